@@ -1,0 +1,1 @@
+"""Spurtle: a synthesizable Arm Statistical Profiling Unit (FEAT_SPE)."""

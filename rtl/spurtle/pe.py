@@ -1,0 +1,297 @@
+"""The ports that a core connects to. The core states architectural facts; encoding, gating and rounding are the SPU's."""
+
+# Ref: DDI0487 M.a, D17.3.6 (where operations are sampled is the core's choice), D17.6 (what is recorded).
+
+from amaranth.lib import data, enum, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .arch import ADDRESS_BITS
+from .config import SPUConfig
+
+__all__ = [
+    "Drain",
+    "Facts",
+    "Finish",
+    "InFlight",
+    "Location",
+    "Operation",
+    "Outcome",
+    "PEState",
+    "PMUEvents",
+    "SamplingPoint",
+    "SystemRegisterPort",
+    "WritePort",
+]
+
+
+class Facts(data.Struct):
+    """What an operation is and did, one bit each. LSB first.
+
+    Members
+    -------
+    load, store : unsigned(1)
+        Reads memory, writes memory. An atomic that returns a value is both; prefetch and cache maintenance are neither.
+    branch : unsigned(1)
+        Branch or exception return.
+    atomic, acquire_release, exclusive : unsigned(1)
+        Of a load or store (D18.2.7, Load/store, extended).
+    simd_fp : unsigned(1)
+        The load or store targets SIMD&FP registers.
+    conditional : unsigned(1)
+        The operation depends on PSTATE.NZCV, or is a compare-and-branch or test-and-branch (D17.6.5).
+    taken : unsigned(1)
+        The condition passed: a branch was taken. One for an unconditional operation.
+    indirect : unsigned(1)
+        Of a branch: the target comes from a register.
+    retired : unsigned(1)
+        Architecturally executed (E[1]).
+    exception : unsigned(1)
+        Completed with a synchronous exception (E[0]).
+    va_valid, pa_valid : unsigned(1)
+        `va` was accessed; it was translated to `pa`.
+    va_tagged : unsigned(1)
+        The applicable TBI bit is one: the top byte of `va` is a tag and is recorded.
+    data_source_valid : unsigned(1)
+        `data_source` says where the loaded data came from.
+    """
+
+    load: 1
+    store: 1
+    branch: 1
+    atomic: 1
+    acquire_release: 1
+    exclusive: 1
+    simd_fp: 1
+    conditional: 1
+    taken: 1
+    indirect: 1
+    retired: 1
+    exception: 1
+    va_valid: 1
+    pa_valid: 1
+    va_tagged: 1
+    data_source_valid: 1
+
+
+class Location(data.Struct):
+    """An instruction address with the Exception level and Security state that it belongs to. LSB first."""
+
+    address: ADDRESS_BITS
+    el: 2
+    ns: 1
+
+
+class Operation(data.StructLayout):
+    """A finished operation, as the core tells it. LSB first; widths follow the configuration.
+
+    Members
+    -------
+    facts : Facts
+    events : unsigned(8 * events_bytes)
+        Bits of the Events packet (D18.2.6). E[0], E[1] and E[6] are derived from `facts` and ignored here.
+    pc : unsigned(56)
+        Its Exception level and Security state are those of the PE when it was sampled.
+    target : Location
+        Where a taken branch went; PC + 4 for a branch not taken.
+    va : unsigned(64)
+        Lowest virtual address accessed.
+    pa : unsigned(56)
+        Physical address of the same access.
+    pa_ns : unsigned(1)
+        The physical address is in the Non-secure physical address space.
+    data_source : unsigned(8 * data_source_bytes)
+        IMPLEMENTATION DEFINED code. Not there without a Data Source packet.
+    """
+
+    def __init__(self, config: SPUConfig):
+        super().__init__(
+            {
+                "facts": Facts,
+                "events": 8 * config.events_bytes,
+                "pc": ADDRESS_BITS,
+                "target": Location,
+                "va": 64,
+                "pa": ADDRESS_BITS,
+                "pa_ns": 1,
+                **({"data_source": 8 * config.data_source_bytes} if config.data_source_bytes else {}),
+            }
+        )
+
+
+class SamplingPoint(wiring.Signature):
+    """The point of the pipeline at which the core samples, seen from the core.
+
+    Members
+    -------
+    valid : Out(1)
+        One member of the sample population passes in this cycle, in program order.
+    sampled : In(1)
+        One cycle after `valid`: that operation is sampled. From this cycle on the core reports it in flight.
+    """
+
+    def __init__(self):
+        super().__init__({"valid": Out(1), "sampled": In(1)})
+
+
+class InFlight(wiring.Signature):
+    """What the sampled operation is doing, seen from the core; meaningful from its `sampled` strobe to its `Finish`.
+
+    Members
+    -------
+    issued : Out(1)
+        The operation leaves the issue queue in this cycle: the issue counter stops.
+    translating : Out(1)
+        Level: part of the operation waits for an address translation, and the translation counter counts.
+    """
+
+    def __init__(self):
+        super().__init__({"issued": Out(1), "translating": Out(1)})
+
+
+class Finish(wiring.Signature):
+    """The end of the sampled operation, seen from the core. Always accepted: the SPU never stalls the core.
+
+    Members
+    -------
+    valid : Out(1)
+        The sampled operation has finished, at the earliest one cycle after its `sampled` strobe.
+    vanished : Out(1)
+        It was flushed and leaves no record: only its slot is freed.
+    operation : Out(Operation)
+        What it was.
+    """
+
+    def __init__(self, config: SPUConfig):
+        super().__init__({"valid": Out(1), "vanished": Out(1), "operation": Out(Operation(config))})
+
+
+class PEState(wiring.Signature):
+    """State of the PE in this cycle, as it is for the operation at the sampling point; seen from the core.
+
+    Members
+    -------
+    el : Out(2)
+        Exception level.
+    ns : Out(1)
+        Non-secure state.
+    debug : Out(1)
+        Debug state.
+    aarch32 : Out(1)
+        Executing in AArch32 state.
+    contextidr_el1 : Out(32)
+    physical_count : Out(64)
+        PhysicalCountInt(): the system counter.
+    """
+
+    def __init__(self):
+        super().__init__(
+            {
+                "el": Out(2),
+                "ns": Out(1),
+                "debug": Out(1),
+                "aarch32": Out(1),
+                "contextidr_el1": Out(32),
+                "physical_count": Out(64),
+            }
+        )
+
+
+class Outcome(enum.Enum, shape=1):
+    """What a System register access came to."""
+
+    VALUE = 0
+    UNDEFINED = 1
+
+
+class SystemRegisterPort(wiring.Signature):
+    """MRS and MSR of the SPU's registers (op0 = 3, CRn = 9), seen from the core.
+
+    `rdata` and `outcome` answer one cycle after `valid`. A write has taken effect in that cycle.
+
+    Members
+    -------
+    valid : Out(1)
+        An access, at the Exception level that `PEState` says.
+    write : Out(1)
+        MSR, not MRS.
+    op1, crm, op2 : Out(3), Out(4), Out(3)
+        Encoding of the register.
+    wdata : Out(64)
+    rdata : In(64)
+        Zero when the outcome is not a value.
+    outcome : In(Outcome)
+    """
+
+    def __init__(self):
+        super().__init__(
+            {
+                "valid": Out(1),
+                "write": Out(1),
+                "op1": Out(3),
+                "crm": Out(4),
+                "op2": Out(3),
+                "wdata": Out(64),
+                "rdata": In(64),
+                "outcome": In(Outcome),
+            }
+        )
+
+
+class WritePort(wiring.Signature):
+    """Writes to the Profiling Buffer, seen from the SPU. A record is a run of beats with ascending addresses.
+
+    Members
+    -------
+    beat : Out(stream)
+        `address` (64, a multiple of the bus width), `data` (bytes in ascending order from bit 0), `last` (of its record).
+    done : In(1)
+        The record whose last beat was taken is in memory. One strobe a record, in its last beat's cycle or any later one.
+    """
+
+    def __init__(self, config: SPUConfig):
+        beat = data.StructLayout({"address": 64, "data": 8 * config.bus_bytes, "last": 1})
+        super().__init__({"beat": Out(stream.Signature(beat)), "done": In(1)})
+
+
+class Drain(wiring.Signature):
+    """PSB CSYNC, seen from the core.
+
+    Members
+    -------
+    request : Out(1)
+        Level, held until `done`. No operation finishes in the meantime.
+    done : In(1)
+        Each record of a finished operation is in memory, or was discarded.
+    """
+
+    def __init__(self):
+        super().__init__({"request": Out(1), "done": In(1)})
+
+
+class PMUEvents(wiring.Signature):
+    """One strobe for each PMU event of the SPU, seen from the SPU: one cycle high for one event.
+
+    Members
+    -------
+    sample_pop : Out(1)
+        A member of the sample population passed while profiling was enabled.
+    sample_feed : Out(1)
+        A sampled operation finished.
+    sample_filtrate : Out(1)
+        It passed the filter.
+    sample_collision : Out(1)
+        An operation was selected while all slots were taken.
+    sample_buffer_full : Out(1)
+        A record filled the buffer.
+    """
+
+    def __init__(self):
+        super().__init__(
+            {
+                "sample_pop": Out(1),
+                "sample_feed": Out(1),
+                "sample_filtrate": Out(1),
+                "sample_collision": Out(1),
+                "sample_buffer_full": Out(1),
+            }
+        )

@@ -1,0 +1,1 @@
+"""The software around the SPU: reference, decoder, simulators, workloads, perf.data."""
