@@ -245,7 +245,7 @@ class WritePort(wiring.Signature):
     beat : Out(stream)
         `address` (64, a multiple of the bus width), `data` (bytes in ascending order from bit 0), `last` (of its record).
     done : In(1)
-        The record whose last beat was taken is in memory. One strobe a record, in its last beat's cycle or any later one.
+        The record whose last beat was taken is in memory. One strobe a record, in any cycle after its last beat's.
     """
 
     def __init__(self, config: SPUConfig):

@@ -1,0 +1,143 @@
+"""The Profiling Buffer: write pointer, limit, full, status and interrupt (D17.7)."""
+
+# Ref: DDI0487 M.a, D17.7 (R_PGGHS for a pointer that does not fit), D17.4 (disabled and stopped), D24.7 (PMBPTR_EL1, PMBSR_EL1).
+
+from amaranth import *
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from . import arch
+from .config import SPUConfig
+from .pe import WritePort
+from .serializer import beat_layout
+
+__all__ = ["Buffer"]
+
+
+class Buffer(wiring.Component):
+    """Writes records to memory from PMBPTR_EL1 upward, one at a time, and moves the pointer when memory has a record whole.
+
+    A record is begun only where it fits below LIMIT. If the buffer is disabled, stopped or given another pointer or limit while a
+    record is being written, its beats go out where they were begun and the pointer does not move. A record that arrives while the
+    buffer is not running is taken and dropped.
+
+    Full, PMBSR_EL1.S with BSC = 1, is raised as soon as no further record fits: PMBPTR_EL1 > LIMIT - record size. A pointer that is
+    not aligned to a record, or has another top byte than LIMIT, counts as full.
+
+    Software's writes take effect in the next cycle. Where software and the SPU write PMBSR_EL1 in one cycle, software's write comes
+    first. Reset: pointer and status are zero, no beat is valid.
+
+    Members
+    -------
+    i : In(stream of beats)
+    write : Out(WritePort)
+    pmblimitr : In(PMBLIMITR_EL1)
+    pmblimitr_write : In(1)
+        Software writes PMBLIMITR_EL1 in this cycle.
+    pmbptr, pmbsr : Out
+    pmbptr_write, pmbsr_write : In(1)
+    wdata : In(64)
+        What software writes.
+    collision : In(1)
+        Sets PMBSR_EL1.COLL.
+    running : Out(1)
+        Enabled and not stopped.
+    busy : Out(1)
+        A record is being written or dropped.
+    full : Out(1)
+        Strobe: a buffer full event.
+    """
+
+    def __init__(self, config: SPUConfig):
+        self._config = config
+        super().__init__(
+            {
+                "i": In(stream.Signature(beat_layout(config))),
+                "write": Out(WritePort(config)),
+                "pmblimitr": In(arch.PMBLIMITR_EL1.layout()),
+                "pmblimitr_write": In(1),
+                "pmbptr": Out(64),
+                "pmbptr_write": In(1),
+                "pmbsr": Out(arch.PMBSR_EL1.layout()),
+                "pmbsr_write": In(1),
+                "wdata": In(64),
+                "collision": In(1),
+                "running": Out(1),
+                "busy": Out(1),
+                "full": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+
+        align = self._config.record_bytes.bit_length() - 1
+        limit = self.pmblimitr.LIMIT
+        address = Signal(64)
+        keep = Signal()
+        fits = Signal()
+        fits_known = Signal()
+        commit = Signal()
+
+        m.d.comb += self.running.eq(self.pmblimitr.E & ~self.pmbsr.S)
+
+        # With an aligned pointer and a limit on a page, "one more record fits" is a comparison of pages. It is one cycle late.
+        m.d.sync += [
+            fits.eq((self.pmbptr[12:] < limit) & (self.pmbptr[56:] == limit[44:]) & (self.pmbptr[:align] == 0)),
+            fits_known.eq(~(self.pmbptr_write | self.pmblimitr_write | commit)),
+        ]
+
+        with m.If(self.pmbptr_write):
+            m.d.sync += self.pmbptr.eq(self.wdata)
+        with m.Elif(commit):
+            m.d.sync += self.pmbptr.eq(address)
+
+        with m.If(self.pmbsr_write):
+            m.d.sync += self.pmbsr.eq(self.wdata & self._config.writable(arch.PMBSR_EL1))
+        with m.If(self.collision):
+            m.d.sync += self.pmbsr.COLL.eq(1)
+        with m.If(self.full):
+            m.d.sync += [
+                self.pmbsr.S.eq(1),
+                self.pmbsr.EC.eq(arch.EC.OTHER),
+                self.pmbsr.MSS.eq(arch.BSC.BUFFER_FILLED),
+            ]
+
+        m.d.comb += [
+            self.write.beat.p.address.eq(address),
+            self.write.beat.p.data.eq(self.i.p.data),
+            self.write.beat.p.last.eq(self.i.p.last),
+        ]
+
+        with m.FSM(name="buffer") as fsm:
+            with m.State("IDLE"):
+                m.d.sync += [address.eq(self.pmbptr), keep.eq(1)]
+                with m.If(fits_known & self.running & ~fits):
+                    m.d.comb += self.full.eq(1)
+                with m.Elif(self.i.valid & ~self.running):
+                    m.next = "DROP"
+                with m.Elif(self.i.valid & fits_known):
+                    m.next = "WRITE"
+
+            with m.State("WRITE"):
+                m.d.comb += [self.write.beat.valid.eq(self.i.valid), self.i.ready.eq(self.write.beat.ready)]
+                with m.If(self.i.valid & self.i.ready):
+                    m.d.sync += address.eq(address + self._config.bus_bytes)
+                    with m.If(self.i.p.last):
+                        m.next = "RESPONSE"
+
+            with m.State("RESPONSE"):
+                m.d.comb += commit.eq(self.write.done & keep & self.running)
+                with m.If(self.write.done):
+                    m.next = "IDLE"
+
+            with m.State("DROP"):
+                m.d.comb += self.i.ready.eq(1)
+                with m.If(self.i.valid & self.i.p.last):
+                    m.next = "IDLE"
+
+        with m.If(self.pmbptr_write | self.pmblimitr_write | (~self.running & ~fsm.ongoing("IDLE"))):
+            m.d.sync += keep.eq(0)
+        m.d.comb += self.busy.eq(~fsm.ongoing("IDLE"))
+
+        return m

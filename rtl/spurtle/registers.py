@@ -1,0 +1,103 @@
+"""The PMS* and PMB* System registers behind one port (D24.7)."""
+
+# Ref: DDI0487 M.a, D24.7; encodings and fields in arch.py, implemented bits in config.py.
+
+from amaranth import *
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from . import arch
+from .config import SPUConfig
+from .pe import Outcome, PEState, SystemRegisterPort
+
+__all__ = ["Registers"]
+
+_STORED = (
+    arch.PMSCR_EL1,
+    arch.PMSIRR_EL1,
+    arch.PMSFCR_EL1,
+    arch.PMSEVFR_EL1,
+    arch.PMSLATFR_EL1,
+    arch.PMBLIMITR_EL1,
+)
+_OWNED_ELSEWHERE = (arch.PMSICR_EL1, arch.PMBPTR_EL1, arch.PMBSR_EL1)
+
+
+def _port(register: arch.Register) -> str:
+    return register.name.lower().removesuffix("_el1")
+
+
+class Registers(wiring.Component):
+    """Decodes accesses, keeps the registers that only software writes, and reads the others where they live.
+
+    An access that names no register, comes from EL0, or writes a read-only register is UNDEFINED and changes nothing.
+
+    Latency: the answer and the effect of a write come one cycle after the access. Reset: every register is zero.
+
+    Members
+    -------
+    port : In(SystemRegisterPort)
+    pe : In(PEState)
+    pmscr, pmsirr, pmsfcr, pmsevfr, pmslatfr, pmblimitr : Out
+        The stored registers, in their layouts.
+    pmblimitr_write : Out(1)
+        Software writes PMBLIMITR_EL1 in this cycle.
+    pmsicr, pmbptr, pmbsr : In(64)
+        Registers that the SPU itself changes.
+    pmsicr_write, pmbptr_write, pmbsr_write : Out(1)
+        Software writes them in this cycle, with the data of the port.
+    """
+
+    def __init__(self, config: SPUConfig):
+        self._config = config
+        super().__init__(
+            {
+                "port": In(SystemRegisterPort()),
+                "pe": In(PEState()),
+                **{_port(register): Out(register.layout()) for register in _STORED},
+                "pmblimitr_write": Out(1),
+                **{_port(register): In(64) for register in _OWNED_ELSEWHERE},
+                **{f"{_port(register)}_write": Out(1) for register in _OWNED_ELSEWHERE},
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+
+        value = Signal(64)
+        outcome = Signal(Outcome, init=Outcome.UNDEFINED)
+
+        with m.If(self.port.valid & (self.pe.el != 0)):
+            with m.Switch(Cat(self.port.op2, self.port.crm, self.port.op1)):
+                for register in arch.REGISTERS:
+                    with m.Case(register.op1 << 7 | register.crm << 3 | register.op2):
+                        m.d.comb += value.eq(self._value(register))
+                        if register.read_only:
+                            m.d.comb += outcome.eq(Mux(self.port.write, Outcome.UNDEFINED, Outcome.VALUE))
+                        else:
+                            m.d.comb += outcome.eq(Outcome.VALUE)
+                            with m.If(self.port.write):
+                                self._write(m, register)
+
+        readable = (outcome == Outcome.VALUE) & ~self.port.write
+        m.d.sync += [
+            self.port.rdata.eq(Mux(readable, value, 0)),
+            self.port.outcome.eq(outcome),
+        ]
+
+        return m
+
+    def _value(self, register):
+        if register is arch.PMSIDR_EL1:
+            return C(self._config.pmsidr, 64)
+        if register is arch.PMBIDR_EL1:
+            # Non-secure EL1 owns the buffer: Secure EL1 may not program it. At EL3 P reads as zero.
+            programmable = self.pe.ns | (self.pe.el == 3)
+            return self._config.pmbidr | (~programmable << arch.PMBIDR_EL1.fields["P"].lsb)
+        return Value.cast(getattr(self, _port(register)))
+
+    def _write(self, m, register):
+        if register in _STORED:
+            m.d.sync += getattr(self, _port(register)).eq(self.port.wdata & self._config.writable(register))
+        if register is arch.PMBLIMITR_EL1 or register in _OWNED_ELSEWHERE:
+            m.d.comb += getattr(self, f"{_port(register)}_write").eq(1)

@@ -1,0 +1,161 @@
+"""The whole Statistical Profiling Unit, wired."""
+
+from amaranth import *
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from .buffer import Buffer
+from .config import SPUConfig
+from .control import Control
+from .filter import Filter
+from .inflight import InFlight, Sample
+from .interval import IntervalCounter
+from .pe import Drain, Finish, PEState, PMUEvents, SamplingPoint, SystemRegisterPort, WritePort
+from .pe import InFlight as InFlightPort
+from .record import Record
+from .registers import Registers
+from .serializer import Serializer, beat_layout
+
+__all__ = ["SPU", "RecordPath"]
+
+
+class RecordPath(wiring.Component):
+    """From a sample to the beats of its record: record construction and the serializer.
+
+    Members
+    -------
+    sample : In(stream of Sample)
+        Taken with the last beat of its record.
+    events : Out(8 * events_bytes)
+        The Events packet of the sample, valid or not.
+    beat : Out(stream of beats)
+    """
+
+    def __init__(self, config: SPUConfig):
+        self._config = config
+        super().__init__(
+            {
+                "sample": In(stream.Signature(Sample(config))),
+                "events": Out(8 * config.events_bytes),
+                "beat": Out(stream.Signature(beat_layout(config))),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+
+        m.submodules.record = record = Record(self._config)
+        m.submodules.serializer = serializer = Serializer(self._config)
+        m.d.comb += [
+            record.sample.eq(self.sample.payload),
+            self.events.eq(record.events),
+            serializer.i.payload.eq(record.record),
+            serializer.i.valid.eq(self.sample.valid),
+            self.sample.ready.eq(serializer.i.ready),
+        ]
+        connect(m, serializer.o, flipped(self.beat))
+
+        return m
+
+
+class SPU(wiring.Component):
+    """A Statistical Profiling Unit beside one PE.
+
+    One clock domain, `sync`. What each port carries, and when, is said by its signature in `pe.py`.
+
+    Members
+    -------
+    pe : In(PEState)
+    sampling : In(SamplingPoint)
+    in_flight : In(InFlight)
+    finish : In(Finish)
+    sysreg : In(SystemRegisterPort)
+    drain : In(Drain)
+    write : Out(WritePort)
+    pmu : Out(PMUEvents)
+    pmbirq : Out(1)
+        Profiling Buffer management interrupt, a level: PMBSR_EL1.S.
+    """
+
+    def __init__(self, config: SPUConfig):
+        self._config = config
+        super().__init__(
+            {
+                "pe": In(PEState()),
+                "sampling": In(SamplingPoint()),
+                "in_flight": In(InFlightPort()),
+                "finish": In(Finish(config)),
+                "sysreg": In(SystemRegisterPort()),
+                "drain": In(Drain()),
+                "write": Out(WritePort(config)),
+                "pmu": Out(PMUEvents()),
+                "pmbirq": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+
+        m.submodules.registers = registers = Registers(self._config)
+        m.submodules.control = control = Control()
+        m.submodules.interval = interval = IntervalCounter()
+        m.submodules.inflight = inflight = InFlight(self._config)
+        m.submodules.filter = filter_ = Filter(self._config)
+        m.submodules.record_path = record_path = RecordPath(self._config)
+        m.submodules.buffer = buffer = Buffer(self._config)
+
+        # The way of an operation.
+        connect(m, flipped(self.pe), control.pe)
+        m.d.comb += [
+            control.pmscr.eq(registers.pmscr),
+            control.running.eq(buffer.running),
+            interval.operation.eq(self.sampling.valid & control.enabled),
+            interval.interval.eq(registers.pmsirr.INTERVAL),
+            inflight.selected.eq(interval.selected),
+            inflight.collect.eq(control.collect),
+            inflight.running.eq(buffer.running),
+            inflight.pass_filter.eq(filter_.collect),
+            self.sampling.sampled.eq(inflight.sampled),
+            filter_.sample.eq(inflight.sample.payload),
+            filter_.events.eq(record_path.events),
+            filter_.pmsfcr.eq(registers.pmsfcr),
+            filter_.pmsevfr.eq(registers.pmsevfr),
+            filter_.pmslatfr.eq(registers.pmslatfr),
+            buffer.pmblimitr.eq(registers.pmblimitr),
+            buffer.collision.eq(inflight.collision),
+        ]
+        connect(m, flipped(self.pe), inflight.pe)
+        connect(m, flipped(self.in_flight), inflight.in_flight)
+        connect(m, flipped(self.finish), inflight.finish)
+        connect(m, inflight.sample, record_path.sample)
+        connect(m, record_path.beat, buffer.i)
+        connect(m, buffer.write, flipped(self.write))
+
+        # System registers that live where the hardware changes them.
+        connect(m, flipped(self.pe), registers.pe)
+        connect(m, flipped(self.sysreg), registers.port)
+        m.d.comb += [
+            registers.pmsicr.eq(interval.count),
+            interval.write.eq(registers.pmsicr_write),
+            interval.wdata.eq(self.sysreg.wdata),
+            registers.pmbptr.eq(buffer.pmbptr),
+            buffer.pmbptr_write.eq(registers.pmbptr_write),
+            registers.pmbsr.eq(buffer.pmbsr),
+            buffer.pmbsr_write.eq(registers.pmbsr_write),
+            buffer.pmblimitr_write.eq(registers.pmblimitr_write),
+            buffer.wdata.eq(self.sysreg.wdata),
+        ]
+
+        m.d.comb += [
+            self.pmbirq.eq(buffer.pmbsr.S),
+            self.drain.done.eq(self.drain.request & ~inflight.pending & ~record_path.beat.valid & ~buffer.busy),
+        ]
+        m.d.sync += [
+            self.pmu.sample_pop.eq(interval.operation),
+            self.pmu.sample_feed.eq(inflight.fed),
+            self.pmu.sample_filtrate.eq(inflight.filtrated),
+            self.pmu.sample_collision.eq(inflight.collision),
+            self.pmu.sample_buffer_full.eq(buffer.full),
+        ]
+
+        return m
