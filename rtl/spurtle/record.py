@@ -27,7 +27,7 @@ class Record(wiring.Component):
     sample : In(Sample)
     events : Out(8 * events_bytes)
         The Events packet, which the filter looks at.
-    record : Out(8 * record_bytes)
+    octets : Out(8 * record_bytes)
         Byte 0 in bits [7:0].
     """
 
@@ -37,7 +37,7 @@ class Record(wiring.Component):
             {
                 "sample": In(Sample(config)),
                 "events": Out(8 * config.events_bytes),
-                "record": Out(8 * config.record_bytes),
+                "octets": Out(8 * config.record_bytes),
             }
         )
 
@@ -53,7 +53,7 @@ class Record(wiring.Component):
                 for index in range(size):
                     # Packets that share a place exclude each other.
                     octets[self._config.packet_offsets[packet] + index] |= content.word_select(index, 8)
-        m.d.comb += [self.record.eq(Cat(octets)), self.events.eq(self._events())]
+        m.d.comb += [self.octets.eq(Cat(octets)), self.events.eq(self._events())]
 
         return m
 

@@ -49,7 +49,7 @@ class RecordPath(wiring.Component):
         m.d.comb += [
             record.sample.eq(self.sample.payload),
             self.events.eq(record.events),
-            serializer.i.payload.eq(record.record),
+            serializer.i.payload.eq(record.octets),
             serializer.i.valid.eq(self.sample.valid),
             self.sample.ready.eq(serializer.i.ready),
         ]
@@ -98,7 +98,7 @@ class SPU(wiring.Component):
 
         m.submodules.registers = registers = Registers(self._config)
         m.submodules.control = control = Control()
-        m.submodules.interval = interval = IntervalCounter()
+        m.submodules.interval_counter = interval = IntervalCounter()
         m.submodules.inflight = inflight = InFlight(self._config)
         m.submodules.filter = filter_ = Filter(self._config)
         m.submodules.record_path = record_path = RecordPath(self._config)
