@@ -1,0 +1,338 @@
+"""Bytes of a Profiling Buffer -> packets -> records, of every version up to FEAT_SPEv1p4 and in any order of packets.
+
+Nothing is dropped silently: an unknown packet is skipped by its size and handed on, and what is wrong is said beside the record.
+"""
+
+# Ref: DDI0487 M.a, D18.1 (headers, sizes, what software skips) and D18.2 (packets).
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum, unique
+from typing import NamedTuple
+
+from spurtle.arch import ADDRESS_BITS, AddressIndex, ContextIndex, CounterIndex, Header
+
+from .operation_type import OperationType, operation_type
+
+__all__ = ["InstructionAddress", "Kind", "Packet", "PhysicalAddress", "Problem", "Record", "packets", "records"]
+
+_LONGEST_PADDING = 16
+"""Padding bytes in one `Packet`: as many as `perf report -D` shows on a line."""
+
+
+@unique
+class Kind(Enum):
+    """What a packet is."""
+
+    PADDING = "padding"
+    END = "End"
+    TIMESTAMP = "Timestamp"
+    EVENTS = "Events"
+    DATA_SOURCE = "Data Source"
+    CONTEXT = "Context"
+    OPERATION = "Operation Type"
+    ADDRESS = "Address"
+    COUNTER = "Counter"
+    UNKNOWN = "unknown"  # skipped by its size
+    BAD = "bad"  # no size: one byte is skipped; or cut off by the end of the data
+
+
+class Packet(NamedTuple):
+    """One packet.
+
+    Parameters
+    ----------
+    offset, size : int
+        Where it starts in the data, and its bytes with the header.
+    kind : Kind
+    index : int
+        INDEX of an Address, Counter or Context packet, CLASS of an Operation Type packet; otherwise zero.
+    value : int
+        Payload, little-endian.
+    """
+
+    offset: int
+    size: int
+    kind: Kind
+    index: int
+    value: int
+
+
+def _short_header(header: int) -> tuple[Kind, int, int]:
+    """Kind, index and payload bytes. D18.1: SZ is in bits [5:4] of any header, known or not, but for those without a payload."""
+    payload = 1 << (header >> 4 & 0b11)
+    if header <= 0x1F:
+        return {Header.PADDING: Kind.PADDING, Header.END: Kind.END}.get(header, Kind.UNKNOWN), 0, 0
+    if header == Header.TIMESTAMP:
+        return Kind.TIMESTAMP, 0, payload
+    if header & 0b1100_1111 == Header.EVENTS:
+        return Kind.EVENTS, 0, payload
+    if header & 0b1110_1111 == Header.DATA_SOURCE:
+        return Kind.DATA_SOURCE, 0, payload
+    for known, kind, index_mask in (
+        (Header.CONTEXT, Kind.CONTEXT, 0b11),
+        (Header.OPERATION, Kind.OPERATION, 0b11),
+        (Header.ADDRESS, Kind.ADDRESS, 0b111),
+        (Header.COUNTER, Kind.COUNTER, 0b111),
+    ):
+        if header & ~index_mask == known:
+            return kind, header & index_mask, payload
+    return Kind.UNKNOWN, 0, payload
+
+
+_HEADERS = [_short_header(header) for header in range(256)]
+_EXTENDED = range(0x20, 0x40)
+
+
+def packets(data: bytes | bytearray | memoryview) -> Iterator[Packet]:
+    """Every byte of `data` as packets, in order and without a gap. Never raises, whatever the bytes are."""
+    return map(Packet._make, _packets(bytes(data)))
+
+
+def _packets(data: bytes) -> Iterator[tuple[int, int, Kind, int, int]]:
+    """The fields of each `Packet`: bare, because a large buffer holds millions of them."""
+    headers, pad, unknown, bad, number = _HEADERS, Kind.PADDING, Kind.UNKNOWN, Kind.BAD, int.from_bytes
+    offset, end = 0, len(data)
+    while offset < end:
+        header = data[offset]
+        if header == 0:
+            run = data[offset : offset + _LONGEST_PADDING]
+            stop = offset + len(run) - len(run.lstrip(b"\0"))
+            yield offset, stop - offset, pad, 0, 0
+        elif 0x20 <= header <= 0x3F:
+            packet = _extended(data, offset)
+            stop = offset + packet[1]
+            yield packet
+        else:
+            kind, index, payload_bytes = headers[header]
+            start = offset + 1
+            stop = start + payload_bytes
+            if stop > end:
+                stop = end
+                yield offset, end - offset, bad, 0, header
+            elif kind is unknown:
+                yield offset, stop - offset, kind, 0, header
+            else:
+                yield offset, stop - offset, kind, index, number(data[start:stop], "little")
+        offset = stop
+
+
+def _extended(data: bytes, offset: int) -> tuple[int, int, Kind, int, int]:
+    """A packet whose header has two bytes: INDEX[4:3] are in the first, the second looks like a short header."""
+    prefix = data[offset]
+    if offset + 1 == len(data):
+        return offset, 1, Kind.BAD, 0, prefix
+    second = data[offset + 1]
+    if second <= _EXTENDED[-1]:
+        # No SZ in the second byte. It may start the next packet, so only the first is skipped.
+        return offset, 1, Kind.BAD, 0, prefix
+    kind, index, payload_bytes = _HEADERS[second]
+    size = 2 + payload_bytes
+    if offset + size > len(data):
+        return offset, len(data) - offset, Kind.BAD, 0, prefix
+    if kind not in (Kind.ADDRESS, Kind.COUNTER) or prefix & 0b1_1100:
+        return offset, size, Kind.UNKNOWN, 0, prefix
+    value = int.from_bytes(data[offset + 2 : offset + size], "little")
+    return offset, size, kind, (prefix & 0b11) << 3 | index, value
+
+
+class InstructionAddress(NamedTuple):
+    """An instruction's address, 56 bits, with the Exception level and Security state that it belongs to (D18.2.1)."""
+
+    address: int
+    el: int
+    ns: int
+    nse: int
+
+
+class PhysicalAddress(NamedTuple):
+    """A physical address, 56 bits, its address space, and its Allocation Tag if CH says that it was checked (D18.2.1)."""
+
+    address: int
+    ns: int
+    nse: int
+    ch: int
+    pat: int
+
+
+class Problem(NamedTuple):
+    """Something wrong: at which byte, and what."""
+
+    offset: int
+    message: str
+
+
+@dataclass(slots=True)
+class Record:
+    """One record: its packets by kind, and what they say.
+
+    Parameters
+    ----------
+    offset, size : int
+        Where its first packet stands, padding before it not counted, and the bytes up to the end of its last.
+    complete : bool
+        It ends with a Timestamp or End packet.
+    addresses, counters, contexts : dict of int to int
+        Payloads of the Address, Counter and Context packets by INDEX.
+    operation_packet : tuple of int, int or None
+        CLASS and payload of the Operation Type packet.
+    events : int or None
+        Bits of the Events packet.
+    data_source, timestamp : int or None
+    unknown : tuple of Packet
+        Packets that D18.2 does not know.
+    problems : tuple of Problem
+        What was wrong in it, or between it and the record before.
+    """
+
+    offset: int = 0
+    size: int = 0
+    complete: bool = False
+    addresses: dict[int, int] = field(default_factory=dict[int, int])
+    counters: dict[int, int] = field(default_factory=dict[int, int])
+    contexts: dict[int, int] = field(default_factory=dict[int, int])
+    operation_packet: tuple[int, int] | None = None
+    events: int | None = None
+    data_source: int | None = None
+    timestamp: int | None = None
+    unknown: tuple[Packet, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def pc(self) -> InstructionAddress | None:
+        """The sampled instruction."""
+        return self._instruction_address(AddressIndex.PC)
+
+    @property
+    def target(self) -> InstructionAddress | None:
+        """Where the branch went."""
+        return self._instruction_address(AddressIndex.TARGET)
+
+    @property
+    def previous_target(self) -> InstructionAddress | None:
+        """Where the last taken branch before the operation went (FEAT_SPE_PBT)."""
+        return self._instruction_address(AddressIndex.PREVIOUS_TARGET)
+
+    @property
+    def va(self) -> int | None:
+        """The virtual address accessed, 64 bits with the tag in the top byte."""
+        return self.addresses.get(AddressIndex.VA)
+
+    @property
+    def pa(self) -> PhysicalAddress | None:
+        """The physical address accessed."""
+        value = self.addresses.get(AddressIndex.PA)
+        if value is None:
+            return None
+        top = value >> ADDRESS_BITS
+        return PhysicalAddress(value & (1 << ADDRESS_BITS) - 1, top >> 7, top >> 4 & 1, top >> 6 & 1, top & 0b1111)
+
+    @property
+    def context_el1(self) -> int | None:
+        """CONTEXTIDR_EL1."""
+        return self.contexts.get(ContextIndex.EL1)
+
+    @property
+    def context_el2(self) -> int | None:
+        """CONTEXTIDR_EL2."""
+        return self.contexts.get(ContextIndex.EL2)
+
+    @property
+    def total(self) -> int | None:
+        """Total latency, in cycles."""
+        return self.counters.get(CounterIndex.TOTAL)
+
+    @property
+    def issue(self) -> int | None:
+        """Issue latency, in cycles."""
+        return self.counters.get(CounterIndex.ISSUE)
+
+    @property
+    def translation(self) -> int | None:
+        """Translation latency, in cycles."""
+        return self.counters.get(CounterIndex.TRANSLATION)
+
+    @property
+    def operation(self) -> OperationType | None:
+        """What the operation was."""
+        return None if self.operation_packet is None else operation_type(*self.operation_packet)
+
+    def _instruction_address(self, index: AddressIndex) -> InstructionAddress | None:
+        value = self.addresses.get(index)
+        if value is None:
+            return None
+        top = value >> ADDRESS_BITS
+        return InstructionAddress(value & (1 << ADDRESS_BITS) - 1, top >> 5 & 0b11, top >> 7, top >> 4 & 1)
+
+
+def records(data: bytes | bytearray | memoryview) -> Iterator[Record]:
+    """The records of `data`, in order; the last may be incomplete. Never raises, whatever the bytes are.
+
+    A record with `problems` has been decoded as far as its bytes allow. Where a packet stands twice, the first one counts.
+    """
+    padding, end_packet, timestamp, address, counter = (
+        Kind.PADDING,
+        Kind.END,
+        Kind.TIMESTAMP,
+        Kind.ADDRESS,
+        Kind.COUNTER,
+    )
+    record: Record | None = None
+    stop = 0
+    for offset, size, kind, index, value in _packets(bytes(data)):
+        if kind is padding:
+            continue
+        if record is None:
+            record = Record(offset)
+        stop = offset + size
+        if kind is address and index not in record.addresses:
+            record.addresses[index] = value
+        elif kind is counter and index not in record.counters:
+            record.counters[index] = value
+        elif kind is timestamp or kind is end_packet:
+            if kind is timestamp:
+                record.timestamp = value
+            record.complete = True
+            yield _finished(record, stop)
+            record = None
+        else:
+            _add(record, Packet(offset, size, kind, index, value), len(data))
+    if record is not None:
+        message = "the record is incomplete: the data ends before its Timestamp or End packet"
+        record.problems += (Problem(record.offset, message),)
+        yield _finished(record, stop)
+
+
+def _add(record: Record, packet: Packet, end: int) -> None:
+    """Put any packet in its place but for the frequent ones, which never come here the first time."""
+    offset, size, kind, index, value = packet
+    if kind is Kind.EVENTS and record.events is None:
+        record.events = value
+    elif kind is Kind.OPERATION and record.operation_packet is None:
+        record.operation_packet = (index, value)
+    elif kind is Kind.CONTEXT and index not in record.contexts:
+        record.contexts[index] = value
+    elif kind is Kind.DATA_SOURCE and record.data_source is None:
+        record.data_source = value
+    elif kind is Kind.UNKNOWN:
+        record.unknown += (packet,)
+    elif kind is Kind.BAD:
+        record.problems += (_bad(offset, size, value, end),)
+    else:
+        message = f"a second {kind.value} packet in the record that starts at {record.offset:#x}"
+        record.problems += (Problem(offset, message),)
+
+
+def _bad(offset: int, size: int, header: int, end: int) -> Problem:
+    if offset + size == end:
+        return Problem(
+            offset, f"the packet with header {header:#04x} is cut off by the end of the data, {size} bytes later"
+        )
+    return Problem(offset, f"header {header:#04x} is extended, but no header that has a size follows it")
+
+
+def _finished(record: Record, stop: int) -> Record:
+    record.size = stop - record.offset
+    if record.events is None and record.complete:
+        record.problems += (Problem(record.offset, "the record has no Events packet: it does not start here"),)
+    return record

@@ -1,0 +1,66 @@
+"""The Profiling Buffer: where a record goes, and when the buffer is full."""
+
+# Ref: DDI0487 M.a, D17.7.
+
+from spurtle.arch import BSC, PMBLIMITR_EL1, PMBSR_EL1
+from spurtle.config import SPUConfig
+
+from .control import buffer_enabled
+from .registers import PMBSR_COLL, Registers
+
+__all__ = ["Buffer"]
+
+# What a buffer management event leaves as it was.
+_STICKY = sum(PMBSR_EL1.fields[name].mask for name in ("COLL", "EA", "DL"))
+
+
+class Buffer:
+    """The Profiling Buffer behind PMBPTR_EL1, PMBLIMITR_EL1 and PMBSR_EL1.
+
+    Parameters
+    ----------
+    config : SPUConfig
+    registers : Registers
+        The registers that it reads and writes.
+
+    Attributes
+    ----------
+    memory : dict of int to bytes
+        What was written: the record at each address. Records are aligned to their size (PMBIDR_EL1.Align), so that a record either
+        replaces another or does not touch it.
+    """
+
+    def __init__(self, config: SPUConfig, registers: Registers):
+        self._config = config
+        self._registers = registers
+        self.memory: dict[int, bytes] = {}
+
+    def write(self, record: bytes) -> bool:
+        """Write one record at PMBPTR_EL1, and stop if it was the last that fits. False if disabled or stopped: it is discarded."""
+        if not buffer_enabled(self._registers):
+            return False
+        self.memory[self._registers.PMBPTR_EL1] = record
+        self._registers.PMBPTR_EL1 += len(record)
+        self.stop_if_full()
+        return True
+
+    def stop_if_full(self) -> None:
+        """After each record, and whenever software wrote a register of the buffer: BSC = 1 if there is no place for a record.
+
+        R_PGGHS leaves open what a bad pointer does: it is handled as a full buffer, so that nothing is ever written outside.
+        """
+        if buffer_enabled(self._registers) and not self._has_room():
+            sticky = self._registers.PMBSR_EL1 & _STICKY
+            self._registers.PMBSR_EL1 = sticky | PMBSR_EL1.pack(S=1, EC=0, MSS=BSC.BUFFER_FILLED)
+
+    def collide(self) -> None:
+        """A selected operation was not sampled, because too many were in flight (D17.3.7)."""
+        self._registers.PMBSR_EL1 |= PMBSR_COLL
+
+    def _has_room(self) -> bool:
+        """A whole record fits at PMBPTR_EL1. Written without a sum or difference that leaves 64 bits."""
+        size = self._config.record_bytes
+        pointer = self._registers.PMBPTR_EL1
+        limit = self._registers.PMBLIMITR_EL1 & PMBLIMITR_EL1.fields["LIMIT"].mask
+        aligned = pointer % size == 0
+        return aligned and pointer >> 56 == limit >> 56 and limit >= size and pointer <= limit - size

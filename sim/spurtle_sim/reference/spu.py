@@ -1,0 +1,81 @@
+"""The whole SPU, step by step and without timing: whoever drives it says what passes, what collides and what finishes."""
+
+# Ref: DDI0487 M.a, D17.
+
+from spurtle.arch import PMSIRR_EL1, Register
+from spurtle.config import SPUConfig
+
+from . import control, filtering, records, sampling
+from .buffer import Buffer
+from .control import PEState
+from .records import Operation, Sample, Start
+from .registers import Registers, find
+
+__all__ = ["SPU"]
+
+_INTERVAL_LSB = PMSIRR_EL1.fields["INTERVAL"].lsb
+
+
+class SPU:
+    """A Statistical Profiling Unit.
+
+    Parameters
+    ----------
+    config : SPUConfig
+
+    Attributes
+    ----------
+    registers : Registers
+        The System registers, as the architecture names them.
+    buffer : Buffer
+        The Profiling Buffer and what was written to it.
+    """
+
+    def __init__(self, config: SPUConfig):
+        self.config = config
+        self.registers = Registers()
+        self.buffer = Buffer(config, self.registers)
+
+    def write(self, register: str | Register, value: int) -> None:
+        """MSR. Raises ValueError if the SPU has no register of that name."""
+        self.registers.write(self.config, find(register), value)
+        self.buffer.stop_if_full()
+
+    def read(self, register: str | Register) -> int:
+        """MRS. Raises ValueError if the SPU has no register of that name."""
+        return self.registers.read(self.config, find(register))
+
+    def pass_operation(self, pe: PEState) -> bool:
+        """One operation passes the sampling point; True if it is selected. Then call either `start` or `collide`."""
+        registers = self.registers
+        if not control.profiling_enabled(registers, pe):
+            return False
+        interval = registers.PMSIRR_EL1 >> _INTERVAL_LSB
+        registers.PMSICR_EL1, selected = sampling.advance(registers.PMSICR_EL1, interval)
+        return selected
+
+    def collide(self) -> None:
+        """The selected operation is not sampled: another is in flight."""
+        self.buffer.collide()
+
+    def start(self, pe: PEState) -> Start:
+        """The selected operation is sampled: capture what may be collected of the state that it passed in."""
+        registers = self.registers
+        return Start(
+            el=pe.el,
+            ns=pe.ns,
+            contextidr_el1=pe.contextidr_el1 if control.collect_contextidr_el1(registers, pe) else None,
+            timestamp=pe.physical_count if control.collect_timestamp(registers) else None,
+            collect_pa=control.collect_physical_address(registers),
+        )
+
+    def finish(self, start: Start, operation: Operation, *, total: int, issue: int, translation: int) -> bytes | None:
+        """The sampled operation has finished, after so many cycles: the record that was written, None if it was not.
+
+        A record is not written if a filter rejects it, or if profiling was disabled or stopped in the meantime.
+        """
+        sample = Sample(start=start, operation=operation, total=total, issue=issue, translation=translation)
+        if not filtering.collect(self.config, self.registers, sample):
+            return None
+        record = records.encode(self.config, sample)
+        return record if self.buffer.write(record) else None
