@@ -1,0 +1,93 @@
+"""`python -m formal`: run the proofs, show a table, write build/formal/report.json."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from spurtle_sim.errors import UserError
+
+from .proof import Proof, Result, Row
+from .proofs import all_proofs
+from .tools import BUILD, warm_up
+
+COLUMNS = ("property", "block", "config", "method", "depth", "seconds", "result")
+
+
+def select(proofs: Sequence[Proof], names: Sequence[str], *, quick: bool) -> list[Proof]:
+    """The proofs of the named blocks, or of all; with `quick` the quick ones. Raises UserError on an unknown block."""
+    blocks = list(dict.fromkeys(proof.block for proof in proofs))
+    for name in names:
+        if name not in blocks:
+            raise UserError(f"NAME must be {', '.join(blocks[:-1])} or {blocks[-1]}, not {name!r}")
+    return [proof for proof in proofs if (not names or proof.block in names) and (proof.quick or not quick)]
+
+
+def prove(proofs: Sequence[Proof], console: Console) -> list[Row]:
+    """Run the proofs one after the other. A line or a spinner says which one is running."""
+    rows: list[Row] = []
+    for number, proof in enumerate(proofs, 1):
+        running = f"[{number}/{len(proofs)}] {proof.block} {proof.config}: {proof.property}"
+        if console.is_terminal:
+            with console.status(running):
+                rows.append(proof.run())
+        else:
+            console.print(running, markup=False, soft_wrap=True)
+            rows.append(proof.run())
+    return rows
+
+
+def show(rows: Sequence[Row], console: Console) -> None:
+    """The table, then what is to be looked at of each proof that did not pass."""
+    table = Table(*COLUMNS)
+    for row in rows:
+        style = "green" if row.result is Result.PASS else "bold red"
+        table.add_row(*(str(asdict(row)[column]) for column in COLUMNS[:-1]), f"[{style}]{row.result}[/]")
+    console.print(table)
+    for row in rows:
+        if row.result is not Result.PASS:
+            console.print(f"{row.result}: {row.block} {row.config}: {row.property}", style="bold red", markup=False)
+            console.print(row.evidence, markup=False, highlight=False, soft_wrap=True)
+
+
+def write_report(rows: Sequence[Row], path: Path) -> None:
+    """One object for each row, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_suffix(".tmp")
+    beside.write_text(
+        json.dumps([{column: asdict(row)[column] for column in COLUMNS} for row in rows], indent=1) + "\n"
+    )
+    beside.replace(path)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status 0 if every proof passed, 1 if one did not, 2 if nothing could be tried."""
+    parser = argparse.ArgumentParser(prog="python -m formal", description="Prove the gateware, block by block.")
+    parser.add_argument("--quick", action="store_true", help="leave out what takes more than ten seconds")
+    parser.add_argument("name", nargs="*", metavar="NAME", help="blocks to prove; all without one")
+    options = parser.parse_args(arguments)
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=140)  # A log has no width of its own.
+    try:
+        proofs = select(list(all_proofs()), options.name, quick=options.quick)
+        warm_up()
+        rows = prove(proofs, console)
+    except UserError as error:
+        print(f"formal: {error}", file=sys.stderr)
+        return 2
+    show(rows, console)
+    report = BUILD / "report.json"
+    write_report(rows, report)
+    passed = sum(row.result is Result.PASS for row in rows)
+    where = report.relative_to(Path.cwd()) if report.is_relative_to(Path.cwd()) else report
+    console.print(f"{passed} of {len(rows)} passed; report: {where}", markup=False, highlight=False, soft_wrap=True)
+    return 0 if passed == len(rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""What a proof is, and what comes of one."""
+
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from spurtle_sim.errors import UserError
+
+from .symbolic import Undecided
+from .tools import ToolError
+
+__all__ = ["Proof", "Result", "Row", "Verdict"]
+
+
+class Result(StrEnum):
+    """PASS is the only good one."""
+
+    PASS = "PASS"
+    FAIL = "FAIL"
+    UNKNOWN = "UNKNOWN"
+    ERROR = "ERROR"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of a proof.
+
+    Members
+    -------
+    depth : int
+        Cycles: k of an induction, length of the trace that reaches a cover, 0 of a combinational block.
+    evidence : str
+        What is to be looked at when the result is not PASS: counterexample, trace, or message.
+    method : str
+        What the proof turned out to be, where that is known only afterwards; otherwise the proof's own method stands.
+    """
+
+    result: Result
+    depth: int
+    evidence: str = ""
+    method: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the report."""
+
+    property: str
+    block: str
+    config: str
+    method: str
+    depth: int
+    seconds: float
+    result: Result
+    evidence: str = ""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """One property of one block in one configuration (`-` where the block is the same in all).
+
+    Members
+    -------
+    quick : bool
+        Takes at most a few seconds.
+    """
+
+    property: str
+    block: str
+    config: str
+    method: str
+    prove: Callable[[], Verdict]
+    quick: bool = True
+
+    def run(self) -> Row:
+        """Prove it. What goes wrong on the way is in the row, and never a PASS."""
+        started = time.monotonic()
+        try:
+            verdict = self.prove()
+        except UserError:
+            raise
+        except Undecided as gave_up:
+            verdict = Verdict(Result.UNKNOWN, 0, f"the solver gave up: {gave_up}")
+        except ToolError as failed:
+            verdict = Verdict(Result.ERROR, 0, str(failed))
+        except Exception:  # A fault of this proof does not keep the others from running.
+            verdict = Verdict(Result.ERROR, 0, traceback.format_exc())
+        return Row(
+            property=self.property,
+            block=self.block,
+            config=self.config,
+            method=verdict.method or self.method,
+            depth=verdict.depth,
+            seconds=round(time.monotonic() - started, 2),
+            result=verdict.result,
+            evidence=verdict.evidence,
+        )

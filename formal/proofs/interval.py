@@ -1,0 +1,69 @@
+"""The interval counter: every cycle is a step of `reference.sampling`, for ever."""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+import z3
+from spurtle.interval import IntervalCounter
+from spurtle_sim.reference import sampling
+
+from ..induction import Wires, follows, inductive, reach, resets
+from ..proof import Proof
+from ..symbolic import Integer
+from ..transition import Transition, transition
+
+__all__ = ["cycle", "invariant", "proofs"]
+
+Number = Integer | int
+
+
+def cycle(
+    rst: Number, write: Number, wdata: Number, operation: Number, interval: Number, count: Number
+) -> Mapping[str, Number]:
+    """What one cycle does to PMSICR_EL1.COUNT as software reads it, and whether its operation is selected."""
+    if rst:
+        return {"count": 0, "selected": 0}
+    if write:
+        return {"count": wdata, "selected": 0}
+    if operation:
+        advanced, selected = sampling.advance(count, interval)
+        return {"count": advanced, "selected": selected}
+    return {"count": count, "selected": 0}
+
+
+def invariant(wires: Wires) -> z3.BoolRef:
+    """`high_zero` is what its name says; a borrow is owed just after `low` wrapped, to an upper part above zero."""
+    return z3.And(
+        (wires["high_zero"] == 1) == (wires["high"] == 0),
+        z3.Implies(wires["borrow"] == 1, z3.And(wires["low"] == 0xFF, wires["high"] != 0)),
+    )
+
+
+COVERS = {
+    "an operation is selected": lambda wires: wires["selected"] == 1,
+    "an operation reloads COUNT": lambda wires: z3.And(
+        wires["operation"] == 1, wires["count"] == 0, wires["interval"] == 5
+    ),
+    "an operation passes while a borrow is owed": lambda wires: z3.And(wires["borrow"] == 1, wires["operation"] == 1),
+    "a borrow makes the upper part zero": lambda wires: z3.And(wires["borrow"] == 1, wires["high"] == 1),
+}
+
+
+@cache
+def _system() -> Transition:
+    return transition(IntervalCounter())
+
+
+def proofs() -> Iterator[Proof]:
+    """In the order in which they lean on each other."""
+    block, config = "interval", "-"
+    yield Proof("reset from any state", block, config, "induction", lambda: resets(_system()))
+    yield Proof("the two parts of COUNT agree", block, config, "induction", lambda: inductive(_system(), invariant))
+    yield Proof(
+        "COUNT and selected follow the reference", block, config, "reference",
+        lambda: follows(_system(), cycle, assuming=invariant),
+    )  # fmt: skip
+    for name, goal in COVERS.items():
+        yield Proof(
+            f"cover: {name}", block, config, "bounded search", lambda goal=goal: reach(_system(), goal, cycles=8)
+        )

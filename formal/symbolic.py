@@ -1,0 +1,242 @@
+"""Plain Python run over unknown integers: every path that a function can take, with its condition and its result.
+
+The functions are `spurtle_sim.reference`'s own. They are written for `int` and know nothing of this: an `Integer`
+computes as `int` does, and wherever Python asks whether one is true (`if`, `while`, `and`, `min` ...) the solver says
+which answers are possible, and each of them is followed.
+"""
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import z3
+
+__all__ = ["Integer", "Path", "Undecided", "equal", "explore", "possible"]
+
+Result = TypeVar("Result")
+
+
+class Undecided(Exception):
+    """The solver gave up within its time."""
+
+
+def possible(solver: z3.Solver, *conditions: z3.BoolRef) -> bool:
+    """Some value meets the conditions and all that the solver assumes. Raises Undecided if it cannot say."""
+    answer = solver.check(*conditions)
+    if answer == z3.unknown:
+        raise Undecided(solver.reason_unknown())
+    return answer == z3.sat
+
+
+def _constant(value: int) -> z3.BitVecRef:
+    return z3.BitVecVal(value, value.bit_length() + 1)
+
+
+def _align(a: z3.BitVecRef, b: z3.BitVecRef, extra: int = 0) -> tuple[z3.BitVecRef, z3.BitVecRef]:
+    """Both at one width, `extra` bits above the wider."""
+    width = max(a.size(), b.size()) + extra
+    return z3.SignExt(width - a.size(), a), z3.SignExt(width - b.size(), b)
+
+
+class Integer:
+    """An integer that may be any of several. Exact, as Python's: two's complement that widens before it could wrap.
+
+    What would need its one value (`int()`, `range()`, an index, a shift distance, a dictionary's key) raises TypeError.
+
+    Parameters
+    ----------
+    bits : z3.BitVecRef
+        Its two's complement.
+    decide : callable
+        Says which way the path of the moment goes at a condition.
+    """
+
+    __slots__ = ("_decide", "bits")
+
+    def __init__(self, bits: z3.BitVecRef, decide: Callable[[z3.BoolRef], bool]):
+        self.bits = bits
+        self._decide = decide
+
+    def __bool__(self) -> bool:
+        return self._decide(self.bits != 0)
+
+    # `int` is hashable and Integer is not: two of them may or may not be equal.
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __index__(self) -> int:
+        raise TypeError("the value of a symbolic integer is not known")
+
+    def __format__(self, spec: str) -> str:
+        raise TypeError("the value of a symbolic integer is not known")
+
+    def __repr__(self) -> str:
+        return f"Integer({z3.simplify(self.bits)})"
+
+    def _make(self, bits: z3.BitVecRef) -> "Integer":
+        return Integer(bits, self._decide)
+
+    def _binary(
+        self, other: object, apply: Callable[[z3.BitVecRef, z3.BitVecRef], z3.BitVecRef], extra: int, swap: bool = False
+    ) -> "Integer":
+        if not isinstance(other, Integer | int):
+            return NotImplemented
+        operands = (self.bits, other.bits if isinstance(other, Integer) else _constant(other))
+        return self._make(apply(*_align(*(reversed(operands) if swap else operands), extra=extra)))
+
+    def __add__(self, other: object) -> "Integer":
+        return self._binary(other, lambda a, b: a + b, 1)
+
+    def __sub__(self, other: object) -> "Integer":
+        return self._binary(other, lambda a, b: a - b, 1)
+
+    def __rsub__(self, other: object) -> "Integer":
+        return self._binary(other, lambda a, b: a - b, 1, swap=True)
+
+    def __neg__(self) -> "Integer":
+        return 0 - self
+
+    def __mul__(self, other: object) -> "Integer":
+        if not isinstance(other, Integer | int):
+            return NotImplemented
+        factor = other.bits if isinstance(other, Integer) else _constant(other)
+        width = self.bits.size() + factor.size()
+        return self._make(z3.SignExt(factor.size(), self.bits) * z3.SignExt(width - factor.size(), factor))
+
+    def __and__(self, other: object) -> "Integer":
+        result = self._binary(other, lambda a, b: a & b, 0)
+        if isinstance(other, int) and other >= 0:
+            # A mask bounds what it lets through: without this, masking would never make a value narrower again.
+            return self._make(z3.Extract(other.bit_length(), 0, result.bits))
+        return result
+
+    def __or__(self, other: object) -> "Integer":
+        return self._binary(other, lambda a, b: a | b, 0)
+
+    def __xor__(self, other: object) -> "Integer":
+        return self._binary(other, lambda a, b: a ^ b, 0)
+
+    def __invert__(self) -> "Integer":
+        return self._make(~self.bits)
+
+    __radd__, __rmul__, __rand__, __ror__, __rxor__ = __add__, __mul__, __and__, __or__, __xor__
+
+    def __lshift__(self, distance: int) -> "Integer":
+        distance = operator.index(distance)
+        return self._make(z3.Concat(self.bits, z3.BitVecVal(0, distance))) if distance else self
+
+    def __rshift__(self, distance: int) -> "Integer":
+        top = self.bits.size() - 1
+        return self._make(z3.Extract(top, min(operator.index(distance), top), self.bits))
+
+    def _compare(self, other: object, holds: Callable[[z3.BitVecRef, z3.BitVecRef], z3.BoolRef]) -> "Integer":
+        # 0 or 1, as a `bool` is in Python.
+        return self._binary(other, lambda a, b: z3.If(holds(a, b), z3.BitVecVal(1, 2), z3.BitVecVal(0, 2)), 0)
+
+    def __eq__(self, other: object) -> "Integer":  # pyright: ignore[reportIncompatibleMethodOverride]
+        return self._compare(other, lambda a, b: a == b)
+
+    def __ne__(self, other: object) -> "Integer":  # pyright: ignore[reportIncompatibleMethodOverride]
+        return self._compare(other, lambda a, b: a != b)
+
+    def __lt__(self, other: object) -> "Integer":
+        return self._compare(other, lambda a, b: a < b)
+
+    def __le__(self, other: object) -> "Integer":
+        return self._compare(other, lambda a, b: a <= b)
+
+    def __gt__(self, other: object) -> "Integer":
+        return self._compare(other, lambda a, b: a > b)
+
+    def __ge__(self, other: object) -> "Integer":
+        return self._compare(other, lambda a, b: a >= b)
+
+
+def equal(value: "Integer | int", wire: z3.BitVecRef) -> z3.BoolRef:
+    """The integer is the unsigned number on the wire. A negative or a larger one never is."""
+    a, b = _align(value.bits if isinstance(value, Integer) else _constant(value), z3.ZeroExt(1, wire))
+    return a == b
+
+
+@dataclass(frozen=True)
+class Path(Generic[Result]):
+    """One way through the function: `condition` holds exactly for the inputs that take it."""
+
+    condition: z3.BoolRef
+    result: Result
+
+
+@dataclass
+class _Choice:
+    taken: bool
+    other_possible: bool
+
+
+class _Walk:
+    """One run of the function: first it repeats decisions, then it takes the first possible one each time."""
+
+    def __init__(self, solver: z3.Solver, repeated: Sequence[_Choice]):
+        self._solver = solver
+        self._repeated = list(repeated)
+        self.choices: list[_Choice] = []
+        self.conditions: list[z3.BoolRef] = []
+        self._decided: dict[z3.BoolRef, bool] = {}
+
+    def decide(self, condition: z3.BoolRef) -> bool:
+        condition = z3.simplify(condition)
+        if z3.is_true(condition) or z3.is_false(condition):
+            return z3.is_true(condition)
+        if condition in self._decided:
+            return self._decided[condition]
+        if len(self.choices) < len(self._repeated):
+            choice = self._repeated[len(self.choices)]
+        else:
+            taken = possible(self._solver, condition)
+            choice = _Choice(taken=taken, other_possible=taken and possible(self._solver, z3.Not(condition)))
+        self.choices.append(choice)
+        self._decided[condition] = choice.taken
+        self.conditions.append(condition if choice.taken else z3.Not(condition))
+        self._solver.add(self.conditions[-1])
+        return choice.taken
+
+
+def explore(
+    function: Callable[..., Result], *arguments: z3.BitVecRef, solver: z3.Solver | None = None
+) -> Iterator[Path[Result]]:
+    """Every path of `function` over every value of `arguments`, depth first.
+
+    The conditions exclude each other, together they cover all that the solver's assertions allow, and each of them is
+    possible: where the assertions contradict each other there is no path.
+
+    Parameters
+    ----------
+    function : callable
+        Pure: what it does depends on its arguments alone. It must return on each path.
+    arguments : z3.BitVecRef
+        Unsigned; each is handed to the function as an `Integer`.
+    solver : z3.Solver
+        What may be assumed. It is as before when the walk is over.
+
+    Raises
+    ------
+    Undecided
+        If the solver gives up at a condition.
+    """
+    solver = solver or z3.Solver()
+    if not possible(solver):
+        return
+    repeated: list[_Choice] = []
+    while True:
+        walk = _Walk(solver, repeated)
+        solver.push()
+        try:
+            result = function(*(Integer(z3.ZeroExt(1, argument), walk.decide) for argument in arguments))
+        finally:
+            solver.pop()
+        yield Path(z3.And(*walk.conditions) if walk.conditions else z3.BoolVal(True), result)
+        repeated = walk.choices
+        while repeated and not repeated[-1].other_possible:
+            repeated.pop()
+        if not repeated:
+            return
+        repeated[-1] = _Choice(taken=False, other_possible=False)

@@ -1,0 +1,95 @@
+"""A component as a transition relation: what Yosys says that it does in one cycle, as z3 terms."""
+
+import re
+from dataclasses import dataclass
+
+import z3
+from amaranth.back import rtlil
+from amaranth.lib import wiring
+
+from .tools import yosys
+
+__all__ = ["Transition", "transition"]
+
+_WIRE = re.compile(r"^; yosys-smt2-(input|output|register|wire) (\S+) (\d+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Transition:
+    """One cycle of a component, from state `n` to state `n + 1`. A state includes the inputs applied in it.
+
+    Members
+    -------
+    inputs, outputs, registers : tuple of str
+        Names of the wires of each kind, in Yosys's order. A submodule's are `submodule.name`.
+    """
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    registers: tuple[str, ...]
+    _wires: dict[str, z3.BitVecRef]
+    _initial: z3.BoolRef
+    _step: z3.BoolRef
+    _state: z3.BitVecRef
+    _next: z3.BitVecRef
+
+    def _at(self, n: int) -> z3.BitVecRef:
+        return z3.BitVec(f"state@{n}", self._state.size())
+
+    def initial(self, n: int = 0) -> z3.BoolRef:
+        """State `n` is as after power-up."""
+        return z3.substitute(self._initial, (self._state, self._at(n)))
+
+    def step(self, n: int) -> z3.BoolRef:
+        """State `n + 1` follows state `n`."""
+        return z3.substitute(self._step, (self._state, self._at(n)), (self._next, self._at(n + 1)))
+
+    def wires(self, n: int) -> dict[str, z3.BitVecRef]:
+        """Every named wire in state `n`, unsigned, by name."""
+        return {name: z3.substitute(wire, (self._state, self._at(n))) for name, wire in self._wires.items()}
+
+
+def _bit_vector(term: z3.ExprRef) -> z3.BitVecRef:
+    """Yosys makes wires of one bit Boolean."""
+    return z3.If(term, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1)) if z3.is_bool(term) else term
+
+
+def transition(component: wiring.Component) -> Transition:
+    """Have Yosys compute the transition relation of `component`: every named wire; every input free, `rst` among them.
+
+    Raises
+    ------
+    ToolError
+        If Yosys fails, or is not there.
+    """
+    text = yosys(
+        rtlil.convert(component, name="top", emit_src=False), "prep -top top -flatten; write_smt2 -stbv -wires {output}"
+    )
+    wires: dict[str, int] = {}
+    kinds: dict[str, list[str]] = {"input": [], "output": [], "register": [], "wire": []}
+    for kind, name, width in _WIRE.findall(text):
+        wires[name] = int(width)
+        kinds[kind].append(name)
+
+    # One assertion for each term that is wanted: parsing expands Yosys's definitions into it.
+    probes = ["(assert (|top_i| s))", "(assert (and (|top_t| s s1) (|top_h| s)))"]
+    for name, width in wires.items():
+        sort = "Bool" if width == 1 else f"(_ BitVec {width})"
+        probes.append(f"(declare-const |wire {name}| {sort}) (assert (= |wire {name}| (|top_n {name}| s)))")
+    assertions = z3.parse_smt2_string(
+        "\n".join([text, "(declare-const s |top_s|) (declare-const s1 |top_s|)", *probes])
+    )
+    initial, step, *equalities = assertions
+    sort = re.search(r"^\(define-sort \|top_s\| \(\) \(_ BitVec (\d+)\)\)$", text, re.MULTILINE)
+    assert sort is not None
+    state, following = (z3.BitVec(name, int(sort[1])) for name in ("s", "s1"))
+    return Transition(
+        inputs=tuple(kinds["input"]),
+        outputs=tuple(kinds["output"]),
+        registers=tuple(kinds["register"]),
+        _wires={name: _bit_vector(equality.arg(1)) for name, equality in zip(wires, equalities, strict=True)},
+        _initial=initial,
+        _step=step,
+        _state=state,
+        _next=following,
+    )
