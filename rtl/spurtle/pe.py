@@ -9,6 +9,7 @@ from .arch import ADDRESS_BITS
 from .config import SPUConfig
 
 __all__ = [
+    "Beat",
     "Drain",
     "Facts",
     "Finish",
@@ -237,20 +238,35 @@ class SystemRegisterPort(wiring.Signature):
         )
 
 
+class Beat(data.StructLayout):
+    """One write to memory, all of its bytes. LSB first.
+
+    Members
+    -------
+    address : unsigned(64)
+        A multiple of the bus width.
+    data : unsigned(8 * bus_bytes)
+        Bytes in order of ascending addresses.
+    last : unsigned(1)
+        The last beat of its record.
+    """
+
+    def __init__(self, config: SPUConfig):
+        super().__init__({"address": 64, "data": 8 * config.bus_bytes, "last": 1})
+
+
 class WritePort(wiring.Signature):
     """Writes to the Profiling Buffer, seen from the SPU. A record is a run of beats with ascending addresses.
 
     Members
     -------
-    beat : Out(stream)
-        `address` (64, a multiple of the bus width), `data` (bytes in ascending order from bit 0), `last` (of its record).
+    beat : Out(stream of Beat)
     done : In(1)
         The record whose last beat was taken is in memory. One strobe a record, in any cycle after its last beat's.
     """
 
     def __init__(self, config: SPUConfig):
-        beat = data.StructLayout({"address": 64, "data": 8 * config.bus_bytes, "last": 1})
-        super().__init__({"beat": Out(stream.Signature(beat)), "done": In(1)})
+        super().__init__({"beat": Out(stream.Signature(Beat(config))), "done": In(1)})
 
 
 class Drain(wiring.Signature):

