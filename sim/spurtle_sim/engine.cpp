@@ -126,15 +126,17 @@ struct Engine {
         time++;
     }
 
-    // Plays operations until all have passed, or the interrupt is raised; then until nothing is in flight any more. Returns how many.
-    uint64_t play(const Operation *operations, uint64_t count) {
+    // Plays operations until all have passed or the interrupt is raised. With `settle`, and whenever it is interrupted, it goes on until
+    // nothing is in flight any more. Returns how many have passed.
+    uint64_t play(const Operation *operations, uint64_t count, bool settle) {
         uint64_t next = 0;
         unsigned idle = 0;
         for (;;) {
-            bool stop = next == count || spu.pmbirq;
-            if (stop && !in_flight) break;
+            bool interrupted = spu.pmbirq;
+            bool stop = interrupted || next == count;
+            if (stop && !(in_flight && (interrupted || settle))) break;
             uint64_t due = stop ? UINT64_MAX : operations[next].dispatch + delay;
-            if (due > time && idle >= SETTLED && !stop) time = due;
+            if (!stop && due > time && idle >= SETTLED) time = due;
             const Operation *operation = due <= time ? &operations[next++] : nullptr;
             idle = operation || in_flight ? 0 : idle + 1;
             advance(operation);
@@ -188,7 +190,9 @@ void engine_buffer(Engine *engine, uint8_t *memory, uint64_t base, uint64_t size
 
 void engine_context(Engine *engine, uint64_t contextidr_el1) { engine->spu.PORT(pe, contextidr_el1) = contextidr_el1; }
 
-uint64_t engine_play(Engine *engine, const Operation *operations, uint64_t count) { return engine->play(operations, count); }
+uint64_t engine_play(Engine *engine, const Operation *operations, uint64_t count, int settle) {
+    return engine->play(operations, count, settle);
+}
 
 int engine_access(Engine *engine, unsigned op1, unsigned crm, unsigned op2, int write, uint64_t *data) {
     return engine->access(op1, crm, op2, write, *data);

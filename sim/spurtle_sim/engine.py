@@ -87,15 +87,16 @@ class Engine:
         """Set CONTEXTIDR_EL1."""
         self._library.engine_context(self._engine, ctypes.c_uint64(contextidr_el1))
 
-    def play(self, operations: NDArray[np.void]) -> int:
-        """Play rows of `TIMED` at EL0 until all have passed or the SPU raises its interrupt, then let the sampled operation finish.
+    def play(self, operations: NDArray[np.void], *, settle: bool = False) -> int:
+        """Play rows of `TIMED` at EL0 until all have passed the sampling point or the SPU raises its interrupt; return how many have.
 
-        Returns how many rows have passed the sampling point.
+        An operation that is in flight when all have passed stays so for the next call, unless `settle` says that there is none. An
+        interrupt waits until it has finished. The rows that follow are put off by as long as it held up the program.
         """
         if operations.dtype != TIMED or not operations.flags.c_contiguous:
             raise ValueError(f"operations must be a contiguous array of TIMED, not of {operations.dtype}")
         pointer = operations.ctypes.data_as(ctypes.c_void_p)
-        return self._library.engine_play(self._engine, pointer, ctypes.c_uint64(len(operations)))
+        return self._library.engine_play(self._engine, pointer, ctypes.c_uint64(len(operations)), int(settle))
 
     def read(self, register: Register) -> int:
         """MRS at EL1. Raises ValueError if it is UNDEFINED."""
