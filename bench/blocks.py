@@ -1,0 +1,95 @@
+"""What is measured: each block of the SPU, the whole in each named configuration, the bare circuits that bound them."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from amaranth.lib import wiring
+from spurtle.arch import REGISTERS
+from spurtle.buffer import Buffer
+from spurtle.config import CONFIGS, SPUConfig
+from spurtle.control import Control
+from spurtle.filter import Filter
+from spurtle.inflight import InFlight
+from spurtle.interval import IntervalCounter
+from spurtle.record import Record
+from spurtle.registers import Registers
+from spurtle.serializer import Serializer
+from spurtle.spu import SPU
+from spurtle_sim.errors import UserError
+
+from . import bare
+
+__all__ = ["ANY", "BLOCKS", "Block", "bound_of", "select"]
+
+ANY = "any"
+"""In place of a configuration's name: the circuit is the same in each."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A circuit to be measured.
+
+    Parameters
+    ----------
+    name : str
+    config : str
+        The configuration it is built for, or `ANY`.
+    build : function of nothing
+        Makes the component.
+    bound : str or None
+        Name of the bare circuit that bounds it; None for a bare circuit.
+    """
+
+    name: str
+    config: str
+    build: Callable[[], wiring.Component]
+    bound: str | None = None
+
+
+def _each(name: str, component: Callable[[SPUConfig], wiring.Component], bound: str | None = None) -> Iterable[Block]:
+    """One block for each named configuration."""
+    return (Block(name, config.name, lambda config=config: component(config), bound) for config in CONFIGS.values())
+
+
+BLOCKS = (
+    Block("gate", ANY, lambda: bare.Gate(1)),
+    Block("gated_word", ANY, lambda: bare.Gate(64)),
+    Block("counter", ANY, bare.Counter),
+    Block("saturating_counter", ANY, lambda: bare.SaturatingCounter(12)),
+    Block("event_compare_64", ANY, lambda: bare.EventCompare(64, inverted=True)),
+    *_each("event_compare", lambda config: bare.EventCompare(config.filter_events.bit_count())),
+    Block("shift_register", ANY, lambda: bare.ShiftRegister(record_bytes=64, bus_bytes=8)),
+    Block("pointer", ANY, lambda: bare.Pointer(step=64)),
+    Block("multiplexer", ANY, lambda: bare.Multiplexer(ways=len(REGISTERS), width=64)),
+    Block("control", ANY, Control, "gate"),
+    Block("interval", ANY, IntervalCounter, "counter"),
+    *_each("inflight", InFlight, "saturating_counter"),
+    *_each("filter", Filter, "event_compare"),
+    *_each("record", Record, "gated_word"),
+    *_each("serializer", Serializer, "shift_register"),
+    *_each("buffer", Buffer, "pointer"),
+    *_each("registers", Registers, "multiplexer"),
+    *_each("spu", SPU, "counter"),
+)
+"""Bare circuits first. The whole SPU holds an interval counter, so nothing bounds it tighter than that."""
+
+
+def bound_of(block: Block) -> Block | None:
+    """The bare circuit of a block: the one for its configuration, or the one for any. None for a bare circuit."""
+    candidates = [other for other in BLOCKS if other.name == block.bound and other.config in (block.config, ANY)]
+    return candidates[0] if candidates else None
+
+
+def select(names: Iterable[str]) -> list[Block]:
+    """The blocks with these names, all if there are none, and what bounds them; in the order of the table.
+
+    Raises UserError on a name that the table does not have.
+    """
+    names = list(names)
+    known = list(dict.fromkeys(block.name for block in BLOCKS))
+    for name in names:
+        if name not in known:
+            raise UserError(f"no block is named {name!r}; there are {', '.join(known)}")
+    wanted = [block for block in BLOCKS if not names or block.name in names]
+    wanted += [bound for bound in map(bound_of, wanted) if bound is not None]
+    return [block for block in BLOCKS if block in wanted]

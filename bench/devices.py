@@ -1,0 +1,101 @@
+"""The two FPGAs that everything is measured on, and how each counts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["DEVICES", "Device", "cell_counts", "constant_outputs"]
+
+Module = Mapping[str, Any]
+"""A module of a Yosys JSON netlist."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """One FPGA and its tools.
+
+    Parameters
+    ----------
+    name : str
+        As given to `--device`, and Yosys' name of the family.
+    title : str
+        Device, package and speed grade.
+    place : tuple of str
+        Arguments of nextpnr that select it.
+    lut4 : mapping of str to int
+        LUT4s that a cell occupies.
+    flip_flop : str
+        What the names of flip-flop cells begin with.
+    """
+
+    name: str
+    title: str
+    place: tuple[str, ...]
+    lut4: Mapping[str, int]
+    flip_flop: str
+
+    @property
+    def synthesize(self) -> str:
+        """The synthesis command of Yosys."""
+        return f"synth_{self.name} -top top"
+
+    @property
+    def place_tool(self) -> str:
+        """nextpnr for this family."""
+        return f"yowasp-nextpnr-{self.name}"
+
+    def area(self, module: Module) -> tuple[int, int]:
+        """LUT4s, carry cells counted in, and flip-flops of a mapped netlist."""
+        counts = cell_counts(module)
+        lut4 = sum(self.lut4.get(kind, 0) * count for kind, count in counts.items()) + _lone_carries(module)
+        return lut4, sum(count for kind, count in counts.items() if kind.startswith(self.flip_flop))
+
+
+def cell_counts(module: Module) -> dict[str, int]:
+    """How many cells of each type a module of a JSON netlist holds."""
+    counts: dict[str, int] = {}
+    for cell in module["cells"].values():
+        counts[cell["type"]] = counts.get(cell["type"], 0) + 1
+    return counts
+
+
+def constant_outputs(module: Module) -> list[str]:
+    """Output ports of which every bit is a constant."""
+    return [
+        name
+        for name, port in module["ports"].items()
+        if port["direction"] == "output" and all(isinstance(bit, str) for bit in port["bits"])
+    ]
+
+
+def _lone_carries(module: Module) -> int:
+    """iCE40 carries that share no logic cell with a LUT.
+
+    The LUT of a shared cell has the carry's operands at I1 and I2 and its carry-in at I3.
+    """
+    cells = [(cell["type"], cell["connections"]) for cell in module["cells"].values()]
+    luts = {tuple(nets[pin][0] for pin in ("I1", "I2", "I3")) for kind, nets in cells if kind == "SB_LUT4"}
+    carries = [tuple(nets[pin][0] for pin in ("I0", "I1", "CI")) for kind, nets in cells if kind == "SB_CARRY"]
+    return sum(carry not in luts for carry in carries)
+
+
+DEVICES: Mapping[str, Device] = {
+    device.name: device
+    for device in (
+        Device(
+            name="ecp5",
+            title="ECP5 LFE5U-85F, CABGA756, speed 6",
+            place=("--85k", "--package", "CABGA756", "--speed", "6"),
+            # A CCU2C is two LUT4s with a carry chain; 16x4 bits of LUT RAM take four LUT4s and two for the write port.
+            lut4={"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6},
+            flip_flop="TRELLIS_FF",
+        ),
+        Device(
+            name="ice40",
+            title="iCE40 HX8K, ct256",
+            place=("--hx8k", "--package", "ct256", "--pcf-allow-unconstrained"),
+            lut4={"SB_LUT4": 1},
+            flip_flop="SB_DFF",
+        ),
+    )
+}

