@@ -1,6 +1,6 @@
 """Bytes of a Profiling Buffer -> packets -> records, of every version up to FEAT_SPEv1p4 and in any order of packets.
 
-Nothing is dropped silently: an unknown packet is skipped by its size and handed on, and what is wrong is said beside the record.
+Nothing is dropped silently: an unknown packet is skipped by its size but handed on, and a record says what is wrong.
 """
 
 # Ref: DDI0487 M.a, D18.1 (headers, sizes, what software skips) and D18.2 (packets).
@@ -37,7 +37,8 @@ class Kind(Enum):
     BAD = "bad"  # no size: one byte is skipped; or cut off by the end of the data
 
 
-class Packet(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Packet:
     """One packet.
 
     Parameters
@@ -48,7 +49,7 @@ class Packet(NamedTuple):
     index : int
         INDEX of an Address, Counter or Context packet, CLASS of an Operation Type packet; otherwise zero.
     value : int
-        Payload, little-endian.
+        Payload, little-endian; the first header byte where `kind` is unknown or bad.
     """
 
     offset: int
@@ -59,10 +60,12 @@ class Packet(NamedTuple):
 
 
 def _short_header(header: int) -> tuple[Kind, int, int]:
-    """Kind, index and payload bytes. D18.1: SZ is in bits [5:4] of any header, known or not, but for those without a payload."""
+    """Kind, index and payload bytes. D18.1: SZ is in bits [5:4] of any header from 0x40 upward, known or not."""
     payload = 1 << (header >> 4 & 0b11)
     if header <= 0x1F:
-        return {Header.PADDING: Kind.PADDING, Header.END: Kind.END}.get(header, Kind.UNKNOWN), 0, 0
+        if header == Header.PADDING:
+            return Kind.PADDING, 0, 0
+        return Kind.END if header == Header.END else Kind.UNKNOWN, 0, 0
     if header == Header.TIMESTAMP:
         return Kind.TIMESTAMP, 0, payload
     if header & 0b1100_1111 == Header.EVENTS:
@@ -86,7 +89,8 @@ _EXTENDED = range(0x20, 0x40)
 
 def packets(data: bytes | bytearray | memoryview) -> Iterator[Packet]:
     """Every byte of `data` as packets, in order and without a gap. Never raises, whatever the bytes are."""
-    return map(Packet._make, _packets(bytes(data)))
+    for fields in _packets(bytes(data)):
+        yield Packet(*fields)
 
 
 def _packets(data: bytes) -> Iterator[tuple[int, int, Kind, int, int]]:
@@ -146,7 +150,7 @@ class InstructionAddress(NamedTuple):
 
 
 class PhysicalAddress(NamedTuple):
-    """A physical address, 56 bits, its address space, and its Allocation Tag if CH says that it was checked (D18.2.1)."""
+    """A physical address, 56 bits, its address space, and the Allocation Tag, checked if CH is one (D18.2.1)."""
 
     address: int
     ns: int
@@ -268,7 +272,7 @@ class Record:
 def records(data: bytes | bytearray | memoryview) -> Iterator[Record]:
     """The records of `data`, in order; the last may be incomplete. Never raises, whatever the bytes are.
 
-    A record with `problems` has been decoded as far as its bytes allow. Where a packet stands twice, the first one counts.
+    A record with `problems` is decoded as far as its bytes allow. Where a packet stands twice, the first one counts.
     """
     padding, end_packet, timestamp, address, counter = (
         Kind.PADDING,
@@ -305,7 +309,7 @@ def records(data: bytes | bytearray | memoryview) -> Iterator[Record]:
 
 def _add(record: Record, packet: Packet, end: int) -> None:
     """Put any packet in its place but for the frequent ones, which never come here the first time."""
-    offset, size, kind, index, value = packet
+    kind, index, value = packet.kind, packet.index, packet.value
     if kind is Kind.EVENTS and record.events is None:
         record.events = value
     elif kind is Kind.OPERATION and record.operation_packet is None:
@@ -317,13 +321,14 @@ def _add(record: Record, packet: Packet, end: int) -> None:
     elif kind is Kind.UNKNOWN:
         record.unknown += (packet,)
     elif kind is Kind.BAD:
-        record.problems += (_bad(offset, size, value, end),)
+        record.problems += (_bad(packet, end),)
     else:
         message = f"a second {kind.value} packet in the record that starts at {record.offset:#x}"
-        record.problems += (Problem(offset, message),)
+        record.problems += (Problem(packet.offset, message),)
 
 
-def _bad(offset: int, size: int, header: int, end: int) -> Problem:
+def _bad(packet: Packet, end: int) -> Problem:
+    offset, size, header = packet.offset, packet.size, packet.value
     if offset + size == end:
         return Problem(
             offset, f"the packet with header {header:#04x} is cut off by the end of the data, {size} bytes later"

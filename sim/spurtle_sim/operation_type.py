@@ -23,10 +23,10 @@ class OperationType:
     kind : str
         "other", "load", "store", "branch", or "reserved" where CLASS or SUBCLASS is.
     form : str
-        Which payload of D18.2.7: "other", "sve", "sme"; "general", "simd_fp", "unspecified", "tag", "nv2", "extended", "sve",
-        "memory_copy", "memory_set", "gcs"; "branch". Empty if reserved.
+        Which payload of D18.2.7: "other", "sve" or "sme"; "general", "simd_fp", "unspecified", "tag", "nv2",
+        "extended", "sve", "memory_copy", "memory_set" or "gcs"; "branch". Empty if reserved.
     attributes : dict of str to bool, int or str
-        Fields of that payload. `bits` is the vector or tile size in bits: "more" above 2048 (EVL), "all" for the whole ZA array.
+        Fields of that payload. `bits` is the vector or tile size: "more" than 2048 (EVL), "all" of the ZA array.
     """
 
     kind: str

@@ -26,8 +26,8 @@ class Buffer:
     Attributes
     ----------
     memory : dict of int to bytes
-        What was written: the record at each address. Records are aligned to their size (PMBIDR_EL1.Align), so that a record either
-        replaces another or does not touch it.
+        What was written: the record at each address. Records are aligned to their size (PMBIDR_EL1.Align), so that a
+        record either replaces another or does not touch it.
     """
 
     def __init__(self, config: SPUConfig, registers: Registers):
@@ -36,7 +36,10 @@ class Buffer:
         self.memory: dict[int, bytes] = {}
 
     def write(self, record: bytes) -> bool:
-        """Write one record at PMBPTR_EL1, and stop if it was the last that fits. False if disabled or stopped: it is discarded."""
+        """Write one record at PMBPTR_EL1, and stop if it was the last that fits. False if it is discarded.
+
+        It is discarded if the buffer is disabled or stopped (D17.4).
+        """
         if not buffer_enabled(self._registers):
             return False
         self.memory[self._registers.PMBPTR_EL1] = record
@@ -45,9 +48,9 @@ class Buffer:
         return True
 
     def stop_if_full(self) -> None:
-        """After each record, and whenever software wrote a register of the buffer: BSC = 1 if there is no place for a record.
+        """Stop with BSC = 1 if no record fits: to be called after each record and each register write.
 
-        R_PGGHS leaves open what a bad pointer does: it is handled as a full buffer, so that nothing is ever written outside.
+        R_PGGHS leaves open what a bad pointer does: it counts as a full buffer, and nothing is ever written outside.
         """
         if buffer_enabled(self._registers) and not self._has_room():
             sticky = self._registers.PMBSR_EL1 & _STICKY

@@ -27,7 +27,7 @@ _TS = PMSCR_EL1.fields["TS"].mask
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PEState:
-    """State of the PE as it is for the operation at the sampling point: the members of `spurtle.pe.PEState`, and their widths."""
+    """State of the PE, as it is for the operation at the sampling point: the members of `spurtle.pe.PEState`."""
 
     el: int = 0
     ns: int = 1

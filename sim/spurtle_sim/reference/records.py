@@ -27,7 +27,7 @@ def _bits(*numbers: int) -> int:
     return sum(1 << number for number in numbers)
 
 
-# D18.2.6: what an operation that is neither load nor store cannot have done. 12 to 15 are the core's own, about its caches.
+# D18.2.6: what only a load or store can have done. 12 to 15 are the core's own, about its caches.
 _MEMORY_EVENTS = _bits(2, 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15)
 _BRANCH_EVENTS = _bits(Event.MISPREDICTED)
 _OTHER_EVENTS = _bits(*range(64)) - _MEMORY_EVENTS - _BRANCH_EVENTS - _bits(0, 1, 6)

@@ -1,4 +1,4 @@
-"""The whole SPU, step by step and without timing: whoever drives it says what passes, what collides and what finishes."""
+"""The whole SPU, step by step and without timing: who drives it says what passes, what collides, what finishes."""
 
 # Ref: DDI0487 M.a, D17.
 

@@ -1,0 +1,137 @@
+"""The `spurtle` command: one function for each verb, and what only that verb needs is imported inside it."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from spurtle.config import CONFIGS
+
+from .errors import UserError
+
+__all__ = ["main"]
+
+_NOT_ALL_GOOD = 1
+_USER_ERROR = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command. Exit status 0: all was good; 1: not all of the input was; 2: the input cannot be used."""
+    parser = argparse.ArgumentParser(
+        prog="spurtle", description="An Arm Statistical Profiling Unit, and the tools around it."
+    )
+    verbs = parser.add_subparsers(metavar="VERB", required=True)
+    for name, help_, arguments_of, run in _VERBS:
+        verb = verbs.add_parser(name, help=help_, description=help_.capitalize() + ".")
+        arguments_of(verb)
+        verb.set_defaults(run=run)
+    options = parser.parse_args(arguments)
+    try:
+        status = options.run(options)
+        sys.stdout.flush()
+    except UserError as error:
+        print(f"spurtle: {error}", file=sys.stderr)
+        return _USER_ERROR
+    except BrokenPipeError:
+        # Whoever read the output has seen enough. Python would complain once more when it closes standard output.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _NOT_ALL_GOOD
+    return status
+
+
+def _decode_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="bytes of a Profiling Buffer; - for standard input")
+    parser.add_argument("--json", action="store_true", help="one JSON object a record, instead of one line a packet")
+
+
+def _decode(options: argparse.Namespace) -> int:
+    from . import decode, packet_text, records_json
+
+    data = _read(options.file)
+    if not options.json:
+        for packet in decode.packets(data):
+            print(packet_text.line(data, packet))
+    count, problems = 0, 0
+    for record in decode.records(data):
+        count += 1
+        if options.json:
+            print(json.dumps(records_json.to_json(record)))
+        for problem in record.problems:
+            problems += 1
+            print(f"spurtle: offset {problem.offset:#x}: {problem.message}", file=sys.stderr)
+    if problems == 0:
+        return 0
+    sys.stdout.flush()
+    print(f"spurtle: {problems} problems in {count} records", file=sys.stderr)
+    return _NOT_ALL_GOOD
+
+
+def _encode_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "file", metavar="IN.jsonl", nargs="?", default="-", help="one JSON object a line; default: standard input"
+    )
+    parser.add_argument("--config", choices=CONFIGS, required=True, help="the configuration whose records to write")
+    parser.add_argument(
+        "--engine", choices=("reference", "rtl"), required=True, help="who writes: the Python reference or the RTL"
+    )
+    parser.add_argument("-o", "--output", metavar="OUT.bin", required=True, help="where the records go")
+
+
+def _encode(options: argparse.Namespace) -> int:
+    from . import records_json
+    from .reference import records
+
+    config = CONFIGS[options.config]
+    samples: list[records.Sample] = []
+    for number, value in _json_lines(_read(options.file)):
+        try:
+            samples.append(records_json.from_json(config, value))
+        except UserError as error:
+            raise UserError(f"line {number}: {error}") from error
+    if options.engine == "rtl":
+        from .engine import RecordEngine
+
+        encoded = RecordEngine(config).encode(samples)
+    else:
+        encoded = [records.encode(config, sample) for sample in samples]
+    _write(options.output, b"".join(encoded))
+    return 0
+
+
+def _json_lines(data: bytes) -> Iterator[tuple[int, object]]:
+    """Number and value of each line that is not blank."""
+    for number, line in enumerate(data.splitlines(), 1):
+        if line.strip():
+            try:
+                yield number, json.loads(line)
+            except ValueError as error:
+                raise UserError(f"line {number}: must be a JSON object: {error}") from error
+
+
+def _read(name: str) -> bytes:
+    """A whole file, or standard input for `-`."""
+    try:
+        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise UserError(f"cannot read {name}: {error.strerror}") from error
+
+
+def _write(name: str, data: bytes) -> None:
+    """A whole file or none: it takes its name when it is complete."""
+    path = Path(name)
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    try:
+        unfinished.write_bytes(data)
+        unfinished.replace(path)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise UserError(f"cannot write {name}: {error.strerror}") from error
+
+
+_VERBS = (
+    ("decode", "show the records of a Profiling Buffer", _decode_arguments, _decode),
+    ("encode", "write records from the facts that `decode --json` shows", _encode_arguments, _encode),
+)
+"""Name, help, what defines its arguments and what runs it."""
