@@ -125,7 +125,7 @@ def spu(config: SPUConfig) -> Verilog:
     """The SPU of `config`."""
     comment = f"""\
 Spurtle {version("spurtle")}: Arm Statistical Profiling Unit (FEAT_SPE), configuration {config.name}
-SPDX-License-Identifier: Apache-2.0 WITH SHL-2.1
+SPDX-License-Identifier: Apache-2.0
 Generated; the source is the Amaranth component spurtle.spu.SPU.
 One clock `clk`; reset `rst` is synchronous and active high. Every output is known after reset."""
     return generate(SPU(config), config.module, comment)

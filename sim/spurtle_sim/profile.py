@@ -1,0 +1,127 @@
+"""A program through the SPU: its operations, timed, played on the RTL, and what comes out as perf.data."""
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
+from spurtle.config import SPUConfig
+
+from . import perfdata
+from .driver import Driver, parse_filters
+from .files import check_writable, write_whole
+from .machine import Machine
+from .program import Program
+
+__all__ = ["Options", "profile"]
+
+_PID = 1000
+_PATIENCE = 2.0  # seconds before a run shows its progress
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to profile, and how.
+
+    Parameters
+    ----------
+    config : SPUConfig
+    program : str
+        A static AArch64 Linux executable.
+    arguments : sequence of str
+    interval : int
+        PMSIRR_EL1.INTERVAL: a sample every `interval * 256 + 1` operations.
+    filters : list of str
+        Terms of `driver.parse_filters`.
+    output : str
+        Where perf.data goes; the raw buffer goes beside it, with `.spe` behind the name.
+    check : bool
+        Compare everything with the reference.
+    """
+
+    config: SPUConfig
+    program: str
+    arguments: Sequence[str]
+    interval: int
+    filters: list[str]
+    output: str
+    check: bool
+
+
+def profile(options: Options) -> int:
+    """Run the program; the exit status is its own, or 70 if a check failed.
+
+    Raises
+    ------
+    UserError
+        If the program cannot be run, a filter is not there, or the output cannot be written.
+    """
+    raw = f"{options.output}.spe"
+    check_writable(options.output)
+    filters = parse_filters(options.config, options.filters)
+    program = Program(options.program, options.arguments)
+    machine = Machine(program.instructions)
+    driver = Driver(options.config, interval=options.interval, filters=filters, context=_PID, check=options.check)
+
+    start = time.monotonic()
+    with _progress(driver, start):
+        for operations in program.run():
+            driver.run(machine.time(operations))
+        driver.stop()
+    seconds = time.monotonic() - start
+
+    write_whole(raw, bytes(driver.data))
+    perfdata.write(options.output, program, bytes(driver.data), pid=_PID, cycles=driver.counts()["time"])
+    _summary(options, driver, seconds)
+    if driver.checker and driver.checker.count:
+        for mismatch in driver.checker.mismatches:
+            print(f"spurtle: {mismatch}", file=sys.stderr)
+        print(f"spurtle: {driver.checker.count} mismatches between RTL and reference", file=sys.stderr)
+        return 70
+    return program.exit_status or 0
+
+
+@contextmanager
+def _progress(driver: Driver, start: float) -> Iterator[None]:
+    """A line on standard error that says how far the run is, once it has lasted; only if somebody is looking."""
+
+    class Line:
+        def __init__(self) -> None:
+            self._spinner = Spinner("dots")
+
+        def __rich__(self) -> Spinner | str:
+            seconds = time.monotonic() - start
+            if seconds < _PATIENCE:
+                return ""
+            operations = driver.counts()["pop"]
+            self._spinner.update(text=f"{operations:,} operations, {driver.sampled:,} samples, {seconds:.0f} s")
+            return self._spinner
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with Live(Line(), console=console, transient=True, refresh_per_second=4, redirect_stdout=False, redirect_stderr=False):
+        yield
+
+
+def _summary(options: Options, driver: Driver, seconds: float) -> None:
+    counts = driver.counts()
+    checked = ""
+    if driver.checker:
+        checked = ", each one checked" if not driver.checker.count else ", checked: not all are right"
+    lines = [
+        f"{counts['pop']:,} operations in {counts['time']:,} cycles; {seconds:.1f} s, "
+        f"{counts['pop'] / seconds / 1e6:.2f} million operations/s",
+        f"{driver.sampled:,} sampled, {driver.collided:,} collided, {counts['filtrate']:,} passed the filter, "
+        f"{driver.interrupts:,} interrupts",
+        f"{len(driver.data) // options.config.record_bytes:,} records, {len(driver.data):,} bytes{checked}: {options.output}.spe",
+        f"next: perf report -i {options.output}    or: spurtle decode {options.output}.spe",
+    ]
+    for line in lines:
+        print(line, file=sys.stderr)
