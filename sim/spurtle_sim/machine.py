@@ -1,0 +1,403 @@
+"""The timing model: when each operation of a program passes the sampling point, issues and finishes, and what it met.
+
+A small out-of-order core: one operation a cycle in program order, dependences through registers, caches and TLBs with LRU
+replacement, a branch predictor. `docs/machine.md` says what it models and what it does not.
+"""
+
+# Ref: DDI0487 M.a, D17.6 (what the counters count), D18.2.4 (data source), D18.2.6 (events).
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, auto, unique
+
+import numpy as np
+
+from spurtle.arch import Event
+
+from .classify import FACT, REGISTERS, Instruction, Kind
+from .timed import TIMED
+
+__all__ = ["DataSource", "Machine", "Parameters"]
+
+
+@unique
+class DataSource(IntEnum):
+    """Where a load found its data: the codes of Arm Neoverse N1."""
+
+    L1D = 0x0
+    L2 = 0x8
+    SYSTEM_CACHE = 0xB
+    DRAM = 0xE
+
+
+def _latencies() -> dict[Kind, int]:
+    return {
+        Kind.INTEGER: 1,
+        Kind.SHIFTED: 2,
+        Kind.MULTIPLY: 3,
+        Kind.DIVIDE: 12,
+        Kind.SIMD: 2,
+        Kind.SIMD_MULTIPLY: 4,
+        Kind.FP_ADD: 2,
+        Kind.FP_MULTIPLY: 3,
+        Kind.FP_FUSED: 4,
+        Kind.FP_DIVIDE: 10,
+        Kind.TRANSFER: 3,
+        Kind.BRANCH: 1,
+        Kind.CALL: 1,
+        Kind.RETURN: 1,
+        Kind.SYSTEM: 4,
+        Kind.MEMORY_BARRIER: 1,
+        Kind.SYNCHRONIZE: 1,
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameters:
+    """Sizes and latencies, all in cycles, entries, or bytes where the name says so. The defaults resemble a Neoverse N1.
+
+    Parameters
+    ----------
+    latencies : dict of Kind to int
+        From issue to result, of all but memory accesses.
+    window, scheduler : int
+        Operations between dispatch and retirement, and between dispatch and issue: a full one stalls dispatch.
+    redirect : int
+        From the end of a mispredicted branch to the next dispatch.
+    predictor_bits, return_stack : int
+        Size of the direction and target tables (log2 of their entries, and bits of history), and of the stack of return
+        addresses.
+    l1d_bytes, l1d_ways, l2_bytes, l2_ways, system_cache_bytes, system_cache_ways : int
+        Caches; a line has 64 bytes.
+    l1d, l2, system_cache, dram : int
+        From issue to data, for a load that hits the first-level TLB.
+    atomic : int
+        What an atomic operation that returns a value takes longer than a load.
+    tlb_entries, l2_tlb_entries, l2_tlb_ways : int
+        First level (fully associative) and second level.
+    l2_tlb, walk : int
+        Wait for a translation that misses the first level, and for one that misses both.
+    store : int
+        From issue to the end of a store that finds room in the store buffer.
+    store_buffer : int
+        Stores that may wait for their cache line.
+    store_overlap : int
+        Refills for stores that proceed at the same time.
+    """
+
+    latencies: Mapping[Kind, int] = field(default_factory=_latencies)
+    window: int = 128
+    scheduler: int = 24
+    redirect: int = 9
+    predictor_bits: int = 12
+    return_stack: int = 16
+    l1d_bytes: int = 64 << 10
+    l1d_ways: int = 4
+    l2_bytes: int = 1 << 20
+    l2_ways: int = 8
+    system_cache_bytes: int = 8 << 20
+    system_cache_ways: int = 16
+    l1d: int = 4
+    l2: int = 11
+    system_cache: int = 38
+    dram: int = 160
+    atomic: int = 3
+    tlb_entries: int = 48
+    l2_tlb_entries: int = 1280
+    l2_tlb_ways: int = 5
+    l2_tlb: int = 5
+    walk: int = 30
+    store: int = 3
+    store_buffer: int = 32
+    store_overlap: int = 8
+
+
+@unique
+class _Step(IntEnum):
+    """How the model treats an operation."""
+
+    COMPUTE = auto()
+    LOAD = auto()
+    STORE = auto()
+    BRANCH = auto()
+    CALL = auto()
+    RETURN = auto()
+    BARRIER = auto()
+    SYNCHRONIZE = auto()
+
+
+_Plan = tuple[
+    _Step, int, tuple[int, ...], tuple[int, ...], tuple[int, ...]
+]  # step, latency, sources, destinations, base
+
+_STEPS = {
+    Kind.LOAD: _Step.LOAD,
+    Kind.STORE: _Step.STORE,
+    Kind.BRANCH: _Step.BRANCH,
+    Kind.CALL: _Step.CALL,
+    Kind.RETURN: _Step.RETURN,
+    Kind.MEMORY_BARRIER: _Step.BARRIER,
+    Kind.SYNCHRONIZE: _Step.SYNCHRONIZE,
+}
+
+_LINE_SHIFT, _PAGE_SHIFT = 6, 12
+_FIRST_FRAME = 0x8000_0000 >> _PAGE_SHIFT
+
+_TLB_ACCESS, _TLB_WALK = 1 << Event.TLB_ACCESS, 1 << Event.TLB_WALK
+_L1D_ACCESS, _L1D_REFILL = 1 << Event.L1D_ACCESS, 1 << Event.L1D_REFILL
+_LLC_ACCESS, _LLC_MISS = 1 << Event.LLC_ACCESS, 1 << Event.LLC_MISS
+_MISPREDICTED = 1 << Event.MISPREDICTED
+
+
+class Cache:
+    """Which numbers (of lines or of pages) are there: sets of ways, least recently used replaced.
+
+    Parameters
+    ----------
+    entries, ways : int
+        The quotient, the number of sets, is a power of two.
+    """
+
+    def __init__(self, entries: int, ways: int) -> None:
+        sets = entries // ways
+        if sets * ways != entries or sets & (sets - 1):
+            raise ValueError(f"entries / ways must be a power of two, not {entries} / {ways}")
+        self.mask = sets - 1
+        self.recent = [-1] * sets
+        """The last one accessed in each set: looking here first spares most calls of `access`."""
+        self._sets = [dict.fromkeys(range(-ways, 0)) for _ in range(sets)]  # least recently used first
+
+    def access(self, number: int) -> bool:
+        """Whether `number` was there; it is now."""
+        index = number & self.mask
+        ways = self._sets[index]
+        hit = number in ways
+        del ways[number if hit else next(iter(ways))]
+        ways[number] = None
+        self.recent[index] = number
+        return hit
+
+
+class Machine:
+    """The core. It keeps its state from one call of `time` to the next.
+
+    Parameters
+    ----------
+    instructions : mapping of int to Instruction
+        By PC; it may grow between calls (`Program.instructions`).
+    parameters : Parameters
+    """
+
+    def __init__(self, instructions: Mapping[int, Instruction], parameters: Parameters | None = None) -> None:
+        self._instructions = instructions
+        self._parameters = p = parameters or Parameters()
+        self._plans: dict[int, _Plan] = {}
+        self._frames: dict[int, int] = {}
+        self._l1d = Cache(p.l1d_bytes >> _LINE_SHIFT, p.l1d_ways)
+        self._l2 = Cache(p.l2_bytes >> _LINE_SHIFT, p.l2_ways)
+        self._system_cache = Cache(p.system_cache_bytes >> _LINE_SHIFT, p.system_cache_ways)
+        self._tlb = Cache(p.tlb_entries, p.tlb_entries)
+        self._l2_tlb = Cache(p.l2_tlb_entries, p.l2_tlb_ways)
+        self._filling: dict[int, int] = {}
+        self._directions = [2] * (1 << p.predictor_bits)  # two-bit counters: 2 and 3 predict taken
+        self._targets = [0] * (1 << p.predictor_bits)
+        self._returns: deque[int] = deque(maxlen=p.return_stack)
+        self._history = 0
+        # Cycles, from the start of the program.
+        self._dispatch = 0
+        self._earliest = 0  # next dispatch after a redirection
+        self._retired = 0
+        self._drained = 0  # last store is in the cache
+        self._ready = [0] * REGISTERS
+        self._window = deque([0] * p.window, p.window)
+        self._scheduler = deque([0] * p.scheduler, p.scheduler)
+        self._stores = deque([0] * p.store_buffer, p.store_buffer)
+
+    @property
+    def cycles(self) -> int:
+        """Cycles until everything so far has retired."""
+        return self._retired
+
+    def time(self, operations: np.ndarray) -> np.ndarray:
+        """What the core does with `operations`.
+
+        Parameters
+        ----------
+        operations : numpy.ndarray
+            Of `program.OPERATION`, in program order.
+
+        Returns
+        -------
+        numpy.ndarray
+            Of TIMED, one row for each operation. `dispatch` goes on rising from call to call.
+        """
+        timed = np.zeros(len(operations), TIMED)
+        facts = operations["facts"].copy()
+        accessed = facts & FACT["va_valid"] != 0
+        for name in ("pc", "target", "va"):
+            timed[name] = operations[name]
+        timed["pa"][accessed] = self._translate(operations["va"][accessed])
+        facts[accessed] |= FACT["pa_valid"]
+        facts[accessed & (facts & FACT["load"] != 0)] |= FACT["data_source_valid"]
+        timed["facts"] = facts
+        self._advance(timed)
+        return timed
+
+    def _translate(self, va: np.ndarray) -> np.ndarray:
+        """Physical addresses: page frames from 2 GiB upward, in the order in which the program first touches its pages."""
+        pages, first, inverse = np.unique(va >> _PAGE_SHIFT, return_index=True, return_inverse=True)
+        for page in pages[np.argsort(first)].tolist():
+            if page not in self._frames:
+                self._frames[page] = _FIRST_FRAME + len(self._frames)
+        frames = np.array([self._frames[page] for page in pages.tolist()], np.uint64)
+        return frames[inverse] << np.uint64(_PAGE_SHIFT) | va & np.uint64((1 << _PAGE_SHIFT) - 1)
+
+    def _plan(self, instruction: Instruction) -> _Plan:
+        kind, parameters = instruction.kind, self._parameters
+        registers = (instruction.sources, instruction.destinations, instruction.base)
+        if kind is Kind.ATOMIC:
+            returns = instruction.facts & FACT["load"]
+            return (_Step.LOAD if returns else _Step.STORE, parameters.atomic, *registers)
+        return (_STEPS.get(kind, _Step.COMPUTE), parameters.latencies.get(kind, 0), *registers)
+
+    def _refill(self, line: int) -> tuple[int, int, int]:
+        """Latency, events and data source of a load that missed the first level; the line is then in every level."""
+        parameters = self._parameters
+        if self._l2.access(line):
+            return parameters.l2, 0, DataSource.L2
+        if self._system_cache.access(line):
+            return parameters.system_cache, _LLC_ACCESS, DataSource.SYSTEM_CACHE
+        return parameters.dram, _LLC_ACCESS | _LLC_MISS, DataSource.DRAM
+
+    def _mispredicts(self, step: _Step, pc: int, target: int, facts: int) -> bool:
+        """Predict a branch, learn from what it did."""
+        size = len(self._directions) - 1
+        index = (pc >> 2 ^ self._history) & size
+        wrong = False
+        if facts & FACT["conditional"]:
+            taken = facts & FACT["taken"] != 0
+            counter = self._directions[index]
+            wrong = (counter >= 2) != taken
+            self._directions[index] = min(counter + 1, 3) if taken else max(counter - 1, 0)
+            self._history = (self._history << 1 | taken) & size
+        elif step is _Step.RETURN:
+            wrong = not self._returns or self._returns.pop() != target
+        elif facts & FACT["indirect"]:
+            wrong = self._targets[index] != target
+            self._targets[index] = target
+        if step is _Step.CALL:
+            self._returns.append(pc + 4)
+        return wrong
+
+    def _advance(self, timed: np.ndarray) -> None:
+        """Fill in the cycles, events and data sources of `timed`: the part with a recurrence, one operation after the other."""
+        p = self._parameters
+        pcs: list[int] = timed["pc"].tolist()
+        for pc in set(pcs) - self._plans.keys():
+            self._plans[pc] = self._plan(self._instructions[pc])
+        facts: list[int] = timed["facts"].tolist()
+        targets: list[int] = timed["target"].tolist()
+        lines: list[int] = (timed["pa"] >> _LINE_SHIFT).tolist()
+        pages: list[int] = (timed["va"] >> _PAGE_SHIFT).tolist()
+        count = len(timed)
+        dispatches, issues, finishes = [0] * count, [0] * count, [0] * count
+        events, sources_of_data, waits = [0] * count, [0] * count, [0] * count
+
+        ready, window, scheduler, stores = self._ready, self._window, self._scheduler, self._stores
+        dispatch, earliest, retired, drained = self._dispatch, self._earliest, self._retired, self._drained
+        l1d_recent, l1d_mask, tlb_recent, filling = self._l1d.recent, self._l1d.mask, self._tlb.recent, self._filling
+        va_valid, l1d_latency, store_latency, redirect = FACT["va_valid"], p.l1d, p.store, p.redirect
+        compute, load, store, barrier, synchronize = (
+            _Step.COMPUTE, _Step.LOAD, _Step.STORE, _Step.BARRIER, _Step.SYNCHRONIZE,
+        )  # fmt: skip
+
+        for index, (step, latency, sources, destinations, base) in enumerate(map(self._plans.__getitem__, pcs)):
+            # Dispatch: in order, one a cycle, if there is room.
+            dispatch += 1
+            if dispatch < earliest:
+                dispatch = earliest
+            if dispatch < scheduler[0]:
+                dispatch = scheduler[0]
+            if dispatch < window[0]:
+                dispatch = window[0]
+
+            # Issue: when the operands are there.
+            issue = dispatch + 1
+            for register in sources:
+                if issue < ready[register]:
+                    issue = ready[register]
+
+            if step is compute:
+                finish = issue + latency
+            elif step is load or step is store:
+                finish = issue + store_latency
+                if facts[index] & va_valid:
+                    # Translation, then the caches. A hit in both costs nothing beyond the cache's latency.
+                    page, line = pages[index], lines[index]
+                    event, wait = _TLB_ACCESS, 1
+                    if page != tlb_recent[0] and not self._tlb.access(page):
+                        if self._l2_tlb.access(page):
+                            wait += p.l2_tlb
+                        else:
+                            wait += p.walk
+                            event |= _TLB_WALK
+                    waits[index] = wait
+                    hit = line == l1d_recent[line & l1d_mask] or self._l1d.access(line)
+                    if step is load:
+                        event |= _L1D_ACCESS
+                        if hit:
+                            finish = issue + wait - 1 + l1d_latency
+                            if line in filling and finish < filling[line]:
+                                finish = filling[line]
+                        else:
+                            delay, missed, sources_of_data[index] = self._refill(line)
+                            event |= _L1D_REFILL | missed
+                            finish = issue + wait - 1 + delay
+                            filling[line] = finish
+                            if len(filling) > 64:
+                                filling = {line: end for line, end in filling.items() if end > dispatch}
+                        finish += latency
+                    else:
+                        # A store ends in the store buffer; its line comes later, in order.
+                        finish += wait - 1
+                        if finish < stores[0]:
+                            finish = stores[0]
+                        if drained < finish:
+                            drained = finish
+                        drained += 1 if hit else self._refill(line)[0] // p.store_overlap
+                        stores.append(drained)
+                    events[index] = event
+            elif step is synchronize:
+                issue = max(issue, retired)
+                finish = issue + latency
+                earliest = finish + redirect
+            elif step is barrier:
+                issue = max(issue, retired)
+                finish = max(issue + latency, drained)
+            else:
+                finish = issue + latency
+                if self._mispredicts(step, pcs[index], targets[index], facts[index]):
+                    events[index] = _MISPREDICTED
+                    earliest = finish + redirect
+
+            for register in destinations:
+                ready[register] = finish
+            for register in base:
+                ready[register] = issue + 1
+            if retired < finish:
+                retired = finish
+            window.append(retired)
+            scheduler.append(issue)
+            dispatches[index] = dispatch
+            issues[index] = issue - dispatch
+            finishes[index] = finish - dispatch
+
+        self._dispatch, self._earliest, self._retired, self._drained = dispatch, earliest, retired, drained
+        self._filling = filling
+        timed["dispatch"] = dispatches
+        timed["issue"] = timed["translate_from"] = timed["translate_to"] = issues
+        timed["translate_to"] += np.array(waits, np.uint32)
+        timed["finish"] = finishes
+        timed["events"] = events
+        timed["data_source"] = sources_of_data
