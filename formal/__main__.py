@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+
 from spurtle_sim.errors import UserError
 
 from .proof import Proof, Result, Row

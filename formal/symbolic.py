@@ -5,14 +5,16 @@ computes as `int` does, and wherever Python asks whether one is true (`if`, `whi
 which answers are possible, and each of them is followed.
 """
 
+import importlib.util
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from types import ModuleType
+from typing import Any, Generic, Literal, TypeVar
 
 import z3
 
-__all__ = ["Integer", "Path", "Undecided", "equal", "explore", "possible"]
+__all__ = ["Integer", "Octets", "Path", "Undecided", "equal", "explore", "possible", "rebuilt"]
 
 Result = TypeVar("Result")
 
@@ -129,6 +131,14 @@ class Integer:
         top = self.bits.size() - 1
         return self._make(z3.Extract(top, min(operator.index(distance), top), self.bits))
 
+    def to_bytes(self, length: int = 1, byteorder: Literal["little"] = "little") -> "Octets":
+        """As `int.to_bytes`, but the bytes are integers that are not known either."""
+        if byteorder != "little":
+            raise ValueError(f"byteorder must be 'little', not {byteorder!r}")
+        if self < 0 or self >= 1 << 8 * length:
+            raise OverflowError(f"{self!r} does not fit into {length} bytes")
+        return Octets((self >> 8 * index) & 0xFF for index in range(length))
+
     def _compare(self, other: object, holds: Callable[[z3.BitVecRef, z3.BitVecRef], z3.BoolRef]) -> "Integer":
         # 0 or 1, as a `bool` is in Python.
         return self._binary(other, lambda a, b: z3.If(holds(a, b), z3.BitVecVal(1, 2), z3.BitVecVal(0, 2)), 0)
@@ -152,8 +162,30 @@ class Integer:
         return self._compare(other, lambda a, b: a >= b)
 
 
-def equal(value: "Integer | int", wire: z3.BitVecRef) -> z3.BoolRef:
-    """The integer is the unsigned number on the wire. A negative or a larger one never is."""
+class Octets(list["Integer | int"]):
+    """What stands for `bytes` and `bytearray` where bytes may be `Integer`s: made from a length or from numbers."""
+
+    def __init__(self, source: Iterable[Integer | int] | int = ()):
+        super().__init__([0] * source if isinstance(source, int) else source)
+
+    def __add__(self, other: Iterable[Integer | int]) -> "Octets":  # pyright: ignore[reportIncompatibleMethodOverride]
+        return Octets([*self, *other])
+
+
+def rebuilt(module: ModuleType) -> Any:
+    """A second instance of `module`, of the same source, in which `bytes` and `bytearray` are `Octets`."""
+    assert module.__spec__ is not None and module.__spec__.loader is not None
+    twin = importlib.util.module_from_spec(module.__spec__)
+    vars(twin).update(bytes=Octets, bytearray=Octets)
+    module.__spec__.loader.exec_module(twin)
+    return twin
+
+
+def equal(value: Integer | int | Octets, wire: z3.BitVecRef) -> z3.BoolRef:
+    """The value is the unsigned number on the wire, which a negative or too large one never is. Byte 0 is in bits [7:0]."""
+    if isinstance(value, Octets):
+        assert wire.size() == 8 * len(value)
+        return z3.And(*(equal(byte, z3.Extract(8 * i + 7, 8 * i, wire)) for i, byte in enumerate(value)))
     a, b = _align(value.bits if isinstance(value, Integer) else _constant(value), z3.ZeroExt(1, wire))
     return a == b
 

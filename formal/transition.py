@@ -9,7 +9,11 @@ from amaranth.lib import wiring
 
 from .tools import yosys
 
-__all__ = ["Transition", "transition"]
+__all__ = ["PREPARE", "WRITE", "Transition", "from_smt2", "transition"]
+
+PREPARE = "prep -top top -flatten"
+WRITE = "write_smt2 -stbv -wires"
+"""Yosys commands: `from_smt2` reads what the second writes of a design that went through the first."""
 
 _WIRE = re.compile(r"^; yosys-smt2-(input|output|register|wire) (\S+) (\d+)$", re.MULTILINE)
 
@@ -60,11 +64,16 @@ def transition(component: wiring.Component) -> Transition:
     Raises
     ------
     ToolError
-        If Yosys fails, or is not there.
+        If Yosys fails.
+    UserError
+        If it is not there.
     """
-    text = yosys(
-        rtlil.convert(component, name="top", emit_src=False), "prep -top top -flatten; write_smt2 -stbv -wires {output}"
-    )
+    design = rtlil.convert(component, name="top", emit_src=False)
+    return from_smt2(yosys(design, f"{PREPARE}; {WRITE} {{output}}"))
+
+
+def from_smt2(text: str) -> Transition:
+    """The transition relation that Yosys wrote."""
     wires: dict[str, int] = {}
     kinds: dict[str, list[str]] = {"input": [], "output": [], "register": [], "wire": []}
     for kind, name, width in _WIRE.findall(text):
@@ -72,17 +81,14 @@ def transition(component: wiring.Component) -> Transition:
         kinds[kind].append(name)
 
     # One assertion for each term that is wanted: parsing expands Yosys's definitions into it.
-    probes = ["(assert (|top_i| s))", "(assert (and (|top_t| s s1) (|top_h| s)))"]
+    probes = ["(assert (|top_i| s))", "(assert (|top_t| s s1))"]
     for name, width in wires.items():
         sort = "Bool" if width == 1 else f"(_ BitVec {width})"
         probes.append(f"(declare-const |wire {name}| {sort}) (assert (= |wire {name}| (|top_n {name}| s)))")
-    assertions = z3.parse_smt2_string(
-        "\n".join([text, "(declare-const s |top_s|) (declare-const s1 |top_s|)", *probes])
-    )
-    initial, step, *equalities = assertions
+    states = "(declare-const s |top_s|) (declare-const s1 |top_s|)"
+    initial, step, *equalities = z3.parse_smt2_string("\n".join([text, states, *probes]))
     sort = re.search(r"^\(define-sort \|top_s\| \(\) \(_ BitVec (\d+)\)\)$", text, re.MULTILINE)
     assert sort is not None
-    state, following = (z3.BitVec(name, int(sort[1])) for name in ("s", "s1"))
     return Transition(
         inputs=tuple(kinds["input"]),
         outputs=tuple(kinds["output"]),
@@ -90,6 +96,6 @@ def transition(component: wiring.Component) -> Transition:
         _wires={name: _bit_vector(equality.arg(1)) for name, equality in zip(wires, equalities, strict=True)},
         _initial=initial,
         _step=step,
-        _state=state,
-        _next=following,
+        _state=z3.BitVec("s", int(sort[1])),
+        _next=z3.BitVec("s1", int(sort[1])),
     )

@@ -7,6 +7,7 @@ import z3
 from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+
 from spurtle import arch
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.filter import Filter
@@ -17,7 +18,6 @@ from spurtle_sim.reference.registers import Registers
 
 from ..induction import Reference, Wires, follows
 from ..proof import Proof
-from ..symbolic import Integer
 from ..transition import Transition, transition
 from .sample import sample_of
 
@@ -61,14 +61,14 @@ def _system(config: SPUConfig) -> Transition:
 
 
 def _events(config: SPUConfig) -> Reference:
-    def events(sample: Integer) -> Mapping[str, Integer | int]:
+    def events(sample: int) -> Mapping[str, int]:
         return {"events": records.events(config, sample_of(config, sample))}
 
     return events
 
 
 def _collect(config: SPUConfig) -> Reference:
-    def collect(sample: Integer, pmsfcr: Integer, pmsevfr: Integer, pmslatfr: Integer) -> Mapping[str, Integer | int]:
+    def collect(sample: int, pmsfcr: int, pmsevfr: int, pmslatfr: int) -> Mapping[str, int]:
         registers = Registers(PMSFCR_EL1=pmsfcr, PMSEVFR_EL1=pmsevfr, PMSLATFR_EL1=pmslatfr)
         return {"collect": filtering.collect(config, registers, sample_of(config, sample))}
 

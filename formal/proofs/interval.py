@@ -4,22 +4,18 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 import z3
+
 from spurtle.interval import IntervalCounter
 from spurtle_sim.reference import sampling
 
 from ..induction import Wires, follows, inductive, reach, resets
 from ..proof import Proof
-from ..symbolic import Integer
 from ..transition import Transition, transition
 
 __all__ = ["cycle", "invariant", "proofs"]
 
-Number = Integer | int
 
-
-def cycle(
-    rst: Number, write: Number, wdata: Number, operation: Number, interval: Number, count: Number
-) -> Mapping[str, Number]:
+def cycle(rst: int, write: int, wdata: int, operation: int, interval: int, count: int) -> Mapping[str, int]:
     """What one cycle does to PMSICR_EL1.COUNT as software reads it, and whether its operation is selected."""
     if rst:
         return {"count": 0, "selected": 0}

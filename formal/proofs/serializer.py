@@ -7,6 +7,7 @@ from typing import Literal
 from amaranth.hdl import Assert, Assume, Cover, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
+
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.serializer import Serializer, beat_layout
 

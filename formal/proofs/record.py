@@ -1,0 +1,49 @@
+"""A record's bytes are `reference.records.encode`'s, for every sample."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import z3
+
+from spurtle.config import CONFIGS, SPUConfig
+from spurtle.control import Collect
+from spurtle.layout import Packet
+from spurtle.pe import Facts
+from spurtle.record import Record
+from spurtle_sim.reference import records
+
+from ..induction import Wires, follows
+from ..proof import Proof, Verdict
+from ..symbolic import Octets, rebuilt
+from ..transition import transition
+from .sample import bit, sample_of
+
+__all__ = ["proofs", "prove"]
+
+
+def prove(config: SPUConfig) -> Verdict:
+    """Byte for byte, under what the ports' contracts say of a sample."""
+    reference = rebuilt(records)
+
+    def record(sample: int) -> dict[str, Octets]:
+        return {"octets": reference.encode(config, sample_of(config, sample, reference))}
+
+    def contract(wires: Wires) -> z3.BoolRef:
+        # A branch that completes is neither load nor store.
+        facts = partial(bit, Facts, wires["sample.operation.facts"])
+        branch = z3.And(facts("branch"), z3.Not(facts("exception")))
+        terms = [z3.Not(z3.And(branch, z3.Or(facts("load"), facts("store"))))]
+        if Packet.CONTEXT_EL2 not in config.packet_offsets:
+            # `Control`: CONTEXTIDR_EL2 is never collected.
+            terms.append(z3.Not(bit(Collect, wires["sample.start.collect"], "context_el2")))
+        return z3.And(*terms)
+
+    return follows(transition(Record(config)), record, assuming=contract, latency=0)
+
+
+def proofs() -> Iterator[Proof]:
+    """The same for each configuration."""
+    for config in CONFIGS.values():
+        yield Proof(
+            "every byte is the reference's", "record", config.name, "reference", partial(prove, config), quick=False
+        )
