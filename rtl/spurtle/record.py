@@ -74,8 +74,10 @@ class Record(wiring.Component):
                     bit = facts.conditional & ~facts.taken
                 case Event.MISPREDICTED:
                     bit = operation.events[event] & facts.branch & ~facts.exception
-                case _:
+                case _ if event in _MEMORY_EVENTS:
                     bit = operation.events[event] & (facts.load | facts.store)
+                case _:
+                    bit = operation.events[event]
             bits.append(bit & facts.retired)
         return Cat(bits)
 
