@@ -1,0 +1,25 @@
+"""What every test of this folder gets: reproducible random examples, and a look for forgotten submodules."""
+
+import gc
+import warnings
+from collections.abc import Iterator
+
+import pytest
+from amaranth.hdl import UnusedElaboratable
+from hypothesis import settings
+
+# The same examples on every run and machine; a failure prints the blob that repeats it.
+settings.register_profile("spurtle", derandomize=True, deadline=None, print_blob=True, database=None)
+settings.load_profile("spurtle")
+
+
+@pytest.fixture(autouse=True)
+def no_forgotten_submodules() -> Iterator[None]:
+    """Fail if a component was made and never elaborated: Amaranth says so only when the garbage collector finds it."""
+    gc.collect()
+    yield
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        gc.collect()
+    unused = [str(warning.message) for warning in caught if issubclass(warning.category, UnusedElaboratable)]
+    assert not unused, unused
