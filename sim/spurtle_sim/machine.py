@@ -1,145 +1,23 @@
 """The timing model: when each operation of a program passes the sampling point, issues and finishes, and what it met.
 
-A small out-of-order core: one operation a cycle in program order, dependences through registers, caches and TLBs with LRU
-replacement, a branch predictor. `docs/machine.md` says what it models and what it does not.
+A small out-of-order core: one operation a cycle in program order, dependences through registers, caches and TLBs with
+least-recently-used replacement, a branch predictor. `docs/machine.md` says what it models and what it does not.
 """
 
 # Ref: DDI0487 M.a, D17.6 (what the counters count), D18.2.4 (data source), D18.2.6 (events).
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import IntEnum, auto, unique
 
 import numpy as np
 
 from spurtle.arch import Event
 
 from .classify import FACT, REGISTERS, Instruction, Kind
+from .core import Cache, DataSource, Parameters, Predictor
 from .timed import TIMED
 
-__all__ = ["DataSource", "Machine", "Parameters"]
-
-
-@unique
-class DataSource(IntEnum):
-    """Where a load found its data: the codes of Arm Neoverse N1."""
-
-    L1D = 0x0
-    L2 = 0x8
-    SYSTEM_CACHE = 0xB
-    DRAM = 0xE
-
-
-def _latencies() -> dict[Kind, int]:
-    return {
-        Kind.INTEGER: 1,
-        Kind.SHIFTED: 2,
-        Kind.MULTIPLY: 3,
-        Kind.DIVIDE: 12,
-        Kind.SIMD: 2,
-        Kind.SIMD_MULTIPLY: 4,
-        Kind.FP_ADD: 2,
-        Kind.FP_MULTIPLY: 3,
-        Kind.FP_FUSED: 4,
-        Kind.FP_DIVIDE: 10,
-        Kind.TRANSFER: 3,
-        Kind.BRANCH: 1,
-        Kind.CALL: 1,
-        Kind.RETURN: 1,
-        Kind.SYSTEM: 4,
-        Kind.MEMORY_BARRIER: 1,
-        Kind.SYNCHRONIZE: 1,
-    }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Parameters:
-    """Sizes and latencies, all in cycles, entries, or bytes where the name says so. The defaults resemble a Neoverse N1.
-
-    Parameters
-    ----------
-    latencies : dict of Kind to int
-        From issue to result, of all but memory accesses.
-    window, scheduler : int
-        Operations between dispatch and retirement, and between dispatch and issue: a full one stalls dispatch.
-    redirect : int
-        From the end of a mispredicted branch to the next dispatch.
-    predictor_bits, return_stack : int
-        Size of the direction and target tables (log2 of their entries, and bits of history), and of the stack of return
-        addresses.
-    l1d_bytes, l1d_ways, l2_bytes, l2_ways, system_cache_bytes, system_cache_ways : int
-        Caches; a line has 64 bytes.
-    l1d, l2, system_cache, dram : int
-        From issue to data, for a load that hits the first-level TLB.
-    atomic : int
-        What an atomic operation that returns a value takes longer than a load.
-    tlb_entries, l2_tlb_entries, l2_tlb_ways : int
-        First level (fully associative) and second level.
-    l2_tlb, walk : int
-        Wait for a translation that misses the first level, and for one that misses both.
-    store : int
-        From issue to the end of a store that finds room in the store buffer.
-    store_buffer : int
-        Stores that may wait for their cache line.
-    store_overlap : int
-        Refills for stores that proceed at the same time.
-    """
-
-    latencies: Mapping[Kind, int] = field(default_factory=_latencies)
-    window: int = 128
-    scheduler: int = 24
-    redirect: int = 9
-    predictor_bits: int = 12
-    return_stack: int = 16
-    l1d_bytes: int = 64 << 10
-    l1d_ways: int = 4
-    l2_bytes: int = 1 << 20
-    l2_ways: int = 8
-    system_cache_bytes: int = 8 << 20
-    system_cache_ways: int = 16
-    l1d: int = 4
-    l2: int = 11
-    system_cache: int = 38
-    dram: int = 160
-    atomic: int = 3
-    tlb_entries: int = 48
-    l2_tlb_entries: int = 1280
-    l2_tlb_ways: int = 5
-    l2_tlb: int = 5
-    walk: int = 30
-    store: int = 3
-    store_buffer: int = 32
-    store_overlap: int = 8
-
-
-@unique
-class _Step(IntEnum):
-    """How the model treats an operation."""
-
-    COMPUTE = auto()
-    LOAD = auto()
-    STORE = auto()
-    BRANCH = auto()
-    CALL = auto()
-    RETURN = auto()
-    BARRIER = auto()
-    SYNCHRONIZE = auto()
-
-
-_Plan = tuple[
-    _Step, int, tuple[int, ...], tuple[int, ...], tuple[int, ...]
-]  # step, latency, sources, destinations, base
-
-_STEPS = {
-    Kind.LOAD: _Step.LOAD,
-    Kind.STORE: _Step.STORE,
-    Kind.BRANCH: _Step.BRANCH,
-    Kind.CALL: _Step.CALL,
-    Kind.RETURN: _Step.RETURN,
-    Kind.MEMORY_BARRIER: _Step.BARRIER,
-    Kind.SYNCHRONIZE: _Step.SYNCHRONIZE,
-}
+__all__ = ["Machine"]
 
 _LINE_SHIFT, _PAGE_SHIFT = 6, 12
 _FIRST_FRAME = 0x8000_0000 >> _PAGE_SHIFT
@@ -150,33 +28,8 @@ _LLC_ACCESS, _LLC_MISS = 1 << Event.LLC_ACCESS, 1 << Event.LLC_MISS
 _MISPREDICTED = 1 << Event.MISPREDICTED
 
 
-class Cache:
-    """Which numbers (of lines or of pages) are there: sets of ways, least recently used replaced.
-
-    Parameters
-    ----------
-    entries, ways : int
-        The quotient, the number of sets, is a power of two.
-    """
-
-    def __init__(self, entries: int, ways: int) -> None:
-        sets = entries // ways
-        if sets * ways != entries or sets & (sets - 1):
-            raise ValueError(f"entries / ways must be a power of two, not {entries} / {ways}")
-        self.mask = sets - 1
-        self.recent = [-1] * sets
-        """The last one accessed in each set: looking here first spares most calls of `access`."""
-        self._sets = [dict.fromkeys(range(-ways, 0)) for _ in range(sets)]  # least recently used first
-
-    def access(self, number: int) -> bool:
-        """Whether `number` was there; it is now."""
-        index = number & self.mask
-        ways = self._sets[index]
-        hit = number in ways
-        del ways[number if hit else next(iter(ways))]
-        ways[number] = None
-        self.recent[index] = number
-        return hit
+_Plan = tuple[Kind, int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+"""Of an instruction: kind (an atomic operation is a load or a store), latency, sources, destinations, base."""
 
 
 class Machine:
@@ -200,10 +53,7 @@ class Machine:
         self._tlb = Cache(p.tlb_entries, p.tlb_entries)
         self._l2_tlb = Cache(p.l2_tlb_entries, p.l2_tlb_ways)
         self._filling: dict[int, int] = {}
-        self._directions = [2] * (1 << p.predictor_bits)  # two-bit counters: 2 and 3 predict taken
-        self._targets = [0] * (1 << p.predictor_bits)
-        self._returns: deque[int] = deque(maxlen=p.return_stack)
-        self._history = 0
+        self._predictor = Predictor(p.predictor_bits, p.return_stack)
         # Cycles, from the start of the program.
         self._dispatch = 0
         self._earliest = 0  # next dispatch after a redirection
@@ -245,7 +95,7 @@ class Machine:
         return timed
 
     def _translate(self, va: np.ndarray) -> np.ndarray:
-        """Physical addresses: page frames from 2 GiB upward, in the order in which the program first touches its pages."""
+        """Physical addresses: frames from 2 GiB upward, in the order in which the program first touches its pages."""
         pages, first, inverse = np.unique(va >> _PAGE_SHIFT, return_index=True, return_inverse=True)
         for page in pages[np.argsort(first)].tolist():
             if page not in self._frames:
@@ -257,9 +107,8 @@ class Machine:
         kind, parameters = instruction.kind, self._parameters
         registers = (instruction.sources, instruction.destinations, instruction.base)
         if kind is Kind.ATOMIC:
-            returns = instruction.facts & FACT["load"]
-            return (_Step.LOAD if returns else _Step.STORE, parameters.atomic, *registers)
-        return (_STEPS.get(kind, _Step.COMPUTE), parameters.latencies.get(kind, 0), *registers)
+            return (Kind.LOAD if instruction.facts & FACT["load"] else Kind.STORE, parameters.atomic, *registers)
+        return (kind, parameters.latencies.get(kind, 0), *registers)
 
     def _refill(self, line: int) -> tuple[int, int, int]:
         """Latency, events and data source of a load that missed the first level; the line is then in every level."""
@@ -270,28 +119,8 @@ class Machine:
             return parameters.system_cache, _LLC_ACCESS, DataSource.SYSTEM_CACHE
         return parameters.dram, _LLC_ACCESS | _LLC_MISS, DataSource.DRAM
 
-    def _mispredicts(self, step: _Step, pc: int, target: int, facts: int) -> bool:
-        """Predict a branch, learn from what it did."""
-        size = len(self._directions) - 1
-        index = (pc >> 2 ^ self._history) & size
-        wrong = False
-        if facts & FACT["conditional"]:
-            taken = facts & FACT["taken"] != 0
-            counter = self._directions[index]
-            wrong = (counter >= 2) != taken
-            self._directions[index] = min(counter + 1, 3) if taken else max(counter - 1, 0)
-            self._history = (self._history << 1 | taken) & size
-        elif step is _Step.RETURN:
-            wrong = not self._returns or self._returns.pop() != target
-        elif facts & FACT["indirect"]:
-            wrong = self._targets[index] != target
-            self._targets[index] = target
-        if step is _Step.CALL:
-            self._returns.append(pc + 4)
-        return wrong
-
     def _advance(self, timed: np.ndarray) -> None:
-        """Fill in the cycles, events and data sources of `timed`: the part with a recurrence, one operation after the other."""
+        """Fill in cycles, events and data sources: the part with a recurrence, one operation after the other."""
         p = self._parameters
         pcs: list[int] = timed["pc"].tolist()
         for pc in set(pcs) - self._plans.keys():
@@ -308,11 +137,10 @@ class Machine:
         dispatch, earliest, retired, drained = self._dispatch, self._earliest, self._retired, self._drained
         l1d_recent, l1d_mask, tlb_recent, filling = self._l1d.recent, self._l1d.mask, self._tlb.recent, self._filling
         va_valid, l1d_latency, store_latency, redirect = FACT["va_valid"], p.l1d, p.store, p.redirect
-        compute, load, store, barrier, synchronize = (
-            _Step.COMPUTE, _Step.LOAD, _Step.STORE, _Step.BARRIER, _Step.SYNCHRONIZE,
-        )  # fmt: skip
+        load, store, barrier, synchronize = Kind.LOAD, Kind.STORE, Kind.MEMORY_BARRIER, Kind.SYNCHRONIZE
+        branches = (Kind.BRANCH, Kind.CALL, Kind.RETURN)
 
-        for index, (step, latency, sources, destinations, base) in enumerate(map(self._plans.__getitem__, pcs)):
+        for index, (kind, latency, sources, destinations, base) in enumerate(map(self._plans.__getitem__, pcs)):
             # Dispatch: in order, one a cycle, if there is room.
             dispatch += 1
             if dispatch < earliest:
@@ -328,9 +156,7 @@ class Machine:
                 if issue < ready[register]:
                     issue = ready[register]
 
-            if step is compute:
-                finish = issue + latency
-            elif step is load or step is store:
+            if kind is load or kind is store:
                 finish = issue + store_latency
                 if facts[index] & va_valid:
                     # Translation, then the caches. A hit in both costs nothing beyond the cache's latency.
@@ -344,7 +170,7 @@ class Machine:
                             event |= _TLB_WALK
                     waits[index] = wait
                     hit = line == l1d_recent[line & l1d_mask] or self._l1d.access(line)
-                    if step is load:
+                    if kind is load:
                         event |= _L1D_ACCESS
                         if hit:
                             finish = issue + wait - 1 + l1d_latency
@@ -368,16 +194,16 @@ class Machine:
                         drained += 1 if hit else self._refill(line)[0] // p.store_overlap
                         stores.append(drained)
                     events[index] = event
-            elif step is synchronize:
+            elif kind is synchronize:
                 issue = max(issue, retired)
                 finish = issue + latency
                 earliest = finish + redirect
-            elif step is barrier:
+            elif kind is barrier:
                 issue = max(issue, retired)
                 finish = max(issue + latency, drained)
             else:
                 finish = issue + latency
-                if self._mispredicts(step, pcs[index], targets[index], facts[index]):
+                if kind in branches and self._predictor.mispredicts(kind, pcs[index], targets[index], facts[index]):
                     events[index] = _MISPREDICTED
                     earliest = finish + redirect
 
