@@ -15,7 +15,7 @@ help:
 	@echo 'make verilog    Verilog of each configuration, in build/verilog'
 	@echo 'make test       the tests, on all cores'
 	@echo 'make profile    the workloads through the RTL; Linux perf data in build/profile'
-	@echo 'make formal     the proofs; report in build/formal'
+	@echo 'make formal     the proofs; report in build/formal; QUICK=1 for a short run'
 	@echo 'make bench      area and clock on ECP5 and iCE40 HX8K; table in build/bench'
 	@echo 'make board      bitstreams: not there yet'
 	@echo 'make lint       ruff and pyright'
@@ -41,11 +41,11 @@ test: $(READY)
 profile: $(READY)
 	@mkdir -p build/profile
 	@for workload in $(WORKLOADS); do \
-		$(BIN)/spurtle profile --check -o build/profile/$$workload.data sim/workloads/bin/$$workload || exit $$?; \
+		$(BIN)/spurtle profile --check -o build/profile/$$workload.data sim/workloads/$$workload.elf || exit $$?; \
 	done
 
 formal: $(READY)
-	@$(BIN)/python -m formal
+	@$(BIN)/python -m formal $(if $(QUICK),--quick)
 
 bench: $(READY)
 	@$(BIN)/python -m bench
