@@ -17,9 +17,9 @@ help:
 	@echo 'make profile    the workloads through the RTL; Linux perf data in build/profile'
 	@echo 'make formal     the proofs; report in build/formal; QUICK=1 for a short run'
 	@echo 'make bench      area and clock on ECP5 and iCE40 HX8K; table in build/bench'
-	@echo 'make board      bitstreams: not there yet'
+	@echo 'make board      a bitstream: BOARD=hx8k, icebreaker or ulx3s; in build/boards'
 	@echo 'make lint       ruff and pyright'
-	@echo 'make docs       check that the documents are true'
+	@echo 'make docs       the documents as a site, in build/docs'
 	@echo 'make clean      remove build; `make clean VENV_TOO=1` removes .venv as well'
 
 $(READY): pyproject.toml
@@ -54,6 +54,12 @@ lint: $(READY)
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/pyright
+
+docs: $(READY)
+	@$(BIN)/sphinx-build -q -W --keep-going -b html docs build/docs && echo 'documents: build/docs/index.html'
+
+board: $(READY)
+	@$(BIN)/python -m boards $(BOARD)
 
 clean:
 	rm -rf build $(if $(VENV_TOO),$(VENV))
