@@ -195,11 +195,14 @@ def _retired(config: SPUConfig, fields: _Object, events: int, timestamp: int | N
     exception = events >> Event.GENERATED_EXCEPTION & 1
     pc = _instruction_address(fields.object("pc"))
     kind, operation_facts = _operation_facts(fields.object("operation"))
+    not_taken = events >> Event.NOT_TAKEN & 1
     facts: dict[str, int] = {
+        # The packet of a load or store has no bit for it, so event 6 alone can tell.
+        "conditional": not_taken,
         **operation_facts,
+        "taken": 1 - not_taken,
         "retired": 1,
         "exception": exception,
-        "taken": 1 - (events >> Event.NOT_TAKEN & 1),
     }
     target, va, pa, pa_ns, translation, data_source = Location(), None, None, 0, 0, None
     if not exception and kind == "branch" and (facts["taken"] or config.not_taken_target):
@@ -222,7 +225,7 @@ def _retired(config: SPUConfig, fields: _Object, events: int, timestamp: int | N
     )
     total, issue = fields.integer("total", largest), fields.integer("issue", largest)
     exceptional = " that generated an exception" if exception else ""
-    fields.finish(f"the record of a {kind} operation{exceptional} in {config.name}")
+    fields.finish(f"the record of this kind of operation, {kind}{exceptional}, in {config.name}")
     operation = Operation(
         facts=Facts(
             **facts,

@@ -1,0 +1,94 @@
+"""D17.7: where records go, and when the buffer is full."""
+
+import pytest
+from spurtle.arch import PMBLIMITR_EL1, PMBSR_EL1
+from spurtle.config import CONFIGS
+from spurtle_sim.reference.buffer import Buffer
+from spurtle_sim.reference.registers import Registers
+
+CONFIG = CONFIGS["neoverse_n1"]
+RECORD = bytes(range(64))
+FULL = PMBSR_EL1.pack(S=1, MSS=1)
+
+
+def enabled(pointer: int, limit: int, pmbsr: int = 0) -> tuple[Buffer, Registers]:
+    """A buffer as after the last write of a register that enabled it."""
+    registers = Registers(PMBPTR_EL1=pointer, PMBLIMITR_EL1=limit | PMBLIMITR_EL1.pack(E=1), PMBSR_EL1=pmbsr)
+    buffer = Buffer(CONFIG, registers)
+    buffer.stop_if_full()
+    return buffer, registers
+
+
+def test_records_stand_one_after_the_other():
+    buffer, registers = enabled(0x1000, 0x2000)
+    assert buffer.write(RECORD)
+    assert buffer.write(RECORD[::-1])
+    assert buffer.memory == {0x1000: RECORD, 0x1040: RECORD[::-1]}
+    assert registers.PMBPTR_EL1 == 0x1080
+    assert registers.PMBSR_EL1 == 0
+
+
+def test_the_buffer_is_full_when_no_further_record_fits():
+    buffer, registers = enabled(0x1F80, 0x2000)
+    assert buffer.write(RECORD)
+    assert registers.PMBSR_EL1 == 0  # PMBPTR_EL1 == LIMIT - 64: one more fits
+    assert buffer.write(RECORD)
+    assert registers.PMBSR_EL1 == FULL
+    assert registers.PMBPTR_EL1 == 0x2000
+    assert not buffer.write(RECORD)
+    assert registers.PMBPTR_EL1 == 0x2000
+    assert set(buffer.memory) == {0x1F80, 0x1FC0}
+
+
+def test_a_disabled_buffer_discards():
+    registers = Registers(PMBPTR_EL1=0x1000, PMBLIMITR_EL1=0x2000)
+    buffer = Buffer(CONFIG, registers)
+    buffer.stop_if_full()
+    assert not buffer.write(RECORD)
+    assert buffer.memory == {}
+    assert registers == Registers(PMBPTR_EL1=0x1000, PMBLIMITR_EL1=0x2000)
+
+
+def test_a_stopped_buffer_discards():
+    stopped = PMBSR_EL1.pack(S=1, EC=0x24, MSS=0x1234)
+    buffer, registers = enabled(0x1000, 0x2000, stopped)
+    assert not buffer.write(RECORD)
+    assert registers.PMBSR_EL1 == stopped
+
+
+def test_full_leaves_coll_ea_and_dl_alone_and_clears_the_rest_of_the_syndrome():
+    sticky = PMBSR_EL1.pack(COLL=1, EA=1, DL=1)
+    buffer, registers = enabled(0x1FC0, 0x2000, sticky | PMBSR_EL1.pack(MSS=0xFFFF, EC=0x3F))
+    assert buffer.write(RECORD)
+    assert registers.PMBSR_EL1 == sticky | FULL
+
+
+@pytest.mark.parametrize(
+    ("pointer", "limit", "usable"),
+    [
+        (0x1FC0, 0x2000, True),
+        (0x2000, 0x2000, False),
+        (0x3000, 0x2000, False),
+        (0x1FE0, 0x2000, False),  # not aligned, and it would write across the limit
+        (0x1008, 0x2000, False),  # not aligned
+        (0, 0, False),  # LIMIT - 64 must not wrap
+        (0xFFFF_FFFF_FFFF_FFC0, 0, False),
+        (0xFFFF_FFFF_FFFF_EFC0, 0xFFFF_FFFF_FFFF_F000, True),
+        (0xFFFF_FFFF_FFFF_F000, 0xFFFF_FFFF_FFFF_F000, False),  # PMBPTR + 64 must not wrap
+        (0x00FF_FFFF_FFFF_FFC0, 0x0100_0000_0000_0000, False),  # another top byte
+        (0x0100_0000_0000_0000, 0x0100_0000_0000_1000, True),
+        (0x0000_0000_0000_1000, 0x0100_0000_0000_2000, False),
+    ],
+)
+def test_a_bad_pointer_counts_as_a_full_buffer(pointer: int, limit: int, usable: bool):
+    buffer, registers = enabled(pointer, limit)
+    assert registers.PMBSR_EL1 == (0 if usable else FULL)
+    assert buffer.write(RECORD) is usable
+    assert list(buffer.memory) == ([pointer] if usable else [])
+
+
+def test_a_collision_sets_coll_and_nothing_else():
+    buffer, registers = enabled(0x1000, 0x2000)
+    buffer.collide()
+    assert registers.PMBSR_EL1 == PMBSR_EL1.pack(COLL=1)
+    assert buffer.write(RECORD)
