@@ -49,12 +49,12 @@ class Sample(data.StructLayout):
 
 
 class InFlight(wiring.Component):
-    """One slot. It follows the machine until an operation is selected, then stands still and counts, then holds its sample until the
-    record has left.
+    """One slot. It follows the machine until an operation is selected, then stands still and counts, then holds its
+    sample until the record has left.
 
-    Timing: an operation passes the sampling point in cycle t; `selected` says so in t + 1; `finish` comes in t + 2 or later, and its
-    total latency is the distance from t. The filter is given one cycle, its verdict the next. A selection that finds the slot
-    taken in cycle t collides.
+    Timing: an operation passes the sampling point in cycle t; `selected` says so in t + 1; `finish` comes in t + 2 or
+    later, and its total latency is the distance from t. The filter is given one cycle, its verdict the next. A
+    selection that finds the slot taken in cycle t collides.
 
     An operation that was in flight or unwritten while the buffer was not running leaves no record (D17.4).
 
@@ -71,8 +71,8 @@ class InFlight(wiring.Component):
     in_flight, finish : In
         What the core reports.
     sample : Out(stream of Sample)
-        Valid for an operation that is to be recorded, taken when its record has left. The payload is steady from the cycle after
-        `finish`: that is what the filter looks at.
+        Valid for an operation that is to be recorded, taken when its record has left. The payload is steady from the
+        cycle after `finish`: that is what the filter looks at.
     pass_filter : In(1)
         The filter's verdict on the payload, combinational.
     fed, filtrated : Out(1)
@@ -153,7 +153,7 @@ class InFlight(wiring.Component):
             with m.State("VERDICT"):
                 m.d.comb += [self.pending.eq(1), self.filtrated.eq(passed)]
                 m.next = "FREED"
-                with m.If(passed & ~unwanted):
+                with m.If(passed & ~unwanted & self.running):
                     m.next = "RECORD"
 
             with m.State("RECORD"):
