@@ -33,7 +33,9 @@ __all__ = [
 
 @unique
 class Header(IntEnum):
-    """First byte of each packet with its index, class and size fields zero. Bits [5:4] are SZ: a payload of `1 << SZ` bytes."""
+    """First byte of each packet with its index, class and size fields zero. Bits [5:4] are SZ: a payload of `1 << SZ`
+    bytes.
+    """
 
     PADDING = 0x00
     END = 0x01
@@ -183,7 +185,9 @@ class Register:
 
     def layout(self) -> data.FlexibleLayout:
         """The fields as an Amaranth layout of 64 bits."""
-        return data.FlexibleLayout(64, {name: data.Field(field.width, field.lsb) for name, field in self.fields.items()})
+        return data.FlexibleLayout(
+            64, {name: data.Field(field.width, field.lsb) for name, field in self.fields.items()}
+        )
 
     def unpack(self, value: int) -> Any:
         """The fields of `value`, as attributes."""
@@ -192,7 +196,9 @@ class Register:
         )
 
     def pack(self, **fields: int) -> int:
-        """The value that holds `fields`, all others zero. Raises KeyError on an unknown field, ValueError on one that is too large."""
+        """The value that holds `fields`, all others zero. Raises KeyError on an unknown field, ValueError on one that
+        is too large.
+        """
         value = 0
         for name, number in fields.items():
             field = self.fields[name]
@@ -203,46 +209,116 @@ class Register:
 
 
 PMSCR_EL1 = Register(
-    "PMSCR_EL1", 0, 9, 0,
+    "PMSCR_EL1",
+    0,
+    9,
+    0,
     {"E0SPE": Field(0), "E1SPE": Field(1), "CX": Field(3), "PA": Field(4), "TS": Field(5), "PCT": Field(6, 2)},
-)  # fmt: skip
+)
 PMSICR_EL1 = Register("PMSICR_EL1", 0, 9, 2, {"COUNT": Field(0, 32), "ECOUNT": Field(56, 8)})
 PMSIRR_EL1 = Register("PMSIRR_EL1", 0, 9, 3, {"RND": Field(0), "INTERVAL": Field(8, 24)})
 PMSFCR_EL1 = Register(
-    "PMSFCR_EL1", 0, 9, 4,
+    "PMSFCR_EL1",
+    0,
+    9,
+    4,
     {
-        "FE": Field(0), "FT": Field(1), "FL": Field(2), "FnE": Field(3), "FDS": Field(4),
-        "B": Field(16), "LD": Field(17), "ST": Field(18), "FP": Field(19), "SIMD": Field(20),
-        "Bm": Field(48), "LDm": Field(49), "STm": Field(50), "FPm": Field(51), "SIMDm": Field(52),
+        "FE": Field(0),
+        "FT": Field(1),
+        "FL": Field(2),
+        "FnE": Field(3),
+        "FDS": Field(4),
+        "B": Field(16),
+        "LD": Field(17),
+        "ST": Field(18),
+        "FP": Field(19),
+        "SIMD": Field(20),
+        "Bm": Field(48),
+        "LDm": Field(49),
+        "STm": Field(50),
+        "FPm": Field(51),
+        "SIMDm": Field(52),
     },
-)  # fmt: skip
+)
 PMSEVFR_EL1 = Register("PMSEVFR_EL1", 0, 9, 5, {"E": Field(0, 64)})
 PMSLATFR_EL1 = Register("PMSLATFR_EL1", 0, 9, 6, {"MINLAT": Field(0, 16)})
 PMSIDR_EL1 = Register(
-    "PMSIDR_EL1", 0, 9, 7,
+    "PMSIDR_EL1",
+    0,
+    9,
+    7,
     {
-        "FE": Field(0), "FT": Field(1), "FL": Field(2), "ArchInst": Field(3), "LDS": Field(4), "ERnd": Field(5), "FnE": Field(6),
-        "FDS": Field(7), "Interval": Field(8, 4), "MaxSize": Field(12, 4), "CountSize": Field(16, 4), "Format": Field(20, 4),
-        "PBT": Field(24), "CRR": Field(25), "EFT": Field(26), "FPF": Field(27), "ALTCLK": Field(28, 4), "SME": Field(32),
+        "FE": Field(0),
+        "FT": Field(1),
+        "FL": Field(2),
+        "ArchInst": Field(3),
+        "LDS": Field(4),
+        "ERnd": Field(5),
+        "FnE": Field(6),
+        "FDS": Field(7),
+        "Interval": Field(8, 4),
+        "MaxSize": Field(12, 4),
+        "CountSize": Field(16, 4),
+        "Format": Field(20, 4),
+        "PBT": Field(24),
+        "CRR": Field(25),
+        "EFT": Field(26),
+        "FPF": Field(27),
+        "ALTCLK": Field(28, 4),
+        "SME": Field(32),
     },
     read_only=True,
-)  # fmt: skip
+)
 PMBLIMITR_EL1 = Register(
-    "PMBLIMITR_EL1", 0, 10, 0, {"E": Field(0), "FM": Field(1, 2), "PMFZ": Field(5), "nVM": Field(7), "LIMIT": Field(12, 52)}
+    "PMBLIMITR_EL1",
+    0,
+    10,
+    0,
+    {"E": Field(0), "FM": Field(1, 2), "PMFZ": Field(5), "nVM": Field(7), "LIMIT": Field(12, 52)},
 )
 PMBPTR_EL1 = Register("PMBPTR_EL1", 0, 10, 1, {"PTR": Field(0, 64)})
 PMBSR_EL1 = Register(
-    "PMBSR_EL1", 0, 10, 3,
-    {"MSS": Field(0, 16), "COLL": Field(16), "S": Field(17), "EA": Field(18), "DL": Field(19), "EC": Field(26, 6), "MSS2": Field(32, 24)},
-)  # fmt: skip
+    "PMBSR_EL1",
+    0,
+    10,
+    3,
+    {
+        "MSS": Field(0, 16),
+        "COLL": Field(16),
+        "S": Field(17),
+        "EA": Field(18),
+        "DL": Field(19),
+        "EC": Field(26, 6),
+        "MSS2": Field(32, 24),
+    },
+)
 PMBIDR_EL1 = Register(
-    "PMBIDR_EL1", 0, 10, 7,
-    {"Align": Field(0, 4), "P": Field(4), "F": Field(5), "AddrMode": Field(6, 2), "EA": Field(8, 4), "MaxBuffSize": Field(32, 16)},
+    "PMBIDR_EL1",
+    0,
+    10,
+    7,
+    {
+        "Align": Field(0, 4),
+        "P": Field(4),
+        "F": Field(5),
+        "AddrMode": Field(6, 2),
+        "EA": Field(8, 4),
+        "MaxBuffSize": Field(32, 16),
+    },
     read_only=True,
-)  # fmt: skip
+)
 
 REGISTERS = (
-    PMSCR_EL1, PMSICR_EL1, PMSIRR_EL1, PMSFCR_EL1, PMSEVFR_EL1, PMSLATFR_EL1, PMSIDR_EL1,
-    PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMBIDR_EL1,
-)  # fmt: skip
+    PMSCR_EL1,
+    PMSICR_EL1,
+    PMSIRR_EL1,
+    PMSFCR_EL1,
+    PMSEVFR_EL1,
+    PMSLATFR_EL1,
+    PMSIDR_EL1,
+    PMBLIMITR_EL1,
+    PMBPTR_EL1,
+    PMBSR_EL1,
+    PMBIDR_EL1,
+)
 """Every System register of the SPU, in the order of their encodings."""

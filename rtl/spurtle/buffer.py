@@ -1,6 +1,7 @@
 """The Profiling Buffer: write pointer, limit, full, status and interrupt (D17.7)."""
 
-# Ref: DDI0487 M.a, D17.7 (R_PGGHS for a pointer that does not fit), D17.4 (disabled and stopped), D24.7 (PMBPTR_EL1, PMBSR_EL1).
+# Ref: DDI0487 M.a, D17.7 (R_PGGHS for a pointer that does not fit), D17.4 (disabled and stopped), D24.7 (PMBPTR_EL1,
+# PMBSR_EL1).
 
 from amaranth import *
 from amaranth.lib import stream, wiring
@@ -15,17 +16,18 @@ __all__ = ["Buffer"]
 
 
 class Buffer(wiring.Component):
-    """Writes records to memory from PMBPTR_EL1 upward, one at a time, and moves the pointer when memory has a record whole.
+    """Writes records to memory from PMBPTR_EL1 upward, one at a time, and moves the pointer when memory has a record
+    whole.
 
-    A record is begun only where it fits below LIMIT. If the buffer is disabled, stopped or given another pointer or limit while a
-    record is being written, its beats go out where they were begun and the pointer does not move. A record that arrives while the
-    buffer is not running is taken and dropped.
+    A record is begun only where it fits below LIMIT. If the buffer is disabled, stopped or given another pointer or
+    limit while a record is being written, its beats go out where they were begun and the pointer does not move. A
+    record that arrives while the buffer is not running is taken and dropped.
 
-    Full, PMBSR_EL1.S with BSC = 1, is raised as soon as no further record fits: PMBPTR_EL1 > LIMIT - record size. A pointer that is
-    not aligned to a record, or has another top byte than LIMIT, counts as full.
+    Full, PMBSR_EL1.S with BSC = 1, is raised as soon as no further record fits: PMBPTR_EL1 > LIMIT - record size. A
+    pointer that is not aligned to a record, or has another top byte than LIMIT, counts as full.
 
-    Software's writes take effect in the next cycle. Where software and the SPU write PMBSR_EL1 in one cycle, software's write comes
-    first. Reset: pointer and status are zero, no beat is valid.
+    Software's writes take effect in the next cycle. Where software and the SPU write PMBSR_EL1 in one cycle,
+    software's write comes first. Reset: pointer and status are zero, no beat is valid.
 
     Members
     -------
@@ -81,7 +83,8 @@ class Buffer(wiring.Component):
 
         m.d.comb += self.running.eq(self.pmblimitr.E & ~self.pmbsr.S)
 
-        # With an aligned pointer and a limit on a page, "one more record fits" is a comparison of pages. It is one cycle late.
+        # With an aligned pointer and a limit on a page, "one more record fits" is a comparison of pages. It is one
+        # cycle late.
         m.d.sync += [
             fits.eq((self.pmbptr[12:] < limit) & (self.pmbptr[56:] == limit[44:]) & (self.pmbptr[:align] == 0)),
             fits_known.eq(~(self.pmbptr_write | self.pmblimitr_write | commit)),

@@ -15,7 +15,8 @@ __all__ = ["CONFIGS", "SPUConfig"]
 
 @dataclass(frozen=True, kw_only=True)
 class SPUConfig:
-    """What one SPU is built from. PMSIDR_EL1, PMBIDR_EL1 and PMSVer are derived, so that software can only discover what is there.
+    """What one SPU is built from. PMSIDR_EL1, PMBIDR_EL1 and PMSVer are derived, so that software can only discover
+    what is there.
 
     Parameters
     ----------
@@ -71,14 +72,18 @@ class SPUConfig:
             raise ValueError(f"events must be below 8 * events_bytes = {8 * self.events_bytes}, not {max(self.events)}")
         if (self.data_source_bytes != 0) != any(Packet.DATA_SOURCE in place for place in self.layout.places):
             raise ValueError(
-                f"data_source_bytes must be 0 exactly when the layout has no place for DATA_SOURCE, not {self.data_source_bytes}"
+                "data_source_bytes must be 0 exactly when the layout has no place for DATA_SOURCE, "
+                f"not {self.data_source_bytes}"
             )
         if self.layout.used(self.packet_bytes) > self.layout.size:
             raise ValueError(
-                f"layout must have room for its packets: they need {self.layout.used(self.packet_bytes)} bytes, not {self.layout.size}"
+                f"layout must have room for its packets: they need {self.layout.used(self.packet_bytes)} bytes, "
+                f"not {self.layout.size}"
             )
         if self.layout.size not in (64, 128, 256, 512, 1024, 2048):
-            raise ValueError(f"layout.size must be a power of two from 64 to 2048 (PMSIDR_EL1.MaxSize), not {self.layout.size}")
+            raise ValueError(
+                f"layout.size must be a power of two from 64 to 2048 (PMSIDR_EL1.MaxSize), not {self.layout.size}"
+            )
 
     @staticmethod
     def _check_choice(name: str, value: int, allowed: tuple[int, ...]) -> None:
@@ -146,21 +151,26 @@ class SPUConfig:
         return arch.PMBIDR_EL1.pack(Align=self.record_bytes.bit_length() - 1)
 
     def writable(self, register: Register) -> int:
-        """Bits of `register` that hold what software writes; every other bit reads as zero, or as an ID register's value."""
+        """Bits of `register` that hold what software writes; every other bit is RES0 or read-only."""
         if register.read_only:
             return 0
         masks = {
-            # ECOUNT, RND, FnE, FDS, the SIMD and FP types, the type masks, FM and PMFZ come with features that are not configured.
-            arch.PMSICR_EL1.name: arch.PMSICR_EL1.fields["COUNT"].mask,
-            arch.PMSIRR_EL1.name: arch.PMSIRR_EL1.fields["INTERVAL"].mask,
-            arch.PMSFCR_EL1.name: sum(arch.PMSFCR_EL1.fields[field].mask for field in ("FE", "FT", "FL", "B", "LD", "ST")),
+            # ECOUNT, RND, FnE, FDS, the SIMD and FP types, the type masks, FM and PMFZ come with features that are
+            # not configured.
+            arch.PMSICR_EL1.name: self._mask(arch.PMSICR_EL1, "COUNT"),
+            arch.PMSIRR_EL1.name: self._mask(arch.PMSIRR_EL1, "INTERVAL"),
+            arch.PMSFCR_EL1.name: self._mask(arch.PMSFCR_EL1, "FE", "FT", "FL", "B", "LD", "ST"),
             arch.PMSEVFR_EL1.name: self.filter_events,
             arch.PMSLATFR_EL1.name: (1 << self.counter_bits) - 1,
-            arch.PMBLIMITR_EL1.name: sum(arch.PMBLIMITR_EL1.fields[field].mask for field in ("E", "LIMIT")),
+            arch.PMBLIMITR_EL1.name: self._mask(arch.PMBLIMITR_EL1, "E", "LIMIT"),
             # MSS2 came with FEAT_SPEv1p4's syndromes.
-            arch.PMBSR_EL1.name: sum(arch.PMBSR_EL1.fields[field].mask for field in ("MSS", "COLL", "S", "EA", "DL", "EC")),
+            arch.PMBSR_EL1.name: self._mask(arch.PMBSR_EL1, "MSS", "COLL", "S", "EA", "DL", "EC"),
         }
-        return masks.get(register.name, sum(field.mask for field in register.fields.values()))
+        return masks.get(register.name, self._mask(register, *register.fields))
+
+    @staticmethod
+    def _mask(register: Register, *fields: str) -> int:
+        return sum(register.fields[field].mask for field in fields)
 
 
 CONFIGS: Mapping[str, SPUConfig] = MappingProxyType(

@@ -24,8 +24,8 @@ class Collect(data.Struct):
 class Control(wiring.Component):
     """Combinational: permissions from the registers and the state of the PE in this cycle.
 
-    Non-secure EL1 owns the Profiling Buffer and EL2 is not implemented: CONTEXTIDR_EL2 is never collected, and physical and virtual
-    time are the same.
+    Non-secure EL1 owns the Profiling Buffer and EL2 is not implemented: CONTEXTIDR_EL2 is never collected, and
+    physical and virtual time are the same.
 
     Members
     -------

@@ -1,6 +1,7 @@
 """The record filter: combinational, no state (D17.5)."""
 
-# Ref: DDI0487 M.a, D17.5.1 to D17.5.3 and the Armv8.3-A page of PMSFCR_EL1; CONSTRAINED UNPREDICTABLE cases in docs/choices.md.
+# Ref: DDI0487 M.a, D17.5.1 to D17.5.3 and the Armv8.3-A page of PMSFCR_EL1; CONSTRAINED UNPREDICTABLE cases in
+# docs/choices.md.
 
 from amaranth import *
 from amaranth.lib import wiring

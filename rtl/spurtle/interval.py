@@ -12,14 +12,14 @@ __all__ = ["IntervalCounter"]
 class IntervalCounter(wiring.Component):
     """PMSICR_EL1.COUNT, counted down by one for each member of the sample population.
 
-    An operation that meets COUNT = 0 reloads it with INTERVAL * 256. Any other decrements it, and is selected if that makes it zero.
-    INTERVAL = 0 behaves as 1.
+    An operation that meets COUNT = 0 reloads it with INTERVAL * 256. Any other decrements it, and is selected if that
+    makes it zero. INTERVAL = 0 behaves as 1.
 
     COUNT is kept in two parts, so that the carry chain of an operation is eight bits long: `high` takes the borrow of
     `low` one cycle late. It is not looked at before `low` has come down again, at least 254 operations later.
 
-    Latency: `selected` answers one cycle after `operation`. A write takes effect in the next cycle; an operation in the cycle of
-    a write is neither counted nor selected. Reset: COUNT is zero.
+    Latency: `selected` answers one cycle after `operation`. A write takes effect in the next cycle; an operation in
+    the cycle of a write is neither counted nor selected. Reset: COUNT is zero.
 
     Members
     -------

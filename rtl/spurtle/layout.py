@@ -1,6 +1,7 @@
 """Where each packet of a record stands (D18.2), as data that the RTL, the reference and the documents share."""
 
-# Ref: DDI0487 M.a, D18.2. The order of packets in a record is IMPLEMENTATION DEFINED; only the Timestamp or End packet must be last.
+# Ref: DDI0487 M.a, D18.2. The order of packets in a record is IMPLEMENTATION DEFINED; only the Timestamp or End
+# packet must be last.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -31,9 +32,11 @@ class Packet(Enum):
 
 @dataclass(frozen=True)
 class RecordLayout:
-    """A record of fixed places: each holds one packet or one of several that exclude each other, or zero bytes when none is there.
+    """A record of fixed places: each holds one packet or one of several that exclude each other, or zero bytes when
+    none is there.
 
-    Padding fills what is left, before the Timestamp or End packet, so that the record's last byte is the last byte of its packets.
+    Padding fills what is left, before the Timestamp or End packet, so that the record's last byte is the last byte of
+    its packets.
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""The ports that a core connects to. The core states architectural facts; encoding, gating and rounding are the SPU's."""
+"""The ports that a core connects to. The core states architectural facts; encoding, gating and rounding are the
+SPU's.
+"""
 
 # Ref: DDI0487 M.a, D17.3.6 (where operations are sampled is the core's choice), D17.6 (what is recorded).
 

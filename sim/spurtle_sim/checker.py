@@ -4,7 +4,7 @@ from collections import deque
 
 import numpy as np
 from numpy.typing import NDArray
-from spurtle import arch
+
 from spurtle.arch import Register
 from spurtle.config import SPUConfig
 
@@ -20,8 +20,8 @@ _MOST_SHOWN = 10
 class Checker:
     """Follows what the SPU is told and compares what it answers.
 
-    When the slot of a sampled operation becomes free is the SPU's own affair: the reference takes from it which of the selected
-    operations collided, and nothing else.
+    When the slot of a sampled operation becomes free is the SPU's own affair: the reference takes from it which of
+    the selected operations collided, and nothing else.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Checker:
         self._compare(register.name, value, self._spu.read(register))
 
     def passed(self, operations: NDArray[np.void], delay: int, selections: NDArray[np.uint64]) -> None:
-        """Rows of `TIMED` have passed the sampling point, `delay` cycles late; the SPU has answered with `selections`."""
+        """Rows of `TIMED` have passed the sampling point, `delay` cycles late; the SPU has answered `selections`."""
         pe = PEState(contextidr_el1=self._context)
         pass_operation = self._spu.pass_operation
         selected = [row for row in range(len(operations)) if pass_operation(pe)]
@@ -69,8 +69,8 @@ class Checker:
     def finish(self, *, all_of_them: bool) -> None:
         """Sampled operations have finished: all of them, or all but the last two.
 
-        The last one may be in flight still; and if the last but one has filled the buffer, that is not known yet: operations pass
-        until its record is in memory.
+        The last one may be in flight still; and if the last but one has filled the buffer, that is not known yet:
+        operations pass until its record is in memory.
         """
         while len(self._pending) > (0 if all_of_them else 2):
             row, delay = self._pending.popleft()

@@ -13,6 +13,7 @@ from typing import Any
 
 import capstone
 from amaranth.lib import data
+
 from spurtle.pe import Facts
 
 __all__ = ["FACT", "NZCV", "REGISTERS", "SP", "Instruction", "Kind", "UnsupportedError", "classify", "condition_holds"]
@@ -295,6 +296,8 @@ def _branch_system(word: int) -> Instruction | None:
         if _bits(word, 23, 23):
             return None  # ERET and DRPS are UNDEFINED at EL0
         kind = (Kind.BRANCH, Kind.CALL, Kind.RETURN, None)[opc]
+        if kind is Kind.RETURN:
+            return Instruction(kind, facts, _x(rn) or (30,))  # RETAA names no register: it is X30
         return kind and Instruction(kind, facts, _x(rn), (30,) if kind is Kind.CALL else ())
     if word >> 22 != 0x354:
         return None
@@ -340,7 +343,9 @@ def _register(word: int) -> Instruction | None:
     if _bits(word, 24, 24):
         return Instruction(Kind.MULTIPLY, 0, _x(rn, rm, ra), _x(rd))
     opcode, flags = _bits(word, 23, 21), _bits(word, 29, 29)
-    if opcode == 0b000:  # with carry; RMIF, SETF
+    if opcode == 0b000 and _bits(word, 14, 10):  # RMIF, SETF
+        return Instruction(Kind.INTEGER, 0, (*_x(rn), NZCV), (NZCV,))
+    if opcode == 0b000:
         return Instruction(Kind.INTEGER, 0, (*_x(rn, rm), NZCV), (*_x(rd), NZCV) if flags else _x(rd))
     if opcode == 0b010:
         sources = (*(_x(rn) if _bits(word, 11, 11) else _x(rn, rm)), NZCV)
@@ -374,6 +379,12 @@ def _simd_fp(word: int) -> Instruction | None:
     if found is None:
         return None
     sources, destinations = (_numbers(names) for names in found.regs_access())
+    # Of an immediate: capstone has FMOV read what it writes, and ORR and BIC not.
+    if word & 0x9FF80400 == 0x0F000400:
+        cmode = _bits(word, 15, 12)
+        sources = destinations if cmode & 1 and cmode < 12 else ()
+    elif word & 0xFF201FE0 == 0x1E201000:
+        sources = ()
     kind = next((kind for prefixes, kind in _SIMD_KINDS if found.mnemonic.startswith(prefixes)), Kind.SIMD)
     if any(register <= SP for register in (*sources, *destinations)):
         kind = Kind.TRANSFER

@@ -168,10 +168,11 @@ def _profile_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _profile(options: argparse.Namespace) -> int:
-    from .profile import Options, profile
-
     if not options.interval.isdecimal() or not 256 <= int(options.interval) < 1 << 32 or int(options.interval) % 256:
         raise UserError(f"--interval must be a multiple of 256 from 256 to 2**32 - 256, not {options.interval}")
+
+    from .profile import Options, profile
+
     return profile(
         Options(
             config=CONFIGS[options.config],

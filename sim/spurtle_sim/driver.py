@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
 from spurtle import arch
 from spurtle.config import SPUConfig
 
@@ -54,8 +55,8 @@ def parse_filters(config: SPUConfig, terms: list[str]) -> Filters:
             pmsevfr |= 1 << events[value]
         else:
             raise UserError(
-                f"--filter must be {', '.join(types)}, latency=N with N from 1 to {largest}, or event=NAME with NAME one of "
-                f"{', '.join(events)}; not {term!r}"
+                f"--filter must be {', '.join(types)}, latency=N with N from 1 to {largest}, "
+                f"or event=NAME with NAME one of {', '.join(events)}; not {term!r}"
             )
     return Filters(arch.PMSFCR_EL1.pack(**fields), pmsevfr, pmslatfr)
 

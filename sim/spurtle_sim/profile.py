@@ -2,14 +2,15 @@
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
+
 from spurtle.config import SPUConfig
 
 from . import perfdata
@@ -76,7 +77,8 @@ def profile(options: Options) -> int:
     seconds = time.monotonic() - start
 
     write_whole(raw, bytes(driver.data))
-    perfdata.write(options.output, program, bytes(driver.data), pid=_PID, cycles=driver.counts()["time"])
+    process = perfdata.Process(path=program.path, argv=program.argv, pid=_PID, mappings=program.image.mappings)
+    perfdata.write(options.output, buffer=bytes(driver.data), process=process)
     _summary(options, driver, seconds)
     if driver.checker and driver.checker.count:
         for mismatch in driver.checker.mismatches:
@@ -87,14 +89,14 @@ def profile(options: Options) -> int:
 
 
 @contextmanager
-def _progress(driver: Driver, start: float) -> Iterator[None]:
+def _progress(driver: Driver, start: float) -> Generator[None]:
     """A line on standard error that says how far the run is, once it has lasted; only if somebody is looking."""
 
     class Line:
         def __init__(self) -> None:
             self._spinner = Spinner("dots")
 
-        def __rich__(self) -> Spinner | str:
+        def __rich__(self) -> RenderableType:
             seconds = time.monotonic() - start
             if seconds < _PATIENCE:
                 return ""
@@ -106,22 +108,22 @@ def _progress(driver: Driver, start: float) -> Iterator[None]:
     if not console.is_terminal:
         yield
         return
-    with Live(Line(), console=console, transient=True, refresh_per_second=4, redirect_stdout=False, redirect_stderr=False):
+    line: Any = Line()
+    with Live(line, console=console, transient=True, redirect_stdout=False, redirect_stderr=False):
         yield
 
 
 def _summary(options: Options, driver: Driver, seconds: float) -> None:
     counts = driver.counts()
+    operations, rate = counts["pop"], counts["pop"] / seconds / 1e6
+    records = len(driver.data) // options.config.record_bytes
     checked = ""
     if driver.checker:
-        checked = ", each one checked" if not driver.checker.count else ", checked: not all are right"
-    lines = [
-        f"{counts['pop']:,} operations in {counts['time']:,} cycles; {seconds:.1f} s, "
-        f"{counts['pop'] / seconds / 1e6:.2f} million operations/s",
-        f"{driver.sampled:,} sampled, {driver.collided:,} collided, {counts['filtrate']:,} passed the filter, "
-        f"{driver.interrupts:,} interrupts",
-        f"{len(driver.data) // options.config.record_bytes:,} records, {len(driver.data):,} bytes{checked}: {options.output}.spe",
-        f"next: perf report -i {options.output}    or: spurtle decode {options.output}.spe",
-    ]
-    for line in lines:
-        print(line, file=sys.stderr)
+        checked = ", checked: not all are right" if driver.checker.count else ", each one checked"
+    raw, output = f"{options.output}.spe", options.output
+    summary = f"""\
+{operations:,} operations in {counts["time"]:,} cycles, {seconds:.1f} s: {rate:.2f} million operations/s
+{driver.sampled:,} sampled, {driver.collided:,} collided, {counts["filtrate"]:,} passed the filter
+{records:,} records, {len(driver.data):,} bytes, buffer full {driver.interrupts:,} times{checked}: {raw}
+next: perf report -i {output}    or: spurtle decode {raw}"""
+    print(summary, file=sys.stderr)

@@ -1,4 +1,6 @@
-"""The table that the timing model fills and the engine plays: one row for each operation of the program, with its cycles."""
+"""The table that the timing model fills and the engine plays: one row for each operation of the program, with its
+cycles.
+"""
 
 import numpy as np
 
