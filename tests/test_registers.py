@@ -1,0 +1,154 @@
+"""The System registers behind their port: encodings, access, implemented bits."""
+
+from random import Random
+from typing import Any
+
+import pytest
+from rtl import VARIANTS, Bench, cycle
+from spurtle.arch import REGISTERS, Register
+from spurtle.config import SPUConfig
+from spurtle.pe import Outcome
+from spurtle.registers import Registers
+from spurtle_sim.reference.registers import Registers as ReferenceRegisters
+
+ONES = (1 << 64) - 1
+ENCODINGS = {(register.op1, register.crm, register.op2): register for register in REGISTERS}
+ELSEWHERE = {"PMSICR_EL1": "pmsicr", "PMBPTR_EL1": "pmbptr", "PMBSR_EL1": "pmbsr"}
+STORED = ("PMSCR_EL1", "PMSIRR_EL1", "PMSFCR_EL1", "PMSEVFR_EL1", "PMSLATFR_EL1", "PMBLIMITR_EL1")
+
+
+class RegistersBench(Bench):
+    def __init__(self, config: SPUConfig):
+        self.config = config
+        self.dut = Registers(config)
+        super().__init__(self.dut)
+
+    async def access(
+        self, ctx: Any, encoding: tuple[int, int, int], *, write: int | None = None, el: int = 1, ns: int = 1
+    ) -> tuple[Outcome, int, set[str]]:
+        """Outcome, value, and which of the write strobes there was."""
+        dut = self.dut
+        strobes = {name: getattr(dut, f"{name}_write") for name in (*ELSEWHERE.values(), "pmblimitr")}
+        inputs = [
+            (dut.pe.el, el),
+            (dut.pe.ns, ns),
+            (dut.port.valid, 1),
+            (dut.port.write, write is not None),
+            (dut.port.op1, encoding[0]),
+            (dut.port.crm, encoding[1]),
+            (dut.port.op2, encoding[2]),
+            (dut.port.wdata, write or 0),
+        ]
+        seen = await cycle(ctx, inputs, *strobes.values())
+        ctx.set(dut.port.valid, 0)
+        struck = {name for name, strobe in zip(strobes, seen, strict=True) if strobe}
+        return ctx.get(dut.port.outcome), ctx.get(dut.port.rdata), struck
+
+    def stored(self, ctx: Any) -> dict[str, int]:
+        return {name: ctx.get(getattr(self.dut, name.lower()[:-4]).as_value()) for name in STORED}
+
+
+@pytest.fixture(scope="module", params=VARIANTS.values(), ids=VARIANTS)
+def bench(request: pytest.FixtureRequest) -> RegistersBench:
+    return RegistersBench(request.param)
+
+
+def encoding(register: Register) -> tuple[int, int, int]:
+    return register.op1, register.crm, register.op2
+
+
+def test_every_register_is_zero_after_reset(bench: RegistersBench) -> None:
+    async def scenario(ctx: Any) -> None:
+        assert set(bench.stored(ctx).values()) == {0}
+        for register in REGISTERS:
+            if not register.read_only:
+                assert await bench.access(ctx, encoding(register)) == (Outcome.VALUE, 0, set())
+
+    bench.run(scenario)
+
+
+def test_every_encoding(bench: RegistersBench) -> None:
+    async def scenario(ctx: Any) -> None:
+        for op1 in range(8):
+            for crm in range(16):
+                for op2 in range(8):
+                    where = (op1, crm, op2)
+                    register = ENCODINGS.get(where)
+                    outcome, value, struck = await bench.access(ctx, where)
+                    assert outcome == (Outcome.VALUE if register else Outcome.UNDEFINED), where
+                    assert register or value == 0
+                    assert not struck
+                    if register is None:
+                        assert await bench.access(ctx, where, write=ONES) == (Outcome.UNDEFINED, 0, set()), where
+        assert set(bench.stored(ctx).values()) == {0}
+
+    bench.run(scenario)
+
+
+@pytest.mark.parametrize("register", REGISTERS, ids=lambda register: register.name)
+def test_nothing_happens_at_el0(bench: RegistersBench, register: Register) -> None:
+    async def scenario(ctx: Any) -> None:
+        for write in (None, ONES):
+            assert await bench.access(ctx, encoding(register), write=write, el=0) == (Outcome.UNDEFINED, 0, set())
+        assert set(bench.stored(ctx).values()) == {0}
+
+    bench.run(scenario)
+
+
+def test_nothing_happens_without_an_access(bench: RegistersBench) -> None:
+    async def scenario(ctx: Any) -> None:
+        dut = bench.dut
+        await cycle(ctx, [(dut.pe.el, 1), (dut.port.write, 1), (dut.port.crm, 9), (dut.port.wdata, ONES)])
+        assert ctx.get(dut.port.rdata) == 0
+        assert set(bench.stored(ctx).values()) == {0}
+
+    bench.run(scenario)
+
+
+@pytest.mark.parametrize("register", [register for register in REGISTERS if register.read_only], ids=lambda r: r.name)
+def test_a_write_to_an_id_register_is_undefined(bench: RegistersBench, register: Register) -> None:
+    async def scenario(ctx: Any) -> None:
+        assert await bench.access(ctx, encoding(register), write=ONES) == (Outcome.UNDEFINED, 0, set())
+
+    bench.run(scenario)
+
+
+def test_id_registers_and_who_may_program_the_buffer(bench: RegistersBench) -> None:
+    async def scenario(ctx: Any) -> None:
+        pmsidr, pmbidr = (next(r for r in REGISTERS if r.name == name) for name in ("PMSIDR_EL1", "PMBIDR_EL1"))
+        for el in (1, 2, 3):
+            for ns in (0, 1):
+                assert (await bench.access(ctx, encoding(pmsidr), el=el, ns=ns))[1] == bench.config.pmsidr
+                _, value, _ = await bench.access(ctx, encoding(pmbidr), el=el, ns=ns)
+                programmable = ns or el == 3
+                assert value == bench.config.pmbidr | (0 if programmable else pmbidr.fields["P"].mask)
+
+    bench.run(scenario)
+
+
+def test_bits_that_are_not_implemented_read_as_zero(bench: RegistersBench) -> None:
+    """Random writes and reads, each register beside the reference's; a write reaches no other register."""
+    random = Random(1)
+    reference = ReferenceRegisters()
+    writable = [register for register in REGISTERS if not register.read_only]
+
+    async def scenario(ctx: Any) -> None:
+        for name, port in ELSEWHERE.items():
+            value = random.getrandbits(64)
+            setattr(reference, name, value)
+            ctx.set(getattr(bench.dut, port), value)
+        for number in range(200):
+            register = writable[number % len(writable)]
+            data = random.choice([0, ONES, random.getrandbits(64)])
+            outcome, value, struck = await bench.access(ctx, encoding(register), write=data, el=random.randint(1, 3))
+            port = register.name.lower()[:-4]
+            assert (outcome, value) == (Outcome.VALUE, 0)
+            assert struck == ({port} if register.name in (*ELSEWHERE, "PMBLIMITR_EL1") else set())
+            if register.name not in ELSEWHERE:
+                reference.write(bench.config, register, data)
+            for other in writable:
+                expected = reference.read(bench.config, other)
+                assert (await bench.access(ctx, encoding(other)))[:2] == (Outcome.VALUE, expected), other.name
+            assert bench.stored(ctx) == {name: getattr(reference, name) for name in STORED}
+
+    bench.run(scenario)
