@@ -49,8 +49,8 @@ def check(
     ValueError
         If `spec` has nothing of the kind that the mode is about: an empty proof would pass.
     """
-    require(SBY, YOSYS, SOLVER)
     design = rtlil.convert(spec, name="spec", platform="formal")
+    require(SBY, YOSYS, SOLVER)
     purpose = _PURPOSE[mode]
     if f'parameter \\FLAVOR "{purpose}"' not in design:
         raise ValueError(f"spec of {name} must have at least one {purpose}")

@@ -182,7 +182,7 @@ def rebuilt(module: ModuleType) -> Any:
 
 
 def equal(value: Integer | int | Octets, wire: z3.BitVecRef) -> z3.BoolRef:
-    """The value is the unsigned number on the wire, which a negative or too large one never is. Byte 0 is in bits [7:0]."""
+    """The value is the unsigned number on the wire: a negative or too large one never is. Byte 0 is in bits [7:0]."""
     if isinstance(value, Octets):
         assert wire.size() == 8 * len(value)
         return z3.And(*(equal(byte, z3.Extract(8 * i + 7, 8 * i, wire)) for i, byte in enumerate(value)))

@@ -8,7 +8,7 @@ import z3
 from spurtle.interval import IntervalCounter
 from spurtle_sim.reference import sampling
 
-from ..induction import Wires, follows, inductive, reach, resets
+from ..induction import Wires, follows, inductive, reach
 from ..proof import Proof
 from ..transition import Transition, transition
 
@@ -53,7 +53,6 @@ def _system() -> Transition:
 def proofs() -> Iterator[Proof]:
     """In the order in which they lean on each other."""
     block, config = "interval", "-"
-    yield Proof("reset from any state", block, config, "induction", lambda: resets(_system()))
     yield Proof("the two parts of COUNT agree", block, config, "induction", lambda: inductive(_system(), invariant))
     yield Proof(
         "COUNT and selected follow the reference", block, config, "reference",
