@@ -1,0 +1,132 @@
+"""From a board to its bitstream: Yosys, nextpnr and the packer, as the WebAssembly programs that PyPI has."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spurtle_sim.errors import UserError
+
+from .board import Board
+from .top import Top
+
+__all__ = ["BuildError", "Built", "build", "measure", "plan"]
+
+_REPORT = "report.json"
+"""nextpnr's, in the folder of the build."""
+
+
+class BuildError(Exception):
+    """A tool failed: a sentence that names it and its log."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """A bitstream and what nextpnr says of it.
+
+    Parameters
+    ----------
+    bitstream : Path
+    lut4, ff : int
+        LUTs and flip-flops. Of an iCE40, carries without a LUT are not counted.
+    cells, cells_available : int
+        iCE40 logic cells, which hold one of each; ECP5 LUTs.
+    fmax_mhz, clock_mhz : float
+        What the clock could be, and what it is.
+    """
+
+    bitstream: Path
+    lut4: int
+    ff: int
+    cells: int
+    cells_available: int
+    fmax_mhz: float
+    clock_mhz: float
+
+
+def plan(board: Board) -> Any:
+    """Amaranth's build plan for `board`: every file that the tools need, and their commands. No tool runs."""
+    return board.make_platform().build(
+        Top(board.baud), name=_name(board), do_build=False, nextpnr_opts=["--report", _REPORT]
+    )
+
+
+def build(board: Board, output: Path, note: Callable[[str], None]) -> Built:
+    """Builds in a folder of the board's name in `output`. `note` is told what is being done.
+
+    Raises
+    ------
+    UserError
+        If a tool is not installed, or the folder cannot be written.
+    BuildError
+        If a tool fails; nextpnr does, too, when the clock is too fast. Then there is no bitstream.
+    """
+    folder = output / board.name
+    note("elaborating")
+    planned = plan(board)
+    commands: list[list[str]] = json.loads(planned.files[f"{planned.script}.json"])["commands"]
+    programs = [_program(tool) for tool, *_ in commands]
+    bitstream = folder / f"{_name(board)}{board.suffix}"
+    try:
+        planned.extract(folder)
+        bitstream.unlink(missing_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot write {folder}: {error.strerror}") from error
+    for number, (program, command) in enumerate(zip(programs, commands, strict=True), 1):
+        note(f"[{number}/{len(commands)}] {command[0]}")
+        try:
+            _run(board, program, command, folder)
+        except BuildError:
+            bitstream.unlink(missing_ok=True)
+            raise
+    report = json.loads((folder / _REPORT).read_text())
+    return measure(bitstream, report, (folder / f"{_name(board)}.tim").read_text())
+
+
+def measure(bitstream: Path, report: Mapping[str, Any], log: str) -> Built:
+    """Reads nextpnr's report, and its log for what the report does not tell apart."""
+    used = report["utilization"]
+    if "TRELLIS_COMB" in used:
+        cells = used["TRELLIS_COMB"]
+        lut4, ff = cells["used"], used["TRELLIS_FF"]["used"]
+    else:
+        cells = used["ICESTORM_LC"]
+        lut_only, both, ff_only = (
+            sum(int(count) for count in re.findall(rf"(\d+) LCs used as {kind}", log))
+            for kind in ("LUT4 only", "LUT4 and DFF", "DFF only")
+        )
+        lut4, ff = lut_only + both, both + ff_only
+    slowest = min(report["fmax"].values(), key=lambda clock: clock["achieved"] / clock["constraint"])
+    return Built(bitstream, lut4, ff, cells["used"], cells["available"], slowest["achieved"], slowest["constraint"])
+
+
+def _name(board: Board) -> str:
+    return f"spurtle_{board.name}"
+
+
+def _program(tool: str) -> str:
+    """The program of this Python's environment."""
+    name = f"yowasp-{tool}"
+    beside = Path(sys.executable).with_name(name)
+    program = str(beside) if beside.exists() else shutil.which(name)
+    if program is None:
+        raise UserError(f"{name} is not installed: `pip install -e .[boards]` brings it")
+    return program
+
+
+def _run(board: Board, program: str, command: list[str], folder: Path) -> None:
+    tool, *arguments = command
+    done = subprocess.run(
+        [program, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+    )
+    if done.returncode == 0:
+        return
+    log = folder / next((value for option, value in zip(command, command[1:]) if option in ("-l", "--log")), f"{tool}.log")
+    with log.open("ab") as file:
+        file.write(done.stdout)
+    raise BuildError(f"{tool} failed on {board.name}; see {log}")
