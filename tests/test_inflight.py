@@ -56,7 +56,7 @@ class InFlightBench(Bench):
         random = Random(seed)
         dut = self.dut
         steady = dut.sample.payload.as_value()
-        outputs = (dut.sampled, dut.collision, dut.fed, dut.filtrated, dut.pending, dut.sample.valid, steady)
+        outputs = (dut.sampled, dut.collision, dut.fed, dut.filtrated, dut.pending, dut.sample.valid, dut.unwanted, steady)
 
         async def scenario(ctx: Any) -> None:
             now = 0
@@ -86,7 +86,7 @@ class InFlightBench(Bench):
                     if at == journey.finish:
                         expected = self.sample(journey, captured, noise["operation"])
 
-                    sampled, collision, fed, filtrated, pending, valid, payload = await cycle(
+                    sampled, collision, fed, filtrated, pending, valid, unwanted, payload = await cycle(
                         ctx, self.wires(inputs), *outputs
                     )
                     where = f"cycle {at} of {journey}"
@@ -99,6 +99,7 @@ class InFlightBench(Bench):
                     assert valid == (journey.leaves and journey.finish + 3 <= at < journey.free - 1), where
                     if pending:
                         assert payload == expected, where
+                        assert unwanted == (journey.stop is not None and journey.stop < at), where
                     now += 1
                 slot_free = passes + journey.free
 

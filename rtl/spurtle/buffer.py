@@ -32,6 +32,8 @@ class Buffer(wiring.Component):
     Members
     -------
     i : In(stream of beats)
+    unwanted : In(1)
+        The buffer has not run since the operation at `i` passed the sampling point: its record is dropped.
     write : Out(WritePort)
     pmblimitr : In(PMBLIMITR_EL1)
     pmblimitr_write : In(1)
@@ -55,6 +57,7 @@ class Buffer(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(beat_layout(config))),
+                "unwanted": In(1),
                 "write": Out(WritePort(config)),
                 "pmblimitr": In(arch.PMBLIMITR_EL1.layout()),
                 "pmblimitr_write": In(1),
@@ -117,7 +120,7 @@ class Buffer(wiring.Component):
                 m.d.sync += [address.eq(self.pmbptr), keep.eq(1)]
                 with m.If(fits_known & self.running & ~fits):
                     m.d.comb += self.full.eq(1)
-                with m.Elif(self.i.valid & ~self.running):
+                with m.Elif(self.i.valid & (~self.running | self.unwanted)):
                     m.next = "DROP"
                 with m.Elif(self.i.valid & fits_known):
                     m.next = "WRITE"

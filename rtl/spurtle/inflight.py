@@ -73,6 +73,8 @@ class InFlight(wiring.Component):
     sample : Out(stream of Sample)
         Valid for an operation that is to be recorded, taken when its record has left. The payload is steady from the
         cycle after `finish`: that is what the filter looks at.
+    unwanted : Out(1)
+        The buffer has not run in some cycle since the operation passed: its record is to be dropped.
     pass_filter : In(1)
         The filter's verdict on the payload, combinational.
     fed, filtrated : Out(1)
@@ -94,6 +96,7 @@ class InFlight(wiring.Component):
                 "in_flight": In(InFlightPort()),
                 "finish": In(Finish(config)),
                 "sample": Out(stream.Signature(Sample(config))),
+                "unwanted": Out(1),
                 "pass_filter": In(1),
                 "fed": Out(1),
                 "filtrated": Out(1),
@@ -107,13 +110,12 @@ class InFlight(wiring.Component):
         sample = self.sample.payload
         waiting = Signal()
         passed = Signal()
-        unwanted = Signal()
 
         def count(counter):  # saturating
             return counter + ~counter.all()
 
         with m.If(~self.running):
-            m.d.sync += unwanted.eq(1)
+            m.d.sync += self.unwanted.eq(1)
 
         with m.FSM(name="slot"):
             with m.State("FREE"):
@@ -122,7 +124,7 @@ class InFlight(wiring.Component):
                     m.next = "IN_FLIGHT"
                 with m.Else():
                     self._follow(m, sample.start)
-                    m.d.sync += unwanted.eq(0)
+                    m.d.sync += self.unwanted.eq(0)
                 m.d.sync += [
                     sample.total.eq(2),
                     sample.issue.eq(Mux(self.in_flight.issued, 1, 2)),
@@ -153,7 +155,7 @@ class InFlight(wiring.Component):
             with m.State("VERDICT"):
                 m.d.comb += [self.pending.eq(1), self.filtrated.eq(passed)]
                 m.next = "FREED"
-                with m.If(passed & ~unwanted & self.running):
+                with m.If(passed & ~self.unwanted & self.running):
                     m.next = "RECORD"
 
             with m.State("RECORD"):
@@ -164,7 +166,7 @@ class InFlight(wiring.Component):
             with m.State("FREED"):
                 # One cycle of following before an operation may be selected.
                 self._follow(m, sample.start)
-                m.d.sync += unwanted.eq(0)
+                m.d.sync += self.unwanted.eq(0)
                 m.next = "FREE"
 
         m.d.comb += self.collision.eq(self.selected & ~self.sampled)

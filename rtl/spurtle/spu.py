@@ -121,6 +121,7 @@ class SPU(wiring.Component):
             filter_.pmsfcr.eq(registers.pmsfcr),
             filter_.pmsevfr.eq(registers.pmsevfr),
             filter_.pmslatfr.eq(registers.pmslatfr),
+            buffer.unwanted.eq(inflight.unwanted),
             buffer.pmblimitr.eq(registers.pmblimitr),
             buffer.collision.eq(inflight.collision),
         ]

@@ -1,0 +1,217 @@
+"""The whole SPU in Amaranth's simulator: one record from end to end, draining, and stopping in any cycle.
+
+What it does over thousands of operations is tested on its Verilog (test_cocotb.py, test_engine.py).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from rtl import Bench, cycle, operation_bits
+from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL1, PMSICR_EL1, PMSIRR_EL1, Register
+from spurtle.config import CONFIGS
+from spurtle.pe import Outcome
+from spurtle.spu import SPU
+from spurtle_sim.reference.control import PEState
+from spurtle_sim.reference.records import Facts, Operation
+from spurtle_sim.reference.spu import SPU as ReferenceSPU
+
+CONFIG = CONFIGS["minimal"]
+BASE = 0x40_0000
+LIMIT = BASE + 0x1000
+ENABLE = PMBLIMITR_EL1.pack(E=1, LIMIT=LIMIT >> 12)
+LOAD = Operation(facts=Facts(load=1, retired=1, va_valid=1), events=1 << 2, pc=0x1234, va=0x5678)
+SETTINGS = (
+    (PMSCR_EL1, PMSCR_EL1.pack(E0SPE=1, TS=1, CX=1)),
+    (PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=1)),
+    (PMSICR_EL1, PMSICR_EL1.pack(COUNT=1)),  # the next operation is selected
+    (PMBPTR_EL1, BASE),
+    (PMBLIMITR_EL1, ENABLE),
+)
+
+
+class Driver:
+    """Core, software at EL1 and memory, a cycle at a time. `done` comes `late` cycles after the last beat of a record."""
+
+    def __init__(self, ctx: Any, dut: SPU, late: int):
+        self._ctx, self._dut, self._late = ctx, dut, late
+        self._responses: list[int] = []
+        self.now = 0
+        self.memory: dict[int, bytes] = {}
+        self.done_in: list[int] = []
+        self.pmu = dict.fromkeys(("pop", "feed", "filtrate", "collision", "buffer_full"), 0)
+
+    async def tick(
+        self, *, valid: bool = False, finish: Operation | None = None, write: tuple[Register, int] | None = None,
+        read: Register | None = None, drain: bool = False,
+    ) -> tuple[int, int]:  # fmt: skip
+        """One cycle. Returns `sampled` and `drain.done` as they are in it."""
+        dut = self._dut
+        register, value = write or (read, 0)
+        done = self.now in self._responses
+        if done:
+            self.done_in.append(self.now)
+        inputs = [
+            (dut.pe.el, 0 if register is None else 1),
+            (dut.pe.ns, 1),
+            (dut.pe.contextidr_el1, 77),
+            (dut.pe.physical_count, self.now),
+            (dut.sampling.valid, valid),
+            (dut.finish.valid, finish is not None),
+            (dut.finish.operation.as_value(), operation_bits(CONFIG, finish) if finish else 0),
+            (dut.drain.request, drain),
+            (dut.write.beat.ready, 1),
+            (dut.write.done, done),
+            (dut.sysreg.valid, register is not None),
+            (dut.sysreg.write, write is not None),
+            (dut.sysreg.wdata, value),
+        ]
+        if register is not None:
+            inputs += [(dut.sysreg.op1, register.op1), (dut.sysreg.crm, register.crm), (dut.sysreg.op2, register.op2)]
+        strobes = [getattr(dut.pmu, f"sample_{name}") for name in self.pmu]
+        beat = dut.write.beat
+        sampled, drained, taken, address, data, last, *pmu = await cycle(
+            self._ctx, inputs, dut.sampling.sampled, dut.drain.done, beat.valid, beat.p.address, beat.p.data, beat.p.last, *strobes
+        )
+        if taken:
+            self.memory[address] = data.to_bytes(CONFIG.bus_bytes, "little")
+            if last:
+                self._responses.append(self.now + 1 + self._late)
+        for name, strobe in zip(self.pmu, pmu, strict=True):
+            self.pmu[name] += strobe
+        self.now += 1
+        return sampled, drained
+
+    async def read(self, register: Register) -> int:
+        await self.tick(read=register)
+        assert self._ctx.get(self._dut.sysreg.outcome) == Outcome.VALUE
+        return self._ctx.get(self._dut.sysreg.rdata)
+
+    async def set_up(self) -> None:
+        for setting in SETTINGS:
+            await self.tick(write=setting)
+        for _ in range(3):
+            await self.tick()
+
+    def octets(self, address: int) -> bytes:
+        return b"".join(self.memory[address + at] for at in range(0, CONFIG.record_bytes, CONFIG.bus_bytes))
+
+
+@pytest.fixture(scope="module")
+def run() -> Callable[..., None]:
+    dut = SPU(CONFIG)
+    bench = Bench(dut)
+
+    def run(scenario: Callable[[Driver], Any], late: int = 0) -> None:
+        bench.run(lambda ctx: scenario(Driver(ctx, dut, late)))
+
+    return run
+
+
+def test_a_record_from_end_to_end(run: Callable[..., None]) -> None:
+    reference = ReferenceSPU(CONFIG)
+    for register, value in SETTINGS:
+        reference.write(register, value)
+
+    async def scenario(driver: Driver) -> None:
+        await driver.set_up()
+        pe = PEState(contextidr_el1=77, physical_count=driver.now)
+        assert reference.pass_operation(pe)
+        await driver.tick(valid=True)
+        assert await driver.tick() == (1, 0)
+        await driver.tick(finish=LOAD)
+        drained = 0
+        for _ in range(30):
+            _, drained = await driver.tick(drain=True)
+            if drained:
+                break
+        assert drained
+        record = reference.finish(reference.start(pe), LOAD, total=2, issue=2, translation=0)
+        assert driver.octets(BASE) == record
+        assert await driver.read(PMBPTR_EL1) == BASE + CONFIG.record_bytes
+        assert await driver.read(PMSICR_EL1) == 0
+        assert driver.pmu == {"pop": 1, "feed": 1, "filtrate": 1, "collision": 0, "buffer_full": 0}
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("late", [0, 20])
+def test_drain_is_done_when_memory_has_the_record(run: Callable[..., None], late: int) -> None:
+    async def scenario(driver: Driver) -> None:
+        await driver.set_up()
+        assert await driver.tick(drain=True) == (0, 1), "nothing to wait for"
+        assert await driver.tick(drain=False) == (0, 0), "done answers a request"
+        await driver.tick(valid=True)
+        await driver.tick()
+        assert await driver.tick(drain=True) == (0, 1), "an operation in flight is not waited for"
+        await driver.tick(finish=LOAD)
+        for _ in range(60):
+            now = driver.now
+            _, done = await driver.tick(drain=True)
+            assert done == (driver.done_in != [] and now > driver.done_in[0]), now
+        assert driver.done_in
+
+    run(scenario, late=late)
+
+
+# Two operations, the second finished while memory still writes the first one's record.
+OPERATIONS = (10, 28)
+RELOAD = 22
+
+
+@pytest.mark.parametrize("late", [0, 30])
+def test_a_record_is_discarded_if_the_buffer_did_not_run_for_one_cycle(run: Callable[..., None], late: int) -> None:
+    """Disabled in one cycle and enabled in the next: what had not reached memory by then is lost, and nothing else."""
+    committed_counts = set()
+
+    for disabled in range(OPERATIONS[0] - 1, 100):
+        # An access takes a cycle of the program, and no operation passes while profiling is disabled.
+        if {disabled, disabled + 1} & {RELOAD, *OPERATIONS}:
+            continue
+
+        async def scenario(driver: Driver, disabled: int = disabled) -> None:
+            await driver.set_up()
+            begin = driver.now
+            while driver.now < begin + 110:
+                at = driver.now - begin
+                write = {
+                    disabled: (PMBLIMITR_EL1, 0),
+                    disabled + 1: (PMBLIMITR_EL1, ENABLE),
+                    RELOAD: (PMSICR_EL1, 1),
+                }.get(at)
+                finish = LOAD if at - 2 in OPERATIONS else None
+                sampled, _ = await driver.tick(valid=at in OPERATIONS, finish=finish, write=write)
+                assert sampled == (at - 1 in OPERATIONS)
+            # A write in one cycle stops the buffer in the next.
+            wanted = [passes > disabled for passes in OPERATIONS]
+            reached = [response <= begin + disabled for response in driver.done_in[:2]]
+            committed = sum(was or will for was, will in zip([*reached, False, False], wanted, strict=False))
+            assert await driver.read(PMBPTR_EL1) == BASE + committed * CONFIG.record_bytes, disabled
+            committed_counts.add(committed)
+
+        run(scenario, late=late)
+
+    # With a slow memory, the second operation is sampled before it has the first one's record.
+    assert committed_counts == ({0, 1, 2} if late else {1, 2})
+
+
+def test_full_raises_the_interrupt_and_stops_the_counter(run: Callable[..., None]) -> None:
+    async def scenario(driver: Driver) -> None:
+        await driver.set_up()
+        await driver.tick(write=(PMBPTR_EL1, LIMIT - CONFIG.record_bytes))
+        for _ in range(3):
+            await driver.tick()
+        await driver.tick(valid=True)
+        await driver.tick()
+        await driver.tick(finish=LOAD)
+        for _ in range(30):
+            await driver.tick()
+        assert await driver.read(PMBSR_EL1) == PMBSR_EL1.pack(S=1, MSS=1)
+        assert driver.pmu["buffer_full"] == 1
+        count = await driver.read(PMSICR_EL1)
+        for _ in range(10):
+            await driver.tick(valid=True)
+        assert await driver.read(PMSICR_EL1) == count
+        assert driver.pmu["pop"] == 1
+
+    run(scenario)
