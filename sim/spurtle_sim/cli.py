@@ -145,8 +145,9 @@ def _profile_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--interval",
         metavar="N",
-        default="1024",
-        help="operations between samples: a multiple of 256 up to 2**32 - 256; default: 1024",
+        default="768",
+        help="operations between samples, a multiple of 256; one more passes at each. Default: 768, as 769 is a prime, "
+        "which few loops have for their length",
     )
     parser.add_argument(
         "--filter",

@@ -1,0 +1,194 @@
+"""`spurtle profile`, whole: a program through the RTL, checked by the reference, read back by Linux perf."""
+
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from spurtle.config import CONFIGS
+from spurtle_sim import decode, packet_text
+from spurtle_sim.driver import Filters, parse_filters
+from spurtle_sim.errors import UserError
+
+WORKLOADS = Path(__file__).parents[1] / "sim" / "workloads"
+TABLE = tomllib.loads((WORKLOADS / "workloads.toml").read_text())
+
+needs_perf = pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not here: apt-get install linux-perf")
+
+
+def spurtle(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).with_name("spurtle")), *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=300, env={**os.environ, **environment}
+    )
+
+
+def perf(*arguments: object) -> str:
+    command = ["perf", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+@pytest.fixture(scope="module", params=TABLE)
+def profiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """Name of a workload and the perf.data of its profile, each record checked by the reference."""
+    name = request.param
+    # The two configurations take turns, so that both run whole programs.
+    config = list(CONFIGS)[list(TABLE).index(name) % len(CONFIGS)]
+    output = tmp_path_factory.mktemp(name) / "perf.data"
+    run = spurtle("profile", "--check", "--config", config, "-o", output, WORKLOADS / f"{name}.elf")
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == TABLE[name]["output"] + "\n"
+    assert "each one checked" in run.stderr
+    assert f"{TABLE[name]['operations']:,} operations" in run.stderr
+    assert f"perf report -i {output}" in run.stderr
+    return name, output
+
+
+def records(output: Path) -> list[decode.Record]:
+    return list(decode.records(Path(f"{output}.spe").read_bytes()))
+
+
+def test_every_record_is_whole_and_retired(profiled: tuple[str, Path]):
+    name, output = profiled
+    found = records(output)
+    assert len(found) == TABLE[name]["operations"] // 769
+    assert not any(record.problems for record in found)
+    assert all(record.events & 2 and record.pc and record.total for record in found)
+
+
+@needs_perf
+def test_perf_decodes_the_same_packets(profiled: tuple[str, Path]):
+    _, output = profiled
+    data = Path(f"{output}.spe").read_bytes()
+    theirs = [line for line in perf("report", "-D", "-i", output).splitlines() if re.match(r"\.  [0-9a-f]{8}: ", line)]
+    ours = [packet_text.line(data, packet) for packet in decode.packets(data)]
+    assert [line.split() for line in theirs] == [line.split() for line in ours]
+
+
+@needs_perf
+def test_perf_samples_every_record(profiled: tuple[str, Path]):
+    name, output = profiled
+    fields = "ip,sym,addr,phys_addr,weight"
+    lines = perf("script", "-i", output, "--itrace=i1i", "-F", fields).splitlines()
+    functions = function_names(WORKLOADS / f"{name}.elf")
+    found = records(output)
+    assert len(lines) == len(found)
+    for line, record in zip(lines, found, strict=True):
+        # perf prints: addr, weight, ip, symbol, phys_addr
+        addr, weight, ip, symbol, physical = line.split()
+        assert record.pc is not None
+        assert (int(addr, 16), int(weight), int(ip, 16)) == (record.va or 0, record.total, record.pc.address)
+        assert int(physical, 16) == (record.pa.address if record.pa else 0)
+        assert symbol == next(name for start, end, name in functions if start <= record.pc.address < end)
+
+
+@needs_perf
+def test_perf_names_the_hot_function(profiled: tuple[str, Path]):
+    name, output = profiled
+    symbols = [line.split()[1] for line in perf("script", "-i", output, "--itrace=i1i", "-F", "ip,sym").splitlines()]
+    assert max(set(symbols), key=symbols.count) == TABLE[name]["hot"]
+
+
+def function_names(path: Path) -> list[tuple[int, int, str]]:
+    from elftools.elf.elffile import ELFFile
+
+    with path.open("rb") as file:
+        symbols = ELFFile(file).get_section_by_name(".symtab").iter_symbols()
+        functions = [symbol for symbol in symbols if symbol["st_info"]["type"] == "STT_FUNC"]
+        return [(s["st_value"], s["st_value"] + s["st_size"], s.name) for s in functions]
+
+
+def test_filters_reach_the_records(tmp_path: Path):
+    output = tmp_path / "perf.data"
+    options = ("--filter", "loads", "--filter", "event=l1d_refill", "--filter", "latency=20", "--interval", 256)
+    run = spurtle("profile", "--check", "-o", output, *options, WORKLOADS / "chase.elf")
+    assert run.returncode == 0, run.stderr
+    found = records(output)
+    assert found
+    for record in found:
+        assert record.va is not None
+        assert record.data_source is not None
+        assert record.events & 1 << 3
+        assert record.total is not None
+        assert record.total >= 20
+
+
+def test_a_busybox_of_a_distribution(tmp_path: Path):
+    busybox = os.environ.get("SPURTLE_BUSYBOX")
+    if busybox is None:
+        pytest.skip("SPURTLE_BUSYBOX does not name a static AArch64 busybox: see docs/workloads.md")
+    # The digest of 20 KB of the letter a, from hashlib.
+    import hashlib
+
+    data = tmp_path / "data"
+    data.write_bytes(b"a" * 20_000)
+    run = spurtle("profile", "--check", "-o", tmp_path / "perf.data", busybox, "sha256sum", data)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split()[0] == hashlib.sha256(data.read_bytes()).hexdigest()
+    assert "each one checked" in run.stderr
+
+
+def elf_header(machine: int) -> bytes:
+    identification = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
+    return identification + struct.pack("<HHIQQQIHHHHHH", 2, machine, 1, 0, 64, 0, 0, 64, 56, 0, 64, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, ["program", "No such file"]),
+        (b"#!/bin/sh\n", ["program", "ELF"]),
+        (elf_header(62), ["program", "AArch64"]),
+    ],
+)
+def test_a_program_that_cannot_run(tmp_path: Path, content: bytes | None, words: list[str]):
+    program = tmp_path / "program"
+    if content is not None:
+        program.write_bytes(content)
+    refused(spurtle("profile", "-o", tmp_path / "perf.data", program), *words)
+    assert not list(tmp_path.glob("*.data*"))
+
+
+def refused(run: subprocess.CompletedProcess[str], *words: str) -> None:
+    """One sentence that holds `words`, and exit status 2."""
+    assert run.returncode == 2, run.stderr
+    assert run.stderr.startswith("spurtle: ")
+    assert run.stderr.count("\n") == 1
+    for word in words:
+        assert word in run.stderr
+
+
+def test_an_output_that_cannot_be_written(tmp_path: Path):
+    sort = WORKLOADS / "sort.elf"
+    refused(spurtle("profile", "-o", tmp_path / "missing" / "perf.data", sort), "missing", "No such file or directory")
+    refused(spurtle("profile", "-o", tmp_path, sort), str(tmp_path), "is a directory")
+
+
+def test_a_compiler_that_is_not_there(tmp_path: Path):
+    run = spurtle("profile", "-o", tmp_path / "perf.data", WORKLOADS / "sort.elf", CXX="no-such-compiler")
+    refused(run, "no-such-compiler", "install g++")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("interval", ["0", "100", "4294967296", "x"])
+def test_an_interval_that_cannot_be(interval: str):
+    refused(spurtle("profile", "--interval", interval, WORKLOADS / "sort.elf"), f"not {interval}", "multiple of 256")
+
+
+def test_filter_terms():
+    config = CONFIGS["neoverse_n1"]
+    assert parse_filters(config, []) == Filters()
+    assert parse_filters(config, ["stores", "branches"]) == Filters(pmsfcr=1 << 1 | 1 << 16 | 1 << 18)
+    assert parse_filters(config, ["latency=4095", "event=llc_miss"]) == Filters(1 << 0 | 1 << 2, 1 << 9, 4095)
+
+
+@pytest.mark.parametrize("term", ["load", "latency=0", "latency=4096", "latency=", "event=llc_miss"])
+def test_filter_terms_that_minimal_does_not_have(term: str):
+    with pytest.raises(UserError, match=f"not '{term}'$"):
+        parse_filters(CONFIGS["minimal"], [term])
