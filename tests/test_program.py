@@ -1,0 +1,277 @@
+"""Operations are what the program did: checked by hand, against a second emulation, and on a real program."""
+
+import errno
+import hashlib
+import os
+import shutil
+import struct
+from itertools import islice
+from pathlib import Path
+
+import capstone
+import numpy as np
+import pytest
+from elf import CODE, DATA, EXIT, write_elf
+from unicorn import UC_ARCH_ARM64, UC_MODE_ARM, UC_PROT_ALL
+from unicorn.unicorn import Uc
+
+from spurtle_sim.classify import FACT, condition_holds
+from spurtle_sim.errors import UserError
+from spurtle_sim.program import OPERATION, Program
+from spurtle_sim.syscalls import PAGE, Kernel
+
+SORT = Path(__file__).parents[1] / "sim" / "workloads" / "sort.elf"
+
+
+def run(program: Program, limit: int = 65536) -> np.ndarray:
+    return np.concatenate(list(program.run(limit)))
+
+
+def facts(value: int) -> set[str]:
+    return {name for name, bit in FACT.items() if int(value) & bit}
+
+
+# Word, what it is, address of its access or None.
+ACCESSES = [
+    (0xD2A00821, "mov x1, #0x410000", None),
+    (0xA9400C22, "ldp x2, x3, [x1]", DATA),
+    (0xAD410C22, "ldp q2, q3, [x1, #0x20]", DATA + 0x20),
+    (0x4C402020, "ld1 {v0.16b, v1.16b, v2.16b, v3.16b}, [x1]", DATA),
+    (0x4C408820, "ld2 {v0.4s, v1.4s}, [x1]", DATA),
+    (0x0D402C20, "ld3 {v0.b, v1.b, v2.b}[3], [x1]", DATA),
+    (0x3CCFC020, "ldur q0, [x1, #0xfc]", DATA + 0xFC),
+    (0xC85F7C22, "ldxr x2, [x1]", DATA),
+    (0xC8037C22, "stxr w3, x2, [x1]", DATA),
+    (0xC8047C22, "stxr w4, x2, [x1]", None),  # fails: the monitor is open
+    (0xC87F1422, "ldxp x2, x5, [x1]", DATA),
+    (0xC8261422, "stxp w6, x2, x5, [x1]", DATA),
+    (0xF8220024, "ldadd x2, x4, [x1]", DATA),
+    (0xB822003F, "stadd w2, [x1]", DATA),
+    (0xB8E28024, "swpal w2, w4, [x1]", DATA),
+    (0xC8A27C24, "cas x2, x4, [x1]", DATA),
+    (0x48227C24, "casp x2, x3, x4, x5, [x1]", DATA),
+    (0x91012026, "add x6, x1, #0x48", None),
+    (0xD50B7426, "dc zva, x6", DATA + 0x40),
+    (0xD50B7A21, "dc cvac, x1", None),
+    (0xF9800020, "prfm pldl1keep, [x1]", None),
+    (0xB8004C22, "str w2, [x1, #4]!", DATA + 4),
+    (0x913FE027, "add x7, x1, #0xff8", None),
+    (0xF90000E2, "str x2, [x7]", DATA + 0xFFC),  # over the end of a page
+    (0xD503203F, "yield", None),
+    (0xD503205F, "wfe", None),
+    (0xD5033FDF, "isb", None),
+    (0xD28000E0, "mov x0, #7", None),
+    (0xD2800BC8, "mov x8, #0x5e", None),
+    (0xD4000001, "svc #0", None),
+]
+
+
+def test_each_kind_of_access(tmp_path: Path) -> None:
+    decoder = capstone.Cs(capstone.CS_ARCH_ARM64, 0)
+    for word, meaning, _ in ACCESSES:
+        instruction = next(decoder.disasm(word.to_bytes(4, "little"), 0))
+        assert f"{instruction.mnemonic} {instruction.op_str}".strip() == meaning
+    program = Program(write_elf(tmp_path / "accesses", [word for word, *_ in ACCESSES]))
+    operations = run(program)
+    assert program.exit_status == 7
+    assert operations["pc"].tolist() == list(range(CODE, CODE + 4 * len(ACCESSES), 4))
+    for operation, (_, meaning, va) in zip(operations, ACCESSES, strict=True):
+        assert operation["va"] == (va or 0), meaning
+        assert ("va_valid" in facts(operation["facts"])) == (va is not None), meaning
+    assert facts(operations["facts"][9]) == {"store", "exclusive", "retired", "taken"}
+    assert facts(operations["facts"][18]) == {"store", "retired", "taken", "va_valid"}
+    assert facts(operations["facts"][-1]) == {"exception", "retired", "taken"}
+
+
+def test_selects_know_their_condition(tmp_path: Path) -> None:
+    # For each of the flags and each condition: csel x1, x6, x7, COND; cbz x1, .+8. The branch says what the select did.
+    words = [0xD2800026, 0xD2800007]  # x6 = 1, x7 = 0
+    for flags in range(16):
+        words += [0xD2A00000 | flags << 17, 0xD51B4200]  # movz x0, #FLAGS << 12, lsl #16; msr nzcv, x0
+        for condition in range(16):
+            words += [0x9A8700C1 | condition << 12, 0xB4000041, 0xD503201F]
+    operations = run(Program(write_elf(tmp_path / "selects", [*words, *EXIT])))
+    selects = operations[operations["pc"] >= CODE + 8]
+    selects = selects[(selects["facts"] & (FACT["conditional"] | FACT["branch"])) == FACT["conditional"]]
+    branches = operations[(operations["facts"] & FACT["branch"]) != 0]
+    assert len(selects) == len(branches) == 256
+    passed = [condition_holds(condition, flags << 28) for flags in range(16) for condition in range(16)]
+    assert ((selects["facts"] & FACT["taken"]) != 0).tolist() == passed
+    assert ((branches["facts"] & FACT["taken"]) == 0).tolist() == passed
+    assert (branches["target"] == branches["pc"] + np.where(passed, 4, 8).astype(np.uint64)).all()
+
+
+def test_every_instruction_follows_the_one_before() -> None:
+    operations = next(Program(SORT).run())
+    branch = (operations["facts"] & FACT["branch"]) != 0
+    following = np.where(branch, operations["target"], operations["pc"] + np.uint64(4))
+    assert (operations["pc"][1:] == following[:-1]).all()
+    taken = (operations["facts"] & FACT["taken"]) != 0
+    assert (taken == (operations["target"] != operations["pc"] + np.uint64(4)))[branch].all()
+    assert not operations["target"][~branch].any()
+
+
+def test_the_cut_into_arrays_changes_nothing() -> None:
+    expected = next(Program(SORT).run())
+    pieces = list(islice(Program(SORT).run(limit=1024), len(expected) // 1024))
+    assert all(piece.dtype == OPERATION and 0 < len(piece) <= 1024 for piece in pieces)
+    joined = np.concatenate(pieces)
+    assert (joined == expected[: len(joined)]).all()
+
+
+def test_output_and_input_are_the_terminals(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    # write(2, DATA, 5): five zero bytes on standard error.
+    words = [0xD2800040, 0xD2A00821, 0xD28000A2, 0xD2800808, 0xD4000001, *EXIT]
+    program = Program(write_elf(tmp_path / "output", words))
+    run(program)
+    assert capfd.readouterr().err == "\0" * 5
+    assert program.exit_status == 5  # what write returned
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([0xD2800021, 0xF9400020], "PC 0x400004 .*read from 0x1 .8 bytes"),
+        ([0xD2800021, 0xF9000020], "PC 0x400004 .*write to 0x1 "),
+        ([0xD2A00801, 0xF9000020], "PC 0x400004 .*write to 0x400000 "),  # its own code
+        ([0xD2A00821, 0xD61F0020], "PC 0x410000 .*jump to 0x410000 "),  # data
+        ([0xD4200000], "breakpoint"),
+        ([0x00000000], "unsupported instruction .*0x00000000"),
+        ([0xA5400000], "unsupported instruction .*0xa5400000"),
+        ([0xD503207F], "waits for an interrupt"),
+    ],
+)
+def test_crash_is_the_users_error(tmp_path: Path, words: list[int], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        run(Program(write_elf(tmp_path / "crash", [*words, *EXIT])))
+
+
+def test_files_that_cannot_run(tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("#!/bin/sh")
+    absent = tmp_path / "absent"
+    for path, message in (
+        (absent, "absent cannot be read: No such file"),
+        (tmp_path, "cannot be read: Is a directory"),
+        (text, "text must be .* not an ELF file"),
+        (write_elf(tmp_path / "x86", EXIT, machine=62), "x86 must be built for AArch64"),
+        (write_elf(tmp_path / "object", EXIT, kind=1), "object must be linked"),
+        (write_elf(tmp_path / "data", EXIT, flags=0b100), "data must have an executable segment"),
+        (write_elf(tmp_path / "rwx", EXIT, flags=0b111), "rwx must not have a writable executable segment"),
+    ):
+        with pytest.raises(UserError, match=message):
+            Program(path)
+
+
+def test_dynamic_executable_is_refused(tmp_path: Path) -> None:
+    path = write_elf(tmp_path / "dynamic", EXIT)
+    content = bytearray(path.read_bytes())
+    struct.pack_into("<I", content, 64 + 56, 3)  # the second program header becomes PT_INTERP
+    path.write_bytes(content)
+    with pytest.raises(UserError, match="linked statically"):
+        Program(path)
+
+
+def test_position_independent_executable(tmp_path: Path) -> None:
+    program = Program(write_elf(tmp_path / "pie", EXIT, kind=3))
+    assert run(program)["pc"].tolist() == [0x5555_5555_0000 + CODE, 0x5555_5555_0000 + CODE + 4]
+    assert program.image.mappings[0].start == 0x5555_5555_0000 + CODE
+
+
+def test_symbol() -> None:
+    program = Program(SORT)
+    start = next(address for address, name in program.image.functions if name == "sift")
+    assert program.symbol(start) == "sift+0x0"
+    assert program.symbol(start + 8) == "sift+0x8"
+    assert program.symbol(0x1000) == "0x1000"
+
+
+# System calls.
+
+
+@pytest.fixture
+def kernel() -> Kernel:
+    uc = Uc(UC_ARCH_ARM64, UC_MODE_ARM)
+    uc.mem_map(0x1000, PAGE, UC_PROT_ALL)
+    return Kernel(uc, path=Path("/bin/program"), end=0x2345, now=lambda: 2_000_000_007, seed=1)
+
+
+def call(kernel: Kernel, number: int, *arguments: int) -> int:
+    return kernel.call(number, (*arguments, *[0] * (6 - len(arguments))))
+
+
+def memory(kernel: Kernel) -> Uc:
+    return kernel._uc  # pyright: ignore[reportPrivateUsage]
+
+
+def test_unknown_call_is_named_once(kernel: Kernel, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(kernel, 1234) == call(kernel, 1234) == -errno.ENOSYS
+    assert capsys.readouterr().err.count("1234") == 1
+
+
+def test_heap_and_mappings(kernel: Kernel) -> None:
+    start = call(kernel, 214, 0)
+    assert start == 0x3000
+    assert call(kernel, 214, start + 5000) == start + 5000
+    memory(kernel).mem_write(start + 4999, b"x")
+    assert call(kernel, 214, 1) == start + 5000
+    first, second = (call(kernel, 222, 0, 8000, 3, 0x22, 2**64 - 1) for _ in range(2))
+    assert second >= first + 8192
+    memory(kernel).mem_write(first + 8191, b"x")
+    assert call(kernel, 226, first, PAGE, 1) == 0
+    assert call(kernel, 215, first, 8000) == 0
+    for protection, flags, expected in ((7, 0x22, errno.EACCES), (3, 0x2, errno.ENODEV), (3, 0x32, errno.EINVAL)):
+        assert call(kernel, 222, 0, PAGE, protection, flags) == -expected
+    assert call(kernel, 222, 0, 1 << 40, 3, 0x22) == -errno.ENOMEM
+    assert call(kernel, 226, second, PAGE, 5) == -errno.EACCES
+
+
+def test_files_are_read_only(kernel: Kernel, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"0123456789")
+    memory(kernel).mem_write(0x1000, os.fsencode(path) + b"\0")
+    here = 2**64 - 100
+    assert call(kernel, 56, here, 0x1000, os.O_WRONLY) == -errno.EROFS
+    assert call(kernel, 48, here, 0x1000, os.W_OK) == -errno.EROFS
+    descriptor = call(kernel, 56, here, 0x1000, 0)
+    assert descriptor == 3
+    assert call(kernel, 62, descriptor, 4, 0) == 4
+    assert call(kernel, 63, descriptor, 0x1800, 100) == 6
+    assert bytes(memory(kernel).mem_read(0x1800, 6)) == b"456789"
+    assert call(kernel, 80, descriptor, 0x1800) == 0
+    assert struct.unpack("<q", memory(kernel).mem_read(0x1800 + 48, 8)) == (10,)
+    assert call(kernel, 57, descriptor) == 0
+    assert call(kernel, 63, descriptor, 0x1800, 1) == -errno.EBADF
+    memory(kernel).mem_write(0x1000, b"/absent\0")
+    assert call(kernel, 56, here, 0x1000, 0) == -errno.ENOENT
+    assert call(kernel, 56, here, 0x9000_0000, 0) == -errno.EFAULT
+
+
+def test_time_randomness_and_end_can_be_repeated(kernel: Kernel) -> None:
+    assert call(kernel, 113, 0, 0x1000) == 0
+    assert struct.unpack("<2q", memory(kernel).mem_read(0x1000, 16)) == (2, 7)
+    assert call(kernel, 278, 0x1000, 16) == 16
+    assert bytes(memory(kernel).mem_read(0x1000, 16)).hex() == "f5b165224a58b791df6af1d8303e61cd"
+    assert kernel.exit_status is None
+    call(kernel, 131, 1000, 1000, 6)
+    assert kernel.exit_status == 134
+    call(kernel, 94, 0x1FF)
+    assert kernel.exit_status == 0xFF
+
+
+# A real program.
+
+
+@pytest.mark.skipif("SPURTLE_BUSYBOX" not in os.environ, reason="SPURTLE_BUSYBOX does not name an arm64 busybox-static")
+def test_busybox_sha256sum(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    busybox = shutil.copy(os.environ["SPURTLE_BUSYBOX"], tmp_path / "busybox")
+    content = bytes(index * index % 251 for index in range(20_000))
+    file = tmp_path / "content"
+    file.write_bytes(content)
+    totals: list[int] = []
+    for _ in range(2):
+        program = Program(busybox, ["sha256sum", str(file)])
+        totals.append(len(run(program)))
+        assert program.exit_status == 0
+        assert capfd.readouterr() == (f"{hashlib.sha256(content).hexdigest()}  {file}\n", "")
+    assert totals[0] == totals[1] > 1_000_000
