@@ -115,7 +115,7 @@ def _progress(driver: Driver, start: float) -> Generator[None]:
 
 def _summary(options: Options, driver: Driver, seconds: float) -> None:
     counts = driver.counts()
-    operations, rate = counts["pop"], counts["pop"] / seconds / 1e6
+    operations, passed, rate = counts["pop"], counts["filtrate"], counts["pop"] / seconds / 1e6
     records = len(driver.data) // options.config.record_bytes
     checked = ""
     if driver.checker:
@@ -123,7 +123,7 @@ def _summary(options: Options, driver: Driver, seconds: float) -> None:
     raw, output = f"{options.output}.spe", options.output
     summary = f"""\
 {operations:,} operations in {counts["time"]:,} cycles, {seconds:.1f} s: {rate:.2f} million operations/s
-{driver.sampled:,} sampled, {driver.collided:,} collided, {counts["filtrate"]:,} passed the filter
-{records:,} records, {len(driver.data):,} bytes, buffer full {driver.interrupts:,} times{checked}: {raw}
+{driver.sampled:,} sampled, {driver.collided:,} collided, {passed:,} passed the filter; interrupts served: {driver.interrupts:,}
+{records:,} records, {len(driver.data):,} bytes{checked}: {raw}
 next: perf report -i {output}    or: spurtle decode {raw}"""
     print(summary, file=sys.stderr)
