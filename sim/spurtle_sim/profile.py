@@ -123,7 +123,7 @@ def _summary(options: Options, driver: Driver, seconds: float) -> None:
     raw, output = f"{options.output}.spe", options.output
     summary = f"""\
 {operations:,} operations in {counts["time"]:,} cycles, {seconds:.1f} s: {rate:.2f} million operations/s
-{driver.sampled:,} sampled, {driver.collided:,} collided, {passed:,} passed the filter; interrupts served: {driver.interrupts:,}
+{driver.sampled:,} sampled, {driver.collided:,} collided, {passed:,} passed the filter, {driver.interrupts:,} interrupts
 {records:,} records, {len(driver.data):,} bytes{checked}: {raw}
 next: perf report -i {output}    or: spurtle decode {raw}"""
     print(summary, file=sys.stderr)
