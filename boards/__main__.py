@@ -1,4 +1,4 @@
-"""`python -m boards BOARD`: build a bitstream, say what it takes and how to load it. Without BOARD: say which there are."""
+"""`python -m boards BOARD`: build a bitstream, say what it takes and how to load it. Without BOARD: list the boards."""
 
 import argparse
 import shlex
@@ -17,11 +17,17 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 0: there is a bitstream, or a list; 1: a tool failed; 2: the arguments name what is not there."""
     parser = argparse.ArgumentParser(
-        prog="python -m boards", description="A bitstream in which the SPU samples a loop and sends its records over a UART."
+        prog="python -m boards",
+        description="A bitstream in which the SPU samples a loop and sends its records over a UART.",
     )
     parser.add_argument("board", nargs="?", metavar="BOARD", help=f"{', '.join(BOARDS)}; without it, what these are")
     parser.add_argument(
-        "-o", dest="output", type=Path, default=Path("build/boards"), metavar="FOLDER", help="for the board's own folder (build/boards)"
+        "-o",
+        dest="output",
+        type=Path,
+        default=Path("build/boards"),
+        metavar="FOLDER",
+        help="for the board's own folder (build/boards)",
     )
     options = parser.parse_args(arguments)
     try:
@@ -51,10 +57,12 @@ def _build(board: Board, output: Path) -> None:
 
 
 def _summary(board: Board, built: Built) -> list[str]:
-    share = 100 * built.cells / built.cells_available
+    share = (
+        f"{built.cells:,} of {built.cells_available:,} logic cells ({100 * built.cells / built.cells_available:.0f} %)"
+    )
     load = shlex.join([*board.loader, str(built.bitstream)])
     return [
-        f"{board.name}: {built.lut4:,} LUT4, {built.ff:,} FF; {built.cells:,} of {built.cells_available:,} logic cells ({share:.0f} %)",
+        f"{board.name}: {built.lut4:,} LUT4, {built.ff:,} FF; {share}",
         f"{board.name}: {built.fmax_mhz:.1f} MHz possible, {built.clock_mhz:g} MHz needed",
         f"bitstream: {built.bitstream}",
         f"load:      {load}",

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,8 @@ def _run(board: Board, program: str, command: list[str], folder: Path) -> None:
     )
     if done.returncode == 0:
         return
-    log = folder / next((value for option, value in zip(command, command[1:]) if option in ("-l", "--log")), f"{tool}.log")
+    own_log = (value for option, value in pairwise(command) if option in ("-l", "--log"))
+    log = folder / next(own_log, f"{tool}.log")
     with log.open("ab") as file:
         file.write(done.stdout)
     raise BuildError(f"{tool} failed on {board.name}; see {log}")

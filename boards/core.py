@@ -3,6 +3,7 @@
 from amaranth import *
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+
 from spurtle.config import SPUConfig
 from spurtle.pe import Finish, InFlight, Operation, SamplingPoint
 from spurtle_sim.reference.records import Facts, Location
@@ -18,7 +19,7 @@ _STRIDE_BITS = (STRIDE - 1).bit_length()
 
 
 class LoopCore(wiring.Component):
-    """Passes one operation of the loop through the sampling point in each cycle of `run`, and follows one sampled operation at a time.
+    """Passes one operation of the loop through the sampling point in each cycle of `run`, and follows the sampled one.
 
     Reset: the loop's first operation is next.
 

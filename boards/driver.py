@@ -5,6 +5,7 @@
 from amaranth import *
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+
 from spurtle import arch
 from spurtle.config import SPUConfig
 from spurtle.pe import Drain, SystemRegisterPort
@@ -15,8 +16,8 @@ _LIMIT = 0xFFFF_0000_1000_1000
 
 
 class Driver(wiring.Component):
-    """Writes the registers after reset, lets the program run at EL0, and stops it on PMBIRQ: then it drains the SPU, starts the
-    buffer again and clears PMBSR_EL1. The records have gone elsewhere already, so that it reads nothing.
+    """Writes the registers after reset, lets the program run at EL0, and stops it on PMBIRQ: it drains the SPU, sets
+    PMBPTR_EL1 back and clears PMBSR_EL1. The records have left the FPGA already, so that it reads nothing.
 
     Reset: the start-up sequence begins; the program does not run.
 

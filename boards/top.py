@@ -3,6 +3,7 @@
 from amaranth import *
 from amaranth.lib import io, wiring
 from amaranth.lib.wiring import In, Out, connect
+
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.spu import SPU
 
@@ -51,8 +52,8 @@ class Stretch(wiring.Component):
 class Demonstration(wiring.Component):
     """Samples the loop for ever and sends the records, one after the other and nothing else, over the UART.
 
-    The interval is the time that a record takes on the line, rounded down: most samples find the slot free, and now and then one
-    collides.
+    The interval is the time that a record takes on the line, rounded down: most samples find the slot free, and now and
+    then one collides.
 
     Parameters
     ----------
@@ -98,9 +99,7 @@ class Demonstration(wiring.Component):
 
         m.submodules.spu = spu = SPU(self._config)
         m.submodules.core = core = LoopCore(self._config)
-        m.submodules.driver = driver = Driver(
-            self._config, interval=self.interval, buffer_records=self._buffer_records
-        )
+        m.submodules.driver = driver = Driver(self._config, interval=self.interval, buffer_records=self._buffer_records)
         m.submodules.record_bytes = record_bytes = RecordBytes(self._config)
         m.submodules.transmitter = transmitter = UARTTransmitter(self._divisor)
         connect(m, driver.sysreg, spu.sysreg)

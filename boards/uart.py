@@ -3,6 +3,7 @@
 from amaranth import *
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
+
 from spurtle.config import SPUConfig
 from spurtle.pe import WritePort
 
@@ -13,9 +14,10 @@ BITS_PER_BYTE = 10
 
 
 class RecordBytes(wiring.Component):
-    """Memory's place is taken by whoever takes the bytes: each beat's in order of ascending addresses. The addresses are not told.
+    """Stands where memory would: the bytes of each beat in order of ascending addresses, without their addresses.
 
-    Timing: a beat is taken together with its last byte; `done` comes one cycle after a record's last. Reset: a beat begins.
+    Timing: a beat is taken together with its last byte; `done` comes one cycle after the last beat of a record.
+    Reset: a beat begins.
 
     Members
     -------
