@@ -205,7 +205,7 @@ def _exclusive(word: int) -> Instruction | None:
     traffic = (1 << size) * (2 if pair else 1)
     if load:
         return _access(True, names, registers, traffic, (rn,))
-    return Instruction(Kind.STORE, _facts("store", *names), (rn, *registers), _x(rs), traffic=traffic, irregular=True)
+    return Instruction(Kind.STORE, _facts("store", *names), (rn, *registers), _x(rs), (), traffic, irregular=True)
 
 
 def _literal(word: int) -> Instruction | None:
@@ -235,13 +235,8 @@ def _pair(word: int) -> Instruction | None:
 
 def _single(word: int) -> Instruction | None:
     """One register: every addressing mode but literal; and the atomic memory operations."""
-    size, vector, opc, rn, rt = (
-        _bits(word, 31, 30),
-        _bits(word, 26, 26),
-        _bits(word, 23, 22),
-        _bits(word, 9, 5),
-        word & 31,
-    )
+    size, vector, opc = _bits(word, 31, 30), _bits(word, 26, 26), _bits(word, 23, 22)
+    rn, rt = _bits(word, 9, 5), word & 31
     address, base = (rn,), ()
     if not _bits(word, 24, 24):
         mode = _bits(word, 11, 10)
@@ -342,18 +337,16 @@ def _register(word: int) -> Instruction | None:
         return Instruction(kind, 0, sources, (*written, NZCV) if flags else written)
     if _bits(word, 24, 24):
         return Instruction(Kind.MULTIPLY, 0, _x(rn, rm, ra), _x(rd))
-    opcode, flags = _bits(word, 23, 21), _bits(word, 29, 29)
+    opcode, flags, condition = _bits(word, 23, 21), _bits(word, 29, 29), _bits(word, 15, 12)
     if opcode == 0b000 and _bits(word, 14, 10):  # RMIF, SETF
         return Instruction(Kind.INTEGER, 0, (*_x(rn), NZCV), (NZCV,))
     if opcode == 0b000:
         return Instruction(Kind.INTEGER, 0, (*_x(rn, rm), NZCV), (*_x(rd), NZCV) if flags else _x(rd))
     if opcode == 0b010:
         sources = (*(_x(rn) if _bits(word, 11, 11) else _x(rn, rm)), NZCV)
-        return Instruction(Kind.INTEGER, FACT["conditional"], sources, (NZCV,), condition=_bits(word, 15, 12))
+        return Instruction(Kind.INTEGER, FACT["conditional"], sources, (NZCV,), condition=condition)
     if opcode == 0b100:
-        return Instruction(
-            Kind.INTEGER, FACT["conditional"], (*_x(rn, rm), NZCV), _x(rd), condition=_bits(word, 15, 12)
-        )
+        return Instruction(Kind.INTEGER, FACT["conditional"], (*_x(rn, rm), NZCV), _x(rd), condition=condition)
     if opcode == 0b110:
         divide = opc & 2 == 0 and _bits(word, 15, 11) == 1
         kind = Kind.DIVIDE if divide else Kind.INTEGER
