@@ -1,6 +1,7 @@
 """Random samples, as a core may report them and a register setting may permit."""
 
 from hypothesis import strategies as st
+
 from spurtle.config import SPUConfig
 from spurtle.layout import Packet
 from spurtle_sim.reference.records import Facts, Location, Operation, Sample, Start

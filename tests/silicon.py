@@ -1,4 +1,4 @@
-"""Bytes of real Statistical Profiling Units: those in `data/`, and those that may not be copied here, where they are at hand."""
+"""Bytes of real Statistical Profiling Units: those in `data/`, and those that may not be copied, where they are found."""
 
 import json
 import os
@@ -16,7 +16,7 @@ _ELSEWHERE = Path(os.environ.get("SPURTLE_VECTORS", _HERE.parent.parent / "share
 
 @dataclass(frozen=True)
 class Vector:
-    """Some bytes and what they say: `expect` is in the words of `perf report -D`, empty where the source does not tell."""
+    """Some bytes, and what they say in the words of `perf report -D`: empty where the source does not tell."""
 
     name: str
     quality: str

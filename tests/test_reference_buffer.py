@@ -1,6 +1,7 @@
 """D17.7: where records go, and when the buffer is full."""
 
 import pytest
+
 from spurtle.arch import PMBLIMITR_EL1, PMBSR_EL1
 from spurtle.config import CONFIGS
 from spurtle_sim.reference.buffer import Buffer
@@ -53,14 +54,14 @@ def test_a_stopped_buffer_discards():
     stopped = PMBSR_EL1.pack(S=1, EC=0x24, MSS=0x1234)
     buffer, registers = enabled(0x1000, 0x2000, stopped)
     assert not buffer.write(RECORD)
-    assert registers.PMBSR_EL1 == stopped
+    assert stopped == registers.PMBSR_EL1
 
 
 def test_full_leaves_coll_ea_and_dl_alone_and_clears_the_rest_of_the_syndrome():
     sticky = PMBSR_EL1.pack(COLL=1, EA=1, DL=1)
     buffer, registers = enabled(0x1FC0, 0x2000, sticky | PMBSR_EL1.pack(MSS=0xFFFF, EC=0x3F))
     assert buffer.write(RECORD)
-    assert registers.PMBSR_EL1 == sticky | FULL
+    assert sticky | FULL == registers.PMBSR_EL1
 
 
 @pytest.mark.parametrize(
@@ -82,7 +83,7 @@ def test_full_leaves_coll_ea_and_dl_alone_and_clears_the_rest_of_the_syndrome():
 )
 def test_a_bad_pointer_counts_as_a_full_buffer(pointer: int, limit: int, usable: bool):
     buffer, registers = enabled(pointer, limit)
-    assert registers.PMBSR_EL1 == (0 if usable else FULL)
+    assert (0 if usable else FULL) == registers.PMBSR_EL1
     assert buffer.write(RECORD) is usable
     assert list(buffer.memory) == ([pointer] if usable else [])
 
@@ -90,5 +91,5 @@ def test_a_bad_pointer_counts_as_a_full_buffer(pointer: int, limit: int, usable:
 def test_a_collision_sets_coll_and_nothing_else():
     buffer, registers = enabled(0x1000, 0x2000)
     buffer.collide()
-    assert registers.PMBSR_EL1 == PMBSR_EL1.pack(COLL=1)
+    assert PMBSR_EL1.pack(COLL=1) == registers.PMBSR_EL1
     assert buffer.write(RECORD)

@@ -3,6 +3,7 @@
 from itertools import product
 
 import pytest
+
 from spurtle.arch import PMBLIMITR_EL1, PMBSR_EL1, PMSCR_EL1
 from spurtle_sim.reference import control
 from spurtle_sim.reference.control import PEState

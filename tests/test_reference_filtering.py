@@ -1,6 +1,7 @@
 """D17.5: which records are kept."""
 
 import pytest
+
 from spurtle.arch import PMSFCR_EL1
 from spurtle.config import CONFIGS
 from spurtle_sim.reference import filtering

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import facts as any_facts
 from samples import samples
+
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle_sim.decode import InstructionAddress, PhysicalAddress, Record
 from spurtle_sim.decode import records as decode

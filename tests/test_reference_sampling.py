@@ -1,6 +1,7 @@
 """D17.3: which members of the sample population are selected."""
 
 import pytest
+
 from spurtle_sim.reference import sampling
 
 

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from spurtle.arch import REGISTERS, Register
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle_sim.decode import records
@@ -69,7 +70,7 @@ def test_identification_registers_ignore_writes(value: int):
 
 
 def test_an_unknown_register_is_named():
-    with pytest.raises(ValueError, match="register must be one of PMSCR_EL1, .*, not 'PMSNEVFR_EL1'"):
+    with pytest.raises(ValueError, match=r"register must be one of PMSCR_EL1, .*, not 'PMSNEVFR_EL1'"):
         SPU(CONFIGS["minimal"]).read("PMSNEVFR_EL1")
 
 
@@ -138,6 +139,18 @@ def test_profiling_stops_when_the_buffer_is_full_and_goes_on_where_it_stood(conf
     spu.write("PMBSR_EL1", 0)
     assert spu.finish(spu.start(USER), operation, total=9, issue=3, translation=0) is not None
     assert sorted(spu.buffer.memory) == [0x2000 - 128, 0x2000 - 64, 0x3000]
+
+
+def test_a_bad_pointer_stops_as_soon_as_the_buffer_is_enabled(config: SPUConfig):
+    spu = SPU(config)
+    spu.write("PMBPTR_EL1", 0x2000)
+    spu.write("PMSCR_EL1", 0b11)
+    assert spu.read("PMBSR_EL1") == 0
+    spu.write("PMBLIMITR_EL1", 0x2001)
+    assert spu.read("PMBSR_EL1") == 0x20001
+    assert not spu.pass_operation(USER)
+    spu.write("PMBSR_EL1", 0)  # the same pointer cannot be used again
+    assert spu.read("PMBSR_EL1") == 0x20001
 
 
 def test_a_collision_is_told_in_pmbsr_and_does_not_stop(config: SPUConfig):

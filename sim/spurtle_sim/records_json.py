@@ -225,7 +225,7 @@ def _retired(config: SPUConfig, fields: _Object, events: int, timestamp: int | N
     )
     total, issue = fields.integer("total", largest), fields.integer("issue", largest)
     exceptional = " that generated an exception" if exception else ""
-    fields.finish(f"the record of this kind of operation, {kind}{exceptional}, in {config.name}")
+    fields.finish(f"in {config.name}, the record of an operation of kind {kind!r}{exceptional}")
     operation = Operation(
         facts=Facts(
             **facts,

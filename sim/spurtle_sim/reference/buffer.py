@@ -61,9 +61,9 @@ class Buffer:
         self._registers.PMBSR_EL1 |= PMBSR_COLL
 
     def _has_room(self) -> bool:
-        """A whole record fits at PMBPTR_EL1. Written without a sum or difference that leaves 64 bits."""
+        """PMBPTR_EL1 is as software must set it (D17.7), and a whole record fits below the limit. Sums do not wrap."""
         size = self._config.record_bytes
         pointer = self._registers.PMBPTR_EL1
         limit = self._registers.PMBLIMITR_EL1 & PMBLIMITR_EL1.fields["LIMIT"].mask
         aligned = pointer % size == 0
-        return aligned and pointer >> 56 == limit >> 56 and limit >= size and pointer <= limit - size
+        return aligned and pointer >> 56 == limit >> 56 and pointer + size <= limit

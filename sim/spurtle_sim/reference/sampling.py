@@ -13,7 +13,7 @@ def advance(count: int, interval: int) -> tuple[int, bool]:
     count : int
         PMSICR_EL1.COUNT, 32 bits.
     interval : int
-        PMSIRR_EL1.INTERVAL, 24 bits of value; a bit vector must be 32 bits wide, because it is shifted into place.
+        PMSIRR_EL1.INTERVAL, 24 bits.
 
     Returns
     -------
