@@ -1,4 +1,4 @@
-"""Bytes of real Statistical Profiling Units: those in `data/`, and those that may not be copied, where they are found."""
+"""Bytes of real Statistical Profiling Units: those in `data/`, and those that may not be copied, where they are."""
 
 import json
 import os

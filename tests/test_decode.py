@@ -229,6 +229,26 @@ def test_vector_and_tile_sizes():
     assert sizes == [128 << ets for ets in range(12)] + [None, None, None, "all"]
 
 
+def test_facts_of_a_record():
+    packets = (
+        "b0 01 00 00 00 00 00 00 c0", "b1 02 00 00 00 00 00 00 70", "b4 03 00 00 00 00 00 00 a0",
+        "b2 04 00 00 00 00 00 00 f5", "b3 05 00 00 00 00 00 00 db", "64 06 00 00 00", "65 07 00 00 00", "49 14",
+        "98 08 00", "99 09 00", "9a 0a 00", "9c 0b 00", "53 0c 01", "72 02 00 00 00 00 00 00 80", "71 0d 00 00 00 00 00 00 00",
+    )  # fmt: skip
+    (record,) = decode.records(bytes.fromhex("".join(packets)))
+    assert record.pc == (1, 2, 1, 0)
+    assert record.target == (2, 3, 0, 1)
+    assert record.previous_target == (3, 1, 1, 0)
+    assert record.va == 0xF500_0000_0000_0004
+    assert record.pa == (5, 1, 1, 1, 0xB)
+    assert (record.context_el1, record.context_el2) == (6, 7)
+    assert record.operation == operation_type(1, 0x14)
+    assert record.counters == {0: 8, 1: 9, 2: 10, 4: 11}
+    assert (record.total, record.issue, record.translation) == (8, 9, 10)
+    assert (record.data_source, record.events, record.timestamp) == (0x10C, 1 << 63 | 2, 13)
+    assert (record.complete, record.unknown, record.problems) == (True, (), ())
+
+
 # Unknown packets and broken bytes.
 
 
