@@ -1,7 +1,6 @@
-"""The events of a sample and the filter's verdict are the reference's, for every sample and all registers."""
+"""The filter's verdict is `reference.filtering.collect`'s, for every sample and every value of the registers."""
 
 from collections.abc import Iterator, Mapping
-from functools import cache
 
 import z3
 from amaranth import Module
@@ -13,15 +12,15 @@ from spurtle.config import CONFIGS, SPUConfig
 from spurtle.filter import Filter
 from spurtle.inflight import Sample
 from spurtle.record import Record
-from spurtle_sim.reference import filtering, records
-from spurtle_sim.reference.registers import Registers
+from spurtle_sim.reference import filtering
+from spurtle_sim.reference import registers as reference
 
-from ..induction import Reference, Wires, follows
-from ..proof import Proof
+from ..induction import Wires, follows
+from ..proof import Proof, Verdict
 from ..transition import Transition, transition
 from .sample import sample_of
 
-__all__ = ["proofs"]
+__all__ = ["Judged", "proofs", "prove"]
 
 REGISTERS = {"pmsfcr": arch.PMSFCR_EL1, "pmsevfr": arch.PMSEVFR_EL1, "pmslatfr": arch.PMSLATFR_EL1}
 
@@ -35,7 +34,6 @@ class Judged(wiring.Component):
             {
                 "sample": In(Sample(config)),
                 **{name: In(register.layout()) for name, register in REGISTERS.items()},
-                "events": Out(8 * config.events_bytes),
                 "collect": Out(1),
             }
         )
@@ -49,49 +47,28 @@ class Judged(wiring.Component):
             judge.sample.eq(self.sample),
             judge.events.eq(record.events),
             *(getattr(judge, name).eq(getattr(self, name)) for name in REGISTERS),
-            self.events.eq(record.events),
             self.collect.eq(judge.collect),
         ]
         return m
 
 
-@cache
-def _system(config: SPUConfig) -> Transition:
-    return transition(Judged(config))
+def prove(config: SPUConfig, system: Transition) -> Verdict:
+    """`system` is a `Judged` of `config`. Register bits that `config` lacks are zero, as `Registers` keeps them."""
 
-
-def _events(config: SPUConfig) -> Reference:
-    def events(sample: int) -> Mapping[str, int]:
-        return {"events": records.events(config, sample_of(config, sample))}
-
-    return events
-
-
-def _collect(config: SPUConfig) -> Reference:
-    def collect(sample: int, pmsfcr: int, pmsevfr: int, pmslatfr: int) -> Mapping[str, int]:
-        registers = Registers(PMSFCR_EL1=pmsfcr, PMSEVFR_EL1=pmsevfr, PMSLATFR_EL1=pmslatfr)
+    def verdict(sample: int, pmsfcr: int, pmsevfr: int, pmslatfr: int) -> Mapping[str, int]:
+        registers = reference.Registers(PMSFCR_EL1=pmsfcr, PMSEVFR_EL1=pmsevfr, PMSLATFR_EL1=pmslatfr)
         return {"collect": filtering.collect(config, registers, sample_of(config, sample))}
 
-    return collect
-
-
-def _contract(config: SPUConfig):
-    """Register bits that `config` lacks are zero, as `SystemRegisters` keeps them."""
-
-    def holds(wires: Wires) -> z3.BoolRef:
+    def contract(wires: Wires) -> z3.BoolRef:
         return z3.And(*(wires[name] & ~config.writable(register) == 0 for name, register in REGISTERS.items()))
 
-    return holds
+    return follows(system, verdict, assuming=contract, latency=0)
 
 
 def proofs() -> Iterator[Proof]:
     """The same for each configuration."""
     for config in CONFIGS.values():
         yield Proof(
-            "the Events packet is the reference's", "filter", config.name, "reference",
-            lambda config=config: follows(_system(config), _events(config), latency=0),
-        )  # fmt: skip
-        yield Proof(
             "the verdict is the reference's", "filter", config.name, "reference",
-            lambda config=config: follows(_system(config), _collect(config), assuming=_contract(config), latency=0),
+            lambda config=config: prove(config, transition(Judged(config))),
         )  # fmt: skip

@@ -1,6 +1,6 @@
-"""A record's bytes are `reference.records.encode`'s, for every sample."""
+"""A record's events and bytes are those of `reference.records`, for every sample."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 import z3
@@ -15,17 +15,17 @@ from spurtle_sim.reference import records
 from ..induction import Wires, follows
 from ..proof import Proof, Verdict
 from ..symbolic import Octets, rebuilt
-from ..transition import transition
+from ..transition import Transition, transition
 from .sample import bit, sample_of
 
-__all__ = ["proofs", "prove"]
+__all__ = ["proofs", "prove_bytes", "prove_events"]
 
 
-def prove(config: SPUConfig) -> Verdict:
-    """Byte for byte, under what the ports' contracts say of a sample."""
+def prove_bytes(config: SPUConfig, system: Transition) -> Verdict:
+    """Byte for byte, under what the ports' contracts say of a sample. `system` is a `Record` of `config`."""
     reference = rebuilt(records)
 
-    def record(sample: int) -> dict[str, Octets]:
+    def record(sample: int) -> Mapping[str, Octets]:
         return {"octets": reference.encode(config, sample_of(config, sample, reference))}
 
     def contract(wires: Wires) -> z3.BoolRef:
@@ -38,12 +38,26 @@ def prove(config: SPUConfig) -> Verdict:
             terms.append(z3.Not(bit(Collect, wires["sample.start.collect"], "context_el2")))
         return z3.And(*terms)
 
-    return follows(transition(Record(config)), record, assuming=contract, latency=0)
+    return follows(system, record, assuming=contract, latency=0)
+
+
+def prove_events(config: SPUConfig, system: Transition) -> Verdict:
+    """The events that the filter is shown. `system` is a `Record` of `config`."""
+
+    def events(sample: int) -> Mapping[str, int]:
+        return {"events": records.events(config, sample_of(config, sample))}
+
+    return follows(system, events, latency=0)
 
 
 def proofs() -> Iterator[Proof]:
     """The same for each configuration."""
     for config in CONFIGS.values():
         yield Proof(
-            "every byte is the reference's", "record", config.name, "reference", partial(prove, config), quick=False
-        )
+            "the Events packet is the reference's", "record", config.name, "reference",
+            lambda config=config: prove_events(config, transition(Record(config))),
+        )  # fmt: skip
+        yield Proof(
+            "every byte is the reference's", "record", config.name, "reference",
+            lambda config=config: prove_bytes(config, transition(Record(config))), quick=False,
+        )  # fmt: skip
