@@ -78,25 +78,38 @@ class Buffer(wiring.Component):
 
         align = self._config.record_bytes.bit_length() - 1
         limit = self.pmblimitr.LIMIT
-        address = Signal(64)
+        bus = self._config.bus_bytes.bit_length() - 1
+        offset = Signal(align - bus)
+        base = Signal(64 - align)
         keep = Signal()
-        fits = Signal()
-        fits_known = Signal()
         commit = Signal()
 
         m.d.comb += self.running.eq(self.pmblimitr.E & ~self.pmbsr.S)
 
-        # With an aligned pointer and a limit on a page, "one more record fits" is a comparison of pages. It is one
-        # cycle late.
+        # With an aligned pointer and a limit on a page, "one more record fits" is a comparison of pages. It is made in
+        # two halves, and is one cycle late.
+        page = self.pmbptr[12:]
+        half = len(limit) // 2
+        low_below, high_below, high_same, in_place, fits_known = (Signal() for _ in range(5))
         m.d.sync += [
-            fits.eq((self.pmbptr[12:] < limit) & (self.pmbptr[56:] == limit[44:]) & (self.pmbptr[:align] == 0)),
+            low_below.eq(page[:half] < limit[:half]),
+            high_below.eq(page[half:] < limit[half:]),
+            high_same.eq(page[half:] == limit[half:]),
+            in_place.eq((page[44:] == limit[44:]) & (self.pmbptr[:align] == 0)),
             fits_known.eq(~(self.pmbptr_write | self.pmblimitr_write | commit)),
         ]
+        fits = in_place & (high_below | (high_same & low_below))
+
+        # The pointer behind the record, in two halves as well: there are at least as many beats in a record.
+        half = len(base) // 2
+        next_low = Signal(half + 1)
+        next_high = Signal(len(base) - half)
+        m.d.sync += [next_low.eq(base[:half] + 1), next_high.eq(base[half:] + next_low[-1])]
 
         with m.If(self.pmbptr_write):
             m.d.sync += self.pmbptr.eq(self.wdata)
         with m.Elif(commit):
-            m.d.sync += self.pmbptr.eq(address)
+            m.d.sync += self.pmbptr[align:].eq(Cat(next_low[:-1], next_high))
 
         with m.If(self.pmbsr_write):
             m.d.sync += self.pmbsr.eq(self.wdata & self._config.writable(arch.PMBSR_EL1))
@@ -110,14 +123,14 @@ class Buffer(wiring.Component):
             ]
 
         m.d.comb += [
-            self.write.beat.p.address.eq(address),
+            self.write.beat.p.address.eq(Cat(C(0, bus), offset, base)),
             self.write.beat.p.data.eq(self.i.p.data),
             self.write.beat.p.last.eq(self.i.p.last),
         ]
 
         with m.FSM(name="buffer") as fsm:
             with m.State("IDLE"):
-                m.d.sync += [address.eq(self.pmbptr), keep.eq(1)]
+                m.d.sync += [base.eq(self.pmbptr[align:]), offset.eq(0), keep.eq(1)]
                 with m.If(fits_known & self.running & ~fits):
                     m.d.comb += self.full.eq(1)
                 with m.Elif(self.i.valid & (~self.running | self.unwanted)):
@@ -128,7 +141,7 @@ class Buffer(wiring.Component):
             with m.State("WRITE"):
                 m.d.comb += [self.write.beat.valid.eq(self.i.valid), self.i.ready.eq(self.write.beat.ready)]
                 with m.If(self.i.valid & self.i.ready):
-                    m.d.sync += address.eq(address + self._config.bus_bytes)
+                    m.d.sync += offset.eq(offset + 1)
                     with m.If(self.i.p.last):
                         m.next = "RESPONSE"
 

@@ -110,9 +110,16 @@ class InFlight(wiring.Component):
         sample = self.sample.payload
         waiting = Signal()
         passed = Signal()
+        # The bit above a counter says that it has saturated.
+        total, issue, translation = (
+            Signal(self._config.counter_bits + 1, name=name) for name in ("total", "issue", "translation")
+        )
+        for counter in (total, issue, translation):
+            m.d.comb += sample[counter.name].eq(counter[:-1] | counter[-1].replicate(self._config.counter_bits))
 
-        def count(counter):  # saturating
-            return counter + ~counter.all()
+        def count(counter):
+            with m.If(~counter[-1]):
+                m.d.sync += counter.eq(counter + 1)
 
         with m.If(~self.running):
             m.d.sync += self.unwanted.eq(1)
@@ -126,9 +133,9 @@ class InFlight(wiring.Component):
                     self._follow(m, sample.start)
                     m.d.sync += self.unwanted.eq(0)
                 m.d.sync += [
-                    sample.total.eq(2),
-                    sample.issue.eq(Mux(self.in_flight.issued, 1, 2)),
-                    sample.translation.eq(self.in_flight.translating),
+                    total.eq(2),
+                    issue.eq(Mux(self.in_flight.issued, 1, 2)),
+                    translation.eq(self.in_flight.translating),
                     waiting.eq(~self.in_flight.issued),
                 ]
 
@@ -139,11 +146,11 @@ class InFlight(wiring.Component):
                     with m.If(self.finish.vanished):
                         m.next = "FREED"
                 with m.Else():
-                    m.d.sync += sample.total.eq(count(sample.total))
+                    count(total)
                     with m.If(waiting & ~self.in_flight.issued):
-                        m.d.sync += sample.issue.eq(count(sample.issue))
+                        count(issue)
                     with m.If(self.in_flight.translating):
-                        m.d.sync += sample.translation.eq(count(sample.translation))
+                        count(translation)
                     with m.If(self.in_flight.issued):
                         m.d.sync += waiting.eq(0)
 

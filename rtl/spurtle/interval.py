@@ -16,7 +16,8 @@ class IntervalCounter(wiring.Component):
     makes it zero. INTERVAL = 0 behaves as 1.
 
     COUNT is kept in two parts, so that the carry chain of an operation is eight bits long: `high` takes the borrow of
-    `low` one cycle late. It is not looked at before `low` has come down again, at least 254 operations later.
+    `low` one cycle late, and its zero test follows one cycle later still. Neither is looked at before `low` has come
+    down again, at least 254 operations later.
 
     Latency: `selected` answers one cycle after `operation`. A write takes effect in the next cycle; an operation in
     the cycle of a write is neither counted nor selected. Reset: COUNT is zero.
@@ -54,9 +55,10 @@ class IntervalCounter(wiring.Component):
         m.d.sync += [
             self.selected.eq(self.operation & ~self.write & high_zero & (low == 1)),
             borrow.eq(0),
+            high_zero.eq(high == 0),
         ]
         with m.If(borrow):
-            m.d.sync += [high.eq(high - 1), high_zero.eq(high == 1)]
+            m.d.sync += high.eq(high - 1)
         with m.If(self.write):
             m.d.sync += [low.eq(self.wdata[:8]), high.eq(self.wdata[8:]), high_zero.eq(self.wdata[8:] == 0)]
         with m.Elif(self.operation):
