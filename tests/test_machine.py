@@ -124,6 +124,13 @@ def test_a_load_finds_its_data_further_and_further_away() -> None:
     assert events(evicted) == {Event.L1D_ACCESS, Event.L1D_REFILL, Event.TLB_ACCESS, Event.LLC_ACCESS}
 
 
+def test_a_hit_in_the_cache_still_waits_for_its_translation() -> None:
+    spread = [(LOAD_FREE, index * (PAGE + LINE)) for index in range(P.tlb_entries + 1)]
+    found = play([*spread, (ISB, 0), spread[0]])[-1]
+    assert found["finish"] - found["issue"] == P.l2_tlb + P.l1d
+    assert events(found) == {Event.L1D_ACCESS, Event.TLB_ACCESS}
+
+
 def test_a_load_waits_for_its_line_that_is_on_its_way() -> None:
     first, second = play([(LOAD_FREE, 0x1000), (LOAD_FREE, 0x1008)])
     assert second["dispatch"] + second["finish"] == first["dispatch"] + first["finish"]

@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 from elf import CODE, DATA, EXIT, write_elf
 from unicorn import UC_ARCH_ARM64, UC_MODE_ARM, UC_PROT_ALL
+from unicorn.arm64_const import UC_ARM64_REG_SP
 from unicorn.unicorn import Uc
 
 from spurtle_sim.classify import FACT, condition_holds
 from spurtle_sim.errors import UserError
+from spurtle_sim.loader import build_stack, read_image
 from spurtle_sim.program import OPERATION, Program
 from spurtle_sim.syscalls import PAGE, Kernel
 
@@ -176,6 +178,24 @@ def test_position_independent_executable(tmp_path: Path) -> None:
     program = Program(write_elf(tmp_path / "pie", EXIT, kind=3))
     assert run(program)["pc"].tolist() == [0x5555_5555_0000 + CODE, 0x5555_5555_0000 + CODE + 4]
     assert program.image.mappings[0].start == 0x5555_5555_0000 + CODE
+    assert program.image.headers == (0x5555_5555_0000 + CODE - 0x1000 + 64, 56, 2)
+
+
+def test_stack(tmp_path: Path) -> None:
+    image = read_image(write_elf(tmp_path / "stack", EXIT))
+    uc = Uc(UC_ARCH_ARM64, UC_MODE_ARM)
+    build_stack(uc, image, ("program", "argument"), 1)
+    sp = uc.reg_read(UC_ARM64_REG_SP)
+    assert sp % 16 == 0
+    argc, program, argument, *ends = struct.unpack("<5Q", uc.mem_read(sp, 40))
+    assert (argc, ends) == (2, [0, 0])
+    assert bytes(uc.mem_read(program, 8)) == b"program\0"
+    assert bytes(uc.mem_read(argument, 9)) == b"argument\0"
+    auxiliary = dict(struct.iter_unpack("<2Q", uc.mem_read(sp + 40, 11 * 16)))
+    at_null, at_phdr, at_entry, at_random = 0, 3, 9, 25
+    assert auxiliary[at_null] == 0
+    assert (auxiliary[at_phdr], auxiliary[at_entry]) == (CODE - 0x1000 + 64, CODE)
+    assert bytes(uc.mem_read(auxiliary[at_random], 4)).hex() == "f5b16522"
 
 
 def test_symbol() -> None:
