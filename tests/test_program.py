@@ -4,15 +4,17 @@ import errno
 import hashlib
 import os
 import shutil
+import signal
 import struct
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import capstone
 import numpy as np
 import pytest
 from elf import CODE, DATA, EXIT, write_elf
-from unicorn import UC_ARCH_ARM64, UC_MODE_ARM, UC_PROT_ALL
+from unicorn import UC_ARCH_ARM64, UC_HOOK_MEM_WRITE, UC_MODE_ARM, UC_PROT_ALL
 from unicorn.arm64_const import UC_ARM64_REG_SP
 from unicorn.unicorn import Uc
 
@@ -196,6 +198,24 @@ def test_stack(tmp_path: Path) -> None:
     assert auxiliary[at_null] == 0
     assert (auxiliary[at_phdr], auxiliary[at_entry]) == (CODE - 0x1000 + 64, CODE)
     assert bytes(uc.mem_read(auxiliary[at_random], 4)).hex() == "f5b16522"
+
+
+def test_interrupt_ends_the_run() -> None:
+    # The interrupt comes while the emulator runs: from a hook, as each signal handler does.
+    program = Program(SORT)
+    before = signal.getsignal(signal.SIGINT)
+    seen: list[int] = []
+
+    def interrupt(*_: Any) -> None:
+        seen.append(1)
+        if len(seen) == 5000:
+            signal.raise_signal(signal.SIGINT)
+
+    program._uc.hook_add(UC_HOOK_MEM_WRITE, interrupt)  # pyright: ignore[reportPrivateUsage]
+    with pytest.raises(KeyboardInterrupt):
+        run(program)
+    assert len(seen) == 5000
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_symbol() -> None:

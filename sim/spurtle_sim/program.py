@@ -2,10 +2,14 @@
 
 # Ref: DDI0487 M.a, D17.6.3 to D17.6.5 (what is recorded of branches, accesses and conditional operations).
 
+import signal
+import threading
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -42,6 +46,28 @@ _ACCESSES = {
     unicorn.UC_MEM_FETCH_UNMAPPED: "jump to",
     unicorn.UC_MEM_FETCH_PROT: "jump to",
 }
+
+
+@contextmanager
+def _interruptible(uc: Uc) -> Generator[None, None, None]:
+    """Have SIGINT stop the emulator first: Python cannot raise through it, and what a hook was noting would be lost."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    interrupts: list[int] = []
+
+    def stop(number: int, _: FrameType | None) -> None:
+        interrupts.append(number)
+        uc.emu_stop()
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if interrupts:
+        raise KeyboardInterrupt
 
 
 class Program:
@@ -163,7 +189,8 @@ class Program:
         """Run from `pc` until something has to be done outside of the hooks; the PC of the next instruction."""
         self._fresh, self._full = 0, False
         try:
-            self._uc.emu_start(pc, _NOWHERE)
+            with _interruptible(self._uc):
+                self._uc.emu_start(pc, _NOWHERE)
         except UcError as error:
             self._fault = self._fault or str(error)
         pc = self._uc.reg_read(regs.UC_ARM64_REG_PC)

@@ -100,6 +100,7 @@ class Kernel:
             176: lambda *_: _PID,  # getgid
             177: lambda *_: _PID,  # getegid
             178: lambda *_: _PID,  # gettid
+            179: self._not_there,  # sysinfo
             214: self._brk,
             215: self._munmap,
             216: self._not_there,  # mremap: realloc copies instead
