@@ -52,8 +52,8 @@ class Stretch(wiring.Component):
 class Demonstration(wiring.Component):
     """Samples the loop for ever and sends the records, one after the other and nothing else, over the UART.
 
-    The interval is a little shorter than the time that a record takes on the line. So the line is never idle for long,
-    most samples find the slot free, and about one in sixteen collides, which shows that, too.
+    The interval is the time that a record takes on the line, rounded down to what PMSIRR_EL1 can say: the line is
+    always busy, and now and then a selection meets a slot whose record has not left.
 
     Parameters
     ----------
@@ -92,8 +92,7 @@ class Demonstration(wiring.Component):
     @property
     def interval(self) -> int:
         """PMSIRR_EL1.INTERVAL."""
-        record_cycles = self._config.record_bytes * BITS_PER_BYTE * self._divisor
-        return record_cycles * 15 // 16 // 256
+        return self._config.record_bytes * BITS_PER_BYTE * self._divisor // 256
 
     def elaborate(self, platform):
         m = Module()

@@ -18,9 +18,11 @@ from boards import build as build_module
 from boards.__main__ import main
 from boards.board import BOARDS, Board
 from boards.build import build, measure, plan
+from boards.driver import Driver
 from boards.loop import ITERATIONS, LOOP, STRIDE
 from boards.top import CONTEXT, Demonstration, Stretch
-from boards.uart import BITS_PER_BYTE, UARTTransmitter
+from boards.uart import BITS_PER_BYTE, RecordBytes, UARTTransmitter
+from spurtle.arch import REGISTERS
 from spurtle.config import CONFIGS
 from spurtle_sim import decode
 from spurtle_sim.errors import UserError
@@ -74,8 +76,8 @@ def rises(levels: Sequence[int]) -> list[int]:
 # The whole demonstration.
 
 
-@pytest.mark.parametrize(("divisor", "cycles"), [(1, 4500), (2, 8000)])
-def test_records_on_the_line_are_those_of_the_loop(divisor: int, cycles: int) -> None:
+@pytest.mark.parametrize(("divisor", "cycles", "collides"), [(1, 4500, True), (2, 8000, False)])
+def test_records_on_the_line_are_those_of_the_loop(divisor: int, cycles: int, collides: bool) -> None:
     buffer_records = 2
     dut = Demonstration(CONFIG, clock_hz=1000 * divisor, baud=1000, buffer_records=buffer_records)
     outputs = (dut.tx, dut.alive, dut.sending, dut.interrupt, dut.collision)
@@ -120,7 +122,7 @@ def test_records_on_the_line_are_those_of_the_loop(divisor: int, cycles: int) ->
     assert all(
         end < rise < end + 2 * BITS_PER_BYTE * divisor for rise, end in zip(rises(interrupt), ended, strict=True)
     )
-    assert rises(collision)
+    assert bool(rises(collision)) == collides
     assert len(rises(alive)) > 2
 
 
@@ -130,6 +132,60 @@ def test_baud_has_to_divide_the_clock() -> None:
 
 
 # Its parts.
+
+
+def test_driver_programs_and_serves() -> None:
+    dut = Driver(CONFIG, interval=30, buffer_records=64)
+    sysreg = dut.sysreg
+    #                  pmbirq, idle, drain.done
+    steps = [(0, 0, 0)] * 7 + [(1, 0, 0)] * 3 + [(1, 1, 0)] * 3 + [(1, 1, 1)] + [(1, 1, 0)] * 2 + [(0, 0, 0)] * 2
+    rows = run(
+        dut,
+        (dut.pmbirq, dut.idle, dut.drain.done),
+        steps,
+        *(dut.run, dut.drain.request, sysreg.valid, sysreg.write, sysreg.op1, sysreg.crm, sysreg.op2, sysreg.wdata),
+    )
+
+    def write(name: str, value: int) -> tuple[int, ...]:
+        register = next(register for register in REGISTERS if register.name == name)
+        return 0, 0, 1, 1, register.op1, register.crm, register.op2, value
+
+    runs, stops, drains = (1, *[0] * 7), (0,) * 8, (0, 1, *[0] * 6)
+    assert rows == [
+        write("PMBPTR_EL1", 0xFFFF_0000_1000_0000),
+        write("PMBLIMITR_EL1", 0xFFFF_0000_1000_1001),
+        write("PMSIRR_EL1", 30 << 8),
+        write("PMSICR_EL1", 0),
+        write("PMSCR_EL1", 0b111001),
+        *[runs] * 3,  # The interrupt is in the last of them.
+        *[stops] * 3,  # The core becomes idle in the last of them.
+        *[drains] * 3,
+        write("PMBPTR_EL1", 0xFFFF_0000_1000_0000),
+        write("PMBSR_EL1", 0),
+        *[runs] * 2,
+    ]
+
+
+def test_bytes_of_a_record_and_its_end() -> None:
+    dut = RecordBytes(CONFIG)
+    beat = dut.i.beat
+    beats = [(bytes(range(first, first + CONFIG.bus_bytes)), last) for first, last in ((1, 0), (101, 1), (201, 1))]
+    ready = [1, 0, 0, 1, 1]
+    steps: list[tuple[int, ...]] = []
+    ends: list[int] = []
+    for data, last in beats:
+        taken = 0
+        while taken < CONFIG.bus_bytes:
+            steps.append((1, int.from_bytes(data, "little"), last, ready[len(steps) % len(ready)]))
+            taken += steps[-1][-1]
+        ends.append(len(steps) - 1)
+    steps += [(0, 0, 0, 1)] * 3
+    inputs = (beat.valid, beat.p.data, beat.p.last, dut.o.ready)
+    rows = run(dut, inputs, steps, dut.o.valid, dut.o.payload, beat.ready, dut.i.done)
+    accepted = [number for number, step in enumerate(steps) if step[-1] and rows[number][0]]
+    assert bytes(rows[number][1] for number in accepted) == b"".join(data for data, _ in beats)
+    assert [number for number, row in enumerate(rows) if row[2] and steps[number][0]] == ends
+    assert [number for number, row in enumerate(rows) if row[3]] == [ends[1] + 1, ends[2] + 1]
 
 
 @pytest.mark.parametrize("divisor", [1, 2, 5])
