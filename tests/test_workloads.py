@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from spurtle_sim.program import Program
 
 WORKLOADS = Path(__file__).parents[1] / "sim" / "workloads"
