@@ -110,16 +110,14 @@ class InFlight(wiring.Component):
         sample = self.sample.payload
         waiting = Signal()
         passed = Signal()
-        # The bit above a counter says that it has saturated.
-        total, issue, translation = (
-            Signal(self._config.counter_bits + 1, name=name) for name in ("total", "issue", "translation")
-        )
-        for counter in (total, issue, translation):
-            m.d.comb += sample[counter.name].eq(counter[:-1] | counter[-1].replicate(self._config.counter_bits))
+        saturated = {name: Signal(name=f"{name}_saturated") for name in ("total", "issue", "translation")}
 
-        def count(counter):
-            with m.If(~counter[-1]):
-                m.d.sync += counter.eq(counter + 1)
+        def count(name):
+            with m.If(~saturated[name]):
+                m.d.sync += [
+                    sample[name].eq(sample[name] + 1),
+                    saturated[name].eq(sample[name] == (1 << self._config.counter_bits) - 2),
+                ]
 
         with m.If(~self.running):
             m.d.sync += self.unwanted.eq(1)
@@ -133,9 +131,10 @@ class InFlight(wiring.Component):
                     self._follow(m, sample.start)
                     m.d.sync += self.unwanted.eq(0)
                 m.d.sync += [
-                    total.eq(2),
-                    issue.eq(Mux(self.in_flight.issued, 1, 2)),
-                    translation.eq(self.in_flight.translating),
+                    sample.total.eq(2),
+                    sample.issue.eq(Mux(self.in_flight.issued, 1, 2)),
+                    sample.translation.eq(self.in_flight.translating),
+                    *(flag.eq(0) for flag in saturated.values()),
                     waiting.eq(~self.in_flight.issued),
                 ]
 
@@ -146,11 +145,11 @@ class InFlight(wiring.Component):
                     with m.If(self.finish.vanished):
                         m.next = "FREED"
                 with m.Else():
-                    count(total)
+                    count("total")
                     with m.If(waiting & ~self.in_flight.issued):
-                        count(issue)
+                        count("issue")
                     with m.If(self.in_flight.translating):
-                        count(translation)
+                        count("translation")
                     with m.If(self.in_flight.issued):
                         m.d.sync += waiting.eq(0)
 

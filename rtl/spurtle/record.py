@@ -15,12 +15,18 @@ __all__ = ["Record"]
 
 _MEMORY_EVENTS = frozenset(range(16)) - {Event.GENERATED_EXCEPTION, Event.RETIRED, Event.NOT_TAKEN, Event.MISPREDICTED}
 
+# Packets whose content is not the sample's own but worked out of its facts.
+_DERIVED = frozenset({Packet.OPERATION, Packet.EVENTS})
+
 
 class Record(wiring.Component):
-    """Combinational: a row of multiplexers, one for each place of the layout.
+    """A row of multiplexers, one for each place of the layout.
 
     An operation that did not retire shows nothing but an Events packet of zeros and the Timestamp or End packet; one
     that generated an exception shows no data address, no target and no data source.
+
+    Latency: `events` is combinational. `octets` is right one cycle after `sample` has come to rest: what is worked out
+    of the facts is registered, because the serializer has multiplexers of its own behind it.
 
     Members
     -------
@@ -49,7 +55,13 @@ class Record(wiring.Component):
             if packet in self._config.packet_offsets:
                 size = self._config.packet_bytes[packet]
                 content = Signal(8 * size, name=f"packet_{packet.name.lower()}")
-                m.d.comb += content.eq(Mux(present, Cat(C(0, 8) | header, payload), 0))
+                value = Cat(C(0, 8) | header, payload)
+                if packet in _DERIVED:
+                    m.d.sync += content.eq(Mux(present, value, 0))
+                else:
+                    here = Signal(name=f"has_{packet.name.lower()}")
+                    m.d.sync += here.eq(present)
+                    m.d.comb += content.eq(Mux(here, value, 0))
                 for index in range(size):
                     # Packets that share a place exclude each other.
                     octets[self._config.packet_offsets[packet] + index] |= content.word_select(index, 8)

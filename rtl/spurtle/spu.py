@@ -25,7 +25,7 @@ class RecordPath(wiring.Component):
     Members
     -------
     sample : In(stream of Sample)
-        Taken with the last beat of its record.
+        Taken with the last beat of its record. The payload has to be there a cycle before it is valid.
     events : Out(8 * events_bytes)
         The Events packet of the sample, valid or not.
     beat : Out(stream of beats)

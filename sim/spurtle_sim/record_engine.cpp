@@ -13,6 +13,11 @@ extern "C" void record_engine_encode(const uint32_t *samples, uint64_t count, ui
     path.PORT(beat, ready) = 1;
     for (uint64_t sample = 0; sample < count; sample++) {
         std::memcpy(path.PORT(sample, payload).data(), samples + sample * SAMPLE_WORDS, 4 * SAMPLE_WORDS);
+        // The record is worked out in the cycle before the sample is valid.
+        path.clk = 0;
+        path.eval();
+        path.clk = 1;
+        path.eval();
         path.PORT(sample, valid) = 1;
         for (unsigned byte = 0; byte < RECORD_BYTES;) {
             path.clk = 0;
