@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from gateware import VARIANTS, Bench, boundary_integers, cycle
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rtl import VARIANTS, Bench, boundary_integers, cycle
+
 from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, Register
 from spurtle.buffer import Buffer
 from spurtle.config import SPUConfig
@@ -26,8 +27,8 @@ def enable(limit: int) -> int:
 class Driver:
     """Software, the serializer and memory around one buffer, a cycle at a time.
 
-    `stalls` says, over and over, in which cycles memory does not take a beat; `late` is how many cycles after the earliest its `done`
-    comes.
+    `stalls` says, over and over, in which cycles memory does not take a beat; `late` is how many cycles after the
+    earliest its `done` comes.
     """
 
     def __init__(self, ctx: Any, dut: Buffer, config: SPUConfig, stalls: Sequence[bool] = (False,), late: int = 0):
@@ -96,7 +97,9 @@ class Driver:
         await self.tick(register, value)
         await self.settle()
 
-    async def write_while_sending(self, record: bytes, arrives: int, register: Register, value: int, cycle: int) -> None:
+    async def write_while_sending(
+        self, record: bytes, arrives: int, register: Register, value: int, cycle: int
+    ) -> None:
         """The record arrives in cycle `arrives` from now, software writes in another."""
         for now in range(max(arrives, cycle) + 1):
             if now == arrives:
@@ -318,7 +321,9 @@ def test_collision_and_software_meet_in_pmbsr(bench: BufferBench) -> None:
 def near(draw: st.DrawFn, size: int) -> tuple[int, int]:
     """A pointer and a limit: mostly an aligned pointer at most a few records below the limit or above."""
     limit = draw(st.sampled_from([0, PAGE, BASE, 1 << 56, (1 << 64) - PAGE]) | boundary_integers(64)) & -PAGE
-    pointer = (limit + size * draw(st.integers(-4, 1))) ^ draw(st.sampled_from([0, 0, 0, 0, 1, 8, size >> 1, 1 << 56, 1 << 63]))
+    pointer = (limit + size * draw(st.integers(-4, 1))) ^ draw(
+        st.sampled_from([0, 0, 0, 0, 1, 8, size >> 1, 1 << 56, 1 << 63])
+    )
     return pointer & (1 << 64) - 1, limit
 
 

@@ -3,7 +3,8 @@
 from itertools import product
 from typing import Any
 
-from rtl import Bench
+from gateware import Bench
+
 from spurtle.arch import PMBLIMITR_EL1, PMBSR_EL1, PMSCR_EL1
 from spurtle.control import Control
 from spurtle_sim.reference import control
@@ -42,5 +43,5 @@ def test_every_combination() -> None:
             answers.append(enabled)
 
     Bench(dut, clocked=False).run(scenario)
-    # E0SPE at EL0 and E1SPE at EL1, in Non-secure AArch64 state outside of Debug state: half of the PMSCR_EL1 values each.
+    # E0SPE at EL0 and E1SPE at EL1, in Non-secure AArch64 state outside of Debug state: half of all PMSCR_EL1 each.
     assert sum(answers) == 2 * (1 << len(BITS)) // 2

@@ -4,9 +4,10 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from gateware import VARIANTS, Bench, registers, sample_bits, samples
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from rtl import VARIANTS, Bench, registers, sample_bits, samples
+
 from spurtle.arch import PMSFCR_EL1
 from spurtle.config import SPUConfig
 from spurtle.filter import Filter
@@ -64,7 +65,7 @@ def test_verdicts_were_mixed(bench: FilterBench) -> None:
     assert min(bench.verdicts[True], bench.verdicts[False]) >= 20
 
 
-@pytest.mark.parametrize("facts", [Facts(retired=1), Facts(load=1, retired=1), Facts(load=1, store=1, atomic=1, retired=1),
+@pytest.mark.parametrize("facts", [Facts(retired=1), Facts(load=1, retired=1), Facts(load=1, store=1, retired=1),
                                    Facts(store=1, retired=1), Facts(branch=1, taken=1, retired=1),
                                    Facts(branch=1, exception=1, retired=1)], ids=str)  # fmt: skip
 def test_every_combination_of_types(bench: FilterBench, facts: Facts) -> None:

@@ -6,9 +6,10 @@ from random import Random
 from typing import Any
 
 import pytest
+from gateware import Bench, cycle
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rtl import Bench, cycle
+
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.control import Collect
 from spurtle.inflight import InFlight, Sample, Start
@@ -51,12 +52,23 @@ class InFlightBench(Bench):
         super().__init__(self.dut)
 
     def play(self, journeys: Sequence[Journey], seed: int = 0) -> None:
-        """The journeys one after the other, a colliding selection in about every other cycle that has none. All inputs that the slot
-        should not look at are noise."""
+        """The journeys one after the other, and a colliding selection in about every other cycle that has none.
+
+        All inputs that the slot should not look at are noise.
+        """
         random = Random(seed)
         dut = self.dut
         steady = dut.sample.payload.as_value()
-        outputs = (dut.sampled, dut.collision, dut.fed, dut.filtrated, dut.pending, dut.sample.valid, dut.unwanted, steady)
+        outputs = (
+            dut.sampled,
+            dut.collision,
+            dut.fed,
+            dut.filtrated,
+            dut.pending,
+            dut.sample.valid,
+            dut.unwanted,
+            steady,
+        )
 
         async def scenario(ctx: Any) -> None:
             now = 0
@@ -161,11 +173,14 @@ def bench(request: pytest.FixtureRequest) -> InFlightBench:
 @pytest.mark.parametrize("idle", [0, 1])
 @pytest.mark.parametrize(
     "journey",
-    [Journey(), Journey(vanished=True), Journey(passes=False), Journey(finish=5, issue=None), Journey(finish=5, issue=4),
+    [Journey(), Journey(vanished=True), Journey(passes=False), Journey(finish=5, issue=None),
+     Journey(finish=5, issue=4),
      Journey(finish=5, issue=5), Journey(finish=5, translating=frozenset(range(6))), Journey(wait=4)],
     ids=str,
 )  # fmt: skip
-def test_the_next_operation_is_sampled_as_soon_as_the_slot_is_free(bench: InFlightBench, journey: Journey, idle: int) -> None:
+def test_the_next_operation_is_sampled_as_soon_as_the_slot_is_free(
+    bench: InFlightBench, journey: Journey, idle: int
+) -> None:
     bench.play([replace(journey, idle=idle)] * 3)
 
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from gateware import Bench, cycle
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rtl import Bench, cycle
+
 from spurtle.interval import IntervalCounter
 from spurtle_sim.reference.sampling import advance
 
@@ -97,7 +98,9 @@ runs = st.tuples(
 
 @settings(max_examples=30)
 @given(st.lists(runs, min_size=1, max_size=6))
-def test_like_the_reference(bench: Bench, dut: IntervalCounter, schedule: list[tuple[int, int, int, int | None]]) -> None:
+def test_like_the_reference(
+    bench: Bench, dut: IntervalCounter, schedule: list[tuple[int, int, int, int | None]]
+) -> None:
     steps = []
     for operations, gap, interval, write in schedule:
         steps += [Step(True, interval), *[Step(False, interval)] * gap] * operations

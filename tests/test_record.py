@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
+from gateware import VARIANTS, Bench, sample_bits, samples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rtl import VARIANTS, Bench, sample_bits, samples
+
 from spurtle.config import SPUConfig
 from spurtle.record import Record
 from spurtle_sim.reference import records
@@ -18,13 +19,14 @@ class RecordBench(Bench):
     def __init__(self, config: SPUConfig):
         self.config = config
         self.dut = Record(config)
-        super().__init__(self.dut, clocked=False)
+        super().__init__(self.dut)
 
     def check(self, sample: Sample, hidden: int = ALL) -> bytes:
         """The record, which is the reference's, whatever `hidden` the gateware was given where it may not collect."""
 
         async def scenario(ctx: Any) -> tuple[int, int]:
             ctx.set(self.dut.sample.as_value(), sample_bits(self.config, sample, hidden))
+            await ctx.tick()
             return ctx.get(self.dut.octets), ctx.get(self.dut.events)
 
         octets, events = self.run(scenario)
@@ -68,7 +70,17 @@ def everything(config: SPUConfig, **facts: int) -> Sample:
 # Every combination of the facts that decide which packets there are.
 @pytest.mark.parametrize("kind", [{}, {"load": 1}, {"store": 1}, {"load": 1, "store": 1}, {"branch": 1}], ids=str)
 def test_every_kind_of_operation(bench: RecordBench, kind: dict[str, int]) -> None:
-    names = ("atomic", "acquire_release", "exclusive", "simd_fp", "conditional", "taken", "indirect", "retired", "exception")
+    names = (
+        "atomic",
+        "acquire_release",
+        "exclusive",
+        "simd_fp",
+        "conditional",
+        "taken",
+        "indirect",
+        "retired",
+        "exception",
+    )
     for bits in range(1 << len(names)):
         bench.check(everything(bench.config, **kind, **{name: bits >> bit & 1 for bit, name in enumerate(names)}))
 

@@ -4,7 +4,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from rtl import VARIANTS, Bench, cycle
+from gateware import VARIANTS, Bench, cycle
+
 from spurtle.arch import REGISTERS, Register
 from spurtle.config import SPUConfig
 from spurtle.pe import Outcome

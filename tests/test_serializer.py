@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from gateware import VARIANTS, Bench, cycle
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rtl import VARIANTS, Bench, cycle
+
 from spurtle.config import SPUConfig
 from spurtle.serializer import Serializer
 

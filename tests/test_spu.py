@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from rtl import Bench, cycle, operation_bits
+from gateware import Bench, cycle, operation_bits
+
 from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL1, PMSICR_EL1, PMSIRR_EL1, Register
 from spurtle.config import CONFIGS
 from spurtle.pe import Outcome
@@ -31,7 +32,7 @@ SETTINGS = (
 
 
 class Driver:
-    """Core, software at EL1 and memory, a cycle at a time. `done` comes `late` cycles after the last beat of a record."""
+    """Core, software at EL1 and memory, a cycle at a time. `done` comes `late` cycles after the earliest."""
 
     def __init__(self, ctx: Any, dut: SPU, late: int):
         self._ctx, self._dut, self._late = ctx, dut, late
@@ -71,7 +72,15 @@ class Driver:
         strobes = [getattr(dut.pmu, f"sample_{name}") for name in self.pmu]
         beat = dut.write.beat
         sampled, drained, taken, address, data, last, *pmu = await cycle(
-            self._ctx, inputs, dut.sampling.sampled, dut.drain.done, beat.valid, beat.p.address, beat.p.data, beat.p.last, *strobes
+            self._ctx,
+            inputs,
+            dut.sampling.sampled,
+            dut.drain.done,
+            beat.valid,
+            beat.p.address,
+            beat.p.data,
+            beat.p.last,
+            *strobes,
         )
         if taken:
             self.memory[address] = data.to_bytes(CONFIG.bus_bytes, "little")

@@ -6,6 +6,7 @@ from typing import Any
 from amaranth.lib import wiring
 from amaranth.sim import Simulator
 from hypothesis import strategies as st
+
 from spurtle.arch import REGISTERS
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.inflight import Sample as SampleLayout
