@@ -18,6 +18,7 @@ from boards import build as build_module
 from boards.__main__ import main
 from boards.board import BOARDS, Board
 from boards.build import build, measure, plan
+from boards.core import LoopCore
 from boards.driver import Driver
 from boards.loop import ITERATIONS, LOOP, STRIDE
 from boards.top import CONTEXT, Demonstration, Stretch
@@ -132,6 +133,24 @@ def test_baud_has_to_divide_the_clock() -> None:
 
 
 # Its parts.
+
+
+@pytest.mark.parametrize("index", range(len(LOOP)))
+def test_core_follows_a_sampled_operation_to_its_end(index: int) -> None:
+    dut = LoopCore(CONFIG)
+    step = LOOP[index]
+    # The program stops right behind the operation that is sampled.
+    steps = [(1, 0)] * (index + 1) + [(0, 1)] + [(0, 0)] * step.total
+    outputs = (dut.sampling.valid, dut.in_flight.issued, dut.in_flight.translating, dut.finish.valid, dut.idle)
+    rows = run(dut, (dut.run, dut.sampling.sampled), steps, *outputs)
+    valid, issued, translating, finished, idle = (
+        [cycle - index for cycle, row in enumerate(rows) if row[column]] for column in range(len(outputs))
+    )
+    assert valid == list(range(-index, 1))
+    assert issued == [step.issue]
+    assert translating == list(range(step.issue + 1, step.issue + 1 + step.translation))
+    assert finished == [step.total]
+    assert idle == [step.total + 1]
 
 
 def test_driver_programs_and_serves() -> None:
