@@ -4,13 +4,16 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import z3
 from amaranth.back import rtlil
 from amaranth.lib import wiring
 
+from .induction import Invariant
+from .symbolic import possible
 from .tools import YOSYS, require, run
 from .transition import PREPARE, WRITE, Transition, from_smt2
 
-__all__ = ["faulty"]
+__all__ = ["differs", "faulty"]
 
 
 def faulty(component: wiring.Component, *, count: int, seed: int) -> Iterator[tuple[str, Transition]]:
@@ -33,4 +36,15 @@ def faulty(component: wiring.Component, *, count: int, seed: int) -> Iterator[tu
         (folder / "faults.ys").write_text("\n".join(script) + "\n")
         run([YOSYS, "-q", "faults.ys"], folder=folder, seconds=300)
         for number, mutation in enumerate(mutations):
-            yield mutation, from_smt2((folder / f"{number}.smt2").read_text())
+            yield mutation, from_smt2((folder / f"{number}.smt2").read_text(), "faulty")
+
+
+def differs(right: Transition, wrong: Transition, *, assuming: Invariant) -> bool:
+    """From some state that meets `assuming`, `wrong` shows another output or goes to another state: it is a fault."""
+    now, then, wrong_now, wrong_then = right.wires(0), right.wires(1), wrong.wires(0), wrong.wires(1)
+    solver = z3.SolverFor("QF_BV")
+    solver.add(assuming(now), right.step(0), wrong.step(0))
+    solver.add(*(now[name] == wrong_now[name] for name in (*right.inputs, *right.registers)))
+    outputs = (now[name] != wrong_now[name] for name in right.outputs)
+    registers = (then[name] != wrong_then[name] for name in right.registers)
+    return possible(solver, z3.Or(*outputs, *registers))

@@ -1,7 +1,7 @@
 """Properties of one cycle, proved for every state and every input, and therefore for all time."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import z3
 
@@ -9,7 +9,7 @@ from .proof import Result, Verdict
 from .symbolic import Integer, Octets, equal, explore, possible
 from .transition import Transition
 
-__all__ = ["Invariant", "Reference", "Wires", "follows", "inductive", "reach", "resets"]
+__all__ = ["Invariant", "Reference", "Wires", "always", "follows", "inductive", "reach", "resets"]
 
 SECONDS = 300
 """What the solver may take for one question."""
@@ -59,7 +59,24 @@ def resets(system: Transition) -> Verdict:
     return Verdict(Result.PASS, 1)
 
 
-def follows(system: Transition, reference: Reference, *, assuming: Invariant = _always, latency: int = 1) -> Verdict:
+def always(system: Transition, relation: Callable[[Wires, Wires], z3.BoolRef]) -> Verdict:
+    """`relation` is between the wires of every cycle and those of the next, whatever the state."""
+    now, then = system.wires(0), system.wires(1)
+    step = _solver(system.step(0), z3.Not(relation(now, then)))
+    if possible(step):
+        shown = _describe(system, step.model(), now) + "\n  then    " + _values(step.model(), system.registers, then)
+        return Verdict(Result.FAIL, 1, "a cycle breaks it:\n" + shown)
+    return Verdict(Result.PASS, 1)
+
+
+def follows(
+    system: Transition,
+    reference: Reference,
+    *,
+    assuming: Invariant = _always,
+    latency: int = 1,
+    held: Sequence[str] = (),
+) -> Verdict:
     """Each cycle of the RTL does what `reference` says, from each state and for all inputs that meet `assuming`.
 
     Parameters
@@ -70,9 +87,11 @@ def follows(system: Transition, reference: Reference, *, assuming: Invariant = _
         An invariant that `inductive` proves, or what the block's contract says of its inputs.
     latency : int
         Cycles until the answer: 1, or 0 where the answer is combinational.
+    held : sequence of str
+        Inputs that are the same in the cycle of the answer.
     """
     now, answer = system.wires(0), system.wires(latency)
-    assumptions = _solver(assuming(now), system.step(0))
+    assumptions = _solver(assuming(now), system.step(0), *(answer[name] == now[name] for name in held))
     names = tuple(inspect.signature(reference).parameters)
     conditions: list[z3.BoolRef] = []
     for path in explore(reference, *(now[name] for name in names), solver=assumptions):

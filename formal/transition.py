@@ -31,6 +31,7 @@ class Transition:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     registers: tuple[str, ...]
+    _name: str
     _wires: dict[str, z3.BitVecRef]
     _initial: z3.BoolRef
     _step: z3.BoolRef
@@ -38,7 +39,7 @@ class Transition:
     _next: z3.BitVecRef
 
     def _at(self, n: int) -> z3.BitVecRef:
-        return z3.BitVec(f"state@{n}", self._state.size())
+        return z3.BitVec(f"{self._name}@{n}", self._state.size())
 
     def initial(self, n: int = 0) -> z3.BoolRef:
         """State `n` is as after power-up."""
@@ -72,19 +73,19 @@ def transition(component: wiring.Component) -> Transition:
     return from_smt2(yosys(design, f"{PREPARE}; {WRITE} {{output}}"))
 
 
-def from_smt2(text: str) -> Transition:
-    """The transition relation that Yosys wrote."""
+def from_smt2(text: str, name: str = "state") -> Transition:
+    """The transition relation that Yosys wrote. Relations whose names differ can meet in one question."""
     wires: dict[str, int] = {}
     kinds: dict[str, list[str]] = {"input": [], "output": [], "register": [], "wire": []}
-    for kind, name, width in _WIRE.findall(text):
-        wires[name] = int(width)
-        kinds[kind].append(name)
+    for kind, wire, width in _WIRE.findall(text):
+        wires[wire] = int(width)
+        kinds[kind].append(wire)
 
     # One assertion for each term that is wanted: parsing expands Yosys's definitions into it.
     probes = ["(assert (|top_i| s))", "(assert (|top_t| s s1))"]
-    for name, width in wires.items():
+    for wire, width in wires.items():
         sort = "Bool" if width == 1 else f"(_ BitVec {width})"
-        probes.append(f"(declare-const |wire {name}| {sort}) (assert (= |wire {name}| (|top_n {name}| s)))")
+        probes.append(f"(declare-const |wire {wire}| {sort}) (assert (= |wire {wire}| (|top_n {wire}| s)))")
     states = "(declare-const s |top_s|) (declare-const s1 |top_s|)"
     initial, step, *equalities = z3.parse_smt2_string("\n".join([text, states, *probes]))
     sort = re.search(r"^\(define-sort \|top_s\| \(\) \(_ BitVec (\d+)\)\)$", text, re.MULTILINE)
@@ -93,7 +94,8 @@ def from_smt2(text: str) -> Transition:
         inputs=tuple(kinds["input"]),
         outputs=tuple(kinds["output"]),
         registers=tuple(kinds["register"]),
-        _wires={name: _bit_vector(equality.arg(1)) for name, equality in zip(wires, equalities, strict=True)},
+        _name=name,
+        _wires={wire: _bit_vector(equality.arg(1)) for wire, equality in zip(wires, equalities, strict=True)},
         _initial=initial,
         _step=step,
         _state=z3.BitVec("s", int(sort[1])),

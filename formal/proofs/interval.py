@@ -28,10 +28,17 @@ def cycle(rst: int, write: int, wdata: int, operation: int, interval: int, count
 
 
 def invariant(wires: Wires) -> z3.BoolRef:
-    """`high_zero` is what its name says; a borrow is owed just after `low` wrapped, to an upper part above zero."""
+    """Between `low`, `high` and what is remembered of them.
+
+    `high_zero` speaks of the upper part. It may hold back for the cycle after a borrow has made that zero, when `low`
+    is still far from one. A borrow is owed only just after `low` wrapped, to an upper part above 0.
+    """
+    low, high = wires["low"], wires["high"]
+    high_zero, borrow = wires["high_zero"] == 1, wires["borrow"] == 1
     return z3.And(
-        (wires["high_zero"] == 1) == (wires["high"] == 0),
-        z3.Implies(wires["borrow"] == 1, z3.And(wires["low"] == 0xFF, wires["high"] != 0)),
+        z3.Implies(high_zero, high == 0),
+        z3.Implies(z3.And(high == 0, z3.Not(high_zero)), z3.UGE(low, 0xFE)),
+        z3.Implies(borrow, z3.And(low == 0xFF, high != 0)),
     )
 
 

@@ -32,13 +32,14 @@ def prove_bytes(config: SPUConfig, system: Transition) -> Verdict:
         # A branch that completes is neither load nor store.
         facts = partial(bit, Facts, wires["sample.operation.facts"])
         branch = z3.And(facts("branch"), z3.Not(facts("exception")))
-        terms = [z3.Not(z3.And(branch, z3.Or(facts("load"), facts("store"))))]
+        terms = [wires["rst"] == 0, z3.Not(z3.And(branch, z3.Or(facts("load"), facts("store"))))]
         if Packet.CONTEXT_EL2 not in config.packet_offsets:
             # `Control`: CONTEXTIDR_EL2 is never collected.
             terms.append(z3.Not(bit(Collect, wires["sample.start.collect"], "context_el2")))
         return z3.And(*terms)
 
-    return follows(system, record, assuming=contract, latency=0)
+    # `InFlight` holds a sample still from a cycle before it offers it: proved there.
+    return follows(system, record, assuming=contract, held=["sample"])
 
 
 def prove_events(config: SPUConfig, system: Transition) -> Verdict:
