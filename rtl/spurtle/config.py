@@ -155,6 +155,9 @@ class SPUConfig:
         if register.read_only:
             return 0
         masks = {
+            # PCT[1] comes with FEAT_ECV.
+            arch.PMSCR_EL1.name: self._mask(arch.PMSCR_EL1, "E0SPE", "E1SPE", "CX", "PA", "TS")
+            | 1 << arch.PMSCR_EL1.fields["PCT"].lsb,
             # ECOUNT, RND, FnE, FDS, the SIMD and FP types, the type masks, FM and PMFZ come with features that are
             # not configured.
             arch.PMSICR_EL1.name: self._mask(arch.PMSICR_EL1, "COUNT"),

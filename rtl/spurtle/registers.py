@@ -64,26 +64,27 @@ class Registers(wiring.Component):
     def elaborate(self, platform):
         m = Module()
 
-        value = Signal(64)
         outcome = Signal(Outcome, init=Outcome.UNDEFINED)
-
+        m.d.sync += self.port.outcome.eq(outcome)
         with m.If(self.port.valid & (self.pe.el != 0)):
             with m.Switch(Cat(self.port.op2, self.port.crm, self.port.op1)):
                 for register in arch.REGISTERS:
                     with m.Case(register.op1 << 7 | register.crm << 3 | register.op2):
-                        m.d.comb += value.eq(self._value(register))
+                        m.d.comb += outcome.eq(Outcome.VALUE)
                         if register.read_only:
                             m.d.comb += outcome.eq(Mux(self.port.write, Outcome.UNDEFINED, Outcome.VALUE))
                         else:
-                            m.d.comb += outcome.eq(Outcome.VALUE)
                             with m.If(self.port.write):
                                 self._write(m, register)
 
-        readable = (outcome == Outcome.VALUE) & ~self.port.write
-        m.d.sync += [
-            self.port.rdata.eq(Mux(readable, value, 0)),
-            self.port.outcome.eq(outcome),
-        ]
+        # Few bits of the encoding tell the registers apart. Whether there is a value at all is decided beside the wide
+        # multiplexer, not in front of it, and clears `rdata`.
+        with m.Switch(Cat(self.port.op2, self.port.crm[0])):
+            for register in arch.REGISTERS:
+                with m.Case((register.crm & 1) << 3 | register.op2):
+                    m.d.sync += self.port.rdata.eq(self._value(register))
+        with m.If(self.port.write | (outcome == Outcome.UNDEFINED)):
+            m.d.sync += self.port.rdata.eq(0)
 
         return m
 
