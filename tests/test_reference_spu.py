@@ -17,7 +17,7 @@ USER = PEState(el=0, contextidr_el1=77, physical_count=1000)
 # D24.7, written down from the register descriptions: what is left when all ones were written.
 ONES_READ_BACK = {
     "minimal": {
-        "PMSCR_EL1": 0xFB,
+        "PMSCR_EL1": 0x7B,
         "PMSICR_EL1": 0xFFFF_FFFF,
         "PMSIRR_EL1": 0xFFFF_FF00,
         "PMSFCR_EL1": 0x0007_0007,
