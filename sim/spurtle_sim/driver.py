@@ -143,8 +143,10 @@ class Driver:
         self._write(arch.PMBSR_EL1, 0)
 
     def _take(self) -> None:
-        """Drain the SPU and take what it has written."""
+        """Drain the SPU and take what it has written. Raises RuntimeError if some of that is outside of the buffer."""
         self._engine.drain()
+        if self.counts()["strays"]:
+            raise RuntimeError("the SPU has written outside of its buffer")
         self._read(arch.PMBSR_EL1)
         end = self._read(arch.PMBPTR_EL1)
         data = self._engine.memory[: end - _BASE].tobytes()

@@ -126,8 +126,8 @@ struct Engine {
         time++;
     }
 
-    // Plays operations until all have passed or the interrupt is raised. With `settle`, and whenever it is interrupted, it goes on until
-    // nothing is in flight any more. Returns how many have passed.
+    // Plays operations until all have passed or the interrupt is raised. With `settle`, and whenever it is interrupted,
+    // it goes on until nothing is in flight any more. Returns how many have passed.
     uint64_t play(const Operation *operations, uint64_t count, bool settle) {
         uint64_t next = 0;
         unsigned idle = 0;
