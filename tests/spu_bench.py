@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from cocotb.triggers import Timer
-from gateware import operation_bits
+from gateware import operation_bits, random_operation
 
 from spurtle import spu, verilog
 from spurtle.arch import PMBIDR_EL1, PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, Header, OperationClass, Register
@@ -18,7 +18,7 @@ from spurtle.layout import Packet
 from spurtle.pe import Beat, Outcome
 from spurtle_sim.reference import control, filtering, records
 from spurtle_sim.reference.control import PEState
-from spurtle_sim.reference.records import Facts, Location, Operation, Sample, Start
+from spurtle_sim.reference.records import Operation, Sample, Start
 from spurtle_sim.reference.spu import SPU
 
 __all__ = ["BUFFER", "PAGE", "STOPPED", "Bench"]
@@ -209,27 +209,6 @@ class Bench:
             physical_count=self.pe.physical_count,
         )
 
-    def _random_operation(self) -> Operation:
-        bits, chance = self.random.getrandbits, self.random.random
-        kind = self.random.choice(["load", "store", "atomic", "branch", "other"])
-        facts = {name: bits(1) for name in Facts.__slots__} | {
-            "load": int(kind in ("load", "atomic")),
-            "store": int(kind in ("store", "atomic")),
-            "branch": int(kind == "branch"),
-            "retired": int(chance() < 0.9),
-            "exception": int(chance() < 0.1),
-        }
-        return Operation(
-            facts=Facts(**facts),
-            events=bits(8 * self.config.events_bytes),
-            pc=bits(56),
-            target=Location(bits(56), bits(2), bits(1)),
-            va=bits(64),
-            pa=bits(56),
-            pa_ns=bits(1),
-            data_source=bits(8 * self.config.data_source_bytes) if self.config.data_source_bytes else 0,
-        )
-
     # What the reference says about this cycle.
 
     def _check_registers(self) -> None:
@@ -291,7 +270,7 @@ class Bench:
             finish_at=passed + total,
             issue_at=passed + random.randint(2, total + 1),
             vanishes=random.random() < 0.1,
-            operation=self._random_operation(),
+            operation=random_operation(random, self.config),
         )
         return False
 

@@ -73,6 +73,15 @@ def test_no_idle_beat(bench: SerializerBench) -> None:
     assert cycles == list(range(1, 5 * bench.beats + 1))
 
 
+def test_a_beat_does_not_wait_for_ready(bench: SerializerBench) -> None:
+    async def scenario(ctx: Any) -> None:
+        dut = bench.dut
+        await cycle(ctx, [(dut.i.valid, 1), (dut.o.ready, 0)])
+        assert ctx.get(dut.o.valid)
+
+    bench.run(scenario)
+
+
 @settings(max_examples=25)
 @given(
     gaps=st.lists(st.sampled_from([0, 0, 1, 2, 9]), min_size=1, max_size=5),
