@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from amaranth.lib import wiring
+
 from spurtle.arch import REGISTERS
 from spurtle.buffer import Buffer
 from spurtle.config import CONFIGS, SPUConfig

