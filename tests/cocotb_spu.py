@@ -110,6 +110,13 @@ class Software(Bench):
         await self.write(PMBPTR_EL1, pointer)
         await self.write(PMBSR_EL1, 0)
 
+    async def until_a_record_waits(self) -> None:
+        """For a while, or not at all: by chance, software would seldom meet that moment."""
+        for _ in range(self.random.choice([0, 100])):
+            if self.waiting:
+                break
+            await self.run(1)
+
     async def disturb(self) -> None:
         """Something that software may do at any time."""
         match self.random.randrange(12):
@@ -117,10 +124,12 @@ class Software(Bench):
                 await self.write(PMSCR_EL1, 3 | self.random.getrandbits(5) << 3)
             case 1:  # off and on again
                 limit = self.registers.PMBLIMITR_EL1
+                await self.until_a_record_waits()
                 await self.write(PMBLIMITR_EL1, limit & ~1)
                 await self.run(self.random.choice([0, 1, 20]))
                 await self.write(PMBLIMITR_EL1, limit)
             case 2:
+                await self.until_a_record_waits()
                 await self.write(PMBSR_EL1, self.registers.PMBSR_EL1 | STOPPED)
             case 3:
                 if self.registers.PMBSR_EL1 & STOPPED == 0:
@@ -162,6 +171,8 @@ async def random_operations(dut: Any) -> None:
     await bench.drain()
 
     dut._log.info("%d operations, %d cycles: %s", bench.operations, bench.now, dict(sorted(bench.coverage.items())))
+    if bench.operations < 10_000:
+        return  # short runs may miss something
     seen = [*OperationClass.__members__, "not retired", "buffer full", "collision", "filtered out", "vanished"]
     seen += ["dropped while stopped", "discarded while being written"]
     seen += [*(f"slot {state}" for state in range(6)), *(f"buffer {state}" for state in range(4))]
