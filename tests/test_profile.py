@@ -181,6 +181,19 @@ def test_an_interval_that_cannot_be(interval: str):
     refused(spurtle("profile", "--interval", interval, WORKLOADS / "sort.elf"), f"not {interval}", "multiple of 256")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("verilog", "--config", "n1"), ("'n1'", "minimal", "neoverse_n1")),
+        (("profile",), ("PROGRAM",)),
+        (("frobnicate",), ("'frobnicate'", "profile")),
+        (("verilog", "-o", "/dev/null/x"), ("/dev/null/x", "Not a directory")),
+    ],
+)
+def test_arguments_that_cannot_be(arguments: tuple[str, ...], words: tuple[str, ...]):
+    refused(spurtle(*arguments), *words)
+
+
 def test_filter_terms():
     config = CONFIGS["neoverse_n1"]
     assert parse_filters(config, []) == Filters()

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from spurtle.config import CONFIGS
 
@@ -19,16 +20,14 @@ _USER_ERROR = 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command. Exit status 0: all was good; 1: not all of the input was; 2: the input cannot be used."""
-    parser = argparse.ArgumentParser(
-        prog="spurtle", description="An Arm Statistical Profiling Unit, and the tools around it."
-    )
+    parser = _Parser(prog="spurtle", description="An Arm Statistical Profiling Unit, and the tools around it.")
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     for name, help_, arguments_of, run in _VERBS:
         verb = verbs.add_parser(name, help=help_, description=help_.capitalize() + ".")
         arguments_of(verb)
         verb.set_defaults(run=run)
-    options = parser.parse_args(arguments)
     try:
+        options = parser.parse_args(arguments)
         status = options.run(options)
         sys.stdout.flush()
     except UserError as error:
@@ -39,6 +38,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _NOT_ALL_GOOD
     return status
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong with the arguments in one sentence, as everything else here does."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(message)
 
 
 def _decode_arguments(parser: argparse.ArgumentParser) -> None:
