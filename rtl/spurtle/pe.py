@@ -35,7 +35,7 @@ class Facts(data.Struct):
     load, store : unsigned(1)
         Reads memory, writes memory. An atomic that returns a value is both; prefetch and cache maintenance are neither.
     branch : unsigned(1)
-        Branch or exception return.
+        Branch or exception return; such an operation is neither load nor store.
     atomic, acquire_release, exclusive : unsigned(1)
         Of a load or store (D18.2.7, Load/store, extended).
     simd_fp : unsigned(1)
