@@ -25,8 +25,9 @@ FREQUENCY_MHZ = 400
 VERSION = "1"
 """Of what is measured, and of the form in which it is kept: a new one makes every kept measurement stale."""
 
-LEAST_MAPPED = 0.9
-"""Least share of the flip-flops that can change which mapping may keep: it merges a few that always agree."""
+LEAST_MAPPED = 0.75
+"""Least share of the flip-flops that can change which mapping keeps: it merges those that always agree, one in six of
+the record's flags."""
 
 
 class FlowError(Exception):
