@@ -43,6 +43,12 @@ profile: $(READY)
 	@for workload in $(WORKLOADS); do \
 		$(BIN)/spurtle profile --check -o build/profile/$$workload.data sim/workloads/$$workload.elf || exit $$?; \
 	done
+	@command -v perf >/dev/null || { echo 'Linux perf is not here to read them: apt-get install linux-perf'; exit 0; }; \
+	for workload in $(WORKLOADS); do \
+		echo "Linux perf on build/profile/$$workload.data:"; \
+		perf report -i build/profile/$$workload.data --itrace=i1i --stdio -F overhead,symbol 2>build/profile/perf.log \
+			| grep '%' || { cat build/profile/perf.log >&2; exit 1; }; \
+	done
 
 formal: $(READY)
 	@$(BIN)/python -m formal $(if $(QUICK),--quick)
