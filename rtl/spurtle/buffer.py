@@ -90,7 +90,11 @@ class Buffer(wiring.Component):
         # two halves, and is one cycle late.
         page = self.pmbptr[12:]
         half = len(limit) // 2
-        low_below, high_below, high_same, in_place, fits_known = (Signal() for _ in range(5))
+        low_below = Signal()
+        high_below = Signal()
+        high_same = Signal()
+        in_place = Signal()
+        fits_known = Signal()
         m.d.sync += [
             low_below.eq(page[:half] < limit[:half]),
             high_below.eq(page[half:] < limit[half:]),
@@ -100,7 +104,7 @@ class Buffer(wiring.Component):
         ]
         fits = in_place & (high_below | (high_same & low_below))
 
-        # The pointer behind the record, in two halves as well: there are at least as many beats in a record.
+        # The pointer behind the record, in two halves as well: a record has more beats than this takes cycles.
         half = len(base) // 2
         next_low = Signal(half + 1)
         next_high = Signal(len(base) - half)
