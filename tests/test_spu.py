@@ -144,6 +144,27 @@ def test_a_record_from_end_to_end(run: Callable[..., None]) -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize("late", [0, 1, 20])
+def test_drain_is_done_when_the_status_says_what_the_record_did(run: Callable[..., None], late: int) -> None:
+    """The record is the last that fits. Software reads PMBSR_EL1 in the very cycle after PSB CSYNC is done."""
+
+    async def scenario(driver: Driver) -> None:
+        await driver.set_up()
+        await driver.tick(write=(PMBPTR_EL1, LIMIT - CONFIG.record_bytes))
+        await driver.tick(valid=True)
+        await driver.tick()
+        await driver.tick(finish=LOAD)
+        for _ in range(60):
+            _, drained = await driver.tick(drain=True)
+            if drained:
+                break
+        assert drained
+        assert await driver.read(PMBSR_EL1) == PMBSR_EL1.pack(S=1, MSS=1)
+        assert await driver.read(PMBPTR_EL1) == LIMIT
+
+    run(scenario, late)
+
+
 @pytest.mark.parametrize("late", [0, 20])
 def test_drain_is_done_when_memory_has_the_record(run: Callable[..., None], late: int) -> None:
     async def scenario(driver: Driver) -> None:
@@ -157,7 +178,8 @@ def test_drain_is_done_when_memory_has_the_record(run: Callable[..., None], late
         for _ in range(60):
             now = driver.now
             _, done = await driver.tick(drain=True)
-            assert done == (driver.done_in != [] and now > driver.done_in[0]), now
+            # Memory answers, the pointer moves, the status follows.
+            assert done == (driver.done_in != [] and now > driver.done_in[0] + 1), now
         assert driver.done_in
 
     run(scenario, late=late)

@@ -47,7 +47,7 @@ class Buffer(wiring.Component):
     running : Out(1)
         Enabled and not stopped.
     busy : Out(1)
-        A record is being written or dropped.
+        A record is being written or dropped, or has been and `pmbsr` does not say yet whether it filled the buffer.
     full : Out(1)
         Strobe: a buffer full event.
     """
@@ -161,6 +161,6 @@ class Buffer(wiring.Component):
 
         with m.If(self.pmbptr_write | self.pmblimitr_write | (~self.running & ~fsm.ongoing("IDLE"))):
             m.d.sync += keep.eq(0)
-        m.d.comb += self.busy.eq(~fsm.ongoing("IDLE"))
+        m.d.comb += self.busy.eq(~fsm.ongoing("IDLE") | ~fits_known | self.full)
 
         return m

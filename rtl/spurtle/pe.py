@@ -279,7 +279,7 @@ class Drain(wiring.Signature):
     request : Out(1)
         Level, held until `done`. No operation finishes in the meantime.
     done : In(1)
-        Each record of a finished operation is in memory, or was discarded.
+        Each record of a finished operation is in memory, or was discarded; PMBPTR_EL1 and PMBSR_EL1 say so.
     """
 
     def __init__(self):
