@@ -41,10 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             figures = rows(device, measured)
             console.print(table(device, figures, measured), path_table(device, measured))
             published += figures
+        write(OUTPUT / "bench.json", published)
     except (UserError, FlowError) as error:
         errors.print(f"bench: {error}", markup=False)
         return 2 if isinstance(error, UserError) else 1
-    write(OUTPUT / "bench.json", published)
     console.print(f"The figures are in {(OUTPUT / 'bench.json').relative_to(ROOT)}", highlight=False)
     return 0
 

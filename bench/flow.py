@@ -13,11 +13,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from spurtle_sim.files import write_json
+
 from .devices import Device, constant_outputs
 from .harness import flip_flops
 from .paths import CriticalPath, critical_path
 
-__all__ = ["FREQUENCY_MHZ", "Circuit", "FlowError", "Measurement", "cache_key", "check", "measure", "write_json"]
+__all__ = ["FREQUENCY_MHZ", "Circuit", "FlowError", "Measurement", "cache_key", "check", "measure"]
 
 FREQUENCY_MHZ = 400
 """What nextpnr aims at: out of reach, so that it never stops trying."""
@@ -165,13 +167,6 @@ def measure(
         placed.append(asdict(_place(circuit, device, folder, len(placed) + 1)))
         write_json(saved, known)
     return Measurement(known["lut4"], known["ff"], tuple(CriticalPath(**path) for path in placed[:seeds]), cached)
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Writes all of it or nothing."""
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(content, indent=1) + "\n")
-    part.replace(path)
 
 
 def _synthesize(circuit: Circuit, device: Device, folder: Path) -> tuple[int, int]:

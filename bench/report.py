@@ -7,9 +7,11 @@ from pathlib import Path
 from rich.box import SIMPLE
 from rich.table import Table
 
+from spurtle_sim.files import write_json
+
 from .blocks import Block, bound_of
 from .devices import Device
-from .flow import Measurement, write_json
+from .flow import Measurement
 
 __all__ = ["Row", "path_table", "rows", "table", "write"]
 
@@ -95,5 +97,4 @@ def _table(title: str, *headings: str) -> Table:
 
 def write(path: Path, rows: Iterable[Row]) -> None:
     """Writes the rows as a JSON list."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, [asdict(row) for row in rows])

@@ -1,7 +1,6 @@
 """`python -m formal`: run the proofs, show a table, write build/formal/report.json."""
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -11,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from spurtle_sim.errors import UserError
+from spurtle_sim.files import write_json
 
 from .proof import Proof, Result, Row
 from .proofs import all_proofs
@@ -57,12 +57,7 @@ def show(rows: Sequence[Row], console: Console) -> None:
 
 def write_report(rows: Sequence[Row], path: Path) -> None:
     """One object for each row, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_suffix(".tmp")
-    beside.write_text(
-        json.dumps([{column: asdict(row)[column] for column in COLUMNS} for row in rows], indent=1) + "\n"
-    )
-    beside.replace(path)
+    write_json(path, [{column: asdict(row)[column] for column in COLUMNS} for row in rows])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,12 +73,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         proofs = select(list(all_proofs()), options.name, quick=options.quick)
         warm_up()
         rows = prove(proofs, console)
+        show(rows, console)
+        report = BUILD / "report.json"
+        write_report(rows, report)
     except UserError as error:
         print(f"formal: {error}", file=sys.stderr)
         return 2
-    show(rows, console)
-    report = BUILD / "report.json"
-    write_report(rows, report)
     passed = sum(row.result is Result.PASS for row in rows)
     where = report.relative_to(Path.cwd()) if report.is_relative_to(Path.cwd()) else report
     console.print(f"{passed} of {len(rows)} passed; report: {where}", markup=False, highlight=False, soft_wrap=True)

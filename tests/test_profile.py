@@ -168,6 +168,8 @@ def test_an_output_that_cannot_be_written(tmp_path: Path):
     sort = WORKLOADS / "sort.elf"
     refused(spurtle("profile", "-o", tmp_path / "missing" / "perf.data", sort), "missing", "No such file or directory")
     refused(spurtle("profile", "-o", tmp_path, sort), str(tmp_path), "is a directory")
+    (tmp_path / "perf.data.spe").mkdir()
+    refused(spurtle("profile", "-o", tmp_path / "perf.data", sort), "perf.data.spe", "is a directory")
 
 
 def test_a_compiler_that_is_not_there(tmp_path: Path):

@@ -64,6 +64,7 @@ def profile(options: Options) -> int:
     """
     raw = f"{options.output}.spe"
     check_writable(options.output)
+    check_writable(raw)
     filters = parse_filters(options.config, options.filters)
     program = Program(options.program, options.arguments)
     machine = Machine(program.instructions)
