@@ -12,6 +12,7 @@ from spurtle.control import Control
 from spurtle.filter import Filter
 from spurtle.inflight import InFlight
 from spurtle.interval import IntervalCounter
+from spurtle.layout import MINIMAL
 from spurtle.record import Record
 from spurtle.registers import Registers
 from spurtle.serializer import Serializer
@@ -52,6 +53,12 @@ def _each(name: str, component: Callable[[SPUConfig], wiring.Component], bound: 
     return (Block(name, config.name, lambda config=config: component(config), bound) for config in CONFIGS.values())
 
 
+_LANES = [
+    SPUConfig(name=f"lanes_{lanes}{'_ernd' if ernd else ''}", layout=MINIMAL, ops_per_cycle=lanes, ernd=ernd)
+    for ernd in (False, True)
+    for lanes in (1, 2, 4, 8)
+]
+
 BLOCKS = (
     Block("gate", ANY, lambda: bare.Gate(1)),
     Block("gated_word", ANY, lambda: bare.Gate(64)),
@@ -63,7 +70,7 @@ BLOCKS = (
     Block("pointer", ANY, lambda: bare.Pointer(step=64)),
     Block("multiplexer", ANY, lambda: bare.Multiplexer(ways=len(REGISTERS), width=64)),
     Block("control", ANY, Control, "gate"),
-    Block("interval", ANY, IntervalCounter, "counter"),
+    *(Block("interval", config.name, lambda config=config: IntervalCounter(config), "counter") for config in _LANES),
     *_each("inflight", InFlight, "saturating_counter"),
     *_each("filter", Filter, "event_compare"),
     *_each("record", Record, "gated_word"),

@@ -171,7 +171,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Register:
-    """A 64-bit System register: op0 is 3 and CRn is 9 for all of them.
+    """A 64-bit System register: op0 is 3 for all of them.
 
     Bits that no field names are RES0. Which fields a configuration implements is `SPUConfig.writable`'s to say.
     """
@@ -182,6 +182,7 @@ class Register:
     op2: int
     fields: dict[str, Field]
     read_only: bool = False
+    crn: int = 9
 
     def layout(self) -> data.FlexibleLayout:
         """The fields as an Amaranth layout of 64 bits."""
@@ -307,6 +308,8 @@ PMBIDR_EL1 = Register(
     },
     read_only=True,
 )
+IMP_PMSRNDR_EL1 = Register("IMP_PMSRNDR_EL1", 0, 10, 2, {"STATE": Field(0, 32)}, crn=15)
+"""IMPLEMENTATION DEFINED: the state of the pseudorandom number generator (D17.3.2), to be read and seeded."""
 
 REGISTERS = (
     PMSCR_EL1,
@@ -320,5 +323,6 @@ REGISTERS = (
     PMBPTR_EL1,
     PMBSR_EL1,
     PMBIDR_EL1,
+    IMP_PMSRNDR_EL1,
 )
 """Every System register of the SPU, in the order of their encodings."""

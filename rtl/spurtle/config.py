@@ -10,7 +10,14 @@ from . import arch
 from .arch import Event, PMSVer, Register
 from .layout import MINIMAL, NEOVERSE_N1, Packet, RecordLayout
 
-__all__ = ["CONFIGS", "SPUConfig"]
+__all__ = ["CONFIGS", "LFSR_DELAYS", "LFSR_RESET", "SPUConfig"]
+
+LFSR_DELAYS = (11, 20, 26, 32)
+"""The pseudorandom bit sequence of every SPU (D17.3.2): a bit is the exclusive or of those so many places before it.
+The characteristic polynomial is primitive, and eight new bits depend on none of each other."""
+
+LFSR_RESET = 0x6A09_E667
+"""The generator's state after reset: the last 32 bits, the newest in bit 0. Any but zero would do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +33,12 @@ class SPUConfig:
         Where each packet of a record stands.
     version : PMSVer
         FEAT_SPE version.
+    ops_per_cycle : int
+        Lanes of the sampling point: 1 to 8 operations can pass in a cycle.
+    slots : int
+        Sampled operations that can be in flight at once: 1 to 8 (D17.3.7).
+    ernd : bool
+        FEAT_SPE_ERnd: the random number is counted after the interval, in PMSICR_EL1.ECOUNT (D17.3.4.3).
     arch_inst : bool
         PMSIDR_EL1.ArchInst: the core samples architecture instructions (True) or micro-ops.
     counter_bits : int
@@ -50,6 +63,9 @@ class SPUConfig:
     name: str
     layout: RecordLayout
     version: PMSVer = PMSVer.SPE
+    ops_per_cycle: int = 1
+    slots: int = 1
+    ernd: bool = False
     arch_inst: bool = True
     counter_bits: int = 12
     events: frozenset[int] = frozenset(range(8))
@@ -59,6 +75,8 @@ class SPUConfig:
     not_taken_target: bool = True
 
     def __post_init__(self) -> None:
+        self._check_range("ops_per_cycle", self.ops_per_cycle, 1, 8)
+        self._check_range("slots", self.slots, 1, 8)
         self._check_choice("counter_bits", self.counter_bits, (12, 16))
         self._check_choice("events_bytes", self.events_bytes, (1, 2, 4, 8))
         self._check_choice("data_source_bytes", self.data_source_bytes, (0, 1, 2))
@@ -90,10 +108,32 @@ class SPUConfig:
         if value not in allowed:
             raise ValueError(f"{name} must be {' or '.join(str(int(choice)) for choice in allowed)}, not {value!r}")
 
+    @staticmethod
+    def _check_range(name: str, value: int, least: int, most: int) -> None:
+        if not least <= value <= most:
+            raise ValueError(f"{name} must be from {least} to {most}, not {value!r}")
+
     @property
     def module(self) -> str:
         """Name of the Verilog module."""
         return f"spurtle_{self.name}"
+
+    @property
+    def count_delay(self) -> int:
+        """Cycles from the sampling point to the sample interval counter: they are what counts the lanes takes."""
+        return 0 if self.ops_per_cycle == 1 else 1 if self.ops_per_cycle <= 4 else 2
+
+    @property
+    def answer_latency(self) -> int:
+        """Cycles from an operation at the sampling point to the answer whether it is sampled."""
+        return 1 if self.ops_per_cycle == 1 else self.count_delay + 2
+
+    @property
+    def selections_per_cycle(self) -> int:
+        """Operations of one cycle that can be selected. With FEAT_SPE_ERnd two: the random number of one interval may
+        run out as the next begins; the one after that is at least 256 operations off.
+        """
+        return 2 if self.ernd and self.ops_per_cycle > 1 else 1
 
     @property
     def record_bytes(self) -> int:
@@ -141,6 +181,7 @@ class SPUConfig:
             FL=1,
             ArchInst=self.arch_inst,
             LDS=self.data_source_bytes != 0,
+            ERnd=self.ernd,
             MaxSize=self.record_bytes.bit_length() - 1,
             CountSize={12: 0b0010, 16: 0b0011}[self.counter_bits],
         )
@@ -158,10 +199,9 @@ class SPUConfig:
             # PCT[1] comes with FEAT_ECV.
             arch.PMSCR_EL1.name: self._mask(arch.PMSCR_EL1, "E0SPE", "E1SPE", "CX", "PA", "TS")
             | 1 << arch.PMSCR_EL1.fields["PCT"].lsb,
-            # ECOUNT, RND, FnE, FDS, the SIMD and FP types, the type masks, FM and PMFZ come with features that are
+            # FnE, FDS, the SIMD and FP types, the type masks, FM and PMFZ come with features that are
             # not configured.
-            arch.PMSICR_EL1.name: self._mask(arch.PMSICR_EL1, "COUNT"),
-            arch.PMSIRR_EL1.name: self._mask(arch.PMSIRR_EL1, "INTERVAL"),
+            arch.PMSICR_EL1.name: self._mask(arch.PMSICR_EL1, "COUNT", *(["ECOUNT"] if self.ernd else [])),
             arch.PMSFCR_EL1.name: self._mask(arch.PMSFCR_EL1, "FE", "FT", "FL", "B", "LD", "ST"),
             arch.PMSEVFR_EL1.name: self.filter_events,
             arch.PMSLATFR_EL1.name: (1 << self.counter_bits) - 1,
@@ -189,6 +229,19 @@ CONFIGS: Mapping[str, SPUConfig] = MappingProxyType(
                 events=frozenset(range(11)) | {12},
                 events_bytes=2,
                 data_source_bytes=1,
+            ),
+            SPUConfig(
+                name="wide",
+                layout=NEOVERSE_N1,
+                ops_per_cycle=8,
+                slots=4,
+                ernd=True,
+                arch_inst=False,
+                counter_bits=16,
+                events=frozenset(range(11)) | {12},
+                events_bytes=2,
+                data_source_bytes=1,
+                bus_bytes=16,
             ),
         )
     }

@@ -1,17 +1,21 @@
-"""The slot of the sampled operation: its counters, timestamp and context, and collisions (D17.3.7, D17.6)."""
+"""The slots of the sampled operations: their counters, timestamp and context, and collisions (D17.3.7, D17.6)."""
 
 # Ref: DDI0487 M.a, D17.3.7 R_WQTBQ, R_LTMKQ (collisions), D17.6 (what is captured), D18.2.3 (saturating counters).
 
 from amaranth import *
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from .config import SPUConfig
 from .control import Collect
-from .pe import Finish, Operation, PEState
+from .pe import Finish, Operation, PEState, SamplingPoint
 from .pe import InFlight as InFlightPort
 
-__all__ = ["InFlight", "Sample", "Start"]
+__all__ = ["Allocation", "InFlight", "Sample", "Slot", "Start"]
+
+
+_LATENCIES = ("total", "issue", "translation")
 
 
 class Start(data.Struct):
@@ -41,65 +45,228 @@ class Sample(data.StructLayout):
             {
                 "start": Start,
                 "operation": Operation(config),
-                "total": config.counter_bits,
-                "issue": config.counter_bits,
-                "translation": config.counter_bits,
+                **dict.fromkeys(_LATENCIES, config.counter_bits),
             }
         )
 
 
-class InFlight(wiring.Component):
-    """One slot. It follows the machine until an operation is selected, then stands still and counts, then holds its
-    sample until the record has left.
-
-    Timing: an operation passes the sampling point in cycle t; `selected` says so in t + 1; `finish` comes in t + 2 or
-    later, and its total latency is the distance from t. The filter is given one cycle, its verdict the next. A
-    selection that finds the slot taken in cycle t collides.
-
-    An operation that was in flight or unwritten while the buffer was not running leaves no record (D17.4).
+class Allocation(wiring.Component):
+    """Gives the free slots to the selected operations, the lowest first. Combinational.
 
     Members
     -------
-    selected : In(1)
-        The operation that passed in the cycle before is selected.
-    sampled, collision : Out(1)
-        What became of it.
-    pe, collect : In(PEState), In(Collect)
-        As they are for the operation that passes in this cycle.
-    running : In(1)
-        The Profiling Buffer is enabled and not stopped.
-    in_flight, finish : In
-        What the core reports.
-    sample : Out(stream of Sample)
-        Valid for an operation that is to be recorded, taken when its record has left. The payload is steady from the
-        cycle after `finish`: that is what the filter looks at.
+    selected : In(ops_per_cycle) for each of selections_per_cycle
+        Lane of the selected operation, one bit or none; of the second one, if there are two.
+    free : In(slots)
+    sampled, slot : Out
+        See `pe.SamplingPoint`.
+    take : Out(slots)
+        Slots that are given away.
+    collisions : Out(range(selections_per_cycle + 1))
+        Selected operations for which there was none: they are not sampled.
+    """
+
+    def __init__(self, config: SPUConfig):
+        self._config = config
+        point = SamplingPoint(config).flip().members
+        super().__init__(
+            {
+                "selected": In(config.ops_per_cycle).array(config.selections_per_cycle),
+                "free": In(config.slots),
+                **{name: member for name, member in point.items() if name != "valid"},
+                "take": Out(config.slots),
+                "collisions": Out(range(config.selections_per_cycle + 1)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+
+        # One hot, or zero: the slot that each selection would get.
+        offers = []
+        free = self.free
+        for index in range(len(self.selected)):
+            offer = Signal(self._config.slots, name=f"offer_{index}")
+            m.d.comb += offer.eq(free & -free)
+            offers.append(offer)
+            free = free & ~offer
+
+        pairs = list(zip(self.selected, offers, strict=True))
+        taken = [Mux(selected.any(), offer, 0) for selected, offer in pairs]
+        met = [Mux(offer.any(), selected, 0) for selected, offer in pairs]
+        m.d.comb += [
+            self.take.eq(taken[0] if len(taken) == 1 else taken[0] | taken[1]),
+            self.sampled.eq(met[0] if len(met) == 1 else met[0] | met[1]),
+            self.collisions.eq(sum(selected.any() & ~offer.any() for selected, offer in pairs)),
+        ]
+        if self._config.slots > 1:
+            numbers = [_number(offer) for offer in offers]
+            for lane, slot in enumerate(self.slot):
+                m.d.comb += slot.eq(Mux(self.selected[-1][lane], numbers[-1], numbers[0]))
+
+        return m
+
+
+def _number(one_hot):
+    """The place of the one bit that is set."""
+    bits = range((len(one_hot) - 1).bit_length())
+    return Cat(Cat(bit for place, bit in enumerate(one_hot) if place >> k & 1).any() for k in bits)
+
+
+class Slot(wiring.Component):
+    """One slot. It follows the machine until it is given an operation, then stands still and counts, then holds its
+    sample until that has been taken.
+
+    Timing: an operation whose `take` comes in cycle t is told of by `issued` and `translating` from t on, by `finish`
+    from t + 1; that is one cycle more than has passed since the sampling point. A slot is free again two cycles after
+    `vanish` or `release`: it needs one cycle of following in between.
+
+    Members
+    -------
+    take : In(1)
+        It is given the operation whose state of the PE was at `following` in the cycle before.
+    following, start : In(Start), Out(Start)
+        State of the PE; what is kept of it.
+    running, missed : In(1)
+        The Profiling Buffer runs in this cycle; it did not in one between that of `following` and this.
+    issued, translating : In(1)
+    finish, vanish : In(1)
+        Its operation has finished; it leaves no record. Not both.
+    release : In(1)
+        Its sample was taken.
+    free, in_flight, finished : Out(1)
+    total, issue, translation : Out(counter_bits)
+        Steady while `finished`.
     unwanted : Out(1)
-        The buffer has not run in some cycle since the operation passed: its record is to be dropped.
-    pass_filter : In(1)
-        The filter's verdict on the payload, combinational.
-    fed, filtrated : Out(1)
-        Strobes: a sampled operation has finished; it has passed the filter.
-    pending : Out(1)
-        There is a finished operation whose record has not left.
+        The buffer has not run in some cycle since the operation passed: its record is to be dropped (D17.4).
     """
 
     def __init__(self, config: SPUConfig):
         self._config = config
         super().__init__(
             {
-                "selected": In(1),
-                "sampled": Out(1),
-                "collision": Out(1),
+                "take": In(1),
+                "following": In(Start),
+                "start": Out(Start),
+                "running": In(1),
+                "missed": In(1),
+                "issued": In(1),
+                "translating": In(1),
+                "finish": In(1),
+                "vanish": In(1),
+                "release": In(1),
+                "free": Out(1),
+                "in_flight": Out(1),
+                "finished": Out(1),
+                **dict.fromkeys(_LATENCIES, Out(config.counter_bits)),
+                "unwanted": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+
+        waiting = Signal()
+        saturated = {name: Signal(name=f"{name}_saturated") for name in _LATENCIES}
+
+        def count(name):
+            latency = getattr(self, name)
+            with m.If(~saturated[name]):
+                m.d.sync += [
+                    latency.eq(latency + 1),
+                    saturated[name].eq(latency == (1 << self._config.counter_bits) - 2),
+                ]
+
+        def follow():
+            m.d.sync += [self.start.eq(self.following), self.unwanted.eq(self.missed | ~self.running)]
+
+        with m.If(~self.running):
+            m.d.sync += self.unwanted.eq(1)
+
+        with m.FSM(name="slot"):
+            with m.State("FREE"):
+                m.d.comb += self.free.eq(1)
+                with m.If(self.take):
+                    m.next = "IN_FLIGHT"
+                with m.Else():
+                    follow()
+                m.d.sync += [
+                    self.total.eq(2),
+                    self.issue.eq(Mux(self.issued, 1, 2)),
+                    self.translation.eq(self.translating),
+                    *(flag.eq(0) for flag in saturated.values()),
+                    waiting.eq(~self.issued),
+                ]
+
+            with m.State("IN_FLIGHT"):
+                m.d.comb += self.in_flight.eq(1)
+                with m.If(self.vanish):
+                    m.next = "FREED"
+                with m.Elif(self.finish):
+                    m.next = "FINISHED"
+                with m.Else():
+                    count("total")
+                    with m.If(waiting & ~self.issued):
+                        count("issue")
+                    with m.If(self.translating):
+                        count("translation")
+                    with m.If(self.issued):
+                        m.d.sync += waiting.eq(0)
+
+            with m.State("FINISHED"):
+                m.d.comb += self.finished.eq(1)
+                with m.If(self.release):
+                    m.next = "FREED"
+
+            with m.State("FREED"):
+                follow()
+                m.next = "FREE"
+
+        return m
+
+
+class InFlight(wiring.Component):
+    """The sampled operations, from the sampling point until their records have left.
+
+    Samples are offered in the order in which their operations finished. With one slot the sample stays in it until it
+    is taken; with more, it is moved out and its slot is free for another operation.
+
+    Members
+    -------
+    selected : In(ops_per_cycle) for each of selections_per_cycle
+        See `Allocation`; `answer_latency` cycles after the operation passed.
+    sampled, slot, collisions : Out
+        See `Allocation`.
+    pe, collect : In(PEState), In(Collect)
+        As they are for the operations that pass in this cycle.
+    running : In(1)
+        The Profiling Buffer is enabled and not stopped.
+    in_flight, finish : In
+        What the core reports.
+    sample : Out(stream of Sample)
+        A finished operation, steady until it is taken. From a `finish` it takes one cycle to be offered with one slot,
+        two with more.
+    unwanted : Out(1)
+        The buffer has not run in some cycle since the operation passed: its record is to be dropped.
+    pending : Out(1)
+        There is a finished operation whose sample has not been taken.
+    """
+
+    def __init__(self, config: SPUConfig):
+        self._config = config
+        point = SamplingPoint(config).flip().members
+        super().__init__(
+            {
+                "selected": In(config.ops_per_cycle).array(config.selections_per_cycle),
+                **{name: member for name, member in point.items() if name != "valid"},
+                "collisions": Out(range(config.selections_per_cycle + 1)),
                 "pe": In(PEState()),
                 "collect": In(Collect),
                 "running": In(1),
-                "in_flight": In(InFlightPort()),
+                "in_flight": In(InFlightPort(config)),
                 "finish": In(Finish(config)),
                 "sample": Out(stream.Signature(Sample(config))),
                 "unwanted": Out(1),
-                "pass_filter": In(1),
-                "fed": Out(1),
-                "filtrated": Out(1),
                 "pending": Out(1),
             }
         )
@@ -107,83 +274,110 @@ class InFlight(wiring.Component):
     def elaborate(self, platform):
         m = Module()
 
-        sample = self.sample.payload
-        waiting = Signal()
-        passed = Signal()
-        saturated = {name: Signal(name=f"{name}_saturated") for name in ("total", "issue", "translation")}
-
-        def count(name):
-            with m.If(~saturated[name]):
-                m.d.sync += [
-                    sample[name].eq(sample[name] + 1),
-                    saturated[name].eq(sample[name] == (1 << self._config.counter_bits) - 2),
-                ]
-
-        with m.If(~self.running):
-            m.d.sync += self.unwanted.eq(1)
-
-        with m.FSM(name="slot"):
-            with m.State("FREE"):
-                m.d.comb += self.sampled.eq(self.selected)
-                with m.If(self.selected):
-                    m.next = "IN_FLIGHT"
-                with m.Else():
-                    self._follow(m, sample.start)
-                    m.d.sync += self.unwanted.eq(0)
-                m.d.sync += [
-                    sample.total.eq(2),
-                    sample.issue.eq(Mux(self.in_flight.issued, 1, 2)),
-                    sample.translation.eq(self.in_flight.translating),
-                    *(flag.eq(0) for flag in saturated.values()),
-                    waiting.eq(~self.in_flight.issued),
-                ]
-
-            with m.State("IN_FLIGHT"):
-                m.d.sync += sample.operation.eq(self.finish.operation)
-                with m.If(self.finish.valid):
-                    m.next = "FILTER"
-                    with m.If(self.finish.vanished):
-                        m.next = "FREED"
-                with m.Else():
-                    count("total")
-                    with m.If(waiting & ~self.in_flight.issued):
-                        count("issue")
-                    with m.If(self.in_flight.translating):
-                        count("translation")
-                    with m.If(self.in_flight.issued):
-                        m.d.sync += waiting.eq(0)
-
-            with m.State("FILTER"):
-                m.d.comb += [self.pending.eq(1), self.fed.eq(1)]
-                m.d.sync += passed.eq(self.pass_filter)
-                m.next = "VERDICT"
-
-            with m.State("VERDICT"):
-                m.d.comb += [self.pending.eq(1), self.filtrated.eq(passed)]
-                m.next = "FREED"
-                with m.If(passed & ~self.unwanted & self.running):
-                    m.next = "RECORD"
-
-            with m.State("RECORD"):
-                m.d.comb += [self.pending.eq(1), self.sample.valid.eq(1)]
-                with m.If(self.sample.ready):
-                    m.next = "FREED"
-
-            with m.State("FREED"):
-                # One cycle of following before an operation may be selected.
-                self._follow(m, sample.start)
-                m.d.sync += self.unwanted.eq(0)
-                m.next = "FREE"
-
-        m.d.comb += self.collision.eq(self.selected & ~self.sampled)
+        m.submodules.allocation = allocation = Allocation(self._config)
+        slots = [Slot(self._config) for _ in range(self._config.slots)]
+        following, missed = self._delay(m)
+        for number, slot in enumerate(slots):
+            m.submodules[f"slot_{number}"] = slot
+            mine = self.finish.valid & (self.finish.slot == number if len(slots) > 1 else 1)
+            m.d.comb += [
+                allocation.free[number].eq(slot.free),
+                slot.take.eq(allocation.take[number]),
+                slot.following.eq(following),
+                slot.running.eq(self.running),
+                slot.missed.eq(missed),
+                slot.issued.eq(self.in_flight.issued[number]),
+                slot.translating.eq(self.in_flight.translating[number]),
+                slot.finish.eq(mine & ~self.finish.vanished),
+                slot.vanish.eq(mine & self.finish.vanished),
+            ]
+        m.d.comb += [
+            *(mine.eq(selected) for mine, selected in zip(allocation.selected, self.selected, strict=True)),
+            self.sampled.eq(allocation.sampled),
+            self.collisions.eq(allocation.collisions),
+        ]
+        if len(slots) == 1:
+            self._keep(m, slots[0])
+        else:
+            m.d.comb += [mine.eq(slot) for mine, slot in zip(self.slot, allocation.slot, strict=True)]
+            self._move(m, slots)
 
         return m
 
-    def _follow(self, m, start):
-        m.d.sync += [
-            start.el.eq(self.pe.el),
-            start.ns.eq(self.pe.ns),
-            start.contextidr_el1.eq(self.pe.contextidr_el1),
-            start.timestamp.eq(self.pe.physical_count),
-            start.collect.eq(self.collect),
+    def _delay(self, m):
+        """State of the PE, and whether the buffer has not run since, for the operations that are answered in the next
+        cycle.
+        """
+        now = Signal(Start)
+        m.d.comb += [
+            now.el.eq(self.pe.el),
+            now.ns.eq(self.pe.ns),
+            now.contextidr_el1.eq(self.pe.contextidr_el1),
+            now.timestamp.eq(self.pe.physical_count),
+            now.collect.eq(self.collect),
         ]
+        missed = Const(0)
+        for age in range(self._config.answer_latency - 1):
+            if age:
+                before, missed = missed, Signal(name=f"missed_{age}")
+                m.d.sync += missed.eq(before | ~self.running)
+            before, now = now, Signal(Start, name=f"start_{age}")
+            m.d.sync += now.eq(before)
+        return now, missed
+
+    def _keep(self, m, slot):
+        """The only slot's sample stays where it is."""
+        operation = Signal(Operation(self._config))
+        with m.If(slot.in_flight):
+            m.d.sync += operation.eq(self.finish.operation)
+        m.d.comb += [
+            self.sample.p.start.eq(slot.start),
+            self.sample.p.operation.eq(operation),
+            *(self.sample.p[name].eq(getattr(slot, name)) for name in _LATENCIES),
+            self.sample.valid.eq(slot.finished),
+            slot.release.eq(self.sample.ready),
+            self.unwanted.eq(slot.unwanted),
+            self.pending.eq(slot.finished),
+        ]
+
+    def _move(self, m, slots):
+        """The samples are moved out in the order in which their operations finished."""
+        m.submodules.operations = operations = memory.Memory(shape=Operation(self._config), depth=len(slots), init=[])
+        m.submodules.order = order = SyncFIFO(width=len(self.finish.slot), depth=len(slots))
+        store = operations.write_port()
+        load = operations.read_port(domain="comb")
+        ends = Cat(slot.in_flight & slot.finish for slot in slots).any()
+        next_slot = order.r_data
+        moves = Signal()
+        chosen = Signal(Sample(self._config))
+        unwanted = Signal()
+        m.d.comb += [
+            order.w_en.eq(ends),
+            order.w_data.eq(self.finish.slot),
+            store.en.eq(ends),
+            store.addr.eq(self.finish.slot),
+            store.data.eq(self.finish.operation),
+            load.addr.eq(next_slot),
+            moves.eq(order.r_rdy & (~self.sample.valid | self.sample.ready)),
+            order.r_en.eq(moves),
+            chosen.operation.eq(load.data),
+            self.pending.eq(order.r_rdy | self.sample.valid),
+        ]
+        with m.Switch(next_slot):
+            for number, slot in enumerate(slots):
+                with m.Case(number):
+                    m.d.comb += [
+                        slot.release.eq(moves),
+                        chosen.start.eq(slot.start),
+                        *(chosen[name].eq(getattr(slot, name)) for name in _LATENCIES),
+                        unwanted.eq(slot.unwanted),
+                    ]
+
+        with m.If(~self.running):
+            m.d.sync += self.unwanted.eq(1)
+        with m.If(~self.sample.valid | self.sample.ready):
+            m.d.sync += [
+                self.sample.valid.eq(order.r_rdy),
+                self.sample.payload.eq(chosen),
+                self.unwanted.eq(unwanted | ~self.running),
+            ]

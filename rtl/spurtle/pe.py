@@ -122,42 +122,59 @@ class Operation(data.StructLayout):
 
 
 class SamplingPoint(wiring.Signature):
-    """The point of the pipeline at which the core samples, seen from the core.
+    """The point of the pipeline at which the core samples, seen from the core. A lane is a bit; they are in program
+    order, bit 0 first, and any of them may be empty.
 
     Members
     -------
-    valid : Out(1)
-        One member of the sample population passes in this cycle, in program order.
-    sampled : In(1)
-        One cycle after `valid`: that operation is sampled. From this cycle on the core reports it in flight.
+    valid : Out(ops_per_cycle)
+        Members of the sample population that pass in this cycle. One `PEState` holds for all of them.
+    sampled : In(ops_per_cycle)
+        `answer_latency` cycles after `valid`: which of those operations are sampled. More than one can be with
+        FEAT_SPE_ERnd alone, and then at most two.
+    slot : In(range(slots)) for each lane
+        The slot of a sampled operation, by which the core tells it from the others in flight. Not there with one slot.
     """
 
-    def __init__(self):
-        super().__init__({"valid": Out(1), "sampled": In(1)})
+    def __init__(self, config: SPUConfig):
+        lanes = config.ops_per_cycle
+        super().__init__(
+            {
+                "valid": Out(lanes),
+                "sampled": In(lanes),
+                **({"slot": In(range(config.slots)).array(lanes)} if config.slots > 1 else {}),
+            }
+        )
 
 
 class InFlight(wiring.Signature):
-    """What the sampled operation is doing, seen from the core; meaningful from its `sampled` strobe to its `Finish`.
+    """What the sampled operations are doing, one bit for each slot, seen from the core; meaningful from an operation's
+    `sampled` to its `Finish`.
+
+    What happens to an operation is told `answer_latency - 1` cycles late, here and in `Finish`. So the cycle after it
+    passed the sampling point is told with the answer, nothing is told before, and the latencies are true.
 
     Members
     -------
-    issued : Out(1)
-        The operation leaves the issue queue in this cycle: the issue counter stops.
-    translating : Out(1)
+    issued : Out(slots)
+        The operation leaves the issue queue: the issue counter stops.
+    translating : Out(slots)
         Level: part of the operation waits for an address translation, and the translation counter counts.
     """
 
-    def __init__(self):
-        super().__init__({"issued": Out(1), "translating": Out(1)})
+    def __init__(self, config: SPUConfig):
+        super().__init__({"issued": Out(config.slots), "translating": Out(config.slots)})
 
 
 class Finish(wiring.Signature):
-    """The end of the sampled operation, seen from the core. Always accepted: the SPU never stalls the core.
+    """The end of a sampled operation, seen from the core. Always accepted: the SPU never stalls the core.
 
     Members
     -------
     valid : Out(1)
-        The sampled operation has finished, at the earliest one cycle after its `sampled` strobe.
+        A sampled operation has finished, at the earliest one cycle after its `sampled` strobe.
+    slot : Out(range(slots))
+        Which. Not there with one slot.
     vanished : Out(1)
         It was flushed and leaves no record: only its slot is freed.
     operation : Out(Operation)
@@ -165,7 +182,14 @@ class Finish(wiring.Signature):
     """
 
     def __init__(self, config: SPUConfig):
-        super().__init__({"valid": Out(1), "vanished": Out(1), "operation": Out(Operation(config))})
+        super().__init__(
+            {
+                "valid": Out(1),
+                **({"slot": Out(range(config.slots))} if config.slots > 1 else {}),
+                "vanished": Out(1),
+                "operation": Out(Operation(config)),
+            }
+        )
 
 
 class PEState(wiring.Signature):
@@ -207,7 +231,7 @@ class Outcome(enum.Enum, shape=1):
 
 
 class SystemRegisterPort(wiring.Signature):
-    """MRS and MSR of the SPU's registers (op0 = 3, CRn = 9), seen from the core.
+    """MRS and MSR of the SPU's registers (op0 = 3), seen from the core.
 
     `rdata` and `outcome` answer one cycle after `valid`. A write has taken effect in that cycle.
 
@@ -217,7 +241,7 @@ class SystemRegisterPort(wiring.Signature):
         An access, at the Exception level that `PEState` says.
     write : Out(1)
         MSR, not MRS.
-    op1, crm, op2 : Out(3), Out(4), Out(3)
+    op1, crn, crm, op2 : Out(3), Out(4), Out(4), Out(3)
         Encoding of the register.
     wdata : Out(64)
     rdata : In(64)
@@ -231,6 +255,7 @@ class SystemRegisterPort(wiring.Signature):
                 "valid": Out(1),
                 "write": Out(1),
                 "op1": Out(3),
+                "crn": Out(4),
                 "crm": Out(4),
                 "op2": Out(3),
                 "wdata": Out(64),
@@ -287,29 +312,29 @@ class Drain(wiring.Signature):
 
 
 class PMUEvents(wiring.Signature):
-    """One strobe for each PMU event of the SPU, seen from the SPU: one cycle high for one event.
+    """PMU events of the SPU, seen from the SPU: how many of each in this cycle.
 
     Members
     -------
-    sample_pop : Out(1)
-        A member of the sample population passed while profiling was enabled.
+    sample_pop : Out(range(ops_per_cycle + 1))
+        Members of the sample population that passed while profiling was enabled.
     sample_feed : Out(1)
         A sampled operation finished.
     sample_filtrate : Out(1)
         It passed the filter.
-    sample_collision : Out(1)
-        An operation was selected while all slots were taken.
+    sample_collision : Out(range(selections_per_cycle + 1))
+        Operations selected while all slots were taken.
     sample_buffer_full : Out(1)
         A record filled the buffer.
     """
 
-    def __init__(self):
+    def __init__(self, config: SPUConfig):
         super().__init__(
             {
-                "sample_pop": Out(1),
+                "sample_pop": Out(range(config.ops_per_cycle + 1)),
                 "sample_feed": Out(1),
                 "sample_filtrate": Out(1),
-                "sample_collision": Out(1),
+                "sample_collision": Out(range(config.selections_per_cycle + 1)),
                 "sample_buffer_full": Out(1),
             }
         )

@@ -1,4 +1,4 @@
-"""The PMS* and PMB* System registers behind one port (D24.7)."""
+"""The System registers behind one port (D24.7)."""
 
 # Ref: DDI0487 M.a, D24.7; encodings and fields in arch.py, implemented bits in config.py.
 
@@ -20,11 +20,11 @@ _STORED = (
     arch.PMSLATFR_EL1,
     arch.PMBLIMITR_EL1,
 )
-_OWNED_ELSEWHERE = (arch.PMSICR_EL1, arch.PMBPTR_EL1, arch.PMBSR_EL1)
+_OWNED_ELSEWHERE = (arch.PMSICR_EL1, arch.PMBPTR_EL1, arch.PMBSR_EL1, arch.IMP_PMSRNDR_EL1)
 
 
 def _port(register: arch.Register) -> str:
-    return register.name.lower().removesuffix("_el1")
+    return register.name.lower().removesuffix("_el1").removeprefix("imp_")
 
 
 class Registers(wiring.Component):
@@ -42,9 +42,9 @@ class Registers(wiring.Component):
         The stored registers, in their layouts.
     pmblimitr_write : Out(1)
         Software writes PMBLIMITR_EL1 in this cycle.
-    pmsicr, pmbptr, pmbsr : In(64)
+    pmsicr, pmbptr, pmbsr, pmsrndr : In(64)
         Registers that the SPU itself changes.
-    pmsicr_write, pmbptr_write, pmbsr_write : Out(1)
+    pmsicr_write, pmbptr_write, pmbsr_write, pmsrndr_write : Out(1)
         Software writes them in this cycle, with the data of the port.
     """
 
@@ -67,9 +67,9 @@ class Registers(wiring.Component):
         outcome = Signal(Outcome, init=Outcome.UNDEFINED)
         m.d.sync += self.port.outcome.eq(outcome)
         with m.If(self.port.valid & (self.pe.el != 0)):
-            with m.Switch(Cat(self.port.op2, self.port.crm, self.port.op1)):
+            with m.Switch(Cat(self.port.op2, self.port.crm, self.port.crn, self.port.op1)):
                 for register in arch.REGISTERS:
-                    with m.Case(register.op1 << 7 | register.crm << 3 | register.op2):
+                    with m.Case(register.op1 << 11 | register.crn << 7 | register.crm << 3 | register.op2):
                         m.d.comb += outcome.eq(Outcome.VALUE)
                         if register.read_only:
                             m.d.comb += outcome.eq(Mux(self.port.write, Outcome.UNDEFINED, Outcome.VALUE))

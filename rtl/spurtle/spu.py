@@ -5,11 +5,13 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from .buffer import Buffer
+from .completion import Completion
 from .config import SPUConfig
 from .control import Control
 from .filter import Filter
 from .inflight import InFlight, Sample
 from .interval import IntervalCounter
+from .lfsr import LFSR
 from .pe import Drain, Finish, PEState, PMUEvents, SamplingPoint, SystemRegisterPort, WritePort
 from .pe import InFlight as InFlightPort
 from .record import Record
@@ -82,13 +84,13 @@ class SPU(wiring.Component):
         super().__init__(
             {
                 "pe": In(PEState()),
-                "sampling": In(SamplingPoint()),
-                "in_flight": In(InFlightPort()),
+                "sampling": In(SamplingPoint(config)),
+                "in_flight": In(InFlightPort(config)),
                 "finish": In(Finish(config)),
                 "sysreg": In(SystemRegisterPort()),
                 "drain": In(Drain()),
                 "write": Out(WritePort(config)),
-                "pmu": Out(PMUEvents()),
+                "pmu": Out(PMUEvents(config)),
                 "pmbirq": Out(1),
             }
         )
@@ -98,8 +100,10 @@ class SPU(wiring.Component):
 
         m.submodules.registers = registers = Registers(self._config)
         m.submodules.control = control = Control()
-        m.submodules.interval_counter = interval = IntervalCounter()
+        m.submodules.interval_counter = interval = IntervalCounter(self._config)
+        m.submodules.lfsr = lfsr = LFSR()
         m.submodules.inflight = inflight = InFlight(self._config)
+        m.submodules.completion = completion = Completion(self._config)
         m.submodules.filter = filter_ = Filter(self._config)
         m.submodules.record_path = record_path = RecordPath(self._config)
         m.submodules.buffer = buffer = Buffer(self._config)
@@ -109,13 +113,18 @@ class SPU(wiring.Component):
         m.d.comb += [
             control.pmscr.eq(registers.pmscr),
             control.running.eq(buffer.running),
-            interval.operation.eq(self.sampling.valid & control.enabled),
+            interval.operations.eq(Mux(control.enabled, self.sampling.valid, 0)),
             interval.interval.eq(registers.pmsirr.INTERVAL),
-            inflight.selected.eq(interval.selected),
+            interval.rnd.eq(registers.pmsirr.RND),
+            interval.random.eq(lfsr.random),
+            lfsr.draw.eq(interval.draw),
+            *(mine.eq(selected) for mine, selected in zip(inflight.selected, interval.selected, strict=True)),
             inflight.collect.eq(control.collect),
             inflight.running.eq(buffer.running),
-            inflight.pass_filter.eq(filter_.collect),
             self.sampling.sampled.eq(inflight.sampled),
+            completion.unwanted.eq(inflight.unwanted),
+            completion.running.eq(buffer.running),
+            completion.pass_filter.eq(filter_.collect),
             filter_.sample.eq(inflight.sample.payload),
             filter_.events.eq(record_path.events),
             filter_.pmsfcr.eq(registers.pmsfcr),
@@ -123,12 +132,15 @@ class SPU(wiring.Component):
             filter_.pmslatfr.eq(registers.pmslatfr),
             buffer.unwanted.eq(inflight.unwanted),
             buffer.pmblimitr.eq(registers.pmblimitr),
-            buffer.collision.eq(inflight.collision),
+            buffer.collision.eq(inflight.collisions != 0),
         ]
+        if self._config.slots > 1:
+            m.d.comb += [mine.eq(slot) for mine, slot in zip(self.sampling.slot, inflight.slot, strict=True)]
         connect(m, flipped(self.pe), inflight.pe)
         connect(m, flipped(self.in_flight), inflight.in_flight)
         connect(m, flipped(self.finish), inflight.finish)
-        connect(m, inflight.sample, record_path.sample)
+        connect(m, inflight.sample, completion.i)
+        connect(m, completion.o, record_path.sample)
         connect(m, record_path.beat, buffer.i)
         connect(m, buffer.write, flipped(self.write))
 
@@ -136,9 +148,12 @@ class SPU(wiring.Component):
         connect(m, flipped(self.pe), registers.pe)
         connect(m, flipped(self.sysreg), registers.port)
         m.d.comb += [
-            registers.pmsicr.eq(interval.count),
+            registers.pmsicr.eq(interval.pmsicr),
             interval.write.eq(registers.pmsicr_write),
             interval.wdata.eq(self.sysreg.wdata),
+            registers.pmsrndr.eq(lfsr.state),
+            lfsr.write.eq(registers.pmsrndr_write),
+            lfsr.wdata.eq(self.sysreg.wdata),
             registers.pmbptr.eq(buffer.pmbptr),
             buffer.pmbptr_write.eq(registers.pmbptr_write),
             registers.pmbsr.eq(buffer.pmbsr),
@@ -152,10 +167,10 @@ class SPU(wiring.Component):
             self.drain.done.eq(self.drain.request & ~inflight.pending & ~record_path.beat.valid & ~buffer.busy),
         ]
         m.d.sync += [
-            self.pmu.sample_pop.eq(interval.operation),
-            self.pmu.sample_feed.eq(inflight.fed),
-            self.pmu.sample_filtrate.eq(inflight.filtrated),
-            self.pmu.sample_collision.eq(inflight.collision),
+            self.pmu.sample_pop.eq(interval.population),
+            self.pmu.sample_feed.eq(completion.fed),
+            self.pmu.sample_filtrate.eq(completion.filtrated),
+            self.pmu.sample_collision.eq(inflight.collisions),
             self.pmu.sample_buffer_full.eq(buffer.full),
         ]
 

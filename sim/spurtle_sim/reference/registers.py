@@ -5,7 +5,9 @@
 from dataclasses import dataclass
 
 from spurtle.arch import REGISTERS, Register
-from spurtle.config import SPUConfig
+from spurtle.config import LFSR_RESET, SPUConfig
+
+from . import sampling
 
 __all__ = ["PMBLIMITR_E", "PMBSR_COLL", "PMBSR_S", "Registers", "find"]
 
@@ -18,7 +20,9 @@ PMBSR_COLL = _BY_NAME["PMBSR_EL1"].fields["COLL"].mask
 
 @dataclass(kw_only=True, slots=True)
 class Registers:
-    """The value of each register that software can write, 64 bits each, bits that are not implemented always zero."""
+    """The value of each register that software can write, 64 bits each, bits that are not implemented always zero; as
+    they are after reset.
+    """
 
     PMSCR_EL1: int = 0
     PMSICR_EL1: int = 0
@@ -29,11 +33,13 @@ class Registers:
     PMBLIMITR_EL1: int = 0
     PMBPTR_EL1: int = 0
     PMBSR_EL1: int = 0
+    IMP_PMSRNDR_EL1: int = LFSR_RESET
 
     def write(self, config: SPUConfig, register: Register, value: int) -> None:
         """MSR. Bits that `config` does not implement are ignored, as is a write to a read-only register."""
         if not register.read_only:
-            setattr(self, register.name, value & config.writable(register))
+            value &= config.writable(register)
+            setattr(self, register.name, sampling.seed(value) if register.name == "IMP_PMSRNDR_EL1" else value)
 
     def read(self, config: SPUConfig, register: Register) -> int:
         """MRS, by the owner of the Profiling Buffer (PMBIDR_EL1.P is zero)."""

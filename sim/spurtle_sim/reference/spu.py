@@ -2,7 +2,7 @@
 
 # Ref: DDI0487 M.a, D17.
 
-from spurtle.arch import PMSIRR_EL1, Register
+from spurtle.arch import PMSICR_EL1, PMSIRR_EL1, Register
 from spurtle.config import SPUConfig
 
 from . import control, filtering, records, sampling
@@ -13,7 +13,11 @@ from .registers import Registers, find
 
 __all__ = ["SPU"]
 
+# Plain numbers, because a program asks once for each of its operations.
 _INTERVAL_LSB = PMSIRR_EL1.fields["INTERVAL"].lsb
+_RND = PMSIRR_EL1.fields["RND"].mask
+_COUNT = PMSICR_EL1.fields["COUNT"].mask
+_ECOUNT_LSB = PMSICR_EL1.fields["ECOUNT"].lsb
 
 
 class SPU:
@@ -47,11 +51,23 @@ class SPU:
 
     def pass_operation(self, pe: PEState) -> bool:
         """One operation passes the sampling point; True if it is selected. Then call either `start` or `collide`."""
+        return control.profiling_enabled(self.registers, pe) and self.count_operation()
+
+    def count_operation(self) -> bool:
+        """The sample interval counters take one member of the sample population; True if it is selected."""
         registers = self.registers
-        if not control.profiling_enabled(registers, pe):
-            return False
-        interval = registers.PMSIRR_EL1 >> _INTERVAL_LSB
-        registers.PMSICR_EL1, selected = sampling.advance(registers.PMSICR_EL1, interval)
+        pmsicr, pmsirr = registers.PMSICR_EL1, registers.PMSIRR_EL1
+        count, ecount, selected, drawn = sampling.advance(
+            pmsicr & _COUNT,
+            pmsicr >> _ECOUNT_LSB,
+            interval=pmsirr >> _INTERVAL_LSB,
+            rnd=pmsirr & _RND,
+            random=sampling.random_byte(registers.IMP_PMSRNDR_EL1),
+            ernd=self.config.ernd,
+        )
+        registers.PMSICR_EL1 = ecount << _ECOUNT_LSB | count
+        if drawn:
+            registers.IMP_PMSRNDR_EL1 = sampling.draw(registers.IMP_PMSRNDR_EL1)
         return selected
 
     def collide(self) -> None:
