@@ -31,9 +31,12 @@ __all__ = [
 VARIANTS = {
     **CONFIGS,
     # Each choice of a configuration that no named one makes.
-    "wide": SPUConfig(
-        name="wide",
+    "unnamed": SPUConfig(
+        name="unnamed",
         layout=RecordLayout(size=128, places=NEOVERSE_N1.places),
+        ops_per_cycle=3,
+        slots=3,
+        ernd=True,
         counter_bits=16,
         events=frozenset(range(32)),
         events_bytes=4,

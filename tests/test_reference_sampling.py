@@ -1,41 +1,84 @@
-"""D17.3: which members of the sample population are selected."""
+"""D17.3: which members of the sample population are selected, in the reference."""
+
+from collections.abc import Iterable, Sequence
+from itertools import chain, cycle, pairwise, repeat
+from random import Random
 
 import pytest
+from gateware import boundary_integers
+from hypothesis import given
+from hypothesis import strategies as st
+from interval_cases import CASES, Case
 
-from spurtle_sim.reference import sampling
+from spurtle_sim.reference.sampling import advance
 
 
-def selections(count: int, interval: int, members: int) -> list[int]:
-    """Numbers of the selected ones among `members`, the first being 1."""
-    selected_members: list[int] = []
-    for member in range(1, members + 1):
-        count, selected = sampling.advance(count, interval)
-        if selected:
-            selected_members.append(member)
-    return selected_members
+def run(
+    rnds: Iterable[int], *, ernd: bool, interval: int, numbers: Iterable[int], count: int = 0, ecount: int = 0
+) -> tuple[tuple[int, ...], tuple[int, int]]:
+    """One member passes for each of `rnds`. Numbers of the selected ones, the first member being 1; what is left."""
+    fresh = cycle(numbers)
+    number = next(fresh)
+    selected: list[int] = []
+    for member, rnd in enumerate(rnds, start=1):
+        count, ecount, chosen, drawn = advance(count, ecount, interval=interval, rnd=rnd, random=number, ernd=ernd)
+        if drawn:
+            number = next(fresh)
+        if chosen:
+            selected.append(member)
+    return tuple(selected), (count, ecount)
+
+
+def distances(selected: Sequence[int]) -> list[int]:
+    return [later - earlier for earlier, later in pairwise(selected)]
 
 
 @pytest.mark.parametrize(
-    ("interval", "first"),
-    [(1, [257, 514, 771, 1028]), (2, [513, 1026]), (4, [1025])],
+    ("case", "ernd"),
+    [
+        pytest.param(case, ernd, id=f"{case.rule}, {'ERnd' if ernd else 'no ERnd'}")
+        for case in CASES
+        for ernd in case.ernd
+    ],
 )
-def test_selections_are_interval_times_256_plus_1_apart(interval: int, first: list[int]):
-    assert selections(0, interval, 1028) == first
+def test_rule(case: Case, ernd: bool) -> None:
+    rnds = chain.from_iterable(repeat(rnd, members) for members, rnd in case.passing)
+    seen = run(rnds, ernd=ernd, interval=case.interval, numbers=case.numbers, count=case.count, ecount=case.ecount)
+    assert seen == (case.selected, case.left)
 
 
-def test_a_restored_count_is_counted_down_first():
-    assert selections(5, 1, 5 + 257) == [5, 262]
+def test_random_intervals_are_a_half_longer_than_the_note_says() -> None:
+    # D17.3.4.2 says INTERVAL * 256 + 128; a byte has the mean 127.5, and the reload takes one.
+    numbers = Random(1).sample(range(256), 256)
+    selected, left = run(repeat(1, 98_432), ernd=False, interval=1, numbers=numbers)
+    assert distances((0, *selected)) == [257 + number for number in numbers]
+    assert (len(selected), selected[-1], left) == (256, 98_432, (0, 0))
 
 
-def test_count_keeps_a_zero_for_the_next_member_to_reload():
-    assert sampling.advance(1, 3) == (0, True)
-    assert sampling.advance(0, 3) == (0x300, False)
+def test_with_ernd_the_mean_interval_is_that_without_random() -> None:
+    # D17.3.4.3, Note: a number delays its own selection and none of those that follow.
+    numbers = Random(1).sample(range(256), 256)
+    selected, _ = run(repeat(1, 257 * 257), ernd=True, interval=1, numbers=numbers)
+    assert list(selected[:256]) == [257 * place + number for place, number in enumerate(numbers, start=1)]
 
 
-def test_interval_zero_behaves_as_one():
-    assert selections(0, 0, 600) == selections(0, 1, 600) == [257, 514]
-
-
-def test_the_largest_values_stay_in_32_bits():
-    assert sampling.advance(0, 0xFF_FFFF) == (0xFFFF_FF00, False)
-    assert sampling.advance(0xFFFF_FFFF, 1) == (0xFFFF_FFFE, False)
+@given(
+    count=boundary_integers(32),
+    ecount=boundary_integers(8),
+    interval=boundary_integers(24),
+    rnd=st.integers(0, 1),
+    random=boundary_integers(8),
+    ernd=st.booleans(),
+)
+def test_any_member(count: int, ecount: int, interval: int, rnd: int, random: int, ernd: bool) -> None:
+    new_count, new_ecount, selected, drawn = advance(
+        count, ecount, interval=interval, rnd=rnd, random=random, ernd=ernd
+    )
+    assert 0 <= new_count < 1 << 32
+    assert 0 <= new_ecount < 1 << 8
+    # COUNT is never left where it was, and only zero goes up.
+    assert new_count > 0xFF if count == 0 else new_count == count - 1
+    if not rnd:
+        assert (new_ecount, selected, drawn) == (ecount, count == 1, False)
+    if drawn:
+        assert count == (1 if ernd else 0)
