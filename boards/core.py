@@ -23,6 +23,11 @@ class LoopCore(wiring.Component):
 
     Reset: the loop's first operation is next.
 
+    Parameters
+    ----------
+    config : SPUConfig
+        Of an SPU with one lane and one slot.
+
     Members
     -------
     run : In(1)
@@ -34,13 +39,15 @@ class LoopCore(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig):
+        if (config.ops_per_cycle, config.slots) != (1, 1):
+            raise ValueError(f"ops_per_cycle and slots must be 1, not {config.ops_per_cycle} and {config.slots}")
         self._config = config
         super().__init__(
             {
                 "run": In(1),
                 "idle": Out(1),
-                "sampling": Out(SamplingPoint()),
-                "in_flight": Out(InFlight()),
+                "sampling": Out(SamplingPoint(config)),
+                "in_flight": Out(InFlight(config)),
                 "finish": Out(Finish(config)),
             }
         )

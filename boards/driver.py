@@ -79,6 +79,7 @@ class Driver(wiring.Component):
                         with m.Case(number):
                             m.d.comb += [
                                 self.sysreg.op1.eq(register.op1),
+                                self.sysreg.crn.eq(register.crn),
                                 self.sysreg.crm.eq(register.crm),
                                 self.sysreg.op2.eq(register.op2),
                                 self.sysreg.wdata.eq(value),

@@ -143,6 +143,11 @@ def test_core_follows_a_sampled_operation_to_its_end(index: int) -> None:
     assert idle == [step.total + 1]
 
 
+def test_core_has_one_lane_and_one_slot() -> None:
+    with pytest.raises(ValueError, match=r"^ops_per_cycle and slots must be 1, not 8 and 4$"):
+        LoopCore(CONFIGS["wide"])
+
+
 def test_driver_programs_and_serves() -> None:
     dut = Driver(CONFIG, interval=30, buffer_records=64)
     sysreg = dut.sysreg
@@ -152,14 +157,15 @@ def test_driver_programs_and_serves() -> None:
         dut,
         (dut.pmbirq, dut.idle, dut.drain.done),
         steps,
-        *(dut.run, dut.drain.request, sysreg.valid, sysreg.write, sysreg.op1, sysreg.crm, sysreg.op2, sysreg.wdata),
+        *(dut.run, dut.drain.request, sysreg.valid, sysreg.write, sysreg.op1, sysreg.crn),
+        *(sysreg.crm, sysreg.op2, sysreg.wdata),
     )
 
     def write(name: str, value: int) -> tuple[int, ...]:
         register = next(register for register in REGISTERS if register.name == name)
-        return 0, 0, 1, 1, register.op1, register.crm, register.op2, value
+        return 0, 0, 1, 1, register.op1, register.crn, register.crm, register.op2, value
 
-    runs, stops, drains = (1, *[0] * 7), (0,) * 8, (0, 1, *[0] * 6)
+    runs, stops, drains = (1, *[0] * 8), (0,) * 9, (0, 1, *[0] * 7)
     assert rows == [
         write("PMBPTR_EL1", 0xFFFF_0000_1000_0000),
         write("PMBLIMITR_EL1", 0xFFFF_0000_1000_1001),
