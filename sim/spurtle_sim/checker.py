@@ -16,12 +16,17 @@ __all__ = ["Checker"]
 
 _MOST_SHOWN = 10
 
+_UNDECIDED = 16
+"""More than an SPU of eight slots holds of finished operations: the record of an earlier one is in memory or dropped,
+and if it has filled the buffer, operations no longer pass.
+"""
+
 
 class Checker:
     """Follows what the SPU is told and compares what it answers.
 
-    When the slot of a sampled operation becomes free is the SPU's own affair: the reference takes from it which of
-    the selected operations collided, and nothing else.
+    When slots become free is the SPU's own affair: the reference takes from it which of the selected operations
+    collided, and nothing else. When an operation finished is the core's.
 
     Parameters
     ----------
@@ -41,7 +46,9 @@ class Checker:
         self._spu = spu.SPU(config)
         self._context = context
         self._rows = 0
-        self._pending: deque[tuple[np.void, int]] = deque()
+        self._selected: deque[tuple[int, np.void]] = deque()  # by the reference; the SPU has not answered
+        self._in_flight: dict[int, tuple[np.void, int]] = {}  # by number: its row, and when it passed
+        self._finished: deque[tuple[np.void, int, int]] = deque()  # and its latency
         self.count = 0
         self.mismatches: list[str] = []
 
@@ -53,33 +60,41 @@ class Checker:
         """Software has read `value`."""
         self._compare(register.name, value, self._spu.read(register))
 
-    def passed(self, operations: NDArray[np.void], delay: int, selections: NDArray[np.uint64]) -> None:
-        """Rows of `TIMED` have passed the sampling point, `delay` cycles late; the SPU has answered `selections`."""
+    def passed(
+        self, operations: NDArray[np.void], selections: NDArray[np.void], finishes: NDArray[np.void], *, settled: bool
+    ) -> None:
+        """Rows of `TIMED` have passed the sampling point; what has come of these and earlier ones in the meantime.
+
+        With `settled` there is nothing left in flight, and each record is in memory when software reads next.
+        """
         pe = PEState(contextidr_el1=self._context)
         pass_operation = self._spu.pass_operation
         selected = [row for row in range(len(operations)) if pass_operation(pe)]
-        self._compare("selected operations", (selections[:, 0] - self._rows).tolist(), selected)
+        self._selected.extend((self._rows + row, operations[row].copy()) for row in selected)
         self._rows += len(operations)
-        for row, (_, sampled) in zip(selected, selections.tolist(), strict=False):
-            if sampled:
-                self._pending.append((operations[row], delay))
-            else:
-                self._spu.collide()
+        for first, among, sampled, time in selections.tolist():
+            self._answer(range(first, first + among), sampled, time)
+        for number, latency in finishes.tolist():
+            if number in self._in_flight:
+                self._finished.append((*self._in_flight.pop(number), latency))
+        if settled:
+            self._compare("selected operations without an answer", 0, len(self._selected))
+            self._compare("sampled operations without an end", 0, len(self._in_flight))
+        while len(self._finished) > (0 if settled else _UNDECIDED):
+            self._finish(*self._finished.popleft())
 
-    def finish(self, *, all_of_them: bool) -> None:
-        """Sampled operations have finished: all of them, or all but the last two.
+    def _answer(self, group: range, sampled: int, time: int) -> None:
+        """The SPU says that an operation of this group was selected: by the reference it is the next one."""
+        number, row = self._selected.popleft() if self._selected else (None, None)
+        if number is None or row is None or number not in group:
+            self._compare(f"selected operation, at {time}", [*group], number)
+        elif sampled:
+            self._in_flight[number] = row, time
+        else:
+            self._spu.collide()
 
-        The last one may be in flight still; and if the last but one has filled the buffer, that is not known yet:
-        operations pass until its record is in memory.
-        """
-        while len(self._pending) > (0 if all_of_them else 2):
-            row, delay = self._pending.popleft()
-            self._finish(row, delay)
-
-    def _finish(self, row: np.void, delay: int) -> None:
-        pe = PEState(contextidr_el1=self._context, physical_count=int(row["dispatch"]) + delay)
-        start = self._spu.start(pe)
-        finish = int(row["finish"])
+    def _finish(self, row: np.void, time: int, latency: int) -> None:
+        start = self._spu.start(PEState(contextidr_el1=self._context, physical_count=time))
         operation = Operation(
             facts=Facts.unpack(int(row["facts"])),
             events=int(row["events"]),
@@ -93,9 +108,9 @@ class Checker:
         self._spu.finish(
             start,
             operation,
-            total=finish,
-            issue=min(int(row["issue"]), finish),
-            translation=max(0, min(int(row["translate_to"]), finish) - max(int(row["translate_from"]), 1)),
+            total=latency,
+            issue=min(int(row["issue"]), latency),
+            translation=max(0, min(int(row["translate_to"]), latency) - max(int(row["translate_from"]), 1)),
         )
 
     def records(self, address: int, data: bytes) -> None:

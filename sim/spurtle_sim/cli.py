@@ -116,6 +116,7 @@ def _configs(_: argparse.Namespace) -> int:
         events = " ".join(str(event) for event in sorted(config.events))
         print(f"{config.name}")
         print(f"    FEAT_SPE version (PMSVer) {config.version:d}, records of {config.record_bytes} bytes")
+        print(f"    up to {config.ops_per_cycle} operations a cycle, {config.slots} in flight")
         print(f"    {config.bus_bytes * 8}-bit bus, {config.counter_bits}-bit counters")
         print(f"    events {events}; data source {config.data_source_bytes or 'no'} byte")
     return 0
@@ -156,6 +157,10 @@ def _profile_arguments(parser: argparse.ArgumentParser) -> None:
         "which few loops have for their length",
     )
     parser.add_argument(
+        "--jitter", action="store_true", help="make each interval longer by a random number below 256 (PMSIRR_EL1.RND)"
+    )
+    parser.add_argument("--seed", metavar="N", help="for other random numbers, from 1 to 2**32 - 1; with --jitter")
+    parser.add_argument(
         "--filter",
         metavar="TERM",
         action="append",
@@ -177,6 +182,10 @@ def _profile_arguments(parser: argparse.ArgumentParser) -> None:
 def _profile(options: argparse.Namespace) -> int:
     if not options.interval.isdecimal() or not 256 <= int(options.interval) < 1 << 32 or int(options.interval) % 256:
         raise UserError(f"--interval must be a multiple of 256 from 256 to 2**32 - 256, not {options.interval}")
+    if options.seed is not None and not options.jitter:
+        raise UserError("--seed must come with --jitter: without it no random number is used")
+    if options.seed is not None and (not options.seed.isdecimal() or not 1 <= int(options.seed) < 1 << 32):
+        raise UserError(f"--seed must be a number from 1 to 2**32 - 1, not {options.seed}")
 
     from .profile import Options, profile
 
@@ -186,6 +195,8 @@ def _profile(options: argparse.Namespace) -> int:
             program=options.program,
             arguments=options.arguments,
             interval=int(options.interval) // 256,
+            jitter=options.jitter,
+            seed=None if options.seed is None else int(options.seed),
             filters=options.filter,
             output=options.output,
             check=options.check,

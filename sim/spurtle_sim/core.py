@@ -48,6 +48,8 @@ class Parameters:
 
     Parameters
     ----------
+    ops_per_cycle : int
+        Operations that dispatch in a cycle.
     latencies : dict of Kind to int
         From issue to result, of all but memory accesses.
     window, scheduler : int
@@ -75,6 +77,7 @@ class Parameters:
         Refills for stores that proceed at the same time.
     """
 
+    ops_per_cycle: int = 1
     latencies: Mapping[Kind, int] = field(default_factory=_latencies)
     window: int = 128
     scheduler: int = 24

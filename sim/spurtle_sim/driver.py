@@ -70,6 +70,10 @@ class Driver:
     interval : int
         PMSIRR_EL1.INTERVAL, in units of 256 operations.
     filters : Filters
+    jitter : bool
+        PMSIRR_EL1.RND: a random number is added to each interval.
+    seed : int or None
+        For the random numbers (IMP_PMSRNDR_EL1); None leaves them as they are after reset.
     context : int
         CONTEXTIDR_EL1: the process.
     check : bool
@@ -84,7 +88,17 @@ class Driver:
         How often each has happened.
     """
 
-    def __init__(self, config: SPUConfig, *, interval: int, filters: Filters, context: int, check: bool):
+    def __init__(
+        self,
+        config: SPUConfig,
+        *,
+        interval: int,
+        filters: Filters,
+        jitter: bool,
+        seed: int | None,
+        context: int,
+        check: bool,
+    ):
         self._engine = Engine(config)
         self._engine.set_buffer(_BASE, _SIZE)
         self._engine.set_context(context)
@@ -99,7 +113,9 @@ class Driver:
         self._write(arch.PMSFCR_EL1, filters.pmsfcr)
         self._write(arch.PMSEVFR_EL1, filters.pmsevfr)
         self._write(arch.PMSLATFR_EL1, filters.pmslatfr)
-        self._write(arch.PMSIRR_EL1, arch.PMSIRR_EL1.pack(INTERVAL=interval))
+        self._write(arch.PMSIRR_EL1, arch.PMSIRR_EL1.pack(INTERVAL=interval, RND=jitter))
+        if seed is not None:
+            self._write(arch.IMP_PMSRNDR_EL1, seed)
         self._write(arch.PMSICR_EL1, 0)
         self._write(arch.PMSCR_EL1, arch.PMSCR_EL1.pack(E0SPE=1, CX=1, PA=1, TS=1))
 
@@ -108,7 +124,7 @@ class Driver:
         self._play(operations, settle=False)
 
     def stop(self) -> None:
-        """Wait for the operation in flight, stop profiling and take what is in the buffer."""
+        """Wait for the operations in flight, stop profiling and take what is in the buffer."""
         self._play(np.zeros(0, TIMED), settle=True)
         self._write(arch.PMSCR_EL1, 0)
         self._take()
@@ -120,15 +136,15 @@ class Driver:
 
     def _play(self, operations: NDArray[np.void], *, settle: bool) -> None:
         while True:
-            delay = self.counts()["delay"]
             passed = self._engine.play(operations, settle=settle)
             selections = self._engine.selections()
-            self.sampled += int(selections[:, 1].sum())
-            self.collided += int((selections[:, 1] == 0).sum())
+            sampled = int(selections["sampled"].sum())
+            self.sampled += sampled
+            self.collided += len(selections) - sampled
+            finishes = self._engine.finishes()
             interrupt = self._engine.interrupt
             if self.checker:
-                self.checker.passed(operations[:passed], delay, selections)
-                self.checker.finish(all_of_them=interrupt or settle)
+                self.checker.passed(operations[:passed], selections, finishes, settled=interrupt or settle)
             operations = operations[passed:]
             if interrupt:
                 self._serve()

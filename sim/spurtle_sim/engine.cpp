@@ -1,6 +1,7 @@
 // Plays operations on the compiled SPU, a batch at a time. engine.py has the generated Verilog translated to design.h and writes
 // layout.h, which says where the fields of the struct ports are.
 
+#include <algorithm>
 #include <vector>
 
 #include "design.h"
@@ -9,7 +10,7 @@
 
 namespace {
 
-// A row of spurtle_sim.timed.TIMED.
+// Of spurtle_sim.timed.TIMED.
 struct Operation {
     uint64_t dispatch, pc, target, va, pa;
     uint32_t events, issue, finish, translate_from, translate_to;
@@ -17,14 +18,42 @@ struct Operation {
 };
 static_assert(sizeof(Operation) == 64);
 
-// What became of a selected operation; `row` counts operations from the first one played.
+// Of spurtle_sim.timed.SELECTION. Rows count operations from the first one played.
 struct Selection {
-    uint64_t row;
+    uint64_t first, among;  // one of so many operations from that row
     uint64_t sampled;
+    uint64_t time;          // when they passed
+};
+
+// Of spurtle_sim.timed.FINISH.
+struct Finish {
+    uint64_t row, latency;
+};
+
+// The operations of one cycle at the sampling point, in program order, and the lanes in which they pass.
+struct Passing {
+    uint64_t first;
+    uint64_t time;
+    unsigned count = 0;
+    unsigned lanes = 0;
+    Operation operations[LANES];
+};
+
+// A sampled operation, from the SPU's answer to its end.
+struct Flight {
+    bool active = false;
+    uint64_t row;
+    uint64_t since;  // cycle in which it passed the sampling point
+    Operation operation;
 };
 
 // So many cycles without anything in flight, and the SPU stands still until the next operation.
 constexpr unsigned SETTLED = 8;
+static_assert(SETTLED > ANSWER_LATENCY);
+
+// Cycles whose operations are remembered: collisions are told one cycle after the answer.
+constexpr unsigned REMEMBERED = 8;
+static_assert(REMEMBERED > ANSWER_LATENCY + 1);
 
 struct Engine {
     VerilatedContext context;
@@ -33,11 +62,12 @@ struct Engine {
     uint64_t cycles = 0;      // simulated
     uint64_t time = 0;        // of the program, in cycles; it stands still while an interrupt is served
     uint64_t delay = 0;       // cycles by which interrupts put off the operations that follow
-    uint64_t rows = 0;        // operations that have passed the sampling point
+    uint64_t rows = 0;        // operations that have been given a cycle
+    uint64_t idle = 0;        // cycles of the program since one passed or was in flight
 
-    bool in_flight = false;
-    Operation flying = {};        // the sampled operation
-    uint64_t flying_since = 0;    // when it passed the sampling point
+    Passing passing[REMEMBERED];
+    Flight flights[SLOTS];
+    unsigned flying = 0;
 
     uint8_t *memory = nullptr;    // the Profiling Buffer
     uint64_t base = 0, size = 0;
@@ -45,6 +75,7 @@ struct Engine {
     bool done = false;            // memory has the record whose last beat came in the cycle before
 
     std::vector<Selection> selections;
+    std::vector<Finish> finishes;
     uint64_t events[5] = {};      // population, feed, filtrate, collision, buffer full
 
     Engine() {
@@ -57,8 +88,14 @@ struct Engine {
         cycles = 0;
     }
 
-    // One clock cycle with the inputs as they are; memory takes every beat at once.
+    // The operations of this cycle, or of one so many cycles ago.
+    Passing &at(unsigned ago = 0) { return passing[(cycles - ago) % REMEMBERED]; }
+
+    // One clock cycle. Memory takes every beat at once.
     void cycle() {
+        pass();
+        drive_in_flight();
+        spu.PORT(pe, physical_count) = time;
         spu.PORT(write, done) = done;
         done = false;
         spu.clk = 0;
@@ -76,8 +113,43 @@ struct Engine {
         events[2] += spu.PORT(pmu, sample_filtrate);
         events[3] += spu.PORT(pmu, sample_collision);
         events[4] += spu.PORT(pmu, sample_buffer_full);
-        // The strobe comes two cycles after the operation, when it is the last that was counted.
-        if (spu.PORT(pmu, sample_collision)) selections.push_back({rows - 1, 0});
+        hear();
+        at().count = 0;
+    }
+
+    // Cores leave lanes empty as they like: which ones changes from cycle to cycle.
+    void pass() {
+        Passing &now = at();
+        unsigned noise = uint32_t(time) * 0x9E3779B1u >> 16, left = now.count;
+        now.lanes = 0;
+        for (unsigned lane = 0; left; lane++)
+            if (left == LANES - lane || noise >> lane & 1) {
+                now.lanes |= 1u << lane;
+                left--;
+            }
+        now.first = rows;
+        now.time = time;
+        rows += now.count;
+        spu.PORT(sampling, valid) = now.lanes;
+    }
+
+    // What the SPU says in the cycle that begins: which operations are sampled, and how many were not for want of a slot.
+    // Those passed a cycle earlier, so that selections come in program order.
+    void hear() {
+        const Passing &late = at(ANSWER_LATENCY + 1), &answered = at(ANSWER_LATENCY);
+        for (unsigned count = spu.PORT(pmu, sample_collision); count; count--)
+            selections.push_back({late.first, late.count, 0, late.time});
+        unsigned sampled = spu.PORT(sampling, sampled);
+        if (!sampled) return;
+        const unsigned slots[] = SLOTS_OF_LANES(spu);
+        for (; sampled; sampled &= sampled - 1) {
+            unsigned lane = __builtin_ctz(sampled);
+            unsigned index = __builtin_popcount(answered.lanes & ((1u << lane) - 1));
+            Flight &flight = flights[slots[lane]];
+            flying += !flight.active;
+            flight = {true, answered.first + index, cycles - ANSWER_LATENCY, answered.operations[index]};
+            selections.push_back({flight.row, 1, 1, answered.time});
+        }
     }
 
     void store(uint64_t address, const uint32_t *beat) {
@@ -89,69 +161,90 @@ struct Engine {
             memory[address - base + byte] = get_field(beat, {BEAT_DATA.offset + 8 * byte, 8});
     }
 
-    // The cycles of the sampled operation, counted from the one in which it passed the sampling point.
+    // What the sampled operations do, told late by as much as the answer takes beyond one cycle. One finish is told in a
+    // cycle, that of the oldest operation that has finished.
     void drive_in_flight() {
-        uint64_t age = time - flying_since;
-        bool finish = in_flight && age == flying.finish;
-        spu.PORT(in_flight, issued) = in_flight && age == flying.issue;
-        spu.PORT(in_flight, translating) = in_flight && age >= flying.translate_from && age < flying.translate_to;
-        spu.PORT(finish, valid) = finish;
-        if (!finish) return;
-        uint32_t *operation = spu.PORT(finish, operation).data();
-        put_field(operation, FACTS, flying.facts);
-        put_field(operation, EVENTS, flying.events);
-        put_field(operation, PC, flying.pc);
-        put_field(operation, TARGET, flying.target);
-        put_field(operation, TARGET_NS, 1);
-        put_field(operation, VA, flying.va);
-        put_field(operation, PA, flying.pa);
-        put_field(operation, PA_NS, 1);
-        put_field(operation, DATA_SOURCE, flying.data_source);
-        in_flight = false;
+        unsigned issued = 0, translating = 0;
+        Flight *ending = nullptr;
+        for (unsigned slot = 0; flying && slot < SLOTS; slot++) {
+            Flight &flight = flights[slot];
+            if (!flight.active) continue;
+            const Operation &operation = flight.operation;
+            uint64_t age = age_of(flight);
+            issued |= (age == operation.issue) << slot;
+            translating |= (age >= operation.translate_from && age < operation.translate_to) << slot;
+            if (age >= operation.finish && (!ending || flight.row < ending->row)) ending = &flight;
+        }
+        spu.PORT(in_flight, issued) = issued;
+        spu.PORT(in_flight, translating) = translating;
+        spu.PORT(finish, valid) = ending != nullptr;
+        if (ending) finish(*ending);
     }
 
-    // One cycle of the program, in which `operation` passes the sampling point unless it is null.
-    void advance(const Operation *operation) {
-        spu.PORT(sampling, valid) = operation != nullptr;
-        spu.PORT(pe, physical_count) = time;
-        drive_in_flight();
+    uint64_t age_of(const Flight &flight) const { return cycles - (ANSWER_LATENCY - 1) - flight.since; }
+
+    void finish(Flight &flight) {
+#if SLOTS > 1
+        spu.PORT(finish, slot) = &flight - flights;
+#endif
+        uint32_t *operation = spu.PORT(finish, operation).data();
+        put_field(operation, FACTS, flight.operation.facts);
+        put_field(operation, EVENTS, flight.operation.events);
+        put_field(operation, PC, flight.operation.pc);
+        put_field(operation, TARGET, flight.operation.target);
+        put_field(operation, TARGET_NS, 1);
+        put_field(operation, VA, flight.operation.va);
+        put_field(operation, PA, flight.operation.pa);
+        put_field(operation, PA_NS, 1);
+        put_field(operation, DATA_SOURCE, flight.operation.data_source);
+        finishes.push_back({flight.row, age_of(flight)});
+        flight.active = false;
+        flying--;
+    }
+
+    // One cycle of the program.
+    void advance() {
+        idle = at().count || flying ? 0 : idle + 1;
         cycle();
-        if (spu.PORT(sampling, sampled)) {
-            in_flight = true;
-            flying = *operation;
-            flying_since = time;
-            selections.push_back({rows, 1});
-        }
-        rows += operation != nullptr;
         time++;
     }
 
-    // Plays operations until all have passed or the interrupt is raised. With `settle`, and whenever it is interrupted,
-    // it goes on until nothing is in flight any more. Returns how many have passed.
+    // Gives operations their cycles until all have one or the interrupt is raised. A cycle that has lanes left stays open
+    // for the next call. With `settle`, and whenever it is interrupted, it goes on until nothing is in flight any more.
+    // Returns how many operations have a cycle.
     uint64_t play(const Operation *operations, uint64_t count, bool settle) {
         uint64_t next = 0;
-        unsigned idle = 0;
         for (;;) {
             bool interrupted = spu.pmbirq;
-            bool stop = interrupted || next == count;
-            if (stop && !(in_flight && (interrupted || settle))) break;
-            uint64_t due = stop ? UINT64_MAX : operations[next].dispatch + delay;
-            if (!stop && due > time && idle >= SETTLED) time = due;
-            const Operation *operation = due <= time ? &operations[next++] : nullptr;
-            idle = operation || in_flight ? 0 : idle + 1;
-            advance(operation);
+            Passing &now = at();
+            if (!interrupted)
+                for (; next < count && now.count < LANES && operations[next].dispatch + delay <= time; next++)
+                    now.operations[now.count++] = operations[next];
+            bool over = interrupted || next == count;
+            if (over && !interrupted && !settle && now.count < LANES) break;
+            if (over && !now.count && idle >= ANSWER_LATENCY) break;
+            if (!over && !now.count && idle >= SETTLED)
+                time = operations[next].dispatch + delay;
+            else
+                advance();
         }
-        spu.PORT(sampling, valid) = 0;
         if (next < count && operations[next].dispatch + delay < time) delay = time - operations[next].dispatch;
         return next;
     }
 
+    // What software does comes after the operations that it has let pass.
+    void close() {
+        if (at().count) advance();
+    }
+
     // An access from EL1; true if its outcome is a value.
-    bool access(unsigned op1, unsigned crm, unsigned op2, bool write, uint64_t &data) {
+    bool access(unsigned op1, unsigned crn, unsigned crm, unsigned op2, bool write, uint64_t &data) {
+        close();
         spu.PORT(pe, el) = 1;
         spu.PORT(sysreg, valid) = 1;
         spu.PORT(sysreg, write) = write;
         spu.PORT(sysreg, op1) = op1;
+        spu.PORT(sysreg, crn) = crn;
         spu.PORT(sysreg, crm) = crm;
         spu.PORT(sysreg, op2) = op2;
         spu.PORT(sysreg, wdata) = data;
@@ -164,6 +257,7 @@ struct Engine {
 
     // PSB CSYNC; false if it takes longer than any record can.
     bool drain() {
+        close();
         spu.PORT(drain, request) = 1;
         bool drained = false;
         for (unsigned wait = 0; wait < 1000 && !drained; wait++) {
@@ -174,6 +268,16 @@ struct Engine {
         return drained;
     }
 };
+
+// Rows since the last call. Without room for all of them, it only says how many there are.
+template <typename Row>
+uint64_t hand_over(std::vector<Row> &rows, Row *out, uint64_t room) {
+    uint64_t count = rows.size();
+    if (room < count) return count;
+    std::copy(rows.begin(), rows.end(), out);
+    rows.clear();
+    return count;
+}
 
 }  // namespace
 
@@ -194,8 +298,8 @@ uint64_t engine_play(Engine *engine, const Operation *operations, uint64_t count
     return engine->play(operations, count, settle);
 }
 
-int engine_access(Engine *engine, unsigned op1, unsigned crm, unsigned op2, int write, uint64_t *data) {
-    return engine->access(op1, crm, op2, write, *data);
+int engine_access(Engine *engine, unsigned op1, unsigned crn, unsigned crm, unsigned op2, int write, uint64_t *data) {
+    return engine->access(op1, crn, crm, op2, write, *data);
 }
 
 int engine_drain(Engine *engine) { return engine->drain(); }
@@ -208,12 +312,6 @@ void engine_counts(const Engine *engine, uint64_t *counts) {
     for (unsigned index = 0; index < 5; index++) counts[4 + index] = engine->events[index];
 }
 
-// Hands over what was selected since the last call, as (row, sampled) pairs.
-uint64_t engine_selections(Engine *engine, Selection *out, uint64_t room) {
-    uint64_t count = engine->selections.size();
-    if (out == nullptr || room < count) return count;
-    for (uint64_t index = 0; index < count; index++) out[index] = engine->selections[index];
-    engine->selections.clear();
-    return count;
-}
+uint64_t engine_selections(Engine *engine, Selection *out, uint64_t room) { return hand_over(engine->selections, out, room); }
+uint64_t engine_finishes(Engine *engine, Finish *out, uint64_t room) { return hand_over(engine->finishes, out, room); }
 }

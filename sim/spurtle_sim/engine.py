@@ -28,13 +28,14 @@ from spurtle.spu import RecordPath
 
 from .errors import UserError
 from .reference.records import Sample, saturate
-from .timed import TIMED
+from .timed import FINISH, SELECTION, TIMED
 
 __all__ = ["Engine", "RecordEngine"]
 
 
 class Engine:
-    """An SPU that plays operations.
+    """An SPU that plays operations, and the end of a core that reports them: up to `ops_per_cycle` pass in a cycle, some
+    lanes stay empty, and one finish is told in a cycle, that of the oldest operation that has finished.
 
     Time is counted in cycles of the program: while software serves an interrupt, the program and its timer stand still.
 
@@ -65,10 +66,19 @@ class Engine:
             "PA_NS": _field(operation, "pa_ns"),
             "DATA_SOURCE": _field(operation, "data_source") if config.data_source_bytes else (0, 0),
         }
-        self._library = _build(verilog.spu(config), "engine.cpp", fields, {"BEAT_BYTES": config.bus_bytes})
+        lanes = range(config.ops_per_cycle)
+        slots = [f"spu.PORT_OF(sampling, slot, {lane})" for lane in lanes] if config.slots > 1 else ["0"]
+        macros = {
+            "BEAT_BYTES": config.bus_bytes,
+            "LANES": len(lanes),
+            "SLOTS": config.slots,
+            "ANSWER_LATENCY": config.answer_latency,
+            "SLOTS_OF_LANES(spu)": f"{{{', '.join(slots)}}}",
+        }
+        self._library = _build(verilog.spu(config), "engine.cpp", fields, macros)
         self._library.engine_new.restype = ctypes.c_void_p
-        self._library.engine_play.restype = ctypes.c_uint64
-        self._library.engine_selections.restype = ctypes.c_uint64
+        for function in (self._library.engine_play, self._library.engine_selections, self._library.engine_finishes):
+            function.restype = ctypes.c_uint64
         self._engine = ctypes.c_void_p(self._library.engine_new())
         self._memory = np.zeros(0, np.uint8)
 
@@ -92,12 +102,12 @@ class Engine:
         self._library.engine_context(self._engine, ctypes.c_uint64(contextidr_el1))
 
     def play(self, operations: NDArray[np.void], *, settle: bool = False) -> int:
-        """Play rows of `TIMED` at EL0 until all have passed the sampling point or the SPU raises its interrupt;
-        return how many have.
+        """Play rows of `TIMED` at EL0 until all have been given a cycle at the sampling point or the SPU raises its
+        interrupt; return how many have.
 
-        An operation that is in flight when all have passed stays so for the next call, unless `settle` says that
-        there is none. An interrupt waits until it has finished. The rows that follow are put off by as long as it
-        held up the program.
+        The next call goes on where this one ends: with lanes of the last cycle still free, answers outstanding and
+        operations in flight; unless `settle` says that there is none. An interrupt waits until all has finished. The
+        rows that follow are put off by as long as it held up the program.
         """
         if operations.dtype != TIMED or not operations.flags.c_contiguous:
             raise ValueError(f"operations must be a contiguous array of TIMED, not of {operations.dtype}")
@@ -114,7 +124,7 @@ class Engine:
 
     def _access(self, register: Register, write: bool, value: int) -> int:
         number = ctypes.c_uint64(value)
-        encoding = (register.op1, register.crm, register.op2)
+        encoding = (register.op1, register.crn, register.crm, register.op2)
         if not self._library.engine_access(self._engine, *encoding, int(write), ctypes.byref(number)):
             raise ValueError(f"{'MSR' if write else 'MRS'} of {register.name} is UNDEFINED")
         return number.value
@@ -129,11 +139,17 @@ class Engine:
         """Level of PMBIRQ."""
         return bool(self._library.engine_interrupt(self._engine))
 
-    def selections(self) -> NDArray[np.uint64]:
-        """What was selected since the last call: rows of (number of the operation, 1 sampled or 0 collided)."""
-        count = self._library.engine_selections(self._engine, None, ctypes.c_uint64(0))
-        out = np.zeros((count, 2), np.uint64)
-        self._library.engine_selections(self._engine, out.ctypes.data_as(ctypes.c_void_p), ctypes.c_uint64(count))
+    def selections(self) -> NDArray[np.void]:
+        """What was selected since the last call, in program order: of `SELECTION`."""
+        return self._rows(self._library.engine_selections, SELECTION)
+
+    def finishes(self) -> NDArray[np.void]:
+        """What has finished since the last call, in that order: of `FINISH`."""
+        return self._rows(self._library.engine_finishes, FINISH)
+
+    def _rows(self, function: Any, dtype: np.dtype[np.void]) -> NDArray[np.void]:
+        out = np.zeros(function(self._engine, None, ctypes.c_uint64(0)), dtype)
+        function(self._engine, out.ctypes.data_as(ctypes.c_void_p), ctypes.c_uint64(len(out)))
         return out
 
     def counts(self) -> dict[str, int]:
@@ -161,14 +177,14 @@ class RecordEngine:
         self._config = config
         self._layout = SampleLayout(config)
         self._words = (self._layout.size + 31) // 32
-        numbers = {
+        macros = {
             "SAMPLE_WORDS": self._words,
             "RECORD_BYTES": config.record_bytes,
             "BEAT_BYTES": config.bus_bytes,
         }
         path = verilog.generate(RecordPath(config), f"{config.module}_record_path")
         fields = {"BEAT_DATA": _field(beat_layout(config), "data")}
-        self._library = _build(path, "record_engine.cpp", fields, numbers)
+        self._library = _build(path, "record_engine.cpp", fields, macros)
 
     def encode(self, samples: Sequence[Sample]) -> list[bytes]:
         """The record of each sample."""
@@ -223,13 +239,13 @@ def _field(layout: data.Layout, *path: str) -> tuple[int, int]:
 
 
 def _build(
-    design: verilog.Verilog, source: str, fields: Mapping[str, tuple[int, int]], numbers: Mapping[str, int]
+    design: verilog.Verilog, source: str, fields: Mapping[str, tuple[int, int]], macros: Mapping[str, int | str]
 ) -> ctypes.CDLL:
     """The shared library of a design and the C++ file that drives it, from the cache if it has been built before."""
     package = resources.files("spurtle_sim")
     sources = {name: (package / name).read_text() for name in (source, "ports.h")}
     sources["design.v"] = design.text
-    lines = [f"constexpr unsigned {name} = {value};" for name, value in numbers.items()]
+    lines = [f"#define {name} {value}" for name, value in macros.items()]
     lines += [f"constexpr Field {name}{{{offset}, {width}}};" for name, (offset, width) in fields.items()]
     sources["layout.h"] = "\n".join(["#pragma once", '#include "ports.h"', *lines, ""])
 

@@ -1,6 +1,6 @@
 """The timing model: when each operation of a program passes the sampling point, issues and finishes, and what it met.
 
-A small out-of-order core: one operation a cycle in program order, dependences through registers, caches and TLBs with
+A small out-of-order core: some operations a cycle in program order, dependences through registers, caches and TLBs with
 least-recently-used replacement, a branch predictor. `docs/machine.md` says what it models and what it does not.
 """
 
@@ -56,6 +56,7 @@ class Machine:
         self._predictor = Predictor(p.predictor_bits, p.return_stack)
         # Cycles, from the start of the program.
         self._dispatch = 0
+        self._room = 0  # operations that can still dispatch in that cycle
         self._earliest = 0  # next dispatch after a redirection
         self._retired = 0
         self._drained = 0  # last store is in the cache
@@ -80,7 +81,7 @@ class Machine:
         Returns
         -------
         numpy.ndarray
-            Of TIMED, one row for each operation. `dispatch` goes on rising from call to call.
+            Of TIMED, one row for each operation. `dispatch` goes on from call to call and never falls.
         """
         timed = np.zeros(len(operations), TIMED)
         facts = operations["facts"].copy()
@@ -135,20 +136,24 @@ class Machine:
 
         ready, window, scheduler, stores = self._ready, self._window, self._scheduler, self._stores
         dispatch, earliest, retired, drained = self._dispatch, self._earliest, self._retired, self._drained
+        room, ops_per_cycle = self._room, p.ops_per_cycle
         l1d_recent, l1d_mask, tlb_recent, filling = self._l1d.recent, self._l1d.mask, self._tlb.recent, self._filling
         va_valid, l1d_latency, store_latency, redirect = FACT["va_valid"], p.l1d, p.store, p.redirect
         load, store, barrier, synchronize = Kind.LOAD, Kind.STORE, Kind.MEMORY_BARRIER, Kind.SYNCHRONIZE
         branches = (Kind.BRANCH, Kind.CALL, Kind.RETURN)
 
         for index, (kind, latency, sources, destinations, base) in enumerate(map(self._plans.__getitem__, pcs)):
-            # Dispatch: in order, one a cycle, if there is room.
-            dispatch += 1
-            if dispatch < earliest:
-                dispatch = earliest
-            if dispatch < scheduler[0]:
-                dispatch = scheduler[0]
-            if dispatch < window[0]:
-                dispatch = window[0]
+            # Dispatch: in order, so many a cycle, if there is room.
+            cycle = dispatch if room else dispatch + 1
+            if cycle < earliest:
+                cycle = earliest
+            if cycle < scheduler[0]:
+                cycle = scheduler[0]
+            if cycle < window[0]:
+                cycle = window[0]
+            if cycle != dispatch:
+                dispatch, room = cycle, ops_per_cycle
+            room -= 1
 
             # Issue: when the operands are there.
             issue = dispatch + 1
@@ -220,7 +225,7 @@ class Machine:
             finishes[index] = finish - dispatch
 
         self._dispatch, self._earliest, self._retired, self._drained = dispatch, earliest, retired, drained
-        self._filling = filling
+        self._room, self._filling = room, filling
         timed["dispatch"] = dispatches
         timed["issue"] = timed["translate_from"] = timed["translate_to"] = issues
         timed["translate_to"] += np.array(waits, np.uint32)

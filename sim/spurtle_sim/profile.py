@@ -14,6 +14,7 @@ from rich.spinner import Spinner
 from spurtle.config import SPUConfig
 
 from . import perfdata
+from .core import Parameters
 from .driver import Driver, parse_filters
 from .files import check_writable, write_whole
 from .machine import Machine
@@ -37,6 +38,8 @@ class Options:
     arguments : sequence of str
     interval : int
         PMSIRR_EL1.INTERVAL: a sample every `interval * 256 + 1` operations.
+    jitter, seed : bool, int or None
+        See `driver.Driver`.
     filters : list of str
         Terms of `driver.parse_filters`.
     output : str
@@ -49,6 +52,8 @@ class Options:
     program: str
     arguments: Sequence[str]
     interval: int
+    jitter: bool
+    seed: int | None
     filters: list[str]
     output: str
     check: bool
@@ -67,8 +72,16 @@ def profile(options: Options) -> int:
     check_writable(raw)
     filters = parse_filters(options.config, options.filters)
     program = Program(options.program, options.arguments)
-    machine = Machine(program.instructions)
-    driver = Driver(options.config, interval=options.interval, filters=filters, context=_PID, check=options.check)
+    machine = Machine(program.instructions, Parameters(ops_per_cycle=options.config.ops_per_cycle))
+    driver = Driver(
+        options.config,
+        interval=options.interval,
+        filters=filters,
+        jitter=options.jitter,
+        seed=options.seed,
+        context=_PID,
+        check=options.check,
+    )
 
     start = time.monotonic()
     with _progress(driver, start):

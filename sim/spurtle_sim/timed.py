@@ -1,14 +1,14 @@
-"""The table that the timing model fills and the engine plays: one row for each operation of the program, with its
-cycles.
+"""The tables between the timing model, the engine and whoever follows them. The C++ side of the engine has the same
+structs.
 """
 
 import numpy as np
 
-__all__ = ["TIMED"]
+__all__ = ["FINISH", "SELECTION", "TIMED"]
 
 TIMED = np.dtype(
     [
-        ("dispatch", "<u8"),  # cycle in which it passes the sampling point; rises from row to row
+        ("dispatch", "<u8"),  # cycle in which it passes the sampling point; up to `ops_per_cycle` rows share one
         ("pc", "<u8"),
         ("target", "<u8"),  # of a branch: where it went, or PC + 4
         ("va", "<u8"),  # of a load or store
@@ -22,4 +22,13 @@ TIMED = np.dtype(
         ("data_source", "<u2"),
     ]
 )
-"""One operation, 64 bytes. The C++ side of the engine reads the same struct."""
+"""One operation of the program, 64 bytes. The timing model fills the table in program order, and the engine plays it."""
+
+SELECTION = np.dtype([("first", "<u8"), ("among", "<u8"), ("sampled", "<u8"), ("time", "<u8")])
+"""What became of a selected operation, as far as the SPU says. It names the lane of a sampled one: its number is `first`.
+Of one that collided it says no more than its cycle: it is one of `among` operations from number `first`. Numbers count
+from the first operation played; `time` is the cycle in which it passed, as the timestamp has it.
+"""
+
+FINISH = np.dtype([("row", "<u8"), ("latency", "<u8")])
+"""A sampled operation whose end the core has reported: its number, and after how many cycles."""
