@@ -12,7 +12,13 @@ from spurtle.layout import MINIMAL, NEOVERSE_N1, Packet, RecordLayout
 MINIMAL_CONFIG = CONFIGS["minimal"]
 N1 = CONFIGS["neoverse_n1"]
 
+WIDE = CONFIGS["wide"]
+
 REFUSED: dict[str, tuple[SPUConfig, dict[str, Any], str]] = {
+    "no lane": (MINIMAL_CONFIG, {"ops_per_cycle": 0}, "ops_per_cycle must be from 1 to 8, not 0"),
+    "too many lanes": (WIDE, {"ops_per_cycle": 9}, "ops_per_cycle must be from 1 to 8, not 9"),
+    "no slot": (WIDE, {"slots": 0}, "slots must be from 1 to 8, not 0"),
+    "too many slots": (MINIMAL_CONFIG, {"slots": 9}, "slots must be from 1 to 8, not 9"),
     "counter_bits": (MINIMAL_CONFIG, {"counter_bits": 13}, "counter_bits must be 12 or 16, not 13"),
     "events_bytes": (MINIMAL_CONFIG, {"events_bytes": 3}, "events_bytes must be 1 or 2 or 4 or 8, not 3"),
     "data_source_bytes": (N1, {"data_source_bytes": 4}, "data_source_bytes must be 0 or 1 or 2, not 4"),
@@ -65,7 +71,7 @@ def test_what_is_refused_is_named(config: SPUConfig, change: dict[str, Any], mes
 
 
 def test_named_configurations_go_by_their_names() -> None:
-    assert list(CONFIGS) == ["minimal", "neoverse_n1"]
+    assert list(CONFIGS) == ["minimal", "neoverse_n1", "wide"]
     assert all(config.name == name and config.module == f"spurtle_{name}" for name, config in CONFIGS.items())
 
 
@@ -83,11 +89,17 @@ def test_pmsidr_of_neoverse_n1() -> None:
     }  # fmt: skip
 
 
+def test_pmsidr_of_wide() -> None:
+    assert vars(PMSIDR_EL1.unpack(WIDE.pmsidr)) == {
+        **vars(PMSIDR_EL1.unpack(N1.pmsidr)), "ERnd": 1, "CountSize": 3,
+    }  # fmt: skip
+
+
 def test_pmsidr_of_sizes() -> None:
-    wide = SPUConfig(name="wide", layout=RecordLayout(size=2048, places=MINIMAL.places), counter_bits=16)
-    identification = PMSIDR_EL1.unpack(wide.pmsidr)
+    large = SPUConfig(name="large", layout=RecordLayout(size=2048, places=MINIMAL.places), counter_bits=16)
+    identification = PMSIDR_EL1.unpack(large.pmsidr)
     assert (identification.MaxSize, identification.CountSize) == (11, 3)
-    assert PMBIDR_EL1.unpack(wide.pmbidr).Align == 11
+    assert PMBIDR_EL1.unpack(large.pmbidr).Align == 11
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
@@ -103,23 +115,43 @@ def test_events_that_software_can_select() -> None:
     assert N1.filter_events == 0b1_0111_1011_1110
 
 
+@pytest.mark.parametrize(("lanes", "delay", "latency"), [(1, 0, 1), (2, 1, 3), (4, 1, 3), (5, 2, 4), (8, 2, 4)])
+def test_what_many_lanes_take(lanes: int, delay: int, latency: int) -> None:
+    config = replace(WIDE, ops_per_cycle=lanes)
+    assert (config.count_delay, config.answer_latency) == (delay, latency)
+
+
+def test_two_selections_in_one_cycle_take_ernd_and_two_lanes() -> None:
+    two = {
+        (lanes, ernd)
+        for lanes in range(1, 9)
+        for ernd in (False, True)
+        if replace(WIDE, ops_per_cycle=lanes, ernd=ernd).selections_per_cycle == 2
+    }
+    assert two == {(lanes, True) for lanes in range(2, 9)}
+
+
 WRITABLE = {
     "PMSCR_EL1": 0x7B,
-    "PMSICR_EL1": 0xFFFF_FFFF,
-    "PMSIRR_EL1": 0xFFFF_FF00,
+    "PMSIRR_EL1": 0xFFFF_FF01,
     "PMSFCR_EL1": 0x7_0007,
-    "PMSLATFR_EL1": 0xFFF,
     "PMSIDR_EL1": 0,
     "PMBLIMITR_EL1": 0xFFFF_FFFF_FFFF_F001,
     "PMBPTR_EL1": 0xFFFF_FFFF_FFFF_FFFF,
     "PMBSR_EL1": 0xFC0F_FFFF,
     "PMBIDR_EL1": 0,
+    "IMP_PMSRNDR_EL1": 0xFFFF_FFFF,
 }
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_bits_that_software_can_write(config: SPUConfig) -> None:
-    expected = {**WRITABLE, "PMSEVFR_EL1": config.filter_events}
+    expected = {
+        **WRITABLE,
+        "PMSEVFR_EL1": config.filter_events,
+        "PMSLATFR_EL1": {12: 0xFFF, 16: 0xFFFF}[config.counter_bits],
+        "PMSICR_EL1": 0xFF00_0000_FFFF_FFFF if config.ernd else 0xFFFF_FFFF,
+    }
     assert {register.name: config.writable(register) for register in REGISTERS} == expected
 
 

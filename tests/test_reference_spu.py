@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spurtle.arch import REGISTERS, Register
-from spurtle.config import CONFIGS, SPUConfig
+from spurtle.config import CONFIGS, LFSR_RESET, SPUConfig
 from spurtle_sim.decode import records
 from spurtle_sim.reference.control import PEState
 from spurtle_sim.reference.records import Facts, Operation
+from spurtle_sim.reference.sampling import draw
 from spurtle_sim.reference.spu import SPU
 
 ONES = (1 << 64) - 1
@@ -19,16 +20,23 @@ ONES_READ_BACK = {
     "minimal": {
         "PMSCR_EL1": 0x7B,
         "PMSICR_EL1": 0xFFFF_FFFF,
-        "PMSIRR_EL1": 0xFFFF_FF00,
+        "PMSIRR_EL1": 0xFFFF_FF01,
         "PMSFCR_EL1": 0x0007_0007,
         "PMSEVFR_EL1": 0b1011_1110,
         "PMSLATFR_EL1": 0xFFF,
         "PMBLIMITR_EL1": 0xFFFF_FFFF_FFFF_F001,
         "PMBPTR_EL1": ONES,
         "PMBSR_EL1": 0xFC0F_FFFF,
+        "IMP_PMSRNDR_EL1": 0xFFFF_FFFF,
     },
 }
 ONES_READ_BACK["neoverse_n1"] = {**ONES_READ_BACK["minimal"], "PMSEVFR_EL1": 0b1_0111_1011_1110}
+# ECOUNT comes with FEAT_SPE_ERnd, and MINLAT is as wide as the counters.
+ONES_READ_BACK["wide"] = {
+    **ONES_READ_BACK["neoverse_n1"],
+    "PMSICR_EL1": 0xFF00_0000_FFFF_FFFF,
+    "PMSLATFR_EL1": 0xFFFF,
+}
 
 
 @pytest.fixture(params=list(CONFIGS.values()), ids=list(CONFIGS))
@@ -53,12 +61,13 @@ WRITABLE = [register for register in REGISTERS if not register.read_only]
 @pytest.mark.parametrize("register", WRITABLE, ids=[register.name for register in WRITABLE])
 def test_bits_that_are_not_implemented_read_as_zero(config: SPUConfig, register: Register):
     spu = SPU(config)
-    assert spu.read(register) == 0
+    generator = register.name == "IMP_PMSRNDR_EL1"
+    assert spu.read(register) == (LFSR_RESET if generator else 0)
     spu.write("PMBSR_EL1", 1 << 17)  # stopped, so that no written pointer counts as a full buffer
     spu.write(register, ONES)
     assert spu.read(register) == ONES_READ_BACK[config.name][register.name]
     spu.write(register, 0)
-    assert spu.read(register) == 0
+    assert spu.read(register) == (1 if generator else 0)  # the generator would never leave zero
 
 
 @given(value=st.integers(0, ONES))
@@ -78,6 +87,30 @@ def test_pmbsr_can_be_set_by_software(config: SPUConfig):
     spu = SPU(config)
     spu.write("PMBSR_EL1", 0x12345678 | 1 << 17)
     assert spu.read("PMBSR_EL1") == 0x10065678 | 1 << 17
+
+
+def test_random_numbers_are_drawn_from_the_seed(config: SPUConfig):
+    """With FEAT_SPE_ERnd one is used where an interval ends, without where it begins."""
+    spu = running(config)
+    spu.write("PMSIRR_EL1", 1 << 8 | 1)
+    spu.write("IMP_PMSRNDR_EL1", 0x1234_5605)
+    first = [number for number in range(1, 800) if spu.pass_operation(USER)]
+    state = draw(0x1234_5605)
+    if config.ernd:
+        # Intervals end at 257, 514, 771; the selections come 5, and so on, operations later.
+        assert first[:2] == [257 + 5, 514 + (state & 0xFF)]
+    else:
+        # 256 + 5 operations after the one that loads the counter; the next one reloads it.
+        assert first[:2] == [1 + 256 + 5, 1 + 256 + 5 + 1 + 256 + (state & 0xFF)]
+    spu.write("IMP_PMSRNDR_EL1", 0x1234_5605)
+    spu.write("PMSICR_EL1", 0)
+    assert [number for number in range(1, 800) if spu.pass_operation(USER)] == first
+
+
+def test_no_random_number_is_used_without_rnd(config: SPUConfig):
+    spu = running(config)
+    assert any(spu.pass_operation(USER) for _ in range(600))
+    assert spu.read("IMP_PMSRNDR_EL1") == LFSR_RESET
 
 
 def test_every_257th_operation_is_selected(config: SPUConfig):
