@@ -8,9 +8,10 @@ from random import Random
 from typing import Any
 
 import cocotb
-from spu_bench import BUFFER, PAGE, STOPPED, Bench
+from spu_bench import BUFFER, PAGE, STOPPED, VARIANTS, Bench
 
 from spurtle.arch import (
+    IMP_PMSRNDR_EL1,
     PMBLIMITR_EL1,
     PMBPTR_EL1,
     PMBSR_EL1,
@@ -24,9 +25,7 @@ from spurtle.arch import (
     OperationClass,
     Register,
 )
-from spurtle.config import CONFIGS
-
-FILTER = (PMSFCR_EL1, PMSEVFR_EL1, PMSLATFR_EL1)
+from spurtle.config import SPUConfig
 
 
 class Software(Bench):
@@ -36,23 +35,26 @@ class Software(Bench):
         """Let the program run."""
         intensity = self.random.choice([0.2, 0.7, 1.0])
         for _ in range(cycles):
-            await self.cycle(passes=self.now >= self.settled_from and self.random.random() < intensity)
+            await self.cycle(passes=self.lanes(intensity))
+
+    def lanes(self, intensity: float) -> int:
+        """Operations that pass in a cycle; none while the reference, which has no timing, cannot say if any counts."""
+        if self.now < self.settled_from:
+            return 0
+        return sum((self.random.random() < intensity) << lane for lane in range(self.config.ops_per_cycle))
 
     async def read(self, *registers: Register) -> None:
         for register in registers:
-            await self._wait_for(register)
-            await self.cycle(access=(register, None))
+            await self._settle(register)
+            await self.cycle(passes=self.lanes(0.2), access=(register, None))
 
     async def write(self, register: Register, value: int) -> None:
-        await self._wait_for(register)
-        await self.cycle(access=(register, value))
+        await self._settle(register)
+        await self.cycle(passes=self.lanes(0.2), access=(register, value))
 
-    async def _wait_for(self, register: Register) -> None:
-        """Until the reference, which has no timing, says what an access in this cycle does."""
-        while (
-            (register in BUFFER and (self.now < self.settled_from or self.now == self.responds_at))
-            or (register in FILTER and (self.finished or self.waiting or self.writing or self.responding))
-        ):  # fmt: skip
+    async def _settle(self, register: Register) -> None:
+        """Until the reference says what an access in this cycle does."""
+        while register in BUFFER and (self.now < self.settled_from or self.now == self.responds_at):
             await self.cycle()
 
     async def drain(self) -> None:
@@ -68,10 +70,14 @@ class Software(Bench):
             "drained, and a record is not in memory"
         )
         assert self.memory == self.written
-        if self.flight is None:
-            self.busy_until, self.free_from = 0, self.now + 1
-            for _ in range(4):
+        self.completion.free(self.now)
+        for number, slot in enumerate(self.slots):
+            if number not in self.flights:
+                slot.busy_until, slot.free_from = 0, self.now + 1
+        if not self.flights:
+            for _ in range(self.config.answer_latency + 3):
                 await self.cycle()
+        if not self.flights:  # the last operations that passed may be
             assert self.counted == self.expected
 
     def room(self, records: int) -> tuple[int, int]:
@@ -89,7 +95,8 @@ class Software(Bench):
         await self.write(PMSEVFR_EL1, 1 << random.randrange(16) | random.choice([0, bits(64)]))
         await self.write(PMSLATFR_EL1, random.randrange(12))
         await self.write(PMSIRR_EL1, random.choice([0, 1, 1, 2]) << 8 | bits(8))
-        await self.write(PMSICR_EL1, random.choice([0, 1, bits(8)]))
+        await self.write(PMSICR_EL1, random.choice([0, 1, bits(8), bits(8) << 56 | bits(9)]))
+        await self.write(IMP_PMSRNDR_EL1, random.choice([0, bits(64)]))
         pointer, limit = self.room(random.randrange(1, 12))
         await self.write(
             PMBPTR_EL1,
@@ -110,6 +117,17 @@ class Software(Bench):
         await self.write(PMBPTR_EL1, pointer)
         await self.write(PMBSR_EL1, 0)
 
+    async def select_soon(self) -> None:
+        """A selection comes soon; with FEAT_SPE_ERnd perhaps two, and the random number that makes them neighbours."""
+        lanes = self.config.ops_per_cycle
+        count = self.random.randrange(1, 9 + lanes)
+        ecount = self.random.randrange(9 + lanes)
+        if self.config.ernd and self.random.random() < 0.5:
+            ecount = max(0, count - self.random.randint(1, lanes))
+            await self.write(IMP_PMSRNDR_EL1, self.random.getrandbits(24) << 8 | self.random.randint(0, lanes // 2))
+        await self.write(PMSICR_EL1, PMSICR_EL1.pack(COUNT=count, ECOUNT=ecount))
+        await self.run(self.random.randrange(5, 20))
+
     async def until_a_record_waits(self) -> None:
         """For a while, or not at all: by chance, software would seldom meet that moment."""
         for _ in range(self.random.choice([0, 100])):
@@ -119,7 +137,7 @@ class Software(Bench):
 
     async def disturb(self) -> None:
         """Something that software may do at any time."""
-        match self.random.randrange(12):
+        match self.random.randrange(14):
             case 0:
                 await self.write(PMSCR_EL1, 3 | self.random.getrandbits(5) << 3)
             case 1:  # off and on again
@@ -140,41 +158,58 @@ class Software(Bench):
             case 5:
                 self.move_pe(profiled=False)
                 await self.run(20)
+                await self.read(PMSICR_EL1)
                 self.move_pe(profiled=True)
             case 6:  # an interval of its own length
                 await self.run(300)
+            case 7:
+                await self.write(PMSIRR_EL1, self.random.choice([0, 1]) << 8 | self.random.getrandbits(1))
+            case 8:
+                await self.read(IMP_PMSRNDR_EL1)
             case _:
                 self.move_pe(profiled=True)
 
 
 @cocotb.test()
 async def random_operations(dut: Any) -> None:
-    bench = Software(dut, CONFIGS[os.environ["SPURTLE_CONFIG"]], Random(os.environ["SPURTLE_SEED"]))
+    bench = Software(dut, VARIANTS[os.environ["SPURTLE_CONFIG"]], Random(os.environ["SPURTLE_SEED"]))
     await bench.reset()
     await bench.read(*REGISTERS)
     random = bench.random
-    while bench.operations < int(os.environ["SPURTLE_OPERATIONS"]):
+    cycles = int(os.environ["SPURTLE_CYCLES"])
+    while bench.now < cycles:
         bench.patience = random.choice([1.0, 0.6, 0.2])
+        bench.longest = random.choice([3, 10, 100, 600])
         await bench.set_up()
         for _ in range(5):
-            # Selections come soon, one after the other.
             for _ in range(random.randrange(12)):
-                await bench.write(PMSICR_EL1, random.randrange(1, 9))
-                await bench.run(random.randrange(5, 20))
+                await bench.select_soon()
             if bench.registers.PMBSR_EL1 & STOPPED:
                 await bench.run(random.randrange(30))
                 await bench.serve()
             await bench.disturb()
     await bench.write(PMSCR_EL1, 0)
-    while bench.flight or bench.selected:
+    while bench.flights or bench.unanswered:
         await bench.cycle()
     await bench.drain()
 
     dut._log.info("%d operations, %d cycles: %s", bench.operations, bench.now, dict(sorted(bench.coverage.items())))
-    if bench.operations < 10_000:
-        return  # short runs may miss something
-    seen = [*OperationClass.__members__, "not retired", "buffer full", "collision", "filtered out", "vanished"]
-    seen += ["dropped while stopped", "discarded while being written"]
-    seen += [*(f"slot {state}" for state in range(6)), *(f"buffer {state}" for state in range(4))]
-    missing = [name for name in seen if not bench.coverage[name]]
-    assert not missing, f"never seen: {missing}"
+    if cycles >= 20_000:  # short runs may miss something
+        missing = [name for name in to_be_seen(bench.config) if not bench.coverage[name]]
+        assert not missing, f"never seen: {missing}"
+
+
+def to_be_seen(config: SPUConfig) -> list[str]:
+    """What a long run must have met."""
+    seen = [*OperationClass.__members__, "not retired", "buffer full", "filtered out", "vanished"]
+    seen += ["dropped while stopped", "discarded while being written", "counters kept while disabled"]
+    seen += [f"buffer {state}" for state in range(4)] + [f"completion {state}" for state in range(3)]
+    seen += [f"slot {slot} {state}" for slot in range(config.slots) for state in range(4)]
+    seen += [f"lane {lane}" for lane in range(config.ops_per_cycle)]
+    seen += [f"{what}, RND {rnd}" for what in ("reload", "selected") for rnd in (0, 1)] + ["reload, INTERVAL 0"]
+    seen += [f"collisions {count + 1}" for count in range(config.selections_per_cycle)]
+    if config.selections_per_cycle == 2:
+        seen.append("two selected in a cycle")
+    if config.slots > 1:
+        seen.append("finished before an older one")
+    return seen

@@ -3,8 +3,9 @@
 Whatever the reference has an opinion on is checked in each cycle; memory and PMU events when the SPU has been drained.
 """
 
-from collections import Counter
-from dataclasses import dataclass, field
+from collections import Counter, deque
+from copy import copy
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -12,16 +13,40 @@ from cocotb.triggers import Timer
 from gateware import operation_bits, random_operation
 
 from spurtle import spu, verilog
-from spurtle.arch import PMBIDR_EL1, PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, Header, OperationClass, Register
-from spurtle.config import SPUConfig
-from spurtle.layout import Packet
+from spurtle.arch import (
+    PMBIDR_EL1,
+    PMBLIMITR_EL1,
+    PMBPTR_EL1,
+    PMBSR_EL1,
+    PMSICR_EL1,
+    Header,
+    OperationClass,
+    Register,
+)
+from spurtle.config import CONFIGS, SPUConfig
+from spurtle.layout import MINIMAL, NEOVERSE_N1, Packet
 from spurtle.pe import Beat, Outcome
 from spurtle_sim.reference import control, filtering, records
 from spurtle_sim.reference.control import PEState
 from spurtle_sim.reference.records import Operation, Sample, Start
 from spurtle_sim.reference.spu import SPU
 
-__all__ = ["BUFFER", "PAGE", "STOPPED", "Bench"]
+__all__ = ["BUFFER", "PAGE", "STOPPED", "VARIANTS", "Bench"]
+
+VARIANTS = {
+    config.name: config
+    for config in (
+        *CONFIGS.values(),
+        # Lanes, slots and FEAT_SPE_ERnd in combinations that no named configuration has.
+        SPUConfig(name="lanes3_slots2", layout=MINIMAL, ops_per_cycle=3, slots=2),
+        SPUConfig(name="lanes2_slots1_ernd", layout=MINIMAL, ops_per_cycle=2, ernd=True),
+        SPUConfig(
+            name="lanes5_slots8", layout=NEOVERSE_N1, ops_per_cycle=5, slots=8, data_source_bytes=1, bus_bytes=16
+        ),
+        SPUConfig(name="lanes1_slots3_ernd", layout=MINIMAL, slots=3, ernd=True),
+    )
+}
+"""Configurations that are tested."""
 
 STOPPED = PMBSR_EL1.pack(S=1)
 PAGE = 4096
@@ -31,11 +56,27 @@ EVENTS = ("pop", "feed", "filtrate", "collision", "buffer_full")
 
 
 @dataclass
-class Flight:
-    """A sampled operation, from the cycle in which it passed until memory has its record."""
+class Passing:
+    """The members of the sample population that passed in one cycle."""
 
-    passed: int
+    cycle: int
     start: Start
+    lanes: int
+    selected: list[int] = field(default_factory=list)
+    """Lanes, in program order."""
+    halted: int = NEVER
+    """First cycle after `cycle` in which the buffer did not run."""
+
+
+@dataclass
+class Flight:
+    """A sampled operation, from its answer until memory has its record."""
+
+    slot: int
+    told: int
+    """The cycle that it passed in, as events are told: late."""
+    start: Start
+    halted: int
     finish_at: int
     issue_at: int
     vanishes: bool
@@ -43,21 +84,38 @@ class Flight:
     translation: int = 0
     issued: int | None = None
     finished: int = NEVER
-    halted: int = NEVER
-    """First cycle after it passed in which the buffer did not run."""
     begun: int = NEVER
     address: int = 0
     octets: bytearray = field(default_factory=bytearray)
 
-    @property
-    def latencies(self) -> dict[str, int]:
-        total = self.finished - self.passed
-        issue = total if self.issued is None else self.issued - self.passed
-        return {"total": total, "issue": issue, "translation": self.translation}
+    def report(self, now: int, issued: int, translating: int) -> None:
+        """What the core tells in this cycle, one bit for each slot."""
+        if self.issued is None and issued >> self.slot & 1:
+            self.issued = now
+        self.translation += translating >> self.slot & 1
 
     @property
     def sample(self) -> Sample:
-        return Sample(start=self.start, operation=self.operation, **self.latencies)
+        total = self.finished - self.told
+        issue = total if self.issued is None else self.issued - self.told
+        return Sample(
+            start=self.start, operation=self.operation, total=total, issue=issue, translation=self.translation
+        )
+
+
+@dataclass
+class Occupancy:
+    """When something is taken, as far as it is known: for sure before the one cycle, no longer from the other."""
+
+    busy_until: int = 0
+    free_from: int = 0
+
+    def take(self) -> None:
+        self.busy_until = self.free_from = NEVER
+
+    def free(self, at: int) -> None:
+
+        self.busy_until = self.free_from = at
 
 
 class Bench:
@@ -84,118 +142,132 @@ class Bench:
         self.operations = 0
         self.expected = dict.fromkeys(EVENTS, 0)
         self.counted = dict.fromkeys(EVENTS, 0)
-        self.pe = PEState(physical_count=self.random.getrandbits(63))
-        # A selected one waits for its answer, is in flight, has finished; its record waits, is written, answered.
-        self.selected: tuple[int, Start] | None = None
-        self.flight: Flight | None = None
-        self.finished: Flight | None = None
+        self.pe = self.passing_pe = PEState(physical_count=self.random.getrandbits(63))
+        self.issued = self.translating = 0
+        # Operations pass, are counted, are answered. A sampled one is in flight, in its slot, and has finished; the
+        # oldest that has is looked at by the filter, its record waits, is written, answered.
+        self.uncounted = deque[Passing]()
+        self.unanswered = deque[Passing]()
+        self.flights: dict[int, Flight] = {}
+        self.finished = deque[Flight]()
         self.waiting: Flight | None = None
         self.writing: Flight | None = None
         self.responding: Flight | None = None
         self.responds_at = NEVER
-        # A selection collides for sure before the one cycle, and is sampled for sure from the other.
-        self.busy_until = self.free_from = 0
+        self.slots = [Occupancy() for _ in range(config.slots)]
+        self.completion = Occupancy()
+        self.longest = 10  # an operation takes, nearly
         self.memory: dict[int, int] = {}
         self.written: dict[int, int] = {}
         self.patience = 1.0
         self.pointer = self.last_pointer = self.pointer_written = 0
+        self.filter = self.last_filter = copy(self.registers)
         self.answer: tuple[Register, int] | None = None
         self.draining = self.drained = False
         self.settled_from = 0
+        self._driven: dict[str, int] = {}
 
     async def reset(self) -> None:
         for port in verilog.ports(spu.SPU(self.config)):
             if port.direction == "in":
-                getattr(self.dut, port.name).value = 0
+                self._drive(port.name, 0)
         for level in (0, 1, 0, 1):
             self.dut.rst.value = 1
             self.dut.clk.value = level
             await Timer(5, "ns")
         self.dut.rst.value = 0
 
-    async def cycle(self, *, passes: bool = False, access: tuple[Register, int | None] | None = None) -> None:
-        """One clock cycle, in which an operation may pass, or software at EL1 may read or write a register."""
+    async def cycle(self, *, passes: int = 0, access: tuple[Register, int | None] | None = None) -> None:
+        """One clock cycle, in which operations may pass, one bit for each lane, and software at EL1 may read or write
+        a register.
+        """
         dut = self.dut
         self.last_pointer, self.pointer = self.pointer, self.registers.PMBPTR_EL1
+        self.last_filter, self.filter = self.filter, copy(self.registers)
         self._drive_pe(passes, access)
-        self._drive_flight()
+        finishing = self._drive_flights()
         ready = self.random.random() < self.patience
-        dut.write__beat__ready.value = ready
-        dut.write__done.value = self.now == self.responds_at
-        dut.drain__request.value = self.draining
+        self._drive("write__beat__ready", ready)
+        self._drive("write__done", self.now == self.responds_at)
+        self._drive("drain__request", self.draining)
         dut.clk.value = 0
         await Timer(5, "ns")
 
-        for name in EVENTS:
-            self.counted[name] += int(getattr(dut, f"pmu__sample_{name}").value)
-        self.coverage[f"slot {int(dut.inflight_slot_state.value)}"] += 1
-        self.coverage[f"buffer {int(dut.buffer_buffer_state.value)}"] += 1
-        self.drained = bool(int(dut.drain__done.value))
+        self._watch()
         self._check_registers()
-        collides = self._check_answer()
+        if access and access[1] is None:
+            self._read(access[0])
         if not control.buffer_enabled(self.registers):
-            for flight in (self.flight, self.finished, self.waiting, self.writing, self.responding):
-                if flight:
-                    flight.halted = min(flight.halted, self.now)
-        if passes:
-            self._pass()
-        self._filter()
+            self._halt()
+        self._filter(bool(self._pmu("feed")))
+        if finishing:
+            self._finish(finishing)
+        self._pass(passes)
+        collisions = self._check_answer()
         if self.waiting and self.waiting.halted < self.now:
             self._drop()
         if int(dut.write__beat__valid.value):
             self._beat(ready)
         if self.now == self.responds_at:
             self._respond()
-        if access:
-            self._access(*access)
-        if collides:  # software's access in this cycle comes first
+        # Software has read what this cycle found; it writes after what else happens in it.
+        self._count()
+        if access and access[1] is not None:
+            self._write(access[0], access[1])
+        if collisions:  # these come last
             self.reference.collide()
 
         dut.clk.value = 1
         await Timer(5, "ns")
         self.now += 1
 
+    def _drive(self, name: str, value: int) -> None:
+        if self._driven.get(name) != value:
+            self._driven[name] = value
+            getattr(self.dut, name).value = int(value)
+
+    def _pmu(self, event: str) -> int:
+        return int(getattr(self.dut, f"pmu__sample_{event}").value)
+
     # The core.
 
-    def _drive_pe(self, passes: bool, access: tuple[Register, int | None] | None) -> None:
-        dut, pe = self.dut, self.pe
-        self.pe = PEState(
-            el=pe.el, ns=pe.ns, debug=pe.debug, aarch32=pe.aarch32, contextidr_el1=pe.contextidr_el1,
-            physical_count=pe.physical_count + 1,
-        )  # fmt: skip
-        dut.pe__el.value = 1 if access else pe.el
-        for name in PEState.__slots__[1:]:
-            getattr(dut, f"pe__{name}").value = getattr(self.pe, name)
-        dut.sampling__valid.value = passes
-        dut.sysreg__valid.value = access is not None
+    def _drive_pe(self, passes: int, access: tuple[Register, int | None] | None) -> None:
+        self.pe = replace(self.pe, physical_count=self.pe.physical_count + 1)
+        self.passing_pe = replace(self.pe, el=1) if access else self.pe
+        for name in PEState.__slots__:
+            self._drive(f"pe__{name}", getattr(self.passing_pe, name))
+        self._drive("sampling__valid", passes)
+        self._drive("sysreg__valid", access is not None)
         if access:
             register, value = access
-            dut.sysreg__op1.value, dut.sysreg__crm.value, dut.sysreg__op2.value = (
-                register.op1,
-                register.crm,
-                register.op2,
-            )
-            dut.sysreg__write.value = value is not None
-            dut.sysreg__wdata.value = value or 0
+            for name in ("op1", "crn", "crm", "op2"):
+                self._drive(f"sysreg__{name}", getattr(register, name))
+            self._drive("sysreg__write", value is not None)
+            self._drive("sysreg__wdata", value or 0)
 
-    def _drive_flight(self) -> None:
-        dut, flight = self.dut, self.flight
-        issued = translating = finishes = False
-        if flight:
-            finishes = self.now >= flight.finish_at and not self.draining  # nothing finishes during PSB CSYNC
-            issued = self.now == flight.issue_at
-            translating = self.random.random() < 0.3
-            if finishes:
-                flight.finished = self.now
-                dut.finish__operation.value = operation_bits(self.config, flight.operation)
-                dut.finish__vanished.value = flight.vanishes
-            else:
-                flight.translation += translating
-            if issued:
-                flight.issued = self.now
-        dut.in_flight__issued.value = issued
-        dut.in_flight__translating.value = translating
-        dut.finish__valid.value = finishes
+    def _drive_flights(self) -> Flight | None:
+        """What the core tells; of slots that hold no operation it tells anything. Returns the one that finishes."""
+        bits = self.random.getrandbits
+        width = self.config.slots
+        self.translating, self.issued = bits(width) & bits(width), bits(width) & bits(width)
+        for slot, flight in self.flights.items():
+            if flight.issued is None:
+                self.issued = self.issued & ~(1 << slot) | (self.now == flight.issue_at) << slot
+        due = [flight for flight in self.flights.values() if self.now >= flight.finish_at]
+        finishing = None
+        if due and not self.draining:  # nothing finishes during PSB CSYNC
+            finishing = self.random.choice(due)
+            self._drive("finish__operation", operation_bits(self.config, finishing.operation))
+            self._drive("finish__vanished", finishing.vanishes)
+            if width > 1:
+                self._drive("finish__slot", finishing.slot)
+        for flight in self.flights.values():
+            if flight is not finishing:
+                flight.report(self.now, self.issued, self.translating)
+        self._drive("finish__valid", finishing is not None)
+        self._drive("in_flight__issued", self.issued)
+        self._drive("in_flight__translating", self.translating)
+        return finishing
 
     def move_pe(self, profiled: bool) -> None:
         """Another process; if not `profiled`, also any Exception level and state, most of which are not profiled."""
@@ -211,6 +283,16 @@ class Bench:
 
     # What the reference says about this cycle.
 
+    def _watch(self) -> None:
+        """What is only counted."""
+        for name in EVENTS:
+            self.counted[name] += self._pmu(name)
+        for slot in range(self.config.slots):
+            self.coverage[f"slot {slot} {int(getattr(self.dut, f'inflight_slot_{slot}_slot_state').value)}"] += 1
+        self.coverage[f"buffer {int(self.dut.buffer_buffer_state.value)}"] += 1
+        self.coverage[f"completion {int(self.dut.completion_completion_state.value)}"] += 1
+        self.drained = bool(int(self.dut.drain__done.value))
+
     def _check_registers(self) -> None:
         if self.now >= self.settled_from:
             stopped = self.registers.PMBSR_EL1 & STOPPED != 0
@@ -222,11 +304,11 @@ class Bench:
             value = int(self.dut.sysreg__rdata.value)
             assert value == expected, f"cycle {self.now}: {register.name} is {value:#x}, not {expected:#x}"
 
-    def _access(self, register: Register, value: int | None) -> None:
-        if value is None:
-            p = PMBIDR_EL1.pack(P=1) if register is PMBIDR_EL1 and not self.pe.ns else 0
-            self.answer = register, self.reference.read(register) | p
-            return
+    def _read(self, register: Register) -> None:
+        p = PMBIDR_EL1.pack(P=1) if register is PMBIDR_EL1 and not self.pe.ns else 0
+        self.answer = register, self.reference.read(register) | p
+
+    def _write(self, register: Register, value: int) -> None:
         stopped = (value if register is PMBSR_EL1 else self.registers.PMBSR_EL1) & STOPPED
         self.reference.write(register, value)
         self.answer = register, 0
@@ -237,69 +319,147 @@ class Bench:
 
     def _count_full(self, stopped: int) -> None:
         """After something that may have filled the buffer. S follows two cycles later than the reference has it."""
-        self.settled_from = self.now + 3
         if self.registers.PMBSR_EL1 & STOPPED and not stopped:
+            self.settled_from = self.now + 3
             self.expected["buffer_full"] += 1
             self.coverage["buffer full"] += 1
 
-    def _pass(self) -> None:
-        self.operations += 1
-        self.expected["pop"] += control.profiling_enabled(self.registers, self.pe)
-        if self.reference.pass_operation(self.pe):
-            self.selected = self.now, self.reference.start(self.pe)
+    def _halt(self) -> None:
+        """The buffer does not run in this cycle."""
+        records_to_come = (*self.flights.values(), *self.finished, self.waiting, self.writing, self.responding)
+        for one in (*self.unanswered, *records_to_come):
+            if one:
+                one.halted = min(one.halted, self.now)
 
-    def _check_answer(self) -> bool:
-        """Whether the operation of the cycle before was sampled, and might be. True for a collision."""
-        sampled = bool(int(self.dut.sampling__sampled.value))
-        if self.selected is None or self.selected[0] == self.now:
-            assert not sampled, f"cycle {self.now}: sampled without being selected"
-            return False
-        (passed, start), self.selected = self.selected, None
-        if not sampled:
-            assert self.now < self.free_from, f"cycle {self.now}: a collision, while the slot is free"
-            self.expected["collision"] += 1
-            self.coverage["collision"] += 1
-            return True
-        assert self.now >= self.busy_until, f"cycle {self.now}: sampled, while the slot is taken"
-        self.busy_until = self.free_from = NEVER
+    def _pass(self, lanes: int) -> None:
+        """Whether operations are profiled is decided when they pass."""
+        self.operations += lanes.bit_count()
+        if not lanes:
+            return
+        if not control.profiling_enabled(self.registers, self.passing_pe):
+            if self.registers.PMSICR_EL1:
+                self.coverage["counters kept while disabled"] += 1
+            return
+        self.expected["pop"] += lanes.bit_count()
+        passing = Passing(self.now, self.reference.start(self.passing_pe), lanes)
+        self.uncounted.append(passing)
+        self.unanswered.append(passing)
+
+    def _count(self) -> None:
+        """The operations of an earlier cycle are counted."""
+        if not self.uncounted or self.uncounted[0].cycle > self.now - self.config.count_delay:
+            return
+        passing = self.uncounted.popleft()
+        rnd, interval = self.registers.PMSIRR_EL1 & 1, self.registers.PMSIRR_EL1 >> 8
+        for lane in range(self.config.ops_per_cycle):
+            if passing.lanes >> lane & 1:
+                if self.registers.PMSICR_EL1 & PMSICR_EL1.fields["COUNT"].mask == 0:
+                    self.coverage[f"reload, RND {rnd}"] += 1
+                    self.coverage["reload, INTERVAL 0"] += interval == 0
+                if self.reference.count_operation():
+                    passing.selected.append(lane)
+                    self.coverage[f"lane {lane}"] += 1
+                    self.coverage[f"selected, RND {rnd}"] += 1
+        self.coverage["two selected in a cycle"] += len(passing.selected) == 2
+
+    def _check_answer(self) -> int:
+        """Exactly the selected operations are sampled, or collide. Returns how many did that."""
+        sampled = int(self.dut.sampling__sampled.value)
+        selected = []
+        if self.unanswered and self.unanswered[0].cycle == self.now - self.config.answer_latency:
+            passing = self.unanswered.popleft()
+            selected = passing.selected
+        where = f"cycle {self.now}: {sampled:#b} sampled, {selected} selected"
+        assert sampled & ~sum(1 << lane for lane in selected) == 0, where
+        collisions = 0
+        for lane in selected:
+            if not sampled >> lane & 1:
+                assert all(self.now < slot.free_from for slot in self.slots), f"{where}: a collision, with a free slot"
+                collisions += 1
+                continue
+            assert not collisions, f"{where}: the later one got the slot"
+            number = int(getattr(self.dut, f"sampling__slot__{lane}").value) if self.config.slots > 1 else 0
+            assert self.now >= self.slots[number].busy_until, f"{where}: slot {number} is taken"
+            self._start(passing, number)
+        self.expected["collision"] += collisions
+        if collisions:
+            self.coverage[f"collisions {collisions}"] += 1
+        return collisions
+
+    def _start(self, passing: Passing, slot: int) -> None:
+        """A selected operation is in flight. Two cycles after it passed it can finish; it is told later."""
         random = self.random
-        total = 2 + random.choice([0, 0, 1, random.randrange(10), random.randrange(150)])
-        self.flight = Flight(
-            passed=passed,
-            start=start,
-            finish_at=passed + total,
-            issue_at=passed + random.randint(2, total + 1),
+        self.slots[slot].take()
+        told = passing.cycle + self.config.answer_latency - 1
+        total = 2 + random.choice(
+            [0, random.randrange(10), random.randrange(self.longest), random.randrange(self.longest)]
+        )
+        self.flights[slot] = flight = Flight(
+            slot=slot,
+            told=told,
+            start=passing.start,
+            halted=passing.halted,
+            finish_at=told + total,
+            issue_at=told + random.randint(2, total + 1),
             vanishes=random.random() < 0.1,
             operation=random_operation(random, self.config),
         )
-        return False
+        flight.report(self.now, self.issued, self.translating)
 
-    def _filter(self) -> None:
-        """The filter looks at an operation in the cycle after it finished."""
-        if self.finished:
-            finished, self.finished = self.finished, None
-            self.expected["feed"] += 1
-            if filtering.collect(self.config, self.registers, finished.sample):
-                self.expected["filtrate"] += 1
-                self.waiting = finished
-            else:
-                self.coverage["filtered out"] += 1
-                self.busy_until = self.free_from = finished.finished + 4
-        if self.flight and self.flight.finished == self.now:
-            flight, self.flight = self.flight, None
-            if flight.vanishes:
-                self.coverage["vanished"] += 1
-                self.busy_until = self.free_from = self.now + 2
-            else:
-                self.finished = flight
+    def _finish(self, flight: Flight) -> None:
+        flight.finished = self.now
+        if any(other.told < flight.told for other in self.flights.values()):
+            self.coverage["finished before an older one"] += 1
+        del self.flights[flight.slot]
+        if flight.vanishes:
+            self.coverage["vanished"] += 1
+            self.slots[flight.slot].free(self.now + 2)
+        else:
+            self.finished.append(flight)
+
+    def _filter(self, fed: bool) -> None:
+        """SAMPLE_FEED, which tells of the cycle before, in which the filter looked at the oldest that has finished."""
+        if not self.finished:
+            assert not fed, f"cycle {self.now}: SAMPLE_FEED, and nothing has finished"
+            return
+        several = self.config.slots > 1
+        ready = self.finished[0].finished + 2 + several
+        if not fed:
+            assert self.now < max(ready, self.completion.free_from), f"cycle {self.now}: no SAMPLE_FEED"
+            return
+        assert self.now >= max(ready, self.completion.busy_until), f"cycle {self.now}: SAMPLE_FEED too early"
+        flight = self.finished.popleft()
+        self.completion.take()
+        if several:
+            self.slots[flight.slot].free(self.now)
+        self.expected["feed"] += 1
+        if filtering.collect(self.config, self.last_filter, flight.sample):
+            self.expected["filtrate"] += 1
+            self.waiting = flight
+            if flight.halted <= self.now:
+                self._drop()
+                if self.now >= self.settled_from:
+                    self._release(flight, self.now)
+        else:
+            self.coverage["filtered out"] += 1
+            self._release(flight, self.now)
+
+    def _release(self, flight: Flight, at: int) -> None:
+        """The sample is taken in that cycle: its place is free for another."""
+        self.completion.free(at + 2)
+        if self.config.slots == 1:
+            self.slots[flight.slot].free(at + 2)
 
     # Memory.
 
     def _drop(self) -> None:
-        """The buffer did not run, so the record that waits leaves no beat. When its slot is free depends."""
+        """The buffer did not run, so the record that waits leaves no beat. When its place is free depends."""
+        assert self.waiting
         self.coverage["dropped while stopped"] += 1
+        self.completion.busy_until = self.now
+        if self.config.slots == 1:
+            self.slots[0].busy_until = self.now
         self.waiting = None
-        self.busy_until = self.now
 
     def _beat(self, taken: bool) -> None:
         if self.writing is None:
@@ -323,8 +483,8 @@ class Bench:
         left = self.config.record_bytes - len(flight.octets)
         assert beat.last == (left == 0), where
         if left == self.config.bus_bytes:
-            # With this beat the serializer has taken the last one, which frees the slot.
-            self.busy_until = self.free_from = self.now + 2
+            # With this beat the serializer has taken the last one.
+            self._release(flight, self.now)
         if beat.last:
             record = records.encode(self.config, flight.sample)
             assert bytes(flight.octets) == record, f"{flight.octets.hex()} is not {record.hex()} of {flight.sample}"
@@ -339,8 +499,8 @@ class Bench:
         if flight.halted <= self.now or self.pointer_written >= flight.begun - 1:
             self.coverage["discarded while being written"] += 1
             return
-        record = self.reference.finish(flight.start, flight.operation, **flight.latencies)
-        assert record == bytes(flight.octets)
+        record = bytes(flight.octets)
+        assert self.reference.buffer.write(record)
         assert self.reference.buffer.memory[flight.address] == record
         operation = record[self.config.packet_offsets[Packet.OPERATION]]
         self.coverage["not retired" if operation == 0 else OperationClass(operation - Header.OPERATION).name] += 1
