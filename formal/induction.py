@@ -9,7 +9,7 @@ from .proof import Result, Verdict
 from .symbolic import Integer, Octets, equal, explore, possible
 from .transition import Transition
 
-__all__ = ["Invariant", "Reference", "Wires", "always", "follows", "inductive", "reach", "resets"]
+__all__ = ["Contract", "Invariant", "Reference", "Wires", "always", "follows", "inductive", "reach", "resets"]
 
 SECONDS = 300
 """What the solver may take for one question."""
@@ -17,6 +17,9 @@ SECONDS = 300
 Wires = Mapping[str, z3.BitVecRef]
 Invariant = Callable[[Wires], z3.BoolRef]
 """A relation between the registers, over the wires of one cycle by name."""
+
+Contract = Callable[[Wires, Wires], z3.BoolRef]
+"""A relation between the wires of a cycle and those of the next."""
 
 Number = Integer | int | Octets
 
@@ -29,6 +32,10 @@ def _always(wires: Wires) -> z3.BoolRef:
     return z3.BoolVal(True)
 
 
+def _any(now: Wires, then: Wires) -> z3.BoolRef:
+    return z3.BoolVal(True)
+
+
 def _solver(*assertions: z3.BoolRef) -> z3.Solver:
     solver = z3.SolverFor("QF_BV")
     solver.set("timeout", 1000 * SECONDS)
@@ -36,37 +43,56 @@ def _solver(*assertions: z3.BoolRef) -> z3.Solver:
     return solver
 
 
-def inductive(system: Transition, invariant: Invariant) -> Verdict:
-    """`invariant` holds after power-up, and each cycle keeps it, whatever the inputs (`rst` is one of them)."""
+def inductive(system: Transition, invariant: Invariant, *, contract: Contract = _any) -> Verdict:
+    """`invariant` holds after power-up, and each cycle keeps it, whatever the inputs (`rst` is one of them).
+
+    Parameters
+    ----------
+    contract : Contract
+        What may be assumed of the inputs of a cycle and the next, because those who drive them promise it.
+    """
     now, then = system.wires(0), system.wires(1)
     base = _solver(system.initial(), z3.Not(invariant(now)))
     if possible(base):
-        return Verdict(Result.FAIL, 0, "it does not hold after power-up:\n" + _describe(system, base.model(), now))
-    step = _solver(invariant(now), system.step(0), z3.Not(invariant(then)))
+        shown = _describe(system, base.model(), [now])
+        return Verdict(Result.FAIL, 0, "it does not hold after power-up:\n" + shown)
+    step = _solver(invariant(now), system.step(0), contract(now, then), z3.Not(invariant(then)))
     if possible(step):
-        shown = _describe(system, step.model(), now) + "\n  then    " + _values(step.model(), system.registers, then)
-        return Verdict(Result.FAIL, 1, "a cycle breaks it:\n" + shown)
+        return Verdict(Result.FAIL, 1, "a cycle breaks it:\n" + _describe(system, step.model(), [now, then]))
     return Verdict(Result.PASS, 1)
 
 
-def resets(system: Transition) -> Verdict:
-    """One cycle of `rst` leads from every state to the one after power-up."""
+def resets(system: Transition, *, kept: Sequence[str] = ()) -> Verdict:
+    """One cycle of `rst` leads from every state to the one after power-up, but for the registers that are `kept`."""
     now, then = system.wires(0), system.wires(1)
-    step = _solver(system.step(0), now["rst"] == 1, z3.Not(system.initial(1)))
+    # Of a conjunction of one equation for each register, leave out some.
+    initial = {equation.arg(0).get_id(): equation for equation in system.initial(1).children()}
+    for name in kept:
+        del initial[then[name].get_id()]
+    step = _solver(system.step(0), now["rst"] == 1, z3.Not(z3.And(*initial.values())))
     if possible(step):
-        shown = _describe(system, step.model(), now) + "\n  then    " + _values(step.model(), system.registers, then)
-        return Verdict(Result.FAIL, 1, "a register survives a reset:\n" + shown)
+        return Verdict(Result.FAIL, 1, "a register survives a reset:\n" + _describe(system, step.model(), [now, then]))
     return Verdict(Result.PASS, 1)
 
 
-def always(system: Transition, relation: Callable[[Wires, Wires], z3.BoolRef]) -> Verdict:
-    """`relation` is between the wires of every cycle and those of the next, whatever the state."""
-    now, then = system.wires(0), system.wires(1)
-    step = _solver(system.step(0), z3.Not(relation(now, then)))
-    if possible(step):
-        shown = _describe(system, step.model(), now) + "\n  then    " + _values(step.model(), system.registers, then)
-        return Verdict(Result.FAIL, 1, "a cycle breaks it:\n" + shown)
-    return Verdict(Result.PASS, 1)
+def always(
+    system: Transition, relation: Callable[..., z3.BoolRef], *, cycles: int = 2, assuming: Invariant = _always
+) -> Verdict:
+    """`relation` is between the wires of so many successive cycles, whatever the state.
+
+    Parameters
+    ----------
+    assuming : Invariant
+        Of the first cycle: what `inductive` proves.
+    """
+    wires = [system.wires(n) for n in range(cycles)]
+    assumptions = [assuming(wires[0]), *(system.step(n) for n in range(cycles - 1))]
+    if not possible(_solver(*assumptions)):
+        return Verdict(Result.FAIL, cycles - 1, "the assumptions contradict each other, so that nothing is proved")
+    question = _solver(*assumptions, z3.Not(relation(*wires)))
+    if possible(question):
+        return Verdict(Result.FAIL, cycles - 1, "a cycle breaks it:\n" + _describe(system, question.model(), wires))
+    return Verdict(Result.PASS, cycles - 1)
 
 
 def follows(
@@ -74,8 +100,11 @@ def follows(
     reference: Reference,
     *,
     assuming: Invariant = _always,
-    latency: int = 1,
+    latency: int | Mapping[str, int] = 1,
+    meanwhile: Invariant = _always,
     held: Sequence[str] = (),
+    inside: Mapping[str, str] | None = None,
+    split: Mapping[str, str] | None = None,
 ) -> Verdict:
     """Each cycle of the RTL does what `reference` says, from each state and for all inputs that meet `assuming`.
 
@@ -85,35 +114,70 @@ def follows(
         Run once for each path that it can take.
     assuming : Invariant
         An invariant that `inductive` proves, or what the block's contract says of its inputs.
-    latency : int
-        Cycles until the answer: 1, or 0 where the answer is combinational.
+    latency : int, or mapping of str to int
+        Cycles until the answer, or until each of the answers, by name: 0 where it is combinational.
+    meanwhile : Invariant
+        What is assumed of each cycle between the first and that of the last answer.
     held : sequence of str
-        Inputs that are the same in the cycle of the answer.
+        Inputs that are the same until the last answer.
+    inside : mapping of str to str
+        Wires for which the reference has another name: those of submodules.
+    split : mapping of str to str
+        Of an answer that is hard to prove: a wire of the first cycle. Each of its values is a question of its own.
     """
-    now, answer = system.wires(0), system.wires(latency)
-    assumptions = _solver(assuming(now), system.step(0), *(answer[name] == now[name] for name in held))
+    latencies = dict(latency) if isinstance(latency, Mapping) else {}
+    depth = max(latencies.values()) if isinstance(latency, Mapping) else latency
+    cycles = [system.wires(n) for n in range(depth + 1)]
+    now = cycles[0]
+    assumptions = _solver(
+        assuming(now),
+        *(system.step(n) for n in range(max(depth, 1))),
+        *(meanwhile(wires) for wires in cycles[1:-1]),
+        *(wires[name] == now[name] for name in held for wires in cycles[1:]),
+    )
+    named = inside or {}
+
+    def answers(result: Mapping[str, Number]) -> dict[str, z3.BitVecRef]:
+        return {name: cycles[latencies.get(name, depth)][named.get(name, name)] for name in result}
+
+    def cases(name: str) -> list[z3.BoolRef]:
+        if split is None or name not in split:
+            return [z3.BoolVal(True)]
+        wire = now[split[name]]
+        return [wire == value for value in range(1 << wire.size())]
+
     names = tuple(inspect.signature(reference).parameters)
     conditions: list[z3.BoolRef] = []
-    for path in explore(reference, *(now[name] for name in names), solver=assumptions):
+    for path in explore(reference, *(now[named.get(name, name)] for name in names), solver=assumptions):
         conditions.append(path.condition)
-        agreed = z3.And(*(equal(value, answer[name]) for name, value in path.result.items()))
-        # A solver of its own: one that has seen the other paths carries them along, and is thirty times slower.
-        question = _solver(*assumptions.assertions(), path.condition, z3.Not(agreed))
-        if possible(question):
-            shown = _disagreement(system, question.model(), now, answer, path.result)
-            return Verdict(Result.FAIL, latency, f"path {len(conditions)} of the reference:\n" + shown)
+        wires = answers(path.result)
+        # A solver for each question: one that has seen the others carries them along, and is thirty times slower.
+        for name, value in path.result.items():
+            for case in cases(name):
+                question = _solver(*assumptions.assertions(), path.condition, case, z3.Not(equal(value, wires[name])))
+                if possible(question):
+                    shown = _disagreement(system, question.model(), now, wires, path.result)
+                    return Verdict(Result.FAIL, depth, f"path {len(conditions)} of the reference:\n" + shown)
     if not conditions:
-        return Verdict(Result.FAIL, latency, "the assumptions contradict each other, so that nothing is proved")
+        return Verdict(Result.FAIL, depth, "the assumptions contradict each other, so that nothing is proved")
     if possible(assumptions, z3.Not(z3.Or(*conditions))):
-        return Verdict(Result.ERROR, latency, "the paths do not cover every input")
-    return Verdict(Result.PASS, latency, method=f"reference, all {len(conditions)} paths")
+        return Verdict(Result.ERROR, depth, "the paths do not cover every input")
+    return Verdict(Result.PASS, depth, method=f"reference, all {len(conditions)} paths")
 
 
-def reach(system: Transition, goal: Invariant, *, cycles: int) -> Verdict:
-    """Some inputs lead from power-up to `goal` within `cycles`: what a proof speaks of does happen."""
+def reach(system: Transition, goal: Invariant, *, cycles: int, given: Invariant = _always) -> Verdict:
+    """Some inputs lead from power-up to `goal` within `cycles`: what a proof speaks of does happen.
+
+    Parameters
+    ----------
+    given : Invariant
+        What holds in every cycle on the way: a goal can be reached in this way as well.
+    """
     solver = _solver(system.initial())
     for cycle in range(cycles + 1):
-        if possible(solver, goal(system.wires(cycle))):
+        wires = system.wires(cycle)
+        solver.add(given(wires))
+        if possible(solver, goal(wires)):
             return Verdict(Result.PASS, cycle)
         solver.add(system.step(cycle))
     return Verdict(Result.FAIL, cycles, f"no inputs lead there within {cycles} cycles")
@@ -129,13 +193,16 @@ def _values(model: z3.ModelRef, names: tuple[str, ...], wires: Wires) -> str:
     return ", ".join(f"{name} = {_value(model, wires[name]):#x}" for name in names)
 
 
-def _describe(system: Transition, model: z3.ModelRef, wires: Wires) -> str:
+def _describe(system: Transition, model: z3.ModelRef, cycles: Sequence[Wires]) -> str:
     inputs = tuple(name for name in system.inputs if name != "clk")
-    return f"  state   {_values(model, system.registers, wires)}\n  inputs  {_values(model, inputs, wires)}"
+    return "\n  then\n".join(
+        f"  state   {_values(model, system.registers, wires)}\n  inputs  {_values(model, inputs, wires)}"
+        for wires in cycles
+    )
 
 
 def _disagreement(
-    system: Transition, model: z3.ModelRef, now: Wires, answer: Wires, expected: Mapping[str, Number]
+    system: Transition, model: z3.ModelRef, now: Wires, answers: Wires, expected: Mapping[str, Number]
 ) -> str:
     def known(value: Number) -> int:
         if isinstance(value, Octets):
@@ -147,6 +214,5 @@ def _disagreement(
         return value
 
     wanted = ", ".join(f"{name} = {known(value):#x}" for name, value in expected.items())
-    return (
-        f"{_describe(system, model, now)}\n  expected  {wanted}\n  got       {_values(model, tuple(expected), answer)}"
-    )
+    got = _values(model, tuple(expected), answers)
+    return f"{_describe(system, model, [now])}\n  expected  {wanted}\n  got       {got}"

@@ -9,12 +9,13 @@ import importlib.util
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from types import ModuleType
 from typing import Any, Generic, Literal, TypeVar
 
 import z3
 
-__all__ = ["Integer", "Octets", "Path", "Undecided", "equal", "explore", "possible", "rebuilt"]
+__all__ = ["Integer", "Octets", "Path", "Undecided", "equal", "explore", "merged", "possible", "rebuilt"]
 
 Result = TypeVar("Result")
 
@@ -272,3 +273,61 @@ def explore(
         if not repeated:
             return
         repeated[-1] = _Choice(taken=False, other_possible=False)
+
+
+def merged(
+    function: Callable[..., Sequence[Integer | int]], arguments: Sequence[int], results: Sequence[int]
+) -> Callable[..., tuple[Any, ...]]:
+    """`function` without its forks: all of its paths in one, each result a choice between what the paths say.
+
+    Functions that call each other a few times have too many paths to follow each of them. The merged one can be called
+    any number of times, once for each of several lanes for instance, and forks none.
+
+    Parameters
+    ----------
+    function : callable
+        As `explore` wants it. It is run here, over every value of its arguments.
+    arguments, results : sequence of int
+        How many bits each has, unsigned.
+
+    Raises
+    ------
+    ValueError
+        If a result may need more bits; when it is called, if an argument may.
+    """
+    holes = [z3.BitVec(f"argument {index}", width) for index, width in enumerate(arguments)]
+    paths = list(explore(function, *holes))
+    solver = z3.Solver()
+    terms: list[z3.BitVecRef] = []
+    for index, width in enumerate(results):
+        choices: list[tuple[z3.BoolRef, z3.BitVecRef]] = []
+        for path in paths:
+            value = path.result[index]
+            bits = value.bits if isinstance(value, Integer) else _constant(value)
+            low = z3.Extract(width - 1, 0, z3.SignExt(max(width - bits.size(), 0), bits))
+            if possible(solver, path.condition, z3.Not(equal(Integer(bits, _closed), low))):
+                raise ValueError(f"result {index} of {function.__name__} may need more than {width} bits")
+            choices.append((path.condition, low))
+        # Of the paths exactly one is taken: nothing is asked about the last.
+        terms.append(reduce(lambda term, choice: z3.If(*choice, term), choices[:-1], choices[-1][1]))
+
+    def apply(*values: Integer | int) -> tuple[Integer, ...]:
+        decide = next(value._decide for value in values if isinstance(value, Integer))
+        known = [(hole, _unsigned(value, hole.size())) for hole, value in zip(holes, values, strict=True)]
+        return tuple(Integer(z3.ZeroExt(1, z3.substitute(term, *known)), decide) for term in terms)
+
+    return apply
+
+
+def _closed(condition: z3.BoolRef) -> bool:
+    raise AssertionError("nothing is asked about it")
+
+
+def _unsigned(value: Integer | int, width: int) -> z3.BitVecRef:
+    """The value in so many bits. Raises ValueError unless it is plain that it fits."""
+    bits = value.bits if isinstance(value, Integer) else _constant(value)
+    bits = z3.SignExt(max(width + 1 - bits.size(), 0), bits)
+    above = z3.simplify(z3.Extract(bits.size() - 1, width, bits))
+    if not (isinstance(above, z3.BitVecNumRef) and above.as_long() == 0):
+        raise ValueError(f"{value!r} may need more than {width} bits")
+    return z3.Extract(width - 1, 0, bits)

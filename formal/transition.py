@@ -11,9 +11,10 @@ from .tools import yosys
 
 __all__ = ["PREPARE", "WRITE", "Transition", "from_smt2", "transition"]
 
-PREPARE = "prep -top top -flatten"
+PREPARE = "prep -top top -flatten; memory_map; opt_clean; setundef -undriven -zero"
 WRITE = "write_smt2 -stbv -wires"
-"""Yosys commands: `from_smt2` reads what the second writes of a design that went through the first."""
+"""Yosys commands: `from_smt2` reads what the second writes of a design that went through the first. Each word of a
+memory is a register, `memory[word]`. Bits that nobody reads have lost what drove them, and are zero."""
 
 _WIRE = re.compile(r"^; yosys-smt2-(input|output|register|wire) (\S+) (\d+)$", re.MULTILINE)
 

@@ -21,7 +21,7 @@ from formal.induction import Wires, always, follows, inductive, reach, resets
 from formal.proof import Proof, Result, Verdict
 from formal.proofs import all_proofs, interval, record, serializer
 from formal.proofs import filter as filter_
-from formal.symbolic import Integer, Octets, Undecided, equal, explore, rebuilt
+from formal.symbolic import Integer, Octets, Undecided, equal, explore, merged, rebuilt
 from formal.transition import Transition, transition
 from spurtle.config import CONFIGS
 from spurtle.interval import IntervalCounter
@@ -230,30 +230,67 @@ def test_a_cover_is_reached_as_early_as_it_can_be(subject: Transition) -> None:
     assert reach(subject, lambda wires: z3.And(wires["value"] == 0, wires["zero"] == 0), cycles=5).result is Result.FAIL
 
 
+# Functions merged into one path.
+
+
+def test_a_merged_function_says_the_same() -> None:
+    merge = merged(lambda a, b: (classify(a, b) + 16, a == b), [4, 4], [6, 1])
+    for x in range(16):
+        for y in range(16):
+            assert list(map(read, merge(known(x), y))) == [classify(x, y) + 16, x == y]
+
+
+def test_what_may_not_fit_is_not_merged() -> None:
+    with pytest.raises(ValueError, match=r"^result 1 of <lambda> may need more than 4 bits$"):
+        merged(lambda a: (a, a + 1), [4], [4, 4])
+    with pytest.raises(ValueError, match=r"^result 0 of <lambda> may need more than 4 bits$"):
+        merged(lambda a: (a - 1,), [4], [4])
+    same = merged(lambda a: (a,), [4], [4])
+    with pytest.raises(ValueError, match=r" may need more than 4 bits$"):
+        same(known(16))
+    with pytest.raises(ValueError, match=r" may need more than 4 bits$"):
+        same(known(-1))
+
+
 # The interval counter's proof.
+
+LANES = interval.configured(2, ernd=True)
+"""It has everything: lanes, numbers, both counters, two selections."""
 
 
 def test_a_fault_of_the_reference_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     right = sampling.advance
-    monkeypatch.setattr(sampling, "advance", lambda count, interval: (right(count, interval)[0], count == 2))
-    assert "expected  count = " in interval.prove(transition(IntervalCounter())).evidence
+
+    def wrong(count: int, ecount: int, **settings: Any) -> tuple[int, int, bool, bool]:
+        *state, selected, _ = right(count, ecount, **settings)
+        return (*state, selected, count == 2)
+
+    monkeypatch.setattr(sampling, "advance", wrong)
+    evidence = interval.prove(LANES, transition(IntervalCounter(LANES))).evidence
+    assert "expected  draw = 0x" in evidence
+    assert "got       draw = 0x" in evidence
 
 
 def test_faults_of_the_interval_counter_are_found() -> None:
-    right = transition(IntervalCounter())
+    right = transition(IntervalCounter(LANES))
     assert holds_of_the_counter(right)
     faults = [
         (fault, system)
-        for fault, system in faulty(IntervalCounter(), count=40, seed=1)
-        if differs(right, system, assuming=interval.invariant)
+        for fault, system in faulty(IntervalCounter(LANES), count=16, seed=1)
+        if differs(right, system, assuming=interval.invariant(LANES))
     ]
-    assert len(faults) > 35
+    assert len(faults) > 11
     assert [fault for fault, system in faults if holds_of_the_counter(system)] == []
 
 
 def holds_of_the_counter(system: Transition) -> bool:
-    verdicts = (inductive(system, interval.invariant), interval.prove(system), resets(system))
-    return all(verdict.result is Result.PASS for verdict in verdicts)
+    proofs = (
+        lambda: inductive(system, interval.invariant(LANES)),
+        lambda: interval.prove_delay(LANES, system),
+        lambda: interval.prove(LANES, system),
+        lambda: resets(system),
+    )
+    return all(prove().result is Result.PASS for prove in proofs)
 
 
 def test_a_fault_of_the_filter_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -387,7 +424,10 @@ def test_only_pass_is_good(build: Path, monkeypatch: pytest.MonkeyPatch, capsys:
 def test_an_unknown_block_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["nonsense"]) == 2
     printed = capsys.readouterr()
-    assert printed.err == "formal: NAME must be interval, inflight, filter, record, serializer or spu, not 'nonsense'\n"
+    wanted = (
+        "formal: NAME must be interval, lfsr, inflight, completion, filter, record, serializer or spu, not 'nonsense'\n"
+    )
+    assert printed.err == wanted
     assert printed.out == ""
 
 

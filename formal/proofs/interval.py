@@ -1,76 +1,235 @@
-"""The interval counter: every cycle is a step of `reference.sampling`, for ever."""
+"""The interval counter: every cycle is a step of `reference.sampling` for each of its operations, for ever."""
 
+import operator
 from collections.abc import Iterator, Mapping
-from functools import cache
+from dataclasses import replace
+from functools import cache, reduce
+from typing import Any
 
 import z3
 
+from spurtle.arch import PMSICR_EL1
+from spurtle.config import CONFIGS, SPUConfig
 from spurtle.interval import IntervalCounter
 from spurtle_sim.reference import sampling
 
-from ..induction import Wires, follows, inductive, reach
-from ..proof import Proof, Verdict
+from ..induction import Invariant, Reference, Wires, always, follows, inductive, reach, resets
+from ..proof import Proof, Result, Verdict
+from ..symbolic import merged
 from ..transition import Transition, transition
 
-__all__ = ["invariant", "proofs", "prove"]
+__all__ = ["configured", "cover", "invariant", "proofs", "prove", "prove_delay"]
+
+WIDTHS = (1, 2, 4, 8)
+
+_COUNT = PMSICR_EL1.fields["COUNT"]
+_ECOUNT = PMSICR_EL1.fields["ECOUNT"]
 
 
-def cycle(rst: int, write: int, wdata: int, operation: int, interval: int, count: int) -> Mapping[str, int]:
-    """What one cycle does to PMSICR_EL1.COUNT as software reads it, and whether its operation is selected."""
-    if rst:
-        return {"count": 0, "selected": 0}
-    if write:
-        return {"count": wdata, "selected": 0}
-    if operation:
-        advanced, selected = sampling.advance(count, interval)
-        return {"count": advanced, "selected": selected}
-    return {"count": count, "selected": 0}
+def configured(width: int, *, ernd: bool) -> SPUConfig:
+    """So many lanes, with FEAT_SPE_ERnd or without. Nothing else of a configuration matters to the interval counter."""
+    return replace(CONFIGS["minimal"], name=f"lanes_{width}{'_ernd' * ernd}", ops_per_cycle=width, ernd=ernd)
 
 
-def invariant(wires: Wires) -> z3.BoolRef:
-    """Between `low`, `high` and what is remembered of them.
+def cycle(config: SPUConfig) -> Reference:
+    """What one cycle does to PMSICR_EL1, as software reads it, and which of the operations counted in it are selected.
+
+    A second random number in a cycle, or a selection more than there are ports for, is a result that no wire can show.
+    """
+    width = config.ops_per_cycle
+    writable = config.writable(PMSICR_EL1)
+    nowhere = width + 1
+
+    def operation(number: int, population: int, interval: int, rnd: int, random: int, *tally: int) -> tuple[int, ...]:
+        if number > population:
+            return tally
+        count, ecount, first, second, draws = tally
+        count, ecount, selected, drawn = sampling.advance(
+            count, ecount, interval=interval, rnd=rnd, random=random, ernd=config.ernd
+        )
+        if selected:
+            if first == 0:
+                first = number
+            elif second == 0 and config.selections_per_cycle == 2:
+                second = number
+            else:
+                first = nowhere
+        if drawn:
+            draws = 1 if draws == 0 else 2
+        return count, ecount, first, second, draws
+
+    bits = nowhere.bit_length()
+    tally = (_COUNT.width, _ECOUNT.width, bits, bits, 2)
+    step = merged(operation, [bits, bits, 24, 1, 8, *tally], tally)
+
+    def counts(
+        rst: int, write: int, wdata: int, pmsicr: int, interval: int, rnd: int, random: int, lanes: int, population: int
+    ) -> Mapping[str, int]:
+        state: Any = (pmsicr & _COUNT.mask, pmsicr >> _ECOUNT.lsb, 0, 0, 0)
+        for number in range(1, width + 1):
+            state = step(number, population, interval, rnd, random, *state)
+        count, ecount, first, second, draws = state
+        selected = [_lane(first, lanes, width), _lane(second, lanes, width)][: config.selections_per_cycle]
+        pmsicr = wdata & writable if write else ecount << _ECOUNT.lsb | count
+        if rst:
+            pmsicr, selected = 0, [0] * config.selections_per_cycle
+        return {"draw": draws, "pmsicr": pmsicr, **{f"selected__{index}": one for index, one in enumerate(selected)}}
+
+    return counts
+
+
+def _lane(number: int, lanes: int, width: int) -> int:
+    """Lane of the operation with this number, counted from 1, as one bit; none for 0, one too high if it is nowhere."""
+    lane = (number == width + 1) << width
+    so_far = 0
+    for place in range(width):
+        here = lanes >> place & 1
+        so_far = so_far + here
+        lane = lane + (here * (number == so_far) << place)
+    return lane
+
+
+def invariant(config: SPUConfig) -> Invariant:
+    """Between the parts of COUNT and what is remembered of them, and between lanes and numbers.
 
     `high_zero` speaks of the upper part. It may hold back for the cycle after a borrow has made that zero, when `low`
-    is still far from one. A borrow is owed only just after `low` wrapped, to an upper part above 0.
+    is still far from where it matters. A borrow is owed only just after `low` wrapped, to an upper part above 0.
     """
-    low, high = wires["low"], wires["high"]
-    high_zero, borrow = wires["high_zero"] == 1, wires["borrow"] == 1
-    return z3.And(
-        z3.Implies(high_zero, high == 0),
-        z3.Implies(z3.And(high == 0, z3.Not(high_zero)), z3.UGE(low, 0xFE)),
-        z3.Implies(borrow, z3.And(low == 0xFF, high != 0)),
+    width = config.ops_per_cycle
+
+    def holds(wires: Wires) -> z3.BoolRef:
+        low, high = wires["low"], wires["high"]
+        high_zero, borrow = wires["high_zero"] == 1, wires["borrow"] == 1
+        terms = [
+            z3.Implies(high_zero, high == 0),
+            z3.Implies(z3.And(high == 0, z3.Not(high_zero)), z3.UGE(low, 256 - 2 * width)),
+            z3.Implies(borrow, z3.And(z3.UGE(low, 256 - width), high != 0)),
+        ]
+        if config.ernd:
+            terms.append(z3.Implies(wires["live"] == 1, wires["ecount"] != 0))
+        if width > 1:
+            terms.append(_numbers(wires, "numbering.lanes", "numbering.number__", range(width)))
+        if width > 4:
+            groups = (range(4), range(4, width))
+            terms += [_numbers(wires, "numbering.grouped", "numbering.within_", group) for group in groups]
+        return z3.And(*terms)
+
+    return holds
+
+
+def _numbers(wires: Wires, lanes: str, numbers: str, group: range) -> z3.BoolRef:
+    """The number of each lane of a group counts that group's lanes up to it."""
+    terms: list[z3.BoolRef] = []
+    for lane in group:
+        number = wires[f"{numbers}{lane}"]
+        ones = (z3.ZeroExt(number.size() - 1, z3.Extract(k, k, wires[lanes])) for k in range(group.start, lane + 1))
+        terms.append(number == reduce(operator.add, ones))
+    return z3.And(*terms)
+
+
+def prove(config: SPUConfig, system: Transition) -> Verdict:
+    """`system` is an `IntervalCounter` of `config`. The invariant and the reset have to be proved as well."""
+    latency = {f"selected__{index}": _answer(config) for index in range(config.selections_per_cycle)}
+    return follows(
+        system,
+        cycle(config),
+        assuming=invariant(config),
+        latency={"draw": 0, "pmsicr": 1} | latency,
+        meanwhile=lambda wires: wires["rst"] == 0,
+        inside={"lanes": _counted(config)},
+        split={"pmsicr": "population"},
     )
 
 
-COVERS = {
-    "an operation is selected": lambda wires: wires["selected"] == 1,
-    "an operation reloads COUNT": lambda wires: z3.And(
-        wires["operation"] == 1, wires["count"] == 0, wires["interval"] == 5
-    ),
-    "an operation passes while a borrow is owed": lambda wires: z3.And(wires["borrow"] == 1, wires["operation"] == 1),
-    "a borrow makes the upper part zero": lambda wires: z3.And(wires["borrow"] == 1, wires["high"] == 1),
-}
+def _answer(config: SPUConfig) -> int:
+    """Cycles from the counting of an operation to its answer."""
+    return config.answer_latency - config.count_delay
+
+
+def _counted(config: SPUConfig) -> str:
+    """Lanes of the operations that are counted in this cycle."""
+    return "numbering.lanes" if config.count_delay else "operations"
+
+
+def prove_delay(config: SPUConfig, system: Transition) -> Verdict:
+    """What is counted in a cycle are the operations that passed `count_delay` cycles before."""
+
+    def delayed(*cycles: Wires) -> z3.BoolRef:
+        *before, counting = cycles
+        running = (wires["rst"] == 0 for wires in before)
+        return z3.Implies(z3.And(*running), counting[_counted(config)] == cycles[0]["operations"])
+
+    return always(system, delayed, cycles=config.count_delay + 1)
 
 
 @cache
-def _system() -> Transition:
-    return transition(IntervalCounter())
+def _system(config: SPUConfig) -> Transition:
+    return transition(IntervalCounter(config))
 
 
-def prove(system: Transition) -> Verdict:
-    """`system` is an `IntervalCounter`. The invariant has to be proved as well."""
-    return follows(system, cycle, assuming=invariant)
+def _selects(wires: Wires) -> z3.BoolRef:
+    return wires["selected__0"] != 0
+
+
+def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
+    """What has to be reached, and by what way: name, goal, what holds in each cycle."""
+    yield "selected, RND = 0", _selects, lambda wires: wires["rnd"] == 0
+    if config.ernd:
+        # Software's own ECOUNT left out, it is the random number that selects.
+        def drawn(wires: Wires) -> z3.BoolRef:
+            return z3.And(wires["rnd"] == 1, z3.Extract(_ECOUNT.lsb + 7, _ECOUNT.lsb, wires["wdata"]) == 0)
+
+        yield "selected, ERnd, random 0", _selects, lambda wires: z3.And(drawn(wires), wires["random"] == 0)
+        yield "selected, ERnd, ECOUNT", _selects, lambda wires: z3.And(drawn(wires), wires["random"] == 3)
+    else:
+        yield "selected, RND = 1", _selects, lambda wires: wires["rnd"] == 1
+        yield (
+            "COUNT reloaded with a random number",
+            lambda wires: wires["pmsicr"] == 0x5A5,
+            lambda wires: z3.And(wires["rnd"] == 1, wires["interval"] == 5, wires["wdata"] == 0),
+        )
+    if config.selections_per_cycle == 2:
+        yield "two selected in one cycle", lambda wires: wires["selected__1"] != 0, lambda wires: wires["rnd"] == 1
+    yield (
+        "operations pass while a borrow makes the upper part zero",
+        lambda wires: z3.And(wires["borrow"] == 1, wires["high"] == 1, wires["population"] != 0),
+        lambda wires: z3.BoolVal(True),
+    )
+    for index in range(config.selections_per_cycle):
+        for lane in range(index, config.ops_per_cycle):
+            yield (
+                f"selection {index} in lane {lane}",
+                lambda wires, index=index, lane=lane: wires[f"selected__{index}"] == 1 << lane,
+                lambda wires: z3.BoolVal(True),
+            )
+
+
+def cover(config: SPUConfig, system: Transition) -> Verdict:
+    """Every goal; the depth is that of the farthest."""
+    depth = 0
+    for name, goal, given in _covers(config):
+        verdict = reach(system, goal, cycles=10, given=given)
+        if verdict.result is not Result.PASS:
+            return replace(verdict, evidence=f"{name}: {verdict.evidence}")
+        depth = max(depth, verdict.depth)
+    return Verdict(Result.PASS, depth)
 
 
 def proofs() -> Iterator[Proof]:
-    """In the order in which they lean on each other."""
-    block, config = "interval", "-"
-    yield Proof("the two parts of COUNT agree", block, config, "induction", lambda: inductive(_system(), invariant))
-    yield Proof(
-        "COUNT and selected follow the reference", block, config, "reference",
-        lambda: prove(_system()),
-    )  # fmt: skip
-    for name, goal in COVERS.items():
-        yield Proof(
-            f"cover: {name}", block, config, "bounded search", lambda goal=goal: reach(_system(), goal, cycles=8)
-        )
+    """For each width, without FEAT_SPE_ERnd and with it, in the order in which they lean on each other."""
+    for width in WIDTHS:
+        for ernd in (False, True):
+            config = configured(width, ernd=ernd)
+
+            def proof(name, method, prove, config=config):
+                return Proof(name, "interval", config.name, method, lambda: prove(config, _system(config)))
+
+            yield proof(
+                "parts of COUNT, lanes and numbers agree",
+                "induction",
+                lambda config, system: inductive(system, invariant(config)),
+            )
+            yield proof("one cycle of reset, from any state", "induction", lambda _, system: resets(system))
+            yield proof("what is counted is what passed", "induction", prove_delay)
+            yield proof("PMSICR_EL1, draw and selected follow the reference", "reference", prove)
+            yield proof("cover: each mode, each lane, two in a cycle", "bounded search", cover)
