@@ -1,0 +1,237 @@
+"""Which operations the compiled SPU selects, and the picture of the intervals between them (D17.3.4).
+
+`python -m docs.intervals` plays operations on the RTL and writes `docs/intervals.svg`.
+"""
+
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spurtle.arch import (
+    IMP_PMSRNDR_EL1,
+    PMBLIMITR_EL1,
+    PMBPTR_EL1,
+    PMSCR_EL1,
+    PMSFCR_EL1,
+    PMSICR_EL1,
+    PMSIRR_EL1,
+    PMSLATFR_EL1,
+)
+from spurtle.config import CONFIGS, SPUConfig
+from spurtle.layout import MINIMAL
+from spurtle_sim.engine import Engine
+from spurtle_sim.timed import TIMED
+
+__all__ = ["FILE", "MODES", "Mode", "Selections", "expected_mean", "picture", "run", "seed", "select"]
+
+FILE = Path(__file__).with_name("intervals.svg")
+_BASE, _ROOM = 0x1_0000, 0x1000
+_CYCLES = 1 << 15
+"""Cycles that are played in one go."""
+
+
+class Mode(NamedTuple):
+    """One of the three of D17.3.4. With INTERVAL = 1 its intervals are `steps`, or, with FEAT_SPE_ERnd, those between
+    points of a grid of 257 moved by `steps`. `samples` is the number of selections that are measured.
+    """
+
+    title: str
+    ernd: bool
+    rnd: int
+    steps: range
+    samples: int
+
+
+MODES = (
+    Mode("RND = 0", ernd=False, rnd=0, steps=range(257, 258), samples=1_200),
+    Mode("RND = 1", ernd=False, rnd=1, steps=range(257, 513), samples=30_000),
+    Mode("RND = 1, FEAT_SPE_ERnd", ernd=True, rnd=1, steps=range(256), samples=30_000),
+)
+
+
+class Selections(NamedTuple):
+    """The selected operations of a run.
+
+    Members
+    -------
+    rows : NDArray
+        Their numbers in the order of the program, from 0.
+    places, passing : NDArray
+        Their places among the operations that pass in the same cycle, from 0; how many those are.
+    """
+
+    rows: NDArray[np.int64]
+    places: NDArray[np.uint8]
+    passing: NDArray[np.uint8]
+
+
+def run(mode: Mode, lanes: int) -> Selections:
+    """The run of an SPU of so many lanes that is measured."""
+    return select(_configuration(mode, lanes), rnd=mode.rnd, samples=mode.samples, state=seed(lanes))
+
+
+def seed(lanes: int) -> int:
+    """What the generator starts from. Each width has random numbers of its own."""
+    return 0x5EED_0000 + lanes
+
+
+def _configuration(mode: Mode, lanes: int) -> SPUConfig:
+    """A named one, if there is one; with slots enough for operations that finish at once."""
+    for config in CONFIGS.values():
+        if (config.ops_per_cycle, config.ernd) == (lanes, mode.ernd):
+            return config
+    name = f"lanes_{lanes}_ernd" if mode.ernd else f"lanes_{lanes}"
+    return SPUConfig(name=name, layout=MINIMAL, ops_per_cycle=lanes, slots=2 if mode.ernd else 1, ernd=mode.ernd)
+
+
+def select(config: SPUConfig, *, rnd: int, samples: int, state: int, interval: int = 1) -> Selections:
+    """The first selections of an SPU that starts with PMSICR_EL1 = 0 and that state of the random number generator.
+
+    In each cycle 1 to `ops_per_cycle` operations pass, with even odds. They finish at once, and the filter wants none
+    of their records.
+    """
+    engine = Engine(config)
+    engine.write(PMBPTR_EL1, _BASE)
+    engine.write(PMBLIMITR_EL1, _BASE + _ROOM | 1)
+    engine.write(PMSFCR_EL1, PMSFCR_EL1.pack(FL=1))
+    engine.write(PMSLATFR_EL1, config.writable(PMSLATFR_EL1))
+    engine.write(PMSICR_EL1, 0)
+    engine.write(PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=interval, RND=rnd))
+    engine.write(IMP_PMSRNDR_EL1, state)
+    engine.write(PMSCR_EL1, PMSCR_EL1.pack(E0SPE=1))
+
+    random = np.random.default_rng(config.ops_per_cycle)
+    table = np.zeros(_CYCLES * config.ops_per_cycle, TIMED)
+    table["issue"], table["finish"] = 1, 2
+    rows: list[NDArray[np.int64]] = []
+    places: list[NDArray[np.uint8]] = []
+    passing: list[NDArray[np.uint8]] = []
+    for start in count(_CYCLES, _CYCLES):
+        counts = random.integers(1, config.ops_per_cycle, size=_CYCLES, endpoint=True)
+        operations = table[: counts.sum()]
+        operations["dispatch"] = np.repeat(np.arange(start, start + _CYCLES), counts)
+        first = np.repeat(np.cumsum(counts) - counts, counts)
+        places.append((np.arange(len(operations)) - first).astype(np.uint8))
+        passing.append(np.repeat(counts, counts).astype(np.uint8))
+        engine.play(operations)
+        selections = engine.selections()
+        if not selections["sampled"].all():
+            raise RuntimeError("an operation collided: there should have been slots enough")
+        rows.append(selections["first"].astype(np.int64))
+        if sum(map(len, rows)) >= samples:
+            break
+    found = np.concatenate(rows)[:samples]
+    return Selections(found, np.concatenate(places)[found], np.concatenate(passing)[found])
+
+
+_BINS = np.arange(1, 514, 8)
+"""Edges of the bars, operations: the possible intervals, from 2 to 512, end in whole bars."""
+_LEFT, _TOP, _PITCH, _HEIGHT, _SCALE = 60, 56, 150, 100, 1.6
+_FRAME = """\
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}">
+  <style>
+    text {{ font: 13px Helvetica, Arial, sans-serif; fill: #444 }}
+    .bars {{ fill: #7fabd6 }}
+    .expected {{ stroke: #a0522d; stroke-width: 1.5; fill: none }}
+    .mean {{ stroke: #16344f; stroke-width: 1.2; stroke-dasharray: 5 3 }}
+    .axis {{ stroke: #444; stroke-width: 1; fill: none }}
+    .name {{ font-weight: bold; fill: #16344f }}
+    .on {{ font-size: 11.5px }}
+    .middle {{ text-anchor: middle }}
+    .end {{ text-anchor: end }}
+  </style>
+  <rect width="{width:g}" height="{height:g}" fill="#fff"/>
+  <text x="{left}" y="20">
+    Operations from one selection to the next, INTERVAL = 1. Bars: what the RTL made; line: what was to be expected.
+  </text>
+{panels}
+</svg>
+"""
+_PANEL = """\
+  <text class="name" x="{left}" y="{title_y:g}">{title}</text>
+  <text class="end" x="{right:g}" y="{title_y:g}">{caption}</text>
+  <path class="bars" d="{bars}"/>
+  <path class="expected" d="{expected}"/>
+  <path class="mean" d="M{mean_x:.1f} {top:g}V{base:g}"/>
+  <path class="axis" d="M{left} {top:g}V{base:g}H{right:g}"/>
+{labels}"""
+
+
+def _shares(mode: Mode) -> NDArray[np.float64]:
+    """The exact odds of each interval, by its length."""
+    steps = np.bincount(mode.steps) / len(mode.steps)
+    if not mode.ernd:
+        return steps
+    # From a point of the grid to the next, and what either is moved by.
+    difference = np.convolve(steps, steps[::-1])
+    return np.concatenate([np.zeros(257 - (len(difference) // 2)), difference])
+
+
+def expected_mean(mode: Mode, interval: int = 1) -> float:
+    """Mean interval, operations."""
+    shares = _shares(mode)
+    return float(shares @ np.arange(len(shares))) + 256 * (interval - 1)
+
+
+def picture(runs: Callable[[Mode], NDArray[np.int64]]) -> str:
+    """An SVG of the intervals in each mode. `runs` says which rows were selected in it."""
+    panels: list[str] = []
+    for number, mode in enumerate(MODES):
+        intervals = np.diff(runs(mode))
+        panels.append(_panel(mode, intervals, _TOP + number * _PITCH))
+    width, height = _x(513) + 30, _TOP + len(MODES) * _PITCH - 12
+    return _FRAME.format(width=width, height=height, left=_LEFT, panels="\n".join(panels))
+
+
+def _x(operations: float) -> float:
+    return _LEFT + _SCALE * operations
+
+
+def _panel(mode: Mode, intervals: NDArray[np.int64], top: int) -> str:
+    base = top + _HEIGHT
+    shares = _shares(mode)
+    expected = len(intervals) * np.histogram(np.arange(len(shares)), _BINS, weights=shares)[0]
+    counts, _ = np.histogram(intervals, _BINS)
+    scale = _HEIGHT / max(counts.max(), expected.max())
+    bars = "".join(
+        f"M{_x(left):.1f} {base}v{-scale * tall:.1f}h{8 * _SCALE - 1:.1f}V{base}z"
+        for left, tall in zip(_BINS.tolist(), counts, strict=False)
+        if tall
+    )
+    steps = "".join(
+        f"V{base - scale * tall:.1f}H{_x(right):.1f}" for right, tall in zip(_BINS[1:].tolist(), expected, strict=True)
+    )
+    labels = [
+        f'  <text class="on middle" x="{_x(tick):.1f}" y="{base + 15}">{tick}</text>'
+        for tick in (0, 128, 257, 384, 512)
+    ]
+    labels.append(f'  <text class="on end" x="{_LEFT - 6}" y="{top + 9}">{counts.max():,}</text>')
+    mean = float(intervals.mean())
+    return _PANEL.format(
+        left=_LEFT,
+        right=_x(513),
+        top=top,
+        base=base,
+        title=mode.title,
+        title_y=top - 10,
+        caption=f"{len(intervals):,} intervals, mean {mean:.2f} (expected: {expected_mean(mode):g})",
+        bars=bars,
+        expected=f"M{_x(1):.1f} {base}{steps}V{base}",
+        mean_x=_x(mean),
+        labels="\n".join(labels),
+    )
+
+
+def main() -> None:
+    """Writes the picture."""
+    text = picture(lambda mode: run(mode, 8).rows)
+    FILE.write_text(text)
+    print(f"docs/{FILE.name}")
+
+
+if __name__ == "__main__":
+    main()
