@@ -439,16 +439,16 @@ class Bench:
             if flight.halted <= self.now:
                 self._drop()
                 if self.now >= self.settled_from:
-                    self._release(flight, self.now)
+                    self._release(flight)
         else:
             self.coverage["filtered out"] += 1
-            self._release(flight, self.now)
+            self._release(flight)
 
-    def _release(self, flight: Flight, at: int) -> None:
-        """The sample is taken in that cycle: its place is free for another."""
-        self.completion.free(at + 2)
+    def _release(self, flight: Flight) -> None:
+        """The sample is taken in this cycle: its place is free for another."""
+        self.completion.free(self.now + 2)
         if self.config.slots == 1:
-            self.slots[flight.slot].free(at + 2)
+            self.slots[flight.slot].free(self.now + 2)
 
     # Memory.
 
@@ -484,7 +484,7 @@ class Bench:
         assert beat.last == (left == 0), where
         if left == self.config.bus_bytes:
             # With this beat the serializer has taken the last one.
-            self._release(flight, self.now)
+            self._release(flight)
         if beat.last:
             record = records.encode(self.config, flight.sample)
             assert bytes(flight.octets) == record, f"{flight.octets.hex()} is not {record.hex()} of {flight.sample}"

@@ -7,17 +7,17 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from amaranth.hdl import Const
 from gateware import Bench, cycle, operation_bits
 
 from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL1, PMSICR_EL1, PMSIRR_EL1, Register
-from spurtle.config import CONFIGS
+from spurtle.config import CONFIGS, SPUConfig
 from spurtle.pe import Outcome
 from spurtle.spu import SPU
 from spurtle_sim.reference.control import PEState
 from spurtle_sim.reference.records import Facts, Operation
 from spurtle_sim.reference.spu import SPU as ReferenceSPU
 
-CONFIG = CONFIGS["minimal"]
 BASE = 0x40_0000
 LIMIT = BASE + 0x1000
 ENABLE = PMBLIMITR_EL1.pack(E=1, LIMIT=LIMIT >> 12)
@@ -32,11 +32,17 @@ SETTINGS = (
 
 
 class Driver:
-    """Core, software at EL1 and memory, a cycle at a time. `done` comes `late` cycles after the earliest."""
+    """Core, software at EL1 and memory, a cycle at a time. `done` comes `late` cycles after the earliest.
 
-    def __init__(self, ctx: Any, dut: SPU, late: int):
+    Operations pass in the last lane, and finish in the slot that was answered last.
+    """
+
+    def __init__(self, ctx: Any, dut: SPU, config: SPUConfig, late: int):
         self._ctx, self._dut, self._late = ctx, dut, late
+        self.config = config
+        self._lane = config.ops_per_cycle - 1
         self._responses: list[int] = []
+        self._slot = 0
         self.now = 0
         self.memory: dict[int, bytes] = {}
         self.done_in: list[int] = []
@@ -46,8 +52,9 @@ class Driver:
         self, *, valid: bool = False, finish: Operation | None = None, write: tuple[Register, int] | None = None,
         read: Register | None = None, drain: bool = False,
     ) -> tuple[int, int]:  # fmt: skip
-        """One cycle. Returns `sampled` and `drain.done` as they are in it."""
-        dut = self._dut
+        """One cycle. Returns whether an operation is sampled, and `drain.done`, as they are in it."""
+        dut, config = self._dut, self.config
+        several = config.slots > 1
         register, value = write or (read, 0)
         done = self.now in self._responses
         if done:
@@ -57,9 +64,10 @@ class Driver:
             (dut.pe.ns, 1),
             (dut.pe.contextidr_el1, 77),
             (dut.pe.physical_count, self.now),
-            (dut.sampling.valid, valid),
+            (dut.sampling.valid, valid << self._lane),
             (dut.finish.valid, finish is not None),
-            (dut.finish.operation.as_value(), operation_bits(CONFIG, finish) if finish else 0),
+            (dut.finish.operation.as_value(), operation_bits(config, finish) if finish else 0),
+            *([(dut.finish.slot, self._slot)] if several else []),
             (dut.drain.request, drain),
             (dut.write.beat.ready, 1),
             (dut.write.done, done),
@@ -68,13 +76,14 @@ class Driver:
             (dut.sysreg.wdata, value),
         ]
         if register is not None:
-            inputs += [(dut.sysreg.op1, register.op1), (dut.sysreg.crm, register.crm), (dut.sysreg.op2, register.op2)]
+            inputs += [(getattr(dut.sysreg, name), getattr(register, name)) for name in ("op1", "crn", "crm", "op2")]
         strobes = [getattr(dut.pmu, f"sample_{name}") for name in self.pmu]
         beat = dut.write.beat
-        sampled, drained, taken, address, data, last, *pmu = await cycle(
+        sampled, slot, drained, taken, address, data, last, *pmu = await cycle(
             self._ctx,
             inputs,
             dut.sampling.sampled,
+            dut.sampling.slot[self._lane] if several else Const(0),
             dut.drain.done,
             beat.valid,
             beat.p.address,
@@ -82,14 +91,24 @@ class Driver:
             beat.p.last,
             *strobes,
         )
+        assert sampled & ~(1 << self._lane) == 0
+        if sampled:
+            self._slot = slot
         if taken:
-            self.memory[address] = data.to_bytes(CONFIG.bus_bytes, "little")
+            self.memory[address] = data.to_bytes(config.bus_bytes, "little")
             if last:
                 self._responses.append(self.now + 1 + self._late)
         for name, strobe in zip(self.pmu, pmu, strict=True):
             self.pmu[name] += strobe
         self.now += 1
-        return sampled, drained
+        return sampled != 0, drained
+
+    async def sample(self) -> None:
+        """An operation passes and is sampled. It may finish in the cycle that comes."""
+        assert not (await self.tick(valid=True))[0]
+        for _ in range(self.config.answer_latency - 1):
+            assert not (await self.tick())[0]
+        assert (await self.tick())[0]
 
     async def read(self, register: Register) -> int:
         await self.tick(read=register)
@@ -103,31 +122,30 @@ class Driver:
             await self.tick()
 
     def octets(self, address: int) -> bytes:
-        return b"".join(self.memory[address + at] for at in range(0, CONFIG.record_bytes, CONFIG.bus_bytes))
+        return b"".join(self.memory[address + at] for at in range(0, self.config.record_bytes, self.config.bus_bytes))
 
 
-@pytest.fixture(scope="module")
-def run() -> Callable[..., None]:
-    dut = SPU(CONFIG)
+@pytest.fixture(scope="module", params=["minimal", "wide"])
+def run(request: pytest.FixtureRequest) -> Callable[..., None]:
+    config = CONFIGS[request.param]
+    dut = SPU(config)
     bench = Bench(dut)
 
     def run(scenario: Callable[[Driver], Any], late: int = 0) -> None:
-        bench.run(lambda ctx: scenario(Driver(ctx, dut, late)))
+        bench.run(lambda ctx: scenario(Driver(ctx, dut, config, late)))
 
     return run
 
 
 def test_a_record_from_end_to_end(run: Callable[..., None]) -> None:
-    reference = ReferenceSPU(CONFIG)
-    for register, value in SETTINGS:
-        reference.write(register, value)
-
     async def scenario(driver: Driver) -> None:
+        reference = ReferenceSPU(driver.config)
+        for register, value in SETTINGS:
+            reference.write(register, value)
         await driver.set_up()
         pe = PEState(contextidr_el1=77, physical_count=driver.now)
         assert reference.pass_operation(pe)
-        await driver.tick(valid=True)
-        assert await driver.tick() == (1, 0)
+        await driver.sample()
         await driver.tick(finish=LOAD)
         drained = 0
         for _ in range(30):
@@ -137,7 +155,7 @@ def test_a_record_from_end_to_end(run: Callable[..., None]) -> None:
         assert drained
         record = reference.finish(reference.start(pe), LOAD, total=2, issue=2, translation=0)
         assert driver.octets(BASE) == record
-        assert await driver.read(PMBPTR_EL1) == BASE + CONFIG.record_bytes
+        assert await driver.read(PMBPTR_EL1) == BASE + driver.config.record_bytes
         assert await driver.read(PMSICR_EL1) == 0
         assert driver.pmu == {"pop": 1, "feed": 1, "filtrate": 1, "collision": 0, "buffer_full": 0}
 
@@ -150,9 +168,8 @@ def test_drain_is_done_when_the_status_says_what_the_record_did(run: Callable[..
 
     async def scenario(driver: Driver) -> None:
         await driver.set_up()
-        await driver.tick(write=(PMBPTR_EL1, LIMIT - CONFIG.record_bytes))
-        await driver.tick(valid=True)
-        await driver.tick()
+        await driver.tick(write=(PMBPTR_EL1, LIMIT - driver.config.record_bytes))
+        await driver.sample()
         await driver.tick(finish=LOAD)
         for _ in range(60):
             _, drained = await driver.tick(drain=True)
@@ -171,8 +188,7 @@ def test_drain_is_done_when_memory_has_the_record(run: Callable[..., None], late
         await driver.set_up()
         assert await driver.tick(drain=True) == (0, 1), "nothing to wait for"
         assert await driver.tick(drain=False) == (0, 0), "done answers a request"
-        await driver.tick(valid=True)
-        await driver.tick()
+        await driver.sample()
         assert await driver.tick(drain=True) == (0, 1), "an operation in flight is not waited for"
         await driver.tick(finish=LOAD)
         for _ in range(60):
@@ -203,6 +219,7 @@ def test_a_record_is_discarded_if_the_buffer_did_not_run_for_one_cycle(run: Call
         async def scenario(driver: Driver, disabled: int = disabled) -> None:
             await driver.set_up()
             begin = driver.now
+            latency = driver.config.answer_latency
             while driver.now < begin + 60 + 2 * late:
                 at = driver.now - begin
                 write = {
@@ -210,14 +227,14 @@ def test_a_record_is_discarded_if_the_buffer_did_not_run_for_one_cycle(run: Call
                     disabled + 1: (PMBLIMITR_EL1, ENABLE),
                     RELOAD: (PMSICR_EL1, 1),
                 }.get(at)
-                finish = LOAD if at - 2 in OPERATIONS else None
+                finish = LOAD if at - latency - 1 in OPERATIONS else None
                 sampled, _ = await driver.tick(valid=at in OPERATIONS, finish=finish, write=write)
-                assert sampled == (at - 1 in OPERATIONS)
+                assert sampled == (at - latency in OPERATIONS)
             # A write in one cycle stops the buffer in the next.
             wanted = [passes > disabled for passes in OPERATIONS]
             reached = [response <= begin + disabled for response in driver.done_in[:2]]
             committed = sum(was or will for was, will in zip([*reached, False, False], wanted, strict=False))
-            assert await driver.read(PMBPTR_EL1) == BASE + committed * CONFIG.record_bytes, disabled
+            assert await driver.read(PMBPTR_EL1) == BASE + committed * driver.config.record_bytes, disabled
             committed_counts.add(committed)
 
         run(scenario, late=late)
@@ -229,11 +246,10 @@ def test_a_record_is_discarded_if_the_buffer_did_not_run_for_one_cycle(run: Call
 def test_full_raises_the_interrupt_and_stops_the_counter(run: Callable[..., None]) -> None:
     async def scenario(driver: Driver) -> None:
         await driver.set_up()
-        await driver.tick(write=(PMBPTR_EL1, LIMIT - CONFIG.record_bytes))
+        await driver.tick(write=(PMBPTR_EL1, LIMIT - driver.config.record_bytes))
         for _ in range(3):
             await driver.tick()
-        await driver.tick(valid=True)
-        await driver.tick()
+        await driver.sample()
         await driver.tick(finish=LOAD)
         for _ in range(30):
             await driver.tick()
