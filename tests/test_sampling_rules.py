@@ -1,0 +1,94 @@
+"""docs/sampling.md: what its table of rules names is there, and what it says of R_LTMKQ holds."""
+
+import ast
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gateware import Bench, cycle
+
+from formal.proofs import all_proofs
+from spurtle.arch import PMBLIMITR_EL1, PMBSR_EL1, PMSCR_EL1, PMSICR_EL1, PMSIRR_EL1, Register
+from spurtle.config import CONFIGS
+from spurtle.spu import SPU
+
+ROOT = Path(__file__).resolve().parents[1]
+SECTIONS = ("D17.3.1", "D17.3.2", "D17.3.3", "D17.3.4.1", "D17.3.4.2", "D17.3.4.3", "D17.3.5", "D17.3.6", "D17.3.7")
+PROOF = re.compile(r"`([^`]+)`: `([^`]+)`")
+NAME = re.compile(r"`([^`]+)`")
+
+
+def table() -> list[list[str]]:
+    _, _, text = (
+        (ROOT / "docs" / "sampling.md").read_text().partition("| rule | code | tests | proof |\n|---|---|---|---|\n")
+    )
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in text.splitlines()]
+
+
+ROWS = table()
+
+
+def is_there(name: str) -> bool:
+    """A test, or something of `rtl/spurtle`, by the name of its module and its own."""
+    module, _, symbol = name.partition(".")
+    if not module.startswith("test_"):
+        return hasattr(import_module(f"spurtle.{module}"), symbol)
+    tree = ast.parse((ROOT / "tests" / f"{module}.py").read_text())
+    return any(isinstance(node, ast.FunctionDef) and node.name == symbol for node in tree.body)
+
+
+def test_each_section_has_its_rules() -> None:
+    assert len(ROWS) > 30
+    text = "\n".join(row[0] for row in ROWS)
+    assert [section for section in SECTIONS if section not in text] == []
+    assert len({row[0] for row in ROWS}) == len(ROWS)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_what_a_rule_names_is_there(row: list[str]) -> None:
+    assert len(row) == 4 and all(row)
+    _, code, tests, proof = row
+    proofs = {(each.block, each.property) for each in all_proofs()}
+    assert [pair for pair in PROOF.findall(proof) if pair not in proofs] == []
+    assert NAME.findall(code)
+    assert any(name.startswith("test_") for name in NAME.findall(tests))
+    others = NAME.findall(PROOF.sub("", proof))
+    assert [name for name in (*NAME.findall(code), *NAME.findall(tests), *others) if not is_there(name)] == []
+
+
+@pytest.mark.parametrize("name", ["minimal", "wide"])
+def test_when_a_collision_can_be_read(name: str) -> None:
+    """Once the operations of `answer_latency` cycles have been told, and not before."""
+    config = CONFIGS[name]
+    dut = SPU(config)
+    bench = Bench(dut)
+
+    async def access(ctx: Any, register: Register, value: int | None = None) -> int:
+        inputs = [(getattr(dut.sysreg, member), getattr(register, member)) for member in ("op1", "crn", "crm", "op2")]
+        inputs += [(dut.sysreg.valid, 1), (dut.sysreg.write, value is not None), (dut.sysreg.wdata, value or 0)]
+        await cycle(ctx, [*inputs, (dut.pe.el, 1)])
+        rdata = ctx.get(dut.sysreg.rdata)
+        ctx.set(dut.sysreg.valid, 0)
+        ctx.set(dut.pe.el, 0)
+        return rdata
+
+    async def read_after(ctx: Any, wait: int) -> int:
+        """What PMBSR_EL1 is so many cycles after that in which the operation passed that is one too many."""
+        ctx.set(dut.pe.ns, 1)
+        await access(ctx, PMBLIMITR_EL1, PMBLIMITR_EL1.pack(E=1, LIMIT=1))
+        await access(ctx, PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=1))
+        await access(ctx, PMSCR_EL1, PMSCR_EL1.pack(E0SPE=1))
+        for number in range(config.slots + 1):
+            await access(ctx, PMSICR_EL1, PMSICR_EL1.pack(COUNT=1))
+            await cycle(ctx, [(dut.sampling.valid, 1)])
+            idle = config.answer_latency + 1 if number < config.slots else wait - 1
+            ctx.set(dut.sampling.valid, 0)
+            for _ in range(idle):
+                await cycle(ctx, [])
+        return await access(ctx, PMBSR_EL1)
+
+    for wait in range(1, config.answer_latency + 3):
+        expected = PMBSR_EL1.pack(COLL=wait > config.answer_latency)
+        assert bench.run(lambda ctx, wait=wait: read_after(ctx, wait)) == expected, f"{wait} cycles"
