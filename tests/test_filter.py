@@ -52,7 +52,9 @@ def bench(request: pytest.FixtureRequest) -> FilterBench:
 def test_like_the_reference(bench: FilterBench, data: st.DataObject) -> None:
     written = data.draw(registers(bench.config))
     sample = data.draw(samples(bench.config))
-    # What random masks seldom are: within reach of the sample.
+    # What random registers seldom are: a filter that is on, and within reach of the sample.
+    controls = data.draw(st.tuples(*[st.integers(0, 1)] * 3))
+    written.PMSFCR_EL1 |= PMSFCR_EL1.pack(**dict(zip(("FE", "FT", "FL"), controls, strict=True)))
     if data.draw(st.booleans()):
         written.PMSEVFR_EL1 &= records.events(bench.config, sample) | data.draw(st.sampled_from([0, 1 << 1, 1 << 5]))
     if data.draw(st.booleans()):
