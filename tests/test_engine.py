@@ -1,7 +1,5 @@
 """The compiled SPU: tables of timed operations played on it, against the reference."""
 
-from collections import deque
-from collections.abc import Iterable
 from random import Random
 
 import numpy as np
@@ -11,20 +9,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL1, PMSICR_EL1, PMSIDR_EL1, PMSIRR_EL1, Register
+from spurtle.arch import (
+    IMP_PMSRNDR_EL1,
+    PMBLIMITR_EL1,
+    PMBPTR_EL1,
+    PMBSR_EL1,
+    PMSCR_EL1,
+    PMSICR_EL1,
+    PMSIDR_EL1,
+    PMSIRR_EL1,
+    Register,
+)
 from spurtle.config import CONFIGS, SPUConfig
+from spurtle_sim.checker import Checker
 from spurtle_sim.engine import Engine, RecordEngine
 from spurtle_sim.errors import UserError
 from spurtle_sim.reference import records
-from spurtle_sim.reference.control import PEState
-from spurtle_sim.reference.records import Facts, Location, Operation
-from spurtle_sim.reference.spu import SPU
-from spurtle_sim.timed import TIMED
+from spurtle_sim.reference.records import Facts
+from spurtle_sim.reference.sampling import draw, random_byte
+from spurtle_sim.timed import FINISH, SELECTION, TIMED
 
 BASE = 0xFFFF_0000_0040_0000
 PAGE = 4096
 CONTEXT = 0xBEEF
-STOPPED = PMBSR_EL1.pack(S=1)
 KINDS = (
     Facts(load=1, va_valid=1, pa_valid=1, data_source_valid=1, retired=1, taken=1),
     Facts(store=1, va_valid=1, retired=1, taken=1),
@@ -33,15 +40,18 @@ KINDS = (
 )
 
 
-def table(rows: int, seed: int, *, gap: int = 3, longest: int = 400) -> NDArray[np.void]:
-    """Operations at most `gap` cycles apart, each in flight for up to `longest` cycles."""
+def table(rows: int, seed: int, *, lanes: int, gap: int = 3, longest: int = 400) -> NDArray[np.void]:
+    """Operations, up to `lanes` in a cycle, and at most `gap` cycles to the next; each in flight for up to `longest`."""
     random = Random(seed)
     operations = np.zeros(rows, TIMED)
-    dispatch = 10
+    dispatch, room = 10, lanes
     for row in operations:
         finish = random.choice([2, 3, random.randint(2, 20), random.randint(2, longest)])
         translate_from = random.randint(1, finish)
-        dispatch += random.randint(1, gap)
+        room -= 1
+        if room == 0 or random.random() < 0.25:
+            dispatch += random.randint(1, gap)
+            room = lanes
         row["dispatch"] = dispatch
         row["facts"] = random.choice(KINDS).pack()
         row["events"] = random.getrandbits(8)
@@ -58,93 +68,64 @@ def table(rows: int, seed: int, *, gap: int = 3, longest: int = 400) -> NDArray[
 class Profile:
     """An engine and the reference side by side, with a buffer of `room` records that is emptied when it is full."""
 
-    def __init__(self, config: SPUConfig, room: int, interval: int = 1):
+    def __init__(self, config: SPUConfig, room: int, *, rnd: int = 0):
         self.config = config
         self.engine = Engine(config)
         self.engine.set_buffer(BASE, PAGE)
         self.engine.set_context(CONTEXT)
-        self.reference = SPU(config)
+        self.checker = Checker(config, CONTEXT)
         self.first = BASE + PAGE - room * config.record_bytes
         self.data = b""
         self.interrupts = 0
-        self.rows = 0
-        self.selections: list[tuple[int, int]] = []
-        self._pending = deque[tuple[np.void, int]]()
+        self.selections = np.zeros(0, SELECTION)
+        self.finishes = np.zeros(0, FINISH)
         self.write(PMBPTR_EL1, self.first)
         self.write(PMBLIMITR_EL1, BASE + PAGE | 1)
-        self.write(PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=interval))
+        self.write(PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=1, RND=rnd))
         self.write(PMSCR_EL1, PMSCR_EL1.pack(E0SPE=1, CX=1, PA=1, TS=1))
 
     def write(self, register: Register, value: int) -> None:
         self.engine.write(register, value)
-        self.reference.write(register, value)
+        self.checker.write(register, value)
 
     def read(self, register: Register) -> int:
         value = self.engine.read(register)
-        assert value == self.reference.read(register), register.name
+        self.checker.read(register, value)
         return value
 
     def play(self, operations: NDArray[np.void], *, settle: bool) -> None:
         while True:
-            delay = self.engine.counts()["delay"]
             passed = self.engine.play(operations, settle=settle)
-            self._follow(operations[:passed], delay, self.engine.selections().tolist())
+            selections, finishes, interrupt = self.engine.selections(), self.engine.finishes(), self.engine.interrupt
+            self.checker.passed(operations[:passed], selections, finishes, settled=interrupt or settle)
+            self.selections = np.concatenate((self.selections, selections))
+            self.finishes = np.concatenate((self.finishes, finishes))
             operations = operations[passed:]
-            if self.engine.interrupt:
+            if interrupt:
                 self.interrupts += 1
-                self._finish(0)
                 self.take()
                 self.write(PMBPTR_EL1, self.first)
                 self.write(PMBSR_EL1, 0)
             elif len(operations) == 0:
                 break
         if settle:
-            self._finish(0)
             self.take()
+        assert not self.checker.mismatches
 
     def take(self) -> None:
         """What is in the buffer, checked against the reference byte for byte."""
         self.engine.drain()
         self.read(PMBSR_EL1)
-        size = self.config.record_bytes
         end = self.read(PMBPTR_EL1)
         data = self.engine.memory[self.first - BASE : end - BASE].tobytes()
-        for offset in range(0, len(data), size):
-            assert data[offset : offset + size] == self.reference.buffer.memory[self.first + offset]
+        self.checker.records(self.first, data)
         self.data += data
 
-    def _follow(self, operations: NDArray[np.void], delay: int, selections: Iterable[list[int]]) -> None:
-        answers = {row - self.rows: sampled for row, sampled in selections}
-        self.selections += [(self.rows + row, sampled) for row, sampled in answers.items()]
-        pe = PEState(contextidr_el1=CONTEXT)
-        selected = [row for row in range(len(operations)) if self.reference.pass_operation(pe)]
-        assert list(answers) == selected
-        for row in selected:
-            if not answers[row]:
-                self.reference.collide()
-                continue
-            self._pending.append((operations[row], int(operations[row]["dispatch"]) + delay))
-            # A record is in memory before the next but one operation is sampled.
-            self._finish(2)
-        self.rows += len(operations)
-
-    def _finish(self, pending: int) -> None:
-        while len(self._pending) > pending:
-            row, passed = self._pending.popleft()
-            start = self.reference.start(PEState(contextidr_el1=CONTEXT, physical_count=passed))
-            operation = Operation(
-                facts=Facts.unpack(int(row["facts"])),
-                events=int(row["events"]),
-                pc=int(row["pc"]),
-                target=Location(int(row["target"]), 0, 1),
-                va=int(row["va"]),
-                pa=int(row["pa"]),
-                pa_ns=1,
-                data_source=int(row["data_source"]),
-            )
-            translation = int(row["translate_to"]) - int(row["translate_from"])
-            latencies = {"total": int(row["finish"]), "issue": int(row["issue"]), "translation": translation}
-            self.reference.finish(start, operation, **latencies)
+    @property
+    def flights(self) -> dict[int, tuple[int, int]]:
+        """By its number: when a sampled operation passed, and when its end was reported."""
+        passed = {int(row["first"]): int(row["time"]) for row in self.selections if row["sampled"]}
+        return {int(row): (passed[int(row)], passed[int(row)] + int(latency)) for row, latency in self.finishes}
 
 
 @pytest.fixture(params=CONFIGS.values(), ids=CONFIGS)
@@ -154,47 +135,102 @@ def config(request: pytest.FixtureRequest) -> SPUConfig:
 
 def test_selections_records_and_registers(config: SPUConfig) -> None:
     profile = Profile(config, room=64)
-    operations = table(10_000, seed=1)
+    operations = table(10_000, seed=1, lanes=config.ops_per_cycle)
     profile.play(operations, settle=True)
-    assert [row for row, _ in profile.selections] == list(range(256, 10_000, 257))
-    sampled = sum(sampled for _, sampled in profile.selections)
+    sampled = profile.selections[profile.selections["sampled"] == 1]
+    assert (sampled["among"] == 1).all()
+    assert sampled["first"].tolist() == list(range(256, 10_000, 257))
+    assert (sampled["time"] == operations["dispatch"][sampled["first"]]).all()
     counts = profile.engine.counts()
-    assert sampled * config.record_bytes == len(profile.data)
-    assert (counts["pop"], counts["feed"], counts["filtrate"]) == (10_000, sampled, sampled)
+    assert len(sampled) * config.record_bytes == len(profile.data)
+    assert (counts["pop"], counts["feed"], counts["filtrate"]) == (10_000, len(sampled), len(sampled))
     assert (counts["collision"], counts["buffer_full"], counts["strays"], counts["delay"]) == (0, 0, 0, 0)
     profile.read(PMSICR_EL1)
 
 
+def test_random_intervals(config: SPUConfig) -> None:
+    profile = Profile(config, room=64, rnd=1)
+    profile.write(IMP_PMSRNDR_EL1, 0x1234_5678)
+    profile.play(table(10_000, seed=8, lanes=config.ops_per_cycle), settle=True)
+    distances = np.diff(profile.selections["first"].astype(np.int64))
+    assert len(set(distances.tolist())) > 10
+    if config.ernd:
+        assert distances.min() < 257
+    else:
+        assert distances.min() >= 257
+    assert distances.max() <= 512
+    profile.read(PMSICR_EL1)
+    profile.read(IMP_PMSRNDR_EL1)
+    assert not profile.checker.mismatches
+
+
 def test_collisions(config: SPUConfig) -> None:
     profile = Profile(config, room=64)
-    operations = table(20_000, seed=2, gap=1, longest=3_000)
+    operations = table(20_000, seed=2, lanes=config.ops_per_cycle, gap=1, longest=3_000)
     profile.play(operations, settle=True)
-    busy_until = 0
-    for row, sampled in profile.selections:
-        dispatch = int(operations[row]["dispatch"])
-        if sampled:
-            assert dispatch >= busy_until
-            busy_until = dispatch + int(operations[row]["finish"])
+    flights = list(profile.flights.values())
+    # A slot keeps its operation until its record has left: some cycles, not many.
+    lasts = 16 + config.record_bytes // config.bus_bytes * config.slots
+    for selection in profile.selections:
+        time = int(selection["time"])
+        if selection["sampled"]:
+            assert sum(start < time < end for start, end in flights) < config.slots
         else:
-            # The slot keeps the operation until its record has left: some cycles, not many.
-            assert dispatch < busy_until + 5 + config.record_bytes // config.bus_bytes
-    collisions = sum(not sampled for _, sampled in profile.selections)
+            assert sum(start < time < end + lasts for start, end in flights) >= config.slots
+    collisions = int((profile.selections["sampled"] == 0).sum())
     assert 10 < collisions == profile.engine.counts()["collision"]
     assert profile.read(PMBSR_EL1) == PMBSR_EL1.pack(COLL=1)
 
 
+def test_one_finish_a_cycle() -> None:
+    config = CONFIGS["wide"]
+    profile = Profile(config, room=64)
+    operations = table(10_000, seed=9, lanes=config.ops_per_cycle)
+    # All end in the same cycles.
+    operations["finish"] += ((-operations["dispatch"].astype(np.int64) - operations["finish"]) % 256).astype(np.uint32)
+    profile.play(operations, settle=True)
+    ends = [end for _, end in profile.flights.values()]
+    assert len(set(ends)) == len(ends)
+    late = [end for end in ends if end % 256]
+    assert len(late) > 5
+    assert all(end - 1 in ends for end in late)
+    rows = profile.finishes["row"].astype(np.int64)
+    assert (np.diff(rows)[np.diff(ends) == 1] > 0).all(), "the oldest comes first"
+
+
+@pytest.mark.parametrize("room", [0, 1, 2])
+def test_two_selections_in_a_cycle(room: int) -> None:
+    """ECOUNT runs out for one operation, and the next but one draws zero; with so many free slots."""
+    config = CONFIGS["wide"]
+    profile = Profile(config, room=64)
+    state = next(state for state in range(0xFF, 1 << 32, 256) if random_byte(draw(state)) == 0)
+    before = (config.slots - room) * 257
+    operations = table(before + 600, seed=10, lanes=1)
+    operations["finish"] = 5_000
+    operations["dispatch"][before:] = operations["dispatch"][before] + (np.arange(600) + 4) // 8
+    profile.play(operations[:before], settle=False)
+    profile.write(PMSICR_EL1, 0)
+    profile.write(PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=1, RND=1))
+    profile.write(IMP_PMSRNDR_EL1, state)
+    profile.play(operations[before:], settle=True)
+    first, second = profile.selections[-2:]
+    assert first["time"] == second["time"]
+    assert first["sampled"] + second["sampled"] == room
+    assert profile.engine.counts()["collision"] == 2 - room
+
+
 def test_full_and_served(config: SPUConfig) -> None:
     profile = Profile(config, room=3)
-    operations = table(10_000, seed=3)
+    operations = table(10_000, seed=3, lanes=config.ops_per_cycle)
     profile.play(operations, settle=True)
     assert profile.interrupts == profile.engine.counts()["buffer_full"] >= 10
-    assert profile.rows == len(operations)
+    assert profile.engine.counts()["pop"] == len(operations)
     assert len(profile.data) >= 3 * profile.interrupts * config.record_bytes
 
 
 @pytest.mark.parametrize("seed", [4, 5])
 def test_a_table_in_pieces_is_the_same_table(config: SPUConfig, seed: int) -> None:
-    operations = table(6_000, seed=seed, gap=2, longest=900)
+    operations = table(6_000, seed=seed, lanes=config.ops_per_cycle, gap=2, longest=900)
     whole = Profile(config, room=4)
     whole.play(operations, settle=True)
     pieces = Profile(config, room=4)
@@ -206,7 +242,8 @@ def test_a_table_in_pieces_is_the_same_table(config: SPUConfig, seed: int) -> No
         rest = rest[size:]
     pieces.play(rest, settle=True)
     assert pieces.data == whole.data
-    assert pieces.selections == whole.selections
+    assert (pieces.selections == whole.selections).all()
+    assert (pieces.finishes == whole.finishes).all()
     assert len(whole.data) > 10 * config.record_bytes
     same = ("time", "delay", "pop", "feed", "filtrate", "collision", "buffer_full", "strays")
     assert {name: pieces.engine.counts()[name] for name in same} == {name: whole.engine.counts()[name] for name in same}
@@ -214,7 +251,7 @@ def test_a_table_in_pieces_is_the_same_table(config: SPUConfig, seed: int) -> No
 
 def test_long_gaps_cost_no_cycles(config: SPUConfig) -> None:
     profile = Profile(config, room=64)
-    operations = table(2_000, seed=6)
+    operations = table(2_000, seed=6, lanes=config.ops_per_cycle)
     operations["dispatch"] += np.arange(2_000, dtype=np.uint64) // 100 * 1_000_000_000
     profile.play(operations, settle=True)  # the timestamps, among others, are checked
     counts = profile.engine.counts()
@@ -226,7 +263,7 @@ def test_long_gaps_cost_no_cycles(config: SPUConfig) -> None:
 def test_beats_outside_of_the_buffer_are_counted() -> None:
     profile = Profile(CONFIGS["minimal"], room=64)
     profile.engine.set_buffer(BASE + PAGE, PAGE)
-    profile.engine.play(table(300, seed=7), settle=True)
+    profile.engine.play(table(300, seed=7, lanes=1), settle=True)
     profile.engine.drain()
     assert profile.engine.counts()["strays"] == 8
 

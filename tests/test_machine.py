@@ -29,7 +29,7 @@ DMB = Instruction(Kind.MEMORY_BARRIER)
 LINE, PAGE = 64, 4096
 
 
-def play(steps: Sequence[tuple[Instruction, int]], machine: Machine | None = None) -> np.ndarray:
+def play(steps: Sequence[tuple[Instruction, int]], parameters: Parameters = P) -> np.ndarray:
     """Time `steps`: an instruction each, and the address it accesses, or for a branch whether it is taken."""
     instructions = dict(enumerate((instruction for instruction, _ in steps), 1))
     operations = np.zeros(len(steps), OPERATION)
@@ -42,19 +42,20 @@ def play(steps: Sequence[tuple[Instruction, int]], machine: Machine | None = Non
             facts |= FACT["taken"]
         operations["facts"][index] = facts
     operations["pc"] = list(instructions)
-    return (machine or Machine(instructions)).time(operations)
+    return Machine(instructions, parameters).time(operations)
 
 
 def events(row: np.void) -> set[Event]:
     return {event for event in Event if int(row["events"]) >> event & 1}
 
 
-@pytest.mark.parametrize("name", ["sort", "chase", "simd"])
-def test_invariants(name: str) -> None:
+@pytest.mark.parametrize(("name", "ops_per_cycle"), [("sort", 1), ("chase", 1), ("simd", 1), ("sort", 8)])
+def test_invariants(name: str, ops_per_cycle: int) -> None:
     program = Program(WORKLOADS / f"{name}.elf")
-    machine = Machine(program.instructions)
+    machine = Machine(program.instructions, Parameters(ops_per_cycle=ops_per_cycle))
     timed = np.concatenate([machine.time(operations) for operations in islice(program.run(), 4)])
-    assert (np.diff(timed["dispatch"].astype(np.int64)) > 0).all()
+    assert (np.diff(timed["dispatch"].astype(np.int64)) >= 0).all()
+    assert np.unique(timed["dispatch"], return_counts=True)[1].max() == ops_per_cycle
     assert (timed["issue"] >= 1).all()
     assert (timed["finish"] > timed["issue"]).all()
     assert (timed["translate_from"] <= timed["translate_to"]).all()
@@ -75,10 +76,12 @@ def test_invariants(name: str) -> None:
         assert not ((timed["events"] >> event & 1) != 0)[~allowed].any(), event.name
 
 
-def test_state_carries_over() -> None:
+@pytest.mark.parametrize("ops_per_cycle", [1, 8])
+def test_state_carries_over(ops_per_cycle: int) -> None:
     whole, pieces = Program(WORKLOADS / "sort.elf"), Program(WORKLOADS / "sort.elf")
-    expected = Machine(whole.instructions).time(next(whole.run()))
-    machine = Machine(pieces.instructions)
+    parameters = Parameters(ops_per_cycle=ops_per_cycle)
+    expected = Machine(whole.instructions, parameters).time(next(whole.run()))
+    machine = Machine(pieces.instructions, parameters)
     found = np.concatenate([machine.time(piece) for piece in islice(pieces.run(limit=1024), 60)])
     assert (found == expected[: len(found)]).all()
 
@@ -157,6 +160,18 @@ def test_a_store_exclusive_that_failed_meets_nothing() -> None:
     timed = play([(instruction, 0)])
     assert timed["events"].tolist() == [0]
     assert timed["finish"].tolist() == [1 + P.store]
+
+
+def test_a_wide_core_dispatches_several_in_a_cycle() -> None:
+    four = Parameters(ops_per_cycle=4)
+    steps = [*[(FREE, 0)] * 6, (BRANCH, 0), *[(FREE, 0)] * 5]  # the branch is mispredicted
+    timed = play(steps, four)
+    behind = 2 + timed["finish"][6] + P.redirect
+    assert timed["dispatch"].tolist() == [*[1] * 4, *[2] * 3, *[behind] * 4, behind + 1]
+    chain = play([(ALU, 0)] * 60, four)
+    issues = (chain["dispatch"] + chain["issue"]).tolist()
+    assert issues == list(range(2, 62)), "one after the other"
+    assert (chain["dispatch"][P.scheduler :] >= issues[: -P.scheduler]).all()
 
 
 def test_a_misprediction_holds_dispatch_up() -> None:

@@ -13,8 +13,11 @@ import pytest
 
 from spurtle.config import CONFIGS
 from spurtle_sim import decode, packet_text
-from spurtle_sim.driver import Filters, parse_filters
+from spurtle_sim.core import Parameters
+from spurtle_sim.driver import Driver, Filters, parse_filters
 from spurtle_sim.errors import UserError
+from spurtle_sim.machine import Machine
+from spurtle_sim.program import Program
 
 WORKLOADS = Path(__file__).parents[1] / "sim" / "workloads"
 TABLE = tomllib.loads((WORKLOADS / "workloads.toml").read_text())
@@ -38,7 +41,7 @@ def perf(*arguments: object) -> str:
 def profiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """Name of a workload and the perf.data of its profile, each record checked by the reference."""
     name = request.param
-    # The two configurations take turns, so that both run whole programs.
+    # The configurations take turns, so that both run whole programs.
     config = list(CONFIGS)[list(TABLE).index(name) % len(CONFIGS)]
     output = tmp_path_factory.mktemp(name) / "perf.data"
     run = spurtle("profile", "--check", "--config", config, "-o", output, WORKLOADS / f"{name}.elf")
@@ -102,6 +105,44 @@ def function_names(path: Path) -> list[tuple[int, int, str]]:
         symbols = ELFFile(file).get_section_by_name(".symtab").iter_symbols()
         functions = [symbol for symbol in symbols if symbol["st_info"]["type"] == "STT_FUNC"]
         return [(s["st_value"], s["st_value"] + s["st_size"], s.name) for s in functions]
+
+
+@pytest.mark.parametrize("filters", [[], ["loads", "latency=6"]], ids=["all", "filtered"])
+@pytest.mark.parametrize("jitter", [False, True], ids=["regular", "jitter"])
+@pytest.mark.parametrize("name", CONFIGS)
+def test_the_beginning_of_a_workload_is_the_references(name: str, jitter: bool, filters: list[str]):
+    config = CONFIGS[name]
+    program = Program(WORKLOADS / "chase.elf")
+    machine = Machine(program.instructions, Parameters(ops_per_cycle=config.ops_per_cycle))
+    driver = Driver(
+        config,
+        interval=1,
+        filters=parse_filters(config, filters),
+        jitter=jitter,
+        seed=5 if jitter else None,
+        context=1,
+        check=True,
+    )
+    operations = next(program.run())
+    driver.run(machine.time(operations))
+    driver.stop()
+    assert driver.checker is not None
+    assert driver.checker.mismatches == []
+    mean = 256 + 128.5 if jitter and not config.ernd else 257
+    assert driver.sampled + driver.collided == pytest.approx(len(operations) / mean, rel=0.05)
+    kept = len(driver.data) // config.record_bytes
+    assert 0 < kept < driver.sampled if filters else kept == driver.sampled
+
+
+def test_jitter_follows_its_seed(tmp_path: Path):
+    buffers: list[bytes] = []
+    for seed in (1, 2, 1):
+        output = tmp_path / f"{len(buffers)}.data"
+        run = spurtle("profile", "--jitter", "--seed", seed, "--config", "wide", "-o", output, WORKLOADS / "sort.elf")
+        assert run.returncode == 0, run.stderr
+        buffers.append(Path(f"{output}.spe").read_bytes())
+        assert buffers[-1]
+    assert buffers[0] == buffers[2] != buffers[1]
 
 
 def test_filters_reach_the_records(tmp_path: Path):
@@ -183,9 +224,16 @@ def test_an_interval_that_cannot_be(interval: str):
     refused(spurtle("profile", "--interval", interval, WORKLOADS / "sort.elf"), f"not {interval}", "multiple of 256")
 
 
+@pytest.mark.parametrize("seed", ["0", "4294967296", "x"])
+def test_a_seed_that_cannot_be(seed: str):
+    run = spurtle("profile", "--jitter", "--seed", seed, WORKLOADS / "sort.elf")
+    refused(run, f"not {seed}", "from 1 to 2**32 - 1")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (("profile", "--seed", "1", "x"), ("--seed must come with --jitter",)),
         (("verilog", "--config", "n1"), ("'n1'", "minimal", "neoverse_n1")),
         (("profile",), ("PROGRAM",)),
         (("frobnicate",), ("'frobnicate'", "profile")),

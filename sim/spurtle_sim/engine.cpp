@@ -232,14 +232,20 @@ struct Engine {
         return next;
     }
 
-    // What software does comes after the operations that it has let pass.
-    void close() {
-        if (at().count) advance();
+    // What software does comes after the operations that have passed: they are counted first.
+    void settle_counts() {
+        for (unsigned ago = 0; ago <= COUNT_DELAY;)
+            if (at(ago).count) {
+                advance();
+                ago = 0;
+            } else {
+                ago++;
+            }
     }
 
     // An access from EL1; true if its outcome is a value.
     bool access(unsigned op1, unsigned crn, unsigned crm, unsigned op2, bool write, uint64_t &data) {
-        close();
+        settle_counts();
         spu.PORT(pe, el) = 1;
         spu.PORT(sysreg, valid) = 1;
         spu.PORT(sysreg, write) = write;
@@ -257,7 +263,7 @@ struct Engine {
 
     // PSB CSYNC; false if it takes longer than any record can.
     bool drain() {
-        close();
+        settle_counts();
         spu.PORT(drain, request) = 1;
         bool drained = false;
         for (unsigned wait = 0; wait < 1000 && !drained; wait++) {

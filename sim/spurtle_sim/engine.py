@@ -34,8 +34,8 @@ __all__ = ["Engine", "RecordEngine"]
 
 
 class Engine:
-    """An SPU that plays operations, and the end of a core that reports them: up to `ops_per_cycle` pass in a cycle, some
-    lanes stay empty, and one finish is told in a cycle, that of the oldest operation that has finished.
+    """An SPU that plays operations, and the part of a core that reports them: up to `ops_per_cycle` pass in a cycle,
+    lanes stay empty here and there, and one finish is told in a cycle, that of the oldest operation that has finished.
 
     Time is counted in cycles of the program: while software serves an interrupt, the program and its timer stand still.
 
@@ -72,6 +72,7 @@ class Engine:
             "BEAT_BYTES": config.bus_bytes,
             "LANES": len(lanes),
             "SLOTS": config.slots,
+            "COUNT_DELAY": config.count_delay,
             "ANSWER_LATENCY": config.answer_latency,
             "SLOTS_OF_LANES(spu)": f"{{{', '.join(slots)}}}",
         }

@@ -22,12 +22,12 @@ TIMED = np.dtype(
         ("data_source", "<u2"),
     ]
 )
-"""One operation of the program, 64 bytes. The timing model fills the table in program order, and the engine plays it."""
+"""One operation of the program, 64 bytes: the timing model fills the table in program order, the engine plays it."""
 
 SELECTION = np.dtype([("first", "<u8"), ("among", "<u8"), ("sampled", "<u8"), ("time", "<u8")])
-"""What became of a selected operation, as far as the SPU says. It names the lane of a sampled one: its number is `first`.
-Of one that collided it says no more than its cycle: it is one of `among` operations from number `first`. Numbers count
-from the first operation played; `time` is the cycle in which it passed, as the timestamp has it.
+"""What became of a selected operation, as far as the SPU says. It names the lane of a sampled one: that is number
+`first`. Of one that collided it says no more than its cycle: it is one of `among` operations from number `first`.
+Numbers count from the first operation played; `time` is the cycle in which it passed, as the timestamp has it.
 """
 
 FINISH = np.dtype([("row", "<u8"), ("latency", "<u8")])

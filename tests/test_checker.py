@@ -1,0 +1,84 @@
+"""The checker of `spurtle profile --check`: each way in which an SPU can be wrong is told."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL1, PMSIRR_EL1
+from spurtle.config import CONFIGS
+from spurtle_sim.checker import Checker
+from spurtle_sim.timed import FINISH, SELECTION, TIMED
+
+CONFIG = CONFIGS["minimal"]
+BASE = 0x10_0000
+FIRST, SECOND = 256, 513
+"""Operations that are selected."""
+
+
+def checker() -> Checker:
+    it = Checker(CONFIG, 1)
+    it.write(PMBPTR_EL1, BASE)
+    it.write(PMBLIMITR_EL1, BASE + 4096 | 1)
+    it.write(PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=1))
+    it.write(PMSCR_EL1, PMSCR_EL1.pack(E0SPE=1))
+    return it
+
+
+def passed(
+    it: Checker, selections: list[tuple[int, int, int, int]], finishes: list[tuple[int, int]], *, rows: int = 600
+) -> None:
+    operations = np.zeros(rows, TIMED)
+    operations["issue"] = 1
+    it.passed(operations, np.array(selections, SELECTION), np.array(finishes, FINISH), settled=True)
+
+
+def right(it: Checker) -> None:
+    """The first is sampled; the second, one of eight in its cycle, collides."""
+    passed(it, [(FIRST, 1, 1, 99), (SECOND - 3, 8, 0, 200)], [(FIRST, 7)])
+
+
+def test_what_is_right() -> None:
+    it = checker()
+    right(it)
+    it.read(PMBSR_EL1, PMBSR_EL1.pack(COLL=1))
+    it.read(PMBPTR_EL1, BASE + 64)
+    assert it.mismatches == []
+
+
+@pytest.mark.parametrize(
+    ("act", "mismatch"),
+    [
+        (lambda it: passed(it, [], []), "selected operations without an answer: the SPU says 0, the reference 2"),
+        (
+            lambda it: passed(it, [(FIRST + 1, 1, 1, 99)], [], rows=300),
+            "selected operation, at 99: the SPU says [257], the reference 256",
+        ),
+        (
+            lambda it: passed(it, [(FIRST - 2, 2, 0, 99)], [], rows=300),
+            "selected operation, at 99: the SPU says [254, 255], the reference 256",
+        ),
+        (
+            lambda it: passed(it, [(FIRST, 1, 1, 99)], [], rows=200),
+            "selected operation, at 99: the SPU says [256], the reference None",
+        ),
+        (
+            lambda it: passed(it, [(FIRST, 1, 1, 99)], [], rows=300),
+            "sampled operations without an end: the SPU says 0, the reference 1",
+        ),
+        (lambda it: it.read(PMBSR_EL1, 1), "PMBSR_EL1: the SPU says 1, the reference 0"),
+        (lambda it: it.records(BASE, b"\x01"), "record at 0x100000: the SPU says 01, the reference "),
+    ],
+)
+def test_what_is_wrong(act: Callable[[Checker], None], mismatch: str) -> None:
+    it = checker()
+    act(it)
+    assert it.mismatches == [mismatch]
+    assert it.count == 1
+
+
+def test_few_mismatches_are_shown_and_all_are_counted() -> None:
+    it = checker()
+    for _ in range(30):
+        it.read(PMBSR_EL1, 1)
+    assert (len(it.mismatches), it.count) == (10, 30)
