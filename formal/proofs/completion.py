@@ -13,7 +13,7 @@ from ..proof import Proof, Verdict
 from ..transition import Transition, transition
 from .streams import refused, steady
 
-__all__ = ["proofs", "prove", "prove_waiting"]
+__all__ = ["proofs", "prove", "prove_waiting", "waiting"]
 
 
 def waiting(wires: Wires) -> z3.BoolRef:
@@ -55,7 +55,7 @@ def _decided(first: Wires, second: Wires, third: Wires) -> z3.BoolRef:
             # It does not wait for anything but its record.
             z3.Implies(z3.And(refused("i", first), refused("i", second)), z3.Or(takes, third["o__valid"] == 1)),
             # Each sample is told of once, when it comes.
-            z3.Implies(third["filtrated"] == 1, z3.And(second["fed"] == 1, second["pass_filter"] == 1)),
+            (third["filtrated"] == 1) == z3.And(second["fed"] == 1, second["pass_filter"] == 1),
             (third["fed"] == 1) == z3.And(third["i__valid"] == 1, z3.Not(refused("i", second))),
         ),
     )

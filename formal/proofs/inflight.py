@@ -15,7 +15,16 @@ from ..proof import Proof, Verdict
 from ..transition import Transition, transition
 from .streams import steady
 
-__all__ = ["proofs", "prove_allocation", "prove_captures", "prove_order", "prove_slots", "prove_stream", "queue"]
+__all__ = [
+    "proofs",
+    "prove_allocation",
+    "prove_captures",
+    "prove_order",
+    "prove_slots",
+    "prove_stream",
+    "queue",
+    "selections",
+]
 
 FREE, IN_FLIGHT, FREED, FINISHED = range(4)
 """States of a slot, in the order in which `Slot` names them."""

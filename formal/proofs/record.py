@@ -38,7 +38,7 @@ def prove_bytes(config: SPUConfig, system: Transition) -> Verdict:
             terms.append(z3.Not(bit(Collect, wires["sample.start.collect"], "context_el2")))
         return z3.And(*terms)
 
-    # `InFlight` holds a sample still from a cycle before it offers it: proved there.
+    # `Completion` asks for a record of what it was shown a cycle before: proved there.
     return follows(system, record, assuming=contract, held=["sample"])
 
 
