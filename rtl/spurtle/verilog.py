@@ -30,7 +30,7 @@ LINT_WAIVERS = {
 # flat module has names that need no escaping; Amaranth's own submodules have ports that it had to number.
 _SCRIPT = """
 read_rtlil design.il
-proc
+proc -norom
 flatten -separator _
 opt_expr
 opt_dff
