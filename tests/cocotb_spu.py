@@ -1,6 +1,6 @@
 """The generated Verilog of a whole SPU, driven at random for thousands of operations beside the reference `SPU`.
 
-test_cocotb.py runs it inside of a simulator; SPURTLE_CONFIG, SPURTLE_OPERATIONS and SPURTLE_SEED say what.
+test_cocotb.py runs it inside of a simulator; SPURTLE_CONFIG, SPURTLE_CYCLES and SPURTLE_SEED say what.
 """
 
 import os
@@ -118,15 +118,15 @@ class Software(Bench):
         await self.write(PMBSR_EL1, 0)
 
     async def select_soon(self) -> None:
-        """A selection comes soon; with FEAT_SPE_ERnd perhaps two, and the random number that makes them neighbours."""
-        lanes = self.config.ops_per_cycle
-        count = self.random.randrange(1, 9 + lanes)
-        ecount = self.random.randrange(9 + lanes)
-        if self.config.ernd and self.random.random() < 0.5:
-            ecount = max(0, count - self.random.randint(1, lanes))
-            await self.write(IMP_PMSRNDR_EL1, self.random.getrandbits(24) << 8 | self.random.randint(0, lanes // 2))
+        """A selection comes soon; or two, one from an old random number and the other from a small new one."""
+        random, lanes = self.random, self.config.ops_per_cycle
+        count = random.randrange(1, 9 + lanes)
+        ecount = random.randrange(9 + lanes)
+        if self.config.ernd and self.registers.PMSIRR_EL1 & 1 and random.random() < 0.5:
+            ecount = max(0, count - random.randint(1, (lanes + 1) // 2))
+            await self.write(IMP_PMSRNDR_EL1, random.getrandbits(24) << 8 | random.randint(0, lanes // 4))
         await self.write(PMSICR_EL1, PMSICR_EL1.pack(COUNT=count, ECOUNT=ecount))
-        await self.run(self.random.randrange(5, 20))
+        await self.run(random.randrange(5, 20))
 
     async def until_a_record_waits(self) -> None:
         """For a while, or not at all: by chance, software would seldom meet that moment."""
@@ -179,7 +179,7 @@ async def random_operations(dut: Any) -> None:
     cycles = int(os.environ["SPURTLE_CYCLES"])
     while bench.now < cycles:
         bench.patience = random.choice([1.0, 0.6, 0.2])
-        bench.longest = random.choice([3, 10, 100, 600])
+        bench.longest = random.choice([3, 10, 100, 600, 600])
         await bench.set_up()
         for _ in range(5):
             for _ in range(random.randrange(12)):

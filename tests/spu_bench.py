@@ -38,7 +38,6 @@ VARIANTS = {
     for config in (
         *CONFIGS.values(),
         # Lanes, slots and FEAT_SPE_ERnd in combinations that no named configuration has.
-        SPUConfig(name="lanes3_slots2", layout=MINIMAL, ops_per_cycle=3, slots=2),
         SPUConfig(name="lanes2_slots1_ernd", layout=MINIMAL, ops_per_cycle=2, ernd=True),
         SPUConfig(
             name="lanes5_slots8", layout=NEOVERSE_N1, ops_per_cycle=5, slots=8, data_source_bytes=1, bus_bytes=16

