@@ -41,7 +41,7 @@ KINDS = (
 
 
 def table(rows: int, seed: int, *, lanes: int, gap: int = 3, longest: int = 400) -> NDArray[np.void]:
-    """Operations, up to `lanes` in a cycle, and at most `gap` cycles to the next; each in flight for up to `longest`."""
+    """Operations, up to `lanes` in a cycle, at most `gap` cycles to the next; each in flight for up to `longest`."""
     random = Random(seed)
     operations = np.zeros(rows, TIMED)
     dispatch, room = 10, lanes

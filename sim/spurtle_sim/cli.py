@@ -157,7 +157,7 @@ def _profile_arguments(parser: argparse.ArgumentParser) -> None:
         "which few loops have for their length",
     )
     parser.add_argument(
-        "--jitter", action="store_true", help="make each interval longer by a random number below 256 (PMSIRR_EL1.RND)"
+        "--jitter", action="store_true", help="put each sample off by a random number of operations below 256"
     )
     parser.add_argument("--seed", metavar="N", help="for other random numbers, from 1 to 2**32 - 1; with --jitter")
     parser.add_argument(

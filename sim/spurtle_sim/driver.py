@@ -71,7 +71,7 @@ class Driver:
         PMSIRR_EL1.INTERVAL, in units of 256 operations.
     filters : Filters
     jitter : bool
-        PMSIRR_EL1.RND: a random number is added to each interval.
+        PMSIRR_EL1.RND: each sample is put off by a random number of operations.
     seed : int or None
         For the random numbers (IMP_PMSRNDR_EL1); None leaves them as they are after reset.
     context : int

@@ -37,7 +37,7 @@ class Options:
         A static AArch64 Linux executable.
     arguments : sequence of str
     interval : int
-        PMSIRR_EL1.INTERVAL: a sample every `interval * 256 + 1` operations.
+        PMSIRR_EL1.INTERVAL: a sample every `interval * 256 + 1` operations, without `jitter`.
     jitter, seed : bool, int or None
         See `driver.Driver`.
     filters : list of str
