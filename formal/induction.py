@@ -101,6 +101,7 @@ def follows(
     *,
     assuming: Invariant = _always,
     latency: int | Mapping[str, int] = 1,
+    taken: Mapping[str, int] | None = None,
     meanwhile: Invariant = _always,
     held: Sequence[str] = (),
     inside: Mapping[str, str] | None = None,
@@ -116,6 +117,8 @@ def follows(
         An invariant that `inductive` proves, or what the block's contract says of its inputs.
     latency : int, or mapping of str to int
         Cycles until the answer, or until each of the answers, by name: 0 where it is combinational.
+    taken : mapping of str to int
+        Cycles until an argument of the reference is looked at, by name, if it is not in the first.
     meanwhile : Invariant
         What is assumed of each cycle between the first and that of the last answer.
     held : sequence of str
@@ -123,7 +126,7 @@ def follows(
     inside : mapping of str to str
         Wires for which the reference has another name: those of submodules.
     split : mapping of str to str
-        Of an answer that is hard to prove: a wire of the first cycle. Each of its values is a question of its own.
+        Of an answer that is hard to prove: an argument of the reference. Each of its values is a question of its own.
     """
     latencies = dict(latency) if isinstance(latency, Mapping) else {}
     depth = max(latencies.values()) if isinstance(latency, Mapping) else latency
@@ -140,15 +143,19 @@ def follows(
     def answers(result: Mapping[str, Number]) -> dict[str, z3.BitVecRef]:
         return {name: cycles[latencies.get(name, depth)][named.get(name, name)] for name in result}
 
+    arguments = {
+        name: cycles[(taken or {}).get(name, 0)][named.get(name, name)]
+        for name in inspect.signature(reference).parameters
+    }
+
     def cases(name: str) -> list[z3.BoolRef]:
         if split is None or name not in split:
             return [z3.BoolVal(True)]
-        wire = now[split[name]]
+        wire = arguments[split[name]]
         return [wire == value for value in range(1 << wire.size())]
 
-    names = tuple(inspect.signature(reference).parameters)
     conditions: list[z3.BoolRef] = []
-    for path in explore(reference, *(now[named.get(name, name)] for name in names), solver=assumptions):
+    for path in explore(reference, *arguments.values(), solver=assumptions):
         conditions.append(path.condition)
         wires = answers(path.result)
         # A solver for each question: one that has seen the others carries them along, and is thirty times slower.

@@ -160,7 +160,7 @@ class Bench:
         self.written: dict[int, int] = {}
         self.patience = 1.0
         self.pointer = self.last_pointer = self.pointer_written = 0
-        self.filter = self.last_filter = copy(self.registers)
+        self.visible = self.earlier = copy(self.registers)
         self.answer: tuple[Register, int] | None = None
         self.draining = self.drained = False
         self.settled_from = 0
@@ -182,7 +182,7 @@ class Bench:
         """
         dut = self.dut
         self.last_pointer, self.pointer = self.pointer, self.registers.PMBPTR_EL1
-        self.last_filter, self.filter = self.filter, copy(self.registers)
+        self.earlier, self.visible = self.visible, copy(self.registers)
         self._drive_pe(passes, access)
         finishing = self._drive_flights()
         ready = self.random.random() < self.patience
@@ -210,7 +210,7 @@ class Bench:
         if self.now == self.responds_at:
             self._respond()
         # Software has read what this cycle found; it writes after what else happens in it.
-        self._count()
+        self._count(access)
         if access and access[1] is not None:
             self._write(access[0], access[1])
         if collisions:  # these come last
@@ -344,18 +344,22 @@ class Bench:
         self.uncounted.append(passing)
         self.unanswered.append(passing)
 
-    def _count(self) -> None:
-        """The operations of an earlier cycle are counted."""
+    def _count(self, access: tuple[Register, int | None] | None) -> None:
+        """The operations of an earlier cycle are counted, unless software writes PMSICR_EL1."""
         if not self.uncounted or self.uncounted[0].cycle > self.now - self.config.count_delay:
             return
         passing = self.uncounted.popleft()
-        rnd, interval = self.registers.PMSIRR_EL1 & 1, self.registers.PMSIRR_EL1 >> 8
+        if access and access[0] is PMSICR_EL1 and access[1] is not None:
+            self.coverage["not counted, because software writes"] += 1
+            return
+        settings = self.registers if self.config.ops_per_cycle == 1 else self.earlier
+        rnd, interval = settings.PMSIRR_EL1 & 1, settings.PMSIRR_EL1 >> 8
         for lane in range(self.config.ops_per_cycle):
             if passing.lanes >> lane & 1:
                 if self.registers.PMSICR_EL1 & PMSICR_EL1.fields["COUNT"].mask == 0:
                     self.coverage[f"reload, RND {rnd}"] += 1
                     self.coverage["reload, INTERVAL 0"] += interval == 0
-                if self.reference.count_operation():
+                if self.reference.count_operation(settings):
                     passing.selected.append(lane)
                     self.coverage[f"lane {lane}"] += 1
                     self.coverage[f"selected, RND {rnd}"] += 1
@@ -432,7 +436,7 @@ class Bench:
         if several:
             self.slots[flight.slot].free(self.now)
         self.expected["feed"] += 1
-        if filtering.collect(self.config, self.last_filter, flight.sample):
+        if filtering.collect(self.config, self.earlier, flight.sample):
             self.expected["filtrate"] += 1
             self.waiting = flight
             if flight.halted <= self.now:

@@ -18,7 +18,7 @@ from ..proof import Proof, Result, Verdict
 from ..symbolic import merged
 from ..transition import Transition, transition
 
-__all__ = ["configured", "cover", "invariant", "proofs", "prove", "prove_delay"]
+__all__ = ["configured", "cover", "invariant", "proofs", "prove", "prove_delay", "prove_fresh"]
 
 WIDTHS = (1, 2, 4, 8)
 
@@ -63,16 +63,16 @@ def cycle(config: SPUConfig) -> Reference:
     step = merged(operation, [bits, bits, 24, 1, 8, *tally], tally)
 
     def counts(
-        rst: int, write: int, wdata: int, pmsicr: int, interval: int, rnd: int, random: int, lanes: int, population: int
+        write: int, wdata: int, pmsicr: int, interval: int, rnd: int, random: int, lanes: int, population: int
     ) -> Mapping[str, int]:
         state: Any = (pmsicr & _COUNT.mask, pmsicr >> _ECOUNT.lsb, 0, 0, 0)
         for number in range(1, width + 1):
             state = step(number, population, interval, rnd, random, *state)
         count, ecount, first, second, draws = state
         selected = [_lane(first, lanes, width), _lane(second, lanes, width)][: config.selections_per_cycle]
-        pmsicr = wdata & writable if write else ecount << _ECOUNT.lsb | count
-        if rst:
-            pmsicr, selected = 0, [0] * config.selections_per_cycle
+        pmsicr = ecount << _ECOUNT.lsb | count
+        if write:
+            pmsicr, draws, selected = wdata & writable, 0, [0] * config.selections_per_cycle
         return {"draw": draws, "pmsicr": pmsicr, **{f"selected__{index}": one for index, one in enumerate(selected)}}
 
     return counts
@@ -92,58 +92,86 @@ def _lane(number: int, lanes: int, width: int) -> int:
 def invariant(config: SPUConfig) -> Invariant:
     """Between the parts of COUNT and what is remembered of them, and between lanes and numbers.
 
-    `high_zero` speaks of the upper part. It may hold back for the cycle after a borrow has made that zero, when `low`
-    is still far from where it matters. A borrow is owed only just after `low` wrapped, to an upper part above 0.
+    A borrow is owed only just after `low` wrapped, to an upper part above 0. What is known of the upper part follows
+    it in steps, in each of which `low` comes down by at most one for each lane; it is never wrong about a zero, and
+    complete long before `low` is where it matters.
     """
     width = config.ops_per_cycle
+    near = 1 << width.bit_length()
 
     def holds(wires: Wires) -> z3.BoolRef:
         low, high = wires["low"], wires["high"]
-        high_zero, borrow = wires["high_zero"] == 1, wires["borrow"] == 1
+        borrow, halves_zero = wires["borrow"] == 1, wires["halves_zero"] == 3
+        high_zero, close = wires["high_zero"] == 1, wires["close"] == 1
+        zero = z3.And(high == 0, z3.Not(borrow))
         terms = [
-            z3.Implies(high_zero, high == 0),
-            z3.Implies(z3.And(high == 0, z3.Not(high_zero)), z3.UGE(low, 256 - 2 * width)),
             z3.Implies(borrow, z3.And(z3.UGE(low, 256 - width), high != 0)),
+            z3.Implies(z3.Or(halves_zero, high_zero, close), zero),
+            z3.Implies(close, z3.ULT(low, 2 * near)),
+            z3.Implies(z3.And(zero, z3.Not(halves_zero)), z3.UGE(low, 256 - 2 * width)),
+            z3.Implies(z3.And(zero, z3.Not(high_zero)), z3.UGE(low, 256 - 3 * width)),
+            z3.Implies(z3.And(zero, z3.Not(close)), z3.UGE(low, near)),
         ]
         if config.ernd:
-            terms.append(z3.Implies(wires["live"] == 1, wires["ecount"] != 0))
+            # One less than ECOUNT can be.
+            terms.append(wires["spare"] < 255)
         if width > 1:
-            terms.append(_numbers(wires, "numbering.lanes", "numbering.number__", range(width)))
+            terms.append(_numbers(wires, "numbering.lanes", "numbering.before__{}", range(width)))
+            terms.append(_total(wires, "numbering.lanes", "numbering.count", range(width)))
+            # What was made ready in the cycle before, if there are operations for it.
+            ready = [
+                wires["settled_interval"] != 0,
+                z3.ULE(_number(wires, "restart", -1), 0 if config.ernd else 255),
+                *([z3.ULE(_number(wires, "reload", 1), 255)] if config.ernd else []),
+            ]
+            terms.append(z3.Or(wires["numbering.count"] == 0, z3.And(*ready)))
         if width > 4:
-            groups = (range(4), range(4, width))
-            terms += [_numbers(wires, "numbering.grouped", "numbering.within_", group) for group in groups]
+            for name, group in (("lower", range(4)), ("upper", range(4, width))):
+                terms.append(_total(wires, "numbering.lanes_in_groups", f"numbering.{name}", group))
+                terms.append(_numbers(wires, "numbering.lanes_in_groups", "numbering.before_{}_in_group", group))
         return z3.And(*terms)
 
     return holds
 
 
 def _numbers(wires: Wires, lanes: str, numbers: str, group: range) -> z3.BoolRef:
-    """The number of each lane of a group counts that group's lanes up to it."""
-    terms: list[z3.BoolRef] = []
-    for lane in group:
-        number = wires[f"{numbers}{lane}"]
-        ones = (z3.ZeroExt(number.size() - 1, z3.Extract(k, k, wires[lanes])) for k in range(group.start, lane + 1))
-        terms.append(number == reduce(operator.add, ones))
-    return z3.And(*terms)
+    """The number of each lane counts the lanes of its group below it."""
+    return z3.And(*(_total(wires, lanes, numbers.format(lane), range(group.start, lane)) for lane in group))
+
+
+def _total(wires: Wires, lanes: str, number: str, group: range) -> z3.BoolRef:
+    """The number counts the operations in these lanes."""
+    width = wires[number].size()
+    ones = [z3.ZeroExt(width - 1, z3.Extract(lane, lane, wires[lanes])) for lane in group]
+    return wires[number] == reduce(operator.add, ones, z3.BitVecVal(0, width))
+
+
+def _number(wires: Wires, name: str, bias: int) -> z3.BitVecRef:
+    """The number that the register holds less the operations and `bias`."""
+    less, count = wires[name], wires["numbering.count"]
+    return less + z3.ZeroExt(less.size() - count.size(), count) + bias
 
 
 def prove(config: SPUConfig, system: Transition) -> Verdict:
     """`system` is an `IntervalCounter` of `config`. The invariant and the reset have to be proved as well."""
-    latency = {f"selected__{index}": _answer(config) for index in range(config.selections_per_cycle)}
+    counting = 1 if config.count_delay else 0
+    selections = [f"selected__{index}" for index in range(config.selections_per_cycle)]
+    latency = {"draw": 0, "pmsicr": 1} | dict.fromkeys(selections, config.answer_latency - config.count_delay)
+    settled = ("write", "wdata", "pmsicr", "lanes", "population")
+
+    def assumed(wires: Wires) -> z3.BoolRef:
+        return z3.And(invariant(config)(wires), wires["rst"] == 0)
+
     return follows(
         system,
         cycle(config),
-        assuming=invariant(config),
-        latency={"draw": 0, "pmsicr": 1} | latency,
-        meanwhile=lambda wires: wires["rst"] == 0,
+        assuming=assumed,
+        latency={name: counting + cycles for name, cycles in latency.items()},
+        taken=dict.fromkeys(settled, counting),
+        meanwhile=assumed,
         inside={"lanes": _counted(config)},
         split={"pmsicr": "population"},
     )
-
-
-def _answer(config: SPUConfig) -> int:
-    """Cycles from the counting of an operation to its answer."""
-    return config.answer_latency - config.count_delay
 
 
 def _counted(config: SPUConfig) -> str:
@@ -160,6 +188,16 @@ def prove_delay(config: SPUConfig, system: Transition) -> Verdict:
         return z3.Implies(z3.And(*running), counting[_counted(config)] == cycles[0]["operations"])
 
     return always(system, delayed, cycles=config.count_delay + 1)
+
+
+def prove_fresh(config: SPUConfig, system: Transition) -> Verdict:
+    """No random number is used in the cycle after another was, when it is not known yet that this one is gone."""
+
+    def fresh(now: Wires, then: Wires) -> z3.BoolRef:
+        used = z3.And(invariant(config)(now), now["draw"] == 1, now["rst"] == 0)
+        return z3.Implies(used, then["draw"] == 0)
+
+    return always(system, fresh)
 
 
 @cache
@@ -231,5 +269,6 @@ def proofs() -> Iterator[Proof]:
             )
             yield proof("one cycle of reset, from any state", "induction", lambda _, system: resets(system))
             yield proof("what is counted is what passed", "induction", prove_delay)
+            yield proof("never two random numbers one after the other", "induction", prove_fresh)
             yield proof("PMSICR_EL1, draw and selected follow the reference", "reference", prove)
             yield proof("cover: each mode, each lane, two in a cycle", "bounded search", cover)

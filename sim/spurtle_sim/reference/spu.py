@@ -53,16 +53,20 @@ class SPU:
         """One operation passes the sampling point; True if it is selected. Then call either `start` or `collide`."""
         return control.profiling_enabled(self.registers, pe) and self.count_operation()
 
-    def count_operation(self) -> bool:
-        """The sample interval counters take one member of the sample population; True if it is selected."""
+    def count_operation(self, settings: Registers | None = None) -> bool:
+        """The sample interval counters take one member of the sample population; True if it is selected.
+
+        PMSIRR_EL1 and the random number are those in `settings`, if they are not the present ones.
+        """
         registers = self.registers
-        pmsicr, pmsirr = registers.PMSICR_EL1, registers.PMSIRR_EL1
+        settings = settings or registers
+        pmsicr, pmsirr = registers.PMSICR_EL1, settings.PMSIRR_EL1
         count, ecount, selected, drawn = sampling.advance(
             pmsicr & _COUNT,
             pmsicr >> _ECOUNT_LSB,
             interval=pmsirr >> _INTERVAL_LSB,
             rnd=pmsirr & _RND,
-            random=sampling.random_byte(registers.IMP_PMSRNDR_EL1),
+            random=sampling.random_byte(settings.IMP_PMSRNDR_EL1),
             ernd=self.config.ernd,
         )
         registers.PMSICR_EL1 = ecount << _ECOUNT_LSB | count
