@@ -7,12 +7,14 @@ from amaranth.lib import wiring
 
 from spurtle.arch import REGISTERS
 from spurtle.buffer import Buffer
+from spurtle.completion import Completion
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.control import Control
 from spurtle.filter import Filter
 from spurtle.inflight import InFlight
 from spurtle.interval import IntervalCounter
 from spurtle.layout import MINIMAL
+from spurtle.lfsr import LFSR
 from spurtle.record import Record
 from spurtle.registers import Registers
 from spurtle.serializer import Serializer
@@ -53,6 +55,7 @@ def _each(name: str, component: Callable[[SPUConfig], wiring.Component], bound: 
     return (Block(name, config.name, lambda config=config: component(config), bound) for config in CONFIGS.values())
 
 
+# Nothing else of a configuration matters to the interval counter.
 _LANES = [
     SPUConfig(name=f"lanes_{lanes}{'_ernd' if ernd else ''}", layout=MINIMAL, ops_per_cycle=lanes, ernd=ernd)
     for ernd in (False, True)
@@ -71,7 +74,9 @@ BLOCKS = (
     Block("multiplexer", ANY, lambda: bare.Multiplexer(ways=len(REGISTERS), width=64)),
     Block("control", ANY, Control, "gate"),
     *(Block("interval", config.name, lambda config=config: IntervalCounter(config), "counter") for config in _LANES),
+    Block("lfsr", ANY, LFSR, "gate"),
     *_each("inflight", InFlight, "saturating_counter"),
+    *_each("completion", Completion, "gate"),
     *_each("filter", Filter, "event_compare"),
     *_each("record", Record, "gated_word"),
     *_each("serializer", Serializer, "shift_register"),

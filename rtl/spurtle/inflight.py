@@ -1,6 +1,6 @@
 """The slots of the sampled operations: their counters, timestamp and context, and collisions (D17.3.7, D17.6)."""
 
-# Ref: DDI0487 M.a, D17.3.7 R_WQTBQ, R_LTMKQ (collisions), D17.6 (what is captured), D18.2.3 (saturating counters).
+# Ref: DDI0487 M.a, D17.3.7 R_QWTQB, R_LTMKQ (collisions), D17.6 (what is captured), D18.2.3 (saturating counters).
 
 from amaranth import *
 from amaranth.lib import data, memory, stream, wiring
@@ -375,9 +375,12 @@ class InFlight(wiring.Component):
 
         with m.If(~self.running):
             m.d.sync += self.unwanted.eq(1)
-        with m.If(~self.sample.valid | self.sample.ready):
+        with m.If(self.sample.ready):
+            m.d.sync += self.sample.valid.eq(0)
+        # Nothing else is loaded: what memory holds before its first write must not be seen.
+        with m.If(moves):
             m.d.sync += [
-                self.sample.valid.eq(order.r_rdy),
+                self.sample.valid.eq(1),
                 self.sample.payload.eq(chosen),
                 self.unwanted.eq(unwanted | ~self.running),
             ]
