@@ -168,6 +168,12 @@ class IntervalCounter(wiring.Component):
         m.d.sync += later.eq(value)
         return later
 
+    def _down(self, counter, count):
+        """`counter` less `count`. With one lane `count` comes late, from what decides whether profiling is enabled, and
+        must not go through the carry chain.
+        """
+        return Mux(count, counter - 1, counter) if self._width == 1 else counter - count
+
     def _less(self, m, numbering, number, bias, name):
         """`number` less `bias` and the operations of this cycle, made in the cycle before: one carry chain here and one
         where it is used.
@@ -205,7 +211,7 @@ class IntervalCounter(wiring.Component):
         start = Signal(signed(10))
         random = C(0) if self._config.ernd else Mux(self.rnd, self.random, 0)
         m.d.comb += [
-            left.eq(low - numbering.count),
+            left.eq(self._down(low, numbering.count)),
             start.eq(random if self._width == 1 else self._less(m, numbering, random, -1, "restart") + place),
         ]
         interval = self._later(m, self.interval | (self.interval == 0), "settled_interval")
@@ -247,7 +253,7 @@ class IntervalCounter(wiring.Component):
         spare_left = Signal(signed(9))
         loaded = Signal(signed(10))
         m.d.comb += [
-            spare_left.eq(spare - numbering.count),
+            spare_left.eq(self._down(spare, numbering.count)),
             loaded.eq(
                 self.random - 1 if self._width == 1 else self._less(m, numbering, self.random, 1, "reload") + place
             ),

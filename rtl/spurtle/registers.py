@@ -77,14 +77,16 @@ class Registers(wiring.Component):
                             with m.If(self.port.write):
                                 self._write(m, register)
 
-        # Few bits of the encoding tell the registers apart. Whether there is a value at all is decided beside the wide
-        # multiplexer, not in front of it, and clears `rdata`.
+        # Few bits of the encoding tell the registers apart. Whether there is a value at all takes all of them, and hides
+        # it in the next cycle: a wide multiplexer and a wide gate in one would set the clock of the whole SPU.
+        value = Signal(64)
+        shown = Signal()
         with m.Switch(Cat(self.port.op2, self.port.crm[0])):
             for register in arch.REGISTERS:
                 with m.Case((register.crm & 1) << 3 | register.op2):
-                    m.d.sync += self.port.rdata.eq(self._value(register))
-        with m.If(self.port.write | (outcome == Outcome.UNDEFINED)):
-            m.d.sync += self.port.rdata.eq(0)
+                    m.d.sync += value.eq(self._value(register))
+        m.d.sync += shown.eq(~self.port.write & (outcome == Outcome.VALUE))
+        m.d.comb += self.port.rdata.eq(Mux(shown, value, 0))
 
         return m
 
