@@ -77,8 +77,8 @@ class Registers(wiring.Component):
                             with m.If(self.port.write):
                                 self._write(m, register)
 
-        # Few bits of the encoding tell the registers apart. Whether there is a value at all takes all of them, and hides
-        # it in the next cycle: a wide multiplexer and a wide gate in one would set the clock of the whole SPU.
+        # Few bits of the encoding tell the registers apart. Whether there is a value at all takes all of them, and
+        # hides it a cycle later: a wide multiplexer and a wide gate in one would set the clock of the whole SPU.
         value = Signal(64)
         shown = Signal()
         with m.Switch(Cat(self.port.op2, self.port.crm[0])):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -50,33 +51,7 @@ class Engine:
     """
 
     def __init__(self, config: SPUConfig):
-        beat = Beat(config)
-        operation = Operation(config)
-        fields = {
-            "BEAT_ADDRESS": _field(beat, "address"),
-            "BEAT_DATA": _field(beat, "data"),
-            "BEAT_LAST": _field(beat, "last"),
-            "FACTS": _field(operation, "facts"),
-            "EVENTS": _field(operation, "events"),
-            "PC": _field(operation, "pc"),
-            "TARGET": _field(operation, "target", "address"),
-            "TARGET_NS": _field(operation, "target", "ns"),
-            "VA": _field(operation, "va"),
-            "PA": _field(operation, "pa"),
-            "PA_NS": _field(operation, "pa_ns"),
-            "DATA_SOURCE": _field(operation, "data_source") if config.data_source_bytes else (0, 0),
-        }
-        lanes = range(config.ops_per_cycle)
-        slots = [f"spu.PORT_OF(sampling, slot, {lane})" for lane in lanes] if config.slots > 1 else ["0"]
-        macros = {
-            "BEAT_BYTES": config.bus_bytes,
-            "LANES": len(lanes),
-            "SLOTS": config.slots,
-            "COUNT_DELAY": config.count_delay,
-            "ANSWER_LATENCY": config.answer_latency,
-            "SLOTS_OF_LANES(spu)": f"{{{', '.join(slots)}}}",
-        }
-        self._library = _build(verilog.spu(config), "engine.cpp", fields, macros)
+        self._library = _engine_library(config)
         self._library.engine_new.restype = ctypes.c_void_p
         for function in (self._library.engine_play, self._library.engine_selections, self._library.engine_finishes):
             function.restype = ctypes.c_uint64
@@ -228,6 +203,38 @@ class RecordEngine:
             **{name: saturate(self._config, getattr(sample, name)) for name in ("total", "issue", "translation")},
         }
         return self._layout.const(members).as_bits()
+
+
+@cache
+def _engine_library(config: SPUConfig) -> ctypes.CDLL:
+    """The compiled SPU of a configuration. Verilog takes a second to generate, so a process does it once."""
+    beat = Beat(config)
+    operation = Operation(config)
+    fields = {
+        "BEAT_ADDRESS": _field(beat, "address"),
+        "BEAT_DATA": _field(beat, "data"),
+        "BEAT_LAST": _field(beat, "last"),
+        "FACTS": _field(operation, "facts"),
+        "EVENTS": _field(operation, "events"),
+        "PC": _field(operation, "pc"),
+        "TARGET": _field(operation, "target", "address"),
+        "TARGET_NS": _field(operation, "target", "ns"),
+        "VA": _field(operation, "va"),
+        "PA": _field(operation, "pa"),
+        "PA_NS": _field(operation, "pa_ns"),
+        "DATA_SOURCE": _field(operation, "data_source") if config.data_source_bytes else (0, 0),
+    }
+    lanes = range(config.ops_per_cycle)
+    slots = [f"spu.PORT_OF(sampling, slot, {lane})" for lane in lanes] if config.slots > 1 else ["0"]
+    macros = {
+        "BEAT_BYTES": config.bus_bytes,
+        "LANES": len(lanes),
+        "SLOTS": config.slots,
+        "COUNT_DELAY": config.count_delay,
+        "ANSWER_LATENCY": config.answer_latency,
+        "SLOTS_OF_LANES(spu)": f"{{{', '.join(slots)}}}",
+    }
+    return _build(verilog.spu(config), "engine.cpp", fields, macros)
 
 
 def _field(layout: data.Layout, *path: str) -> tuple[int, int]:
