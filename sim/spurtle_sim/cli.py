@@ -116,7 +116,7 @@ def _configs(_: argparse.Namespace) -> int:
         events = " ".join(str(event) for event in sorted(config.events))
         print(f"{config.name}")
         print(f"    FEAT_SPE version (PMSVer) {config.version:d}, records of {config.record_bytes} bytes")
-        print(f"    up to {config.ops_per_cycle} operations a cycle, {config.slots} in flight")
+        print(f"    lanes {config.ops_per_cycle}, slots {config.slots}{', FEAT_SPE_ERnd' if config.ernd else ''}")
         print(f"    {config.bus_bytes * 8}-bit bus, {config.counter_bits}-bit counters")
         print(f"    events {events}; data source {config.data_source_bytes or 'no'} byte")
     return 0
