@@ -1,7 +1,6 @@
 # Each verb works from a fresh clone, with Python >= 3.11, make and g++ on the machine: it makes .venv itself.
 
 PYTHON ?= python3
-CONFIGS := minimal neoverse_n1 wide
 WORKLOADS := sort chase simd
 
 VENV := .venv

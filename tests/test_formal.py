@@ -300,6 +300,21 @@ def holds_of_the_counter(system: Transition) -> bool:
     return all(prove().result is Result.PASS for prove in proofs)
 
 
+class Hasty(IntervalCounter):
+    """Uses a random number where software writes PMSICR_EL1, and so perhaps another in the next cycle."""
+
+    def elaborate(self, platform: Any) -> Any:
+        m = super().elaborate(platform)
+        with m.If(self.write):
+            m.d.comb += self.draw.eq(1)
+        return m
+
+
+def test_random_numbers_one_after_the_other_are_found() -> None:
+    assert interval.prove_fresh(LANES, transition(IntervalCounter(LANES))).result is Result.PASS
+    assert interval.prove_fresh(LANES, transition(Hasty(LANES))).result is Result.FAIL
+
+
 # The proofs of the random numbers, of the slots, of completion and of the SPU.
 
 SEVERAL = replace(LANES, name="several", slots=3)
