@@ -159,16 +159,17 @@ def prove(config: SPUConfig, system: Transition) -> Verdict:
     latency = {"draw": 0, "pmsicr": 1} | dict.fromkeys(selections, config.answer_latency - config.count_delay)
     settled = ("write", "wdata", "pmsicr", "lanes", "population")
 
-    def assumed(wires: Wires) -> z3.BoolRef:
+    def running(wires: Wires) -> z3.BoolRef:
         return z3.And(invariant(config)(wires), wires["rst"] == 0)
 
     return follows(
         system,
         cycle(config),
-        assuming=assumed,
+        # The cycle before that of counting may be one of reset.
+        assuming=invariant(config) if counting else running,
         latency={name: counting + cycles for name, cycles in latency.items()},
         taken=dict.fromkeys(settled, counting),
-        meanwhile=assumed,
+        meanwhile=running,
         inside={"lanes": _counted(config)},
         split={"pmsicr": "population"},
     )
