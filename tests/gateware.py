@@ -8,7 +8,7 @@ from amaranth.lib import wiring
 from amaranth.sim import Simulator
 from hypothesis import strategies as st
 
-from spurtle.arch import REGISTERS
+from spurtle.arch import PMSVer
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.inflight import Sample as SampleLayout
 from spurtle.layout import NEOVERSE_N1, Packet, RecordLayout
@@ -34,11 +34,12 @@ VARIANTS = {
     "unnamed": SPUConfig(
         name="unnamed",
         layout=RecordLayout(size=128, places=NEOVERSE_N1.places),
+        version=PMSVer.SPE_V1P1,
         ops_per_cycle=3,
         slots=3,
         ernd=True,
         counter_bits=16,
-        events=frozenset(range(32)),
+        events=frozenset({*range(16), *range(24, 32)}),
         events_bytes=4,
         data_source_bytes=2,
         bus_bytes=16,
@@ -196,6 +197,6 @@ def samples(config: SPUConfig) -> st.SearchStrategy[Sample]:
 def registers(draw: st.DrawFn, config: SPUConfig) -> Registers:
     """Registers after software wrote anything into them."""
     result = Registers()
-    for register in REGISTERS:
+    for register in config.registers:
         result.write(config, register, draw(boundary_integers(64)))
     return result

@@ -15,6 +15,7 @@ from amaranth.lib import data
 __all__ = [
     "BSC",
     "EC",
+    "FM",
     "REGISTERS",
     "AddressIndex",
     "ContextIndex",
@@ -156,6 +157,14 @@ class BSC(IntEnum):
     BUFFER_FILLED = 1
 
 
+@unique
+class FM(IntEnum):
+    """PMBLIMITR_EL1.FM: what is done with records. Other values are reserved."""
+
+    FILL = 0b00
+    DISCARD = 0b10
+
+
 @dataclass(frozen=True)
 class Field:
     """A field of a System register: `width` bits from bit `lsb` upward."""
@@ -216,6 +225,7 @@ PMSCR_EL1 = Register(
     0,
     {"E0SPE": Field(0), "E1SPE": Field(1), "CX": Field(3), "PA": Field(4), "TS": Field(5), "PCT": Field(6, 2)},
 )
+PMSNEVFR_EL1 = Register("PMSNEVFR_EL1", 0, 9, 1, {"E": Field(0, 64)})
 PMSICR_EL1 = Register("PMSICR_EL1", 0, 9, 2, {"COUNT": Field(0, 32), "ECOUNT": Field(56, 8)})
 PMSIRR_EL1 = Register("PMSIRR_EL1", 0, 9, 3, {"RND": Field(0), "INTERVAL": Field(8, 24)})
 PMSFCR_EL1 = Register(
@@ -293,6 +303,7 @@ PMBSR_EL1 = Register(
         "MSS2": Field(32, 24),
     },
 )
+PMSDSFR_EL1 = Register("PMSDSFR_EL1", 0, 10, 4, {"S": Field(0, 64)})
 PMBIDR_EL1 = Register(
     "PMBIDR_EL1",
     0,
@@ -308,11 +319,15 @@ PMBIDR_EL1 = Register(
     },
     read_only=True,
 )
-IMP_PMSRNDR_EL1 = Register("IMP_PMSRNDR_EL1", 0, 10, 2, {"STATE": Field(0, 32)}, crn=15)
-"""IMPLEMENTATION DEFINED: the state of the pseudorandom number generator (D17.3.2), to be read and seeded."""
+IMP_PMSRNDR_EL1 = Register(
+    "IMP_PMSRNDR_EL1", 0, 10, 2, {"STATE": Field(0, 32), "ACCESS": Field(32, 32)}, crn=15
+)
+"""IMPLEMENTATION DEFINED: the states of the pseudorandom number generators, to be read and seeded. That of the sample
+interval counters (D17.3.2), and that which chooses one of two accesses (D17.6.4.3, D17.6.4.5)."""
 
 REGISTERS = (
     PMSCR_EL1,
+    PMSNEVFR_EL1,
     PMSICR_EL1,
     PMSIRR_EL1,
     PMSFCR_EL1,
@@ -322,7 +337,8 @@ REGISTERS = (
     PMBLIMITR_EL1,
     PMBPTR_EL1,
     PMBSR_EL1,
+    PMSDSFR_EL1,
     PMBIDR_EL1,
     IMP_PMSRNDR_EL1,
 )
-"""Every System register of the SPU, in the order of their encodings."""
+"""Every System register that an SPU can have, in the order of their encodings. `SPUConfig.registers` are those of one."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, unique
 
-__all__ = ["MINIMAL", "NEOVERSE_N1", "Packet", "RecordLayout"]
+__all__ = ["MINIMAL", "NEOVERSE_N1", "V1P4", "Packet", "RecordLayout"]
 
 
 @unique
@@ -87,3 +87,14 @@ MINIMAL = RecordLayout(
     places=tuple(place for place in NEOVERSE_N1.places if place not in ((Packet.CONTEXT_EL2,), (Packet.DATA_SOURCE,))),
 )
 """Neoverse N1's order without what the smallest SPU leaves out."""
+
+V1P4 = RecordLayout(
+    size=128,
+    places=tuple(
+        one
+        for place in NEOVERSE_N1.places
+        for one in (((Packet.VA,), (Packet.TARGET,)) if place == (Packet.VA, Packet.TARGET) else (place,))
+    ),
+)
+"""Neoverse N1's order with places of their own for what a branch and what an access is recorded of: a branch can make
+an access to the Guarded control stack."""

@@ -33,13 +33,19 @@ class Facts(data.Struct):
     Members
     -------
     load, store : unsigned(1)
-        Reads memory, writes memory. An atomic that returns a value is both; prefetch and cache maintenance are neither.
+        Reads memory, writes memory. An atomic that returns a value is both, and so is a memory copy; prefetch, cache
+        maintenance and address translation are neither.
     branch : unsigned(1)
-        Branch or exception return; such an operation is neither load nor store.
+        Branch or exception return. It is neither load nor store, but for an access to the Guarded control stack.
     atomic, acquire_release, exclusive : unsigned(1)
         Of a load or store (D18.2.7, Load/store, extended).
     simd_fp : unsigned(1)
         The load or store targets SIMD&FP registers.
+    vector : unsigned(1)
+        Advanced SIMD, SVE or SME data processing. Of a load or store: of Q registers, of structures, replicating, or
+        SVE or SME (D17.5.1, SIMD).
+    floating_point : unsigned(1)
+        It computes with floating-point numbers, as scalars or vectors (D17.5.1, FP).
     conditional : unsigned(1)
         The operation depends on PSTATE.NZCV, or is a compare-and-branch or test-and-branch (D17.6.5).
     taken : unsigned(1)
@@ -56,6 +62,16 @@ class Facts(data.Struct):
         The applicable TBI bit is one: the top byte of `va` is a tag and is recorded.
     data_source_valid : unsigned(1)
         `data_source` says where the loaded data came from.
+    memory_copy, memory_set : unsigned(1)
+        Of FEAT_MOPS. Nothing in a configuration without.
+    gcs : unsigned(1)
+        It accesses the Guarded control stack. Nothing in a configuration without FEAT_GCS.
+    link_or_return : unsigned(1)
+        Of an access to the Guarded control stack that is an operation by itself: of a branch with link or a procedure
+        return.
+    destination : unsigned(1)
+        Of an operation that loads from one address and stores to another: `va` and `pa` are where it stores, as
+        `SamplingPoint.destination` asked.
     """
 
     load: 1
@@ -65,6 +81,8 @@ class Facts(data.Struct):
     acquire_release: 1
     exclusive: 1
     simd_fp: 1
+    vector: 1
+    floating_point: 1
     conditional: 1
     taken: 1
     indirect: 1
@@ -74,6 +92,11 @@ class Facts(data.Struct):
     pa_valid: 1
     va_tagged: 1
     data_source_valid: 1
+    memory_copy: 1
+    memory_set: 1
+    gcs: 1
+    link_or_return: 1
+    destination: 1
 
 
 class Location(data.Struct):
@@ -134,6 +157,9 @@ class SamplingPoint(wiring.Signature):
         FEAT_SPE_ERnd alone, and then at most two.
     slot : In(range(slots)) for each lane
         The slot of a sampled operation, by which the core tells it from the others in flight. Not there with one slot.
+    destination : In(ops_per_cycle)
+        Which access is sampled of a sampled operation that loads from one address and stores to another (Memory Copy,
+        GCSSS2): the store, where it is one (D17.6.4.3, D17.6.4.5). Only there with FEAT_MOPS or FEAT_GCS.
     """
 
     def __init__(self, config: SPUConfig):
@@ -143,6 +169,7 @@ class SamplingPoint(wiring.Signature):
                 "valid": Out(lanes),
                 "sampled": In(lanes),
                 **({"slot": In(range(config.slots)).array(lanes)} if config.slots > 1 else {}),
+                **({"destination": In(lanes)} if config.two_accesses else {}),
             }
         )
 
@@ -320,6 +347,11 @@ class PMUEvents(wiring.Signature):
         Members of the sample population that passed while profiling was enabled.
     sample_feed : Out(1)
         A sampled operation finished.
+    sample_feed_br, sample_feed_ld, sample_feed_st, sample_feed_fp, sample_feed_simd : Out(1)
+        Of that type (D17.5.1). The last two only with FEAT_SPE_EFT.
+    sample_feed_op, sample_feed_event, sample_feed_lat, sample_feed_ds : Out(1)
+        That meets the filter by type, by event, by latency, by data source, whether or not that is enabled. The last
+        one only with FEAT_SPE_FDS.
     sample_filtrate : Out(1)
         It passed the filter.
     sample_collision : Out(range(selections_per_cycle + 1))
@@ -333,6 +365,7 @@ class PMUEvents(wiring.Signature):
             {
                 "sample_pop": Out(range(config.ops_per_cycle + 1)),
                 "sample_feed": Out(1),
+                **{f"sample_feed_{event}": Out(1) for event in config.feed_events},
                 "sample_filtrate": Out(1),
                 "sample_collision": Out(range(config.selections_per_cycle + 1)),
                 "sample_buffer_full": Out(1),

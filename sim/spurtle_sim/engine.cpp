@@ -12,11 +12,11 @@ namespace {
 
 // Of spurtle_sim.timed.TIMED.
 struct Operation {
-    uint64_t dispatch, pc, target, va, pa;
-    uint32_t events, issue, finish, translate_from, translate_to;
-    uint16_t facts, data_source;
+    uint64_t dispatch, pc, target, va, pa, events;
+    uint32_t issue, finish, translate_from, translate_to, facts;
+    uint16_t data_source;
 };
-static_assert(sizeof(Operation) == 64);
+static_assert(sizeof(Operation) == 72);
 
 // Of spurtle_sim.timed.SELECTION. Rows count operations from the first one played.
 struct Selection {

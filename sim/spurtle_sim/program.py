@@ -24,7 +24,7 @@ from .syscalls import Kernel
 
 __all__ = ["OPERATION", "Program"]
 
-OPERATION = np.dtype([("pc", "<u8"), ("target", "<u8"), ("va", "<u8"), ("facts", "<u2")])
+OPERATION = np.dtype([("pc", "<u8"), ("target", "<u8"), ("va", "<u8"), ("facts", "<u4")])
 """One retired instruction.
 
 `target` is of a branch: the next PC. `va` is the lowest address accessed; zero without an access. `facts` are those of
@@ -114,7 +114,7 @@ class Program:
         # By instruction word of the executable segments.
         self._code_start = min(mapping.start for mapping in self.image.mappings)
         words = max(mapping.start + mapping.length for mapping in self.image.mappings) - self._code_start >> 2
-        self._facts = np.zeros(words, np.uint16)
+        self._facts = np.zeros(words, np.uint32)
         self._traffic = np.zeros(words, np.uint32)
 
         # Why the emulator stopped: a block that it has never run, enough operations, a fault.
@@ -296,10 +296,10 @@ class Program:
         branch = facts[last] & FACT["branch"] != 0
         operations["target"][last] = np.where(branch, following, 0)
         taken = branch & (following != pc[last] + 4)
-        facts[last] |= taken * np.uint16(FACT["taken"])
+        facts[last] |= taken * np.uint32(FACT["taken"])
 
         selects = np.flatnonzero(facts & (FACT["conditional"] | FACT["branch"]) == FACT["conditional"])
-        facts[selects] |= np.frombuffer(self._conditions, np.uint8) * np.uint16(FACT["taken"])
+        facts[selects] |= np.frombuffer(self._conditions, np.uint8) * np.uint32(FACT["taken"])
 
         # The emulator sees a wide access in pieces, lowest first: `traffic` says which of them belong together.
         accesses = np.frombuffer(self._accesses, np.uint64)
@@ -314,7 +314,7 @@ class Program:
         address = accesses[first] >> np.uint64(8)
         accessed = address != _NO_ACCESS
         operations["va"][memory] = address * accessed
-        facts[memory] |= accessed * np.uint16(FACT["va_valid"])
+        facts[memory] |= accessed * np.uint32(FACT["va_valid"])
         operations["facts"] = facts
 
         self._retired += len(operations)

@@ -13,16 +13,17 @@ TIMED = np.dtype(
         ("target", "<u8"),  # of a branch: where it went, or PC + 4
         ("va", "<u8"),  # of a load or store
         ("pa", "<u8"),
-        ("events", "<u4"),  # bits of the Events packet; E[0], E[1], E[6] are derived from the facts
+        ("events", "<u8"),  # bits of the Events packet; E[0], E[1], E[6] are derived from the facts
         ("issue", "<u4"),  # cycles from dispatch to issue: at least 1
         ("finish", "<u4"),  # cycles from dispatch to the end: at least 2, and more than issue
         ("translate_from", "<u4"),  # cycles from dispatch to the start of the wait for a translation
         ("translate_to", "<u4"),  # and to its end; the same where there is none
-        ("facts", "<u2"),  # bits of `spurtle.pe.Facts`
+        ("facts", "<u4"),  # bits of `spurtle.pe.Facts`
         ("data_source", "<u2"),
-    ]
+    ],
+    align=True,
 )
-"""One operation of the program, 64 bytes: the timing model fills the table in program order, the engine plays it."""
+"""One operation of the program, 72 bytes: the timing model fills the table in program order, the engine plays it."""
 
 SELECTION = np.dtype([("first", "<u8"), ("among", "<u8"), ("sampled", "<u8"), ("time", "<u8")])
 """What became of a selected operation, as far as the SPU says. It names the lane of a sampled one: that is number

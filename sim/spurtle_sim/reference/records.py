@@ -44,6 +44,8 @@ class Facts:
     acquire_release: int = 0
     exclusive: int = 0
     simd_fp: int = 0
+    vector: int = 0
+    floating_point: int = 0
     conditional: int = 0
     taken: int = 0
     indirect: int = 0
@@ -53,6 +55,11 @@ class Facts:
     pa_valid: int = 0
     va_tagged: int = 0
     data_source_valid: int = 0
+    memory_copy: int = 0
+    memory_set: int = 0
+    gcs: int = 0
+    link_or_return: int = 0
+    destination: int = 0
 
     def pack(self) -> int:
         """The facts as one number, `load` in bit 0."""
