@@ -319,9 +319,7 @@ PMBIDR_EL1 = Register(
     },
     read_only=True,
 )
-IMP_PMSRNDR_EL1 = Register(
-    "IMP_PMSRNDR_EL1", 0, 10, 2, {"STATE": Field(0, 32), "ACCESS": Field(32, 32)}, crn=15
-)
+IMP_PMSRNDR_EL1 = Register("IMP_PMSRNDR_EL1", 0, 10, 2, {"STATE": Field(0, 32), "ACCESS": Field(32, 32)}, crn=15)
 """IMPLEMENTATION DEFINED: the states of the pseudorandom number generators, to be read and seeded. That of the sample
 interval counters (D17.3.2), and that which chooses one of two accesses (D17.6.4.3, D17.6.4.5)."""
 
@@ -341,4 +339,4 @@ REGISTERS = (
     PMBIDR_EL1,
     IMP_PMSRNDR_EL1,
 )
-"""Every System register that an SPU can have, in the order of their encodings. `SPUConfig.registers` are those of one."""
+"""Every System register that an SPU can have, in the order of their encodings. `SPUConfig.registers` has its own."""

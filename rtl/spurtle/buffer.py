@@ -26,6 +26,9 @@ class Buffer(wiring.Component):
     Full, PMBSR_EL1.S with BSC = 1, is raised as soon as no further record fits: PMBPTR_EL1 > LIMIT - record size. A
     pointer that is not aligned to a record, or has another top byte than LIMIT, counts as full.
 
+    In discard mode (D17.5.5) nothing is written and nothing is full, whatever pointer and limit are; records that are
+    there already are dropped.
+
     Software's writes take effect in the next cycle. Where software and the SPU write PMBSR_EL1 in one cycle,
     software's write comes first. Reset: pointer and status are zero, no beat is valid.
 
@@ -46,6 +49,8 @@ class Buffer(wiring.Component):
         Sets PMBSR_EL1.COLL.
     running : Out(1)
         Enabled and not stopped.
+    writing : Out(1)
+        It is, and not in discard mode.
     busy : Out(1)
         A record is being written or dropped, or has been and `pmbsr` does not say yet whether it filled the buffer.
     full : Out(1)
@@ -68,6 +73,7 @@ class Buffer(wiring.Component):
                 "wdata": In(64),
                 "collision": In(1),
                 "running": Out(1),
+                "writing": Out(1),
                 "busy": Out(1),
                 "full": Out(1),
             }
@@ -84,7 +90,10 @@ class Buffer(wiring.Component):
         keep = Signal()
         commit = Signal()
 
-        m.d.comb += self.running.eq(self.pmblimitr.E & ~self.pmbsr.S)
+        m.d.comb += [
+            self.running.eq(self.pmblimitr.E & ~self.pmbsr.S),
+            self.writing.eq(self.running & (self.pmblimitr.FM != arch.FM.DISCARD)),
+        ]
 
         # With an aligned pointer and a limit on a page, "one more record fits" is a comparison of pages. It is made in
         # two halves, and is one cycle late.
@@ -135,9 +144,9 @@ class Buffer(wiring.Component):
         with m.FSM(name="buffer") as fsm:
             with m.State("IDLE"):
                 m.d.sync += [base.eq(self.pmbptr[align:]), offset.eq(0), keep.eq(1)]
-                with m.If(fits_known & self.running & ~fits):
+                with m.If(fits_known & self.writing & ~fits):
                     m.d.comb += self.full.eq(1)
-                with m.Elif(self.i.valid & (~self.running | self.unwanted)):
+                with m.Elif(self.i.valid & (~self.writing | self.unwanted)):
                     m.next = "DROP"
                 with m.Elif(self.i.valid & fits_known):
                     m.next = "WRITE"

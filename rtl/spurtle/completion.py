@@ -24,8 +24,8 @@ class Completion(wiring.Component):
         Taken when its record has left, or when there is to be none.
     unwanted : In(1)
         The record of the sample at `i` is to be dropped.
-    running : In(1)
-        The Profiling Buffer is enabled and not stopped.
+    writing : In(1)
+        The Profiling Buffer takes records: it is enabled and not stopped, nor in discard mode.
     pass_filter : In(1)
         The filter's verdict on the sample at `i`, combinational.
     fed, filtrated : Out(1)
@@ -39,7 +39,7 @@ class Completion(wiring.Component):
             {
                 "i": In(stream.Signature(Sample(config))),
                 "unwanted": In(1),
-                "running": In(1),
+                "writing": In(1),
                 "pass_filter": In(1),
                 "fed": Out(1),
                 "filtrated": Out(1),
@@ -62,7 +62,7 @@ class Completion(wiring.Component):
 
             with m.State("VERDICT"):
                 m.d.comb += self.filtrated.eq(passed)
-                with m.If(passed & ~self.unwanted & self.running):
+                with m.If(passed & ~self.unwanted & self.writing):
                     m.next = "RECORD"
                 with m.Else():
                     m.d.comb += self.i.ready.eq(1)

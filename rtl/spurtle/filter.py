@@ -1,60 +1,123 @@
 """The record filter: combinational, no state (D17.5)."""
 
-# Ref: DDI0487 M.a, D17.5.1 to D17.5.3 and the Armv8.3-A page of PMSFCR_EL1; CONSTRAINED UNPREDICTABLE cases in
-# docs/choices.md.
+# Ref: DDI0487 M.a, D17.5.1 to D17.5.4; PMU events SAMPLE_FEED_*. CONSTRAINED UNPREDICTABLE cases in docs/choices.md.
 
 from amaranth import *
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from . import arch
-from .config import SPUConfig
+from .config import SPUConfig, UnpredictableFilter
 from .inflight import Sample
+from .pe import has_data_source, is_branch
 
 __all__ = ["Filter"]
 
 
 class Filter(wiring.Component):
-    """Whether a sample is collected: the logical AND of the enabled filters.
-
-    A filter that selects nothing (FT without a type, FE without an event, FL with MINLAT = 0) has no effect.
+    """Whether a sample is collected: the logical AND of the enabled filters. And what of each filter it meets, enabled
+    or not, for the PMU.
 
     Members
     -------
     sample : In(Sample)
     events : In(8 * events_bytes)
         The Events packet of that sample.
-    pmsfcr, pmsevfr, pmslatfr : In
-        Registers, bits that this configuration lacks zero.
+    pmsfcr, pmsevfr, pmsnevfr, pmslatfr, pmsdsfr : In
+        Registers, bits that this configuration lacks zero. The third and the last only with FEAT_SPE_FnE and
+        FEAT_SPE_FDS.
     collect : Out(1)
+    feed : Out, one bit for each of feed_events
+        See `pe.PMUEvents`.
     """
 
     def __init__(self, config: SPUConfig):
+        self._config = config
         super().__init__(
             {
                 "sample": In(Sample(config)),
                 "events": In(8 * config.events_bytes),
                 "pmsfcr": In(arch.PMSFCR_EL1.layout()),
                 "pmsevfr": In(arch.PMSEVFR_EL1.layout()),
+                **({"pmsnevfr": In(arch.PMSNEVFR_EL1.layout())} if config.fne else {}),
                 "pmslatfr": In(arch.PMSLATFR_EL1.layout()),
+                **({"pmsdsfr": In(arch.PMSDSFR_EL1.layout())} if config.fds else {}),
                 "collect": Out(1),
+                "feed": Out(data.StructLayout(dict.fromkeys(config.feed_events, 1))),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
 
-        facts = self.sample.operation.facts
-        types = Cat(facts.branch & ~facts.exception, facts.load, facts.store)
-        wanted_types = Cat(self.pmsfcr.B, self.pmsfcr.LD, self.pmsfcr.ST)
-        wanted_events = self.pmsevfr.E[: len(self.events)]
-
-        m.d.comb += self.collect.eq(
-            ~(
-                (self.pmsfcr.FT & wanted_types.any() & ~(types & wanted_types).any())
-                | (self.pmsfcr.FE & (wanted_events & ~self.events).any())
-                | (self.pmsfcr.FL & (self.sample.total < self.pmslatfr.MINLAT))
-            )
-        )
+        rejections = [*self._by_type(m), *self._by_event(m), *self._by_latency(m)]
+        if self._config.fds:
+            rejections += self._by_data_source(m)
+        m.d.comb += self.collect.eq(~Cat(rejections).any())
 
         return m
+
+    # Each says which of the filter's parts reject, in enabled filters.
+
+    def _unpredictable(self, nothing_selected):
+        """Whether a filter that selects nothing rejects. Where it has no effect, that follows from what it compares."""
+        discards = self._config.unpredictable_filter is UnpredictableFilter.DISCARD
+        return nothing_selected if discards else C(0)
+
+    def _by_type(self, m):
+        """D17.5.1: any of the types whose mask bit is zero, and exactly those whose mask bit is one."""
+        facts = self.sample.operation.facts
+        types = {
+            "B": is_branch(facts),
+            "LD": facts.load,
+            "ST": facts.store,
+            "FP": facts.floating_point | ((facts.load | facts.store) & facts.simd_fp & ~facts.vector),
+            "SIMD": facts.vector,
+        }
+        names = self._config.filter_types
+        flags = Cat(types[name] for name in names)
+        control = Cat(self.pmsfcr[name] for name in names)
+        mask = Cat(self.pmsfcr[f"{name}m"] for name in names) if self._config.eft else C(0, len(names))
+        any_of = control & ~mask
+        met = (~any_of.any() | (flags & any_of).any()) & ~((flags ^ control) & mask).any()
+
+        # Events are named as fields are, but for branches.
+        m.d.comb += [self.feed[{"B": "br"}.get(name, name.lower())].eq(types[name]) for name in names]
+        m.d.comb += self.feed.op.eq(met & (control | mask).any())
+        nothing_selected = C(0) if self._config.eft else ~control.any()
+        yield self.pmsfcr.FT & (~met | self._unpredictable(nothing_selected))
+
+    def _by_event(self, m):
+        """D17.5.2: all of the one kind, none of the other."""
+        events = self.events
+        wanted = self.pmsevfr.E[: len(events)]
+        missing = (wanted & ~events).any()
+        if not self._config.fne:
+            m.d.comb += self.feed.event.eq(~missing)
+            yield self.pmsfcr.FE & (missing | self._unpredictable(~wanted.any()))
+            return
+
+        unwanted = self.pmsnevfr.E[: len(events)]
+        present = (unwanted & events).any()
+        m.d.comb += self.feed.event.eq(~(missing | present))
+        # An event that is both wanted and unwanted is one of the two: left alone, the two filters let nothing pass.
+        both = self.pmsfcr.FE & self.pmsfcr.FnE & (wanted & unwanted).any()
+        if self._config.unpredictable_filter is UnpredictableFilter.DISCARD:
+            both = C(0)
+        yield self.pmsfcr.FE & ~both & (missing | self._unpredictable(~wanted.any()))
+        yield self.pmsfcr.FnE & ~both & (present | self._unpredictable(~unwanted.any()))
+
+    def _by_latency(self, m):
+        """D17.5.3, of the recorded count."""
+        least = self.pmslatfr.MINLAT[: self._config.counter_bits]
+        long_enough = self.sample.total >= least
+        m.d.comb += self.feed.lat.eq(long_enough)
+        yield self.pmsfcr.FL & (~long_enough | self._unpredictable(least == 0))
+
+    def _by_data_source(self, m):
+        """D17.5.4: of what has a Data Source packet, and of nothing else."""
+        operation = self.sample.operation
+        present = has_data_source(self._config, operation.facts)
+        chosen = self.pmsdsfr.S.bit_select(operation.data_source[:6], 1)
+        m.d.comb += self.feed.ds.eq(present & chosen)
+        yield self.pmsfcr.FDS & present & ~chosen

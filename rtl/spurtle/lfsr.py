@@ -1,4 +1,4 @@
-"""Random numbers for sampling (D17.3.2)."""
+"""Random numbers (D17.3.2)."""
 
 # Ref: DDI0487 M.a, D17.3.2: the generator is IMPLEMENTATION DEFINED and must come out of reset usable.
 
@@ -6,48 +6,65 @@ from amaranth import *
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from .config import LFSR_DELAYS, LFSR_RESET
+from .config import LFSR_DELAYS
 
 __all__ = ["LFSR"]
 
-_DRAWN = 8
-
 
 class LFSR(wiring.Component):
-    """A linear feedback shift register of maximal length that moves on by eight bits for each number that is used.
+    """A linear feedback shift register of maximal length that moves on by as many bits as are used.
 
-    No two numbers share a bit, and 2**32 - 1 of them pass before the first comes again.
+    No two numbers share a bit. Latency: a draw or a write shows in the next cycle; a write comes after a draw of the
+    same cycle. The state is never zero.
 
-    Latency: a draw or a write shows in the next cycle; a write comes after a draw of the same cycle. Reset:
-    `LFSR_RESET`. The state is never zero.
+    Parameters
+    ----------
+    bits : int
+        Of a number.
+    draws : int
+        Numbers that can be used in a cycle; `bits * draws` is at most 11.
+    reset : int
+        The state after reset.
 
     Members
     -------
-    random : Out(8)
-        The next number, uniform over 0 to 255.
-    draw : In(1)
-        `random` is used in this cycle.
+    random : Out(bits) for each of draws
+        The next numbers, uniform, in the order in which they are used.
+    draw : In(range(draws + 1))
+        So many of them are used in this cycle.
     state : Out(32)
-        Its last bits, the newest in bit 0, so that `random` is their lower end.
+        The last bits of the sequence, the newest in bit 0, so that the first number is their lower end.
     write, wdata : In(1), In(32)
         Software seeds it. Zero is taken as one.
     """
 
-    random: Out(_DRAWN)
-    draw: In(1)
-    state: Out(max(LFSR_DELAYS), init=LFSR_RESET)
-    write: In(1)
-    wdata: In(max(LFSR_DELAYS))
+    def __init__(self, *, bits: int, draws: int, reset: int):
+        self._bits = bits
+        super().__init__(
+            {
+                "random": Out(bits).array(draws),
+                "draw": In(range(draws + 1)),
+                "state": Out(max(LFSR_DELAYS), init=reset),
+                "write": In(1),
+                "wdata": In(max(LFSR_DELAYS)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
 
         # A bit so many places before the bit that comes k places after the newest is no new one: each delay is above k.
-        new = [Cat(self.state[delay - 1 - k] for delay in LFSR_DELAYS).xor() for k in range(_DRAWN)]
-        m.d.comb += self.random.eq(self.state[:_DRAWN])
+        most = self._bits * len(self.random)
+        new = [Cat(self.state[delay - 1 - k] for delay in LFSR_DELAYS).xor() for k in range(most)]
+        sequence = Cat(*reversed(new), self.state)
+        states = [sequence[most - used :][: len(self.state)] for used in range(0, most + 1, self._bits)]
+        m.d.comb += [number.eq(state) for number, state in zip(self.random, states, strict=False)]
         with m.If(self.write):
             m.d.sync += self.state.eq(self.wdata | (self.wdata == 0))
-        with m.Elif(self.draw):
-            m.d.sync += self.state.eq(Cat(*reversed(new), self.state))
+        with m.Else():
+            with m.Switch(self.draw):
+                for count, state in enumerate(states[1:], 1):
+                    with m.Case(count):
+                        m.d.sync += self.state.eq(state)
 
         return m

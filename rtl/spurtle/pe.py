@@ -24,6 +24,8 @@ __all__ = [
     "SamplingPoint",
     "SystemRegisterPort",
     "WritePort",
+    "has_data_source",
+    "is_branch",
 ]
 
 
@@ -97,6 +99,17 @@ class Facts(data.Struct):
     gcs: 1
     link_or_return: 1
     destination: 1
+
+
+def is_branch(facts: Facts):
+    """It is sampled as a branch: an operation that generates an exception is none (D17.5.1, D17.6.3)."""
+    return facts.branch & ~facts.exception
+
+
+def has_data_source(config: SPUConfig, facts: Facts):
+    """Its record holds a Data Source packet: a load, or the load of two accesses, that completed (D18.2.4)."""
+    loads = facts.load & ~facts.destination if config.two_accesses else facts.load
+    return facts.retired & ~facts.exception & loads & facts.data_source_valid
 
 
 class Location(data.Struct):

@@ -10,10 +10,12 @@ from .arch import AddressIndex, ContextIndex, CounterIndex, Event, Header, Opera
 from .config import SPUConfig
 from .inflight import Sample
 from .layout import Packet
+from .pe import has_data_source, is_branch
 
 __all__ = ["Record"]
 
 _MEMORY_EVENTS = frozenset(range(16)) - {Event.GENERATED_EXCEPTION, Event.RETIRED, Event.NOT_TAKEN, Event.MISPREDICTED}
+_LOAD_EVENTS = frozenset(range(Event.L2D_ACCESS, Event.STREAMING_SVE))
 
 # Packets whose content is not the sample's own but worked out of its facts.
 _DERIVED = frozenset({Packet.OPERATION, Packet.EVENTS})
@@ -85,9 +87,11 @@ class Record(wiring.Component):
                 case Event.NOT_TAKEN:
                     bit = facts.conditional & ~facts.taken
                 case Event.MISPREDICTED:
-                    bit = operation.events[event] & facts.branch & ~facts.exception
+                    bit = operation.events[event] & is_branch(facts)
                 case _ if event in _MEMORY_EVENTS:
                     bit = operation.events[event] & (facts.load | facts.store)
+                case _ if event in _LOAD_EVENTS:
+                    bit = operation.events[event] & facts.load
                 case _:
                     bit = operation.events[event]
             bits.append(bit & facts.retired)
@@ -102,7 +106,8 @@ class Record(wiring.Component):
 
         completed = facts.retired & ~facts.exception
         memory = facts.load | facts.store
-        branch = facts.branch & ~facts.exception & ~memory
+        # Only to the Guarded control stack does a branch make an access.
+        branch = is_branch(facts) if config.gcs else is_branch(facts) & ~memory
         has_target = facts.retired & branch & (facts.taken | C(config.not_taken_target, 1))
         has_va = completed & memory & facts.va_valid
         operation_class, operation_payload = self._operation_type(memory, branch)
@@ -148,7 +153,7 @@ class Record(wiring.Component):
         }
         if config.data_source_bytes:
             packets[Packet.DATA_SOURCE] = (
-                completed & facts.load & facts.data_source_valid,
+                has_data_source(config, facts),
                 Header.DATA_SOURCE | Header.size_field(config.data_source_bytes),
                 operation.data_source,
             )
@@ -157,13 +162,30 @@ class Record(wiring.Component):
     def _operation_type(self, memory, branch):
         """CLASS and payload of the Operation Type packet (D18.2.7)."""
         facts = self.sample.operation.facts
-        ldst = facts.store & ~facts.load
-        extended = facts.atomic | facts.acquire_release | facts.exclusive
 
+        payload = Mux(memory, self._load_store(), facts.conditional)
+        if self._config.gcs:
+            payload = Mux(branch, Cat(facts.conditional, facts.indirect, facts.gcs), payload)
+        else:
+            payload = Mux(branch, Cat(facts.conditional, facts.indirect), payload)
+        not_branch = Mux(memory, OperationClass.LOAD_STORE, OperationClass.OTHER)
+        return Mux(branch, OperationClass.BRANCH, not_branch), payload
+
+    def _load_store(self):
+        """Payload of a load or store: the most special of the forms that apply."""
+        config = self._config
+        facts = self.sample.operation.facts
+        # An atomic that returns a value reads memory first of all. Of two accesses one is sampled.
+        ldst = facts.store & ~facts.load
+        if config.two_accesses:
+            ldst |= facts.store & facts.destination
+
+        extended = facts.atomic | facts.acquire_release | facts.exclusive
         general = Cat(ldst, C(0, 1), facts.simd_fp)
-        load_store = Mux(extended, Cat(ldst, C(1, 1), facts.atomic, facts.exclusive, facts.acquire_release), general)
-        other = facts.conditional
-        not_memory = Mux(branch, OperationClass.BRANCH, OperationClass.OTHER)
-        operation_class = Mux(memory, OperationClass.LOAD_STORE, not_memory)
-        payload = Mux(memory, load_store, Mux(branch, Cat(facts.conditional, facts.indirect), other))
-        return operation_class, payload
+        payload = Mux(extended, Cat(ldst, C(1, 1), facts.atomic, facts.exclusive, facts.acquire_release), general)
+        if config.gcs:
+            payload = Mux(facts.gcs, Cat(ldst, C(0, 1), ~facts.link_or_return, C(0b01000, 5)), payload)
+        if config.mops:
+            payload = Mux(facts.memory_set, 0b0010_0101, payload)
+            payload = Mux(facts.memory_copy, Cat(ldst, C(0b0010_000, 7)), payload)
+        return payload

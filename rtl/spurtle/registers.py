@@ -14,11 +14,13 @@ __all__ = ["Registers"]
 
 _STORED = (
     arch.PMSCR_EL1,
+    arch.PMSNEVFR_EL1,
     arch.PMSIRR_EL1,
     arch.PMSFCR_EL1,
     arch.PMSEVFR_EL1,
     arch.PMSLATFR_EL1,
     arch.PMBLIMITR_EL1,
+    arch.PMSDSFR_EL1,
 )
 _OWNED_ELSEWHERE = (arch.PMSICR_EL1, arch.PMBPTR_EL1, arch.PMBSR_EL1, arch.IMP_PMSRNDR_EL1)
 
@@ -38,8 +40,8 @@ class Registers(wiring.Component):
     -------
     port : In(SystemRegisterPort)
     pe : In(PEState)
-    pmscr, pmsirr, pmsfcr, pmsevfr, pmslatfr, pmblimitr : Out
-        The stored registers, in their layouts.
+    pmscr, pmsnevfr, pmsirr, pmsfcr, pmsevfr, pmslatfr, pmblimitr, pmsdsfr : Out
+        The stored registers that this configuration has, in their layouts.
     pmblimitr_write : Out(1)
         Software writes PMBLIMITR_EL1 in this cycle.
     pmsicr, pmbptr, pmbsr, pmsrndr : In(64)
@@ -54,7 +56,7 @@ class Registers(wiring.Component):
             {
                 "port": In(SystemRegisterPort()),
                 "pe": In(PEState()),
-                **{_port(register): Out(register.layout()) for register in _STORED},
+                **{_port(register): Out(register.layout()) for register in _STORED if register in config.registers},
                 "pmblimitr_write": Out(1),
                 **{_port(register): In(64) for register in _OWNED_ELSEWHERE},
                 **{f"{_port(register)}_write": Out(1) for register in _OWNED_ELSEWHERE},
@@ -68,7 +70,7 @@ class Registers(wiring.Component):
         m.d.sync += self.port.outcome.eq(outcome)
         with m.If(self.port.valid & (self.pe.el != 0)):
             with m.Switch(Cat(self.port.op2, self.port.crm, self.port.crn, self.port.op1)):
-                for register in arch.REGISTERS:
+                for register in self._config.registers:
                     with m.Case(register.op1 << 11 | register.crn << 7 | register.crm << 3 | register.op2):
                         m.d.comb += outcome.eq(Outcome.VALUE)
                         if register.read_only:
@@ -82,7 +84,7 @@ class Registers(wiring.Component):
         value = Signal(64)
         shown = Signal()
         with m.Switch(Cat(self.port.op2, self.port.crm[0])):
-            for register in arch.REGISTERS:
+            for register in self._config.registers:
                 with m.Case((register.crm & 1) << 3 | register.op2):
                     m.d.sync += value.eq(self._value(register))
         m.d.sync += shown.eq(~self.port.write & (outcome == Outcome.VALUE))

@@ -4,9 +4,10 @@ from amaranth import *
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from .access import AccessChoice
 from .buffer import Buffer
 from .completion import Completion
-from .config import SPUConfig
+from .config import LFSR_ACCESS_RESET, LFSR_RESET, SPUConfig
 from .control import Control
 from .filter import Filter
 from .inflight import InFlight, Sample
@@ -101,7 +102,7 @@ class SPU(wiring.Component):
         m.submodules.registers = registers = Registers(self._config)
         m.submodules.control = control = Control()
         m.submodules.interval_counter = interval = IntervalCounter(self._config)
-        m.submodules.lfsr = lfsr = LFSR()
+        m.submodules.lfsr = lfsr = LFSR(bits=8, draws=1, reset=LFSR_RESET)
         m.submodules.inflight = inflight = InFlight(self._config)
         m.submodules.completion = completion = Completion(self._config)
         m.submodules.filter = filter_ = Filter(self._config)
@@ -116,26 +117,30 @@ class SPU(wiring.Component):
             interval.operations.eq(Mux(control.enabled, self.sampling.valid, 0)),
             interval.interval.eq(registers.pmsirr.INTERVAL),
             interval.rnd.eq(registers.pmsirr.RND),
-            interval.random.eq(lfsr.random),
+            interval.random.eq(lfsr.random[0]),
             lfsr.draw.eq(interval.draw),
             *(mine.eq(selected) for mine, selected in zip(inflight.selected, interval.selected, strict=True)),
             inflight.collect.eq(control.collect),
             inflight.running.eq(buffer.running),
             self.sampling.sampled.eq(inflight.sampled),
             completion.unwanted.eq(inflight.unwanted),
-            completion.running.eq(buffer.running),
+            completion.writing.eq(buffer.writing),
             completion.pass_filter.eq(filter_.collect),
             filter_.sample.eq(inflight.sample.payload),
             filter_.events.eq(record_path.events),
-            filter_.pmsfcr.eq(registers.pmsfcr),
-            filter_.pmsevfr.eq(registers.pmsevfr),
-            filter_.pmslatfr.eq(registers.pmslatfr),
+            *(
+                getattr(filter_, name).eq(getattr(registers, name))
+                for name in ("pmsfcr", "pmsevfr", "pmsnevfr", "pmslatfr", "pmsdsfr")
+                if hasattr(registers, name)
+            ),
             buffer.unwanted.eq(inflight.unwanted),
             buffer.pmblimitr.eq(registers.pmblimitr),
             buffer.collision.eq(inflight.collisions != 0),
         ]
         if self._config.slots > 1:
             m.d.comb += [mine.eq(slot) for mine, slot in zip(self.sampling.slot, inflight.slot, strict=True)]
+        if self._config.two_accesses:
+            self._choose_access(m, interval, registers)
         connect(m, flipped(self.pe), inflight.pe)
         connect(m, flipped(self.in_flight), inflight.in_flight)
         connect(m, flipped(self.finish), inflight.finish)
@@ -151,9 +156,9 @@ class SPU(wiring.Component):
             registers.pmsicr.eq(interval.pmsicr),
             interval.write.eq(registers.pmsicr_write),
             interval.wdata.eq(self.sysreg.wdata),
-            registers.pmsrndr.eq(lfsr.state),
+            registers.pmsrndr[:32].eq(lfsr.state),
             lfsr.write.eq(registers.pmsrndr_write),
-            lfsr.wdata.eq(self.sysreg.wdata),
+            lfsr.wdata.eq(self.sysreg.wdata[:32]),
             registers.pmbptr.eq(buffer.pmbptr),
             buffer.pmbptr_write.eq(registers.pmbptr_write),
             registers.pmbsr.eq(buffer.pmbsr),
@@ -169,9 +174,28 @@ class SPU(wiring.Component):
         m.d.sync += [
             self.pmu.sample_pop.eq(interval.population),
             self.pmu.sample_feed.eq(completion.fed),
+            *(
+                getattr(self.pmu, f"sample_feed_{event}").eq(completion.fed & filter_.feed[event])
+                for event in self._config.feed_events
+            ),
             self.pmu.sample_filtrate.eq(completion.filtrated),
             self.pmu.sample_collision.eq(inflight.collisions),
             self.pmu.sample_buffer_full.eq(buffer.full),
         ]
 
         return m
+
+    def _choose_access(self, m, interval, registers):
+        """Random numbers of its own: those of the interval counters do not depend on what is sampled."""
+        m.submodules.access_lfsr = lfsr = LFSR(bits=1, draws=self._config.selections_per_cycle, reset=LFSR_ACCESS_RESET)
+        m.submodules.access_choice = choice = AccessChoice(self._config)
+        m.d.comb += [
+            *(mine.eq(selected) for mine, selected in zip(choice.selected, interval.selected, strict=True)),
+            *(mine.eq(number) for mine, number in zip(choice.random, lfsr.random, strict=True)),
+            choice.pmsfcr.eq(registers.pmsfcr),
+            lfsr.draw.eq(choice.draw),
+            lfsr.write.eq(registers.pmsrndr_write),
+            lfsr.wdata.eq(self.sysreg.wdata[32:]),
+            registers.pmsrndr[32:].eq(lfsr.state),
+            self.sampling.destination.eq(choice.destination),
+        ]
