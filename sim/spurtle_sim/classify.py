@@ -4,7 +4,8 @@ Loads, stores, branches and integer operations are read from the encoding. capst
 and floating-point data processing; its lists for aliases, atomics and structure loads have gaps.
 """
 
-# Ref: DDI0487 M.a, C4.1 (encodings), D17.5.1 (load, store, branch), D17.6.5 (conditional), D18.2.7 (atomic, exclusive).
+# Ref: DDI0487 M.a, C4.1 (encodings), D17.5.1 (types of operation), D17.6.5 (conditional), D18.2.7 (atomic, exclusive).
+# docs/operations.md has the facts of each kind of instruction.
 
 from dataclasses import dataclass
 from enum import IntEnum, auto, unique
@@ -31,7 +32,9 @@ Registers = tuple[int, ...]
 
 
 class UnsupportedError(ValueError):
-    """Not an instruction that the models know: SVE, SME, memory tags, memory copy, 64-byte atomics, or unallocated."""
+    """Not an instruction that the models know: SVE, SME, memory tags, memory copy, Guarded control stack, 64-byte atomics,
+    floating-point atomics, or unallocated.
+    """
 
 
 @unique
@@ -144,6 +147,8 @@ def _v(first: int, count: int = 1) -> Registers:
 
 
 _ORDERED = ("acquire_release",)
+_SCALAR = ("simd_fp",)
+_VECTOR = ("simd_fp", "vector")
 
 
 def _access(
@@ -153,6 +158,11 @@ def _access(
     if load:
         return Instruction(Kind.LOAD, _facts("load", *names), address, registers, base, traffic)
     return Instruction(Kind.STORE, _facts("store", *names), (*address, *registers), (), base, traffic)
+
+
+def _simd_fp_names(width: int) -> tuple[str, ...]:
+    """Of a load or store of SIMD&FP registers of so many bytes each: Q registers are vectors (D17.5.1)."""
+    return _VECTOR if width == 16 else _SCALAR
 
 
 def _load_store(word: int) -> Instruction | None:
@@ -184,7 +194,7 @@ def _structure(word: int) -> Instruction | None:
     registers = _v(rt, count)
     posted = bool(_bits(word, 23, 23))
     address = (rn, *(_x(rm) if posted else ()), *(registers if merged else ()))
-    return _access(load, ("simd_fp",), registers, count * width, address, (rn,) if posted else ())
+    return _access(load, _VECTOR, registers, count * width, address, (rn,) if posted else ())
 
 
 def _exclusive(word: int) -> Instruction | None:
@@ -211,7 +221,7 @@ def _exclusive(word: int) -> Instruction | None:
 def _literal(word: int) -> Instruction | None:
     size, vector, rt = _bits(word, 31, 30), _bits(word, 26, 26), word & 31
     if vector:
-        return None if size == 3 else _access(True, ("simd_fp",), _v(rt), 4 << size, ())
+        return None if size == 3 else _access(True, _simd_fp_names(4 << size), _v(rt), 4 << size, ())
     return Instruction(Kind.INTEGER) if size == 3 else _access(True, (), _x(rt), (4, 8, 4)[size], ())
 
 
@@ -229,7 +239,7 @@ def _pair(word: int) -> Instruction | None:
     if size == 3 or (not vector and size == 1 and not load):
         return None
     if vector:
-        return _access(load, ("simd_fp",), (*_v(rt), *_v(rt2)), 2 * (4 << size), (rn,), base)
+        return _access(load, _simd_fp_names(4 << size), (*_v(rt), *_v(rt2)), 2 * (4 << size), (rn,), base)
     return _access(load, (), _x(rt, rt2), 2 * (8 if size == 2 else 4), (rn,), base)
 
 
@@ -252,7 +262,7 @@ def _single(word: int) -> Instruction | None:
             return None
     if vector:
         width = 16 if opc & 2 else 1 << size
-        return None if opc & 2 and size else _access(bool(opc & 1), ("simd_fp",), _v(rt), width, address, base)
+        return None if opc & 2 and size else _access(bool(opc & 1), _simd_fp_names(width), _v(rt), width, address, base)
     if size == 3 and opc == 2:  # prefetch
         return Instruction(Kind.INTEGER, sources=address)
     return None if size == 3 and opc == 3 else _access(opc != 0, (), _x(rt), 1 << size, address, base)
@@ -296,6 +306,8 @@ def _branch_system(word: int) -> Instruction | None:
         return kind and Instruction(kind, facts, _x(rn), (30,) if kind is Kind.CALL else ())
     if word >> 22 != 0x354:
         return None
+    if word & 0xFFD8FF00 == 0xD5087700 or word & 0xFFFFFFE0 in (0xD50B7460, 0xD50B7480):
+        return None  # Guarded control stack; DC GVA, DC GZVA
     if word & 0xFFFFF01F == 0xD503301F:
         kind = {4: Kind.MEMORY_BARRIER, 5: Kind.MEMORY_BARRIER, 6: Kind.SYNCHRONIZE}
         return Instruction(kind.get(_bits(word, 7, 5), Kind.INTEGER))
@@ -367,6 +379,10 @@ _SIMD_KINDS = (
 )  # fmt: skip
 
 
+_FLOATING_POINT = ("f", "bf", "scvtf", "ucvtf")
+"""How the mnemonics of Advanced SIMD begin that compute with floating-point numbers; no other begins so."""
+
+
 def _simd_fp(word: int) -> Instruction | None:
     found = next(_capstone.disasm(word.to_bytes(4, "little"), 0), None)
     if found is None:
@@ -381,9 +397,15 @@ def _simd_fp(word: int) -> Instruction | None:
     kind = next((kind for prefixes, kind in _SIMD_KINDS if found.mnemonic.startswith(prefixes)), Kind.SIMD)
     if any(register <= SP for register in (*sources, *destinations)):
         kind = Kind.TRANSFER
+    # All of the scalar floating-point group is floating point, FMOV too; all else is Advanced SIMD, scalar or not.
+    if word & 0x50000000 == 0x10000000:
+        names = ("floating_point",)
+    else:
+        names = ("vector", "floating_point") if found.mnemonic.startswith(_FLOATING_POINT) else ("vector",)
     if word & 0xFF200400 == 0x1E200400:  # FCCMP, FCSEL
-        return Instruction(kind, FACT["conditional"], sources, destinations, condition=_bits(word, 15, 12))
-    return Instruction(kind, 0, sources, destinations)
+        condition = _bits(word, 15, 12)
+        return Instruction(kind, _facts("conditional", *names), sources, destinations, condition=condition)
+    return Instruction(kind, _facts(*names), sources, destinations)
 
 
 _NUMBERS = {
