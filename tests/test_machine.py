@@ -71,9 +71,11 @@ def test_invariants(name: str, ops_per_cycle: int) -> None:
         (Event.TLB_WALK, accesses),
         (Event.L1D_ACCESS, accesses & loads),
         (Event.L1D_REFILL, accesses & loads),
+        (Event.L2D_ACCESS, accesses & loads),
+        (Event.RECENTLY_FETCHED, accesses & loads),
         (Event.MISPREDICTED, (facts & FACT["branch"]) != 0),
     ):
-        assert not ((timed["events"] >> event & 1) != 0)[~allowed].any(), event.name
+        assert not (timed["events"] & np.uint64(1 << event) != 0)[~allowed].any(), event.name
 
 
 @pytest.mark.parametrize("ops_per_cycle", [1, 8])
@@ -104,7 +106,8 @@ def test_a_load_finds_its_data_further_and_further_away() -> None:
     assert first["translate_to"] - first["translate_from"] == 1 + P.walk
     assert first["data_source"] == DataSource.DRAM
     assert events(first) == {
-        Event.L1D_ACCESS, Event.L1D_REFILL, Event.TLB_ACCESS, Event.TLB_WALK, Event.LLC_ACCESS, Event.LLC_MISS
+        Event.L1D_ACCESS, Event.L1D_REFILL, Event.TLB_ACCESS, Event.TLB_WALK,
+        Event.L2D_ACCESS, Event.L2D_MISS, Event.LLC_ACCESS, Event.LLC_MISS,
     }  # fmt: skip
     assert again["finish"] - again["issue"] == P.l1d
     assert again["translate_to"] - again["translate_from"] == 1
@@ -116,7 +119,7 @@ def test_a_load_finds_its_data_further_and_further_away() -> None:
     evicted = play([*pages(P.l1d_ways * apart + 1, apart), (ISB, 0), (LOAD_FREE, 0)])[-1]
     assert evicted["finish"] - evicted["issue"] == P.l2
     assert evicted["data_source"] == DataSource.L2
-    assert events(evicted) == {Event.L1D_ACCESS, Event.L1D_REFILL, Event.TLB_ACCESS}
+    assert events(evicted) == {Event.L1D_ACCESS, Event.L1D_REFILL, Event.TLB_ACCESS, Event.L2D_ACCESS}
 
     # And of L2: so many pages that the first-level TLB forgets, too.
     apart = P.l2_bytes // P.l2_ways // PAGE
@@ -124,7 +127,9 @@ def test_a_load_finds_its_data_further_and_further_away() -> None:
     assert evicted["finish"] - evicted["issue"] == P.l2_tlb + P.system_cache
     assert evicted["translate_to"] - evicted["translate_from"] == 1 + P.l2_tlb
     assert evicted["data_source"] == DataSource.SYSTEM_CACHE
-    assert events(evicted) == {Event.L1D_ACCESS, Event.L1D_REFILL, Event.TLB_ACCESS, Event.LLC_ACCESS}
+    assert events(evicted) == {
+        Event.L1D_ACCESS, Event.L1D_REFILL, Event.TLB_ACCESS, Event.L2D_ACCESS, Event.L2D_MISS, Event.LLC_ACCESS
+    }  # fmt: skip
 
 
 def test_a_hit_in_the_cache_still_waits_for_its_translation() -> None:
@@ -137,7 +142,7 @@ def test_a_hit_in_the_cache_still_waits_for_its_translation() -> None:
 def test_a_load_waits_for_its_line_that_is_on_its_way() -> None:
     first, second = play([(LOAD_FREE, 0x1000), (LOAD_FREE, 0x1008)])
     assert second["dispatch"] + second["finish"] == first["dispatch"] + first["finish"]
-    assert events(second) == {Event.L1D_ACCESS, Event.TLB_ACCESS}
+    assert events(second) == {Event.L1D_ACCESS, Event.TLB_ACCESS, Event.RECENTLY_FETCHED}
 
 
 def test_stores_end_in_the_store_buffer_until_it_is_full() -> None:

@@ -24,7 +24,9 @@ _FIRST_FRAME = 0x8000_0000 >> _PAGE_SHIFT
 
 _TLB_ACCESS, _TLB_WALK = 1 << Event.TLB_ACCESS, 1 << Event.TLB_WALK
 _L1D_ACCESS, _L1D_REFILL = 1 << Event.L1D_ACCESS, 1 << Event.L1D_REFILL
+_L2D_ACCESS, _L2D_MISS = 1 << Event.L2D_ACCESS, 1 << Event.L2D_MISS
 _LLC_ACCESS, _LLC_MISS = 1 << Event.LLC_ACCESS, 1 << Event.LLC_MISS
+_RECENTLY_FETCHED = 1 << Event.RECENTLY_FETCHED
 _MISPREDICTED = 1 << Event.MISPREDICTED
 
 
@@ -115,10 +117,11 @@ class Machine:
         """Latency, events and data source of a load that missed the first level; the line is then in every level."""
         parameters = self._parameters
         if self._l2.access(line):
-            return parameters.l2, 0, DataSource.L2
+            return parameters.l2, _L2D_ACCESS, DataSource.L2
+        missed = _L2D_ACCESS | _L2D_MISS | _LLC_ACCESS
         if self._system_cache.access(line):
-            return parameters.system_cache, _LLC_ACCESS, DataSource.SYSTEM_CACHE
-        return parameters.dram, _LLC_ACCESS | _LLC_MISS, DataSource.DRAM
+            return parameters.system_cache, missed, DataSource.SYSTEM_CACHE
+        return parameters.dram, missed | _LLC_MISS, DataSource.DRAM
 
     def _advance(self, timed: np.ndarray) -> None:
         """Fill in cycles, events and data sources: the part with a recurrence, one operation after the other."""
@@ -181,6 +184,7 @@ class Machine:
                             finish = issue + wait - 1 + l1d_latency
                             if line in filling and finish < filling[line]:
                                 finish = filling[line]
+                                event |= _RECENTLY_FETCHED
                         else:
                             delay, missed, sources_of_data[index] = self._refill(line)
                             event |= _L1D_REFILL | missed
