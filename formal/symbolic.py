@@ -45,7 +45,8 @@ def _align(a: z3.BitVecRef, b: z3.BitVecRef, extra: int = 0) -> tuple[z3.BitVecR
 class Integer:
     """An integer that may be any of several. Exact, as Python's: two's complement that widens before it could wrap.
 
-    What would need its one value (`int()`, `range()`, an index, a shift distance, a dictionary's key) raises TypeError.
+    What would need its one value (`int()`, `range()`, an index, how far to shift left, a dictionary's key) raises
+    TypeError.
 
     Parameters
     ----------
@@ -128,7 +129,11 @@ class Integer:
         distance = operator.index(distance)
         return self._make(z3.Concat(self.bits, z3.BitVecVal(0, distance))) if distance else self
 
-    def __rshift__(self, distance: int) -> "Integer":
+    def __rshift__(self, distance: "Integer | int") -> "Integer":
+        if isinstance(distance, Integer):
+            if distance < 0:
+                raise ValueError("negative shift count")
+            return self._binary(distance, lambda a, b: a >> b, 0)
         top = self.bits.size() - 1
         return self._make(z3.Extract(top, min(operator.index(distance), top), self.bits))
 

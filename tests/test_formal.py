@@ -427,7 +427,7 @@ def test_a_memory_survives_a_reset() -> None:
 
 def test_a_fault_of_the_filter_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     config = CONFIGS["minimal"]
-    monkeypatch.setattr(filtering, "flags", lambda facts: facts.store << 2 | facts.load << 1 | facts.branch)
+    monkeypatch.setattr(filtering, "flags", lambda config, facts: facts.store << 2 | facts.load << 1 | facts.branch)
     verdict = filter_.prove(config, transition(filter_.Judged(config)))
     assert verdict.result is Result.FAIL
     assert "expected  collect = 0x" in verdict.evidence

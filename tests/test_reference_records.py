@@ -220,5 +220,6 @@ def test_every_record_has_the_shape_that_the_layout_gives(config: SPUConfig, dat
 
 def test_facts_pack_in_the_order_of_their_names():
     assert Facts(load=1).pack() == 1
-    assert Facts(data_source_valid=1).pack() == 1 << 15
+    assert Facts(data_source_valid=1).pack() == 1 << 17
+    assert Facts(destination=1).pack() == 1 << 22
     assert Facts.unpack(0b110).pack() == 0b110

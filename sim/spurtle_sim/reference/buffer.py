@@ -1,11 +1,11 @@
 """The Profiling Buffer: where a record goes, and when the buffer is full."""
 
-# Ref: DDI0487 M.a, D17.7.
+# Ref: DDI0487 M.a, D17.7; D17.5.5 for Discard mode.
 
 from spurtle.arch import BSC, PMBLIMITR_EL1, PMBSR_EL1
 from spurtle.config import SPUConfig
 
-from .control import buffer_enabled
+from .control import buffer_enabled, discard_mode
 from .registers import PMBSR_COLL, Registers
 
 __all__ = ["Buffer"]
@@ -38,9 +38,9 @@ class Buffer:
     def write(self, record: bytes) -> bool:
         """Write one record at PMBPTR_EL1, and stop if it was the last that fits. False if it is discarded.
 
-        It is discarded if the buffer is disabled or stopped (D17.4).
+        It is discarded if the buffer is disabled or stopped (D17.4), and in Discard mode.
         """
-        if not buffer_enabled(self._registers):
+        if not self._fills():
             return False
         self.memory[self._registers.PMBPTR_EL1] = record
         self._registers.PMBPTR_EL1 += len(record)
@@ -51,14 +51,19 @@ class Buffer:
         """Stop with BSC = 1 if no record fits: to be called after each record and each register write.
 
         R_PGGHS leaves open what a bad pointer does: it counts as a full buffer, and nothing is ever written outside.
+        In Discard mode the pointer is ignored, and no buffer is full.
         """
-        if buffer_enabled(self._registers) and not self._has_room():
+        if self._fills() and not self._has_room():
             sticky = self._registers.PMBSR_EL1 & _STICKY
             self._registers.PMBSR_EL1 = sticky | PMBSR_EL1.pack(S=1, EC=0, MSS=BSC.BUFFER_FILLED)
 
     def collide(self) -> None:
         """A selected operation was not sampled, because too many were in flight (D17.3.7)."""
         self._registers.PMBSR_EL1 |= PMBSR_COLL
+
+    def _fills(self) -> bool:
+        """Records are written."""
+        return buffer_enabled(self._registers) and not discard_mode(self._registers)
 
     def _has_room(self) -> bool:
         """PMBPTR_EL1 is as software must set it (D17.7), and a whole record fits below the limit. Sums do not wrap."""

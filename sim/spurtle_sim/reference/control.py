@@ -1,10 +1,10 @@
 """Whether profiling is enabled, and what may be collected. The Profiling Buffer is owned by Non-secure EL1."""
 
-# Ref: DDI0487 M.a, D17.4 and D17.6.9.
+# Ref: DDI0487 M.a, D17.4, D17.5.5 and D17.6.9.
 
 from dataclasses import dataclass
 
-from spurtle.arch import PMSCR_EL1
+from spurtle.arch import FM, PMBLIMITR_EL1, PMSCR_EL1
 
 from .registers import PMBLIMITR_E, PMBSR_S, Registers
 
@@ -14,6 +14,7 @@ __all__ = [
     "collect_contextidr_el1",
     "collect_physical_address",
     "collect_timestamp",
+    "discard_mode",
     "profiling_enabled",
 ]
 
@@ -40,6 +41,13 @@ class PEState:
 def buffer_enabled(registers: Registers) -> bool:
     """The Profiling Buffer is enabled and profiling is not stopped."""
     return registers.PMBLIMITR_EL1 & PMBLIMITR_E != 0 and registers.PMBSR_EL1 & PMBSR_S == 0
+
+
+def discard_mode(registers: Registers) -> bool:
+    """Records are discarded after filtering (D17.5.5). The reserved values of FM behave as 0b00; without
+    FEAT_SPEv1p2 it is always that.
+    """
+    return PMBLIMITR_EL1.unpack(registers.PMBLIMITR_EL1).FM == FM.DISCARD
 
 
 def profiling_enabled(registers: Registers, pe: PEState) -> bool:

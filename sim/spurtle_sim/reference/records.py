@@ -17,6 +17,7 @@ __all__ = [
     "Start",
     "encode",
     "events",
+    "has_data_source",
     "is_branch",
     "is_memory",
     "saturate",
@@ -27,10 +28,12 @@ def _bits(*numbers: int) -> int:
     return sum(1 << number for number in numbers)
 
 
-# D18.2.6: what only a load or store can have done. 12 to 15 are the core's own, about its caches.
+# D18.2.6: what only a load or store, only a load, only a branch can have done. 12 to 15 are the core's own, about its
+# caches.
 _MEMORY_EVENTS = _bits(2, 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15)
+_LOAD_EVENTS = _bits(19, 20, 21, 22, 23)
 _BRANCH_EVENTS = _bits(Event.MISPREDICTED)
-_OTHER_EVENTS = _bits(*range(64)) - _MEMORY_EVENTS - _BRANCH_EVENTS - _bits(0, 1, 6)
+_OTHER_EVENTS = _bits(*range(64)) - _MEMORY_EVENTS - _LOAD_EVENTS - _BRANCH_EVENTS - _bits(0, 1, 6)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,7 +87,7 @@ class Location:
 class Operation:
     """A finished operation, as the core tells it: the members of `spurtle.pe.Operation`, and their widths.
 
-    A branch is neither load nor store.
+    A branch is neither load nor store, but for an access to the Guarded control stack.
     """
 
     facts: Facts = Facts()
@@ -130,14 +133,38 @@ class Sample:
     translation: int = 0
 
 
-def is_branch(facts: Facts) -> bool:
+# Bits, not truth values: what runs over z3 values goes one way then, where each `if` would make it go two.
+
+
+def is_branch(facts: Facts) -> int:
     """It is sampled as a branch. D17.6.3: an operation that generates an exception is not."""
-    return facts.branch == 1 and facts.exception == 0
+    return facts.branch & ~facts.exception
 
 
-def is_memory(facts: Facts) -> bool:
+def is_memory(facts: Facts) -> int:
     """It is a load or store."""
-    return facts.load == 1 or facts.store == 1
+    return facts.load | facts.store
+
+
+def has_data_access(config: SPUConfig, facts: Facts) -> int:
+    """If it retires without an exception, its record tells of an access: it is a load or store. A branch is one where
+    it accesses the Guarded control stack (D17.6.3).
+    """
+    guarded = facts.gcs if config.gcs else 0
+    return is_memory(facts) & (guarded | ~is_branch(facts))
+
+
+def is_destination(config: SPUConfig, facts: Facts) -> int:
+    """Of its two accesses the store is sampled (D17.6.4.3, D17.6.4.5)."""
+    return facts.destination if config.two_accesses else 0
+
+
+def has_data_source(config: SPUConfig, facts: Facts) -> int:
+    """Its record has a Data Source packet: the access that is sampled loads (D18.2.4)."""
+    if config.data_source_bytes == 0:
+        return 0
+    loads = has_data_access(config, facts) & facts.load & ~is_destination(config, facts)
+    return loads & facts.data_source_valid & facts.retired & ~facts.exception
 
 
 def saturate(config: SPUConfig, cycles: int) -> int:
@@ -154,17 +181,19 @@ def events(config: SPUConfig, sample: Sample) -> int:
     facts = sample.operation.facts
     if facts.retired == 0:  # D17.6.7: nothing may be inferred from it.
         return 0
-    possible = _OTHER_EVENTS
-    if is_memory(facts):
-        possible |= _MEMORY_EVENTS
-    if is_branch(facts):
-        possible |= _BRANCH_EVENTS
-    value = sample.operation.events & possible
-    value |= 1 << Event.RETIRED
-    if facts.exception == 1:
-        value |= 1 << Event.GENERATED_EXCEPTION
-    if facts.conditional == 1 and facts.taken == 0:
-        value |= 1 << Event.NOT_TAKEN
+    # All of the events if the bit is 1: the bits of -1 are all ones.
+    possible = (
+        _OTHER_EVENTS
+        | -is_memory(facts) & _MEMORY_EVENTS
+        | -facts.load & _LOAD_EVENTS
+        | -is_branch(facts) & _BRANCH_EVENTS
+    )
+    value = (
+        sample.operation.events & possible
+        | facts.exception << Event.GENERATED_EXCEPTION
+        | 1 << Event.RETIRED
+        | (facts.conditional & ~facts.taken) << Event.NOT_TAKEN
+    )
     return value & _bits(*config.events)
 
 
@@ -202,27 +231,25 @@ def _packets(config: SPUConfig, sample: Sample) -> Iterator[tuple[Packet, bytes]
         yield Packet.CONTEXT_EL1, _context(ContextIndex.EL1, start.contextidr_el1)
     if start.contextidr_el2 is not None:
         yield Packet.CONTEXT_EL2, _context(ContextIndex.EL2, start.contextidr_el2)
-    yield Packet.OPERATION, _operation_type(facts)
+    yield Packet.OPERATION, _operation_type(config, facts)
     yield Packet.ISSUE, _counter(config, CounterIndex.ISSUE, sample.issue)
     yield Packet.TOTAL, _counter(config, CounterIndex.TOTAL, sample.total)
     if facts.exception == 1:  # D17.6.10: what the operation did not compute is not collected.
         return
 
-    if is_branch(facts):
-        if facts.taken == 1 or config.not_taken_target:
-            yield Packet.TARGET, _instruction_address(AddressIndex.TARGET, operation.target)
-    elif is_memory(facts):
-        if facts.va_valid == 1:
-            yield Packet.VA, _address(AddressIndex.VA, operation.va, operation.va >> 56 if facts.va_tagged == 1 else 0)
-            yield Packet.TRANSLATION, _counter(config, CounterIndex.TRANSLATION, sample.translation)
-            if facts.pa_valid == 1 and start.collect_pa:
-                yield Packet.PA, _address(AddressIndex.PA, operation.pa, operation.pa_ns << 7)
-        if facts.load == 1 and facts.data_source_valid == 1 and config.data_source_bytes != 0:
-            header = Header.DATA_SOURCE | Header.size_field(config.data_source_bytes)
-            yield (
-                Packet.DATA_SOURCE,
-                bytes([header]) + operation.data_source.to_bytes(config.data_source_bytes, "little"),
-            )
+    if is_branch(facts) and (config.not_taken_target or facts.taken == 1):
+        yield Packet.TARGET, _instruction_address(AddressIndex.TARGET, operation.target)
+    if has_data_access(config, facts) & facts.va_valid:
+        yield Packet.VA, _address(AddressIndex.VA, operation.va, operation.va >> 56 & -facts.va_tagged)
+        yield Packet.TRANSLATION, _counter(config, CounterIndex.TRANSLATION, sample.translation)
+        if facts.pa_valid == 1 and start.collect_pa:
+            yield Packet.PA, _address(AddressIndex.PA, operation.pa, operation.pa_ns << 7)
+    if has_data_source(config, facts):
+        header = Header.DATA_SOURCE | Header.size_field(config.data_source_bytes)
+        yield (
+            Packet.DATA_SOURCE,
+            bytes([header]) + operation.data_source.to_bytes(config.data_source_bytes, "little"),
+        )
 
 
 def _events_packet(config: SPUConfig, sample: Sample) -> bytes:
@@ -230,18 +257,32 @@ def _events_packet(config: SPUConfig, sample: Sample) -> bytes:
     return bytes([header]) + events(config, sample).to_bytes(config.events_bytes, "little")
 
 
-def _operation_type(facts: Facts) -> bytes:
-    """D18.2.7. An atomic that returns a value reads memory first of all: LDST is 0."""
+def _operation_type(config: SPUConfig, facts: Facts) -> bytes:
+    """D18.2.7."""
     if is_branch(facts):
-        return bytes([Header.OPERATION | OperationClass.BRANCH, facts.indirect << 1 | facts.conditional])
+        guarded = facts.gcs if config.gcs else 0
+        payload = guarded << 2 | facts.indirect << 1 | facts.conditional
+        return bytes([Header.OPERATION | OperationClass.BRANCH, payload])
     if is_memory(facts):
-        ldst = 0 if facts.load == 1 else 1
-        if facts.acquire_release == 1 or facts.exclusive == 1 or facts.atomic == 1:
-            payload = facts.acquire_release << 4 | facts.exclusive << 3 | facts.atomic << 2 | 1 << 1 | ldst
-        else:
-            payload = facts.simd_fp << 2 | ldst
-        return bytes([Header.OPERATION | OperationClass.LOAD_STORE, payload])
+        return bytes([Header.OPERATION | OperationClass.LOAD_STORE, _load_store(config, facts)])
     return bytes([Header.OPERATION | OperationClass.OTHER, facts.conditional])
+
+
+def _load_store(config: SPUConfig, facts: Facts) -> int:
+    """Payload of a load or store. LDST is 0 where memory is read, which an atomic that returns a value does first of
+    all; of two accesses the one that is sampled counts.
+    """
+    ldst = facts.store & (~facts.load | is_destination(config, facts))
+    if config.mops and facts.memory_copy == 1:
+        return 0b0010_0000 | ldst
+    if config.mops and facts.memory_set == 1:
+        return 0b0010_0101
+    if config.gcs and facts.gcs == 1:
+        common = facts.link_or_return ^ 1
+        return 0b0100_0000 | common << 2 | ldst
+    if facts.acquire_release | facts.exclusive | facts.atomic:
+        return facts.acquire_release << 4 | facts.exclusive << 3 | facts.atomic << 2 | 1 << 1 | ldst
+    return facts.simd_fp << 2 | ldst
 
 
 def _address(index: AddressIndex, address: int, top_byte: int) -> bytes:

@@ -4,27 +4,26 @@
 
 from dataclasses import dataclass
 
-from spurtle.arch import REGISTERS, Register
-from spurtle.config import LFSR_RESET, SPUConfig
+from spurtle.arch import IMP_PMSRNDR_EL1, PMBLIMITR_EL1, PMBSR_EL1, Register
+from spurtle.config import LFSR_ACCESS_RESET, LFSR_RESET, SPUConfig
 
 from . import sampling
 
 __all__ = ["PMBLIMITR_E", "PMBSR_COLL", "PMBSR_S", "Registers", "find"]
 
-_BY_NAME = {register.name: register for register in REGISTERS}
-
-PMBLIMITR_E = _BY_NAME["PMBLIMITR_EL1"].fields["E"].mask
-PMBSR_S = _BY_NAME["PMBSR_EL1"].fields["S"].mask
-PMBSR_COLL = _BY_NAME["PMBSR_EL1"].fields["COLL"].mask
+PMBLIMITR_E = PMBLIMITR_EL1.fields["E"].mask
+PMBSR_S = PMBSR_EL1.fields["S"].mask
+PMBSR_COLL = PMBSR_EL1.fields["COLL"].mask
 
 
 @dataclass(kw_only=True, slots=True)
 class Registers:
-    """The value of each register that software can write, 64 bits each, bits that are not implemented always zero; as
-    they are after reset.
+    """The value of each register that software can write, 64 bits each. Bits that are not implemented are always zero,
+    and so are registers that the configuration lacks. The defaults are those after reset without a second generator.
     """
 
     PMSCR_EL1: int = 0
+    PMSNEVFR_EL1: int = 0
     PMSICR_EL1: int = 0
     PMSIRR_EL1: int = 0
     PMSFCR_EL1: int = 0
@@ -33,13 +32,25 @@ class Registers:
     PMBLIMITR_EL1: int = 0
     PMBPTR_EL1: int = 0
     PMBSR_EL1: int = 0
+    PMSDSFR_EL1: int = 0
     IMP_PMSRNDR_EL1: int = LFSR_RESET
+
+    @classmethod
+    def after_reset(cls, config: SPUConfig) -> "Registers":
+        """What reset leaves in an SPU of `config`."""
+        access = LFSR_ACCESS_RESET if config.two_accesses else 0
+        return cls(IMP_PMSRNDR_EL1=IMP_PMSRNDR_EL1.pack(STATE=LFSR_RESET, ACCESS=access))
 
     def write(self, config: SPUConfig, register: Register, value: int) -> None:
         """MSR. Bits that `config` does not implement are ignored, as is a write to a read-only register."""
-        if not register.read_only:
-            value &= config.writable(register)
-            setattr(self, register.name, sampling.seed(value) if register.name == "IMP_PMSRNDR_EL1" else value)
+        if register.read_only:
+            return
+        value &= config.writable(register)
+        if register.name == IMP_PMSRNDR_EL1.name:
+            written = IMP_PMSRNDR_EL1.unpack(value)
+            access = sampling.seed(written.ACCESS) if config.two_accesses else 0
+            value = IMP_PMSRNDR_EL1.pack(STATE=sampling.seed(written.STATE), ACCESS=access)
+        setattr(self, register.name, value)
 
     def read(self, config: SPUConfig, register: Register) -> int:
         """MRS, by the owner of the Profiling Buffer (PMBIDR_EL1.P is zero)."""
@@ -50,10 +61,10 @@ class Registers:
         return getattr(self, register.name)
 
 
-def find(register: str | Register) -> Register:
-    """The register of that name. Raises ValueError if the SPU has none."""
-    if isinstance(register, Register):
-        return register
-    if register not in _BY_NAME:
-        raise ValueError(f"register must be one of {', '.join(_BY_NAME)}, not {register!r}")
-    return _BY_NAME[register]
+def find(config: SPUConfig, register: str | Register) -> Register:
+    """The register of that name. Raises ValueError if an SPU of `config` has none."""
+    name = register.name if isinstance(register, Register) else register
+    there = {register.name: register for register in config.registers}
+    if name not in there:
+        raise ValueError(f"register must be one of {', '.join(there)}, not {name!r}")
+    return there[name]

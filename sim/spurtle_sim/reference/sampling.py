@@ -1,10 +1,11 @@
 """When an operation is selected for sampling: PMSICR_EL1, PMSIRR_EL1 and the pseudorandom numbers."""
 
-# Ref: DDI0487 M.a, D17.3.2 to D17.3.4. `advance` also runs over z3 values: nothing but `if`, `==`, `+`, `-` and `<<`.
+# Ref: DDI0487 M.a, D17.3.2 to D17.3.4. This also runs over z3 values: nothing but `if`, comparisons, `+`, `-`, bit
+# operations and shifts by constants.
 
 from spurtle.config import LFSR_DELAYS
 
-__all__ = ["advance", "draw", "random_byte", "seed"]
+__all__ = ["access_bit", "advance", "draw", "draw_access", "random_byte", "seed"]
 
 
 def advance(
@@ -60,13 +61,28 @@ def random_byte(state: int) -> int:
 def draw(state: int) -> int:
     """The generator's state after a random number was used: eight bits on (D17.3.2, `spurtle.config.LFSR_DELAYS`)."""
     for _ in range(8):
-        bit = 0
-        for delay in LFSR_DELAYS:
-            bit ^= state >> (delay - 1)
-        state = (state << 1 | bit & 1) & (1 << max(LFSR_DELAYS)) - 1
+        state = _step(state)
     return state
 
 
+def access_bit(state: int) -> int:
+    """The second generator's random bit that comes next, which chooses one of two accesses: the newest bit."""
+    return state & 1
+
+
+def draw_access(state: int) -> int:
+    """The second generator's state after a random bit was used: one bit on."""
+    return _step(state)
+
+
+def _step(state: int) -> int:
+    """The state, the last 32 bits, after one more."""
+    bit = 0
+    for delay in LFSR_DELAYS:
+        bit ^= state >> (delay - 1)
+    return (state << 1 | bit & 1) & (1 << max(LFSR_DELAYS)) - 1
+
+
 def seed(value: int) -> int:
-    """The generator's state after software wrote `value`. Zero, from which it would never move, becomes one."""
+    """A generator's state after software wrote `value`. Zero, from which it would never move, becomes one."""
     return 1 if value == 0 else value

@@ -2,7 +2,7 @@
 
 # Ref: DDI0487 M.a, D17.
 
-from spurtle.arch import PMSICR_EL1, PMSIRR_EL1, Register
+from spurtle.arch import IMP_PMSRNDR_EL1, PMSICR_EL1, PMSIRR_EL1, Register
 from spurtle.config import SPUConfig
 
 from . import control, filtering, records, sampling
@@ -18,6 +18,8 @@ _INTERVAL_LSB = PMSIRR_EL1.fields["INTERVAL"].lsb
 _RND = PMSIRR_EL1.fields["RND"].mask
 _COUNT = PMSICR_EL1.fields["COUNT"].mask
 _ECOUNT_LSB = PMSICR_EL1.fields["ECOUNT"].lsb
+_STATE = IMP_PMSRNDR_EL1.fields["STATE"].mask
+_ACCESS_LSB = IMP_PMSRNDR_EL1.fields["ACCESS"].lsb
 
 
 class SPU:
@@ -37,17 +39,17 @@ class SPU:
 
     def __init__(self, config: SPUConfig):
         self.config = config
-        self.registers = Registers()
+        self.registers = Registers.after_reset(config)
         self.buffer = Buffer(config, self.registers)
 
     def write(self, register: str | Register, value: int) -> None:
         """MSR. Raises ValueError if the SPU has no register of that name."""
-        self.registers.write(self.config, find(register), value)
+        self.registers.write(self.config, find(self.config, register), value)
         self.buffer.stop_if_full()
 
     def read(self, register: str | Register) -> int:
         """MRS. Raises ValueError if the SPU has no register of that name."""
-        return self.registers.read(self.config, find(register))
+        return self.registers.read(self.config, find(self.config, register))
 
     def pass_operation(self, pe: PEState) -> bool:
         """One operation passes the sampling point; True if it is selected. Then call either `start` or `collide`."""
@@ -66,13 +68,38 @@ class SPU:
             pmsicr >> _ECOUNT_LSB,
             interval=pmsirr >> _INTERVAL_LSB,
             rnd=pmsirr & _RND,
-            random=sampling.random_byte(settings.IMP_PMSRNDR_EL1),
+            random=sampling.random_byte(settings.IMP_PMSRNDR_EL1 & _STATE),
             ernd=self.config.ernd,
         )
         registers.PMSICR_EL1 = ecount << _ECOUNT_LSB | count
         if drawn:
-            registers.IMP_PMSRNDR_EL1 = sampling.draw(registers.IMP_PMSRNDR_EL1)
+            state = registers.IMP_PMSRNDR_EL1
+            registers.IMP_PMSRNDR_EL1 = state & ~_STATE | sampling.draw(state & _STATE)
         return selected
+
+    def choose_access(self, settings: Registers | None = None) -> int:
+        """Which access is sampled of a selected operation, if it turns out to load from one address and store to
+        another: 1 for the store. To be called once for each selected operation, in program order, before `start` or
+        `collide`: a random bit is drawn each time, whether or not it decides.
+
+        PMSFCR_EL1 and the random bit are those in `settings`, if they are not the present ones; the generator's new
+        state, one bit on from there, is in the present registers.
+
+        Raises
+        ------
+        ValueError
+            If the configuration has no such operations.
+        """
+        if not self.config.two_accesses:
+            raise ValueError(
+                f"mops or gcs must be True where one of two accesses is chosen, not False in {self.config.name}"
+            )
+        settings = settings or self.registers
+        state = settings.IMP_PMSRNDR_EL1 >> _ACCESS_LSB
+        self.registers.IMP_PMSRNDR_EL1 = (
+            self.registers.IMP_PMSRNDR_EL1 & _STATE | sampling.draw_access(state) << _ACCESS_LSB
+        )
+        return filtering.sampled_access(settings, sampling.access_bit(state))
 
     def collide(self) -> None:
         """The selected operation is not sampled: another is in flight."""
@@ -92,7 +119,8 @@ class SPU:
     def finish(self, start: Start, operation: Operation, *, total: int, issue: int, translation: int) -> bytes | None:
         """The sampled operation has finished, after so many cycles: the record that was written, None if it was not.
 
-        A record is not written if a filter rejects it, or if profiling was disabled or stopped in the meantime.
+        A record is not written if a filter rejects it, if profiling was disabled or stopped in the meantime, or in
+        Discard mode. What is counted of the operation `filtering.collect` and `filtering.feed` tell.
         """
         sample = Sample(start=start, operation=operation, total=total, issue=issue, translation=translation)
         if not filtering.collect(self.config, self.registers, sample):
