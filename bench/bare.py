@@ -67,29 +67,20 @@ class EventCompare(wiring.Component):
     ----------
     width : int
         Events.
-    inverted : bool
-        With the inverted filter of FEAT_SPE_FnE.
 
     Members
     -------
-    events, mask : In(width)
-    inverted_mask : In(width)
-        Only if `inverted`.
+    events, mask, inverted_mask : In(width)
     passed : Out(1)
     """
 
-    def __init__(self, width: int, *, inverted: bool = False):
-        self._inverted = inverted
-        members = {"events": In(width), "mask": In(width), "passed": Out(1)}
-        super().__init__(members | ({"inverted_mask": In(width)} if inverted else {}))
+    def __init__(self, width: int):
+        super().__init__({"events": In(width), "mask": In(width), "inverted_mask": In(width), "passed": Out(1)})
 
     def elaborate(self, platform: object) -> Elaboratable:
         """Builds the comparison."""
         m = Module()
-        rejected = (~self.events & self.mask).any()
-        if self._inverted:
-            rejected |= (self.events & self.inverted_mask).any()
-        m.d.comb += self.passed.eq(~rejected)
+        m.d.comb += self.passed.eq(~((~self.events & self.mask) | (self.events & self.inverted_mask)).any())
         return m
 
 

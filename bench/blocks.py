@@ -1,14 +1,15 @@
 """What is measured: each block of the SPU, the whole in each named configuration, the bare circuits that bound them."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from amaranth.lib import wiring
 
+from spurtle.access import AccessChoice
 from spurtle.arch import REGISTERS
 from spurtle.buffer import Buffer
 from spurtle.completion import Completion
-from spurtle.config import CONFIGS, SPUConfig
+from spurtle.config import CONFIGS, LFSR_ACCESS_RESET, LFSR_RESET, SPUConfig
 from spurtle.control import Control
 from spurtle.filter import Filter
 from spurtle.inflight import InFlight
@@ -62,22 +63,36 @@ _LANES = [
     for lanes in (1, 2, 4, 8)
 ]
 
+_ALL_EVENTS = replace(
+    CONFIGS["v1p4"],
+    name="v1p4_events64",
+    events=frozenset({*range(16), *range(19, 24), *range(48, 64)}),
+    events_bytes=8,
+)
+"""Every event that there can be: nothing that a filter may have to look at is left out."""
+
 BLOCKS = (
     Block("gate", ANY, lambda: bare.Gate(1)),
     Block("gated_word", ANY, lambda: bare.Gate(64)),
     Block("counter", ANY, bare.Counter),
     Block("saturating_counter", ANY, lambda: bare.SaturatingCounter(12)),
-    Block("event_compare_64", ANY, lambda: bare.EventCompare(64, inverted=True)),
-    *_each("event_compare", lambda config: bare.EventCompare(config.filter_events.bit_count())),
+    Block("event_compare", ANY, lambda: bare.EventCompare(64)),
     Block("shift_register", ANY, lambda: bare.ShiftRegister(record_bytes=64, bus_bytes=8)),
     Block("pointer", ANY, lambda: bare.Pointer(step=64)),
     Block("multiplexer", ANY, lambda: bare.Multiplexer(ways=len(REGISTERS), width=64)),
     Block("control", ANY, Control, "gate"),
     *(Block("interval", config.name, lambda config=config: IntervalCounter(config), "counter") for config in _LANES),
-    Block("lfsr", ANY, LFSR, "gate"),
+    Block("lfsr", "interval", lambda: LFSR(bits=8, draws=1, reset=LFSR_RESET), "gate"),
+    Block("lfsr", "access", lambda: LFSR(bits=1, draws=2, reset=LFSR_ACCESS_RESET), "gate"),
+    *(
+        Block("access", config.name, lambda config=config: AccessChoice(config), "gate")
+        for config in CONFIGS.values()
+        if config.two_accesses
+    ),
     *_each("inflight", InFlight, "saturating_counter"),
     *_each("completion", Completion, "gate"),
     *_each("filter", Filter, "event_compare"),
+    Block("filter", _ALL_EVENTS.name, lambda: Filter(_ALL_EVENTS), "event_compare"),
     *_each("record", Record, "gated_word"),
     *_each("serializer", Serializer, "shift_register"),
     *_each("buffer", Buffer, "pointer"),

@@ -72,6 +72,11 @@ class Measurement:
         """Median of the placements."""
         return median(path.fmax_mhz for path in self.placed)
 
+    @property
+    def slowest(self) -> CriticalPath:
+        """That of the slowest placement."""
+        return min(self.placed, key=lambda path: path.fmax_mhz)
+
 
 def script(device: Device) -> str:
     """The Yosys script. It counts the cells of the circuit alone twice before it maps them.

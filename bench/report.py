@@ -27,6 +27,8 @@ class Row:
         Of the circuit alone, carry cells counted in.
     fmax_mhz : float
         Median of the seeds.
+    levels : int
+        LUTs in a row on the slowest path of the slowest placement; a carry chain counts as one.
     bound : str or None
         Name of the bare circuit, None for one.
     ratio : float or None
@@ -39,6 +41,7 @@ class Row:
     lut4: int
     ff: int
     fmax_mhz: float
+    levels: int
     bound: str | None
     ratio: float | None
 
@@ -50,9 +53,9 @@ def rows(device: Device, measured: Mapping[Block, Measurement]) -> list[Row]:
     def row(block: Block, measurement: Measurement) -> Row:
         bound = bound_of(block)
         ratio = None if bound is None else round(fmax[block] / fmax[bound], 2)
-        return Row(
-            block.name, block.config, device.name, measurement.lut4, measurement.ff, fmax[block], block.bound, ratio
-        )
+        levels = measurement.slowest.levels
+        size = (measurement.lut4, measurement.ff)
+        return Row(block.name, block.config, device.name, *size, fmax[block], levels, block.bound, ratio)
 
     return [row(block, measurement) for block, measurement in measured.items()]
 
@@ -85,7 +88,7 @@ def path_table(device: Device, measured: Mapping[Block, Measurement]) -> Table:
     for heading in ("levels", "logic, ns", "routing, ns"):
         shown.add_column(heading, justify="right")
     for block, measurement in measured.items():
-        path = min(measurement.placed, key=lambda path: path.fmax_mhz)
+        path = measurement.slowest
         delays = (f"{path.logic_ns:.2f}", f"{path.routing_ns:.2f}")
         shown.add_row(block.name, block.config, path.source, path.sink, str(path.levels), *delays)
     return shown

@@ -145,7 +145,7 @@ def test_core_follows_a_sampled_operation_to_its_end(index: int) -> None:
 
 def test_core_has_one_lane_and_one_slot() -> None:
     with pytest.raises(ValueError, match=r"^ops_per_cycle and slots must be 1, not 8 and 4$"):
-        LoopCore(CONFIGS["wide"])
+        LoopCore(CONFIGS["v1p4"])
 
 
 def test_driver_programs_and_serves() -> None:

@@ -156,7 +156,7 @@ class BufferBench(Bench):
         return {address + at: record[at : at + step] for at in range(0, len(record), step)}
 
 
-@pytest.fixture(scope="module", params=["minimal", "wide"])
+@pytest.fixture(scope="module", params=["minimal", "v1p4"])
 def bench(request: pytest.FixtureRequest) -> BufferBench:
     return BufferBench(VARIANTS[request.param])
 

@@ -18,7 +18,7 @@ from spurtle.config import CONFIGS
 class Finished:
     """A sample. Cycles count from the one in which it is offered.
 
-    `stop` is a cycle in which the buffer does not run, `unwanted` the first of those in which that is said of the
+    `stop` is a cycle in which the buffer takes no record, `unwanted` the first of those in which that is said of the
     sample. Its record takes `wait` cycles to leave.
     """
 
@@ -54,7 +54,7 @@ class CompletionBench(Bench):
                         (dut.i.valid, at >= 0),
                         (dut.i.payload.as_value(), payload),
                         (dut.pass_filter, sample.passes if at == 0 else random.getrandbits(1)),
-                        (dut.running, at != sample.stop),
+                        (dut.writing, at != sample.stop),
                         (dut.unwanted, sample.unwanted is not None and at >= sample.unwanted),
                         (dut.o.ready, at == last if at >= 2 else random.getrandbits(1)),
                     ]

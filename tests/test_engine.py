@@ -184,7 +184,7 @@ def test_collisions(config: SPUConfig) -> None:
 
 
 def test_one_finish_a_cycle() -> None:
-    config = CONFIGS["wide"]
+    config = CONFIGS["v1p4"]
     profile = Profile(config, room=64)
     operations = table(10_000, seed=9, lanes=config.ops_per_cycle)
     # All end in the same cycles.
@@ -202,7 +202,7 @@ def test_one_finish_a_cycle() -> None:
 @pytest.mark.parametrize("room", [0, 1, 2])
 def test_two_selections_in_a_cycle(room: int) -> None:
     """ECOUNT runs out for one operation, and the next but one draws zero; with so many free slots."""
-    config = CONFIGS["wide"]
+    config = CONFIGS["v1p4"]
     profile = Profile(config, room=64)
     state = next(state for state in range(0xFF, 1 << 32, 256) if random_byte(draw(state)) == 0)
     before = (config.slots - room) * 257

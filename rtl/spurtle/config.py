@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from . import arch
 from .arch import Event, PMSVer, Register
-from .layout import MINIMAL, NEOVERSE_N1, Packet, RecordLayout
+from .layout import MINIMAL, NEOVERSE_N1, V1P4, Packet, RecordLayout
 
 __all__ = ["CONFIGS", "LFSR_ACCESS_RESET", "LFSR_DELAYS", "LFSR_RESET", "SPUConfig", "UnpredictableFilter"]
 
@@ -337,16 +337,22 @@ CONFIGS: Mapping[str, SPUConfig] = MappingProxyType(
                 data_source_bytes=1,
             ),
             SPUConfig(
-                name="wide",
-                layout=NEOVERSE_N1,
+                name="v1p4",
+                layout=V1P4,
+                version=PMSVer.SPE_V1P4,
                 ops_per_cycle=8,
                 slots=4,
                 ernd=True,
+                eft=True,
+                fne=True,
+                fds=True,
+                mops=True,
+                gcs=True,
                 arch_inst=False,
                 counter_bits=16,
-                events=frozenset(range(11)) | {12},
-                events_bytes=2,
-                data_source_bytes=1,
+                events=frozenset({*range(13), *range(19, 24)}),
+                events_bytes=4,
+                data_source_bytes=2,
                 bus_bytes=16,
             ),
         )
