@@ -8,12 +8,12 @@ from amaranth.lib import wiring
 from amaranth.sim import Simulator
 from hypothesis import strategies as st
 
-from spurtle.arch import PMSVer
-from spurtle.config import CONFIGS, SPUConfig
+from spurtle.arch import PMSFCR_EL1, PMSVer
+from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
 from spurtle.inflight import Sample as SampleLayout
-from spurtle.layout import NEOVERSE_N1, Packet, RecordLayout
+from spurtle.layout import NEOVERSE_N1, V1P4, Packet, RecordLayout
 from spurtle.pe import Operation as OperationLayout
-from spurtle_sim.reference.records import Facts, Location, Operation, Sample, Start, saturate
+from spurtle_sim.reference.records import Facts, Location, Operation, Sample, Start, events, saturate
 from spurtle_sim.reference.registers import Registers
 
 __all__ = [
@@ -23,7 +23,8 @@ __all__ = [
     "cycle",
     "operation_bits",
     "random_operation",
-    "registers",
+    "random_registers",
+    "random_sample",
     "sample_bits",
     "samples",
 ]
@@ -33,17 +34,35 @@ VARIANTS = {
     # Each choice of a configuration that no named one makes.
     "unnamed": SPUConfig(
         name="unnamed",
-        layout=RecordLayout(size=128, places=NEOVERSE_N1.places),
-        version=PMSVer.SPE_V1P1,
+        layout=RecordLayout(size=256, places=V1P4.places),
+        version=PMSVer.SPE_V1P4,
         ops_per_cycle=3,
         slots=3,
         ernd=True,
+        eft=True,
+        fne=True,
+        fds=True,
+        mops=True,
+        gcs=True,
+        unpredictable_filter=UnpredictableFilter.DISCARD,
         counter_bits=16,
-        events=frozenset({*range(16), *range(24, 32)}),
-        events_bytes=4,
+        events=frozenset({*range(16), *range(19, 24), *range(48, 64)}),
+        events_bytes=8,
         data_source_bytes=2,
         bus_bytes=16,
         not_taken_target=False,
+    ),
+    # An older version without FEAT_SPE_FnE has other events, and events that can be recorded but not selected.
+    "unnamed_v1p1": SPUConfig(
+        name="unnamed_v1p1",
+        layout=RecordLayout(size=128, places=NEOVERSE_N1.places),
+        version=PMSVer.SPE_V1P1,
+        slots=2,
+        eft=True,
+        unpredictable_filter=UnpredictableFilter.DISCARD,
+        events=frozenset({*range(16), *range(24, 32)}),
+        events_bytes=4,
+        data_source_bytes=1,
     ),
 }
 """Configurations that blocks are tested in."""
@@ -136,21 +155,30 @@ def _operation_members(config: SPUConfig, operation: Operation) -> dict[str, Any
 
 # Random values.
 
+_KINDS = ((1, 0, 0), (0, 1, 0), (1, 1, 0), (0, 0, 1), (1, 0, 1), (0, 1, 1), (0, 0, 0))
+"""Load, store, branch. An atomic operation is load and store."""
+
 
 def random_operation(random: Random, config: SPUConfig) -> Operation:
-    """Facts in any combination that is possible, plausible or not: only, a branch is neither load nor store."""
+    """Facts in any combination that a core may state, plausible or not.
+
+    A branch is neither load nor store, unless it accesses the Guarded control stack. Facts that belong to a feature
+    which `config` lacks are anything.
+    """
 
     def number(bits: int) -> int:
         return random.choice([0, (1 << bits) - 1, random.getrandbits(bits), random.getrandbits(bits)]) if bits else 0
 
-    kind = random.choice(["load", "store", "atomic", "branch", "other"])
-    facts = {name: random.getrandbits(1) for name in Facts.__slots__} | {
-        "load": int(kind in ("load", "atomic")),
-        "store": int(kind in ("store", "atomic")),
-        "branch": int(kind == "branch"),
-        "retired": int(random.random() < 0.9),
-        "exception": int(random.random() < 0.1),
-    }
+    facts = {name: random.getrandbits(1) for name in Facts.__slots__}
+    facts |= dict(zip(("load", "store", "branch"), random.choice(_KINDS), strict=True))
+    facts |= {"retired": int(random.random() < 0.9), "exception": int(random.random() < 0.1)}
+    for name, present in (("memory_copy", config.mops), ("memory_set", config.mops), ("gcs", config.gcs)):
+        if present:
+            facts[name] = int(random.random() < 0.2)
+    if facts["branch"] and not (config.gcs and facts["gcs"]):
+        facts |= {"load": 0, "store": 0}
+    if random.random() < 0.5 and config.mops and facts["memory_copy"]:
+        facts |= {"load": 1, "store": 1}
     return Operation(
         facts=Facts(**facts),
         events=number(8 * config.events_bytes),
@@ -193,10 +221,22 @@ def samples(config: SPUConfig) -> st.SearchStrategy[Sample]:
     return st.integers(0, (1 << 32) - 1).map(lambda seed: random_sample(Random(seed), config))
 
 
-@st.composite
-def registers(draw: st.DrawFn, config: SPUConfig) -> Registers:
-    """Registers after software wrote anything into them."""
+def random_registers(random: Random, config: SPUConfig, sample: Sample) -> Registers:
+    """Registers that filter as software may have set them up: any filters enabled, most of them within reach of
+    `sample`, some that select nothing, some that want an event both to be set and not to be.
+    """
+    bits = random.getrandbits
+    seen = events(config, sample)
+    latency = saturate(config, sample.total) + random.randint(-1, 1)
+    masks = random.choice([0, bits(5), bits(5) & bits(5)])
+    values = {
+        "PMSFCR_EL1": bits(5) | bits(5) << PMSFCR_EL1.fields["B"].lsb | masks << PMSFCR_EL1.fields["Bm"].lsb,
+        "PMSEVFR_EL1": random.choice([0, seen, seen & bits(64), 1 << bits(6), 1 << bits(4), bits(64)]),
+        "PMSNEVFR_EL1": random.choice([0, bits(64) & ~seen, 1 << bits(6), 1 << bits(4), bits(64)]),
+        "PMSLATFR_EL1": random.choice([0, max(latency, 0), bits(config.counter_bits)]),
+        "PMSDSFR_EL1": random.choice([0, bits(64), bits(64), 1 << bits(6), (1 << 64) - 1]),
+    }
     result = Registers()
     for register in config.registers:
-        result.write(config, register, draw(boundary_integers(64)))
+        result.write(config, register, values.get(register.name, bits(64)))
     return result

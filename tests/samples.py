@@ -1,5 +1,7 @@
 """Random samples, as a core may report them and a register setting may permit."""
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from spurtle.config import SPUConfig
@@ -14,11 +16,13 @@ _cycles = st.one_of(st.integers(0, 5), st.integers(4090, 4100), st.integers(0, 1
 
 
 @st.composite
-def facts(draw: st.DrawFn) -> Facts:
-    """Any facts, but a branch is neither load nor store."""
-    value = Facts.unpack(draw(st.integers(0, (1 << 16) - 1)))
-    if value.branch:
-        return Facts(**{name: 0 if name in ("load", "store") else getattr(value, name) for name in Facts.__slots__})
+def facts(draw: st.DrawFn, config: SPUConfig | None = None) -> Facts:
+    """Any facts, but a branch is neither load nor store, unless it accesses the Guarded control stack and `config` has
+    that.
+    """
+    value = Facts.unpack(draw(st.integers(0, (1 << len(Facts.__slots__)) - 1)))
+    if value.branch and not (config and config.gcs and value.gcs):
+        return replace(value, load=0, store=0)
     return value
 
 
@@ -39,7 +43,7 @@ def samples(draw: st.DrawFn, config: SPUConfig) -> Sample:
             collect_pa=draw(st.booleans()),
         ),
         operation=Operation(
-            facts=draw(facts()),
+            facts=draw(facts(config)),
             events=draw(st.integers(0, (1 << 8 * config.events_bytes) - 1)),
             pc=draw(_address),
             target=Location(draw(_address), draw(st.integers(0, 3)), draw(_bit)),
