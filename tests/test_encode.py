@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from samples import samples
 from silicon import others, public
 
+from formal.features import FEATURES
 from spurtle.config import CONFIGS, SPUConfig
+from spurtle.layout import Packet
 from spurtle_sim import decode
 from spurtle_sim.cli import main
 from spurtle_sim.errors import UserError
@@ -63,6 +65,11 @@ def changed(facts: dict[str, Any], **changes: Any) -> dict[str, Any]:
         else:
             into[key] = value
     return result
+
+
+def decode_one(config: SPUConfig, facts: dict[str, Any]) -> decode.Record:
+    (record,) = decode.records(records.encode(config, from_json(config, facts)))
+    return record
 
 
 def encode(*lines: str, config: str = "neoverse_n1", engine: str = "reference", output: Path) -> int:
@@ -227,6 +234,62 @@ def test_facts_that_another_configuration_holds_are_errors(tmp_path: Path, capsy
     ):
         assert encode(json.dumps(facts), config="minimal", output=tmp_path / "out") == 2
         assert capsys.readouterr().err.startswith(f"spurtle: {expected}")
+
+
+# The packets of features that few configurations have.
+GUARDED_BRANCH: dict[str, Any] = {
+    **BRANCH,
+    "operation": {"kind": "branch", "indirect": True, "gcs": True},
+    "events": [1, 2, 7],
+    "va": "0x7fff0008",
+    "translation": 2,
+    "pa": {"address": "0x80000008", "ns": 1},
+}
+PLAIN = {name: value for name, value in LOAD.items() if name not in ("data_source", "context_el2")}
+
+
+@pytest.mark.parametrize(
+    ("feature", "facts", "packet"),
+    [
+        ("mops", changed(PLAIN, operation={"kind": "load", "form": "memory_copy"}), 0x20),
+        ("mops", changed(PLAIN, operation={"kind": "store", "form": "memory_copy"}), 0x21),
+        ("mops", changed(PLAIN, operation={"kind": "store", "form": "memory_set"}), 0x25),
+        ("gcs", changed(PLAIN, operation={"kind": "load", "form": "gcs", "common": True}), 0x44),
+        ("gcs", changed(PLAIN, operation={"kind": "store", "form": "gcs", "common": True}), 0x45),
+        ("gcs", changed(PLAIN, operation={"kind": "store", "form": "gcs"}), 0x41),
+        ("gcs", GUARDED_BRANCH, 0x06),
+    ],
+)
+def test_forms_of_mops_and_gcs(feature: str, facts: dict[str, Any], packet: int):
+    (config,) = (config for config in FEATURES.values() if getattr(config, feature))
+    octets = records.encode(config, from_json(config, facts))
+    at = config.packet_offsets[Packet.OPERATION]
+    assert octets[at + 1] == packet
+    (record,) = decode.records(octets)
+    shown = to_json(record)
+    assert not record.problems
+    assert shown["operation"].items() >= facts["operation"].items()
+    assert [shown.get(name) for name in ("va", "events")] == [facts[name] for name in ("va", "events")]
+    assert (shown["pa"]["address"], "target" in shown) == (facts["pa"]["address"], "target" in facts)
+    for other in FEATURES.values():
+        if other is not config:
+            with pytest.raises(UserError, match=r"^operation\.(form|gcs) must be .*, not ('memory_|'gcs'|true)"):
+                from_json(other, facts)
+
+
+def test_the_source_of_data_is_of_the_access_that_is_sampled():
+    """The destination of a copy is stored to. Of a branch to the Guarded control stack it tells that this loads."""
+    config = CONFIGS["v1p4"]
+    copied = changed(PLAIN, operation={"kind": "load", "form": "memory_copy"}, data_source=0x1234)
+    assert decode_one(config, copied).data_source == 0x1234
+    assert decode_one(config, {**GUARDED_BRANCH, "data_source": 7}).data_source == 7
+    with pytest.raises(UserError, match=r"data_source cannot be encoded: in v1p4, .* kind 'store' can hold "):
+        from_json(config, changed(copied, operation__kind="store"))
+
+
+def test_a_memory_set_loads_nothing():
+    with pytest.raises(UserError, match=r"operation\.form must be 'general' or .*, not 'memory_set'"):
+        from_json(CONFIGS["v1p4"], changed(PLAIN, operation={"kind": "load", "form": "memory_set"}))
 
 
 def test_an_error_names_the_line_and_nothing_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -194,7 +194,7 @@ def _retired(config: SPUConfig, fields: _Object, events: int, timestamp: int | N
     largest = (1 << config.counter_bits) - 1
     exception = events >> Event.GENERATED_EXCEPTION & 1
     pc = _instruction_address(fields.object("pc"))
-    kind, operation_facts = _operation_facts(fields.object("operation"))
+    kind, operation_facts = _operation_facts(config, fields.object("operation"))
     not_taken = events >> Event.NOT_TAKEN & 1
     facts: dict[str, int] = {
         # The packet of a load or store has no bit for it, so event 6 alone can tell.
@@ -207,13 +207,13 @@ def _retired(config: SPUConfig, fields: _Object, events: int, timestamp: int | N
     target, va, pa, pa_ns, translation, data_source = Location(), None, None, 0, 0, None
     if not exception and kind == "branch" and (facts["taken"] or config.not_taken_target):
         target = _instruction_address(fields.object("target"))
-    if not exception and kind in ("load", "store"):
+    if not exception and (kind in ("load", "store") or facts.get("gcs")):
         va = fields.optional("va", (1 << 64) - 1)
         if va is not None:
             translation = fields.integer("translation", largest)
             if "pa" in fields:
                 pa, pa_ns = _physical_address(fields.object("pa"))
-        if kind == "load" and config.data_source_bytes:
+        if kind != "store" and config.data_source_bytes:
             data_source = fields.optional("data_source", (1 << 8 * config.data_source_bytes) - 1)
     start = Start(
         el=pc.el,
@@ -246,8 +246,8 @@ def _retired(config: SPUConfig, fields: _Object, events: int, timestamp: int | N
     return Sample(start=start, operation=operation, total=total, issue=issue, translation=translation)
 
 
-def _operation_facts(fields: _Object) -> tuple[str, dict[str, int]]:
-    """The kind of the operation, and what FEAT_SPEv1p0 records of it."""
+def _operation_facts(config: SPUConfig, fields: _Object) -> tuple[str, dict[str, int]]:
+    """The kind of the operation, and what `config` records of it."""
     kind = fields.choice("kind", ("other", "load", "store", "branch"))
     facts: dict[str, int] = {}
     if kind == "other":
@@ -258,13 +258,21 @@ def _operation_facts(fields: _Object) -> tuple[str, dict[str, int]]:
     elif kind == "branch":
         fields.choice("form", ("branch",), default="branch")
         facts = {"branch": 1, "conditional": fields.flag("conditional"), "indirect": fields.flag("indirect")}
-        fields.choice("gcs", (False,), default=False)
+        if fields.choice("gcs", (False, True) if config.gcs else (False,), default=False):
+            # The record does not say whether it loads or stores, unless it has what is recorded of loads alone.
+            facts |= {"gcs": 1, "load": 1}
         fields.choice("procedure", ("unknown",), default="unknown")
     else:
         facts[kind] = 1
-        form = fields.choice("form", ("general", "simd_fp", "extended"))
+        form = fields.choice("form", ("general", "simd_fp", "extended", *_further_forms(config, kind)))
         facts["simd_fp"] = int(form == "simd_fp")
-        if form == "extended":
+        if form == "memory_copy":
+            facts |= {"memory_copy": 1, "load": 1, "store": 1, "destination": int(kind == "store")}
+        elif form == "memory_set":
+            facts["memory_set"] = 1
+        elif form == "gcs":
+            facts |= {"gcs": 1, "link_or_return": 1 - fields.flag("common")}
+        elif form == "extended":
             for name in ("atomic", "exclusive", "acquire_release"):
                 facts[name] = fields.flag(name)
             if not any(facts[name] for name in ("atomic", "exclusive", "acquire_release")):
@@ -275,6 +283,12 @@ def _operation_facts(fields: _Object) -> tuple[str, dict[str, int]]:
                 facts["store"] = 1
     fields.finish(f"the operation of kind {kind!r}")
     return kind, facts
+
+
+def _further_forms(config: SPUConfig, kind: str) -> tuple[str, ...]:
+    """Of a load or a store, where the core has FEAT_MOPS or FEAT_GCS."""
+    copy_and_set = ("memory_copy", "memory_set") if kind == "store" else ("memory_copy",)
+    return (*(copy_and_set if config.mops else ()), *(("gcs",) if config.gcs else ()))
 
 
 def _instruction_address(fields: _Object) -> Location:
