@@ -175,10 +175,10 @@ def random_operation(random: Random, config: SPUConfig) -> Operation:
     for name, present in (("memory_copy", config.mops), ("memory_set", config.mops), ("gcs", config.gcs)):
         if present:
             facts[name] = int(random.random() < 0.2)
-    if facts["branch"] and not (config.gcs and facts["gcs"]):
-        facts |= {"load": 0, "store": 0}
     if random.random() < 0.5 and config.mops and facts["memory_copy"]:
         facts |= {"load": 1, "store": 1}
+    if facts["branch"] and not (config.gcs and facts["gcs"]):
+        facts |= {"load": 0, "store": 0}
     return Operation(
         facts=Facts(**facts),
         events=number(8 * config.events_bytes),
