@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL1, PMSIRR_EL1
-from spurtle.config import CONFIGS
+from spurtle.config import CONFIGS, SPUConfig
 from spurtle_sim.checker import Checker
 from spurtle_sim.timed import FINISH, SELECTION, TIMED
 
@@ -16,8 +16,8 @@ FIRST, SECOND = 256, 513
 """Operations that are selected."""
 
 
-def checker() -> Checker:
-    it = Checker(CONFIG, 1)
+def checker(config: SPUConfig = CONFIG) -> Checker:
+    it = Checker(config, 1)
     it.write(PMBPTR_EL1, BASE)
     it.write(PMBLIMITR_EL1, BASE + 4096 | 1)
     it.write(PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=1))
@@ -26,11 +26,17 @@ def checker() -> Checker:
 
 
 def passed(
-    it: Checker, selections: list[tuple[int, int, int, int]], finishes: list[tuple[int, int]], *, rows: int = 600
+    it: Checker,
+    selections: list[tuple[int, int, int, int]],
+    finishes: list[tuple[int, int]],
+    *,
+    count: int = 600,
+    destination: int = 0,
 ) -> None:
-    operations = np.zeros(rows, TIMED)
+    operations = np.zeros(count, TIMED)
     operations["issue"] = 1
-    it.passed(operations, np.array(selections, SELECTION), np.array(finishes, FINISH), settled=True)
+    rows = [(*selection, destination) for selection in selections]
+    it.passed(operations, np.array(rows, SELECTION), np.array(finishes, FINISH), settled=True)
 
 
 def right(it: Checker) -> None:
@@ -51,19 +57,19 @@ def test_what_is_right() -> None:
     [
         (lambda it: passed(it, [], []), "selected operations without an answer: the SPU says 0, the reference 2"),
         (
-            lambda it: passed(it, [(FIRST + 1, 1, 1, 99)], [], rows=300),
+            lambda it: passed(it, [(FIRST + 1, 1, 1, 99)], [], count=300),
             "selected operation, at 99: the SPU says [257], the reference 256",
         ),
         (
-            lambda it: passed(it, [(FIRST - 2, 2, 0, 99)], [], rows=300),
+            lambda it: passed(it, [(FIRST - 2, 2, 0, 99)], [], count=300),
             "selected operation, at 99: the SPU says [254, 255], the reference 256",
         ),
         (
-            lambda it: passed(it, [(FIRST, 1, 1, 99)], [], rows=200),
+            lambda it: passed(it, [(FIRST, 1, 1, 99)], [], count=200),
             "selected operation, at 99: the SPU says [256], the reference None",
         ),
         (
-            lambda it: passed(it, [(FIRST, 1, 1, 99)], [], rows=300),
+            lambda it: passed(it, [(FIRST, 1, 1, 99)], [], count=300),
             "sampled operations without an end: the SPU says 0, the reference 1",
         ),
         (lambda it: it.read(PMBSR_EL1, 1), "PMBSR_EL1: the SPU says 1, the reference 0"),
@@ -75,6 +81,27 @@ def test_what_is_wrong(act: Callable[[Checker], None], mismatch: str) -> None:
     act(it)
     assert it.mismatches == [mismatch]
     assert it.count == 1
+
+
+def test_which_of_two_accesses_is_sampled() -> None:
+    """After reset the newest bit of the second generator is one: the first choice is the store."""
+    for destination in (0, 1):
+        it = checker(CONFIGS["v1p4"])
+        passed(it, [(FIRST, 1, 1, 99)], [(FIRST, 7)], count=300, destination=destination)
+        wrong = "access to sample of operation 256: the SPU says 0, the reference 1"
+        assert it.mismatches == ([] if destination else [wrong])
+
+
+def test_what_the_pmu_is_told() -> None:
+    it = checker()
+    right(it)
+    told = {"pop": 600, "feed": 1, "filtrate": 1, "collision": 1, "feed_event": 1, "feed_lat": 1}
+    told |= dict.fromkeys(("feed_br", "feed_ld", "feed_st", "feed_op"), 0)
+    it.counts(told)
+    assert it.mismatches == []
+    for name, count in told.items():
+        it.counts(told | {name: count + 1})
+        assert it.mismatches.pop() == f"SAMPLE_{name.upper()} events: the SPU says {count + 1}, the reference {count}"
 
 
 def test_few_mismatches_are_shown_and_all_are_counted() -> None:

@@ -1,6 +1,7 @@
 """The reference beside the compiled SPU: every selection, every record and the buffer's registers, compared."""
 
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,9 +9,9 @@ from numpy.typing import NDArray
 from spurtle.arch import Register
 from spurtle.config import SPUConfig
 
-from .reference import spu
+from .reference import filtering, spu
 from .reference.control import PEState
-from .reference.records import Facts, Location, Operation
+from .reference.records import Facts, Location, Operation, Sample
 
 __all__ = ["Checker"]
 
@@ -47,6 +48,7 @@ class Checker:
         self._context = context
         self._rows = 0
         self._selected: deque[tuple[int, np.void]] = deque()  # by the reference; the SPU has not answered
+        self._events = Counter[str]()  # PMU events
         self._in_flight: dict[int, tuple[np.void, int]] = {}  # by number: its row, and when it passed
         self._finished: deque[tuple[np.void, int, int]] = deque()  # and its latency
         self.count = 0
@@ -70,10 +72,11 @@ class Checker:
         pe = PEState(contextidr_el1=self._context)
         pass_operation = self._spu.pass_operation
         selected = [row for row in range(len(operations)) if pass_operation(pe)]
+        self._events["pop"] += len(operations)
         self._selected.extend((self._rows + row, operations[row].copy()) for row in selected)
         self._rows += len(operations)
-        for first, among, sampled, time in selections.tolist():
-            self._answer(range(first, first + among), sampled, time)
+        for first, among, sampled, time, destination in selections.tolist():
+            self._answer(range(first, first + among), sampled, time, destination)
         for number, latency in finishes.tolist():
             if number in self._in_flight:
                 self._finished.append((*self._in_flight.pop(number), latency))
@@ -83,15 +86,19 @@ class Checker:
         while len(self._finished) > (0 if settled else _UNDECIDED):
             self._finish(*self._finished.popleft())
 
-    def _answer(self, group: range, sampled: int, time: int) -> None:
+    def _answer(self, group: range, sampled: int, time: int, destination: int) -> None:
         """The SPU says that an operation of this group was selected: by the reference it is the next one."""
         number, row = self._selected.popleft() if self._selected else (None, None)
         if number is None or row is None or number not in group:
             self._compare(f"selected operation, at {time}", [*group], number)
-        elif sampled:
+            return
+        chosen = self._spu.choose_access() if self._spu.config.two_accesses else 0
+        if sampled:
+            self._compare(f"access to sample of operation {number}", destination, chosen)
             self._in_flight[number] = row, time
         else:
             self._spu.collide()
+            self._events["collision"] += 1
 
     def _finish(self, row: np.void, time: int, latency: int) -> None:
         start = self._spu.start(PEState(contextidr_el1=self._context, physical_count=time))
@@ -105,13 +112,22 @@ class Checker:
             pa_ns=1,
             data_source=int(row["data_source"]),
         )
-        self._spu.finish(
-            start,
-            operation,
-            total=latency,
-            issue=min(int(row["issue"]), latency),
-            translation=max(0, min(int(row["translate_to"]), latency) - max(int(row["translate_from"]), 1)),
-        )
+        counts = {
+            "total": latency,
+            "issue": min(int(row["issue"]), latency),
+            "translation": max(0, min(int(row["translate_to"]), latency) - max(int(row["translate_from"]), 1)),
+        }
+        self._spu.finish(start, operation, **counts)
+        config, registers = self._spu.config, self._spu.registers
+        sample = Sample(start=start, operation=operation, **counts)
+        self._events["feed"] += 1
+        self._events["filtrate"] += filtering.collect(config, registers, sample)
+        self._events.update({f"feed_{name}": told for name, told in filtering.feed(config, registers, sample).items()})
+
+    def counts(self, counts: Mapping[str, int]) -> None:
+        """What the SPU has told the PMU, after all has settled: events by their names without SAMPLE."""
+        for name, count in self._events.items():
+            self._compare(f"SAMPLE_{name.upper()} events", counts[name], count)
 
     def records(self, address: int, data: bytes) -> None:
         """Software has taken `data` from the buffer at `address`."""

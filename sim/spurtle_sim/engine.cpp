@@ -23,6 +23,7 @@ struct Selection {
     uint64_t first, among;  // one of so many operations from that row
     uint64_t sampled;
     uint64_t time;          // when they passed
+    uint64_t destination;   // which of two accesses is sampled
 };
 
 // Of spurtle_sim.timed.FINISH.
@@ -77,6 +78,7 @@ struct Engine {
     std::vector<Selection> selections;
     std::vector<Finish> finishes;
     uint64_t events[5] = {};      // population, feed, filtrate, collision, buffer full
+    uint64_t feeds[FEED_EVENTS] = {};
 
     Engine() {
         spu.PORT_OF(write, beat, ready) = 1;
@@ -113,6 +115,8 @@ struct Engine {
         events[2] += spu.PORT(pmu, sample_filtrate);
         events[3] += spu.PORT(pmu, sample_collision);
         events[4] += spu.PORT(pmu, sample_buffer_full);
+        const unsigned fed[] = FEEDS(spu);
+        for (unsigned index = 0; index < FEED_EVENTS; index++) feeds[index] += fed[index];
         hear();
         at().count = 0;
     }
@@ -138,7 +142,7 @@ struct Engine {
     void hear() {
         const Passing &late = at(ANSWER_LATENCY + 1), &answered = at(ANSWER_LATENCY);
         for (unsigned count = spu.PORT(pmu, sample_collision); count; count--)
-            selections.push_back({late.first, late.count, 0, late.time});
+            selections.push_back({late.first, late.count, 0, late.time, 0});
         unsigned sampled = spu.PORT(sampling, sampled);
         if (!sampled) return;
         const unsigned slots[] = SLOTS_OF_LANES(spu);
@@ -148,7 +152,7 @@ struct Engine {
             Flight &flight = flights[slots[lane]];
             flying += !flight.active;
             flight = {true, answered.first + index, cycles - ANSWER_LATENCY, answered.operations[index]};
-            selections.push_back({flight.row, 1, 1, answered.time});
+            selections.push_back({flight.row, 1, 1, answered.time, uint64_t(DESTINATIONS(spu)) >> lane & 1});
         }
     }
 
@@ -311,11 +315,12 @@ int engine_access(Engine *engine, unsigned op1, unsigned crn, unsigned crm, unsi
 int engine_drain(Engine *engine) { return engine->drain(); }
 int engine_interrupt(Engine *engine) { return engine->spu.pmbirq; }
 
-// cycles, program time, delay, beats outside the buffer, then the PMU events
+// cycles, program time, delay, beats outside the buffer, then the PMU events, those of SAMPLE_FEED's family last
 void engine_counts(const Engine *engine, uint64_t *counts) {
     const uint64_t first[] = {engine->cycles, engine->time, engine->delay, engine->strays};
-    for (unsigned index = 0; index < 4; index++) counts[index] = first[index];
-    for (unsigned index = 0; index < 5; index++) counts[4 + index] = engine->events[index];
+    counts = std::copy(first, first + 4, counts);
+    counts = std::copy(engine->events, engine->events + 5, counts);
+    std::copy(engine->feeds, engine->feeds + FEED_EVENTS, counts);
 }
 
 uint64_t engine_selections(Engine *engine, Selection *out, uint64_t room) { return hand_over(engine->selections, out, room); }

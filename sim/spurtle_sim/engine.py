@@ -51,6 +51,7 @@ class Engine:
     """
 
     def __init__(self, config: SPUConfig):
+        self._config = config
         self._library = _engine_library(config)
         self._library.engine_new.restype = ctypes.c_void_p
         for function in (self._library.engine_play, self._library.engine_selections, self._library.engine_finishes):
@@ -129,8 +130,11 @@ class Engine:
         return out
 
     def counts(self) -> dict[str, int]:
-        """Cycles simulated, program time and its delay in cycles, beats outside the buffer, and PMU events so far."""
+        """Cycles simulated, program time and its delay in cycles, beats outside the buffer, and PMU events so far, by
+        their names without SAMPLE.
+        """
         names = ("cycles", "time", "delay", "strays", "pop", "feed", "filtrate", "collision", "buffer_full")
+        names += tuple(f"feed_{event}" for event in self._config.feed_events)
         out = (ctypes.c_uint64 * len(names))()
         self._library.engine_counts(self._engine, out)
         return dict(zip(names, out, strict=True))
@@ -233,6 +237,9 @@ def _engine_library(config: SPUConfig) -> ctypes.CDLL:
         "COUNT_DELAY": config.count_delay,
         "ANSWER_LATENCY": config.answer_latency,
         "SLOTS_OF_LANES(spu)": f"{{{', '.join(slots)}}}",
+        "DESTINATIONS(spu)": "spu.PORT(sampling, destination)" if config.two_accesses else "0",
+        "FEED_EVENTS": len(config.feed_events),
+        "FEEDS(spu)": f"{{{', '.join(f'spu.PORT(pmu, sample_feed_{event})' for event in config.feed_events)}}}",
     }
     return _build(verilog.spu(config), "engine.cpp", fields, macros)
 

@@ -25,10 +25,12 @@ TIMED = np.dtype(
 )
 """One operation of the program, 72 bytes: the timing model fills the table in program order, the engine plays it."""
 
-SELECTION = np.dtype([("first", "<u8"), ("among", "<u8"), ("sampled", "<u8"), ("time", "<u8")])
+SELECTION = np.dtype([(name, "<u8") for name in ("first", "among", "sampled", "time", "destination")])
 """What became of a selected operation, as far as the SPU says. It names the lane of a sampled one: that is number
 `first`. Of one that collided it says no more than its cycle: it is one of `among` operations from number `first`.
 Numbers count from the first operation played; `time` is the cycle in which it passed, as the timestamp has it.
+`destination` is one if the store is sampled of a sampled operation that loads from one address and stores to another;
+zero in a configuration without such operations.
 """
 
 FINISH = np.dtype([("row", "<u8"), ("latency", "<u8")])
