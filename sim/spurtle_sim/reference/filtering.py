@@ -52,7 +52,7 @@ def feed(config: SPUConfig, registers: Registers, sample: Sample) -> dict[str, i
     """
     types = flags(config, sample.operation.facts)
     selects_types = (_types(config, registers) | _types(config, registers, "m")) != 0
-    told = {name.lower(): types >> bit & 1 for bit, name in enumerate(config.filter_types)} | {
+    told = {name: types >> bit & 1 for bit, name in enumerate(config.feed_events[: len(config.filter_types)])} | {
         "op": by_type(config, registers, sample) & selects_types,
         "event": by_event(config, registers, sample) & by_inverted_event(config, registers, sample),
         "lat": by_latency(config, registers, sample),
