@@ -9,7 +9,18 @@ from .proof import Result, Verdict
 from .symbolic import Integer, Octets, equal, explore, possible
 from .transition import Transition
 
-__all__ = ["Contract", "Invariant", "Reference", "Wires", "always", "follows", "inductive", "reach", "resets"]
+__all__ = [
+    "Contract",
+    "Invariant",
+    "Reference",
+    "Wires",
+    "always",
+    "follows",
+    "happens",
+    "inductive",
+    "reach",
+    "resets",
+]
 
 SECONDS = 300
 """What the solver may take for one question."""
@@ -188,6 +199,16 @@ def reach(system: Transition, goal: Invariant, *, cycles: int, given: Invariant 
             return Verdict(Result.PASS, cycle)
         solver.add(system.step(cycle))
     return Verdict(Result.FAIL, cycles, f"no inputs lead there within {cycles} cycles")
+
+
+def happens(system: Transition, relation: Callable[..., z3.BoolRef], *, cycles: int = 2) -> Verdict:
+    """`relation` is between the wires of so many successive cycles, from some state: one that may never be reached, if
+    the system has registers that matter to it.
+    """
+    wires = [system.wires(n) for n in range(cycles)]
+    if possible(_solver(*(system.step(n) for n in range(cycles - 1)), relation(*wires))):
+        return Verdict(Result.PASS, cycles - 1)
+    return Verdict(Result.FAIL, cycles - 1, "no state and inputs lead there")
 
 
 def _value(model: z3.ModelRef, wire: z3.BitVecRef) -> int:

@@ -38,8 +38,10 @@ def _constant(value: int) -> z3.BitVecRef:
 
 def _align(a: z3.BitVecRef, b: z3.BitVecRef, extra: int = 0) -> tuple[z3.BitVecRef, z3.BitVecRef]:
     """Both at one width, `extra` bits above the wider."""
-    width = max(a.size(), b.size()) + extra
-    return z3.SignExt(width - a.size(), a), z3.SignExt(width - b.size(), b)
+    sizes = a.size(), b.size()
+    above = [max(sizes) + extra - size for size in sizes]
+    # Most are as wide as they have to be, and z3 takes its time for nothing as well.
+    return z3.SignExt(above[0], a) if above[0] else a, z3.SignExt(above[1], b) if above[1] else b
 
 
 class Integer:
