@@ -19,18 +19,22 @@ from hypothesis import strategies as st
 from formal import __main__ as command
 from formal import sby, tools
 from formal.faults import differs, faulty
-from formal.induction import Wires, always, follows, inductive, reach, resets
+from formal.features import FEATURES
+from formal.induction import Wires, always, follows, happens, inductive, reach, resets
 from formal.proof import Proof, Result, Verdict
-from formal.proofs import all_proofs, completion, inflight, interval, lfsr, record, serializer, spu
+from formal.proofs import access, all_proofs, buffer, completion, inflight, interval, lfsr, record, serializer, spu
 from formal.proofs import filter as filter_
 from formal.symbolic import Integer, Octets, Undecided, equal, explore, merged, rebuilt
 from formal.transition import Transition, transition
 from spurtle import inflight as inflight_rtl
+from spurtle.access import AccessChoice
+from spurtle.arch import FM
+from spurtle.buffer import Buffer
 from spurtle.completion import Completion
-from spurtle.config import CONFIGS
+from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
+from spurtle.filter import Filter
 from spurtle.inflight import Allocation
 from spurtle.interval import IntervalCounter
-from spurtle.lfsr import LFSR
 from spurtle.record import Record
 from spurtle.serializer import Serializer
 from spurtle.spu import SPU
@@ -237,6 +241,12 @@ def test_a_cover_is_reached_as_early_as_it_can_be(subject: Transition) -> None:
     assert reach(subject, lambda wires: z3.And(wires["value"] == 0, wires["zero"] == 0), cycles=5).result is Result.FAIL
 
 
+def test_what_happens_is_told_from_what_does_not(subject: Transition) -> None:
+    assert happens(subject, lambda now, then: z3.And(now["value"] == 5, then["value"] == 4)).result is Result.PASS
+    risen = happens(subject, lambda now, then: z3.And(now["load"] == 0, now["value"] == 5, then["value"] == 6))
+    assert risen.result is Result.FAIL
+
+
 # Functions merged into one path.
 
 
@@ -320,16 +330,69 @@ def test_random_numbers_one_after_the_other_are_found() -> None:
 SEVERAL = replace(LANES, name="several", slots=3)
 
 
-def test_faults_of_the_random_numbers_are_found() -> None:
-    right = transition(LFSR())
+@pytest.mark.parametrize("name", lfsr.GENERATORS)
+def test_faults_of_the_random_numbers_are_found(name: str) -> None:
+    generator = lfsr.GENERATORS[name]
+    right = transition(generator.build())
+
+    def drawn(wires: Wires) -> z3.BoolRef:
+        return z3.And(wires["state"] != 0, z3.ULE(wires["draw"], generator.draws))
+
     faults = [
         (fault, system)
-        for fault, system in faulty(LFSR(), count=8, seed=1)
-        if differs(right, system, assuming=lambda wires: wires["state"] != 0)
+        for fault, system in faulty(generator.build(), count=8, seed=1)
+        if differs(right, system, assuming=drawn)
     ]
     assert len(faults) > 5
-    assert [fault for fault, system in faults if lfsr.prove(system).result is Result.PASS] == []
+    assert [fault for fault, system in faults if lfsr.prove(generator, system).result is Result.PASS] == []
     assert lfsr.prove_running(right).result is Result.PASS
+
+
+TWO = access.configured(2, ernd=True)
+"""Two can be selected in a cycle."""
+
+
+def test_faults_of_the_access_choice_are_found() -> None:
+    right = transition(AccessChoice(TWO))
+    assert access.prove(TWO, right).result is Result.PASS
+    assert access.cover(TWO, right).result is Result.PASS
+
+    # What is told of a lane that is not selected does not matter: with both selected nothing is told but what does.
+    def both(wires: Wires) -> z3.BoolRef:
+        return z3.And(wires["selected__0"] == 1, wires["selected__1"] == 2)
+
+    faults = [
+        (fault, system)
+        for fault, system in faulty(AccessChoice(TWO), count=16, seed=1)
+        if differs(right, system, assuming=both)
+    ]
+    assert len(faults) > 8
+    assert [fault for fault, system in faults if access.prove(TWO, system).result is Result.PASS] == []
+
+
+class Swaps(AccessChoice):
+    """The second of two selections gets the first random bit."""
+
+    def elaborate(self, platform):
+        self.random = [*reversed(self.random)]
+        return super().elaborate(platform)
+
+
+class Constant(AccessChoice):
+    """Nothing is left to chance."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += self.destination.eq(0)
+        return m
+
+
+def test_a_random_bit_in_the_wrong_place_is_found() -> None:
+    assert access.prove(TWO, transition(Swaps(TWO))).result is Result.FAIL
+
+
+def test_an_access_that_is_never_chosen_is_found() -> None:
+    assert "destination by filter" in access.cover(TWO, transition(Constant(TWO))).evidence
 
 
 def test_faults_of_the_allocation_are_found() -> None:
@@ -414,6 +477,41 @@ def test_an_operation_that_is_counted_while_disabled_is_found() -> None:
     assert "a cycle breaks it" in spu.prove_disabled(config, transition(Counts(config))).evidence
 
 
+class Anytime(SPU):
+    """Tells of the filters' answers when there is nothing to tell."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.sync += self.pmu.sample_feed_lat.eq(m.submodules.filter.feed.lat)
+        return m
+
+
+class Unfed(SPU):
+    """Counts verdicts when there is no sample."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.sync += self.pmu.sample_filtrate.eq(m.submodules.filter.collect)
+        return m
+
+
+class Silent(SPU):
+    """Does not tell the buffer that its limit is written."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += m.submodules.buffer.pmblimitr_write.eq(0)
+        return m
+
+
+@pytest.mark.parametrize(
+    ("wrong", "prove"), [(Anytime, spu.prove_fed), (Unfed, spu.prove_fed), (Silent, spu.prove_limit)]
+)
+def test_what_the_spu_tells_wrongly_is_found(wrong: type[SPU], prove: Callable[..., Verdict]) -> None:
+    config = CONFIGS["minimal"]
+    assert "a cycle breaks it" in prove(config, transition(wrong(config))).evidence
+
+
 def test_a_memory_survives_a_reset() -> None:
     system = transition(inflight_rtl.InFlight(SEVERAL))
     words = [name.removeprefix("inflight.") for name in spu.memories(SEVERAL)]
@@ -422,15 +520,197 @@ def test_a_memory_survives_a_reset() -> None:
         assert "survives" in resets(system, kept=[word for word in words if word != forgotten]).evidence
 
 
-# The proofs of a record.
+# The proofs of the filter.
+
+EVERY = replace(FEATURES["minimal_fds"], name="every", eft=True, fne=True)
+"""Each filter is there; all that the filter looks at is small."""
+
+
+@pytest.fixture(scope="module")
+def judged() -> Transition:
+    return transition(filter_.Judged(EVERY))
 
 
 def test_a_fault_of_the_filter_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     config = CONFIGS["minimal"]
     monkeypatch.setattr(filtering, "flags", lambda config, facts: facts.store << 2 | facts.load << 1 | facts.branch)
-    verdict = filter_.prove(config, transition(filter_.Judged(config)))
+    system = transition(filter_.Judged(config))
+    verdict = filter_.prove(config, system)
     assert verdict.result is Result.FAIL
     assert "expected  collect = 0x" in verdict.evidence
+    assert "expected  feed_br = 0x" in filter_.prove_feed(config, system).evidence
+
+
+@pytest.mark.parametrize("name", ["by_type", "by_event", "by_inverted_event", "by_latency", "by_data_source"])
+def test_a_filter_that_is_not_there_is_found(name: str, monkeypatch: pytest.MonkeyPatch, judged: Transition) -> None:
+    monkeypatch.setattr(filtering, name, lambda config, registers, sample: 1)
+    assert filter_.prove(EVERY, judged).result is Result.FAIL
+
+
+def test_faults_of_the_filter_are_found(judged: Transition) -> None:
+    def holds(system: Transition) -> bool:
+        return all(prove(EVERY, system).result is Result.PASS for prove in (filter_.prove_feed, filter_.prove))
+
+    assert holds(judged)
+    faults = [
+        (fault, system)
+        for fault, system in faulty(filter_.Judged(EVERY), count=8, seed=1)
+        if differs(judged, system, assuming=filter_.assumed(EVERY))
+    ]
+    assert len(faults) > 4
+    assert [fault for fault, system in faults if holds(system)] == []
+
+
+class Lenient(Filter):
+    """A sample of some type passes whatever its latency."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        with m.If(self.pmsfcr.FT & self.feed.op):
+            m.d.comb += self.collect.eq(1)
+        return m
+
+
+class Open(Filter):
+    """Rejects nothing."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += self.collect.eq(1)
+        return m
+
+
+def test_a_filter_that_lets_more_pass_is_found(monkeypatch: pytest.MonkeyPatch, judged: Transition) -> None:
+    assert filter_.prove_monotone(EVERY, judged).result is Result.PASS
+    monkeypatch.setattr(filter_, "Filter", Lenient)
+    assert "a cycle breaks it" in filter_.prove_monotone(EVERY, transition(filter_.Judged(EVERY))).evidence
+
+
+def test_a_filter_that_rejects_nothing_is_found(monkeypatch: pytest.MonkeyPatch, judged: Transition) -> None:
+    assert filter_.cover(EVERY, judged).result is Result.PASS
+    monkeypatch.setattr(filter_, "Filter", Open)
+    assert "FT alone rejects" in filter_.cover(EVERY, transition(filter_.Judged(EVERY))).evidence
+
+
+def test_only_filters_without_effect_switch_each_other_off(judged: Transition) -> None:
+    assert filter_.cover_exception(EVERY, judged).result is Result.PASS
+    discards = replace(EVERY, unpredictable_filter=UnpredictableFilter.DISCARD)
+    system = transition(filter_.Judged(discards))
+    assert filter_.prove_monotone(discards, system).result is Result.PASS
+    assert filter_.cover_exception(discards, system).result is Result.FAIL
+    # The same circuit with no exception made for it.
+    assert filter_.prove_monotone(discards, judged).result is Result.FAIL
+
+
+class Curious(Filter):
+    """Looks at a fact for which there is no feature."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        with m.If(self.sample.operation.facts.memory_copy):
+            m.d.comb += self.feed.st.eq(1)
+        return m
+
+
+def test_a_fact_of_no_feature_that_changes_something_is_found(
+    monkeypatch: pytest.MonkeyPatch, judged: Transition
+) -> None:
+    assert filter_.prove_ignored(EVERY, judged).result is Result.PASS
+    monkeypatch.setattr(filter_, "Filter", Curious)
+    assert "a cycle breaks it" in filter_.prove_ignored(EVERY, transition(filter_.Judged(EVERY))).evidence
+
+    # Records of a configuration with the Guarded control stack, as if it had none.
+    config, without = FEATURES["minimal_gcs"], replace(FEATURES["minimal_gcs"], name="without", gcs=False)
+    assert record.prove_ignored(config, transition(Record(config))).result is Result.PASS
+    assert "a cycle breaks it" in record.prove_ignored(without, transition(Record(config))).evidence
+
+
+# The proofs of discard mode.
+
+
+class Fills(Buffer):
+    """Knows no discard mode."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += self.writing.eq(self.running)
+        return m
+
+
+class Forgets(Buffer):
+    """A collision is not told of in discard mode."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        with m.If(self.pmblimitr.FM == FM.DISCARD):
+            m.d.sync += self.pmbsr.COLL.eq(self.pmbsr.COLL)
+        return m
+
+
+class Moves(Buffer):
+    """The pointer follows what is dropped."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        with m.If(self.i.valid & self.i.ready & ~self.write.beat.valid):
+            m.d.sync += self.pmbptr.eq(self.pmbptr + 8)
+        return m
+
+
+class Waits(Buffer):
+    """What is dropped waits for memory."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        with m.If(~self.write.beat.ready):
+            m.d.comb += self.i.ready.eq(0)
+        return m
+
+
+class Stops(Buffer):
+    """It is full whenever no record would fit."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        with m.If(self.running & (self.pmbptr[12:] >= self.pmblimitr.LIMIT)):
+            m.d.comb += self.full.eq(1)
+        return m
+
+
+DISCARDS = FEATURES["minimal_v1p2"]
+
+
+@pytest.mark.parametrize("wrong", [Fills, Forgets, Moves, Waits, Stops])
+def test_a_fault_of_discard_mode_is_found(wrong: type[Buffer]) -> None:
+    assert "a cycle breaks it" in buffer.prove_discards(DISCARDS, transition(wrong(DISCARDS))).evidence
+
+
+def test_a_record_that_moves_the_pointer_in_discard_mode_is_found() -> None:
+    assert "a cycle breaks it" in buffer.prove_kept(transition(Fills(DISCARDS))).evidence
+    # PMBLIMITR_EL1 changes and nobody tells the buffer.
+    assert "a cycle breaks it" in inductive(transition(Buffer(DISCARDS)), buffer.kept).evidence
+
+
+# The proofs of a record.
+
+
+FORMS = {
+    "mops": ("minimal_mops", lambda payload: payload ^ 1),
+    "gcs": ("minimal_gcs", lambda payload: payload ^ 1 << 2),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_fault_of_the_operation_type_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    feature, change = FORMS[name]
+    config: SPUConfig = FEATURES[feature]
+    twin = rebuilt(records)
+    right = twin._load_store
+    monkeypatch.setattr(twin, "_load_store", lambda config, facts: change(right(config, facts)))
+    monkeypatch.setattr(record, "rebuilt", lambda module: twin)
+    verdict = record.prove_operation(config, transition(Record(config)))
+    assert verdict.result is Result.FAIL
+    assert "expected  packet_operation = 0x" in verdict.evidence
 
 
 def test_a_fault_of_the_record_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -556,7 +836,7 @@ def test_only_pass_is_good(build: Path, monkeypatch: pytest.MonkeyPatch, capsys:
 def test_an_unknown_block_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["nonsense"]) == 2
     printed = capsys.readouterr()
-    blocks = "interval, lfsr, inflight, completion, filter, record, serializer or spu"
+    blocks = "interval, lfsr, access, inflight, completion, filter, record, serializer, buffer or spu"
     assert printed.err == f"formal: NAME must be {blocks}, not 'nonsense'\n"
     assert printed.out == ""
 

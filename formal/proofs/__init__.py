@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from ..proof import Proof
-from . import completion, filter, inflight, interval, lfsr, record, serializer, spu
+from . import access, buffer, completion, filter, inflight, interval, lfsr, record, serializer, spu
 
 __all__ = ["all_proofs"]
 
 
 def all_proofs() -> Iterator[Proof]:
     """Each proof, none of them started."""
-    for room in (interval, lfsr, inflight, completion, filter, record, serializer, spu):
+    for room in (interval, lfsr, access, inflight, completion, filter, record, serializer, buffer, spu):
         yield from room.proofs()

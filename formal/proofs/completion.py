@@ -32,9 +32,9 @@ def _decided(first: Wires, second: Wires, third: Wires) -> z3.BoolRef:
     """Every third cycle, and what led to it in the two before."""
     no_reset = z3.And(first["rst"] == 0, second["rst"] == 0)
     streams = z3.And(steady("i", first, second), steady("i", second, third))
-    # The verdict of one cycle counts in the next, and only if the buffer can still take the record.
-    wanted = z3.And(first["pass_filter"] == 1, second["unwanted"] == 0, second["running"] == 1)
-    passed = z3.And(second["pass_filter"] == 1, third["unwanted"] == 0, third["running"] == 1)
+    # The verdict of one cycle counts in the next, and only if the buffer takes the record: in discard mode it does not.
+    wanted = z3.And(first["pass_filter"] == 1, second["unwanted"] == 0, second["writing"] == 1)
+    passed = z3.And(second["pass_filter"] == 1, third["unwanted"] == 0, third["writing"] == 1)
     begins = z3.And(third["o__valid"] == 1, second["o__valid"] == 0)
     takes = third["i__ready"] == 1
     leaves = z3.And(third["o__valid"] == 1, third["o__ready"] == 1)
@@ -54,7 +54,7 @@ def _decided(first: Wires, second: Wires, third: Wires) -> z3.BoolRef:
             z3.Implies(leaves, takes),
             # It does not wait for anything but its record.
             z3.Implies(z3.And(refused("i", first), refused("i", second)), z3.Or(takes, third["o__valid"] == 1)),
-            # Each sample is told of once, when it comes.
+            # Each sample is told of once, when it comes, whether or not there is to be a record.
             (third["filtrated"] == 1) == z3.And(second["fed"] == 1, second["pass_filter"] == 1),
             (third["fed"] == 1) == z3.And(third["i__valid"] == 1, z3.Not(refused("i", second))),
         ),
@@ -64,6 +64,12 @@ def _decided(first: Wires, second: Wires, third: Wires) -> z3.BoolRef:
 def prove(system: Transition) -> Verdict:
     """`system` is a `Completion`."""
     return always(system, _decided, cycles=3, assuming=waiting)
+
+
+def _passes_by(wires: Wires) -> z3.BoolRef:
+    """The sample passes the filter, its record is not unwanted, and is not made all the same."""
+    taken = z3.And(wires["i__valid"] == 1, wires["i__ready"] == 1, wires["o__valid"] == 0)
+    return z3.And(taken, wires["filtrated"] == 1, wires["unwanted"] == 0)
 
 
 @cache
@@ -84,4 +90,9 @@ def proofs() -> Iterator[Proof]:
             "cover: a record is asked for, and waits",
             "bounded search",
             lambda system: reach(system, lambda wires: refused("o", wires), cycles=5),
+        )
+        yield proof(
+            "cover: a sample passes, and the buffer writes none",
+            "bounded search",
+            lambda system: reach(system, _passes_by, cycles=5),
         )

@@ -1,40 +1,67 @@
-"""The filter's verdict is `reference.filtering.collect`'s, for every sample and every value of the registers."""
+"""The filter: verdict and PMU events are `reference.filtering`'s, for every sample and every value of the registers."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
 
 import z3
 from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from spurtle import arch
-from spurtle.config import CONFIGS, SPUConfig
+from spurtle.arch import PMSDSFR_EL1, PMSEVFR_EL1, PMSFCR_EL1, PMSLATFR_EL1, PMSNEVFR_EL1
+from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
 from spurtle.filter import Filter
 from spurtle.inflight import Sample
 from spurtle.record import Record
-from spurtle_sim.reference import filtering
-from spurtle_sim.reference import registers as reference
+from spurtle_sim.reference import filtering, records
+from spurtle_sim.reference.registers import Registers
 
-from ..induction import Wires, follows
-from ..proof import Proof, Verdict
+from ..features import FEATURES
+from ..induction import Invariant, Wires, always, follows, happens, reach
+from ..proof import Proof, Result, Verdict
 from ..transition import Transition, transition
-from .sample import sample_of
+from .sample import WIDEST, alike, meaningless, promised, sample_of
 
-__all__ = ["Judged", "proofs", "prove"]
+__all__ = [
+    "Judged",
+    "assumed",
+    "cover",
+    "cover_exception",
+    "proofs",
+    "prove",
+    "prove_feed",
+    "prove_monotone",
+    "registers",
+]
 
-REGISTERS = {"pmsfcr": arch.PMSFCR_EL1, "pmsevfr": arch.PMSEVFR_EL1, "pmslatfr": arch.PMSLATFR_EL1}
+_REGISTERS = {
+    "pmsfcr": PMSFCR_EL1,
+    "pmsevfr": PMSEVFR_EL1,
+    "pmsnevfr": PMSNEVFR_EL1,
+    "pmslatfr": PMSLATFR_EL1,
+    "pmsdsfr": PMSDSFR_EL1,
+}
+
+_FILTERS = {"FT": "op", "FE": "event", "FnE": "event", "FL": "lat", "FDS": "ds"}
+"""What enables each filter, and the PMU event that tells what it lets pass when it is enabled alone."""
+
+Answer = Callable[[Registers, records.Sample], Mapping[str, int]]
 
 
 class Judged(wiring.Component):
-    """The filter, fed with the events that go into the record, as `SPU` wires them. Combinational."""
+    """The filter, fed with the events that go into the record, as `SPU` wires them. Combinational. Registers that the
+    configuration lacks are ports as well, and drive nothing.
+    """
 
     def __init__(self, config: SPUConfig):
         self._config = config
         super().__init__(
             {
                 "sample": In(Sample(config)),
-                **{name: In(register.layout()) for name, register in REGISTERS.items()},
+                **{name: In(register.layout()) for name, register in _REGISTERS.items()},
                 "collect": Out(1),
+                **{f"feed_{event}": Out(1) for event in config.feed_events},
             }
         )
 
@@ -46,29 +73,182 @@ class Judged(wiring.Component):
             record.sample.eq(self.sample),
             judge.sample.eq(self.sample),
             judge.events.eq(record.events),
-            *(getattr(judge, name).eq(getattr(self, name)) for name in REGISTERS),
+            *(getattr(judge, name).eq(getattr(self, name)) for name in _REGISTERS if hasattr(judge, name)),
             self.collect.eq(judge.collect),
+            *(getattr(self, f"feed_{event}").eq(judge.feed[event]) for event in self._config.feed_events),
         ]
         return m
 
 
+def registers(config: SPUConfig) -> Invariant:
+    """Register bits that `config` lacks are zero, as `Registers` keeps them."""
+
+    def holds(wires: Wires) -> z3.BoolRef:
+        return z3.And(*(wires[name] & ~config.writable(register) == 0 for name, register in _REGISTERS.items()))
+
+    return holds
+
+
+def assumed(config: SPUConfig) -> Invariant:
+    """Of registers and sample. Whether there is a data source depends on what a core promises of branches; nothing else
+    that the filter looks at does.
+    """
+
+    def holds(wires: Wires) -> z3.BoolRef:
+        return z3.And(registers(config)(wires), promised(config, wires["sample"]) if config.fds else True)
+
+    return holds
+
+
+def _follows(
+    config: SPUConfig, system: Transition, answer: Callable[[Registers, object], Mapping[str, int]]
+) -> Verdict:
+    """`answer` says the outputs, from what registers and sample are to the reference."""
+
+    def judged(pmsfcr: int, pmsevfr: int, pmsnevfr: int, pmslatfr: int, pmsdsfr: int, sample: int) -> Mapping[str, int]:
+        settings = Registers(
+            PMSFCR_EL1=pmsfcr,
+            PMSEVFR_EL1=pmsevfr,
+            PMSNEVFR_EL1=pmsnevfr,
+            PMSLATFR_EL1=pmslatfr,
+            PMSDSFR_EL1=pmsdsfr,
+        )
+        return answer(settings, sample_of(config, sample))
+
+    return follows(system, judged, assuming=assumed(config), latency=0)
+
+
 def prove(config: SPUConfig, system: Transition) -> Verdict:
-    """`system` is a `Judged` of `config`. Register bits that `config` lacks are zero, as `Registers` keeps them."""
+    """`system` is a `Judged` of `config`."""
+    return _follows(config, system, lambda settings, sample: {"collect": filtering.collect(config, settings, sample)})
 
-    def verdict(sample: int, pmsfcr: int, pmsevfr: int, pmslatfr: int) -> Mapping[str, int]:
-        registers = reference.Registers(PMSFCR_EL1=pmsfcr, PMSEVFR_EL1=pmsevfr, PMSLATFR_EL1=pmslatfr)
-        return {"collect": filtering.collect(config, registers, sample_of(config, sample))}
 
-    def contract(wires: Wires) -> z3.BoolRef:
-        return z3.And(*(wires[name] & ~config.writable(register) == 0 for name, register in REGISTERS.items()))
+def prove_feed(config: SPUConfig, system: Transition) -> Verdict:
+    """Each of the PMU events. `system` is a `Judged` of `config`."""
 
-    return follows(system, verdict, assuming=contract, latency=0)
+    def told(settings: Registers, sample: records.Sample) -> Mapping[str, int]:
+        return {f"feed_{event}": value for event, value in filtering.feed(config, settings, sample).items()}
+
+    return _follows(config, system, told)
+
+
+def prove_ignored(config: SPUConfig, system: Transition) -> Verdict:
+    """Facts for which there is no feature change nothing. `system` is a `Judged` of `config`."""
+
+    def ignored(one: Wires, other: Wires) -> z3.BoolRef:
+        # Of a combinational block two cycles are two samples.
+        same = (one[name] == other[name] for name in _REGISTERS)
+        told = (one[name] == other[name] for name in system.outputs)
+        return z3.Implies(z3.And(alike(config, one["sample"], other["sample"]), *same), z3.And(*told))
+
+    return always(system, ignored)
+
+
+# Monotone: more filters keep less.
+
+
+def _enabled(wires: Wires, name: str) -> z3.BoolRef:
+    return wires["pmsfcr"] & PMSFCR_EL1.fields[name].mask != 0
+
+
+def _overlap(wires: Wires) -> z3.BoolRef:
+    """FE and FnE select an event both."""
+    both = z3.And(_enabled(wires, "FE"), _enabled(wires, "FnE"))
+    return z3.And(both, wires["pmsevfr"] & wires["pmsnevfr"] != 0)
+
+
+def _narrower(config: SPUConfig, one: Wires, other: Wires) -> z3.BoolRef:
+    """The same sample and settings, and what is enabled in the one is enabled in the other too."""
+    enables = sum(PMSFCR_EL1.fields[name].mask for name in _FILTERS)
+    return z3.And(
+        registers(config)(one),
+        registers(config)(other),
+        *(one[name] == other[name] for name in ("sample", *_REGISTERS) if name != "pmsfcr"),
+        one["pmsfcr"] & ~enables == other["pmsfcr"] & ~enables,
+        one["pmsfcr"] & ~other["pmsfcr"] == 0,
+    )
+
+
+def prove_monotone(config: SPUConfig, system: Transition) -> Verdict:
+    """What is rejected stays rejected when another filter is enabled, but where that switches two off: FE and FnE that
+    select an event both have no effect, if that is what CONSTRAINED UNPREDICTABLE filters are to have.
+    """
+
+    def rejects(one: Wires, other: Wires) -> z3.BoolRef:
+        assumed = _narrower(config, one, other)
+        if config.unpredictable_filter is UnpredictableFilter.NO_EFFECT:
+            assumed = z3.And(assumed, z3.Not(_overlap(other)))
+        return z3.Implies(z3.And(assumed, one["collect"] == 0), other["collect"] == 0)
+
+    return always(system, rejects)
+
+
+def cover_exception(config: SPUConfig, system: Transition) -> Verdict:
+    """FE or FnE alone rejects what both together let pass."""
+
+    def passes(one: Wires, other: Wires) -> z3.BoolRef:
+        return z3.And(_narrower(config, one, other), one["collect"] == 0, other["collect"] == 1)
+
+    return happens(system, passes)
+
+
+# Each filter does something.
+
+
+def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
+    """Of each filter alone, by what it selects."""
+    for name, event in _FILTERS.items():
+        if not config.writable(PMSFCR_EL1) & PMSFCR_EL1.fields[name].mask:
+            continue
+
+        def alone(wires: Wires, name: str = name) -> z3.BoolRef:
+            others = (z3.Not(_enabled(wires, other)) for other in _FILTERS if other != name)
+            return z3.And(registers(config)(wires), _enabled(wires, name), *others, _selective(config, wires))
+
+        yield f"{name} alone rejects", lambda wires, alone=alone: z3.And(alone(wires), wires["collect"] == 0)
+        yield (
+            f"{name} alone lets pass",
+            lambda wires, alone=alone, event=event: z3.And(
+                alone(wires), wires["collect"] == 1, wires[f"feed_{event}"] == 1
+            ),
+        )
+
+
+def _selective(config: SPUConfig, wires: Wires) -> z3.BoolRef:
+    """No filter is set so that what it does is CONSTRAINED UNPREDICTABLE."""
+    types = sum(PMSFCR_EL1.fields[name].mask for name in config.filter_types)
+    there = [name for name, register in _REGISTERS.items() if register in config.registers]
+    return z3.And(wires["pmsfcr"] & types != 0, *(wires[name] != 0 for name in there))
+
+
+def cover(config: SPUConfig, system: Transition) -> Verdict:
+    """Every goal."""
+    for name, goal in _covers(config):
+        verdict = reach(system, goal, cycles=0)
+        if verdict.result is not Result.PASS:
+            return replace(verdict, evidence=f"{name}: {verdict.evidence}")
+    return Verdict(Result.PASS, 0)
+
+
+@cache
+def _system(config: SPUConfig) -> Transition:
+    return transition(Judged(config))
 
 
 def proofs() -> Iterator[Proof]:
-    """The same for each configuration."""
-    for config in CONFIGS.values():
-        yield Proof(
-            "the verdict is the reference's", "filter", config.name, "reference",
-            lambda config=config: prove(config, transition(Judged(config))),
-        )  # fmt: skip
+    """For each configuration, for each feature alone, and for all at once with the widest events."""
+    for config in (*CONFIGS.values(), *FEATURES.values(), WIDEST):
+
+        def proof(
+            name: str, method: str, prove: Callable[[SPUConfig, Transition], Verdict], config: SPUConfig = config
+        ) -> Proof:
+            return Proof(name, "filter", config.name, method, lambda: prove(config, _system(config)))
+
+        yield proof("the verdict is the reference's", "reference", prove)
+        yield proof("the PMU events are the reference's", "reference", prove_feed)
+        if meaningless(config):
+            yield proof("facts of no feature change nothing", "any two cycles", prove_ignored)
+        yield proof("what is rejected stays so when another filter is enabled", "any two cycles", prove_monotone)
+        yield proof("cover: each filter alone rejects and lets pass", "any cycle", cover)
+        if config.fne and config.unpredictable_filter is UnpredictableFilter.NO_EFFECT:
+            yield proof("cover: FE and FnE switch each other off", "any two cycles", cover_exception)

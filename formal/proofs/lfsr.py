@@ -1,37 +1,83 @@
-"""The pseudorandom numbers are `reference.sampling`'s, and the generator never comes to stand."""
+"""The pseudorandom numbers are `reference.sampling`'s, and no generator comes to stand."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
-from spurtle.config import LFSR_RESET
+import z3
+
+from spurtle.config import LFSR_ACCESS_RESET, LFSR_RESET
 from spurtle.lfsr import LFSR
 from spurtle_sim.reference import sampling
 
-from ..induction import follows, inductive
+from ..induction import Reference, Wires, follows, inductive
 from ..proof import Proof, Verdict
 from ..transition import Transition, transition
 
-__all__ = ["proofs", "prove"]
+__all__ = ["GENERATORS", "Generator", "proofs", "prove", "prove_running"]
 
 
-def cycle(rst: int, write: int, wdata: int, draw: int, state: int) -> Mapping[str, int]:
-    """What is drawn is the random number of the state, whether or not software seeds the next."""
-    told = {"random": sampling.random_byte(state)}
-    if rst:
-        return told | {"state": LFSR_RESET}
-    if write:
-        return told | {"state": sampling.seed(wdata)}
-    return told | {"state": sampling.draw(state) if draw else state}
+@dataclass(frozen=True)
+class Generator:
+    """One use of the `LFSR`, and what `reference.sampling` says of it: functions of the state.
+
+    They are called by name, so that a test can put others in their place.
+    """
+
+    bits: int
+    draws: int
+    reset: int
+    number: str
+    next: str
+
+    def build(self) -> LFSR:
+        return LFSR(bits=self.bits, draws=self.draws, reset=self.reset)
 
 
-@cache
-def _system() -> Transition:
-    return transition(LFSR())
+GENERATORS: Mapping[str, Generator] = {
+    "intervals": Generator(8, 1, LFSR_RESET, "random_byte", "draw"),
+    "access, 1 a cycle": Generator(1, 1, LFSR_ACCESS_RESET, "access_bit", "draw_access"),
+    "access, 2 a cycle": Generator(1, 2, LFSR_ACCESS_RESET, "access_bit", "draw_access"),
+}
+"""By the name under which the report has them."""
 
 
-def prove(system: Transition) -> Verdict:
-    """`system` is an `LFSR`."""
-    return follows(system, cycle, latency={"random": 0, "state": 1})
+def cycle(generator: Generator) -> Reference:
+    """What is drawn are the numbers of the state, one after the other, whether or not software seeds the next."""
+
+    def step(rst: int, write: int, wdata: int, draw: int, state: int) -> Mapping[str, int]:
+        number: Callable[[int], int] = getattr(sampling, generator.number)
+        move: Callable[[int], int] = getattr(sampling, generator.next)
+        states = [state]
+        for _ in range(generator.draws):
+            states.append(move(states[-1]))
+        told: dict[str, Any] = {f"random__{index}": number(states[index]) for index in range(generator.draws)}
+        if rst:
+            return told | {"state": generator.reset}
+        if write:
+            return told | {"state": sampling.seed(wdata)}
+        return told | {"state": _chosen(states, draw)}
+
+    return step
+
+
+def _chosen(states: Sequence[int], draw: int) -> int:
+    """The state after so many draws."""
+    for used, state in enumerate(states[:-1]):
+        if draw == used:
+            return state
+    return states[-1]
+
+
+def prove(generator: Generator, system: Transition) -> Verdict:
+    """`system` is an `LFSR`, built as `generator` says. No more is drawn than it has ports for."""
+    latency = {"state": 1} | {f"random__{index}": 0 for index in range(generator.draws)}
+
+    def drawn(wires: Wires) -> z3.BoolRef:
+        return z3.ULE(wires["draw"], generator.draws)
+
+    return follows(system, cycle(generator), assuming=drawn, latency=latency)
 
 
 def prove_running(system: Transition) -> Verdict:
@@ -39,7 +85,19 @@ def prove_running(system: Transition) -> Verdict:
     return inductive(system, lambda wires: wires["state"] != 0)
 
 
+@cache
+def _system(generator: Generator) -> Transition:
+    return transition(generator.build())
+
+
 def proofs() -> Iterator[Proof]:
-    """It is the same in all configurations."""
-    yield Proof("state and random follow the reference", "lfsr", "-", "reference", lambda: prove(_system()))
-    yield Proof("the state is never zero", "lfsr", "-", "induction", lambda: prove_running(_system()))
+    """For each generator. They are the same in all configurations."""
+    for name, generator in GENERATORS.items():
+        yield Proof(
+            "state and random numbers follow the reference", "lfsr", name, "reference",
+            lambda generator=generator: prove(generator, _system(generator)),
+        )  # fmt: skip
+        yield Proof(
+            "the state is never zero", "lfsr", name, "induction",
+            lambda generator=generator: prove_running(_system(generator)),
+        )  # fmt: skip

@@ -1,24 +1,24 @@
 """A record's events and bytes are those of `reference.records`, for every sample."""
 
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 
 import z3
 
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.control import Collect
 from spurtle.layout import Packet
-from spurtle.pe import Facts
 from spurtle.record import Record
 from spurtle_sim.reference import records
 
-from ..induction import Wires, follows
+from ..features import FEATURES
+from ..induction import Wires, always, follows
 from ..proof import Proof, Verdict
 from ..symbolic import Octets, rebuilt
 from ..transition import Transition, transition
-from .sample import bit, sample_of
+from .sample import alike, bit, meaningless, promised, sample_of
 
-__all__ = ["proofs", "prove_bytes", "prove_events"]
+__all__ = ["proofs", "prove_bytes", "prove_events", "prove_ignored", "prove_operation"]
 
 
 def prove_bytes(config: SPUConfig, system: Transition) -> Verdict:
@@ -29,10 +29,7 @@ def prove_bytes(config: SPUConfig, system: Transition) -> Verdict:
         return {"octets": reference.encode(config, sample_of(config, sample, reference))}
 
     def contract(wires: Wires) -> z3.BoolRef:
-        # A branch that completes is neither load nor store.
-        facts = partial(bit, Facts, wires["sample.operation.facts"])
-        branch = z3.And(facts("branch"), z3.Not(facts("exception")))
-        terms = [wires["rst"] == 0, z3.Not(z3.And(branch, z3.Or(facts("load"), facts("store"))))]
+        terms = [wires["rst"] == 0, promised(config, wires["sample"])]
         if Packet.CONTEXT_EL2 not in config.packet_offsets:
             # `Control`: CONTEXTIDR_EL2 is never collected.
             terms.append(z3.Not(bit(Collect, wires["sample.start.collect"], "context_el2")))
@@ -40,6 +37,19 @@ def prove_bytes(config: SPUConfig, system: Transition) -> Verdict:
 
     # `Completion` asks for a record of what it was shown a cycle before: proved there.
     return follows(system, record, assuming=contract, held=["sample"])
+
+
+def prove_operation(config: SPUConfig, system: Transition) -> Verdict:
+    """The Operation Type packet alone: it has the most forms. `system` is a `Record` of `config`."""
+    reference = rebuilt(records)
+
+    def packet(rst: int, sample: int) -> Mapping[str, Octets | int]:
+        facts = sample_of(config, sample, reference).operation.facts
+        if rst or facts.retired == 0:
+            return {"packet_operation": 0}
+        return {"packet_operation": reference._operation_type(config, facts)}
+
+    return follows(system, packet, assuming=lambda wires: promised(config, wires["sample"]))
 
 
 def prove_events(config: SPUConfig, system: Transition) -> Verdict:
@@ -51,14 +61,49 @@ def prove_events(config: SPUConfig, system: Transition) -> Verdict:
     return follows(system, events, latency=0)
 
 
+def prove_ignored(config: SPUConfig, system: Transition) -> Verdict:
+    """Facts for which there is no feature change nothing. `system` is a `Record` of `config`."""
+
+    def ignored(*cycles: Wires) -> z3.BoolRef:
+        # One sample stands for two cycles, then the other does.
+        samples = [wires["sample"] for wires in cycles]
+        stand = z3.And(samples[0] == samples[1], samples[2] == samples[3], *(wires["rst"] == 0 for wires in cycles))
+        told = (cycles[1][name] == cycles[3][name] for name in ("events", "octets"))
+        return z3.Implies(z3.And(stand, alike(config, samples[1], samples[3])), z3.And(*told))
+
+    return always(system, ignored, cycles=4)
+
+
+@cache
+def _system(config: SPUConfig) -> Transition:
+    return transition(Record(config))
+
+
+_CHANGING = ("layout", "events", "events_bytes", "counter_bits", "data_source_bytes", "mops", "gcs")
+"""What of a configuration changes a record here: none of them records a branch that was not taken in another way."""
+
+
 def proofs() -> Iterator[Proof]:
-    """The same for each configuration."""
-    for config in CONFIGS.values():
-        yield Proof(
-            "the Events packet is the reference's", "record", config.name, "reference",
-            lambda config=config: prove_events(config, transition(Record(config))),
-        )  # fmt: skip
-        yield Proof(
-            "every byte is the reference's", "record", config.name, "reference",
-            lambda config=config: prove_bytes(config, transition(Record(config))), quick=False,
-        )  # fmt: skip
+    """For each configuration, and for each feature alone that makes records another configuration does not make."""
+    seen: set[tuple[object, ...]] = set()
+    for config in (*CONFIGS.values(), *FEATURES.values()):
+        choices = tuple(vars(config)[name] for name in _CHANGING)
+        if choices in seen:
+            continue
+        seen.add(choices)
+
+        def proof(
+            name: str,
+            prove: Callable[[SPUConfig, Transition], Verdict],
+            *,
+            method: str = "reference",
+            quick: bool = True,
+            config: SPUConfig = config,
+        ) -> Proof:
+            return Proof(name, "record", config.name, method, lambda: prove(config, _system(config)), quick=quick)
+
+        yield proof("the Events packet is the reference's", prove_events)
+        yield proof("the Operation Type packet is the reference's", prove_operation)
+        if meaningless(config):
+            yield proof("facts of no feature change nothing", prove_ignored, method="four cycles")
+        yield proof("every byte is the reference's", prove_bytes, quick=False)

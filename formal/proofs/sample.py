@@ -1,17 +1,27 @@
 """A sample as the RTL holds it, as the reference's sample."""
 
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from types import SimpleNamespace
 from typing import Any
 
 import z3
 from amaranth.lib import data
 
-from spurtle.config import SPUConfig
+from spurtle.config import CONFIGS, SPUConfig
 from spurtle.inflight import Sample
+from spurtle.pe import Facts
 from spurtle_sim.reference import records
 
-__all__ = ["bit", "sample_of"]
+__all__ = ["WIDEST", "alike", "bit", "meaningless", "promised", "sample_of"]
+
+WIDEST = replace(
+    CONFIGS["v1p4"],
+    name="widest",
+    events=frozenset({*range(16), *range(19, 24), *range(48, 64)}),
+    events_bytes=8,
+)
+"""All features at once, and every event that there can be."""
 
 
 def _unpack(shape: Any, value: int) -> Any:
@@ -52,6 +62,45 @@ def bit(struct: type[data.Struct], packed: z3.BitVecRef, name: str) -> z3.BoolRe
     """The member `name`, of one bit, is one."""
     offset = struct.as_shape()[name].offset
     return z3.Extract(offset, offset, packed) == 1
+
+
+def _facts_lsb(config: SPUConfig) -> int:
+    operation = Sample(config)["operation"]
+    return operation.offset + operation.shape["facts"].offset
+
+
+def _facts(config: SPUConfig, sample: z3.BitVecRef) -> z3.BitVecRef:
+    lsb = _facts_lsb(config)
+    return z3.Extract(lsb + Facts.as_shape().size - 1, lsb, sample)
+
+
+def promised(config: SPUConfig, sample: z3.BitVecRef) -> z3.BoolRef:
+    """What `pe.Facts` promises: a branch that completes is neither load nor store, but for an access to the Guarded
+    control stack.
+    """
+    facts = partial(bit, Facts, _facts(config, sample))
+    branch = z3.And(facts("branch"), z3.Not(facts("exception")))
+    guarded = facts("gcs") if config.gcs else z3.BoolVal(False)
+    return z3.Implies(z3.And(branch, z3.Or(facts("load"), facts("store"))), guarded)
+
+
+_FACTS = {
+    "eft": ("vector", "floating_point"),
+    "mops": ("memory_copy", "memory_set"),
+    "gcs": ("gcs", "link_or_return"),
+    "two_accesses": ("destination",),
+}
+
+
+def meaningless(config: SPUConfig) -> tuple[str, ...]:
+    """Facts for which `config` has no feature."""
+    return tuple(name for feature, names in _FACTS.items() if not getattr(config, feature) for name in names)
+
+
+def alike(config: SPUConfig, one: z3.BitVecRef, other: z3.BitVecRef) -> z3.BoolRef:
+    """The samples differ in meaningless facts at the most."""
+    ignored = sum(1 << _facts_lsb(config) + Facts.as_shape()[name].offset for name in meaningless(config))
+    return (one ^ other) & ~ignored == 0
 
 
 def sample_of(config: SPUConfig, packed: int, reference: Any = records) -> Any:

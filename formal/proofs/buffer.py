@@ -1,0 +1,121 @@
+"""Discard mode of the Profiling Buffer: nothing is written, nothing is full, and collisions are told of (D17.5.5)."""
+
+from collections.abc import Callable, Iterator
+from functools import cache
+
+import z3
+
+from spurtle.arch import FM, PMBLIMITR_EL1, PMBSR_EL1
+from spurtle.buffer import Buffer
+from spurtle.config import CONFIGS, SPUConfig
+from spurtle.serializer import beat_layout
+
+from ..features import FEATURES
+from ..induction import Wires, always, inductive, reach
+from ..proof import Proof, Verdict
+from ..transition import Transition, transition
+
+__all__ = ["discarding", "kept", "limit_stands", "proofs", "prove_discards", "prove_kept"]
+
+IDLE, DROP, WRITE, RESPONSE = range(4)
+"""States of the buffer, in the order in which `Buffer` names them."""
+
+
+def _field(register: z3.BitVecRef, name: str) -> z3.BitVecRef:
+    field = PMBLIMITR_EL1.fields[name]
+    return z3.Extract(field.lsb + field.width - 1, field.lsb, register)
+
+
+def _ends(config: SPUConfig, wires: Wires) -> z3.BoolRef:
+    """The last beat of a record is offered."""
+    last = beat_layout(config)["last"].offset
+    return z3.And(wires["i__valid"] == 1, z3.Extract(last, last, wires["i__payload"]) == 1)
+
+
+def discarding(wires: Wires) -> z3.BoolRef:
+    """The buffer is enabled, and in discard mode."""
+    return z3.And(_field(wires["pmblimitr"], "E") == 1, _field(wires["pmblimitr"], "FM") == FM.DISCARD)
+
+
+def limit_stands(now: Wires, then: Wires) -> z3.BoolRef:
+    """PMBLIMITR_EL1 is as it was, unless software wrote it or a reset came between."""
+    return z3.Or(now["pmblimitr_write"] == 1, now["rst"] == 1, then["pmblimitr"] == now["pmblimitr"])
+
+
+def kept(wires: Wires) -> z3.BoolRef:
+    """A record whose end will move the pointer was begun under the PMBLIMITR_EL1 of this cycle."""
+    writing = z3.Or(wires["buffer_state"] == WRITE, wires["buffer_state"] == RESPONSE)
+    return z3.Implies(z3.And(writing, wires["keep"] == 1), z3.Not(discarding(wires)))
+
+
+def prove_kept(system: Transition) -> Verdict:
+    """`system` is a `Buffer`. That PMBLIMITR_EL1 stands is proved of the SPU."""
+    return inductive(system, kept, contract=limit_stands)
+
+
+def prove_discards(config: SPUConfig, system: Transition) -> Verdict:
+    """Each cycle of discard mode, whatever software writes in it. `system` is a `Buffer` of `config`."""
+
+    def discards(now: Wires, then: Wires) -> z3.BoolRef:
+        state, after = now["buffer_state"], then["buffer_state"]
+        ends = _ends(config, now)
+        collided = z3.If(now["collision"] == 1, z3.BitVecVal(PMBSR_EL1.fields["COLL"].mask, 64), z3.BitVecVal(0, 64))
+        return z3.Implies(
+            z3.And(discarding(now), now["rst"] == 0),
+            z3.And(
+                # Nothing is full, the pointer stands, and the status changes by collisions alone.
+                now["full"] == 0,
+                z3.Implies(now["pmbptr_write"] == 0, then["pmbptr"] == now["pmbptr"]),
+                z3.Implies(now["pmbsr_write"] == 0, then["pmbsr"] == now["pmbsr"] | collided),
+                # Beats are those of a record that was begun before, and none is begun.
+                z3.Implies(now["write__beat__valid"] == 1, state == WRITE),
+                z3.Implies(after == WRITE, state == WRITE),
+                # What comes is taken to its last beat. It waits for no more than the end of a record begun before.
+                z3.Implies(z3.And(state == IDLE, now["i__valid"] == 1), after == DROP),
+                z3.Implies(state == DROP, now["i__ready"] == 1),
+                z3.Implies(state == DROP, after == z3.If(ends, z3.BitVecVal(IDLE, 2), z3.BitVecVal(DROP, 2))),
+                z3.Implies(z3.And(state == RESPONSE, now["write__done"] == 1), after == IDLE),
+                z3.Implies(state == WRITE, now["i__ready"] == now["write__beat__ready"]),
+            ),
+        )
+
+    return always(system, discards, assuming=kept)
+
+
+def _dropped(config: SPUConfig, wires: Wires) -> z3.BoolRef:
+    """The last beat of a record is taken and not written, while the buffer runs."""
+    return z3.And(wires["buffer_state"] == DROP, _ends(config, wires), wires["running"] == 1)
+
+
+@cache
+def _system(config: SPUConfig) -> Transition:
+    return transition(Buffer(config))
+
+
+def proofs() -> Iterator[Proof]:
+    """For each configuration that has discard mode."""
+    for config in (*CONFIGS.values(), *FEATURES.values()):
+        if not config.discard_mode:
+            continue
+
+        def proof(
+            name: str, method: str, prove: Callable[[SPUConfig, Transition], Verdict], config: SPUConfig = config
+        ) -> Proof:
+            return Proof(name, "buffer", config.name, method, lambda: prove(config, _system(config)))
+
+        yield proof(
+            "what is written in discard mode moves no pointer", "induction", lambda _, system: prove_kept(system)
+        )
+        yield proof("discard mode: nothing is begun, full or moved; what comes is dropped", "one cycle", prove_discards)
+        yield proof(
+            "cover: a record is dropped in discard mode",
+            "bounded search",
+            lambda config, system: reach(system, lambda wires: _dropped(config, wires), cycles=4, given=discarding),
+        )
+        yield proof(
+            "cover: a collision is told of in discard mode",
+            "bounded search",
+            lambda _, system: reach(
+                system, lambda wires: wires["pmbsr"] == PMBSR_EL1.fields["COLL"].mask, cycles=4, given=discarding
+            ),
+        )
