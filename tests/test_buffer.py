@@ -8,7 +8,7 @@ from gateware import VARIANTS, Bench, boundary_integers, cycle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, Register
+from spurtle.arch import FM, PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, Register
 from spurtle.buffer import Buffer
 from spurtle.config import SPUConfig
 from spurtle_sim.reference.buffer import Buffer as ReferenceBuffer
@@ -20,8 +20,8 @@ STOPPED = PMBSR_EL1.pack(S=1)
 FULL = PMBSR_EL1.pack(S=1, EC=0, MSS=1)
 
 
-def enable(limit: int) -> int:
-    return PMBLIMITR_EL1.pack(E=1, LIMIT=limit >> 12)
+def enable(limit: int, mode: int = FM.FILL) -> int:
+    return PMBLIMITR_EL1.pack(E=1, FM=mode, LIMIT=limit >> 12)
 
 
 class Driver:
@@ -68,10 +68,11 @@ class Driver:
             (dut.collision, collision),
         ]
         outputs = (dut.i.ready, dut.write.beat.valid, dut.write.beat.ready, dut.write.beat.payload.as_value())
-        taken, valid, ready, payload, full, running, pmbsr, busy = await cycle(
-            self._ctx, inputs, *outputs, dut.full, dut.running, dut.pmbsr.as_value(), dut.busy
+        taken, valid, ready, payload, full, running, writing, pmbsr, busy = await cycle(
+            self._ctx, inputs, *outputs, dut.full, dut.running, dut.writing, dut.pmbsr.as_value(), dut.busy
         )
         assert running == (self._pmblimitr & 1 and not pmbsr & STOPPED)
+        assert writing == (running and PMBLIMITR_EL1.unpack(self._pmblimitr).FM != FM.DISCARD)
         self.busy = bool(busy)
         self.full += full
         if valid and self.begun_at < 0:
@@ -161,6 +162,11 @@ def bench(request: pytest.FixtureRequest) -> BufferBench:
     return BufferBench(VARIANTS[request.param])
 
 
+@pytest.fixture(scope="module")
+def discarding() -> BufferBench:
+    return BufferBench(VARIANTS["v1p4"])
+
+
 @pytest.mark.parametrize("limit", [BASE + PAGE, PAGE, 0xFFFF_FFFF_FFFF_F000])
 def test_one_more_record_fits_below_the_limit_and_then_it_is_full(bench: BufferBench, limit: int) -> None:
     pointer = limit - bench.size
@@ -226,6 +232,40 @@ def test_a_bad_pointer_is_full_and_nothing_is_written(bench: BufferBench, pointe
     bench.drive(scenario)
 
 
+@pytest.mark.parametrize(("pointer", "limit"), [*BAD.values(), (BASE, BASE + PAGE)], ids=[*BAD, "good"])
+def test_in_discard_mode_nothing_is_written_and_nothing_is_full(
+    discarding: BufferBench, pointer: int, limit: int
+) -> None:
+    async def scenario(driver: Driver) -> None:
+        await driver.write(PMBPTR_EL1, pointer)
+        await driver.write(PMBLIMITR_EL1, enable(limit, FM.DISCARD))
+        for number in range(3):
+            driver.send(discarding.record(number))
+        await driver.settle()
+        await driver.tick(collision=True)
+        assert (driver.pmbsr, driver.full) == (PMBSR_EL1.pack(COLL=1), 0)
+        assert (driver.pmbptr, driver.memory) == (pointer, {})
+        # Software can stop it as ever.
+        await driver.write(PMBSR_EL1, STOPPED)
+        assert (driver.pmbsr, driver.full) == (STOPPED, 0)
+
+    discarding.drive(scenario)
+
+
+@pytest.mark.parametrize("mode", [0b00, 0b01, 0b11])
+def test_other_modes_fill_the_buffer(discarding: BufferBench, mode: int) -> None:
+    async def scenario(driver: Driver) -> None:
+        await driver.write(PMBPTR_EL1, BASE)
+        await driver.write(PMBLIMITR_EL1, enable(BASE + PAGE, mode))
+        driver.send(discarding.record(1))
+        await driver.settle()
+        assert (driver.pmbptr, driver.memory) == (BASE + discarding.size, discarding.beats(BASE, discarding.record(1)))
+        await driver.write(PMBLIMITR_EL1, enable(BASE, mode))
+        assert (driver.pmbsr, driver.full) == (FULL, 1)
+
+    discarding.drive(scenario)
+
+
 # Software writes in any cycle from before the record arrives until after it is committed.
 ARRIVES = 6
 WRITES = range(ARRIVES - 3, ARRIVES + 32)
@@ -261,6 +301,7 @@ HALTS = {
     "disable": (PMBLIMITR_EL1, 0, enable(BASE + 2 * PAGE)),
     "stop": (PMBSR_EL1, STOPPED, 0),
     "the same limit": (PMBLIMITR_EL1, enable(BASE + 2 * PAGE), enable(BASE + 2 * PAGE)),
+    "discard": (PMBLIMITR_EL1, enable(BASE + 2 * PAGE, FM.DISCARD), enable(BASE + 2 * PAGE)),
 }
 
 
@@ -268,6 +309,7 @@ HALTS = {
 @pytest.mark.parametrize("halt", HALTS)
 def test_a_halt_in_any_cycle(bench: BufferBench, halt: str, pace: dict[str, Any]) -> None:
     register, off, on = HALTS[halt]
+    drops = halt != "the same limit" and (halt != "discard" or bench.config.discard_mode)
     outcomes = set()
 
     for write in WRITES:
@@ -291,7 +333,7 @@ def test_a_halt_in_any_cycle(bench: BufferBench, halt: str, pace: dict[str, Any]
         bench.drive(scenario, **pace)
 
     assert outcomes >= {(True, False), (True, True)}
-    assert ((False, False) in outcomes) == (halt != "the same limit")
+    assert ((False, False) in outcomes) == drops
 
 
 @settings(max_examples=15)
@@ -374,7 +416,8 @@ def test_like_the_reference(bench: BufferBench, data: st.DataObject) -> None:
                     pointer, limit = data.draw(near(bench.size))
                     await software(PMBLIMITR_EL1, 0)
                     await software(PMBPTR_EL1, pointer)
-                    await software(PMBLIMITR_EL1, enable(limit))
+                    mode = data.draw(st.sampled_from([FM.FILL, FM.FILL, FM.DISCARD]))
+                    await software(PMBLIMITR_EL1, enable(limit, mode))
                 case "records":
                     for _ in range(data.draw(st.integers(1, 3))):
                         pointer = registers.PMBPTR_EL1

@@ -31,7 +31,7 @@ from spurtle_sim.reference.sampling import draw, random_byte
 from spurtle_sim.timed import FINISH, SELECTION, TIMED
 
 BASE = 0xFFFF_0000_0040_0000
-PAGE = 4096
+SIZE = 8192
 CONTEXT = 0xBEEF
 KINDS = (
     Facts(load=1, va_valid=1, pa_valid=1, data_source_valid=1, retired=1, taken=1),
@@ -72,16 +72,16 @@ class Profile:
     def __init__(self, config: SPUConfig, room: int, *, rnd: int = 0):
         self.config = config
         self.engine = Engine(config)
-        self.engine.set_buffer(BASE, PAGE)
+        self.engine.set_buffer(BASE, SIZE)
         self.engine.set_context(CONTEXT)
         self.checker = Checker(config, CONTEXT)
-        self.first = BASE + PAGE - room * config.record_bytes
+        self.first = BASE + SIZE - room * config.record_bytes
         self.data = b""
         self.interrupts = 0
         self.selections = np.zeros(0, SELECTION)
         self.finishes = np.zeros(0, FINISH)
         self.write(PMBPTR_EL1, self.first)
-        self.write(PMBLIMITR_EL1, BASE + PAGE | 1)
+        self.write(PMBLIMITR_EL1, BASE + SIZE | 1)
         self.write(PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=1, RND=rnd))
         self.write(PMSCR_EL1, PMSCR_EL1.pack(E0SPE=1, CX=1, PA=1, TS=1))
 
@@ -263,7 +263,7 @@ def test_long_gaps_cost_no_cycles(config: SPUConfig) -> None:
 
 def test_beats_outside_of_the_buffer_are_counted() -> None:
     profile = Profile(CONFIGS["minimal"], room=64)
-    profile.engine.set_buffer(BASE + PAGE, PAGE)
+    profile.engine.set_buffer(BASE + SIZE, SIZE)
     profile.engine.play(table(300, seed=7, lanes=1), settle=True)
     profile.engine.drain()
     assert profile.engine.counts()["strays"] == 8

@@ -14,9 +14,9 @@ from gateware import Bench, boundary_integers, cycle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spurtle.config import LFSR_RESET
+from spurtle.config import LFSR_ACCESS_RESET, LFSR_RESET
 from spurtle.lfsr import LFSR
-from spurtle_sim.reference.sampling import draw, random_byte, seed
+from spurtle_sim.reference.sampling import access_bit, draw, draw_access, random_byte, seed
 
 BITS = 32
 PERIOD = (1 << BITS) - 1
@@ -33,6 +33,13 @@ def dut() -> LFSR:
 @pytest.fixture(scope="module")
 def bench(dut: LFSR) -> Bench:
     return Bench(dut)
+
+
+@pytest.fixture(scope="module")
+def bits() -> tuple[Bench, LFSR]:
+    """The generator that chooses accesses, where two operations can be selected in a cycle."""
+    dut = LFSR(bits=1, draws=2, reset=LFSR_ACCESS_RESET)
+    return Bench(dut), dut
 
 
 def play(bench: Bench, dut: LFSR, steps: Sequence[tuple[bool, int | None]]) -> None:
@@ -75,6 +82,26 @@ def test_zero_is_written_as_one(bench: Bench, dut: LFSR) -> None:
 
 def test_a_write_comes_after_a_draw_of_the_same_cycle(bench: Bench, dut: LFSR) -> None:
     play(bench, dut, [(True, 0x8000_0000), (True, None), (True, None)])
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.integers(0, 2), st.none() | boundary_integers(BITS)), max_size=60))
+def test_up_to_two_bits_a_cycle(bits: tuple[Bench, LFSR], steps: list[tuple[int, int | None]]) -> None:
+    bench, dut = bits
+
+    async def scenario(ctx: Any) -> None:
+        state = LFSR_ACCESS_RESET
+        for number, (used, written) in enumerate([*steps, (0, None)]):
+            inputs = [(dut.draw, used), (dut.write, written is not None), (dut.wdata, written or 0)]
+            seen = await cycle(ctx, inputs, dut.state, *dut.random)
+            expected = (state, access_bit(state), access_bit(draw_access(state)))
+            assert seen == expected, f"cycle {number} of {steps}"
+            for _ in range(used):
+                state = draw_access(state)
+            if written is not None:
+                state = seed(written)
+
+    bench.run(scenario)
 
 
 # The sequence, by algebra over GF(2). A matrix is its columns, each a number; bit k of it belongs to row k.
@@ -147,6 +174,16 @@ def test_every_state_comes_back_after_the_whole_period_and_not_before() -> None:
     assert power(STEP, PERIOD) == IDENTITY
     for prime in PRIME_FACTORS:
         assert rank(add(power(STEP, PERIOD // prime), IDENTITY)) == BITS, prime
+
+
+def test_eight_single_bits_are_a_number() -> None:
+    """The second generator has the first one's sequence, and so its period."""
+    random = Random(1)
+    for _ in range(1000):
+        state = stepped = random.getrandbits(BITS)
+        for _ in range(8):
+            stepped = draw_access(stepped)
+        assert stepped == draw(state)
 
 
 def test_the_state_is_the_last_four_numbers() -> None:

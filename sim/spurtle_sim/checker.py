@@ -47,7 +47,8 @@ class Checker:
         self._spu = spu.SPU(config)
         self._context = context
         self._rows = 0
-        self._selected: deque[tuple[int, np.void]] = deque()  # by the reference; the SPU has not answered
+        # By the reference: number, row, which access. The SPU has not answered.
+        self._selected: deque[tuple[int, np.void, int]] = deque()
         self._events = Counter[str]()  # PMU events
         self._in_flight: dict[int, tuple[np.void, int]] = {}  # by number: its row, and when it passed
         self._finished: deque[tuple[np.void, int, int]] = deque()  # and its latency
@@ -73,7 +74,9 @@ class Checker:
         pass_operation = self._spu.pass_operation
         selected = [row for row in range(len(operations)) if pass_operation(pe)]
         self._events["pop"] += len(operations)
-        self._selected.extend((self._rows + row, operations[row].copy()) for row in selected)
+        for row in selected:
+            destination = self._spu.choose_access() if self._spu.config.two_accesses else 0
+            self._selected.append((self._rows + row, operations[row].copy(), destination))
         self._rows += len(operations)
         for first, among, sampled, time, destination in selections.tolist():
             self._answer(range(first, first + among), sampled, time, destination)
@@ -88,12 +91,10 @@ class Checker:
 
     def _answer(self, group: range, sampled: int, time: int, destination: int) -> None:
         """The SPU says that an operation of this group was selected: by the reference it is the next one."""
-        number, row = self._selected.popleft() if self._selected else (None, None)
+        number, row, chosen = self._selected.popleft() if self._selected else (None, None, 0)
         if number is None or row is None or number not in group:
             self._compare(f"selected operation, at {time}", [*group], number)
-            return
-        chosen = self._spu.choose_access() if self._spu.config.two_accesses else 0
-        if sampled:
+        elif sampled:
             self._compare(f"access to sample of operation {number}", destination, chosen)
             self._in_flight[number] = row, time
         else:

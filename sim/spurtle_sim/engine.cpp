@@ -236,9 +236,9 @@ struct Engine {
         return next;
     }
 
-    // What software does comes after the operations that have passed: they are counted first.
-    void settle_counts() {
-        for (unsigned ago = 0; ago <= COUNT_DELAY;)
+    // What software does comes after the operations that have passed: they are counted and answered first.
+    void settle_answers() {
+        for (unsigned ago = 0; ago < ANSWER_LATENCY;)
             if (at(ago).count) {
                 advance();
                 ago = 0;
@@ -249,7 +249,7 @@ struct Engine {
 
     // An access from EL1; true if its outcome is a value.
     bool access(unsigned op1, unsigned crn, unsigned crm, unsigned op2, bool write, uint64_t &data) {
-        settle_counts();
+        settle_answers();
         spu.PORT(pe, el) = 1;
         spu.PORT(sysreg, valid) = 1;
         spu.PORT(sysreg, write) = write;
@@ -267,7 +267,7 @@ struct Engine {
 
     // PSB CSYNC; false if it takes longer than any record can.
     bool drain() {
-        settle_counts();
+        settle_answers();
         spu.PORT(drain, request) = 1;
         bool drained = false;
         for (unsigned wait = 0; wait < 1000 && !drained; wait++) {

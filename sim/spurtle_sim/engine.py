@@ -234,7 +234,6 @@ def _engine_library(config: SPUConfig) -> ctypes.CDLL:
         "BEAT_BYTES": config.bus_bytes,
         "LANES": len(lanes),
         "SLOTS": config.slots,
-        "COUNT_DELAY": config.count_delay,
         "ANSWER_LATENCY": config.answer_latency,
         "SLOTS_OF_LANES(spu)": f"{{{', '.join(slots)}}}",
         "DESTINATIONS(spu)": "spu.PORT(sampling, destination)" if config.two_accesses else "0",
