@@ -7,15 +7,16 @@ import struct
 import subprocess
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from plain_filter import kept
 
 from spurtle.config import CONFIGS
 from spurtle_sim import decode, packet_text
 from spurtle_sim.core import Parameters
-from spurtle_sim.driver import Driver, Filters, parse_filters
-from spurtle_sim.errors import UserError
+from spurtle_sim.driver import Driver, parse_filters
 from spurtle_sim.machine import Machine
 from spurtle_sim.program import Program
 
@@ -37,12 +38,16 @@ def perf(*arguments: object) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
+def config_of(name: str) -> str:
+    """The configurations take turns, so that each runs a whole program."""
+    return list(CONFIGS)[list(TABLE).index(name) % len(CONFIGS)]
+
+
 @pytest.fixture(scope="module", params=TABLE)
 def profiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """Name of a workload and the perf.data of its profile, each record checked by the reference."""
     name = request.param
-    # The configurations take turns, so that both run whole programs.
-    config = list(CONFIGS)[list(TABLE).index(name) % len(CONFIGS)]
+    config = config_of(name)
     output = tmp_path_factory.mktemp(name) / "perf.data"
     run = spurtle("profile", "--check", "--config", config, "-o", output, WORKLOADS / f"{name}.elf")
     assert run.returncode == 0, run.stderr
@@ -107,7 +112,7 @@ def function_names(path: Path) -> list[tuple[int, int, str]]:
         return [(s["st_value"], s["st_value"] + s["st_size"], s.name) for s in functions]
 
 
-@pytest.mark.parametrize("filters", [[], ["loads", "latency=6"]], ids=["all", "filtered"])
+@pytest.mark.parametrize("filters", [[], ["load_filter,min_latency=6"]], ids=["all", "filtered"])
 @pytest.mark.parametrize("jitter", [False, True], ids=["regular", "jitter"])
 @pytest.mark.parametrize("name", CONFIGS)
 def test_the_beginning_of_a_workload_is_the_references(name: str, jitter: bool, filters: list[str]):
@@ -138,26 +143,67 @@ def test_jitter_follows_its_seed(tmp_path: Path):
     buffers: list[bytes] = []
     for seed in (1, 2, 1):
         output = tmp_path / f"{len(buffers)}.data"
-        run = spurtle("profile", "--jitter", "--seed", seed, "--config", "wide", "-o", output, WORKLOADS / "sort.elf")
+        run = spurtle("profile", "--jitter", "--seed", seed, "--config", "v1p4", "-o", output, WORKLOADS / "sort.elf")
         assert run.returncode == 0, run.stderr
         buffers.append(Path(f"{output}.spe").read_bytes())
         assert buffers[-1]
     assert buffers[0] == buffers[2] != buffers[1]
 
 
-def test_filters_reach_the_records(tmp_path: Path):
-    output = tmp_path / "perf.data"
-    options = ("--filter", "loads", "--filter", "event=l1d_refill", "--filter", "latency=20", "--interval", 256)
-    run = spurtle("profile", "--check", "-o", output, *options, WORKLOADS / "chase.elf")
+FILTERS = {
+    "minimal": ("branch_filter", "event_filter=0x80"),
+    "neoverse_n1": ("load_filter,event_filter=0x8,min_latency=20",),
+    "v1p4": ("simd_filter,load_filter,simd_filter_mask", "load_filter_mask,inv_event_filter=0x80000"),
+}
+
+
+@pytest.fixture(scope="module")
+def filtered(profiled: tuple[str, Path], tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Path]:
+    """The same run with the filters of `FILTERS`: name, unfiltered and filtered perf.data."""
+    name, unfiltered = profiled
+    config = config_of(name)
+    output = tmp_path_factory.mktemp(name) / "filtered.data"
+    options = [part for terms in FILTERS[config] for part in ("--filter", terms)]
+    run = spurtle("profile", "--check", "--config", config, *options, "-o", output, WORKLOADS / f"{name}.elf")
     assert run.returncode == 0, run.stderr
-    found = records(output)
-    assert found
-    for record in found:
-        assert record.va is not None
-        assert record.data_source is not None
-        assert record.events & 1 << 3
-        assert record.total is not None
-        assert record.total >= 20
+    assert "each one checked" in run.stderr
+    return name, unfiltered, output
+
+
+def test_filters_reach_the_records(filtered: tuple[str, Path, Path], capfd: pytest.CaptureFixture[str]):
+    name, unfiltered, output = filtered
+    program = Program(WORKLOADS / f"{name}.elf")
+    for _ in program.run():
+        pass
+    terms = {key: int(value or "1", 0) for key, _, value in
+             (term.partition("=") for term in ",".join(FILTERS[config_of(name)]).split(","))}  # fmt: skip
+
+    def untimed(path: Path) -> list[decode.Record]:
+        """Interrupts come at other times, and the program waits for them."""
+        return [replace(record, offset=0, timestamp=None) for record in records(path)]
+
+    every = untimed(unfiltered)
+    expected = [each for each in every if each.pc and kept(terms, each, program.instructions[each.pc.address])]
+    assert untimed(output) == expected
+    assert 20 < len(expected) < len(every) - 20
+
+
+@needs_perf
+def test_perf_samples_what_the_filters_keep(filtered: tuple[str, Path, Path]):
+    _, _, output = filtered
+    assert len(perf("script", "-i", output, "--itrace=i1i", "-F", "ip").splitlines()) == len(records(output))
+
+
+def test_discard_leaves_no_file(tmp_path: Path):
+    run = spurtle(
+        "profile", "--check", "--config", "v1p4", "--filter", "discard,branch_filter", "--interval", 25600,
+        "-o", tmp_path / "perf.data", WORKLOADS / "sort.elf",
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    *_, sampled, counted = run.stderr.splitlines()
+    assert " sampled, " in sampled and ", 0 interrupts" in sampled
+    assert counted.startswith("no records, as all are discarded, each one checked: SAMPLE_FEED_BR ")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_busybox_of_a_distribution(tmp_path: Path):
@@ -236,22 +282,10 @@ def test_a_seed_that_cannot_be(seed: str):
         (("profile", "--seed", "1", "x"), ("--seed must come with --jitter",)),
         (("verilog", "--config", "n1"), ("'n1'", "minimal", "neoverse_n1")),
         (("profile",), ("PROGRAM",)),
+        (("profile", "--filter", "loads", WORKLOADS / "sort.elf"), ("'loads'", "load_filter", "neoverse_n1")),
         (("frobnicate",), ("'frobnicate'", "profile")),
         (("verilog", "-o", "/dev/null/x"), ("/dev/null/x", "Not a directory")),
     ],
 )
 def test_arguments_that_cannot_be(arguments: tuple[str, ...], words: tuple[str, ...]):
     refused(spurtle(*arguments), *words)
-
-
-def test_filter_terms():
-    config = CONFIGS["neoverse_n1"]
-    assert parse_filters(config, []) == Filters()
-    assert parse_filters(config, ["stores", "branches"]) == Filters(pmsfcr=1 << 1 | 1 << 16 | 1 << 18)
-    assert parse_filters(config, ["latency=4095", "event=llc_miss"]) == Filters(1 << 0 | 1 << 2, 1 << 9, 4095)
-
-
-@pytest.mark.parametrize("term", ["load", "latency=0", "latency=4096", "latency=", "event=llc_miss"])
-def test_filter_terms_that_minimal_does_not_have(term: str):
-    with pytest.raises(UserError, match=f"not '{term}'$"):
-        parse_filters(CONFIGS["minimal"], [term])

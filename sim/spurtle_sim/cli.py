@@ -162,10 +162,13 @@ def _profile_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", metavar="N", help="for other random numbers, from 1 to 2**32 - 1; with --jitter")
     parser.add_argument(
         "--filter",
-        metavar="TERM",
+        metavar="TERMS",
         action="append",
         default=[],
-        help="loads, stores, branches, latency=N (at least N cycles), event=NAME; may be repeated",
+        help="which samples become records: terms of perf's arm_spe event, with commas in between, such as "
+        "load_filter,min_latency=20. branch_filter, load_filter, store_filter, event_filter=BITS, min_latency=CYCLES "
+        "and, where the configuration has them, simd_filter, float_filter, a _mask of each type, "
+        "inv_event_filter=BITS, inv_data_src_filter=BITS, discard; may be repeated",
     )
     parser.add_argument(
         "-o",

@@ -43,7 +43,7 @@ class Options:
     filters : list of str
         Terms of `driver.parse_filters`.
     output : str
-        Where perf.data goes; the raw buffer goes beside it, with `.spe` behind the name.
+        Where perf.data goes; the raw buffer goes beside it, with `.spe` behind the name. In Discard mode there is none.
     check : bool
         Compare everything with the reference.
     """
@@ -90,10 +90,11 @@ def profile(options: Options) -> int:
         driver.stop()
     seconds = time.monotonic() - start
 
-    write_whole(raw, bytes(driver.data))
-    process = perfdata.Process(path=program.path, argv=program.argv, pid=_PID, mappings=program.image.mappings)
-    perfdata.write(options.output, buffer=bytes(driver.data), process=process)
-    _summary(options, driver, seconds)
+    if not filters.discard:
+        write_whole(raw, bytes(driver.data))
+        process = perfdata.Process(path=program.path, argv=program.argv, pid=_PID, mappings=program.image.mappings)
+        perfdata.write(options.output, buffer=bytes(driver.data), process=process)
+    _summary(options, driver, seconds, discard=filters.discard)
     if driver.checker and driver.checker.count:
         for mismatch in driver.checker.mismatches:
             print(f"spurtle: {mismatch}", file=sys.stderr)
@@ -127,7 +128,7 @@ def _progress(driver: Driver, start: float) -> Generator[None]:
         yield
 
 
-def _summary(options: Options, driver: Driver, seconds: float) -> None:
+def _summary(options: Options, driver: Driver, seconds: float, *, discard: bool) -> None:
     counts = driver.counts()
     operations, passed, rate = counts["pop"], counts["filtrate"], counts["pop"] / seconds / 1e6
     records = len(driver.data) // options.config.record_bytes
@@ -135,9 +136,16 @@ def _summary(options: Options, driver: Driver, seconds: float) -> None:
     if driver.checker:
         checked = ", checked: not all are right" if driver.checker.count else ", each one checked"
     raw, output = f"{options.output}.spe", options.output
+    if discard:
+        feeds = [f"feed_{name}" for name in options.config.feed_events]
+        counted = ", ".join(f"SAMPLE_{name.upper()} {counts[name]:,}" for name in feeds)
+        result = f"no records, as all are discarded{checked}: {counted}"
+    else:
+        result = f"""\
+{records:,} records, {len(driver.data):,} bytes{checked}: {raw}
+next: perf report -i {output}    or: spurtle decode {raw}"""
     summary = f"""\
 {operations:,} operations in {counts["time"]:,} cycles, {seconds:.1f} s: {rate:.2f} million operations/s
 {driver.sampled:,} sampled, {driver.collided:,} collided, {passed:,} passed the filter, {driver.interrupts:,} interrupts
-{records:,} records, {len(driver.data):,} bytes{checked}: {raw}
-next: perf report -i {output}    or: spurtle decode {raw}"""
+{result}"""
     print(summary, file=sys.stderr)
