@@ -107,6 +107,13 @@ def _encode(options: argparse.Namespace) -> int:
     return 0
 
 
+_FEATURES = {
+    **{f"FEAT_SPE_{name}": name.lower() for name in ("ERnd", "EFT", "FnE", "FDS")},
+    **{f"FEAT_{name}": name.lower() for name in ("MOPS", "GCS")},
+}
+"""Names of fields of `SPUConfig`, by the architecture's."""
+
+
 def _configs_arguments(_: argparse.ArgumentParser) -> None:
     pass
 
@@ -114,11 +121,14 @@ def _configs_arguments(_: argparse.ArgumentParser) -> None:
 def _configs(_: argparse.Namespace) -> int:
     for config in CONFIGS.values():
         events = " ".join(str(event) for event in sorted(config.events))
+        features = [name for name, field in _FEATURES.items() if getattr(config, field)]
         print(f"{config.name}")
         print(f"    FEAT_SPE version (PMSVer) {config.version:d}, records of {config.record_bytes} bytes")
-        print(f"    lanes {config.ops_per_cycle}, slots {config.slots}{', FEAT_SPE_ERnd' if config.ernd else ''}")
+        print(f"    {' '.join(features) or 'no optional feature'}")
+        print(f"    lanes {config.ops_per_cycle}, slots {config.slots}")
         print(f"    {config.bus_bytes * 8}-bit bus, {config.counter_bits}-bit counters")
-        print(f"    events {events}; data source {config.data_source_bytes or 'no'} byte")
+        source = f"{8 * config.data_source_bytes}-bit data source" if config.data_source_bytes else "no data source"
+        print(f"    events {events}; {source}")
     return 0
 
 
