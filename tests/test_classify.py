@@ -23,7 +23,7 @@ MEMORY = [
     (0xADBF0BE1, "stp q1, q2, [sp, #-0x20]!", "store simd_fp vector", 32, "sp v1 v2", "", "sp"),
     (0x28400861, "ldnp w1, w2, [x3]", "load", 8, "x3", "x1 x2", ""),
     (0x69400861, "ldpsw x1, x2, [x3]", "load", 8, "x3", "x1 x2", ""),
-    (0x4CDF2020, "ld1 {v0.16b, v1.16b, v2.16b, v3.16b}, [x1], #64", "load simd_fp vector", 64, "x1", "v0 v1 v2 v3", "x1"),
+    (0x0CDF2020, "ld1 {v0.8b, v1.8b, v2.8b, v3.8b}, [x1], #32", "load simd_fp vector", 32, "x1", "v0 v1 v2 v3", "x1"),
     (0x0CC2883E, "ld2 {v30.2s, v31.2s}, [x1], x2", "load simd_fp vector", 16, "x1 x2", "v30 v31", "x1"),
     (0x0D402C3F, "ld3 {v31.b, v0.b, v1.b}[3], [x1]", "load simd_fp vector", 3, "x1 v31 v0 v1", "v31 v0 v1", ""),
     (0x4D60EC20, "ld4r {v0.2d, v1.2d, v2.2d, v3.2d}, [x1]", "load simd_fp vector", 32, "x1", "v0 v1 v2 v3", ""),

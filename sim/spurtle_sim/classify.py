@@ -32,7 +32,7 @@ Registers = tuple[int, ...]
 
 
 class UnsupportedError(ValueError):
-    """Not an instruction that the models know: SVE, SME, memory tags, memory copy, Guarded control stack, 64-byte atomics,
+    """Not an instruction that the models know: SVE, SME, memory tags, memory copy, Guarded control stack, 64-byte and
     floating-point atomics, or unallocated.
     """
 
