@@ -71,6 +71,12 @@ def test_an_integer_computes_as_python_does(a: int, b: int, distance: int) -> No
     for name in ("lshift", "rshift"):
         apply = getattr(operator, name)
         assert read(apply(known(a), distance)) == apply(a, distance), name
+    assert read(known(a) >> known(distance)) == a >> distance
+    if b < 0:
+        with pytest.raises(ValueError, match="negative shift count"):
+            known(a) >> known(b)
+    else:  # farther than the value is wide
+        assert read(known(a) >> known(b)) == a >> b
     assert (read(-known(a)), read(~known(a))) == (-a, ~a)
 
 
@@ -94,7 +100,9 @@ def test_a_rebuilt_module_computes_the_same() -> None:
     assert not hasattr(records, "bytes")
 
 
-@pytest.mark.parametrize("use", [lambda x: 1 << x, range, lambda x: [0][x], lambda x: {x: 0}, "{}".format, int])
+@pytest.mark.parametrize(
+    "use", [lambda x: 1 << x, lambda x: x << x, range, lambda x: [0][x], lambda x: {x: 0}, "{}".format, int]
+)
 def test_what_needs_one_value_raises(use: Callable[[Any], object]) -> None:
     with pytest.raises(TypeError):
         use(Integer(z3.BitVec("x", 8), decide))

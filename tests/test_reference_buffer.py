@@ -1,8 +1,8 @@
-"""D17.7: where records go, and when the buffer is full."""
+"""D17.7: where records go, and when the buffer is full; D17.5.5: Discard mode."""
 
 import pytest
 
-from spurtle.arch import PMBLIMITR_EL1, PMBSR_EL1
+from spurtle.arch import FM, PMBLIMITR_EL1, PMBSR_EL1
 from spurtle.config import CONFIGS
 from spurtle_sim.reference.buffer import Buffer
 from spurtle_sim.reference.registers import Registers
@@ -86,6 +86,23 @@ def test_a_bad_pointer_counts_as_a_full_buffer(pointer: int, limit: int, usable:
     assert (0 if usable else FULL) == registers.PMBSR_EL1
     assert buffer.write(RECORD) is usable
     assert list(buffer.memory) == ([pointer] if usable else [])
+
+
+@pytest.mark.parametrize("pointer", [0x1000, 0x1FC0, 0x2000, 0x1008, 0xFF00_0000_0000_0000])
+def test_in_discard_mode_nothing_is_written_and_no_pointer_is_bad(pointer: int):
+    buffer, registers = enabled(pointer, 0x2000 | PMBLIMITR_EL1.pack(FM=FM.DISCARD))
+    for _ in range(3):
+        assert not buffer.write(RECORD)
+    assert (buffer.memory, registers.PMBPTR_EL1, registers.PMBSR_EL1) == ({}, pointer, 0)
+    buffer.collide()
+    assert PMBSR_EL1.pack(COLL=1) == registers.PMBSR_EL1
+
+
+@pytest.mark.parametrize("reserved", [0b01, 0b11])
+def test_the_reserved_values_of_fm_fill_the_buffer(reserved: int):
+    buffer, registers = enabled(0x1FC0, 0x2000 | PMBLIMITR_EL1.pack(FM=reserved))
+    assert buffer.write(RECORD)
+    assert registers.PMBSR_EL1 == FULL
 
 
 def test_a_collision_sets_coll_and_nothing_else():

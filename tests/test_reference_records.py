@@ -9,13 +9,15 @@ from hypothesis import strategies as st
 from samples import facts as any_facts
 from samples import samples
 
+from formal.features import FEATURES
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle_sim.decode import InstructionAddress, PhysicalAddress, Record
 from spurtle_sim.decode import records as decode
 from spurtle_sim.reference import records
 from spurtle_sim.reference.records import Facts, Location, Operation, Sample, Start
 
-N1 = CONFIGS["neoverse_n1"]
+N1, V1P4 = CONFIGS["neoverse_n1"], CONFIGS["v1p4"]
+MOPS, GCS = FEATURES["minimal_mops"], FEATURES["minimal_gcs"]
 LOAD = Facts(load=1, retired=1, va_valid=1, pa_valid=1, data_source_valid=1)
 BRANCH = Facts(branch=1, taken=1, retired=1)
 
@@ -143,6 +145,81 @@ def test_operation_type(facts: Facts, packet: tuple[int, int]):
     assert recorded(replace(facts, retired=1, taken=1)).operation_packet == packet
 
 
+COPY = Facts(load=1, store=1, memory_copy=1)
+OF_MOPS = [
+    (COPY, 0x20),
+    (replace(COPY, destination=1), 0x21),
+    (replace(COPY, simd_fp=1, acquire_release=1), 0x20),  # its own format before all others
+    (Facts(store=1, memory_set=1), 0x25),
+]
+OF_GCS = [
+    (Facts(load=1, gcs=1), 0x44),
+    (Facts(store=1, gcs=1), 0x45),
+    (Facts(load=1, store=1, gcs=1), 0x44),
+    (Facts(load=1, store=1, gcs=1, destination=1), 0x45),
+    (Facts(load=1, gcs=1, link_or_return=1), 0x40),
+    (Facts(store=1, gcs=1, link_or_return=1), 0x41),
+    (Facts(load=1, store=1, gcs=1, atomic=1), 0x44),
+]
+
+
+def test_operation_types_of_mops_and_gcs():
+    for facts, payload in OF_MOPS:
+        assert recorded(replace(facts, retired=1), V1P4).operation_packet == (1, payload)
+        assert recorded(replace(facts, retired=1), MOPS).operation_packet == (1, payload)
+    for facts, payload in OF_GCS:
+        assert recorded(replace(facts, retired=1), V1P4).operation_packet == (1, payload)
+        assert recorded(replace(facts, retired=1), GCS).operation_packet == (1, payload)
+    # The other access of an atomic is the same one: it loads and stores at one address.
+    assert recorded(Facts(load=1, store=1, atomic=1, retired=1), V1P4).operation_packet == (1, 0x06)
+
+
+@pytest.mark.parametrize(
+    ("config", "facts"),
+    [(N1, OF_MOPS + OF_GCS), (GCS, OF_MOPS), (MOPS, OF_GCS)],
+    ids=["without both", "without MOPS", "without GCS"],
+)
+def test_facts_of_a_feature_mean_nothing_without_it(config: SPUConfig, facts: list[tuple[Facts, int]]):
+    special = {"memory_copy": 0, "memory_set": 0, "gcs": 0, "link_or_return": 0}
+    for one, _ in facts:
+        plain = replace(one, **special, **({} if config.two_accesses else {"destination": 0}))
+        assert records.encode(config, sample(replace(one, retired=1))) == records.encode(
+            config, sample(replace(plain, retired=1))
+        )
+
+
+def test_a_branch_to_the_guarded_control_stack_has_target_and_data_access():
+    facts = replace(LOAD, branch=1, taken=1, indirect=1, gcs=1, link_or_return=1)
+    record = recorded(facts, V1P4, data_source=0x123)
+    assert record.operation_packet == (2, 0b110)
+    assert record.target == InstructionAddress(0xFF_8000_1234_5000, el=1, ns=1, nse=0)
+    assert (record.va, record.translation, record.data_source) == (0xDEAD_BEEF, 3, 0x123)
+    assert record.pa == PhysicalAddress(0x8000_1000, ns=1, nse=0, ch=0, pat=0)
+    stored = recorded(replace(facts, load=0, store=1), V1P4)
+    assert (stored.va, stored.data_source) == (0xDEAD_BEEF, None)
+    # Not taken, or an address that was not accessed: each half by itself.
+    config = replace(V1P4, not_taken_target=False)
+    assert recorded(replace(facts, taken=0), config).target is None
+    assert recorded(replace(facts, taken=0), config).va == 0xDEAD_BEEF
+    assert recorded(replace(facts, va_valid=0), V1P4).va is None
+    assert recorded(replace(facts, va_valid=0), V1P4).target is not None
+
+
+def test_with_an_exception_a_call_is_its_access_to_the_guarded_control_stack():
+    """D17.6.3: it is not a branch. COMM says that it is from one."""
+    facts = Facts(branch=1, store=1, gcs=1, link_or_return=1, retired=1, exception=1, va_valid=1)
+    record = recorded(facts, V1P4)
+    assert record.operation_packet == (1, 0x41)
+    assert (record.target, record.va) == (None, None)
+
+
+def test_only_the_access_that_is_sampled_has_a_source():
+    copy = replace(LOAD, store=1, memory_copy=1)
+    assert recorded(copy, V1P4).data_source == 9
+    copied_to = recorded(replace(copy, destination=1), V1P4)
+    assert (copied_to.data_source, copied_to.va, copied_to.translation) == (None, 0xDEAD_BEEF, 3)
+
+
 @pytest.mark.parametrize(
     ("facts", "events"),
     [
@@ -158,6 +235,29 @@ def test_operation_type(facts: Facts, packet: tuple[int, int]):
 )
 def test_events_that_the_operation_cannot_have_done_are_zero(facts: Facts, events: int):
     assert records.events(N1, sample(facts, events=0xFFFF)) == events
+
+
+def test_events_of_loads_alone():
+    """D18.2.6, E[23:19]. A branch to the Guarded control stack is a load or a store, and a branch."""
+    loads, both, branches = 0x1F << 19, 0b1_1111_0011_1100, 1 << 7
+    for facts, expected in (
+        (LOAD, both | loads),
+        (replace(LOAD, load=0, store=1), both),
+        (replace(LOAD, store=1, memory_copy=1), both | loads),
+        (replace(LOAD, store=1, memory_copy=1, destination=1), both | loads),
+        (replace(BRANCH, load=1, gcs=1), both | loads | branches),
+        (replace(BRANCH, store=1, gcs=1), both | branches),
+        (BRANCH, branches),
+        (Facts(retired=1), 0),
+    ):
+        assert records.events(V1P4, sample(facts, events=0xFFFF_FFFF)) == expected | 0b10, facts
+
+
+def test_events_of_the_core_s_own_belong_to_any_operation():
+    config = replace(CONFIGS["minimal"], events=frozenset({1, 6, *range(24, 32), *range(48, 64)}), events_bytes=8)
+    own = 0xFF << 24 | 0xFFFF << 48
+    for facts in (LOAD, BRANCH, Facts(retired=1)):
+        assert records.events(config, sample(facts, events=(1 << 64) - 1)) == own | 0b10
 
 
 def test_events_that_the_configuration_does_not_record_are_zero():

@@ -1,4 +1,4 @@
-"""D17.3: which members of the sample population are selected, in the reference."""
+"""D17.3: which members of the sample population are selected, in the reference, and the random numbers."""
 
 from collections.abc import Iterable, Sequence
 from itertools import chain, cycle, pairwise, repeat
@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from interval_cases import CASES, Case
 
-from spurtle_sim.reference.sampling import advance
+from spurtle.config import LFSR_ACCESS_RESET, LFSR_DELAYS
+from spurtle_sim.reference.sampling import access_bit, advance, draw, draw_access
 
 
 def run(
@@ -82,3 +83,17 @@ def test_any_member(count: int, ecount: int, interval: int, rnd: int, random: in
         assert (new_ecount, selected, drawn) == (ecount, count == 1, False)
     if drawn:
         assert count == (1 if ernd else 0)
+
+
+def test_access_bits_are_the_same_sequence_one_at_a_time() -> None:
+    """A bit is the exclusive or of those so many places before it."""
+    state = LFSR_ACCESS_RESET
+    sequence = [state >> place & 1 for place in reversed(range(32))]
+    for number in range(500):
+        assert access_bit(state) == sequence[-1]
+        if number % 8 == 0:
+            byte = state
+        state = draw_access(state)
+        sequence.append(sum(sequence[-delay] for delay in LFSR_DELAYS) % 2)
+        if number % 8 == 7:
+            assert draw(byte) == state

@@ -1,15 +1,20 @@
 """The System registers, and a whole sampling of operations."""
 
+from copy import copy
+from itertools import product
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spurtle.arch import REGISTERS, Register
-from spurtle.config import CONFIGS, LFSR_RESET, SPUConfig
+from formal.features import FEATURES
+from spurtle.arch import REGISTERS
+from spurtle.config import CONFIGS, LFSR_ACCESS_RESET, LFSR_RESET, SPUConfig
 from spurtle_sim.decode import records
 from spurtle_sim.reference.control import PEState
 from spurtle_sim.reference.records import Facts, Operation
-from spurtle_sim.reference.sampling import draw
+from spurtle_sim.reference.sampling import access_bit, draw, draw_access
 from spurtle_sim.reference.spu import SPU
 
 ONES = (1 << 64) - 1
@@ -30,13 +35,34 @@ ONES_READ_BACK = {
         "IMP_PMSRNDR_EL1": 0xFFFF_FFFF,
     },
 }
-ONES_READ_BACK["neoverse_n1"] = {**ONES_READ_BACK["minimal"], "PMSEVFR_EL1": 0b1_0111_1011_1110}
-# ECOUNT comes with FEAT_SPE_ERnd, and MINLAT is as wide as the counters.
-ONES_READ_BACK["wide"] = {
-    **ONES_READ_BACK["neoverse_n1"],
-    "PMSICR_EL1": 0xFF00_0000_FFFF_FFFF,
-    "PMSLATFR_EL1": 0xFFFF,
+# What one feature changes.
+_FNE = {"PMSEVFR_EL1": 0b1111_1110, "PMSNEVFR_EL1": 0b1111_1110, "PMSFCR_EL1": 0x0007_000F}
+_V1P2 = {**_FNE, "PMBLIMITR_EL1": 0xFFFF_FFFF_FFFF_F007}
+_TWO_ACCESSES = {**_V1P2, "IMP_PMSRNDR_EL1": ONES}
+_CHANGES = {
+    "neoverse_n1": {"PMSEVFR_EL1": 0b1_0111_1011_1110},
+    "minimal_ernd": {"PMSICR_EL1": 0xFF00_0000_FFFF_FFFF},
+    "minimal_counters16": {"PMSLATFR_EL1": 0xFFFF},
+    "minimal_data_source": {},
+    "minimal_eft": {"PMSFCR_EL1": 0x001F_0000_001F_0007},
+    "minimal_fne": _FNE,
+    "minimal_fds": {"PMSFCR_EL1": 0x0007_0017, "PMSDSFR_EL1": ONES},
+    "minimal_v1p2": _V1P2,
+    "minimal_mops": _TWO_ACCESSES,
+    "minimal_gcs": _TWO_ACCESSES,
+    "minimal_unpredictable": _FNE,
+    "v1p4": {
+        "PMSICR_EL1": 0xFF00_0000_FFFF_FFFF,
+        "PMSLATFR_EL1": 0xFFFF,
+        "PMSFCR_EL1": 0x001F_0000_001F_001F,
+        "PMSEVFR_EL1": 0x00F8_1FFE,
+        "PMSNEVFR_EL1": 0x00F8_1FFE,
+        "PMBLIMITR_EL1": 0xFFFF_FFFF_FFFF_F007,
+        "PMSDSFR_EL1": ONES,
+        "IMP_PMSRNDR_EL1": ONES,
+    },
 }
+ONES_READ_BACK |= {name: ONES_READ_BACK["minimal"] | changes for name, changes in _CHANGES.items()}
 
 
 @pytest.fixture(params=list(CONFIGS.values()), ids=list(CONFIGS))
@@ -55,19 +81,52 @@ def running(config: SPUConfig, *, interval: int = 1, records: int = 64, pmscr: i
     return spu
 
 
-WRITABLE = [register for register in REGISTERS if not register.read_only]
+def generators(config: SPUConfig, state: int, access: int) -> int:
+    """IMP_PMSRNDR_EL1, which has the second half only where one of two accesses is chosen."""
+    return access << 32 | state if config.mops or config.gcs else state
 
 
-@pytest.mark.parametrize("register", WRITABLE, ids=[register.name for register in WRITABLE])
-def test_bits_that_are_not_implemented_read_as_zero(config: SPUConfig, register: Register):
-    spu = SPU(config)
-    generator = register.name == "IMP_PMSRNDR_EL1"
-    assert spu.read(register) == (LFSR_RESET if generator else 0)
-    spu.write("PMBSR_EL1", 1 << 17)  # stopped, so that no written pointer counts as a full buffer
-    spu.write(register, ONES)
-    assert spu.read(register) == ONES_READ_BACK[config.name][register.name]
-    spu.write(register, 0)
-    assert spu.read(register) == (1 if generator else 0)  # the generator would never leave zero
+ALL = {**CONFIGS, **FEATURES}
+
+
+@pytest.mark.parametrize("config", ALL.values(), ids=list(ALL))
+def test_bits_that_are_not_implemented_read_as_zero(config: SPUConfig):
+    for register in REGISTERS:
+        if register.read_only:
+            continue
+        spu = SPU(config)
+        if register.name not in ONES_READ_BACK[config.name]:
+            message = f"^register must be one of PMSCR_EL1, .*, not '{register.name}'$"
+            for one in (register, register.name):
+                with pytest.raises(ValueError, match=message):
+                    spu.read(one)
+                with pytest.raises(ValueError, match=message):
+                    spu.write(one, 1)
+            assert getattr(spu.registers, register.name) == 0
+            continue
+        generator = register.name == "IMP_PMSRNDR_EL1"
+        reset = generators(config, LFSR_RESET, LFSR_ACCESS_RESET)
+        assert spu.read(register) == (reset if generator else 0), register.name
+        spu.write("PMBSR_EL1", 1 << 17)  # stopped, so that no written pointer counts as a full buffer
+        spu.write(register, ONES)
+        assert spu.read(register) == ONES_READ_BACK[config.name][register.name], register.name
+        spu.write(register, 0)
+        # A generator would never leave zero.
+        assert spu.read(register) == (generators(config, 1, 1) if generator else 0), register.name
+
+
+def test_each_generator_has_its_half_of_the_register():
+    spu = SPU(CONFIGS["v1p4"])
+    for written, expected in ((7, 1 << 32 | 7), (9 << 32, 9 << 32 | 1), (ONES, ONES)):
+        spu.write("IMP_PMSRNDR_EL1", written)
+        assert spu.read("IMP_PMSRNDR_EL1") == expected
+    spu.write("IMP_PMSRNDR_EL1", 0x1234_5678_9ABC_DEF0)
+    spu.choose_access()
+    assert spu.read("IMP_PMSRNDR_EL1") == draw_access(0x1234_5678) << 32 | 0x9ABC_DEF0
+    spu.write("PMSIRR_EL1", 1 << 8 | 1)
+    spu.write("PMSICR_EL1", 1)
+    assert not spu.count_operation()
+    assert spu.read("IMP_PMSRNDR_EL1") == draw_access(0x1234_5678) << 32 | draw(0x9ABC_DEF0)
 
 
 @given(value=st.integers(0, ONES))
@@ -110,7 +169,7 @@ def test_random_numbers_are_drawn_from_the_seed(config: SPUConfig):
 def test_no_random_number_is_used_without_rnd(config: SPUConfig):
     spu = running(config)
     assert any(spu.pass_operation(USER) for _ in range(600))
-    assert spu.read("IMP_PMSRNDR_EL1") == LFSR_RESET
+    assert spu.read("IMP_PMSRNDR_EL1") == generators(config, LFSR_RESET, LFSR_ACCESS_RESET)
 
 
 def test_every_257th_operation_is_selected(config: SPUConfig):
@@ -171,7 +230,8 @@ def test_profiling_stops_when_the_buffer_is_full_and_goes_on_where_it_stood(conf
     assert spu.finish(spu.start(USER), operation, total=9, issue=3, translation=0) is None
     spu.write("PMBSR_EL1", 0)
     assert spu.finish(spu.start(USER), operation, total=9, issue=3, translation=0) is not None
-    assert sorted(spu.buffer.memory) == [0x2000 - 128, 0x2000 - 64, 0x3000]
+    size = config.record_bytes
+    assert sorted(spu.buffer.memory) == [0x2000 - 2 * size, 0x2000 - size, 0x3000]
 
 
 def test_a_bad_pointer_stops_as_soon_as_the_buffer_is_enabled(config: SPUConfig):
@@ -191,3 +251,95 @@ def test_a_collision_is_told_in_pmbsr_and_does_not_stop(config: SPUConfig):
     spu.collide()
     assert spu.read("PMBSR_EL1") == 1 << 16
     assert [number for number in range(1, 600) if spu.pass_operation(USER)] == [257, 514]
+
+
+# D17.5.5.
+
+V1P2 = FEATURES["minimal_v1p2"]
+DISCARD = 0b10 << 1 | 1
+
+
+@pytest.mark.parametrize("pointer", [0, 0x1FC0, 0x2000, 0x1008])
+def test_in_discard_mode_profiling_runs_and_nothing_is_written(pointer: int):
+    spu = running(V1P2)
+    spu.write("PMBLIMITR_EL1", DISCARD)  # LIMIT is zero: it is ignored
+    spu.write("PMBPTR_EL1", pointer)
+    operation = Operation(facts=Facts(retired=1))
+    assert [number for number in range(1, 1000) if spu.pass_operation(USER)] == [257, 514, 771]
+    for _ in range(3):
+        assert spu.finish(spu.start(USER), operation, total=9, issue=3, translation=0) is None
+    assert (spu.read("PMBPTR_EL1"), spu.read("PMBSR_EL1"), spu.buffer.memory) == (pointer, 0, {})
+    spu.collide()
+    assert spu.read("PMBSR_EL1") == 1 << 16
+    spu.write("PMBSR_EL1", 1 << 17)
+    assert not any(spu.pass_operation(USER) for _ in range(600))
+
+
+def test_what_discard_mode_leaves_behind_counts_when_it_ends():
+    spu = running(V1P2)
+    spu.write("PMBLIMITR_EL1", 0x2000 | DISCARD)
+    spu.write("PMBPTR_EL1", 0x2000)
+    assert spu.read("PMBSR_EL1") == 0
+    spu.write("PMBLIMITR_EL1", 0x2001)
+    assert spu.read("PMBSR_EL1") == 0x20001
+
+
+def test_before_spev1p2_there_is_no_discard_mode():
+    spu = running(CONFIGS["minimal"])
+    spu.write("PMBLIMITR_EL1", 0x2000 | DISCARD)
+    assert spu.read("PMBLIMITR_EL1") == 0x2001
+    operation = Operation(facts=Facts(retired=1))
+    assert spu.finish(spu.start(USER), operation, total=9, issue=3, translation=0) is not None
+
+
+# D17.6.4.3, D17.6.4.5.
+
+TWO_ACCESSES = [config for config in ALL.values() if config.mops or config.gcs]
+FT, LD, ST = 1 << 1, 1 << 17, 1 << 18
+
+
+@pytest.mark.parametrize("config", TWO_ACCESSES, ids=[config.name for config in TWO_ACCESSES])
+def test_neither_access_is_favoured(config: SPUConfig):
+    """Of 20,000 draws, within four standard deviations of the mean: 10,000 +- 283 of one access, and of each kind of
+    pair 2,500 +- 173.
+    """
+    random = Random(1)
+    for pmsfcr in (0, LD, ST, FT, FT | LD | ST, FT | 1 << 16):
+        spu = SPU(config)
+        spu.write("PMSFCR_EL1", pmsfcr)
+        spu.write("IMP_PMSRNDR_EL1", random.getrandbits(64))
+        chosen = [spu.choose_access() for _ in range(20_000)]
+        assert abs(sum(chosen) - 10_000) <= 283
+        pairs = [*zip(chosen[::2], chosen[1::2], strict=True)]
+        assert all(abs(pairs.count(pair) - 2_500) <= 173 for pair in product((0, 1), repeat=2))
+
+
+@pytest.mark.parametrize("config", TWO_ACCESSES, ids=[config.name for config in TWO_ACCESSES])
+def test_a_bit_is_drawn_where_the_filter_decides_too(config: SPUConfig):
+    spu = SPU(config)
+    state = LFSR_ACCESS_RESET
+    for number in range(400):
+        pmsfcr = (0, FT | LD, FT | ST)[number % 3]
+        spu.write("PMSFCR_EL1", pmsfcr)
+        assert spu.choose_access() == (access_bit(state), 0, 1)[number % 3]
+        state = draw_access(state)
+        assert spu.read("IMP_PMSRNDR_EL1") == state << 32 | LFSR_RESET
+
+
+def test_an_access_can_be_chosen_by_earlier_settings():
+    """The bit drawn and the filter are theirs; what is left is in the present registers."""
+    spu = SPU(CONFIGS["v1p4"])
+    spu.write("IMP_PMSRNDR_EL1", 0x6 << 32 | 5)
+    spu.write("PMSFCR_EL1", FT | ST)
+    earlier = copy(spu.registers)
+    spu.write("IMP_PMSRNDR_EL1", 0x1001 << 32 | 7)
+    spu.write("PMSFCR_EL1", 0)
+    assert spu.choose_access(earlier) == 1
+    assert spu.read("IMP_PMSRNDR_EL1") == draw_access(0x6) << 32 | 7
+    assert earlier.IMP_PMSRNDR_EL1 == 0x6 << 32 | 5
+
+
+def test_there_is_no_choice_where_every_operation_has_one_access():
+    spu = SPU(CONFIGS["neoverse_n1"])
+    with pytest.raises(ValueError, match=r"mops or gcs must be True .*, not False in neoverse_n1"):
+        spu.choose_access()
