@@ -277,7 +277,7 @@ def test_latency(total: int, minlat: int, kept: bool):
 
 
 def test_latency_is_the_recorded_saturated_count():
-    """F19. MINLAT is as wide as the counters."""
+    """F19. MINLAT is as wide as the counters, so that no setting can tell the saturated count from the true one."""
     for bits in (12, 16):
         config = replace(FULL, counter_bits=bits)
         largest = (1 << bits) - 1

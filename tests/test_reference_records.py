@@ -163,7 +163,7 @@ OF_GCS = [
 ]
 
 
-def test_operation_types_of_mops_and_gcs():
+def test_operation_types():
     for facts, payload in OF_MOPS:
         assert recorded(replace(facts, retired=1), V1P4).operation_packet == (1, payload)
         assert recorded(replace(facts, retired=1), MOPS).operation_packet == (1, payload)

@@ -299,7 +299,7 @@ FT, LD, ST = 1 << 1, 1 << 17, 1 << 18
 
 
 @pytest.mark.parametrize("config", TWO_ACCESSES, ids=[config.name for config in TWO_ACCESSES])
-def test_neither_access_is_favoured(config: SPUConfig):
+def test_either_access_without_bias(config: SPUConfig):
     """Of 20,000 draws, within four standard deviations of the mean: 10,000 +- 283 of one access, and of each kind of
     pair 2,500 +- 173.
     """
