@@ -205,6 +205,13 @@ def test_a_branch_to_the_guarded_control_stack_has_target_and_data_access():
     assert recorded(replace(facts, va_valid=0), V1P4).target is not None
 
 
+def test_without_gcs_a_branch_is_nothing_else():
+    for config in (N1, MOPS):
+        record = recorded(replace(BRANCH, load=1, gcs=1, va_valid=1, data_source_valid=1), config)
+        assert record.operation_packet == (2, 0)
+        assert (record.target is not None, record.va, record.data_source) == (True, None, None)
+
+
 def test_with_an_exception_a_call_is_its_access_to_the_guarded_control_stack():
     """D17.6.3: it is not a branch. COMM says that it is from one."""
     facts = Facts(branch=1, store=1, gcs=1, link_or_return=1, retired=1, exception=1, va_valid=1)
