@@ -8,19 +8,22 @@ from random import Random
 from typing import Any
 
 import cocotb
-from spu_bench import BUFFER, PAGE, STOPPED, VARIANTS, Bench
+from spu_bench import BUFFER, PAGE, STOPPED, VARIANTS, Bench, discarding
 
 from spurtle.arch import (
+    FM,
     IMP_PMSRNDR_EL1,
     PMBLIMITR_EL1,
     PMBPTR_EL1,
     PMBSR_EL1,
     PMSCR_EL1,
+    PMSDSFR_EL1,
     PMSEVFR_EL1,
     PMSFCR_EL1,
     PMSICR_EL1,
     PMSIRR_EL1,
     PMSLATFR_EL1,
+    PMSNEVFR_EL1,
     REGISTERS,
     OperationClass,
     Register,
@@ -66,6 +69,7 @@ class Software(Bench):
                 break
         assert self.drained, "the SPU does not drain"
         self.draining = False
+        self.resolve_doubt()
         assert not (self.finished or self.waiting or self.writing or self.responding), (
             "drained, and a record is not in memory"
         )
@@ -85,14 +89,27 @@ class Software(Bench):
         limit = self.random.choice([PAGE, 0x8000_0000, 0x00FF_FFFF_FFFF_F000, 0xFFFF_FFFF_FFFF_F000])
         return limit - records * self.config.record_bytes, limit
 
+    def filters(self) -> int:
+        """A value for PMSFCR_EL1. Few operations pass many filters."""
+        random, bits = self.random, self.random.getrandbits
+        enables = random.choice([0, 0, 0, 0, 1, 2, 2, 2, 4, 8, 16, 31])
+        return enables | bits(5) << 16 | random.choice([0, bits(5) & bits(5)]) << 48
+
+    @staticmethod
+    def enabled(limit: int, mode: int = FM.FILL) -> int:
+        """A value for PMBLIMITR_EL1, of the limit in `limit`."""
+        return limit & -PAGE | PMBLIMITR_EL1.pack(E=1, FM=mode)
+
     async def set_up(self) -> None:
         """As a driver does it: stop, drain, program everything, enable."""
         random, bits = self.random, self.random.getrandbits
         await self.write(PMSCR_EL1, 0)
         await self.drain()
         await self.write(PMBLIMITR_EL1, bits(64) & ~1)
-        await self.write(PMSFCR_EL1, random.choice([0, 0, 0, 0, 1, 2, 4, 7]) | bits(3) << 16)
-        await self.write(PMSEVFR_EL1, 1 << random.randrange(16) | random.choice([0, bits(64)]))
+        await self.write(PMSFCR_EL1, self.filters())
+        await self.write(PMSEVFR_EL1, random.choice([0, 1 << random.randrange(16), bits(64)]))
+        await self.write(PMSNEVFR_EL1, random.choice([0, 1 << random.randrange(16), bits(64)]))
+        await self.write(PMSDSFR_EL1, bits(64))
         await self.write(PMSLATFR_EL1, random.randrange(12))
         await self.write(PMSIRR_EL1, random.choice([0, 1, 1, 2]) << 8 | bits(8))
         await self.write(PMSICR_EL1, random.choice([0, 1, bits(8), bits(8) << 56 | bits(9)]))
@@ -103,7 +120,7 @@ class Software(Bench):
             pointer if random.random() < 0.8 else pointer + random.choice([1, 8, PAGE, 1 << 56]) & (1 << 64) - 1,
         )
         await self.write(PMBSR_EL1, random.choice([0, 0, bits(64) & ~STOPPED]))
-        await self.write(PMBLIMITR_EL1, limit | 1)
+        await self.write(PMBLIMITR_EL1, self.enabled(limit, random.choice([0, 0, 0, 1, 2, 3])))
         await self.write(PMSCR_EL1, 3 & random.choice([1, 2, 3, 3, 3]) | bits(5) << 3)
         await self.read(*REGISTERS)
 
@@ -113,7 +130,7 @@ class Software(Bench):
         await self.read(PMBSR_EL1, PMBPTR_EL1, PMSICR_EL1)
         pointer, limit = self.room(self.random.randrange(1, 12))
         if limit != self.registers.PMBLIMITR_EL1 & -PAGE:
-            await self.write(PMBLIMITR_EL1, limit | 1)
+            await self.write(PMBLIMITR_EL1, self.enabled(limit))
         await self.write(PMBPTR_EL1, pointer)
         await self.write(PMBSR_EL1, 0)
 
@@ -129,15 +146,40 @@ class Software(Bench):
         await self.run(random.randrange(5, 20))
 
     async def until_a_record_waits(self) -> None:
-        """For a while, or not at all: by chance, software would seldom meet that moment."""
+        """Or waits for another, or is being written; for a while, or not at all: by chance, software would seldom meet
+        that moment.
+        """
+        moment = self.random.choice(["waiting", "queued", "writing"])
         for _ in range(self.random.choice([0, 100])):
-            if self.waiting:
+            if getattr(self, moment):
                 break
             await self.run(1)
 
+    async def discard(self) -> None:
+        """Discard mode comes, in the midst of anything, and goes."""
+        random, limit = self.random, self.registers.PMBLIMITR_EL1
+        fits = not discarding(self.registers)
+        await self.until_a_record_waits()
+        self.coverage["discard mode while a record is written"] += self.writing is not None
+        await self.write(PMBLIMITR_EL1, self.enabled(limit, FM.DISCARD))
+        if fits and random.random() < 0.5:
+            await self.run(random.choice([0, 0, 1, 3, 20]))
+            await self.write(PMBLIMITR_EL1, self.enabled(limit, random.choice([0, 1, 3])))
+            return
+        # Pointer and limit are ignored. What does not fit must be out of the way before they are not.
+        await self.write(PMBPTR_EL1, random.getrandbits(64))
+        await self.write(PMBLIMITR_EL1, self.enabled(random.getrandbits(64), FM.DISCARD))
+        for _ in range(random.randrange(6)):
+            await self.select_soon()
+        await self.drain()
+        await self.read(*BUFFER)
+        pointer, limit = self.room(random.randrange(1, 12))
+        await self.write(PMBPTR_EL1, pointer)
+        await self.write(PMBLIMITR_EL1, self.enabled(limit, random.choice([0, 1, 3])))
+
     async def disturb(self) -> None:
         """Something that software may do at any time."""
-        match self.random.randrange(14):
+        match self.random.randrange(19):
             case 0:
                 await self.write(PMSCR_EL1, 3 | self.random.getrandbits(5) << 3)
             case 1:  # off and on again
@@ -166,6 +208,13 @@ class Software(Bench):
                 await self.write(PMSIRR_EL1, self.random.choice([0, 1]) << 8 | self.random.getrandbits(1))
             case 8:
                 await self.read(IMP_PMSRNDR_EL1)
+            case 9:
+                await self.write(PMSFCR_EL1, self.filters())
+            case 10:
+                half = self.random.choice([0, 32])
+                await self.write(IMP_PMSRNDR_EL1, self.random.getrandbits(32) << half)
+            case 11 | 12 | 13 if self.config.discard_mode:
+                await self.discard()
             case _:
                 self.move_pe(profiled=True)
 
@@ -208,6 +257,13 @@ def to_be_seen(config: SPUConfig) -> list[str]:
     seen += [f"lane {lane}" for lane in range(config.ops_per_cycle)]
     seen += [f"{what}, RND {rnd}" for what in ("reload", "selected") for rnd in (0, 1)] + ["reload, INTERVAL 0"]
     seen += [f"collisions {count + 1}" for count in range(config.selections_per_cycle)]
+    seen += [f"feed_{event} {value}" for event in config.feed_events for value in (0, 1)]
+    if config.two_accesses:
+        seen += [f"{one} by {what}" for one in ("source", "destination") for what in ("the filter", "chance")]
+    if config.discard_mode:
+        seen += ["dropped in discard mode", "dropped in discard mode, while it waited"]
+        seen += ["discard mode while a record is written", "collision in discard mode"]
+        seen += ["written, though discard mode came and went while it waited"]
     if config.selections_per_cycle == 2:
         seen.append("two selected in a cycle")
     if config.slots > 1:

@@ -1,10 +1,12 @@
 """Drives a block in Amaranth's simulator, and makes the numbers that its ports carry."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import cache
 from random import Random
 from typing import Any
 
-from amaranth.lib import wiring
+from amaranth.hdl import Shape
+from amaranth.lib import data, wiring
 from amaranth.sim import Simulator
 from hypothesis import strategies as st
 
@@ -28,6 +30,8 @@ __all__ = [
     "sample_bits",
     "samples",
 ]
+
+Path = tuple[str | int, ...]
 
 VARIANTS = {
     **CONFIGS,
@@ -112,7 +116,7 @@ def boundary_integers(bits: int) -> st.SearchStrategy[int]:
 
 def operation_bits(config: SPUConfig, operation: Operation) -> int:
     """`operation` as `spurtle.pe.Operation` carries it."""
-    return OperationLayout(config).const(_operation_members(config, operation)).as_bits()
+    return _pack(_places(OperationLayout, config), _operation_members(config, operation))
 
 
 def sample_bits(config: SPUConfig, sample: Sample, hidden: int = 0) -> int:
@@ -135,7 +139,35 @@ def sample_bits(config: SPUConfig, sample: Sample, hidden: int = 0) -> int:
         "operation": _operation_members(config, sample.operation),
         **{name: saturate(config, getattr(sample, name)) for name in ("total", "issue", "translation")},
     }
-    return SampleLayout(config).const(members).as_bits()
+    return _pack(_places(SampleLayout, config), members)
+
+
+@cache
+def _places(layout: Callable[[SPUConfig], Any], config: SPUConfig) -> dict[Path, tuple[int, int]]:
+    """Offset and width of each number in a layout. Amaranth's `const` would work them out for each value again."""
+
+    def walk(shape: Any, path: Path, offset: int) -> Iterator[tuple[Path, tuple[int, int]]]:
+        try:
+            members: Any = data.Layout.cast(shape)
+        except TypeError:
+            yield path, (offset, Shape.cast(shape).width)
+            return
+        for name, field in members:
+            yield from walk(field.shape, (*path, name), offset + field.offset)
+
+    return dict(walk(layout(config), (), 0))
+
+
+def _pack(places: Mapping[Path, tuple[int, int]], members: Mapping[str, Any], path: Path = ()) -> int:
+    bits = 0
+    for name, value in members.items():
+        if isinstance(value, Mapping):
+            bits |= _pack(places, value, (*path, name))
+        else:
+            offset, width = places[*path, name]
+            assert 0 <= value < 1 << width, f"{name} has {width} bits, not {value}"
+            bits |= value << offset
+    return bits
 
 
 def _shown(value: int | None, hidden: int, bits: int) -> int:
@@ -227,16 +259,18 @@ def random_registers(random: Random, config: SPUConfig, sample: Sample) -> Regis
     """
     bits = random.getrandbits
     seen = events(config, sample)
+    one = 1 << random.choice(sorted(config.events))
     latency = saturate(config, sample.total) + random.randint(-1, 1)
     masks = random.choice([0, bits(5), bits(5) & bits(5)])
     values = {
         "PMSFCR_EL1": bits(5) | bits(5) << PMSFCR_EL1.fields["B"].lsb | masks << PMSFCR_EL1.fields["Bm"].lsb,
-        "PMSEVFR_EL1": random.choice([0, seen, seen & bits(64), 1 << bits(6), 1 << bits(4), bits(64)]),
-        "PMSNEVFR_EL1": random.choice([0, bits(64) & ~seen, 1 << bits(6), 1 << bits(4), bits(64)]),
+        "PMSEVFR_EL1": random.choice([0, seen, seen & bits(64), seen & bits(64), one, one, bits(64)]),
+        "PMSNEVFR_EL1": random.choice([0, bits(64) & ~seen, bits(64) & ~seen, one, one, bits(64)]),
         "PMSLATFR_EL1": random.choice([0, max(latency, 0), bits(config.counter_bits)]),
         "PMSDSFR_EL1": random.choice([0, bits(64), bits(64), 1 << bits(6), (1 << 64) - 1]),
     }
     result = Registers()
     for register in config.registers:
-        result.write(config, register, values.get(register.name, bits(64)))
+        if register.name in values:
+            result.write(config, register, values[register.name])
     return result

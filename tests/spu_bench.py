@@ -14,35 +14,78 @@ from gateware import operation_bits, random_operation
 
 from spurtle import spu, verilog
 from spurtle.arch import (
+    FM,
     PMBIDR_EL1,
     PMBLIMITR_EL1,
     PMBPTR_EL1,
     PMBSR_EL1,
+    PMSFCR_EL1,
     PMSICR_EL1,
     Header,
     OperationClass,
+    PMSVer,
     Register,
 )
-from spurtle.config import CONFIGS, SPUConfig
-from spurtle.layout import MINIMAL, NEOVERSE_N1, Packet
+from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
+from spurtle.layout import MINIMAL, NEOVERSE_N1, V1P4, Packet, RecordLayout
 from spurtle.pe import Beat, Outcome
 from spurtle_sim.reference import control, filtering, records
 from spurtle_sim.reference.control import PEState
-from spurtle_sim.reference.records import Operation, Sample, Start
+from spurtle_sim.reference.records import Facts, Operation, Sample, Start
+from spurtle_sim.reference.registers import Registers
 from spurtle_sim.reference.spu import SPU
 
-__all__ = ["BUFFER", "PAGE", "STOPPED", "VARIANTS", "Bench"]
+__all__ = ["BUFFER", "PAGE", "STOPPED", "VARIANTS", "Bench", "discarding"]
 
 VARIANTS = {
     config.name: config
     for config in (
         *CONFIGS.values(),
-        # Lanes, slots and FEAT_SPE_ERnd in combinations that no named configuration has.
-        SPUConfig(name="lanes2_slots1_ernd", layout=MINIMAL, ops_per_cycle=2, ernd=True),
+        # All of filtering where an operation has neither a lane nor a slot of its own.
         SPUConfig(
-            name="lanes5_slots8", layout=NEOVERSE_N1, ops_per_cycle=5, slots=8, data_source_bytes=1, bus_bytes=16
+            name="lanes1_slots1_filters",
+            layout=V1P4,
+            version=PMSVer.SPE_V1P4,
+            eft=True,
+            fne=True,
+            fds=True,
+            mops=True,
+            gcs=True,
+            unpredictable_filter=UnpredictableFilter.DISCARD,
+            counter_bits=16,
+            events=frozenset({*range(13), *range(19, 24), *range(48, 64)}),
+            events_bytes=8,
+            data_source_bytes=1,
         ),
-        SPUConfig(name="lanes1_slots3_ernd", layout=MINIMAL, slots=3, ernd=True),
+        # Lanes, slots and features in combinations that no named configuration has.
+        SPUConfig(
+            name="lanes2_slots1_ernd",
+            layout=MINIMAL,
+            version=PMSVer.SPE_V1P3,
+            ops_per_cycle=2,
+            ernd=True,
+            fne=True,
+            mops=True,
+        ),
+        SPUConfig(
+            name="lanes5_slots8",
+            layout=NEOVERSE_N1,
+            ops_per_cycle=5,
+            slots=8,
+            eft=True,
+            fds=True,
+            data_source_bytes=1,
+            bus_bytes=16,
+        ),
+        SPUConfig(
+            name="lanes1_slots3_ernd",
+            layout=RecordLayout(V1P4.size, tuple(place for place in V1P4.places if place != (Packet.DATA_SOURCE,))),
+            version=PMSVer.SPE_V1P4,
+            slots=3,
+            ernd=True,
+            fne=True,
+            gcs=True,
+        ),
     )
 }
 """Configurations that are tested."""
@@ -52,6 +95,17 @@ PAGE = 4096
 NEVER = 1 << 62
 BUFFER = (PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1)
 EVENTS = ("pop", "feed", "filtrate", "collision", "buffer_full")
+
+
+def discarding(registers: Registers) -> bool:
+    """Discard mode, if the buffer is enabled (D17.5.5)."""
+    return PMBLIMITR_EL1.unpack(registers.PMBLIMITR_EL1).FM == FM.DISCARD
+
+
+def has_two_accesses(config: SPUConfig, facts: Facts) -> bool:
+    """It loads from one address and stores to another: the SPU says which of the two is sampled."""
+    guarded = config.gcs and facts.gcs and not facts.branch
+    return bool(facts.load and facts.store and ((config.mops and facts.memory_copy) or guarded))
 
 
 @dataclass
@@ -86,6 +140,8 @@ class Flight:
     begun: int = NEVER
     address: int = 0
     octets: bytearray = field(default_factory=bytearray)
+    doubtful: bool = False
+    """It may have been dropped: it waited while the buffer was in discard mode."""
 
     def report(self, now: int, issued: int, translating: int) -> None:
         """What the core tells in this cycle, one bit for each slot."""
@@ -139,8 +195,9 @@ class Bench:
         self.coverage = Counter[str]()
         self.now = 1
         self.operations = 0
-        self.expected = dict.fromkeys(EVENTS, 0)
-        self.counted = dict.fromkeys(EVENTS, 0)
+        self.events = (*EVENTS, *(f"feed_{event}" for event in config.feed_events))
+        self.expected = dict.fromkeys(self.events, 0)
+        self.counted = dict.fromkeys(self.events, 0)
         self.pe = self.passing_pe = PEState(physical_count=self.random.getrandbits(63))
         self.issued = self.translating = 0
         # Operations pass, are counted, are answered. A sampled one is in flight, in its slot, and has finished; the
@@ -161,10 +218,15 @@ class Bench:
         self.patience = 1.0
         self.pointer = self.last_pointer = self.pointer_written = 0
         self.visible = self.earlier = copy(self.registers)
-        self.answer: tuple[Register, int] | None = None
+        self.answer: tuple[Register, int | None] | None = None
         self.draining = self.drained = False
         self.settled_from = 0
         self._driven: dict[str, int] = {}
+
+    @property
+    def queued(self) -> bool:
+        """A record waits for another that is being written."""
+        return self.waiting is not None and (self.writing is not None or self.responding is not None)
 
     async def reset(self) -> None:
         for port in verilog.ports(spu.SPU(self.config)):
@@ -205,6 +267,8 @@ class Bench:
         collisions = self._check_answer()
         if self.waiting and self.waiting.halted < self.now:
             self._drop()
+        elif self.waiting and discarding(self.registers):
+            self._doubt(self.waiting)
         if int(dut.write__beat__valid.value):
             self._beat(ready)
         if self.now == self.responds_at:
@@ -284,7 +348,7 @@ class Bench:
 
     def _watch(self) -> None:
         """What is only counted."""
-        for name in EVENTS:
+        for name in self.events:
             self.counted[name] += self._pmu(name)
         for slot in range(self.config.slots):
             self.coverage[f"slot {slot} {int(getattr(self.dut, f'inflight_slot_{slot}_slot_state').value)}"] += 1
@@ -299,15 +363,22 @@ class Bench:
         if self.answer:
             register, expected = self.answer
             self.answer = None
-            assert int(self.dut.sysreg__outcome.value) == Outcome.VALUE.value, register.name
+            outcome = Outcome.UNDEFINED if expected is None else Outcome.VALUE
+            assert int(self.dut.sysreg__outcome.value) == outcome.value, register.name
             value = int(self.dut.sysreg__rdata.value)
-            assert value == expected, f"cycle {self.now}: {register.name} is {value:#x}, not {expected:#x}"
+            assert value == (expected or 0), f"cycle {self.now}: {register.name} is {value:#x}, not {expected or 0:#x}"
 
     def _read(self, register: Register) -> None:
+        if register not in self.config.registers:
+            self.answer = register, None
+            return
         p = PMBIDR_EL1.pack(P=1) if register is PMBIDR_EL1 and not self.pe.ns else 0
         self.answer = register, self.reference.read(register) | p
 
     def _write(self, register: Register, value: int) -> None:
+        if register not in self.config.registers:
+            self.answer = register, None
+            return
         stopped = (value if register is PMBSR_EL1 else self.registers.PMBSR_EL1) & STOPPED
         self.reference.write(register, value)
         self.answer = register, 0
@@ -376,6 +447,8 @@ class Bench:
         assert sampled & ~sum(1 << lane for lane in selected) == 0, where
         collisions = 0
         for lane in selected:
+            # The bit is drawn for a collision, too.
+            destination = self.reference.choose_access() if self.config.two_accesses else 0
             if not sampled >> lane & 1:
                 assert all(self.now < slot.free_from for slot in self.slots), f"{where}: a collision, with a free slot"
                 collisions += 1
@@ -383,15 +456,25 @@ class Bench:
             assert not collisions, f"{where}: the later one got the slot"
             number = int(getattr(self.dut, f"sampling__slot__{lane}").value) if self.config.slots > 1 else 0
             assert self.now >= self.slots[number].busy_until, f"{where}: slot {number} is taken"
-            self._start(passing, number)
+            if self.config.two_accesses:
+                told = int(self.dut.sampling__destination.value) >> lane & 1
+                assert told == destination, f"{where}: of two accesses not {destination} is sampled in lane {lane}"
+            self._start(passing, number, destination)
         self.expected["collision"] += collisions
         if collisions:
             self.coverage[f"collisions {collisions}"] += 1
+            self.coverage["collision in discard mode"] += discarding(self.registers)
         return collisions
 
-    def _start(self, passing: Passing, slot: int) -> None:
+    def _start(self, passing: Passing, slot: int, destination: int) -> None:
         """A selected operation is in flight. Two cycles after it passed it can finish; it is told later."""
         random = self.random
+        operation = random_operation(random, self.config)
+        if has_two_accesses(self.config, operation.facts):
+            operation = replace(operation, facts=replace(operation.facts, destination=destination))
+            control = PMSFCR_EL1.unpack(self.registers.PMSFCR_EL1)
+            by = "the filter" if control.FT and control.LD != control.ST else "chance"
+            self.coverage[f"{'destination' if destination else 'source'} by {by}"] += 1
         self.slots[slot].take()
         told = passing.cycle + self.config.answer_latency - 1
         total = 2 + random.choice(
@@ -405,7 +488,7 @@ class Bench:
             finish_at=told + total,
             issue_at=told + random.randint(2, total + 1),
             vanishes=random.random() < 0.1,
-            operation=random_operation(random, self.config),
+            operation=operation,
         )
         flight.report(self.now, self.issued, self.translating)
 
@@ -431,11 +514,15 @@ class Bench:
             assert self.now < max(ready, self.completion.free_from), f"cycle {self.now}: no SAMPLE_FEED"
             return
         assert self.now >= max(ready, self.completion.busy_until), f"cycle {self.now}: SAMPLE_FEED too early"
+        self.resolve_doubt()
         flight = self.finished.popleft()
         self.completion.take()
         if several:
             self.slots[flight.slot].free(self.now)
         self.expected["feed"] += 1
+        for event, count in filtering.feed(self.config, self.earlier, flight.sample).items():
+            self.expected[f"feed_{event}"] += count
+            self.coverage[f"feed_{event} {int(count)}"] += 1
         if filtering.collect(self.config, self.earlier, flight.sample):
             self.expected["filtrate"] += 1
             self.waiting = flight
@@ -443,6 +530,10 @@ class Bench:
                 self._drop()
                 if self.now >= self.settled_from:
                     self._release(flight)
+            elif discarding(self.registers):
+                self.coverage["dropped in discard mode"] += 1
+                self.waiting = None
+                self._release(flight)
         else:
             self.coverage["filtered out"] += 1
             self._release(flight)
@@ -464,10 +555,29 @@ class Bench:
             self.slots[0].busy_until = self.now
         self.waiting = None
 
+    def _doubt(self, flight: Flight) -> None:
+        """It waits in discard mode, and is dropped if the buffer looks at it now. That moment is not known here."""
+        flight.doubtful = True
+        self.completion.busy_until = self.now
+        if self.config.slots == 1:
+            self.slots[0].busy_until = self.now
+
+    def resolve_doubt(self) -> None:
+        """The SPU is done with all records, or with the one that waited."""
+        if self.waiting and self.waiting.doubtful:
+            self.waiting = None
+            self.coverage["dropped in discard mode, while it waited"] += 1
+
     def _beat(self, taken: bool) -> None:
         if self.writing is None:
             assert self.waiting and not self.responding, f"cycle {self.now}: a beat that belongs to no record"
             flight, self.waiting = self.waiting, None
+            assert not discarding(self.earlier), f"cycle {self.now}: a record is begun in discard mode"
+            if flight.doubtful:
+                self.coverage["written, though discard mode came and went while it waited"] += 1
+                self.completion.take()
+                if self.config.slots == 1:
+                    self.slots[0].take()
             flight.begun, flight.address = self.now, self.last_pointer
             limit = self.registers.PMBLIMITR_EL1 & -PAGE
             rewritten = self.pointer_written >= self.now - 2
