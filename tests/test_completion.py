@@ -50,10 +50,11 @@ class CompletionBench(Bench):
                 payload = random.getrandbits(len(dut.i.payload.as_value()))
                 last = 2 + sample.wait if sample.recorded else 1
                 for at in range(-sample.idle, last + 1):
+                    some, noise = random.randrange(1, 1 << len(dut.rejected)), random.getrandbits(len(dut.rejected))
                     inputs = [
                         (dut.i.valid, at >= 0),
                         (dut.i.payload.as_value(), payload),
-                        (dut.pass_filter, sample.passes if at == 0 else random.getrandbits(1)),
+                        (dut.rejected, some if at == 0 and not sample.passes else noise if at else 0),
                         (dut.writing, at != sample.stop),
                         (dut.unwanted, sample.unwanted is not None and at >= sample.unwanted),
                         (dut.o.ready, at == last if at >= 2 else random.getrandbits(1)),

@@ -499,7 +499,7 @@ class Unfed(SPU):
 
     def elaborate(self, platform):
         m = super().elaborate(platform)
-        m.d.sync += self.pmu.sample_filtrate.eq(m.submodules.filter.collect)
+        m.d.sync += self.pmu.sample_filtrate.eq(~m.submodules.filter.rejected.as_value().any())
         return m
 
 
@@ -575,7 +575,7 @@ class Lenient(Filter):
     def elaborate(self, platform):
         m = super().elaborate(platform)
         with m.If(self.pmsfcr.FT & self.feed.op):
-            m.d.comb += self.collect.eq(1)
+            m.d.comb += self.rejected.eq(0)
         return m
 
 
@@ -584,7 +584,7 @@ class Open(Filter):
 
     def elaborate(self, platform):
         m = super().elaborate(platform)
-        m.d.comb += self.collect.eq(1)
+        m.d.comb += self.rejected.eq(0)
         return m
 
 

@@ -33,8 +33,8 @@ def _decided(first: Wires, second: Wires, third: Wires) -> z3.BoolRef:
     no_reset = z3.And(first["rst"] == 0, second["rst"] == 0)
     streams = z3.And(steady("i", first, second), steady("i", second, third))
     # The verdict of one cycle counts in the next, and only if the buffer takes the record: in discard mode it does not.
-    wanted = z3.And(first["pass_filter"] == 1, second["unwanted"] == 0, second["writing"] == 1)
-    passed = z3.And(second["pass_filter"] == 1, third["unwanted"] == 0, third["writing"] == 1)
+    wanted = z3.And(first["rejected"] == 0, second["unwanted"] == 0, second["writing"] == 1)
+    passed = z3.And(second["rejected"] == 0, third["unwanted"] == 0, third["writing"] == 1)
     begins = z3.And(third["o__valid"] == 1, second["o__valid"] == 0)
     takes = third["i__ready"] == 1
     leaves = z3.And(third["o__valid"] == 1, third["o__ready"] == 1)
@@ -55,7 +55,7 @@ def _decided(first: Wires, second: Wires, third: Wires) -> z3.BoolRef:
             # It does not wait for anything but its record.
             z3.Implies(z3.And(refused("i", first), refused("i", second)), z3.Or(takes, third["o__valid"] == 1)),
             # Each sample is told of once, when it comes, whether or not there is to be a record.
-            (third["filtrated"] == 1) == z3.And(second["fed"] == 1, second["pass_filter"] == 1),
+            (third["filtrated"] == 1) == z3.And(second["fed"] == 1, second["rejected"] == 0),
             (third["fed"] == 1) == z3.And(third["i__valid"] == 1, z3.Not(refused("i", second))),
         ),
     )

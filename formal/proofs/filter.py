@@ -74,7 +74,7 @@ class Judged(wiring.Component):
             judge.sample.eq(self.sample),
             judge.events.eq(record.events),
             *(getattr(judge, name).eq(getattr(self, name)) for name in _REGISTERS if hasattr(judge, name)),
-            self.collect.eq(judge.collect),
+            self.collect.eq(~judge.rejected.as_value().any()),
             *(getattr(self, f"feed_{event}").eq(judge.feed[event]) for event in self._config.feed_events),
         ]
         return m

@@ -15,8 +15,8 @@ __all__ = ["Completion"]
 class Completion(wiring.Component):
     """Has the filter look at finished samples, one after the other, and the record made of those that it wants.
 
-    Timing: the filter is given the cycle in which a sample comes; its verdict counts in the next. A record is asked
-    for from the cycle after that.
+    Timing: the filter is given the cycle in which a sample comes. What it says is joined in the next, a logical AND of
+    its parts, and decides there. A record is asked for from the cycle after that.
 
     Members
     -------
@@ -26,10 +26,10 @@ class Completion(wiring.Component):
         The record of the sample at `i` is to be dropped.
     writing : In(1)
         The Profiling Buffer takes records: it is enabled and not stopped, nor in discard mode.
-    pass_filter : In(1)
-        The filter's verdict on the sample at `i`, combinational.
+    rejected : In(1) for each of filters
+        Which filters reject the sample at `i`, combinational.
     fed, filtrated : Out(1)
-        Strobes: a sampled operation has finished; it has passed the filter.
+        Strobes: a sampled operation has finished; it has passed the filter, a cycle later.
     o : Out(stream of Sample)
         The sample at `i`, where its record is to be made; taken when that has left.
     """
@@ -40,7 +40,7 @@ class Completion(wiring.Component):
                 "i": In(stream.Signature(Sample(config))),
                 "unwanted": In(1),
                 "writing": In(1),
-                "pass_filter": In(1),
+                "rejected": In(len(config.filters)),
                 "fed": Out(1),
                 "filtrated": Out(1),
                 "o": Out(stream.Signature(Sample(config))),
@@ -50,13 +50,14 @@ class Completion(wiring.Component):
     def elaborate(self, platform):
         m = Module()
 
+        rejected = Signal.like(self.rejected)
         passed = Signal()
-        m.d.comb += self.o.payload.eq(self.i.payload)
+        m.d.comb += [passed.eq(~rejected.any()), self.o.payload.eq(self.i.payload)]
 
         with m.FSM(name="completion"):
             with m.State("FILTER"):
                 m.d.comb += self.fed.eq(self.i.valid)
-                m.d.sync += passed.eq(self.pass_filter)
+                m.d.sync += rejected.eq(self.rejected)
                 with m.If(self.i.valid):
                     m.next = "VERDICT"
 

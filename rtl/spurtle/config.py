@@ -194,6 +194,11 @@ class SPUConfig:
         return self.version >= PMSVer.SPE_V1P2
 
     @property
+    def filters(self) -> tuple[str, ...]:
+        """Filters, by the names of the fields of PMSFCR_EL1 that enable them."""
+        return ("FE", "FT", "FL", *(["FnE"] if self.fne else []), *(["FDS"] if self.fds else []))
+
+    @property
     def filter_types(self) -> tuple[str, ...]:
         """Operation types that PMSFCR_EL1 can select, by the names of its fields, in the order of their bits."""
         return ("B", "LD", "ST", "FP", "SIMD") if self.eft else ("B", "LD", "ST")
@@ -282,13 +287,12 @@ class SPUConfig:
         if register.read_only or register not in self.registers:
             return 0
         types = [*self.filter_types, *([f"{name}m" for name in self.filter_types] if self.eft else [])]
-        enables = ["FE", "FT", "FL", *(["FnE"] if self.fne else []), *(["FDS"] if self.fds else [])]
         masks = {
             # PCT[1] comes with FEAT_ECV.
             arch.PMSCR_EL1.name: self._mask(arch.PMSCR_EL1, "E0SPE", "E1SPE", "CX", "PA", "TS")
             | 1 << arch.PMSCR_EL1.fields["PCT"].lsb,
             arch.PMSICR_EL1.name: self._mask(arch.PMSICR_EL1, "COUNT", *(["ECOUNT"] if self.ernd else [])),
-            arch.PMSFCR_EL1.name: self._mask(arch.PMSFCR_EL1, *enables, *types),
+            arch.PMSFCR_EL1.name: self._mask(arch.PMSFCR_EL1, *self.filters, *types),
             arch.PMSEVFR_EL1.name: self.filter_events,
             arch.PMSNEVFR_EL1.name: self.filter_events,
             arch.PMSLATFR_EL1.name: (1 << self.counter_bits) - 1,

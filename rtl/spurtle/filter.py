@@ -15,8 +15,8 @@ __all__ = ["Filter"]
 
 
 class Filter(wiring.Component):
-    """Whether a sample is collected: the logical AND of the enabled filters. And what of each filter it meets, enabled
-    or not, for the PMU.
+    """Which of the enabled filters reject a sample; it is collected if none does. And what of each filter it meets,
+    enabled or not, for the PMU.
 
     Members
     -------
@@ -26,7 +26,7 @@ class Filter(wiring.Component):
     pmsfcr, pmsevfr, pmsnevfr, pmslatfr, pmsdsfr : In
         Registers, bits that this configuration lacks zero. The third and the last only with FEAT_SPE_FnE and
         FEAT_SPE_FDS.
-    collect : Out(1)
+    rejected : Out, one bit for each of filters
     feed : Out, one bit for each of feed_events
         See `pe.PMUEvents`.
     """
@@ -42,7 +42,7 @@ class Filter(wiring.Component):
                 **({"pmsnevfr": In(arch.PMSNEVFR_EL1.layout())} if config.fne else {}),
                 "pmslatfr": In(arch.PMSLATFR_EL1.layout()),
                 **({"pmsdsfr": In(arch.PMSDSFR_EL1.layout())} if config.fds else {}),
-                "collect": Out(1),
+                "rejected": Out(data.StructLayout(dict.fromkeys(config.filters, 1))),
                 "feed": Out(data.StructLayout(dict.fromkeys(config.feed_events, 1))),
             }
         )
@@ -50,14 +50,13 @@ class Filter(wiring.Component):
     def elaborate(self, platform):
         m = Module()
 
-        rejections = [*self._by_type(m), *self._by_event(m), *self._by_latency(m)]
+        self._by_type(m)
+        self._by_event(m)
+        self._by_latency(m)
         if self._config.fds:
-            rejections += self._by_data_source(m)
-        m.d.comb += self.collect.eq(~Cat(rejections).any())
+            self._by_data_source(m)
 
         return m
-
-    # Each says which of the filter's parts reject, in enabled filters.
 
     def _unpredictable(self, nothing_selected):
         """Whether a filter that selects nothing rejects. Where it has no effect, that follows from what it compares."""
@@ -85,7 +84,7 @@ class Filter(wiring.Component):
         m.d.comb += [self.feed[{"B": "br"}.get(name, name.lower())].eq(types[name]) for name in names]
         m.d.comb += self.feed.op.eq(met & (control | mask).any())
         nothing_selected = C(0) if self._config.eft else ~control.any()
-        yield self.pmsfcr.FT & (~met | self._unpredictable(nothing_selected))
+        m.d.comb += self.rejected.FT.eq(self.pmsfcr.FT & (~met | self._unpredictable(nothing_selected)))
 
     def _by_event(self, m):
         """D17.5.2: all of the one kind, none of the other."""
@@ -94,7 +93,7 @@ class Filter(wiring.Component):
         missing = (wanted & ~events).any()
         if not self._config.fne:
             m.d.comb += self.feed.event.eq(~missing)
-            yield self.pmsfcr.FE & (missing | self._unpredictable(~wanted.any()))
+            m.d.comb += self.rejected.FE.eq(self.pmsfcr.FE & (missing | self._unpredictable(~wanted.any())))
             return
 
         unwanted = self.pmsnevfr.E[: len(events)]
@@ -104,15 +103,17 @@ class Filter(wiring.Component):
         both = self.pmsfcr.FE & self.pmsfcr.FnE & (wanted & unwanted).any()
         if self._config.unpredictable_filter is UnpredictableFilter.DISCARD:
             both = C(0)
-        yield self.pmsfcr.FE & ~both & (missing | self._unpredictable(~wanted.any()))
-        yield self.pmsfcr.FnE & ~both & (present | self._unpredictable(~unwanted.any()))
+        m.d.comb += [
+            self.rejected.FE.eq(self.pmsfcr.FE & ~both & (missing | self._unpredictable(~wanted.any()))),
+            self.rejected.FnE.eq(self.pmsfcr.FnE & ~both & (present | self._unpredictable(~unwanted.any()))),
+        ]
 
     def _by_latency(self, m):
         """D17.5.3, of the recorded count."""
         least = self.pmslatfr.MINLAT[: self._config.counter_bits]
         long_enough = self.sample.total >= least
         m.d.comb += self.feed.lat.eq(long_enough)
-        yield self.pmsfcr.FL & (~long_enough | self._unpredictable(least == 0))
+        m.d.comb += self.rejected.FL.eq(self.pmsfcr.FL & (~long_enough | self._unpredictable(least == 0)))
 
     def _by_data_source(self, m):
         """D17.5.4: of what has a Data Source packet, and of nothing else."""
@@ -120,4 +121,4 @@ class Filter(wiring.Component):
         present = has_data_source(self._config, operation.facts)
         chosen = self.pmsdsfr.S.bit_select(operation.data_source[:6], 1)
         m.d.comb += self.feed.ds.eq(present & chosen)
-        yield self.pmsfcr.FDS & present & ~chosen
+        m.d.comb += self.rejected.FDS.eq(self.pmsfcr.FDS & present & ~chosen)

@@ -125,7 +125,7 @@ class SPU(wiring.Component):
             self.sampling.sampled.eq(inflight.sampled),
             completion.unwanted.eq(inflight.unwanted),
             completion.writing.eq(buffer.writing),
-            completion.pass_filter.eq(filter_.collect),
+            completion.rejected.eq(filter_.rejected),
             filter_.sample.eq(inflight.sample.payload),
             filter_.events.eq(record_path.events),
             *(
