@@ -13,10 +13,19 @@ settings.register_profile("spurtle", derandomize=True, deadline=None, print_blob
 settings.load_profile("spurtle")
 
 
+@pytest.fixture(autouse=True, scope="module")
+def thawed() -> Iterator[None]:
+    """What a module has made goes with it."""
+    yield
+    gc.unfreeze()
+
+
 @pytest.fixture(autouse=True)
 def no_forgotten_submodules() -> Iterator[None]:
     """Fail if a component was made and never elaborated: Amaranth says so only when the garbage collector finds it."""
+    # It need not look at what was there before: that takes longer than most tests.
     gc.collect()
+    gc.freeze()
     yield
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
