@@ -146,10 +146,8 @@ class Software(Bench):
         await self.run(random.randrange(5, 20))
 
     async def until_a_record_waits(self) -> None:
-        """Or waits for another, or is being written; for a while, or not at all: by chance, software would seldom meet
-        that moment.
-        """
-        moment = self.random.choice(["waiting", "queued", "writing"])
+        """Or is being written; so long, or not at all: by chance, software would seldom meet that moment."""
+        moment = self.random.choice(["waiting", "writing"])
         for _ in range(self.random.choice([0, 100])):
             if getattr(self, moment):
                 break
@@ -157,15 +155,21 @@ class Software(Bench):
 
     async def discard(self) -> None:
         """Discard mode comes, in the midst of anything, and goes."""
-        random, limit = self.random, self.registers.PMBLIMITR_EL1
+        random, limit, patience = self.random, self.registers.PMBLIMITR_EL1, self.patience
         fits = not discarding(self.registers)
-        await self.until_a_record_waits()
-        self.coverage["discard mode while a record is written"] += self.writing is not None
-        await self.write(PMBLIMITR_EL1, self.enabled(limit, FM.DISCARD))
-        if fits and random.random() < 0.5:
-            await self.run(random.choice([0, 0, 1, 3, 20]))
+        if fits and random.random() < 0.5:  # for a moment
+            self.patience = 0.1
+            for _ in range(20):
+                if self.queued:
+                    break
+                await self.select_soon()
+            await self.write(PMBLIMITR_EL1, self.enabled(limit, FM.DISCARD))
+            await self.run(random.choice([0, 0, 1, 20]))
             await self.write(PMBLIMITR_EL1, self.enabled(limit, random.choice([0, 1, 3])))
+            self.patience = patience
             return
+        await self.until_a_record_waits()
+        await self.write(PMBLIMITR_EL1, self.enabled(limit, FM.DISCARD))
         # Pointer and limit are ignored. What does not fit must be out of the way before they are not.
         await self.write(PMBPTR_EL1, random.getrandbits(64))
         await self.write(PMBLIMITR_EL1, self.enabled(random.getrandbits(64), FM.DISCARD))
@@ -260,6 +264,7 @@ def to_be_seen(config: SPUConfig) -> list[str]:
     seen += [f"feed_{event} {value}" for event in config.feed_events for value in (0, 1)]
     if config.two_accesses:
         seen += [f"{one} by {what}" for one in ("source", "destination") for what in ("the filter", "chance")]
+        seen += ["source of two accesses", "destination of two accesses"]
     if config.discard_mode:
         seen += ["dropped in discard mode", "dropped in discard mode, while it waited"]
         seen += ["discard mode while a record is written", "collision in discard mode"]

@@ -386,6 +386,8 @@ class Bench:
             self._count_full(stopped)
         if register in (PMBLIMITR_EL1, PMBPTR_EL1):
             self.pointer_written = self.now
+        if discarding(self.registers) and not discarding(self.visible):
+            self.coverage["discard mode while a record is written"] += self.writing is not None
 
     def _count_full(self, stopped: int) -> None:
         """After something that may have filled the buffer. S follows two cycles later than the reference has it."""
@@ -459,6 +461,9 @@ class Bench:
             if self.config.two_accesses:
                 told = int(self.dut.sampling__destination.value) >> lane & 1
                 assert told == destination, f"{where}: of two accesses not {destination} is sampled in lane {lane}"
+                control = PMSFCR_EL1.unpack(self.registers.PMSFCR_EL1)
+                by = "the filter" if control.FT and control.LD != control.ST else "chance"
+                self.coverage[f"{('source', 'destination')[destination]} by {by}"] += 1
             self._start(passing, number, destination)
         self.expected["collision"] += collisions
         if collisions:
@@ -472,9 +477,7 @@ class Bench:
         operation = random_operation(random, self.config)
         if has_two_accesses(self.config, operation.facts):
             operation = replace(operation, facts=replace(operation.facts, destination=destination))
-            control = PMSFCR_EL1.unpack(self.registers.PMSFCR_EL1)
-            by = "the filter" if control.FT and control.LD != control.ST else "chance"
-            self.coverage[f"{'destination' if destination else 'source'} by {by}"] += 1
+            self.coverage[f"{('source', 'destination')[destination]} of two accesses"] += 1
         self.slots[slot].take()
         told = passing.cycle + self.config.answer_latency - 1
         total = 2 + random.choice(

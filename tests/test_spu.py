@@ -10,7 +10,7 @@ import pytest
 from amaranth.hdl import Const
 from gateware import Bench, cycle, operation_bits
 
-from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL1, PMSICR_EL1, PMSIRR_EL1, Register
+from spurtle.arch import FM, PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL1, PMSICR_EL1, PMSIRR_EL1, Register
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.pe import Outcome
 from spurtle.spu import SPU
@@ -46,7 +46,8 @@ class Driver:
         self.now = 0
         self.memory: dict[int, bytes] = {}
         self.done_in: list[int] = []
-        self.pmu = dict.fromkeys(("pop", "feed", "filtrate", "collision", "buffer_full"), 0)
+        events = ("pop", "feed", "filtrate", "collision", "buffer_full")
+        self.pmu = dict.fromkeys((*events, *(f"feed_{event}" for event in config.feed_events)), 0)
 
     async def tick(
         self, *, valid: bool = False, finish: Operation | None = None, write: tuple[Register, int] | None = None,
@@ -125,7 +126,7 @@ class Driver:
         return b"".join(self.memory[address + at] for at in range(0, self.config.record_bytes, self.config.bus_bytes))
 
 
-@pytest.fixture(scope="module", params=["minimal", "wide"])
+@pytest.fixture(scope="module", params=["minimal", "v1p4"])
 def run(request: pytest.FixtureRequest) -> Callable[..., None]:
     config = CONFIGS[request.param]
     dut = SPU(config)
@@ -157,7 +158,9 @@ def test_a_record_from_end_to_end(run: Callable[..., None]) -> None:
         assert driver.octets(BASE) == record
         assert await driver.read(PMBPTR_EL1) == BASE + driver.config.record_bytes
         assert await driver.read(PMSICR_EL1) == 0
-        assert driver.pmu == {"pop": 1, "feed": 1, "filtrate": 1, "collision": 0, "buffer_full": 0}
+        # Registers that select nothing let pass: but no type is selected.
+        ones = dict.fromkeys(("pop", "feed", "feed_ld", "feed_event", "feed_lat", "filtrate"), 1)
+        assert driver.pmu == dict.fromkeys(driver.pmu, 0) | ones
 
     run(scenario)
 
@@ -241,6 +244,38 @@ def test_a_record_is_discarded_if_the_buffer_did_not_run_for_one_cycle(run: Call
 
     # With a slow memory, the second operation is sampled before it has the first one's record.
     assert committed_counts == ({0, 1, 2} if late else {1, 2})
+
+
+def test_discard_mode(run: Callable[..., None]) -> None:
+    """Nothing is written and nothing is full, with a pointer that would be; all else is as ever (D17.5.5)."""
+
+    async def scenario(driver: Driver) -> None:
+        await driver.set_up()
+        await driver.tick(write=(PMBLIMITR_EL1, ENABLE | PMBLIMITR_EL1.pack(FM=FM.DISCARD)))
+        await driver.tick(write=(PMBPTR_EL1, LIMIT + 1))
+        for _ in range(3):
+            await driver.tick()
+        if not driver.config.discard_mode:
+            assert driver.pmu["buffer_full"] == 1
+            return
+        await driver.sample()
+        await driver.tick(finish=LOAD)
+        drained = 0
+        for _ in range(30):
+            _, drained = await driver.tick(drain=True)
+        assert drained
+        assert driver.memory == {}
+        assert await driver.read(PMBPTR_EL1) == LIMIT + 1
+        assert await driver.read(PMBSR_EL1) == 0
+        assert (driver.pmu["pop"], driver.pmu["feed"], driver.pmu["filtrate"]) == (1, 1, 1)
+        assert driver.pmu["buffer_full"] == 0
+        # It is full as soon as it can be.
+        await driver.tick(write=(PMBLIMITR_EL1, ENABLE))
+        for _ in range(3):
+            await driver.tick()
+        assert await driver.read(PMBSR_EL1) == PMBSR_EL1.pack(S=1, MSS=1)
+
+    run(scenario)
 
 
 def test_full_raises_the_interrupt_and_stops_the_counter(run: Callable[..., None]) -> None:
