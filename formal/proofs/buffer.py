@@ -116,6 +116,10 @@ def proofs() -> Iterator[Proof]:
             "cover: a collision is told of in discard mode",
             "bounded search",
             lambda _, system: reach(
-                system, lambda wires: wires["pmbsr"] == PMBSR_EL1.fields["COLL"].mask, cycles=4, given=discarding
+                system,
+                lambda wires: wires["pmbsr"] == PMBSR_EL1.fields["COLL"].mask,
+                cycles=4,
+                # Software could write it, too.
+                given=lambda wires: z3.And(discarding(wires), wires["pmbsr_write"] == 0),
             ),
         )
