@@ -12,6 +12,7 @@ from spurtle_sim.timed import FINISH, SELECTION, TIMED
 
 CONFIG = CONFIGS["minimal"]
 BASE = 0x10_0000
+EVENTS = ("pop", "feed", "filtrate", "collision")
 FIRST, SECOND = 256, 513
 """Operations that are selected."""
 
@@ -90,6 +91,16 @@ def test_which_of_two_accesses_is_sampled() -> None:
         passed(it, [(FIRST, 1, 1, 99)], [(FIRST, 7)], count=300, destination=destination)
         wrong = "access to sample of operation 256: the SPU says 0, the reference 1"
         assert it.mismatches == ([] if destination else [wrong])
+
+
+def test_events_that_did_not_happen() -> None:
+    it = checker()
+    nothing = dict.fromkeys((*EVENTS, *(f"feed_{name}" for name in CONFIG.feed_events)), 0)
+    it.counts(nothing)
+    assert it.mismatches == []
+    for name in nothing:
+        it.counts(nothing | {name: 1})
+        assert it.mismatches.pop() == f"SAMPLE_{name.upper()} events: the SPU says 1, the reference 0"
 
 
 def test_what_the_pmu_is_told() -> None:

@@ -54,7 +54,12 @@ REFUSED: dict[str, tuple[SPUConfig, dict[str, Any], str]] = {
     "nothing to filter by": (MINIMAL_CONFIG, {"fds": True}, "data_source_bytes must be 1 or 2 with fds, not 0"),
     "one place for target and access": (
         V1P4, {"layout": N1_128},
-        "layout must have places of their own for TARGET and VA with gcs, as a branch can have both, not one",
+        ("layout must have a place of its own for TARGET with gcs, as a branch can make an access too, "
+        "not one for VA, TARGET"),
+    ),
+    "unpredictable_filter": (
+        MINIMAL_CONFIG, {"unpredictable_filter": "DISCARD"},
+        "unpredictable_filter must be UnpredictableFilter.NO_EFFECT or UnpredictableFilter.DISCARD, not 'DISCARD'",
     ),
     "name": (
         MINIMAL_CONFIG, {"name": "no name"},

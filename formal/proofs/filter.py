@@ -237,7 +237,8 @@ def _system(config: SPUConfig) -> Transition:
 
 def proofs() -> Iterator[Proof]:
     """For each configuration, for each feature alone, and for all at once with the widest events."""
-    for config in (*CONFIGS.values(), *FEATURES.values(), WIDEST):
+    discarding = replace(WIDEST, name=f"{WIDEST.name}_discard", unpredictable_filter=UnpredictableFilter.DISCARD)
+    for config in (*CONFIGS.values(), *FEATURES.values(), WIDEST, discarding):
 
         def proof(
             name: str, method: str, prove: Callable[[SPUConfig, Transition], Verdict], config: SPUConfig = config

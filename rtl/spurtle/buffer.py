@@ -26,8 +26,8 @@ class Buffer(wiring.Component):
     Full, PMBSR_EL1.S with BSC = 1, is raised as soon as no further record fits: PMBPTR_EL1 > LIMIT - record size. A
     pointer that is not aligned to a record, or has another top byte than LIMIT, counts as full.
 
-    In discard mode (D17.5.5) nothing is written and nothing is full, whatever pointer and limit are; records that are
-    there already are dropped.
+    In discard mode (D17.5.5) no record is begun and nothing is full, whatever pointer and limit are; records that wait
+    are dropped.
 
     Software's writes take effect in the next cycle. Where software and the SPU write PMBSR_EL1 in one cycle,
     software's write comes first. Reset: pointer and status are zero, no beat is valid.

@@ -110,6 +110,11 @@ class SPUConfig:
         self._check_choice("data_source_bytes", self.data_source_bytes, (0, 1, 2))
         self._check_choice("bus_bytes", self.bus_bytes, (8, 16))
         self._check_choice("version", self.version, tuple(PMSVer))
+        if not isinstance(self.unpredictable_filter, UnpredictableFilter):
+            raise ValueError(
+                "unpredictable_filter must be UnpredictableFilter.NO_EFFECT or UnpredictableFilter.DISCARD, "
+                f"not {self.unpredictable_filter!r}"
+            )
         if not self.name.isidentifier():
             raise ValueError(f"name must be an identifier, because it names a Verilog module, not {self.name!r}")
         if not {Event.RETIRED, Event.NOT_TAKEN} <= self.events:
@@ -137,9 +142,11 @@ class SPUConfig:
                 "data_source_bytes must be 0 exactly when the layout has no place for DATA_SOURCE, "
                 f"not {self.data_source_bytes}"
             )
-        if self.gcs and any({Packet.TARGET, Packet.VA} <= {*place} for place in self.layout.places):
+        shared = [place for place in self.layout.places if Packet.TARGET in place and len(place) > 1]
+        if self.gcs and shared:
             raise ValueError(
-                "layout must have places of their own for TARGET and VA with gcs, as a branch can have both, not one"
+                "layout must have a place of its own for TARGET with gcs, as a branch can make an access too, not one "
+                f"for {', '.join(packet.value for packet in shared[0])}"
             )
         if self.layout.used(self.packet_bytes) > self.layout.size:
             raise ValueError(

@@ -4,6 +4,7 @@ SPU's.
 
 # Ref: DDI0487 M.a, D17.3.6 (where operations are sampled is the core's choice), D17.6 (what is recorded).
 
+from amaranth.hdl import Const
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -26,6 +27,7 @@ __all__ = [
     "WritePort",
     "has_data_source",
     "is_branch",
+    "is_destination",
 ]
 
 
@@ -69,11 +71,11 @@ class Facts(data.Struct):
     gcs : unsigned(1)
         It accesses the Guarded control stack. Nothing in a configuration without FEAT_GCS.
     link_or_return : unsigned(1)
-        Of an access to the Guarded control stack that is an operation by itself: of a branch with link or a procedure
-        return.
+        Of an operation with `gcs`: it is a branch with link or a procedure return, or the access of one.
     destination : unsigned(1)
-        Of an operation that loads from one address and stores to another: `va` and `pa` are where it stores, as
-        `SamplingPoint.destination` asked.
+        Of an operation that loads from one address and stores to another, Memory Copy or GCSSS2: `va` and `pa` are
+        where it stores, as `SamplingPoint.destination` asked. Nothing without `memory_copy` or `gcs`; zero of a swap,
+        GCSSS1.
     """
 
     load: 1
@@ -106,9 +108,19 @@ def is_branch(facts: Facts):
     return facts.branch & ~facts.exception
 
 
+def is_destination(config: SPUConfig, facts: Facts):
+    """Of two accesses the store is sampled (D17.6.4.3, D17.6.4.5)."""
+    two = Const(0)
+    if config.mops:
+        two |= facts.memory_copy
+    if config.gcs:
+        two |= facts.gcs
+    return two & facts.store & facts.destination
+
+
 def has_data_source(config: SPUConfig, facts: Facts):
     """Its record holds a Data Source packet: a load, or the load of two accesses, that completed (D18.2.4)."""
-    loads = facts.load & ~facts.destination if config.two_accesses else facts.load
+    loads = facts.load & ~is_destination(config, facts)
     return facts.retired & ~facts.exception & loads & facts.data_source_valid
 
 

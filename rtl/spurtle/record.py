@@ -10,7 +10,7 @@ from .arch import AddressIndex, ContextIndex, CounterIndex, Event, Header, Opera
 from .config import SPUConfig
 from .inflight import Sample
 from .layout import Packet
-from .pe import has_data_source, is_branch
+from .pe import has_data_source, is_branch, is_destination
 
 __all__ = ["Record"]
 
@@ -176,9 +176,7 @@ class Record(wiring.Component):
         config = self._config
         facts = self.sample.operation.facts
         # An atomic that returns a value reads memory first of all. Of two accesses one is sampled.
-        ldst = facts.store & ~facts.load
-        if config.two_accesses:
-            ldst |= facts.store & facts.destination
+        ldst = facts.store & (~facts.load | is_destination(config, facts))
 
         extended = facts.atomic | facts.acquire_release | facts.exclusive
         general = Cat(ldst, C(0, 1), facts.simd_fp)

@@ -49,7 +49,9 @@ class Checker:
         self._rows = 0
         # By the reference: number, row, which access. The SPU has not answered.
         self._selected: deque[tuple[int, np.void, int]] = deque()
-        self._events = Counter[str]()  # PMU events
+        # PMU events.
+        names = ("pop", "feed", "filtrate", "collision", *(f"feed_{event}" for event in config.feed_events))
+        self._events = Counter(dict.fromkeys(names, 0))
         self._in_flight: dict[int, tuple[np.void, int]] = {}  # by number: its row, and when it passed
         self._finished: deque[tuple[np.void, int, int]] = deque()  # and its latency
         self.count = 0

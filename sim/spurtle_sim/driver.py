@@ -192,7 +192,9 @@ class Driver:
         self._write(arch.PMSLATFR_EL1, filters.pmslatfr)
         self._write(arch.PMSIRR_EL1, arch.PMSIRR_EL1.pack(INTERVAL=interval, RND=jitter))
         if seed is not None:
-            self._write(arch.IMP_PMSRNDR_EL1, seed)
+            # Two generators of one sequence: from the same seed they would go through the same bits.
+            other = seed ^ arch.IMP_PMSRNDR_EL1.fields["STATE"].mask
+            self._write(arch.IMP_PMSRNDR_EL1, arch.IMP_PMSRNDR_EL1.pack(STATE=seed, ACCESS=other))
         self._write(arch.PMSICR_EL1, 0)
         self._write(arch.PMSCR_EL1, arch.PMSCR_EL1.pack(E0SPE=1, CX=1, PA=1, TS=1))
 

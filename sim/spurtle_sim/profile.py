@@ -139,7 +139,7 @@ def _summary(options: Options, driver: Driver, seconds: float, *, discard: bool)
     if discard:
         feeds = [f"feed_{name}" for name in options.config.feed_events]
         counted = ", ".join(f"SAMPLE_{name.upper()} {counts[name]:,}" for name in feeds)
-        result = f"no records, as all are discarded{checked}: {counted}"
+        result = f"no record and no file, as all is discarded{checked.replace('each one', 'all')}: {counted}"
     else:
         result = f"""\
 {records:,} records, {len(driver.data):,} bytes{checked}: {raw}

@@ -30,7 +30,7 @@ SELECTION = np.dtype([(name, "<u8") for name in ("first", "among", "sampled", "t
 `first`. Of one that collided it says no more than its cycle: it is one of `among` operations from number `first`.
 Numbers count from the first operation played; `time` is the cycle in which it passed, as the timestamp has it.
 `destination` is one if the store is sampled of a sampled operation that loads from one address and stores to another;
-zero in a configuration without such operations.
+zero in a configuration without such operations. The engine is not told of any, and hands no `Facts.destination` back.
 """
 
 FINISH = np.dtype([("row", "<u8"), ("latency", "<u8")])

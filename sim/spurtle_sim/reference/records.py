@@ -155,8 +155,12 @@ def has_data_access(config: SPUConfig, facts: Facts) -> int:
 
 
 def is_destination(config: SPUConfig, facts: Facts) -> int:
-    """Of its two accesses the store is sampled (D17.6.4.3, D17.6.4.5)."""
-    return facts.destination if config.two_accesses else 0
+    """Of its two accesses the store is sampled. A Memory Copy has two, and of the operations on the Guarded control
+    stack GCSSS2 (D17.6.4.3, D17.6.4.5).
+    """
+    copies = facts.memory_copy if config.mops else 0
+    switches = facts.gcs if config.gcs else 0
+    return (copies | switches) & facts.store & facts.destination
 
 
 def has_data_source(config: SPUConfig, facts: Facts) -> int:
