@@ -110,7 +110,7 @@ class SPUConfig:
         self._check_choice("data_source_bytes", self.data_source_bytes, (0, 1, 2))
         self._check_choice("bus_bytes", self.bus_bytes, (8, 16))
         self._check_choice("version", self.version, tuple(PMSVer))
-        if not isinstance(self.unpredictable_filter, UnpredictableFilter):
+        if self.unpredictable_filter not in [*UnpredictableFilter]:
             raise ValueError(
                 "unpredictable_filter must be UnpredictableFilter.NO_EFFECT or UnpredictableFilter.DISCARD, "
                 f"not {self.unpredictable_filter!r}"
