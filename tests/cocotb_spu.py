@@ -77,7 +77,7 @@ class Software(Bench):
         self.completion.free(self.now)
         for number, slot in enumerate(self.slots):
             if number not in self.flights:
-                slot.busy_until, slot.free_from = 0, self.now + 1
+                slot.free(self.now)
         if not self.flights:
             for _ in range(self.config.answer_latency + 3):
                 await self.cycle()
@@ -257,7 +257,7 @@ def to_be_seen(config: SPUConfig) -> list[str]:
     seen = [*OperationClass.__members__, "not retired", "buffer full", "filtered out", "vanished"]
     seen += ["dropped while stopped", "discarded while being written", "counters kept while disabled"]
     seen += [f"buffer {state}" for state in range(4)] + [f"completion {state}" for state in range(3)]
-    seen += [f"slot {slot} {state}" for slot in range(config.slots) for state in range(4)]
+    seen += [f"slot {slot} {state}" for slot in range(config.slots) for state in range(3)]
     seen += [f"lane {lane}" for lane in range(config.ops_per_cycle)]
     seen += [f"{what}, RND {rnd}" for what in ("reload", "selected") for rnd in (0, 1)] + ["reload, INTERVAL 0"]
     seen += [f"collisions {count + 1}" for count in range(config.selections_per_cycle)]

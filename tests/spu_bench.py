@@ -502,7 +502,7 @@ class Bench:
         del self.flights[flight.slot]
         if flight.vanishes:
             self.coverage["vanished"] += 1
-            self.slots[flight.slot].free(self.now + 2)
+            self.slots[flight.slot].free(self.now + 1)
         else:
             self.finished.append(flight)
 
@@ -512,16 +512,23 @@ class Bench:
             assert not fed, f"cycle {self.now}: SAMPLE_FEED, and nothing has finished"
             return
         several = self.config.slots > 1
-        ready = self.finished[0].finished + 2 + several
+        flight = self.finished[0]
+        ready = flight.finished + 2 + several
+        slot = self.slots[flight.slot]
         if not fed:
             assert self.now < max(ready, self.completion.free_from), f"cycle {self.now}: no SAMPLE_FEED"
+            if several:
+                assert flight.slot not in self.flights, f"cycle {self.now}: slot {flight.slot} was given away too early"
+                # The sample is moved out two cycles before SAMPLE_FEED tells of it, and leaves its slot free.
+                slot.busy_until = max(ready, self.completion.busy_until) - 1
+                slot.free_from = max(ready, self.completion.free_from) - 1
             return
         assert self.now >= max(ready, self.completion.busy_until), f"cycle {self.now}: SAMPLE_FEED too early"
         self.resolve_doubt()
-        flight = self.finished.popleft()
+        self.finished.popleft()
         self.completion.take()
-        if several:
-            self.slots[flight.slot].free(self.now)
+        if several and flight.slot not in self.flights:
+            slot.free(self.now)
         self.expected["feed"] += 1
         for event, count in filtering.feed(self.config, self.earlier, flight.sample).items():
             self.expected[f"feed_{event}"] += count
@@ -542,10 +549,10 @@ class Bench:
             self._release(flight)
 
     def _release(self, flight: Flight) -> None:
-        """The sample is taken in this cycle: its place is free for another."""
+        """The sample is taken in this cycle: its place is free for another, and with one slot so is that."""
         self.completion.free(self.now + 2)
         if self.config.slots == 1:
-            self.slots[flight.slot].free(self.now + 2)
+            self.slots[flight.slot].free(self.now + 1)
 
     # Memory.
 

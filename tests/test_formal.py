@@ -442,6 +442,26 @@ class Follows(inflight_rtl.Slot):
         return m
 
 
+class Early(inflight_rtl.Slot):
+    """Keeps the PE's state of the cycle before."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        with m.If(self.take):
+            m.d.sync += self.start.eq(self.start)
+        return m
+
+
+class Forgets(inflight_rtl.Slot):
+    """Is not told that the buffer did not run before it was given its operation."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        with m.If(self.take):
+            m.d.sync += self.unwanted.eq(~self.running)
+        return m
+
+
 class Hoards(SyncFIFO):
     """Does not count what is taken out."""
 
@@ -462,6 +482,13 @@ def test_a_queue_that_keeps_what_left_is_found(monkeypatch: pytest.MonkeyPatch) 
     system = transition(inflight_rtl.InFlight(SEVERAL))
     assert "a cycle breaks it" in inductive(system, inflight.queue(SEVERAL)).evidence
     assert "a cycle breaks it" in inflight.prove_order(SEVERAL, system).evidence
+
+
+@pytest.mark.parametrize("wrong", [Early, Forgets])
+def test_a_slot_that_starts_wrongly_is_found(wrong: type[inflight_rtl.Slot], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inflight_rtl, "Slot", wrong)
+    verdict = inflight.prove_captures(SEVERAL, transition(inflight_rtl.InFlight(SEVERAL)))
+    assert "a cycle breaks it" in verdict.evidence
 
 
 def test_a_state_of_another_cycle_is_found() -> None:

@@ -140,7 +140,7 @@ def state_bits(name: str, family: str) -> int:
     kept = sample
     if config.slots > 1:
         kept += config.slots * (start + 3 * config.counter_bits + (operation if family == "ice40" else 0))
-    delayed = (config.answer_latency - 1) * start
+    delayed = config.answer_latency * start
     return registers + kept + delayed + beat_layout(config).size + 64
 
 

@@ -26,7 +26,7 @@ __all__ = [
     "selections",
 ]
 
-FREE, IN_FLIGHT, FREED, FINISHED = range(4)
+FREE, IN_FLIGHT, FINISHED = range(3)
 """States of a slot, in the order in which `Slot` names them."""
 
 _LATENCIES = ("total", "issue", "translation")
@@ -125,22 +125,18 @@ def prove_slots(config: SPUConfig, system: Transition) -> Verdict:
         unwanted = z3.Or(now[f"slot_{slot}.unwanted"] == 1, now["running"] == 0)
         ended = z3.And(state == IN_FLIGHT, after == FINISHED)
         rests = z3.And(state == FINISHED, after == FINISHED)
-        left = z3.And(state == FINISHED, after == FREED)
+        left = z3.And(state == FINISHED, after == FREE)
         return z3.And(
             # Whoever is given the slot finds it free, and only its own finish moves it on.
             z3.Implies(taken, state == FREE),
             z3.Implies(state == FREE, after == z3.If(taken, z3.BitVecVal(IN_FLIGHT, 2), z3.BitVecVal(FREE, 2))),
             z3.Implies(z3.And(state == IN_FLIGHT, z3.Not(mine)), after == IN_FLIGHT),
-            z3.Implies(z3.And(state == IN_FLIGHT, mine, vanished), after == FREED),
+            z3.Implies(z3.And(state == IN_FLIGHT, mine, vanished), after == FREE),
             z3.Implies(z3.And(state == IN_FLIGHT, mine, z3.Not(vanished)), after == FINISHED),
-            z3.Implies(state == FINISHED, z3.Or(after == FINISHED, after == FREED)),
-            z3.Implies(state == FREED, after == FREE),
+            z3.Implies(state == FINISHED, z3.Or(after == FINISHED, after == FREE)),
             # While it is used what it started with stands still, and it is remembered that the buffer did not run.
-            z3.Implies(z3.And(z3.Or(taken, _used(now, slot)), _used(then, slot)), same["start"]),
-            z3.Implies(
-                z3.And(z3.Or(taken, _used(now, slot)), _used(then, slot)),
-                (then[f"slot_{slot}.unwanted"] == 1) == unwanted,
-            ),
+            z3.Implies(z3.And(_used(now, slot), _used(then, slot)), same["start"]),
+            z3.Implies(z3.And(_used(now, slot), _used(then, slot)), (then[f"slot_{slot}.unwanted"] == 1) == unwanted),
             # Its operation is the one that finished: the word of a finished slot was written by its finish.
             z3.Implies(ended, _operation(config, then, slot) == now["finish__operation"]),
             z3.Implies(rests, _sample(config, then, slot) == _sample(config, now, slot)),
@@ -170,13 +166,13 @@ def prove_slots(config: SPUConfig, system: Transition) -> Verdict:
 
 
 def prove_captures(config: SPUConfig, system: Transition) -> Verdict:
-    """What a slot starts with is the PE's state when its operation passed, `answer_latency` cycles before.
+    """What a slot starts with is the PE's state when its operation passed, `answer_latency` cycles before it is taken.
 
     Nothing passes while the buffer does not run: `SPU` does not count it.
     """
 
     def captured(*cycles: Wires) -> z3.BoolRef:
-        passed, taking = cycles[0], cycles[-1]
+        passed, *_, taking, taken = cycles
         assumed = z3.And(*(wires["rst"] == 0 for wires in cycles[:-1]), passed["running"] == 1)
         stopped = z3.Or(*(wires["running"] == 0 for wires in cycles[:-1]))
         state = {
@@ -192,13 +188,13 @@ def prove_captures(config: SPUConfig, system: Transition) -> Verdict:
             *(
                 z3.Implies(
                     z3.And(assumed, _bit(taking["allocation.take"], slot)),
-                    z3.And(taking[f"slot_{slot}.start"] == start, (taking[f"slot_{slot}.unwanted"] == 1) == stopped),
+                    z3.And(taken[f"slot_{slot}.start"] == start, (taken[f"slot_{slot}.unwanted"] == 1) == stopped),
                 )
                 for slot in range(config.slots)
             )
         )
 
-    return always(system, captured, cycles=config.answer_latency + 1)
+    return always(system, captured, cycles=config.answer_latency + 2)
 
 
 # The order in which samples are offered.
@@ -237,7 +233,7 @@ def prove_order(config: SPUConfig, system: Transition) -> Verdict:
 
     def kept(now: Wires, then: Wires) -> z3.BoolRef:
         level, after = now["order.level"], then["order.level"]
-        left = [z3.And(_state(now, k) == FINISHED, _state(then, k) == FREED) for k in range(config.slots)]
+        left = [z3.And(_state(now, k) == FINISHED, _state(then, k) == FREE) for k in range(config.slots)]
         moved = z3.Or(*left)
         ended = z3.Or(*(z3.And(_state(now, k) == IN_FLIGHT, _state(then, k) == FINISHED) for k in range(config.slots)))
         one = {True: z3.BitVecVal(1, level.size()), False: z3.BitVecVal(0, level.size())}

@@ -118,15 +118,15 @@ class Slot(wiring.Component):
     sample until that has been taken.
 
     Timing: an operation whose `take` comes in cycle t is told of by `issued` and `translating` from t on, by `finish`
-    from t + 1; that is one cycle more than has passed since the sampling point. A slot is free again two cycles after
-    `vanish` or `release`: it needs one cycle of following in between.
+    from t + 1; that is one cycle more than has passed since the sampling point. A slot is free again in the cycle after
+    `vanish` or `release`.
 
     Members
     -------
     take : In(1)
-        It is given the operation whose state of the PE was at `following` in the cycle before.
+        It is given the operation whose state of the PE is at `following`.
     following, start : In(Start), Out(Start)
-        State of the PE; what is kept of it.
+        State of the PE; what is kept of it, from the cycle after `take` on.
     running, missed : In(1)
         The Profiling Buffer runs in this cycle; it did not in one between that of `following` and this.
     issued, translating : In(1)
@@ -177,9 +177,6 @@ class Slot(wiring.Component):
                     saturated[name].eq(latency == (1 << self._config.counter_bits) - 2),
                 ]
 
-        def follow():
-            m.d.sync += [self.start.eq(self.following), self.unwanted.eq(self.missed | ~self.running)]
-
         with m.If(~self.running):
             m.d.sync += self.unwanted.eq(1)
 
@@ -188,9 +185,10 @@ class Slot(wiring.Component):
                 m.d.comb += self.free.eq(1)
                 with m.If(self.take):
                     m.next = "IN_FLIGHT"
-                with m.Else():
-                    follow()
+                # Whether it is taken or not: `take` comes late in its cycle, and enables none of these flip-flops.
                 m.d.sync += [
+                    self.start.eq(self.following),
+                    self.unwanted.eq(self.missed | ~self.running),
                     self.total.eq(2),
                     self.issue.eq(Mux(self.issued, 1, 2)),
                     self.translation.eq(self.translating),
@@ -201,7 +199,7 @@ class Slot(wiring.Component):
             with m.State("IN_FLIGHT"):
                 m.d.comb += self.in_flight.eq(1)
                 with m.If(self.vanish):
-                    m.next = "FREED"
+                    m.next = "FREE"
                 with m.Elif(self.finish):
                     m.next = "FINISHED"
                 with m.Else():
@@ -216,11 +214,7 @@ class Slot(wiring.Component):
             with m.State("FINISHED"):
                 m.d.comb += self.finished.eq(1)
                 with m.If(self.release):
-                    m.next = "FREED"
-
-            with m.State("FREED"):
-                follow()
-                m.next = "FREE"
+                    m.next = "FREE"
 
         return m
 
@@ -305,7 +299,7 @@ class InFlight(wiring.Component):
         return m
 
     def _delay(self, m):
-        """State of the PE, and whether the buffer has not run since, for the operations that are answered in the next
+        """State of the PE, and whether the buffer has not run since, of the operations that are answered in this
         cycle.
         """
         now = Signal(Start)
@@ -317,7 +311,7 @@ class InFlight(wiring.Component):
             now.collect.eq(self.collect),
         ]
         missed = Const(0)
-        for age in range(self._config.answer_latency - 1):
+        for age in range(self._config.answer_latency):
             if age:
                 before, missed = missed, Signal(name=f"missed_{age}")
                 m.d.sync += missed.eq(before | ~self.running)
