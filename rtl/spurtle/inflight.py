@@ -73,7 +73,7 @@ class Allocation(wiring.Component):
             {
                 "selected": In(config.ops_per_cycle).array(config.selections_per_cycle),
                 "free": In(config.slots),
-                **{name: member for name, member in point.items() if name != "valid"},
+                **{name: point[name] for name in ("sampled", "slot") if name in point},
                 "take": Out(config.slots),
                 "collisions": Out(range(config.selections_per_cycle + 1)),
             }
@@ -252,7 +252,7 @@ class InFlight(wiring.Component):
         super().__init__(
             {
                 "selected": In(config.ops_per_cycle).array(config.selections_per_cycle),
-                **{name: member for name, member in point.items() if name != "valid"},
+                **{name: point[name] for name in ("sampled", "slot") if name in point},
                 "collisions": Out(range(config.selections_per_cycle + 1)),
                 "pe": In(PEState()),
                 "collect": In(Collect),
