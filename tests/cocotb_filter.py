@@ -106,18 +106,13 @@ class Decisions:
 
     def _count(self, registers: Registers, answers: int) -> None:
         ones = [(answers >> bit & self.every).bit_count() for bit in range(self.width)]
-        enabled = [name for name in _enables(self.config) if registers.PMSFCR_EL1 & PMSFCR_EL1.fields[name].mask]
+        enabled = [name for name in self.config.filters if registers.PMSFCR_EL1 & PMSFCR_EL1.fields[name].mask]
         for what in ("+".join(enabled) or "none", *_unpredictable(self.config, registers, enabled)):
             self.met[f"{what} keeps"] += ones[0]
             self.met[f"{what} discards"] += SAMPLES - ones[0]
         for event, count in zip(self.feed_events, ones[1:], strict=True):
             self.met[f"{event} 1"] += count
             self.met[f"{event} 0"] += SAMPLES - count
-
-
-def _enables(config: SPUConfig) -> list[str]:
-    """Fields of PMSFCR_EL1 that enable a filter."""
-    return ["FE", "FT", "FL", *(["FnE"] if config.fne else []), *(["FDS"] if config.fds else [])]
 
 
 def _unpredictable(config: SPUConfig, registers: Registers, enabled: list[str]) -> Iterator[str]:
@@ -137,13 +132,13 @@ def _unpredictable(config: SPUConfig, registers: Registers, enabled: list[str]) 
 
 def _selecting(config: SPUConfig) -> list[str]:
     """Filters that may not select nothing."""
-    return [name for name in _enables(config) if name != "FDS" and not (name == "FT" and config.eft)]
+    return [name for name in config.filters if name != "FDS" and not (name == "FT" and config.eft)]
 
 
 def to_be_met(config: SPUConfig) -> Iterator[str]:
     """What a long run must have met."""
     sets = [[]]
-    for name in _enables(config):
+    for name in config.filters:
         sets += [[*names, name] for names in sets]
     for names in sets:
         yield f"{'+'.join(names) or 'none'} keeps"

@@ -93,7 +93,8 @@ class Software(Bench):
         """A value for PMSFCR_EL1. Few operations pass many filters."""
         random, bits = self.random, self.random.getrandbits
         enables = random.choice([0, 0, 0, 0, 1, 2, 2, 2, 4, 8, 16, 31])
-        return enables | bits(5) << 16 | random.choice([0, bits(5) & bits(5)]) << 48
+        types = random.choice([0b00010, 0b00100, bits(5), bits(5)])  # loads alone, stores alone
+        return enables | types << 16 | random.choice([0, bits(5) & bits(5)]) << 48
 
     @staticmethod
     def enabled(limit: int, mode: int = FM.FILL) -> int:
@@ -167,6 +168,7 @@ class Software(Bench):
             await self.run(random.choice([0, 0, 1, 20]))
             await self.write(PMBLIMITR_EL1, self.enabled(limit, random.choice([0, 1, 3])))
             self.patience = patience
+            await self.read(*BUFFER)
             return
         await self.until_a_record_waits()
         await self.write(PMBLIMITR_EL1, self.enabled(limit, FM.DISCARD))

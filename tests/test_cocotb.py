@@ -12,7 +12,7 @@ from spurtle.config import CONFIGS
 
 @pytest.mark.parametrize("config", VARIANTS)
 def test_verilator(config: str, pytestconfig: pytest.Config) -> None:
-    cycles = 20_000 if config in CONFIGS else 3_000
+    cycles = 20_000 if config in CONFIGS or config == "lanes1_slots1_filters" else 3_000
     settings = {"SPURTLE_CONFIG": config, "SPURTLE_CYCLES": str(cycles)}
     run_verilator(verilog.spu(VARIANTS[config]), "cocotb_spu", settings, pytestconfig)
 
