@@ -1,7 +1,7 @@
 """Seeded faults: a proof that never fails says nothing, so each proof is shown circuits that are wrong."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import z3
@@ -39,12 +39,24 @@ def faulty(component: wiring.Component, *, count: int, seed: int) -> Iterator[tu
             yield mutation, from_smt2((folder / f"{number}.smt2").read_text(), "faulty")
 
 
-def differs(right: Transition, wrong: Transition, *, assuming: Invariant) -> bool:
-    """From some state that meets `assuming`, `wrong` shows another output or goes to another state: it is a fault."""
+def differs(
+    right: Transition,
+    wrong: Transition,
+    *,
+    assuming: Invariant,
+    matters: Callable[[str, z3.BitVecRef], z3.ExprRef] = lambda _, value: value,
+) -> bool:
+    """From some state that meets `assuming`, `wrong` shows another output or goes to another state: it is a fault.
+
+    Parameters
+    ----------
+    matters : callable
+        What of a register's value says which state it is, where that is not all: from its name and its value.
+    """
     now, then, wrong_now, wrong_then = right.wires(0), right.wires(1), wrong.wires(0), wrong.wires(1)
     solver = z3.SolverFor("QF_BV")
     solver.add(assuming(now), right.step(0), wrong.step(0))
     solver.add(*(now[name] == wrong_now[name] for name in (*right.inputs, *right.registers)))
     outputs = (now[name] != wrong_now[name] for name in right.outputs)
-    registers = (then[name] != wrong_then[name] for name in right.registers)
+    registers = (matters(name, then[name]) != matters(name, wrong_then[name]) for name in right.registers)
     return possible(solver, z3.Or(*outputs, *registers))

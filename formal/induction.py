@@ -1,7 +1,8 @@
 """Properties of one cycle, proved for every state and every input, and therefore for all time."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import z3
 
@@ -19,6 +20,7 @@ __all__ = [
     "happens",
     "inductive",
     "reach",
+    "reach_all",
     "resets",
 ]
 
@@ -209,6 +211,17 @@ def happens(system: Transition, relation: Callable[..., z3.BoolRef], *, cycles: 
     if possible(_solver(*(system.step(n) for n in range(cycles - 1)), relation(*wires))):
         return Verdict(Result.PASS, cycles - 1)
     return Verdict(Result.FAIL, cycles - 1, "no state and inputs lead there")
+
+
+def reach_all(system: Transition, goals: Iterable[tuple[str, Invariant, Invariant]], *, cycles: int) -> Verdict:
+    """Each of several goals can be reached: name, goal, what holds on the way. The depth is that of the farthest."""
+    depth = 0
+    for name, goal, given in goals:
+        verdict = reach(system, goal, cycles=cycles, given=given)
+        if verdict.result is not Result.PASS:
+            return replace(verdict, evidence=f"{name}: {verdict.evidence}")
+        depth = max(depth, verdict.depth)
+    return Verdict(Result.PASS, depth)
 
 
 def _value(model: z3.ModelRef, wire: z3.BitVecRef) -> int:

@@ -13,8 +13,8 @@ from spurtle_sim.reference import filtering
 from spurtle_sim.reference.registers import Registers
 
 from ..features import FEATURES
-from ..induction import Invariant, Reference, Wires, follows, reach
-from ..proof import Proof, Result, Verdict
+from ..induction import Invariant, Reference, Wires, follows, reach_all
+from ..proof import Proof, Verdict
 from ..transition import Transition, transition
 from .inflight import selections
 
@@ -53,8 +53,8 @@ def prove(config: SPUConfig, system: Transition) -> Verdict:
     return follows(system, cycle(config), assuming=selections(config), latency=0)
 
 
-def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
-    """Each access by filter and by chance, of each selection."""
+def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
+    """Each access by filter and by chance, of each selection: name, goal, what is assumed."""
 
     def settings(types: str) -> int:
         return sum(PMSFCR_EL1.fields[name].mask for name in types.split())
@@ -69,16 +69,12 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
                 told = wires["destination"] & selected == (selected if store else 0)
                 return z3.And(selected != 0, wires["pmsfcr"] == settings(types), told)
 
-            yield f"selection {index}, {name}", goal
+            yield f"selection {index}, {name}", goal, selections(config)
 
 
 def cover(config: SPUConfig, system: Transition) -> Verdict:
     """Every goal."""
-    for name, goal in _covers(config):
-        verdict = reach(system, goal, cycles=0, given=selections(config))
-        if verdict.result is not Result.PASS:
-            return replace(verdict, evidence=f"{name}: {verdict.evidence}")
-    return Verdict(Result.PASS, 0)
+    return reach_all(system, _covers(config), cycles=0)
 
 
 @cache

@@ -18,8 +18,8 @@ from spurtle_sim.reference import filtering, records
 from spurtle_sim.reference.registers import Registers
 
 from ..features import FEATURES
-from ..induction import Invariant, Wires, always, follows, happens, reach
-from ..proof import Proof, Result, Verdict
+from ..induction import Invariant, Wires, always, follows, happens, reach_all
+from ..proof import Proof, Verdict
 from ..transition import Transition, transition
 from .sample import WIDEST, alike, meaningless, promised, sample_of
 
@@ -195,8 +195,8 @@ def cover_exception(config: SPUConfig, system: Transition) -> Verdict:
 # Each filter does something.
 
 
-def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
-    """Of each filter alone, by what it selects."""
+def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
+    """Of each filter alone, by what it selects: name, goal, what is assumed."""
     for name, event in _FILTERS.items():
         if not config.writable(PMSFCR_EL1) & PMSFCR_EL1.fields[name].mask:
             continue
@@ -205,12 +205,11 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
             others = (z3.Not(_enabled(wires, other)) for other in _FILTERS if other != name)
             return z3.And(registers(config)(wires), _enabled(wires, name), *others, _selective(config, wires))
 
-        yield f"{name} alone rejects", lambda wires, alone=alone: z3.And(alone(wires), wires["collect"] == 0)
+        yield f"{name} alone rejects", lambda wires: wires["collect"] == 0, alone
         yield (
             f"{name} alone lets pass",
-            lambda wires, alone=alone, event=event: z3.And(
-                alone(wires), wires["collect"] == 1, wires[f"feed_{event}"] == 1
-            ),
+            lambda wires, event=event: z3.And(wires["collect"] == 1, wires[f"feed_{event}"] == 1),
+            alone,
         )
 
 
@@ -223,11 +222,7 @@ def _selective(config: SPUConfig, wires: Wires) -> z3.BoolRef:
 
 def cover(config: SPUConfig, system: Transition) -> Verdict:
     """Every goal."""
-    for name, goal in _covers(config):
-        verdict = reach(system, goal, cycles=0)
-        if verdict.result is not Result.PASS:
-            return replace(verdict, evidence=f"{name}: {verdict.evidence}")
-    return Verdict(Result.PASS, 0)
+    return reach_all(system, _covers(config), cycles=0)
 
 
 @cache

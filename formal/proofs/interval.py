@@ -13,8 +13,8 @@ from spurtle.config import CONFIGS, SPUConfig
 from spurtle.interval import IntervalCounter
 from spurtle_sim.reference import sampling
 
-from ..induction import Invariant, Reference, Wires, always, follows, inductive, reach, resets
-from ..proof import Proof, Result, Verdict
+from ..induction import Invariant, Reference, Wires, always, follows, inductive, reach_all, resets
+from ..proof import Proof, Verdict
 from ..symbolic import merged
 from ..transition import Transition, transition
 
@@ -245,13 +245,7 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
 
 def cover(config: SPUConfig, system: Transition) -> Verdict:
     """Every goal; the depth is that of the farthest."""
-    depth = 0
-    for name, goal, given in _covers(config):
-        verdict = reach(system, goal, cycles=10, given=given)
-        if verdict.result is not Result.PASS:
-            return replace(verdict, evidence=f"{name}: {verdict.evidence}")
-        depth = max(depth, verdict.depth)
-    return Verdict(Result.PASS, depth)
+    return reach_all(system, _covers(config), cycles=10)
 
 
 def proofs() -> Iterator[Proof]:

@@ -50,14 +50,14 @@ class Completion(wiring.Component):
     def elaborate(self, platform):
         m = Module()
 
-        rejected = Signal.like(self.rejected)
+        rejections = Signal.like(self.rejected)
         passed = Signal()
-        m.d.comb += [passed.eq(~rejected.any()), self.o.payload.eq(self.i.payload)]
+        m.d.comb += [passed.eq(~rejections.any()), self.o.payload.eq(self.i.payload)]
 
         with m.FSM(name="completion"):
             with m.State("FILTER"):
                 m.d.comb += self.fed.eq(self.i.valid)
-                m.d.sync += rejected.eq(self.rejected)
+                m.d.sync += rejections.eq(self.rejected)
                 with m.If(self.i.valid):
                     m.next = "VERDICT"
 

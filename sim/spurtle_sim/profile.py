@@ -134,12 +134,13 @@ def _summary(options: Options, driver: Driver, seconds: float, *, discard: bool)
     records = len(driver.data) // options.config.record_bytes
     checked = ""
     if driver.checker:
-        checked = ", checked: not all are right" if driver.checker.count else ", each one checked"
+        right = ", all checked" if discard else ", each one checked"
+        checked = ", checked: not all are right" if driver.checker.count else right
     raw, output = f"{options.output}.spe", options.output
     if discard:
         feeds = [f"feed_{name}" for name in options.config.feed_events]
         counted = ", ".join(f"SAMPLE_{name.upper()} {counts[name]:,}" for name in feeds)
-        result = f"no record and no file, as all is discarded{checked.replace('each one', 'all')}: {counted}"
+        result = f"no record and no file, as all is discarded{checked}: {counted}"
     else:
         result = f"""\
 {records:,} records, {len(driver.data):,} bytes{checked}: {raw}
