@@ -220,7 +220,6 @@ class Bench:
         self.visible = self.earlier = copy(self.registers)
         self.answer: tuple[Register, int | None] | None = None
         self.draining = self.drained = False
-        self.fed_at = 0
         self.settled_from = 0
         self._driven: dict[str, int] = {}
 
@@ -530,7 +529,6 @@ class Bench:
         self.completion.take()
         if several and flight.slot not in self.flights:
             slot.free(self.now)
-        self.fed_at = self.now
         self.expected["feed"] += 1
         for event, count in filtering.feed(self.config, self.earlier, flight.sample).items():
             self.expected[f"feed_{event}"] += count
