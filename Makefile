@@ -8,11 +8,12 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help verilog test formal profile bench board lint docs clean
+.PHONY: help verilog test soak formal profile bench board lint docs clean
 
 help:
 	@echo 'make verilog    Verilog of each configuration, in build/verilog'
 	@echo 'make test       the tests, on all cores'
+	@echo 'make soak       a million random records of each configuration; CONFIG=name, RECORDS=n and SEED=n choose'
 	@echo 'make profile    the workloads through the RTL; Linux perf data in build/profile'
 	@echo 'make formal     the proofs; report in build/formal; QUICK=1 for a short run'
 	@echo 'make bench      area and clock on ECP5 and iCE40 HX8K; table in build/bench'
@@ -36,6 +37,10 @@ verilog: $(READY)
 
 test: $(READY)
 	@$(BIN)/python -m pytest -n auto
+
+soak: $(READY)
+	@$(BIN)/python tests/soak.py $(if $(CONFIG),--config $(CONFIG)) $(if $(RECORDS),--records $(RECORDS)) \
+		$(if $(SEED),--seed $(SEED))
 
 profile: $(READY)
 	@mkdir -p build/profile

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from amaranth.lib import wiring
 
 from spurtle.access import AccessChoice
+from spurtle.aligner import Aligner
 from spurtle.arch import REGISTERS
 from spurtle.buffer import Buffer
 from spurtle.completion import Completion
@@ -16,6 +17,7 @@ from spurtle.inflight import InFlight
 from spurtle.interval import IntervalCounter
 from spurtle.layout import MINIMAL
 from spurtle.lfsr import LFSR
+from spurtle.previous import PreviousTarget
 from spurtle.record import Record
 from spurtle.registers import Registers
 from spurtle.serializer import Serializer
@@ -51,9 +53,18 @@ class Block:
     bound: str | None = None
 
 
-def _each(name: str, component: Callable[[SPUConfig], wiring.Component], bound: str | None = None) -> Iterable[Block]:
-    """One block for each named configuration."""
-    return (Block(name, config.name, lambda config=config: component(config), bound) for config in CONFIGS.values())
+def _each(
+    name: str,
+    component: Callable[[SPUConfig], wiring.Component],
+    bound: str | None = None,
+    among: Callable[[SPUConfig], bool] = lambda config: True,
+) -> Iterable[Block]:
+    """One block for each named configuration `among` them all that has it."""
+    return (
+        Block(name, config.name, lambda config=config: component(config), bound)
+        for config in CONFIGS.values()
+        if among(config)
+    )
 
 
 # Nothing else of a configuration matters to the interval counter.
@@ -66,7 +77,7 @@ _LANES = [
 _ALL_EVENTS = replace(
     CONFIGS["v1p4"],
     name="v1p4_events64",
-    events=frozenset({*range(16), *range(19, 24), *range(48, 64)}),
+    events=frozenset({*range(16), *range(17, 26), *range(48, 64)}),
     events_bytes=8,
 )
 """Every event that there can be: nothing that a filter may have to look at is left out."""
@@ -80,21 +91,19 @@ BLOCKS = (
     Block("shift_register", ANY, lambda: bare.ShiftRegister(record_bytes=64, bus_bytes=8)),
     Block("pointer", ANY, lambda: bare.Pointer(step=64)),
     Block("multiplexer", ANY, lambda: bare.Multiplexer(ways=len(REGISTERS), width=64)),
-    Block("control", ANY, Control, "gate"),
+    *_each("control", Control, "gate", lambda config: config.pbt or config.name == "minimal"),
     *(Block("interval", config.name, lambda config=config: IntervalCounter(config), "counter") for config in _LANES),
     Block("lfsr", "interval", lambda: LFSR(bits=8, draws=1, reset=LFSR_RESET), "gate"),
     Block("lfsr", "access", lambda: LFSR(bits=1, draws=2, reset=LFSR_ACCESS_RESET), "gate"),
-    *(
-        Block("access", config.name, lambda config=config: AccessChoice(config), "gate")
-        for config in CONFIGS.values()
-        if config.two_accesses
-    ),
+    *_each("access", AccessChoice, "gate", lambda config: config.two_accesses),
+    *_each("previous", PreviousTarget, "gate", lambda config: config.pbt),
     *_each("inflight", InFlight, "saturating_counter"),
     *_each("completion", Completion, "gate"),
     *_each("filter", Filter, "event_compare"),
     Block("filter", _ALL_EVENTS.name, lambda: Filter(_ALL_EVENTS), "event_compare"),
     *_each("record", Record, "gated_word"),
     *_each("serializer", Serializer, "shift_register"),
+    *_each("aligner", Aligner, "gated_word", lambda config: config.layout.align < config.bus_bytes),
     *_each("buffer", Buffer, "pointer"),
     *_each("registers", Registers, "multiplexer"),
     *_each("spu", SPU, "counter"),

@@ -5,8 +5,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from spurtle.config import SPUConfig
-from spurtle.pe import Finish, InFlight, Operation, SamplingPoint
-from spurtle_sim.reference.records import Facts, Location
+from spurtle.pe import Finish, InFlight, SamplingPoint
+from spurtle_sim.ports import operation_bits
 
 from .loop import ITERATIONS, LOOP, STRIDE
 
@@ -88,22 +88,9 @@ class LoopCore(wiring.Component):
                         self.in_flight.issued.eq(in_flight & (age == step.issue)),
                         self.in_flight.translating.eq(in_flight & (age > step.issue) & (age <= translated)),
                         self.finish.valid.eq(in_flight & (age == step.total)),
-                        operation.eq(_constant(self._config, step.operation)),
+                        operation.as_value().eq(operation_bits(self._config, step.operation)),
                     ]
         # Where there is no data address, nobody looks.
         m.d.comb += [operation.va[moving].eq(followed_iteration), operation.pa[moving].eq(followed_iteration)]
 
         return m
-
-
-def _constant(config, operation):
-    members = {name: getattr(operation, name) for name in ("events", "pc", "va", "pa", "pa_ns")}
-    if config.data_source_bytes:
-        members["data_source"] = operation.data_source
-    return Operation(config).const(
-        {
-            "facts": {name: getattr(operation.facts, name) for name in Facts.__slots__},
-            "target": {name: getattr(operation.target, name) for name in Location.__slots__},
-            **members,
-        }
-    )

@@ -41,7 +41,7 @@ class Driver(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig, *, interval: int, buffer_records: int):
-        pointer = _LIMIT - buffer_records * config.record_bytes
+        pointer = _LIMIT - buffer_records * config.max_record_bytes
         self._serve = (
             (arch.PMBPTR_EL1, pointer),
             # Last: this lets profiling go on.

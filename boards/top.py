@@ -86,13 +86,13 @@ class Demonstration(wiring.Component):
         self._config = config
         self._divisor = clock_hz // baud
         self._led_cycles = round(clock_hz * _LED_SECONDS)
-        self._buffer_records = buffer_records or 4096 // config.record_bytes
+        self._buffer_records = buffer_records or 4096 // config.max_record_bytes
         super().__init__()
 
     @property
     def interval(self) -> int:
         """PMSIRR_EL1.INTERVAL."""
-        return self._config.record_bytes * BITS_PER_BYTE * self._divisor // 256
+        return self._config.max_record_bytes * BITS_PER_BYTE * self._divisor // 256
 
     def elaborate(self, platform):
         m = Module()

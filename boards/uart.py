@@ -14,9 +14,10 @@ BITS_PER_BYTE = 10
 
 
 class RecordBytes(wiring.Component):
-    """Stands where memory would: the bytes of each beat in order of ascending addresses, without their addresses.
+    """Stands where memory would: the bytes that each beat writes, in order of ascending addresses, without these.
 
-    Timing: a beat is taken together with its last byte; `done` comes one cycle after the last beat of a record.
+    Timing: a beat is taken with its last byte, and a byte that it does not write takes a cycle; `done` comes one cycle
+    after the last beat of a record.
     Reset: a beat begins.
 
     Members
@@ -34,12 +35,13 @@ class RecordBytes(wiring.Component):
 
         beat = self.i.beat
         index = Signal(range(self._bytes))
+        writes = beat.p.strobe.bit_select(index, 1)
         m.d.comb += [
-            self.o.valid.eq(beat.valid),
+            self.o.valid.eq(beat.valid & writes),
             self.o.payload.eq(beat.p.data.word_select(index, 8)),
-            beat.ready.eq(self.o.ready & (index == self._bytes - 1)),
+            beat.ready.eq((self.o.ready | ~writes) & (index == self._bytes - 1)),
         ]
-        with m.If(self.o.valid & self.o.ready):
+        with m.If(beat.valid & (self.o.ready | ~writes)):
             # The bus width is a power of two: the index wraps by itself.
             m.d.sync += index.eq(index + 1)
         m.d.sync += self.i.done.eq(beat.valid & beat.ready & beat.p.last)

@@ -63,7 +63,7 @@ def write_report(rows: Sequence[Row], path: Path) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 0 if every proof passed, 1 if one did not, 2 if nothing could be tried."""
     parser = argparse.ArgumentParser(prog="python -m formal", description="Prove the gateware, block by block.")
-    parser.add_argument("--quick", action="store_true", help="leave out what takes more than ten seconds")
+    parser.add_argument("--quick", action="store_true", help="leave out features alone that a named configuration has")
     parser.add_argument("name", nargs="*", metavar="NAME", help="blocks to prove; all without one")
     options = parser.parse_args(arguments)
     console = Console()

@@ -1,25 +1,31 @@
 """Configurations of one feature each: `minimal` and nothing else that the feature does not bring along."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from operator import attrgetter
 from types import MappingProxyType
 
-from spurtle.arch import PMSVer
+from spurtle.arch import AltClk, PMSVer
 from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
-from spurtle.layout import MINIMAL, V1P4, Packet, RecordLayout
+from spurtle.layout import MINIMAL, V1P4, Packet, Place, RecordLayout
 
-__all__ = ["FEATURES"]
+__all__ = ["FEATURES", "distinct", "is_quick"]
 
 
 def _with(name: str, **choices: object) -> SPUConfig:
     return replace(CONFIGS["minimal"], name=f"minimal_{name}", **choices)  # pyright: ignore[reportArgumentType]
 
 
-_DATA_SOURCE = {
-    "layout": RecordLayout(MINIMAL.size, (*MINIMAL.places, (Packet.DATA_SOURCE,))),
-    "data_source_bytes": 1,
-}
-_APART = RecordLayout(V1P4.size, tuple(place for place in V1P4.places if place != (Packet.DATA_SOURCE,)))
+def _and(packet: Packet) -> RecordLayout:
+    return replace(MINIMAL, places=(*MINIMAL.places, Place(((packet,),))))
+
+
+_DATA_SOURCE = {"layout": _and(Packet.DATA_SOURCE), "data_source_bytes": 1}
+_APART = V1P4.without(Packet.DATA_SOURCE, Packet.PREVIOUS_TARGET, Packet.ALTERNATE_ISSUE)
+# Every place that can be left out, and a place of two runs that has room for more than either.
+_ELASTIC = tuple(replace(place, elastic=True, least=12 * (len(place.runs) > 1)) for place in MINIMAL.places)
+# The end of the record shares its step with the packet before it.
+_ENDS = (_ELASTIC[1], *_ELASTIC[4:], _ELASTIC[0], *_ELASTIC[2:4])
 
 FEATURES: Mapping[str, SPUConfig] = MappingProxyType(
     {
@@ -35,7 +41,58 @@ FEATURES: Mapping[str, SPUConfig] = MappingProxyType(
             _with("mops", version=PMSVer.SPE_V1P3, fne=True, mops=True),
             _with("gcs", version=PMSVer.SPE_V1P4, fne=True, gcs=True, layout=_APART),
             _with("unpredictable", fne=True, unpredictable_filter=UnpredictableFilter.DISCARD),
+            _with("mte", mte=True),
+            _with("tags", version=PMSVer.SPE_V1P3, fne=True, mte=True),
+            _with("nv2", nv2=True),
+            _with("rme", rme=True),
+            _with("sve", version=PMSVer.SPE_V1P1, sve=True, events=frozenset({*range(8), 17, 18}), events_bytes=4),
+            _with("sve_v1p2", version=PMSVer.SPE_V1P2, fne=True, sve=True),
+            _with(
+                "sme",
+                version=PMSVer.SPE_V1P4,
+                fne=True,
+                sve=True,
+                sme=True,
+                events=frozenset({*range(8), 17, 18, 24, 25}),
+                events_bytes=4,
+            ),
+            _with("pbt", pbt=True, layout=_and(Packet.PREVIOUS_TARGET)),
+            _with("pbt_of_all", pbt=True, pbt_of_all=True, layout=_and(Packet.PREVIOUS_TARGET)),
+            _with("crr", crr=True),
+            _with("fpf", fpf=True),
+            _with("altclk", altclk=AltClk.IMPLEMENTATION_DEFINED, layout=_and(Packet.ALTERNATE_ISSUE)),
+            _with("imp_counter", imp_counter=6, layout=_and(Packet.IMP_COUNTER)),
+            _with("imp_counter_extended", imp_counter=16, layout=_and(Packet.IMP_COUNTER)),
+            _with("imp_address", imp_address=7, layout=_and(Packet.IMP_ADDRESS)),
+            _with("imp_address_extended", imp_address=31, layout=_and(Packet.IMP_ADDRESS)),
+            _with("no_issue", layout=MINIMAL.without(Packet.ISSUE)),
+            _with("no_context", layout=MINIMAL.without(Packet.CONTEXT_EL1)),
+            _with("no_target", not_taken_target=False),
+            _with("packed", layout=RecordLayout(_ELASTIC, align=1, max_size=64)),
+            _with("packed_last", layout=RecordLayout(_ENDS, align=8, max_size=64, padding_last=True), bus_bytes=32),
         )
     }
 )
-"""By name. What a feature needs comes with it: a data source to filter by, the version that defines its packets."""
+"""By name. What a feature needs comes with it: a data source to filter by, the version that defines its packets, a
+place in the record."""
+
+
+_UNNAMED = (
+    *("pbt_of_all", "imp_counter", "imp_counter_extended", "imp_address", "imp_address_extended"),
+    *("no_issue", "no_context", "no_target", "packed", "packed_last", "unpredictable"),
+)
+
+
+def is_quick(config: SPUConfig) -> bool:
+    """A short run proves it: it is named, or it has what no named one has."""
+    return config.name not in FEATURES or config.name.removeprefix("minimal_") in _UNNAMED
+
+
+def distinct(configs: Iterable[SPUConfig], choices: str) -> Iterator[SPUConfig]:
+    """The first of all that agree in the `choices`, names of attributes: those that change a circuit."""
+    seen: set[object] = set()
+    for config in configs:
+        made = attrgetter(*choices.split())(config)
+        if made not in seen:
+            seen.add(made)
+            yield config

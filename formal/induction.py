@@ -8,7 +8,7 @@ import z3
 
 from .proof import Result, Verdict
 from .symbolic import Integer, Octets, equal, explore, possible
-from .transition import Transition
+from .transition import Transition, bit_vector
 
 __all__ = [
     "Contract",
@@ -17,7 +17,9 @@ __all__ = [
     "Wires",
     "always",
     "follows",
+    "fresh_solver",
     "happens",
+    "independent",
     "inductive",
     "reach",
     "reach_all",
@@ -49,7 +51,8 @@ def _any(now: Wires, then: Wires) -> z3.BoolRef:
     return z3.BoolVal(True)
 
 
-def _solver(*assertions: z3.BoolRef) -> z3.Solver:
+def fresh_solver(*assertions: z3.BoolRef) -> z3.Solver:
+    """For one question, or for a few that lead on from one to the next."""
     solver = z3.SolverFor("QF_BV")
     solver.set("timeout", 1000 * SECONDS)
     solver.add(*assertions)
@@ -65,11 +68,11 @@ def inductive(system: Transition, invariant: Invariant, *, contract: Contract = 
         What may be assumed of the inputs of a cycle and the next, because those who drive them promise it.
     """
     now, then = system.wires(0), system.wires(1)
-    base = _solver(system.initial(), z3.Not(invariant(now)))
+    base = fresh_solver(system.initial(), z3.Not(invariant(now)))
     if possible(base):
         shown = _describe(system, base.model(), [now])
         return Verdict(Result.FAIL, 0, "it does not hold after power-up:\n" + shown)
-    step = _solver(invariant(now), system.step(0), contract(now, then), z3.Not(invariant(then)))
+    step = fresh_solver(invariant(now), system.step(0), contract(now, then), z3.Not(invariant(then)))
     if possible(step):
         return Verdict(Result.FAIL, 1, "a cycle breaks it:\n" + _describe(system, step.model(), [now, then]))
     return Verdict(Result.PASS, 1)
@@ -79,10 +82,10 @@ def resets(system: Transition, *, kept: Sequence[str] = ()) -> Verdict:
     """One cycle of `rst` leads from every state to the one after power-up, but for the registers that are `kept`."""
     now, then = system.wires(0), system.wires(1)
     # Of a conjunction of one equation for each register, leave out some.
-    initial = {equation.arg(0).get_id(): equation for equation in system.initial(1).children()}
+    initial = {bit_vector(equation.arg(0)).get_id(): equation for equation in system.initial(1).children()}
     for name in kept:
         del initial[then[name].get_id()]
-    step = _solver(system.step(0), now["rst"] == 1, z3.Not(z3.And(*initial.values())))
+    step = fresh_solver(system.step(0), now["rst"] == 1, z3.Not(z3.And(*initial.values())))
     if possible(step):
         return Verdict(Result.FAIL, 1, "a register survives a reset:\n" + _describe(system, step.model(), [now, then]))
     return Verdict(Result.PASS, 1)
@@ -100,12 +103,23 @@ def always(
     """
     wires = [system.wires(n) for n in range(cycles)]
     assumptions = [assuming(wires[0]), *(system.step(n) for n in range(cycles - 1))]
-    if not possible(_solver(*assumptions)):
+    if not possible(fresh_solver(*assumptions)):
         return Verdict(Result.FAIL, cycles - 1, "the assumptions contradict each other, so that nothing is proved")
-    question = _solver(*assumptions, z3.Not(relation(*wires)))
+    question = fresh_solver(*assumptions, z3.Not(relation(*wires)))
     if possible(question):
         return Verdict(Result.FAIL, cycles - 1, "a cycle breaks it:\n" + _describe(system, question.model(), wires))
     return Verdict(Result.PASS, cycles - 1)
+
+
+def independent(system: Transition, outputs: Sequence[str], of: Sequence[str]) -> Verdict:
+    """The outputs are in each cycle what they are, whatever the inputs `of` are in it."""
+    one, other = system.wires(0), system.wires(1)
+    alike = (one[name] == other[name] for name in (*system.registers, *system.inputs) if name not in of)
+    question = fresh_solver(*alike, z3.Or(*(one[name] != other[name] for name in outputs)))
+    if possible(question):
+        shown = _describe(system, question.model(), [one, other])
+        return Verdict(Result.FAIL, 0, "they differ between the one and the other:\n" + shown)
+    return Verdict(Result.PASS, 0)
 
 
 def follows(
@@ -145,7 +159,7 @@ def follows(
     depth = max(latencies.values()) if isinstance(latency, Mapping) else latency
     cycles = [system.wires(n) for n in range(depth + 1)]
     now = cycles[0]
-    assumptions = _solver(
+    assumptions = fresh_solver(
         assuming(now),
         *(system.step(n) for n in range(max(depth, 1))),
         *(meanwhile(wires) for wires in cycles[1:-1]),
@@ -174,7 +188,9 @@ def follows(
         # A solver for each question: one that has seen the others carries them along, and is thirty times slower.
         for name, value in path.result.items():
             for case in cases(name):
-                question = _solver(*assumptions.assertions(), path.condition, case, z3.Not(equal(value, wires[name])))
+                question = fresh_solver(
+                    *assumptions.assertions(), path.condition, case, z3.Not(equal(value, wires[name]))
+                )
                 if possible(question):
                     shown = _disagreement(system, question.model(), now, wires, path.result)
                     return Verdict(Result.FAIL, depth, f"path {len(conditions)} of the reference:\n" + shown)
@@ -193,7 +209,7 @@ def reach(system: Transition, goal: Invariant, *, cycles: int, given: Invariant 
     given : Invariant
         What holds in every cycle on the way: a goal can be reached in this way as well.
     """
-    solver = _solver(system.initial())
+    solver = fresh_solver(system.initial())
     for cycle in range(cycles + 1):
         wires = system.wires(cycle)
         solver.add(given(wires))
@@ -208,7 +224,7 @@ def happens(system: Transition, relation: Callable[..., z3.BoolRef], *, cycles: 
     the system has registers that matter to it.
     """
     wires = [system.wires(n) for n in range(cycles)]
-    if possible(_solver(*(system.step(n) for n in range(cycles - 1)), relation(*wires))):
+    if possible(fresh_solver(*(system.step(n) for n in range(cycles - 1)), relation(*wires))):
         return Verdict(Result.PASS, cycles - 1)
     return Verdict(Result.FAIL, cycles - 1, "no state and inputs lead there")
 

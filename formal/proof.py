@@ -64,7 +64,7 @@ class Proof:
     Members
     -------
     quick : bool
-        Takes at most a few seconds.
+        A short run proves it as well.
     """
 
     property: str

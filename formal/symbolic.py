@@ -15,7 +15,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import z3
 
-__all__ = ["Integer", "Octets", "Path", "Undecided", "equal", "explore", "merged", "possible", "rebuilt"]
+__all__ = ["Integer", "Octets", "Path", "Undecided", "equal", "explore", "folded", "merged", "possible", "rebuilt"]
 
 Result = TypeVar("Result")
 
@@ -200,10 +200,15 @@ def equal(value: Integer | int | Octets, wire: z3.BitVecRef) -> z3.BoolRef:
 
 @dataclass(frozen=True)
 class Path(Generic[Result]):
-    """One way through the function: `condition` holds exactly for the inputs that take it."""
+    """One way through the function: it is taken exactly if all of `decided` hold, in which case it has `result`."""
 
-    condition: z3.BoolRef
+    decided: tuple[z3.BoolRef, ...]
     result: Result
+
+    @property
+    def condition(self) -> z3.BoolRef:
+        """That it is taken."""
+        return z3.And(*self.decided) if self.decided else z3.BoolVal(True)
 
 
 @dataclass
@@ -213,17 +218,27 @@ class _Choice:
 
 
 class _Walk:
-    """One run of the function: first it repeats decisions, then it takes the first possible one each time."""
+    """One run of the function: first it repeats decisions, then it takes the first possible one each time.
 
-    def __init__(self, solver: z3.Solver, repeated: Sequence[_Choice]):
+    `simplified` is what earlier runs found of the conditions that they met, by their z3 numbers.
+    """
+
+    def __init__(
+        self, solver: z3.Solver, repeated: Sequence[_Choice], simplified: dict[int, tuple[z3.BoolRef, z3.BoolRef]]
+    ):
         self._solver = solver
         self._repeated = list(repeated)
+        self._simplified = simplified
         self.choices: list[_Choice] = []
         self.conditions: list[z3.BoolRef] = []
         self._decided: dict[z3.BoolRef, bool] = {}
 
     def decide(self, condition: z3.BoolRef) -> bool:
-        condition = z3.simplify(condition)
+        # The condition is kept beside what it became: z3 gives its number away when it is gone.
+        number = condition.get_id()
+        if number not in self._simplified:
+            self._simplified[number] = condition, z3.simplify(condition)
+        condition = self._simplified[number][1]
         if z3.is_true(condition) or z3.is_false(condition):
             return z3.is_true(condition)
         if condition in self._decided:
@@ -253,7 +268,7 @@ def explore(
     function : callable
         Pure: what it does depends on its arguments alone. It must return on each path.
     arguments : z3.BitVecRef
-        Unsigned; each is handed to the function as an `Integer`.
+        Unsigned; each is handed to the function as an `Integer`, on each path the same one.
     solver : z3.Solver
         What may be assumed. It is as before when the walk is over.
 
@@ -266,20 +281,57 @@ def explore(
     if not possible(solver):
         return
     repeated: list[_Choice] = []
+    simplified: dict[int, tuple[z3.BoolRef, z3.BoolRef]] = {}
+    walk = _Walk(solver, repeated, simplified)
+    integers = [Integer(z3.ZeroExt(1, argument), lambda condition: walk.decide(condition)) for argument in arguments]
     while True:
-        walk = _Walk(solver, repeated)
+        walk = _Walk(solver, repeated, simplified)
         solver.push()
         try:
-            result = function(*(Integer(z3.ZeroExt(1, argument), walk.decide) for argument in arguments))
+            result = function(*integers)
         finally:
             solver.pop()
-        yield Path(z3.And(*walk.conditions) if walk.conditions else z3.BoolVal(True), result)
+        yield Path(tuple(walk.conditions), result)
         repeated = walk.choices
         while repeated and not repeated[-1].other_possible:
             repeated.pop()
         if not repeated:
             return
         repeated[-1] = _Choice(taken=False, other_possible=False)
+
+
+def folded(paths: Sequence[Path[Result]], values: Callable[[Result], Sequence[z3.BitVecRef]]) -> Sequence[z3.BitVecRef]:
+    """What `values` says of the result, as terms that choose between the paths.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        All of `explore`, in its order.
+    values : callable
+        So many terms of each result, of the same widths.
+    """
+    # Equal terms are one object: most of the choices are between two of them, and none.
+    terms: dict[object, z3.BitVecRef] = {}
+
+    def choice(condition: z3.BoolRef, one: z3.BitVecRef, other: z3.BitVecRef) -> z3.BitVecRef:
+        if one is other:
+            return one
+        key = condition.get_id(), id(one), id(other)
+        if key not in terms:
+            terms[key] = z3.If(condition, one, other)
+        return terms[key]
+
+    def between(first: int, end: int, depth: int) -> Sequence[z3.BitVecRef]:
+        if end - first == 1:
+            return [terms.setdefault(term.get_id(), term) for term in values(paths[first].result)]
+        condition = paths[first].decided[depth]
+        other = next((n for n in range(first, end) if not paths[n].decided[depth].eq(condition)), end)
+        taken = between(first, other, depth + 1)
+        if other == end:
+            return taken
+        return [choice(condition, *pair) for pair in zip(taken, between(other, end, depth + 1), strict=True)]
+
+    return between(0, len(paths), 0)
 
 
 def merged(

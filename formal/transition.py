@@ -1,7 +1,8 @@
 """A component as a transition relation: what Yosys says that it does in one cycle, as z3 terms."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 
 import z3
 from amaranth.back import rtlil
@@ -9,7 +10,7 @@ from amaranth.lib import wiring
 
 from .tools import yosys
 
-__all__ = ["PREPARE", "WRITE", "Transition", "from_smt2", "transition"]
+__all__ = ["PREPARE", "WRITE", "Transition", "bit_vector", "from_smt2", "remembering", "transition"]
 
 PREPARE = "prep -top top -flatten; memory_map; opt_clean; setundef -undriven -zero"
 WRITE = "write_smt2 -stbv -wires"
@@ -55,7 +56,51 @@ class Transition:
         return {name: z3.substitute(wire, (self._state, self._at(n))) for name, wire in self._wires.items()}
 
 
-def _bit_vector(term: z3.ExprRef) -> z3.BitVecRef:
+@dataclass(frozen=True)
+class _Remembering(Transition):
+    _widths: Mapping[str, int]
+    _follow: Callable[[Mapping[str, z3.BitVecRef]], Mapping[str, z3.BitVecRef]]
+    _initially: Mapping[str, int]
+
+    def _remembered(self, n: int) -> dict[str, z3.BitVecRef]:
+        return {name: z3.BitVec(f"{self._name}.{name}@{n}", width) for name, width in self._widths.items()}
+
+    def initial(self, n: int = 0) -> z3.BoolRef:
+        remembered = self._remembered(n)
+        return z3.And(super().initial(n), *(remembered[name] == value for name, value in self._initially.items()))
+
+    def step(self, n: int) -> z3.BoolRef:
+        then = self._remembered(n + 1)
+        followed = self._follow(self.wires(n)).items()
+        return z3.And(super().step(n), *(then[name] == value for name, value in followed))
+
+    def wires(self, n: int) -> dict[str, z3.BitVecRef]:
+        return super().wires(n) | self._remembered(n)
+
+
+def remembering(
+    system: Transition,
+    widths: Mapping[str, int],
+    follow: Callable[[Mapping[str, z3.BitVecRef]], Mapping[str, z3.BitVecRef]],
+    initially: Mapping[str, int],
+) -> Transition:
+    """`system` and registers beside it that a proof speaks of: they see everything and change nothing.
+
+    Parameters
+    ----------
+    widths : mapping of str to int
+        Bits of each of them.
+    follow : callable
+        From the wires of a cycle, theirs among them, what they are in the next.
+    initially : mapping of str to int
+        After power-up; one that is not named is anything.
+    """
+    parts = {field.name: getattr(system, field.name) for field in fields(Transition)}
+    parts["registers"] = (*system.registers, *widths)
+    return _Remembering(**parts, _widths=widths, _follow=follow, _initially=initially)
+
+
+def bit_vector(term: z3.ExprRef) -> z3.BitVecRef:
     """Yosys makes wires of one bit Boolean."""
     return z3.If(term, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1)) if z3.is_bool(term) else term
 
@@ -96,7 +141,7 @@ def from_smt2(text: str, name: str = "state") -> Transition:
         outputs=tuple(kinds["output"]),
         registers=tuple(kinds["register"]),
         _name=name,
-        _wires={wire: _bit_vector(equality.arg(1)) for wire, equality in zip(wires, equalities, strict=True)},
+        _wires={wire: bit_vector(equality.arg(1)) for wire, equality in zip(wires, equalities, strict=True)},
         _initial=initial,
         _step=step,
         _state=z3.BitVec("s", int(sort[1])),

@@ -13,10 +13,11 @@ from typing import Any
 
 import cocotb
 from cocotb.triggers import Timer
-from gateware import VARIANTS, random_registers, random_sample, sample_bits
+from gateware import VARIANTS, random_registers, random_sample
 
 from spurtle.arch import PMSFCR_EL1
 from spurtle.config import SPUConfig, UnpredictableFilter
+from spurtle_sim.ports import sample_bits
 from spurtle_sim.reference import filtering
 from spurtle_sim.reference.records import Sample
 from spurtle_sim.reference.registers import Registers

@@ -29,6 +29,7 @@ from spurtle.arch import (
     Register,
 )
 from spurtle.config import SPUConfig
+from spurtle.layout import Packet
 
 
 class Software(Bench):
@@ -62,7 +63,7 @@ class Software(Bench):
 
     async def drain(self) -> None:
         """PSB CSYNC; then everything must be in memory, and counted."""
-        self.draining = True
+        self.draining = self.quiet = True
         for _ in range(2000):
             await self.cycle()
             if self.drained:
@@ -78,16 +79,18 @@ class Software(Bench):
         for number, slot in enumerate(self.slots):
             if number not in self.flights:
                 slot.free(self.now)
-        if not self.flights:
-            for _ in range(self.config.answer_latency + 3):
-                await self.cycle()
-        if not self.flights:  # the last operations that passed may be
-            assert self.counted == self.expected
+        # Nothing finishes until the last operations that have passed are counted.
+        for _ in range(self.config.answer_latency + 3):
+            await self.cycle()
+        assert self.counted == self.expected
+        self.quiet = False
 
     def room(self, records: int) -> tuple[int, int]:
-        """A pointer and a limit with room for so many records."""
+        """A pointer and a limit with room for so many records of the longest, and a bit more where they can differ."""
+        layout = self.config.layout
         limit = self.random.choice([PAGE, 0x8000_0000, 0x00FF_FFFF_FFFF_F000, 0xFFFF_FFFF_FFFF_F000])
-        return limit - records * self.config.record_bytes, limit
+        more = self.random.randrange(layout.max_size // layout.align) * layout.align
+        return limit - records * layout.max_size - more, limit
 
     def filters(self) -> int:
         """A value for PMSFCR_EL1. Few operations pass many filters."""
@@ -156,6 +159,8 @@ class Software(Bench):
 
     async def discard(self) -> None:
         """Discard mode comes, in the midst of anything, and goes."""
+        if self.registers.PMBSR_EL1 & STOPPED:
+            await self.serve()
         random, limit, patience = self.random, self.registers.PMBLIMITR_EL1, self.patience
         fits = not discarding(self.registers)
         if fits and random.random() < 0.5:  # for a moment
@@ -199,7 +204,7 @@ class Software(Bench):
                 await self.write(PMBSR_EL1, self.registers.PMBSR_EL1 | STOPPED)
             case 3:
                 if self.registers.PMBSR_EL1 & STOPPED == 0:
-                    room = self.random.randrange(1, 12) * self.config.record_bytes
+                    room = self.random.randrange(1, 12) * self.config.max_record_bytes
                     await self.write(PMBPTR_EL1, (self.registers.PMBLIMITR_EL1 & -PAGE) - room)
             case 4:
                 await self.read(PMSICR_EL1, PMBSR_EL1)
@@ -232,7 +237,13 @@ async def random_operations(dut: Any) -> None:
     await bench.read(*REGISTERS)
     random = bench.random
     cycles = int(os.environ["SPURTLE_CYCLES"])
-    while bench.now < cycles:
+    # What comes by chance may be late; short runs may miss something.
+    wanted = to_be_seen(bench.config) if cycles >= 20_000 else []
+
+    def missing() -> list[str]:
+        return [name for name in wanted if not bench.coverage[name]]
+
+    while bench.now < cycles or (missing() and bench.now < 4 * cycles):
         bench.patience = random.choice([1.0, 0.6, 0.2])
         bench.longest = random.choice([3, 10, 100, 600, 600])
         await bench.set_up()
@@ -249,9 +260,7 @@ async def random_operations(dut: Any) -> None:
     await bench.drain()
 
     dut._log.info("%d operations, %d cycles: %s", bench.operations, bench.now, dict(sorted(bench.coverage.items())))
-    if cycles >= 20_000:  # short runs may miss something
-        missing = [name for name in to_be_seen(bench.config) if not bench.coverage[name]]
-        assert not missing, f"never seen: {missing}"
+    assert not missing(), f"never seen: {missing()}"
 
 
 def to_be_seen(config: SPUConfig) -> list[str]:
@@ -275,4 +284,10 @@ def to_be_seen(config: SPUConfig) -> list[str]:
         seen.append("two selected in a cycle")
     if config.slots > 1:
         seen.append("finished before an older one")
+    # EL2 is not implemented.
+    seen += [packet.value for packet in config.layout.packets if packet is not Packet.CONTEXT_EL2]
+    if config.pbt:
+        seen += ["taken branch, profiled 0", "taken branch, profiled 1"]
+    if config.layout.align < config.bus_bytes:
+        seen.append("begun within a word")
     return seen

@@ -1,21 +1,18 @@
 """Drives a block in Amaranth's simulator, and makes the numbers that its ports carry."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
-from amaranth.hdl import Shape
-from amaranth.lib import data, wiring
+from amaranth.lib import wiring
 from amaranth.sim import Simulator
 from hypothesis import strategies as st
 
-from spurtle.arch import PMSFCR_EL1, PMSVer
+from spurtle.arch import PMSFCR_EL1, AltClk, PMSVer
 from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
-from spurtle.inflight import Sample as SampleLayout
-from spurtle.layout import NEOVERSE_N1, V1P4, Packet, RecordLayout
-from spurtle.pe import Operation as OperationLayout
-from spurtle_sim.reference.records import Facts, Location, Operation, Sample, Start, events, saturate
+from spurtle.layout import ARM_MODEL, NEOVERSE_N1, V1P4, Packet, Place, RecordLayout
+from spurtle_sim.reference.records import Facts, Location, Operation, Sample, Start, Vectors, events, saturate
 from spurtle_sim.reference.registers import Registers
 
 __all__ = [
@@ -23,50 +20,69 @@ __all__ = [
     "Bench",
     "boundary_integers",
     "cycle",
-    "operation_bits",
+    "random_location",
     "random_operation",
     "random_registers",
     "random_sample",
-    "sample_bits",
     "samples",
 ]
-
-Path = tuple[str | int, ...]
 
 VARIANTS = {
     **CONFIGS,
     # Each choice of a configuration that no named one makes.
-    "unnamed": SPUConfig(
+    "unnamed": replace(
+        CONFIGS["v1p4"],
         name="unnamed",
-        layout=RecordLayout(size=256, places=V1P4.places),
-        version=PMSVer.SPE_V1P4,
+        layout=RecordLayout(
+            (
+                *(replace(place, elastic=number % 3 > 0) for number, place in enumerate(V1P4.places)),
+                Place(((Packet.IMP_ADDRESS, Packet.IMP_COUNTER),), elastic=True, least=15),
+            ),
+            align=1,
+            max_size=256,
+        ),
         ops_per_cycle=3,
         slots=3,
-        ernd=True,
-        eft=True,
-        fne=True,
-        fds=True,
-        mops=True,
-        gcs=True,
         unpredictable_filter=UnpredictableFilter.DISCARD,
-        counter_bits=16,
-        events=frozenset({*range(16), *range(19, 24), *range(48, 64)}),
+        altclk=AltClk.IMPLEMENTATION_DEFINED,
+        events=frozenset({*range(16), *range(17, 26), *range(48, 64)}),
         events_bytes=8,
-        data_source_bytes=2,
-        bus_bytes=16,
+        bus_bytes=4,
+        pbt_of_all=True,
+        imp_counter=6,
+        imp_address=31,
         not_taken_target=False,
     ),
     # An older version without FEAT_SPE_FnE has other events, and events that can be recorded but not selected.
     "unnamed_v1p1": SPUConfig(
         name="unnamed_v1p1",
-        layout=RecordLayout(size=128, places=NEOVERSE_N1.places),
+        layout=replace(NEOVERSE_N1, align=128, max_size=128),
         version=PMSVer.SPE_V1P1,
         slots=2,
         eft=True,
         unpredictable_filter=UnpredictableFilter.DISCARD,
-        events=frozenset({*range(16), *range(24, 32)}),
+        sve=True,
+        events=frozenset({*range(16), 17, 18, *range(24, 32)}),
         events_bytes=4,
         data_source_bytes=1,
+        bus_bytes=64,
+    ),
+    # Records that may begin on any two bytes of a wide bus, padded last.
+    "unnamed_packed": SPUConfig(
+        name="unnamed_packed",
+        layout=RecordLayout(
+            (
+                *ARM_MODEL.without(Packet.PREVIOUS_TARGET, Packet.DATA_SOURCE).places,
+                Place(((Packet.IMP_COUNTER,),), elastic=True),
+                Place(((Packet.IMP_ADDRESS,),), elastic=True),
+            ),
+            align=2,
+            max_size=128,
+            padding_last=True,
+        ),
+        imp_counter=17,
+        imp_address=7,
+        bus_bytes=32,
     ),
 }
 """Configurations that blocks are tested in."""
@@ -111,84 +127,53 @@ def boundary_integers(bits: int) -> st.SearchStrategy[int]:
     return st.sampled_from(edges) | st.integers(0, (1 << bits) - 1)
 
 
-# Reference values as the numbers on a port. The layouts are the gateware's own; the values are not.
-
-
-def operation_bits(config: SPUConfig, operation: Operation) -> int:
-    """`operation` as `spurtle.pe.Operation` carries it."""
-    return _pack(_places(OperationLayout, config), _operation_members(config, operation))
-
-
-def sample_bits(config: SPUConfig, sample: Sample, hidden: int = 0) -> int:
-    """`sample` as `spurtle.inflight.Sample` carries it. `hidden` stands where something may not be collected."""
-    start = sample.start
-    members = {
-        "start": {
-            "el": start.el,
-            "ns": start.ns,
-            "contextidr_el1": _shown(start.contextidr_el1, hidden, 32),
-            "contextidr_el2": _shown(start.contextidr_el2, hidden, 32),
-            "timestamp": _shown(start.timestamp, hidden, 64),
-            "collect": {
-                "context_el1": start.contextidr_el1 is not None,
-                "context_el2": start.contextidr_el2 is not None,
-                "timestamp": start.timestamp is not None,
-                "pa": start.collect_pa,
-            },
-        },
-        "operation": _operation_members(config, sample.operation),
-        **{name: saturate(config, getattr(sample, name)) for name in ("total", "issue", "translation")},
-    }
-    return _pack(_places(SampleLayout, config), members)
-
-
-@cache
-def _places(layout: Callable[[SPUConfig], Any], config: SPUConfig) -> dict[Path, tuple[int, int]]:
-    """Offset and width of each number in a layout. Amaranth's `const` would work them out for each value again."""
-
-    def walk(shape: Any, path: Path, offset: int) -> Iterator[tuple[Path, tuple[int, int]]]:
-        try:
-            members: Any = data.Layout.cast(shape)
-        except TypeError:
-            yield path, (offset, Shape.cast(shape).width)
-            return
-        for name, field in members:
-            yield from walk(field.shape, (*path, name), offset + field.offset)
-
-    return dict(walk(layout(config), (), 0))
-
-
-def _pack(places: Mapping[Path, tuple[int, int]], members: Mapping[str, Any], path: Path = ()) -> int:
-    bits = 0
-    for name, value in members.items():
-        if isinstance(value, Mapping):
-            bits |= _pack(places, value, (*path, name))
-        else:
-            offset, width = places[*path, name]
-            assert 0 <= value < 1 << width, f"{name} has {width} bits, not {value}"
-            bits |= value << offset
-    return bits
-
-
-def _shown(value: int | None, hidden: int, bits: int) -> int:
-    return hidden & (1 << bits) - 1 if value is None else value
-
-
-def _operation_members(config: SPUConfig, operation: Operation) -> dict[str, Any]:
-    members = {
-        "facts": {name: getattr(operation.facts, name) for name in Facts.__slots__},
-        "target": {name: getattr(operation.target, name) for name in Location.__slots__},
-        **{name: getattr(operation, name) for name in ("events", "pc", "va", "pa", "pa_ns")},
-    }
-    if config.data_source_bytes:
-        members["data_source"] = operation.data_source
-    return members
-
-
 # Random values.
 
 _KINDS = ((1, 0, 0), (0, 1, 0), (1, 1, 0), (0, 0, 1), (1, 0, 1), (0, 1, 1), (0, 0, 0))
 """Load, store, branch. An atomic operation is load and store."""
+
+_RARE = (
+    "atomic",
+    "acquire_release",
+    "exclusive",
+    "unspecified",
+    "allocation_tag",
+    "nv2",
+    "memory_copy",
+    "memory_set",
+    "gcs",
+)
+"""What makes a load or store a special one: so many of these at once that it hides the others is rare, too."""
+
+
+def _number(random: Random, bits: int) -> int:
+    return random.choice([0, (1 << bits) - 1, random.getrandbits(bits), random.getrandbits(bits)]) if bits else 0
+
+
+def random_location(random: Random, config: SPUConfig) -> Location:
+    """Any instruction address in any state that there is."""
+    nse = random.getrandbits(1) if config.rme else 0
+    return Location(_number(random, 56), random.getrandbits(2), random.getrandbits(1), nse)
+
+
+def _random_vectors(random: Random, config: SPUConfig) -> Vectors:
+    """Sizes around those that have a code, and any others."""
+    bits = random.getrandbits
+    if not config.sve:
+        return Vectors()
+    size = random.choice([bits(12), 1 << random.randrange(12), (1 << random.randrange(12)) + 1])
+    vectors = Vectors(sve=bits(1), predicated=bits(1), gather_scatter=bits(1), bits=size)
+    if not config.sme:
+        return vectors
+    tile = random.choice([bits(19), 1 << random.randrange(19), (1 << random.randrange(18)) + 1])
+    return replace(
+        vectors,
+        sme=bits(1) & bits(1),
+        tile=bits(1),
+        whole_array=bits(1) & bits(1),
+        bits=random.choice([size, tile]),
+        count=random.choice([1, 1, 2, 3, 4, 16, bits(5)]),
+    )
 
 
 def random_operation(random: Random, config: SPUConfig) -> Operation:
@@ -197,29 +182,30 @@ def random_operation(random: Random, config: SPUConfig) -> Operation:
     A branch is neither load nor store, unless it accesses the Guarded control stack. Facts that belong to a feature
     which `config` lacks are anything.
     """
-
-    def number(bits: int) -> int:
-        return random.choice([0, (1 << bits) - 1, random.getrandbits(bits), random.getrandbits(bits)]) if bits else 0
-
-    facts = {name: random.getrandbits(1) for name in Facts.__slots__}
+    bits = random.getrandbits
+    facts = {name: bits(1) for name in Facts.__slots__}
+    facts |= {name: int(random.random() < 0.15) for name in _RARE}
     facts |= dict(zip(("load", "store", "branch"), random.choice(_KINDS), strict=True))
     facts |= {"retired": int(random.random() < 0.9), "exception": int(random.random() < 0.1)}
-    for name, present in (("memory_copy", config.mops), ("memory_set", config.mops), ("gcs", config.gcs)):
-        if present:
-            facts[name] = int(random.random() < 0.2)
     if random.random() < 0.5 and config.mops and facts["memory_copy"]:
         facts |= {"load": 1, "store": 1}
     if facts["branch"] and not (config.gcs and facts["gcs"]):
         facts |= {"load": 0, "store": 0}
     return Operation(
         facts=Facts(**facts),
-        events=number(8 * config.events_bytes),
-        pc=number(56),
-        target=Location(number(56), number(2), number(1)),
-        va=number(64),
-        pa=number(56),
-        pa_ns=number(1),
-        data_source=number(8 * config.data_source_bytes),
+        events=_number(random, 8 * config.events_bytes),
+        pc=_number(random, 56),
+        target=random_location(random, config),
+        va=_number(random, 64),
+        pa=_number(random, 56),
+        pa_ns=bits(1),
+        pa_nse=bits(1) if config.rme else 0,
+        pa_checked=bits(1) if config.mte else 0,
+        pa_tag=bits(4) if config.mte else 0,
+        data_source=_number(random, 8 * config.data_source_bytes),
+        vectors=_random_vectors(random, config),
+        imp_counter=_number(random, config.counter_bits) if config.imp_counter else 0,
+        imp_address=_number(random, 64) if config.imp_address else 0,
     )
 
 
@@ -227,7 +213,7 @@ def random_sample(random: Random, config: SPUConfig) -> Sample:
     """A random operation with random latencies, started with random permissions."""
 
     def context(packet: Packet) -> int | None:
-        return random.choice([None, random.getrandbits(32)]) if packet in config.packet_offsets else None
+        return random.choice([None, random.getrandbits(32)]) if packet in config.layout.packets else None
 
     def latency() -> int:
         return random.choice([random.randrange(40), random.getrandbits(config.counter_bits + 1)])
@@ -236,15 +222,19 @@ def random_sample(random: Random, config: SPUConfig) -> Sample:
         start=Start(
             el=random.getrandbits(2),
             ns=random.getrandbits(1),
+            nse=random.getrandbits(1) if config.rme else 0,
             contextidr_el1=context(Packet.CONTEXT_EL1),
             contextidr_el2=context(Packet.CONTEXT_EL2),
             timestamp=random.choice([None, random.getrandbits(64)]),
             collect_pa=random.choice([False, True]),
+            collect_nv2_va=random.choice([False, True]),
         ),
         operation=random_operation(random, config),
+        previous_target=random.choice([None, random_location(random, config)]) if config.pbt else None,
         total=latency(),
         issue=latency(),
         translation=latency(),
+        alternate_issue=latency() if config.altclk else 0,
     )
 
 

@@ -10,7 +10,8 @@ from random import Random
 from typing import Any
 
 from cocotb.triggers import Timer
-from gateware import operation_bits, random_operation
+from gateware import VARIANTS as BLOCK_VARIANTS
+from gateware import random_location, random_operation
 
 from spurtle import spu, verilog
 from spurtle.arch import (
@@ -21,72 +22,85 @@ from spurtle.arch import (
     PMBSR_EL1,
     PMSFCR_EL1,
     PMSICR_EL1,
-    Header,
     OperationClass,
     PMSVer,
     Register,
 )
-from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
-from spurtle.layout import MINIMAL, NEOVERSE_N1, V1P4, Packet, RecordLayout
+from spurtle.config import SPUConfig, UnpredictableFilter
+from spurtle.layout import ARM_MODEL, MINIMAL, NEOVERSE_N1, V1P4, Packet
 from spurtle.pe import Beat, Outcome
+from spurtle.pe import Location as LocationLayout
+from spurtle_sim import decode
+from spurtle_sim.invariants import Monitor
+from spurtle_sim.ports import operation_bits
 from spurtle_sim.reference import control, filtering, records
 from spurtle_sim.reference.control import PEState
-from spurtle_sim.reference.records import Facts, Operation, Sample, Start
+from spurtle_sim.reference.records import Facts, Location, Operation, Sample, Start
 from spurtle_sim.reference.registers import Registers
 from spurtle_sim.reference.spu import SPU
 
 __all__ = ["BUFFER", "PAGE", "STOPPED", "VARIANTS", "Bench", "discarding"]
 
+_NO_PREVIOUS = V1P4.without(Packet.PREVIOUS_TARGET, Packet.ALTERNATE_ISSUE)
+
 VARIANTS = {
-    config.name: config
-    for config in (
-        *CONFIGS.values(),
-        # All of filtering where an operation has neither a lane nor a slot of its own.
-        SPUConfig(
-            name="lanes1_slots1_filters",
-            layout=V1P4,
-            version=PMSVer.SPE_V1P4,
-            eft=True,
-            fne=True,
-            fds=True,
-            mops=True,
-            gcs=True,
-            unpredictable_filter=UnpredictableFilter.DISCARD,
-            counter_bits=16,
-            events=frozenset({*range(13), *range(19, 24), *range(48, 64)}),
-            events_bytes=8,
-            data_source_bytes=1,
-        ),
-        # Lanes, slots and features in combinations that no named configuration has.
-        SPUConfig(
-            name="lanes2_slots1_ernd",
-            layout=MINIMAL,
-            version=PMSVer.SPE_V1P3,
-            ops_per_cycle=2,
-            ernd=True,
-            fne=True,
-            mops=True,
-        ),
-        SPUConfig(
-            name="lanes5_slots8",
-            layout=NEOVERSE_N1,
-            ops_per_cycle=5,
-            slots=8,
-            eft=True,
-            fds=True,
-            data_source_bytes=1,
-            bus_bytes=16,
-        ),
-        SPUConfig(
-            name="lanes1_slots3_ernd",
-            layout=RecordLayout(V1P4.size, tuple(place for place in V1P4.places if place != (Packet.DATA_SOURCE,))),
-            version=PMSVer.SPE_V1P4,
-            slots=3,
-            ernd=True,
-            fne=True,
-            gcs=True,
-        ),
-    )
+    **BLOCK_VARIANTS,
+    **{
+        config.name: config
+        for config in (
+            # All of filtering where an operation has neither a lane nor a slot of its own.
+            SPUConfig(
+                name="lanes1_slots1_filters",
+                layout=_NO_PREVIOUS,
+                version=PMSVer.SPE_V1P4,
+                eft=True,
+                fne=True,
+                fds=True,
+                mops=True,
+                gcs=True,
+                unpredictable_filter=UnpredictableFilter.DISCARD,
+                counter_bits=16,
+                events=frozenset({*range(13), *range(19, 24), *range(48, 64)}),
+                events_bytes=8,
+                data_source_bytes=1,
+                bus_bytes=32,
+            ),
+            # Lanes, slots and features in combinations that no named configuration has.
+            SPUConfig(
+                name="lanes2_slots1_ernd",
+                layout=MINIMAL,
+                version=PMSVer.SPE_V1P3,
+                ops_per_cycle=2,
+                ernd=True,
+                fne=True,
+                mops=True,
+                bus_bytes=4,
+            ),
+            # A record is one beat.
+            SPUConfig(
+                name="lanes5_slots8",
+                layout=NEOVERSE_N1,
+                ops_per_cycle=5,
+                slots=8,
+                eft=True,
+                fds=True,
+                data_source_bytes=1,
+                bus_bytes=64,
+            ),
+            # A word of memory is longer than many records.
+            SPUConfig(
+                name="lanes1_slots3_ernd",
+                layout=replace(ARM_MODEL.without(Packet.DATA_SOURCE), padding_last=False),
+                version=PMSVer.SPE_V1P4,
+                slots=3,
+                ernd=True,
+                fne=True,
+                mops=True,
+                pbt=True,
+                bus_bytes=64,
+            ),
+        )
+    },
 }
 """Configurations that are tested."""
 
@@ -133,8 +147,12 @@ class Flight:
     finish_at: int
     issue_at: int
     vanishes: bool
+    order: int
+    """Of sampled operations, in program order."""
     operation: Operation
     translation: int = 0
+    alternate_issue: int = 0
+    previous_target: Location | None = None
     issued: int | None = None
     finished: int = NEVER
     begun: int = NEVER
@@ -143,10 +161,12 @@ class Flight:
     doubtful: bool = False
     """It may have been dropped: it waited while the buffer was in discard mode."""
 
-    def report(self, now: int, issued: int, translating: int) -> None:
-        """What the core tells in this cycle, one bit for each slot."""
+    def report(self, now: int, issued: int, translating: int, tick: int) -> None:
+        """What the core tells in this cycle, one bit for each slot, and whether the alternate clock has ticked."""
         if self.issued is None and issued >> self.slot & 1:
             self.issued = now
+        if self.issued is None:
+            self.alternate_issue += tick
         self.translation += translating >> self.slot & 1
 
     @property
@@ -154,7 +174,13 @@ class Flight:
         total = self.finished - self.told
         issue = total if self.issued is None else self.issued - self.told
         return Sample(
-            start=self.start, operation=self.operation, total=total, issue=issue, translation=self.translation
+            start=self.start,
+            operation=self.operation,
+            previous_target=self.previous_target,
+            total=total,
+            issue=issue,
+            translation=self.translation,
+            alternate_issue=self.alternate_issue,
         )
 
 
@@ -164,13 +190,19 @@ class Occupancy:
 
     busy_until: int = 0
     free_from: int = 0
+    holder: Flight | None = None
 
-    def take(self) -> None:
+    def take(self, holder: Flight) -> None:
         self.busy_until = self.free_from = NEVER
+        self.holder = holder
 
     def free(self, at: int) -> None:
-
         self.busy_until = self.free_from = at
+
+    def free_by(self, holder: Flight, at: int) -> None:
+        """Unless another has come to hold it."""
+        if self.holder is holder:
+            self.free_from = at
 
 
 class Bench:
@@ -199,7 +231,7 @@ class Bench:
         self.expected = dict.fromkeys(self.events, 0)
         self.counted = dict.fromkeys(self.events, 0)
         self.pe = self.passing_pe = PEState(physical_count=self.random.getrandbits(63))
-        self.issued = self.translating = 0
+        self.issued = self.translating = self.tick = 0
         # Operations pass, are counted, are answered. A sampled one is in flight, in its slot, and has finished; the
         # oldest that has is looked at by the filter, its record waits, is written, answered.
         self.uncounted = deque[Passing]()
@@ -212,7 +244,11 @@ class Bench:
         self.responds_at = NEVER
         self.slots = [Occupancy() for _ in range(config.slots)]
         self.completion = Occupancy()
+        # Where the last taken branch went; sampled operations so far, and the youngest of them that has finished.
+        self.previous_target: Location | None = None
+        self.started = self.youngest_finished = 0
         self.longest = 10  # an operation takes, nearly
+        self.monitor = Monitor(config, promises=False)
         self.memory: dict[int, int] = {}
         self.written: dict[int, int] = {}
         self.patience = 1.0
@@ -220,8 +256,12 @@ class Bench:
         self.visible = self.earlier = copy(self.registers)
         self.answer: tuple[Register, int | None] | None = None
         self.draining = self.drained = False
+        self.quiet = False  # nothing finishes
         self.settled_from = 0
+        # Whether a record of a size that differs fits takes longer to find out.
+        self.settling = 3 if config.layout.align == config.max_record_bytes else 5
         self._driven: dict[str, int] = {}
+        self._location = LocationLayout(config)
 
     @property
     def queued(self) -> bool:
@@ -247,6 +287,7 @@ class Bench:
         self.earlier, self.visible = self.visible, copy(self.registers)
         self._drive_pe(passes, access)
         finishing = self._drive_flights()
+        branch = self._drive_branch() if self.config.pbt else None
         ready = self.random.random() < self.patience
         self._drive("write__beat__ready", ready)
         self._drive("write__done", self.now == self.responds_at)
@@ -263,6 +304,8 @@ class Bench:
         self._filter(bool(self._pmu("feed")))
         if finishing:
             self._finish(finishing)
+        if branch:
+            self._take_branch(*branch)
         self._pass(passes)
         collisions = self._check_answer()
         if self.waiting and self.waiting.halted < self.now:
@@ -298,7 +341,8 @@ class Bench:
         self.pe = replace(self.pe, physical_count=self.pe.physical_count + 1)
         self.passing_pe = replace(self.pe, el=1) if access else self.pe
         for name in PEState.__slots__:
-            self._drive(f"pe__{name}", getattr(self.passing_pe, name))
+            if name != "nse" or self.config.rme:
+                self._drive(f"pe__{name}", getattr(self.passing_pe, name))
         self._drive("sampling__valid", passes)
         self._drive("sysreg__valid", access is not None)
         if access:
@@ -313,12 +357,15 @@ class Bench:
         bits = self.random.getrandbits
         width = self.config.slots
         self.translating, self.issued = bits(width) & bits(width), bits(width) & bits(width)
+        if self.config.altclk:
+            self.tick = bits(1)
+            self._drive("in_flight__alternate_tick", self.tick)
         for slot, flight in self.flights.items():
             if flight.issued is None:
                 self.issued = self.issued & ~(1 << slot) | (self.now == flight.issue_at) << slot
         due = [flight for flight in self.flights.values() if self.now >= flight.finish_at]
         finishing = None
-        if due and not self.draining:  # nothing finishes during PSB CSYNC
+        if due and not self.quiet:
             finishing = self.random.choice(due)
             self._drive("finish__operation", operation_bits(self.config, finishing.operation))
             self._drive("finish__vanished", finishing.vanishes)
@@ -326,22 +373,43 @@ class Bench:
                 self._drive("finish__slot", finishing.slot)
         for flight in self.flights.values():
             if flight is not finishing:
-                flight.report(self.now, self.issued, self.translating)
+                flight.report(self.now, self.issued, self.translating, self.tick)
         self._drive("finish__valid", finishing is not None)
         self._drive("in_flight__issued", self.issued)
         self._drive("in_flight__translating", self.translating)
         return finishing
 
+    def _drive_branch(self) -> tuple[PEState, Location] | None:
+        """A taken branch: with the state that it was executed in, where it went. None is told out of program order: it
+        is younger than what has finished, and older than what has not.
+        """
+        in_order = all(flight.order > self.youngest_finished for flight in self.flights.values())
+        valid = in_order and self.now >= self.settled_from and self.random.random() < 0.2
+        self._drive("branch__valid", valid)
+        if not valid:
+            return None
+        state, target = self._state(profiled=self.random.random() < 0.8), random_location(self.random, self.config)
+        for name in ("el", "ns", "aarch32", *(["nse"] if self.config.rme else [])):
+            self._drive(f"branch__{name}", getattr(state, name))
+        members = {name: getattr(target, name) for name in self._location.members}
+        self._drive("branch__target", self._location.const(members).as_bits())
+        return state, target
+
     def move_pe(self, profiled: bool) -> None:
         """Another process; if not `profiled`, also any Exception level and state, most of which are not profiled."""
-        bits = self.random.getrandbits
-        self.pe = PEState(
-            el=bits(1) if profiled else bits(2),
-            ns=1 if profiled else bits(1),
-            debug=0 if profiled else self.random.random() < 0.2,
-            aarch32=0 if profiled else self.random.random() < 0.2,
-            contextidr_el1=bits(32),
-            physical_count=self.pe.physical_count,
+        count = self.pe.physical_count
+        self.pe = replace(self._state(profiled), contextidr_el1=self.random.getrandbits(32), physical_count=count)
+
+    def _state(self, profiled: bool) -> PEState:
+        random, bits = self.random, self.random.getrandbits
+        if profiled:
+            return PEState(el=bits(1))
+        return PEState(
+            el=bits(2),
+            ns=bits(1),
+            nse=int(self.config.rme and random.random() < 0.2),
+            debug=int(random.random() < 0.2),
+            aarch32=int(random.random() < 0.2),
         )
 
     # What the reference says about this cycle.
@@ -390,9 +458,9 @@ class Bench:
             self.coverage["discard mode while a record is written"] += self.writing is not None
 
     def _count_full(self, stopped: int) -> None:
-        """After something that may have filled the buffer. S follows two cycles later than the reference has it."""
+        """After something that may have filled the buffer. S follows later than the reference has it."""
         if self.registers.PMBSR_EL1 & STOPPED and not stopped:
-            self.settled_from = self.now + 3
+            self.settled_from = self.now + self.settling
             self.expected["buffer_full"] += 1
             self.coverage["buffer full"] += 1
 
@@ -416,6 +484,11 @@ class Bench:
         passing = Passing(self.now, self.reference.start(self.passing_pe), lanes)
         self.uncounted.append(passing)
         self.unanswered.append(passing)
+
+    def _take_branch(self, state: PEState, target: Location) -> None:
+        profiled = control.branch_profiled(self.registers, state.el, state.ns, state.nse, state.aarch32)
+        self.previous_target = target if profiled else None
+        self.coverage[f"taken branch, profiled {int(profiled)}"] += 1
 
     def _count(self, access: tuple[Register, int | None] | None) -> None:
         """The operations of an earlier cycle are counted, unless software writes PMSICR_EL1."""
@@ -475,14 +548,16 @@ class Bench:
         """A selected operation is in flight. Two cycles after it passed it can finish; it is told later."""
         random = self.random
         operation = random_operation(random, self.config)
+        if self.config.mops and operation.facts.memory_set and not operation.facts.memory_copy:  # it loads nothing
+            operation = replace(operation, facts=replace(operation.facts, load=0))
         if has_two_accesses(self.config, operation.facts):
             operation = replace(operation, facts=replace(operation.facts, destination=destination))
             self.coverage[f"{('source', 'destination')[destination]} of two accesses"] += 1
-        self.slots[slot].take()
         told = passing.cycle + self.config.answer_latency - 1
         total = 2 + random.choice(
             [0, random.randrange(10), random.randrange(self.longest), random.randrange(self.longest)]
         )
+        self.started += 1
         self.flights[slot] = flight = Flight(
             slot=slot,
             told=told,
@@ -491,12 +566,16 @@ class Bench:
             finish_at=told + total,
             issue_at=told + random.randint(2, total + 1),
             vanishes=random.random() < 0.1,
+            order=self.started,
             operation=operation,
         )
-        flight.report(self.now, self.issued, self.translating)
+        self.slots[slot].take(flight)
+        flight.report(self.now, self.issued, self.translating, self.tick)
 
     def _finish(self, flight: Flight) -> None:
         flight.finished = self.now
+        flight.previous_target = self.previous_target
+        self.youngest_finished = max(self.youngest_finished, flight.order)
         if any(other.told < flight.told for other in self.flights.values()):
             self.coverage["finished before an older one"] += 1
         del self.flights[flight.slot]
@@ -526,7 +605,7 @@ class Bench:
         assert self.now >= max(ready, self.completion.busy_until), f"cycle {self.now}: SAMPLE_FEED too early"
         self.resolve_doubt()
         self.finished.popleft()
-        self.completion.take()
+        self.completion.take(flight)
         if several and flight.slot not in self.flights:
             slot.free(self.now)
         self.expected["feed"] += 1
@@ -580,40 +659,64 @@ class Bench:
 
     def _beat(self, taken: bool) -> None:
         if self.writing is None:
-            assert self.waiting and not self.responding, f"cycle {self.now}: a beat that belongs to no record"
-            flight, self.waiting = self.waiting, None
-            assert not discarding(self.earlier), f"cycle {self.now}: a record is begun in discard mode"
-            if flight.doubtful:
-                self.coverage["written, though discard mode came and went while it waited"] += 1
-                self.completion.take()
-                if self.config.slots == 1:
-                    self.slots[0].take()
-            flight.begun, flight.address = self.now, self.last_pointer
-            limit = self.registers.PMBLIMITR_EL1 & -PAGE
-            rewritten = self.pointer_written >= self.now - 2
-            assert rewritten or flight.address + self.config.record_bytes <= limit, (
-                f"cycle {self.now}: a beat beyond LIMIT"
-            )
-            self.writing = flight
+            self._begin()
+        flight = self.writing
+        assert flight
+        beat: Any = Beat(self.config).from_bits(int(self.dut.write__beat__payload.value))
+        # What it has to be, as the record is known.
+        record = records.encode(self.config, flight.sample)
+        at = flight.address + len(flight.octets)
+        low = at % self.config.bus_bytes
+        size = min(self.config.bus_bytes - low, len(record) - len(flight.octets))
+        where = f"cycle {self.now}: a beat at {beat.address:#x} of the record at {flight.address:#x}"
+        assert beat.address == at - low, where
+        assert beat.strobe == (1 << size) - 1 << low, f"{where}: strobe {beat.strobe:#x}, for {size} bytes from {low}"
+        assert beat.last == (len(flight.octets) + size == len(record)), where
+        if beat.last:
+            self._release_by(flight)
         if not taken:
             return
-        flight = self.writing
-        beat = Beat(self.config).from_bits(int(self.dut.write__beat__payload.value))
-        where = f"cycle {self.now}: a beat at {beat.address:#x} of the record at {flight.address:#x}"
-        assert beat.address == flight.address + len(flight.octets), where
-        flight.octets += beat.data.to_bytes(self.config.bus_bytes, "little")
-        self.memory |= {beat.address + at: beat.data >> 8 * at & 0xFF for at in range(self.config.bus_bytes)}
-        left = self.config.record_bytes - len(flight.octets)
-        assert beat.last == (left == 0), where
-        if left == self.config.bus_bytes:
-            # With this beat the serializer has taken the last one.
-            self._release(flight)
+        octets = (beat.data >> 8 * low).to_bytes(self.config.bus_bytes, "little")[:size]
+        flight.octets += octets
+        self.memory |= {at + number: octet for number, octet in enumerate(octets)}
         if beat.last:
-            record = records.encode(self.config, flight.sample)
             assert bytes(flight.octets) == record, f"{flight.octets.hex()} is not {record.hex()} of {flight.sample}"
-            self.written |= {flight.address + at: octet for at, octet in enumerate(record)}
+            self.written |= {flight.address + number: octet for number, octet in enumerate(record)}
+            self._check_record(record, flight.sample)
             self.writing, self.responding = None, flight
             self.responds_at = self.now + 1 + self.random.choice([0, 0, 1, self.random.randrange(60)])
+
+    def _begin(self) -> None:
+        """The record that waits is being written. It was begun in the cycle before, where the pointer was then."""
+        assert self.waiting and not self.responding, f"cycle {self.now}: a beat that belongs to no record"
+        flight, self.waiting = self.waiting, None
+        assert not discarding(self.earlier), f"cycle {self.now}: a record is begun in discard mode"
+        if flight.doubtful:
+            self.coverage["written, though discard mode came and went while it waited"] += 1
+        flight.begun, flight.address = self.now, self.last_pointer
+        limit = self.earlier.PMBLIMITR_EL1 & -PAGE
+        assert flight.address + self.config.max_record_bytes <= limit, f"cycle {self.now}: a beat beyond LIMIT"
+        self.coverage["begun within a word"] += flight.address % self.config.bus_bytes != 0
+        self.writing = flight
+        # From now on the sample can be taken: its place is free for another, and with one slot so is that.
+        self.completion.busy_until = self.now + 2
+        if self.config.slots == 1:
+            self.slots[0].busy_until = self.now + 1
+
+    def _release_by(self, flight: Flight) -> None:
+        """Its last beat is there: the sample has been taken, in this cycle at the latest."""
+        self.completion.free_by(flight, self.now + 2)
+        if self.config.slots == 1:
+            self.slots[0].free_by(flight, self.now + 1)
+
+    def _check_record(self, record: bytes, sample: Sample) -> None:
+        """By what knows nothing of the sample; and what it holds."""
+        wrong = self.monitor.check(record)
+        assert not wrong, f"{wrong} in {record.hex()} of {sample}"
+        (decoded,) = decode.records(record)
+        operation = decoded.operation_packet
+        self.coverage["not retired" if operation is None else OperationClass(operation[0]).name] += 1
+        self.coverage.update(packet.value for packet, _ in records.packets(self.config, sample))
 
     def _respond(self) -> None:
         assert self.responding
@@ -625,7 +728,5 @@ class Bench:
         record = bytes(flight.octets)
         assert self.reference.buffer.write(record)
         assert self.reference.buffer.memory[flight.address] == record
-        operation = record[self.config.packet_offsets[Packet.OPERATION]]
-        self.coverage["not retired" if operation == 0 else OperationClass(operation - Header.OPERATION).name] += 1
         if self.registers.PMBSR_EL1 & STOPPED:
             self._count_full(0)

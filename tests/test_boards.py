@@ -75,7 +75,7 @@ def test_records_on_the_line_are_those_of_the_loop(divisor: int, cycles: int, co
     line, alive, sending, interrupt, collision = zip(*run(dut, (), [()] * cycles, *outputs), strict=True)
     octets = received(line, divisor)
     data = bytes(octet for _, octet in octets)
-    size = CONFIG.record_bytes
+    size = CONFIG.max_record_bytes
     records = [record for record in decode.records(data) if record.complete]
     assert len(records) == len(data) // size >= 2 * buffer_records - 1
 
@@ -107,7 +107,11 @@ def test_records_on_the_line_are_those_of_the_loop(divisor: int, cycles: int, co
 
     begun = [start for start, _ in octets[::size]]
     assert len(rises(sending)) == len(begun)
-    assert all(rise < start <= rise + 1 for rise, start in zip(rises(sending), begun, strict=True))
+    # At once, or when the record before has left the line.
+    free = [0, *(start + 10 * divisor for start, _ in octets[size - 1 :: size])]
+    assert all(
+        rise < start <= max(rise + 1, end) for rise, start, end in zip(rises(sending), begun, free, strict=False)
+    )
     ended = [start for start, _ in octets[buffer_records * size - 1 :: buffer_records * size]]
     assert len(rises(interrupt)) == len(ended)
     assert all(
@@ -195,12 +199,24 @@ def test_bytes_of_a_record_and_its_end() -> None:
             taken += steps[-1][-1]
         ends.append(len(steps) - 1)
     steps += [(0, 0, 0, 1)] * 3
-    inputs = (beat.valid, beat.p.data, beat.p.last, dut.o.ready)
+    steps = [(valid, data, (1 << CONFIG.bus_bytes) - 1, last, ready) for valid, data, last, ready in steps]
+    inputs = (beat.valid, beat.p.data, beat.p.strobe, beat.p.last, dut.o.ready)
     rows = run(dut, inputs, steps, dut.o.valid, dut.o.payload, beat.ready, dut.i.done)
     accepted = [number for number, step in enumerate(steps) if step[-1] and rows[number][0]]
     assert bytes(rows[number][1] for number in accepted) == b"".join(data for data, _ in beats)
     assert [number for number, row in enumerate(rows) if row[2] and steps[number][0]] == ends
     assert [number for number, row in enumerate(rows) if row[3]] == [ends[1] + 1, ends[2] + 1]
+
+
+def test_bytes_that_a_beat_does_not_write_are_not_sent() -> None:
+    dut = RecordBytes(CONFIG)
+    beat = dut.i.beat
+    data, strobe = bytes(range(1, CONFIG.bus_bytes + 1)), 0b0110
+    step = (1, int.from_bytes(data, "little"), strobe, 1, 1)
+    inputs = (beat.valid, beat.p.data, beat.p.strobe, beat.p.last, dut.o.ready)
+    rows = run(dut, inputs, [step] * CONFIG.bus_bytes, dut.o.valid, dut.o.payload, beat.ready)
+    assert [payload for valid, payload, _ in rows if valid] == [2, 3]
+    assert [ready for *_, ready in rows] == [0] * (CONFIG.bus_bytes - 1) + [1]
 
 
 @pytest.mark.parametrize("divisor", [1, 2, 5])

@@ -45,7 +45,7 @@ MEMORY = [
     (0x88A17C43, "cas w1, w3, [x2]", "load store atomic", 8, "x2 x1 x3", "x1", ""),
     (0x4860FC82, "caspal x0, x1, x2, x3, [x4]", "load store atomic acquire_release", 32, "x4 x0 x1 x2 x3", "x0 x1", ""),
     (0xF8200441, "ldraa x1, [x2]", "load", 8, "x2", "x1", ""),
-    (0xD50B7421, "dc zva, x1", "store", 64, "x1", "", ""),
+    (0xD50B7421, "dc zva, x1", "store unspecified", 64, "x1", "", ""),
 ]
 
 # Word, what it is, kind, facts, registers needed, registers made.
@@ -54,14 +54,15 @@ OTHER = [
     (0xD50B7A21, "dc cvac, x1", "SYSTEM", "", "x1", ""),
     (0xD5087801, "at s1e1r, x1", "SYSTEM", "", "x1", ""),
     (0x14000008, "b #0x20", "BRANCH", "branch", "", ""),
-    (0x94000008, "bl #0x20", "CALL", "branch", "", "x30"),
+    (0x94000008, "bl #0x20", "CALL", "branch link", "", "x30"),
     (0x54000101, "b.ne #0x20", "BRANCH", "branch conditional", "nzcv", ""),
     (0xB4000101, "cbz x1, #0x20", "BRANCH", "branch conditional", "x1", ""),
     (0x37180101, "tbnz w1, #3, #0x20", "BRANCH", "branch conditional", "x1", ""),
     (0xD61F0020, "br x1", "BRANCH", "branch indirect", "x1", ""),
-    (0xD63F0020, "blr x1", "CALL", "branch indirect", "x1", "x30"),
-    (0xD65F03C0, "ret", "RETURN", "branch indirect", "x30", ""),
-    (0xD65F0BFF, "retaa", "RETURN", "branch indirect", "x30", ""),
+    (0xD63F0020, "blr x1", "CALL", "branch indirect link", "x1", "x30"),
+    (0xD65F03C0, "ret", "RETURN", "branch indirect procedure_return", "x30", ""),
+    (0xD73F0822, "blraa x1, x2", "CALL", "branch indirect link", "x1", "x30"),
+    (0xD65F0BFF, "retaa", "RETURN", "branch indirect procedure_return", "x30", ""),
     (0xD4000001, "svc #0", "SYNCHRONIZE", "exception", "", ""),
     (0xD4201C80, "brk #0xe4", "SYNCHRONIZE", "exception", "", ""),
     (0xD5033FDF, "isb", "SYNCHRONIZE", "", "", ""),

@@ -6,15 +6,26 @@ from typing import Any
 import pytest
 
 from formal.features import FEATURES
-from spurtle.arch import PMBIDR_EL1, PMSIDR_EL1, REGISTERS
+from spurtle.arch import PMBIDR_EL1, PMSIDR_EL1, REGISTERS, AltClk
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.layout import MINIMAL, NEOVERSE_N1, Packet, RecordLayout
+from spurtle.layout import MINIMAL, NEOVERSE_N1, Packet, Place, fixed
 
 MINIMAL_CONFIG = CONFIGS["minimal"]
 N1 = CONFIGS["neoverse_n1"]
 
 V1P4 = CONFIGS["v1p4"]
-N1_128 = RecordLayout(size=128, places=NEOVERSE_N1.places)
+MODEL = CONFIGS["arm_model"]
+N1_128 = replace(NEOVERSE_N1, align=128, max_size=128)
+# Of the named packets, one and the same place for two that every record has.
+TOGETHER = replace(
+    V1P4.layout.without(Packet.VA, Packet.TARGET),
+    places=(Place(((Packet.VA,), (Packet.TARGET,))), *V1P4.layout.without(Packet.VA, Packet.TARGET).places),
+)
+SHARED = [
+    (Packet.PC, Packet.TOTAL),
+    *(place.packets for place in MINIMAL.places if not {*place.packets} & {Packet.PC, Packet.TOTAL}),
+]
+OWN = (0, 6, 7, *range(16, 32))
 
 REFUSED: dict[str, tuple[SPUConfig, dict[str, Any], str]] = {
     "no lane": (MINIMAL_CONFIG, {"ops_per_cycle": 0}, "ops_per_cycle must be from 1 to 8, not 0"),
@@ -24,19 +35,19 @@ REFUSED: dict[str, tuple[SPUConfig, dict[str, Any], str]] = {
     "counter_bits": (MINIMAL_CONFIG, {"counter_bits": 13}, "counter_bits must be 12 or 16, not 13"),
     "events_bytes": (MINIMAL_CONFIG, {"events_bytes": 3}, "events_bytes must be 1 or 2 or 4 or 8, not 3"),
     "data_source_bytes": (N1, {"data_source_bytes": 4}, "data_source_bytes must be 0 or 1 or 2, not 4"),
-    "bus_bytes": (MINIMAL_CONFIG, {"bus_bytes": 4}, "bus_bytes must be 8 or 16, not 4"),
+    "bus_bytes": (MINIMAL_CONFIG, {"bus_bytes": 2}, "bus_bytes must be 4 or 8 or 16 or 32 or 64, not 2"),
     "version": (MINIMAL_CONFIG, {"version": 6}, "version must be 1 or 2 or 3 or 4 or 5, not 6"),
     "an event that no version defines": (
         N1, {"events": frozenset({1, 6, 16}), "events_bytes": 4, "layout": N1_128},
-        "events must be defined in version 1 without SVE and SME, not [16]",
+        "events must be defined in version 1 without sve and without sme, not [16]",
     ),
     "events of a later version": (
         N1, {"events": frozenset({1, 6, 11, 19}), "events_bytes": 4, "layout": N1_128},
-        "events must be defined in version 1 without SVE and SME, not [11, 19]",
+        "events must be defined in version 1 without sve and without sme, not [11, 19]",
     ),
     "events of an earlier version": (
         V1P4, {"events": frozenset({1, 6, 24, 31})},
-        "events must be defined in version 5 without SVE and SME, not [24, 31]",
+        "events must be defined in version 5 with sve and with sme, not [31]",
     ),
     "memory copy before its packets": (
         MINIMAL_CONFIG, {"mops": True, "version": 3, "fne": True}, "version must be 4 or later with mops, not 3",
@@ -53,9 +64,8 @@ REFUSED: dict[str, tuple[SPUConfig, dict[str, Any], str]] = {
     ),
     "nothing to filter by": (MINIMAL_CONFIG, {"fds": True}, "data_source_bytes must be 1 or 2 with fds, not 0"),
     "one place for target and access": (
-        V1P4, {"layout": N1_128},
-        ("layout must have a place of its own for TARGET with gcs, as a branch can make an access too, "
-        "not one for VA, TARGET"),
+        V1P4, {"layout": fixed(128, *(place.packets for place in TOGETHER.places))},
+        "layout must have places of their own for TARGET, VA, which one operation can have both in v1p4",
     ),
     "unpredictable_filter": (
         MINIMAL_CONFIG, {"unpredictable_filter": "DISCARD"},
@@ -79,23 +89,92 @@ REFUSED: dict[str, tuple[SPUConfig, dict[str, Any], str]] = {
     ),
     "data source without place": (
         MINIMAL_CONFIG, {"data_source_bytes": 1},
-        "data_source_bytes must be 0 exactly when the layout has no place for DATA_SOURCE, not 1",
+        "data_source_bytes must be 0 where the layout has no place for DATA_SOURCE, not 1",
     ),
     "place without data source": (
         N1, {"data_source_bytes": 0},
-        "data_source_bytes must be 0 exactly when the layout has no place for DATA_SOURCE, not 0",
+        "data_source_bytes must be set where the layout has a place for DATA_SOURCE, not 0",
+    ),
+    "previous target without place": (
+        N1, {"pbt": True}, "pbt must be 0 where the layout has no place for PREVIOUS_TARGET, not True",
+    ),
+    "place without previous target": (
+        V1P4, {"pbt": False}, "pbt must be set where the layout has a place for PREVIOUS_TARGET, not False",
+    ),
+    "alternate clock without place": (
+        N1, {"altclk": AltClk.IMPLEMENTATION_DEFINED},
+        "altclk must be 0 where the layout has no place for ALTERNATE_ISSUE, not <AltClk.IMPLEMENTATION_DEFINED: 15>",
+    ),
+    "an alternate clock that is not there": (
+        V1P4, {"altclk": 2}, "altclk must be 0 or 1 or 15, not 2",
+    ),
+    "the SMCU's clock without SME": (
+        replace(V1P4, sme=False, altclk=AltClk.IMPLEMENTATION_DEFINED, events=frozenset({1, 6})),
+        {"altclk": AltClk.SMCU}, "altclk must not be AltClk.SMCU without sme",
+    ),
+    "an INDEX that is not the core's own": (
+        N1, {"imp_counter": 8}, f"imp_counter must be {' or '.join(map(str, OWN))}, not 8",
+    ),
+    "an INDEX of an address that is not the core's own": (
+        N1, {"imp_address": 4}, f"imp_address must be {' or '.join(map(str, OWN))}, not 4",
+    ),
+    "the core's own counter without place": (
+        N1, {"imp_counter": 6}, "imp_counter must be 0 where the layout has no place for IMP_COUNTER, not 6",
+    ),
+    "SME without SVE": (
+        V1P4, {"sve": False, "events": frozenset({1, 6})}, "sve must be True with sme, not False",
+    ),
+    "previous targets of all without those of branches": (
+        MINIMAL_CONFIG, {"pbt_of_all": True}, "pbt must be True with pbt_of_all, not False",
+    ),
+    "vectors before their packets": (
+        MINIMAL_CONFIG, {"sve": True}, "version must be 2 or later with sve, not 1",
+    ),
+    "SME before its packets": (
+        MODEL, {"sme": True}, "version must be 5 or later with sme, not 3",
+    ),
+    "no place for a packet": (
+        MINIMAL_CONFIG, {"layout": MINIMAL.without(Packet.PC, Packet.TOTAL)}, "layout must have a place for PC, TOTAL",
+    ),
+    "two places for a packet": (
+        MINIMAL_CONFIG, {"layout": replace(MINIMAL, places=(*MINIMAL.places, MINIMAL.places[0]))},
+        "layout must have one place for each packet, not more for PC",
+    ),
+    "packets that do not exclude each other": (
+        MINIMAL_CONFIG, {"layout": fixed(64, *SHARED)},
+        "layout must have places of their own for PC, TOTAL, which one operation can have both in minimal",
     ),
     "no room": (
         N1, {"events_bytes": 8},
-        "layout must have room for its packets: they need 68 bytes, not 64",
+        "layout.max_size must be at least 128 in neoverse_n1, not 64: there is no room for TIMESTAMP",
+    ),
+    "no room for several": (
+        V1P4, {"layout": replace(V1P4.layout, align=64, max_size=64)},
+        ("layout.max_size must be at least 128 in v1p4, not 64: there is no room for "
+        "ALTERNATE_ISSUE, DATA_SOURCE, END, PREVIOUS_TARGET, TIMESTAMP"),
     ),
     "odd size": (
-        MINIMAL_CONFIG, {"layout": RecordLayout(size=96, places=MINIMAL.places)},
-        "layout.size must be a power of two from 64 to 2048 (PMSIDR_EL1.MaxSize), not 96",
+        MINIMAL_CONFIG, {"layout": replace(MINIMAL, align=96, max_size=96)},
+        "layout.max_size must be 64 or 128 or 256 or 512 or 1024 or 2048, not 96",
     ),
     "huge size": (
-        MINIMAL_CONFIG, {"layout": RecordLayout(size=4096, places=MINIMAL.places)},
-        "layout.size must be a power of two from 64 to 2048 (PMSIDR_EL1.MaxSize), not 4096",
+        MINIMAL_CONFIG, {"layout": replace(MINIMAL, align=4096, max_size=4096)},
+        "layout.max_size must be 64 or 128 or 256 or 512 or 1024 or 2048, not 4096",
+    ),
+    "odd alignment": (
+        MODEL, {"layout": replace(MODEL.layout, align=3)},
+        "layout.align must be 1 or 2 or 4 or 8 or 16 or 32 or 64 or 128 or 256 or 512 or 1024 or 2048, not 3",
+    ),
+    "small alignment of records of one size": (
+        N1, {"layout": replace(NEOVERSE_N1, align=32)},
+        "layout.align must be layout.max_size, 64, where no place is elastic, not 32",
+    ),
+    "large alignment of packed records": (
+        MODEL, {"layout": replace(MODEL.layout, align=16), "bus_bytes": 16},
+        "layout.align must be 1, 2, 4 or 8 where a place is elastic, not 16",
+    ),
+    "a bus that is less than the alignment": (
+        MODEL, {"bus_bytes": 4}, "bus_bytes must be at least layout.align, 8, with a packed layout, not 4",
     ),
 }  # fmt: skip
 
@@ -108,7 +187,7 @@ def test_what_is_refused_is_named(config: SPUConfig, change: dict[str, Any], mes
 
 
 def test_named_configurations_go_by_their_names() -> None:
-    assert list(CONFIGS) == ["minimal", "neoverse_n1", "v1p4"]
+    assert list(CONFIGS) == ["minimal", "neoverse_n1", "kunpeng_920", "hisilicon_mobile", "arm_model", "v1p4"]
     assert all(config.name == name and config.module == f"spurtle_{name}" for name, config in CONFIGS.items())
 
 
@@ -128,12 +207,13 @@ def test_pmsidr_of_neoverse_n1() -> None:
 
 def test_pmsidr_of_v1p4() -> None:
     assert vars(PMSIDR_EL1.unpack(V1P4.pmsidr)) == {
-        **vars(PMSIDR_EL1.unpack(N1.pmsidr)), "ERnd": 1, "EFT": 1, "FnE": 1, "FDS": 1, "CountSize": 3, "MaxSize": 7,
+        **vars(PMSIDR_EL1.unpack(N1.pmsidr)), "ERnd": 1, "EFT": 1, "FnE": 1, "FDS": 1, "PBT": 1, "CRR": 1,
+        "FPF": 1, "ALTCLK": 1, "SME": 1, "CountSize": 3, "MaxSize": 7,
     }  # fmt: skip
 
 
 def test_pmsidr_of_sizes() -> None:
-    large = SPUConfig(name="large", layout=RecordLayout(size=2048, places=MINIMAL.places), counter_bits=16)
+    large = SPUConfig(name="large", layout=replace(MINIMAL, align=2048, max_size=2048), counter_bits=16)
     identification = PMSIDR_EL1.unpack(large.pmsidr)
     assert (identification.MaxSize, identification.CountSize) == (11, 3)
     assert PMBIDR_EL1.unpack(large.pmbidr).Align == 11
@@ -141,16 +221,16 @@ def test_pmsidr_of_sizes() -> None:
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_pmbidr(config: SPUConfig) -> None:
-    # Records are aligned to their size. From Armv8.8 on flags are updated, and what external aborts do is described.
-    assert 1 << PMBIDR_EL1.unpack(config.pmbidr).Align == config.record_bytes
-    assert config.pmbidr == {"v1p4": 0b1_0010_0111}.get(config.name, 0b0110)
+    # Records of one size are aligned to it. From Armv8.8 on F is one, and EA says what external aborts do.
+    align = {"kunpeng_920": 2, "hisilicon_mobile": 3, "arm_model": 3, "v1p4": 7}.get(config.name, 6)
+    assert config.pmbidr == align | (0b1_0010_0000 if config.name == "v1p4" else 0)
 
 
 def test_events_that_software_can_select() -> None:
     # Never E[0]; E[6] comes with FEAT_SPE_FnE.
     assert MINIMAL_CONFIG.filter_events == 0b1011_1110
     assert N1.filter_events == 0b1_0111_1011_1110
-    assert V1P4.filter_events == 0b1111_1000_0001_1111_1111_1110
+    assert V1P4.filter_events == 0x3FE_1FFE
 
 
 @pytest.mark.parametrize(("lanes", "delay", "latency"), [(1, 0, 1), (2, 1, 3), (4, 1, 3), (5, 2, 4), (8, 2, 4)])
@@ -192,11 +272,20 @@ _DISCARD = {"PMBLIMITR_EL1": 0xFFFF_FFFF_FFFF_F007}
 _TWO_ACCESSES = {"IMP_PMSRNDR_EL1": 0xFFFF_FFFF_FFFF_FFFF}
 WRITABLE_WITH = {
     "neoverse_n1": {"PMSEVFR_EL1": 0x17BE},
+    "kunpeng_920": {"PMSEVFR_EL1": 0x7BE},
+    "hisilicon_mobile": {"PMSEVFR_EL1": 0x7BE},
+    "arm_model": {
+        "PMSFCR_EL1": 0x7_000F,
+        "PMSEVFR_EL1": 0x6_0FFE,
+        "PMSNEVFR_EL1": 0x6_0FFE,
+        "PMSLATFR_EL1": 0xFFFF,
+        **_DISCARD,
+    },
     "v1p4": {
-        "PMSNEVFR_EL1": 0xF8_1FFE,
+        "PMSNEVFR_EL1": 0x3FE_1FFE,
         "PMSICR_EL1": 0xFF00_0000_FFFF_FFFF,
         "PMSFCR_EL1": 0x1F_0000_001F_001F,
-        "PMSEVFR_EL1": 0xF8_1FFE,
+        "PMSEVFR_EL1": 0x3FE_1FFE,
         "PMSLATFR_EL1": 0xFFFF,
         "PMSDSFR_EL1": 0xFFFF_FFFF_FFFF_FFFF,
         **_DISCARD,
@@ -211,6 +300,10 @@ WRITABLE_WITH = {
     "minimal_mops": {**_FNE, **_DISCARD, **_TWO_ACCESSES},
     "minimal_gcs": {**_FNE, **_DISCARD, **_TWO_ACCESSES},
     "minimal_unpredictable": _FNE,
+    "minimal_tags": {**_FNE, **_DISCARD},
+    "minimal_sve": {"PMSEVFR_EL1": 0x6_00BE},
+    "minimal_sve_v1p2": {**_FNE, **_DISCARD},
+    "minimal_sme": {**_FNE, **_DISCARD, "PMSEVFR_EL1": 0x306_00FE, "PMSNEVFR_EL1": 0x306_00FE},
 }
 """Of others, where it differs."""
 

@@ -3,7 +3,8 @@
 from itertools import product
 from typing import Any
 
-from gateware import Bench
+import pytest
+from gateware import VARIANTS, Bench
 
 from spurtle.arch import PMBLIMITR_EL1, PMBSR_EL1, PMSCR_EL1
 from spurtle.control import Control
@@ -14,32 +15,43 @@ from spurtle_sim.reference.registers import Registers
 BITS = ("E0SPE", "E1SPE", "CX", "PA", "TS", "PCT")
 
 
-def test_every_combination() -> None:
-    dut = Control()
+@pytest.mark.parametrize("name", ["minimal", "v1p4"])
+def test_every_combination(name: str) -> None:
+    config = VARIANTS[name]
+    dut = Control(config)
     answers = []
 
     async def scenario(ctx: Any) -> None:
-        for el, ns, debug, aarch32, enable, stopped, *bits in product(range(4), *[range(2)] * (5 + len(BITS))):
+        nses = range(2) if config.rme else range(1)
+        for el, nse, ns, debug, aarch32, enable, stopped, *bits in product(
+            range(4), nses, *[range(2)] * (5 + len(BITS))
+        ):
             registers = Registers(
                 PMSCR_EL1=PMSCR_EL1.pack(**dict(zip(BITS, bits, strict=True))),
                 PMBLIMITR_EL1=PMBLIMITR_EL1.pack(E=enable),
                 PMBSR_EL1=PMBSR_EL1.pack(S=stopped),
             )
-            pe = PEState(el=el, ns=ns, debug=debug, aarch32=aarch32)
-            ctx.set(dut.pe.el, el)
-            ctx.set(dut.pe.ns, ns)
+            pe = PEState(el=el, ns=ns, nse=nse, debug=debug, aarch32=aarch32)
+            for state in (dut.pe, *([dut.branch] if config.pbt else [])):
+                ctx.set(state.el, el)
+                ctx.set(state.ns, ns)
+                ctx.set(state.aarch32, aarch32)
+                if config.rme:
+                    ctx.set(state.nse, nse)
             ctx.set(dut.pe.debug, debug)
-            ctx.set(dut.pe.aarch32, aarch32)
             ctx.set(dut.pmscr.as_value(), registers.PMSCR_EL1)
             ctx.set(dut.running, enable and not stopped)
 
             enabled = ctx.get(dut.enabled)
             assert enabled == control.profiling_enabled(registers, pe), (registers, pe)
+            if config.pbt:
+                told = control.branch_profiled(registers, el=el, ns=ns, nse=nse, aarch32=aarch32)
+                assert ctx.get(dut.branch_enabled) == told, (registers, pe)
             collect = ctx.get(dut.collect)
             assert collect.context_el1 == control.collect_contextidr_el1(registers, pe), (registers, pe)
             assert collect.timestamp == control.collect_timestamp(registers), (registers, pe)
             assert collect.pa == control.collect_physical_address(registers), (registers, pe)
-            assert collect.context_el2 == 0
+            assert (collect.context_el2, collect.nv2_va) == (0, 0)
             answers.append(enabled)
 
     Bench(dut, clocked=False).run(scenario)

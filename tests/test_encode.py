@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from samples import samples
-from silicon import others, public
+from variants import VARIANTS, as_taken
 
-from formal.features import FEATURES
+from spurtle.arch import PMSVer
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.layout import Packet
 from spurtle_sim import decode
 from spurtle_sim.cli import main
 from spurtle_sim.errors import UserError
@@ -78,40 +78,31 @@ def encode(*lines: str, config: str = "neoverse_n1", engine: str = "reference", 
     return main(["encode", "--config", config, "--engine", engine, str(source), "-o", str(output)])
 
 
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=list(CONFIGS))
+@st.composite
+def written(draw: st.DrawFn, config: SPUConfig) -> bytes:
+    """The record of a sample that an SPU can take. No core says that what is not conditional was not taken."""
+    sample = as_taken(config, draw(samples(config)))
+    facts = sample.operation.facts
+    facts = replace(facts, taken=facts.taken | 1 - facts.conditional)
+    return records.encode(config, replace(sample, operation=replace(sample.operation, facts=facts)))
+
+
+@pytest.mark.parametrize("config", VARIANTS.values(), ids=list(VARIANTS))
 @given(data=st.data())
 def test_what_was_decoded_encodes_to_the_same_bytes(config: SPUConfig, data: st.DataObject):
-    octets = records.encode(config, data.draw(samples(config)))
+    octets = data.draw(written(config))
     (record,) = decode.records(octets)
     facts = json.loads(json.dumps(to_json(record)))
     assert records.encode(config, from_json(config, facts)) == octets
 
 
+@pytest.mark.parametrize("config", VARIANTS.values(), ids=list(VARIANTS))
 @given(data=st.data())
-def test_what_was_encoded_decodes_to_the_same_facts(data: st.DataObject):
-    (record,) = decode.records(records.encode(N1, data.draw(samples(N1))))
+def test_what_was_encoded_decodes_to_the_same_facts(config: SPUConfig, data: st.DataObject):
+    (record,) = decode.records(data.draw(written(config)))
     facts = to_json(record)
-    (again,) = decode.records(records.encode(N1, from_json(N1, facts)))
+    (again,) = decode.records(records.encode(config, from_json(config, facts)))
     assert to_json(again) == facts
-
-
-def test_real_records_come_back_byte_for_byte(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    vectors = [vector for vector in others("AB") if len(vector.data) == 64 and not vector.hand_edited]
-    assert len(vectors) == 4
-    octets = b"".join(vector.data for vector in vectors)
-    (tmp_path / "silicon").write_bytes(octets)
-    assert main(["decode", "--json", str(tmp_path / "silicon")]) == 0
-    assert encode(*capsys.readouterr().out.splitlines(), output=tmp_path / "out") == 0
-    assert (tmp_path / "out").read_bytes() == octets
-
-
-def test_the_quoted_end_of_a_real_record_comes_back(tmp_path: Path):
-    """Its first 19 bytes, PC and contexts, are not in the source: any will do."""
-    (tail,) = (vector.data for vector in public() if vector.name == "C.tail")
-    (record,) = decode.records(tail)
-    facts = {**to_json(record), "pc": LOAD["pc"]}
-    assert encode(json.dumps(facts), output=tmp_path / "out") == 0
-    assert (tmp_path / "out").read_bytes()[19:] == tail
 
 
 @pytest.mark.parametrize("facts", [LOAD, BRANCH, OTHER, {"events": []}, {"events": [], "timestamp": 5}])
@@ -236,7 +227,10 @@ def test_facts_that_another_configuration_holds_are_errors(tmp_path: Path, capsy
         assert capsys.readouterr().err.startswith(f"spurtle: {expected}")
 
 
-# The packets of features that few configurations have.
+# What features add. Each line: the fields of `SPUConfig` without which it is refused.
+
+V1P4, OWN, EVERYTHING = CONFIGS["v1p4"], VARIANTS["own"], VARIANTS["everything"]
+PLAIN = {name: value for name, value in LOAD.items() if name not in ("data_source", "context_el2")}
 GUARDED_BRANCH: dict[str, Any] = {
     **BRANCH,
     "operation": {"kind": "branch", "indirect": True, "gcs": True},
@@ -245,51 +239,242 @@ GUARDED_BRANCH: dict[str, Any] = {
     "translation": 2,
     "pa": {"address": "0x80000008", "ns": 1},
 }
-PLAIN = {name: value for name, value in LOAD.items() if name not in ("data_source", "context_el2")}
+NO_ADDRESS = {name: value for name, value in PLAIN.items() if name not in ("va", "translation", "pa")}
 
 
-@pytest.mark.parametrize(
-    ("feature", "facts", "packet"),
-    [
-        ("mops", changed(PLAIN, operation={"kind": "load", "form": "memory_copy"}), 0x20),
-        ("mops", changed(PLAIN, operation={"kind": "store", "form": "memory_copy"}), 0x21),
-        ("mops", changed(PLAIN, operation={"kind": "store", "form": "memory_set"}), 0x25),
-        ("gcs", changed(PLAIN, operation={"kind": "load", "form": "gcs", "common": True}), 0x44),
-        ("gcs", changed(PLAIN, operation={"kind": "store", "form": "gcs", "common": True}), 0x45),
-        ("gcs", changed(PLAIN, operation={"kind": "store", "form": "gcs"}), 0x41),
-        ("gcs", GUARDED_BRANCH, 0x06),
-    ],
-)
-def test_forms_of_mops_and_gcs(feature: str, facts: dict[str, Any], packet: int):
-    (config,) = (config for config in FEATURES.values() if getattr(config, feature))
-    octets = records.encode(config, from_json(config, facts))
-    at = config.packet_offsets[Packet.OPERATION]
-    assert octets[at + 1] == packet
+def of_form(kind: str, form: str, base: dict[str, Any] = PLAIN, **attributes: Any) -> dict[str, Any]:
+    return {**base, "operation": {"kind": kind, "form": form, **attributes}}
+
+
+FORMS: list[tuple[str, dict[str, Any], int]] = [
+    ("mops", of_form("load", "memory_copy"), 0x20),
+    ("mops", of_form("store", "memory_copy"), 0x21),
+    ("mops", of_form("store", "memory_set"), 0x25),
+    ("gcs", of_form("load", "gcs", common=True), 0x44),
+    ("gcs", of_form("store", "gcs", common=True), 0x45),
+    ("gcs", of_form("store", "gcs"), 0x41),
+    ("gcs", {**GUARDED_BRANCH, "operation": {**GUARDED_BRANCH["operation"], "procedure": "neither"}}, 0x1E),
+    ("mte", of_form("load", "tag"), 0x14),
+    ("mte", of_form("store", "tag"), 0x15),
+    ("nv2", of_form("load", "nv2", NO_ADDRESS), 0x30),
+    ("nv2", of_form("store", "nv2", NO_ADDRESS), 0x31),
+    ("sve", of_form("load", "sve", bits=32), 0x08),
+    ("sve", of_form("load", "sve", bits=2048, predicated=True), 0x6C),
+    ("sve", of_form("store", "sve", bits=128, gather_scatter=True), 0xA9),
+    ("sve", of_form("other", "sve", OTHER, bits=256, fp=True), 0x3A),
+    ("sve", of_form("other", "sve", OTHER, bits=64, predicated=True), 0x1C),
+    ("sme", of_form("load", "sve", bits="more"), 0x78),
+    ("sme", of_form("other", "sve", OTHER, bits="more", predicated=True, fp=True), 0x7E),
+    ("sme", of_form("other", "sme", OTHER, bits=128), 0x88),
+    ("sme", of_form("other", "sme", OTHER, bits=262144, fp=True), 0xDE),
+    ("sme", of_form("other", "sme", OTHER, bits="all"), 0xFC),
+    ("fpf", of_form("other", "other", OTHER, fp=True), 0x02),
+    ("fpf", of_form("other", "other", OTHER, simd=True, conditional=True), 0x05),
+    ("crr", {**BRANCH, "operation": {"kind": "branch", "procedure": "call", "conditional": True}}, 0x09),
+    ("crr", {**BRANCH, "operation": {"kind": "branch", "procedure": "return", "conditional": True}}, 0x11),
+    ("version", of_form("load", "unspecified"), 0x10),
+    ("version", of_form("store", "unspecified"), 0x11),
+]
+WITHOUT: dict[str, SPUConfig] = {
+    **{
+        feature: replace(V1P4, **{feature: False})  # pyright: ignore[reportArgumentType]
+        for feature in ("mops", "gcs", "mte", "nv2", "fpf", "crr", "rme")
+    },
+    "sve": CONFIGS["neoverse_n1"],
+    "sme": CONFIGS["arm_model"],
+    "version": CONFIGS["neoverse_n1"],
+}
+
+
+@pytest.mark.parametrize(("feature", "facts", "packet"), FORMS)
+def test_forms_that_features_add(feature: str, facts: dict[str, Any], packet: int):
+    octets = records.encode(V1P4, from_json(V1P4, facts))
     (record,) = decode.records(octets)
-    shown = to_json(record)
     assert not record.problems
+    assert record.operation_packet is not None
+    assert record.operation_packet[1] == packet
+    shown = to_json(record)
     assert shown["operation"].items() >= facts["operation"].items()
-    assert [shown.get(name) for name in ("va", "events")] == [facts[name] for name in ("va", "events")]
-    assert (shown["pa"]["address"], "target" in shown) == (facts["pa"]["address"], "target" in facts)
-    for other in FEATURES.values():
-        if other is not config:
-            with pytest.raises(UserError, match=r"^operation\.(form|gcs) must be .*, not ('memory_|'gcs'|true)"):
-                from_json(other, facts)
+    for name in ("events", "va", "total"):
+        assert shown.get(name) == facts.get(name)
+    assert ("pa" in shown, "target" in shown) == ("pa" in facts, "target" in facts)
+    with pytest.raises(UserError, match=r"^operation\.(form|gcs|bits|fp|simd|procedure) must be .*, not "):
+        from_json(WITHOUT[feature], facts)
+
+
+def test_a_predicate_of_a_load_is_of_spe_v1p2():
+    facts = of_form("load", "sve", bits=128, predicated=True)
+    assert from_json(CONFIGS["arm_model"], facts)
+    with pytest.raises(UserError, match=r"^operation\.predicated must be false, not true"):
+        from_json(OWN, facts)
+    assert from_json(OWN, changed(facts, operation__kind="store", issue=None))
 
 
 def test_the_source_of_data_is_of_the_access_that_is_sampled():
     """The destination of a copy is stored to. Of a branch to the Guarded control stack it tells that this loads."""
-    config = CONFIGS["v1p4"]
-    copied = changed(PLAIN, operation={"kind": "load", "form": "memory_copy"}, data_source=0x1234)
-    assert decode_one(config, copied).data_source == 0x1234
-    assert decode_one(config, {**GUARDED_BRANCH, "data_source": 7}).data_source == 7
+    copied = {**of_form("load", "memory_copy"), "data_source": 0x1234}
+    assert decode_one(V1P4, copied).data_source == 0x1234
+    assert decode_one(V1P4, {**GUARDED_BRANCH, "data_source": 7}).data_source == 7
     with pytest.raises(UserError, match=r"data_source cannot be encoded: in v1p4, .* kind 'store' can hold "):
-        from_json(config, changed(copied, operation__kind="store"))
+        from_json(V1P4, changed(copied, operation__kind="store"))
 
 
 def test_a_memory_set_loads_nothing():
     with pytest.raises(UserError, match=r"operation\.form must be 'general' or .*, not 'memory_set'"):
-        from_json(CONFIGS["v1p4"], changed(PLAIN, operation={"kind": "load", "form": "memory_set"}))
+        from_json(V1P4, of_form("load", "memory_set"))
+
+
+def test_the_address_of_a_system_register_in_memory_is_not_recorded():
+    """D17.6.4.2: EL2 does not profile."""
+    with pytest.raises(UserError, match=r"^va cannot be encoded: in v1p4, .* kind 'load' and form 'nv2' can hold "):
+        from_json(V1P4, of_form("load", "nv2", changed(PLAIN, translation=None, pa=None)))
+
+
+def test_realm_is_of_rme():
+    facts = changed(PLAIN, pc__nse=1, pa__nse=1)
+    record = decode_one(V1P4, facts)
+    assert record.pc == (0x1000, 1, 1, 1)
+    assert record.pa == (0x80001234, 1, 1, 0, 0)
+    for wrong, name in ((changed(facts, pc__nse=0), "pa"), (changed(facts, pa__nse=0), "pc")):
+        with pytest.raises(UserError, match=rf"^{name}\.nse must be 0, not 1"):
+            from_json(WITHOUT["rme"], wrong)
+
+
+def test_tags_are_of_mte():
+    facts = changed(PLAIN, pa__ch=1, pa__pat=5)
+    assert decode_one(V1P4, facts).pa == (0x80001234, 1, 0, 1, 5)
+    with pytest.raises(UserError, match=r"^pa\.ch must be 0, not 1"):
+        from_json(WITHOUT["mte"], facts)
+    with pytest.raises(UserError, match=r"^pa\.pat must be 0, not 5"):
+        from_json(V1P4, changed(facts, pa__ch=0))
+
+
+def test_where_the_branch_before_went():
+    facts = {**BRANCH, "previous_target": {"address": "0x2000", "el": 2, "ns": 1, "nse": 1}}
+    assert decode_one(V1P4, facts).previous_target == (0x2000, 2, 1, 1)
+    assert decode_one(V1P4, BRANCH).previous_target is None
+    other = {**OTHER, "previous_target": facts["previous_target"]}
+    assert decode_one(EVERYTHING, other).previous_target == (0x2000, 2, 1, 1)
+    for config, wrong in ((V1P4, other), (N1, facts), (EVERYTHING, changed(other, events=[0, 1]))):
+        with pytest.raises(UserError, match=r"^previous_target cannot be encoded: in "):
+            from_json(config, wrong)
+
+
+def test_the_alternate_clock_and_event_25_agree():
+    facts = {**OTHER, "events": [1, 25], "alternate_issue": 65535}
+    record = decode_one(V1P4, facts)
+    assert (record.counters[4], record.events) == (65535, 1 << 25 | 2)
+    with pytest.raises(UserError, match=r"^alternate_issue is missing: it must be a number from 0 to 65535"):
+        from_json(V1P4, changed(facts, alternate_issue=None))
+    with pytest.raises(UserError, match=r"^alternate_issue cannot be encoded: in v1p4, "):
+        from_json(V1P4, changed(facts, events=[1]))
+
+
+def test_the_alternate_clock_without_event_25():
+    """Event 25 is the core's own there, and tells nothing of it."""
+    facts = changed(OTHER, issue=None)
+    for events in ([1], [1, 25]):
+        for alternate in ({}, {"alternate_issue": 7}):
+            shown = to_json(decode_one(OWN, {**facts, "events": events, **alternate}))
+            assert (shown["events"], shown.get("alternate_issue")) == (events, alternate.get("alternate_issue"))
+
+
+def test_packets_of_the_cores_own():
+    facts = {**OTHER, "addresses": {"31": "0xfedcba9876543210"}, "counters": {"16": 65535}}
+    shown = to_json(decode_one(EVERYTHING, facts))
+    assert [shown[name] for name in ("addresses", "counters")] == [facts[name] for name in ("addresses", "counters")]
+    assert "counters" not in to_json(decode_one(EVERYTHING, {**OTHER, "counters": {}}))
+    for wrong, message in (
+        ({**facts, "counters": {"6": 1}}, r"counters\.6 cannot be encoded: a record of everything can hold 16"),
+        ({**facts, "counters": {"16": 65536}}, r"counters\.16 must be a number from 0 to 65535, not 65536"),
+        ({**facts, "events": [0, 1]}, r"addresses cannot be encoded: in everything, .* that generated an exception"),
+    ):
+        with pytest.raises(UserError, match="^" + message):
+            from_json(EVERYTHING, wrong)
+
+
+def test_a_layout_without_issue_latency_holds_none():
+    with pytest.raises(UserError, match=r"^issue cannot be encoded: in own, "):
+        from_json(OWN, OTHER)
+    assert decode_one(OWN, changed(OTHER, issue=None)).issue is None
+
+
+def test_a_branch_that_generated_an_exception_is_another_operation():
+    """D17.6.3."""
+    kinds = "'other' or 'load' or 'store'"
+    with pytest.raises(UserError, match=rf"^operation\.kind must be {kinds}, not 'branch'"):
+        from_json(N1, changed(BRANCH, events=[0, 1], target=None))
+
+
+# D18.2.6: which operations each event is of, and what defines it; none is another IMPLEMENTATION DEFINED choice.
+
+
+def defined(event: int, version: int, *, sve: bool, sme: bool) -> bool:
+    """The bit can be one."""
+    if event in (16, *range(32, 48)):
+        return False
+    if event == 11:
+        return version >= PMSVer.SPE_V1P1
+    if event in (17, 18):
+        return sve
+    if event in range(19, 24):
+        return version >= PMSVer.SPE_V1P4
+    if event in (24, 25):
+        return sme or version < PMSVer.SPE_V1P4
+    if event in range(26, 32):
+        return version < PMSVer.SPE_V1P4
+    return True
+
+
+@pytest.mark.parametrize("version", PMSVer)
+def test_every_event_with_the_feature_that_defines_it(version: PMSVer):
+    base = replace(CONFIGS["minimal"], version=version, fne=version >= PMSVer.SPE_V1P2, events_bytes=8)
+    for sve in (False, True)[: 1 + (version >= PMSVer.SPE_V1P1)]:
+        for sme in (False, True)[: 1 + (sve and version >= PMSVer.SPE_V1P4)]:
+            allowed = {event for event in range(64) if defined(event, version, sve=sve, sme=sme)}
+            config = replace(base, sve=sve, sme=sme, events=frozenset(allowed))
+            for event in {*range(64)} - allowed:
+                with pytest.raises(ValueError, match=r"^events must be defined in version "):
+                    replace(config, events=frozenset({1, 6, event}))
+            check_events(config)
+
+
+OPERATIONS: dict[str, dict[str, Any]] = {
+    "other": OTHER,
+    "load": changed(PLAIN, events=[1]),
+    "store": changed(PLAIN, operation__kind="store", events=[1]),
+    "branch": changed(BRANCH, events=[1]),
+    "sve": of_form("other", "sve", OTHER, bits=128),
+    "sve_load": of_form("load", "sve", changed(PLAIN, events=[1]), bits=128),
+}
+
+
+def possible(event: int, operation: str) -> bool:
+    """An operation of that kind, as it stands in `OPERATIONS`, can have done it."""
+    if event in (2, 3, 4, 5, *range(8, 16)):
+        return operation in ("load", "store", "sve_load")
+    if event in range(19, 24):
+        return operation in ("load", "sve_load")
+    if event == 7:
+        return operation == "branch"
+    if event in (17, 18):
+        return operation.startswith("sve") or operation == "branch"
+    return event != 6 or operation != "other"
+
+
+def check_events(config: SPUConfig) -> None:
+    """Each event of the configuration, of each operation, alone."""
+    for name, operation in OPERATIONS.items():
+        if name.startswith("sve") and not config.sve:
+            continue
+        for event in sorted(config.events - {0, 1}):
+            facts = {**operation, "events": [1, event]}
+            if possible(event, name):
+                shown = to_json(decode_one(config, facts))
+                assert (name, shown["events"]) == (name, [1, event])
+            else:
+                with pytest.raises(UserError, match=rf"^events cannot hold \[{event}\] for such an operation"):
+                    from_json(config, facts)
 
 
 def test_an_error_names_the_line_and_nothing_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -318,3 +503,17 @@ def test_a_choice_that_is_none_is_named(option: list[str], capsys: pytest.Captur
     error = capsys.readouterr().err
     assert error.startswith(f"spurtle: argument {option[0]}: invalid choice: '{option[1]}' (choose from")
     assert error.count("\n") == 1
+
+
+def test_the_configurations_are_listed(capsys: pytest.CaptureFixture[str]):
+    assert main(["configs"]) == 0
+    listed = capsys.readouterr().out
+    assert [line for line in listed.splitlines() if not line.startswith(" ")] == list(CONFIGS)
+    for words in (
+        "records of 64 bytes",
+        "records of at most 128 bytes, multiples of 4",
+        "FEAT_SPE_SME FEAT_MOPS FEAT_GCS FEAT_NV2 FEAT_SVE FEAT_RME FEAT_MTE2",
+        "16-bit counters, alternate clock SMCU",
+        "16-bit data source",
+    ):
+        assert words in listed

@@ -22,6 +22,7 @@ from spurtle.arch import (
     Register,
 )
 from spurtle.config import CONFIGS, SPUConfig
+from spurtle_sim import decode
 from spurtle_sim.checker import Checker
 from spurtle_sim.engine import Engine, RecordEngine
 from spurtle_sim.errors import UserError
@@ -67,7 +68,9 @@ def table(rows: int, seed: int, *, lanes: int, gap: int = 3, longest: int = 400)
 
 
 class Profile:
-    """An engine and the reference side by side, with a buffer of `room` records that is emptied when it is full."""
+    """An engine and the reference side by side, with a buffer of `room` records, the longest there are, that is emptied
+    when it is full.
+    """
 
     def __init__(self, config: SPUConfig, room: int, *, rnd: int = 0):
         self.config = config
@@ -75,7 +78,7 @@ class Profile:
         self.engine.set_buffer(BASE, SIZE)
         self.engine.set_context(CONTEXT)
         self.checker = Checker(config, CONTEXT)
-        self.first = BASE + SIZE - room * config.record_bytes
+        self.first = BASE + SIZE - room * config.max_record_bytes
         self.data = b""
         self.interrupts = 0
         self.selections = np.zeros(0, SELECTION)
@@ -143,7 +146,8 @@ def test_selections_records_and_registers(config: SPUConfig) -> None:
     assert sampled["first"].tolist() == list(range(256, 10_000, 257))
     assert (sampled["time"] == operations["dispatch"][sampled["first"]]).all()
     counts = profile.engine.counts()
-    assert len(sampled) * config.record_bytes == len(profile.data)
+    assert counts["records"] == len(sampled)
+    assert len(list(decode.records(profile.data))) == len(sampled)
     assert (counts["pop"], counts["feed"], counts["filtrate"]) == (10_000, len(sampled), len(sampled))
     assert (counts["collision"], counts["buffer_full"], counts["strays"], counts["delay"]) == (0, 0, 0, 0)
     profile.read(PMSICR_EL1)
@@ -171,7 +175,7 @@ def test_collisions(config: SPUConfig) -> None:
     profile.play(operations, settle=True)
     flights = list(profile.flights.values())
     # A slot keeps its operation until its record has left: some cycles, not many.
-    lasts = 16 + config.record_bytes // config.bus_bytes * config.slots
+    lasts = 16 + config.max_record_bytes // config.bus_bytes * config.slots
     for selection in profile.selections:
         time = int(selection["time"])
         if selection["sampled"]:
@@ -225,9 +229,9 @@ def test_full_and_served(config: SPUConfig) -> None:
     profile = Profile(config, room=3)
     operations = table(10_000, seed=3, lanes=config.ops_per_cycle)
     profile.play(operations, settle=True)
-    assert profile.interrupts == profile.engine.counts()["buffer_full"] >= 10
+    assert profile.interrupts == profile.engine.counts()["buffer_full"] > 5
     assert profile.engine.counts()["pop"] == len(operations)
-    assert len(profile.data) >= 3 * profile.interrupts * config.record_bytes
+    assert profile.engine.counts()["records"] >= 3 * profile.interrupts
 
 
 @pytest.mark.parametrize("seed", [4, 5])
@@ -246,8 +250,8 @@ def test_a_table_in_pieces_is_the_same_table(config: SPUConfig, seed: int) -> No
     assert pieces.data == whole.data
     assert (pieces.selections == whole.selections).all()
     assert (pieces.finishes == whole.finishes).all()
-    assert len(whole.data) > 10 * config.record_bytes
-    same = ("time", "delay", "pop", "feed", "filtrate", "collision", "buffer_full", "strays")
+    assert whole.engine.counts()["records"] > 10
+    same = ("time", "delay", "records", "pop", "feed", "filtrate", "collision", "buffer_full", "strays")
     assert {name: pieces.engine.counts()[name] for name in same} == {name: whole.engine.counts()[name] for name in same}
 
 

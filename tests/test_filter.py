@@ -11,12 +11,13 @@ from random import Random
 from typing import Any
 
 import pytest
-from gateware import VARIANTS, Bench, random_registers, random_sample, sample_bits
+from gateware import VARIANTS, Bench, random_registers, random_sample
 
 from formal.features import FEATURES
 from spurtle.arch import PMSFCR_EL1
 from spurtle.config import SPUConfig, UnpredictableFilter
 from spurtle.filter import Filter
+from spurtle_sim.ports import sample_bits
 from spurtle_sim.reference import filtering, records
 from spurtle_sim.reference.records import Facts, Operation, Sample, Start
 from spurtle_sim.reference.registers import Registers

@@ -95,6 +95,9 @@ class Sampled:
     state: Mapping[str, int]
     flight: Flight
     operation: int = 0
+    previous: int = 0
+    ticks: int = 0
+    """Of the alternate clock, until it was issued."""
 
 
 class InFlightBench(Bench):
@@ -140,8 +143,10 @@ class InFlightBench(Bench):
                 ends = next((s for s in flying.values() if s.passed + s.flight.finish + latency - 1 == now), None)
                 ready = now - since >= offered.flight.wait if offered else random.getrandbits(1)
 
-                state = {name: random.getrandbits(bits) for name, bits in _STATE.items()}
+                state = {name: random.getrandbits(bits) for name, bits in _STATE.items() if name != "nse" or config.rme}
                 states.append(state)
+                previous = random.getrandbits(64) & (1 << len(dut.previous.as_value())) - 1 if config.pbt else 0
+                tick = random.getrandbits(1)
                 for slot in given.values():
                     flight = flights[count % len(flights)]
                     ending = {s.passed + s.flight.finish for s in flying.values()}
@@ -164,6 +169,12 @@ class InFlightBench(Bench):
                     (dut.finish.operation.as_value(), operation),
                     (dut.sample.ready, ready),
                 ]
+                if config.pbt:
+                    inputs.append((dut.previous.as_value(), previous))
+                if config.altclk:
+                    inputs.append((dut.in_flight.alternate_tick, tick))
+                for flying_one in flying.values():
+                    flying_one.ticks += tick * self._waits(flying_one, now)
                 if config.slots > 1:
                     inputs.append((dut.finish.slot, ends.slot if ends else random.randrange(config.slots)))
                 sampled, collisions, valid, pending, unwanted, payload, *slots = await cycle(
@@ -194,7 +205,7 @@ class InFlightBench(Bench):
                     offered = None
                 if ends:
                     del flying[ends.slot]
-                    ends.operation = operation
+                    ends.operation, ends.previous = operation, previous
                     self.seen["overtakes"] += any(other.passed < ends.passed for other in flying.values())
                     if ends.flight.vanished:
                         free_from[ends.slot] = now + 1
@@ -215,9 +226,16 @@ class InFlightBench(Bench):
             return int(at == sampled.flight.issue), int(at in sampled.flight.translating)
         return random.getrandbits(1), random.getrandbits(1)
 
+    def _waits(self, sampled: Sampled, now: int) -> bool:
+        """It waits to be issued, as the core has told so far."""
+        at = now - (self.config.answer_latency - 1) - sampled.passed
+        flight = sampled.flight
+        return 1 <= at < min(flight.finish, flight.finish if flight.issue is None else flight.issue)
+
     def _state_ports(self) -> Mapping[str, Any]:
         dut = self.dut
         return {
+            **({"nse": dut.pe.nse} if self.config.rme else {}),
             "el": dut.pe.el,
             "ns": dut.pe.ns,
             "contextidr_el1": dut.pe.contextidr_el1,
@@ -233,15 +251,18 @@ class InFlightBench(Bench):
             "total": flight.finish,
             "issue": flight.finish if flight.issue is None else min(flight.issue, flight.finish),
             "translation": len([at for at in flight.translating if 1 <= at < flight.finish]),
+            **({"alternate_issue": sampled.ticks} if self.config.altclk else {}),
         }
-        start = Start.const({**sampled.state, "collect": Collect.from_bits(sampled.state["collect"])})
+        start = Start(self.config).const({**sampled.state, "collect": Collect.from_bits(sampled.state["collect"])})
         bits = start.as_bits() << layout["start"].offset | sampled.operation << layout["operation"].offset
+        if self.config.pbt:
+            bits |= sampled.previous << layout["previous"].offset
         for name, cycles in latencies.items():
             bits |= min(cycles, (1 << self.config.counter_bits) - 1) << layout[name].offset
         return bits
 
 
-_STATE = {"el": 2, "ns": 1, "contextidr_el1": 32, "timestamp": 64, "collect": 4}
+_STATE = {"el": 2, "ns": 1, "nse": 1, "contextidr_el1": 32, "timestamp": 64, "collect": 5}
 """What is captured when an operation passes, and its bits."""
 
 

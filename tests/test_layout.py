@@ -3,66 +3,101 @@
 import pytest
 
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.layout import Packet, RecordLayout
+from spurtle.layout import Packet, Place, RecordLayout, fixed
 
-# First byte and bytes of each packet in a record of Neoverse N1, as silicon writes it.
+# First byte of each packet in the longest record of silicon, by its own bytes.
 NEOVERSE_N1 = {
-    Packet.PC: (0, 9),
-    Packet.CONTEXT_EL1: (9, 5),
-    Packet.CONTEXT_EL2: (14, 5),
-    Packet.OPERATION: (19, 2),
-    Packet.EVENTS: (21, 3),
-    Packet.ISSUE: (24, 3),
-    Packet.TOTAL: (27, 3),
-    Packet.VA: (30, 9),
-    Packet.TARGET: (30, 9),
-    Packet.TRANSLATION: (39, 3),
-    Packet.PA: (42, 9),
-    Packet.DATA_SOURCE: (51, 2),
-    Packet.TIMESTAMP: (55, 9),
-    Packet.END: (63, 1),
+    Packet.PC: 0,
+    Packet.CONTEXT_EL1: 9,
+    Packet.CONTEXT_EL2: 14,
+    Packet.OPERATION: 19,
+    Packet.EVENTS: 21,
+    Packet.ISSUE: 24,
+    Packet.TOTAL: 27,
+    Packet.VA: 30,
+    Packet.TARGET: 30,
+    Packet.TRANSLATION: 39,
+    Packet.PA: 42,
+    Packet.DATA_SOURCE: 51,
+}
+KUNPENG_920 = {
+    Packet.PC: 0,
+    Packet.ISSUE: 9,
+    Packet.TOTAL: 12,
+    Packet.EVENTS: 15,
+    Packet.OPERATION: 18,
+    Packet.VA: 20,
+    Packet.TARGET: 20,
+    Packet.TRANSLATION: 29,
+}
+HISILICON_MOBILE = {
+    Packet.PC: 0,
+    Packet.ISSUE: 9,
+    Packet.TOTAL: 12,
+    Packet.EVENTS: 15,
+    Packet.OPERATION: 20,
+    Packet.VA: 24,
+    Packet.TARGET: 24,
+    Packet.TRANSLATION: 33,
+    Packet.CONTEXT_EL1: 36,
 }
 
 
-def places(config: SPUConfig) -> dict[Packet, tuple[int, int]]:
-    return {packet: (offset, config.packet_bytes[packet]) for packet, offset in config.packet_offsets.items()}
+def offsets(config: SPUConfig) -> dict[Packet, int]:
+    return dict(config.layout.offsets(config.packet_bytes))
 
 
-def test_neoverse_n1_is_the_silicons() -> None:
-    assert places(CONFIGS["neoverse_n1"]) == NEOVERSE_N1
+@pytest.mark.parametrize(
+    ("name", "silicon"),
+    [("neoverse_n1", NEOVERSE_N1), ("kunpeng_920", KUNPENG_920), ("hisilicon_mobile", HISILICON_MOBILE)],
+)
+def test_packets_stand_where_silicon_has_them(name: str, silicon: dict[Packet, int]) -> None:
+    assert offsets(CONFIGS[name]).items() >= silicon.items()
 
 
 def test_minimal_is_neoverse_n1_with_two_packets_less_and_one_byte_of_events() -> None:
     order = [packet for packet in NEOVERSE_N1 if packet not in (Packet.CONTEXT_EL2, Packet.DATA_SOURCE)]
-    found = places(CONFIGS["minimal"])
-    assert sorted(found, key=lambda packet: found[packet]) == sorted(order, key=lambda packet: NEOVERSE_N1[packet])
-    assert found[Packet.OPERATION] == (14, 2)
-    assert found[Packet.EVENTS] == (16, 2)
-    assert found[Packet.ISSUE] == (18, 3)
-    assert found[Packet.TIMESTAMP] == (55, 9)
+    found = offsets(CONFIGS["minimal"])
+    assert [packet for packet in found if packet not in (Packet.TIMESTAMP, Packet.END)] == order
+    assert (found[Packet.OPERATION], found[Packet.EVENTS], found[Packet.ISSUE]) == (14, 16, 18)
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_packets_overlap_only_where_they_exclude_each_other(config: SPUConfig) -> None:
-    exclusive = ({Packet.VA, Packet.TARGET}, {Packet.TIMESTAMP, Packet.END})
-    owner: dict[int, Packet] = {}
-    for packet, (offset, size) in places(config).items():
-        assert offset + size <= config.record_bytes
-        for octet in range(offset, offset + size):
-            other = owner.setdefault(octet, packet)
-            assert other is packet or {other, packet} in exclusive
+    of_accesses = {Packet.VA, Packet.TRANSLATION, Packet.PA, Packet.DATA_SOURCE}
+    owner: dict[int, set[Packet]] = {}
+    for packet, offset in offsets(config).items():
+        for octet in range(offset, offset + config.packet_bytes[packet]):
+            for other in owner.setdefault(octet, set()):
+                exclusive = {packet, other} == {Packet.TIMESTAMP, Packet.END}
+                assert exclusive or ({packet, other} - of_accesses == {Packet.TARGET} and not config.gcs)
+            owner[octet].add(packet)
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-def test_a_record_ends_with_timestamp_or_end(config: SPUConfig) -> None:
-    for packet in (Packet.TIMESTAMP, Packet.END):
-        assert sum(places(config)[packet]) == config.record_bytes
+def test_the_longest_record_fits(config: SPUConfig) -> None:
+    longest = config.layout.longest(config.packet_bytes)
+    assert longest == {"kunpeng_920": 60, "arm_model": 80, "v1p4": 128}.get(config.name, 64)
+    assert longest <= config.layout.max_size
 
 
-def test_a_place_is_as_long_as_its_longest_packet() -> None:
-    layout = RecordLayout(size=32, places=((Packet.OPERATION, Packet.VA), (Packet.EVENTS,)))
-    sizes = {Packet.OPERATION: 2, Packet.VA: 9, Packet.EVENTS: 3, Packet.TIMESTAMP: 9, Packet.END: 1}
-    assert list(layout.offsets(sizes)) == [
-        (0, Packet.OPERATION), (0, Packet.VA), (9, Packet.EVENTS), (23, Packet.TIMESTAMP), (31, Packet.END),
-    ]  # fmt: skip
-    assert layout.used(sizes) == 21
+SIZES = {Packet.OPERATION: 2, Packet.VA: 9, Packet.EVENTS: 3, Packet.TOTAL: 3, Packet.TIMESTAMP: 9, Packet.END: 1}
+
+
+def test_a_place_is_as_long_as_its_longest_run() -> None:
+    layout = fixed(32, (Packet.OPERATION, Packet.VA), (Packet.EVENTS,))
+    assert layout.offsets(SIZES) == {
+        Packet.OPERATION: 0, Packet.VA: 0, Packet.EVENTS: 9, Packet.TIMESTAMP: 12, Packet.END: 12,
+    }  # fmt: skip
+    assert (layout.packed, layout.align, layout.longest(SIZES)) == (False, 32, 32)
+
+
+def test_runs_and_least_and_alignment() -> None:
+    runs = Place(((Packet.VA, Packet.TOTAL), (Packet.OPERATION,)), elastic=True)
+    layout = RecordLayout((Place(((Packet.EVENTS,),), least=5), runs), align=4, max_size=64)
+    assert layout.offsets(SIZES) == {
+        Packet.EVENTS: 0, Packet.VA: 5, Packet.TOTAL: 14, Packet.OPERATION: 5, Packet.TIMESTAMP: 17, Packet.END: 17,
+    }  # fmt: skip
+    assert (layout.packed, layout.longest(SIZES)) == (True, 28)
+    assert layout.without(Packet.EVENTS).places == (runs,)
+    assert layout.without(Packet.VA, Packet.TOTAL) == layout, "a place that holds more stays"

@@ -6,13 +6,16 @@ from typing import Any, NamedTuple
 
 import capstone
 import pytest
-from gateware import Bench, sample_bits
+from gateware import Bench
 
 from spurtle.config import CONFIGS
 from spurtle.filter import Filter
+from spurtle.layout import Packet
 from spurtle_sim.classify import FACT, UnsupportedError, classify
-from spurtle_sim.reference import filtering
-from spurtle_sim.reference.records import Facts, Operation, Sample, Start
+from spurtle_sim.operation_type import OperationType, operation_type
+from spurtle_sim.ports import sample_bits
+from spurtle_sim.reference import filtering, records
+from spurtle_sim.reference.records import Facts, Operation, Sample, Start, Vectors
 
 CONFIG = CONFIGS["v1p4"]
 FLAGS = ("ST", "LD", "B", "FP", "SIMD")
@@ -31,7 +34,7 @@ KINDS = (
     "load and replicate", "scalar floating point", "compare", "conversion", "Advanced SIMD, integer",
     "Advanced SIMD scalar, integer", "duplicate", "UMOV", "AES", "Advanced SIMD, floating point",
     "Advanced SIMD scalar, floating point", "SVE", "SVE, floating point", "SVE, of predicates", "SVE load",
-    "SVE store", "SVE prefetch", "SME array", "SME load", "prefetch", "data cache maintenance",
+    "SVE store", "SVE gather", "SVE prefetch", "SME array", "SME load", "prefetch", "data cache maintenance",
     "instruction cache maintenance", "TLB maintenance", "address translation", "branch",
     "conditional branch, taken or not", "indirect branch", "call", "indirect call", "return", "exception return",
     "call of a supervisor", "breakpoint", "UNDEFINED", "instruction barrier", "branch that generated an exception",
@@ -48,9 +51,12 @@ class Row(NamedTuple):
     facts: str
     flags: tuple[str, ...]
 
-    def sampled(self) -> Facts:
-        """The facts, of an operation that has finished as it should."""
-        return Facts(**dict.fromkeys(self.facts.split(), 1), retired=1, taken=1)
+    def sampled(self) -> Operation:
+        """The facts, of an operation that has finished as it should; of vectors of 256 bits."""
+        names = self.facts.split()
+        facts = Facts(**{name: 1 for name in names if name not in Vectors.__slots__}, retired=1, taken=1)
+        vectors = Vectors(**{name: 1 for name in names if name in Vectors.__slots__}, bits=256, count=1)
+        return Operation(facts=facts, vectors=vectors)
 
 
 def rows() -> list[Row]:
@@ -82,10 +88,62 @@ def test_each_kind_has_a_row() -> None:
 
 
 def test_flags_of_the_reference() -> None:
-    found = {row: filtering.flags(CONFIG, row.sampled()) for row in ROWS}
+    found = {row: filtering.flags(CONFIG, row.sampled().facts) for row in ROWS}
     names = {row: {name for bit, name in enumerate(CONFIG.filter_types) if flags >> bit & 1}
              for row, flags in found.items()}  # fmt: skip
     assert {row: flags for row, flags in names.items() if flags != {*row.flags}} == {}
+
+
+# Kinds whose packet has a format of its own (D18.2.7), and which.
+FORMS = {
+    "MRS made a load by FEAT_NV2": "nv2",
+    "MSR made a store by FEAT_NV2": "nv2",
+    "Load-Acquire": "extended",
+    "Store-Exclusive, passed or failed": "extended",
+    "atomic, without a result": "extended",
+    "64-byte load": "general",
+    "load of an Allocation Tag": "tag",
+    "store of an Allocation Tag": "tag",
+    "store of an Allocation Tag and of data": "unspecified",
+    "Memory Copy": "memory_copy",
+    "Memory Set": "memory_set",
+    "zeroing": "unspecified",
+    "load of a Q register": "simd_fp",
+    "Advanced SIMD, integer": "other",
+    "SVE": "sve",
+    "SVE, of predicates": "sve",
+    "multiple of the vector length": "other",
+    "SVE load": "sve",
+    "SVE prefetch": "other",
+    "SME array": "sme",
+    "SME array, all of it": "sme",
+    "SME load": "sve",
+    "SME store": "sve",
+    "prefetch": "other",
+    "call that pushes to the Guarded control stack": "branch",
+    "such a call that generated an exception": "gcs",
+    "such a pop as a micro-op": "gcs",
+    "switch, second part": "gcs",
+}
+
+
+def test_operation_types() -> None:
+    found: dict[str, OperationType] = {}
+    for row in ROWS:
+        packets = dict(records.packets(CONFIG, Sample(start=Start(), operation=row.sampled())))
+        header, payload = packets[Packet.OPERATION]
+        found[row.kind] = operation_type(header & 0b11, payload)
+        # What it is filtered as and what its record says are one.
+        kinds = {"load": "LD", "store": "ST", "branch": "B"}
+        assert kinds.get(found[row.kind].kind, "other") in (*row.flags, "other"), row
+    assert {kind: found[kind].form for kind in FORMS} == FORMS
+    assert {kind for kind, what in found.items() if what.kind == "reserved"} == set()
+    procedures = {kind: found[kind].attributes["procedure"] for kind in found if found[kind].kind == "branch"}
+    expected = {"call": "call", "indirect call": "call", "return": "return"}
+    expected |= {"call that pushes to the Guarded control stack": "call", "return that pops from it": "return"}
+    assert {kind: what for kind, what in procedures.items() if what != "neither"} == expected
+    sizes = {kind: found[kind].attributes["bits"] for kind in ("SVE", "SME array", "SME array, all of it")}
+    assert sizes == {"SVE": 256, "SME array": 256, "SME array, all of it": "all"}
 
 
 def test_flags_of_the_rtl() -> None:
@@ -94,7 +152,7 @@ def test_flags_of_the_rtl() -> None:
     async def scenario(ctx: Any) -> dict[Row, set[str]]:
         found: dict[Row, set[str]] = {}
         for row in ROWS:
-            sample = Sample(start=Start(), operation=Operation(facts=row.sampled()))
+            sample = Sample(start=Start(), operation=row.sampled())
             ctx.set(bench.dut.sample.as_value(), sample_bits(CONFIG, sample))
             feed = {"B": bench.dut.feed.br, **{name: bench.dut.feed[name.lower()] for name in FLAGS if name != "B"}}
             found[row] = {name for name, told in feed.items() if ctx.get(told)}

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,10 @@ from plain_filter import kept
 
 from spurtle.config import CONFIGS
 from spurtle_sim import decode, packet_text
+from spurtle_sim.classify import FACT
 from spurtle_sim.core import Parameters
 from spurtle_sim.driver import Driver, parse_filters
+from spurtle_sim.invariants import Monitor
 from spurtle_sim.machine import Machine
 from spurtle_sim.program import Program
 
@@ -38,16 +41,15 @@ def perf(*arguments: object) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
-def config_of(name: str) -> str:
-    """The configurations take turns, so that each runs a whole program."""
-    return list(CONFIGS)[list(TABLE).index(name) % len(CONFIGS)]
+WORKLOAD = dict(zip(CONFIGS, cycle(TABLE), strict=False))
+"""The workloads take turns, so that each configuration runs a whole program."""
 
 
-@pytest.fixture(scope="module", params=TABLE)
+@pytest.fixture(scope="module", params=CONFIGS)
 def profiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """Name of a workload and the perf.data of its profile, each record checked by the reference."""
-    name = request.param
-    config = config_of(name)
+    """Name of a configuration and the perf.data of its workload's profile, each record checked by the reference."""
+    config = request.param
+    name = WORKLOAD[config]
     output = tmp_path_factory.mktemp(name) / "perf.data"
     run = spurtle("profile", "--check", "--config", config, "-o", output, WORKLOADS / f"{name}.elf")
     assert run.returncode == 0, run.stderr
@@ -55,7 +57,7 @@ def profiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     assert "each one checked" in run.stderr
     assert f"{TABLE[name]['operations']:,} operations" in run.stderr
     assert f"perf report -i {output}" in run.stderr
-    return name, output
+    return config, output
 
 
 def records(output: Path) -> list[decode.Record]:
@@ -63,11 +65,33 @@ def records(output: Path) -> list[decode.Record]:
 
 
 def test_every_record_is_whole_and_retired(profiled: tuple[str, Path]):
-    name, output = profiled
+    config, output = profiled
     found = records(output)
-    assert len(found) == TABLE[name]["operations"] // 769
+    assert len(found) == TABLE[WORKLOAD[config]]["operations"] // 769
     assert not any(record.problems for record in found)
     assert all(record.events & 2 and record.pc and record.total for record in found)
+    branches = [record for record in found if record.target]
+    assert all(bool(record.previous_target) == CONFIGS[config].pbt for record in branches)
+    assert branches
+
+
+def test_what_the_monitor_says(profiled: tuple[str, Path]):
+    config, output = profiled
+    assert Monitor(CONFIGS[config]).check(Path(f"{output}.spe").read_bytes()) == []
+
+
+def test_the_program_runs_straight_on_from_the_previous_branch_target(profiled: tuple[str, Path]):
+    config, output = profiled
+    program = Program(WORKLOADS / f"{WORKLOAD[config]}.elf")
+    for _ in program.run():
+        pass
+    straight_on = FACT["branch"] | FACT["conditional"]
+    for record in records(output):
+        if record.previous_target is not None and record.pc is not None:
+            first, last = record.previous_target.address, record.pc.address
+            assert first <= last
+            passed = [program.instructions[pc] for pc in range(first, last, 4)]
+            assert all(each.facts & straight_on != FACT["branch"] for each in passed)
 
 
 @needs_perf
@@ -81,10 +105,10 @@ def test_perf_decodes_the_same_packets(profiled: tuple[str, Path]):
 
 @needs_perf
 def test_perf_samples_every_record(profiled: tuple[str, Path]):
-    name, output = profiled
+    config, output = profiled
     fields = "ip,sym,addr,phys_addr,weight"
     lines = perf("script", "-i", output, "--itrace=i1i", "-F", fields).splitlines()
-    functions = function_names(WORKLOADS / f"{name}.elf")
+    functions = function_names(WORKLOADS / f"{WORKLOAD[config]}.elf")
     found = records(output)
     assert len(lines) == len(found)
     for line, record in zip(lines, found, strict=True):
@@ -98,9 +122,9 @@ def test_perf_samples_every_record(profiled: tuple[str, Path]):
 
 @needs_perf
 def test_perf_names_the_hot_function(profiled: tuple[str, Path]):
-    name, output = profiled
+    config, output = profiled
     symbols = [line.split()[1] for line in perf("script", "-i", output, "--itrace=i1i", "-F", "ip,sym").splitlines()]
-    assert max(set(symbols), key=symbols.count) == TABLE[name]["hot"]
+    assert max(set(symbols), key=symbols.count) == TABLE[WORKLOAD[config]]["hot"]
 
 
 def function_names(path: Path) -> list[tuple[int, int, str]]:
@@ -135,7 +159,7 @@ def test_the_beginning_of_a_workload_is_the_references(name: str, jitter: bool, 
     assert driver.checker.mismatches == []
     mean = 256 + 128.5 if jitter and not config.ernd else 257
     assert driver.sampled + driver.collided == pytest.approx(len(operations) / mean, rel=0.05)
-    kept = len(driver.data) // config.record_bytes
+    kept = len(list(decode.records(driver.data)))
     assert 0 < kept < driver.sampled if filters else kept == driver.sampled
 
 
@@ -153,30 +177,33 @@ def test_jitter_follows_its_seed(tmp_path: Path):
 FILTERS = {
     "minimal": ("branch_filter", "event_filter=0x80"),
     "neoverse_n1": ("load_filter,event_filter=0x8,min_latency=20",),
+    "kunpeng_920": ("store_filter,load_filter", "min_latency=10"),
+    "hisilicon_mobile": ("store_filter",),
+    "arm_model": ("load_filter,branch_filter,inv_event_filter=0x4",),
     "v1p4": ("simd_filter,load_filter,simd_filter_mask", "load_filter_mask,inv_event_filter=0x80000"),
 }
 
 
 @pytest.fixture(scope="module")
 def filtered(profiled: tuple[str, Path], tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Path]:
-    """The same run with the filters of `FILTERS`: name, unfiltered and filtered perf.data."""
-    name, unfiltered = profiled
-    config = config_of(name)
+    """The same run with the filters of `FILTERS`: configuration, unfiltered and filtered perf.data."""
+    config, unfiltered = profiled
+    name = WORKLOAD[config]
     output = tmp_path_factory.mktemp(name) / "filtered.data"
     options = [part for terms in FILTERS[config] for part in ("--filter", terms)]
     run = spurtle("profile", "--check", "--config", config, *options, "-o", output, WORKLOADS / f"{name}.elf")
     assert run.returncode == 0, run.stderr
     assert "each one checked" in run.stderr
-    return name, unfiltered, output
+    return config, unfiltered, output
 
 
 def test_filters_reach_the_records(filtered: tuple[str, Path, Path], capfd: pytest.CaptureFixture[str]):
-    name, unfiltered, output = filtered
-    program = Program(WORKLOADS / f"{name}.elf")
+    config, unfiltered, output = filtered
+    program = Program(WORKLOADS / f"{WORKLOAD[config]}.elf")
     for _ in program.run():
         pass
     terms = {key: int(value or "1", 0) for key, _, value in
-             (term.partition("=") for term in ",".join(FILTERS[config_of(name)]).split(","))}  # fmt: skip
+             (term.partition("=") for term in ",".join(FILTERS[config]).split(","))}  # fmt: skip
 
     def untimed(path: Path) -> list[decode.Record]:
         """Interrupts come at other times, and the program waits for them."""

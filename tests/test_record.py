@@ -1,18 +1,22 @@
-"""Record construction against the reference's `records.encode`, byte for byte."""
+"""Record construction against the reference's, byte for byte."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from gateware import VARIANTS, Bench, sample_bits, samples
+from gateware import VARIANTS, Bench, samples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spurtle.config import SPUConfig
+from spurtle.layout import LAST, Packet
 from spurtle.record import Record
+from spurtle_sim.ports import sample_bits
 from spurtle_sim.reference import records
-from spurtle_sim.reference.records import Facts, Location, Operation, Sample, Start
+from spurtle_sim.reference.records import Facts, Location, Operation, Sample, Start, Vectors
 
 ALL = (1 << 64) - 1
+NO_VECTORS = Vectors()
 
 
 class RecordBench(Bench):
@@ -21,19 +25,33 @@ class RecordBench(Bench):
         self.dut = Record(config)
         super().__init__(self.dut)
 
-    def check(self, sample: Sample, hidden: int = ALL) -> bytes:
-        """The record, which is the reference's, whatever `hidden` the gateware was given where it may not collect."""
+    def check(self, sample: Sample, hidden: int = ALL) -> dict[Packet, bytes]:
+        """The packets, which are the reference's, whatever `hidden` the gateware was given where there is nothing."""
+        layout = self.config.layout
 
-        async def scenario(ctx: Any) -> tuple[int, int]:
+        async def scenario(ctx: Any) -> tuple[int, int, int]:
             ctx.set(self.dut.sample.as_value(), sample_bits(self.config, sample, hidden))
             await ctx.tick()
-            return ctx.get(self.dut.octets), ctx.get(self.dut.events)
+            await ctx.tick()
+            packets = self.dut.packets
+            return ctx.get(packets.octets), ctx.get(packets.present) if layout.packed else 0, ctx.get(self.dut.events)
 
-        octets, events = self.run(scenario)
-        record = octets.to_bytes(self.config.record_bytes, "little")
-        assert record == records.encode(self.config, sample), (record.hex(), sample)
+        octets, present, events = self.run(scenario)
+        expected = dict(records.packets(self.config, sample))
         assert events == records.events(self.config, sample)
-        return record
+        image = bytearray(len(self.dut.packets.octets) // 8)
+        for packet, content in expected.items():
+            at = layout.offsets(self.config.packet_bytes)[packet]
+            if packet in LAST and not layout.packed:
+                at = len(image) - len(content)
+            image[at : at + len(content)] = content
+        assert octets.to_bytes(len(image), "little") == image, (sample, expected)
+        if layout.packed:
+            places = [place for place in layout.places if place.elastic]
+            told = [any(packet in expected for packet in place.packets) for place in places]
+            told.append(Packet.TIMESTAMP in expected)
+            assert present == sum(there << number for number, there in enumerate(told)), sample
+        return expected
 
 
 @pytest.fixture(scope="module", params=VARIANTS.values(), ids=VARIANTS)
@@ -47,23 +65,35 @@ def test_like_the_reference(bench: RecordBench, data: st.DataObject) -> None:
     bench.check(data.draw(samples(bench.config)), hidden=data.draw(st.integers(0, ALL)))
 
 
-def everything(config: SPUConfig, **facts: int) -> Sample:
+def everything(config: SPUConfig, vectors: Vectors = NO_VECTORS, **facts: int) -> Sample:
     """A sample with each number all ones."""
+    location = Location(ALL >> 8, 3, 1, int(config.rme))
+    valid = ("va_valid", "pa_valid", "va_tagged", "data_source_valid", "imp_counter_valid", "imp_address_valid")
     return Sample(
-        start=Start(el=1, contextidr_el1=ALL >> 32, timestamp=ALL, collect_pa=True),
+        start=Start(
+            el=1, nse=int(config.rme), contextidr_el1=ALL >> 32, timestamp=ALL, collect_pa=True, collect_nv2_va=True
+        ),
         operation=Operation(
-            facts=Facts(va_valid=1, pa_valid=1, va_tagged=1, data_source_valid=1, **facts),
+            facts=Facts(**dict.fromkeys(valid, 1), **facts),
             events=(1 << 8 * config.events_bytes) - 1,
             pc=ALL >> 8,
-            target=Location(ALL >> 8, 3, 1),
+            target=location,
             va=ALL,
             pa=ALL >> 8,
             pa_ns=1,
+            pa_nse=int(config.rme),
+            pa_checked=int(config.mte),
+            pa_tag=15 * config.mte,
             data_source=(1 << 8 * config.data_source_bytes) - 1,
+            vectors=vectors,
+            imp_counter=((1 << config.counter_bits) - 1) * (config.imp_counter != 0),
+            imp_address=ALL * (config.imp_address != 0),
         ),
+        previous_target=location if config.pbt else None,
         total=ALL,
         issue=ALL,
         translation=ALL,
+        alternate_issue=ALL * (config.altclk != 0),
     )
 
 
@@ -77,7 +107,7 @@ def test_every_kind_of_operation(bench: RecordBench, kind: dict[str, int]) -> No
         "simd_fp",
         "conditional",
         "taken",
-        "indirect",
+        "asynchronous",
         "retired",
         "exception",
     )
@@ -85,7 +115,27 @@ def test_every_kind_of_operation(bench: RecordBench, kind: dict[str, int]) -> No
         bench.check(everything(bench.config, **kind, **{name: bits >> bit & 1 for bit, name in enumerate(names)}))
 
 
+# Every size around which the code changes, and those that have none.
+SIZES = sorted({size + step for power in range(19) for size in [1 << power] for step in (-1, 0, 1)} - {1 << 19})
+
+
+@pytest.mark.parametrize("kind", [{}, {"load": 1}, {"store": 1}], ids=str)
+def test_every_vector_length(bench: RecordBench, kind: dict[str, int]) -> None:
+    if not bench.config.sve:
+        pytest.skip("no vector length is recorded")
+    largest = 1 << (19 if bench.config.sme else 12)
+    forms = [Vectors(sve=1), Vectors(sve=1, predicated=1)]
+    if bench.config.sme:
+        forms = [Vectors(sve=1, count=count) for count in (0, 1, 3, 31)]
+        forms += [Vectors(sme=1, count=count) for count in (1, 3, 16)]
+        forms += [Vectors(sme=1, tile=1), Vectors(sme=1, tile=1, whole_array=1, count=1)]
+    for form in forms:
+        for size in [*SIZES, largest - 1]:
+            if size < largest:
+                bench.check(everything(bench.config, replace(form, bits=size), retired=1, **kind))
+
+
 def test_an_operation_that_did_not_retire_shows_nothing(bench: RecordBench) -> None:
-    record = bench.check(everything(bench.config, load=1))
-    events = bench.config.packet_offsets[records.Packet.EVENTS]
-    assert set(record[:-9]) - {record[events]} == {0}
+    packets = bench.check(everything(bench.config, load=1, asynchronous=1))
+    assert packets.keys() == {Packet.EVENTS, Packet.TIMESTAMP}
+    assert not any(packets[Packet.EVENTS][1:])

@@ -3,19 +3,21 @@
 import pytest
 
 from spurtle.arch import FM, PMBLIMITR_EL1, PMBSR_EL1
-from spurtle.config import CONFIGS
+from spurtle.config import CONFIGS, SPUConfig
 from spurtle_sim.reference.buffer import Buffer
 from spurtle_sim.reference.registers import Registers
 
 CONFIG = CONFIGS["neoverse_n1"]
+PACKED = CONFIGS["kunpeng_920"]
+"""Records of 24 to 128 bytes, each a multiple of four."""
 RECORD = bytes(range(64))
 FULL = PMBSR_EL1.pack(S=1, MSS=1)
 
 
-def enabled(pointer: int, limit: int, pmbsr: int = 0) -> tuple[Buffer, Registers]:
+def enabled(pointer: int, limit: int, pmbsr: int = 0, config: SPUConfig = CONFIG) -> tuple[Buffer, Registers]:
     """A buffer as after the last write of a register that enabled it."""
     registers = Registers(PMBPTR_EL1=pointer, PMBLIMITR_EL1=limit | PMBLIMITR_EL1.pack(E=1), PMBSR_EL1=pmbsr)
-    buffer = Buffer(CONFIG, registers)
+    buffer = Buffer(config, registers)
     buffer.stop_if_full()
     return buffer, registers
 
@@ -86,6 +88,52 @@ def test_a_bad_pointer_counts_as_a_full_buffer(pointer: int, limit: int, usable:
     assert (0 if usable else FULL) == registers.PMBSR_EL1
     assert buffer.write(RECORD) is usable
     assert list(buffer.memory) == ([pointer] if usable else [])
+
+
+# Records of several sizes.
+
+
+def test_records_of_several_sizes_stand_one_after_the_other():
+    buffer, registers = enabled(0x1004, 0x2000, config=PACKED)
+    for size in (24, 36, 4, 128):
+        assert buffer.write(RECORD[:4] * (size // 4))
+    assert {address: len(record) for address, record in buffer.memory.items()} == {
+        0x1004: 24,
+        0x101C: 36,
+        0x1040: 4,
+        0x1044: 128,
+    }
+    assert (registers.PMBPTR_EL1, registers.PMBSR_EL1) == (0x10C4, 0)
+
+
+@pytest.mark.parametrize(("pointer", "size", "full"), [(0x1F68, 24, False), (0x1F68, 28, True), (0x1F80, 24, True)])
+def test_the_buffer_is_full_when_the_longest_record_does_not_fit(pointer: int, size: int, full: bool):
+    """Although a shorter one would: PMBPTR_EL1 > LIMIT - 128 (D17.7)."""
+    buffer, registers = enabled(pointer, 0x2000, config=PACKED)
+    assert buffer.write(bytes(size))
+    assert (FULL if full else 0) == registers.PMBSR_EL1
+    assert pointer + size == registers.PMBPTR_EL1
+
+
+@pytest.mark.parametrize(
+    ("name", "pointer", "usable"),
+    [
+        ("kunpeng_920", 0x1004, True),
+        ("kunpeng_920", 0x1002, False),
+        ("hisilicon_mobile", 0x1008, True),
+        ("hisilicon_mobile", 0x1004, False),
+        ("hisilicon_mobile", 0x1FC0, True),
+        ("hisilicon_mobile", 0x1FC8, False),
+        ("arm_model", 0x1F80, True),
+        ("arm_model", 0x1F88, False),
+        ("v1p4", 0x1080, True),
+        ("v1p4", 0x1040, False),
+    ],
+)
+def test_a_pointer_is_aligned_as_records_are(name: str, pointer: int, usable: bool):
+    """To PMBIDR_EL1.Align, and with room for PMSIDR_EL1.MaxSize."""
+    _, registers = enabled(pointer, 0x2000, config=CONFIGS[name])
+    assert (0 if usable else FULL) == registers.PMBSR_EL1
 
 
 @pytest.mark.parametrize("pointer", [0x1000, 0x1FC0, 0x2000, 0x1008, 0xFF00_0000_0000_0000])

@@ -1,4 +1,4 @@
-"""D17.4 and D17.6.9: when profiling is enabled, and what may be collected."""
+"""D17.4, D17.6.3.1 and D17.6.9: when profiling is enabled, and what may be collected."""
 
 from itertools import product
 
@@ -11,15 +11,18 @@ from spurtle_sim.reference.registers import Registers
 
 
 def test_the_conditions_for_profiling_are_all_needed():
-    for e, s, el, ns, debug, aarch32, e0spe, e1spe in product((0, 1), (0, 1), range(4), *[(0, 1)] * 5):
+    for e, s, el, ns, nse, debug, aarch32, e0spe, e1spe in product((0, 1), (0, 1), range(4), *[(0, 1)] * 6):
         registers = Registers(
             PMSCR_EL1=PMSCR_EL1.pack(E0SPE=e0spe, E1SPE=e1spe),
             PMBLIMITR_EL1=PMBLIMITR_EL1.pack(E=e),
             PMBSR_EL1=PMBSR_EL1.pack(S=s),
         )
         at_this_el = {0: e0spe, 1: e1spe, 2: 0, 3: 0}[el]
-        expected = (e, s, ns, debug, aarch32, at_this_el) == (1, 0, 1, 0, 0, 1)
-        assert control.profiling_enabled(registers, PEState(el=el, ns=ns, debug=debug, aarch32=aarch32)) is expected
+        # Neither Realm state nor Root state is Non-secure.
+        expected = (e, s, ns, nse, aarch32, at_this_el) == (1, 0, 1, 0, 0, 1)
+        pe = PEState(el=el, ns=ns, nse=nse, debug=debug, aarch32=aarch32)
+        assert control.profiling_enabled(registers, pe) is (expected and not debug)
+        assert control.branch_profiled(registers, el, ns, nse, aarch32) is expected
 
 
 @pytest.mark.parametrize("el", [0, 1, 2, 3])

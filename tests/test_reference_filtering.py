@@ -19,7 +19,7 @@ from formal.symbolic import explore
 from spurtle import arch
 from spurtle.arch import PMSFCR_EL1, PMSVer
 from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
-from spurtle.layout import V1P4
+from spurtle.layout import V1P4, Packet
 from spurtle_sim.reference import filtering
 from spurtle_sim.reference.records import Facts, Operation, Sample, Start, events
 from spurtle_sim.reference.registers import Registers
@@ -27,7 +27,7 @@ from spurtle_sim.reference.registers import Registers
 N1 = CONFIGS["neoverse_n1"]
 FULL = SPUConfig(
     name="full",
-    layout=V1P4,
+    layout=V1P4.without(Packet.PREVIOUS_TARGET, Packet.ALTERNATE_ISSUE),
     version=PMSVer.SPE_V1P4,
     eft=True,
     fne=True,
@@ -67,10 +67,14 @@ KINDS: Mapping[str, tuple[Facts, str]] = {
     "memory copy, source": (Facts(load=1, store=1, memory_copy=1), "LD ST"),
     "memory copy, destination": (Facts(load=1, store=1, memory_copy=1, destination=1), "LD ST"),
     "memory set": (Facts(store=1, memory_set=1), "ST"),
-    "call with GCS": (Facts(branch=1, taken=1, store=1, gcs=1, link_or_return=1), "B ST"),
-    "return with GCS": (Facts(branch=1, taken=1, load=1, gcs=1, link_or_return=1), "B LD"),
+    "call with GCS": (Facts(branch=1, taken=1, store=1, gcs=1, link=1), "B ST"),
+    "return with GCS": (Facts(branch=1, taken=1, load=1, gcs=1, procedure_return=1), "B LD"),
     "call with GCS that generated an exception": (Facts(branch=1, exception=1, store=1, gcs=1), "ST"),
     "GCSSS2": (Facts(load=1, store=1, gcs=1), "LD ST"),
+    "load of an Allocation Tag": (Facts(load=1, allocation_tag=1), "LD"),
+    "MSR made a store": (Facts(store=1, nv2=1), "ST"),
+    "DC ZVA": (Facts(store=1, unspecified=1), "ST"),
+    "SME load": (Facts(load=1, unspecified=1, vector=1), "LD SIMD"),
 }
 PLAIN = {name: facts for name, (facts, _) in KINDS.items()}
 PARTS = ("FE", "FT", "FL", "FnE", "FDS")

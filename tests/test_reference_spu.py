@@ -13,7 +13,7 @@ from spurtle.arch import REGISTERS
 from spurtle.config import CONFIGS, LFSR_ACCESS_RESET, LFSR_RESET, SPUConfig
 from spurtle_sim.decode import records
 from spurtle_sim.reference.control import PEState
-from spurtle_sim.reference.records import Facts, Operation
+from spurtle_sim.reference.records import Facts, Location, Operation
 from spurtle_sim.reference.sampling import access_bit, draw, draw_access
 from spurtle_sim.reference.spu import SPU
 
@@ -51,12 +51,20 @@ _CHANGES = {
     "minimal_mops": _TWO_ACCESSES,
     "minimal_gcs": _TWO_ACCESSES,
     "minimal_unpredictable": _FNE,
+    "kunpeng_920": {"PMSEVFR_EL1": 0b111_1011_1110},
+    "hisilicon_mobile": {"PMSEVFR_EL1": 0b111_1011_1110},
+    "arm_model": {
+        **_V1P2,
+        "PMSLATFR_EL1": 0xFFFF,
+        "PMSEVFR_EL1": 0x0006_0FFE,
+        "PMSNEVFR_EL1": 0x0006_0FFE,
+    },
     "v1p4": {
         "PMSICR_EL1": 0xFF00_0000_FFFF_FFFF,
         "PMSLATFR_EL1": 0xFFFF,
         "PMSFCR_EL1": 0x001F_0000_001F_001F,
-        "PMSEVFR_EL1": 0x00F8_1FFE,
-        "PMSNEVFR_EL1": 0x00F8_1FFE,
+        "PMSEVFR_EL1": 0x03FE_1FFE,
+        "PMSNEVFR_EL1": 0x03FE_1FFE,
         "PMBLIMITR_EL1": 0xFFFF_FFFF_FFFF_F007,
         "PMSDSFR_EL1": ONES,
         "IMP_PMSRNDR_EL1": ONES,
@@ -73,7 +81,7 @@ def config(request: pytest.FixtureRequest) -> SPUConfig:
 def running(config: SPUConfig, *, interval: int = 1, records: int = 64, pmscr: int = 0b11_1011) -> SPU:
     """An SPU as a driver starts it: all of EL0 and EL1, with context, physical address and timestamp."""
     spu = SPU(config)
-    spu.write("PMBPTR_EL1", 0x2000 - records * config.record_bytes)
+    spu.write("PMBPTR_EL1", 0x2000 - records * config.max_record_bytes)
     spu.write("PMBLIMITR_EL1", 0x2000 | 1)
     spu.write("PMSIRR_EL1", interval << 8)
     spu.write("PMSICR_EL1", 0)
@@ -87,9 +95,14 @@ def generators(config: SPUConfig, state: int, access: int) -> int:
 
 
 ALL = {**CONFIGS, **FEATURES}
+WRITTEN_DOWN = [config for config in ALL.values() if config.name in ONES_READ_BACK]
 
 
-@pytest.mark.parametrize("config", ALL.values(), ids=list(ALL))
+def test_what_named_configurations_read_back_is_written_down():
+    assert {*CONFIGS} <= {config.name for config in WRITTEN_DOWN}
+
+
+@pytest.mark.parametrize("config", WRITTEN_DOWN, ids=[config.name for config in WRITTEN_DOWN])
 def test_bits_that_are_not_implemented_read_as_zero(config: SPUConfig):
     for register in REGISTERS:
         if register.read_only:
@@ -129,12 +142,22 @@ def test_each_generator_has_its_half_of_the_register():
     assert spu.read("IMP_PMSRNDR_EL1") == draw_access(0x1234_5678) << 32 | draw(0x9ABC_DEF0)
 
 
+@pytest.mark.parametrize(
+    ("name", "pmsidr", "pmbidr"),
+    [
+        ("neoverse_n1", 0x0002_6017, 6),
+        ("kunpeng_920", 0x0002_7007, 2),
+        ("hisilicon_mobile", 0x0002_6007, 3),
+        ("arm_model", 0x0303_705F, 3),
+        ("v1p4", 0x1_1F03_70F7, 0x127),
+    ],
+)
 @given(value=st.integers(0, ONES))
-def test_identification_registers_ignore_writes(value: int):
-    spu = SPU(CONFIGS["neoverse_n1"])
-    for name, expected in (("PMSIDR_EL1", 0x0002_6017), ("PMBIDR_EL1", 6)):
-        spu.write(name, value)
-        assert spu.read(name) == expected
+def test_identification_registers_ignore_writes(name: str, pmsidr: int, pmbidr: int, value: int):
+    spu = SPU(CONFIGS[name])
+    for register, expected in (("PMSIDR_EL1", pmsidr), ("PMBIDR_EL1", pmbidr)):
+        spu.write(register, value)
+        assert spu.read(register) == expected
 
 
 def test_an_unknown_register_is_named():
@@ -181,7 +204,7 @@ def test_the_counter_stands_still_where_profiling_is_disabled(config: SPUConfig)
     spu = running(config)
     spu.pass_operation(USER)
     assert spu.read("PMSICR_EL1") == 256
-    for elsewhere in (PEState(el=2), PEState(ns=0), PEState(debug=1), PEState(aarch32=1)):
+    for elsewhere in (PEState(el=2), PEState(ns=0), PEState(nse=1), PEState(debug=1), PEState(aarch32=1)):
         assert not spu.pass_operation(elsewhere)
     assert spu.read("PMSICR_EL1") == 256
     spu.write("PMBSR_EL1", 1 << 17)
@@ -220,18 +243,24 @@ def test_a_filtered_operation_writes_nothing(config: SPUConfig):
 def test_profiling_stops_when_the_buffer_is_full_and_goes_on_where_it_stood(config: SPUConfig):
     spu = running(config, records=2)
     operation = Operation(facts=Facts(retired=1))
-    for expected in (True, True, False):
+    pointer = 0x2000 - 2 * config.max_record_bytes
+    addresses: list[int] = []
+    while pointer <= 0x2000 - config.max_record_bytes:
         written = spu.finish(spu.start(USER), operation, total=9, issue=3, translation=0)
-        assert (written is not None) is expected
+        assert written is not None
+        addresses.append(pointer)
+        pointer += len(written)
+    assert len(addresses) == 2 or config.layout.packed
     assert spu.read("PMBSR_EL1") == 0x20001
+    assert spu.finish(spu.start(USER), operation, total=9, issue=3, translation=0) is None
+    assert spu.read("PMBPTR_EL1") == pointer
     # In the order in which FreeBSD does it: new pointer and limit with E = 1 and S = 1, S = 0 as the last act.
     spu.write("PMBPTR_EL1", 0x3000)
     spu.write("PMBLIMITR_EL1", 0x4001)
     assert spu.finish(spu.start(USER), operation, total=9, issue=3, translation=0) is None
     spu.write("PMBSR_EL1", 0)
     assert spu.finish(spu.start(USER), operation, total=9, issue=3, translation=0) is not None
-    size = config.record_bytes
-    assert sorted(spu.buffer.memory) == [0x2000 - 2 * size, 0x2000 - size, 0x3000]
+    assert sorted(spu.buffer.memory) == [*addresses, 0x3000]
 
 
 def test_a_bad_pointer_stops_as_soon_as_the_buffer_is_enabled(config: SPUConfig):
@@ -251,6 +280,100 @@ def test_a_collision_is_told_in_pmbsr_and_does_not_stop(config: SPUConfig):
     spu.collide()
     assert spu.read("PMBSR_EL1") == 1 << 16
     assert [number for number in range(1, 600) if spu.pass_operation(USER)] == [257, 514]
+
+
+# D17.6.3.1.
+
+PBT = [config for config in ALL.values() if config.pbt]
+BRANCH = Operation(facts=Facts(branch=1, taken=1, retired=1), target=Location(0x900, 0, 1))
+FIRST, SECOND = Location(0x100, 0, 1), Location(0x200, 1, 1)
+
+
+def previous_target(spu: SPU, operation: Operation = BRANCH) -> int | None:
+    """What the record of `operation` says."""
+    written = spu.finish(spu.start(USER), operation, total=9, issue=3, translation=0)
+    assert written is not None
+    (record,) = records(written)
+    return record.previous_target and record.previous_target.address
+
+
+@pytest.mark.parametrize("config", PBT, ids=[config.name for config in PBT])
+def test_the_last_taken_branch_before_the_operation_is_recorded(config: SPUConfig):
+    spu = running(config)
+    assert previous_target(spu) is None  # none was taken yet
+    spu.take_branch(FIRST, el=0, ns=1)
+    start = spu.start(USER)
+    spu.take_branch(SECOND, el=1, ns=1)  # older than the sampled one, although it retires while that is in flight
+    written = spu.finish(start, BRANCH, total=9, issue=3, translation=0)
+    assert written is not None
+    (record,) = records(written)
+    assert record.previous_target == (0x200, 1, 1, 0)
+    # The sampled one itself is told of later, and is the previous one of the next.
+    spu.take_branch(BRANCH.target, el=0, ns=1)
+    assert [previous_target(spu), previous_target(spu)] == [0x900, 0x900]
+    assert previous_target(spu, Operation(facts=Facts(branch=1, conditional=1, retired=1))) == 0x900
+    assert previous_target(spu, Operation(facts=Facts(retired=1))) == (0x900 if config.pbt_of_all else None)
+
+
+@pytest.mark.parametrize("config", PBT, ids=[config.name for config in PBT])
+@pytest.mark.parametrize("state", [{"el": 2}, {"el": 3}, {"ns": 0}, {"nse": 1}, {"ns": 0, "nse": 1}, {"aarch32": 1}])
+def test_a_branch_that_is_not_profiled_leaves_none(config: SPUConfig, state: dict[str, int]):
+    spu = running(config)
+    spu.take_branch(FIRST, el=0, ns=1)
+    assert previous_target(spu) == 0x100
+    spu.take_branch(SECOND, **{"el": 0, "ns": 1, **state})
+    assert previous_target(spu) is None
+    spu.take_branch(FIRST, el=1, ns=1)
+    assert previous_target(spu) == 0x100
+
+
+@pytest.mark.parametrize(
+    ("register", "value", "el", "kept"),
+    [
+        ("PMSCR_EL1", 0b01, 0, True),
+        ("PMSCR_EL1", 0b01, 1, False),
+        ("PMSCR_EL1", 0b10, 0, False),
+        ("PMSCR_EL1", 0b10, 1, True),
+        ("PMBSR_EL1", 1 << 17, 0, False),
+        ("PMBLIMITR_EL1", 0x2000, 0, False),
+        ("PMBLIMITR_EL1", 0x2000 | 0b10 << 1 | 1, 0, True),  # Discard mode
+    ],
+)
+def test_profiling_is_enabled_where_a_branch_is_executed(register: str, value: int, el: int, kept: bool):
+    spu = running(CONFIGS["arm_model"])
+    spu.take_branch(FIRST, el=0, ns=1)
+    before = spu.read(register)
+    spu.write(register, value)
+    spu.take_branch(SECOND, el=el, ns=1)
+    spu.write(register, before)
+    assert previous_target(spu) == (0x200 if kept else None)
+    # What is written without a branch changes nothing.
+    spu.take_branch(FIRST, el=0, ns=1)
+    spu.write(register, value)
+    spu.write(register, before)
+    assert previous_target(spu) == 0x100
+
+
+def test_without_pbt_there_is_no_previous_target():
+    spu = running(CONFIGS["neoverse_n1"])
+    spu.take_branch(FIRST, el=0, ns=1)
+    assert previous_target(spu) is None
+
+
+# D17.6.1, D18.2.1.
+
+
+def test_latencies_and_states_reach_the_record():
+    spu = running(CONFIGS["v1p4"])
+    start = spu.start(PEState(el=1, ns=1, nse=1))
+    assert (start.nse, start.collect_nv2_va) == (1, False)
+    operation = Operation(facts=Facts(retired=1, asynchronous=1))
+    for late, expected in (({}, 0), ({"alternate_issue": 5}, 5)):
+        written = spu.finish(start, operation, total=9, issue=3, translation=0, **late)
+        assert written is not None
+        (record,) = records(written)
+        assert record.counters == {0: 9, 1: 3, 4: expected}
+        assert record.pc == (0, 1, 1, 1)
 
 
 # D17.5.5.

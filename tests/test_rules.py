@@ -24,6 +24,11 @@ SECTIONS = {
         *("D17.5", "D17.5.1", "D17.5.2", "D17.5.3", "D17.5.4", "D17.5.5", "D17.6.4.3", "D17.6.4.5", "D17.6.8"),
         *("I_BWNKX", "I_ZZTZL", "R_NYZKJ", "D_DSNMB", "I_ZWMZT", "R_YGCFK", "I_LVCZH", "I_XNXRN"),
     ),
+    "recording": (
+        *(f"D17.6.{section}" for section in range(1, 11)),
+        *("D17.6.3.1", *(f"D17.6.4.{section}" for section in range(1, 7)), "D17.6.10.1"),
+    ),
+    "packets": tuple(f"D18.2.{section}" for section in range(1, 10)),
 }
 """What each page has to have a rule of."""
 PROOF = re.compile(r"`([^`]+)`: `([^`]+)`")

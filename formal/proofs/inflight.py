@@ -8,8 +8,9 @@ from itertools import pairwise
 import z3
 
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.inflight import Allocation, InFlight, Sample, Start
+from spurtle.inflight import Allocation, InFlight, Start
 
+from ..features import distinct
 from ..induction import Invariant, Wires, always, inductive, reach
 from ..proof import Proof, Verdict
 from ..transition import Transition, transition
@@ -28,8 +29,6 @@ __all__ = [
 
 FREE, IN_FLIGHT, FINISHED = range(3)
 """States of a slot, in the order in which `Slot` names them."""
-
-_LATENCIES = ("total", "issue", "translation")
 
 
 def _bit(wire: z3.BitVecRef, place: int) -> z3.BoolRef:
@@ -99,16 +98,21 @@ def _used(wires: Wires, slot: int) -> z3.BoolRef:
     return z3.Or(_state(wires, slot) == IN_FLIGHT, _state(wires, slot) == FINISHED)
 
 
-def _operation(config: SPUConfig, wires: Wires, slot: int) -> z3.BitVecRef:
+def _told(config: SPUConfig, wires: Wires, slot: int) -> z3.BitVecRef:
     """What is kept of the operation in this slot."""
-    return wires["operation"] if config.slots == 1 else wires[f"operations[{slot}]"]
+    return wires["told"] if config.slots == 1 else wires[f"operations[{slot}]"]
+
+
+def _finish(config: SPUConfig, wires: Wires) -> z3.BitVecRef:
+    """What is told of an operation in the cycle of its finish."""
+    operation = wires["finish__operation"]
+    return z3.Concat(wires["previous"], operation) if config.pbt else operation
 
 
 def _sample(config: SPUConfig, wires: Wires, slot: int) -> z3.BitVecRef:
     """The sample that is in this slot."""
-    parts = {"start": wires[f"slot_{slot}.start"], "operation": _operation(config, wires, slot)}
-    parts |= {name: wires[f"slot_{slot}.{name}"] for name in _LATENCIES}
-    return z3.Concat(*(parts[name] for name, _ in reversed(list(Sample(config)))))
+    latencies = (wires[f"slot_{slot}.{name}"] for name in reversed(config.latencies))
+    return z3.Concat(*latencies, _told(config, wires, slot), wires[f"slot_{slot}.start"])
 
 
 def prove_slots(config: SPUConfig, system: Transition) -> Verdict:
@@ -121,7 +125,7 @@ def prove_slots(config: SPUConfig, system: Transition) -> Verdict:
             mine = z3.And(mine, now["finish__slot"] == slot)
         vanished = now["finish__vanished"] == 1
         taken = _bit(now["allocation.take"], slot)
-        same = {name: then[f"slot_{slot}.{name}"] == now[f"slot_{slot}.{name}"] for name in ("start", *_LATENCIES)}
+        start = then[f"slot_{slot}.start"] == now[f"slot_{slot}.start"]
         unwanted = z3.Or(now[f"slot_{slot}.unwanted"] == 1, now["running"] == 0)
         ended = z3.And(state == IN_FLIGHT, after == FINISHED)
         rests = z3.And(state == FINISHED, after == FINISHED)
@@ -135,10 +139,10 @@ def prove_slots(config: SPUConfig, system: Transition) -> Verdict:
             z3.Implies(z3.And(state == IN_FLIGHT, mine, z3.Not(vanished)), after == FINISHED),
             z3.Implies(state == FINISHED, z3.Or(after == FINISHED, after == FREE)),
             # While it is used what it started with stands still, and it is remembered that the buffer did not run.
-            z3.Implies(z3.And(_used(now, slot), _used(then, slot)), same["start"]),
+            z3.Implies(z3.And(_used(now, slot), _used(then, slot)), start),
             z3.Implies(z3.And(_used(now, slot), _used(then, slot)), (then[f"slot_{slot}.unwanted"] == 1) == unwanted),
             # Its operation is the one that finished: the word of a finished slot was written by its finish.
-            z3.Implies(ended, _operation(config, then, slot) == now["finish__operation"]),
+            z3.Implies(ended, _told(config, then, slot) == _finish(config, now)),
             z3.Implies(rests, _sample(config, then, slot) == _sample(config, now, slot)),
             # It is left when its sample goes on, and not before.
             z3.Implies(left, offered(now, then, slot, unwanted)),
@@ -178,12 +182,13 @@ def prove_captures(config: SPUConfig, system: Transition) -> Verdict:
         state = {
             "el": passed["pe__el"],
             "ns": passed["pe__ns"],
+            **({"nse": passed["pe__nse"]} if config.rme else {}),
             "contextidr_el1": passed["pe__contextidr_el1"],
             "contextidr_el2": z3.BitVecVal(0, 32),
             "timestamp": passed["pe__physical_count"],
             "collect": passed["collect"],
         }
-        start = z3.Concat(*(state[name] for name, _ in reversed(list(Start.as_shape()))))
+        start = z3.Concat(*(state[name] for name, _ in reversed(list(Start(config)))))
         return z3.And(
             *(
                 z3.Implies(
@@ -277,9 +282,13 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
         )
 
 
+_CHANGING = "ops_per_cycle slots ernd counter_bits rme pbt altclk"
+"""What of a configuration changes the slots, but for the width of what the core tells of an operation."""
+
+
 def proofs() -> Iterator[Proof]:
-    """The same for each configuration."""
-    for config in CONFIGS.values():
+    """For each configuration whose slots are not another's."""
+    for config in distinct(CONFIGS.values(), _CHANGING):
 
         def proof(
             name: str, method: str, prove: Callable[[SPUConfig, Transition], Verdict], config: SPUConfig = config

@@ -1,27 +1,37 @@
 """A sample as the RTL holds it, as the reference's sample."""
 
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
 import z3
 from amaranth.lib import data
 
+from spurtle.arch import PMSVer
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.inflight import Sample
+from spurtle.layout import V1P4, Packet, Place, RecordLayout
 from spurtle.pe import Facts
 from spurtle_sim.reference import records
 
-__all__ = ["WIDEST", "alike", "bit", "meaningless", "promised", "sample_of"]
+__all__ = ["WIDEST", "Samples", "alike", "meaningless", "promised"]
+
+_EVERY_PACKET = RecordLayout(
+    (*V1P4.places, Place(((Packet.IMP_COUNTER,),)), Place(((Packet.IMP_ADDRESS,),))), V1P4.align, V1P4.max_size
+)
 
 WIDEST = replace(
     CONFIGS["v1p4"],
     name="widest",
-    events=frozenset({*range(16), *range(19, 24), *range(48, 64)}),
+    layout=_EVERY_PACKET,
+    pbt_of_all=True,
+    imp_counter=16,
+    imp_address=7,
+    events=frozenset({*range(16), *range(17, 26), *range(48, 64)}),
     events_bytes=8,
 )
-"""All features at once, and every event that there can be."""
+"""All features at once, every packet, and every event that there can be."""
 
 
 def _unpack(shape: Any, value: int) -> Any:
@@ -43,7 +53,9 @@ class _Start:
         self._packed = packed
         self.el = packed.el
         self.ns = packed.ns
+        self.nse = getattr(packed, "nse", 0)
         self.collect_pa = packed.collect.pa
+        self.collect_nv2_va = packed.collect.nv2_va
 
     @cached_property
     def contextidr_el1(self) -> int | None:
@@ -58,62 +70,104 @@ class _Start:
         return self._packed.timestamp if self._packed.collect.timestamp else None
 
 
-def bit(struct: type[data.Struct], packed: z3.BitVecRef, name: str) -> z3.BoolRef:
-    """The member `name`, of one bit, is one."""
-    offset = struct.as_shape()[name].offset
-    return z3.Extract(offset, offset, packed) == 1
+class _Sample:
+    """`records.Sample`, likewise."""
+
+    def __init__(self, config: SPUConfig, packed: Any, operation: Any, location: Any):
+        self.start = _Start(packed.start)
+        self.operation = operation
+        for name in config.latencies:
+            setattr(self, name, getattr(packed, name))
+        self._packed = packed
+        self._location = location
+
+    @cached_property
+    def previous_target(self) -> Any:
+        previous = self._packed.previous
+        return self._location(**vars(previous.target)) if previous.valid else None
 
 
-def _facts_lsb(config: SPUConfig) -> int:
-    operation = Sample(config)["operation"]
-    return operation.offset + operation.shape["facts"].offset
+class Samples:
+    """What a packed `spurtle.inflight.Sample` is to `reference`, an instance of `spurtle_sim.reference.records`.
+
+    It is asked for on each path, and each time it is the same: the fields are taken apart once.
+    """
+
+    def __init__(self, config: SPUConfig, reference: Any = records):
+        self._config = config
+        self._reference = reference
+        self._packed: int | None = None
+        self._unpacked: Any = None
+        self._operation: Any = None
+
+    def __call__(self, packed: int) -> Any:
+        """An instance that has forked no path yet."""
+        if packed is not self._packed:
+            self._packed = packed
+            self._unpacked = _unpack(Sample(self._config), packed)
+            operation = vars(self._unpacked.operation)
+            parts = {
+                "facts": self._reference.Facts,
+                "target": self._reference.Location,
+                "vectors": self._reference.Vectors,
+            }
+            parts = {name: part(**vars(operation[name])) for name, part in parts.items() if name in operation}
+            self._operation = self._reference.Operation(**operation | parts)
+        return _Sample(self._config, self._unpacked, self._operation, self._reference.Location)
 
 
-def _facts(config: SPUConfig, sample: z3.BitVecRef) -> z3.BitVecRef:
-    lsb = _facts_lsb(config)
-    return z3.Extract(lsb + Facts.as_shape().size - 1, lsb, sample)
+def _member(layout: Any, sample: z3.BitVecRef, *path: str) -> z3.BitVecRef:
+    """The member of a structure within a structure."""
+    offset = 0
+    for name in path:
+        field = data.Layout.cast(layout)[name]
+        layout, offset = field.shape, offset + field.offset
+    return z3.Extract(offset + field.width - 1, offset, sample)
 
 
 def promised(config: SPUConfig, sample: z3.BitVecRef) -> z3.BoolRef:
-    """What `pe.Facts` promises: a branch that completes is neither load nor store, but for an access to the Guarded
-    control stack.
+    """What a sample promises. `pe.Facts`: a branch that completes is neither load nor store, but for an access to the
+    Guarded control stack. `Control`: what has no place in a record is never collected.
     """
-    facts = partial(bit, Facts, _facts(config, sample))
-    branch = z3.And(facts("branch"), z3.Not(facts("exception")))
-    guarded = facts("gcs") if config.gcs else z3.BoolVal(False)
-    return z3.Implies(z3.And(branch, z3.Or(facts("load"), facts("store"))), guarded)
 
+    def fact(name: str) -> z3.BoolRef:
+        return _member(Sample(config), sample, "operation", "facts", name) == 1
 
-_FACTS = {
-    "eft": ("vector", "floating_point"),
-    "mops": ("memory_copy", "memory_set"),
-    "gcs": ("gcs", "link_or_return"),
-    "two_accesses": ("destination",),
-}
+    branch = z3.And(fact("branch"), z3.Not(fact("exception")))
+    guarded = fact("gcs") if config.gcs else z3.BoolVal(False)
+    uncollected = (
+        _member(Sample(config), sample, "start", "collect", packet.value.lower()) == 0
+        for packet in (Packet.CONTEXT_EL1, Packet.CONTEXT_EL2)
+        if packet not in config.layout.packets
+    )
+    return z3.And(z3.Implies(z3.And(branch, z3.Or(fact("load"), fact("store"))), guarded), *uncollected)
 
 
 def meaningless(config: SPUConfig) -> tuple[str, ...]:
     """Facts for which `config` has no feature."""
-    return tuple(name for feature, names in _FACTS.items() if not getattr(config, feature) for name in names)
+    meant = {
+        "unspecified": config.version >= PMSVer.SPE_V1P1,
+        "allocation_tag": config.mte and config.version >= PMSVer.SPE_V1P3,
+        "nv2": config.nv2,
+        "memory_copy": config.mops,
+        "memory_set": config.mops,
+        "gcs": config.gcs,
+        "vector": config.eft or config.fpf,
+        "floating_point": config.eft or config.fpf or config.sve,
+        "link": config.crr or config.gcs,
+        "procedure_return": config.crr or config.gcs,
+        "asynchronous": config.sme or config.altclk,
+        "data_source_valid": config.data_source_bytes,
+        "destination": config.two_accesses,
+        "imp_counter_valid": config.imp_counter,
+        "imp_address_valid": config.imp_address,
+    }
+    return tuple(name for name, feature in meant.items() if not feature)
 
 
 def alike(config: SPUConfig, one: z3.BitVecRef, other: z3.BitVecRef) -> z3.BoolRef:
     """The samples differ in meaningless facts at the most."""
-    ignored = sum(1 << _facts_lsb(config) + Facts.as_shape()[name].offset for name in meaningless(config))
+    operation = Sample(config)["operation"]
+    lsb = operation.offset + operation.shape["facts"].offset
+    ignored = sum(1 << lsb + Facts.as_shape()[name].offset for name in meaningless(config))
     return (one ^ other) & ~ignored == 0
-
-
-def sample_of(config: SPUConfig, packed: int, reference: Any = records) -> Any:
-    """What `packed`, a `spurtle.inflight.Sample`, is to `reference`, an instance of `spurtle_sim.reference.records`."""
-    sample = _unpack(Sample(config), packed)
-    operation = vars(sample.operation) | {
-        "facts": reference.Facts(**vars(sample.operation.facts)),
-        "target": reference.Location(**vars(sample.operation.target)),
-    }
-    return reference.Sample(
-        start=_Start(sample.start),
-        operation=reference.Operation(**operation),
-        total=sample.total,
-        issue=sample.issue,
-        translation=sample.translation,
-    )

@@ -14,10 +14,14 @@ from amaranth.lib import data
 
 __all__ = [
     "BSC",
+    "CR",
     "EC",
+    "ETS",
+    "EVL",
     "FM",
     "REGISTERS",
     "AddressIndex",
+    "AltClk",
     "ContextIndex",
     "CounterIndex",
     "Event",
@@ -120,6 +124,34 @@ class Event(IntEnum):
     SMCU = 25
 
 
+@unique
+class EVL(IntEnum):
+    """Bounds of the vector length field of an Operation Type packet, which holds log2(bits / 32) (D18.2.7)."""
+
+    BITS_32 = 0b000
+    BITS_2048 = 0b110
+    MORE = 0b111
+
+
+@unique
+class ETS(IntEnum):
+    """Bounds of the tile size field, which holds log2(bits / 128) (D18.2.7)."""
+
+    BITS_128 = 0b0000
+    BITS_262144 = 0b1011
+    WHOLE_ARRAY = 0b1111
+
+
+@unique
+class CR(IntEnum):
+    """Whether a branch calls or returns (D18.2.7)."""
+
+    NOT_RECORDED = 0b00
+    LINK = 0b01
+    RETURN = 0b10
+    NEITHER = 0b11
+
+
 ADDRESS_BITS = 56
 """ADDR of an Address packet: what the top byte says depends on INDEX (D18.2.1)."""
 
@@ -136,6 +168,15 @@ class PMSVer(IntEnum):
     SPE_V1P2 = 3
     SPE_V1P3 = 4
     SPE_V1P4 = 5
+
+
+@unique
+class AltClk(IntEnum):
+    """PMSIDR_EL1.ALTCLK: the clock of the alternate clock issue latency (D17.6.1)."""
+
+    NONE = 0
+    SMCU = 1
+    IMPLEMENTATION_DEFINED = 15
 
 
 @unique

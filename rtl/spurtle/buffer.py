@@ -5,9 +5,10 @@
 
 from amaranth import *
 from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from . import arch
+from .aligner import Aligner
 from .config import SPUConfig
 from .pe import WritePort
 from .serializer import beat_layout
@@ -23,8 +24,8 @@ class Buffer(wiring.Component):
     limit while a record is being written, its beats go out where they were begun and the pointer does not move. A
     record that arrives while the buffer is not running is taken and dropped.
 
-    Full, PMBSR_EL1.S with BSC = 1, is raised as soon as no further record fits: PMBPTR_EL1 > LIMIT - record size. A
-    pointer that is not aligned to a record, or has another top byte than LIMIT, counts as full.
+    Full, PMBSR_EL1.S with BSC = 1, is raised as soon as the longest record does not fit: PMBPTR_EL1 > LIMIT - max_size.
+    A pointer that is not aligned as records are, or has another top byte than LIMIT, counts as full.
 
     In discard mode (D17.5.5) no record is begun and nothing is full, whatever pointer and limit are; records that wait
     are dropped.
@@ -36,7 +37,10 @@ class Buffer(wiring.Component):
     -------
     i : In(stream of beats)
     unwanted : In(1)
-        The buffer has not run since the operation at `i` passed the sampling point: its record is dropped.
+        The buffer has not run since the operation passed the sampling point whose record comes next at `i`: it is
+        dropped.
+    begun : Out(1)
+        Strobe: the record at `i` is being written, or dropped, from the next cycle on.
     write : Out(WritePort)
     pmblimitr : In(PMBLIMITR_EL1)
     pmblimitr_write : In(1)
@@ -63,6 +67,7 @@ class Buffer(wiring.Component):
             {
                 "i": In(stream.Signature(beat_layout(config))),
                 "unwanted": In(1),
+                "begun": Out(1),
                 "write": Out(WritePort(config)),
                 "pmblimitr": In(arch.PMBLIMITR_EL1.layout()),
                 "pmblimitr_write": In(1),
@@ -82,11 +87,10 @@ class Buffer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
 
-        align = self._config.record_bytes.bit_length() - 1
-        limit = self.pmblimitr.LIMIT
-        bus = self._config.bus_bytes.bit_length() - 1
-        offset = Signal(align - bus)
-        base = Signal(64 - align)
+        layout = self._config.layout
+        align = layout.align.bit_length() - 1
+        size = layout.max_size.bit_length() - 1
+        word = self._config.bus_bytes.bit_length() - 1
         keep = Signal()
         commit = Signal()
 
@@ -94,35 +98,34 @@ class Buffer(wiring.Component):
             self.running.eq(self.pmblimitr.E & ~self.pmbsr.S),
             self.writing.eq(self.running & (self.pmblimitr.FM != arch.FM.DISCARD)),
         ]
+        fits, fits_known = self._fits(m, align, commit)
 
-        # With an aligned pointer and a limit on a page, "one more record fits" is a comparison of pages. It is made in
-        # two halves, and is one cycle late.
-        page = self.pmbptr[12:]
-        half = len(limit) // 2
-        low_below = Signal()
-        high_below = Signal()
-        high_same = Signal()
-        in_place = Signal()
-        fits_known = Signal()
-        m.d.sync += [
-            low_below.eq(page[:half] < limit[:half]),
-            high_below.eq(page[half:] < limit[half:]),
-            high_same.eq(page[half:] == limit[half:]),
-            in_place.eq((page[44:] == limit[44:]) & (self.pmbptr[:align] == 0)),
-            fits_known.eq(~(self.pmbptr_write | self.pmblimitr_write | commit)),
-        ]
-        fits = in_place & (high_below | (high_same & low_below))
-
-        # The pointer behind the record, in two halves as well: a record has more beats than this takes cycles.
+        # Where the record goes: `base` and a number of words, which may carry into the next one. What that is takes
+        # two cycles, and more have passed since the pointer moved.
+        base = Signal(64 - size)
+        words = Signal(size - word + 1)
         half = len(base) // 2
         next_low = Signal(half + 1)
         next_high = Signal(len(base) - half)
         m.d.sync += [next_low.eq(base[:half] + 1), next_high.eq(base[half:] + next_low[-1])]
+        upper = Mux(words[-1], Cat(next_low[:-1], next_high), base)
+
+        m.submodules.aligner = aligner = Aligner(self._config)
+        connect(m, flipped(self.i), aligner.i)
+        m.d.comb += [
+            self.write.beat.p.address.eq(Cat(C(0, word), words[:-1], upper)),
+            *(self.write.beat.p[name].eq(aligner.o.p[name]) for name in ("data", "strobe", "last")),
+        ]
+        # A record may begin and end within a word.
+        within = Signal(max(word - align, 0))
+        end = Signal.like(within)
+        if len(within):
+            m.d.comb += [aligner.offset.eq(within), end.eq(aligner.o.p.end)]
 
         with m.If(self.pmbptr_write):
             m.d.sync += self.pmbptr.eq(self.wdata)
         with m.Elif(commit):
-            m.d.sync += self.pmbptr[align:].eq(Cat(next_low[:-1], next_high))
+            m.d.sync += self.pmbptr.eq(Cat(C(0, min(align, word)), within, words[:-1], upper))
 
         with m.If(self.pmbsr_write):
             m.d.sync += self.pmbsr.eq(self.wdata & self._config.writable(arch.PMBSR_EL1))
@@ -135,27 +138,29 @@ class Buffer(wiring.Component):
                 self.pmbsr.MSS.eq(arch.BSC.BUFFER_FILLED),
             ]
 
-        m.d.comb += [
-            self.write.beat.p.address.eq(Cat(C(0, bus), offset, base)),
-            self.write.beat.p.data.eq(self.i.p.data),
-            self.write.beat.p.last.eq(self.i.p.last),
-        ]
-
         with m.FSM(name="buffer") as fsm:
             with m.State("IDLE"):
-                m.d.sync += [base.eq(self.pmbptr[align:]), offset.eq(0), keep.eq(1)]
+                m.d.sync += [
+                    base.eq(self.pmbptr[size:]),
+                    words.eq(self.pmbptr[word:size]),
+                    within.eq(self.pmbptr[align:word] if align < word else 0),
+                    keep.eq(1),
+                ]
                 with m.If(fits_known & self.writing & ~fits):
                     m.d.comb += self.full.eq(1)
-                with m.Elif(self.i.valid & (~self.writing | self.unwanted)):
+                with m.Elif(aligner.o.valid & (~self.writing | self.unwanted)):
+                    m.d.comb += self.begun.eq(1)
                     m.next = "DROP"
-                with m.Elif(self.i.valid & fits_known):
+                with m.Elif(aligner.o.valid & fits_known):
+                    m.d.comb += self.begun.eq(1)
                     m.next = "WRITE"
 
             with m.State("WRITE"):
-                m.d.comb += [self.write.beat.valid.eq(self.i.valid), self.i.ready.eq(self.write.beat.ready)]
-                with m.If(self.i.valid & self.i.ready):
-                    m.d.sync += offset.eq(offset + 1)
-                    with m.If(self.i.p.last):
+                m.d.comb += [self.write.beat.valid.eq(aligner.o.valid), aligner.o.ready.eq(self.write.beat.ready)]
+                with m.If(aligner.o.valid & aligner.o.ready):
+                    m.d.sync += words.eq(words + (~aligner.o.p.last | (end == 0)))
+                    with m.If(aligner.o.p.last):
+                        m.d.sync += within.eq(end)
                         m.next = "RESPONSE"
 
             with m.State("RESPONSE"):
@@ -164,8 +169,8 @@ class Buffer(wiring.Component):
                     m.next = "IDLE"
 
             with m.State("DROP"):
-                m.d.comb += self.i.ready.eq(1)
-                with m.If(self.i.valid & self.i.p.last):
+                m.d.comb += aligner.o.ready.eq(1)
+                with m.If(aligner.o.valid & aligner.o.p.last):
                     m.next = "IDLE"
 
         with m.If(self.pmbptr_write | self.pmblimitr_write | (~self.running & ~fsm.ongoing("IDLE"))):
@@ -173,3 +178,44 @@ class Buffer(wiring.Component):
         m.d.comb += self.busy.eq(~fsm.ongoing("IDLE") | ~fits_known | self.full)
 
         return m
+
+    def _fits(self, m, align, commit):
+        """Whether the longest record fits at the pointer, and whether that is known: it is worked out in steps, and is
+        some cycles late.
+
+        That it fits is a comparison of pages: of an aligned pointer with a limit on a page. Where records are aligned
+        to less than the longest of them, that one may reach into the page after the pointer's.
+        """
+        layout = self._config.layout
+        page, limit = self.pmbptr[12:], self.pmblimitr.LIMIT
+        half = len(limit) // 2
+        low_below, high_below, high_same, in_place = (
+            Signal(name=name) for name in ("low_below", "high_below", "high_same", "in_place")
+        )
+        m.d.sync += [
+            low_below.eq(page[:half] < limit[:half]),
+            high_below.eq(page[half:] < limit[half:]),
+            high_same.eq(page[half:] == limit[half:]),
+            in_place.eq((page[44:] == limit[44:]) & (self.pmbptr[:align] == 0)),
+        ]
+        fits = in_place & (high_below | (high_same & low_below))
+        known = [~(self.pmbptr_write | self.pmblimitr_write | commit)]
+        if layout.align < layout.max_size:
+            # The page under the limit is the last one, and there must be room on it.
+            last_low, last_high = Signal(half + 1), Signal(len(limit) - half)
+            on_last_low, on_last_high, crosses = (
+                Signal(name=name) for name in ("on_last_low", "on_last_high", "crosses")
+            )
+            m.d.sync += [
+                last_low.eq(limit[:half] - 1),
+                last_high.eq(limit[half:] - last_low[-1]),
+                on_last_low.eq(page[:half] == last_low[:-1]),
+                on_last_high.eq(page[half:] == last_high),
+                crosses.eq(self.pmbptr[:12] > 4096 - layout.max_size),
+            ]
+            fits &= ~(on_last_low & on_last_high & crosses)
+            known += [Signal(name=f"fits_known_{age}") for age in (1, 2)]
+            m.d.sync += [known[age].eq(known[age - 1] & known[0]) for age in (1, 2)]
+        fits_known = Signal()
+        m.d.sync += fits_known.eq(Cat(known).all())
+        return fits, fits_known

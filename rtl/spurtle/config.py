@@ -2,14 +2,15 @@
 
 # Ref: DDI0487 M.a, D17.3 to D17.7 for the choices, D24.7 (PMSIDR_EL1, PMBIDR_EL1) for what software discovers.
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from itertools import combinations, product
 from types import MappingProxyType
 
 from . import arch
-from .arch import Event, PMSVer, Register
-from .layout import MINIMAL, NEOVERSE_N1, V1P4, Packet, RecordLayout
+from .arch import AltClk, Event, PMSVer, Register
+from .layout import ARM_MODEL, HISILICON_MOBILE, KUNPENG_920, MINIMAL, NEOVERSE_N1, V1P4, Packet, RecordLayout
 
 __all__ = ["CONFIGS", "LFSR_ACCESS_RESET", "LFSR_DELAYS", "LFSR_RESET", "SPUConfig", "UnpredictableFilter"]
 
@@ -57,8 +58,25 @@ class SPUConfig:
     eft, fne, fds : bool
         FEAT_SPE_EFT, FEAT_SPE_FnE, FEAT_SPE_FDS: filtering by more types and by masks of them, by inverted events, by
         data source (D17.5).
-    mops, gcs : bool
-        The PE has FEAT_MOPS, FEAT_GCS: memory copy and set, the Guarded control stack (D17.6.4.3, D17.6.4.5).
+    mops, gcs, mte, nv2, sve : bool
+        The PE has FEAT_MOPS, FEAT_GCS, FEAT_MTE2, FEAT_NV2, FEAT_SVE: memory copy and set (D17.6.4.3), the Guarded
+        control stack (D17.6.4.5), Allocation Tags (D17.6.4.1), System registers in memory (D17.6.4.2), scalable vectors
+        (D17.6.6).
+    rme : bool
+        The PE has FEAT_RME: an address can be Realm's (NSE, D18.2.1).
+    sme : bool
+        FEAT_SPE_SME: operations on the ZA array, and on more than one vector, are recorded as such (D17.6.6).
+    pbt : bool
+        FEAT_SPE_PBT: where the taken branch before went, in the record of every branch (D17.6.3.1).
+    pbt_of_all : bool
+        And in that of every other operation.
+    crr, fpf : bool
+        FEAT_SPE_CRR, FEAT_SPE_FPF: whether a branch calls or returns; whether an operation that is none of the named
+        ones is floating point, Advanced SIMD (D18.2.7).
+    altclk : AltClk
+        The clock of the alternate clock issue latency, if there is one (D17.6.1).
+    imp_counter, imp_address : int
+        INDEX of a Counter and of an Address packet of the core's own: 6, 7, or from 16 to 31; 0 for none.
     unpredictable_filter : UnpredictableFilter
         What a filter does whose setting is CONSTRAINED UNPREDICTABLE.
     arch_inst : bool
@@ -72,7 +90,7 @@ class SPUConfig:
     data_source_bytes : int
         Payload of the Data Source packet: 1 or 2 bytes, 0 for no such packet.
     bus_bytes : int
-        Width of the buffer write port: 8 or 16 bytes.
+        Width of the buffer write port: 4, 8, 16, 32 or 64 bytes. With a packed layout not less than its alignment.
     not_taken_target : bool
         A not-taken branch records PC + 4 as its target, as known silicon does; otherwise it records none (D17.6.3).
 
@@ -93,6 +111,18 @@ class SPUConfig:
     fds: bool = False
     mops: bool = False
     gcs: bool = False
+    mte: bool = False
+    nv2: bool = False
+    sve: bool = False
+    rme: bool = False
+    sme: bool = False
+    pbt: bool = False
+    pbt_of_all: bool = False
+    crr: bool = False
+    fpf: bool = False
+    altclk: AltClk = AltClk.NONE
+    imp_counter: int = 0
+    imp_address: int = 0
     unpredictable_filter: UnpredictableFilter = UnpredictableFilter.NO_EFFECT
     arch_inst: bool = True
     counter_bits: int = 12
@@ -108,8 +138,11 @@ class SPUConfig:
         self._check_choice("counter_bits", self.counter_bits, (12, 16))
         self._check_choice("events_bytes", self.events_bytes, (1, 2, 4, 8))
         self._check_choice("data_source_bytes", self.data_source_bytes, (0, 1, 2))
-        self._check_choice("bus_bytes", self.bus_bytes, (8, 16))
+        self._check_choice("bus_bytes", self.bus_bytes, (4, 8, 16, 32, 64))
         self._check_choice("version", self.version, tuple(PMSVer))
+        self._check_choice("altclk", self.altclk, tuple(AltClk))
+        self._check_choice("imp_counter", self.imp_counter, _IMPLEMENTATION_DEFINED)
+        self._check_choice("imp_address", self.imp_address, _IMPLEMENTATION_DEFINED)
         if self.unpredictable_filter not in [*UnpredictableFilter]:
             raise ValueError(
                 "unpredictable_filter must be UnpredictableFilter.NO_EFFECT or UnpredictableFilter.DISCARD, "
@@ -117,17 +150,40 @@ class SPUConfig:
             )
         if not self.name.isidentifier():
             raise ValueError(f"name must be an identifier, because it names a Verilog module, not {self.name!r}")
+        self._check_events()
+        self._check_features()
+        self._check_layout()
+
+    def _check_events(self) -> None:
         if not {Event.RETIRED, Event.NOT_TAKEN} <= self.events:
             raise ValueError(f"events must include 1 (retired) and 6 (not taken), not {sorted(self.events)}")
         if max(self.events) >= 8 * self.events_bytes:
             raise ValueError(f"events must be below 8 * events_bytes = {8 * self.events_bytes}, not {max(self.events)}")
-        if undefined := self.events - _defined_events(self.version):
+        if undefined := self.events - self._defined_events():
+            with_vectors = f"{'with' if self.sve else 'without'} sve and {'with' if self.sme else 'without'} sme"
             raise ValueError(
-                f"events must be defined in version {self.version:d} without SVE and SME, not {sorted(undefined)}"
+                f"events must be defined in version {self.version:d} {with_vectors}, not {sorted(undefined)}"
             )
+
+    def _defined_events(self) -> frozenset[int]:
+        """Bits of the Events packet that can be one (D18.2.6)."""
+        events = {*range(11), *range(12, 16), *range(48, 64)}
+        if self.version >= PMSVer.SPE_V1P1:
+            events.add(Event.MISALIGNED)
+        if self.sve:
+            events |= {Event.PARTIAL_PREDICATE, Event.EMPTY_PREDICATE}
+        if self.sme:
+            events |= {Event.STREAMING_SVE, Event.SMCU}
+        events |= {*range(19, 24)} if self.version >= PMSVer.SPE_V1P4 else {*range(24, 32)}
+        return frozenset(events)
+
+    def _check_features(self) -> None:
         for feature, needed in _NEEDED_VERSION.items():
             if getattr(self, feature) and self.version < needed:
                 raise ValueError(f"version must be {needed:d} or later with {feature}, not {self.version:d}")
+        for feature, needed in _NEEDED_FEATURE.items():
+            if getattr(self, feature) and not getattr(self, needed):
+                raise ValueError(f"{needed} must be True with {feature}, not False")
         if self.version >= PMSVer.SPE_V1P2 and not self.fne:
             raise ValueError(f"fne must be True from version {PMSVer.SPE_V1P2:d} on, not False in {self.version:d}")
         if self.fds and not self.data_source_bytes:
@@ -137,26 +193,62 @@ class SPUConfig:
                 f"fds must be True with a data source from version {PMSVer.SPE_V1P4:d} on, not False with "
                 f"data_source_bytes {self.data_source_bytes}"
             )
-        if (self.data_source_bytes != 0) != any(Packet.DATA_SOURCE in place for place in self.layout.places):
+        if self.altclk is AltClk.SMCU and not self.sme:
+            raise ValueError("altclk must not be AltClk.SMCU without sme")
+
+    def _check_layout(self) -> None:
+        layout = self.layout
+        placed = layout.packets
+        if twice := {packet for packet in placed if placed.count(packet) > 1}:
+            raise ValueError(f"layout must have one place for each packet, not more for {_names(twice)}")
+        wanted = {
+            Packet.DATA_SOURCE: ("data_source_bytes", self.data_source_bytes),
+            Packet.PREVIOUS_TARGET: ("pbt", self.pbt),
+            Packet.ALTERNATE_ISSUE: ("altclk", self.altclk),
+            Packet.IMP_COUNTER: ("imp_counter", self.imp_counter),
+            Packet.IMP_ADDRESS: ("imp_address", self.imp_address),
+        }
+        for packet, (name, value) in wanted.items():
+            if bool(value) != (packet in placed):
+                has = "a place" if packet in placed else "no place"
+                raise ValueError(
+                    f"{name} must be {'set' if packet in placed else '0'} where the layout has {has} for "
+                    f"{packet.value}, not {value!r}"
+                )
+        if missing := {*Packet} - {*wanted} - _OPTIONAL - {*placed}:
+            raise ValueError(f"layout must have a place for {_names(missing)}")
+        for place in layout.places:
+            for one, other in combinations(place.runs, 2):
+                for pair in product(one, other):
+                    if not self._exclusive(*pair):
+                        raise ValueError(
+                            f"layout must have places of their own for {_names(pair)}, which one operation can have "
+                            f"both in {self.name}"
+                        )
+        self._check_choice("layout.max_size", layout.max_size, (64, 128, 256, 512, 1024, 2048))
+        self._check_choice("layout.align", layout.align, tuple(1 << bit for bit in range(12)))
+        ends = layout.offsets(self.packet_bytes)
+        if outside := [packet for packet in ends if ends[packet] + self.packet_bytes[packet] > layout.max_size]:
             raise ValueError(
-                "data_source_bytes must be 0 exactly when the layout has no place for DATA_SOURCE, "
-                f"not {self.data_source_bytes}"
+                f"layout.max_size must be at least {layout.longest(self.packet_bytes)} in {self.name}, "
+                f"not {layout.max_size}: there is no room for {_names(outside)}"
             )
-        shared = [place for place in self.layout.places if Packet.TARGET in place and len(place) > 1]
-        if self.gcs and shared:
+        if not layout.packed and layout.align != layout.max_size:
             raise ValueError(
-                "layout must have a place of its own for TARGET with gcs, as a branch can make an access too, not one "
-                f"for {', '.join(packet.value for packet in shared[0])}"
+                f"layout.align must be layout.max_size, {layout.max_size}, where no place is elastic, "
+                f"not {layout.align}"
             )
-        if self.layout.used(self.packet_bytes) > self.layout.size:
+        if layout.packed and layout.align > 8:
+            raise ValueError(f"layout.align must be 1, 2, 4 or 8 where a place is elastic, not {layout.align}")
+        if layout.packed and self.bus_bytes < layout.align:
             raise ValueError(
-                f"layout must have room for its packets: they need {self.layout.used(self.packet_bytes)} bytes, "
-                f"not {self.layout.size}"
+                f"bus_bytes must be at least layout.align, {layout.align}, with a packed layout, not {self.bus_bytes}"
             )
-        if self.layout.size not in (64, 128, 256, 512, 1024, 2048):
-            raise ValueError(
-                f"layout.size must be a power of two from 64 to 2048 (PMSIDR_EL1.MaxSize), not {self.layout.size}"
-            )
+
+    def _exclusive(self, one: Packet, other: Packet) -> bool:
+        """No operation has both packets: a branch accesses nothing but the Guarded control stack (D17.6.3)."""
+        pair = {one, other}
+        return not self.gcs and Packet.TARGET in pair and bool(pair & _OF_ACCESSES)
 
     @staticmethod
     def _check_choice(name: str, value: int, allowed: tuple[int, ...]) -> None:
@@ -223,9 +315,14 @@ class SPUConfig:
         return tuple(register for register in arch.REGISTERS if not absent.get(register.name))
 
     @property
-    def record_bytes(self) -> int:
-        """Bytes of a record; PMBPTR_EL1 moves in steps of this size."""
-        return self.layout.size
+    def latencies(self) -> tuple[str, ...]:
+        """What is counted of an operation in flight."""
+        return ("total", "issue", "translation", *(["alternate_issue"] if self.altclk else []))
+
+    @property
+    def max_record_bytes(self) -> int:
+        """Bytes that the longest record may have; each record has so many where the layout is not packed."""
+        return self.layout.max_size
 
     @property
     def packet_bytes(self) -> Mapping[Packet, int]:
@@ -236,6 +333,8 @@ class SPUConfig:
                 Packet.TARGET: 9,
                 Packet.VA: 9,
                 Packet.PA: 9,
+                Packet.PREVIOUS_TARGET: 9,
+                Packet.IMP_ADDRESS: 9 + (self.imp_address >= 8),
                 Packet.CONTEXT_EL1: 5,
                 Packet.CONTEXT_EL2: 5,
                 Packet.OPERATION: 2,
@@ -243,16 +342,13 @@ class SPUConfig:
                 Packet.TOTAL: 3,
                 Packet.ISSUE: 3,
                 Packet.TRANSLATION: 3,
+                Packet.ALTERNATE_ISSUE: 3,
+                Packet.IMP_COUNTER: 3 + (self.imp_counter >= 8),
                 Packet.DATA_SOURCE: 1 + self.data_source_bytes,
                 Packet.TIMESTAMP: 9,
                 Packet.END: 1,
             }
         )
-
-    @property
-    def packet_offsets(self) -> Mapping[Packet, int]:
-        """First byte in a record of each packet that the layout has a place for."""
-        return MappingProxyType({packet: offset for offset, packet in self.layout.offsets(self.packet_bytes)})
 
     @property
     def filter_events(self) -> int:
@@ -274,8 +370,13 @@ class SPUConfig:
             ERnd=self.ernd,
             FnE=self.fne,
             FDS=self.fds,
+            PBT=self.pbt,
+            CRR=self.crr,
             EFT=self.eft,
-            MaxSize=self.record_bytes.bit_length() - 1,
+            FPF=self.fpf,
+            ALTCLK=self.altclk,
+            SME=self.sme,
+            MaxSize=self.layout.max_size.bit_length() - 1,
             CountSize={12: 0b0010, 16: 0b0011}[self.counter_bits],
         )
 
@@ -285,7 +386,7 @@ class SPUConfig:
         one and EA has to say what becomes of an external abort: it is ignored.
         """
         described = int(self.version >= PMSVer.SPE_V1P3)
-        return arch.PMBIDR_EL1.pack(Align=self.record_bytes.bit_length() - 1, F=described, EA=described)
+        return arch.PMBIDR_EL1.pack(Align=self.layout.align.bit_length() - 1, F=described, EA=described)
 
     def writable(self, register: Register) -> int:
         """Bits of `register` that hold what software writes; every other bit is RES0 or read-only. None of a register
@@ -320,17 +421,28 @@ class SPUConfig:
         return sum(register.fields[field].mask for field in fields)
 
 
-_NEEDED_VERSION = {"mops": PMSVer.SPE_V1P3, "gcs": PMSVer.SPE_V1P4}
-"""The versions that define the packets of these features (D18.2.7)."""
+_NEEDED_VERSION = {
+    "mops": PMSVer.SPE_V1P3,
+    "gcs": PMSVer.SPE_V1P4,
+    "sve": PMSVer.SPE_V1P1,
+    "sme": PMSVer.SPE_V1P4,
+}
+"""The versions that define the packets of these features (D18.2.7, D18.2.6)."""
+
+_NEEDED_FEATURE = {"sme": "sve", "pbt_of_all": "pbt"}
+
+_IMPLEMENTATION_DEFINED = (0, 6, 7, *range(16, 32))
+"""INDEX of an Address or Counter packet, 0 for none (D18.2.1, D18.2.3)."""
+
+_OPTIONAL = frozenset({Packet.CONTEXT_EL1, Packet.CONTEXT_EL2, Packet.ISSUE})
+"""Packets that a layout may leave out whatever the features are: what is never collected, and a counter that is fixed
+in the implementation (D17.6)."""
+
+_OF_ACCESSES = frozenset({Packet.VA, Packet.PA, Packet.TRANSLATION, Packet.DATA_SOURCE})
 
 
-def _defined_events(version: PMSVer) -> frozenset[int]:
-    """Bits of the Events packet that can be one in a PE without SVE and SME (D18.2.6)."""
-    events = {*range(11), *range(12, 16), *range(48, 64)}
-    if version >= PMSVer.SPE_V1P1:
-        events.add(Event.MISALIGNED)
-    events |= {*range(19, 24)} if version >= PMSVer.SPE_V1P4 else {*range(24, 32)}
-    return frozenset(events)
+def _names(packets: Iterable[Packet]) -> str:
+    return ", ".join(sorted(packet.value for packet in packets))
 
 
 CONFIGS: Mapping[str, SPUConfig] = MappingProxyType(
@@ -348,6 +460,35 @@ CONFIGS: Mapping[str, SPUConfig] = MappingProxyType(
                 data_source_bytes=1,
             ),
             SPUConfig(
+                name="kunpeng_920",
+                layout=KUNPENG_920,
+                arch_inst=False,
+                events=frozenset(range(11)),
+                events_bytes=2,
+            ),
+            SPUConfig(
+                name="hisilicon_mobile",
+                layout=HISILICON_MOBILE,
+                arch_inst=False,
+                events=frozenset(range(11)),
+                events_bytes=4,
+            ),
+            SPUConfig(
+                name="arm_model",
+                layout=ARM_MODEL,
+                version=PMSVer.SPE_V1P2,
+                ops_per_cycle=2,
+                slots=2,
+                fne=True,
+                sve=True,
+                pbt=True,
+                crr=True,
+                counter_bits=16,
+                events=frozenset({*range(12), 17, 18}),
+                events_bytes=4,
+                data_source_bytes=1,
+            ),
+            SPUConfig(
                 name="v1p4",
                 layout=V1P4,
                 version=PMSVer.SPE_V1P4,
@@ -359,9 +500,18 @@ CONFIGS: Mapping[str, SPUConfig] = MappingProxyType(
                 fds=True,
                 mops=True,
                 gcs=True,
+                mte=True,
+                nv2=True,
+                sve=True,
+                rme=True,
+                sme=True,
+                pbt=True,
+                crr=True,
+                fpf=True,
+                altclk=AltClk.SMCU,
                 arch_inst=False,
                 counter_bits=16,
-                events=frozenset({*range(13), *range(19, 24)}),
+                events=frozenset({*range(13), *range(17, 26)}),
                 events_bytes=4,
                 data_source_bytes=2,
                 bus_bytes=16,

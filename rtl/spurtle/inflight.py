@@ -11,22 +11,28 @@ from .config import SPUConfig
 from .control import Collect
 from .pe import Finish, Operation, PEState, SamplingPoint
 from .pe import InFlight as InFlightPort
+from .previous import previous_layout
 
 __all__ = ["Allocation", "InFlight", "Sample", "Slot", "Start"]
 
 
-_LATENCIES = ("total", "issue", "translation")
+class Start(data.StructLayout):
+    """State of the PE when the operation passed the sampling point, and what of it may be recorded. LSB first; `nse`
+    only with FEAT_RME.
+    """
 
-
-class Start(data.Struct):
-    """State of the PE when the operation passed the sampling point, and what of it may be recorded. LSB first."""
-
-    el: 2
-    ns: 1
-    contextidr_el1: 32
-    contextidr_el2: 32
-    timestamp: 64
-    collect: Collect
+    def __init__(self, config: SPUConfig):
+        super().__init__(
+            {
+                "el": 2,
+                "ns": 1,
+                **({"nse": 1} if config.rme else {}),
+                "contextidr_el1": 32,
+                "contextidr_el2": 32,
+                "timestamp": 64,
+                "collect": Collect,
+            }
+        )
 
 
 class Sample(data.StructLayout):
@@ -36,18 +42,24 @@ class Sample(data.StructLayout):
     -------
     start : Start
     operation : Operation
-    total, issue, translation : unsigned(counter_bits)
-        Latencies in cycles; all ones when saturated.
+    previous : previous_layout
+        Where the taken branch before it went. Only with FEAT_SPE_PBT.
+    total, issue, translation, alternate_issue : unsigned(counter_bits)
+        Latencies in cycles; all ones when saturated. The last one only with an alternate clock.
     """
 
     def __init__(self, config: SPUConfig):
         super().__init__(
-            {
-                "start": Start,
-                "operation": Operation(config),
-                **dict.fromkeys(_LATENCIES, config.counter_bits),
-            }
+            {"start": Start(config), **_told(config), **dict.fromkeys(config.latencies, config.counter_bits)}
         )
+
+
+def _told(config: SPUConfig) -> dict[str, data.Layout]:
+    """What of a sample is known when its operation finishes, and not before."""
+    return {
+        "operation": Operation(config),
+        **({"previous": previous_layout(config)} if config.pbt else {}),
+    }
 
 
 class Allocation(wiring.Component):
@@ -129,14 +141,15 @@ class Slot(wiring.Component):
         State of the PE; what is kept of it, from the cycle after `take` on.
     running, missed : In(1)
         The Profiling Buffer runs in this cycle; it did not in one between that of `following` and this.
-    issued, translating : In(1)
+    issued, translating, alternate_tick : In(1)
+        The last one only with an alternate clock.
     finish, vanish : In(1)
         Its operation has finished; it leaves no record. Not both.
     release : In(1)
         Its sample was taken.
     free, in_flight, finished : Out(1)
-    total, issue, translation : Out(counter_bits)
-        Steady while `finished`.
+    total, issue, translation, alternate_issue : Out(counter_bits)
+        Steady while `finished`. The last one only with an alternate clock.
     unwanted : Out(1)
         The buffer has not run in some cycle since the operation passed: its record is to be dropped (D17.4).
     """
@@ -146,19 +159,20 @@ class Slot(wiring.Component):
         super().__init__(
             {
                 "take": In(1),
-                "following": In(Start),
-                "start": Out(Start),
+                "following": In(Start(config)),
+                "start": Out(Start(config)),
                 "running": In(1),
                 "missed": In(1),
                 "issued": In(1),
                 "translating": In(1),
+                **({"alternate_tick": In(1)} if config.altclk else {}),
                 "finish": In(1),
                 "vanish": In(1),
                 "release": In(1),
                 "free": Out(1),
                 "in_flight": Out(1),
                 "finished": Out(1),
-                **dict.fromkeys(_LATENCIES, Out(config.counter_bits)),
+                **dict.fromkeys(config.latencies, Out(config.counter_bits)),
                 "unwanted": Out(1),
             }
         )
@@ -167,7 +181,7 @@ class Slot(wiring.Component):
         m = Module()
 
         waiting = Signal()
-        saturated = {name: Signal(name=f"{name}_saturated") for name in _LATENCIES}
+        saturated = {name: Signal(name=f"{name}_saturated") for name in self._config.latencies}
 
         def count(name):
             latency = getattr(self, name)
@@ -195,6 +209,8 @@ class Slot(wiring.Component):
                     *(flag.eq(0) for flag in saturated.values()),
                     waiting.eq(~self.issued),
                 ]
+                if self._config.altclk:
+                    m.d.sync += self.alternate_issue.eq(self.alternate_tick & ~self.issued)
 
             with m.State("IN_FLIGHT"):
                 m.d.comb += self.in_flight.eq(1)
@@ -206,6 +222,9 @@ class Slot(wiring.Component):
                     count("total")
                     with m.If(waiting & ~self.issued):
                         count("issue")
+                        if self._config.altclk:
+                            with m.If(self.alternate_tick):
+                                count("alternate_issue")
                     with m.If(self.translating):
                         count("translation")
                     with m.If(self.issued):
@@ -237,6 +256,8 @@ class InFlight(wiring.Component):
         The Profiling Buffer is enabled and not stopped.
     in_flight, finish : In
         What the core reports.
+    previous : In(previous_layout)
+        Where the taken branch went that retired last. Only with FEAT_SPE_PBT.
     sample : Out(stream of Sample)
         A finished operation, steady until it is taken. From a `finish` it takes one cycle to be offered with one slot,
         two with more.
@@ -254,11 +275,12 @@ class InFlight(wiring.Component):
                 "selected": In(config.ops_per_cycle).array(config.selections_per_cycle),
                 **{name: point[name] for name in ("sampled", "slot") if name in point},
                 "collisions": Out(range(config.selections_per_cycle + 1)),
-                "pe": In(PEState()),
+                "pe": In(PEState(config)),
                 "collect": In(Collect),
                 "running": In(1),
                 "in_flight": In(InFlightPort(config)),
                 "finish": In(Finish(config)),
+                **({"previous": In(previous_layout(config))} if config.pbt else {}),
                 "sample": Out(stream.Signature(Sample(config))),
                 "unwanted": Out(1),
                 "pending": Out(1),
@@ -282,6 +304,7 @@ class InFlight(wiring.Component):
                 slot.missed.eq(missed),
                 slot.issued.eq(self.in_flight.issued[number]),
                 slot.translating.eq(self.in_flight.translating[number]),
+                *([slot.alternate_tick.eq(self.in_flight.alternate_tick)] if self._config.altclk else []),
                 slot.finish.eq(mine & ~self.finish.vanished),
                 slot.vanish.eq(mine & self.finish.vanished),
             ]
@@ -302,10 +325,9 @@ class InFlight(wiring.Component):
         """State of the PE, and whether the buffer has not run since, of the operations that are answered in this
         cycle.
         """
-        now = Signal(Start)
+        now = Signal(Start(self._config))
         m.d.comb += [
-            now.el.eq(self.pe.el),
-            now.ns.eq(self.pe.ns),
+            *(now[name].eq(getattr(self.pe, name)) for name in ("el", "ns", "nse") if hasattr(self.pe, name)),
             now.contextidr_el1.eq(self.pe.contextidr_el1),
             now.timestamp.eq(self.pe.physical_count),
             now.collect.eq(self.collect),
@@ -315,28 +337,34 @@ class InFlight(wiring.Component):
             if age:
                 before, missed = missed, Signal(name=f"missed_{age}")
                 m.d.sync += missed.eq(before | ~self.running)
-            before, now = now, Signal(Start, name=f"start_{age}")
+            before, now = now, Signal(Start(self._config), name=f"start_{age}")
             m.d.sync += now.eq(before)
         return now, missed
 
     def _keep(self, m, slot):
         """The only slot's sample stays where it is."""
-        operation = Signal(Operation(self._config))
+        told = Signal(data.StructLayout(_told(self._config)))
         with m.If(slot.in_flight):
-            m.d.sync += operation.eq(self.finish.operation)
+            m.d.sync += self._tell(told)
         m.d.comb += [
             self.sample.p.start.eq(slot.start),
-            self.sample.p.operation.eq(operation),
-            *(self.sample.p[name].eq(getattr(slot, name)) for name in _LATENCIES),
+            *(self.sample.p[name].eq(told[name]) for name in _told(self._config)),
+            *(self.sample.p[name].eq(getattr(slot, name)) for name in self._config.latencies),
             self.sample.valid.eq(slot.finished),
             slot.release.eq(self.sample.ready),
             self.unwanted.eq(slot.unwanted),
             self.pending.eq(slot.finished),
         ]
 
+    def _tell(self, told):
+        """What the finish of an operation tells of it."""
+        previous = [told.previous.eq(self.previous)] if self._config.pbt else []
+        return [told.operation.eq(self.finish.operation), *previous]
+
     def _move(self, m, slots):
         """The samples are moved out in the order in which their operations finished."""
-        m.submodules.operations = operations = memory.Memory(shape=Operation(self._config), depth=len(slots), init=[])
+        told = data.StructLayout(_told(self._config))
+        m.submodules.operations = operations = memory.Memory(shape=told, depth=len(slots), init=[])
         m.submodules.order = order = SyncFIFO(width=len(self.finish.slot), depth=len(slots))
         store = operations.write_port()
         load = operations.read_port(domain="comb")
@@ -350,11 +378,11 @@ class InFlight(wiring.Component):
             order.w_data.eq(self.finish.slot),
             store.en.eq(ends),
             store.addr.eq(self.finish.slot),
-            store.data.eq(self.finish.operation),
+            *self._tell(store.data),
             load.addr.eq(next_slot),
             moves.eq(order.r_rdy & (~self.sample.valid | self.sample.ready)),
             order.r_en.eq(moves),
-            chosen.operation.eq(load.data),
+            *(chosen[name].eq(load.data[name]) for name in _told(self._config)),
             self.pending.eq(order.r_rdy | self.sample.valid),
         ]
         with m.Switch(next_slot):
@@ -363,7 +391,7 @@ class InFlight(wiring.Component):
                     m.d.comb += [
                         slot.release.eq(moves),
                         chosen.start.eq(slot.start),
-                        *(chosen[name].eq(getattr(slot, name)) for name in _LATENCIES),
+                        *(chosen[name].eq(getattr(slot, name)) for name in self._config.latencies),
                         unwanted.eq(slot.unwanted),
                     ]
 

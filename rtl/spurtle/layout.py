@@ -1,13 +1,24 @@
 """Where each packet of a record stands (D18.2), as data that the RTL, the reference and the documents share."""
 
 # Ref: DDI0487 M.a, D18.2. The order of packets in a record is IMPLEMENTATION DEFINED; only the Timestamp or End
-# packet must be last.
+# packet must be last. Padding may stand between any two packets.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, unique
 
-__all__ = ["MINIMAL", "NEOVERSE_N1", "V1P4", "Packet", "RecordLayout"]
+__all__ = [
+    "ARM_MODEL",
+    "HISILICON_MOBILE",
+    "KUNPENG_920",
+    "MINIMAL",
+    "NEOVERSE_N1",
+    "V1P4",
+    "Packet",
+    "Place",
+    "RecordLayout",
+    "fixed",
+]
 
 
 @unique
@@ -18,6 +29,8 @@ class Packet(Enum):
     TARGET = "TARGET"
     VA = "VA"
     PA = "PA"
+    PREVIOUS_TARGET = "PREVIOUS_TARGET"
+    IMP_ADDRESS = "IMP_ADDRESS"
     CONTEXT_EL1 = "CONTEXT_EL1"
     CONTEXT_EL2 = "CONTEXT_EL2"
     OPERATION = "OPERATION"
@@ -25,76 +38,193 @@ class Packet(Enum):
     TOTAL = "TOTAL"
     ISSUE = "ISSUE"
     TRANSLATION = "TRANSLATION"
+    ALTERNATE_ISSUE = "ALTERNATE_ISSUE"
+    IMP_COUNTER = "IMP_COUNTER"
     DATA_SOURCE = "DATA_SOURCE"
     TIMESTAMP = "TIMESTAMP"
     END = "END"
 
 
-@dataclass(frozen=True)
-class RecordLayout:
-    """A record of fixed places: each holds one packet or one of several that exclude each other, or zero bytes when
-    none is there.
+LAST = (Packet.TIMESTAMP, Packet.END)
+"""One of these ends every record."""
 
-    Padding fills what is left, before the Timestamp or End packet, so that the record's last byte is the last byte of
-    its packets.
+
+@dataclass(frozen=True)
+class Place:
+    """A stretch of a record: one of several runs of packets that exclude each other, zero bytes where it is shorter
+    than the place or a packet is absent.
 
     Parameters
     ----------
-    size : int
-        Bytes of every record.
-    places : tuple of tuple of Packet
-        The places from byte 0 upward; the last place, Timestamp or End, is implied.
+    runs : tuple of tuple of Packet
+    elastic : bool
+        Left out while none of its packets is there.
+    least : int
+        Bytes that it has at least: what its packets leave is zero.
     """
 
-    size: int
-    places: tuple[tuple[Packet, ...], ...]
+    runs: tuple[tuple[Packet, ...], ...]
+    elastic: bool = False
+    least: int = 0
 
-    def offsets(self, sizes: Mapping[Packet, int]) -> Iterator[tuple[int, Packet]]:
-        """The first byte of each packet, packet by packet, for packets of the given `sizes` in bytes."""
+    @property
+    def packets(self) -> tuple[Packet, ...]:
+        """All that can stand here."""
+        return tuple(packet for run in self.runs for packet in run)
+
+    def size(self, sizes: Mapping[Packet, int]) -> int:
+        """Bytes, for packets of the given `sizes`."""
+        return max(self.least, *(sum(sizes[packet] for packet in run) for run in self.runs))
+
+    def offsets(self, sizes: Mapping[Packet, int]) -> Iterator[tuple[Packet, int]]:
+        """First byte of each packet, counted from the first of the place."""
+        for run in self.runs:
+            offset = 0
+            for packet in run:
+                yield packet, offset
+                offset += sizes[packet]
+
+
+@dataclass(frozen=True)
+class RecordLayout:
+    """Places in order, then the Timestamp or End packet, and padding up to a multiple of `align` bytes.
+
+    Where no place is elastic every record has `max_size` bytes. Otherwise it is as long as its packets make it.
+
+    Parameters
+    ----------
+    places : tuple of Place
+        From byte 0 upward; the last place, Timestamp or End, is implied.
+    align : int
+        The size of each record is a multiple of it (PMBIDR_EL1.Align).
+    max_size : int
+        What the longest record may have (PMSIDR_EL1.MaxSize).
+    padding_last : bool
+        Padding follows the Timestamp or End packet. Otherwise it stands before it, so that the last byte of the record
+        is the last byte of its packets.
+    """
+
+    places: tuple[Place, ...]
+    align: int
+    max_size: int
+    padding_last: bool = False
+
+    @property
+    def packed(self) -> bool:
+        """Records differ in size."""
+        return any(place.elastic for place in self.places)
+
+    @property
+    def packets(self) -> tuple[Packet, ...]:
+        """All that have a place, in order."""
+        return (*(packet for place in self.places for packet in place.packets), *LAST)
+
+    def offsets(self, sizes: Mapping[Packet, int]) -> Mapping[Packet, int]:
+        """First byte of each packet in the record that leaves no place out and has no padding in front of its end."""
+        found: dict[Packet, int] = {}
         offset = 0
         for place in self.places:
-            for packet in place:
-                yield offset, packet
-            offset += max(sizes[packet] for packet in place)
-        for packet in (Packet.TIMESTAMP, Packet.END):
-            yield self.size - sizes[packet], packet
+            found |= {packet: offset + within for packet, within in place.offsets(sizes)}
+            offset += place.size(sizes)
+        return found | dict.fromkeys(LAST, offset)
 
-    def used(self, sizes: Mapping[Packet, int]) -> int:
-        """Bytes that the places need, padding not counted."""
-        return sum(max(sizes[packet] for packet in place) for place in self.places) + sizes[Packet.TIMESTAMP]
+    def longest(self, sizes: Mapping[Packet, int]) -> int:
+        """Bytes of the longest record, padding included."""
+        used = sum(place.size(sizes) for place in self.places) + sizes[Packet.TIMESTAMP]
+        return -(-used // self.align) * self.align
+
+    def without(self, *packets: Packet) -> "RecordLayout":
+        """The same but for places that hold nothing but `packets`."""
+        left = tuple(place for place in self.places if not {*place.packets} <= {*packets})
+        return RecordLayout(left, self.align, self.max_size, self.padding_last)
 
 
-NEOVERSE_N1 = RecordLayout(
-    size=64,
-    places=(
-        (Packet.PC,),
-        (Packet.CONTEXT_EL1,),
-        (Packet.CONTEXT_EL2,),
-        (Packet.OPERATION,),
-        (Packet.EVENTS,),
-        (Packet.ISSUE,),
-        (Packet.TOTAL,),
-        (Packet.VA, Packet.TARGET),
-        (Packet.TRANSLATION,),
-        (Packet.PA,),
-        (Packet.DATA_SOURCE,),
-    ),
+def fixed(size: int, *places: tuple[Packet, ...]) -> RecordLayout:
+    """Records of `size` bytes. Each place holds one of the packets that are given for it."""
+    return RecordLayout(tuple(Place(tuple((packet,) for packet in place)) for place in places), size, size)
+
+
+NEOVERSE_N1 = fixed(
+    64,
+    (Packet.PC,),
+    (Packet.CONTEXT_EL1,),
+    (Packet.CONTEXT_EL2,),
+    (Packet.OPERATION,),
+    (Packet.EVENTS,),
+    (Packet.ISSUE,),
+    (Packet.TOTAL,),
+    (Packet.VA, Packet.TARGET),
+    (Packet.TRANSLATION,),
+    (Packet.PA,),
+    (Packet.DATA_SOURCE,),
 )
-"""The order that Neoverse N1 writes, byte for byte."""
+"""What Neoverse N1 writes, byte for byte."""
 
-MINIMAL = RecordLayout(
-    size=64,
-    places=tuple(place for place in NEOVERSE_N1.places if place not in ((Packet.CONTEXT_EL2,), (Packet.DATA_SOURCE,))),
-)
+MINIMAL = NEOVERSE_N1.without(Packet.CONTEXT_EL2, Packet.DATA_SOURCE)
 """Neoverse N1's order without what the smallest SPU leaves out."""
 
-V1P4 = RecordLayout(
-    size=128,
-    places=tuple(
-        one
-        for place in NEOVERSE_N1.places
-        for one in (((Packet.VA,), (Packet.TARGET,)) if place == (Packet.VA, Packet.TARGET) else (place,))
-    ),
+V1P4 = fixed(
+    128,
+    (Packet.PC,),
+    (Packet.CONTEXT_EL1,),
+    (Packet.CONTEXT_EL2,),
+    (Packet.OPERATION,),
+    (Packet.EVENTS,),
+    (Packet.ISSUE,),
+    (Packet.TOTAL,),
+    (Packet.VA,),
+    (Packet.TARGET,),
+    (Packet.TRANSLATION,),
+    (Packet.PA,),
+    (Packet.DATA_SOURCE,),
+    (Packet.PREVIOUS_TARGET,),
+    (Packet.ALTERNATE_ISSUE,),
 )
-"""Neoverse N1's order with places of their own for what a branch and what an access is recorded of: a branch can make
-an access to the Guarded control stack."""
+"""Neoverse N1's order with a place for every packet that has a name, each of its own: a branch can make an access to
+the Guarded control stack."""
+
+
+def _elastic(*runs: tuple[Packet, ...]) -> Place:
+    return Place(runs, elastic=True)
+
+
+_COUNTERS_FIRST = (
+    Place(((Packet.PC, Packet.ISSUE, Packet.TOTAL, Packet.EVENTS, Packet.OPERATION),)),
+    _elastic((Packet.VA, Packet.TRANSLATION), (Packet.TARGET,)),
+)
+_REST = (_elastic((Packet.CONTEXT_EL1,)), _elastic((Packet.CONTEXT_EL2,)), _elastic((Packet.PA,)))
+
+KUNPENG_920 = RecordLayout((*_COUNTERS_FIRST, *_REST), align=4, max_size=128)
+"""What Kunpeng 920 writes, byte for byte, as far as it is known: of CONTEXT and PA it is not."""
+
+HISILICON_MOBILE = RecordLayout(
+    (
+        # Two bytes more put the payload of each address that follows on a multiple of eight, plus one.
+        Place(_COUNTERS_FIRST[0].runs, least=24),
+        Place(_COUNTERS_FIRST[1].runs),
+        *_REST,
+    ),
+    align=8,
+    max_size=64,
+)
+"""What a HiSilicon mobile core writes, byte for byte, as far as it is known: of CONTEXTIDR_EL2 and PA it is not."""
+
+ARM_MODEL = RecordLayout(
+    (
+        _elastic((Packet.CONTEXT_EL1,)),
+        _elastic((Packet.CONTEXT_EL2,)),
+        _elastic((Packet.TOTAL, Packet.ISSUE)),
+        _elastic((Packet.TRANSLATION,)),
+        _elastic((Packet.PC,)),
+        _elastic((Packet.TARGET,), (Packet.VA,)),
+        _elastic((Packet.PA,)),
+        _elastic((Packet.PREVIOUS_TARGET,)),
+        _elastic((Packet.DATA_SOURCE,)),
+        _elastic((Packet.OPERATION,)),
+        Place(((Packet.EVENTS,),)),
+    ),
+    align=8,
+    max_size=128,
+    padding_last=True,
+)
+"""The order of the pseudocode's SPEConstructRecord."""

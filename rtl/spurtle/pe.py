@@ -24,15 +24,18 @@ __all__ = [
     "PMUEvents",
     "SamplingPoint",
     "SystemRegisterPort",
+    "TakenBranch",
+    "Vectors",
     "WritePort",
     "has_data_source",
     "is_branch",
     "is_destination",
+    "is_scalable",
 ]
 
 
 class Facts(data.Struct):
-    """What an operation is and did, one bit each. LSB first.
+    """What an operation is and did, one bit each. LSB first. What belongs to a feature is nothing without it.
 
     Members
     -------
@@ -45,6 +48,17 @@ class Facts(data.Struct):
         Of a load or store (D18.2.7, Load/store, extended).
     simd_fp : unsigned(1)
         The load or store targets SIMD&FP registers.
+    unspecified : unsigned(1)
+        The load or store targets no registers that the packet could name: DC ZVA, or SME without FEAT_SPE_SME. Of
+        FEAT_SPEv1p1.
+    allocation_tag : unsigned(1)
+        The load or store is of Allocation Tags alone. Of FEAT_MTE2 and FEAT_SPEv1p3.
+    nv2 : unsigned(1)
+        MRS or MSR at EL1 that was made a load or store (D17.6.4.2). Of FEAT_NV2.
+    memory_copy, memory_set : unsigned(1)
+        Of FEAT_MOPS.
+    gcs : unsigned(1)
+        It accesses the Guarded control stack. Of FEAT_GCS.
     vector : unsigned(1)
         Advanced SIMD, SVE or SME data processing. Of a load or store: of Q registers, of structures, replicating, or
         SVE or SME (D17.5.1, SIMD).
@@ -56,6 +70,11 @@ class Facts(data.Struct):
         The condition passed: a branch was taken. One for an unconditional operation.
     indirect : unsigned(1)
         Of a branch: the target comes from a register.
+    link, procedure_return : unsigned(1)
+        A branch with link, a procedure return, or the access of one to the Guarded control stack. Of FEAT_SPE_CRR and
+        FEAT_GCS.
+    asynchronous : unsigned(1)
+        It executes on a Streaming Mode Compute Unit, on an external coprocessor or otherwise aside (D17.6.1, E[25]).
     retired : unsigned(1)
         Architecturally executed (E[1]).
     exception : unsigned(1)
@@ -63,19 +82,16 @@ class Facts(data.Struct):
     va_valid, pa_valid : unsigned(1)
         `va` was accessed; it was translated to `pa`.
     va_tagged : unsigned(1)
-        The applicable TBI bit is one: the top byte of `va` is a tag and is recorded.
+        The top byte of `va` is recorded: the applicable TBI bit is one, or Memory Tagging is used with Address tagging
+        disabled (D17.6.4.1).
     data_source_valid : unsigned(1)
         `data_source` says where the loaded data came from.
-    memory_copy, memory_set : unsigned(1)
-        Of FEAT_MOPS. Nothing in a configuration without.
-    gcs : unsigned(1)
-        It accesses the Guarded control stack. Nothing in a configuration without FEAT_GCS.
-    link_or_return : unsigned(1)
-        Of an operation with `gcs`: it is a branch with link or a procedure return, or the access of one.
     destination : unsigned(1)
         Of an operation that loads from one address and stores to another, Memory Copy or GCSSS2: `va` and `pa` are
         where it stores, as `SamplingPoint.destination` asked. Nothing without `memory_copy` or `gcs`; zero of a swap,
         GCSSS1.
+    imp_counter_valid, imp_address_valid : unsigned(1)
+        `imp_counter`, `imp_address` are to be recorded.
     """
 
     load: 1
@@ -85,22 +101,120 @@ class Facts(data.Struct):
     acquire_release: 1
     exclusive: 1
     simd_fp: 1
+    unspecified: 1
+    allocation_tag: 1
+    nv2: 1
+    memory_copy: 1
+    memory_set: 1
+    gcs: 1
     vector: 1
     floating_point: 1
     conditional: 1
     taken: 1
     indirect: 1
+    link: 1
+    procedure_return: 1
+    asynchronous: 1
     retired: 1
     exception: 1
     va_valid: 1
     pa_valid: 1
     va_tagged: 1
     data_source_valid: 1
-    memory_copy: 1
-    memory_set: 1
-    gcs: 1
-    link_or_return: 1
     destination: 1
+    imp_counter_valid: 1
+    imp_address_valid: 1
+
+
+class Vectors(data.StructLayout):
+    """What an SVE or SME operation works on (D17.6.6). LSB first.
+
+    Members
+    -------
+    sve : unsigned(1)
+        A Sampled SVE SIMD operation.
+    predicated : unsigned(1)
+        A Sampled predicated operation.
+    gather_scatter : unsigned(1)
+        Of a load or store.
+    bits : unsigned(12), unsigned(19) with FEAT_SPE_SME
+        Sampled effective vector length: bits of one vector, at most 2048. Of a tile operation its Sampled effective
+        tile size: bits of the tile or tiles.
+    sme, tile : unsigned(1)
+        A Sampled SME vector or SME tile operation; the latter. These and the following only with FEAT_SPE_SME.
+    whole_array : unsigned(1)
+        Of an SME operation: it works on the whole ZA array at once.
+    count : unsigned(5)
+        Vectors that it works on.
+    """
+
+    def __init__(self, config: SPUConfig):
+        super().__init__(
+            {
+                "sve": 1,
+                "predicated": 1,
+                "gather_scatter": 1,
+                "bits": 19 if config.sme else 12,
+                **({"sme": 1, "tile": 1, "whole_array": 1, "count": 5} if config.sme else {}),
+            }
+        )
+
+
+class Location(data.StructLayout):
+    """An instruction address with the Exception level and Security state that it belongs to. LSB first: `address`, 56
+    bits; `el`, two; `ns`; and with FEAT_RME `nse`.
+    """
+
+    def __init__(self, config: SPUConfig):
+        super().__init__({"address": ADDRESS_BITS, "el": 2, "ns": 1, **({"nse": 1} if config.rme else {})})
+
+
+class Operation(data.StructLayout):
+    """A finished operation, as the core tells it. LSB first; widths follow the configuration.
+
+    Members
+    -------
+    facts : Facts
+    events : unsigned(8 * events_bytes)
+        Bits of the Events packet (D18.2.6). E[0], E[1], E[6] and E[25] are derived from `facts` and ignored here.
+    pc : unsigned(56)
+        Its Exception level and Security state are those of the PE when it was sampled.
+    target : Location
+        Where a taken branch went; PC + 4 for a branch not taken.
+    va : unsigned(64)
+        Lowest virtual address accessed.
+    pa : unsigned(56)
+        Physical address of the same access.
+    pa_ns, pa_nse : unsigned(1)
+        Its physical address space. The latter only with FEAT_RME.
+    pa_checked, pa_tag : unsigned(1), unsigned(4)
+        The access was checked against an Allocation Tag in memory; the Physical Address Tag. Only with FEAT_MTE2.
+    data_source : unsigned(8 * data_source_bytes)
+        IMPLEMENTATION DEFINED code. Not there without a Data Source packet.
+    vectors : Vectors
+        Only with FEAT_SVE.
+    imp_counter, imp_address : unsigned(counter_bits), unsigned(64)
+        IMPLEMENTATION DEFINED. Where the configuration has an INDEX for it. No address that may not be collected.
+    """
+
+    def __init__(self, config: SPUConfig):
+        super().__init__(
+            {
+                "facts": Facts,
+                "events": 8 * config.events_bytes,
+                "pc": ADDRESS_BITS,
+                "target": Location(config),
+                "va": 64,
+                "pa": ADDRESS_BITS,
+                "pa_ns": 1,
+                **({"pa_nse": 1} if config.rme else {}),
+                **({"pa_checked": 1, "pa_tag": 4} if config.mte else {}),
+                **({"data_source": 8 * config.data_source_bytes} if config.data_source_bytes else {}),
+                **({"vectors": Vectors(config)} if config.sve else {}),
+                **({"imp_counter": config.counter_bits} if config.imp_counter else {}),
+                **({"imp_address": 64} if config.imp_address else {}),
+            }
+        )
 
 
 def is_branch(facts: Facts):
@@ -124,49 +238,11 @@ def has_data_source(config: SPUConfig, facts: Facts):
     return facts.retired & ~facts.exception & loads & facts.data_source_valid
 
 
-class Location(data.Struct):
-    """An instruction address with the Exception level and Security state that it belongs to. LSB first."""
-
-    address: ADDRESS_BITS
-    el: 2
-    ns: 1
-
-
-class Operation(data.StructLayout):
-    """A finished operation, as the core tells it. LSB first; widths follow the configuration.
-
-    Members
-    -------
-    facts : Facts
-    events : unsigned(8 * events_bytes)
-        Bits of the Events packet (D18.2.6). E[0], E[1] and E[6] are derived from `facts` and ignored here.
-    pc : unsigned(56)
-        Its Exception level and Security state are those of the PE when it was sampled.
-    target : Location
-        Where a taken branch went; PC + 4 for a branch not taken.
-    va : unsigned(64)
-        Lowest virtual address accessed.
-    pa : unsigned(56)
-        Physical address of the same access.
-    pa_ns : unsigned(1)
-        The physical address is in the Non-secure physical address space.
-    data_source : unsigned(8 * data_source_bytes)
-        IMPLEMENTATION DEFINED code. Not there without a Data Source packet.
-    """
-
-    def __init__(self, config: SPUConfig):
-        super().__init__(
-            {
-                "facts": Facts,
-                "events": 8 * config.events_bytes,
-                "pc": ADDRESS_BITS,
-                "target": Location,
-                "va": 64,
-                "pa": ADDRESS_BITS,
-                "pa_ns": 1,
-                **({"data_source": 8 * config.data_source_bytes} if config.data_source_bytes else {}),
-            }
-        )
+def is_scalable(config: SPUConfig, operation: Operation):
+    """A Sampled SVE SIMD operation, or with FEAT_SPE_SME one on the ZA array (D17.6.6)."""
+    if not config.sve:
+        return Const(0)
+    return operation.vectors.sve | operation.vectors.sme if config.sme else operation.vectors.sve
 
 
 class SamplingPoint(wiring.Signature):
@@ -212,10 +288,18 @@ class InFlight(wiring.Signature):
         The operation leaves the issue queue: the issue counter stops.
     translating : Out(slots)
         Level: part of the operation waits for an address translation, and the translation counter counts.
+    alternate_tick : Out(1)
+        A cycle of the alternate clock has passed (D17.6.1). Only there with that clock.
     """
 
     def __init__(self, config: SPUConfig):
-        super().__init__({"issued": Out(config.slots), "translating": Out(config.slots)})
+        super().__init__(
+            {
+                "issued": Out(config.slots),
+                "translating": Out(config.slots),
+                **({"alternate_tick": Out(1)} if config.altclk else {}),
+            }
+        )
 
 
 class Finish(wiring.Signature):
@@ -244,6 +328,36 @@ class Finish(wiring.Signature):
         )
 
 
+class TakenBranch(wiring.Signature):
+    """The taken branches that retire, in program order, seen from the core. Only there with FEAT_SPE_PBT.
+
+    The core chooses whether exceptions, exception returns and other context synchronization are told of as branches
+    (D17.6.3.1). A branch that is older in program order than a sampled operation is told before the cycle in which
+    `Finish` tells of that operation, and nothing younger is, nor the operation itself.
+
+    Members
+    -------
+    valid : Out(1)
+        A taken branch has retired.
+    target : Out(Location)
+        Where it went.
+    el, ns, nse, aarch32 : Out
+        State of the PE that it was executed in, as in `PEState`; `nse` only with FEAT_RME.
+    """
+
+    def __init__(self, config: SPUConfig):
+        super().__init__(
+            {
+                "valid": Out(1),
+                "target": Out(Location(config)),
+                "el": Out(2),
+                "ns": Out(1),
+                **({"nse": Out(1)} if config.rme else {}),
+                "aarch32": Out(1),
+            }
+        )
+
+
 class PEState(wiring.Signature):
     """State of the PE in this cycle, as it is for the operation at the sampling point; seen from the core.
 
@@ -252,7 +366,9 @@ class PEState(wiring.Signature):
     el : Out(2)
         Exception level.
     ns : Out(1)
-        Non-secure state.
+        Non-secure state; Realm state if `nse` is one as well.
+    nse : Out(1)
+        Realm state if `ns` is one. Only there with FEAT_RME.
     debug : Out(1)
         Debug state.
     aarch32 : Out(1)
@@ -262,11 +378,12 @@ class PEState(wiring.Signature):
         PhysicalCountInt(): the system counter.
     """
 
-    def __init__(self):
+    def __init__(self, config: SPUConfig):
         super().__init__(
             {
                 "el": Out(2),
                 "ns": Out(1),
+                **({"nse": Out(1)} if config.rme else {}),
                 "debug": Out(1),
                 "aarch32": Out(1),
                 "contextidr_el1": Out(32),
@@ -318,7 +435,7 @@ class SystemRegisterPort(wiring.Signature):
 
 
 class Beat(data.StructLayout):
-    """One write to memory, all of its bytes. LSB first.
+    """One write to memory. LSB first.
 
     Members
     -------
@@ -326,12 +443,15 @@ class Beat(data.StructLayout):
         A multiple of the bus width.
     data : unsigned(8 * bus_bytes)
         Bytes in order of ascending addresses.
+    strobe : unsigned(bus_bytes)
+        Which of them are written, bit 0 for the first byte. All of them but for the first and last beat of a record in
+        a packed layout that is aligned to less than the bus.
     last : unsigned(1)
         The last beat of its record.
     """
 
     def __init__(self, config: SPUConfig):
-        super().__init__({"address": 64, "data": 8 * config.bus_bytes, "last": 1})
+        super().__init__({"address": 64, "data": 8 * config.bus_bytes, "strobe": config.bus_bytes, "last": 1})
 
 
 class WritePort(wiring.Signature):

@@ -55,7 +55,7 @@ class Registers(wiring.Component):
         super().__init__(
             {
                 "port": In(SystemRegisterPort()),
-                "pe": In(PEState()),
+                "pe": In(PEState(config)),
                 **{_port(register): Out(register.layout()) for register in _STORED if register in config.registers},
                 "pmblimitr_write": Out(1),
                 **{_port(register): In(64) for register in _OWNED_ELSEWHERE},
@@ -97,7 +97,8 @@ class Registers(wiring.Component):
             return C(self._config.pmsidr, 64)
         if register is arch.PMBIDR_EL1:
             # Non-secure EL1 owns the buffer: Secure EL1 may not program it. At EL3 P reads as zero.
-            programmable = self.pe.ns | (self.pe.el == 3)
+            nonsecure = self.pe.ns & ~self.pe.nse if self._config.rme else self.pe.ns
+            programmable = nonsecure | (self.pe.el == 3)
             return self._config.pmbidr | (~programmable << arch.PMBIDR_EL1.fields["P"].lsb)
         return Value.cast(getattr(self, _port(register)))
 

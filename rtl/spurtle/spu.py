@@ -13,8 +13,9 @@ from .filter import Filter
 from .inflight import InFlight, Sample
 from .interval import IntervalCounter
 from .lfsr import LFSR
-from .pe import Drain, Finish, PEState, PMUEvents, SamplingPoint, SystemRegisterPort, WritePort
+from .pe import Drain, Finish, PEState, PMUEvents, SamplingPoint, SystemRegisterPort, TakenBranch, WritePort
 from .pe import InFlight as InFlightPort
+from .previous import PreviousTarget
 from .record import Record
 from .registers import Registers
 from .serializer import Serializer, beat_layout
@@ -28,10 +29,12 @@ class RecordPath(wiring.Component):
     Members
     -------
     sample : In(stream of Sample)
-        Taken with the last beat of its record. The payload has to be there a cycle before it is valid.
+        Taken when its record has been, and has been `begun`. The payload has to be there two cycles before it is valid.
     events : Out(8 * events_bytes)
         The Events packet of the sample, valid or not.
     beat : Out(stream of beats)
+    begun : In(1)
+        Strobe, after the record's first beat came: what becomes of it no longer depends on the sample.
     """
 
     def __init__(self, config: SPUConfig):
@@ -41,6 +44,7 @@ class RecordPath(wiring.Component):
                 "sample": In(stream.Signature(Sample(config))),
                 "events": Out(8 * config.events_bytes),
                 "beat": Out(stream.Signature(beat_layout(config))),
+                "begun": In(1),
             }
         )
 
@@ -49,13 +53,22 @@ class RecordPath(wiring.Component):
 
         m.submodules.record = record = Record(self._config)
         m.submodules.serializer = serializer = Serializer(self._config)
+        serialized = Signal()
+        begun = Signal()
         m.d.comb += [
             record.sample.eq(self.sample.payload),
             self.events.eq(record.events),
-            serializer.i.payload.eq(record.octets),
-            serializer.i.valid.eq(self.sample.valid),
-            self.sample.ready.eq(serializer.i.ready),
+            serializer.i.payload.eq(record.packets),
+            serializer.i.valid.eq(self.sample.valid & ~serialized),
+            self.sample.ready.eq((serialized | serializer.i.ready) & begun),
         ]
+        with m.If(self.sample.valid & self.sample.ready):
+            m.d.sync += [serialized.eq(0), begun.eq(0)]
+        with m.Else():
+            m.d.sync += [
+                serialized.eq(serialized | (serializer.i.valid & serializer.i.ready)),
+                begun.eq(begun | self.begun),
+            ]
         connect(m, serializer.o, flipped(self.beat))
 
         return m
@@ -75,6 +88,8 @@ class SPU(wiring.Component):
     sysreg : In(SystemRegisterPort)
     drain : In(Drain)
     write : Out(WritePort)
+    branch : In(TakenBranch)
+        Only with FEAT_SPE_PBT.
     pmu : Out(PMUEvents)
     pmbirq : Out(1)
         Profiling Buffer management interrupt, a level: PMBSR_EL1.S.
@@ -84,10 +99,11 @@ class SPU(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "pe": In(PEState()),
+                "pe": In(PEState(config)),
                 "sampling": In(SamplingPoint(config)),
                 "in_flight": In(InFlightPort(config)),
                 "finish": In(Finish(config)),
+                **({"branch": In(TakenBranch(config))} if config.pbt else {}),
                 "sysreg": In(SystemRegisterPort()),
                 "drain": In(Drain()),
                 "write": Out(WritePort(config)),
@@ -100,7 +116,7 @@ class SPU(wiring.Component):
         m = Module()
 
         m.submodules.registers = registers = Registers(self._config)
-        m.submodules.control = control = Control()
+        m.submodules.control = control = Control(self._config)
         m.submodules.interval_counter = interval = IntervalCounter(self._config)
         m.submodules.lfsr = lfsr = LFSR(bits=8, draws=1, reset=LFSR_RESET)
         m.submodules.inflight = inflight = InFlight(self._config)
@@ -134,6 +150,7 @@ class SPU(wiring.Component):
                 if hasattr(registers, name)
             ),
             buffer.unwanted.eq(inflight.unwanted),
+            record_path.begun.eq(buffer.begun),
             buffer.pmblimitr.eq(registers.pmblimitr),
             buffer.collision.eq(inflight.collisions != 0),
         ]
@@ -141,6 +158,14 @@ class SPU(wiring.Component):
             m.d.comb += [mine.eq(slot) for mine, slot in zip(self.sampling.slot, inflight.slot, strict=True)]
         if self._config.two_accesses:
             self._choose_access(m, interval, registers)
+        if self._config.pbt:
+            m.submodules.previous_target = previous_target = PreviousTarget(self._config)
+            connect(m, flipped(self.branch), control.branch)
+            connect(m, flipped(self.branch), previous_target.branch)
+            m.d.comb += [
+                previous_target.enabled.eq(control.branch_enabled),
+                inflight.previous.eq(previous_target.previous),
+            ]
         connect(m, flipped(self.pe), inflight.pe)
         connect(m, flipped(self.in_flight), inflight.in_flight)
         connect(m, flipped(self.finish), inflight.finish)

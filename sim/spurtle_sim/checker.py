@@ -1,7 +1,7 @@
 """The reference beside the compiled SPU: every selection, every record and the buffer's registers, compared."""
 
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from .reference.records import Facts, Location, Operation, Sample
 __all__ = ["Checker"]
 
 _MOST_SHOWN = 10
+
+_TAKEN_BRANCH = Facts(branch=1, taken=1, retired=1).pack()
+_TAKEN_BRANCH_MASK = Facts(branch=1, taken=1, retired=1, exception=1).pack()
 
 _UNDECIDED = 16
 """More than an SPU of eight slots holds of finished operations: the record of an earlier one is in memory or dropped,
@@ -47,13 +50,15 @@ class Checker:
         self._spu = spu.SPU(config)
         self._context = context
         self._rows = 0
-        # By the reference: number, row, which access. The SPU has not answered.
-        self._selected: deque[tuple[int, np.void, int]] = deque()
+        # By the reference: number, row, which access, where the taken branch before it went. The SPU has not answered.
+        self._selected: deque[tuple[int, np.void, int, Location | None]] = deque()
+        self._last_target: Location | None = None
         # PMU events.
         names = ("pop", "feed", "filtrate", "collision", *(f"feed_{event}" for event in config.feed_events))
         self._events = Counter(dict.fromkeys(names, 0))
-        self._in_flight: dict[int, tuple[np.void, int]] = {}  # by number: its row, and when it passed
-        self._finished: deque[tuple[np.void, int, int]] = deque()  # and its latency
+        # By number: its row, where the taken branch before it went, and when it passed. Then its latency as well.
+        self._in_flight: dict[int, tuple[np.void, Location | None, int]] = {}
+        self._finished: deque[tuple[np.void, Location | None, int, int]] = deque()
         self.count = 0
         self.mismatches: list[str] = []
 
@@ -76,9 +81,9 @@ class Checker:
         pass_operation = self._spu.pass_operation
         selected = [row for row in range(len(operations)) if pass_operation(pe)]
         self._events["pop"] += len(operations)
-        for row in selected:
+        for row, previous in zip(selected, self._previous_targets(operations, selected), strict=True):
             destination = self._spu.choose_access() if self._spu.config.two_accesses else 0
-            self._selected.append((self._rows + row, operations[row].copy(), destination))
+            self._selected.append((self._rows + row, operations[row].copy(), destination, previous))
         self._rows += len(operations)
         for first, among, sampled, time, destination in selections.tolist():
             self._answer(range(first, first + among), sampled, time, destination)
@@ -93,17 +98,31 @@ class Checker:
 
     def _answer(self, group: range, sampled: int, time: int, destination: int) -> None:
         """The SPU says that an operation of this group was selected: by the reference it is the next one."""
-        number, row, chosen = self._selected.popleft() if self._selected else (None, None, 0)
+        number, row, chosen, previous = self._selected.popleft() if self._selected else (None, None, 0, None)
         if number is None or row is None or number not in group:
             self._compare(f"selected operation, at {time}", [*group], number)
         elif sampled:
             self._compare(f"access to sample of operation {number}", destination, chosen)
-            self._in_flight[number] = row, time
+            self._in_flight[number] = row, previous, time
         else:
             self._spu.collide()
             self._events["collision"] += 1
 
-    def _finish(self, row: np.void, time: int, latency: int) -> None:
+    def _previous_targets(self, operations: NDArray[np.void], selected: Sequence[int]) -> list[Location | None]:
+        """Where the last taken branch before each selected operation went."""
+        taken = np.flatnonzero(operations["facts"] & _TAKEN_BRANCH_MASK == _TAKEN_BRANCH)
+        targets = operations["target"][taken]
+
+        def target(branches: int) -> Location | None:
+            return Location(int(targets[branches - 1]), 0, 1) if branches else self._last_target
+
+        previous = [target(branches) for branches in np.searchsorted(taken, selected).tolist()]
+        self._last_target = target(len(taken))
+        return previous
+
+    def _finish(self, row: np.void, previous: Location | None, time: int, latency: int) -> None:
+        if previous is not None:
+            self._spu.take_branch(previous, el=0, ns=1)
         start = self._spu.start(PEState(contextidr_el1=self._context, physical_count=time))
         operation = Operation(
             facts=Facts.unpack(int(row["facts"])),
@@ -115,14 +134,11 @@ class Checker:
             pa_ns=1,
             data_source=int(row["data_source"]),
         )
-        counts = {
-            "total": latency,
-            "issue": min(int(row["issue"]), latency),
-            "translation": max(0, min(int(row["translate_to"]), latency) - max(int(row["translate_from"]), 1)),
-        }
-        self._spu.finish(start, operation, **counts)
+        total, issue = latency, min(int(row["issue"]), latency)
+        translation = max(0, min(int(row["translate_to"]), latency) - max(int(row["translate_from"]), 1))
         config, registers = self._spu.config, self._spu.registers
-        sample = Sample(start=start, operation=operation, **counts)
+        sample = Sample(start=start, operation=operation, total=total, issue=issue, translation=translation)
+        self._spu.finish(start, operation, total=total, issue=issue, translation=translation)
         self._events["feed"] += 1
         self._events["filtrate"] += filtering.collect(config, registers, sample)
         self._events.update({f"feed_{name}": told for name, told in filtering.feed(config, registers, sample).items()})
@@ -134,10 +150,13 @@ class Checker:
 
     def records(self, address: int, data: bytes) -> None:
         """Software has taken `data` from the buffer at `address`."""
-        size = self._spu.config.record_bytes
-        for offset in range(0, len(data), size):
+        offset = 0
+        while offset < len(data):
+            # Where the reference has none the SPU has written too many: all that is left is wrong.
             expected = self._spu.buffer.memory.get(address + offset, b"")
-            self._compare(f"record at {address + offset:#x}", data[offset : offset + size].hex(), expected.hex())
+            record = data[offset : offset + len(expected)] if expected else data[offset:]
+            self._compare(f"record at {address + offset:#x}", record.hex(), expected.hex())
+            offset += len(record)
 
     def _compare(self, what: str, got: object, expected: object) -> None:
         if got != expected:

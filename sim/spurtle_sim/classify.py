@@ -4,7 +4,7 @@ Loads, stores, branches and integer operations are read from the encoding. capst
 and floating-point data processing; its lists for aliases, atomics and structure loads have gaps.
 """
 
-# Ref: DDI0487 M.a, C4.1 (encodings), D17.5.1 (types of operation), D17.6.5 (conditional), D18.2.7 (atomic, exclusive).
+# Ref: DDI0487 M.a, C4.1 (encodings), D17.5.1 (types of operation), D17.6.5 (conditional), D18.2.7 (atomic, call).
 # docs/operations.md has the facts of each kind of instruction.
 
 from dataclasses import dataclass
@@ -289,7 +289,9 @@ _ZVA_BYTES = 64
 def _branch_system(word: int) -> Instruction | None:
     top, link, rn, rt = word >> 24, bool(word >> 31), _bits(word, 9, 5), word & 31
     if top & 0x7C == 0x14:  # B, BL
-        return Instruction(Kind.CALL if link else Kind.BRANCH, FACT["branch"], destinations=(30,) if link else ())
+        if link:
+            return Instruction(Kind.CALL, _facts("branch", "link"), destinations=(30,))
+        return Instruction(Kind.BRANCH, FACT["branch"])
     if top & 0x7C == 0x34:  # CBZ, CBNZ, TBZ, TBNZ
         return Instruction(Kind.BRANCH, _facts("branch", "conditional"), _x(rt))
     if top == 0x54:
@@ -300,10 +302,13 @@ def _branch_system(word: int) -> Instruction | None:
         opc, facts = _bits(word, 22, 21), _facts("branch", "indirect")
         if _bits(word, 23, 23):
             return None  # ERET and DRPS are UNDEFINED at EL0
-        kind = (Kind.BRANCH, Kind.CALL, Kind.RETURN, None)[opc]
-        if kind is Kind.RETURN:
-            return Instruction(kind, facts, _x(rn) or (30,))  # RETAA names no register: it is X30
-        return kind and Instruction(kind, facts, _x(rn), (30,) if kind is Kind.CALL else ())
+        if opc == 0b00:
+            return Instruction(Kind.BRANCH, facts, _x(rn))
+        if opc == 0b01:
+            return Instruction(Kind.CALL, facts | FACT["link"], _x(rn), (30,))
+        if opc == 0b10:  # RETAA names no register: it is X30
+            return Instruction(Kind.RETURN, facts | FACT["procedure_return"], _x(rn) or (30,))
+        return None
     if word >> 22 != 0x354:
         return None
     if word & 0xFFD8FF00 == 0xD5087700 or word & 0xFFFFFFE0 in (0xD50B7460, 0xD50B7480):
@@ -312,7 +317,7 @@ def _branch_system(word: int) -> Instruction | None:
         kind = {4: Kind.MEMORY_BARRIER, 5: Kind.MEMORY_BARRIER, 6: Kind.SYNCHRONIZE}
         return Instruction(kind.get(_bits(word, 7, 5), Kind.INTEGER))
     if word & 0xFFFFFFE0 == 0xD50B7420:
-        return Instruction(Kind.STORE, FACT["store"], _x(rt), traffic=_ZVA_BYTES, irregular=True)
+        return Instruction(Kind.STORE, _facts("store", "unspecified"), _x(rt), traffic=_ZVA_BYTES, irregular=True)
     if word & 0xFFFFF01F == 0xD503201F:  # hints
         return Instruction(Kind.INTEGER)
     return Instruction(Kind.SYSTEM, 0, () if _bits(word, 21, 21) else _x(rt), _x(rt) if _bits(word, 21, 21) else ())

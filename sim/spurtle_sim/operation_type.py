@@ -5,9 +5,10 @@
 from dataclasses import dataclass
 from functools import cache
 
-from spurtle.arch import OperationClass
+from spurtle.arch import OperationClass, PMSVer
+from spurtle.config import SPUConfig
 
-__all__ = ["OperationType", "operation_type"]
+__all__ = ["OperationType", "forms", "operation_type"]
 
 _PROCEDURE = ("unknown", "call", "return", "neither")
 _WHOLE_ARRAY = 0b1111
@@ -32,6 +33,27 @@ class OperationType:
     kind: str
     form: str
     attributes: dict[str, bool | int | str]
+
+
+def forms(config: SPUConfig, kind: str) -> tuple[str, ...]:
+    """The forms of the operations of `kind` that the version and the features of `config` define."""
+    if kind == "branch":
+        return ("branch",)
+    if kind == "other":
+        return ("other", *(["sve"] if config.sve else []), *(["sme"] if config.sme else []))
+    defined = {
+        "general": True,
+        "simd_fp": True,
+        "extended": True,
+        "unspecified": config.version >= PMSVer.SPE_V1P1,
+        "tag": config.mte and config.version >= PMSVer.SPE_V1P3,
+        "nv2": config.nv2,
+        "sve": config.sve,
+        "memory_copy": config.mops,
+        "memory_set": config.mops and kind == "store",
+        "gcs": config.gcs,
+    }
+    return tuple(form for form, there in defined.items() if there)
 
 
 @cache

@@ -3,28 +3,43 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #define PORT(group, name) group##___05F##name
 #define PORT_OF(group, part, name) group##___05F##part##___05F##name
+
+// The words of a port, whatever Verilator keeps it in. Words of a number are in the order of a little-endian machine.
+template <typename Port>
+auto words_of(Port &port) {
+    if constexpr (requires { port.data(); })
+        return port.data();
+    else
+        return reinterpret_cast<uint32_t *>(&port);
+}
 
 // A field of a struct port, at most 64 bits wide.
 struct Field {
     unsigned offset, width;
 };
 
+inline uint64_t low_bits(unsigned width) { return width < 64 ? (uint64_t(1) << width) - 1 : ~uint64_t(0); }
+
 inline uint64_t get_field(const uint32_t *words, Field field) {
     uint64_t number = 0;
-    for (unsigned bit = 0; bit < field.width; bit++) {
+    for (unsigned bit = 0; bit < field.width;) {
         unsigned from = field.offset + bit;
-        number |= uint64_t(words[from / 32] >> from % 32 & 1) << bit;
+        number |= uint64_t(words[from / 32] >> from % 32) << bit;
+        bit += 32 - from % 32;
     }
-    return number;
+    return number & low_bits(field.width);
 }
 
 inline void put_field(uint32_t *words, Field field, uint64_t number) {
-    for (unsigned bit = 0; bit < field.width; bit++) {
-        unsigned to = field.offset + bit;
-        words[to / 32] = (words[to / 32] & ~(1u << to % 32)) | uint32_t(number >> bit & 1) << to % 32;
+    for (unsigned bit = 0; bit < field.width;) {
+        unsigned to = field.offset + bit, count = std::min(32 - to % 32, field.width - bit);
+        uint32_t mask = low_bits(count) << to % 32;
+        words[to / 32] = (words[to / 32] & ~mask) | (uint32_t(number >> bit) << to % 32 & mask);
+        bit += count;
     }
 }

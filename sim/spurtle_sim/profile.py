@@ -131,7 +131,7 @@ def _progress(driver: Driver, start: float) -> Generator[None]:
 def _summary(options: Options, driver: Driver, seconds: float, *, discard: bool) -> None:
     counts = driver.counts()
     operations, passed, rate = counts["pop"], counts["filtrate"], counts["pop"] / seconds / 1e6
-    records = len(driver.data) // options.config.record_bytes
+    records = counts["records"]
     checked = ""
     if driver.checker:
         right = ", all checked" if discard else ", each one checked"

@@ -6,31 +6,40 @@
 #include "layout.h"
 #include "ports.h"
 
-// `samples` holds SAMPLE_WORDS 32-bit words a sample, `records` RECORD_BYTES a record.
-extern "C" void record_engine_encode(const uint32_t *samples, uint64_t count, uint8_t *records) {
+// `samples` holds SAMPLE_WORDS 32-bit words a sample; `records` has MAX_RECORD_BYTES for each, `sizes` what its record has.
+extern "C" void record_engine_encode(const uint32_t *samples, uint64_t count, uint8_t *records, uint32_t *sizes) {
     VerilatedContext context;
     design path(&context);
     path.PORT(beat, ready) = 1;
-    for (uint64_t sample = 0; sample < count; sample++) {
-        std::memcpy(path.PORT(sample, payload).data(), samples + sample * SAMPLE_WORDS, 4 * SAMPLE_WORDS);
-        // The record is worked out in the cycle before the sample is valid.
-        path.clk = 0;
-        path.eval();
+    path.begun = 1;
+    auto edge = [&path] {
         path.clk = 1;
         path.eval();
+        path.clk = 0;
+        path.eval();
+    };
+    for (uint64_t sample = 0; sample < count; sample++, records += MAX_RECORD_BYTES) {
+        std::memcpy(words_of(path.PORT(sample, payload)), samples + sample * SAMPLE_WORDS, 4 * SAMPLE_WORDS);
+        // The record is worked out in the two cycles before the sample is valid.
+        edge();
+        edge();
         path.PORT(sample, valid) = 1;
-        for (unsigned byte = 0; byte < RECORD_BYTES;) {
-            path.clk = 0;
-            path.eval();
-            if (path.PORT(beat, valid))
-                for (unsigned lane = 0; lane < BEAT_BYTES; lane++, byte++)
-                    records[sample * RECORD_BYTES + byte] =
-                        get_field(path.PORT(beat, payload).data(), {BEAT_DATA.offset + 8 * lane, 8});
-            // The last beat comes out one cycle after the sample was taken with it.
+        path.eval();
+        unsigned size = 0;
+        for (bool last = false; !last;) {
+            if (path.PORT(beat, valid)) {
+                const uint32_t *beat = words_of(path.PORT(beat, payload));
+                last = get_field(beat, BEAT_LAST);
+                unsigned end = get_field(beat, BEAT_END) * ALIGN;
+                unsigned bytes = last && end ? end : BEAT_BYTES;
+                for (unsigned lane = 0; lane < bytes; lane++)
+                    records[size++] = get_field(beat, {BEAT_DATA.offset + 8 * lane, 8});
+            }
+            // The last beat comes out some cycles after the sample was taken.
             bool taken = path.PORT(sample, ready);
-            path.clk = 1;
-            path.eval();
+            edge();
             if (taken) path.PORT(sample, valid) = 0;
         }
+        sizes[sample] = size;
     }
 }

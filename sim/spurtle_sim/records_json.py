@@ -1,21 +1,22 @@
 """A record as a JSON object, and back: docs/records.md is the schema."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple
 
-from spurtle.arch import ADDRESS_BITS, AddressIndex, ContextIndex, CounterIndex, Event
+from spurtle.arch import ADDRESS_BITS, ETS, EVL, AddressIndex, ContextIndex, CounterIndex, Event, PMSVer
 from spurtle.config import SPUConfig
 from spurtle.layout import Packet
 
 from .decode import InstructionAddress, PhysicalAddress, Record
 from .errors import UserError
+from .json_fields import Fields
+from .operation_type import forms
 from .reference import records
-from .reference.records import Facts, Location, Operation, Sample, Start
+from .reference.records import Facts, Location, Operation, Sample, Start, Vectors
 
 __all__ = ["from_json", "to_json"]
-
-T = TypeVar("T")
 
 
 def to_json(record: Record) -> dict[str, Any]:
@@ -77,95 +78,6 @@ def _by_index(
     return {str(index): show(value) for index, value in payloads.items() if index not in known} or None
 
 
-class _Object:
-    """A JSON object of which each member is taken once, so that what is left is not allowed there.
-
-    Each method raises UserError with the name of the member, its value and what is allowed.
-    """
-
-    def __init__(self, value: object, path: str = ""):
-        if not isinstance(value, dict):
-            raise UserError(f"{path or 'a record'} must be a JSON object, not {value!r}")
-        members = cast("dict[str, object]", value)
-        self._left = {name: member for name, member in members.items() if member is not None}
-        self._path = path
-        self._asked: list[str] = []
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._left
-
-    def _name(self, name: str) -> str:
-        return f"{self._path}.{name}" if self._path else name
-
-    def _take(self, name: str, allowed: str) -> object:
-        self._asked.append(name)
-        if name not in self._left:
-            raise UserError(f"{self._name(name)} is missing: it must be {allowed}")
-        return self._left.pop(name)
-
-    def ignore(self, *names: str) -> None:
-        for name in names:
-            self._left.pop(name, None)
-
-    def integer(self, name: str, maximum: int) -> int:
-        allowed = f"a number from 0 to {maximum if maximum < 1 << 32 else hex(maximum)}"
-        value = self._take(name, allowed)
-        number = value
-        if isinstance(value, str):
-            try:
-                number = int(value, 0)
-            except ValueError:
-                number = None
-        if isinstance(number, int) and not isinstance(number, bool) and 0 <= number <= maximum:
-            return number
-        raise UserError(f"{self._name(name)} must be {allowed}, not {value!r}")
-
-    def optional(self, name: str, maximum: int) -> int | None:
-        if name in self:
-            return self.integer(name, maximum)
-        self._asked.append(name)
-        return None
-
-    def choice(self, name: str, allowed: tuple[T, ...], default: T | None = None) -> T:
-        """One of `allowed`; `default` if there is none."""
-        if default is not None and name not in self:
-            self._asked.append(name)
-            return default
-        text = " or ".join(_json_word(one) for one in allowed)
-        value = self._take(name, text)
-        for one in allowed:
-            if value == one and type(value) is type(one):
-                return one
-        raise UserError(f"{self._name(name)} must be {text}, not {_json_word(value)}")
-
-    def flag(self, name: str) -> int:
-        return int(self.choice(name, (False, True), default=False))
-
-    def numbers(self, name: str, allowed: frozenset[int]) -> int:
-        """A list of bit numbers, as a mask."""
-        text = f"a list of {', '.join(str(number) for number in sorted(allowed))}"
-        value = self._take(name, text)
-        if not isinstance(value, list):
-            raise UserError(f"{self._name(name)} must be {text}, not {value!r}")
-        mask = 0
-        for number in cast("list[object]", value):
-            if not isinstance(number, int) or isinstance(number, bool) or number not in allowed:
-                raise UserError(f"{self._name(name)} must be {text}, but holds {number!r}")
-            mask |= 1 << number
-        return mask
-
-    def object(self, name: str) -> "_Object":
-        return _Object(self._take(name, "a JSON object"), self._name(name))
-
-    def finish(self, where: str) -> None:
-        for name in self._left:
-            raise UserError(f"{self._name(name)} cannot be encoded: {where} can hold {', '.join(self._asked)}")
-
-
-def _json_word(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else repr(value)
-
-
 def from_json(config: SPUConfig, value: object) -> Sample:
     """The sample whose record, in `config`, says what `value` says.
 
@@ -174,12 +86,12 @@ def from_json(config: SPUConfig, value: object) -> Sample:
     UserError
         If a fact is missing or malformed, or if a record of `config` cannot hold it.
     """
-    fields = _Object(value)
+    fields = Fields(value)
     fields.ignore("offset", "size")
     fields.choice("complete", (True,), default=True)
     events = fields.numbers("events", config.events)
     timestamp = fields.optional("timestamp", (1 << 64) - 1)
-    if not events >> Event.RETIRED & 1:
+    if not _has(events, Event.RETIRED):
         fields.finish("the record of an operation that did not retire (no event 1)")
         sample = Sample(start=Start(timestamp=timestamp), operation=Operation(events=events))
     else:
@@ -190,125 +102,279 @@ def from_json(config: SPUConfig, value: object) -> Sample:
     return sample
 
 
-def _retired(config: SPUConfig, fields: _Object, events: int, timestamp: int | None) -> Sample:
+def _has(events: int, event: Event) -> int:
+    return events >> event & 1
+
+
+def _retired(config: SPUConfig, fields: Fields, events: int, timestamp: int | None) -> Sample:
     largest = (1 << config.counter_bits) - 1
-    exception = events >> Event.GENERATED_EXCEPTION & 1
-    pc = _instruction_address(fields.object("pc"))
-    kind, operation_facts = _operation_facts(config, fields.object("operation"))
-    not_taken = events >> Event.NOT_TAKEN & 1
-    facts: dict[str, int] = {
-        # The packet of a load or store has no bit for it, so event 6 alone can tell.
-        "conditional": not_taken,
-        **operation_facts,
-        "taken": 1 - not_taken,
-        "retired": 1,
-        "exception": exception,
-    }
-    target, va, pa, pa_ns, translation, data_source = Location(), None, None, 0, 0, None
-    if not exception and kind == "branch" and (facts["taken"] or config.not_taken_target):
-        target = _instruction_address(fields.object("target"))
-    if not exception and (kind in ("load", "store") or facts.get("gcs")):
-        va = fields.optional("va", (1 << 64) - 1)
-        if va is not None:
-            translation = fields.integer("translation", largest)
-            if "pa" in fields:
-                pa, pa_ns = _physical_address(fields.object("pa"))
-        if kind != "store" and config.data_source_bytes:
-            data_source = fields.optional("data_source", (1 << 8 * config.data_source_bytes) - 1)
+    exception, not_taken = _has(events, Event.GENERATED_EXCEPTION), _has(events, Event.NOT_TAKEN)
+    pc = _instruction_address(config, fields.object("pc"))
+    kind = _kind_of_operation(config, fields.object("operation"), events)
+    asynchronous, alternate_issue = _alternate_issue(config, fields, events)
+    completed = _Completed() if exception else _completed(config, fields, kind, taken=1 - not_taken)
     start = Start(
         el=pc.el,
         ns=pc.ns,
+        nse=pc.nse,
         contextidr_el1=_context(config, fields, Packet.CONTEXT_EL1),
         contextidr_el2=_context(config, fields, Packet.CONTEXT_EL2),
         timestamp=timestamp,
-        collect_pa=pa is not None,
+        collect_pa="pa" in completed.members,
     )
-    total, issue = fields.integer("total", largest), fields.integer("issue", largest)
+    total = fields.integer("total", largest)
+    issue = fields.integer("issue", largest) if Packet.ISSUE in config.layout.packets else 0
     exceptional = " that generated an exception" if exception else ""
-    fields.finish(f"in {config.name}, the record of an operation of kind {kind!r}{exceptional}")
-    operation = Operation(
-        facts=Facts(
-            **facts,
-            va_valid=int(va is not None),
-            # A zero top byte says nothing: it is written without a tag too.
-            va_tagged=int(va is not None and va >> ADDRESS_BITS != 0),
-            pa_valid=int(pa is not None),
-            data_source_valid=int(data_source is not None),
-        ),
-        events=events,
-        pc=pc.address,
-        target=target,
-        va=va or 0,
-        pa=pa or 0,
-        pa_ns=pa_ns,
-        data_source=data_source or 0,
+    fields.finish(f"in {config.name}, the record of an operation of kind {kind.name}{exceptional}")
+    facts = Facts(
+        **{
+            # Few packets have a bit for it: of the other operations event 6 alone can tell.
+            "conditional": not_taken,
+            **kind.facts,
+            **completed.facts,
+            "taken": 1 - not_taken,
+            "retired": 1,
+            "exception": exception,
+            "asynchronous": asynchronous,
+        }
     )
-    return Sample(start=start, operation=operation, total=total, issue=issue, translation=translation)
+    return Sample(
+        start=start,
+        operation=Operation(facts=facts, events=events, pc=pc.address, vectors=kind.vectors, **completed.members),
+        total=total,
+        issue=issue,
+        translation=completed.translation,
+        alternate_issue=alternate_issue,
+        previous_target=completed.previous_target,
+    )
 
 
-def _operation_facts(config: SPUConfig, fields: _Object) -> tuple[str, dict[str, int]]:
-    """The kind of the operation, and what `config` records of it."""
-    kind = fields.choice("kind", ("other", "load", "store", "branch"))
-    facts: dict[str, int] = {}
-    if kind == "other":
-        fields.choice("form", ("other",), default="other")
-        facts["conditional"] = fields.flag("conditional")
-        for name in ("fp", "simd"):
-            fields.choice(name, (False,), default=False)
-    elif kind == "branch":
-        fields.choice("form", ("branch",), default="branch")
-        facts = {"branch": 1, "conditional": fields.flag("conditional"), "indirect": fields.flag("indirect")}
-        if fields.choice("gcs", (False, True) if config.gcs else (False,), default=False):
-            # The record does not say whether it loads or stores, unless it has what is recorded of loads alone.
-            facts |= {"gcs": 1, "load": 1}
+@dataclass
+class _Completed:
+    """What only the record of an operation holds that generated no exception: facts and members of `Operation`, and of
+    `Sample`.
+    """
+
+    facts: dict[str, int] = field(default_factory=dict[str, int])
+    members: dict[str, Any] = field(default_factory=dict[str, Any])
+    translation: int = 0
+    previous_target: Location | None = None
+
+
+def _completed(config: SPUConfig, fields: Fields, kind: "_Kind", *, taken: int) -> _Completed:
+    found = _Completed()
+    is_branch = "branch" in kind.facts
+    if is_branch and (taken or config.not_taken_target):
+        found.members["target"] = _instruction_address(config, fields.object("target"))
+    # D17.6.4.2: the address of an access that was a System register is EL2's, which does not profile.
+    if kind.accesses and "nv2" not in kind.facts:
+        _access(config, fields, found)
+    if kind.reads and config.data_source_bytes:
+        data_source = fields.optional("data_source", (1 << 8 * config.data_source_bytes) - 1)
+        if data_source is not None:
+            found.facts["data_source_valid"] = 1
+            found.members["data_source"] = data_source
+    if config.pbt and (config.pbt_of_all or is_branch):
+        location = fields.optional_object("previous_target")
+        if location is not None:
+            found.previous_target = _instruction_address(config, location)
+    _implementation_defined(config, fields, found)
+    return found
+
+
+def _access(config: SPUConfig, fields: Fields, found: _Completed) -> None:
+    va = fields.optional("va", (1 << 64) - 1)
+    if va is None:
+        return
+    found.members["va"] = va
+    # A zero top byte says nothing: it is written without a tag too.
+    found.facts |= {"va_valid": 1, "va_tagged": int(va >> ADDRESS_BITS != 0)}
+    found.translation = fields.integer("translation", (1 << config.counter_bits) - 1)
+    pa = fields.optional_object("pa")
+    if pa is not None:
+        found.facts["pa_valid"] = 1
+        found.members |= _physical_address(config, pa)
+
+
+def _implementation_defined(config: SPUConfig, fields: Fields, found: _Completed) -> None:
+    for name, index, plural, bits in (
+        ("imp_address", config.imp_address, "addresses", 64),
+        ("imp_counter", config.imp_counter, "counters", config.counter_bits),
+    ):
+        by_index = fields.optional_object(plural) if index else None
+        if by_index is None:
+            continue
+        value = by_index.optional(str(index), (1 << bits) - 1)
+        by_index.finish(f"a record of {config.name}")
+        if value is not None:
+            found.facts[f"{name}_valid"] = 1
+            found.members[name] = value
+
+
+def _alternate_issue(config: SPUConfig, fields: Fields, events: int) -> tuple[int, int]:
+    """Whether the operation is asynchronous, and the latency that is recorded if it is. Where event 25 tells the
+    former, the two have to agree (D17.6.1).
+    """
+    largest = (1 << config.counter_bits) - 1
+    if config.sme and Event.SMCU in config.events:
+        asynchronous = _has(events, Event.SMCU)
+        recorded = fields.integer("alternate_issue", largest) if config.altclk and asynchronous else 0
+        return asynchronous, recorded
+    recorded = fields.optional("alternate_issue", largest) if config.altclk else None
+    return int(recorded is not None), recorded or 0
+
+
+class _Kind(NamedTuple):
+    """A kind of operation, as far as `config` records it.
+
+    Members
+    -------
+    name : str
+        How messages call it.
+    facts : dict of str to int
+    vectors : Vectors
+    accesses, reads : bool
+        Its record can tell of an access to memory; of where the data came from.
+    """
+
+    name: str
+    facts: dict[str, int]
+    vectors: Vectors
+    accesses: bool
+    reads: bool
+
+
+def _kind_of_operation(config: SPUConfig, fields: Fields, events: int) -> _Kind:
+    kinds = ("other", "load", "store", "branch")
+    # D17.6.3: a branch that generates an exception is recorded as another operation.
+    kind = fields.choice("kind", kinds[:-1] if _has(events, Event.GENERATED_EXCEPTION) else kinds)
+    # What outranks a vector's packet can still have been one: events 17 and 18 tell.
+    predicate_events = _has(events, Event.PARTIAL_PREDICATE) | _has(events, Event.EMPTY_PREDICATE)
+    vectors = Vectors(sve=predicate_events)
+    accesses, reads, name = kind in ("load", "store"), kind == "load", repr(kind)
+    if kind == "branch":
+        facts = _branch(config, fields)
+        accesses = reads = bool(facts.get("gcs"))
+    elif kind == "other":
+        form = fields.choice("form", forms(config, kind), default="other")
+        facts, vectors = _other(config, fields, form)
+    else:
+        form = fields.choice("form", forms(config, kind))
+        facts = _load_store(fields, kind, form)
+        if form == "nv2":
+            name += " and form 'nv2'"
+        elif form == "sve":
+            vectors = _vectors(
+                config,
+                fields,
+                # PRED of a load is FEAT_SPEv1p2's (D18.2.7).
+                predicated=kind == "store" or config.version >= PMSVer.SPE_V1P2,
+                gather_scatter=True,
+            )
+        elif form in ("general", "simd_fp", "unspecified", "extended"):
+            vectors = Vectors()
+    fields.finish(f"the operation of kind {kind!r}")
+    return _Kind(name, facts, vectors, accesses, reads)
+
+
+def _branch(config: SPUConfig, fields: Fields) -> dict[str, int]:
+    fields.choice("form", forms(config, "branch"), default="branch")
+    facts = {"branch": 1, "conditional": fields.flag("conditional"), "indirect": fields.flag("indirect")}
+    if _optional_flag(fields, "gcs", allowed=config.gcs):
+        # The record does not say whether it loads or stores, unless it has what is recorded of loads alone.
+        facts |= {"gcs": 1, "load": 1}
+    if not config.crr:
         fields.choice("procedure", ("unknown",), default="unknown")
     else:
-        facts[kind] = 1
-        form = fields.choice("form", ("general", "simd_fp", "extended", *_further_forms(config, kind)))
-        facts["simd_fp"] = int(form == "simd_fp")
-        if form == "memory_copy":
-            facts |= {"memory_copy": 1, "load": 1, "store": 1, "destination": int(kind == "store")}
-        elif form == "memory_set":
-            facts["memory_set"] = 1
-        elif form == "gcs":
-            facts |= {"gcs": 1, "link_or_return": 1 - fields.flag("common")}
-        elif form == "extended":
-            for name in ("atomic", "exclusive", "acquire_release"):
-                facts[name] = fields.flag(name)
-            if not any(facts[name] for name in ("atomic", "exclusive", "acquire_release")):
-                raise UserError(
-                    "operation.atomic, exclusive or acquire_release must be true in the form 'extended', not all false"
-                )
-            if kind == "load" and facts["atomic"]:  # It returns a value, and writes memory like all atomics.
-                facts["store"] = 1
-    fields.finish(f"the operation of kind {kind!r}")
-    return kind, facts
+        procedure = fields.choice("procedure", ("call", "return", "neither"), default="neither")
+        facts |= {"link": int(procedure == "call"), "procedure_return": int(procedure == "return")}
+    return facts
 
 
-def _further_forms(config: SPUConfig, kind: str) -> tuple[str, ...]:
-    """Of a load or a store, where the core has FEAT_MOPS or FEAT_GCS."""
-    copy_and_set = ("memory_copy", "memory_set") if kind == "store" else ("memory_copy",)
-    return (*(copy_and_set if config.mops else ()), *(("gcs",) if config.gcs else ()))
+def _other(config: SPUConfig, fields: Fields, form: str) -> tuple[dict[str, int], Vectors]:
+    if form == "other":
+        facts = {
+            "conditional": fields.flag("conditional"),
+            "floating_point": _optional_flag(fields, "fp", allowed=config.fpf),
+            "vector": _optional_flag(fields, "simd", allowed=config.fpf),
+        }
+        return facts, Vectors()
+    facts = {"floating_point": fields.flag("fp")}
+    if form == "sve":
+        return facts, _vectors(config, fields, predicated=True, gather_scatter=False)
+    bits = fields.choice("bits", (*_TILE_BITS, "all"))
+    return facts, Vectors(sme=1, tile=1, **({"whole_array": 1} if bits == "all" else {"bits": int(bits)}))
 
 
-def _instruction_address(fields: _Object) -> Location:
-    location = Location(
-        fields.integer("address", (1 << ADDRESS_BITS) - 1), fields.integer("el", 3), fields.integer("ns", 1)
+_VECTOR_BITS = tuple(32 << code for code in range(EVL.BITS_2048 + 1))
+_TILE_BITS = tuple(128 << code for code in range(ETS.BITS_262144 + 1))
+
+
+def _vectors(config: SPUConfig, fields: Fields, *, predicated: bool, gather_scatter: bool) -> Vectors:
+    """What an operation on SVE registers works on."""
+    bits = fields.choice("bits", (*_VECTOR_BITS, "more") if config.sme else _VECTOR_BITS)
+    return Vectors(
+        sve=1,
+        bits=_VECTOR_BITS[-1] if bits == "more" else int(bits),
+        count=2 if bits == "more" else 1,
+        predicated=_optional_flag(fields, "predicated", allowed=predicated),
+        gather_scatter=fields.flag("gather_scatter") if gather_scatter else 0,
     )
-    fields.choice("nse", (0,), default=0)
+
+
+def _load_store(fields: Fields, kind: str, form: str) -> dict[str, int]:
+    facts = {kind: 1}
+    if form in ("simd_fp", "unspecified", "nv2", "memory_set"):
+        facts[form] = 1
+    elif form == "tag":
+        facts["allocation_tag"] = 1
+    elif form == "memory_copy":
+        facts |= {"memory_copy": 1, "load": 1, "store": 1, "destination": int(kind == "store")}
+    elif form == "gcs":
+        facts |= {"gcs": 1, "link": 1 - fields.flag("common")}
+    elif form == "extended":
+        names = ("atomic", "exclusive", "acquire_release")
+        facts |= {name: fields.flag(name) for name in names}
+        if not any(facts[name] for name in names):
+            raise UserError(
+                "operation.atomic, exclusive or acquire_release must be true in the form 'extended', not all false"
+            )
+        if kind == "load" and facts["atomic"]:  # It returns a value, and writes memory like all atomics.
+            facts["store"] = 1
+    return facts
+
+
+def _optional_flag(fields: Fields, name: str, *, allowed: bool) -> int:
+    """A flag that has to be false where it is not allowed."""
+    return int(fields.choice(name, (False, True) if allowed else (False,), default=False))
+
+
+def _instruction_address(config: SPUConfig, fields: Fields) -> Location:
+    location = Location(
+        fields.integer("address", (1 << ADDRESS_BITS) - 1),
+        fields.integer("el", 3),
+        fields.integer("ns", 1),
+        fields.optional("nse", int(config.rme)) or 0,
+    )
     fields.finish("an instruction address")
     return location
 
 
-def _physical_address(fields: _Object) -> tuple[int, int]:
-    address, ns = fields.integer("address", (1 << ADDRESS_BITS) - 1), fields.integer("ns", 1)
-    for name in ("nse", "ch", "pat"):
-        fields.choice(name, (0,), default=0)
+def _physical_address(config: SPUConfig, fields: Fields) -> dict[str, int]:
+    """Members of `Operation`."""
+    checked = fields.optional("ch", int(config.mte)) or 0
+    members = {
+        "pa": fields.integer("address", (1 << ADDRESS_BITS) - 1),
+        "pa_ns": fields.integer("ns", 1),
+        "pa_nse": fields.optional("nse", int(config.rme)) or 0,
+        "pa_checked": checked,
+        "pa_tag": fields.optional("pat", 0b1111 if checked else 0) or 0,
+    }
     fields.finish("a physical address")
-    return address, ns
+    return members
 
 
-def _context(config: SPUConfig, fields: _Object, packet: Packet) -> int | None:
-    if packet not in config.packet_offsets:
+def _context(config: SPUConfig, fields: Fields, packet: Packet) -> int | None:
+    if packet not in config.layout.packets:
         return None
     return fields.optional(packet.value.lower(), (1 << 32) - 1)

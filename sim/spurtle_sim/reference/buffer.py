@@ -26,8 +26,8 @@ class Buffer:
     Attributes
     ----------
     memory : dict of int to bytes
-        What was written: the record at each address. Records are aligned to their size (PMBIDR_EL1.Align), so that a
-        record either replaces another or does not touch it.
+        What was written: the record at each address, the last if there were several. Where records differ in size, one
+        that others have overwritten in part is still here.
     """
 
     def __init__(self, config: SPUConfig, registers: Registers):
@@ -48,7 +48,7 @@ class Buffer:
         return True
 
     def stop_if_full(self) -> None:
-        """Stop with BSC = 1 if no record fits: to be called after each record and each register write.
+        """Stop with BSC = 1 if the longest record does not fit: to be called after each record and each register write.
 
         R_PGGHS leaves open what a bad pointer does: it counts as a full buffer, and nothing is ever written outside.
         In Discard mode the pointer is ignored, and no buffer is full.
@@ -66,9 +66,9 @@ class Buffer:
         return buffer_enabled(self._registers) and not discard_mode(self._registers)
 
     def _has_room(self) -> bool:
-        """PMBPTR_EL1 is as software must set it (D17.7), and a whole record fits below the limit. Sums do not wrap."""
-        size = self._config.record_bytes
+        """PMBPTR_EL1 is as software must set it (D17.7), and the longest record fits below the limit. No sum wraps."""
+        size = self._config.max_record_bytes
         pointer = self._registers.PMBPTR_EL1
         limit = self._registers.PMBLIMITR_EL1 & PMBLIMITR_EL1.fields["LIMIT"].mask
-        aligned = pointer % size == 0
+        aligned = pointer % self._config.layout.align == 0
         return aligned and pointer >> 56 == limit >> 56 and pointer + size <= limit

@@ -1,6 +1,6 @@
 """Whether profiling is enabled, and what may be collected. The Profiling Buffer is owned by Non-secure EL1."""
 
-# Ref: DDI0487 M.a, D17.4, D17.5.5 and D17.6.9.
+# Ref: DDI0487 M.a, D17.4, D17.5.5, D17.6.3.1 and D17.6.9.
 
 from dataclasses import dataclass
 
@@ -10,6 +10,7 @@ from .registers import PMBLIMITR_E, PMBSR_S, Registers
 
 __all__ = [
     "PEState",
+    "branch_profiled",
     "buffer_enabled",
     "collect_contextidr_el1",
     "collect_physical_address",
@@ -28,10 +29,14 @@ _TS = PMSCR_EL1.fields["TS"].mask
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PEState:
-    """State of the PE, as it is for the operation at the sampling point: the members of `spurtle.pe.PEState`."""
+    """State of the PE, as it is for the operation at the sampling point: the members of `spurtle.pe.PEState`.
+
+    It is in Realm state where both `ns` and `nse` are 1.
+    """
 
     el: int = 0
     ns: int = 1
+    nse: int = 0
     debug: int = 0
     aarch32: int = 0
     contextidr_el1: int = 0
@@ -52,13 +57,21 @@ def discard_mode(registers: Registers) -> bool:
 
 def profiling_enabled(registers: Registers, pe: PEState) -> bool:
     """Operations at this Exception level, in this state, are members of the sample population."""
+    return pe.debug == 0 and branch_profiled(registers, pe.el, pe.ns, pe.nse, pe.aarch32)
+
+
+def branch_profiled(registers: Registers, el: int, ns: int, nse: int, aarch32: int) -> bool:
+    """A branch executed at this Exception level, in this state, was executed while profiling was enabled (D17.6.3.1).
+    No branch is executed in Debug state.
+    """
     if not buffer_enabled(registers):
         return False
-    if pe.ns == 0 or pe.debug == 1 or pe.aarch32 == 1:
+    # Realm state is not Non-secure state, which owns the buffer.
+    if ns == 0 or nse == 1 or aarch32 == 1:
         return False
-    if pe.el == 0:
+    if el == 0:
         return registers.PMSCR_EL1 & _E0SPE != 0
-    if pe.el == 1:
+    if el == 1:
         return registers.PMSCR_EL1 & _E1SPE != 0
     return False
 

@@ -8,7 +8,7 @@ from spurtle.config import SPUConfig
 from . import control, filtering, records, sampling
 from .buffer import Buffer
 from .control import PEState
-from .records import Operation, Sample, Start
+from .records import Location, Operation, Sample, Start
 from .registers import Registers, find
 
 __all__ = ["SPU"]
@@ -41,6 +41,7 @@ class SPU:
         self.config = config
         self.registers = Registers.after_reset(config)
         self.buffer = Buffer(config, self.registers)
+        self._previous_target: Location | None = None
 
     def write(self, register: str | Register, value: int) -> None:
         """MSR. Raises ValueError if the SPU has no register of that name."""
@@ -111,18 +112,45 @@ class SPU:
         return Start(
             el=pe.el,
             ns=pe.ns,
+            nse=pe.nse,
             contextidr_el1=pe.contextidr_el1 if control.collect_contextidr_el1(registers, pe) else None,
             timestamp=pe.physical_count if control.collect_timestamp(registers) else None,
             collect_pa=control.collect_physical_address(registers),
         )
 
-    def finish(self, start: Start, operation: Operation, *, total: int, issue: int, translation: int) -> bytes | None:
+    def take_branch(self, target: Location, *, el: int, ns: int, nse: int = 0, aarch32: int = 0) -> None:
+        """A taken branch that was executed in this state of the PE has retired: `target` is the previous branch target
+        of what follows in program order. To be called in program order, and of a sampled branch after its `finish`.
+
+        If profiling was disabled or prohibited there, what follows has none (D17.6.3.1).
+        """
+        profiled = control.branch_profiled(self.registers, el, ns, nse, aarch32)
+        self._previous_target = target if profiled else None
+
+    def finish(
+        self,
+        start: Start,
+        operation: Operation,
+        *,
+        total: int,
+        issue: int,
+        translation: int,
+        alternate_issue: int = 0,
+    ) -> bytes | None:
         """The sampled operation has finished, after so many cycles: the record that was written, None if it was not.
 
         A record is not written if a filter rejects it, if profiling was disabled or stopped in the meantime, or in
         Discard mode. What is counted of the operation `filtering.collect` and `filtering.feed` tell.
         """
-        sample = Sample(start=start, operation=operation, total=total, issue=issue, translation=translation)
+        sample = Sample(
+            start=start,
+            operation=operation,
+            previous_target=self._previous_target,
+            total=total,
+            issue=issue,
+            translation=translation,
+            alternate_issue=alternate_issue,
+        )
         if not filtering.collect(self.config, self.registers, sample):
             return None
         record = records.encode(self.config, sample)

@@ -1,0 +1,301 @@
+"""What holds in every record that an SPU of a configuration writes, checked on the decoded record.
+
+Seven invariants of real silicon, as they are here:
+
+1. A record is whole: Timestamp or End ends it, its size is a multiple of the alignment, nothing in it is unknown.
+2. TOTAL is not less than ISSUE and TRANSLATION. TRANSLATION stands with VA. TARGET is of branches; VA, PA, TRANSLATION
+   and DATA_SOURCE are of loads and stores, and of branches that access the Guarded control stack.
+3. PC, OPERATION, TOTAL and, if it has a place, ISSUE: one of each, if the operation retired. Otherwise EVENTS alone,
+   with every event zero. ALTERNATE_ISSUE stands with event 25, where that tells.
+4. A branch that was not taken has PC + 4 for its target.
+5. Counters are below two to their width. An extended header is that of an INDEX from 16 on, of the core's own packets.
+6. Timestamps do not decrease, with one slot: with more, the order is that in which operations finished.
+7. NOT-TAKEN comes with COND, MISPREDICTED with branches, each other event with the operations that can have it.
+
+`violations` are what the record path guarantees whatever it is told: all but the following. `broken_promises` hold
+because of what counts and what tells: the latencies of 2 by the counters of the SPU's slots, 4 and the Security states
+by the core, which also says that a branch was taken that is not conditional, and that an empty predicate is partial.
+6 holds as long as the system counter does not run backward.
+"""
+
+# Ref: DDI0487 M.a, D17.6 (what is collected), D18.2 (packets).
+
+from collections.abc import Iterator
+
+from spurtle.arch import ADDRESS_BITS, AddressIndex, ContextIndex, CounterIndex, Event, PMSVer
+from spurtle.config import SPUConfig
+from spurtle.layout import Packet
+
+from . import decode
+from .decode import InstructionAddress, Kind, PhysicalAddress, Record
+from .operation_type import OperationType, forms
+
+__all__ = ["Monitor", "broken_promises", "violations"]
+
+
+def _mask(*numbers: int) -> int:
+    return sum(1 << number for number in numbers)
+
+
+_MEMORY_EVENTS = _mask(2, 3, 4, 5, *range(8, 16))
+_LOAD_EVENTS = _mask(*range(19, 24))
+_PREDICATE_EVENTS = _mask(Event.PARTIAL_PREDICATE, Event.EMPTY_PREDICATE)
+
+_ADDRESSES = {
+    AddressIndex.PC: Packet.PC,
+    AddressIndex.TARGET: Packet.TARGET,
+    AddressIndex.VA: Packet.VA,
+    AddressIndex.PA: Packet.PA,
+    AddressIndex.PREVIOUS_TARGET: Packet.PREVIOUS_TARGET,
+}
+_COUNTERS = {
+    CounterIndex.TOTAL: Packet.TOTAL,
+    CounterIndex.ISSUE: Packet.ISSUE,
+    CounterIndex.TRANSLATION: Packet.TRANSLATION,
+    CounterIndex.ALTERNATE_ISSUE: Packet.ALTERNATE_ISSUE,
+}
+_CONTEXTS = {ContextIndex.EL1: Packet.CONTEXT_EL1, ContextIndex.EL2: Packet.CONTEXT_EL2}
+
+
+class Monitor:
+    """Checks the Profiling Buffer as it is written. Keeps the last timestamp.
+
+    Parameters
+    ----------
+    config : SPUConfig
+    promises : bool
+        Check what the core promises too.
+    """
+
+    def __init__(self, config: SPUConfig, *, promises: bool = True):
+        self._config = config
+        self._promises = promises
+        self._timestamp = 0
+
+    def check(self, data: bytes) -> list[str]:
+        """What is wrong with the records of `data`: whole ones, that follow those of the call before."""
+        found = list(_headers(data))
+        for record in decode.records(data):
+            wrong = violations(self._config, record)
+            if self._promises:
+                wrong += [*broken_promises(self._config, record), *self._order(record)]
+            found += [f"record at {record.offset:#x}: {what}" for what in wrong]
+        if len(data) % self._config.layout.align:
+            found.append(f"{len(data)} bytes are no multiple of {self._config.layout.align}")
+        return found
+
+    def _order(self, record: Record) -> Iterator[str]:
+        if record.timestamp is None or self._config.slots > 1:
+            return
+        if record.timestamp < self._timestamp:
+            yield f"timestamp {record.timestamp} after {self._timestamp}"
+        self._timestamp = record.timestamp
+
+
+def _headers(data: bytes) -> Iterator[str]:
+    for packet in decode.packets(data):
+        extended = 0x20 <= data[packet.offset] <= 0x3F
+        if packet.kind in (Kind.ADDRESS, Kind.COUNTER) and extended != (packet.index >= 8):
+            header = "an extended" if extended else "a short"
+            yield f"packet at {packet.offset:#x}: {header} header for INDEX {packet.index}"
+
+
+def violations(config: SPUConfig, record: Record) -> list[str]:
+    """What is wrong with a record, whatever the core told. One sentence each.
+
+    The record was decoded from data that begins at a multiple of the alignment.
+    """
+    found = [*_whole(config, record)]
+    retired = _has(record, Event.RETIRED)
+    if not retired and record.events:
+        found.append(f"events {record.events:#x} without event 1 (retired)")
+    required, allowed = _packets(config, record)
+    present = {*_present(config, record)}
+    found += [f"{packet.value} is missing" for packet in Packet if packet in required - present]
+    found += [f"{packet.value} must not be there" for packet in Packet if packet in present - allowed]
+    found += _unnamed(config, record)
+    found += _values(config, record)
+    if record.operation is not None:
+        found += _operation(config, record.operation)
+        found += _events(config, record, record.operation)
+    return found
+
+
+def broken_promises(config: SPUConfig, record: Record) -> list[str]:
+    """What is wrong with a record because the core told what cannot be, or because latencies were not counted."""
+    found: list[str] = []
+    for name in ("issue", "translation"):
+        latency = getattr(record, name)
+        if record.total is not None and latency is not None and latency > record.total:
+            found.append(f"{name} latency {latency} above the total latency {record.total}")
+    pc, target, operation = record.pc, record.target, record.operation
+    if pc is not None and operation is not None and operation.kind == "branch":
+        following = pc._replace(address=(pc.address + 4) & (1 << ADDRESS_BITS) - 1)
+        if _has(record, Event.NOT_TAKEN) and target not in (None, following):
+            found.append(f"a branch not taken at {pc} has the target {target}")
+        if not _has(record, Event.NOT_TAKEN) and target is None:
+            found.append("a taken branch has no target")
+    if _has(record, Event.EMPTY_PREDICATE) and not _has(record, Event.PARTIAL_PREDICATE):
+        found.append("event 18 (empty predicate) without event 17 (partial predicate)")
+    found += [
+        f"{name} is in Root state: NSE without NS"
+        for name, place in _places(record).items()
+        if place.nse and not place.ns
+    ]
+    return found
+
+
+def _has(record: Record, event: Event) -> bool:
+    return bool((record.events or 0) >> event & 1)
+
+
+def _whole(config: SPUConfig, record: Record) -> Iterator[str]:
+    layout = config.layout
+    if not record.complete:
+        yield "no Timestamp or End packet ends it"
+    yield from (problem.message for problem in record.problems)
+    yield from (f"a packet with header {packet.value:#04x}, which is unknown" for packet in record.unknown)
+    if record.size > config.max_record_bytes:
+        yield f"{record.size} bytes, more than {config.max_record_bytes}"
+    if not layout.padding_last:
+        if (record.offset + record.size) % layout.align:
+            yield f"it ends at {record.offset + record.size:#x}, which is no multiple of {layout.align}"
+    elif layout.places[0].elastic and record.offset % layout.align:
+        # A place that is not elastic can be zero bytes, in front of the first packet.
+        yield f"it starts at {record.offset:#x}, which is no multiple of {layout.align}"
+
+
+def _present(config: SPUConfig, record: Record) -> Iterator[Packet]:
+    """Packets that the record has, but for those that end it."""
+    for payloads, names in ((record.addresses, _ADDRESSES), (record.counters, _COUNTERS), (record.contexts, _CONTEXTS)):
+        yield from (packet for index, packet in names.items() if index in payloads)
+    if config.imp_address in record.addresses and config.imp_address:
+        yield Packet.IMP_ADDRESS
+    if config.imp_counter in record.counters and config.imp_counter:
+        yield Packet.IMP_COUNTER
+    for packet, content in (
+        (Packet.OPERATION, record.operation_packet),
+        (Packet.EVENTS, record.events),
+        (Packet.DATA_SOURCE, record.data_source),
+    ):
+        if content is not None:
+            yield packet
+
+
+def _unnamed(config: SPUConfig, record: Record) -> Iterator[str]:
+    for name, payloads, known in (
+        ("Address", record.addresses, {*_ADDRESSES, config.imp_address}),
+        ("Counter", record.counters, {*_COUNTERS, config.imp_counter}),
+        ("Context", record.contexts, {*_CONTEXTS}),
+    ):
+        yield from (f"{name} packet with INDEX {index}" for index in payloads if index not in known)
+
+
+def _packets(config: SPUConfig, record: Record) -> tuple[set[Packet], set[Packet]]:
+    """What the record has to hold, and what it may hold, for what it says of the operation."""
+    required = {Packet.EVENTS}
+    if not _has(record, Event.RETIRED):  # D17.6.7
+        return required, required
+    required |= {Packet.PC, Packet.OPERATION, Packet.TOTAL, Packet.ISSUE} & {*config.layout.packets}
+    optional = {Packet.CONTEXT_EL1, Packet.CONTEXT_EL2}
+    if config.sme and Event.SMCU in config.events:  # D17.6.1
+        required |= {Packet.ALTERNATE_ISSUE} if config.altclk and _has(record, Event.SMCU) else set()
+    else:
+        optional.add(Packet.ALTERNATE_ISSUE)
+    if record.operation is not None and not _has(record, Event.GENERATED_EXCEPTION):  # D17.6.10
+        _packets_of_completed(config, record, record.operation, required, optional)
+    return required, required | optional & {*config.layout.packets}
+
+
+def _packets_of_completed(
+    config: SPUConfig, record: Record, operation: OperationType, required: set[Packet], optional: set[Packet]
+) -> None:
+    optional |= {Packet.IMP_COUNTER, Packet.IMP_ADDRESS}
+    if config.pbt_of_all:
+        optional.add(Packet.PREVIOUS_TARGET)
+    if operation.kind == "branch":  # D17.6.3
+        optional.add(Packet.PREVIOUS_TARGET)
+        if config.not_taken_target:
+            required.add(Packet.TARGET)
+        elif not _has(record, Event.NOT_TAKEN):
+            optional.add(Packet.TARGET)
+    if _accesses(operation):  # D17.6.4
+        if operation.form != "nv2":  # D17.6.4.2: without profiling at EL2
+            optional.add(Packet.VA)
+        if record.va is not None:
+            required.add(Packet.TRANSLATION)
+            optional.add(Packet.PA)
+        if operation.kind != "store":  # D18.2.4
+            optional.add(Packet.DATA_SOURCE)
+
+
+def _accesses(operation: OperationType) -> bool:
+    return operation.kind in ("load", "store") or bool(operation.attributes.get("gcs"))
+
+
+def _places(record: Record) -> dict[str, InstructionAddress | PhysicalAddress]:
+    named = {name: getattr(record, name) for name in ("pc", "target", "previous_target", "pa")}
+    return {name: place for name, place in named.items() if place is not None}
+
+
+def _values(config: SPUConfig, record: Record) -> Iterator[str]:
+    """Fields that are zero, or below a limit."""
+    for index, count in record.counters.items():
+        if count >> config.counter_bits:
+            yield f"Counter packet with INDEX {index} holds {count}, more than {config.counter_bits} bits"
+    for index in (AddressIndex.PC, AddressIndex.TARGET, AddressIndex.PREVIOUS_TARGET):
+        if record.addresses.get(index, 0) >> ADDRESS_BITS & 0b1111:
+            yield f"bits [59:56] of the Address packet with INDEX {index:d} are not zero"
+    for name, place in _places(record).items():
+        if place.nse and not config.rme:
+            yield f"NSE of {name} without FEAT_RME"
+    pa = record.pa
+    if pa is not None:
+        if record.addresses[AddressIndex.PA] >> ADDRESS_BITS >> 5 & 1:
+            yield "bit 61 of the Address packet with INDEX 3 is not zero"
+        if (pa.ch or pa.pat) and not config.mte:
+            yield "CH or PAT without FEAT_MTE2"
+        if pa.pat and not pa.ch:
+            yield "PAT of an access that was not checked"
+
+
+def _operation(config: SPUConfig, operation: OperationType) -> Iterator[str]:
+    """What the version and the features do not define (D18.2.7)."""
+    kind, form, attributes = operation.kind, operation.form, operation.attributes
+    if kind == "reserved" or form not in forms(config, kind):
+        yield f"an operation of kind {kind!r} and form {form!r} in {config.name}: {attributes}"
+        return
+    if kind == "branch":
+        if (attributes["procedure"] == "unknown") == config.crr:
+            yield f"procedure {attributes['procedure']!r} {'with' if config.crr else 'without'} FEAT_SPE_CRR"
+        if attributes["gcs"] and not config.gcs:
+            yield "GCS without FEAT_GCS"
+    if form == "other" and (attributes["fp"] or attributes["simd"]) and not config.fpf:
+        yield "FP or ASE without FEAT_SPE_FPF"
+    if attributes.get("bits") == "more" and not config.sme:
+        yield "more than 2048 bits without FEAT_SPE_SME"
+    if kind == "load" and attributes.get("predicated") and config.version < PMSVer.SPE_V1P2:
+        yield "PRED of a load before FEAT_SPEv1p2"
+
+
+def _events(config: SPUConfig, record: Record, operation: OperationType) -> Iterator[str]:
+    """Events of the wrong operations (D18.2.6)."""
+    kind, form, attributes = operation.kind, operation.form, operation.attributes
+    never = (1 << 64) - 1 - _mask(*config.events)
+    if not _accesses(operation):
+        never |= _MEMORY_EVENTS
+    # A copy, and a switch of the Guarded control stack, loads too where its store was sampled.
+    if not _accesses(operation) or (kind == "store" and form not in ("memory_copy", "gcs")):
+        never |= _LOAD_EVENTS
+    if kind != "branch":
+        never |= _mask(Event.MISPREDICTED)
+    else:
+        never |= _mask(Event.GENERATED_EXCEPTION)
+    if not attributes.get("conditional", True):
+        never |= _mask(Event.NOT_TAKEN)
+    if form in ("other", "general", "simd_fp", "unspecified", "extended"):
+        never |= _PREDICATE_EVENTS
+    wrong = (record.events or 0) & never
+    if wrong:
+        bits = [bit for bit in range(64) if wrong >> bit & 1]
+        yield f"events {bits} of an operation of kind {kind!r} and form {form!r}: {attributes}"

@@ -1,0 +1,94 @@
+"""Reference values as the numbers on the SPU's ports. The layouts are the gateware's own; the values are not."""
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from operator import attrgetter
+from typing import Any
+
+from amaranth.hdl import Shape
+from amaranth.lib import data
+
+from spurtle.config import SPUConfig
+from spurtle.inflight import Sample as SampleLayout
+from spurtle.pe import Operation as OperationLayout
+
+from .reference.records import Location, Operation, Sample, saturate
+
+__all__ = ["operation_bits", "sample_bits"]
+
+_Field = tuple[Callable[[Any], int | None], int, int]
+"""What stands in a field of a layout, its first bit and its width."""
+
+
+def operation_bits(config: SPUConfig, operation: Operation) -> int:
+    """`operation` as `spurtle.pe.Operation` carries it. Raises ValueError if a number is too large for its field."""
+    return _pack(_operation_fields(config), operation, 0)
+
+
+def sample_bits(config: SPUConfig, sample: Sample, hidden: int = 0) -> int:
+    """`sample` as `spurtle.inflight.Sample` carries it. Its latencies saturate; `hidden` stands where there is nothing,
+    or what may not be collected. Raises ValueError if a number is too large for its field.
+    """
+    return _pack(_sample_fields(config), sample, hidden)
+
+
+def _pack(fields: list[_Field], value: Any, hidden: int) -> int:
+    bits = 0
+    for get, offset, width in fields:
+        number = get(value)
+        if number is None:
+            number = hidden & (1 << width) - 1
+        elif number >> width:
+            raise ValueError(f"a field of {width} bits cannot hold {number!r}")
+        bits |= number << offset
+    return bits
+
+
+# Amaranth's `const` would work the places out for each value again.
+
+
+def _places(shape: Any, path: tuple[str, ...] = (), offset: int = 0) -> Iterator[tuple[str, int, int]]:
+    """Dotted name, first bit and width of each number in a layout."""
+    try:
+        members: Any = data.Layout.cast(shape)
+    except TypeError:
+        yield ".".join(path), offset, Shape.cast(shape).width
+        return
+    for name, field in members:
+        yield from _places(field.shape, (*path, str(name)), offset + field.offset)
+
+
+@cache
+def _operation_fields(config: SPUConfig) -> list[_Field]:
+    return [(attrgetter(name), offset, width) for name, offset, width in _places(OperationLayout(config))]
+
+
+@cache
+def _sample_fields(config: SPUConfig) -> list[_Field]:
+    def get(name: str) -> Callable[[Sample], int | None]:
+        if name in config.latencies:
+            return lambda sample: saturate(config, getattr(sample, name))
+        # The reference has None for what is not there or not collected, the ports have a bit beside it.
+        if name == "previous.valid":
+            return lambda sample: sample.previous_target is not None
+        if name.startswith("previous."):
+            part = name.removeprefix("previous.target.")
+            return lambda sample: _part(sample.previous_target, part)
+        if name.startswith("start.collect."):
+            return _COLLECTED[name.removeprefix("start.collect.")]
+        return attrgetter(name)
+
+    return [(get(name), offset, width) for name, offset, width in _places(SampleLayout(config))]
+
+
+def _part(location: Location | None, name: str) -> int | None:
+    return None if location is None else getattr(location, name)
+
+
+_COLLECTED: dict[str, Callable[[Sample], int]] = {
+    "context_el1": lambda sample: sample.start.contextidr_el1 is not None,
+    "context_el2": lambda sample: sample.start.contextidr_el2 is not None,
+    "timestamp": lambda sample: sample.start.timestamp is not None,
+    "pa": lambda sample: sample.start.collect_pa,
+    "nv2_va": lambda sample: sample.start.collect_nv2_va,
+}

@@ -1,0 +1,224 @@
+"""The proofs of the serializer and of the aligner find what is wrong."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from formal import sby
+from formal.faults import differs, faulty
+from formal.features import FEATURES
+from formal.induction import inductive
+from formal.proof import Result, Verdict
+from formal.proofs import aligner, packer, serializer
+from formal.transition import Transition, transition
+from spurtle import serializer as serializer_rtl
+from spurtle.aligner import Aligner
+from spurtle.config import CONFIGS
+from spurtle.serializer import Cutter, Packer, SkidBuffer, beat_layout
+from spurtle.spu import RecordPath
+from spurtle_sim.reference import records
+
+PACKED = FEATURES["minimal_packed"]
+KUNPENG = CONFIGS["kunpeng_920"]
+MODEL = CONFIGS["arm_model"]
+
+
+def found(
+    component: Callable[[], Any],
+    watched: Callable[[Transition], Transition],
+    assuming: Any,
+    proofs: list[Callable[[Transition], Verdict]],
+    count: int,
+) -> int:
+    """How many of the faults are found; each that makes a difference has to be."""
+    right = watched(transition(component()))
+    assert [prove(right).result for prove in proofs] == [Result.PASS] * len(proofs)
+    faults = [
+        (fault, watched(system))
+        for fault, system in faulty(component(), count=count, seed=1)
+        if differs(right, watched(system), assuming=assuming)
+    ]
+    missed = [fault for fault, system in faults if all(prove(system).result is Result.PASS for prove in proofs)]
+    assert missed == []
+    return len(faults)
+
+
+# The register stage.
+
+
+def test_faults_of_the_register_stage_are_found() -> None:
+    proofs = [lambda system: inductive(system, serializer.spares), serializer.prove_queue]
+    number = found(lambda: SkidBuffer(beat_layout(PACKED)), lambda system: system, serializer.spares, proofs, 12)
+    assert number > 8
+
+
+class Open(SkidBuffer):
+    """No place for what comes while the output stalls."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += self.i.ready.eq(self.o.ready | ~self.o.valid)
+        return m
+
+
+def test_a_path_from_ready_to_ready_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert serializer.prove_independent(transition(Packer(PACKED))).result is Result.FAIL
+    assert serializer.prove_independent(transition(Open(beat_layout(PACKED)))).result is Result.FAIL
+    monkeypatch.setattr(serializer_rtl, "SkidBuffer", Open)
+    assert "they differ" in serializer.prove_path(transition(RecordPath(CONFIGS["minimal"]))).evidence
+
+
+# Records of one size.
+
+
+class LosesRecords(Cutter):
+    """Takes a record one beat early."""
+
+    def elaborate(self, platform):
+        self._beats -= 1
+        m = super().elaborate(platform)
+        self._beats += 1
+        return m
+
+
+def test_a_fault_of_the_cutter_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sby, "BUILD", tmp_path)
+    monkeypatch.setattr(serializer, "Cutter", LosesRecords)
+    spec = serializer.CutterSpec(CONFIGS["minimal"])
+    verdict = sby.check(spec, "faulty", mode="prove", depth=2, inside={"beat": "dut.beat"})
+    # It takes more than two cycles to show after a reset: the step fails, not the base.
+    assert verdict.result is Result.UNKNOWN
+    assert "trace_induct.vcd" in verdict.evidence
+
+
+# Records that differ in size.
+
+
+def test_faults_of_the_packer_are_found() -> None:
+    proofs: list[Callable[[Transition], Verdict]] = [
+        lambda system: packer.prove_invariant(PACKED, system),
+        lambda system: packer.prove_output(PACKED, system),
+    ]
+    number = found(
+        lambda: Packer(PACKED), lambda system: packer.watched(PACKED, system), packer.invariant(PACKED), proofs, 6
+    )
+    assert number > 4
+
+
+class Waits(Packer):
+    """What is left of a record waits for the next one."""
+
+    def _lay_down(self, m, step, stepping, taken):
+        super()._lay_down(m, step, stepping, taken)
+        with m.If(~self.i.valid):
+            m.d.comb += self.o.valid.eq(0)
+
+
+class Endless(Packer):
+    """Never says that a record ends."""
+
+    def _lay_down(self, m, step, stepping, taken):
+        super()._lay_down(m, step, stepping, taken)
+        m.d.comb += self.o.p.last.eq(0)
+
+
+class Overflows(Packer):
+    """A step more is laid down than there is room for."""
+
+    def _lay_down(self, m, step, stepping, taken):
+        super()._lay_down(m, step, stepping, taken)
+        m.d.comb += taken.eq(stepping)
+
+
+class Early(Packer):
+    """Begins the next record before the one has left."""
+
+    def _select(self, m, step, stepping, taken):
+        super()._select(m, step, stepping, taken)
+        m.d.comb += self.i.ready.eq(taken)
+
+
+@pytest.mark.parametrize("wrong", [Overflows, Early])
+def test_a_packer_that_loses_or_doubles_is_found(wrong: type[Packer]) -> None:
+    system = packer.watched(KUNPENG, transition(wrong(KUNPENG)))
+    verdicts = [packer.prove_invariant(KUNPENG, system), packer.prove_output(KUNPENG, system)]
+    assert Result.FAIL in [verdict.result for verdict in verdicts]
+
+
+def test_a_packer_that_does_not_come_to_an_end_is_found() -> None:
+    right, wrong = (packer.watched(MODEL, transition(each(MODEL))) for each in (Packer, Waits))
+    assert packer.prove_ends(MODEL, right).result is Result.PASS
+    assert "a cycle breaks it" in packer.prove_ends(MODEL, wrong).evidence
+
+
+def test_a_record_that_does_not_leave_is_not_covered() -> None:
+    assert (
+        "the shortest record" in packer.cover(KUNPENG, packer.watched(KUNPENG, transition(Endless(KUNPENG)))).evidence
+    )
+
+
+@pytest.mark.parametrize("config", [KUNPENG, MODEL], ids=lambda config: config.name)
+def test_other_padding_is_found(config: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert packer.prove_steps(config).result is Result.PASS
+    layout = replace(config.layout, padding_last=not config.layout.padding_last)
+    right = records.lay_out
+    other = replace(config, name="other", layout=layout)
+    monkeypatch.setattr(records, "lay_out", lambda _, contents: right(other, contents))
+    assert "TIMESTAMP:\n  expected " in packer.prove_steps(config).evidence
+
+
+def test_a_layout_in_another_order_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = records.lay_out
+    other = replace(MODEL, name="other", layout=replace(MODEL.layout, places=MODEL.layout.places[::-1]))
+    monkeypatch.setattr(records, "lay_out", lambda _, contents: right(other, contents))
+    assert packer.prove_steps(MODEL).result is Result.FAIL
+
+
+# The words of memory.
+
+
+def test_faults_of_the_aligner_are_found() -> None:
+    proofs: list[Callable[[Transition], Verdict]] = [
+        lambda system: aligner.prove_relation(PACKED, system),
+        lambda system: aligner.prove_words(PACKED, system),
+    ]
+    number = found(
+        lambda: Aligner(PACKED), lambda system: aligner.watched(PACKED, system), aligner.relation(PACKED), proofs, 12
+    )
+    assert number > 8
+
+
+class Spills(Aligner):
+    """Writes the whole of each last word."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        with m.If(self.o.p.last):
+            m.d.comb += self.o.p.strobe.eq(-1)
+        return m
+
+
+class Cuts(Aligner):
+    """Forgets what a last beat has left over."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        with m.If(self.i.p.last):
+            m.d.comb += self.o.p.last.eq(1)
+        return m
+
+
+@pytest.mark.parametrize("wrong", [Spills, Cuts])
+def test_an_aligner_that_writes_more_or_less_is_found(wrong: type[Aligner]) -> None:
+    system = aligner.watched(KUNPENG, transition(wrong(KUNPENG)))
+    assert "a cycle breaks it" in aligner.prove_words(KUNPENG, system).evidence
+
+
+def test_an_offset_that_moves_is_no_contract() -> None:
+    """The buffer keeps it: without that the words are not what they should be."""
+    system = aligner.watched(KUNPENG, transition(Aligner(KUNPENG)))
+    assert inductive(system, aligner.relation(KUNPENG)).result is Result.FAIL
+    assert aligner.cover(KUNPENG, system).result is Result.PASS
