@@ -5,6 +5,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from itertools import combinations, product
 from types import MappingProxyType
 
@@ -324,7 +325,7 @@ class SPUConfig:
         """Bytes that the longest record may have; each record has so many where the layout is not packed."""
         return self.layout.max_size
 
-    @property
+    @cached_property
     def packet_bytes(self) -> Mapping[Packet, int]:
         """Bytes of each packet, header included."""
         return MappingProxyType(

@@ -6,6 +6,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, unique
+from functools import cached_property
 
 __all__ = [
     "ARM_MODEL",
@@ -114,7 +115,7 @@ class RecordLayout:
         """Records differ in size."""
         return any(place.elastic for place in self.places)
 
-    @property
+    @cached_property
     def packets(self) -> tuple[Packet, ...]:
         """All that have a place, in order."""
         return (*(packet for place in self.places for packet in place.packets), *LAST)
