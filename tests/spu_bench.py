@@ -396,21 +396,19 @@ class Bench:
         return state, target
 
     def move_pe(self, profiled: bool) -> None:
-        """Another process; if not `profiled`, also any Exception level and state, most of which are not profiled."""
+        """Another process; if not `profiled`, also a state of the PE that is not profiled."""
         count = self.pe.physical_count
         self.pe = replace(self._state(profiled), contextidr_el1=self.random.getrandbits(32), physical_count=count)
 
     def _state(self, profiled: bool) -> PEState:
-        random, bits = self.random, self.random.getrandbits
+        """Not `profiled` for one reason alone, but in Root state."""
+        bits = self.random.getrandbits
+        state = PEState(el=bits(1))
         if profiled:
-            return PEState(el=bits(1))
-        return PEState(
-            el=bits(2),
-            ns=bits(1),
-            nse=int(self.config.rme and random.random() < 0.2),
-            debug=int(random.random() < 0.2),
-            aarch32=int(random.random() < 0.2),
-        )
+            return state
+        reasons = [{"el": 2 + bits(1)}, {"ns": 0}, {"debug": 1}, {"aarch32": 1}]
+        reasons += [{"ns": bits(1), "nse": 1}] if self.config.rme else []
+        return replace(state, **self.random.choice(reasons))
 
     # What the reference says about this cycle.
 
@@ -425,7 +423,7 @@ class Bench:
         self.drained = bool(int(self.dut.drain__done.value))
 
     def _check_registers(self) -> None:
-        if self.now >= self.settled_from:
+        if self.now >= self.settled_from or self.drained:
             stopped = self.registers.PMBSR_EL1 & STOPPED != 0
             assert bool(int(self.dut.pmbirq.value)) == stopped, f"cycle {self.now}: PMBIRQ is not {stopped}"
         if self.answer:
@@ -440,7 +438,8 @@ class Bench:
         if register not in self.config.registers:
             self.answer = register, None
             return
-        p = PMBIDR_EL1.pack(P=1) if register is PMBIDR_EL1 and not self.pe.ns else 0
+        nonsecure = self.pe.ns and not self.pe.nse
+        p = PMBIDR_EL1.pack(P=1) if register is PMBIDR_EL1 and not nonsecure else 0
         self.answer = register, self.reference.read(register) | p
 
     def _write(self, register: Register, value: int) -> None:

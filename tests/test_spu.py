@@ -256,8 +256,9 @@ def test_a_record_is_discarded_if_the_buffer_did_not_run_for_one_cycle(run: Call
 
         run(scenario, late=late)
 
-    # With a slow memory, the second operation is sampled before it has the first one's record.
-    assert committed_counts == ({0, 1, 2} if late else {1, 2})
+    # With a slow memory, the second operation is sampled before it has the first one's record: so with a slow record.
+    assert {1, 2} <= committed_counts <= {0, 1, 2}
+    assert 0 in committed_counts or not late
 
 
 def test_discard_mode(run: Callable[..., None]) -> None:

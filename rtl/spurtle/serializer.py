@@ -245,8 +245,9 @@ class Packer(wiring.Component):
     def _lay_down(self, m, step, stepping, taken):
         layout = self._config.layout
         beat = self._config.bus_bytes
+        padding = layout.align - 1
         laid = Signal(8 * (beat - 1 + _STEP_BYTES))  # zero above `fill`
-        fill = Signal(range(beat + _STEP_BYTES))
+        fill = Signal(range(beat + _STEP_BYTES + padding))
         ending = Signal()  # what is laid down is all of its record
         offset = Signal(range(beat))  # where the next step goes, when there is room
         leaves = Signal()
@@ -254,7 +255,6 @@ class Packer(wiring.Component):
 
         # Padding goes up to a multiple of the alignment: behind the end, or in front of it so far that the end's last
         # byte comes there. The Timestamp and the End packet have one byte more than a multiple.
-        padding = layout.align - 1
         in_front, behind = (0, padding) if layout.padding_last else (padding, 0)
         place = Signal.like(offset)
         end = Signal(range(beat + _STEP_BYTES + padding))
