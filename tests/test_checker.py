@@ -8,6 +8,8 @@ import pytest
 from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL1, PMSIRR_EL1
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle_sim.checker import Checker
+from spurtle_sim.reference import records
+from spurtle_sim.reference.records import Facts, Location, Operation, Sample, Start
 from spurtle_sim.timed import FINISH, SELECTION, TIMED
 
 CONFIG = CONFIGS["minimal"]
@@ -113,6 +115,30 @@ def test_what_the_pmu_is_told() -> None:
     for name, count in told.items():
         it.counts(told | {name: count + 1})
         assert it.mismatches.pop() == f"SAMPLE_{name.upper()} events: the SPU says {count + 1}, the reference {count}"
+
+
+def test_records_hold_where_the_taken_branch_before_them_went() -> None:
+    """Of those that are older the last, in the same call or in one before."""
+    config = CONFIGS["arm_model"]
+    branch = Facts(branch=1, taken=1, retired=1)
+    rows = [100, 200, FIRST, 299, SECOND]
+    operations = np.zeros(600, TIMED)
+    operations["issue"] = 1
+    operations["facts"][rows] = branch.pack()
+    operations["target"][rows] = 0x1000, 0x2000, 0x3000, 0x4000, 0x5000
+
+    def record(target: int, previous: int) -> bytes:
+        operation = Operation(facts=branch, target=Location(target, 0, 1), pa_ns=1)
+        sample = Sample(start=Start(), operation=operation, previous_target=Location(previous, 0, 1), total=7, issue=1)
+        return records.encode(config, sample)
+
+    for previous in (0x1000, 0x2000, 0x3000):
+        it = checker(config)
+        for played, number in ((operations[:300], FIRST), (operations[300:], SECOND)):
+            selections, finishes = np.array([(number, 1, 1, 99, 0)], SELECTION), np.array([(number, 7)], FINISH)
+            it.passed(played, selections, finishes, settled=True)
+        it.records(BASE, record(0x3000, previous) + record(0x5000, 0x4000))
+        assert it.count == (previous != 0x2000)
 
 
 def test_few_mismatches_are_shown_and_all_are_counted() -> None:

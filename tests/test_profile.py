@@ -41,8 +41,9 @@ def perf(*arguments: object) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
-WORKLOAD = {"neoverse_n1": "chase", "kunpeng_920": "sort", "arm_model": "chase", "v1p4": "simd"}
-"""A whole program for each of these configurations."""
+WORKLOAD = {"neoverse_n1": "chase", "kunpeng_920": "chase", "arm_model": "sort", "v1p4": "simd"}
+"""A whole program for each of these configurations. In `sort` branches go to many places: a previous branch target that
+belongs to another record shows."""
 
 
 @pytest.fixture(scope="module", params=WORKLOAD)
@@ -82,16 +83,15 @@ def test_what_the_monitor_says(profiled: tuple[str, Path]):
 
 def test_the_program_runs_straight_on_from_the_previous_branch_target(profiled: tuple[str, Path]):
     config, output = profiled
+    found = [(each.previous_target.address, each.pc.address) for each in records(output) if each.previous_target]
+    assert bool(found) == CONFIGS[config].pbt
     program = Program(WORKLOADS / f"{WORKLOAD[config]}.elf")
-    for _ in program.run():
+    for _ in program.run() if found else ():
         pass
-    straight_on = FACT["branch"] | FACT["conditional"]
-    for record in records(output):
-        if record.previous_target is not None and record.pc is not None:
-            first, last = record.previous_target.address, record.pc.address
-            assert first <= last
-            passed = [program.instructions[pc] for pc in range(first, last, 4)]
-            assert all(each.facts & straight_on != FACT["branch"] for each in passed)
+    for first, last in found:
+        assert first <= last
+        passed = [program.instructions[pc].facts for pc in range(first, last, 4)]
+        assert not any(facts & FACT["branch"] and not facts & FACT["conditional"] for facts in passed)
 
 
 @needs_perf

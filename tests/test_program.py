@@ -83,7 +83,7 @@ def test_each_kind_of_access(tmp_path: Path) -> None:
         assert operation["va"] == (va or 0), meaning
         assert ("va_valid" in facts(operation["facts"])) == (va is not None), meaning
     assert facts(operations["facts"][9]) == {"store", "exclusive", "retired", "taken"}
-    assert facts(operations["facts"][18]) == {"store", "retired", "taken", "va_valid"}
+    assert facts(operations["facts"][18]) == {"store", "unspecified", "retired", "taken", "va_valid"}
     assert facts(operations["facts"][-1]) == {"exception", "retired", "taken"}
 
 
