@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import z3
 
 from formal import sby
 from formal.faults import differs, faulty
@@ -101,9 +102,14 @@ def test_faults_of_the_packer_are_found() -> None:
     proofs: list[Callable[[Transition], Verdict]] = [
         lambda system: packer.prove_invariant(PACKED, system),
         lambda system: packer.prove_output(PACKED, system),
+        lambda system: packer.prove_ends(PACKED, system),
     ]
     number = found(
-        lambda: Packer(PACKED), lambda system: packer.watched(PACKED, system), packer.invariant(PACKED), proofs, 6
+        lambda: Packer(PACKED),
+        lambda system: packer.watched(PACKED, system),
+        lambda wires: z3.And(packer.invariant(PACKED)(wires), packer.record_comes(PACKED)(wires)),
+        proofs,
+        6,
     )
     assert number > 4
 
@@ -111,8 +117,8 @@ def test_faults_of_the_packer_are_found() -> None:
 class Waits(Packer):
     """What is left of a record waits for the next one."""
 
-    def _lay_down(self, m, step, stepping, taken):
-        super()._lay_down(m, step, stepping, taken)
+    def _lay_down(self, m, placed, moves):
+        super()._lay_down(m, placed, moves)
         with m.If(~self.i.valid):
             m.d.comb += self.o.valid.eq(0)
 
@@ -120,28 +126,28 @@ class Waits(Packer):
 class Endless(Packer):
     """Never says that a record ends."""
 
-    def _lay_down(self, m, step, stepping, taken):
-        super()._lay_down(m, step, stepping, taken)
+    def _lay_down(self, m, placed, moves):
+        super()._lay_down(m, placed, moves)
         m.d.comb += self.o.p.last.eq(0)
 
 
-class Overflows(Packer):
-    """A step more is laid down than there is room for."""
+class Drops(Packer):
+    """What is placed is gone before there is room for it."""
 
-    def _lay_down(self, m, step, stepping, taken):
-        super()._lay_down(m, step, stepping, taken)
-        m.d.comb += taken.eq(stepping)
+    def _lay_down(self, m, placed, moves):
+        super()._lay_down(m, placed, moves)
+        m.d.comb += moves.eq(1)
 
 
 class Early(Packer):
     """Begins the next record before the one has left."""
 
-    def _select(self, m, step, stepping, taken):
-        super()._select(m, step, stepping, taken)
-        m.d.comb += self.i.ready.eq(taken)
+    def _select(self, m, step, place, moves):
+        super()._select(m, step, place, moves)
+        m.d.comb += self.i.ready.eq(moves)
 
 
-@pytest.mark.parametrize("wrong", [Overflows, Early])
+@pytest.mark.parametrize("wrong", [Drops, Early])
 def test_a_packer_that_loses_or_doubles_is_found(wrong: type[Packer]) -> None:
     system = packer.watched(KUNPENG, transition(wrong(KUNPENG)))
     verdicts = [packer.prove_invariant(KUNPENG, system), packer.prove_output(KUNPENG, system)]

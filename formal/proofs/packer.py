@@ -10,7 +10,7 @@ import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, reduce
-from itertools import combinations, product
+from itertools import chain, combinations, product
 
 import z3
 
@@ -27,7 +27,18 @@ from ..proof import Proof, Result, Verdict
 from ..transition import Transition, remembering, transition
 from .streams import steady
 
-__all__ = ["PACKED", "byte_at", "count", "invariant", "proofs", "prove_ends", "prove_output", "prove_steps", "watched"]
+__all__ = [
+    "PACKED",
+    "byte_at",
+    "count",
+    "invariant",
+    "proofs",
+    "prove_ends",
+    "prove_output",
+    "prove_steps",
+    "record_comes",
+    "watched",
+]
 
 STEP_BYTES = serializer._STEP_BYTES
 
@@ -54,28 +65,31 @@ class Piece:
 
 
 def steps(config: SPUConfig) -> list[list[Piece]]:
-    """What moves together: as many pieces as a step has room for. The end of the record moves alone if there may be
-    padding in front of it.
+    """What moves together: a stretch of bytes each, cut from the end back. The end of the record moves alone if there
+    may be padding in front of it, otherwise what a Timestamp packet has more than an End packet.
     """
-    sizes = config.packet_bytes
-    found: list[list[Piece]] = [[]]
+    layout, sizes = config.layout, config.packet_bytes
+    end = layout.offsets(sizes)[Packet.END]
+    timed = end + sizes[Packet.END]
+    alone = timed if layout.padding_last else end
+    count = -(-alone // STEP_BYTES)
+    found: list[list[Piece]] = [[] for _ in range(count + 1)]
 
-    def add(*pieces: Piece, alone: bool = False) -> None:
-        if alone or sum(piece.size for piece in (*found[-1], *pieces)) > STEP_BYTES:
-            found.append([])
-        found[-1] += pieces
+    def add(offset: int, size: int, place: int | None) -> None:
+        while size and offset < alone:
+            behind = alone - offset
+            part = min(size, (behind - 1) % STEP_BYTES + 1)
+            found[count - 1 - (behind - 1) // STEP_BYTES].append(Piece(offset, part, place))
+            offset, size = offset + part, size - part
+        if size:
+            found[count].append(Piece(offset, size, place))
 
     offset, elastic = 0, 0
-    for place in config.layout.places:
-        end, bit = offset + place.size(sizes), elastic if place.elastic else None
-        elastic += place.elastic
-        while offset < end:
-            piece = Piece(offset, min(end - offset, STEP_BYTES), bit)
-            add(piece)
-            offset += piece.size
-    end = sizes[Packet.END]
-    timestamp = Piece(offset + end, sizes[Packet.TIMESTAMP] - end, elastic)
-    add(Piece(offset, end, None), timestamp, alone=not config.layout.padding_last)
+    for place in layout.places:
+        add(offset, place.size(sizes), elastic if place.elastic else None)
+        offset, elastic = offset + place.size(sizes), elastic + place.elastic
+    add(end, sizes[Packet.END], None)
+    add(timed, sizes[Packet.TIMESTAMP] - sizes[Packet.END], elastic)
     return found
 
 
@@ -157,17 +171,9 @@ class Steps:
             self.before.append(self.before[-1] + size)
         self.last = len(self.sizes) - 1
 
-    def next(self, begun: z3.BoolRef, number: z3.BitVecRef) -> z3.BitVecRef:
-        """The first step of which something is there, or the first after `number` once the record is begun."""
-        found = z3.BitVecVal(self.last, number.size())
-        for step in reversed(range(self.last)):
-            coming = z3.And(self.sizes[step] != 0, z3.Or(z3.Not(begun), z3.UGT(step, number)))
-            found = z3.If(coming, z3.BitVecVal(step, number.size()), found)
-        return found
-
-    def left(self, number: z3.BitVecRef) -> list[z3.BoolRef]:
-        """Of each step, whether it is still to come after `number`."""
-        return [z3.And(size != 0, z3.UGT(step, number)) for step, size in enumerate(self.sizes)]
+    def ends(self, number: z3.BitVecRef) -> z3.BoolRef:
+        """It is the last step, or the last one of which something is there."""
+        return z3.Or(number == self.last, z3.And(number == self.last - 1, self.sizes[self.last] == 0))
 
 
 def _width(config: SPUConfig) -> int:
@@ -197,11 +203,23 @@ def _align(config: SPUConfig, size: z3.BitVecRef) -> z3.BitVecRef:
 
 def _loads(wires: Wires) -> z3.BoolRef:
     """The record at the input gives its next step."""
-    return z3.And(z3.Or(_on(wires["taken"]), wires["stepping"] == 0), wires["chosen"] != 0)
+    return z3.And(_on(wires["moves"]), _on(wires["i__valid"]))
+
+
+def _next(wires: Wires) -> z3.BitVecRef:
+    """Which one it is."""
+    return z3.If(_on(wires["begun"]), wires["number"] + 1, z3.BitVecVal(0, wires["number"].size()))
 
 
 def _leaves(wires: Wires) -> z3.BoolRef:
     return z3.And(_on(wires["o__valid"]), _on(wires["o__ready"]))
+
+
+def _start(config: SPUConfig, ends: z3.BoolRef, before: z3.BitVecRef, size: z3.BitVecRef) -> z3.BitVecRef:
+    """Where a step comes in its record: behind the bytes that are there `before`, the end behind padding."""
+    if config.layout.padding_last:
+        return before
+    return z3.If(ends, _align(config, before + size) - size, before)
 
 
 def watched(config: SPUConfig, system: Transition) -> Transition:
@@ -209,7 +227,9 @@ def watched(config: SPUConfig, system: Transition) -> Transition:
 
     record, number : which step of which record is in `step`
     begun : it is one of the record at the input, of which there is more
-    at : bytes of that record that have been laid down before it
+    at : bytes of that record that come before it
+    octets, size, before : what is in `placed`, unshifted, and bytes of its record that come before it
+    down : bytes that have been laid down of a record that is not whole
     sent, length : bytes of the record in `laid` that have left; how long it is, once it is whole
     k, value, laid_k : an arbitrary place in every record; the byte that a step had for it, and whether one had
     """
@@ -218,30 +238,31 @@ def watched(config: SPUConfig, system: Transition) -> Transition:
 
     def follow(wires: Wires) -> Mapping[str, z3.BitVecRef]:
         reset, taken = _on(wires["rst"]), _on(wires["taken"])
-        ends = _on(wires["step.ends"])
-        size, at = count(wires["step.size"], width), wires["at"]
-        coming = Steps(config, wires["i__payload"], width)
-        loads = _loads(wires)
-        number = coming.next(_on(wires["begun"]), wires["number"])
-        more = z3.If(number == coming.last, z3.BitVecVal(0, 1), z3.BitVecVal(1, 1))
+        loads, number = _loads(wires), _next(wires)
+        more = z3.If(Steps(config, wires["i__payload"], width).ends(number), z3.BitVecVal(0, 1), z3.BitVecVal(1, 1))
+        passes = z3.And(_on(wires["moves"]), _on(wires["step.valid"]))
+        at = z3.If(_on(wires["step.ends"]), zero, wires["at"] + count(wires["step.size"], width))
+        placed = z3.And(passes, wires["step.size"] != 0)
 
-        # Where the bytes of the step come: behind those that are there, the end behind padding.
-        padded = _align(config, at + size)
-        start = at if config.layout.padding_last else z3.If(ends, padded - size, at)
-        k = wires["k"]
+        k, size, before, ends = wires["k"], wires["size"], wires["before"], _on(wires["placed.ends"])
+        start = _start(config, ends, before, size)
         brings = z3.And(taken, z3.UGE(k, start), z3.ULT(k, start + size))
-        begins = z3.And(taken, at == 0)
+        begins = z3.And(taken, before == 0)
         left = _on(wires["o__payload.last"])
         sent = z3.If(left, zero, wires["sent"] + config.bus_bytes)
         return {
             "record": z3.If(loads, wires["i__payload"], wires["record"]),
             "number": z3.If(loads, number, wires["number"]),
             "begun": z3.If(reset, z3.BitVecVal(0, 1), z3.If(loads, more, wires["begun"])),
-            "at": z3.If(reset, zero, z3.If(taken, z3.If(ends, zero, at + size), at)),
+            "at": z3.If(reset, zero, z3.If(passes, at, wires["at"])),
+            "octets": z3.If(placed, wires["step.octets"], wires["octets"]),
+            "size": z3.If(placed, count(wires["step.size"], width), size),
+            "before": z3.If(placed, wires["at"], before),
+            "down": z3.If(reset, zero, z3.If(taken, z3.If(ends, zero, before + size), wires["down"])),
             "sent": z3.If(reset, zero, z3.If(_leaves(wires), sent, wires["sent"])),
-            "length": z3.If(z3.And(taken, ends), padded, wires["length"]),
+            "length": z3.If(z3.And(taken, ends), _align(config, before + size), wires["length"]),
             "k": k,
-            "value": z3.If(brings, byte_at(wires["step.octets"], k - start), wires["value"]),
+            "value": z3.If(brings, byte_at(wires["octets"], k - start), wires["value"]),
             "laid_k": z3.If(brings, z3.BitVecVal(1, 1), z3.If(begins, z3.BitVecVal(0, 1), wires["laid_k"])),
         }
 
@@ -249,91 +270,123 @@ def watched(config: SPUConfig, system: Transition) -> Transition:
         "record": record_layout(config).size,
         "number": len(steps(config)).bit_length(),
         "begun": 1,
-        **dict.fromkeys(("at", "sent", "length", "k"), width),
+        "octets": 8 * STEP_BYTES,
+        **dict.fromkeys(("at", "size", "before", "down", "sent", "length", "k"), width),
         "value": 8,
         "laid_k": 1,
     }
-    return remembering(system, widths, follow, {"begun": 0, "at": 0, "sent": 0})
+    return remembering(system, widths, follow, {"begun": 0, "at": 0, "down": 0, "sent": 0})
 
 
 def invariant(config: SPUConfig) -> Invariant:
-    """`step` is the one that comes next of its record, and `laid` is what has been laid down and has not left."""
-    width, beat = _width(config), config.bus_bytes
-    most = beat - 1 + STEP_BYTES
-    if config.layout.padding_last:
-        most += -most % config.layout.align
+    """`step` is the one that comes next of its record, `placed` the one before it where it belongs, and `laid` what has
+    been laid down and has not left.
+    """
 
     def holds(wires: Wires) -> z3.BoolRef:
-        number, at, sent, length = (wires[name] for name in ("number", "at", "sent", "length"))
-        begun, stepping, ending = (_on(wires[name]) for name in ("begun", "stepping", "ending"))
-        fill, laid = count(wires["fill"], width), wires["laid"]
-        its = Steps(config, wires["record"], width)
-        shown = [
-            z3.And(
-                number == step,
-                its.sizes[step] != 0,
-                wires["step.octets"] == its.octets[step],
-                count(wires["step.size"], width) == its.sizes[step],
-                wires["step.ends"] == int(step == its.last),
-                at == its.before[step],
-            )
-            for step in range(its.last + 1)
-        ]
-        coming = Steps(config, wires["i__payload"], width)
-        following = coming.next(begun, number)
-        places = wires["chosen"].size()
-        one = z3.BitVecVal(1, places)
-        left = z3.Concat(
-            *(z3.If(bit, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1)) for bit in reversed(coming.left(following)))
+        return z3.And(*_step_is_next(config, wires), *_placed_is_next(config, wires), *_laid_is_left(config, wires))
+
+    return holds
+
+
+def _step_is_next(config: SPUConfig, wires: Wires) -> Iterator[z3.BoolRef]:
+    width, beat = _width(config), config.bus_bytes
+    number, at = wires["number"], wires["at"]
+    begun, stepping, ends = (_on(wires[name]) for name in ("begun", "step.valid", "step.ends"))
+    its = Steps(config, wires["record"], width)
+    shown = (
+        z3.And(
+            number == step,
+            wires["step.octets"] == its.octets[step],
+            count(wires["step.size"], width) == its.sizes[step],
+            at == its.before[step],
+            its.sizes[step] != 0 if step == its.last else True,
         )
-        k = wires["k"]
-        here = z3.And(z3.UGE(k, sent), z3.ULT(k, sent + fill))
-        value = z3.If(_on(wires["laid_k"]), wires["value"], z3.BitVecVal(0, 8))
+        for step in range(its.last + 1)
+    )
+    # A record stays at the input until its last step has been taken over; the next one is chosen.
+    yield z3.Implies(begun, z3.And(stepping, wires["record"] == wires["i__payload"], _on(wires["i__valid"])))
+    places = wires["chosen"].size()
+    yield wires["chosen"] == z3.BitVecVal(1, places) << z3.ZeroExt(places - number.size(), _next(wires))
+    yield z3.Implies(stepping, z3.And(z3.Or(*shown), ends == its.ends(number), begun == z3.Not(ends)))
+    yield z3.Implies(z3.Not(stepping), at == 0)
+    in_front = 0 if config.layout.padding_last else config.layout.align - 1
+    place = at & (beat - 1) | z3.If(z3.And(stepping, ends), z3.BitVecVal(in_front, width), z3.BitVecVal(0, width))
+    yield count(wires["place"], width) == place
+
+
+def _placed_is_next(config: SPUConfig, wires: Wires) -> Iterator[z3.BoolRef]:
+    width, align = _width(config), config.layout.align
+    valid, ends = _on(wires["placed.valid"]), _on(wires["placed.ends"])
+    size, before, octets = wires["size"], wires["before"], wires["octets"]
+    start = _start(config, ends, before, size)
+    place = start & (config.bus_bytes - 1)
+    shifted = z3.ZeroExt(wires["placed.octets"].size() - octets.size(), octets)
+    if not config.layout.padding_last:
+        yield z3.Implies(z3.And(valid, ends), size & (align - 1) == 1 % align)
+    yield z3.Implies(
+        valid,
+        z3.And(
+            before == wires["down"],
+            z3.UGT(size, 0),
+            z3.ULE(size, STEP_BYTES),
+            wires["placed.octets"] == shifted << z3.ZeroExt(shifted.size() - width, place << 3),
+            count(wires["placed.fill"], width) == place + size,
+            z3.ULE(_align(config, before + size), config.layout.max_size),
+            *(z3.Implies(z3.ULE(size, n), z3.Extract(8 * n + 7, 8 * n, octets) == 0) for n in range(STEP_BYTES)),
+        ),
+    )
+    behind = z3.If(ends, z3.BitVecVal(0, width), before + size)
+    yield wires["at"] == z3.If(valid, behind, wires["down"])
+
+
+def _laid_is_left(config: SPUConfig, wires: Wires) -> Iterator[z3.BoolRef]:
+    width, beat = _width(config), config.bus_bytes
+    down, sent, length, k = (wires[name] for name in ("down", "sent", "length", "k"))
+    ending, laid, fill = _on(wires["ending"]), wires["laid"], count(wires["fill"], width)
+    # What has been laid down of a record has left or is there.
+    yield z3.Implies(z3.Not(ending), sent + fill == down)
+    yield z3.Implies(ending, z3.And(down == 0, _align(config, sent + fill) == length, fill != 0))
+    yield z3.Implies(ending, z3.ULE(length, config.layout.max_size))
+    yield z3.ULE(fill, beat - 1 + STEP_BYTES)
+    yield z3.And(z3.ULE(down, config.layout.max_size), z3.ULE(sent, config.layout.max_size), sent & (beat - 1) == 0)
+    yield _on(wires["full"]) == z3.Or(ending, z3.UGE(fill, beat))
+    yield _on(wires["room"]) == z3.And(z3.Not(ending), z3.ULT(fill, beat))
+    below = z3.And(z3.UGE(fill, beat), z3.ULT(fill, 2 * beat))
+    yield _on(wires["soon"]) == z3.If(ending, z3.ULE(fill, beat), below)
+    # Beyond that, and where no step had a byte, it is zero.
+    for place in range(laid.size() // 8):
+        yield z3.Implies(z3.ULE(fill, place), z3.Extract(8 * place + 7, 8 * place, laid) == 0)
+    here = z3.And(z3.UGE(k, sent), z3.ULT(k, sent + fill))
+    value = z3.If(_on(wires["laid_k"]), wires["value"], z3.BitVecVal(0, 8))
+    yield z3.Implies(here, byte_at(laid, k - sent) == value)
+    yield z3.Implies(z3.And(z3.Or(ending, down != 0), z3.UGE(k, sent + fill)), wires["laid_k"] == 0)
+
+
+def record_comes(config: SPUConfig) -> Invariant:
+    """What `Record` is proved to keep: a record at the input is zero where a place is left out."""
+    octets = record_layout(config)["octets"].width
+
+    def holds(wires: Wires) -> z3.BoolRef:
+        record = wires["i__payload"]
         return z3.And(
-            # A record stays at the input until its last step has been taken over; the next one is chosen.
-            z3.Implies(
-                begun,
-                z3.And(
-                    stepping, wires["chosen"] != 0, wires["record"] == wires["i__payload"], z3.ULT(number, its.last)
-                ),
-            ),
-            z3.Implies(
-                wires["chosen"] != 0,
-                z3.And(
-                    _on(wires["i__valid"]),
-                    wires["chosen"] == one << z3.ZeroExt(places - following.size(), following),
-                    wires["left"] == left,
-                ),
-            ),
-            z3.Implies(stepping, z3.Or(*shown)),
-            z3.Implies(z3.And(stepping, z3.Not(begun)), number == its.last),
-            z3.Implies(z3.Not(stepping), at == 0),
-            # What has been laid down of a record has left or is there.
-            z3.Implies(z3.Not(ending), z3.And(sent + fill == at, count(wires["offset"], width) == fill & (beat - 1))),
-            z3.Implies(ending, z3.And(at == 0, sent + fill == length, fill != 0, wires["offset"] == 0)),
-            z3.ULE(fill, most),
-            z3.ULE(sent, config.layout.max_size),
-            sent & (beat - 1) == 0,
-            z3.Implies(ending, z3.And(z3.ULE(length, config.layout.max_size), length & (config.layout.align - 1) == 0)),
-            # Beyond that, and where no step had a byte, it is zero.
             *(
-                z3.Implies(z3.ULE(fill, place), z3.Extract(8 * place + 7, 8 * place, laid) == 0)
-                for place in range(laid.size() // 8)
-            ),
-            z3.Implies(here, byte_at(laid, k - sent) == value),
-            z3.Implies(z3.And(z3.Not(ending), at != 0, z3.UGE(k, at)), wires["laid_k"] == 0),
+                z3.Implies(
+                    z3.Extract(octets + piece.place, octets + piece.place, record) == 0,
+                    z3.Extract(8 * (piece.offset + piece.size) - 1, 8 * piece.offset, record) == 0,
+                )
+                for piece in chain.from_iterable(steps(config))
+                if piece.place is not None
+            )
         )
 
     return holds
 
 
-def _kept(now: Wires, then: Wires) -> z3.BoolRef:
-    return steady("i", now, then)
-
-
 def prove_invariant(config: SPUConfig, system: Transition) -> Verdict:
-    """`system` is a `watched` packer, fed with a stream."""
-    return inductive(system, invariant(config), contract=_kept)
+    """`system` is a `watched` packer, fed with a stream of records."""
+    comes = record_comes(config)
+    return inductive(system, invariant(config), contract=lambda now, then: z3.And(steady("i", now, then), comes(now)))
 
 
 def prove_output(config: SPUConfig, system: Transition) -> Verdict:
@@ -356,7 +409,7 @@ def prove_output(config: SPUConfig, system: Transition) -> Verdict:
             # A beat is full, or it is the last one, and then all of the record has left with it.
             z3.Implies(valid, z3.If(last, whole, z3.UGE(fill, beat))),
             z3.Implies(z3.And(valid, here), byte_at(z3.ZeroExt(width, data), k - sent) == value),
-            taken == z3.And(_loads(now), its.next(_on(now["begun"]), now["number"]) == its.last),
+            taken == z3.And(_loads(now), its.ends(_next(now))),
             steady("o", now, then),
         ]
         terms += [
@@ -374,16 +427,18 @@ def prove_output(config: SPUConfig, system: Transition) -> Verdict:
 def _work(config: SPUConfig, wires: Wires) -> z3.BitVecRef:
     """More than the cycles until what has come has left, if nothing stalls it."""
     size = 16
-    its = Steps(config, wires["i__payload"], _width(config))
-    begun = _on(wires["begun"])
-    number = wires["number"]
-    coming = [
-        z3.And(_on(wires["i__valid"]), its.sizes[step] != 0, z3.Or(z3.Not(begun), z3.UGT(step, number)))
-        for step in range(its.last + 1)
+    last = Steps(config, wires["i__payload"], _width(config)).last
+    parts = [
+        z3.If(
+            z3.And(_on(wires["i__valid"]), z3.UGE(step, _next(wires))), z3.BitVecVal(128, size), z3.BitVecVal(0, size)
+        )
+        for step in range(last + 1)
     ]
-    parts = [z3.If(step, z3.BitVecVal(64, size), z3.BitVecVal(0, size)) for step in coming]
-    waits = z3.If(z3.And(_on(wires["i__valid"]), wires["chosen"] == 0), z3.BitVecVal(1, size), z3.BitVecVal(0, size))
-    parts += [count(wires["stepping"], size) * 32, count(wires["fill"], size), waits]
+    parts += [
+        count(wires["step.valid"], size) * 64,
+        count(wires["placed.valid"], size) * 32,
+        count(wires["fill"], size),
+    ]
     return reduce(operator.add, parts)
 
 
@@ -397,7 +452,7 @@ def prove_ends(config: SPUConfig, system: Transition) -> Verdict:
         none_comes = z3.And(z3.Implies(_on(then["i__valid"]), waits), steady("i", now, then))
         before, after = _work(config, now), _work(config, then)
         free = z3.And(_on(now["o__ready"]), now["rst"] == 0, none_comes)
-        idle = z3.And(now["stepping"] == 0, now["ending"] == 0, now["o__valid"] == 0)
+        idle = z3.And(now["step.valid"] == 0, now["placed.valid"] == 0, now["o__valid"] == 0)
         return z3.Implies(free, z3.If(before == 0, idle, z3.ULT(after, before)))
 
     return always(system, less, assuming=invariant(config))
@@ -406,7 +461,6 @@ def prove_ends(config: SPUConfig, system: Transition) -> Verdict:
 def _goals(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
     """Name, goal, what is assumed."""
     lengths = [len(records.lay_out(config, _blank(config, packets))) for packets in _contents(config)]
-    size = _width(config)
 
     def free(wires: Wires) -> z3.BoolRef:
         return z3.And(_on(wires["o__ready"]), wires["rst"] == 0)
@@ -424,17 +478,15 @@ def _goals(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
     )
     parts = steps(config)
     for step, pieces in enumerate(parts):
-        yield f"step {step}", lambda wires, step=step: z3.And(_on(wires["stepping"]), wires["number"] == step), free
+        yield f"step {step}", lambda wires, step=step: z3.And(_on(wires["step.valid"]), wires["number"] == step), free
         if all(piece.place is not None for piece in pieces):
-            yield (
-                f"not step {step}",
-                lambda wires, step=step: z3.And(
-                    _on(wires["stepping"]),
-                    z3.UGT(wires["number"], step),
-                    Steps(config, wires["record"], size).sizes[step] == 0,
-                ),
-                free,
-            )
+
+            def lacks(wires: Wires, step: int = step) -> z3.BoolRef:
+                last = z3.And(_on(wires["step.ends"]), wires["number"] == step - 1)
+                none = z3.And(wires["number"] == step, wires["step.size"] == 0)
+                return z3.And(_on(wires["step.valid"]), last if step == len(parts) - 1 else none)
+
+            yield f"nothing of step {step}", lacks, free
 
 
 def _blank(config: SPUConfig, packets: Mapping[Packet, int]) -> list[tuple[Packet, bytes]]:

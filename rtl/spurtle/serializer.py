@@ -3,10 +3,12 @@
 # Ref: DDI0487 M.a, D18.1 (a record is its packets in order of ascending addresses, and padding).
 
 from collections.abc import Iterator
+from itertools import groupby, pairwise
 
 from amaranth import *
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.utils import exact_log2
 
 from .config import SPUConfig
 from .layout import Packet
@@ -14,7 +16,7 @@ from .record import record_layout
 
 __all__ = ["Cutter", "Packer", "Serializer", "SkidBuffer", "beat_layout"]
 
-_STEP_BYTES = 12
+_STEP_BYTES = 14
 """What a packed record grows by in one cycle, at most."""
 
 
@@ -43,9 +45,10 @@ class Serializer(wiring.Component):
     A record is selected from, not shifted: it has to stand still while it is valid, as every stream payload does. What
     `i.ready` is in a cycle does not depend on what `o.ready` is in it.
 
-    Timing: of records of one size a beat every cycle, the first one cycle after the record. Packed ones take as many
-    cycles as they have beats, or steps of 12 bytes, whichever are more; the first beat comes four cycles after the
-    record.
+    Timing: of records of one size a beat every cycle, the first one cycle after the record. A packed one takes as many
+    cycles as it has beats, and those in which less than a beat of it is there, but not all. With a bus of 8 bytes they
+    are at most a quarter more for loads and branches in the named configurations. Its first beat comes four cycles
+    after the record at the earliest.
 
     Members
     -------
@@ -148,13 +151,18 @@ class Packer(wiring.Component):
     """Records whose elastic places may be left out. One step of the record is laid down behind the other, on whichever
     byte that is, and leaves beat by beat.
 
-    A step is what the places in a stretch of 12 bytes hold, moved together; steps of which nothing is there are
-    skipped. `laid` is what has been laid down and has not left, `fill` bytes of it: where that is less than a beat, or
+    A step is what is there of a stretch of the record, moved together. `placed` is the one that comes next, where it
+    belongs, and `laid` what has been laid down and has not left, `fill` bytes of it: where that is less than a beat, or
     becomes less in this cycle, there is room for another step. No two records share a beat.
+
+    Timing: a step comes every cycle, also one of which nothing is there, unless one in front of it waits for room; the
+    first of a record can be laid down three cycles after the record came, as the last beat of the one before leaves. No
+    beat leaves in a cycle in which less than one is there and more is to come.
 
     Members
     -------
     i : In(stream of record_layout)
+        A place that is left out is zero.
     o : Out(stream of beat_layout)
     """
 
@@ -170,117 +178,128 @@ class Packer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
 
-        step = Signal(data.StructLayout({"octets": 8 * _STEP_BYTES, "size": range(_STEP_BYTES + 1), "ends": 1}))
-        stepping = Signal()
-        taken = Signal()
-        self._select(m, step, stepping, taken)
-        self._lay_down(m, step, stepping, taken)
+        beat = self._config.bus_bytes
+        step = Signal(
+            data.StructLayout({"octets": 8 * _STEP_BYTES, "size": range(_STEP_BYTES + 1), "ends": 1, "valid": 1})
+        )
+        place = Signal(range(beat))
+        placed = Signal(
+            data.StructLayout(
+                {"octets": 8 * (beat - 1 + _STEP_BYTES), "fill": range(beat + _STEP_BYTES), "ends": 1, "valid": 1}
+            )
+        )
+        moves = Signal()
+        self._select(m, step, place, moves)
+        self._place(m, step, place, placed, moves)
+        self._lay_down(m, placed, moves)
 
         return m
 
-    # From the record to its next step.
+    def _select(self, m, step, place, moves):
+        """`step` is one of the record after the other, a new one where it `moves`. `place` is the byte of a beat where
+        it begins: behind those before it, the end of a record behind padding.
 
-    def _select(self, m, step, stepping, taken):
-        """`step` is the next one of the record until it is `taken`."""
+        Padding goes up to a multiple of the alignment: behind the end, or in front of it so far that the end's last
+        byte comes there. The Timestamp and the End packet have one byte more than a multiple.
+        """
+        layout, present = self._config.layout, self.i.p.present
         steps = [self._step(pieces) for pieces in self._stretches()]
-        there = Cat(size.any() for _, size in steps)
-        # One bit for the step that comes next, none between records; bits for those behind it.
-        chosen = Signal(len(steps))
-        left = Signal(len(steps))
-        m.d.comb += self.i.ready.eq((taken | ~stepping) & chosen[-1])
-        with m.If(~chosen.any()):
-            m.d.sync += [chosen.eq(Mux(self.i.valid, there & -there, 0)), left.eq(there & (there - 1))]
-        with m.Elif(taken | ~stepping):
-            m.d.sync += [chosen.eq(left & -left), left.eq(left & (left - 1))]
-        with m.If(taken | ~stepping):
+        chosen = Signal(len(steps), init=1)  # one bit, for the step that comes next
+        ends = Signal()
+        m.d.comb += [
+            ends.eq(chosen[-1] | (chosen[-2] & ~present[-1] if layout.padding_last else 0)),
+            self.i.ready.eq(moves & ends),
+        ]
+        before = Mux(step.valid, Mux(step.ends, 0, place + step.size), place)
+        with m.If(moves):
             m.d.sync += [
-                stepping.eq(chosen.any()),
+                step.valid.eq(self.i.valid),
+                place.eq(before | (0 if layout.padding_last else Mux(ends, layout.align - 1, 0))),
+            ]
+        with m.If(moves & self.i.valid):
+            m.d.sync += [
                 step.octets.eq(_chosen(chosen, [octets for octets, _ in steps])),
                 step.size.eq(_chosen(chosen, [size for _, size in steps])),
-                step.ends.eq(chosen[-1]),
+                step.ends.eq(ends),
+                chosen.eq(Mux(ends, 1, chosen << 1)),
             ]
 
-    def _pieces(self) -> Iterator[tuple[Value, Value, int]]:
-        """The record in pieces that are there or not: their bytes, whether, and how many they are. The last two are the
-        end of the record.
-        """
-        record, sizes = self.i.p, self._config.packet_bytes
-        place, offset = 0, 0
-        for one in self._config.layout.places:
-            size = one.size(sizes)
-            present = C(1)
-            if one.elastic:
-                present, place = record.present[place], place + 1
-            while size:
-                part = min(size, _STEP_BYTES)
-                yield record.octets[8 * offset : 8 * (offset + part)], present, part
-                offset, size = offset + part, size - part
-        ends = record.octets[8 * offset :]
-        yield ends[:8], C(1), sizes[Packet.END]
-        yield ends[8:], record.present[place], sizes[Packet.TIMESTAMP] - sizes[Packet.END]
+    def _stretches(self) -> Iterator[list[tuple[Value, Value, int]]]:
+        """The record, cut into what goes into one step each: pieces that are there or not. Their bytes, whether, and
+        how many they are.
 
-    def _stretches(self) -> list[list[tuple[Value, Value, int]]]:
-        """The pieces, as many as go into one step each. The end of the record has a step of its own if there is to be
-        padding in front of it.
+        The last step is the end of the record if there is to be padding in front of it, otherwise what a Timestamp
+        packet has more than an End packet. All before it is cut from its end back; the first step has the rest.
         """
-        *pieces, end, timed = self._pieces()
-        stretches: list[list[tuple[Value, Value, int]]] = [[]]
-        for run in [*([piece] for piece in pieces), [end, timed]]:
-            used = sum(size for *_, size in [*stretches[-1], *run])
-            if used > _STEP_BYTES or (run[0] is end and not self._config.layout.padding_last):
-                stretches.append([])
-            stretches[-1] += run
-        return stretches
+        layout, sizes, record = self._config.layout, self._config.packet_bytes, self.i.p
+        bits = iter(record.present)
+        present: list[Value] = []
+        for place in layout.places:
+            present += place.size(sizes) * [next(bits) if place.elastic else C(1, 1)]
+        last = len(present) + (sizes[Packet.END] if layout.padding_last else 0)
+        present += sizes[Packet.END] * [C(1, 1)] + (sizes[Packet.TIMESTAMP] - sizes[Packet.END]) * [next(bits)]
+        cuts = [0, *range(last % _STEP_BYTES or _STEP_BYTES, last, _STEP_BYTES), last, len(present)]
+        for start, stop in pairwise(cuts):
+            runs = [[*run] for _, run in groupby(range(start, stop), key=lambda octet: id(present[octet]))]
+            yield [(record.octets[8 * run[0] : 8 * (run[-1] + 1)], present[run[0]], len(run)) for run in runs]
 
     def _step(self, pieces):
-        """Bytes and size of pieces without those that are not there."""
+        """Bytes and size of pieces without those that are not there, which are zero."""
         octets, size = C(0, 0), C(0, 1)
         for piece, present, part in reversed(pieces):
-            octets = Mux(present, Cat(piece, octets), octets)
+            octets = Mux(present, Cat(piece, octets), octets) if len(octets) else piece
             size = Mux(present, part, 0) + size
         return octets, size
 
-    # From the steps to beats.
+    def _place(self, m, step, place, placed, moves):
+        """`placed` is the step before, if anything is there of it, shifted to its place; `fill`, where it ends."""
+        with m.If(moves):
+            m.d.sync += [
+                placed.octets.eq(step.octets << (place << 3)),
+                placed.fill.eq(place + step.size),
+                placed.ends.eq(step.ends),
+                placed.valid.eq(step.valid & step.size.any()),
+            ]
 
-    def _lay_down(self, m, step, stepping, taken):
-        layout = self._config.layout
+    def _lay_down(self, m, placed, moves):
         beat = self._config.bus_bytes
-        padding = layout.align - 1
-        laid = Signal(8 * (beat - 1 + _STEP_BYTES))  # zero above `fill`
-        fill = Signal(range(beat + _STEP_BYTES + padding))
+        laid = Signal.like(placed.octets)  # zero above `fill`
+        fill = Signal.like(placed.fill)
         ending = Signal()  # what is laid down is all of its record
-        offset = Signal(range(beat))  # where the next step goes, when there is room
+        full = Signal()  # a beat of it is there, or the last one
+        room = Signal(init=1)  # for what is placed
+        soon = Signal()  # there will be, when a beat leaves
         leaves = Signal()
-        done = Signal()
+        taken = Signal()
 
-        # Padding goes up to a multiple of the alignment: behind the end, or in front of it so far that the end's last
-        # byte comes there. The Timestamp and the End packet have one byte more than a multiple.
-        in_front, behind = (0, padding) if layout.padding_last else (padding, 0)
-        place = Signal.like(offset)
-        end = Signal(range(beat + _STEP_BYTES + padding))
-        padded = Cat(C(0, behind.bit_length()), (end + behind)[behind.bit_length() :])
+        def known(fill, ending):
+            """What is registered of how much there is."""
+            below = fill < beat
+            return [
+                full.eq(ending | ~below),
+                room.eq(~ending & below),
+                soon.eq(Mux(ending, fill <= beat, ~below & (fill < 2 * beat))),
+            ]
+
         m.d.comb += [
-            self.o.valid.eq((fill >= beat) | ending),
+            self.o.valid.eq(full),
             self.o.p.data.eq(laid[: 8 * beat]),
-            self.o.p.last.eq(ending & (fill <= beat)),
+            self.o.p.last.eq(ending & soon),
             leaves.eq(self.o.valid & self.o.ready),
-            done.eq(leaves & self.o.p.last),
-            taken.eq(stepping & Mux(ending, done, (fill < beat) | (leaves & (fill < 2 * beat)))),
-            place.eq(offset | Mux(step.ends, in_front, 0)),
-            end.eq(place + step.size),
+            taken.eq(placed.valid & (room | (soon & self.o.ready))),
+            moves.eq(taken | ~placed.valid),
         ]
         if "end" in beat_layout(self._config).members:
-            unit = layout.align.bit_length() - 1
-            m.d.comb += self.o.p.end.eq(fill[unit : len(offset)])
+            align = self._config.layout.align
+            m.d.comb += self.o.p.end.eq((fill + align - 1)[exact_log2(align) : exact_log2(beat)])
 
-        moved = (step.octets & taken.replicate(len(step.octets))) << (place << 3)
-        m.d.sync += laid.eq(Mux(leaves, laid[8 * beat :], laid) | moved)
+        m.d.sync += laid.eq(Mux(leaves, laid[8 * beat :], laid) | Mux(taken, placed.octets, 0))
         with m.If(taken):
-            m.d.sync += [fill.eq(Mux(step.ends, padded, end)), offset.eq(Mux(step.ends, 0, end)), ending.eq(step.ends)]
-        with m.Elif(done):
-            m.d.sync += [fill.eq(0), ending.eq(0)]
+            m.d.sync += [fill.eq(placed.fill), ending.eq(placed.ends), *known(placed.fill, placed.ends)]
+        with m.Elif(leaves & self.o.p.last):
+            m.d.sync += [fill.eq(0), ending.eq(0), *known(C(0, 1), C(0, 1))]
         with m.Elif(leaves):
-            m.d.sync += fill.eq(fill - beat)
+            m.d.sync += [fill.eq(fill - beat), *known(fill - beat, ending)]
 
 
 def _chosen(one_hot, values):
