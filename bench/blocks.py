@@ -67,6 +67,11 @@ def _each(
     )
 
 
+def _access_lfsr(config: SPUConfig) -> LFSR:
+    """The second generator."""
+    return LFSR(bits=config.access_bits, draws=config.selections_per_cycle, reset=LFSR_ACCESS_RESET)
+
+
 # Nothing else of a configuration matters to the interval counter.
 _LANES = [
     SPUConfig(name=f"lanes_{lanes}{'_ernd' if ernd else ''}", layout=MINIMAL, ops_per_cycle=lanes, ernd=ernd)
@@ -91,11 +96,11 @@ BLOCKS = (
     Block("shift_register", ANY, lambda: bare.ShiftRegister(record_bytes=64, bus_bytes=8)),
     Block("pointer", ANY, lambda: bare.Pointer(step=64)),
     Block("multiplexer", ANY, lambda: bare.Multiplexer(ways=len(REGISTERS), width=64)),
-    *_each("control", Control, "gate", lambda config: config.pbt or config.name == "minimal"),
+    *_each("control", Control, "gate", lambda config: config.pbt or config.name in ("minimal", "neoverse_n1")),
     *(Block("interval", config.name, lambda config=config: IntervalCounter(config), "counter") for config in _LANES),
     Block("lfsr", "interval", lambda: LFSR(bits=8, draws=1, reset=LFSR_RESET), "gate"),
-    Block("lfsr", "access", lambda: LFSR(bits=1, draws=2, reset=LFSR_ACCESS_RESET), "gate"),
-    *_each("access", AccessChoice, "gate", lambda config: config.two_accesses),
+    *_each("lfsr", _access_lfsr, "gate", lambda config: config.access_bits > 0),
+    *_each("access", AccessChoice, "gate", lambda config: config.access_bits > 0),
     *_each("previous", PreviousTarget, "gate", lambda config: config.pbt),
     *_each("inflight", InFlight, "saturating_counter"),
     *_each("completion", Completion, "gate"),

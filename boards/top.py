@@ -116,6 +116,9 @@ class Demonstration(wiring.Component):
             spu.pe.el.eq(Mux(driver.run, 0, 1)),
             spu.pe.ns.eq(1),
             spu.pe.contextidr_el1.eq(CONTEXT),
+            spu.pe.count_enabled.eq(1),
+            # Non-secure EL1 owns the buffer.
+            *(getattr(spu.pe, name).eq(0b11) for name in ("mdcr_el2_e2pb", "mdcr_el3_nspb") if hasattr(spu.pe, name)),
             self.tx.eq(transmitter.tx),
         ]
         m.d.sync += spu.pe.physical_count.eq(spu.pe.physical_count + 1)

@@ -21,6 +21,7 @@ def _and(packet: Packet) -> RecordLayout:
 
 
 _DATA_SOURCE = {"layout": _and(Packet.DATA_SOURCE), "data_source_bytes": 1}
+_EL2 = {"el2": True, "layout": _and(Packet.CONTEXT_EL2)}
 _APART = V1P4.without(Packet.DATA_SOURCE, Packet.PREVIOUS_TARGET, Packet.ALTERNATE_ISSUE)
 # Every place that can be left out, and a place of two runs that has room for more than either.
 _ELASTIC = tuple(replace(place, elastic=True, least=12 * (len(place.runs) > 1)) for place in MINIMAL.places)
@@ -43,8 +44,13 @@ FEATURES: Mapping[str, SPUConfig] = MappingProxyType(
             _with("unpredictable", fne=True, unpredictable_filter=UnpredictableFilter.DISCARD),
             _with("mte", mte=True),
             _with("tags", version=PMSVer.SPE_V1P3, fne=True, mte=True),
-            _with("nv2", nv2=True),
-            _with("rme", rme=True),
+            _with("el2", **_EL2),
+            _with("el3", el3=True),
+            _with("sel2", el3=True, sel2=True, **_EL2),
+            _with("ecv", ecv=True),
+            _with("ecv_poff", ecv=True, ecv_poff=True, **_EL2),
+            _with("nv2", nv2=True, **_EL2),
+            _with("rme", rme=True, el3=True, sel2=True, **_EL2),
             _with("sve", version=PMSVer.SPE_V1P1, sve=True, events=frozenset({*range(8), 17, 18}), events_bytes=4),
             _with("sve_v1p2", version=PMSVer.SPE_V1P2, fne=True, sve=True),
             _with(
@@ -74,7 +80,7 @@ FEATURES: Mapping[str, SPUConfig] = MappingProxyType(
     }
 )
 """By name. What a feature needs comes with it: a data source to filter by, the version that defines its packets, a
-place in the record."""
+place in the record, the Exception levels that it is of."""
 
 
 _UNNAMED = (

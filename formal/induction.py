@@ -126,6 +126,7 @@ def follows(
     system: Transition,
     reference: Reference,
     *,
+    arguments: Sequence[str] | None = None,
     assuming: Invariant = _always,
     latency: int | Mapping[str, int] = 1,
     taken: Mapping[str, int] | None = None,
@@ -140,6 +141,9 @@ def follows(
     ----------
     reference : Reference
         Run once for each path that it can take.
+    arguments : sequence of str
+        Wires that the reference takes as one mapping, by name: instead of parameters, where not every configuration has
+        them.
     assuming : Invariant
         An invariant that `inductive` proves, or what the block's contract says of its inputs.
     latency : int, or mapping of str to int
@@ -170,19 +174,22 @@ def follows(
     def answers(result: Mapping[str, Number]) -> dict[str, z3.BitVecRef]:
         return {name: cycles[latencies.get(name, depth)][named.get(name, name)] for name in result}
 
-    arguments = {
+    given = {
         name: cycles[(taken or {}).get(name, 0)][named.get(name, name)]
-        for name in inspect.signature(reference).parameters
+        for name in arguments or inspect.signature(reference).parameters
     }
+
+    def run(*values: Number) -> Mapping[str, Number]:
+        return reference(*values) if arguments is None else reference(dict(zip(given, values, strict=True)))
 
     def cases(name: str) -> list[z3.BoolRef]:
         if split is None or name not in split:
             return [z3.BoolVal(True)]
-        wire = arguments[split[name]]
+        wire = given[split[name]]
         return [wire == value for value in range(1 << wire.size())]
 
     conditions: list[z3.BoolRef] = []
-    for path in explore(reference, *arguments.values(), solver=assumptions):
+    for path in explore(run, *given.values(), solver=assumptions):
         conditions.append(path.condition)
         wires = answers(path.result)
         # A solver for each question: one that has seen the others carries them along, and is thirty times slower.

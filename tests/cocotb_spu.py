@@ -8,16 +8,18 @@ from random import Random
 from typing import Any
 
 import cocotb
-from spu_bench import BUFFER, PAGE, STOPPED, VARIANTS, Bench, discarding
+from spu_bench import BUFFER, PAGE, STOPPED, VARIANTS, Bench, discarding, owners
 
 from spurtle.arch import (
     FM,
     IMP_PMSRNDR_EL1,
+    PCT,
     PMBIDR_EL1,
     PMBLIMITR_EL1,
     PMBPTR_EL1,
     PMBSR_EL1,
     PMSCR_EL1,
+    PMSCR_EL2,
     PMSDSFR_EL1,
     PMSEVFR_EL1,
     PMSFCR_EL1,
@@ -38,7 +40,7 @@ class Software(Bench):
 
     async def run(self, cycles: int) -> None:
         """Let the program run."""
-        intensity = self.random.choice([0.2, 0.7, 1.0])
+        intensity = self.random.choice([0.2, 0.7, 1.0, 1.0])
         for _ in range(cycles):
             await self.cycle(passes=self.lanes(intensity))
 
@@ -86,9 +88,10 @@ class Software(Bench):
         assert self.counted == self.expected
         self.quiet = False
 
-    def room(self, records: int) -> tuple[int, int]:
-        """A pointer and a limit with room for so many records of the longest, and a bit more where they can differ."""
+    def room(self) -> tuple[int, int]:
+        """A pointer and a limit with room for a few records of the longest, and a bit more where they can differ."""
         layout = self.config.layout
+        records = self.random.choice([1, 1, 2, 3, self.random.randrange(1, 12)])
         limit = self.random.choice([PAGE, 0x8000_0000, 0x00FF_FFFF_FFFF_F000, 0xFFFF_FFFF_FFFF_F000])
         more = self.random.randrange(layout.max_size // layout.align) * layout.align
         return limit - records * layout.max_size - more, limit
@@ -109,8 +112,11 @@ class Software(Bench):
         """As a driver does it: stop, drain, program everything, enable."""
         random, bits = self.random, self.random.getrandbits
         await self.write(PMSCR_EL1, 0)
+        await self.write(PMSCR_EL2, 0)
         await self.drain()
         await self.write(PMBLIMITR_EL1, bits(64) & ~1)
+        if random.random() < 0.5:
+            self.change_owner()
         await self.write(PMSFCR_EL1, self.filters())
         await self.write(PMSEVFR_EL1, random.choice([0, 1 << random.randrange(16), bits(64)]))
         await self.write(PMSNEVFR_EL1, random.choice([0, 1 << random.randrange(16), bits(64)]))
@@ -119,15 +125,24 @@ class Software(Bench):
         await self.write(PMSIRR_EL1, random.choice([0, 1, 1, 2]) << 8 | bits(8))
         await self.write(PMSICR_EL1, random.choice([0, 1, bits(8), bits(8) << 56 | bits(9)]))
         await self.write(IMP_PMSRNDR_EL1, random.choice([0, bits(64)]))
-        pointer, limit = self.room(random.randrange(1, 12))
+        pointer, limit = self.room()
         await self.write(
             PMBPTR_EL1,
             pointer if random.random() < 0.8 else pointer + random.choice([1, 8, PAGE, 1 << 56]) & (1 << 64) - 1,
         )
         await self.write(PMBSR_EL1, random.choice([0, 0, bits(64) & ~STOPPED]))
         await self.write(PMBLIMITR_EL1, self.enabled(limit, random.choice([0, 0, 0, 1, 2, 3])))
-        await self.write(PMSCR_EL1, 3 & random.choice([1, 2, 3, 3, 3]) | bits(5) << 3)
+        await self.permit(3 & random.choice([1, 2, 3, 3, 3]))
         await self.read(*REGISTERS)
+
+    async def permit(self, levels: int = 3) -> None:
+        """Profiling at these Exception levels; and anything may be collected, or not. Often EL1 and EL2 want the same
+        time.
+        """
+        bits = self.random.getrandbits
+        time = self.random.choice([0, 0, PMSCR_EL1.pack(TS=1, PCT=PCT.OFFSET_PHYSICAL)])
+        for register in (PMSCR_EL1, PMSCR_EL2):
+            await self.write(register, levels | bits(5) << 3 | time)
 
     async def serve(self) -> None:
         """Serve the interrupt, as a driver does."""
@@ -138,7 +153,7 @@ class Software(Bench):
             await self.write(PMBLIMITR_EL1, self.enabled(limit))
             await self.write(PMBSR_EL1, 0)
             return
-        pointer, limit = self.room(self.random.randrange(1, 12))
+        pointer, limit = self.room()
         if limit != self.registers.PMBLIMITR_EL1 & -PAGE:
             await self.write(PMBLIMITR_EL1, self.enabled(limit))
         await self.write(PMBPTR_EL1, pointer)
@@ -147,7 +162,7 @@ class Software(Bench):
     async def select_soon(self) -> None:
         """A selection comes soon; or two, one from an old random number and the other from a small new one."""
         random, lanes = self.random, self.config.ops_per_cycle
-        count = random.randrange(1, 9 + lanes)
+        count = random.randrange(1, 5 + lanes)
         ecount = random.randrange(9 + lanes)
         if self.config.ernd and self.registers.PMSIRR_EL1 & 1 and random.random() < 0.5:
             ecount = max(0, count - random.randint(1, (lanes + 1) // 2))
@@ -167,18 +182,19 @@ class Software(Bench):
         """Discard mode comes, in the midst of anything, and goes."""
         if self.registers.PMBSR_EL1 & STOPPED:
             await self.serve()
-        random, limit, patience = self.random, self.registers.PMBLIMITR_EL1, self.patience
+        random, limit = self.random, self.registers.PMBLIMITR_EL1
         fits = not discarding(self.registers)
         if fits and random.random() < 0.5:  # for a moment
-            self.patience = 0.1
+            patience, longest = self.patience, self.longest
+            self.patience, self.longest = 0.1, 3
             for _ in range(20):
                 if self.queued:
                     break
                 await self.select_soon()
             await self.write(PMBLIMITR_EL1, self.enabled(limit, FM.DISCARD))
-            await self.run(random.choice([0, 0, 1, 20]))
+            await self.run(random.choice([0, 0, 1, 20, 100]))
             await self.write(PMBLIMITR_EL1, self.enabled(limit, random.choice([0, 1, 3])))
-            self.patience = patience
+            self.patience, self.longest = patience, longest
             await self.read(*BUFFER)
             return
         await self.until_a_record_waits()
@@ -190,15 +206,28 @@ class Software(Bench):
             await self.select_soon()
         await self.drain()
         await self.read(*BUFFER)
-        pointer, limit = self.room(random.randrange(1, 12))
+        pointer, limit = self.room()
         await self.write(PMBPTR_EL1, pointer)
         await self.write(PMBLIMITR_EL1, self.enabled(limit, random.choice([0, 1, 3])))
 
+    async def hand_over(self) -> None:
+        """The buffer gets another owner, in the midst of anything; and its own one back, or not."""
+        if self.random.random() < 0.5:
+            await self.select_soon()
+        await self.until_a_record_waits()
+        ownership = self.ownership
+        self.change_owner()
+        if self.random.random() < 0.5:
+            await self.run(self.random.choice([1, 1, 2, 3, 20]))
+            self.ownership = ownership
+            self.move_pe(profiled=True)
+        await self.read(*BUFFER, PMBIDR_EL1)
+
     async def disturb(self) -> None:
         """Something that software may do at any time."""
-        match self.random.randrange(19):
+        match self.random.randrange(22):
             case 0:
-                await self.write(PMSCR_EL1, 3 | self.random.getrandbits(5) << 3)
+                await self.permit()
             case 1:  # off and on again
                 limit = self.registers.PMBLIMITR_EL1
                 await self.until_a_record_waits()
@@ -213,7 +242,9 @@ class Software(Bench):
                     room = self.random.randrange(1, 12) * self.config.max_record_bytes
                     await self.write(PMBPTR_EL1, (self.registers.PMBLIMITR_EL1 & -PAGE) - room)
             case 4:
-                await self.read(PMSICR_EL1, PMBSR_EL1)
+                await self.until_a_record_waits()
+                await self.drain()
+                await self.read(PMSICR_EL1, *BUFFER)
             case 5:
                 self.move_pe(profiled=False)
                 await self.run(20)
@@ -232,6 +263,8 @@ class Software(Bench):
                 await self.write(IMP_PMSRNDR_EL1, self.random.getrandbits(32) << half)
             case 11 | 12 | 13 if self.config.discard_mode:
                 await self.discard()
+            case 19 | 20 | 21 if self.config.el2 or self.config.el3:
+                await self.hand_over()
             case _:
                 self.move_pe(profiled=True)
 
@@ -250,8 +283,10 @@ async def random_operations(dut: Any) -> None:
         return [name for name in wanted if not bench.coverage[name]]
 
     while bench.now < cycles or (missing() and bench.now < 4 * cycles):
-        bench.patience = random.choice([1.0, 0.6, 0.2])
-        bench.longest = random.choice([3, 3, 10, 10, 100, 600])
+        bench.patience = random.choice([1.0, 1.0, 0.6, 0.2])
+        bench.longest = random.choice([3, 3, 10, 10, 30, 100, 600])
+        bench.restless = random.choice([0, 0, 0.02, 0.2])
+        bench.fickle = random.choice([0, 0, 0, 0, 0.01])
         await bench.set_up()
         for _ in range(5):
             for _ in range(random.randrange(24)):
@@ -262,7 +297,7 @@ async def random_operations(dut: Any) -> None:
                 await bench.run(random.randrange(30))
                 await bench.serve()
             await bench.disturb()
-    await bench.write(PMSCR_EL1, 0)
+    bench.fickle = 0
     while bench.flights or bench.unanswered:
         await bench.cycle()
     await bench.drain()
@@ -292,8 +327,17 @@ def to_be_seen(config: SPUConfig) -> list[str]:
         seen.append("two selected in a cycle")
     if config.slots > 1:
         seen.append("finished before an older one")
-    # EL2 is not implemented.
-    seen += [packet.value for packet in config.layout.packets if packet is not Packet.CONTEXT_EL2]
+    # Without EL2 nothing is collected of it.
+    seen += [packet.value for packet in config.layout.packets if config.el2 or packet is not Packet.CONTEXT_EL2]
+    seen += [f"{owner}" for owner in owners(config)] + [f"EL{el}" for el in range(2 + config.el2)] + ["offset none"]
+    if config.el2:
+        seen.append("offset virtual")
+    if config.ecv_poff:
+        seen.append("offset physical")
+    if config.nv2:
+        seen += ["NV2 with its address", "NV2 without its address"]
+    if config.el2 or config.el3:
+        seen += [f"new owner, {what}" for what in ("operations in flight", "a record waits", "a record is written")]
     if config.pbt:
         seen += ["taken branch, profiled 0", "taken branch, profiled 1"]
     if config.layout.align < config.bus_bytes:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+from amaranth.hdl import Shape
 from amaranth.lib import wiring
 from amaranth.sim import Simulator
 from hypothesis import strategies as st
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 from spurtle.arch import PMSFCR_EL1, AltClk, PMSVer
 from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
 from spurtle.layout import ARM_MODEL, NEOVERSE_N1, V1P4, Packet, Place, RecordLayout
+from spurtle.pe import PEState as PEPort
+from spurtle_sim.reference.control import PEState
 from spurtle_sim.reference.records import Facts, Location, Operation, Sample, Start, Vectors, events, saturate
 from spurtle_sim.reference.registers import Registers
 
@@ -20,8 +23,10 @@ __all__ = [
     "Bench",
     "boundary_integers",
     "cycle",
+    "pe_bits",
     "random_location",
     "random_operation",
+    "random_pe",
     "random_registers",
     "random_sample",
     "samples",
@@ -62,12 +67,14 @@ VARIANTS = {
         eft=True,
         unpredictable_filter=UnpredictableFilter.DISCARD,
         sve=True,
+        # There is EL3, and no EL2.
+        el3=True,
         events=frozenset({*range(16), 17, 18, *range(24, 32)}),
         events_bytes=4,
         data_source_bytes=1,
         bus_bytes=64,
     ),
-    # Records that may begin on any two bytes of a wide bus, padded last.
+    # Records that may begin on any two bytes of a wide bus, padded last. There is EL2, and no EL3.
     "unnamed_packed": SPUConfig(
         name="unnamed_packed",
         layout=RecordLayout(
@@ -80,6 +87,9 @@ VARIANTS = {
             max_size=128,
             padding_last=True,
         ),
+        el2=True,
+        ecv=True,
+        ecv_poff=True,
         imp_counter=17,
         imp_address=7,
         bus_bytes=32,
@@ -154,6 +164,30 @@ def random_location(random: Random, config: SPUConfig) -> Location:
     """Any instruction address in any state that there is."""
     nse = random.getrandbits(1) if config.rme else 0
     return Location(_number(random, 56), random.getrandbits(2), random.getrandbits(1), nse)
+
+
+def pe_bits(config: SPUConfig) -> dict[str, int]:
+    """Bits of each member of the port that tells the state of the PE."""
+    return {name: Shape.cast(member.shape).width for name, member in PEPort(config).members.items()}
+
+
+def random_pe(random: Random, config: SPUConfig) -> PEState:
+    """Any state of the PE: often one in which EL1 or EL2 owns the Profiling Buffer of the state that it is in."""
+    bits = random.getrandbits
+    state = {name: bits(width) for name, width in pe_bits(config).items()}
+    for name in ("debug", "aarch32"):
+        state[name] = int(random.random() < 0.1)
+    state["count_enabled"] = int(random.random() < 0.9)
+    if config.el2:
+        state["mdcr_el2_e2pb"] = random.choice([0, 0, 0, 1, 2, 3])
+        state["hcr_el2_tge"] = bits(1) & bits(1)
+    if config.ecv_poff:
+        state["cnthctl_el2_ecv"] |= bits(1)
+    if config.el3 and random.random() < 0.8:
+        state["ns"] = state["mdcr_el3_nspb"] >> 1
+        if config.rme:
+            state["nse"] = state["ns"] & state["mdcr_el3_nspbe"]
+    return PEState(**state)
 
 
 def _random_vectors(random: Random, config: SPUConfig) -> Vectors:

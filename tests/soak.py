@@ -102,7 +102,7 @@ def random_samples(config: SPUConfig, seed: Sequence[int], count: int) -> list[S
     """Samples with facts in any combination that a core may state, plausible or not.
 
     A branch is neither load nor store, unless it accesses the Guarded control stack; a memory set does not load. Facts
-    that belong to a feature which `config` lacks are anything, other fields of it zero. EL2 is not profiled.
+    that belong to a feature which `config` lacks are anything, other fields of it zero.
     """
     columns = _Columns(np.random.default_rng(seed), count)
     bits, number = columns.bits, columns.number
@@ -142,6 +142,7 @@ def random_samples(config: SPUConfig, seed: Sequence[int], count: int) -> list[S
         "el": bits(2).tolist(), "ns": bits(1).tolist(), "nse": bits(nse).tolist(),
         "contextidr_el1": context(Packet.CONTEXT_EL1), "contextidr_el2": context(Packet.CONTEXT_EL2),
         "timestamp": optional(bits(64).tolist(), True), "collect_pa": columns.rare(0.5).astype(bool).tolist(),
+        "collect_nv2_va": columns.rare(0.5).astype(bool).tolist(),
     }  # fmt: skip
     operations = {
         "facts": _made(Facts, {name: column.tolist() for name, column in facts.items()}),
@@ -205,7 +206,8 @@ def expected(config: SPUConfig, sample: Sample) -> dict[str, Any]:
         said["target"] = _instruction_address(operation.target)
         if config.pbt and sample.previous_target is not None:
             said["previous_target"] = _instruction_address(sample.previous_target)
-    if completed and accesses and facts.va_valid and not (config.nv2 and facts.nv2):  # D17.6.4
+    permitted = start.collect_nv2_va or not (config.nv2 and facts.nv2)
+    if completed and accesses and facts.va_valid and permitted:  # D17.6.4, D17.6.4.2
         said["va"] = operation.va if facts.va_tagged else operation.va % (1 << 56)
         latencies[CounterIndex.TRANSLATION] = sample.translation
         if facts.pa_valid and start.collect_pa:
@@ -246,7 +248,7 @@ def _expected_events(config: SPUConfig, operation: Operation) -> int:
         (facts.load or facts.store, _OF_ACCESSES),
         (facts.load, _OF_LOADS),
         (facts.branch and not facts.exception, _OF_BRANCHES),
-        (operation.vectors.sve or operation.vectors.sme, _OF_VECTORS),
+        ((operation.vectors.sve or operation.vectors.sme) and not (facts.branch and not facts.exception), _OF_VECTORS),
     ):
         if not possible:
             value &= ~events
@@ -283,7 +285,7 @@ def _expected_operation(config: SPUConfig, operation: Operation) -> OperationTyp
                 "predicated": vectors.predicated,
             }
             return OperationType("other", "sve", attributes)
-        fp, simd = (facts.floating_point, facts.vector) if config.fpf else (0, 0)
+        fp, simd = (facts.floating_point, facts.vector and not facts.unspecified) if config.fpf else (0, 0)
         return OperationType("other", "other", {"conditional": facts.conditional, "fp": fp, "simd": simd})
 
     # An atomic that returns a value is a load, a copy what is sampled of it.
@@ -345,7 +347,7 @@ def differences(name: str, seed: int, chunk: int, count: int) -> Iterator[str]:
         if wrong:
             lines = "\n  ".join((*wrong, f"bytes {octets.hex(' ')}", f"of {sample}"))
             yield f"sample {chunk * CHUNK + number}:\n  {lines}"
-    for violation in Monitor(config, promises=False).check(stream):
+    for violation in Monitor(config, promises=False).check(stream, found):
         yield f"samples from {chunk * CHUNK} on: {violation}"
 
 

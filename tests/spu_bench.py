@@ -11,15 +11,15 @@ from typing import Any
 
 from cocotb.triggers import Timer
 from gateware import VARIANTS as BLOCK_VARIANTS
-from gateware import random_location, random_operation
+from gateware import pe_bits, random_location, random_operation, random_pe
 
 from spurtle import spu, verilog
 from spurtle.arch import (
     FM,
-    PMBIDR_EL1,
     PMBLIMITR_EL1,
     PMBPTR_EL1,
     PMBSR_EL1,
+    PMSCR_EL2,
     PMSFCR_EL1,
     PMSICR_EL1,
     OperationClass,
@@ -34,12 +34,12 @@ from spurtle_sim import decode
 from spurtle_sim.invariants import Monitor
 from spurtle_sim.ports import operation_bits
 from spurtle_sim.reference import control, filtering, records
-from spurtle_sim.reference.control import PEState
+from spurtle_sim.reference.control import Owner, PEState
 from spurtle_sim.reference.records import Facts, Location, Operation, Sample, Start
 from spurtle_sim.reference.registers import Registers
 from spurtle_sim.reference.spu import SPU
 
-__all__ = ["BUFFER", "PAGE", "STOPPED", "VARIANTS", "Bench", "discarding"]
+__all__ = ["BUFFER", "PAGE", "STOPPED", "VARIANTS", "Bench", "discarding", "owners"]
 
 _NO_PREVIOUS = V1P4.without(Packet.PREVIOUS_TARGET, Packet.ALTERNATE_ISSUE)
 
@@ -58,6 +58,10 @@ VARIANTS = {
                 fds=True,
                 mops=True,
                 gcs=True,
+                el2=True,
+                el3=True,
+                sel2=True,
+                ecv=True,
                 unpredictable_filter=UnpredictableFilter.DISCARD,
                 counter_bits=16,
                 events=frozenset({*range(13), *range(19, 24), *range(48, 64)}),
@@ -76,7 +80,7 @@ VARIANTS = {
                 mops=True,
                 bus_bytes=4,
             ),
-            # A record is one beat.
+            # A record is one beat. There is EL2 and nothing else.
             SPUConfig(
                 name="lanes5_slots8",
                 layout=NEOVERSE_N1,
@@ -84,6 +88,7 @@ VARIANTS = {
                 slots=8,
                 eft=True,
                 fds=True,
+                el2=True,
                 data_source_bytes=1,
                 bus_bytes=64,
             ),
@@ -96,6 +101,9 @@ VARIANTS = {
                 ernd=True,
                 fne=True,
                 mops=True,
+                nv2=True,
+                el2=True,
+                el3=True,
                 pbt=True,
                 bus_bytes=64,
             ),
@@ -109,11 +117,20 @@ PAGE = 4096
 NEVER = 1 << 62
 BUFFER = (PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1)
 EVENTS = ("pop", "feed", "filtrate", "collision", "buffer_full")
+EVERYWHERE = Registers(PMSCR_EL1=0b11, PMSCR_EL2=0b11, PMBLIMITR_EL1=PMBLIMITR_EL1.pack(E=1))
+"""Profiling is enabled wherever it can be."""
 
 
 def discarding(registers: Registers) -> bool:
     """Discard mode, if the buffer is enabled (D17.5.5)."""
     return PMBLIMITR_EL1.unpack(registers.PMBLIMITR_EL1).FM == FM.DISCARD
+
+
+def owners(config: SPUConfig) -> list[Owner]:
+    """Who can own the Profiling Buffer. Without EL3 the PE is Non-secure here, if it has EL2."""
+    states = [(0, 0), (1, 0), *([(1, 1)] if config.rme else [])] if config.el3 else [(1, 0)]
+    hosts = [(ns, nse) for ns, nse in states if ns or config.sel2] if config.el2 else []
+    return [*(Owner(*state, 1) for state in states), *(Owner(*state, 2) for state in hosts)]
 
 
 def has_two_accesses(config: SPUConfig, facts: Facts) -> bool:
@@ -127,6 +144,7 @@ class Passing:
     """The members of the sample population that passed in one cycle."""
 
     cycle: int
+    pe: PEState
     start: Start
     lanes: int
     selected: list[int] = field(default_factory=list)
@@ -142,6 +160,7 @@ class Flight:
     slot: int
     told: int
     """The cycle that it passed in, as events are told: late."""
+    pe: PEState
     start: Start
     halted: int
     finish_at: int
@@ -230,7 +249,13 @@ class Bench:
         self.events = (*EVENTS, *(f"feed_{event}" for event in config.feed_events))
         self.expected = dict.fromkeys(self.events, 0)
         self.counted = dict.fromkeys(self.events, 0)
-        self.pe = self.passing_pe = PEState(physical_count=self.random.getrandbits(63))
+        self.pe = self.passing_pe = PEState(physical_count=self.random.getrandbits(64))
+        self.pe_members = pe_bits(config)
+        self.ownership: dict[str, int] = {}  # what decides who owns the buffer
+        # The buffer got another owner in the cycle before this one, and in this one.
+        self.new_owner = self.newer_owner = False
+        # How often in a cycle the PE is in another state, and the buffer gets another owner.
+        self.restless = self.fickle = 0.0
         self.issued = self.translating = self.tick = 0
         # Operations pass, are counted, are answered. A sampled one is in flight, in its slot, and has finished; the
         # oldest that has is looked at by the filter, its record waits, is written, answered.
@@ -279,8 +304,8 @@ class Bench:
         self.dut.rst.value = 0
 
     async def cycle(self, *, passes: int = 0, access: tuple[Register, int | None] | None = None) -> None:
-        """One clock cycle, in which operations may pass, one bit for each lane, and software at EL1 may read or write
-        a register.
+        """One clock cycle, in which operations may pass, one bit for each lane, and software may read or write a
+        register.
         """
         dut = self.dut
         self.last_pointer, self.pointer = self.pointer, self.registers.PMBPTR_EL1
@@ -299,13 +324,15 @@ class Bench:
         self._check_registers()
         if access and access[1] is None:
             self._read(access[0])
-        if not control.buffer_enabled(self.registers):
+        if not self._running:
             self._halt()
         self._filter(bool(self._pmu("feed")))
         if finishing:
             self._finish(finishing)
         if branch:
             self._take_branch(*branch)
+        if self.new_owner:
+            self.previous_target = None
         self._pass(passes)
         collisions = self._check_answer()
         if self.waiting and self.waiting.halted < self.now:
@@ -338,11 +365,17 @@ class Bench:
     # The core.
 
     def _drive_pe(self, passes: int, access: tuple[Register, int | None] | None) -> None:
-        self.pe = replace(self.pe, physical_count=self.pe.physical_count + 1)
-        self.passing_pe = replace(self.pe, el=1) if access else self.pe
-        for name in PEState.__slots__:
-            if name != "nse" or self.config.rme:
-                self._drive(f"pe__{name}", getattr(self.passing_pe, name))
+        if self.random.random() < self.restless:
+            self.move_pe(profiled=self.random.random() < 0.9)
+        if self.random.random() < self.fickle:
+            self.change_owner()
+        self.pe = replace(self.pe, physical_count=self.pe.physical_count + 1 & (1 << 64) - 1)
+        self.passing_pe = replace(self.pe, el=self._accesses_at(*access)) if access else self.pe
+        for name in self.pe_members:
+            self._drive(f"pe__{name}", getattr(self.passing_pe, name))
+        self.new_owner, self.newer_owner = self.newer_owner, self.reference.own(self.passing_pe)
+        if self.new_owner:
+            self._disown()
         self._drive("sampling__valid", passes)
         self._drive("sysreg__valid", access is not None)
         if access:
@@ -351,6 +384,24 @@ class Bench:
                 self._drive(f"sysreg__{name}", getattr(register, name))
             self._drive("sysreg__write", value is not None)
             self._drive("sysreg__wdata", value or 0)
+
+    def _accesses_at(self, register: Register, value: int | None) -> int:
+        """The Exception level of an access: one that may make it; but now and then a lower one tries to read."""
+        least = 2 if register is PMSCR_EL2 and self.config.el2 else 1
+        if value is None and self.random.random() < 0.1:
+            least = self.random.randrange(2)
+        return self.random.randint(least, 3 if self.config.el3 else 2 if self.config.el2 else 1)
+
+    def _disown(self) -> None:
+        """The buffer does not run in this cycle, because it has another owner."""
+        for what, there in (
+            ("operations in flight", self.flights),
+            ("a record waits", self.waiting),
+            ("a record is written", self.writing or self.responding),
+        ):
+            self.coverage[f"new owner, {what}"] += bool(there)
+        # That it is full shows a cycle later.
+        self.settled_from += self.now < self.settled_from
 
     def _drive_flights(self) -> Flight | None:
         """What the core tells; of slots that hold no operation it tells anything. Returns the one that finishes."""
@@ -396,19 +447,34 @@ class Bench:
         return state, target
 
     def move_pe(self, profiled: bool) -> None:
-        """Another process; if not `profiled`, also a state of the PE that is not profiled."""
-        count = self.pe.physical_count
-        self.pe = replace(self._state(profiled), contextidr_el1=self.random.getrandbits(32), physical_count=count)
+        """Another state of the PE, in which the buffer has the owner that it had: `profiled` if PMSCR_EL1 and PMSCR_EL2
+        let it.
+        """
+        self.pe = replace(self._state(profiled), physical_count=self.pe.physical_count)
+
+    def change_owner(self) -> None:
+        """The buffer has another owner, or the one that it had in another way."""
+        drawn = random_pe(self.random, self.config)
+        names = {"mdcr_el2_e2pb", "mdcr_el3_nspb", "mdcr_el3_nspbe", "scr_el3_eel2"} & self.pe_members.keys()
+        self.ownership = {name: getattr(drawn, name) for name in sorted(names)}
+        self.move_pe(profiled=True)
 
     def _state(self, profiled: bool) -> PEState:
-        """Not `profiled` for one reason alone, but in Root state."""
-        bits = self.random.getrandbits
-        state = PEState(el=bits(1))
-        if profiled:
-            return state
-        reasons = [{"el": 2 + bits(1)}, {"ns": 0}, {"debug": 1}, {"aarch32": 1}]
-        reasons += [{"ns": bits(1), "nse": 1}] if self.config.rme else []
-        return replace(state, **self.random.choice(reasons))
+        random, config = self.random, self.config
+        while True:
+            state = replace(random_pe(random, config), **self.ownership)
+            owner = control.owner(config, state)
+            if not config.el3:
+                state = replace(state, ns=1)
+            elif random.random() < 0.8:
+                state = replace(state, ns=owner.ns, nse=owner.nse)
+            if control.profiling_enabled(config, EVERYWHERE, state) == profiled:
+                return state
+
+    @property
+    def _running(self) -> bool:
+        """The Profiling Buffer runs in this cycle."""
+        return control.buffer_enabled(self.registers) and not self.new_owner
 
     # What the reference says about this cycle.
 
@@ -435,12 +501,11 @@ class Bench:
             assert value == (expected or 0), f"cycle {self.now}: {register.name} is {value:#x}, not {expected or 0:#x}"
 
     def _read(self, register: Register) -> None:
-        if register not in self.config.registers:
+        least = 2 if register is PMSCR_EL2 else 1
+        if register not in self.config.registers or self.passing_pe.el < least:
             self.answer = register, None
             return
-        nonsecure = self.pe.ns and not self.pe.nse
-        p = PMBIDR_EL1.pack(P=1) if register is PMBIDR_EL1 and not nonsecure else 0
-        self.answer = register, self.reference.read(register) | p
+        self.answer = register, self.reference.read(register, self.passing_pe)
 
     def _write(self, register: Register, value: int) -> None:
         if register not in self.config.registers:
@@ -475,17 +540,18 @@ class Bench:
         self.operations += lanes.bit_count()
         if not lanes:
             return
-        if not control.profiling_enabled(self.registers, self.passing_pe):
+        if self.new_owner or not control.profiling_enabled(self.config, self.registers, self.passing_pe):
             if self.registers.PMSICR_EL1:
                 self.coverage["counters kept while disabled"] += 1
             return
         self.expected["pop"] += lanes.bit_count()
-        passing = Passing(self.now, self.reference.start(self.passing_pe), lanes)
+        passing = Passing(self.now, self.passing_pe, self.reference.start(self.passing_pe), lanes)
         self.uncounted.append(passing)
         self.unanswered.append(passing)
 
     def _take_branch(self, state: PEState, target: Location) -> None:
-        profiled = control.branch_profiled(self.registers, state.el, state.ns, state.nse, state.aarch32)
+        at = {name: getattr(state, name) for name in ("el", "ns", "nse", "aarch32")}
+        profiled = control.branch_profiled(self.config, self.registers, self.passing_pe, **at)
         self.previous_target = target if profiled else None
         self.coverage[f"taken branch, profiled {int(profiled)}"] += 1
 
@@ -521,8 +587,8 @@ class Bench:
         assert sampled & ~sum(1 << lane for lane in selected) == 0, where
         collisions = 0
         for lane in selected:
-            # The bit is drawn for a collision, too.
-            destination = self.reference.choose_access() if self.config.two_accesses else 0
+            # The number is drawn for a collision, too.
+            destination, element = self.reference.choose_access() if self.config.access_bits else (0, 0)
             if not sampled >> lane & 1:
                 assert all(self.now < slot.free_from for slot in self.slots), f"{where}: a collision, with a free slot"
                 collisions += 1
@@ -530,11 +596,14 @@ class Bench:
             assert not collisions, f"{where}: the later one got the slot"
             number = int(getattr(self.dut, f"sampling__slot__{lane}").value) if self.config.slots > 1 else 0
             assert self.now >= self.slots[number].busy_until, f"{where}: slot {number} is taken"
+            if self.config.sve:
+                told = int(getattr(self.dut, f"sampling__element__{lane}").value)
+                assert told == element, f"{where}: element {told}, not {element}, is sampled in lane {lane}"
             if self.config.two_accesses:
                 told = int(self.dut.sampling__destination.value) >> lane & 1
                 assert told == destination, f"{where}: of two accesses not {destination} is sampled in lane {lane}"
-                control = PMSFCR_EL1.unpack(self.registers.PMSFCR_EL1)
-                by = "the filter" if control.FT and control.LD != control.ST else "chance"
+                setting = PMSFCR_EL1.unpack(self.registers.PMSFCR_EL1)
+                by = "the filter" if setting.FT and setting.LD != setting.ST else "chance"
                 self.coverage[f"{('source', 'destination')[destination]} by {by}"] += 1
             self._start(passing, number, destination)
         self.expected["collision"] += collisions
@@ -560,6 +629,7 @@ class Bench:
         self.flights[slot] = flight = Flight(
             slot=slot,
             told=told,
+            pe=passing.pe,
             start=passing.start,
             halted=passing.halted,
             finish_at=told + total,
@@ -681,7 +751,7 @@ class Bench:
         if beat.last:
             assert bytes(flight.octets) == record, f"{flight.octets.hex()} is not {record.hex()} of {flight.sample}"
             self.written |= {flight.address + number: octet for number, octet in enumerate(record)}
-            self._check_record(record, flight.sample)
+            self._check_record(record, flight)
             self.writing, self.responding = None, flight
             self.responds_at = self.now + 1 + self.random.choice([0, 0, 1, self.random.randrange(60)])
 
@@ -708,14 +778,25 @@ class Bench:
         if self.config.slots == 1:
             self.slots[0].free_by(flight, self.now + 1)
 
-    def _check_record(self, record: bytes, sample: Sample) -> None:
+    def _check_record(self, record: bytes, flight: Flight) -> None:
         """By what knows nothing of the sample; and what it holds."""
+        sample, pe = flight.sample, flight.pe
         wrong = self.monitor.check(record)
         assert not wrong, f"{wrong} in {record.hex()} of {sample}"
         (decoded,) = decode.records(record)
         operation = decoded.operation_packet
         self.coverage["not retired" if operation is None else OperationClass(operation[0]).name] += 1
-        self.coverage.update(packet.value for packet, _ in records.packets(self.config, sample))
+        held = [packet.value for packet, _ in records.packets(self.config, sample)]
+        self.coverage.update(held)
+        self.coverage[f"{control.owner(self.config, pe)}"] += 1
+        self.coverage[f"EL{pe.el}"] += 1
+        if sample.start.timestamp is not None:
+            offset = pe.physical_count - sample.start.timestamp & (1 << 64) - 1
+            kinds = {pe.cntvoff_el2: "virtual", pe.cntpoff_el2: "physical", 0: "none"}
+            self.coverage[f"offset {kinds[offset]}"] += 1
+        facts = sample.operation.facts
+        if decoded.operation and decoded.operation.form == "nv2" and facts.va_valid and not facts.exception:
+            self.coverage[f"NV2 {'without' if decoded.va is None else 'with'} its address"] += 1
 
     def _respond(self) -> None:
         assert self.responding

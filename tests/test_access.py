@@ -1,4 +1,4 @@
-"""Which access is sampled of an operation that makes two, against the reference's `filtering.sampled_access`."""
+"""Which access is sampled of an operation that makes several, against the reference's `SPU.choose_access`."""
 
 from itertools import product
 from random import Random
@@ -9,12 +9,13 @@ from gateware import VARIANTS, Bench
 
 from formal.features import FEATURES
 from spurtle.access import AccessChoice
-from spurtle.arch import PMSFCR_EL1
+from spurtle.arch import IMP_PMSRNDR_EL1, PMSFCR_EL1
 from spurtle.config import SPUConfig
-from spurtle_sim.reference import filtering
 from spurtle_sim.reference.registers import Registers
+from spurtle_sim.reference.spu import SPU
 
-CONFIGS = {name: config for name, config in (VARIANTS | FEATURES).items() if config.two_accesses}
+CONFIGS = {name: config for name, config in (VARIANTS | FEATURES).items() if config.access_bits}
+TWO_ACCESSES = {name: config for name, config in CONFIGS.items() if config.two_accesses}
 
 
 class AccessBench(Bench):
@@ -23,24 +24,32 @@ class AccessBench(Bench):
         self.dut = AccessChoice(config)
         super().__init__(self.dut, clocked=False)
 
-    def choose(self, pmsfcr: int, lanes: list[int], random: list[int]) -> list[int]:
-        """The destination that is told of each selected operation; `lanes` are theirs, in program order. So many random
-        bits are drawn.
+    def choose(self, pmsfcr: int, lanes: list[int], random: list[int]) -> list[tuple[int, int]]:
+        """The destination and the element that are told of each selected operation, zero where there is none; `lanes`
+        are theirs, in program order. So many random numbers are drawn.
         """
+        dut, config = self.dut, self.config
 
-        async def scenario(ctx: Any) -> tuple[int, int]:
-            ctx.set(self.dut.pmsfcr.as_value(), pmsfcr)
-            for index, (selected, bit) in enumerate(zip(self.dut.selected, self.dut.random, strict=True)):
+        async def scenario(ctx: Any) -> tuple[int, list[int], int]:
+            ctx.set(dut.pmsfcr.as_value(), pmsfcr)
+            for index, (selected, number) in enumerate(zip(dut.selected, dut.random, strict=True)):
                 ctx.set(selected, 1 << lanes[index] if index < len(lanes) else 0)
-                ctx.set(bit, random[index])
-            return ctx.get(self.dut.destination), ctx.get(self.dut.draw)
+                ctx.set(number, random[index])
+            destination = ctx.get(dut.destination) if config.two_accesses else 0
+            elements = [ctx.get(element) for element in dut.element] if config.sve else [0] * config.ops_per_cycle
+            return destination, elements, ctx.get(dut.draw)
 
-        destination, drawn = self.run(scenario)
+        destination, elements, drawn = self.run(scenario)
         assert drawn == len(lanes)
-        return [destination >> lane & 1 for lane in lanes]
+        return [(destination >> lane & 1, elements[lane]) for lane in lanes]
 
 
 @pytest.fixture(scope="module", params=CONFIGS.values(), ids=CONFIGS)
+def any_bench(request: pytest.FixtureRequest) -> AccessBench:
+    return AccessBench(request.param)
+
+
+@pytest.fixture(scope="module", params=TWO_ACCESSES.values(), ids=TWO_ACCESSES)
 def bench(request: pytest.FixtureRequest) -> AccessBench:
     return AccessBench(request.param)
 
@@ -52,15 +61,28 @@ def selections(config: SPUConfig) -> list[list[int]]:
     return [[], *([lane] for lane in lanes), *(pairs if config.selections_per_cycle == 2 else [])]
 
 
-def test_like_the_reference(bench: AccessBench) -> None:
-    random = Random(1)
-    for lanes in selections(bench.config):
+def test_like_the_reference(any_bench: AccessBench) -> None:
+    random, config = Random(1), any_bench.config
+    for lanes in selections(config):
         for _ in range(10):
-            bits = [random.getrandbits(1) for _ in range(bench.config.selections_per_cycle)]
+            numbers = [random.getrandbits(config.access_bits) for _ in range(config.selections_per_cycle)]
             registers = Registers()
-            registers.write(bench.config, PMSFCR_EL1, random.getrandbits(64) | random.choice([0, 0b10]))
-            expected = [filtering.sampled_access(registers, bit) for bit in bits[: len(lanes)]]
-            assert bench.choose(registers.PMSFCR_EL1, lanes, bits) == expected
+            registers.write(config, PMSFCR_EL1, random.getrandbits(64) | random.choice([0, 0b10]))
+            expected = []
+            for number in numbers[: len(lanes)]:
+                # The generator's state ends in the number.
+                registers.write(config, IMP_PMSRNDR_EL1, IMP_PMSRNDR_EL1.pack(ACCESS=1 << config.access_bits | number))
+                expected.append(SPU(config).choose_access(registers))
+            assert any_bench.choose(registers.PMSFCR_EL1, lanes, numbers) == expected
+
+
+def test_of_the_random_number_bit_0_is_for_two_accesses(any_bench: AccessBench) -> None:
+    """And what is left is the element."""
+    config = any_bench.config
+    element = 0b1010_0011 if config.sve else 0
+    for store in (0, 1) if config.two_accesses else (0,):
+        number = element << 1 | store if config.two_accesses else element
+        assert any_bench.choose(0, [0], [number] * config.selections_per_cycle) == [(store, element)]
 
 
 @pytest.mark.parametrize(
@@ -82,13 +104,13 @@ def test_the_filter_by_type_decides_if_it_selects_one_of_the_two(
     bench: AccessBench, fields: dict[str, int], destination: int | None
 ) -> None:
     for bit in (0, 1):
-        bits = [bit] * bench.config.selections_per_cycle
+        numbers = [bit] * bench.config.selections_per_cycle
         expected = bit if destination is None else destination
-        assert bench.choose(PMSFCR_EL1.pack(**fields), [0], bits) == [expected]
+        assert bench.choose(PMSFCR_EL1.pack(**fields), [0], numbers) == [(expected, 0)]
 
 
 def test_masks_do_not_matter(bench: AccessBench) -> None:
     if bench.config.eft:
         for masks in product((0, 1), repeat=2):
             pmsfcr = PMSFCR_EL1.pack(FT=1, ST=1, STm=masks[0], LDm=masks[1])
-            assert bench.choose(pmsfcr, [0], [0] * bench.config.selections_per_cycle) == [1]
+            assert bench.choose(pmsfcr, [0], [0] * bench.config.selections_per_cycle) == [(1, 0)]

@@ -389,7 +389,7 @@ def test_the_command_writes_the_figures(capsys, output, monkeypatch):
     assert (status, err) == (0, "")
     assert out.splitlines()[-1] == "The figures are in build/bench/bench.json"
     written = json.loads((output / "bench.json").read_text())
-    assert [(row["name"], row["ratio"]) for row in written] == [("gate", None), *[("control", 1.0)] * 3]
+    assert [(row["name"], row["ratio"]) for row in written] == [("gate", None), *[("control", 1.0)] * 4]
     assert [path.name for path in output.iterdir()] == ["bench.json"]
 
 

@@ -55,8 +55,10 @@ class Driver:
             last = at + size >= len(record)
             self._beats.append((int.from_bytes(beat, "little"), last, len(beat) % size // align if last else 0))
 
-    async def tick(self, register: Register | None = None, value: int = 0, collision: bool = False) -> None:
-        """One cycle, in which software may write a register."""
+    async def tick(
+        self, register: Register | None = None, value: int = 0, collision: bool = False, new_owner: bool = False
+    ) -> None:
+        """One cycle, in which software may write a register, and the buffer have another owner."""
         dut = self._dut
         data, last, end = self._beats[0] if self._beats else (0, False, 0)
         inputs = [
@@ -68,6 +70,7 @@ class Driver:
             (dut.write.done, self._done == 0),
             (dut.pmblimitr.as_value(), self._pmblimitr),
             (dut.pmblimitr_write, register is PMBLIMITR_EL1),
+            (dut.new_owner, new_owner),
             (dut.pmbptr_write, register is PMBPTR_EL1),
             (dut.pmbsr_write, register is PMBSR_EL1),
             (dut.wdata, value),
@@ -77,7 +80,7 @@ class Driver:
         taken, valid, ready, payload, full, running, writing, pmbsr, busy = await cycle(
             self._ctx, inputs, *outputs, dut.full, dut.running, dut.writing, dut.pmbsr.as_value(), dut.busy
         )
-        assert running == (self._pmblimitr & 1 and not pmbsr & STOPPED)
+        assert running == (self._pmblimitr & 1 and not pmbsr & STOPPED and not new_owner)
         assert writing == (running and PMBLIMITR_EL1.unpack(self._pmblimitr).FM != FM.DISCARD)
         self.busy = bool(busy)
         self.full += full
@@ -119,14 +122,17 @@ class Driver:
         await self.settle()
 
     async def write_while_sending(
-        self, record: bytes, arrives: int, register: Register, value: int, cycle: int
+        self, record: bytes, arrives: int, register: Register | None, value: int, cycle: int
     ) -> None:
-        """The record arrives in cycle `arrives` from now, software writes in another."""
+        """The record arrives in cycle `arrives` from now, software writes in another. Without a register, the buffer
+        has another owner in the cycle in which a write would have its effect.
+        """
         begin = self._cycle
-        for now in range(max(arrives, cycle) + 1):
+        for now in range(max(arrives, cycle) + 2):
             if now == arrives:
                 self.send(record)
-            await self.tick(register if now == cycle else None, value)
+            new_owner = register is None and now == cycle + 1
+            await self.tick(register if now == cycle else None, value, new_owner=new_owner)
         await self.settle()
         # From the cycle before its first beat a record knows where it goes; its fate is settled when it is in memory.
         self.was_early = begin + cycle < self.begun_at - 1
@@ -268,6 +274,23 @@ def test_a_bad_pointer_is_full_and_nothing_is_written(bench: BufferBench, pointe
     bench.drive(scenario)
 
 
+@pytest.mark.parametrize("change", range(8))
+def test_it_is_busy_until_it_says_that_it_is_full(bench: BufferBench, change: int) -> None:
+    """Even if the owner changes meanwhile, which keeps it from running for a cycle."""
+
+    async def scenario(driver: Driver) -> None:
+        await driver.start(BASE, BASE + PAGE)
+        await driver.tick(PMBPTR_EL1, BASE + PAGE - bench.room + bench.align)
+        said = []
+        for number in range(12):
+            await driver.tick(new_owner=number == change)
+            said.append((bool(driver.busy), driver.pmbsr == FULL))
+        assert said[-1] == (False, True)
+        assert (False, False) not in said
+
+    bench.drive(scenario)
+
+
 @pytest.mark.parametrize(("pointer", "limit"), [*BAD.values(), (BASE, BASE + PAGE)], ids=[*BAD, "good"])
 def test_in_discard_mode_nothing_is_written_and_nothing_is_full(
     discarding: BufferBench, pointer: Pointer, limit: int
@@ -340,6 +363,7 @@ HALTS = {
     "stop": (PMBSR_EL1, STOPPED, 0),
     "the same limit": (PMBLIMITR_EL1, enable(BASE + 2 * PAGE), enable(BASE + 2 * PAGE)),
     "discard": (PMBLIMITR_EL1, enable(BASE + 2 * PAGE, FM.DISCARD), enable(BASE + 2 * PAGE)),
+    "a new owner": (None, 0, 0),
 }
 
 
@@ -361,7 +385,8 @@ def test_a_halt_in_any_cycle(bench: BufferBench, halt: str, pace: dict[str, Any]
             assert driver.pmbptr == (BASE + bench.size if committed else BASE)
             outcomes.add((begun, committed))
             pointer = driver.pmbptr
-            await driver.write(register, on)
+            if register:
+                await driver.write(register, on)
             driver.send(bench.record(2))
             await driver.settle()
             assert driver.pmbptr == pointer + bench.size

@@ -124,6 +124,26 @@ REFUSED: dict[str, tuple[SPUConfig, dict[str, Any], str]] = {
     "SME without SVE": (
         V1P4, {"sve": False, "events": frozenset({1, 6})}, "sve must be True with sme, not False",
     ),
+    "Secure EL2 without EL2": (
+        MINIMAL_CONFIG, {"sel2": True, "el3": True}, "el2 must be True with sel2, not False",
+    ),
+    "Secure EL2 without Secure state": (N1, {"el3": False, "sel2": True}, "el3 must be True with sel2, not False"),
+    "a physical offset without EL2": (
+        MINIMAL_CONFIG, {"ecv": True, "ecv_poff": True}, "el2 must be True with ecv_poff, not False",
+    ),
+    "a physical offset without offset physical time": (
+        N1, {"ecv_poff": True}, "ecv must be True with ecv_poff, not False",
+    ),
+    "System registers in memory without EL2": (MINIMAL_CONFIG, {"nv2": True}, "el2 must be True with nv2, not False"),
+    "Realm state without EL2": (MINIMAL_CONFIG, {"rme": True}, "el2 must be True with rme, not False"),
+    "Realm state without EL3": (
+        replace(N1, el3=False), {"rme": True}, "el3 must be True with rme, not False",
+    ),
+    "Realm state without Secure EL2": (N1, {"rme": True}, "sel2 must be True with rme, not False"),
+    "no place for CONTEXTIDR_EL2": (
+        MINIMAL_CONFIG, {"el2": True},
+        "layout must have a place for CONTEXT_EL2 with el2, in which it may be collected",
+    ),
     "previous targets of all without those of branches": (
         MINIMAL_CONFIG, {"pbt_of_all": True}, "pbt must be True with pbt_of_all, not False",
     ),
@@ -263,23 +283,28 @@ WRITABLE = {
     "PMBSR_EL1": 0xFC0F_FFFF,
     "PMSDSFR_EL1": 0,
     "PMBIDR_EL1": 0,
+    "PMSCR_EL2": 0,
     "IMP_PMSRNDR_EL1": 0xFFFF_FFFF,
 }
 """Of `minimal`."""
 
 _FNE = {"PMSFCR_EL1": 0x7_000F, "PMSEVFR_EL1": 0xFE, "PMSNEVFR_EL1": 0xFE}
 _DISCARD = {"PMBLIMITR_EL1": 0xFFFF_FFFF_FFFF_F007}
-_TWO_ACCESSES = {"IMP_PMSRNDR_EL1": 0xFFFF_FFFF_FFFF_FFFF}
+_ACCESS = {"IMP_PMSRNDR_EL1": 0xFFFF_FFFF_FFFF_FFFF}
+_EL2 = {"PMSCR_EL2": 0x7B}
+_EL2_ECV = {"PMSCR_EL1": 0xFB, "PMSCR_EL2": 0xFB}
 WRITABLE_WITH = {
-    "neoverse_n1": {"PMSEVFR_EL1": 0x17BE},
-    "kunpeng_920": {"PMSEVFR_EL1": 0x7BE},
-    "hisilicon_mobile": {"PMSEVFR_EL1": 0x7BE},
+    "neoverse_n1": {**_EL2, "PMSEVFR_EL1": 0x17BE},
+    "kunpeng_920": {**_EL2, "PMSEVFR_EL1": 0x7BE},
+    "hisilicon_mobile": {**_EL2, "PMSEVFR_EL1": 0x7BE},
     "arm_model": {
         "PMSFCR_EL1": 0x7_000F,
         "PMSEVFR_EL1": 0x6_0FFE,
         "PMSNEVFR_EL1": 0x6_0FFE,
         "PMSLATFR_EL1": 0xFFFF,
         **_DISCARD,
+        **_ACCESS,
+        **_EL2_ECV,
     },
     "v1p4": {
         "PMSNEVFR_EL1": 0x3FE_1FFE,
@@ -289,7 +314,8 @@ WRITABLE_WITH = {
         "PMSLATFR_EL1": 0xFFFF,
         "PMSDSFR_EL1": 0xFFFF_FFFF_FFFF_FFFF,
         **_DISCARD,
-        **_TWO_ACCESSES,
+        **_ACCESS,
+        **_EL2_ECV,
     },
     "minimal_ernd": {"PMSICR_EL1": 0xFF00_0000_FFFF_FFFF},
     "minimal_counters16": {"PMSLATFR_EL1": 0xFFFF},
@@ -297,13 +323,19 @@ WRITABLE_WITH = {
     "minimal_fne": _FNE,
     "minimal_fds": {"PMSFCR_EL1": 0x7_0017, "PMSDSFR_EL1": 0xFFFF_FFFF_FFFF_FFFF},
     "minimal_v1p2": {**_FNE, **_DISCARD},
-    "minimal_mops": {**_FNE, **_DISCARD, **_TWO_ACCESSES},
-    "minimal_gcs": {**_FNE, **_DISCARD, **_TWO_ACCESSES},
+    "minimal_mops": {**_FNE, **_DISCARD, **_ACCESS},
+    "minimal_gcs": {**_FNE, **_DISCARD, **_ACCESS},
     "minimal_unpredictable": _FNE,
     "minimal_tags": {**_FNE, **_DISCARD},
-    "minimal_sve": {"PMSEVFR_EL1": 0x6_00BE},
-    "minimal_sve_v1p2": {**_FNE, **_DISCARD},
-    "minimal_sme": {**_FNE, **_DISCARD, "PMSEVFR_EL1": 0x306_00FE, "PMSNEVFR_EL1": 0x306_00FE},
+    "minimal_el2": _EL2,
+    "minimal_sel2": _EL2,
+    "minimal_ecv": {"PMSCR_EL1": 0xFB},
+    "minimal_ecv_poff": _EL2_ECV,
+    "minimal_nv2": _EL2,
+    "minimal_rme": _EL2,
+    "minimal_sve": {**_ACCESS, "PMSEVFR_EL1": 0x6_00BE},
+    "minimal_sve_v1p2": {**_FNE, **_DISCARD, **_ACCESS},
+    "minimal_sme": {**_FNE, **_DISCARD, **_ACCESS, "PMSEVFR_EL1": 0x306_00FE, "PMSNEVFR_EL1": 0x306_00FE},
 }
 """Of others, where it differs."""
 
@@ -320,8 +352,20 @@ def test_bits_that_software_can_write(config: SPUConfig) -> None:
 def test_registers_that_there_are(config: SPUConfig) -> None:
     absent = {register.name for register in REGISTERS} - {register.name for register in config.registers}
     assert absent == {
-        name for name in ("PMSNEVFR_EL1", "PMSDSFR_EL1") if not WRITABLE_WITH.get(config.name, {}).get(name)
+        name
+        for name in ("PMSNEVFR_EL1", "PMSDSFR_EL1", "PMSCR_EL2")
+        if not WRITABLE_WITH.get(config.name, {}).get(name)
     }
+
+
+ACCESS_BITS = {"v1p4": 9, "arm_model": 8, "minimal_mops": 1, "minimal_gcs": 1, "minimal_sme": 8}
+
+
+@pytest.mark.parametrize("config", ALL.values(), ids=ALL)
+def test_random_bits_of_an_access(config: SPUConfig) -> None:
+    """One for one of two accesses, eight for an element of a vector (D17.6.6 R_MYPFF)."""
+    expected = 8 if config.name.startswith("minimal_sve") else ACCESS_BITS.get(config.name, 0)
+    assert config.access_bits == expected
 
 
 def test_a_configuration_is_a_value() -> None:

@@ -16,6 +16,7 @@ from spurtle.arch import (
     PMBPTR_EL1,
     PMBSR_EL1,
     PMSCR_EL1,
+    PMSCR_EL2,
     PMSICR_EL1,
     PMSIDR_EL1,
     PMSIRR_EL1,
@@ -280,6 +281,14 @@ def test_an_id_register_cannot_be_written() -> None:
     assert engine.read(PMSIDR_EL1) == CONFIGS["minimal"].pmsidr
     with pytest.raises(ValueError, match=r"^MSR of PMSIDR_EL1 is UNDEFINED$"):
         engine.write(PMSIDR_EL1, 0)
+
+
+def test_a_register_of_el2_is_accessed_from_there() -> None:
+    engine = Engine(CONFIGS["neoverse_n1"])
+    engine.write(PMSCR_EL2, PMSCR_EL2.pack(PA=1))
+    assert engine.read(PMSCR_EL2) == PMSCR_EL2.pack(PA=1)
+    with pytest.raises(ValueError, match=r"^MRS of PMSCR_EL2 is UNDEFINED$"):
+        Engine(CONFIGS["minimal"]).read(PMSCR_EL2)
 
 
 def test_only_tables_of_timed_operations_are_played() -> None:

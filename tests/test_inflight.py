@@ -143,7 +143,8 @@ class InFlightBench(Bench):
                 ends = next((s for s in flying.values() if s.passed + s.flight.finish + latency - 1 == now), None)
                 ready = now - since >= offered.flight.wait if offered else random.getrandbits(1)
 
-                state = {name: random.getrandbits(bits) for name, bits in _STATE.items() if name != "nse" or config.rme}
+                ports = self._state_ports()
+                state = {name: random.getrandbits(bits) for name, bits in _STATE.items() if name in ports}
                 states.append(state)
                 previous = random.getrandbits(64) & (1 << len(dut.previous.as_value())) - 1 if config.pbt else 0
                 tick = random.getrandbits(1)
@@ -160,7 +161,7 @@ class InFlightBench(Bench):
 
                 inputs = [
                     *zip(dut.selected, one_hot(config, lanes), strict=True),
-                    *((self._state_ports()[name], value) for name, value in state.items()),
+                    *((ports[name], value) for name, value in state.items()),
                     (dut.running, now not in stops),
                     (dut.in_flight.issued, sum(issued << slot for slot, (issued, _) in enumerate(told))),
                     (dut.in_flight.translating, sum(waits << slot for slot, (_, waits) in enumerate(told))),
@@ -236,6 +237,7 @@ class InFlightBench(Bench):
         dut = self.dut
         return {
             **({"nse": dut.pe.nse} if self.config.rme else {}),
+            **({"contextidr_el2": dut.pe.contextidr_el2, "offset": dut.offset} if self.config.el2 else {}),
             "el": dut.pe.el,
             "ns": dut.pe.ns,
             "contextidr_el1": dut.pe.contextidr_el1,
@@ -253,7 +255,9 @@ class InFlightBench(Bench):
             "translation": len([at for at in flight.translating if 1 <= at < flight.finish]),
             **({"alternate_issue": sampled.ticks} if self.config.altclk else {}),
         }
-        start = Start(self.config).const({**sampled.state, "collect": Collect.from_bits(sampled.state["collect"])})
+        state = dict(sampled.state)
+        time = state["timestamp"] - state.pop("offset", 0) & (1 << 64) - 1
+        start = Start(self.config).const(state | {"timestamp": time, "collect": Collect.from_bits(state["collect"])})
         bits = start.as_bits() << layout["start"].offset | sampled.operation << layout["operation"].offset
         if self.config.pbt:
             bits |= sampled.previous << layout["previous"].offset
@@ -262,7 +266,9 @@ class InFlightBench(Bench):
         return bits
 
 
-_STATE = {"el": 2, "ns": 1, "nse": 1, "contextidr_el1": 32, "timestamp": 64, "collect": 5}
+_STATE = {
+    "el": 2, "ns": 1, "nse": 1, "contextidr_el1": 32, "contextidr_el2": 32, "timestamp": 64, "offset": 64, "collect": 5,
+}  # fmt: skip
 """What is captured when an operation passes, and its bits."""
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from spurtle.config import LFSR_ACCESS_RESET, LFSR_RESET
 from spurtle.lfsr import LFSR
-from spurtle_sim.reference.sampling import access_bit, draw, draw_access, random_byte, seed
+from spurtle_sim.reference.sampling import access_number, draw, draw_access, random_byte, seed
 
 BITS = 32
 PERIOD = (1 << BITS) - 1
@@ -35,11 +35,14 @@ def bench(dut: LFSR) -> Bench:
     return Bench(dut)
 
 
-@pytest.fixture(scope="module")
-def bits() -> tuple[Bench, LFSR]:
-    """The generator that chooses accesses, where two operations can be selected in a cycle."""
-    dut = LFSR(bits=1, draws=2, reset=LFSR_ACCESS_RESET)
-    return Bench(dut), dut
+@pytest.fixture(scope="module", params=[(1, 1), (1, 2), (8, 1), (8, 2), (9, 2)], ids=str)
+def accesses(request: pytest.FixtureRequest) -> tuple[Bench, LFSR, int]:
+    """The generator that chooses accesses, by a number of so many bits for each of so many operations that can be
+    selected in a cycle.
+    """
+    bits, draws = request.param
+    dut = LFSR(bits=bits, draws=draws, reset=LFSR_ACCESS_RESET)
+    return Bench(dut), dut, bits
 
 
 def play(bench: Bench, dut: LFSR, steps: Sequence[tuple[bool, int | None]]) -> None:
@@ -84,20 +87,24 @@ def test_a_write_comes_after_a_draw_of_the_same_cycle(bench: Bench, dut: LFSR) -
     play(bench, dut, [(True, 0x8000_0000), (True, None), (True, None)])
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 2), st.none() | boundary_integers(BITS)), max_size=60))
-def test_up_to_two_bits_a_cycle(bits: tuple[Bench, LFSR], steps: list[tuple[int, int | None]]) -> None:
-    bench, dut = bits
+def test_up_to_two_numbers_a_cycle(accesses: tuple[Bench, LFSR, int], steps: list[tuple[int, int | None]]) -> None:
+    bench, dut, bits = accesses
+    draws = len(dut.random)
 
     async def scenario(ctx: Any) -> None:
         state = LFSR_ACCESS_RESET
         for number, (used, written) in enumerate([*steps, (0, None)]):
+            used = min(used, draws)
             inputs = [(dut.draw, used), (dut.write, written is not None), (dut.wdata, written or 0)]
             seen = await cycle(ctx, inputs, dut.state, *dut.random)
-            expected = (state, access_bit(state), access_bit(draw_access(state)))
+            states = [state]
+            for _ in range(draws):
+                states.append(draw_access(states[-1], bits))
+            expected = (state, *(access_number(later, bits) for later in states[:draws]))
             assert seen == expected, f"cycle {number} of {steps}"
-            for _ in range(used):
-                state = draw_access(state)
+            state = states[used]
             if written is not None:
                 state = seed(written)
 
@@ -176,14 +183,17 @@ def test_every_state_comes_back_after_the_whole_period_and_not_before() -> None:
         assert rank(add(power(STEP, PERIOD // prime), IDENTITY)) == BITS, prime
 
 
-def test_eight_single_bits_are_a_number() -> None:
-    """The second generator has the first one's sequence, and so its period."""
+def test_single_bits_make_up_a_number() -> None:
+    """The second generator has the first one's sequence, and so its period. Numbers of nine bits come again after a
+    third of it: three is what nine and the period have in common.
+    """
     random = Random(1)
     for _ in range(1000):
         state = stepped = random.getrandbits(BITS)
         for _ in range(8):
-            stepped = draw_access(stepped)
-        assert stepped == draw(state)
+            stepped = draw_access(stepped, 1)
+        assert stepped == draw(state) == draw_access(state, 8)
+        assert draw_access(state, 9) == draw_access(stepped, 1)
 
 
 def test_the_state_is_the_last_four_numbers() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from interval_cases import CASES, Case
 
 from spurtle.config import LFSR_ACCESS_RESET, LFSR_DELAYS
-from spurtle_sim.reference.sampling import access_bit, advance, draw, draw_access
+from spurtle_sim.reference.sampling import access_number, advance, draw, draw_access
 
 
 def run(
@@ -85,15 +85,14 @@ def test_any_member(count: int, ecount: int, interval: int, rnd: int, random: in
         assert count == (1 if ernd else 0)
 
 
-def test_access_bits_are_the_same_sequence_one_at_a_time() -> None:
-    """A bit is the exclusive or of those so many places before it."""
+@pytest.mark.parametrize("bits", [1, 8, 9])
+def test_access_numbers_are_of_the_same_sequence(bits: int) -> None:
+    """A bit is the exclusive or of those so many places before it. No bit is in two numbers."""
     state = LFSR_ACCESS_RESET
     sequence = [state >> place & 1 for place in reversed(range(32))]
-    for number in range(500):
-        assert access_bit(state) == sequence[-1]
-        if number % 8 == 0:
-            byte = state
-        state = draw_access(state)
-        sequence.append(sum(sequence[-delay] for delay in LFSR_DELAYS) % 2)
-        if number % 8 == 7:
-            assert draw(byte) == state
+    for _ in range(500):
+        assert access_number(state, bits) == int("".join(map(str, sequence[-bits:])), 2)
+        state = draw_access(state, bits)
+        for _ in range(bits):
+            sequence.append(sum(sequence[-delay] for delay in LFSR_DELAYS) % 2)
+    assert draw(state) == draw_access(state, 8)

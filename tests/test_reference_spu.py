@@ -14,7 +14,7 @@ from spurtle.config import CONFIGS, LFSR_ACCESS_RESET, LFSR_RESET, SPUConfig
 from spurtle_sim.decode import records
 from spurtle_sim.reference.control import PEState
 from spurtle_sim.reference.records import Facts, Location, Operation
-from spurtle_sim.reference.sampling import access_bit, draw, draw_access
+from spurtle_sim.reference.sampling import access_number, draw, draw_access
 from spurtle_sim.reference.spu import SPU
 
 ONES = (1 << 64) - 1
@@ -39,8 +39,11 @@ ONES_READ_BACK = {
 _FNE = {"PMSEVFR_EL1": 0b1111_1110, "PMSNEVFR_EL1": 0b1111_1110, "PMSFCR_EL1": 0x0007_000F}
 _V1P2 = {**_FNE, "PMBLIMITR_EL1": 0xFFFF_FFFF_FFFF_F007}
 _TWO_ACCESSES = {**_V1P2, "IMP_PMSRNDR_EL1": ONES}
+_EL2 = {"PMSCR_EL2": 0x7B}
+_ECV = {"PMSCR_EL1": 0xFB}
+_EL2_ECV = {**_ECV, "PMSCR_EL2": 0xFB}
 _CHANGES = {
-    "neoverse_n1": {"PMSEVFR_EL1": 0b1_0111_1011_1110},
+    "neoverse_n1": {**_EL2, "PMSEVFR_EL1": 0b1_0111_1011_1110},
     "minimal_ernd": {"PMSICR_EL1": 0xFF00_0000_FFFF_FFFF},
     "minimal_counters16": {"PMSLATFR_EL1": 0xFFFF},
     "minimal_data_source": {},
@@ -51,15 +54,23 @@ _CHANGES = {
     "minimal_mops": _TWO_ACCESSES,
     "minimal_gcs": _TWO_ACCESSES,
     "minimal_unpredictable": _FNE,
-    "kunpeng_920": {"PMSEVFR_EL1": 0b111_1011_1110},
-    "hisilicon_mobile": {"PMSEVFR_EL1": 0b111_1011_1110},
+    "minimal_el2": _EL2,
+    "minimal_el3": {},
+    "minimal_ecv": _ECV,
+    "minimal_ecv_poff": _EL2_ECV,
+    "minimal_sve": {"PMSEVFR_EL1": 0x6_00BE, "IMP_PMSRNDR_EL1": ONES},
+    "kunpeng_920": {**_EL2, "PMSEVFR_EL1": 0b111_1011_1110},
+    "hisilicon_mobile": {**_EL2, "PMSEVFR_EL1": 0b111_1011_1110},
     "arm_model": {
         **_V1P2,
+        **_EL2_ECV,
+        "IMP_PMSRNDR_EL1": ONES,
         "PMSLATFR_EL1": 0xFFFF,
         "PMSEVFR_EL1": 0x0006_0FFE,
         "PMSNEVFR_EL1": 0x0006_0FFE,
     },
     "v1p4": {
+        **_EL2_ECV,
         "PMSICR_EL1": 0xFF00_0000_FFFF_FFFF,
         "PMSLATFR_EL1": 0xFFFF,
         "PMSFCR_EL1": 0x001F_0000_001F_001F,
@@ -79,19 +90,21 @@ def config(request: pytest.FixtureRequest) -> SPUConfig:
 
 
 def running(config: SPUConfig, *, interval: int = 1, records: int = 64, pmscr: int = 0b11_1011) -> SPU:
-    """An SPU as a driver starts it: all of EL0 and EL1, with context, physical address and timestamp."""
+    """An SPU as a driver starts it: all of EL0 and EL1, with context, physical address, timestamp; EL2 permits it."""
     spu = SPU(config)
     spu.write("PMBPTR_EL1", 0x2000 - records * config.max_record_bytes)
     spu.write("PMBLIMITR_EL1", 0x2000 | 1)
     spu.write("PMSIRR_EL1", interval << 8)
     spu.write("PMSICR_EL1", 0)
+    if config.el2:
+        spu.write("PMSCR_EL2", 1 << 4)
     spu.write("PMSCR_EL1", pmscr)
     return spu
 
 
 def generators(config: SPUConfig, state: int, access: int) -> int:
-    """IMP_PMSRNDR_EL1, which has the second half only where one of two accesses is chosen."""
-    return access << 32 | state if config.mops or config.gcs else state
+    """IMP_PMSRNDR_EL1, which has the second half only where an access is chosen."""
+    return access << 32 | state if config.mops or config.gcs or config.sve else state
 
 
 ALL = {**CONFIGS, **FEATURES}
@@ -135,11 +148,11 @@ def test_each_generator_has_its_half_of_the_register():
         assert spu.read("IMP_PMSRNDR_EL1") == expected
     spu.write("IMP_PMSRNDR_EL1", 0x1234_5678_9ABC_DEF0)
     spu.choose_access()
-    assert spu.read("IMP_PMSRNDR_EL1") == draw_access(0x1234_5678) << 32 | 0x9ABC_DEF0
+    assert spu.read("IMP_PMSRNDR_EL1") == draw_access(0x1234_5678, 9) << 32 | 0x9ABC_DEF0
     spu.write("PMSIRR_EL1", 1 << 8 | 1)
     spu.write("PMSICR_EL1", 1)
     assert not spu.count_operation()
-    assert spu.read("IMP_PMSRNDR_EL1") == draw_access(0x1234_5678) << 32 | draw(0x9ABC_DEF0)
+    assert spu.read("IMP_PMSRNDR_EL1") == draw_access(0x1234_5678, 9) << 32 | draw(0x9ABC_DEF0)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +217,8 @@ def test_the_counter_stands_still_where_profiling_is_disabled(config: SPUConfig)
     spu = running(config)
     spu.pass_operation(USER)
     assert spu.read("PMSICR_EL1") == 256
-    for elsewhere in (PEState(el=2), PEState(ns=0), PEState(nse=1), PEState(debug=1), PEState(aarch32=1)):
+    others = [*([PEState(ns=0)] if config.el3 else []), *([PEState(nse=1)] if config.rme else [])]
+    for elsewhere in (PEState(el=2), PEState(debug=1), PEState(aarch32=1), *others):
         assert not spu.pass_operation(elsewhere)
     assert spu.read("PMSICR_EL1") == 256
     spu.write("PMBSR_EL1", 1 << 17)
@@ -315,8 +329,20 @@ def test_the_last_taken_branch_before_the_operation_is_recorded(config: SPUConfi
     assert previous_target(spu, Operation(facts=Facts(retired=1))) == (0x900 if config.pbt_of_all else None)
 
 
-@pytest.mark.parametrize("config", PBT, ids=[config.name for config in PBT])
-@pytest.mark.parametrize("state", [{"el": 2}, {"el": 3}, {"ns": 0}, {"nse": 1}, {"ns": 0, "nse": 1}, {"aarch32": 1}])
+NOT_PROFILED = [
+    (config, state)
+    for config in PBT
+    for state in (
+        {"el": 2},
+        {"el": 3},
+        {"aarch32": 1},
+        *([{"ns": 0}, {"ns": 0, "nse": 1}] if config.el3 else []),
+        *([{"nse": 1}] if config.rme else []),
+    )
+]
+
+
+@pytest.mark.parametrize(("config", "state"), NOT_PROFILED)
 def test_a_branch_that_is_not_profiled_leaves_none(config: SPUConfig, state: dict[str, int]):
     spu = running(config)
     spu.take_branch(FIRST, el=0, ns=1)
@@ -351,6 +377,40 @@ def test_profiling_is_enabled_where_a_branch_is_executed(register: str, value: i
     spu.take_branch(FIRST, el=0, ns=1)
     spu.write(register, value)
     spu.write(register, before)
+    assert previous_target(spu) == 0x100
+
+
+def test_another_owner_has_no_previous_target():
+    """What the owner is, whatever else changes."""
+    spu = running(CONFIGS["v1p4"])
+    spu.take_branch(FIRST, el=0, ns=1)
+    same = [PEState(el=3, ns=0, nse=1), PEState(mdcr_el2_e2pb=0b10, mdcr_el3_nspb=0b10), PEState(scr_el3_eel2=1)]
+    assert not any(spu.own(pe) for pe in same)
+    assert previous_target(spu) == 0x100
+    others = [
+        PEState(mdcr_el2_e2pb=0),
+        PEState(mdcr_el2_e2pb=0, mdcr_el3_nspbe=1),
+        PEState(mdcr_el3_nspbe=1),
+        PEState(mdcr_el3_nspb=0),
+        PEState(mdcr_el3_nspb=0, mdcr_el2_e2pb=0, scr_el3_eel2=1),
+        PEState(),
+    ]
+    for pe in others:
+        spu.take_branch(FIRST, el=0, ns=1)
+        assert spu.own(pe)
+        assert not spu.own(pe)
+        assert previous_target(spu) is None
+
+
+def test_a_branch_is_profiled_by_the_registers_that_there_are():
+    """E0HSPE in a host of EL2, which owns the buffer."""
+    spu = running(CONFIGS["v1p4"])
+    host = PEState(mdcr_el2_e2pb=0, hcr_el2_tge=1)
+    spu.own(host)
+    spu.take_branch(FIRST, pe=host, el=0, ns=1)
+    assert previous_target(spu) is None
+    spu.write("PMSCR_EL2", 1)
+    spu.take_branch(FIRST, pe=host, el=0, ns=1)
     assert previous_target(spu) == 0x100
 
 
@@ -415,54 +475,105 @@ def test_before_spev1p2_there_is_no_discard_mode():
     assert spu.finish(spu.start(USER), operation, total=9, issue=3, translation=0) is not None
 
 
-# D17.6.4.3, D17.6.4.5.
+# D17.6.4.2, D17.6.9.
 
-TWO_ACCESSES = [config for config in ALL.values() if config.mops or config.gcs]
+
+def test_what_el2_permits_is_collected_with_the_operation():
+    """The timestamp is EL2's, CONTEXTIDR_EL2 beside CONTEXTIDR_EL1, and the address of a System register in memory."""
+    spu = running(CONFIGS["v1p4"])
+    spu.write("PMSCR_EL2", 0b10 | 1 << 3 | 1 << 5 | 0b11 << 6)  # E2SPE, CX, TS, PCT: not PA
+    pe = PEState(
+        el=1,
+        contextidr_el1=7,
+        contextidr_el2=8,
+        mdcr_el2_e2pb=0,
+        physical_count=1000,
+        cntpoff_el2=300,
+        cnthctl_el2_ecv=1,
+        scr_el3_ecven=1,
+    )
+    start = spu.start(pe)
+    assert (start.contextidr_el1, start.contextidr_el2, start.timestamp) == (7, 8, 700)
+    assert (start.collect_pa, start.collect_nv2_va) == (False, True)
+    facts = Facts(load=1, nv2=1, retired=1, va_valid=1, pa_valid=1)
+    written = spu.finish(start, Operation(facts=facts, va=0x10, pa=0x20), total=9, issue=3, translation=1)
+    assert written is not None
+    (record,) = records(written)
+    assert (record.context_el1, record.context_el2, record.timestamp) == (7, 8, 700)
+    assert (record.va, record.pa) == (0x10, None)
+
+
+# D17.6.4.3, D17.6.4.5, D17.6.6 R_MYPFF.
+
+CHOOSING = [config for config in ALL.values() if config.mops or config.gcs or config.sve]
+TWO_ACCESSES = [config for config in CHOOSING if config.mops or config.gcs]
 FT, LD, ST = 1 << 1, 1 << 17, 1 << 18
 
 
-@pytest.mark.parametrize("config", TWO_ACCESSES, ids=[config.name for config in TWO_ACCESSES])
-def test_either_access_without_bias(config: SPUConfig):
-    """Of 20,000 draws, within four standard deviations of the mean: 10,000 +- 283 of one access, and of each kind of
-    pair 2,500 +- 173.
+def number_bits(config: SPUConfig) -> int:
+    """Of a random number: one for an access, eight for an element."""
+    return (1 if config in TWO_ACCESSES else 0) + (8 if config.sve else 0)
+
+
+def assert_fair(bits: list[int]) -> None:
+    """Of 20,000, within four standard deviations of the mean: 10,000 +- 283 are one, and of each kind of pair there are
+    2,500 +- 173.
     """
+    assert len(bits) == 20_000
+    assert abs(sum(bits) - 10_000) <= 283
+    pairs = [*zip(bits[::2], bits[1::2], strict=True)]
+    assert all(abs(pairs.count((one, other)) - 2_500) <= 173 for one, other in product((0, 1), repeat=2))
+
+
+@pytest.mark.parametrize("config", CHOOSING, ids=[config.name for config in CHOOSING])
+def test_either_access_and_any_element_without_bias(config: SPUConfig):
     random = Random(1)
-    for pmsfcr in (0, LD, ST, FT, FT | LD | ST, FT | 1 << 16):
+    for pmsfcr in (0, LD, ST, FT, FT | LD | ST, FT | 1 << 16) if config in TWO_ACCESSES else (0,):
         spu = SPU(config)
         spu.write("PMSFCR_EL1", pmsfcr)
         spu.write("IMP_PMSRNDR_EL1", random.getrandbits(64))
         chosen = [spu.choose_access() for _ in range(20_000)]
-        assert abs(sum(chosen) - 10_000) <= 283
-        pairs = [*zip(chosen[::2], chosen[1::2], strict=True)]
-        assert all(abs(pairs.count(pair) - 2_500) <= 173 for pair in product((0, 1), repeat=2))
+        if config in TWO_ACCESSES:
+            assert_fair([destination for destination, _ in chosen])
+        else:
+            assert not any(destination for destination, _ in chosen)
+        for bit in range(8):
+            if config.sve:
+                assert_fair([element >> bit & 1 for _, element in chosen])
+        assert max(element for _, element in chosen) == (255 if config.sve else 0)
 
 
-@pytest.mark.parametrize("config", TWO_ACCESSES, ids=[config.name for config in TWO_ACCESSES])
-def test_a_bit_is_drawn_where_the_filter_decides_too(config: SPUConfig):
+@pytest.mark.parametrize("config", CHOOSING, ids=[config.name for config in CHOOSING])
+def test_a_number_is_drawn_where_the_filter_decides_too(config: SPUConfig):
+    """Bit 0, if an access is chosen, and the next eight, if an element is."""
     spu = SPU(config)
     state = LFSR_ACCESS_RESET
+    bits = number_bits(config)
     for number in range(400):
         pmsfcr = (0, FT | LD, FT | ST)[number % 3]
         spu.write("PMSFCR_EL1", pmsfcr)
-        assert spu.choose_access() == (access_bit(state), 0, 1)[number % 3]
-        state = draw_access(state)
+        drawn = access_number(state, bits)
+        destination = (drawn & 1, 0, 1)[number % 3] if config in TWO_ACCESSES else 0
+        element = (drawn >> 1 if config in TWO_ACCESSES else drawn) if config.sve else 0
+        assert spu.choose_access() == (destination, element)
+        state = draw_access(state, bits)
         assert spu.read("IMP_PMSRNDR_EL1") == state << 32 | LFSR_RESET
 
 
 def test_an_access_can_be_chosen_by_earlier_settings():
-    """The bit drawn and the filter are theirs; what is left is in the present registers."""
+    """The number drawn and the filter are theirs; what is left is in the present registers."""
     spu = SPU(CONFIGS["v1p4"])
-    spu.write("IMP_PMSRNDR_EL1", 0x6 << 32 | 5)
+    spu.write("IMP_PMSRNDR_EL1", 0xE06 << 32 | 5)
     spu.write("PMSFCR_EL1", FT | ST)
     earlier = copy(spu.registers)
     spu.write("IMP_PMSRNDR_EL1", 0x1001 << 32 | 7)
     spu.write("PMSFCR_EL1", 0)
-    assert spu.choose_access(earlier) == 1
-    assert spu.read("IMP_PMSRNDR_EL1") == draw_access(0x6) << 32 | 7
-    assert earlier.IMP_PMSRNDR_EL1 == 0x6 << 32 | 5
+    assert spu.choose_access(earlier) == (1, 3)
+    assert spu.read("IMP_PMSRNDR_EL1") == draw_access(0xE06, 9) << 32 | 7
+    assert earlier.IMP_PMSRNDR_EL1 == 0xE06 << 32 | 5
 
 
 def test_there_is_no_choice_where_every_operation_has_one_access():
     spu = SPU(CONFIGS["neoverse_n1"])
-    with pytest.raises(ValueError, match=r"mops or gcs must be True .*, not False in neoverse_n1"):
+    with pytest.raises(ValueError, match=r"mops, gcs or sve must be True .*, not False in neoverse_n1"):
         spu.choose_access()

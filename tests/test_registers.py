@@ -7,15 +7,18 @@ from typing import Any
 import pytest
 from gateware import VARIANTS, Bench, cycle
 
-from spurtle.arch import REGISTERS, Register
+from spurtle.arch import PMBIDR_EL1, PMSCR_EL2, PMSIDR_EL1, REGISTERS, Register
 from spurtle.config import SPUConfig
 from spurtle.pe import Outcome
 from spurtle.registers import Registers
+from spurtle_sim.reference.control import PEState
 from spurtle_sim.reference.registers import Registers as ReferenceRegisters
 
 ONES = (1 << 64) - 1
 Encoding = tuple[int, int, int, int]
 ELSEWHERE = {"PMSICR_EL1": "pmsicr", "PMBPTR_EL1": "pmbptr", "PMBSR_EL1": "pmbsr", "IMP_PMSRNDR_EL1": "pmsrndr"}
+PORTS = {"PMSCR_EL2": "pmscr_el2"}
+"""The others are called after themselves, without `_EL1`."""
 
 
 class RegistersBench(Bench):
@@ -26,14 +29,13 @@ class RegistersBench(Bench):
         super().__init__(self.dut)
 
     async def access(
-        self, ctx: Any, encoding: Encoding, *, write: int | None = None, el: int = 1, ns: int = 1
+        self, ctx: Any, encoding: Encoding, *, write: int | None = None, el: int = 2
     ) -> tuple[Outcome, int, set[str]]:
-        """Outcome, value, and which of the write strobes there was."""
+        """Outcome, value, and which of the write strobes there was. EL2 sees every register."""
         dut = self.dut
         strobes = {name: getattr(dut, f"{name}_write") for name in (*ELSEWHERE.values(), "pmblimitr")}
         inputs = [
             (dut.pe.el, el),
-            (dut.pe.ns, ns),
             (dut.port.valid, 1),
             (dut.port.write, write is not None),
             *zip((dut.port.op1, dut.port.crn, dut.port.crm, dut.port.op2), encoding, strict=True),
@@ -46,7 +48,7 @@ class RegistersBench(Bench):
 
     def stored(self, ctx: Any) -> dict[str, int]:
         return {
-            name: ctx.get(getattr(self.dut, name.lower()[:-4]).as_value())
+            name: ctx.get(getattr(self.dut, PORTS.get(name, name.lower()[:-4])).as_value())
             for name in self.names
             if name not in ELSEWHERE
         }
@@ -65,7 +67,7 @@ ENCODINGS = {encoding(register): register for register in REGISTERS}
 SOME_ENCODINGS = [
     (op1, crn, crm, op2)
     for op1, crn, crm, op2 in product(range(8), range(16), range(16), range(8))
-    if crn == 9 or (op1 == 0 and crm in (9, 10))
+    if crn == 9 or (op1 in (0, 4) and crm in (9, 10))
 ]
 """All with the CRn of the architecture's registers, and those that differ from one of ours in CRn alone."""
 
@@ -73,6 +75,7 @@ SOME_ENCODINGS = [
 def test_where_the_random_numbers_are() -> None:
     """S3_0_C15_C10_2: CRn 11 and 15 are for IMPLEMENTATION DEFINED registers (D24.1)."""
     assert ENCODINGS[0, 15, 10, 2].name == "IMP_PMSRNDR_EL1"
+    assert ENCODINGS[4, 9, 9, 0].name == "PMSCR_EL2"
     assert {crn for _, crn, _, _ in ENCODINGS} == {9, 15}
 
 
@@ -113,6 +116,22 @@ def test_nothing_happens_at_el0(bench: RegistersBench, register: Register) -> No
     bench.run(scenario)
 
 
+def test_a_register_of_el2_is_undefined_at_el1(bench: RegistersBench) -> None:
+    async def scenario(ctx: Any) -> None:
+        where = encoding(PMSCR_EL2)
+        for write in (None, ONES):
+            assert await bench.access(ctx, where, write=write, el=1) == (Outcome.UNDEFINED, 0, set())
+        assert set(bench.stored(ctx).values()) == {0}
+        there = Outcome.VALUE if bench.config.el2 else Outcome.UNDEFINED
+        for el in (2, 3):
+            value = bench.config.writable(PMSCR_EL2) & (ONES if el == 2 else 0b10_1000)
+            assert (await bench.access(ctx, where, write=ONES if el == 2 else value, el=el))[0] == there
+            assert await bench.access(ctx, where, el=el) == (there, value, set())
+            assert (await bench.access(ctx, where, el=1))[:2] == (Outcome.UNDEFINED, 0)
+
+    bench.run(scenario)
+
+
 def test_nothing_happens_without_an_access(bench: RegistersBench) -> None:
     async def scenario(ctx: Any) -> None:
         dut = bench.dut
@@ -134,13 +153,14 @@ def test_a_write_to_an_id_register_is_undefined(bench: RegistersBench, register:
 
 def test_id_registers_and_who_may_program_the_buffer(bench: RegistersBench) -> None:
     async def scenario(ctx: Any) -> None:
-        pmsidr, pmbidr = (next(r for r in REGISTERS if r.name == name) for name in ("PMSIDR_EL1", "PMBIDR_EL1"))
-        for el in (1, 2, 3):
-            for ns in (0, 1):
-                assert (await bench.access(ctx, encoding(pmsidr), el=el, ns=ns))[1] == bench.config.pmsidr
-                _, value, _ = await bench.access(ctx, encoding(pmbidr), el=el, ns=ns)
-                programmable = ns or el == 3
-                assert value == bench.config.pmbidr | (0 if programmable else pmbidr.fields["P"].mask)
+        # Control says who may.
+        owned = (0, 1) if bench.config.el2 or bench.config.el3 else (1,)
+        for el, programmable in product((1, 2, 3), owned):
+            if owned != (1,):
+                ctx.set(bench.dut.programmable, programmable)
+            assert (await bench.access(ctx, encoding(PMSIDR_EL1), el=el))[1] == bench.config.pmsidr
+            _, value, _ = await bench.access(ctx, encoding(PMBIDR_EL1), el=el)
+            assert value == bench.config.pmbidr | (0 if programmable else PMBIDR_EL1.fields["P"].mask)
 
     bench.run(scenario)
 
@@ -159,14 +179,15 @@ def test_bits_that_are_not_implemented_read_as_zero(bench: RegistersBench) -> No
         for number in range(200):
             register = writable[number % len(writable)]
             data = random.choice([0, ONES, random.getrandbits(64)])
-            outcome, value, struck = await bench.access(ctx, encoding(register), write=data, el=random.randint(1, 3))
+            el = random.randint(2 if register.op1 == 4 else 1, 3)
+            outcome, value, struck = await bench.access(ctx, encoding(register), write=data, el=el)
             strobe = {**ELSEWHERE, "PMBLIMITR_EL1": "pmblimitr"}.get(register.name)
             assert (outcome, value) == (Outcome.VALUE, 0)
             assert struck == ({strobe} if strobe else set())
             if register.name not in ELSEWHERE:
                 reference.write(bench.config, register, data)
             for other in writable:
-                expected = reference.read(bench.config, other)
+                expected = reference.read(bench.config, other, PEState())
                 assert (await bench.access(ctx, encoding(other)))[:2] == (Outcome.VALUE, expected), other.name
             assert bench.stored(ctx) == {
                 name: getattr(reference, name) for name in bench.names if name not in ELSEWHERE

@@ -109,10 +109,14 @@ FVP = SPUConfig(
             Place(((Packet.EVENTS,),)),
             _elastic((Packet.PC,)),
             _elastic((Packet.TOTAL,)),
+            _elastic((Packet.CONTEXT_EL2,)),
         ),
         align=1,
         max_size=64,
     ),
+    el2=True,
+    el3=True,
+    sel2=True,
     rme=True,  # as two of its top bytes have NSE set
 )
 """An early model's order, without ISSUE and without padding."""

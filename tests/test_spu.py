@@ -3,7 +3,7 @@
 What it does over thousands of operations is tested on its Verilog (test_cocotb.py, test_engine.py).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -33,6 +33,10 @@ SETTINGS = (
 )
 
 
+EL1_OWNS = {"mdcr_el2_e2pb": 0b11, "mdcr_el3_nspb": 0b11}
+SECURE_OWNS = EL1_OWNS | {"mdcr_el3_nspb": 0b01}
+
+
 class Driver:
     """Core, software at EL1 and memory, a cycle at a time. `done` comes `late` cycles after the earliest.
 
@@ -53,9 +57,11 @@ class Driver:
 
     async def tick(
         self, *, valid: bool = False, finish: Operation | None = None, write: tuple[Register, int] | None = None,
-        read: Register | None = None, drain: bool = False,
+        read: Register | None = None, drain: bool = False, owner: Mapping[str, int] | None = None,
     ) -> tuple[int, int]:  # fmt: skip
-        """One cycle. Returns whether an operation is sampled, and `drain.done`, as they are in it."""
+        """One cycle, in which Non-secure EL1 owns the buffer, if not `owner`. Returns whether an operation is sampled,
+        and `drain.done`, as they are in it.
+        """
         dut, config = self._dut, self.config
         several = config.slots > 1
         register, value = write or (read, 0)
@@ -67,6 +73,8 @@ class Driver:
             (dut.pe.ns, 1),
             (dut.pe.contextidr_el1, 77),
             (dut.pe.physical_count, self.now),
+            (dut.pe.count_enabled, 1),
+            *((getattr(dut.pe, name), value) for name, value in (owner or EL1_OWNS).items() if hasattr(dut.pe, name)),
             (dut.sampling.valid, valid << self._lane),
             (dut.finish.valid, finish is not None),
             (dut.finish.operation.as_value(), operation_bits(config, finish) if finish else 0),
@@ -259,6 +267,32 @@ def test_a_record_is_discarded_if_the_buffer_did_not_run_for_one_cycle(run: Call
     # With a slow memory, the second operation is sampled before it has the first one's record: so with a slow record.
     assert {1, 2} <= committed_counts <= {0, 1, 2}
     assert 0 in committed_counts or not late
+
+
+def test_a_record_is_discarded_if_the_buffer_gets_another_owner(run: Callable[..., None]) -> None:
+    """In any cycle, and its own one back in the next: what had not reached memory by then is lost, and nothing else."""
+    outcomes = set()
+
+    for changed in range(OPERATIONS[0] - 4, 45):
+
+        async def scenario(driver: Driver, changed: int = changed) -> None:
+            if not driver.config.el3:  # there is no other
+                return
+            await driver.set_up()
+            begin = driver.now
+            for at in range(60):
+                finish = LOAD if at - driver.config.answer_latency - 1 == OPERATIONS[0] else None
+                owner = SECURE_OWNS if at == changed else None
+                await driver.tick(valid=at == OPERATIONS[0], finish=finish, owner=owner)
+            # Two changes, after each of which the buffer does not run for a cycle.
+            reached = any(response <= begin + changed for response in driver.done_in)
+            committed = OPERATIONS[0] > changed + 2 or reached
+            assert await driver.read(PMBPTR_EL1) == BASE + committed * driver.record_bytes, changed
+            outcomes.add(committed)
+
+        run(scenario)
+
+    assert outcomes in ({False, True}, set())
 
 
 def test_discard_mode(run: Callable[..., None]) -> None:

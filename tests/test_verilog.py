@@ -128,15 +128,16 @@ def test_there_is_no_latch_and_no_loop(name: str, tmp_path: Path) -> None:
 
 
 def state_bits(name: str, family: str) -> int:
-    """Bits that the SPU has to keep: registers, the sampled operations as far as they are recorded, two beats, an
-    answer; and what is laid down of a packed record.
+    """Bits that the SPU has to keep: registers, the sampled operations as far as they are recorded, an offset to the
+    system counter, two beats, an answer; and what is laid down of a packed record.
 
     With several slots each has what was captured and counted, what was told at the end is in a memory, and a sample is
     moved out. Only ECP5 has memories that are read without a clock.
     """
     config = CONFIGS[name]
     registers = sum(config.writable(register).bit_count() for register in config.registers)
-    start = Start(config).size - 34  # CONTEXTIDR_EL2, and that it may not be collected, nor the address of NV2
+    # Without EL2 no CONTEXTIDR_EL2, nor that it may be collected; the same of the address of NV2.
+    start = Start(config).size - (0 if config.el2 else 33) - (not config.nv2)
     counters = len(config.latencies) * config.counter_bits
     derived = {Event.GENERATED_EXCEPTION, Event.RETIRED, Event.NOT_TAKEN} | ({Event.SMCU} if config.sme else set())
     told = Sample(config).size - Start(config).size - counters
@@ -144,7 +145,7 @@ def state_bits(name: str, family: str) -> int:
     kept = start + counters + told
     if config.slots > 1:
         kept += config.slots * (start + counters + (told if family == "ice40" else 0))
-    delayed = config.answer_latency * start
+    delayed = config.answer_latency * start + 64 * config.el2
     packer = 8 * (config.bus_bytes - 1 + 2 * 12) if config.layout.packed else 0
     return registers + kept + delayed + 2 * beat_layout(config).size + 64 + packer
 

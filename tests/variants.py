@@ -65,12 +65,8 @@ VARIANTS: Mapping[str, SPUConfig] = MappingProxyType(
 
 
 def as_taken(config: SPUConfig, sample: Sample) -> Sample:
-    """The same without what cannot be: a memory set that loads, and EL2, which is not profiled (D17.6.4.2)."""
+    """The same without what cannot be: a memory set that loads."""
     facts = sample.operation.facts
     if config.mops and facts.memory_set and not facts.memory_copy:
         facts = replace(facts, load=0)
-    return replace(
-        sample,
-        start=replace(sample.start, collect_nv2_va=False),
-        operation=replace(sample.operation, facts=facts),
-    )
+    return replace(sample, operation=replace(sample.operation, facts=facts))

@@ -1,4 +1,4 @@
-"""Which of two accesses is sampled is `reference.filtering.sampled_access`'s choice, for each selected operation."""
+"""Which access is sampled of an operation is `reference.spu`'s choice, for each selected operation."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -7,10 +7,10 @@ from functools import cache
 import z3
 
 from spurtle.access import AccessChoice
-from spurtle.arch import PMSFCR_EL1
-from spurtle.config import SPUConfig
-from spurtle_sim.reference import filtering
+from spurtle.arch import IMP_PMSRNDR_EL1, PMSFCR_EL1
+from spurtle.config import CONFIGS, ELEMENT_BITS, SPUConfig
 from spurtle_sim.reference.registers import Registers
+from spurtle_sim.reference.spu import SPU
 
 from ..features import FEATURES
 from ..induction import Invariant, Reference, Wires, follows, reach_all
@@ -21,40 +21,62 @@ from .inflight import selections
 __all__ = ["configured", "cover", "proofs", "prove"]
 
 
-def configured(lanes: int, *, ernd: bool) -> SPUConfig:
-    """So many lanes, with FEAT_SPE_ERnd or without: nothing else of a configuration matters to the choice."""
-    return replace(FEATURES["minimal_mops"], name=f"lanes_{lanes}{'_ernd' * ernd}", ops_per_cycle=lanes, ernd=ernd)
+def configured(feature: str, lanes: int, *, ernd: bool) -> SPUConfig:
+    """So many lanes, with FEAT_SPE_ERnd or without, and what the feature brings: nothing else of a configuration
+    matters to the choice.
+    """
+    name = f"{feature}_{lanes}{'_ernd' * ernd}"
+    return replace(FEATURES[f"minimal_{feature}"], name=name, ops_per_cycle=lanes, ernd=ernd)
 
 
 def cycle(config: SPUConfig) -> Reference:
-    """One random bit and one choice for each selection, in program order. What is told of other lanes is of no account:
-    it is taken as it comes.
+    """One random number and one choice for each selection, in program order. What is told of other lanes is of no
+    account: it is taken as it comes.
     """
 
-    def choose(pmsfcr: int, destination: int, *pairs: int) -> Mapping[str, int]:
-        registers = Registers(PMSFCR_EL1=pmsfcr)
+    def choose(wires: Mapping[str, int]) -> Mapping[str, int]:
+        spu = SPU(config)
+        told = {name: wires[name] for name in _told(config)}
         draw = 0
-        for selected, random in zip(pairs[::2], pairs[1::2], strict=True):
+        for index in range(config.selections_per_cycle):
+            selected = wires[f"selected__{index}"]
             if selected != 0:
                 draw = draw + 1
-                store = filtering.sampled_access(registers, random)
-                destination = destination & ~selected | selected * store
-        return {"draw": draw, "destination": destination}
+                state = wires[f"random__{index}"] << IMP_PMSRNDR_EL1.fields["ACCESS"].lsb
+                store, element = spu.choose_access(Registers(PMSFCR_EL1=wires["pmsfcr"], IMP_PMSRNDR_EL1=state))
+                if config.two_accesses:
+                    told["destination"] = told["destination"] & ~selected | selected * store
+                if config.sve:
+                    for lane in range(config.ops_per_cycle):
+                        if selected == 1 << lane:
+                            told[f"element__{lane}"] = element
+        return {"draw": draw, **told}
 
-    if config.selections_per_cycle == 1:
-        return lambda pmsfcr, destination, selected__0, random__0: choose(pmsfcr, destination, selected__0, random__0)
-    return lambda pmsfcr, destination, selected__0, random__0, selected__1, random__1: choose(
-        pmsfcr, destination, selected__0, random__0, selected__1, random__1
-    )
+    return choose
+
+
+def _told(config: SPUConfig) -> list[str]:
+    """What the core is told, and the lanes of each."""
+    elements = [f"element__{lane}" for lane in range(config.ops_per_cycle)] if config.sve else []
+    return [*(["destination"] if config.two_accesses else []), *elements]
 
 
 def prove(config: SPUConfig, system: Transition) -> Verdict:
     """`system` is an `AccessChoice` of `config`."""
-    return follows(system, cycle(config), assuming=selections(config), latency=0)
+    pairs = [f"{name}__{index}" for index in range(config.selections_per_cycle) for name in ("selected", "random")]
+    return follows(
+        system,
+        cycle(config),
+        arguments=["pmsfcr", *pairs, *_told(config)],
+        assuming=selections(config),
+        latency=0,
+    )
 
 
 def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
-    """Each access by filter and by chance, of each selection: name, goal, what is assumed."""
+    """Each access by filter and by chance, and either end of a vector, of each selection: name, goal, what is
+    assumed.
+    """
 
     def settings(types: str) -> int:
         return sum(PMSFCR_EL1.fields[name].mask for name in types.split())
@@ -62,7 +84,7 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
     chosen = {"source by filter": (0, "FT LD"), "destination by filter": (1, "FT ST")}
     chosen |= {f"{name} by chance": (store, "FT LD ST") for store, name in enumerate(("source", "destination"))}
     for index in range(config.selections_per_cycle):
-        for name, (store, types) in chosen.items():
+        for name, (store, types) in chosen.items() if config.two_accesses else ():
 
             def goal(wires: Wires, index: int = index, store: int = store, types: str = types) -> z3.BoolRef:
                 selected = wires[f"selected__{index}"]
@@ -70,6 +92,13 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
                 return z3.And(selected != 0, wires["pmsfcr"] == settings(types), told)
 
             yield f"selection {index}, {name}", goal, selections(config)
+        for element in (0, (1 << ELEMENT_BITS) - 1) if config.sve else ():
+
+            def end(wires: Wires, index: int = index, element: int = element) -> z3.BoolRef:
+                lane = config.ops_per_cycle - 1
+                return z3.And(wires[f"selected__{index}"] == 1 << lane, wires[f"element__{lane}"] == element)
+
+            yield f"selection {index}, element {element}", end, selections(config)
 
 
 def cover(config: SPUConfig, system: Transition) -> Verdict:
@@ -83,9 +112,11 @@ def _system(config: SPUConfig) -> Transition:
 
 
 def proofs() -> Iterator[Proof]:
-    """For one lane, for two, and for eight of which two can be selected in a cycle."""
-    for lanes, ernd in ((1, False), (2, False), (8, True)):
-        config = configured(lanes, ernd=ernd)
+    """For one lane, for two, and for eight of which two can be selected in a cycle; for two accesses, for elements, and
+    for both.
+    """
+    alone = [configured(feature, lanes, ernd=lanes == 8) for feature in ("mops", "sve") for lanes in (1, 2, 8)]
+    for config in (*alone, CONFIGS["v1p4"]):
 
         def proof(name, method, prove, config=config):
             return Proof(name, "access", config.name, method, lambda: prove(config, _system(config)))

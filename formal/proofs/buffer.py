@@ -1,4 +1,6 @@
-"""Discard mode of the Profiling Buffer: nothing is written, nothing is full, and collisions are told of (D17.5.5)."""
+"""The Profiling Buffer in discard mode: nothing is written, nothing is full, and collisions are told of (D17.5.5).
+And when it has another owner: nothing is begun, and nothing of the one before is completed.
+"""
 
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -15,7 +17,16 @@ from ..induction import Wires, always, inductive, reach
 from ..proof import Proof, Verdict
 from ..transition import Transition, transition
 
-__all__ = ["discarding", "kept", "limit_stands", "proofs", "prove_discards", "prove_kept"]
+__all__ = [
+    "discarding",
+    "kept",
+    "limit_stands",
+    "proofs",
+    "prove_discards",
+    "prove_kept",
+    "prove_new_owner",
+    "prove_unkept",
+]
 
 IDLE, DROP, WRITE, RESPONSE = range(4)
 """States of the buffer, in the order in which `Buffer` names them."""
@@ -84,6 +95,51 @@ def prove_discards(config: SPUConfig, system: Transition) -> Verdict:
     return always(system, discards, assuming=kept)
 
 
+def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:
+    """The cycle in which the buffer is told of another owner. `system` is a `Buffer` of `config`."""
+
+    def passes(now: Wires, then: Wires) -> z3.BoolRef:
+        state, after = now["buffer_state"], then["buffer_state"]
+        return z3.Implies(
+            z3.And(now["new_owner"] == 1, now["rst"] == 0),
+            z3.And(
+                # It does not run, is not found full, and its pointer is not moved.
+                now["running"] == 0,
+                now["writing"] == 0,
+                now["full"] == 0,
+                z3.Implies(now["pmbptr_write"] == 0, then["pmbptr"] == now["pmbptr"]),
+                # No record is begun but to be dropped, and the end of one begun before will move no pointer.
+                z3.Implies(after == WRITE, state == WRITE),
+                z3.Implies(z3.And(state == IDLE, now["aligner.o__valid"] == 1), after == DROP),
+                z3.Implies(z3.Or(after == WRITE, after == RESPONSE), then["keep"] == 0),
+            ),
+        )
+
+    return always(system, passes)
+
+
+def prove_unkept(config: SPUConfig, system: Transition) -> Verdict:
+    """A record whose end will not move the pointer stays so: of its end the pointer is not heard."""
+
+    def stays(now: Wires, then: Wires) -> z3.BoolRef:
+        state, after = now["buffer_state"], then["buffer_state"]
+        begun = z3.Or(state == WRITE, state == RESPONSE)
+        return z3.Implies(
+            z3.And(begun, now["keep"] == 0, now["rst"] == 0),
+            z3.And(
+                z3.Implies(after != IDLE, then["keep"] == 0),
+                z3.Implies(now["pmbptr_write"] == 0, then["pmbptr"] == now["pmbptr"]),
+            ),
+        )
+
+    return always(system, stays)
+
+
+def _begun(wires: Wires) -> z3.BoolRef:
+    """The buffer has another owner while a record is being written that would have moved the pointer."""
+    return z3.And(wires["buffer_state"] == WRITE, wires["keep"] == 1, wires["new_owner"] == 1)
+
+
 def _dropped(config: SPUConfig, wires: Wires) -> z3.BoolRef:
     """The last word of a record is taken and not written, while the buffer runs."""
     return z3.And(wires["buffer_state"] == DROP, _ends(config, wires), wires["running"] == 1)
@@ -95,15 +151,27 @@ def _system(config: SPUConfig) -> Transition:
 
 
 def proofs() -> Iterator[Proof]:
-    """For each configuration that has discard mode and a buffer that is not another's."""
-    configs = (config for config in (*CONFIGS.values(), *FEATURES.values()) if config.discard_mode)
-    for config in distinct(configs, "layout.align layout.max_size bus_bytes"):
+    """For each configuration that has a buffer that is not another's."""
+    for config in distinct(
+        (*CONFIGS.values(), *FEATURES.values()), "layout.align layout.max_size bus_bytes discard_mode"
+    ):
 
         def proof(
             name: str, method: str, prove: Callable[[SPUConfig, Transition], Verdict], config: SPUConfig = config
         ) -> Proof:
             return Proof(name, "buffer", config.name, method, lambda: prove(config, _system(config)))
 
+        yield proof(
+            "another owner: the buffer does not run, begins nothing, moves no pointer", "one cycle", prove_new_owner
+        )
+        yield proof("what began under another owner moves no pointer", "induction", prove_unkept)
+        yield proof(
+            "cover: another owner while a record is written",
+            "bounded search",
+            lambda _, system: reach(system, _begun, cycles=8),
+        )
+        if not config.discard_mode:
+            continue
         yield proof(
             "what is written in discard mode moves no pointer", "induction", lambda _, system: prove_kept(system)
         )

@@ -184,8 +184,8 @@ def prove_captures(config: SPUConfig, system: Transition) -> Verdict:
             "ns": passed["pe__ns"],
             **({"nse": passed["pe__nse"]} if config.rme else {}),
             "contextidr_el1": passed["pe__contextidr_el1"],
-            "contextidr_el2": z3.BitVecVal(0, 32),
-            "timestamp": passed["pe__physical_count"],
+            "contextidr_el2": passed["pe__contextidr_el2"] if config.el2 else z3.BitVecVal(0, 32),
+            "timestamp": passed["pe__physical_count"] - (passed["offset"] if config.el2 else 0),
             "collect": passed["collect"],
         }
         start = z3.Concat(*(state[name] for name, _ in reversed(list(Start(config)))))
@@ -282,7 +282,7 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
         )
 
 
-_CHANGING = "ops_per_cycle slots ernd counter_bits rme pbt altclk"
+_CHANGING = "ops_per_cycle slots ernd counter_bits el2 rme pbt altclk"
 """What of a configuration changes the slots, but for the width of what the core tells of an operation."""
 
 

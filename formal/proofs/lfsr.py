@@ -7,7 +7,7 @@ from typing import Any
 
 import z3
 
-from spurtle.config import LFSR_ACCESS_RESET, LFSR_RESET
+from spurtle.config import ELEMENT_BITS, LFSR_ACCESS_RESET, LFSR_RESET
 from spurtle.lfsr import LFSR
 from spurtle_sim.reference import sampling
 
@@ -20,7 +20,8 @@ __all__ = ["GENERATORS", "Generator", "proofs", "prove", "prove_running"]
 
 @dataclass(frozen=True)
 class Generator:
-    """One use of the `LFSR`, and what `reference.sampling` says of it: functions of the state.
+    """One use of the `LFSR`, and what `reference.sampling` says of it: functions of the state, and of the number's bits
+    where they differ.
 
     They are called by name, so that a test can put others in their place.
     """
@@ -30,6 +31,7 @@ class Generator:
     reset: int
     number: str
     next: str
+    size: tuple[int, ...] = ()
 
     def build(self) -> LFSR:
         return LFSR(bits=self.bits, draws=self.draws, reset=self.reset)
@@ -37,8 +39,14 @@ class Generator:
 
 GENERATORS: Mapping[str, Generator] = {
     "intervals": Generator(8, 1, LFSR_RESET, "random_byte", "draw"),
-    "access, 1 a cycle": Generator(1, 1, LFSR_ACCESS_RESET, "access_bit", "draw_access"),
-    "access, 2 a cycle": Generator(1, 2, LFSR_ACCESS_RESET, "access_bit", "draw_access"),
+    # Of two accesses, of elements, of both.
+    **{
+        f"access by {bits}, {draws} a cycle": Generator(
+            bits, draws, LFSR_ACCESS_RESET, "access_number", "draw_access", (bits,)
+        )
+        for bits in (1, ELEMENT_BITS, 1 + ELEMENT_BITS)
+        for draws in (1, 2)
+    },
 }
 """By the name under which the report has them."""
 
@@ -47,12 +55,14 @@ def cycle(generator: Generator) -> Reference:
     """What is drawn are the numbers of the state, one after the other, whether or not software seeds the next."""
 
     def step(rst: int, write: int, wdata: int, draw: int, state: int) -> Mapping[str, int]:
-        number: Callable[[int], int] = getattr(sampling, generator.number)
-        move: Callable[[int], int] = getattr(sampling, generator.next)
+        number: Callable[..., int] = getattr(sampling, generator.number)
+        move: Callable[..., int] = getattr(sampling, generator.next)
         states = [state]
         for _ in range(generator.draws):
-            states.append(move(states[-1]))
-        told: dict[str, Any] = {f"random__{index}": number(states[index]) for index in range(generator.draws)}
+            states.append(move(states[-1], *generator.size))
+        told: dict[str, Any] = {
+            f"random__{index}": number(states[index], *generator.size) for index in range(generator.draws)
+        }
         if rst:
             return told | {"state": generator.reset}
         if write:

@@ -137,8 +137,9 @@ def _packets(taken: _Taken, sample: int) -> tuple[Octets, int]:
     packets = dict(taken.reference.packets(config, taken.samples(sample)))
     layout = config.layout
     if layout.packed:
-        whole = RecordLayout(tuple(replace(place, elastic=False) for place in layout.places), 1, layout.max_size)
-        config = SimpleNamespace(name=config.name, layout=whole, packet_bytes=config.packet_bytes)
+        places = tuple((replace(place, elastic=False), *size) for place, *size in config.places)
+        whole = RecordLayout(tuple(place for place, *_ in places), 1, layout.max_size)
+        config = SimpleNamespace(name=config.name, layout=whole, places=places)
     octets = taken.reference.lay_out(config, packets.items())
     elastic = (place for place in layout.places if place.elastic)
     there = [any(packet in packets for packet in place.packets) for place in elastic]

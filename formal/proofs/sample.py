@@ -146,7 +146,7 @@ def promised(config: SPUConfig, sample: z3.BitVecRef) -> z3.BoolRef:
 def meaningless(config: SPUConfig) -> tuple[str, ...]:
     """Facts for which `config` has no feature."""
     meant = {
-        "unspecified": config.version >= PMSVer.SPE_V1P1,
+        "unspecified": config.version >= PMSVer.SPE_V1P1 or config.fpf,
         "allocation_tag": config.mte and config.version >= PMSVer.SPE_V1P3,
         "nv2": config.nv2,
         "memory_copy": config.mops,

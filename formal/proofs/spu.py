@@ -1,19 +1,34 @@
-"""The whole SPU: it comes out of reset the same, stands still while profiling is disabled, and counts its samples."""
+"""The whole SPU: it comes out of reset the same, stands still while profiling is disabled, counts its samples, and has
+nothing for another owner of the Profiling Buffer that it has of the one before.
+"""
 
 from collections.abc import Callable, Iterator
 from functools import cache
 
 import z3
 
+from spurtle.arch import IMP_PMSRNDR_EL1, PMSCR_EL2
 from spurtle.config import CONFIGS, SPUConfig
+from spurtle.pe import Outcome
 from spurtle.spu import SPU
 
-from ..induction import Wires, always, resets
+from ..induction import Wires, always, inductive, resets
 from ..proof import Proof, Verdict
 from ..transition import Transition, transition
 from .buffer import limit_stands
 
-__all__ = ["memories", "proofs", "prove_disabled", "prove_fed", "prove_limit", "prove_reset"]
+__all__ = [
+    "memories",
+    "proofs",
+    "prove_disabled",
+    "prove_fed",
+    "prove_implemented",
+    "prove_limit",
+    "prove_new_owner",
+    "prove_pmscr_el2",
+    "prove_reset",
+    "prove_undrawn",
+]
 
 
 def memories(config: SPUConfig) -> list[str]:
@@ -48,6 +63,22 @@ def prove_disabled(config: SPUConfig, system: Transition) -> Verdict:
     return always(system, stands, cycles=config.count_delay + 2)
 
 
+def prove_undrawn(config: SPUConfig, system: Transition) -> Verdict:
+    """For what passes while profiling is disabled nothing is chosen: unless they are written, the random numbers by
+    which it is chosen stand.
+    """
+
+    def stands(*cycles: Wires) -> z3.BoolRef:
+        passing, answering, after = cycles[0], cycles[-2], cycles[-1]
+        no_reset = z3.And(*(wires["rst"] == 0 for wires in cycles[:-1]))
+        return z3.Implies(
+            z3.And(no_reset, passing["control.enabled"] == 0, answering["registers.pmsrndr_write"] == 0),
+            after["access_lfsr.state"] == answering["access_lfsr.state"],
+        )
+
+    return always(system, stands, cycles=config.answer_latency + 2)
+
+
 def prove_fed(config: SPUConfig, system: Transition) -> Verdict:
     """Variants of PMU event SAMPLE_FEED come with it, and SAMPLE_FILTRATE in the cycle after it."""
 
@@ -72,6 +103,57 @@ def prove_limit(config: SPUConfig, system: Transition) -> Verdict:
     return always(system, stands)
 
 
+def prove_implemented(config: SPUConfig, system: Transition) -> Verdict:
+    """Bits of the System registers that are not implemented are zero: see `control`."""
+    names = {register.name: f"registers.{register.name.lower().removesuffix('_el1')}" for register in config.registers}
+    unknown = [
+        (names[register.name], ~config.writable(register))
+        for register in config.registers
+        if not register.read_only and register is not IMP_PMSRNDR_EL1
+    ]
+    return inductive(system, lambda wires: z3.And(*(wires[name] & bits == 0 for name, bits in unknown)))
+
+
+def prove_pmscr_el2(config: SPUConfig, system: Transition) -> Verdict:
+    """PMSCR_EL2 is nothing to EL0 and EL1, and what EL2 forbids they cannot permit."""
+
+    def hidden(now: Wires, then: Wires) -> z3.BoolRef:
+        lower = z3.ULT(now["pe__el"], 2)
+        accessed = z3.And(now["sysreg__valid"] == 1, now["sysreg__op1"] == PMSCR_EL2.op1)
+        written = z3.And(now["sysreg__valid"] == 1, now["sysreg__write"] == 1)
+        told = z3.And(then["sysreg__outcome"] == Outcome.UNDEFINED.value, then["sysreg__rdata"] == 0)
+        stands = then["registers.pmscr_el2"] == now["registers.pmscr_el2"]
+        return z3.Implies(
+            now["rst"] == 0,
+            z3.And(z3.Implies(z3.And(lower, accessed), told), z3.Implies(z3.Or(lower, z3.Not(written)), stands)),
+        )
+
+    return always(system, hidden)
+
+
+def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:
+    """In the cycle after the Profiling Buffer went to another owner it does not run, for anybody, and then there is no
+    previous branch target. What becomes of what is in flight or unwritten `inflight` and `buffer` say.
+    """
+
+    def passed(*cycles: Wires) -> z3.BoolRef:
+        before, now, after, later = cycles
+        told = [after["control.new_owner"] == 1]
+        told += [after[f"{room}.running"] == 0 for room in ("buffer", "control", "inflight")]
+        told += [
+            after["control.enabled"] == 0,
+            *(after[name] == 0 for name in after if name == "control.branch_enabled"),
+        ]
+        if config.pbt:
+            told.append(later["previous_target.previous.valid"] == 0)
+        return z3.Implies(
+            z3.And(*(wires["rst"] == 0 for wires in cycles), before["control.owner"] != now["control.owner"]),
+            z3.And(*told),
+        )
+
+    return always(system, passed, cycles=4)
+
+
 @cache
 def _system(config: SPUConfig) -> Transition:
     return transition(SPU(config))
@@ -86,5 +168,12 @@ def proofs() -> Iterator[Proof]:
 
         yield proof("one cycle of reset, from any state", prove_reset)
         yield proof("PMSICR_EL1 and the random numbers stand while profiling is disabled", prove_disabled)
+        if config.access_bits:
+            yield proof("ACCESS stands while profiling is disabled", prove_undrawn)
         yield proof("SAMPLE_FEED_* and SAMPLE_FILTRATE tell of what SAMPLE_FEED counts", prove_fed)
         yield proof("PMBLIMITR_EL1 stands unless software writes it", prove_limit)
+        yield proof("bits that are not implemented are zero", prove_implemented)
+        if config.el2:
+            yield proof("PMSCR_EL2 is UNDEFINED below EL2, and stands", prove_pmscr_el2)
+        if config.el2 or config.el3:
+            yield proof("with another owner the buffer does not run, and no branch was before", prove_new_owner)

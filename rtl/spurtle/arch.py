@@ -19,6 +19,7 @@ __all__ = [
     "ETS",
     "EVL",
     "FM",
+    "PCT",
     "REGISTERS",
     "AddressIndex",
     "AltClk",
@@ -206,6 +207,15 @@ class FM(IntEnum):
     DISCARD = 0b10
 
 
+@unique
+class PCT(IntEnum):
+    """PMSCR_EL1.PCT and PMSCR_EL2.PCT: which time a record holds. The other value is reserved; bit 1 needs FEAT_ECV."""
+
+    VIRTUAL = 0b00
+    PHYSICAL = 0b01
+    OFFSET_PHYSICAL = 0b11
+
+
 @dataclass(frozen=True)
 class Field:
     """A field of a System register: `width` bits from bit `lsb` upward."""
@@ -265,6 +275,13 @@ PMSCR_EL1 = Register(
     9,
     0,
     {"E0SPE": Field(0), "E1SPE": Field(1), "CX": Field(3), "PA": Field(4), "TS": Field(5), "PCT": Field(6, 2)},
+)
+PMSCR_EL2 = Register(
+    "PMSCR_EL2",
+    4,
+    9,
+    0,
+    {"E0HSPE": Field(0), "E2SPE": Field(1), "CX": Field(3), "PA": Field(4), "TS": Field(5), "PCT": Field(6, 2)},
 )
 PMSNEVFR_EL1 = Register("PMSNEVFR_EL1", 0, 9, 1, {"E": Field(0, 64)})
 PMSICR_EL1 = Register("PMSICR_EL1", 0, 9, 2, {"COUNT": Field(0, 32), "ECOUNT": Field(56, 8)})
@@ -378,6 +395,7 @@ REGISTERS = (
     PMBSR_EL1,
     PMSDSFR_EL1,
     PMBIDR_EL1,
+    PMSCR_EL2,
     IMP_PMSRNDR_EL1,
 )
 """Every System register that an SPU can have, in the order of their encodings. `SPUConfig.registers` has its own."""

@@ -22,7 +22,8 @@ class Buffer(wiring.Component):
 
     A record is begun only where it fits below LIMIT. If the buffer is disabled, stopped or given another pointer or
     limit while a record is being written, its beats go out where they were begun and the pointer does not move. A
-    record that arrives while the buffer is not running is taken and dropped.
+    record that arrives while the buffer is not running is taken and dropped. It is not for a cycle when its owner
+    changes, so that nobody finds in it what another was permitted to see.
 
     Full, PMBSR_EL1.S with BSC = 1, is raised as soon as the longest record does not fit: PMBPTR_EL1 > LIMIT - max_size.
     A pointer that is not aligned as records are, or has another top byte than LIMIT, counts as full.
@@ -45,6 +46,8 @@ class Buffer(wiring.Component):
     pmblimitr : In(PMBLIMITR_EL1)
     pmblimitr_write : In(1)
         Software writes PMBLIMITR_EL1 in this cycle.
+    new_owner : In(1)
+        See `control.Control`.
     pmbptr, pmbsr : Out
     pmbptr_write, pmbsr_write : In(1)
     wdata : In(64)
@@ -52,11 +55,11 @@ class Buffer(wiring.Component):
     collision : In(1)
         Sets PMBSR_EL1.COLL.
     running : Out(1)
-        Enabled and not stopped.
+        Enabled and not stopped, of the owner that it had.
     writing : Out(1)
         It is, and not in discard mode.
     busy : Out(1)
-        A record is being written or dropped, or has been and `pmbsr` does not say yet whether it filled the buffer.
+        A record is being written or dropped, or `pmbsr` does not say yet whether the buffer is full.
     full : Out(1)
         Strobe: a buffer full event.
     """
@@ -71,6 +74,7 @@ class Buffer(wiring.Component):
                 "write": Out(WritePort(config)),
                 "pmblimitr": In(arch.PMBLIMITR_EL1.layout()),
                 "pmblimitr_write": In(1),
+                "new_owner": In(1),
                 "pmbptr": Out(64),
                 "pmbptr_write": In(1),
                 "pmbsr": Out(arch.PMBSR_EL1.layout()),
@@ -95,7 +99,7 @@ class Buffer(wiring.Component):
         commit = Signal()
 
         m.d.comb += [
-            self.running.eq(self.pmblimitr.E & ~self.pmbsr.S),
+            self.running.eq(self.pmblimitr.E & ~self.pmbsr.S & ~self.new_owner),
             self.writing.eq(self.running & (self.pmblimitr.FM != arch.FM.DISCARD)),
         ]
         fits, fits_known = self._fits(m, align, commit)
@@ -175,7 +179,7 @@ class Buffer(wiring.Component):
 
         with m.If(self.pmbptr_write | self.pmblimitr_write | (~self.running & ~fsm.ongoing("IDLE"))):
             m.d.sync += keep.eq(0)
-        m.d.comb += self.busy.eq(~fsm.ongoing("IDLE") | ~fits_known | self.full)
+        m.d.comb += self.busy.eq(~fsm.ongoing("IDLE") | ~fits_known | self.full | self.new_owner)
 
         return m
 

@@ -11,9 +11,17 @@ from types import MappingProxyType
 
 from . import arch
 from .arch import AltClk, Event, PMSVer, Register
-from .layout import ARM_MODEL, HISILICON_MOBILE, KUNPENG_920, MINIMAL, NEOVERSE_N1, V1P4, Packet, RecordLayout
+from .layout import ARM_MODEL, HISILICON_MOBILE, KUNPENG_920, MINIMAL, NEOVERSE_N1, V1P4, Packet, Place, RecordLayout
 
-__all__ = ["CONFIGS", "LFSR_ACCESS_RESET", "LFSR_DELAYS", "LFSR_RESET", "SPUConfig", "UnpredictableFilter"]
+__all__ = [
+    "CONFIGS",
+    "ELEMENT_BITS",
+    "LFSR_ACCESS_RESET",
+    "LFSR_DELAYS",
+    "LFSR_RESET",
+    "SPUConfig",
+    "UnpredictableFilter",
+]
 
 LFSR_DELAYS = (11, 20, 26, 32)
 """The pseudorandom bit sequence of every SPU (D17.3.2): a bit is the exclusive or of those so many places before it.
@@ -23,7 +31,11 @@ LFSR_RESET = 0x6A09_E667
 """The generator's state after reset: the last 32 bits, the newest in bit 0. Any but zero would do."""
 
 LFSR_ACCESS_RESET = 0xBB67_AE85
-"""The same of the second generator, which chooses one of two accesses."""
+"""The same of the second generator, which chooses what is sampled of an operation that accesses more than one place."""
+
+
+ELEMENT_BITS = 8
+"""Of the random number that chooses an element of a non-contiguous SVE access. A vector has up to 256 bytes."""
 
 
 class UnpredictableFilter(Enum):
@@ -63,8 +75,14 @@ class SPUConfig:
         The PE has FEAT_MOPS, FEAT_GCS, FEAT_MTE2, FEAT_NV2, FEAT_SVE: memory copy and set (D17.6.4.3), the Guarded
         control stack (D17.6.4.5), Allocation Tags (D17.6.4.1), System registers in memory (D17.6.4.2), scalable vectors
         (D17.6.6).
+    el2, el3 : bool
+        The PE has EL2, EL3 (D17.6.9). Without EL3 it has one Security state, whose EL2 or EL1 owns the Profiling
+        Buffer.
+    sel2, ecv, ecv_poff : bool
+        The PE has FEAT_SEL2, FEAT_ECV, FEAT_ECV_POFF: EL2 in Secure state; offset physical time, and an offset for it
+        (D17.6.9).
     rme : bool
-        The PE has FEAT_RME: an address can be Realm's (NSE, D18.2.1).
+        The PE has FEAT_RME: a state, and an address, can be Realm's (NSE, D18.2.1).
     sme : bool
         FEAT_SPE_SME: operations on the ZA array, and on more than one vector, are recorded as such (D17.6.6).
     pbt : bool
@@ -115,6 +133,11 @@ class SPUConfig:
     mte: bool = False
     nv2: bool = False
     sve: bool = False
+    el2: bool = False
+    el3: bool = False
+    sel2: bool = False
+    ecv: bool = False
+    ecv_poff: bool = False
     rme: bool = False
     sme: bool = False
     pbt: bool = False
@@ -182,9 +205,10 @@ class SPUConfig:
         for feature, needed in _NEEDED_VERSION.items():
             if getattr(self, feature) and self.version < needed:
                 raise ValueError(f"version must be {needed:d} or later with {feature}, not {self.version:d}")
-        for feature, needed in _NEEDED_FEATURE.items():
-            if getattr(self, feature) and not getattr(self, needed):
-                raise ValueError(f"{needed} must be True with {feature}, not False")
+        for feature, needed in _NEEDED_FEATURES.items():
+            for other in needed:
+                if getattr(self, feature) and not getattr(self, other):
+                    raise ValueError(f"{other} must be True with {feature}, not False")
         if self.version >= PMSVer.SPE_V1P2 and not self.fne:
             raise ValueError(f"fne must be True from version {PMSVer.SPE_V1P2:d} on, not False in {self.version:d}")
         if self.fds and not self.data_source_bytes:
@@ -216,6 +240,8 @@ class SPUConfig:
                     f"{name} must be {'set' if packet in placed else '0'} where the layout has {has} for "
                     f"{packet.value}, not {value!r}"
                 )
+        if self.el2 and Packet.CONTEXT_EL2 not in placed:
+            raise ValueError("layout must have a place for CONTEXT_EL2 with el2, in which it may be collected")
         if missing := {*Packet} - {*wanted} - _OPTIONAL - {*placed}:
             raise ValueError(f"layout must have a place for {_names(missing)}")
         for place in layout.places:
@@ -289,6 +315,13 @@ class SPUConfig:
         return self.mops or self.gcs
 
     @property
+    def access_bits(self) -> int:
+        """Random bits by which it is chosen what is sampled of a selected operation: one for one of two accesses, and
+        those for an element of a non-contiguous SVE access (D17.6.6 R_MYPFF).
+        """
+        return self.two_accesses + ELEMENT_BITS * self.sve
+
+    @property
     def discard_mode(self) -> bool:
         """PMBLIMITR_EL1.FM can be 0b10 (D17.5.5)."""
         return self.version >= PMSVer.SPE_V1P2
@@ -312,7 +345,11 @@ class SPUConfig:
     @property
     def registers(self) -> tuple[Register, ...]:
         """The System registers that there are; others are UNDEFINED."""
-        absent = {arch.PMSNEVFR_EL1.name: not self.fne, arch.PMSDSFR_EL1.name: not self.fds}
+        absent = {
+            arch.PMSNEVFR_EL1.name: not self.fne,
+            arch.PMSDSFR_EL1.name: not self.fds,
+            arch.PMSCR_EL2.name: not self.el2,
+        }
         return tuple(register for register in arch.REGISTERS if not absent.get(register.name))
 
     @property
@@ -350,6 +387,12 @@ class SPUConfig:
                 Packet.END: 1,
             }
         )
+
+    @cached_property
+    def places(self) -> tuple[tuple[Place, int, Mapping[Packet, int]], ...]:
+        """Each place of the layout, its bytes, and the first byte in it of each packet that can stand there."""
+        sizes = self.packet_bytes
+        return tuple((place, place.size(sizes), dict(place.offsets(sizes))) for place in self.layout.places)
 
     @property
     def filter_events(self) -> int:
@@ -398,8 +441,10 @@ class SPUConfig:
         types = [*self.filter_types, *([f"{name}m" for name in self.filter_types] if self.eft else [])]
         masks = {
             # PCT[1] comes with FEAT_ECV.
-            arch.PMSCR_EL1.name: self._mask(arch.PMSCR_EL1, "E0SPE", "E1SPE", "CX", "PA", "TS")
-            | 1 << arch.PMSCR_EL1.fields["PCT"].lsb,
+            **{
+                pmscr.name: self._mask(pmscr, *pmscr.fields) & ~(0 if self.ecv else 2 << pmscr.fields["PCT"].lsb)
+                for pmscr in (arch.PMSCR_EL1, arch.PMSCR_EL2)
+            },
             arch.PMSICR_EL1.name: self._mask(arch.PMSICR_EL1, "COUNT", *(["ECOUNT"] if self.ernd else [])),
             arch.PMSFCR_EL1.name: self._mask(arch.PMSFCR_EL1, *self.filters, *types),
             arch.PMSEVFR_EL1.name: self.filter_events,
@@ -412,7 +457,7 @@ class SPUConfig:
             # MSS2 says more of faults that the write port does not report.
             arch.PMBSR_EL1.name: self._mask(arch.PMBSR_EL1, "MSS", "COLL", "S", "EA", "DL", "EC"),
             arch.IMP_PMSRNDR_EL1.name: self._mask(
-                arch.IMP_PMSRNDR_EL1, "STATE", *(["ACCESS"] if self.two_accesses else [])
+                arch.IMP_PMSRNDR_EL1, "STATE", *(["ACCESS"] if self.access_bits else [])
             ),
         }
         return masks.get(register.name, self._mask(register, *register.fields))
@@ -430,7 +475,14 @@ _NEEDED_VERSION = {
 }
 """The versions that define the packets of these features (D18.2.7, D18.2.6)."""
 
-_NEEDED_FEATURE = {"sme": "sve", "pbt_of_all": "pbt"}
+_NEEDED_FEATURES = {
+    "sme": ("sve",),
+    "pbt_of_all": ("pbt",),
+    "nv2": ("el2",),
+    "sel2": ("el2", "el3"),
+    "ecv_poff": ("el2", "ecv"),
+    "rme": ("el2", "el3", "sel2"),
+}
 
 _IMPLEMENTATION_DEFINED = (0, 6, 7, *range(16, 32))
 """INDEX of an Address or Counter packet, 0 for none (D18.2.1, D18.2.3)."""
@@ -454,6 +506,8 @@ CONFIGS: Mapping[str, SPUConfig] = MappingProxyType(
             SPUConfig(
                 name="neoverse_n1",
                 layout=NEOVERSE_N1,
+                el2=True,
+                el3=True,
                 arch_inst=False,
                 # 12 is Neoverse N1's own: a late prefetch.
                 events=frozenset(range(11)) | {12},
@@ -463,6 +517,8 @@ CONFIGS: Mapping[str, SPUConfig] = MappingProxyType(
             SPUConfig(
                 name="kunpeng_920",
                 layout=KUNPENG_920,
+                el2=True,
+                el3=True,
                 arch_inst=False,
                 events=frozenset(range(11)),
                 events_bytes=2,
@@ -470,6 +526,8 @@ CONFIGS: Mapping[str, SPUConfig] = MappingProxyType(
             SPUConfig(
                 name="hisilicon_mobile",
                 layout=HISILICON_MOBILE,
+                el2=True,
+                el3=True,
                 arch_inst=False,
                 events=frozenset(range(11)),
                 events_bytes=4,
@@ -482,6 +540,11 @@ CONFIGS: Mapping[str, SPUConfig] = MappingProxyType(
                 slots=2,
                 fne=True,
                 sve=True,
+                el2=True,
+                el3=True,
+                sel2=True,
+                ecv=True,
+                ecv_poff=True,
                 pbt=True,
                 crr=True,
                 counter_bits=16,
@@ -504,6 +567,11 @@ CONFIGS: Mapping[str, SPUConfig] = MappingProxyType(
                 mte=True,
                 nv2=True,
                 sve=True,
+                el2=True,
+                el3=True,
+                sel2=True,
+                ecv=True,
+                ecv_poff=True,
                 rme=True,
                 sme=True,
                 pbt=True,

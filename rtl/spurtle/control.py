@@ -1,13 +1,17 @@
-"""Whether profiling is enabled now, and what may be collected of an operation sampled now (D17.6.9)."""
+"""Who owns the Profiling Buffer, whether profiling is enabled, and what may be collected of an operation (D17.6.9)."""
 
-# Ref: DDI0487 M.a, D17.6.9; facts of StatisticalProfilingEnabled() for a buffer that Non-secure EL1 owns, without EL2.
+# Ref: DDI0487 M.a, D17.6.9, Table D17-3, D17.6.3.1, D17.6.4.2; as its functions ProfilingBufferOwner(),
+# StatisticalProfilingEnabled(), CollectContextIDR1(), CollectContextIDR2(), CollectPhysicalAddress() and
+# CollectTimeStamp() have it.
 
 from amaranth import *
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from . import arch
+from .arch import PCT
 from .config import SPUConfig
+from .layout import Packet
 from .pe import PEState, TakenBranch
 
 __all__ = ["Collect", "Control"]
@@ -25,21 +29,37 @@ class Collect(data.Struct):
     nv2_va: 1
 
 
-class Control(wiring.Component):
-    """Combinational: permissions from the registers and the state of the PE in this cycle.
+class _Owner(data.Struct):
+    """Of the Profiling Buffer: its Security state, and whether it is that state's EL2 and not EL1."""
 
-    Non-secure EL1 owns the Profiling Buffer and EL2 is not implemented: CONTEXTIDR_EL2 and the virtual address of an
-    access of FEAT_NV2 are never collected, and physical and virtual time are the same.
+    ns: 1
+    nse: 1
+    el2: 1
+
+
+class Control(wiring.Component):
+    """Permissions from the registers and the state of the PE in this cycle. Combinational, but for `new_owner`.
+
+    Without EL3 the only Security state owns the buffer. Reserved values of MDCR_EL3.{NSPBE, NSPB} give it to Secure
+    state, those of PCT ask for virtual time.
 
     Members
     -------
     pe : In(PEState)
     pmscr : In(PMSCR_EL1)
+    pmscr_el2 : In(PMSCR_EL2)
+        Only with EL2.
     running : In(1)
         The Profiling Buffer is enabled and not stopped.
     enabled : Out(1)
         Profiling is enabled for the operation that passes the sampling point in this cycle.
     collect : Out(Collect)
+    offset : Out(64)
+        To be taken off the system counter for the timestamp. Only with EL2.
+    programmable : Out(1)
+        Neither a higher Exception level nor another Security state owns the buffer: PMBIDR_EL1.P is zero.
+    new_owner : Out(1)
+        In the cycle before, the buffer's owner was not who it had been until then. These two only with EL2 or EL3.
     branch : In(TakenBranch)
     branch_enabled : Out(1)
         Profiling is enabled in the state that the branch was executed in. These two only with FEAT_SPE_PBT.
@@ -51,9 +71,11 @@ class Control(wiring.Component):
             {
                 "pe": In(PEState(config)),
                 "pmscr": In(arch.PMSCR_EL1.layout()),
+                **({"pmscr_el2": In(arch.PMSCR_EL2.layout()), "offset": Out(64)} if config.el2 else {}),
                 "running": In(1),
                 "enabled": Out(1),
                 "collect": Out(Collect),
+                **({"programmable": Out(1), "new_owner": Out(1)} if config.el2 or config.el3 else {}),
                 **({"branch": In(TakenBranch(config)), "branch_enabled": Out(1)} if config.pbt else {}),
             }
         )
@@ -61,20 +83,107 @@ class Control(wiring.Component):
     def elaborate(self, platform):
         m = Module()
 
-        m.d.comb += self.enabled.eq(self._enabled(self.pe) & ~self.pe.debug)
+        owner = Signal(_Owner)
+        self._own(m, owner)
+        m.d.comb += self.enabled.eq(self._profiled(self.pe, owner) & ~self.pe.debug)
         if self._config.pbt:
-            m.d.comb += self.branch_enabled.eq(self._enabled(self.branch))
-        at_el1_or_el0 = self.pe.el < 2
-        m.d.comb += [
-            self.collect.context_el1.eq(self.pmscr.CX & at_el1_or_el0),
-            self.collect.timestamp.eq(self.pmscr.TS),
-            self.collect.pa.eq(self.pmscr.PA),
-        ]
+            m.d.comb += self.branch_enabled.eq(self._profiled(self.branch, owner))
+        self._collect(m, owner)
+        if self._config.el2:
+            self._choose_offset(m, owner)
+        if self._config.el2 or self._config.el3:
+            mine = self._same_state(self.pe, owner) & ((self.pe.el == 2) | ~owner.el2)
+            m.d.comb += self.programmable.eq((self.pe.el == 3) | mine)
+            before = Signal(_Owner)
+            m.d.sync += [before.eq(owner), self.new_owner.eq(owner.as_value() != before.as_value())]
 
         return m
 
-    def _enabled(self, state):
-        """Profiling is enabled in this state of the PE, outside of Debug state."""
-        nonsecure = state.ns & ~state.nse if self._config.rme else state.ns
-        enabled_at = Cat(self.pmscr.E0SPE, self.pmscr.E1SPE, C(0, 2))
-        return self.running & nonsecure & ~state.aarch32 & enabled_at.bit_select(state.el, 1)
+    def _own(self, m, owner):
+        if self._config.el3:
+            m.d.comb += owner.ns.eq(self.pe.mdcr_el3_nspb[1])
+        else:
+            m.d.comb += owner.ns.eq(self.pe.ns)
+        if self._config.rme:
+            m.d.comb += owner.nse.eq(self.pe.mdcr_el3_nspbe & owner.ns)
+        if self._config.el2:
+            m.d.comb += owner.el2.eq(self._el2_enabled(owner.ns) & (self.pe.mdcr_el2_e2pb == 0))
+
+    def _same_state(self, state, owner):
+        """In the Security state that owns the buffer."""
+        same = state.ns == owner.ns
+        return same & (state.nse == owner.nse) if self._config.rme else same
+
+    def _el2_enabled(self, ns):
+        """EL2 is enabled in Non-secure or Realm state, or in Secure state. Without EL3 it always is."""
+        if not (self._config.el2 and self._config.el3):
+            return C(self._config.el2, 1)
+        return ns | self.pe.scr_el3_eel2 if self._config.sel2 else ns
+
+    def _tge(self, state):
+        """Effective value of HCR_EL2.TGE."""
+        return self._el2_enabled(state.ns) & self.pe.hcr_el2_tge if self._config.el2 else C(0)
+
+    def _profiled(self, state, owner):
+        """Profiling is enabled at this Exception level of this state, outside of Debug state."""
+        tge = self._tge(state)
+        el0, el2 = self.pmscr.E0SPE, C(0)
+        if self._config.el2:
+            el0, el2 = Mux(tge, self.pmscr_el2.E0HSPE, el0), self._el2_profiled(owner)
+        enabled_at = Cat(el0, self.pmscr.E1SPE, el2, C(0)).bit_select(state.el, 1)
+        return self.running & self._same_state(state, owner) & ~state.aarch32 & (owner.el2 | ~tge) & enabled_at
+
+    def _el2_profiled(self, owner):
+        return owner.el2 & self.pmscr_el2.E2SPE
+
+    def _collect(self, m, owner):
+        collect = {
+            "context_el1": self.pmscr.CX & (self.pe.el < 2) & ~self._tge(self.pe),
+            "timestamp": self.pmscr.TS & self.pe.count_enabled,
+            "pa": self.pmscr.PA,
+        }
+        if self._config.el2:
+            higher = self._el2_enabled(owner.ns)
+            collect |= {
+                "context_el2": self.pmscr_el2.CX & self._el2_enabled(self.pe.ns),
+                "timestamp": Mux(owner.el2, self.pmscr_el2.TS, self.pmscr.TS) & self.pe.count_enabled,
+                "pa": (self.pmscr_el2.PA | ~higher) & (owner.el2 | self.pmscr.PA),
+            }
+        if self._config.nv2:
+            collect["nv2_va"] = (
+                self.running & self._same_state(self.pe, owner) & ~self.pe.aarch32 & self._el2_profiled(owner)
+            )
+        for packet in (Packet.CONTEXT_EL1, Packet.CONTEXT_EL2):
+            if packet not in self._config.layout.packets:
+                collect.pop(packet.value.lower(), None)
+        m.d.comb += [self.collect[name].eq(permitted) for name, permitted in collect.items()]
+
+    def _choose_offset(self, m, owner):
+        """Table D17-3. Where EL2 is enabled, what EL1 asks for counts only where EL2 leaves it the choice."""
+        el1 = self._time(m, "el1", self.pmscr)
+        el2 = self._time(m, "el2", self.pmscr_el2)
+        time = Signal(PCT)
+        with m.If(~self._el2_enabled(self.pe.ns)):
+            m.d.comb += time.eq(el1)
+        with m.Elif(owner.el2 | (el2 == PCT.VIRTUAL)):
+            m.d.comb += time.eq(el2)
+        with m.Elif((el2 == PCT.OFFSET_PHYSICAL) & (el1 != PCT.VIRTUAL)):
+            m.d.comb += time.eq(PCT.OFFSET_PHYSICAL)
+        with m.Else():
+            m.d.comb += time.eq(el1)
+
+        # In a host the virtual offset is zero.
+        host = self._el2_enabled(self.pe.ns) & self.pe.hcr_el2_e2h
+        host &= (self.pe.el == 2) | ((self.pe.el == 0) & self.pe.hcr_el2_tge)
+        with m.If((time == PCT.VIRTUAL) & ~host):
+            m.d.comb += self.offset.eq(self.pe.cntvoff_el2)
+        if self._config.ecv_poff:
+            offset = self.pe.cnthctl_el2_ecv & (self.pe.scr_el3_ecven if self._config.el3 else 1)
+            with m.If((time == PCT.OFFSET_PHYSICAL) & offset):
+                m.d.comb += self.offset.eq(self.pe.cntpoff_el2)
+
+    def _time(self, m, name, pmscr):
+        """PCT of a register, the reserved value as virtual time."""
+        time = Signal(PCT, name=f"time_{name}")
+        m.d.comb += time.eq(Cat(pmscr.PCT[0], pmscr.PCT.all()))
+        return time

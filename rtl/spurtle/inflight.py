@@ -252,6 +252,8 @@ class InFlight(wiring.Component):
         See `Allocation`.
     pe, collect : In(PEState), In(Collect)
         As they are for the operations that pass in this cycle.
+    offset : In(64)
+        Taken off the system counter of the same cycle for the timestamp. Only with EL2.
     running : In(1)
         The Profiling Buffer is enabled and not stopped.
     in_flight, finish : In
@@ -277,6 +279,7 @@ class InFlight(wiring.Component):
                 "collisions": Out(range(config.selections_per_cycle + 1)),
                 "pe": In(PEState(config)),
                 "collect": In(Collect),
+                **({"offset": In(64)} if config.el2 else {}),
                 "running": In(1),
                 "in_flight": In(InFlightPort(config)),
                 "finish": In(Finish(config)),
@@ -326,9 +329,9 @@ class InFlight(wiring.Component):
         cycle.
         """
         now = Signal(Start(self._config))
+        states = ("el", "ns", "nse", "contextidr_el1", "contextidr_el2")
         m.d.comb += [
-            *(now[name].eq(getattr(self.pe, name)) for name in ("el", "ns", "nse") if hasattr(self.pe, name)),
-            now.contextidr_el1.eq(self.pe.contextidr_el1),
+            *(now[name].eq(getattr(self.pe, name)) for name in states if hasattr(self.pe, name)),
             now.timestamp.eq(self.pe.physical_count),
             now.collect.eq(self.collect),
         ]
@@ -339,7 +342,19 @@ class InFlight(wiring.Component):
                 m.d.sync += missed.eq(before | ~self.running)
             before, now = now, Signal(Start(self._config), name=f"start_{age}")
             m.d.sync += now.eq(before)
+            if age == 0 and self._config.el2:
+                now = self._take_off(m, now)
         return now, missed
+
+    def _take_off(self, m, start):
+        """The timestamp from the system counter, a cycle after them: choosing the offset and a subtraction of 64 bits
+        do not fit into one.
+        """
+        offset = Signal(64)
+        m.d.sync += offset.eq(self.offset)
+        shifted = Signal.like(start, name="shifted")
+        m.d.comb += [shifted.eq(start), shifted.timestamp.eq(start.timestamp - offset)]
+        return shifted
 
     def _keep(self, m, slot):
         """The only slot's sample stays where it is."""

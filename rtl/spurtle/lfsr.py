@@ -22,7 +22,7 @@ class LFSR(wiring.Component):
     bits : int
         Of a number.
     draws : int
-        Numbers that can be used in a cycle; `bits * draws` is at most 11.
+        Numbers that can be used in a cycle.
     reset : int
         The state after reset.
 
@@ -53,11 +53,13 @@ class LFSR(wiring.Component):
     def elaborate(self, platform):
         m = Module()
 
-        # A bit so many places before the bit that comes k places after the newest is no new one: each delay is above k.
+        # The newest bit is the last one here. Of eleven, none depends on another.
+        sequence = [*reversed(self.state)]
         most = self._bits * len(self.random)
-        new = [Cat(self.state[delay - 1 - k] for delay in LFSR_DELAYS).xor() for k in range(most)]
-        sequence = Cat(*reversed(new), self.state)
-        states = [sequence[most - used :][: len(self.state)] for used in range(0, most + 1, self._bits)]
+        for _ in range(most):
+            sequence.append(Cat(sequence[-delay] for delay in LFSR_DELAYS).xor())
+        newest_first = Cat(*reversed(sequence))
+        states = [newest_first[most - used :][: len(self.state)] for used in range(0, most + 1, self._bits)]
         m.d.comb += [number.eq(state) for number, state in zip(self.random, states, strict=False)]
         with m.If(self.write):
             m.d.sync += self.state.eq(self.wdata | (self.wdata == 0))

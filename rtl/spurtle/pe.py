@@ -9,7 +9,7 @@ from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from .arch import ADDRESS_BITS
-from .config import SPUConfig
+from .config import ELEMENT_BITS, SPUConfig
 
 __all__ = [
     "Beat",
@@ -47,10 +47,10 @@ class Facts(data.Struct):
     atomic, acquire_release, exclusive : unsigned(1)
         Of a load or store (D18.2.7, Load/store, extended).
     simd_fp : unsigned(1)
-        The load or store targets SIMD&FP registers.
+        The load or store targets SIMD&FP registers or, before FEAT_SPEv1p1, SVE registers.
     unspecified : unsigned(1)
-        The load or store targets no registers that the packet could name: DC ZVA, or SME without FEAT_SPE_SME. Of
-        FEAT_SPEv1p1.
+        The load or store targets no registers that the packet could name: DC ZVA. So does every SME operation without
+        FEAT_SPE_SME, which is not Advanced SIMD either. Of FEAT_SPEv1p1, and of FEAT_SPE_FPF.
     allocation_tag : unsigned(1)
         The load or store is of Allocation Tags alone. Of FEAT_MTE2 and FEAT_SPEv1p3.
     nv2 : unsigned(1)
@@ -74,7 +74,8 @@ class Facts(data.Struct):
         A branch with link, a procedure return, or the access of one to the Guarded control stack. Of FEAT_SPE_CRR and
         FEAT_GCS.
     asynchronous : unsigned(1)
-        It executes on a Streaming Mode Compute Unit, on an external coprocessor or otherwise aside (D17.6.1, E[25]).
+        It executes on a Streaming Mode Compute Unit or an external coprocessor (E[25]), and therefore where the
+        alternate clock runs (D17.6.1). Without FEAT_SPE_SME: wherever that clock runs.
     retired : unsigned(1)
         Architecturally executed (E[1]).
     exception : unsigned(1)
@@ -261,6 +262,9 @@ class SamplingPoint(wiring.Signature):
     destination : In(ops_per_cycle)
         Which access is sampled of a sampled operation that loads from one address and stores to another (Memory Copy,
         GCSSS2): the store, where it is one (D17.6.4.3, D17.6.4.5). Only there with FEAT_MOPS or FEAT_GCS.
+    element : In(8) for each lane
+        A uniform random number, a fresh one for each selected operation: of a non-contiguous SVE access to n elements
+        number `element * n >> 8` is sampled (D17.6.6 R_MYPFF). Only there with FEAT_SVE.
     """
 
     def __init__(self, config: SPUConfig):
@@ -271,6 +275,7 @@ class SamplingPoint(wiring.Signature):
                 "sampled": In(lanes),
                 **({"slot": In(range(config.slots)).array(lanes)} if config.slots > 1 else {}),
                 **({"destination": In(lanes)} if config.two_accesses else {}),
+                **({"element": In(ELEMENT_BITS).array(lanes)} if config.sve else {}),
             }
         )
 
@@ -361,12 +366,15 @@ class TakenBranch(wiring.Signature):
 class PEState(wiring.Signature):
     """State of the PE in this cycle, as it is for the operation at the sampling point; seen from the core.
 
+    Fields of System registers are those that software wrote: what their Effective values are is the SPU's to say. Each
+    has the name of its register and its own. They change as the context is synchronized, not as MSR executes.
+
     Members
     -------
     el : Out(2)
         Exception level.
     ns : Out(1)
-        Non-secure state; Realm state if `nse` is one as well.
+        Non-secure state; Realm state if `nse` is one as well. Steady without EL3.
     nse : Out(1)
         Realm state if `ns` is one. Only there with FEAT_RME.
     debug : Out(1)
@@ -374,8 +382,25 @@ class PEState(wiring.Signature):
     aarch32 : Out(1)
         Executing in AArch32 state.
     contextidr_el1 : Out(32)
+    contextidr_el2 : Out(32)
+        This and the next four only with EL2.
+    mdcr_el2_e2pb : Out(2)
+        EL2 owns the Profiling Buffer if this is zero.
+    hcr_el2_e2h, hcr_el2_tge : Out(1)
+    cntvoff_el2 : Out(64)
+        Virtual offset of the system counter.
+    cnthctl_el2_ecv, cntpoff_el2 : Out(1), Out(64)
+        Physical offset of the system counter, and whether there is one. Only with FEAT_ECV_POFF.
+    mdcr_el3_nspb, mdcr_el3_nspbe : Out(2), Out(1)
+        Which Security state owns the Profiling Buffer. Only with EL3, the latter with FEAT_RME.
+    scr_el3_eel2 : Out(1)
+        EL2 is enabled in Secure state. Only with FEAT_SEL2.
+    scr_el3_ecven : Out(1)
+        Only with EL3 and FEAT_ECV_POFF.
     physical_count : Out(64)
         PhysicalCountInt(): the system counter.
+    count_enabled : Out(1)
+        The system counter counts (CNTCR.EN).
     """
 
     def __init__(self, config: SPUConfig):
@@ -387,7 +412,24 @@ class PEState(wiring.Signature):
                 "debug": Out(1),
                 "aarch32": Out(1),
                 "contextidr_el1": Out(32),
+                **(
+                    {
+                        "contextidr_el2": Out(32),
+                        "mdcr_el2_e2pb": Out(2),
+                        "hcr_el2_e2h": Out(1),
+                        "hcr_el2_tge": Out(1),
+                        "cntvoff_el2": Out(64),
+                    }
+                    if config.el2
+                    else {}
+                ),
+                **({"cnthctl_el2_ecv": Out(1), "cntpoff_el2": Out(64)} if config.ecv_poff else {}),
+                **({"mdcr_el3_nspb": Out(2)} if config.el3 else {}),
+                **({"mdcr_el3_nspbe": Out(1)} if config.rme else {}),
+                **({"scr_el3_eel2": Out(1)} if config.sel2 else {}),
+                **({"scr_el3_ecven": Out(1)} if config.el3 and config.ecv_poff else {}),
                 "physical_count": Out(64),
+                "count_enabled": Out(1),
             }
         )
 

@@ -21,13 +21,16 @@ class PreviousTarget(wiring.Component):
     """Keeps the target of the last branch; of one that was executed while profiling was disabled or prohibited it keeps
     that there is none.
 
-    Latency: one cycle. Reset: there is none.
+    Latency: one cycle. Reset: there is none. With another owner of the Profiling Buffer there is none either: what was
+    permitted to the one before is not to this one.
 
     Members
     -------
     branch : In(TakenBranch)
     enabled : In(1)
         Profiling is enabled in the state that the branch was executed in.
+    new_owner : In(1)
+        See `control.Control`.
     previous : Out(previous_layout)
     """
 
@@ -36,6 +39,7 @@ class PreviousTarget(wiring.Component):
             {
                 "branch": In(TakenBranch(config)),
                 "enabled": In(1),
+                "new_owner": In(1),
                 "previous": Out(previous_layout(config)),
             }
         )
@@ -45,5 +49,7 @@ class PreviousTarget(wiring.Component):
 
         with m.If(self.branch.valid):
             m.d.sync += [self.previous.valid.eq(self.enabled), self.previous.target.eq(self.branch.target)]
+        with m.If(self.new_owner):
+            m.d.sync += self.previous.valid.eq(0)
 
         return m

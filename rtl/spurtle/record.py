@@ -43,10 +43,11 @@ def record_layout(config: SPUConfig) -> data.StructLayout:
 
 
 class Record(wiring.Component):
-    """A row of multiplexers, one for each place of the layout.
+    """Each packet at its place of the layout, or zeros there: those that share a place exclude each other.
 
     An operation that did not retire shows nothing but an Events packet of zeros and the Timestamp or End packet; one
-    that generated an exception shows no data address, no target and no data source.
+    that generated an exception shows no address but its PC, no data source, no translation latency and nothing of the
+    core's own.
 
     Latency: `events` is combinational. `packets` is right two cycles after `sample` has come to rest: what is worked
     out of the facts is registered, because the serializer has multiplexers of its own behind it, and so is the product
@@ -74,13 +75,16 @@ class Record(wiring.Component):
         m = Module()
 
         octets = [C(0, 8)] * (len(self.packets.octets) // 8)
+        elastic = [place for place in self._config.layout.places if place.elastic]
+        told = {packet for place in elastic for packet in place.packets}
         here = {}
         for packet, (present, header, payload) in self._packets(m).items():
             if packet in self._config.layout.packets:
                 content = Signal(8 * self._config.packet_bytes[packet], name=f"packet_{packet.name.lower()}")
                 value = Cat(header, payload)
-                here[packet] = Signal(name=f"has_{packet.name.lower()}")
-                m.d.sync += here[packet].eq(present)
+                if packet in told or packet not in _DERIVED:
+                    here[packet] = Signal(name=f"has_{packet.name.lower()}")
+                    m.d.sync += here[packet].eq(present)
                 if packet in _DERIVED:
                     m.d.sync += content.eq(Mux(present, value, 0))
                 else:
@@ -90,7 +94,6 @@ class Record(wiring.Component):
                     octets[offset] |= octet
         m.d.comb += [self.packets.octets.eq(Cat(octets)), self.events.eq(self._events())]
         if self._config.layout.packed:
-            elastic = (place for place in self._config.layout.places if place.elastic)
             present = [Cat(here[packet] for packet in place.packets).any() for place in elastic]
             m.d.comb += self.packets.present.eq(Cat(present, here[Packet.TIMESTAMP]))
 
@@ -132,7 +135,7 @@ class Record(wiring.Component):
                 case _ if event in _LOAD_EVENTS:
                     bit = operation.events[event] & facts.load
                 case _ if event in _PREDICATE_EVENTS:
-                    bit = operation.events[event] & is_scalable(config, operation)
+                    bit = operation.events[event] & is_scalable(config, operation) & ~is_branch(facts)
                 case _:
                     bit = operation.events[event]
             bits.append(bit & facts.retired)
@@ -275,7 +278,7 @@ class Record(wiring.Component):
 
         payload = facts.conditional
         if config.fpf:
-            advanced = facts.vector & ~is_scalable(config, operation)
+            advanced = facts.vector & ~facts.unspecified & ~is_scalable(config, operation)
             payload = Cat(facts.conditional, facts.floating_point, advanced)
         if config.sve:
             vectors = operation.vectors

@@ -14,6 +14,7 @@ __all__ = ["Registers"]
 
 _STORED = (
     arch.PMSCR_EL1,
+    arch.PMSCR_EL2,
     arch.PMSNEVFR_EL1,
     arch.PMSIRR_EL1,
     arch.PMSFCR_EL1,
@@ -33,6 +34,7 @@ class Registers(wiring.Component):
     """Decodes accesses, keeps the registers that only software writes, and reads the others where they live.
 
     An access that names no register, comes from EL0, or writes a read-only register is UNDEFINED and changes nothing.
+    So is one to a register of EL2 that comes from EL1.
 
     Latency: the answer and the effect of a write come one cycle after the access. Reset: every register is zero.
 
@@ -40,7 +42,9 @@ class Registers(wiring.Component):
     -------
     port : In(SystemRegisterPort)
     pe : In(PEState)
-    pmscr, pmsnevfr, pmsirr, pmsfcr, pmsevfr, pmslatfr, pmblimitr, pmsdsfr : Out
+    programmable : In(1)
+        See `control.Control`. Only with EL2 or EL3.
+    pmscr, pmscr_el2, pmsnevfr, pmsirr, pmsfcr, pmsevfr, pmslatfr, pmblimitr, pmsdsfr : Out
         The stored registers that this configuration has, in their layouts.
     pmblimitr_write : Out(1)
         Software writes PMBLIMITR_EL1 in this cycle.
@@ -56,6 +60,7 @@ class Registers(wiring.Component):
             {
                 "port": In(SystemRegisterPort()),
                 "pe": In(PEState(config)),
+                **({"programmable": In(1)} if config.el2 or config.el3 else {}),
                 **{_port(register): Out(register.layout()) for register in _STORED if register in config.registers},
                 "pmblimitr_write": Out(1),
                 **{_port(register): In(64) for register in _OWNED_ELSEWHERE},
@@ -72,34 +77,36 @@ class Registers(wiring.Component):
             with m.Switch(Cat(self.port.op2, self.port.crm, self.port.crn, self.port.op1)):
                 for register in self._config.registers:
                     with m.Case(register.op1 << 11 | register.crn << 7 | register.crm << 3 | register.op2):
-                        m.d.comb += outcome.eq(Outcome.VALUE)
-                        if register.read_only:
-                            m.d.comb += outcome.eq(Mux(self.port.write, Outcome.UNDEFINED, Outcome.VALUE))
-                        else:
-                            with m.If(self.port.write):
-                                self._write(m, register)
+                        allowed = self._allowed(register)
+                        m.d.comb += outcome.eq(Mux(allowed, Outcome.VALUE, Outcome.UNDEFINED))
+                        with m.If(allowed & self.port.write):
+                            self._write(m, register)
 
         # Few bits of the encoding tell the registers apart. Whether there is a value at all takes all of them, and
         # hides it a cycle later: a wide multiplexer and a wide gate in one would set the clock of the whole SPU.
         value = Signal(64)
         shown = Signal()
-        with m.Switch(Cat(self.port.op2, self.port.crm[0])):
+        with m.Switch(Cat(self.port.op2, self.port.crm[0], self.port.op1[2])):
             for register in self._config.registers:
-                with m.Case((register.crm & 1) << 3 | register.op2):
+                with m.Case((register.op1 & 4) << 2 | (register.crm & 1) << 3 | register.op2):
                     m.d.sync += value.eq(self._value(register))
         m.d.sync += shown.eq(~self.port.write & (outcome == Outcome.VALUE))
         m.d.comb += self.port.rdata.eq(Mux(shown, value, 0))
 
         return m
 
+    def _allowed(self, register):
+        """The access is not UNDEFINED."""
+        if register.read_only:
+            return ~self.port.write
+        return self.pe.el >= 2 if register.op1 == 4 else C(1)
+
     def _value(self, register):
         if register is arch.PMSIDR_EL1:
             return C(self._config.pmsidr, 64)
         if register is arch.PMBIDR_EL1:
-            # Non-secure EL1 owns the buffer: Secure EL1 may not program it. At EL3 P reads as zero.
-            nonsecure = self.pe.ns & ~self.pe.nse if self._config.rme else self.pe.ns
-            programmable = nonsecure | (self.pe.el == 3)
-            return self._config.pmbidr | (~programmable << arch.PMBIDR_EL1.fields["P"].lsb)
+            owned = ~self.programmable if hasattr(self, "programmable") else C(0, 1)
+            return self._config.pmbidr | (owned << arch.PMBIDR_EL1.fields["P"].lsb)
         return Value.cast(getattr(self, _port(register)))
 
     def _write(self, m, register):

@@ -156,7 +156,14 @@ class SPU(wiring.Component):
         ]
         if self._config.slots > 1:
             m.d.comb += [mine.eq(slot) for mine, slot in zip(self.sampling.slot, inflight.slot, strict=True)]
-        if self._config.two_accesses:
+        if self._config.el2:
+            m.d.comb += [control.pmscr_el2.eq(registers.pmscr_el2), inflight.offset.eq(control.offset)]
+        new_owner = C(0)
+        if self._config.el2 or self._config.el3:
+            new_owner = control.new_owner
+            m.d.comb += registers.programmable.eq(control.programmable)
+        m.d.comb += buffer.new_owner.eq(new_owner)
+        if self._config.access_bits:
             self._choose_access(m, interval, registers)
         if self._config.pbt:
             m.submodules.previous_target = previous_target = PreviousTarget(self._config)
@@ -164,6 +171,7 @@ class SPU(wiring.Component):
             connect(m, flipped(self.branch), previous_target.branch)
             m.d.comb += [
                 previous_target.enabled.eq(control.branch_enabled),
+                previous_target.new_owner.eq(new_owner),
                 inflight.previous.eq(previous_target.previous),
             ]
         connect(m, flipped(self.pe), inflight.pe)
@@ -212,7 +220,9 @@ class SPU(wiring.Component):
 
     def _choose_access(self, m, interval, registers):
         """Random numbers of its own: those of the interval counters do not depend on what is sampled."""
-        m.submodules.access_lfsr = lfsr = LFSR(bits=1, draws=self._config.selections_per_cycle, reset=LFSR_ACCESS_RESET)
+        m.submodules.access_lfsr = lfsr = LFSR(
+            bits=self._config.access_bits, draws=self._config.selections_per_cycle, reset=LFSR_ACCESS_RESET
+        )
         m.submodules.access_choice = choice = AccessChoice(self._config)
         m.d.comb += [
             *(mine.eq(selected) for mine, selected in zip(choice.selected, interval.selected, strict=True)),
@@ -222,5 +232,8 @@ class SPU(wiring.Component):
             lfsr.write.eq(registers.pmsrndr_write),
             lfsr.wdata.eq(self.sysreg.wdata[32:]),
             registers.pmsrndr[32:].eq(lfsr.state),
-            self.sampling.destination.eq(choice.destination),
         ]
+        if self._config.two_accesses:
+            m.d.comb += self.sampling.destination.eq(choice.destination)
+        if self._config.sve:
+            m.d.comb += [mine.eq(number) for mine, number in zip(self.sampling.element, choice.element, strict=True)]

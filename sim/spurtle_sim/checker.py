@@ -82,7 +82,7 @@ class Checker:
         selected = [row for row in range(len(operations)) if pass_operation(pe)]
         self._events["pop"] += len(operations)
         for row, previous in zip(selected, self._previous_targets(operations, selected), strict=True):
-            destination = self._spu.choose_access() if self._spu.config.two_accesses else 0
+            destination, _ = self._spu.choose_access() if self._spu.config.access_bits else (0, 0)
             self._selected.append((self._rows + row, operations[row].copy(), destination, previous))
         self._rows += len(operations)
         for first, among, sampled, time, destination in selections.tolist():

@@ -14,7 +14,17 @@ from spurtle.arch import ADDRESS_BITS, AddressIndex, ContextIndex, CounterIndex,
 
 from .operation_type import OperationType, operation_type
 
-__all__ = ["InstructionAddress", "Kind", "Packet", "PhysicalAddress", "Problem", "Record", "packets", "records"]
+__all__ = [
+    "InstructionAddress",
+    "Kind",
+    "Packet",
+    "PhysicalAddress",
+    "Problem",
+    "Record",
+    "bare_packets",
+    "packets",
+    "records",
+]
 
 _LONGEST_PADDING = 16
 """Padding bytes in one `Packet`: as many as `perf report -D` shows on a line."""
@@ -89,11 +99,11 @@ _EXTENDED = range(0x20, 0x40)
 
 def packets(data: bytes | bytearray | memoryview) -> Iterator[Packet]:
     """Every byte of `data` as packets, in order and without a gap. Never raises, whatever the bytes are."""
-    for fields in _packets(bytes(data)):
+    for fields in bare_packets(bytes(data)):
         yield Packet(*fields)
 
 
-def _packets(data: bytes) -> Iterator[tuple[int, int, Kind, int, int]]:
+def bare_packets(data: bytes) -> Iterator[tuple[int, int, Kind, int, int]]:
     """The fields of each `Packet`: bare, because a large buffer holds millions of them."""
     headers, pad, unknown, bad, number = _HEADERS, Kind.PADDING, Kind.UNKNOWN, Kind.BAD, int.from_bytes
     offset, end = 0, len(data)
@@ -283,7 +293,7 @@ def records(data: bytes | bytearray | memoryview) -> Iterator[Record]:
     )
     record: Record | None = None
     stop = 0
-    for offset, size, kind, index, value in _packets(bytes(data)):
+    for offset, size, kind, index, value in bare_packets(bytes(data)):
         if kind is padding:
             continue
         if record is None:

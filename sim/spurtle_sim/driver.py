@@ -196,7 +196,9 @@ class Driver:
             other = seed ^ arch.IMP_PMSRNDR_EL1.fields["STATE"].mask
             self._write(arch.IMP_PMSRNDR_EL1, arch.IMP_PMSRNDR_EL1.pack(STATE=seed, ACCESS=other))
         self._write(arch.PMSICR_EL1, 0)
-        self._write(arch.PMSCR_EL1, arch.PMSCR_EL1.pack(E0SPE=1, CX=1, PA=1, TS=1))
+        if config.el2:  # as Linux leaves EL2 to its guest, or to itself
+            self._write(arch.PMSCR_EL2, arch.PMSCR_EL2.pack(PA=1, PCT=arch.PCT.PHYSICAL))
+        self._write(arch.PMSCR_EL1, arch.PMSCR_EL1.pack(E0SPE=1, CX=1, PA=1, TS=1, PCT=arch.PCT.PHYSICAL))
 
     def run(self, operations: NDArray[np.void]) -> None:
         """Let rows of `TIMED` pass, and serve the interrupts that they raise."""

@@ -41,6 +41,8 @@ struct Passing {
     uint64_t previous[LANES];  // where the last taken branch before each of them went; NOWHERE if there was none
 };
 
+constexpr unsigned OP1_OF_EL2 = 4;
+
 constexpr uint64_t NOWHERE = ~uint64_t(0);
 
 // A sampled operation, from the SPU's answer to its end.
@@ -88,12 +90,24 @@ struct Engine {
 
     Engine() {
         spu.PORT_OF(write, beat, ready) = 1;
-        spu.PORT(pe, ns) = 1;
+        own();
         spu.rst = 1;
         cycle();
         spu.rst = 0;
         cycle();
         cycles = 0;
+    }
+
+    // Non-secure EL1 owns the Profiling Buffer. What else there is of EL2 and EL3 is zero.
+    void own() {
+        spu.PORT(pe, ns) = 1;
+        spu.PORT(pe, count_enabled) = 1;
+#if EL2
+        spu.PORT(pe, mdcr_el2_e2pb) = 3;
+#endif
+#if EL3
+        spu.PORT(pe, mdcr_el3_nspb) = 3;
+#endif
     }
 
     // The operations of this cycle, or of one so many cycles ago.
@@ -275,10 +289,10 @@ struct Engine {
             }
     }
 
-    // An access from EL1; true if its outcome is a value.
+    // An access from EL1, or from EL2 to a register of its own; true if its outcome is a value.
     bool access(unsigned op1, unsigned crn, unsigned crm, unsigned op2, bool write, uint64_t &data) {
         settle_answers();
-        spu.PORT(pe, el) = 1;
+        spu.PORT(pe, el) = op1 == OP1_OF_EL2 ? 2 : 1;
         spu.PORT(sysreg, valid) = 1;
         spu.PORT(sysreg, write) = write;
         spu.PORT(sysreg, op1) = op1;

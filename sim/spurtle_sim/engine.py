@@ -94,11 +94,11 @@ class Engine:
         return self._library.engine_play(self._engine, pointer, ctypes.c_uint64(len(operations)), int(settle))
 
     def read(self, register: Register) -> int:
-        """MRS at EL1. Raises ValueError if it is UNDEFINED."""
+        """MRS at EL1, of a register of EL2 there. Raises ValueError if it is UNDEFINED."""
         return self._access(register, False, 0)
 
     def write(self, register: Register, value: int) -> None:
-        """MSR at EL1. Raises ValueError if it is UNDEFINED."""
+        """MSR at EL1, of a register of EL2 there. Raises ValueError if it is UNDEFINED."""
         self._access(register, True, value)
 
     def _access(self, register: Register, write: bool, value: int) -> int:
@@ -213,6 +213,8 @@ def _engine_library(config: SPUConfig) -> ctypes.CDLL:
         "SLOTS": config.slots,
         "ANSWER_LATENCY": config.answer_latency,
         "SLOTS_OF_LANES(spu)": f"{{{', '.join(slots)}}}",
+        "EL2": int(config.el2),
+        "EL3": int(config.el3),
         "PBT": int(config.pbt),
         "TAKEN_BRANCH_MASK": Facts(branch=1, taken=1, retired=1, exception=1).pack(),
         "TAKEN_BRANCH": Facts(branch=1, taken=1, retired=1).pack(),

@@ -2,7 +2,8 @@
 
 Seven invariants of real silicon, as they are here:
 
-1. A record is whole: Timestamp or End ends it, its size is a multiple of the alignment, nothing in it is unknown.
+1. A record is whole: Timestamp or End ends it, nothing in it is unknown. With its padding it is as long as its packets
+   make it, and the next one begins where it ends.
 2. TOTAL is not less than ISSUE and TRANSLATION. TRANSLATION stands with VA. TARGET is of branches; VA, PA, TRANSLATION
    and DATA_SOURCE are of loads and stores, and of branches that access the Guarded control stack.
 3. PC, OPERATION, TOTAL and, if it has a place, ISSUE: one of each, if the operation retired. Otherwise EVENTS alone,
@@ -20,7 +21,8 @@ by the core, which also says that a branch was taken that is not conditional, an
 
 # Ref: DDI0487 M.a, D17.6 (what is collected), D18.2 (packets).
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 from spurtle.arch import ADDRESS_BITS, AddressIndex, ContextIndex, CounterIndex, Event, PMSVer
 from spurtle.config import SPUConfig
@@ -39,6 +41,8 @@ def _mask(*numbers: int) -> int:
 
 _MEMORY_EVENTS = _mask(2, 3, 4, 5, *range(8, 16))
 _LOAD_EVENTS = _mask(*range(19, 24))
+_TELLING_EVENTS = _mask(Event.GENERATED_EXCEPTION, Event.RETIRED, Event.NOT_TAKEN, Event.SMCU)
+"""What a record may hold depends on these."""
 _PREDICATE_EVENTS = _mask(Event.PARTIAL_PREDICATE, Event.EMPTY_PREDICATE)
 
 _ADDRESSES = {
@@ -58,7 +62,8 @@ _CONTEXTS = {ContextIndex.EL1: Packet.CONTEXT_EL1, ContextIndex.EL2: Packet.CONT
 
 
 class Monitor:
-    """Checks the Profiling Buffer as it is written. Keeps the last timestamp.
+    """Checks the Profiling Buffer as it is written. Keeps the last timestamp, and what a record may hold: there are few
+    kinds of records, and many of each.
 
     Parameters
     ----------
@@ -71,18 +76,41 @@ class Monitor:
         self._config = config
         self._promises = promises
         self._timestamp = 0
+        self._rules: dict[tuple[Any, ...], _Rules] = {}
+        self._lengths: dict[frozenset[Packet], int] = {}
 
-    def check(self, data: bytes) -> list[str]:
-        """What is wrong with the records of `data`: whole ones, that follow those of the call before."""
+    def check(self, data: bytes, decoded: Iterable[Record] | None = None) -> list[str]:
+        """What is wrong with the records of `data`: whole ones, that follow those of the call before. `decoded` are
+        the same, where they are at hand.
+        """
         found = list(_headers(data))
-        for record in decode.records(data):
-            wrong = violations(self._config, record)
+        end = 0
+        for record in decode.records(data) if decoded is None else decoded:
+            wrong = violations(self._config, record, self._rules)
             if self._promises:
                 wrong += [*broken_promises(self._config, record), *self._order(record)]
+            start, end = end, self._end(record)
+            length = self._length(frozenset(_present(self._config, record)), record)
+            if end - start != length:
+                wrong.append(f"{end - start} bytes with its padding, not {length}")
             found += [f"record at {record.offset:#x}: {what}" for what in wrong]
-        if len(data) % self._config.layout.align:
-            found.append(f"{len(data)} bytes are no multiple of {self._config.layout.align}")
+        if end != len(data):
+            found.append(f"the last record ends at {end:#x}, not at {len(data):#x}")
         return found
+
+    def _end(self, record: Record) -> int:
+        """Where it ends, and the next begins."""
+        end = record.offset + record.size
+        return end + -end % self._config.layout.align if self._config.layout.padding_last else end
+
+    def _length(self, present: frozenset[Packet], record: Record) -> int:
+        """Bytes of a record of these packets, padding included."""
+        layout, sizes = self._config.layout, self._config.packet_bytes
+        if present not in self._lengths:
+            places = (size for place, size, there in self._config.places if not place.elastic or present & there.keys())
+            self._lengths[present] = sum(places)
+        length = self._lengths[present] + sizes[Packet.END if record.timestamp is None else Packet.TIMESTAMP]
+        return length + -length % layout.align
 
     def _order(self, record: Record) -> Iterator[str]:
         if record.timestamp is None or self._config.slots > 1:
@@ -93,32 +121,57 @@ class Monitor:
 
 
 def _headers(data: bytes) -> Iterator[str]:
-    for packet in decode.packets(data):
-        extended = 0x20 <= data[packet.offset] <= 0x3F
-        if packet.kind in (Kind.ADDRESS, Kind.COUNTER) and extended != (packet.index >= 8):
-            header = "an extended" if extended else "a short"
-            yield f"packet at {packet.offset:#x}: {header} header for INDEX {packet.index}"
+    for offset, _, kind, index, _ in decode.bare_packets(data):
+        if kind in (Kind.ADDRESS, Kind.COUNTER) and (0x20 <= data[offset] <= 0x3F) != (index >= 8):
+            header = "a short" if index >= 8 else "an extended"
+            yield f"packet at {offset:#x}: {header} header for INDEX {index}"
 
 
-def violations(config: SPUConfig, record: Record) -> list[str]:
+class _Rules(NamedTuple):
+    """For what a record says of its operation: packets that it has to hold and may hold, events that it must not, and
+    what is wrong with the operation itself.
+    """
+
+    required: frozenset[Packet]
+    allowed: frozenset[Packet]
+    never: int
+    wrong: tuple[str, ...]
+
+
+def violations(config: SPUConfig, record: Record, known: dict[tuple[Any, ...], _Rules] | None = None) -> list[str]:
     """What is wrong with a record, whatever the core told. One sentence each.
 
-    The record was decoded from data that begins at a multiple of the alignment.
+    The record was decoded from data that begins at a multiple of the alignment. `known` keeps the rules from one
+    record of `config` to the next.
     """
+    known = {} if known is None else known
+    key = (record.operation_packet, (record.events or 0) & _TELLING_EVENTS, AddressIndex.VA in record.addresses)
+    rules = known.get(key) or known.setdefault(key, _rules(config, record))
     found = [*_whole(config, record)]
-    retired = _has(record, Event.RETIRED)
-    if not retired and record.events:
+    if record.events and not _has(record, Event.RETIRED):
         found.append(f"events {record.events:#x} without event 1 (retired)")
-    required, allowed = _packets(config, record)
     present = {*_present(config, record)}
-    found += [f"{packet.value} is missing" for packet in Packet if packet in required - present]
-    found += [f"{packet.value} must not be there" for packet in Packet if packet in present - allowed]
+    if not rules.required <= present <= rules.allowed:
+        found += [f"{packet.value} is missing" for packet in Packet if packet in rules.required - present]
+        found += [f"{packet.value} must not be there" for packet in Packet if packet in present - rules.allowed]
     found += _unnamed(config, record)
     found += _values(config, record)
-    if record.operation is not None:
-        found += _operation(config, record.operation)
-        found += _events(config, record, record.operation)
+    found += rules.wrong
+    wrong = (record.events or 0) & rules.never
+    if wrong and record.operation is not None:
+        bits = [bit for bit in range(64) if wrong >> bit & 1]
+        kind, form = record.operation.kind, record.operation.form
+        found.append(f"events {bits} of an operation of kind {kind!r} and form {form!r}: {record.operation.attributes}")
     return found
+
+
+def _rules(config: SPUConfig, record: Record) -> _Rules:
+    required, allowed = _packets(config, record)
+    operation = record.operation
+    if operation is None:
+        return _Rules(frozenset(required), frozenset(allowed), 0, ())
+    wrong = tuple(_operation(config, operation))
+    return _Rules(frozenset(required), frozenset(allowed), _never(config, operation), wrong)
 
 
 def broken_promises(config: SPUConfig, record: Record) -> list[str]:
@@ -220,8 +273,7 @@ def _packets_of_completed(
         elif not _has(record, Event.NOT_TAKEN):
             optional.add(Packet.TARGET)
     if _accesses(operation):  # D17.6.4
-        if operation.form != "nv2":  # D17.6.4.2: without profiling at EL2
-            optional.add(Packet.VA)
+        optional.add(Packet.VA)
         if record.va is not None:
             required.add(Packet.TRANSLATION)
             optional.add(Packet.PA)
@@ -278,8 +330,8 @@ def _operation(config: SPUConfig, operation: OperationType) -> Iterator[str]:
         yield "PRED of a load before FEAT_SPEv1p2"
 
 
-def _events(config: SPUConfig, record: Record, operation: OperationType) -> Iterator[str]:
-    """Events of the wrong operations (D18.2.6)."""
+def _never(config: SPUConfig, operation: OperationType) -> int:
+    """Events that are not of such an operation (D18.2.6)."""
     kind, form, attributes = operation.kind, operation.form, operation.attributes
     never = (1 << 64) - 1 - _mask(*config.events)
     if not _accesses(operation):
@@ -287,15 +339,9 @@ def _events(config: SPUConfig, record: Record, operation: OperationType) -> Iter
     # A copy, and a switch of the Guarded control stack, loads too where its store was sampled.
     if not _accesses(operation) or (kind == "store" and form not in ("memory_copy", "gcs")):
         never |= _LOAD_EVENTS
-    if kind != "branch":
-        never |= _mask(Event.MISPREDICTED)
-    else:
-        never |= _mask(Event.GENERATED_EXCEPTION)
+    never |= _mask(Event.GENERATED_EXCEPTION if kind == "branch" else Event.MISPREDICTED)
     if not attributes.get("conditional", True):
         never |= _mask(Event.NOT_TAKEN)
-    if form in ("other", "general", "simd_fp", "unspecified", "extended"):
+    if kind == "branch" or form in ("other", "general", "simd_fp", "unspecified", "extended"):
         never |= _PREDICATE_EVENTS
-    wrong = (record.events or 0) & never
-    if wrong:
-        bits = [bit for bit in range(64) if wrong >> bit & 1]
-        yield f"events {bits} of an operation of kind {kind!r} and form {form!r}: {attributes}"
+    return never

@@ -121,6 +121,7 @@ def _retired(config: SPUConfig, fields: Fields, events: int, timestamp: int | No
         contextidr_el2=_context(config, fields, Packet.CONTEXT_EL2),
         timestamp=timestamp,
         collect_pa="pa" in completed.members,
+        collect_nv2_va="va" in completed.members,
     )
     total = fields.integer("total", largest)
     issue = fields.integer("issue", largest) if Packet.ISSUE in config.layout.packets else 0
@@ -166,8 +167,7 @@ def _completed(config: SPUConfig, fields: Fields, kind: "_Kind", *, taken: int) 
     is_branch = "branch" in kind.facts
     if is_branch and (taken or config.not_taken_target):
         found.members["target"] = _instruction_address(config, fields.object("target"))
-    # D17.6.4.2: the address of an access that was a System register is EL2's, which does not profile.
-    if kind.accesses and "nv2" not in kind.facts:
+    if kind.accesses:
         _access(config, fields, found)
     if kind.reads and config.data_source_bytes:
         data_source = fields.optional("data_source", (1 << 8 * config.data_source_bytes) - 1)
@@ -261,9 +261,7 @@ def _kind_of_operation(config: SPUConfig, fields: Fields, events: int) -> _Kind:
     else:
         form = fields.choice("form", forms(config, kind))
         facts = _load_store(fields, kind, form)
-        if form == "nv2":
-            name += " and form 'nv2'"
-        elif form == "sve":
+        if form == "sve":
             vectors = _vectors(
                 config,
                 fields,

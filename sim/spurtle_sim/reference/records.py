@@ -251,7 +251,7 @@ def events(config: SPUConfig, sample: Sample) -> int:
         | -is_memory(facts) & _MEMORY_EVENTS
         | -facts.load & _LOAD_EVENTS
         | -is_branch(facts) & _BRANCH_EVENTS
-        | -(_is_sve(config, operation) | _is_sme(config, operation)) & _SCALABLE_EVENTS
+        | -((_is_sve(config, operation) | _is_sme(config, operation)) & ~is_branch(facts)) & _SCALABLE_EVENTS
     )
     told = operation.events & possible
     if config.sme:
@@ -286,19 +286,19 @@ def lay_out(config: SPUConfig, packets: Iterable[tuple[Packet, bytes]]) -> bytes
     ValueError
         If the layout of `config` has no place for a packet.
     """
-    layout, sizes = config.layout, config.packet_bytes
-    contents, placed = dict(packets), layout.packets
+    layout, contents = config.layout, dict(packets)
+    placed = layout.packets
     for packet in contents:
         if packet not in placed:
             raise ValueError(f"a record of {config.name} has no place for {packet.value}")
     record = bytearray()
-    for place in layout.places:
-        if place.elastic and not any(packet in contents for packet in place.packets):
+    for place, size, offsets in config.places:
+        there = [packet for packet in offsets if packet in contents]
+        if place.elastic and not there:
             continue
-        octets = bytearray(place.size(sizes))
-        for packet, offset in place.offsets(sizes):
-            if packet in contents:
-                octets[offset : offset + len(contents[packet])] = contents[packet]
+        octets = bytearray(size)
+        for packet in there:
+            octets[offsets[packet] : offsets[packet] + len(contents[packet])] = contents[packet]
         record += octets
     last = contents[Packet.TIMESTAMP if Packet.TIMESTAMP in contents else Packet.END]
     padding = bytes(-(len(record) + len(last)) % layout.align)
@@ -421,7 +421,8 @@ def _other(config: SPUConfig, operation: Operation) -> int:
     if _is_sve(config, operation):
         return _evl(config, operation) << 4 | 1 << 3 | vectors.predicated << 2 | facts.floating_point << 1
     if config.fpf:
-        return facts.vector << 2 | facts.floating_point << 1 | facts.conditional
+        # Without FEAT_SPE_SME an SME operation is Other, and none of Advanced SIMD.
+        return (facts.vector & ~facts.unspecified) << 2 | facts.floating_point << 1 | facts.conditional
     return facts.conditional
 
 

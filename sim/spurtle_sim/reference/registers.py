@@ -4,10 +4,11 @@
 
 from dataclasses import dataclass
 
-from spurtle.arch import IMP_PMSRNDR_EL1, PMBLIMITR_EL1, PMBSR_EL1, Register
+from spurtle.arch import IMP_PMSRNDR_EL1, PMBIDR_EL1, PMBLIMITR_EL1, PMBSR_EL1, Register
 from spurtle.config import LFSR_ACCESS_RESET, LFSR_RESET, SPUConfig
 
 from . import sampling
+from .pe import PEState, programmable
 
 __all__ = ["PMBLIMITR_E", "PMBSR_COLL", "PMBSR_S", "Registers", "find"]
 
@@ -33,12 +34,13 @@ class Registers:
     PMBPTR_EL1: int = 0
     PMBSR_EL1: int = 0
     PMSDSFR_EL1: int = 0
+    PMSCR_EL2: int = 0
     IMP_PMSRNDR_EL1: int = LFSR_RESET
 
     @classmethod
     def after_reset(cls, config: SPUConfig) -> "Registers":
         """What reset leaves in an SPU of `config`."""
-        access = LFSR_ACCESS_RESET if config.two_accesses else 0
+        access = LFSR_ACCESS_RESET if config.access_bits else 0
         return cls(IMP_PMSRNDR_EL1=IMP_PMSRNDR_EL1.pack(STATE=LFSR_RESET, ACCESS=access))
 
     def write(self, config: SPUConfig, register: Register, value: int) -> None:
@@ -48,16 +50,16 @@ class Registers:
         value &= config.writable(register)
         if register.name == IMP_PMSRNDR_EL1.name:
             written = IMP_PMSRNDR_EL1.unpack(value)
-            access = sampling.seed(written.ACCESS) if config.two_accesses else 0
+            access = sampling.seed(written.ACCESS) if config.access_bits else 0
             value = IMP_PMSRNDR_EL1.pack(STATE=sampling.seed(written.STATE), ACCESS=access)
         setattr(self, register.name, value)
 
-    def read(self, config: SPUConfig, register: Register) -> int:
-        """MRS, by the owner of the Profiling Buffer (PMBIDR_EL1.P is zero)."""
+    def read(self, config: SPUConfig, register: Register, pe: PEState) -> int:
+        """MRS, where the PE is in this state: of PMBIDR_EL1 P depends on it."""
         if register.name == "PMSIDR_EL1":
             return config.pmsidr
         if register.name == "PMBIDR_EL1":
-            return config.pmbidr
+            return config.pmbidr | PMBIDR_EL1.pack(P=not programmable(config, pe))
         return getattr(self, register.name)
 
 

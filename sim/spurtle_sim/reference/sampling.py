@@ -5,7 +5,7 @@
 
 from spurtle.config import LFSR_DELAYS
 
-__all__ = ["access_bit", "advance", "draw", "draw_access", "random_byte", "seed"]
+__all__ = ["access_number", "advance", "draw", "draw_access", "random_byte", "seed"]
 
 
 def advance(
@@ -65,14 +65,18 @@ def draw(state: int) -> int:
     return state
 
 
-def access_bit(state: int) -> int:
-    """The second generator's random bit that comes next, which chooses one of two accesses: the newest bit."""
-    return state & 1
+def access_number(state: int, bits: int) -> int:
+    """The second generator's random number that comes next, which chooses an access of the selected operation: the
+    newest `bits` bits, the newest in bit 0.
+    """
+    return state & (1 << bits) - 1
 
 
-def draw_access(state: int) -> int:
-    """The second generator's state after a random bit was used: one bit on."""
-    return _step(state)
+def draw_access(state: int, bits: int) -> int:
+    """The second generator's state after a random number was used: `bits` bits on."""
+    for _ in range(bits):
+        state = _step(state)
+    return state
 
 
 def _step(state: int) -> int:

@@ -21,6 +21,8 @@ _ECOUNT_LSB = PMSICR_EL1.fields["ECOUNT"].lsb
 _STATE = IMP_PMSRNDR_EL1.fields["STATE"].mask
 _ACCESS_LSB = IMP_PMSRNDR_EL1.fields["ACCESS"].lsb
 
+_KERNEL = PEState(el=1)
+
 
 class SPU:
     """A Statistical Profiling Unit.
@@ -41,6 +43,7 @@ class SPU:
         self.config = config
         self.registers = Registers.after_reset(config)
         self.buffer = Buffer(config, self.registers)
+        self._owner = control.owner(config, _KERNEL)
         self._previous_target: Location | None = None
 
     def write(self, register: str | Register, value: int) -> None:
@@ -48,13 +51,28 @@ class SPU:
         self.registers.write(self.config, find(self.config, register), value)
         self.buffer.stop_if_full()
 
-    def read(self, register: str | Register) -> int:
-        """MRS. Raises ValueError if the SPU has no register of that name."""
-        return self.registers.read(self.config, find(self.config, register))
+    def read(self, register: str | Register, pe: PEState = _KERNEL) -> int:
+        """MRS, by EL1 that owns the Profiling Buffer unless `pe` says otherwise. Raises ValueError if the SPU has no
+        register of that name.
+        """
+        return self.registers.read(self.config, find(self.config, register), pe)
+
+    def own(self, pe: PEState) -> bool:
+        """The state of the PE is this one now: to be told whenever it changes. Before, Non-secure EL1 owns the buffer.
+
+        True if the Profiling Buffer has another owner than before. Then there is no previous branch target, and what is
+        in flight or not written yet is to be dropped by who drives this.
+        """
+        owner = control.owner(self.config, pe)
+        if owner == self._owner:
+            return False
+        self._owner = owner
+        self._previous_target = None
+        return True
 
     def pass_operation(self, pe: PEState) -> bool:
         """One operation passes the sampling point; True if it is selected. Then call either `start` or `collide`."""
-        return control.profiling_enabled(self.registers, pe) and self.count_operation()
+        return control.profiling_enabled(self.config, self.registers, pe) and self.count_operation()
 
     def count_operation(self, settings: Registers | None = None) -> bool:
         """The sample interval counters take one member of the sample population; True if it is selected.
@@ -78,29 +96,39 @@ class SPU:
             registers.IMP_PMSRNDR_EL1 = state & ~_STATE | sampling.draw(state & _STATE)
         return selected
 
-    def choose_access(self, settings: Registers | None = None) -> int:
-        """Which access is sampled of a selected operation, if it turns out to load from one address and store to
-        another: 1 for the store. To be called once for each selected operation, in program order, before `start` or
-        `collide`: a random bit is drawn each time, whether or not it decides.
+    def choose_access(self, settings: Registers | None = None) -> tuple[int, int]:
+        """What is sampled of a selected operation that accesses more than one place. To be called once for each
+        selected operation, in program order, before `start` or `collide`: a random number is drawn each time, whether
+        or not it decides.
 
-        PMSFCR_EL1 and the random bit are those in `settings`, if they are not the present ones; the generator's new
-        state, one bit on from there, is in the present registers.
+        PMSFCR_EL1 and the random number are those in `settings`, if they are not the present ones; the generator's new
+        state, that number on from there, is in the present registers.
+
+        Returns
+        -------
+        destination : int
+            1 for the store, if it turns out to load from one address and store to another. Zero where none does.
+        element : int
+            Which element, in 256ths of their number, if it turns out to be a non-contiguous SVE access (D17.6.6,
+            R_MYPFF). Zero without FEAT_SVE.
 
         Raises
         ------
         ValueError
             If the configuration has no such operations.
         """
-        if not self.config.two_accesses:
-            raise ValueError(
-                f"mops or gcs must be True where one of two accesses is chosen, not False in {self.config.name}"
-            )
+        config = self.config
+        if not config.access_bits:
+            raise ValueError(f"mops, gcs or sve must be True where an access is chosen, not False in {config.name}")
         settings = settings or self.registers
         state = settings.IMP_PMSRNDR_EL1 >> _ACCESS_LSB
         self.registers.IMP_PMSRNDR_EL1 = (
-            self.registers.IMP_PMSRNDR_EL1 & _STATE | sampling.draw_access(state) << _ACCESS_LSB
+            self.registers.IMP_PMSRNDR_EL1 & _STATE | sampling.draw_access(state, config.access_bits) << _ACCESS_LSB
         )
-        return filtering.sampled_access(settings, sampling.access_bit(state))
+        number = sampling.access_number(state, config.access_bits)
+        if not config.two_accesses:
+            return 0, number
+        return filtering.sampled_access(settings, number & 1), number >> 1
 
     def collide(self) -> None:
         """The selected operation is not sampled: another is in flight."""
@@ -108,23 +136,28 @@ class SPU:
 
     def start(self, pe: PEState) -> Start:
         """The selected operation is sampled: capture what may be collected of the state that it passed in."""
-        registers = self.registers
+        config, registers = self.config, self.registers
         return Start(
             el=pe.el,
             ns=pe.ns,
             nse=pe.nse,
-            contextidr_el1=pe.contextidr_el1 if control.collect_contextidr_el1(registers, pe) else None,
-            timestamp=pe.physical_count if control.collect_timestamp(registers) else None,
-            collect_pa=control.collect_physical_address(registers),
+            contextidr_el1=pe.contextidr_el1 if control.collect_contextidr_el1(config, registers, pe) else None,
+            contextidr_el2=pe.contextidr_el2 if control.collect_contextidr_el2(config, registers, pe) else None,
+            timestamp=control.timestamp(config, registers, pe),
+            collect_pa=control.collect_physical_address(config, registers, pe),
+            collect_nv2_va=control.collect_nv2_va(config, registers, pe),
         )
 
-    def take_branch(self, target: Location, *, el: int, ns: int, nse: int = 0, aarch32: int = 0) -> None:
-        """A taken branch that was executed in this state of the PE has retired: `target` is the previous branch target
-        of what follows in program order. To be called in program order, and of a sampled branch after its `finish`.
+    def take_branch(
+        self, target: Location, *, pe: PEState = _KERNEL, el: int, ns: int, nse: int = 0, aarch32: int = 0
+    ) -> None:
+        """A taken branch that was executed at this Exception level, in this state, has retired: `target` is the
+        previous branch target of what follows in program order. To be called in program order, and of a sampled branch
+        after its `finish`. The fields of System registers are those in `pe`.
 
         If profiling was disabled or prohibited there, what follows has none (D17.6.3.1).
         """
-        profiled = control.branch_profiled(self.registers, el, ns, nse, aarch32)
+        profiled = control.branch_profiled(self.config, self.registers, pe, el=el, ns=ns, nse=nse, aarch32=aarch32)
         self._previous_target = target if profiled else None
 
     def finish(

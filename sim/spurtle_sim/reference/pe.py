@@ -1,0 +1,87 @@
+"""State of the PE, and whose the Profiling Buffer is in it."""
+
+# Ref: DDI0487 M.a, D17.4 and D24.7 (PMBIDR_EL1.P).
+
+from dataclasses import dataclass
+
+from spurtle.config import SPUConfig
+
+__all__ = ["Owner", "PEState", "el2_enabled", "owner", "owns", "programmable"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PEState:
+    """State of the PE, as it is for the operation at the sampling point: the members of `spurtle.pe.PEState`. Of what
+    belongs to a feature nothing counts without it.
+
+    It is in Realm state where both `ns` and `nse` are 1. Unless told otherwise, Non-secure EL1 owns the buffer.
+    """
+
+    el: int = 0
+    ns: int = 1
+    nse: int = 0
+    debug: int = 0
+    aarch32: int = 0
+    contextidr_el1: int = 0
+    contextidr_el2: int = 0
+    mdcr_el2_e2pb: int = 0b11
+    hcr_el2_e2h: int = 0
+    hcr_el2_tge: int = 0
+    cntvoff_el2: int = 0
+    cnthctl_el2_ecv: int = 0
+    cntpoff_el2: int = 0
+    mdcr_el3_nspb: int = 0b11
+    mdcr_el3_nspbe: int = 0
+    scr_el3_eel2: int = 0
+    scr_el3_ecven: int = 0
+    physical_count: int = 0
+    count_enabled: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The Security state and the Exception level, 1 or 2, that own the Profiling Buffer."""
+
+    ns: int
+    nse: int
+    el: int
+
+
+def owner(config: SPUConfig, pe: PEState) -> Owner:
+    """Who owns the Profiling Buffer. Without EL3 there is one Security state; where MDCR_EL3.{NSPBE, NSPB} is reserved
+    it is Secure state's.
+    """
+    ns, nse = pe.ns, 0
+    if config.el3:
+        ns = pe.mdcr_el3_nspb >> 1
+        if config.rme and ns == 1:
+            nse = pe.mdcr_el3_nspbe
+    if el2_enabled(config, pe, ns) and pe.mdcr_el2_e2pb == 0:
+        return Owner(ns, nse, 2)
+    return Owner(ns, nse, 1)
+
+
+def el2_enabled(config: SPUConfig, pe: PEState, ns: int) -> bool:
+    """EL2 is enabled in the Security state: Secure if `ns` is 0, else Non-secure or Realm. Without EL3 there is one."""
+    if not config.el2:
+        return False
+    if ns == 1 or not config.el3:
+        return True
+    return config.sel2 and pe.scr_el3_eel2 == 1
+
+
+def programmable(config: SPUConfig, pe: PEState) -> bool:
+    """Software at this Exception level, in this state, can program the Profiling Buffer: PMBIDR_EL1.P is zero."""
+    if pe.el == 3:
+        return True
+    who = owner(config, pe)
+    return owns(config, who, pe.ns, pe.nse) and pe.el >= who.el
+
+
+def owns(config: SPUConfig, who: Owner, ns: int, nse: int) -> bool:
+    """The buffer is that of this Security state, which is the only one without EL3."""
+    if not config.el3:
+        return True
+    if config.rme and nse != who.nse:
+        return False
+    return ns == who.ns
