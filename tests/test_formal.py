@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import z3
-from amaranth.hdl import Assert, Cover, Module, Signal
+from amaranth.hdl import Assert, C, Cover, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
@@ -27,8 +27,10 @@ from formal.proofs import filter as filter_
 from formal.symbolic import Integer, Octets, Undecided, equal, explore, folded, merged, rebuilt
 from formal.transition import Transition, remembering, transition
 from spurtle import inflight as inflight_rtl
+from spurtle import registers as registers_rtl
+from spurtle import spu as spu_rtl
 from spurtle.access import AccessChoice
-from spurtle.arch import FM
+from spurtle.arch import FM, PMSCR_EL1, PMSVer
 from spurtle.buffer import Buffer
 from spurtle.completion import Completion
 from spurtle.config import CONFIGS, UnpredictableFilter
@@ -399,8 +401,15 @@ def test_faults_of_the_random_numbers_are_found(name: str) -> None:
     assert lfsr.prove_running(right).result is Result.PASS
 
 
-TWO = access.configured(2, ernd=True)
-"""Two can be selected in a cycle."""
+TWO = replace(FEATURES["minimal_sve_v1p2"], name="two", version=PMSVer.SPE_V1P3, mops=True, ops_per_cycle=2, ernd=True)
+"""Two can be selected in a cycle, each with one of two accesses and an element."""
+
+
+def test_random_numbers_that_share_bits_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = lfsr.GENERATORS["access by 9, 2 a cycle"]
+    draw_access = sampling.draw_access
+    monkeypatch.setattr(sampling, "draw_access", lambda state, bits: draw_access(state, bits - 1))
+    assert lfsr.prove(generator, transition(generator.build())).result is Result.FAIL
 
 
 def test_faults_of_the_access_choice_are_found() -> None:
@@ -422,28 +431,49 @@ def test_faults_of_the_access_choice_are_found() -> None:
 
 
 class Swaps(AccessChoice):
-    """The second of two selections gets the first random bit."""
+    """The second of two selections gets the first random number."""
 
     def elaborate(self, platform):
         self.random = [*reversed(self.random)]
         return super().elaborate(platform)
 
 
-class Constant(AccessChoice):
-    """Nothing is left to chance."""
+class Shares(AccessChoice):
+    """The bit that chooses one of two accesses is one of the element."""
 
     def elaborate(self, platform):
         m = super().elaborate(platform)
-        m.d.comb += self.destination.eq(0)
+        for lane, element in enumerate(self.element):
+            m.d.comb += element.eq(Mux(self.selected[-1][lane], self.random[-1], self.random[0]))
         return m
 
 
-def test_a_random_bit_in_the_wrong_place_is_found() -> None:
-    assert access.prove(TWO, transition(Swaps(TWO))).result is Result.FAIL
+class Constant(AccessChoice):
+    """Nothing is left to chance, but for what filters choose."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += [self.destination.eq(0), *(element.eq(0) for element in self.element)]
+        return m
+
+
+class Half(AccessChoice):
+    """The elements of the upper half are never chosen."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += [element[-1].eq(0) for element in self.element]
+        return m
+
+
+@pytest.mark.parametrize("wrong", [Swaps, Shares])
+def test_a_random_bit_in_the_wrong_place_is_found(wrong: type[AccessChoice]) -> None:
+    assert access.prove(TWO, transition(wrong(TWO))).result is Result.FAIL
 
 
 def test_an_access_that_is_never_chosen_is_found() -> None:
     assert "destination by filter" in access.cover(TWO, transition(Constant(TWO))).evidence
+    assert "element 255" in access.cover(TWO, transition(Half(TWO))).evidence
 
 
 def test_faults_of_the_allocation_are_found() -> None:
@@ -539,6 +569,29 @@ def test_a_slot_that_starts_wrongly_is_found(wrong: type[inflight_rtl.Slot], mon
     assert "a cycle breaks it" in verdict.evidence
 
 
+class Late(inflight_rtl.InFlight):
+    """Takes the offset of the cycle after off the system counter."""
+
+    def _take_off(self, m, start):
+        shifted = Signal.like(start)
+        m.d.comb += [shifted.eq(start), shifted.timestamp.eq(start.timestamp - self.offset)]
+        return shifted
+
+
+class Stays(inflight_rtl.InFlight):
+    """Takes no offset off."""
+
+    def _take_off(self, m, start):
+        return start
+
+
+@pytest.mark.parametrize("wrong", [Late, Stays])
+def test_an_offset_of_another_cycle_is_found(wrong: type[inflight_rtl.InFlight]) -> None:
+    config = FEATURES["minimal_el2"]
+    assert inflight.prove_captures(config, transition(inflight_rtl.InFlight(config))).result is Result.PASS
+    assert "a cycle breaks it" in inflight.prove_captures(config, transition(wrong(config))).evidence
+
+
 def test_a_state_of_another_cycle_is_found() -> None:
     # Eight lanes are answered a cycle later than two.
     later = replace(SEVERAL, ops_per_cycle=8)
@@ -558,6 +611,70 @@ class Counts(SPU):
 def test_an_operation_that_is_counted_while_disabled_is_found() -> None:
     config = CONFIGS["minimal"]
     assert "a cycle breaks it" in spu.prove_disabled(config, transition(Counts(config))).evidence
+
+
+class Draws(SPU):
+    """Draws a number for whatever passes."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += m.submodules.access_lfsr.draw.eq(self.sampling.valid != 0)
+        return m
+
+
+def test_a_number_that_is_drawn_while_disabled_is_found() -> None:
+    config = FEATURES["minimal_sve"]
+    assert "a cycle breaks it" in spu.prove_undrawn(config, transition(Draws(config))).evidence
+
+
+class Unguarded(registers_rtl.Registers):
+    """EL1 has what EL2 has."""
+
+    def _allowed(self, register):
+        return C(1)
+
+
+class Whole(registers_rtl.Registers):
+    """Bits that are not implemented can be set."""
+
+    def _write(self, m, register):
+        super()._write(m, register)
+        if register is PMSCR_EL1:
+            m.d.sync += self.pmscr.eq(self.port.wdata)
+
+
+@pytest.mark.parametrize(("wrong", "prove"), [(Unguarded, spu.prove_pmscr_el2), (Whole, spu.prove_implemented)])
+def test_registers_that_are_open_are_found(
+    wrong: type[registers_rtl.Registers], prove: Callable[..., Verdict], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spu_rtl, "Registers", wrong)
+    config = CONFIGS["neoverse_n1"]
+    assert "a cycle breaks it" in prove(config, transition(SPU(config))).evidence
+
+
+class Untold(SPU):
+    """Does not tell the buffer that it has another owner."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += m.submodules.buffer.new_owner.eq(0)
+        return m
+
+
+class Remembers(SPU):
+    """Keeps the previous branch target for another owner."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += m.submodules.previous_target.new_owner.eq(0)
+        return m
+
+
+def test_another_owner_that_is_not_told_of_is_found() -> None:
+    config = replace(FEATURES["minimal_pbt"], name="owners", el3=True)
+    assert spu.prove_new_owner(config, transition(SPU(config))).result is Result.PASS
+    for wrong in (Untold, Remembers):
+        assert "a cycle breaks it" in spu.prove_new_owner(config, transition(wrong(config))).evidence
 
 
 class Anytime(SPU):
@@ -768,6 +885,30 @@ def test_a_fault_of_discard_mode_is_found(wrong: type[Buffer]) -> None:
     assert "a cycle breaks it" in buffer.prove_discards(DISCARDS, transition(wrong(DISCARDS))).evidence
 
 
+class Deaf(Buffer):
+    """Goes on for another owner."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += self.running.eq(self.pmblimitr.E & ~self.pmbsr.S)
+        return m
+
+
+class Commits(Buffer):
+    """The pointer moves with the end of each record."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        with m.If(self.write.done):
+            m.d.sync += self.pmbptr.eq(self.write.beat.p.address)
+        return m
+
+
+def test_a_buffer_that_goes_on_for_another_owner_is_found() -> None:
+    assert "a cycle breaks it" in buffer.prove_new_owner(DISCARDS, transition(Deaf(DISCARDS))).evidence
+    assert "a cycle breaks it" in buffer.prove_unkept(DISCARDS, transition(Commits(DISCARDS))).evidence
+
+
 def test_a_record_that_moves_the_pointer_in_discard_mode_is_found() -> None:
     assert "a cycle breaks it" in buffer.prove_kept(transition(Fills(DISCARDS))).evidence
     # PMBLIMITR_EL1 changes and nobody tells the buffer.
@@ -867,8 +1008,8 @@ def test_only_pass_is_good(build: Path, monkeypatch: pytest.MonkeyPatch, capsys:
 def test_an_unknown_block_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["nonsense"]) == 2
     printed = capsys.readouterr()
-    blocks = "control, interval, lfsr, access, inflight, completion, filter, record, serializer, aligner, buffer or spu"
-    assert printed.err == f"formal: NAME must be {blocks}, not 'nonsense'\n"
+    blocks = "control, interval, lfsr, access, inflight, completion, filter, record, serializer, aligner, buffer, spu"
+    assert printed.err == f"formal: NAME must be {blocks} or leak, not 'nonsense'\n"
     assert printed.out == ""
 
 

@@ -3,13 +3,27 @@
 from collections.abc import Iterator
 
 from ..proof import Proof
-from . import access, aligner, buffer, completion, control, filter, inflight, interval, lfsr, record, serializer, spu
+from . import (
+    access,
+    aligner,
+    buffer,
+    completion,
+    control,
+    filter,
+    inflight,
+    interval,
+    leak,
+    lfsr,
+    record,
+    serializer,
+    spu,
+)
 
 __all__ = ["all_proofs"]
 
 
 def all_proofs() -> Iterator[Proof]:
     """Each proof, none of them started."""
-    rooms = (control, interval, lfsr, access, inflight, completion, filter, record, serializer, aligner, buffer, spu)
-    for room in rooms:
+    rooms = (control, interval, lfsr, access, inflight, completion, filter, record, serializer, aligner, buffer)
+    for room in (*rooms, spu, leak):
         yield from room.proofs()
