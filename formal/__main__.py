@@ -1,9 +1,12 @@
 """`python -m formal`: run the proofs, show a table, write build/formal/report.json."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import groupby
+from multiprocessing import get_context
 from pathlib import Path
 
 from rich.console import Console
@@ -28,17 +31,30 @@ def select(proofs: Sequence[Proof], names: Sequence[str], *, quick: bool) -> lis
     return [proof for proof in proofs if (not names or proof.block in names) and (proof.quick or not quick)]
 
 
+_groups: list[list[Proof]] = []
+"""What is to be proved. A process that is forked finds it here: a proof is a function, and cannot be sent to one."""
+
+
+def _prove(group: int) -> list[Row]:
+    return [proof.run() for proof in _groups[group]]
+
+
 def prove(proofs: Sequence[Proof], console: Console) -> list[Row]:
-    """Run the proofs one after the other. A line or a spinner says which one is running."""
+    """Run the proofs on all cores, those of a block in a configuration one after the other: they share the circuit. The
+    rows are in the order of the proofs. A line or a spinner says what is done.
+    """
+    _groups[:] = [list(group) for _, group in groupby(proofs, key=lambda proof: (proof.block, proof.config))]
     rows: list[Row] = []
-    for number, proof in enumerate(proofs, 1):
-        running = f"[{number}/{len(proofs)}] {proof.block} {proof.config}: {proof.property}"
-        if console.is_terminal:
-            with console.status(running):
-                rows.append(proof.run())
-        else:
-            console.print(running, markup=False, soft_wrap=True)
-            rows.append(proof.run())
+    cores = os.cpu_count() or 1
+    with get_context("fork").Pool(cores) as pool, console.status(f"{len(proofs)} proofs on {cores} cores") as status:
+        for done in pool.imap(_prove, range(len(_groups))):
+            for row in done:
+                rows.append(row)
+                line = f"[{len(rows)}/{len(proofs)}] {row.block} {row.config}: {row.property}: {row.result}"
+                if console.is_terminal:
+                    status.update(line)
+                else:
+                    console.print(line, markup=False, soft_wrap=True)
     return rows
 
 

@@ -129,7 +129,7 @@ def test_there_is_no_latch_and_no_loop(name: str, tmp_path: Path) -> None:
 
 def state_bits(name: str, family: str) -> int:
     """Bits that the SPU has to keep: registers, the sampled operations as far as they are recorded, an offset to the
-    system counter, two beats, an answer; and what is laid down of a packed record.
+    system counter, two beats, an answer; and of a packed record a step, one that is placed, and what is laid down.
 
     With several slots each has what was captured and counted, what was told at the end is in a memory, and a sample is
     moved out. Only ECP5 has memories that are read without a clock.
@@ -146,7 +146,7 @@ def state_bits(name: str, family: str) -> int:
     if config.slots > 1:
         kept += config.slots * (start + counters + (told if family == "ice40" else 0))
     delayed = config.answer_latency * start + 64 * config.el2
-    packer = 8 * (config.bus_bytes - 1 + 2 * 12) if config.layout.packed else 0
+    packer = 8 * (3 * 14 + 2 * (config.bus_bytes - 1)) if config.layout.packed else 0
     return registers + kept + delayed + 2 * beat_layout(config).size + 64 + packer
 
 
@@ -155,7 +155,9 @@ def state_bits(name: str, family: str) -> int:
 def test_synthesis_keeps_every_register(name: str, family: str, tmp_path: Path) -> None:
     """An output that nothing drives would let synthesis delete what is behind it, and the count would fall."""
     (tmp_path / "design.v").write_text(generated(name).text)
-    script = f"read_verilog design.v; synth_{family} -top spurtle_{name}; tee -q -o stat.json stat -json"
+    script = (
+        f"read_verilog design.v; synth_{family} -top spurtle_{name} -run begin:map_luts; tee -q -o stat.json stat -json"
+    )
     verilog.yosys(script, tmp_path)
     cells = json.loads((tmp_path / "stat.json").read_text())["design"]["num_cells_by_type"]
     flip_flops = sum(count for cell, count in cells.items() if "FF" in cell)
