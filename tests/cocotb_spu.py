@@ -263,7 +263,7 @@ class Software(Bench):
                 await self.write(IMP_PMSRNDR_EL1, self.random.getrandbits(32) << half)
             case 11 | 12 | 13 if self.config.discard_mode:
                 await self.discard()
-            case 19 | 20 | 21 if self.config.el2 or self.config.el3:
+            case 19 | 20 | 21 if self.config.several_owners:
                 await self.hand_over()
             case _:
                 self.move_pe(profiled=True)
@@ -336,7 +336,7 @@ def to_be_seen(config: SPUConfig) -> list[str]:
         seen.append("offset physical")
     if config.nv2:
         seen += ["NV2 with its address", "NV2 without its address"]
-    if config.el2 or config.el3:
+    if config.several_owners:
         seen += [f"new owner, {what}" for what in ("operations in flight", "a record waits", "a record is written")]
     if config.pbt:
         seen += ["taken branch, profiled 0", "taken branch, profiled 1"]

@@ -49,7 +49,7 @@ async def at_once(ctx: Any, inputs: Sequence[tuple[Any, Any]], *outputs: Any) ->
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
 def test_like_the_reference(config: SPUConfig) -> None:
     dut = Control(config)
-    clocked = config.el2 or config.el3
+    clocked = config.several_owners
     play = cycle if clocked else at_once
     bits = pe_bits(config)
     branch = ["el", "ns", "aarch32", *(["nse"] if config.rme else [])]
@@ -142,7 +142,7 @@ def to_be_seen(config: SPUConfig) -> set[tuple[Any, ...]]:
     wanted |= {("at", Owner(ns, nse, 1), el) for ns, nse in states for el in (0, 1)}
     hosts = [(ns, nse) for ns, nse in states if ns or config.sel2] if config.el2 else []
     wanted |= {("at", Owner(ns, nse, 2), el) for ns, nse in hosts for el in range(3)}
-    if config.el2 or config.el3:
+    if config.several_owners:
         wanted.add(("programmable", 0))
     if config.pbt:
         wanted |= {("branch", False), ("branch", True)}

@@ -154,7 +154,7 @@ def test_a_write_to_an_id_register_is_undefined(bench: RegistersBench, register:
 def test_id_registers_and_who_may_program_the_buffer(bench: RegistersBench) -> None:
     async def scenario(ctx: Any) -> None:
         # Control says who may.
-        owned = (0, 1) if bench.config.el2 or bench.config.el3 else (1,)
+        owned = (0, 1) if bench.config.several_owners else (1,)
         for el, programmable in product((1, 2, 3), owned):
             if owned != (1,):
                 ctx.set(bench.dut.programmable, programmable)

@@ -190,7 +190,7 @@ def prove_previous(config: SPUConfig, system: Transition) -> Verdict:
     """`system` is a `PreviousTarget` of `config`. Without EL2 and EL3 the buffer has one owner."""
 
     def owned(wires: Wires) -> z3.BoolRef:
-        return z3.BoolVal(True) if config.el2 or config.el3 else wires["new_owner"] == 0
+        return z3.BoolVal(True) if config.several_owners else wires["new_owner"] == 0
 
     inside = {"valid": "previous.valid", "target": "previous.target"}
     return follows(system, previous_target(config), assuming=owned, inside=inside)
@@ -200,7 +200,7 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
     """Each answer both ways, each state that is profiled, each kind of time: name, goal."""
     answers = {
         "enabled": True,
-        "programmable": config.el2 or config.el3,
+        "programmable": config.several_owners,
         "collect.context_el1": Packet.CONTEXT_EL1 in config.layout.packets,
         "collect.context_el2": config.el2,
         "collect.timestamp": True,
@@ -232,7 +232,7 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
             f"{name} is taken off",
             lambda wires, name=name: z3.And(wires["collect.timestamp"] == 1, wires["offset"] == wires[f"pe__{name}"]),
         )
-    if config.el2 or config.el3:
+    if config.several_owners:
         yield "another owner", lambda wires: wires["new_owner"] == 1
 
 
@@ -259,11 +259,11 @@ def proofs() -> Iterator[Proof]:
             return Proof(name, "control", config.name, method, lambda: prove(config, _system(config)))
 
         for answer in ANSWERS:
-            if answer == "programmable" and not (config.el2 or config.el3):
+            if answer == "programmable" and not config.several_owners:
                 continue
             yield proof(f"{answer} is the reference's", partial(prove_permission, answer))
         yield proof("the timestamp is the reference's", prove_time)
-        if config.el2 or config.el3:
+        if config.several_owners:
             yield proof("another owner is told of in the cycle after", prove_new_owner)
         if config.pbt:
             yield proof("where a branch is profiled is the reference's", prove_branches)

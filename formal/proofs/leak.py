@@ -15,7 +15,7 @@ finishes without being in flight changes nothing.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 
 import z3
 from amaranth.lib import data
@@ -27,15 +27,15 @@ from spurtle.layout import Packet
 from spurtle.pe import Beat, Location, Operation
 from spurtle.previous import previous_layout
 from spurtle.serializer import beat_layout
-from spurtle.spu import SPU
 
 from ..induction import Invariant, Wires
 from ..leak import Both, Part, Secret, coexist, noninterference
 from ..permitted import branch_profiled, contextidr_collected, executed, profiling_enabled, state, time_tells
 from ..proof import Proof, Verdict
-from ..transition import Transition, transition
+from ..transition import Transition
 from .buffer import DROP, IDLE, WRITE
 from .inflight import FINISHED, FREE, queue
+from .spu import whole
 
 __all__ = ["THEOREMS", "Theorem", "proofs", "prove", "prove_differ"]
 
@@ -477,17 +477,12 @@ def prove_differ(theorem: Theorem, config: SPUConfig, system: Transition) -> Ver
     return coexist(system, theorem.secrets(config), theorem.differ(config), invariant=invariant)
 
 
-@cache
-def _system(config: SPUConfig) -> Transition:
-    return transition(SPU(config))
-
-
 def proofs() -> Iterator[Proof]:
     """The same for each configuration."""
     for config in CONFIGS.values():
 
         def proof(name, method, prove, theorem, config=config):
-            return Proof(name, "leak", config.name, method, lambda: prove(theorem, config, _system(config)))
+            return Proof(name, "leak", config.name, method, lambda: prove(theorem, config, whole(config)))
 
         for name, theorem in THEOREMS.items():
             yield proof(theorem.name, "two copies, induction", prove, theorem)

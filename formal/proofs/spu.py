@@ -28,6 +28,7 @@ __all__ = [
     "prove_pmscr_el2",
     "prove_reset",
     "prove_undrawn",
+    "whole",
 ]
 
 
@@ -155,7 +156,8 @@ def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:
 
 
 @cache
-def _system(config: SPUConfig) -> Transition:
+def whole(config: SPUConfig) -> Transition:
+    """The SPU of a configuration, for whoever proves something of all of it."""
     return transition(SPU(config))
 
 
@@ -164,7 +166,7 @@ def proofs() -> Iterator[Proof]:
     for config in CONFIGS.values():
 
         def proof(name: str, prove: Callable[[SPUConfig, Transition], Verdict], config: SPUConfig = config) -> Proof:
-            return Proof(name, "spu", config.name, "induction", lambda: prove(config, _system(config)))
+            return Proof(name, "spu", config.name, "induction", lambda: prove(config, whole(config)))
 
         yield proof("one cycle of reset, from any state", prove_reset)
         yield proof("PMSICR_EL1 and the random numbers stand while profiling is disabled", prove_disabled)
@@ -175,5 +177,5 @@ def proofs() -> Iterator[Proof]:
         yield proof("bits that are not implemented are zero", prove_implemented)
         if config.el2:
             yield proof("PMSCR_EL2 is UNDEFINED below EL2, and stands", prove_pmscr_el2)
-        if config.el2 or config.el3:
+        if config.several_owners:
             yield proof("with another owner the buffer does not run, and no branch was before", prove_new_owner)

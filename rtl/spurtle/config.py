@@ -322,6 +322,11 @@ class SPUConfig:
         return self.two_accesses + ELEMENT_BITS * self.sve
 
     @property
+    def several_owners(self) -> bool:
+        """The Profiling Buffer can have another owner than the one that it has."""
+        return self.el2 or self.el3
+
+    @property
     def discard_mode(self) -> bool:
         """PMBLIMITR_EL1.FM can be 0b10 (D17.5.5)."""
         return self.version >= PMSVer.SPE_V1P2

@@ -75,7 +75,7 @@ class Control(wiring.Component):
                 "running": In(1),
                 "enabled": Out(1),
                 "collect": Out(Collect),
-                **({"programmable": Out(1), "new_owner": Out(1)} if config.el2 or config.el3 else {}),
+                **({"programmable": Out(1), "new_owner": Out(1)} if config.several_owners else {}),
                 **({"branch": In(TakenBranch(config)), "branch_enabled": Out(1)} if config.pbt else {}),
             }
         )
@@ -91,7 +91,7 @@ class Control(wiring.Component):
         self._collect(m, owner)
         if self._config.el2:
             self._choose_offset(m, owner)
-        if self._config.el2 or self._config.el3:
+        if self._config.several_owners:
             mine = self._same_state(self.pe, owner) & ((self.pe.el == 2) | ~owner.el2)
             m.d.comb += self.programmable.eq((self.pe.el == 3) | mine)
             before = Signal(_Owner)

@@ -60,7 +60,7 @@ class Registers(wiring.Component):
             {
                 "port": In(SystemRegisterPort()),
                 "pe": In(PEState(config)),
-                **({"programmable": In(1)} if config.el2 or config.el3 else {}),
+                **({"programmable": In(1)} if config.several_owners else {}),
                 **{_port(register): Out(register.layout()) for register in _STORED if register in config.registers},
                 "pmblimitr_write": Out(1),
                 **{_port(register): In(64) for register in _OWNED_ELSEWHERE},

@@ -159,7 +159,7 @@ class SPU(wiring.Component):
         if self._config.el2:
             m.d.comb += [control.pmscr_el2.eq(registers.pmscr_el2), inflight.offset.eq(control.offset)]
         new_owner = C(0)
-        if self._config.el2 or self._config.el3:
+        if self._config.several_owners:
             new_owner = control.new_owner
             m.d.comb += registers.programmable.eq(control.programmable)
         m.d.comb += buffer.new_owner.eq(new_owner)

@@ -60,9 +60,7 @@ def random_byte(state: int) -> int:
 
 def draw(state: int) -> int:
     """The generator's state after a random number was used: eight bits on (D17.3.2, `spurtle.config.LFSR_DELAYS`)."""
-    for _ in range(8):
-        state = _step(state)
-    return state
+    return _moved(state, 8)
 
 
 def access_number(state: int, bits: int) -> int:
@@ -74,6 +72,11 @@ def access_number(state: int, bits: int) -> int:
 
 def draw_access(state: int, bits: int) -> int:
     """The second generator's state after a random number was used: `bits` bits on."""
+    return _moved(state, bits)
+
+
+def _moved(state: int, bits: int) -> int:
+    """The state so many bits on."""
     for _ in range(bits):
         state = _step(state)
     return state
