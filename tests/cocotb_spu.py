@@ -309,6 +309,7 @@ async def random_operations(dut: Any) -> None:
 def to_be_seen(config: SPUConfig) -> list[str]:
     """What a long run must have met."""
     seen = [*OperationClass.__members__, "not retired", "buffer full", "filtered out", "vanished"]
+    seen += ["completed before it finished"]
     seen += ["dropped while stopped", "discarded while being written", "counters kept while disabled"]
     seen += [f"buffer {state}" for state in range(4)] + [f"completion {state}" for state in range(3)]
     seen += [f"slot {slot} {state}" for slot in range(config.slots) for state in range(3)]

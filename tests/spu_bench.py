@@ -165,6 +165,7 @@ class Flight:
     halted: int
     finish_at: int
     issue_at: int
+    complete_at: int
     vanishes: bool
     order: int
     """Of sampled operations, in program order."""
@@ -173,6 +174,7 @@ class Flight:
     alternate_issue: int = 0
     previous_target: Location | None = None
     issued: int | None = None
+    completed: int | None = None
     finished: int = NEVER
     begun: int = NEVER
     address: int = 0
@@ -180,17 +182,20 @@ class Flight:
     doubtful: bool = False
     """It may have been dropped: it waited while the buffer was in discard mode."""
 
-    def report(self, now: int, issued: int, translating: int, tick: int) -> None:
+    def report(self, now: int, issued: int, completed: int, translating: int, tick: int) -> None:
         """What the core tells in this cycle, one bit for each slot, and whether the alternate clock has ticked."""
-        if self.issued is None and issued >> self.slot & 1:
+        if self.completed is None and completed >> self.slot & 1:
+            self.completed = now
+        if self.issued is None and (self.completed == now or issued >> self.slot & 1):
             self.issued = now
         if self.issued is None:
             self.alternate_issue += tick
-        self.translation += translating >> self.slot & 1
+        if self.completed is None:
+            self.translation += translating >> self.slot & 1
 
     @property
     def sample(self) -> Sample:
-        total = self.finished - self.told
+        total = (self.finished if self.completed is None else self.completed) - self.told
         issue = total if self.issued is None else self.issued - self.told
         return Sample(
             start=self.start,
@@ -256,7 +261,7 @@ class Bench:
         self.new_owner = self.newer_owner = False
         # How often in a cycle the PE is in another state, and the buffer gets another owner.
         self.restless = self.fickle = 0.0
-        self.issued = self.translating = self.tick = 0
+        self.issued = self.completed = self.translating = self.tick = 0
         # Operations pass, are counted, are answered. A sampled one is in flight, in its slot, and has finished; the
         # oldest that has is looked at by the filter, its record waits, is written, answered.
         self.uncounted = deque[Passing]()
@@ -407,13 +412,15 @@ class Bench:
         """What the core tells; of slots that hold no operation it tells anything. Returns the one that finishes."""
         bits = self.random.getrandbits
         width = self.config.slots
-        self.translating, self.issued = bits(width) & bits(width), bits(width) & bits(width)
+        self.translating, self.issued, self.completed = (bits(width) & bits(width) for _ in range(3))
         if self.config.altclk:
             self.tick = bits(1)
             self._drive("in_flight__alternate_tick", self.tick)
         for slot, flight in self.flights.items():
             if flight.issued is None:
                 self.issued = self.issued & ~(1 << slot) | (self.now == flight.issue_at) << slot
+            if flight.completed is None:
+                self.completed = self.completed & ~(1 << slot) | (self.now == flight.complete_at) << slot
         due = [flight for flight in self.flights.values() if self.now >= flight.finish_at]
         finishing = None
         if due and not self.quiet:
@@ -424,9 +431,10 @@ class Bench:
                 self._drive("finish__slot", finishing.slot)
         for flight in self.flights.values():
             if flight is not finishing:
-                flight.report(self.now, self.issued, self.translating, self.tick)
+                flight.report(self.now, self.issued, self.completed, self.translating, self.tick)
         self._drive("finish__valid", finishing is not None)
         self._drive("in_flight__issued", self.issued)
+        self._drive("in_flight__completed", self.completed)
         self._drive("in_flight__translating", self.translating)
         return finishing
 
@@ -634,15 +642,18 @@ class Bench:
             halted=passing.halted,
             finish_at=told + total,
             issue_at=told + random.randint(2, total + 1),
+            complete_at=told + random.choice([total, random.randint(2, total + 1)]),
             vanishes=random.random() < 0.1,
             order=self.started,
             operation=operation,
         )
         self.slots[slot].take(flight)
-        flight.report(self.now, self.issued, self.translating, self.tick)
+        flight.report(self.now, self.issued, self.completed, self.translating, self.tick)
 
     def _finish(self, flight: Flight) -> None:
         flight.finished = self.now
+        if flight.completed is not None:
+            self.coverage["completed before it finished"] += 1
         flight.previous_target = self.previous_target
         self.youngest_finished = max(self.youngest_finished, flight.order)
         if any(other.told < flight.told for other in self.flights.values()):

@@ -38,6 +38,7 @@ def passed(
 ) -> None:
     operations = np.zeros(count, TIMED)
     operations["issue"] = 1
+    operations["finish"] = 7
     rows = [(*selection, destination) for selection in selections]
     it.passed(operations, np.array(rows, SELECTION), np.array(finishes, FINISH), settled=True)
 
@@ -124,6 +125,7 @@ def test_records_hold_where_the_taken_branch_before_them_went() -> None:
     rows = [100, 200, FIRST, 299, SECOND]
     operations = np.zeros(600, TIMED)
     operations["issue"] = 1
+    operations["finish"] = 7
     operations["facts"][rows] = branch.pack()
     operations["target"][rows] = 0x1000, 0x2000, 0x3000, 0x4000, 0x5000
 

@@ -540,6 +540,16 @@ class Forgets(inflight_rtl.Slot):
         return m
 
 
+class CountsOn(inflight_rtl.Slot):
+    """Counts waits for translations of an operation that has completed."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        with m.If(self.in_flight & self.translating):
+            m.d.sync += self.translation.eq(self.translation + 1)
+        return m
+
+
 class Hoards(SyncFIFO):
     """Does not count what is taken out."""
 
@@ -553,6 +563,10 @@ def test_a_slot_that_does_not_stand_still_is_found(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(inflight_rtl, "Slot", Follows)
     verdict = inflight.prove_slots(SEVERAL, transition(inflight_rtl.InFlight(SEVERAL)))
     assert "a cycle breaks it" in verdict.evidence
+
+
+def test_a_counter_that_goes_on_is_found() -> None:
+    assert "a cycle breaks it" in inflight.prove_latencies(SEVERAL, transition(CountsOn(SEVERAL))).evidence
 
 
 def test_a_queue_that_keeps_what_left_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,8 @@ from spurtle.control import Collect
 from spurtle.inflight import Allocation, InFlight, Sample, Slot, Start
 from spurtle.layout import MINIMAL
 
+NEVER = 1 << 30
+
 CONFIGURATIONS = {
     **VARIANTS,
     "one_lane_many_slots": SPUConfig(name="one_lane_many_slots", layout=MINIMAL, slots=8),
@@ -81,9 +83,15 @@ class Flight:
 
     finish: int = 2
     issue: int | None = 1
+    complete: int | None = None
     translating: frozenset[int] = frozenset()
     vanished: bool = False
     wait: int = 0
+
+    @property
+    def ends(self) -> int:
+        """When its counters stop."""
+        return min(self.finish, self.complete or NEVER)
 
 
 @dataclass
@@ -163,8 +171,12 @@ class InFlightBench(Bench):
                     *zip(dut.selected, one_hot(config, lanes), strict=True),
                     *((ports[name], value) for name, value in state.items()),
                     (dut.running, now not in stops),
-                    (dut.in_flight.issued, sum(issued << slot for slot, (issued, _) in enumerate(told))),
-                    (dut.in_flight.translating, sum(waits << slot for slot, (_, waits) in enumerate(told))),
+                    *(
+                        (port, sum(there[what] << slot for slot, there in enumerate(told)))
+                        for what, port in enumerate(
+                            (dut.in_flight.issued, dut.in_flight.completed, dut.in_flight.translating)
+                        )
+                    ),
                     (dut.finish.valid, ends is not None),
                     (dut.finish.vanished, ends.flight.vanished if ends else random.getrandbits(1)),
                     (dut.finish.operation.as_value(), operation),
@@ -218,20 +230,20 @@ class InFlightBench(Bench):
 
         self.run(scenario)
 
-    def _told(self, random: Random, sampled: Sampled | None, now: int) -> tuple[int, int]:
-        """`issued` and `translating` of a slot: the truth of an operation from the cycle after it passed until it
-        finishes.
+    def _told(self, random: Random, sampled: Sampled | None, now: int) -> tuple[int, int, int]:
+        """`issued`, `completed` and `translating` of a slot: the truth of an operation from the cycle after it passed
+        until it finishes.
         """
         at = now - (self.config.answer_latency - 1) - sampled.passed if sampled else 0
         if sampled and 1 <= at < sampled.flight.finish:
-            return int(at == sampled.flight.issue), int(at in sampled.flight.translating)
-        return random.getrandbits(1), random.getrandbits(1)
+            flight = sampled.flight
+            return int(at == flight.issue), int(at == flight.complete), int(at in flight.translating)
+        return random.getrandbits(1), random.getrandbits(1), random.getrandbits(1)
 
     def _waits(self, sampled: Sampled, now: int) -> bool:
         """It waits to be issued, as the core has told so far."""
         at = now - (self.config.answer_latency - 1) - sampled.passed
-        flight = sampled.flight
-        return 1 <= at < min(flight.finish, flight.finish if flight.issue is None else flight.issue)
+        return 1 <= at < min(sampled.flight.ends, sampled.flight.issue or NEVER)
 
     def _state_ports(self) -> Mapping[str, Any]:
         dut = self.dut
@@ -250,9 +262,9 @@ class InFlightBench(Bench):
         layout = Sample(self.config)
         flight = sampled.flight
         latencies = {
-            "total": flight.finish,
-            "issue": flight.finish if flight.issue is None else min(flight.issue, flight.finish),
-            "translation": len([at for at in flight.translating if 1 <= at < flight.finish]),
+            "total": flight.ends,
+            "issue": min(flight.ends, flight.issue or NEVER),
+            "translation": len([at for at in flight.translating if 1 <= at < flight.ends]),
             **({"alternate_issue": sampled.ticks} if self.config.altclk else {}),
         }
         state = dict(sampled.state)
@@ -280,7 +292,8 @@ def bench(request: pytest.FixtureRequest) -> InFlightBench:
 @pytest.mark.parametrize(
     "flight",
     [Flight(), Flight(vanished=True), Flight(finish=5, issue=None), Flight(finish=5, issue=4),
-     Flight(finish=5, issue=5), Flight(finish=5, translating=frozenset(range(6))), Flight(wait=4)],
+     Flight(finish=5, issue=5), Flight(finish=5, translating=frozenset(range(6))), Flight(wait=4),
+     Flight(finish=6, issue=None, complete=1), Flight(finish=6, issue=2, complete=4, translating=frozenset(range(7)))],
     ids=str,
 )  # fmt: skip
 def test_an_operation_is_sampled_as_soon_as_a_slot_is_free(bench: InFlightBench, flight: Flight) -> None:
@@ -319,6 +332,7 @@ def flights(draw: st.DrawFn) -> Flight:
     return Flight(
         finish=finish,
         issue=draw(st.none() | st.integers(1, finish)),
+        complete=draw(st.none() | st.integers(1, finish)),
         translating=draw(st.frozensets(st.integers(1, finish))),
         vanished=draw(st.booleans()),
         wait=draw(st.integers(0, 5)),

@@ -8,7 +8,7 @@ from itertools import pairwise
 import z3
 
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.inflight import Allocation, InFlight, Start
+from spurtle.inflight import Allocation, InFlight, Slot, Start
 
 from ..features import distinct
 from ..induction import Invariant, Wires, always, inductive, reach
@@ -20,6 +20,7 @@ __all__ = [
     "proofs",
     "prove_allocation",
     "prove_captures",
+    "prove_latencies",
     "prove_order",
     "prove_slots",
     "prove_stream",
@@ -202,6 +203,24 @@ def prove_captures(config: SPUConfig, system: Transition) -> Verdict:
     return always(system, captured, cycles=config.answer_latency + 2)
 
 
+def prove_latencies(config: SPUConfig, system: Transition) -> Verdict:
+    """`system` is a `Slot`."""
+    largest = (1 << config.counter_bits) - 1
+
+    def counted(wires: Wires) -> z3.BoolRef:
+        total, executing, waiting = wires["total"], wires["executing"] == 1, wires["waiting"] == 1
+        terms = [z3.Implies(waiting, z3.And(executing, wires["issue"] == total))]
+        # What waits for the next cycle of the slot has counted one cycle more than has been told of.
+        terms.append(z3.Implies(executing, z3.Or(z3.ULT(wires["translation"], total), total == largest)))
+        for name in config.latencies:
+            terms.append(z3.ULE(wires[name], total))
+            terms.append((wires[f"{name}_saturated"] == 1) == (wires[name] == largest))
+        used = z3.Or(wires["slot_state"] == IN_FLIGHT, wires["slot_state"] == FINISHED)
+        return z3.And(z3.ULE(wires["slot_state"], FINISHED), z3.Implies(used, z3.And(*terms)))
+
+    return inductive(system, counted)
+
+
 # The order in which samples are offered.
 
 
@@ -306,6 +325,10 @@ def proofs() -> Iterator[Proof]:
                 lambda config, system: inductive(system, queue(config)),
             )
             yield proof("who finished first leaves first", "induction", prove_order)
+        yield Proof(
+            "no latency is above the total latency", "inflight", config.name, "induction",
+            lambda config=config: prove_latencies(config, transition(Slot(config))),
+        )  # fmt: skip
         yield proof("a slot is nobody else's, and its sample stands still", "induction", prove_slots)
         yield proof("what a slot starts with is as the operation passed", "induction", prove_captures)
         yield proof("a sample stands until it is taken", "induction", prove_stream)

@@ -358,7 +358,7 @@ def _stale(config: SPUConfig) -> Iterator[Secret]:
         yield Secret(_told(slot, config), _finished(slot))
         yield Secret(_start(slot, config), _used(slot))
         name = f"inflight.slot_{slot}"
-        yield Secret(Part(f"{name}.waiting", 1), _used(slot))
+        yield from (Secret(Part(f"{name}.{flag}", 1), _used(slot)) for flag in ("executing", "waiting"))
         for latency in config.latencies:
             yield Secret(Part(f"{name}.{latency}", config.counter_bits), _used(slot))
             yield Secret(Part(f"{name}.{latency}_saturated", 1), _used(slot))

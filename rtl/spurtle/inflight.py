@@ -129,9 +129,9 @@ class Slot(wiring.Component):
     """One slot. It follows the machine until it is given an operation, then stands still and counts, then holds its
     sample until that has been taken.
 
-    Timing: an operation whose `take` comes in cycle t is told of by `issued` and `translating` from t on, by `finish`
-    from t + 1; that is one cycle more than has passed since the sampling point. A slot is free again in the cycle after
-    `vanish` or `release`.
+    Timing: an operation whose `take` comes in cycle t is told of by `issued`, `completed` and `translating` from t on,
+    by `finish` from t + 1; that is one cycle more than has passed since the sampling point. A slot is free again in the
+    cycle after `vanish` or `release`.
 
     Members
     -------
@@ -141,7 +141,7 @@ class Slot(wiring.Component):
         State of the PE; what is kept of it, from the cycle after `take` on.
     running, missed : In(1)
         The Profiling Buffer runs in this cycle; it did not in one between that of `following` and this.
-    issued, translating, alternate_tick : In(1)
+    issued, completed, translating, alternate_tick : In(1)
         The last one only with an alternate clock.
     finish, vanish : In(1)
         Its operation has finished; it leaves no record. Not both.
@@ -164,6 +164,7 @@ class Slot(wiring.Component):
                 "running": In(1),
                 "missed": In(1),
                 "issued": In(1),
+                "completed": In(1),
                 "translating": In(1),
                 **({"alternate_tick": In(1)} if config.altclk else {}),
                 "finish": In(1),
@@ -180,7 +181,10 @@ class Slot(wiring.Component):
     def elaborate(self, platform):
         m = Module()
 
+        executing = Signal()
         waiting = Signal()
+        # One that completes without having been issued waits no longer.
+        leaves = self.issued | self.completed
         saturated = {name: Signal(name=f"{name}_saturated") for name in self._config.latencies}
 
         def count(name):
@@ -203,14 +207,15 @@ class Slot(wiring.Component):
                 m.d.sync += [
                     self.start.eq(self.following),
                     self.unwanted.eq(self.missed | ~self.running),
-                    self.total.eq(2),
-                    self.issue.eq(Mux(self.issued, 1, 2)),
-                    self.translation.eq(self.translating),
+                    self.total.eq(Mux(self.completed, 1, 2)),
+                    self.issue.eq(Mux(leaves, 1, 2)),
+                    self.translation.eq(self.translating & ~self.completed),
                     *(flag.eq(0) for flag in saturated.values()),
-                    waiting.eq(~self.issued),
+                    executing.eq(~self.completed),
+                    waiting.eq(~leaves),
                 ]
                 if self._config.altclk:
-                    m.d.sync += self.alternate_issue.eq(self.alternate_tick & ~self.issued)
+                    m.d.sync += self.alternate_issue.eq(self.alternate_tick & ~leaves)
 
             with m.State("IN_FLIGHT"):
                 m.d.comb += self.in_flight.eq(1)
@@ -219,15 +224,18 @@ class Slot(wiring.Component):
                 with m.Elif(self.finish):
                     m.next = "FINISHED"
                 with m.Else():
-                    count("total")
-                    with m.If(waiting & ~self.issued):
+                    with m.If(executing & ~self.completed):
+                        count("total")
+                        with m.If(self.translating):
+                            count("translation")
+                    with m.If(waiting & ~leaves):
                         count("issue")
                         if self._config.altclk:
                             with m.If(self.alternate_tick):
                                 count("alternate_issue")
-                    with m.If(self.translating):
-                        count("translation")
-                    with m.If(self.issued):
+                    with m.If(self.completed):
+                        m.d.sync += executing.eq(0)
+                    with m.If(leaves):
                         m.d.sync += waiting.eq(0)
 
             with m.State("FINISHED"):
@@ -306,6 +314,7 @@ class InFlight(wiring.Component):
                 slot.running.eq(self.running),
                 slot.missed.eq(missed),
                 slot.issued.eq(self.in_flight.issued[number]),
+                slot.completed.eq(self.in_flight.completed[number]),
                 slot.translating.eq(self.in_flight.translating[number]),
                 *([slot.alternate_tick.eq(self.in_flight.alternate_tick)] if self._config.altclk else []),
                 slot.finish.eq(mine & ~self.finish.vanished),

@@ -291,6 +291,9 @@ class InFlight(wiring.Signature):
     -------
     issued : Out(slots)
         The operation leaves the issue queue: the issue counter stops.
+    completed : Out(slots)
+        It has finished execution and can stall no instruction that consumes its output (D18.2.3): its counters stop. In
+        the cycle of `Finish` at the latest: that stops them as well.
     translating : Out(slots)
         Level: part of the operation waits for an address translation, and the translation counter counts.
     alternate_tick : Out(1)
@@ -301,6 +304,7 @@ class InFlight(wiring.Signature):
         super().__init__(
             {
                 "issued": Out(config.slots),
+                "completed": Out(config.slots),
                 "translating": Out(config.slots),
                 **({"alternate_tick": Out(1)} if config.altclk else {}),
             }
@@ -313,7 +317,8 @@ class Finish(wiring.Signature):
     Members
     -------
     valid : Out(1)
-        A sampled operation has finished, at the earliest one cycle after its `sampled` strobe.
+        A sampled operation has finished, at the earliest one cycle after its `sampled` strobe. All is known of it,
+        whether it retired too: where that comes after it completed, `InFlight.completed` has told its latency.
     slot : Out(range(slots))
         Which. Not there with one slot.
     vanished : Out(1)

@@ -56,9 +56,9 @@ class Checker:
         # PMU events.
         names = ("pop", "feed", "filtrate", "collision", *(f"feed_{event}" for event in config.feed_events))
         self._events = Counter(dict.fromkeys(names, 0))
-        # By number: its row, where the taken branch before it went, and when it passed. Then its latency as well.
+        # By number: its row, where the taken branch before it went, and when it passed.
         self._in_flight: dict[int, tuple[np.void, Location | None, int]] = {}
-        self._finished: deque[tuple[np.void, Location | None, int, int]] = deque()
+        self._finished: deque[tuple[np.void, Location | None, int]] = deque()
         self.count = 0
         self.mismatches: list[str] = []
 
@@ -87,9 +87,9 @@ class Checker:
         self._rows += len(operations)
         for first, among, sampled, time, destination in selections.tolist():
             self._answer(range(first, first + among), sampled, time, destination)
-        for number, latency in finishes.tolist():
+        for number in finishes["row"].tolist():
             if number in self._in_flight:
-                self._finished.append((*self._in_flight.pop(number), latency))
+                self._finished.append(self._in_flight.pop(number))
         if settled:
             self._compare("selected operations without an answer", 0, len(self._selected))
             self._compare("sampled operations without an end", 0, len(self._in_flight))
@@ -120,7 +120,7 @@ class Checker:
         self._last_target = target(len(taken))
         return previous
 
-    def _finish(self, row: np.void, previous: Location | None, time: int, latency: int) -> None:
+    def _finish(self, row: np.void, previous: Location | None, time: int) -> None:
         if previous is not None:
             self._spu.take_branch(previous, el=0, ns=1)
         start = self._spu.start(PEState(contextidr_el1=self._context, physical_count=time))
@@ -134,8 +134,8 @@ class Checker:
             pa_ns=1,
             data_source=int(row["data_source"]),
         )
-        total, issue = latency, min(int(row["issue"]), latency)
-        translation = max(0, min(int(row["translate_to"]), latency) - max(int(row["translate_from"]), 1))
+        total, issue = int(row["finish"]), int(row["issue"])
+        translation = int(row["translate_to"]) - int(row["translate_from"])
         config, registers = self._spu.config, self._spu.registers
         sample = Sample(start=start, operation=operation, total=total, issue=issue, translation=translation)
         self._spu.finish(start, operation, total=total, issue=issue, translation=translation)

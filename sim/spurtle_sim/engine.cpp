@@ -197,7 +197,7 @@ struct Engine {
     // What the sampled operations do, told late by as much as the answer takes beyond one cycle. One finish is told in a
     // cycle, that of the oldest operation that has finished.
     void drive_in_flight() {
-        unsigned issued = 0, translating = 0;
+        unsigned issued = 0, completed = 0, translating = 0;
         Flight *ending = nullptr;
         for (unsigned slot = 0; flying && slot < SLOTS; slot++) {
             Flight &flight = flights[slot];
@@ -205,10 +205,12 @@ struct Engine {
             const Operation &operation = flight.operation;
             uint64_t age = age_of(flight);
             issued |= (age == operation.issue) << slot;
+            completed |= (age == operation.finish) << slot;
             translating |= (age >= operation.translate_from && age < operation.translate_to) << slot;
             if (age >= operation.finish && (!ending || flight.row < ending->row)) ending = &flight;
         }
         spu.PORT(in_flight, issued) = issued;
+        spu.PORT(in_flight, completed) = completed;
         spu.PORT(in_flight, translating) = translating;
 #if PBT
         // Ends and taken branches are told in program order: of the branches, the last one before each end.

@@ -15,7 +15,7 @@ TIMED = np.dtype(
         ("pa", "<u8"),
         ("events", "<u8"),  # bits of the Events packet; E[0], E[1], E[6] are derived from the facts
         ("issue", "<u4"),  # cycles from dispatch to issue: at least 1
-        ("finish", "<u4"),  # cycles from dispatch to the end: at least 2, and more than issue
+        ("finish", "<u4"),  # cycles from dispatch until it completes: at least 2, and more than issue
         ("translate_from", "<u4"),  # cycles from dispatch to the start of the wait for a translation
         ("translate_to", "<u4"),  # and to its end; the same where there is none
         ("facts", "<u4"),  # bits of `spurtle.pe.Facts`
@@ -34,4 +34,6 @@ zero in a configuration without such operations. The engine is not told of any, 
 """
 
 FINISH = np.dtype([("row", "<u8"), ("latency", "<u8")])
-"""A sampled operation whose end the core has reported: its number, and after how many cycles."""
+"""A sampled operation whose end the core has reported: its number, and how many cycles after it passed. That can be
+later than its `finish`, in which it completed: one end is reported in a cycle.
+"""
