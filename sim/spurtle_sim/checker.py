@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from spurtle.arch import Register
 from spurtle.config import SPUConfig
 
-from .reference import filtering, spu
+from .reference import control, filtering, spu
 from .reference.control import PEState
-from .reference.records import Facts, Location, Operation, Sample
+from .reference.records import Facts, Location, Operation, Sample, Start
 
 __all__ = ["Checker"]
 
@@ -56,9 +56,9 @@ class Checker:
         # PMU events.
         names = ("pop", "feed", "filtrate", "collision", *(f"feed_{event}" for event in config.feed_events))
         self._events = Counter(dict.fromkeys(names, 0))
-        # By number: its row, where the taken branch before it went, and when it passed.
-        self._in_flight: dict[int, tuple[np.void, Location | None, int]] = {}
-        self._finished: deque[tuple[np.void, Location | None, int]] = deque()
+        # By number: its row, where the taken branch before it went, and what was captured when it passed.
+        self._in_flight: dict[int, tuple[np.void, Location | None, Start]] = {}
+        self._finished: deque[tuple[np.void, Location | None, Start]] = deque()
         self.count = 0
         self.mismatches: list[str] = []
 
@@ -78,8 +78,10 @@ class Checker:
         With `settled` there is nothing left in flight, and each record is in memory when software reads next.
         """
         pe = PEState(contextidr_el1=self._context)
-        pass_operation = self._spu.pass_operation
-        selected = [row for row in range(len(operations)) if pass_operation(pe)]
+        # No register that this depends on changes while operations pass.
+        enabled = control.profiling_enabled(self._spu.config, self._spu.registers, pe)
+        count_operation = self._spu.count_operation
+        selected = [row for row in range(len(operations)) if count_operation()] if enabled else []
         self._events["pop"] += len(operations)
         for row, previous in zip(selected, self._previous_targets(operations, selected), strict=True):
             destination, _ = self._spu.choose_access() if self._spu.config.access_bits else (0, 0)
@@ -103,7 +105,8 @@ class Checker:
             self._compare(f"selected operation, at {time}", [*group], number)
         elif sampled:
             self._compare(f"access to sample of operation {number}", destination, chosen)
-            self._in_flight[number] = row, previous, time
+            start = self._spu.start(PEState(contextidr_el1=self._context, physical_count=time))
+            self._in_flight[number] = row, previous, start
         else:
             self._spu.collide()
             self._events["collision"] += 1
@@ -120,10 +123,9 @@ class Checker:
         self._last_target = target(len(taken))
         return previous
 
-    def _finish(self, row: np.void, previous: Location | None, time: int) -> None:
+    def _finish(self, row: np.void, previous: Location | None, start: Start) -> None:
         if previous is not None:
             self._spu.take_branch(previous, el=0, ns=1)
-        start = self._spu.start(PEState(contextidr_el1=self._context, physical_count=time))
         operation = Operation(
             facts=Facts.unpack(int(row["facts"])),
             events=int(row["events"]),

@@ -1,0 +1,1 @@
+"""The SPE driver of the Linux kernel, unmodified, around the compiled SPU."""

@@ -1,0 +1,310 @@
+"""The Linux driver on the compiled SPU, the reference beside both, and who reads what they record."""
+
+import ctypes
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spurtle import arch
+from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMSCR_EL2, Register
+from spurtle.config import SPUConfig
+from spurtle_sim import decode
+from spurtle_sim.checker import Checker
+from spurtle_sim.engine import Engine
+from spurtle_sim.timed import TIMED
+
+from .binding import AuxFlag, Handled, LinuxDriver, PerfEvent
+
+__all__ = ["Event", "Session", "Step"]
+
+_CONTEXT = 0xBEEF
+_EVENTS = 2
+"""At most one of them is scheduled in."""
+
+_HIGH = 0xFFFF << 48
+"""Of the addresses that a kernel has; this process has a user's."""
+
+_UNWRITTEN = 0xA5
+
+
+def _encoding(op1: int, crn: int, crm: int, op2: int) -> int:
+    return 3 << 19 | op1 << 16 | crn << 12 | crm << 8 | op2 << 5
+
+
+_REGISTERS = {
+    _encoding(register.op1, register.crn, register.crm, register.op2): register for register in arch.REGISTERS
+}
+_ID_AA64DFR0_EL1 = _encoding(0, 0, 5, 0)
+_PMSVER_LSB = 32
+
+
+class Step(NamedTuple):
+    """What the driver does to the SPU: MSR or MRS of a register, or a barrier."""
+
+    name: str
+    value: int = 0
+
+
+class Event(PerfEvent):
+    """An event, and the reader of its buffer.
+
+    Attributes
+    ----------
+    written : bytearray
+        The records that the SPU has put into the buffer, each one as the reference has it.
+    read : bytearray
+        What the reader has got.
+    snapshot : bool
+    tail : int
+        Up to where it has been read.
+    """
+
+    def __init__(self, driver: LinuxDriver, number: int):
+        super().__init__(driver, number)
+        self.reset(snapshot=False)
+
+    def reset(self, *, snapshot: bool) -> None:
+        """There is a new event, with a new buffer."""
+        self.written = bytearray()
+        self.read = bytearray()
+        self.snapshot = snapshot
+        self.tail = 0
+        self._done = 0
+
+    def consume(self, most: int | None = None) -> None:
+        """Read what is new, or so many bytes of it, and let the kernel have the room. What lies between two AUX records
+        is none of the reader's business.
+        """
+        upto = self.aux_head if most is None else min(self.aux_head, self.tail + most)
+        for record in self.aux_records()[self._done :]:
+            start, end = max(record.offset, self.tail), min(record.offset + record.size, upto)
+            if start < end:
+                self.read += self._buffer(start, end)
+            if record.offset + record.size > upto:
+                break
+            self._done += 1
+        self.tail = upto
+        self.set_aux_tail(upto)
+
+    def _buffer(self, start: int, end: int) -> bytes:
+        """Bytes of the buffer, from and to positions that run on."""
+        start, length = start % self.aux_size, end - start
+        assert start + length <= self.aux_size, "an AUX record goes beyond the end of the buffer"
+        return ctypes.string_at(self.aux_base + start, length)
+
+    def check(self) -> None:
+        """All that the SPU has written has arrived, once and in order. Of a snapshot it is what is in the half of the
+        buffer that was begun last.
+        """
+        if self.snapshot:
+            head = self.aux_head % self.aux_size
+            half = head - head % (self.aux_size // 2)
+            self.read[:] = self._buffer(half, head)
+            assert self.written.endswith(self.read)
+        else:
+            self.consume()
+            assert self.read == self.written
+        assert not any(record.problems for record in decode.records(bytes(self.read)))
+
+    def flags(self) -> AuxFlag:
+        """Of any AUX record so far."""
+        flags = AuxFlag(0)
+        for record in self.aux_records():
+            flags |= record.flags
+        return flags
+
+
+class Session:
+    """A machine with one CPU and its SPU, from when the driver finds it until it leaves it.
+
+    The program runs at EL0. When the kernel is entered sampled operations may be in flight, if ends need not be told
+    in program order; where the SPU has raised its interrupt none is (see `Engine.play`).
+
+    Parameters
+    ----------
+    library : Path
+        Of `library.build`.
+    config : SPUConfig
+    operations : array of TIMED
+        The program, which begins again when it ends.
+
+    Attributes
+    ----------
+    event : Event
+        One of `events`, the one that is scheduled in, if any is.
+    steps : list of Step
+        What the last `kernel` has done to the SPU.
+    messages : list of str
+        Errors and warnings of the kernel.
+    driver : LinuxDriver
+    engine : Engine
+    enables : int
+        How often the driver has given the SPU a buffer.
+    collided : int
+        Operations that were selected and not sampled.
+    """
+
+    def __init__(self, library: Path, config: SPUConfig, operations: NDArray[np.void]):
+        self.config = config
+        self.engine = Engine(config)
+        self.engine.set_context(_CONTEXT)
+        self.checker = Checker(config, _CONTEXT)
+        self.driver = LinuxDriver(
+            library, read=self._read, write=self._write, barrier=self._barrier, message=self._message
+        )
+        self.events = [Event(self.driver, number) for number in range(_EVENTS)]
+        self.event = self.events[0]
+        self.steps: list[Step] = []
+        self.messages: list[str] = []
+        self.enables = 0
+        self.collided = 0
+        self._operations = operations
+        self._next = 0
+        self._laps = 0
+        # Where PMBPTR_EL1 began, if the buffer has been enabled since; the address of the memory; what has left it.
+        self._pointer = 0
+        self._start: int | None = None
+        self._first = 0
+        self._taken = 0
+        if config.el2:  # as EL2 leaves it to its guest
+            self.write(PMSCR_EL2, PMSCR_EL2.pack(PA=1, PCT=arch.PCT.PHYSICAL))
+        assert self.kernel(self.driver.probe) == 0
+
+    # The program.
+
+    def run(self, count: int) -> bool:
+        """Let so many operations pass, or fewer if the SPU raises its interrupt: True if it does."""
+        while count and not self.engine.interrupt:
+            rows = self._operations[self._next : self._next + count].copy()
+            rows["dispatch"] += np.uint64(self._laps * int(self._operations["dispatch"][-1] + 1))
+            passed = self.engine.play(rows)
+            self._follow(rows[:passed], settled=self.engine.interrupt)
+            count -= passed
+            laps, self._next = divmod(self._next + passed, len(self._operations))
+            self._laps += laps
+        return self.engine.interrupt
+
+    def _follow(self, passed: NDArray[np.void], *, settled: bool) -> None:
+        """The reference is told of what has passed, and of what has become of that and of what passed before."""
+        selections, finishes = self.engine.selections(), self.engine.finishes()
+        self.collided += int((selections["sampled"] == 0).sum())
+        self.checker.passed(passed, selections, finishes, settled=settled)
+
+    # The kernel.
+
+    def open(self, *, pages: int, snapshot: bool = False, watermark: int = 0, **attributes: int) -> int:
+        """A new event with its buffer, in place of the present one; what the driver answers."""
+        self.event.reset(snapshot=snapshot)
+        return self.kernel(self.event.event_init, **attributes) or self.kernel(
+            self.event.aux_setup, pages, snapshot=snapshot, watermark=watermark
+        )
+
+    def kernel(self, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+        """The kernel is entered, and calls a function of the driver; what that answers."""
+        if self.config.pbt:  # the core tells of ends as operations retire, and they do before it enters the kernel
+            self.engine.play(np.zeros(0, TIMED), settle=True)
+        else:
+            self.engine.read(arch.PMSIDR_EL1)  # answers to what has passed come before what software does
+        self._follow(np.zeros(0, TIMED), settled=self.config.pbt)
+        self.steps = []
+        answer = function(*arguments, **keywords)
+        assert not self.checker.mismatches, self.checker.mismatches
+        return answer
+
+    def serve(self) -> None:
+        """The interrupt is taken, and the level is low when that is done."""
+        assert self.engine.interrupt
+        assert self.kernel(self.driver.interrupt) == Handled.MINE
+        assert not self.engine.interrupt, "the interrupt was handled, and is still there"
+
+    def close(self) -> None:
+        """Everything ends: what was recorded has arrived, and the SPU is off."""
+        for event in self.events:
+            self.kernel(event.delete)
+            event.check()
+        self.kernel(self.driver.remove)
+        assert self.read(arch.PMSCR_EL1) == self.read(PMBLIMITR_EL1) == self.read(arch.PMBSR_EL1) == 0
+        assert not self.engine.interrupt
+
+    # The SPU.
+
+    def read(self, register: Register) -> int:
+        value = self.engine.read(register)
+        self.checker.read(register, value)
+        return value
+
+    def write(self, register: Register, value: int) -> None:
+        self.engine.write(register, value)
+        self.checker.write(register, value)
+
+    def drain(self) -> None:
+        """PSB CSYNC: the core waits for what is in flight to finish, the SPU for its records to be in memory."""
+        self.engine.play(np.zeros(0, TIMED), settle=True)
+        self.engine.drain()
+        self._follow(np.zeros(0, TIMED), settled=True)
+        self._take()
+
+    def _read(self, encoding: int) -> int:
+        if encoding == _ID_AA64DFR0_EL1:
+            return self.config.version << _PMSVER_LSB
+        register = _REGISTERS[encoding]
+        value = self.read(register)
+        self.steps.append(Step(f"MRS {register.name}", value))
+        return value & ~_HIGH if register is PMBPTR_EL1 else value
+
+    def _write(self, encoding: int, value: int) -> None:
+        register = _REGISTERS[encoding]
+        if register in (PMBPTR_EL1, PMBLIMITR_EL1) and value:
+            value |= _HIGH
+        self.steps.append(Step(f"MSR {register.name}", value))
+        if register is PMBPTR_EL1:
+            self._pointer, self._start = value, None
+        elif register is PMBLIMITR_EL1 and PMBLIMITR_EL1.unpack(value).E:
+            self._enable(value & PMBLIMITR_EL1.fields["LIMIT"].mask)
+        self.write(register, value)
+
+    def _barrier(self, name: str) -> None:
+        self.steps.append(Step(name))
+        if name == "PSB CSYNC":
+            self.drain()
+
+    def _message(self, line: str) -> None:
+        self.messages.append(line)
+
+    def _enable(self, limit: int) -> None:
+        """The driver gives the SPU a buffer, as D17.7 wants it, and none of what the reader has not read. What is
+        written comes into memory of its own first, with a page on either side.
+        """
+        event, pointer = self.event, self._pointer
+        base, size, page = event.aux_base | _HIGH, event.aux_size, self.driver.page_size
+        assert base <= pointer < limit <= base + size
+        assert limit % page == 0 and pointer % self.config.layout.align == 0
+        assert limit - pointer >= self.config.max_record_bytes
+        if not event.snapshot:
+            assert pointer - base == event.aux_head % size
+            assert limit - pointer + event.aux_head - event.tail <= size
+        self.engine.set_buffer(base - page, size + 2 * page)
+        self.engine.memory.fill(_UNWRITTEN)
+        self.enables += 1
+        self._first = base - page
+        self._start, self._taken = pointer, 0
+
+    def _take(self) -> None:
+        """What the SPU has written is in the AUX buffer now; and that is all that it has written, record for record
+        what the reference has.
+        """
+        assert self.engine.counts()["strays"] == 0, "the SPU has written far outside of its buffer"
+        if self._start is None:
+            return
+        memory = self.engine.memory
+        start, end = self._start - self._first, self.read(PMBPTR_EL1) - self._first
+        assert start <= end
+        assert (memory[:start] == _UNWRITTEN).all() and (memory[end:] == _UNWRITTEN).all(), "written outside"
+        data = memory[self._start + self._taken - self._first : end].tobytes()
+        self.checker.records(self._start + self._taken, data)
+        ctypes.memmove((self._start + self._taken) & ~_HIGH, data, len(data))
+        self.event.written += data
+        self._taken += len(data)
