@@ -86,7 +86,11 @@ class Driver(wiring.Component):
                             ]
                             m.d.sync += access.eq(len(self._start) if number in last else number + 1)
                             if number in last:
-                                m.next = "RUN"
+                                m.next = "SYNCHRONIZE"
+
+            with m.State("SYNCHRONIZE"):
+                # The last write takes effect with the next cycle.
+                m.next = "RUN"
 
             with m.State("RUN"):
                 m.d.comb += self.run.eq(1)

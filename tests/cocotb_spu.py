@@ -20,6 +20,7 @@ from spurtle.arch import (
     PMBSR_EL1,
     PMSCR_EL1,
     PMSCR_EL2,
+    PMSCR_EL12,
     PMSDSFR_EL1,
     PMSEVFR_EL1,
     PMSFCR_EL1,
@@ -33,6 +34,7 @@ from spurtle.arch import (
 )
 from spurtle.config import SPUConfig
 from spurtle.layout import Packet
+from spurtle_sim.reference.buffer import FaultKind
 
 
 class Software(Bench):
@@ -50,18 +52,20 @@ class Software(Bench):
             return 0
         return sum((self.random.random() < intensity) << lane for lane in range(self.config.ops_per_cycle))
 
-    async def read(self, *registers: Register) -> None:
+    async def read(self, *registers: Register, anyhow: bool = False) -> None:
         for register in registers:
             await self._settle(register)
-            await self.cycle(passes=self.lanes(0.2), access=(register, None))
+            await self.cycle(passes=self.lanes(0.2), read=register, anyhow=anyhow)
 
-    async def write(self, register: Register, value: int) -> None:
+    async def write(self, register: Register, value: int, *, anyhow: bool = False) -> None:
         await self._settle(register)
-        await self.cycle(passes=self.lanes(0.2), access=(register, value))
+        await self.cycle(passes=self.lanes(0.2), write=(register, value), anyhow=anyhow)
+        if register in BUFFER:
+            await self.cycle(passes=self.lanes(0.2))
 
     async def _settle(self, register: Register) -> None:
-        """Until the reference says what an access in this cycle does."""
-        while register in BUFFER and (self.now < self.settled_from or self.now == self.responds_at):
+        """Until the reference says what an access does that is made in the next cycle."""
+        while register in BUFFER and (self.now < self.settled_from or self.now <= self.responds_at <= self.now + 1):
             await self.cycle()
 
     async def drain(self) -> None:
@@ -74,7 +78,7 @@ class Software(Bench):
         assert self.drained, "the SPU does not drain"
         self.draining = False
         self.resolve_doubt()
-        assert not (self.finished or self.waiting or self.writing or self.responding), (
+        assert not (self.finished or self.waiting or self.writing or self.responding or self.faulting), (
             "drained, and a record is not in memory"
         )
         assert self.memory == self.written
@@ -223,6 +227,18 @@ class Software(Bench):
             self.move_pe(profiled=True)
         await self.read(*BUFFER, PMBIDR_EL1)
 
+    async def meddle(self) -> None:
+        """Accesses from wherever the PE is, that are made, mean another register, trap, or are UNDEFINED."""
+        random = self.random
+        for register in random.choices((*REGISTERS, PMSCR_EL12), k=20):
+            if random.random() < 0.5:
+                await self.read(register, anyhow=True)
+            elif register in (PMSCR_EL1, PMSCR_EL2, PMSCR_EL12):
+                await self.write(register, random.getrandbits(8), anyhow=True)
+            else:
+                await self.write(register, getattr(self.registers, register.name, 0), anyhow=True)
+            self.move_pe(profiled=random.random() < 0.5)
+
     async def disturb(self) -> None:
         """Something that software may do at any time."""
         match self.random.randrange(22):
@@ -261,6 +277,8 @@ class Software(Bench):
             case 10:
                 half = self.random.choice([0, 32])
                 await self.write(IMP_PMSRNDR_EL1, self.random.getrandbits(32) << half)
+            case 14 | 15:
+                await self.meddle()
             case 11 | 12 | 13 if self.config.discard_mode:
                 await self.discard()
             case 19 | 20 | 21 if self.config.several_owners:
@@ -287,6 +305,8 @@ async def random_operations(dut: Any) -> None:
         bench.longest = random.choice([3, 3, 10, 10, 30, 100, 600])
         bench.restless = random.choice([0, 0, 0.02, 0.2])
         bench.fickle = random.choice([0, 0, 0, 0, 0.01])
+        bench.faulty = random.choice([0, 0, 0, 0.1, 0.5])
+        bench.aborting = random.choice([0, 0, 0, 0.002])
         await bench.set_up()
         for _ in range(5):
             for _ in range(random.randrange(24)):
@@ -310,6 +330,9 @@ def to_be_seen(config: SPUConfig) -> list[str]:
     """What a long run must have met."""
     seen = [*OperationClass.__members__, "not retired", "buffer full", "filtered out", "vanished"]
     seen += ["completed before it finished"]
+    outcomes = ["VALUE", "UNDEFINED", *(["TRAP_EL2"] if config.el2 else []), *(["TRAP_EL3"] if config.el3 else [])]
+    seen += [f"{outcome} of {access}" for outcome in outcomes for access in ("MRS", "MSR")]
+    seen += ["redirected"] if config.el2 else []
     seen += ["dropped while stopped", "discarded while being written", "counters kept while disabled"]
     seen += [f"buffer {state}" for state in range(4)] + [f"completion {state}" for state in range(3)]
     seen += [f"slot {slot} {state}" for slot in range(config.slots) for state in range(3)]
@@ -337,6 +360,11 @@ def to_be_seen(config: SPUConfig) -> list[str]:
         seen.append("offset physical")
     if config.nv2:
         seen += ["NV2 with its address", "NV2 without its address"]
+    if config.external_aborts:
+        seen.append("abort")
+    kinds = [kind.name for kind in FaultKind if kind is not FaultKind.GRANULE_PROTECTION or config.rme]
+    places = ["before", *(["in"] if config.max_record_bytes > config.bus_bytes else [])]
+    seen += [f"{kind}, {place} a record" for kind in kinds for place in places]
     if config.several_owners:
         seen += [f"new owner, {what}" for what in ("operations in flight", "a record waits", "a record is written")]
     if config.pbt:

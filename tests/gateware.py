@@ -174,7 +174,7 @@ def pe_bits(config: SPUConfig) -> dict[str, int]:
 def random_pe(random: Random, config: SPUConfig) -> PEState:
     """Any state of the PE: often one in which EL1 or EL2 owns the Profiling Buffer of the state that it is in."""
     bits = random.getrandbits
-    state = {name: bits(width) for name, width in pe_bits(config).items()}
+    state = {name: bits(64 if name.startswith("hdfg") else width) for name, width in pe_bits(config).items()}
     for name in ("debug", "aarch32"):
         state[name] = int(random.random() < 0.1)
     state["count_enabled"] = int(random.random() < 0.9)

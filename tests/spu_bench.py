@@ -19,7 +19,6 @@ from spurtle.arch import (
     PMBLIMITR_EL1,
     PMBPTR_EL1,
     PMBSR_EL1,
-    PMSCR_EL2,
     PMSFCR_EL1,
     PMSICR_EL1,
     OperationClass,
@@ -28,15 +27,16 @@ from spurtle.arch import (
 )
 from spurtle.config import SPUConfig, UnpredictableFilter
 from spurtle.layout import ARM_MODEL, MINIMAL, NEOVERSE_N1, V1P4, Packet
-from spurtle.pe import Beat, Outcome
+from spurtle.pe import Beat
 from spurtle.pe import Location as LocationLayout
 from spurtle_sim import decode
 from spurtle_sim.invariants import Monitor
-from spurtle_sim.ports import operation_bits
+from spurtle_sim.ports import fault_bits, operation_bits, pe_members
 from spurtle_sim.reference import control, filtering, records
+from spurtle_sim.reference.buffer import Fault, FaultKind
 from spurtle_sim.reference.control import Owner, PEState
 from spurtle_sim.reference.records import Facts, Location, Operation, Sample, Start
-from spurtle_sim.reference.registers import Registers
+from spurtle_sim.reference.registers import Outcome, Registers, access
 from spurtle_sim.reference.spu import SPU
 
 __all__ = ["BUFFER", "PAGE", "STOPPED", "VARIANTS", "Bench", "discarding", "owners"]
@@ -137,6 +137,19 @@ def has_two_accesses(config: SPUConfig, facts: Facts) -> bool:
     """It loads from one address and stores to another: the SPU says which of the two is sampled."""
     guarded = config.gcs and facts.gcs and not facts.branch
     return bool(facts.load and facts.store and ((config.mops and facts.memory_copy) or guarded))
+
+
+@dataclass(frozen=True)
+class Access:
+    """Of software to a System register: what is written, None for a read; and by the reference, in that state of the
+    PE, what it comes to and which register it means.
+    """
+
+    register: Register
+    value: int | None
+    outcome: Outcome
+    target: Register | None
+    pe: PEState
 
 
 @dataclass
@@ -271,6 +284,11 @@ class Bench:
         self.waiting: Flight | None = None
         self.writing: Flight | None = None
         self.responding: Flight | None = None
+        # What the record met that memory answers for; what it was a fault of, in the cycle after; how often.
+        self.meets: Fault | None = None
+        self.faulting: Flight | None = None
+        self.faulty = self.aborting = 0.0
+        self.aborts = False
         self.responds_at = NEVER
         self.slots = [Occupancy() for _ in range(config.slots)]
         self.completion = Occupancy()
@@ -284,7 +302,9 @@ class Bench:
         self.patience = 1.0
         self.pointer = self.last_pointer = self.pointer_written = 0
         self.visible = self.earlier = copy(self.registers)
-        self.answer: tuple[Register, int | None] | None = None
+        # The access that came in the cycle before, and is made in this; its answer, told in the next.
+        self.coming: Access | None = None
+        self.answer: tuple[Access, int] | None = None
         self.draining = self.drained = False
         self.quiet = False  # nothing finishes
         self.settled_from = 0
@@ -308,27 +328,33 @@ class Bench:
             await Timer(5, "ns")
         self.dut.rst.value = 0
 
-    async def cycle(self, *, passes: int = 0, access: tuple[Register, int | None] | None = None) -> None:
+    async def cycle(
+        self, *, passes: int = 0, read: Register | None = None, write: tuple[Register, int] | None = None,
+        anyhow: bool = False,
+    ) -> None:  # fmt: skip
         """One clock cycle, in which operations may pass, one bit for each lane, and software may read or write a
-        register.
+        register: from where that has a value, or `anyhow`.
         """
         dut = self.dut
+        (made, self.coming), register = (self.coming, None), read or (write and write[0])
         self.last_pointer, self.pointer = self.pointer, self.registers.PMBPTR_EL1
         self.earlier, self.visible = self.visible, copy(self.registers)
-        self._drive_pe(passes, access)
+        self._drive_pe(passes, register, write is not None, anyhow)
+        if register:
+            self._drive_access(register, write)
         finishing = self._drive_flights()
         branch = self._drive_branch() if self.config.pbt else None
         ready = self.random.random() < self.patience
         self._drive("write__beat__ready", ready)
-        self._drive("write__done", self.now == self.responds_at)
+        self._drive_response(made)
         self._drive("drain__request", self.draining)
         dut.clk.value = 0
         await Timer(5, "ns")
 
         self._watch()
         self._check_registers()
-        if access and access[1] is None:
-            self._read(access[0])
+        if made:
+            self._read(made)
         if not self._running:
             self._halt()
         self._filter(bool(self._pmu("feed")))
@@ -346,12 +372,16 @@ class Bench:
             self._doubt(self.waiting)
         if int(dut.write__beat__valid.value):
             self._beat(ready)
+        if self.faulting:
+            self._stop_at_fault()
         if self.now == self.responds_at:
             self._respond()
         # Software has read what this cycle found; it writes after what else happens in it.
-        self._count(access)
-        if access and access[1] is not None:
-            self._write(access[0], access[1])
+        self._count(made)
+        if made and made.target and made.value is not None:
+            self._write(made.target, made.value)
+        if self.aborts:
+            self.reference.buffer.abort()
         if collisions:  # these come last
             self.reference.collide()
 
@@ -369,33 +399,38 @@ class Bench:
 
     # The core.
 
-    def _drive_pe(self, passes: int, access: tuple[Register, int | None] | None) -> None:
+    def _drive_pe(self, passes: int, register: Register | None, write: bool, anyhow: bool) -> None:
         if self.random.random() < self.restless:
             self.move_pe(profiled=self.random.random() < 0.9)
         if self.random.random() < self.fickle:
             self.change_owner()
         self.pe = replace(self.pe, physical_count=self.pe.physical_count + 1 & (1 << 64) - 1)
-        self.passing_pe = replace(self.pe, el=self._accesses_at(*access)) if access else self.pe
-        for name in self.pe_members:
-            self._drive(f"pe__{name}", getattr(self.passing_pe, name))
+        self.passing_pe = self._accessing(register, write, anyhow) if register else self.pe
+        for name, value in pe_members(self.config, self.passing_pe).items():
+            self._drive(f"pe__{name}", value)
         self.new_owner, self.newer_owner = self.newer_owner, self.reference.own(self.passing_pe)
         if self.new_owner:
             self._disown()
         self._drive("sampling__valid", passes)
-        self._drive("sysreg__valid", access is not None)
-        if access:
-            register, value = access
-            for name in ("op1", "crn", "crm", "op2"):
-                self._drive(f"sysreg__{name}", getattr(register, name))
-            self._drive("sysreg__write", value is not None)
-            self._drive("sysreg__wdata", value or 0)
+        self._drive("sysreg__valid", register is not None)
 
-    def _accesses_at(self, register: Register, value: int | None) -> int:
-        """The Exception level of an access: one that may make it; but now and then a lower one tries to read."""
-        least = 2 if register is PMSCR_EL2 and self.config.el2 else 1
-        if value is None and self.random.random() < 0.1:
-            least = self.random.randrange(2)
-        return self.random.randint(least, 3 if self.config.el3 else 2 if self.config.el2 else 1)
+    def _accessing(self, register: Register, write: bool, anyhow: bool) -> PEState:
+        """The state of an access: one in which it is made, unless `anyhow`."""
+        levels = [0, 1, *([2] if self.config.el2 else []), *([3] if self.config.el3 else [])]
+        states = [replace(self.pe, el=el) for el in self.random.sample(levels, len(levels))]
+        if not anyhow:
+            states = [pe for pe in states if access(self.config, register, write, pe)[1] == register] or states
+        return states[0]
+
+    def _drive_access(self, register: Register, write: tuple[Register, int] | None) -> None:
+        for name in ("op1", "crn", "crm", "op2"):
+            self._drive(f"sysreg__{name}", getattr(register, name))
+        self._drive("sysreg__write", write is not None)
+        self._drive("sysreg__wdata", write[1] if write else 0)
+        outcome, target = access(self.config, register, write is not None, self.passing_pe)
+        self.coming = Access(register, write and write[1], outcome, target, self.passing_pe)
+        self.coverage[f"{outcome.name} of {'MSR' if write else 'MRS'}"] += 1
+        self.coverage["redirected"] += target not in (register, None)
 
     def _disown(self) -> None:
         """The buffer does not run in this cycle, because it has another owner."""
@@ -501,27 +536,20 @@ class Bench:
             stopped = self.registers.PMBSR_EL1 & STOPPED != 0
             assert bool(int(self.dut.pmbirq.value)) == stopped, f"cycle {self.now}: PMBIRQ is not {stopped}"
         if self.answer:
-            register, expected = self.answer
-            self.answer = None
-            outcome = Outcome.UNDEFINED if expected is None else Outcome.VALUE
-            assert int(self.dut.sysreg__outcome.value) == outcome.value, register.name
+            (made, expected), self.answer = self.answer, None
+            where = f"cycle {self.now}: {made.register.name} from EL{made.pe.el}"
+            assert int(self.dut.sysreg__outcome.value) == made.outcome.value, f"{where}, not {made.outcome.name}"
             value = int(self.dut.sysreg__rdata.value)
-            assert value == (expected or 0), f"cycle {self.now}: {register.name} is {value:#x}, not {expected or 0:#x}"
+            assert value == expected, f"{where} is {value:#x}, not {expected:#x}"
 
-    def _read(self, register: Register) -> None:
-        least = 2 if register is PMSCR_EL2 else 1
-        if register not in self.config.registers or self.passing_pe.el < least:
-            self.answer = register, None
-            return
-        self.answer = register, self.reference.read(register, self.passing_pe)
+    def _read(self, made: Access) -> None:
+        """What is answered. Of a write nothing."""
+        reads = made.target and made.value is None
+        self.answer = made, self.reference.read(made.target, made.pe) if reads else 0
 
     def _write(self, register: Register, value: int) -> None:
-        if register not in self.config.registers:
-            self.answer = register, None
-            return
         stopped = (value if register is PMBSR_EL1 else self.registers.PMBSR_EL1) & STOPPED
         self.reference.write(register, value)
-        self.answer = register, 0
         if register in BUFFER:
             self._count_full(stopped)
         if register in (PMBLIMITR_EL1, PMBPTR_EL1):
@@ -538,7 +566,8 @@ class Bench:
 
     def _halt(self) -> None:
         """The buffer does not run in this cycle."""
-        records_to_come = (*self.flights.values(), *self.finished, self.waiting, self.writing, self.responding)
+        memory = (self.writing, self.responding, self.faulting)
+        records_to_come = (*self.flights.values(), *self.finished, self.waiting, *memory)
         for one in (*self.unanswered, *records_to_come):
             if one:
                 one.halted = min(one.halted, self.now)
@@ -563,12 +592,12 @@ class Bench:
         self.previous_target = target if profiled else None
         self.coverage[f"taken branch, profiled {int(profiled)}"] += 1
 
-    def _count(self, access: tuple[Register, int | None] | None) -> None:
+    def _count(self, made: Access | None) -> None:
         """The operations of an earlier cycle are counted, unless software writes PMSICR_EL1."""
         if not self.uncounted or self.uncounted[0].cycle > self.now - self.config.count_delay:
             return
         passing = self.uncounted.popleft()
-        if access and access[0] is PMSICR_EL1 and access[1] is not None:
+        if made and made.target is PMSICR_EL1 and made.value is not None:
             self.coverage["not counted, because software writes"] += 1
             return
         settings = self.registers if self.config.ops_per_cycle == 1 else self.earlier
@@ -764,7 +793,9 @@ class Bench:
             self.written |= {flight.address + number: octet for number, octet in enumerate(record)}
             self._check_record(record, flight)
             self.writing, self.responding = None, flight
-            self.responds_at = self.now + 1 + self.random.choice([0, 0, 1, self.random.randrange(60)])
+            # Not while software is at the buffer's registers: which of the two comes first is not known here.
+            soonest = self.now + 1 + bool(self.coming and self.coming.target in BUFFER)
+            self.responds_at = soonest + self.random.choice([0, 0, 1, self.random.randrange(60)])
 
     def _begin(self) -> None:
         """The record that waits is being written. It was begun in the cycle before, where the pointer was then."""
@@ -809,15 +840,63 @@ class Bench:
         if decoded.operation and decoded.operation.form == "nv2" and facts.va_valid and not facts.exception:
             self.coverage[f"NV2 {'without' if decoded.va is None else 'with'} its address"] += 1
 
+    def _drive_response(self, made: Access | None) -> None:
+        """Memory's answer, and what it is told without one."""
+        done = self.now == self.responds_at
+        self._drive("write__done", done)
+        if done:
+            assert self.responding
+            self.meets = self._fault(self.responding) if self.random.random() < self.faulty else None
+        address = self.responding.address if self.responding else 0
+        self._drive("write__fault", fault_bits(self.config, address, self.meets if done else self._fault(None)))
+        # Not while it is to show that the buffer is full: which of the two comes first is not known here.
+        settled = self.now >= self.settled_from and not done and not (made and made.target in BUFFER)
+        self.aborts = self.config.external_aborts and settled and self.random.random() < self.aborting
+        if self.config.external_aborts:
+            self._drive("write__abort", self.aborts)
+            self.coverage["abort"] += self.aborts
+
+    def _fault(self, flight: Flight | None) -> Fault:
+        """What a write can meet: of this record, or of none."""
+        random, config = self.random, self.config
+        kinds = [kind for kind in FaultKind if kind is not FaultKind.GRANULE_PROTECTION or config.rme]
+        written = 0
+        if flight and random.random() < 0.7:
+            # Whole words of memory; the first and the last may be the record's in part.
+            ends = range(-flight.address % config.bus_bytes or config.bus_bytes, len(flight.octets), config.bus_bytes)
+            written = random.choice([0, *ends])
+        return Fault(
+            kind=random.choice(kinds),
+            written=written,
+            fsc=random.getrandbits(6),
+            flags=random.getrandbits(64) & sum(PMBSR_EL1.fields[flag].mask for flag in config.fault_flags),
+            external=bool(config.external_aborts and random.getrandbits(1)),
+        )
+
     def _respond(self) -> None:
         assert self.responding
         flight, self.responding = self.responding, None
         self.responds_at = NEVER
         if flight.halted <= self.now or self.pointer_written >= flight.begun - 1:
             self.coverage["discarded while being written"] += 1
+            self.reference.buffer.discard(self.meets)
+            return
+        if self.meets:
+            self.faulting = flight
             return
         record = bytes(flight.octets)
         assert self.reference.buffer.write(record)
         assert self.reference.buffer.memory[flight.address] == record
         if self.registers.PMBSR_EL1 & STOPPED:
             self._count_full(0)
+
+    def _stop_at_fault(self) -> None:
+        """The cycle after memory has answered with a fault."""
+        assert self.faulting and self.meets
+        flight, self.faulting = self.faulting, None
+        if flight.halted <= self.now:
+            self.coverage["discarded while being written"] += 1
+            self.reference.buffer.discard(self.meets)
+            return
+        assert not self.reference.buffer.write(bytes(flight.octets), self.meets)
+        self.coverage[f"{self.meets.kind.name}, {'in' if self.meets.written else 'before'} a record"] += 1

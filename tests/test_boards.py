@@ -156,7 +156,7 @@ def test_driver_programs_and_serves() -> None:
     dut = Driver(CONFIG, interval=30, buffer_records=64)
     sysreg = dut.sysreg
     #                  pmbirq, idle, drain.done
-    steps = [(0, 0, 0)] * 7 + [(1, 0, 0)] * 3 + [(1, 1, 0)] * 3 + [(1, 1, 1)] + [(1, 1, 0)] * 2 + [(0, 0, 0)] * 2
+    steps = [(0, 0, 0)] * 8 + [(1, 0, 0)] * 3 + [(1, 1, 0)] * 3 + [(1, 1, 1)] + [(1, 1, 0)] * 3 + [(0, 0, 0)] * 2
     rows = run(
         dut,
         (dut.pmbirq, dut.idle, dut.drain.done),
@@ -176,11 +176,13 @@ def test_driver_programs_and_serves() -> None:
         write("PMSIRR_EL1", 30 << 8),
         write("PMSICR_EL1", 0),
         write("PMSCR_EL1", 0b111001),
+        stops,
         *[runs] * 3,  # The interrupt is in the last of them.
         *[stops] * 3,  # The core becomes idle in the last of them.
         *[drains] * 3,
         write("PMBPTR_EL1", 0xFFFF_0000_1000_0000),
         write("PMBSR_EL1", 0),
+        stops,
         *[runs] * 2,
     ]
 

@@ -289,7 +289,7 @@ WRITABLE = {
 """Of `minimal`."""
 
 _FNE = {"PMSFCR_EL1": 0x7_000F, "PMSEVFR_EL1": 0xFE, "PMSNEVFR_EL1": 0xFE}
-_DISCARD = {"PMBLIMITR_EL1": 0xFFFF_FFFF_FFFF_F007}
+_DISCARD = {"PMBLIMITR_EL1": 0xFFFF_FFFF_FFFF_F027}
 _ACCESS = {"IMP_PMSRNDR_EL1": 0xFFFF_FFFF_FFFF_FFFF}
 _EL2 = {"PMSCR_EL2": 0x7B}
 _EL2_ECV = {"PMSCR_EL1": 0xFB, "PMSCR_EL2": 0xFB}
@@ -313,6 +313,7 @@ WRITABLE_WITH = {
         "PMSEVFR_EL1": 0x3FE_1FFE,
         "PMSLATFR_EL1": 0xFFFF,
         "PMSDSFR_EL1": 0xFFFF_FFFF_FFFF_FFFF,
+        "PMBSR_EL1": 0x1E0_FC0F_FFFF,
         **_DISCARD,
         **_ACCESS,
         **_EL2_ECV,
@@ -354,7 +355,7 @@ def test_registers_that_there_are(config: SPUConfig) -> None:
     assert absent == {
         name
         for name in ("PMSNEVFR_EL1", "PMSDSFR_EL1", "PMSCR_EL2")
-        if not WRITABLE_WITH.get(config.name, {}).get(name)
+        if not WRITABLE_WITH.get(config.name, {}).get(name) and not (name == "PMSCR_EL2" and config.el3)
     }
 
 

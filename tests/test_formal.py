@@ -1022,8 +1022,8 @@ def test_only_pass_is_good(build: Path, monkeypatch: pytest.MonkeyPatch, capsys:
 def test_an_unknown_block_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["nonsense"]) == 2
     printed = capsys.readouterr()
-    blocks = "control, interval, lfsr, access, inflight, completion, filter, record, serializer, aligner, buffer, spu"
-    assert printed.err == f"formal: NAME must be {blocks} or leak, not 'nonsense'\n"
+    blocks = "registers, control, interval, lfsr, access, inflight, completion, filter, record, serializer, aligner"
+    assert printed.err == f"formal: NAME must be {blocks}, buffer, spu or leak, not 'nonsense'\n"
     assert printed.out == ""
 
 
@@ -1031,7 +1031,7 @@ def test_proofs_are_chosen_by_block_and_by_length() -> None:
     proofs = list(all_proofs())
     quick = command.select(proofs, [], quick=True)
     # What is left out has been proved of a named configuration, or will be where there is time.
-    assert {proof.block for proof in proofs if proof not in quick} == {"filter", "record", "serializer"}
+    assert {proof.block for proof in proofs if proof not in quick} == {"registers", "filter", "record", "serializer"}
     assert {(proof.block, proof.property) for proof in proofs} == {(proof.block, proof.property) for proof in quick}
     assert {proof.config for proof in quick} >= {*CONFIGS}
     assert {proof.block for proof in command.select(proofs, ["record"], quick=False)} == {"record"}

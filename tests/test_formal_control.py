@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from unittest.mock import patch
 
 import pytest
 import z3
@@ -16,6 +17,7 @@ from formal.transition import Transition, transition
 from spurtle.arch import PCT
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.control import Control
+from spurtle.pe import el2_enabled
 from spurtle.previous import PreviousTarget
 from spurtle_sim.reference import control, pe
 from spurtle_sim.reference.spu import SPU
@@ -66,8 +68,9 @@ class Reserved(Control):
 class Trusting(Control):
     """EL2 is enabled in Secure state whatever SCR_EL3.EEL2 says."""
 
-    def _el2_enabled(self, ns):
-        return C(1)
+    def elaborate(self, platform):
+        with patch("spurtle.control.el2_enabled", lambda *_: C(1)):
+            return super().elaborate(platform)
 
 
 class Alike(Control):
@@ -98,7 +101,7 @@ class Current(Control):
 
     def _collect(self, m, owner):
         super()._collect(m, owner)
-        higher = self._el2_enabled(self.pe.ns)
+        higher = el2_enabled(self._config, self.pe, self.pe.ns)
         m.d.comb += self.collect.pa.eq((self.pmscr_el2.PA | ~higher) & (owner.el2 | self.pmscr.PA))
 
 

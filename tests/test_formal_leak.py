@@ -165,7 +165,7 @@ def test_without_secrets_nothing_differs(name: str) -> None:
 
 # The copies do differ: inputs are found that lead to it from power-up.
 
-CYCLES = {"addresses": 13, "contexts": 13, "other states": 17, "not completed": 13, "stale": 25}
+CYCLES = {"addresses": 14, "contexts": 14, "other states": 18, "not completed": 14, "stale": 26}
 """Until a record is written, and a secret is another in the other copy."""
 
 
@@ -182,7 +182,7 @@ def driven(theorem: str, cycle: int) -> dict[str, int]:
         2: written(PMSCR_EL1, PMSCR_EL1.fields["E1SPE"].mask),
         20: written(PMSICR_EL1, 1),
     }
-    elsewhere = theorem == "other states" and cycle > 12
+    elsewhere = theorem == "other states" and cycle > 13
     state = {"rst": 0, "pe__el": 1, "pe__debug": int(elsewhere), "pe__aarch32": 0, "sysreg__valid": 0}
     return state | ({} if elsewhere else {"sampling__valid": 1}) | programmed.get(cycle, {})
 

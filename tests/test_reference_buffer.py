@@ -1,10 +1,10 @@
-"""D17.7: where records go, and when the buffer is full; D17.5.5: Discard mode."""
+"""D17.7: where records go, when the buffer is full, what becomes of faults; D17.5.5: Discard mode."""
 
 import pytest
 
 from spurtle.arch import FM, PMBLIMITR_EL1, PMBSR_EL1
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle_sim.reference.buffer import Buffer
+from spurtle_sim.reference.buffer import Buffer, Fault, FaultKind
 from spurtle_sim.reference.registers import Registers
 
 CONFIG = CONFIGS["neoverse_n1"]
@@ -61,7 +61,7 @@ def test_a_stopped_buffer_discards():
 
 def test_full_leaves_coll_ea_and_dl_alone_and_clears_the_rest_of_the_syndrome():
     sticky = PMBSR_EL1.pack(COLL=1, EA=1, DL=1)
-    buffer, registers = enabled(0x1FC0, 0x2000, sticky | PMBSR_EL1.pack(MSS=0xFFFF, EC=0x3F))
+    buffer, registers = enabled(0x1FC0, 0x2000, sticky | PMBSR_EL1.pack(MSS=0xFFFF, EC=0x3F, MSS2=0xFF_FFFF))
     assert buffer.write(RECORD)
     assert sticky | FULL == registers.PMBSR_EL1
 
@@ -158,3 +158,98 @@ def test_a_collision_sets_coll_and_nothing_else():
     buffer.collide()
     assert PMBSR_EL1.pack(COLL=1) == registers.PMBSR_EL1
     assert buffer.write(RECORD)
+
+
+# Faults.
+
+FLAGS = PMBSR_EL1.pack(DirtyBit=1, TopLevel=1)
+STAGE_1 = PMBSR_EL1.pack(S=1, EC=0x24, MSS=0b000111)
+STICKY = PMBSR_EL1.pack(COLL=1, EA=1, DL=1)
+
+
+@pytest.mark.parametrize(
+    ("fault", "status"),
+    [
+        (Fault(kind=FaultKind.STAGE_1, fsc=0b001111, flags=FLAGS), PMBSR_EL1.pack(EC=0x24, MSS=0b001111) | FLAGS),
+        (Fault(kind=FaultKind.STAGE_2, fsc=0b000110, flags=FLAGS), PMBSR_EL1.pack(EC=0x25, MSS=0b000110) | FLAGS),
+        (Fault(kind=FaultKind.GRANULE_PROTECTION, fsc=0x3F, flags=FLAGS), PMBSR_EL1.pack(EC=0x1E)),
+        (Fault(kind=FaultKind.NOT_ALLOWED, fsc=0x3F, flags=FLAGS), PMBSR_EL1.pack(DL=1)),
+        (Fault(kind=FaultKind.STAGE_1, fsc=0b010000, external=True), PMBSR_EL1.pack(EC=0x24, MSS=0b010000, EA=1)),
+    ],
+)
+@pytest.mark.parametrize("before", [0, STICKY, PMBSR_EL1.pack(EC=0x3F, MSS=0xFFFF, MSS2=0xFF_FFFF)])
+def test_a_fault_stops_the_buffer_and_says_why(fault: Fault, status: int, before: int):
+    buffer, registers = enabled(0x1000, 0x2000, before)
+    assert not buffer.write(RECORD, fault)
+    assert before & STICKY | status | PMBSR_EL1.pack(S=1) == registers.PMBSR_EL1
+    assert (registers.PMBPTR_EL1, buffer.memory) == (0x1000, {})
+    assert not buffer.write(RECORD)
+    assert registers.PMBPTR_EL1 == 0x1000
+
+
+@pytest.mark.parametrize("written", [8, 32, 56])
+def test_a_fault_within_a_record_leaves_it_in_part_and_says_so(written: int):
+    buffer, registers = enabled(0x1000, 0x2000)
+    assert buffer.write(RECORD)
+    assert not buffer.write(RECORD, Fault(kind=FaultKind.STAGE_1, fsc=0b000111, written=written))
+    assert PMBSR_EL1.pack(DL=1) | STAGE_1 == registers.PMBSR_EL1
+    assert 0x1040 + written == registers.PMBPTR_EL1
+    assert buffer.memory == {0x1000: RECORD, 0x1040: RECORD[:written]}
+
+
+def test_after_a_fault_before_a_record_the_same_pointer_can_be_used_again():
+    buffer, registers = enabled(0x1000, 0x2000)
+    assert not buffer.write(RECORD, Fault(kind=FaultKind.STAGE_2, fsc=0b000111))
+    registers.PMBSR_EL1 = 0
+    buffer.stop_if_full()
+    assert buffer.write(RECORD)
+    assert (registers.PMBPTR_EL1, registers.PMBSR_EL1, buffer.memory) == (0x1040, 0, {0x1000: RECORD})
+
+
+def test_after_a_fault_within_a_record_its_pointer_is_a_bad_one():
+    """What is written next would not be aligned as records are."""
+    buffer, registers = enabled(0x1000, 0x2000)
+    assert not buffer.write(RECORD, Fault(kind=FaultKind.STAGE_2, written=8))
+    registers.PMBSR_EL1 = 0
+    buffer.stop_if_full()
+    assert (registers.PMBPTR_EL1, registers.PMBSR_EL1) == (0x1008, FULL)
+
+
+def test_a_fault_at_the_last_record_is_a_fault_and_the_buffer_is_not_full():
+    buffer, registers = enabled(0x1FC0, 0x2000)
+    assert not buffer.write(RECORD, Fault(kind=FaultKind.STAGE_1, fsc=0b000111))
+    assert registers.PMBSR_EL1 == STAGE_1
+
+
+HALTED = {
+    "disabled": (0x2000, 0),
+    "stopped": (0x2000 | PMBLIMITR_EL1.pack(E=1), PMBSR_EL1.pack(S=1, EC=0x25, MSS=0b000101)),
+    "discard mode": (0x2000 | PMBLIMITR_EL1.pack(E=1, FM=FM.DISCARD), PMBSR_EL1.pack(COLL=1)),
+}
+
+
+@pytest.mark.parametrize(("limit", "status"), HALTED.values(), ids=HALTED)
+def test_of_a_record_that_is_discarded_only_an_external_abort_is_told(limit: int, status: int):
+    registers = Registers(PMBPTR_EL1=0x1000, PMBLIMITR_EL1=limit, PMBSR_EL1=status)
+    buffer = Buffer(CONFIG, registers)
+    for kind in FaultKind:
+        assert not buffer.write(RECORD, Fault(kind=kind, fsc=0b000111, written=8))
+    assert status == registers.PMBSR_EL1
+    assert not buffer.write(RECORD, Fault(kind=FaultKind.STAGE_1, fsc=0b010000, written=8, external=True))
+    assert status | PMBSR_EL1.pack(EA=1) == registers.PMBSR_EL1
+    assert (registers.PMBPTR_EL1, buffer.memory) == (0x1000, {})
+
+
+@pytest.mark.parametrize("limit", [0, 0x2000 | PMBLIMITR_EL1.pack(E=1)])
+def test_an_asynchronous_external_abort_stops_the_buffer_enabled_or_not(limit: int):
+    registers = Registers(PMBPTR_EL1=0x1000, PMBLIMITR_EL1=limit, PMBSR_EL1=PMBSR_EL1.pack(COLL=1, MSS2=1))
+    Buffer(CONFIG, registers).abort()
+    assert PMBSR_EL1.pack(S=1, COLL=1, EA=1, DL=1, EC=0x24, MSS=0b010001) == registers.PMBSR_EL1
+    assert registers.PMBPTR_EL1 == 0x1000
+
+
+def test_an_asynchronous_external_abort_leaves_the_syndrome_of_what_stopped_the_buffer():
+    buffer, registers = enabled(0x1000, 0x2000)
+    assert not buffer.write(RECORD, Fault(kind=FaultKind.STAGE_1, fsc=0b000111))
+    buffer.abort()
+    assert STAGE_1 | PMBSR_EL1.pack(EA=1, DL=1) == registers.PMBSR_EL1

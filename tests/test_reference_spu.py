@@ -37,7 +37,7 @@ ONES_READ_BACK = {
 }
 # What one feature changes.
 _FNE = {"PMSEVFR_EL1": 0b1111_1110, "PMSNEVFR_EL1": 0b1111_1110, "PMSFCR_EL1": 0x0007_000F}
-_V1P2 = {**_FNE, "PMBLIMITR_EL1": 0xFFFF_FFFF_FFFF_F007}
+_V1P2 = {**_FNE, "PMBLIMITR_EL1": 0xFFFF_FFFF_FFFF_F027}
 _TWO_ACCESSES = {**_V1P2, "IMP_PMSRNDR_EL1": ONES}
 _EL2 = {"PMSCR_EL2": 0x7B}
 _ECV = {"PMSCR_EL1": 0xFB}
@@ -55,7 +55,7 @@ _CHANGES = {
     "minimal_gcs": _TWO_ACCESSES,
     "minimal_unpredictable": _FNE,
     "minimal_el2": _EL2,
-    "minimal_el3": {},
+    "minimal_el3": {"PMSCR_EL2": 0},  # to EL3, without EL2
     "minimal_ecv": _ECV,
     "minimal_ecv_poff": _EL2_ECV,
     "minimal_sve": {"PMSEVFR_EL1": 0x6_00BE, "IMP_PMSRNDR_EL1": ONES},
@@ -76,7 +76,8 @@ _CHANGES = {
         "PMSFCR_EL1": 0x001F_0000_001F_001F,
         "PMSEVFR_EL1": 0x03FE_1FFE,
         "PMSNEVFR_EL1": 0x03FE_1FFE,
-        "PMBLIMITR_EL1": 0xFFFF_FFFF_FFFF_F007,
+        "PMBLIMITR_EL1": 0xFFFF_FFFF_FFFF_F027,
+        "PMBSR_EL1": 0x01E0_FC0F_FFFF,
         "PMSDSFR_EL1": ONES,
         "IMP_PMSRNDR_EL1": ONES,
     },

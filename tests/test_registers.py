@@ -1,20 +1,27 @@
 """The System registers behind their port: encodings, access, implemented bits."""
 
+from collections import Counter
 from itertools import product
 from random import Random
 from typing import Any
 
 import pytest
-from gateware import VARIANTS, Bench, cycle
+from amaranth.hdl import Value
+from gateware import VARIANTS, Bench, cycle, random_pe
 
-from spurtle.arch import PMBIDR_EL1, PMSCR_EL2, PMSIDR_EL1, REGISTERS, Register
+from spurtle.arch import PMBIDR_EL1, PMSCR_EL2, PMSCR_EL12, PMSIDR_EL1, REGISTERS, Register
 from spurtle.config import SPUConfig
 from spurtle.pe import Outcome
 from spurtle.registers import Registers
+from spurtle_sim.ports import pe_members
 from spurtle_sim.reference.control import PEState
+from spurtle_sim.reference.pe import programmable
 from spurtle_sim.reference.registers import Registers as ReferenceRegisters
+from spurtle_sim.reference.registers import access
 
 ONES = (1 << 64) - 1
+EL0, EL1, EL2, EL3 = (PEState(el=el) for el in range(4))
+"""Non-secure EL1 owns the buffer, and nothing traps."""
 Encoding = tuple[int, int, int, int]
 ELSEWHERE = {"PMSICR_EL1": "pmsicr", "PMBPTR_EL1": "pmbptr", "PMBSR_EL1": "pmbsr", "IMP_PMSRNDR_EL1": "pmsrndr"}
 PORTS = {"PMSCR_EL2": "pmscr_el2"}
@@ -29,20 +36,21 @@ class RegistersBench(Bench):
         super().__init__(self.dut)
 
     async def access(
-        self, ctx: Any, encoding: Encoding, *, write: int | None = None, el: int = 2
+        self, ctx: Any, encoding: Encoding, *, write: int | None = None, pe: PEState = EL3
     ) -> tuple[Outcome, int, set[str]]:
-        """Outcome, value, and which of the write strobes there was. EL2 sees every register."""
+        """Outcome, value, and which of the write strobes there was, in the cycle after that of the access."""
         dut = self.dut
         strobes = {name: getattr(dut, f"{name}_write") for name in (*ELSEWHERE.values(), "pmblimitr")}
+        members = pe_members(self.config, pe)
         inputs = [
-            (dut.pe.el, el),
+            *((Value.cast(getattr(dut.pe, name)), value) for name, value in members.items()),
             (dut.port.valid, 1),
             (dut.port.write, write is not None),
             *zip((dut.port.op1, dut.port.crn, dut.port.crm, dut.port.op2), encoding, strict=True),
             (dut.port.wdata, write or 0),
         ]
-        seen = await cycle(ctx, inputs, *strobes.values())
-        ctx.set(dut.port.valid, 0)
+        assert not any(await cycle(ctx, inputs, *strobes.values()))
+        seen = await cycle(ctx, [(dut.port.valid, 0), (dut.port.wdata, ~(write or 0) & ONES)], *strobes.values())
         struck = {name for name, strobe in zip(strobes, seen, strict=True) if strobe}
         return ctx.get(dut.port.outcome), ctx.get(dut.port.rdata), struck
 
@@ -110,7 +118,11 @@ def test_no_other_encoding(bench: RegistersBench) -> None:
 def test_nothing_happens_at_el0(bench: RegistersBench, register: Register) -> None:
     async def scenario(ctx: Any) -> None:
         for write in (None, ONES):
-            assert await bench.access(ctx, encoding(register), write=write, el=0) == (Outcome.UNDEFINED, 0, set())
+            assert await bench.access(ctx, encoding(register), write=write, pe=PEState(el=0)) == (
+                Outcome.UNDEFINED,
+                0,
+                set(),
+            )
         assert set(bench.stored(ctx).values()) == {0}
 
     bench.run(scenario)
@@ -120,14 +132,14 @@ def test_a_register_of_el2_is_undefined_at_el1(bench: RegistersBench) -> None:
     async def scenario(ctx: Any) -> None:
         where = encoding(PMSCR_EL2)
         for write in (None, ONES):
-            assert await bench.access(ctx, where, write=write, el=1) == (Outcome.UNDEFINED, 0, set())
+            assert await bench.access(ctx, where, write=write, pe=EL1) == (Outcome.UNDEFINED, 0, set())
         assert set(bench.stored(ctx).values()) == {0}
-        there = Outcome.VALUE if bench.config.el2 else Outcome.UNDEFINED
-        for el in (2, 3):
-            value = bench.config.writable(PMSCR_EL2) & (ONES if el == 2 else 0b10_1000)
-            assert (await bench.access(ctx, where, write=ONES if el == 2 else value, el=el))[0] == there
-            assert await bench.access(ctx, where, el=el) == (there, value, set())
-            assert (await bench.access(ctx, where, el=1))[:2] == (Outcome.UNDEFINED, 0)
+        there = Outcome.VALUE if PMSCR_EL2 in bench.config.registers else Outcome.UNDEFINED
+        for pe in (EL2, EL3):
+            value = bench.config.writable(PMSCR_EL2) & (ONES if pe == EL2 else 0b10_1000)
+            assert (await bench.access(ctx, where, write=ONES if pe == EL2 else value, pe=pe))[0] == there
+            assert await bench.access(ctx, where, pe=pe) == (there, value, set())
+            assert (await bench.access(ctx, where, pe=EL1))[:2] == (Outcome.UNDEFINED, 0)
 
     bench.run(scenario)
 
@@ -136,6 +148,7 @@ def test_nothing_happens_without_an_access(bench: RegistersBench) -> None:
     async def scenario(ctx: Any) -> None:
         dut = bench.dut
         inputs = [(dut.pe.el, 1), (dut.port.write, 1), (dut.port.crn, 9), (dut.port.crm, 9), (dut.port.wdata, ONES)]
+        await cycle(ctx, inputs)
         await cycle(ctx, inputs)
         assert ctx.get(dut.port.rdata) == 0
         assert set(bench.stored(ctx).values()) == {0}
@@ -155,12 +168,12 @@ def test_id_registers_and_who_may_program_the_buffer(bench: RegistersBench) -> N
     async def scenario(ctx: Any) -> None:
         # Control says who may.
         owned = (0, 1) if bench.config.several_owners else (1,)
-        for el, programmable in product((1, 2, 3), owned):
+        for pe, mine in product((EL1, EL2, EL3), owned):
             if owned != (1,):
-                ctx.set(bench.dut.programmable, programmable)
-            assert (await bench.access(ctx, encoding(PMSIDR_EL1), el=el))[1] == bench.config.pmsidr
-            _, value, _ = await bench.access(ctx, encoding(PMBIDR_EL1), el=el)
-            assert value == bench.config.pmbidr | (0 if programmable else PMBIDR_EL1.fields["P"].mask)
+                ctx.set(bench.dut.programmable, mine)
+            assert (await bench.access(ctx, encoding(PMSIDR_EL1), pe=pe))[1] == bench.config.pmsidr
+            _, value, _ = await bench.access(ctx, encoding(PMBIDR_EL1), pe=pe)
+            assert value == bench.config.pmbidr | (0 if mine else PMBIDR_EL1.fields["P"].mask)
 
     bench.run(scenario)
 
@@ -179,8 +192,8 @@ def test_bits_that_are_not_implemented_read_as_zero(bench: RegistersBench) -> No
         for number in range(200):
             register = writable[number % len(writable)]
             data = random.choice([0, ONES, random.getrandbits(64)])
-            el = random.randint(2 if register.op1 == 4 else 1, 3)
-            outcome, value, struck = await bench.access(ctx, encoding(register), write=data, el=el)
+            pe = random.choice([EL2, EL3] if register.op1 == 4 else [EL1, EL2, EL3])
+            outcome, value, struck = await bench.access(ctx, encoding(register), write=data, pe=pe)
             strobe = {**ELSEWHERE, "PMBLIMITR_EL1": "pmblimitr"}.get(register.name)
             assert (outcome, value) == (Outcome.VALUE, 0)
             assert struck == ({strobe} if strobe else set())
@@ -194,3 +207,45 @@ def test_bits_that_are_not_implemented_read_as_zero(bench: RegistersBench) -> No
             }
 
     bench.run(scenario)
+
+
+def test_an_access_in_every_cycle(bench: RegistersBench) -> None:
+    """From anywhere: what it comes to and what it reads, as the reference says, two cycles later."""
+    config, dut = bench.config, bench.dut
+    random = Random(2)
+    reference = ReferenceRegisters(IMP_PMSRNDR_EL1=0)
+    seen = Counter[tuple[str, bool]]()
+
+    async def scenario(ctx: Any) -> None:
+        made: tuple[Any, ...] | None = None
+        answer = None
+        for number in range(1000):
+            register = random.choice((*REGISTERS, PMSCR_EL12))
+            write, data = random.getrandbits(1), random.getrandbits(64)
+            pe = random_pe(random, config)
+            valid = random.random() < 0.9
+            inputs = [
+                *((Value.cast(getattr(dut.pe, name)), value) for name, value in pe_members(config, pe).items()),
+                (dut.port.valid, valid),
+                (dut.port.write, write),
+                *zip((dut.port.op1, dut.port.crn, dut.port.crm, dut.port.op2), encoding(register), strict=True),
+                (dut.port.wdata, data),
+            ]
+            if config.several_owners:
+                inputs.append((dut.programmable, programmable(config, pe)))
+            told = await cycle(ctx, inputs, dut.port.outcome, dut.port.rdata)
+            if answer:
+                assert (told[0].value, told[1]) == answer, number
+            answer = None
+            if made:
+                outcome, target, was_write, value, then = made
+                reads = target and not was_write
+                answer = outcome, reference.read(config, target, then) if reads else 0
+                seen[outcome.name, was_write] += 1
+                if target and was_write and target.name not in ELSEWHERE:
+                    reference.write(config, target, value)
+            made = (*access(config, register, write, pe), write, data, pe) if valid else None
+
+    bench.run(scenario)
+    outcomes = {"VALUE", "UNDEFINED"} | ({"TRAP_EL2"} if config.el2 else set())
+    assert {*seen} == {*product(outcomes | ({"TRAP_EL3"} if config.el3 else set()), (0, 1))}

@@ -28,7 +28,8 @@ SECTIONS = {
         *(f"D17.6.{section}" for section in (*range(1, 7), 8)),
         *("D17.6.3.1", *(f"D17.6.4.{section}" for section in range(1, 7))),
     ),
-    "security": ("D17.6.7", "D17.6.9", "Table D17-3", "D17.6.10", "Example D17-6", "D17.6.10.1"),
+    "security": ("D17.6.7", "D17.6.9", "Table D17-3", "D17.6.10", "Example D17-6", "D17.6.10.1", "D24.7"),
+    "buffer": ("D17.4", "D17.5.5", "D17.7", "D24.7", "R_PGGHS", "R_MYXZK"),
     "packets": tuple(f"D18.2.{section}" for section in range(1, 10)),
 }
 """What each page has to have a rule of."""
@@ -78,7 +79,9 @@ def test_what_a_rule_names_is_there(row: list[str]) -> None:
 
 @pytest.mark.parametrize("name", ["minimal", "v1p4"])
 def test_when_a_collision_can_be_read(name: str) -> None:
-    """Once the operations of `answer_latency` cycles have been told, and not before."""
+    """Once the operations of `answer_latency` cycles have been told, and not before. An access is made a cycle after it
+    came.
+    """
     config = CONFIGS[name]
     dut = SPU(config)
     bench = Bench(dut)
@@ -87,10 +90,8 @@ def test_when_a_collision_can_be_read(name: str) -> None:
         inputs = [(getattr(dut.sysreg, member), getattr(register, member)) for member in ("op1", "crn", "crm", "op2")]
         inputs += [(dut.sysreg.valid, 1), (dut.sysreg.write, value is not None), (dut.sysreg.wdata, value or 0)]
         await cycle(ctx, [*inputs, (dut.pe.el, 1)])
-        rdata = ctx.get(dut.sysreg.rdata)
-        ctx.set(dut.sysreg.valid, 0)
-        ctx.set(dut.pe.el, 0)
-        return rdata
+        await cycle(ctx, [(dut.sysreg.valid, 0), (dut.pe.el, 0)])
+        return ctx.get(dut.sysreg.rdata)
 
     async def read_after(ctx: Any, wait: int) -> int:
         """What PMBSR_EL1 is so many cycles after that in which the operation passed that is one too many."""
@@ -111,5 +112,5 @@ def test_when_a_collision_can_be_read(name: str) -> None:
         return await access(ctx, PMBSR_EL1)
 
     for wait in range(1, config.answer_latency + 3):
-        expected = PMBSR_EL1.pack(COLL=wait > config.answer_latency)
+        expected = PMBSR_EL1.pack(COLL=wait + 1 > config.answer_latency)
         assert bench.run(lambda ctx, wait=wait: read_after(ctx, wait)) == expected, f"{wait} cycles"

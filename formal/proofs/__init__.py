@@ -15,6 +15,7 @@ from . import (
     leak,
     lfsr,
     record,
+    registers,
     serializer,
     spu,
 )
@@ -24,6 +25,6 @@ __all__ = ["all_proofs"]
 
 def all_proofs() -> Iterator[Proof]:
     """Each proof, none of them started."""
-    rooms = (control, interval, lfsr, access, inflight, completion, filter, record, serializer, aligner, buffer)
-    for room in (*rooms, spu, leak):
+    rooms = (registers, control, interval, lfsr, access, inflight, completion, filter, record, serializer, aligner)
+    for room in (*rooms, buffer, spu, leak):
         yield from room.proofs()

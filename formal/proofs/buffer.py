@@ -16,20 +16,18 @@ from ..features import FEATURES, distinct
 from ..induction import Wires, always, inductive, reach
 from ..proof import Proof, Verdict
 from ..transition import Transition, transition
+from . import filling
+from .filling import CHANGING, DROP, FAULT, IDLE, RESPONSE, WRITE
 
 __all__ = [
     "discarding",
     "kept",
-    "limit_stands",
     "proofs",
     "prove_discards",
     "prove_kept",
     "prove_new_owner",
     "prove_unkept",
 ]
-
-IDLE, DROP, WRITE, RESPONSE = range(4)
-"""States of the buffer, in the order in which `Buffer` names them."""
 
 
 def _field(register: z3.BitVecRef, name: str) -> z3.BitVecRef:
@@ -48,20 +46,15 @@ def discarding(wires: Wires) -> z3.BoolRef:
     return z3.And(_field(wires["pmblimitr"], "E") == 1, _field(wires["pmblimitr"], "FM") == FM.DISCARD)
 
 
-def limit_stands(now: Wires, then: Wires) -> z3.BoolRef:
-    """PMBLIMITR_EL1 is as it was, unless software wrote it or a reset came between."""
-    return z3.Or(now["pmblimitr_write"] == 1, now["rst"] == 1, then["pmblimitr"] == now["pmblimitr"])
-
-
 def kept(wires: Wires) -> z3.BoolRef:
     """A record whose end will move the pointer was begun under the PMBLIMITR_EL1 of this cycle."""
-    writing = z3.Or(wires["buffer_state"] == WRITE, wires["buffer_state"] == RESPONSE)
-    return z3.Implies(z3.And(writing, wires["keep"] == 1), z3.Not(discarding(wires)))
+    writing = (wires["buffer_state"] == state for state in (WRITE, RESPONSE, FAULT))
+    return z3.Implies(z3.And(z3.Or(*writing), wires["keep"] == 1), z3.Not(discarding(wires)))
 
 
 def prove_kept(system: Transition) -> Verdict:
     """`system` is a `Buffer`. That PMBLIMITR_EL1 stands is proved of the SPU."""
-    return inductive(system, kept, contract=limit_stands)
+    return inductive(system, kept, contract=filling.limit_stands)
 
 
 def prove_discards(config: SPUConfig, system: Transition) -> Verdict:
@@ -72,22 +65,30 @@ def prove_discards(config: SPUConfig, system: Transition) -> Verdict:
         ends = _ends(config, now)
         # Where a record can begin within a word, its last beat may have left over a word of its own.
         rests = now["aligner.aligner_state"] == 1 if config.layout.align < config.bus_bytes else z3.BoolVal(False)
-        collided = z3.If(now["collision"] == 1, z3.BitVecVal(PMBSR_EL1.fields["COLL"].mask, 64), z3.BitVecVal(0, 64))
+        told = [(now["collision"] == 1, "COLL")]
+        quiet = now["pmbsr_write"] == 0
+        if config.external_aborts:
+            told.append((z3.And(state == FAULT, now["fault.external"] == 1), "EA"))
+            quiet = z3.And(quiet, now["write__abort"] == 0)
+        status = now["pmbsr"]
+        for happens, name in told:
+            status |= z3.If(happens, z3.BitVecVal(PMBSR_EL1.fields[name].mask, 64), z3.BitVecVal(0, 64))
         return z3.Implies(
             z3.And(discarding(now), now["rst"] == 0),
             z3.And(
-                # Nothing is full, the pointer stands, and the status changes by collisions alone.
+                # Nothing is full, the pointer stands, and the status changes by collisions and External aborts alone.
                 now["full"] == 0,
                 z3.Implies(now["pmbptr_write"] == 0, then["pmbptr"] == now["pmbptr"]),
-                z3.Implies(now["pmbsr_write"] == 0, then["pmbsr"] == now["pmbsr"] | collided),
+                z3.Implies(quiet, then["pmbsr"] == status),
                 # Words are those of a record that was begun before, and none is begun.
                 z3.Implies(now["write__beat__valid"] == 1, state == WRITE),
                 z3.Implies(after == WRITE, state == WRITE),
                 # What comes is taken to its last word. It waits for no more than the end of a record begun before.
                 z3.Implies(z3.And(state == IDLE, now["aligner.o__valid"] == 1), after == DROP),
                 z3.Implies(state == DROP, z3.And(now["aligner.o__ready"] == 1, z3.Or(rests, now["i__ready"] == 1))),
-                z3.Implies(state == DROP, after == z3.If(ends, z3.BitVecVal(IDLE, 2), z3.BitVecVal(DROP, 2))),
-                z3.Implies(z3.And(state == RESPONSE, now["write__done"] == 1), after == IDLE),
+                z3.Implies(state == DROP, after == z3.If(ends, z3.BitVecVal(IDLE, 3), z3.BitVecVal(DROP, 3))),
+                z3.Implies(z3.And(state == RESPONSE, now["write__done"] == 1), z3.Or(after == IDLE, after == FAULT)),
+                z3.Implies(state == FAULT, after == IDLE),
                 z3.Implies(state == WRITE, now["aligner.o__ready"] == now["write__beat__ready"]),
             ),
         )
@@ -111,7 +112,7 @@ def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:
                 # No record is begun but to be dropped, and the end of one begun before will move no pointer.
                 z3.Implies(after == WRITE, state == WRITE),
                 z3.Implies(z3.And(state == IDLE, now["aligner.o__valid"] == 1), after == DROP),
-                z3.Implies(z3.Or(after == WRITE, after == RESPONSE), then["keep"] == 0),
+                z3.Implies(z3.Or(after == WRITE, after == RESPONSE, after == FAULT), then["keep"] == 0),
             ),
         )
 
@@ -123,7 +124,7 @@ def prove_unkept(config: SPUConfig, system: Transition) -> Verdict:
 
     def stays(now: Wires, then: Wires) -> z3.BoolRef:
         state, after = now["buffer_state"], then["buffer_state"]
-        begun = z3.Or(state == WRITE, state == RESPONSE)
+        begun = z3.Or(state == WRITE, state == RESPONSE, state == FAULT)
         return z3.Implies(
             z3.And(begun, now["keep"] == 0, now["rst"] == 0),
             z3.And(
@@ -152,9 +153,8 @@ def _system(config: SPUConfig) -> Transition:
 
 def proofs() -> Iterator[Proof]:
     """For each configuration that has a buffer that is not another's."""
-    for config in distinct(
-        (*CONFIGS.values(), *FEATURES.values()), "layout.align layout.max_size bus_bytes discard_mode"
-    ):
+    yield from filling.proofs()
+    for config in distinct((*CONFIGS.values(), *FEATURES.values()), CHANGING):
 
         def proof(
             name: str, method: str, prove: Callable[[SPUConfig, Transition], Verdict], config: SPUConfig = config

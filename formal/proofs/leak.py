@@ -24,7 +24,7 @@ from spurtle.arch import PMBIDR_EL1, PMSCR_EL1, PMSCR_EL2
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.inflight import Sample, Start
 from spurtle.layout import Packet
-from spurtle.pe import Beat, Location, Operation
+from spurtle.pe import Beat, Location, Operation, Outcome
 from spurtle.previous import previous_layout
 from spurtle.serializer import beat_layout
 
@@ -262,6 +262,12 @@ def _with_context(config: SPUConfig) -> Packets:
 _OWNERS = ("pe__mdcr_el2_e2pb", "pe__mdcr_el3_nspb", "pe__mdcr_el3_nspbe", "pe__scr_el3_eel2")
 """What says whose the buffer is."""
 
+_ACCESSES = (
+    *("pe__hcr_el2_e2h", "pe__mdcr_el2_tpms", "pe__mdcr_el3_enpms"),
+    *("pe__scr_el3_fgten", "pe__hdfgrtr", "pe__hdfgwtr"),
+)
+"""What says of a System register access what it comes to, or how that begins."""
+
 
 def _other_states(config: SPUConfig) -> Iterator[Secret]:
     """All of the PE and of the operations that pass, in a cycle in which profiling is not enabled: another Security
@@ -273,10 +279,15 @@ def _other_states(config: SPUConfig) -> Iterator[Secret]:
     accessed = _any(enabled, _is("sysreg__valid", 1))
     branched = _any(enabled, _is("branch__valid", 1)) if config.pbt else enabled
     yield Secret(Part("sampling__valid", config.ops_per_cycle), enabled)
-    others = {f"pe__{name}": accessed for name in ("el", "ns", "nse")} | {"pe__hcr_el2_tge": branched}
+    others = {part.wire: accessed for part in state(config) if part.wire.startswith(_ACCESSES)}
+    others |= {f"pe__{name}": accessed for name in ("el", "ns", "nse")} | {"pe__hcr_el2_tge": branched}
     for part in state(config):
         if part.wire not in _OWNERS and (config.el3 or part.wire != "pe__ns"):
             yield Secret(part, others.get(part.wire, enabled))
+    # Nothing but PMBIDR_EL1 has a value under its number.
+    number = _is("registers.number", (PMBIDR_EL1.crm & 1) << 3 | PMBIDR_EL1.op2)
+    if config.several_owners:
+        yield Secret(Part("registers.owned", 1), _all(number, _is("registers.outcome", Outcome.VALUE.value)))
     yield Secret(Part("registers.value", PMBIDR_EL1.layout())["P"], _is("registers.shown", 1))
 
     for start, passed in _passing(config):

@@ -15,7 +15,7 @@ from spurtle.spu import SPU
 from ..induction import Wires, always, inductive, resets
 from ..proof import Proof, Verdict
 from ..transition import Transition, transition
-from .buffer import limit_stands
+from .filling import limit_stands
 
 __all__ = [
     "memories",
@@ -118,18 +118,18 @@ def prove_implemented(config: SPUConfig, system: Transition) -> Verdict:
 def prove_pmscr_el2(config: SPUConfig, system: Transition) -> Verdict:
     """PMSCR_EL2 is nothing to EL0 and EL1, and what EL2 forbids they cannot permit."""
 
-    def hidden(now: Wires, then: Wires) -> z3.BoolRef:
-        lower = z3.ULT(now["pe__el"], 2)
-        accessed = z3.And(now["sysreg__valid"] == 1, now["sysreg__op1"] == PMSCR_EL2.op1)
-        written = z3.And(now["sysreg__valid"] == 1, now["sysreg__write"] == 1)
-        told = z3.And(then["sysreg__outcome"] == Outcome.UNDEFINED.value, then["sysreg__rdata"] == 0)
-        stands = then["registers.pmscr_el2"] == now["registers.pmscr_el2"]
+    def hidden(came: Wires, made: Wires, answered: Wires) -> z3.BoolRef:
+        lower = z3.ULT(came["pe__el"], 2)
+        accessed = z3.And(came["sysreg__valid"] == 1, came["sysreg__op1"] == PMSCR_EL2.op1)
+        written = z3.And(came["sysreg__valid"] == 1, came["sysreg__write"] == 1)
+        told = z3.And(answered["sysreg__outcome"] == Outcome.UNDEFINED.value, answered["sysreg__rdata"] == 0)
+        stands = answered["registers.pmscr_el2"] == made["registers.pmscr_el2"]
         return z3.Implies(
-            now["rst"] == 0,
+            z3.And(came["rst"] == 0, made["rst"] == 0),
             z3.And(z3.Implies(z3.And(lower, accessed), told), z3.Implies(z3.Or(lower, z3.Not(written)), stands)),
         )
 
-    return always(system, hidden)
+    return always(system, hidden, cycles=3)
 
 
 def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:

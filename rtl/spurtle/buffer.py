@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from . import arch
 from .aligner import Aligner
 from .config import SPUConfig
-from .pe import WritePort
+from .pe import FaultKind, WritePort
 from .serializer import beat_layout
 
 __all__ = ["Buffer"]
@@ -25,6 +25,9 @@ class Buffer(wiring.Component):
     record that arrives while the buffer is not running is taken and dropped. It is not for a cycle when its owner
     changes, so that nobody finds in it what another was permitted to see.
 
+    A fault stops it with PMBPTR_EL1 at the first byte that was not written, so that DL is one only if that is within a
+    record, or nothing could have been written. A fault of a record that moves no pointer any more is nobody's.
+
     Full, PMBSR_EL1.S with BSC = 1, is raised as soon as the longest record does not fit: PMBPTR_EL1 > LIMIT - max_size.
     A pointer that is not aligned as records are, or has another top byte than LIMIT, counts as full.
 
@@ -32,7 +35,8 @@ class Buffer(wiring.Component):
     are dropped.
 
     Software's writes take effect in the next cycle. Where software and the SPU write PMBSR_EL1 in one cycle,
-    software's write comes first. Reset: pointer and status are zero, no beat is valid.
+    software's write comes first, then a fault or a full buffer, then an asynchronous External abort. Reset: pointer and
+    status are zero, no beat is valid.
 
     Members
     -------
@@ -95,17 +99,20 @@ class Buffer(wiring.Component):
         align = layout.align.bit_length() - 1
         size = layout.max_size.bit_length() - 1
         word = self._config.bus_bytes.bit_length() - 1
+        idle = Signal()
         keep = Signal()
         commit = Signal()
+        fault = Signal.like(self.write.fault)
+        faulted = Signal()
 
         m.d.comb += [
             self.running.eq(self.pmblimitr.E & ~self.pmbsr.S & ~self.new_owner),
             self.writing.eq(self.running & (self.pmblimitr.FM != arch.FM.DISCARD)),
         ]
-        fits, fits_known = self._fits(m, align, commit)
+        fits, fits_known = self._fits(m, align, idle)
 
         # Where the record goes: `base` and a number of words, which may carry into the next one. What that is takes
-        # two cycles, and more have passed since the pointer moved.
+        # two cycles after the one in which `base` is taken; it has been when a record is known to fit.
         base = Signal(64 - size)
         words = Signal(size - word + 1)
         half = len(base) // 2
@@ -122,6 +129,7 @@ class Buffer(wiring.Component):
         ]
         # A record may begin and end within a word.
         within = Signal(max(word - align, 0))
+        within_pointer = self.pmbptr[align:word] if align < word else C(0, 0)
         end = Signal.like(within)
         if len(within):
             m.d.comb += [aligner.offset.eq(within), end.eq(aligner.o.p.end)]
@@ -135,19 +143,15 @@ class Buffer(wiring.Component):
             m.d.sync += self.pmbsr.eq(self.wdata & self._config.writable(arch.PMBSR_EL1))
         with m.If(self.collision):
             m.d.sync += self.pmbsr.COLL.eq(1)
-        with m.If(self.full):
-            m.d.sync += [
-                self.pmbsr.S.eq(1),
-                self.pmbsr.EC.eq(arch.EC.OTHER),
-                self.pmbsr.MSS.eq(arch.BSC.BUFFER_FILLED),
-            ]
+        self._report(m, fault, faulted)
 
-        with m.FSM(name="buffer") as fsm:
+        with m.FSM(name="buffer"):
             with m.State("IDLE"):
+                m.d.comb += idle.eq(1)
                 m.d.sync += [
                     base.eq(self.pmbptr[size:]),
                     words.eq(self.pmbptr[word:size]),
-                    within.eq(self.pmbptr[align:word] if align < word else 0),
+                    within.eq(within_pointer),
                     keep.eq(1),
                 ]
                 with m.If(fits_known & self.writing & ~fits):
@@ -168,22 +172,74 @@ class Buffer(wiring.Component):
                         m.next = "RESPONSE"
 
             with m.State("RESPONSE"):
-                m.d.comb += commit.eq(self.write.done & keep & self.running)
+                whole = self.write.fault.kind == FaultKind.NONE
+                m.d.comb += commit.eq(self.write.done & whole & keep & self.running)
                 with m.If(self.write.done):
+                    m.d.sync += fault.eq(self.write.fault)
                     m.next = "IDLE"
+                    with m.If(~whole):
+                        first = self.write.fault.word == 0
+                        m.d.sync += [
+                            words.eq(self.pmbptr[word:size] + self.write.fault.word),
+                            within.eq(Mux(first, within_pointer, 0)),
+                        ]
+                        m.next = "FAULT"
+
+            with m.State("FAULT"):
+                m.d.comb += [faulted.eq(keep & self.running), commit.eq(faulted)]
+                if self._config.external_aborts:
+                    # Whatever has become of the record.
+                    with m.If(fault.external):
+                        m.d.sync += self.pmbsr.EA.eq(1)
+                m.next = "IDLE"
 
             with m.State("DROP"):
                 m.d.comb += aligner.o.ready.eq(1)
                 with m.If(aligner.o.valid & aligner.o.p.last):
                     m.next = "IDLE"
 
-        with m.If(self.pmbptr_write | self.pmblimitr_write | (~self.running & ~fsm.ongoing("IDLE"))):
+        with m.If(self.pmbptr_write | self.pmblimitr_write | (~self.running & ~idle)):
             m.d.sync += keep.eq(0)
-        m.d.comb += self.busy.eq(~fsm.ongoing("IDLE") | ~fits_known | self.full | self.new_owner)
+        m.d.comb += self.busy.eq(~idle | ~fits_known | self.full | self.new_owner)
 
         return m
 
-    def _fits(self, m, align, commit):
+    def _report(self, m, fault, faulted):
+        """Buffer management events, which are recorded as long as none is."""
+        stopped = Signal()
+        m.d.comb += stopped.eq(Mux(self.pmbsr_write, self.wdata[arch.PMBSR_EL1.fields["S"].lsb], self.pmbsr.S))
+
+        def record(ec, mss):
+            m.d.sync += [self.pmbsr.S.eq(1), self.pmbsr.EC.eq(ec), self.pmbsr.MSS.eq(mss), self.pmbsr.MSS2.eq(0)]
+
+        if self._config.external_aborts:
+            with m.If(self.write.abort & ~stopped):
+                record(arch.EC.STAGE_1, arch.FSC_ASYNCHRONOUS)
+            with m.If(self.write.abort):
+                m.d.sync += [self.pmbsr.DL.eq(1), self.pmbsr.EA.eq(1)]
+        with m.If(self.full & ~stopped):
+            record(arch.EC.OTHER, arch.BSC.BUFFER_FILLED)
+        with m.If(faulted & ~stopped):
+            ec, data_abort = self._fault_class(m, fault)
+            record(ec, Mux(data_abort, fault.fsc, 0))
+            m.d.sync += [self.pmbsr[flag].eq(data_abort & fault[flag]) for flag in self._config.fault_flags]
+        with m.If(faulted & ((fault.word != 0) | (fault.kind == FaultKind.NOT_ALLOWED))):
+            m.d.sync += self.pmbsr.DL.eq(1)
+
+    def _fault_class(self, m, fault):
+        """EC of a fault, and whether it is a Data Abort, of which MSS and MSS2 tell more."""
+        ec = Signal(arch.EC)
+        with m.Switch(fault.kind):
+            with m.Case(FaultKind.STAGE_1):
+                m.d.comb += ec.eq(arch.EC.STAGE_1)
+            with m.Case(FaultKind.STAGE_2):
+                m.d.comb += ec.eq(arch.EC.STAGE_2)
+            if self._config.rme:
+                with m.Case(FaultKind.GRANULE_PROTECTION):
+                    m.d.comb += ec.eq(arch.EC.GRANULE_PROTECTION)
+        return ec, (fault.kind == FaultKind.STAGE_1) | (fault.kind == FaultKind.STAGE_2)
+
+    def _fits(self, m, align, idle):
         """Whether the longest record fits at the pointer, and whether that is known: it is worked out in steps, and is
         some cycles late.
 
@@ -203,10 +259,11 @@ class Buffer(wiring.Component):
             in_place.eq((page[44:] == limit[44:]) & (self.pmbptr[:align] == 0)),
         ]
         fits = in_place & (high_below | (high_same & low_below))
-        known = [~(self.pmbptr_write | self.pmblimitr_write | commit)]
+        known = [idle & ~(self.pmbptr_write | self.pmblimitr_write)]
         if layout.align < layout.max_size:
             # The page under the limit is the last one, and there must be room on it.
-            last_low, last_high = Signal(half + 1), Signal(len(limit) - half)
+            last_low = Signal(half + 1)
+            last_high = Signal(len(limit) - half)
             on_last_low, on_last_high, crosses = (
                 Signal(name=name) for name in ("on_last_low", "on_last_high", "crosses")
             )

@@ -81,6 +81,10 @@ class SPUConfig:
     sel2, ecv, ecv_poff : bool
         The PE has FEAT_SEL2, FEAT_ECV, FEAT_ECV_POFF: EL2 in Secure state; offset physical time, and an offset for it
         (D17.6.9).
+    fgt, fgt2 : bool
+        The PE has FEAT_FGT, FEAT_FGT2: EL2 traps accesses to single System registers.
+    the, poe, pie : bool
+        The PE has FEAT_THE; FEAT_S1POE or FEAT_S2POE; FEAT_S1PIE or FEAT_S2PIE: PMBSR_EL1.MSS2 tells more of a fault.
     rme : bool
         The PE has FEAT_RME: a state, and an address, can be Realm's (NSE, D18.2.1).
     sme : bool
@@ -138,6 +142,11 @@ class SPUConfig:
     sel2: bool = False
     ecv: bool = False
     ecv_poff: bool = False
+    fgt: bool = False
+    fgt2: bool = False
+    the: bool = False
+    poe: bool = False
+    pie: bool = False
     rme: bool = False
     sme: bool = False
     pbt: bool = False
@@ -332,6 +341,22 @@ class SPUConfig:
         return self.version >= PMSVer.SPE_V1P2
 
     @property
+    def external_aborts(self) -> bool:
+        """PMBSR_EL1 reports External aborts on writes to the Profiling Buffer. From FEAT_SPEv1p3 on, which comes with
+        Armv8.8, the PE ignores them (PMBIDR_EL1.EA).
+        """
+        return self.version < PMSVer.SPE_V1P3
+
+    @property
+    def fault_flags(self) -> tuple[str, ...]:
+        """What PMBSR_EL1.MSS2 tells of a fault, by the names of its bits."""
+        return (
+            *(["DirtyBit"] if self.pie else []),
+            *(["Overlay"] if self.poe else []),
+            *(["AssuredOnly", "TopLevel"] if self.the else []),
+        )
+
+    @property
     def filters(self) -> tuple[str, ...]:
         """Filters, by the names of the fields of PMSFCR_EL1 that enable them."""
         return ("FE", "FT", "FL", *(["FnE"] if self.fne else []), *(["FDS"] if self.fds else []))
@@ -353,9 +378,14 @@ class SPUConfig:
         absent = {
             arch.PMSNEVFR_EL1.name: not self.fne,
             arch.PMSDSFR_EL1.name: not self.fds,
-            arch.PMSCR_EL2.name: not self.el2,
+            arch.PMSCR_EL2.name: not self.several_owners,
         }
         return tuple(register for register in arch.REGISTERS if not absent.get(register.name))
+
+    @property
+    def accessors(self) -> tuple[Register, ...]:
+        """The System registers, and the other name that one of them has with FEAT_VHE, which comes with EL2."""
+        return (*self.registers, *([arch.PMSCR_EL12] if self.el2 else []))
 
     @property
     def latencies(self) -> tuple[str, ...]:
@@ -434,7 +464,7 @@ class SPUConfig:
         """PMBIDR_EL1 but for P, which depends on who reads. From FEAT_SPEv1p3 on, which comes with Armv8.8, F has to be
         one and EA has to say what becomes of an external abort: it is ignored.
         """
-        described = int(self.version >= PMSVer.SPE_V1P3)
+        described = not self.external_aborts
         return arch.PMBIDR_EL1.pack(Align=self.layout.align.bit_length() - 1, F=described, EA=described)
 
     def writable(self, register: Register) -> int:
@@ -448,19 +478,19 @@ class SPUConfig:
             # PCT[1] comes with FEAT_ECV.
             **{
                 pmscr.name: self._mask(pmscr, *pmscr.fields) & ~(0 if self.ecv else 2 << pmscr.fields["PCT"].lsb)
-                for pmscr in (arch.PMSCR_EL1, arch.PMSCR_EL2)
+                for pmscr in (arch.PMSCR_EL1, *([arch.PMSCR_EL2] if self.el2 else []))
             },
+            **({} if self.el2 else {arch.PMSCR_EL2.name: 0}),
             arch.PMSICR_EL1.name: self._mask(arch.PMSICR_EL1, "COUNT", *(["ECOUNT"] if self.ernd else [])),
             arch.PMSFCR_EL1.name: self._mask(arch.PMSFCR_EL1, *self.filters, *types),
             arch.PMSEVFR_EL1.name: self.filter_events,
             arch.PMSNEVFR_EL1.name: self.filter_events,
             arch.PMSLATFR_EL1.name: (1 << self.counter_bits) - 1,
-            # PMFZ and nVM come with features that are not configured.
+            # nVM comes with a feature that is not configured. Without EL2, EL3 finds PMSCR_EL2 RES0.
             arch.PMBLIMITR_EL1.name: self._mask(
-                arch.PMBLIMITR_EL1, "E", "LIMIT", *(["FM"] if self.discard_mode else [])
+                arch.PMBLIMITR_EL1, "E", "LIMIT", *(["FM", "PMFZ"] if self.discard_mode else [])
             ),
-            # MSS2 says more of faults that the write port does not report.
-            arch.PMBSR_EL1.name: self._mask(arch.PMBSR_EL1, "MSS", "COLL", "S", "EA", "DL", "EC"),
+            arch.PMBSR_EL1.name: self._mask(arch.PMBSR_EL1, "MSS", "COLL", "S", "EA", "DL", "EC", *self.fault_flags),
             arch.IMP_PMSRNDR_EL1.name: self._mask(
                 arch.IMP_PMSRNDR_EL1, "STATE", *(["ACCESS"] if self.access_bits else [])
             ),
@@ -486,6 +516,8 @@ _NEEDED_FEATURES = {
     "nv2": ("el2",),
     "sel2": ("el2", "el3"),
     "ecv_poff": ("el2", "ecv"),
+    "fgt": ("el2",),
+    "fgt2": ("fgt",),
     "rme": ("el2", "el3", "sel2"),
 }
 
@@ -550,6 +582,7 @@ CONFIGS: Mapping[str, SPUConfig] = MappingProxyType(
                 sel2=True,
                 ecv=True,
                 ecv_poff=True,
+                fgt=True,
                 pbt=True,
                 crr=True,
                 counter_bits=16,
@@ -577,6 +610,11 @@ CONFIGS: Mapping[str, SPUConfig] = MappingProxyType(
                 sel2=True,
                 ecv=True,
                 ecv_poff=True,
+                fgt=True,
+                fgt2=True,
+                the=True,
+                poe=True,
+                pie=True,
                 rme=True,
                 sme=True,
                 pbt=True,

@@ -12,7 +12,7 @@ from . import arch
 from .arch import PCT
 from .config import SPUConfig
 from .layout import Packet
-from .pe import PEState, TakenBranch
+from .pe import PEState, TakenBranch, el2_enabled
 
 __all__ = ["Collect", "Control"]
 
@@ -107,22 +107,16 @@ class Control(wiring.Component):
         if self._config.rme:
             m.d.comb += owner.nse.eq(self.pe.mdcr_el3_nspbe & owner.ns)
         if self._config.el2:
-            m.d.comb += owner.el2.eq(self._el2_enabled(owner.ns) & (self.pe.mdcr_el2_e2pb == 0))
+            m.d.comb += owner.el2.eq(el2_enabled(self._config, self.pe, owner.ns) & (self.pe.mdcr_el2_e2pb == 0))
 
     def _same_state(self, state, owner):
         """In the Security state that owns the buffer."""
         same = state.ns == owner.ns
         return same & (state.nse == owner.nse) if self._config.rme else same
 
-    def _el2_enabled(self, ns):
-        """EL2 is enabled in Non-secure or Realm state, or in Secure state. Without EL3 it always is."""
-        if not (self._config.el2 and self._config.el3):
-            return C(self._config.el2, 1)
-        return ns | self.pe.scr_el3_eel2 if self._config.sel2 else ns
-
     def _tge(self, state):
         """Effective value of HCR_EL2.TGE."""
-        return self._el2_enabled(state.ns) & self.pe.hcr_el2_tge if self._config.el2 else C(0)
+        return el2_enabled(self._config, self.pe, state.ns) & self.pe.hcr_el2_tge if self._config.el2 else C(0)
 
     def _profiled(self, state, owner):
         """Profiling is enabled at this Exception level of this state, outside of Debug state."""
@@ -143,9 +137,9 @@ class Control(wiring.Component):
             "pa": self.pmscr.PA,
         }
         if self._config.el2:
-            higher = self._el2_enabled(owner.ns)
+            higher = el2_enabled(self._config, self.pe, owner.ns)
             collect |= {
-                "context_el2": self.pmscr_el2.CX & self._el2_enabled(self.pe.ns),
+                "context_el2": self.pmscr_el2.CX & el2_enabled(self._config, self.pe, self.pe.ns),
                 "timestamp": Mux(owner.el2, self.pmscr_el2.TS, self.pmscr.TS) & self.pe.count_enabled,
                 "pa": (self.pmscr_el2.PA | ~higher) & (owner.el2 | self.pmscr.PA),
             }
@@ -163,7 +157,7 @@ class Control(wiring.Component):
         el1 = self._time(m, "el1", self.pmscr)
         el2 = self._time(m, "el2", self.pmscr_el2)
         time = Signal(PCT)
-        with m.If(~self._el2_enabled(self.pe.ns)):
+        with m.If(~el2_enabled(self._config, self.pe, self.pe.ns)):
             m.d.comb += time.eq(el1)
         with m.Elif(owner.el2 | (el2 == PCT.VIRTUAL)):
             m.d.comb += time.eq(el2)
@@ -173,7 +167,7 @@ class Control(wiring.Component):
             m.d.comb += time.eq(el1)
 
         # In a host the virtual offset is zero.
-        host = self._el2_enabled(self.pe.ns) & self.pe.hcr_el2_e2h
+        host = el2_enabled(self._config, self.pe, self.pe.ns) & self.pe.hcr_el2_e2h
         host &= (self.pe.el == 2) | ((self.pe.el == 0) & self.pe.hcr_el2_tge)
         with m.If((time == PCT.VIRTUAL) & ~host):
             m.d.comb += self.offset.eq(self.pe.cntvoff_el2)

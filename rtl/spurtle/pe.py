@@ -8,13 +8,16 @@ from amaranth.hdl import Const
 from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .arch import ADDRESS_BITS
+from .arch import ADDRESS_BITS, FineGrainedTrap
 from .config import ELEMENT_BITS, SPUConfig
 
 __all__ = [
     "Beat",
     "Drain",
     "Facts",
+    "Fault",
+    "FaultKind",
+    "FineGrainedTraps",
     "Finish",
     "InFlight",
     "Location",
@@ -27,6 +30,7 @@ __all__ = [
     "TakenBranch",
     "Vectors",
     "WritePort",
+    "el2_enabled",
     "has_data_source",
     "is_branch",
     "is_destination",
@@ -368,6 +372,24 @@ class TakenBranch(wiring.Signature):
         )
 
 
+class FineGrainedTraps(data.StructLayout):
+    """Of HDFGRTR_EL2, or of HDFGWTR_EL2, the fields that trap reads, or writes, of the registers of this SPU: one bit
+    each, by its name, in the order of their bits. LSB first. With `second` of HDFGRTR2_EL2, of HDFGWTR2_EL2.
+    """
+
+    def __init__(self, config: SPUConfig, *, write: bool, second: bool = False):
+        super().__init__({trap.name: 1 for trap in _fine_grained_traps(config, write=write, second=second)})
+
+
+def _fine_grained_traps(config: SPUConfig, *, write: bool, second: bool) -> list[FineGrainedTrap]:
+    traps = [
+        register.fine_grained
+        for register in config.registers
+        if register.fine_grained and not (write and register.read_only)
+    ]
+    return sorted((trap for trap in traps if trap.second == second), key=lambda trap: trap.bit)
+
+
 class PEState(wiring.Signature):
     """State of the PE in this cycle, as it is for the operation at the sampling point; seen from the core.
 
@@ -379,18 +401,21 @@ class PEState(wiring.Signature):
     el : Out(2)
         Exception level.
     ns : Out(1)
-        Non-secure state; Realm state if `nse` is one as well. Steady without EL3.
+        Non-secure state; Realm state if `nse` is one as well. At EL3 that of the Exception levels below, SCR_EL3.NS.
+        Steady without EL3.
     nse : Out(1)
-        Realm state if `ns` is one. Only there with FEAT_RME.
+        Realm state if `ns` is one. At EL3 SCR_EL3.NSE. Only there with FEAT_RME.
     debug : Out(1)
         Debug state.
     aarch32 : Out(1)
         Executing in AArch32 state.
     contextidr_el1 : Out(32)
     contextidr_el2 : Out(32)
-        This and the next four only with EL2.
+        This and the next five only with EL2.
     mdcr_el2_e2pb : Out(2)
         EL2 owns the Profiling Buffer if this is zero.
+    mdcr_el2_tpms : Out(1)
+        Accesses from EL1 to the registers of sampling trap to EL2.
     hcr_el2_e2h, hcr_el2_tge : Out(1)
     cntvoff_el2 : Out(64)
         Virtual offset of the system counter.
@@ -402,6 +427,14 @@ class PEState(wiring.Signature):
         EL2 is enabled in Secure state. Only with FEAT_SEL2.
     scr_el3_ecven : Out(1)
         Only with EL3 and FEAT_ECV_POFF.
+    mdcr_el3_enpmsn, mdcr_el3_enpms3 : Out(1)
+        Otherwise accesses to PMSNEVFR_EL1, to PMSDSFR_EL1, trap to EL3. Only with EL3 and those registers.
+    hdfgrtr_el2, hdfgwtr_el2 : Out(FineGrainedTraps)
+        Only with FEAT_FGT.
+    hdfgrtr2_el2, hdfgwtr2_el2 : Out(FineGrainedTraps)
+        Only with FEAT_FGT2 and PMSDSFR_EL1.
+    scr_el3_fgten, scr_el3_fgten2 : Out(1)
+        Only with EL3 and the former, the latter.
     physical_count : Out(64)
         PhysicalCountInt(): the system counter.
     count_enabled : Out(1)
@@ -421,6 +454,7 @@ class PEState(wiring.Signature):
                     {
                         "contextidr_el2": Out(32),
                         "mdcr_el2_e2pb": Out(2),
+                        "mdcr_el2_tpms": Out(1),
                         "hcr_el2_e2h": Out(1),
                         "hcr_el2_tge": Out(1),
                         "cntvoff_el2": Out(64),
@@ -433,28 +467,54 @@ class PEState(wiring.Signature):
                 **({"mdcr_el3_nspbe": Out(1)} if config.rme else {}),
                 **({"scr_el3_eel2": Out(1)} if config.sel2 else {}),
                 **({"scr_el3_ecven": Out(1)} if config.el3 and config.ecv_poff else {}),
+                **({"mdcr_el3_enpmsn": Out(1)} if config.el3 and config.fne else {}),
+                **({"mdcr_el3_enpms3": Out(1)} if config.el3 and config.fds else {}),
+                **(_trapping(config, "", "scr_el3_fgten") if config.fgt else {}),
+                **(_trapping(config, "2", "scr_el3_fgten2") if config.fgt2 and config.fds else {}),
                 "physical_count": Out(64),
                 "count_enabled": Out(1),
             }
         )
 
 
-class Outcome(enum.Enum, shape=1):
+def _trapping(config: SPUConfig, suffix: str, enable: str):
+    second = suffix == "2"
+    return {
+        f"hdfgrtr{suffix}_el2": Out(FineGrainedTraps(config, write=False, second=second)),
+        f"hdfgwtr{suffix}_el2": Out(FineGrainedTraps(config, write=True, second=second)),
+        **({enable: Out(1)} if config.el3 else {}),
+    }
+
+
+def el2_enabled(config: SPUConfig, pe, ns):
+    """EL2 is enabled in Non-secure or Realm state, or in Secure state. Without EL3 it always is."""
+    if not (config.el2 and config.el3):
+        return Const(config.el2, 1)
+    return ns | pe.scr_el3_eel2 if config.sel2 else ns
+
+
+class Outcome(enum.Enum, shape=2):
     """What a System register access came to."""
 
     VALUE = 0
     UNDEFINED = 1
+    TRAP_EL2 = 2
+    TRAP_EL3 = 3
 
 
 class SystemRegisterPort(wiring.Signature):
     """MRS and MSR of the SPU's registers (op0 = 3), seen from the core.
 
-    `rdata` and `outcome` answer one cycle after `valid`. A write has taken effect in that cycle.
+    `rdata` and `outcome` answer two cycles after `valid`. A write has taken effect in that cycle. There can be an
+    access in every cycle.
+
+    What is the PE's alone is not done here: accesses that FEAT_NV makes traps, or accesses to memory; in Debug state
+    with EDSCR.SDD a trap to EL3, which is UNDEFINED then; HCR_EL2.TIDCP.
 
     Members
     -------
     valid : Out(1)
-        An access, at the Exception level that `PEState` says.
+        An access, in the state that `PEState` says in this cycle.
     write : Out(1)
         MSR, not MRS.
     op1, crn, crm, op2 : Out(3), Out(4), Out(4), Out(3)
@@ -501,6 +561,48 @@ class Beat(data.StructLayout):
         super().__init__({"address": 64, "data": 8 * config.bus_bytes, "strobe": config.bus_bytes, "last": 1})
 
 
+class FaultKind(enum.Enum, shape=3):
+    """Why a write to the Profiling Buffer could not be made."""
+
+    NONE = 0
+    STAGE_1 = 1
+    """Stage 1 Data Abort."""
+    STAGE_2 = 2
+    """Stage 2 Data Abort."""
+    GRANULE_PROTECTION = 3
+    """Granule Protection Check fault other than a Granule Protection Fault. Only with FEAT_RME."""
+    NOT_ALLOWED = 4
+    """The Profiling Buffer's owner may not access memory there: access not allowed."""
+
+
+class Fault(data.StructLayout):
+    """What a write to the Profiling Buffer met. LSB first.
+
+    Members
+    -------
+    kind : FaultKind
+    fsc : unsigned(6)
+        Fault status code (D24.7, PMBSR_EL1) of a stage 1 or stage 2 Data Abort.
+    word : range(words of the longest record + 1)
+        Which beat of the record, counted from zero, is the first that was not written.
+    external : unsigned(1)
+        It is a synchronous External abort. Only there if PMBSR_EL1 reports those.
+    DirtyBit, Overlay, AssuredOnly, TopLevel : unsigned(1)
+        What PMBSR_EL1.MSS2 tells of a Data Abort, as far as there are such (config: `fault_flags`).
+    """
+
+    def __init__(self, config: SPUConfig):
+        super().__init__(
+            {
+                "kind": FaultKind,
+                "fsc": 6,
+                "word": range(config.max_record_bytes // config.bus_bytes + 1),
+                **({"external": 1} if config.external_aborts else {}),
+                **dict.fromkeys(config.fault_flags, 1),
+            }
+        )
+
+
 class WritePort(wiring.Signature):
     """Writes to the Profiling Buffer, seen from the SPU. A record is a run of beats with ascending addresses.
 
@@ -508,11 +610,23 @@ class WritePort(wiring.Signature):
     -------
     beat : Out(stream of Beat)
     done : In(1)
-        The record whose last beat was taken is in memory. One strobe a record, in any cycle after its last beat's.
+        The record whose last beat was taken is in memory, or has met a fault. One strobe a record, in any cycle after
+        its last beat's.
+    fault : In(Fault)
+        Of that record, in the cycle of `done`. From the first beat that could not be written on none was.
+    abort : In(1)
+        Strobe, in any cycle: an asynchronous External abort on some write before. Only there if PMBSR_EL1 reports it.
     """
 
     def __init__(self, config: SPUConfig):
-        super().__init__({"beat": Out(stream.Signature(Beat(config))), "done": In(1)})
+        super().__init__(
+            {
+                "beat": Out(stream.Signature(Beat(config))),
+                "done": In(1),
+                "fault": In(Fault(config)),
+                **({"abort": In(1)} if config.external_aborts else {}),
+            }
+        )
 
 
 class Drain(wiring.Signature):
@@ -550,6 +664,9 @@ class PMUEvents(wiring.Signature):
         Operations selected while all slots were taken.
     sample_buffer_full : Out(1)
         A record filled the buffer.
+    freeze : Out(1)
+        Level: the PMU's event counters are to stop, as PMCR_EL0.FZS and MDCR_EL2.HPMFZS say (PMBLIMITR_EL1.PMFZ). Only
+        with FEAT_SPEv1p2.
     """
 
     def __init__(self, config: SPUConfig):
@@ -561,5 +678,6 @@ class PMUEvents(wiring.Signature):
                 "sample_filtrate": Out(1),
                 "sample_collision": Out(range(config.selections_per_cycle + 1)),
                 "sample_buffer_full": Out(1),
+                **({"freeze": Out(1)} if config.discard_mode else {}),
             }
         )

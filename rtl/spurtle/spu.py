@@ -188,16 +188,16 @@ class SPU(wiring.Component):
         m.d.comb += [
             registers.pmsicr.eq(interval.pmsicr),
             interval.write.eq(registers.pmsicr_write),
-            interval.wdata.eq(self.sysreg.wdata),
+            interval.wdata.eq(registers.wdata),
             registers.pmsrndr[:32].eq(lfsr.state),
             lfsr.write.eq(registers.pmsrndr_write),
-            lfsr.wdata.eq(self.sysreg.wdata[:32]),
+            lfsr.wdata.eq(registers.wdata[:32]),
             registers.pmbptr.eq(buffer.pmbptr),
             buffer.pmbptr_write.eq(registers.pmbptr_write),
             registers.pmbsr.eq(buffer.pmbsr),
             buffer.pmbsr_write.eq(registers.pmbsr_write),
             buffer.pmblimitr_write.eq(registers.pmblimitr_write),
-            buffer.wdata.eq(self.sysreg.wdata),
+            buffer.wdata.eq(registers.wdata),
         ]
 
         m.d.comb += [
@@ -215,6 +215,8 @@ class SPU(wiring.Component):
             self.pmu.sample_collision.eq(inflight.collisions),
             self.pmu.sample_buffer_full.eq(buffer.full),
         ]
+        if self._config.discard_mode:
+            m.d.sync += self.pmu.freeze.eq(registers.pmblimitr.PMFZ & buffer.pmbsr.S)
 
         return m
 
@@ -230,7 +232,7 @@ class SPU(wiring.Component):
             choice.pmsfcr.eq(registers.pmsfcr),
             lfsr.draw.eq(choice.draw),
             lfsr.write.eq(registers.pmsrndr_write),
-            lfsr.wdata.eq(self.sysreg.wdata[32:]),
+            lfsr.wdata.eq(registers.wdata[32:]),
             registers.pmsrndr[32:].eq(lfsr.state),
         ]
         if self._config.two_accesses:

@@ -90,24 +90,12 @@ struct Engine {
 
     Engine() {
         spu.PORT_OF(write, beat, ready) = 1;
-        own();
+        STAND_STILL(spu);
         spu.rst = 1;
         cycle();
         spu.rst = 0;
         cycle();
         cycles = 0;
-    }
-
-    // Non-secure EL1 owns the Profiling Buffer. What else there is of EL2 and EL3 is zero.
-    void own() {
-        spu.PORT(pe, ns) = 1;
-        spu.PORT(pe, count_enabled) = 1;
-#if EL2
-        spu.PORT(pe, mdcr_el2_e2pb) = 3;
-#endif
-#if EL3
-        spu.PORT(pe, mdcr_el3_nspb) = 3;
-#endif
     }
 
     // The operations of this cycle, or of one so many cycles ago.
@@ -305,6 +293,7 @@ struct Engine {
         cycle();
         spu.PORT(sysreg, valid) = 0;
         spu.PORT(pe, el) = 0;
+        cycle();
         if (!write) data = spu.PORT(sysreg, rdata);
         return spu.PORT(sysreg, outcome) == 0;
     }

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -28,7 +28,8 @@ from spurtle.serializer import beat_layout
 from spurtle.spu import RecordPath
 
 from .errors import UserError
-from .ports import sample_bits
+from .ports import pe_members, sample_bits
+from .reference.pe import PEState
 from .reference.records import Facts, Sample
 from .timed import FINISH, SELECTION, TIMED
 
@@ -213,8 +214,7 @@ def _engine_library(config: SPUConfig) -> ctypes.CDLL:
         "SLOTS": config.slots,
         "ANSWER_LATENCY": config.answer_latency,
         "SLOTS_OF_LANES(spu)": f"{{{', '.join(slots)}}}",
-        "EL2": int(config.el2),
-        "EL3": int(config.el3),
+        "STAND_STILL(spu)": f"{{ {' '.join(_standing(config))} }}",
         "PBT": int(config.pbt),
         "TAKEN_BRANCH_MASK": Facts(branch=1, taken=1, retired=1, exception=1).pack(),
         "TAKEN_BRANCH": Facts(branch=1, taken=1, retired=1).pack(),
@@ -223,6 +223,13 @@ def _engine_library(config: SPUConfig) -> ctypes.CDLL:
         "FEEDS(spu)": f"{{{', '.join(f'spu.PORT(pmu, sample_feed_{event})' for event in config.feed_events)}}}",
     }
     return _build(verilog.spu(config), "engine.cpp", fields, macros)
+
+
+def _standing(config: SPUConfig) -> Iterator[str]:
+    """What of the PE's state is always the same: Non-secure EL1 owns the Profiling Buffer, and nothing traps."""
+    for name, value in pe_members(config, PEState()).items():
+        if value:
+            yield f"spu.PORT(pe, {name}) = {value};"
 
 
 def _field(layout: data.Layout, *path: str) -> tuple[int, int]:

@@ -8,13 +8,19 @@ from typing import Any
 from amaranth.hdl import Shape
 from amaranth.lib import data
 
+from spurtle.arch import PMBSR_EL1, REGISTERS
 from spurtle.config import SPUConfig
 from spurtle.inflight import Sample as SampleLayout
+from spurtle.pe import Fault as FaultLayout
+from spurtle.pe import FaultKind, FineGrainedTraps
 from spurtle.pe import Operation as OperationLayout
+from spurtle.pe import PEState as PEStateSignature
 
+from .reference.buffer import Fault
+from .reference.pe import PEState
 from .reference.records import Location, Operation, Sample, saturate
 
-__all__ = ["operation_bits", "sample_bits"]
+__all__ = ["fault_bits", "operation_bits", "pe_members", "sample_bits"]
 
 _Field = tuple[Callable[[Any], int | None], int, int]
 """What stands in a field of a layout, its first bit and its width."""
@@ -30,6 +36,43 @@ def sample_bits(config: SPUConfig, sample: Sample, hidden: int = 0) -> int:
     or what may not be collected. Raises ValueError if a number is too large for its field.
     """
     return _pack(_sample_fields(config), sample, hidden)
+
+
+def fault_bits(config: SPUConfig, address: int, fault: Fault | None) -> int:
+    """`fault` of a record that begins at `address` as `spurtle.pe.Fault` carries it."""
+    if fault is None:
+        return 0
+    flags = {flag: fault.flags >> PMBSR_EL1.fields[flag].lsb & 1 for flag in config.fault_flags}
+    members = {
+        "kind": FaultKind[fault.kind.name],
+        "fsc": fault.fsc,
+        "word": (address % config.bus_bytes + fault.written) // config.bus_bytes,
+        **({"external": fault.external} if config.external_aborts else {}),
+        **flags,
+    }
+    return FaultLayout(config).const(members).as_bits()
+
+
+def pe_members(config: SPUConfig, pe: PEState) -> dict[str, int]:
+    """`pe` as the members of `spurtle.pe.PEState` carry it. Of a register of fine-grained traps a member has the fields
+    that the SPU looks at.
+    """
+    members = {}
+    for name, bits in _pe_members(config):
+        value = getattr(pe, name)
+        members[name] = value if bits is None else sum((value >> bit & 1) << place for place, bit in enumerate(bits))
+    return members
+
+
+@cache
+def _pe_members(config: SPUConfig) -> list[tuple[str, list[int] | None]]:
+    """Each member; for one of traps, where in their register they are."""
+    bits = {register.fine_grained.name: register.fine_grained.bit for register in REGISTERS if register.fine_grained}
+    shapes = {name: member.shape for name, member in PEStateSignature(config).members.items()}
+    return [
+        (name, [bits[str(trap)] for trap, _ in shape] if isinstance(shape, FineGrainedTraps) else None)
+        for name, shape in shapes.items()
+    ]
 
 
 def _pack(fields: list[_Field], value: Any, hidden: int) -> int:

@@ -4,17 +4,25 @@
 
 from dataclasses import dataclass
 
+from spurtle.arch import REGISTERS
 from spurtle.config import SPUConfig
 
 __all__ = ["Owner", "PEState", "el2_enabled", "owner", "owns", "programmable"]
 
 
+def _untrapping(*, second: bool) -> int:
+    """HDFGRTR_EL2 and HDFGWTR_EL2 that trap nothing, or HDFGRTR2_EL2 and HDFGWTR2_EL2."""
+    traps = [register.fine_grained for register in REGISTERS if register.fine_grained]
+    return sum(1 << trap.bit for trap in traps if trap.second == second and trap.inverted)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PEState:
-    """State of the PE, as it is for the operation at the sampling point: the members of `spurtle.pe.PEState`. Of what
-    belongs to a feature nothing counts without it.
+    """State of the PE, as it is for the operation at the sampling point: the members of `spurtle.pe.PEState`, but the
+    registers of fine-grained traps whole. Of what belongs to a feature nothing counts without it.
 
-    It is in Realm state where both `ns` and `nse` are 1. Unless told otherwise, Non-secure EL1 owns the buffer.
+    It is in Realm state where both `ns` and `nse` are 1. Unless told otherwise, Non-secure EL1 owns the buffer, and
+    none of its accesses to System registers traps.
     """
 
     el: int = 0
@@ -25,6 +33,7 @@ class PEState:
     contextidr_el1: int = 0
     contextidr_el2: int = 0
     mdcr_el2_e2pb: int = 0b11
+    mdcr_el2_tpms: int = 0
     hcr_el2_e2h: int = 0
     hcr_el2_tge: int = 0
     cntvoff_el2: int = 0
@@ -34,6 +43,14 @@ class PEState:
     mdcr_el3_nspbe: int = 0
     scr_el3_eel2: int = 0
     scr_el3_ecven: int = 0
+    mdcr_el3_enpmsn: int = 1
+    mdcr_el3_enpms3: int = 1
+    hdfgrtr_el2: int = _untrapping(second=False)
+    hdfgwtr_el2: int = _untrapping(second=False)
+    scr_el3_fgten: int = 1
+    hdfgrtr2_el2: int = _untrapping(second=True)
+    hdfgwtr2_el2: int = _untrapping(second=True)
+    scr_el3_fgten2: int = 1
     physical_count: int = 0
     count_enabled: int = 1
 

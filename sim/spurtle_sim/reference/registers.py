@@ -1,16 +1,27 @@
-"""The System registers: what reads back of what software wrote."""
+"""The System registers: who may access them, and what reads back of what software wrote."""
 
-# Ref: DDI0487 M.a, D24.7.
+# Ref: DDI0487 M.a, D24.7. `access` also runs over z3 values, as `control` does.
 
 from dataclasses import dataclass
+from enum import IntEnum
 
-from spurtle.arch import IMP_PMSRNDR_EL1, PMBIDR_EL1, PMBLIMITR_EL1, PMBSR_EL1, Register
+from spurtle.arch import (
+    IMP_PMSRNDR_EL1,
+    PMBIDR_EL1,
+    PMBLIMITR_EL1,
+    PMBSR_EL1,
+    PMSCR_EL1,
+    PMSCR_EL2,
+    PMSCR_EL12,
+    Register,
+    Trap,
+)
 from spurtle.config import LFSR_ACCESS_RESET, LFSR_RESET, SPUConfig
 
 from . import sampling
-from .pe import PEState, programmable
+from .pe import PEState, el2_enabled, owner, owns, programmable
 
-__all__ = ["PMBLIMITR_E", "PMBSR_COLL", "PMBSR_S", "Registers", "find"]
+__all__ = ["PMBLIMITR_E", "PMBSR_COLL", "PMBSR_S", "Outcome", "Registers", "access", "find"]
 
 PMBLIMITR_E = PMBLIMITR_EL1.fields["E"].mask
 PMBSR_S = PMBSR_EL1.fields["S"].mask
@@ -70,3 +81,86 @@ def find(config: SPUConfig, register: str | Register) -> Register:
     if name not in there:
         raise ValueError(f"register must be one of {', '.join(there)}, not {name!r}")
     return there[name]
+
+
+class Outcome(IntEnum):
+    """What a System register access comes to."""
+
+    VALUE = 0
+    UNDEFINED = 1
+    TRAP_EL2 = 2
+    TRAP_EL3 = 3
+
+
+def access(config: SPUConfig, register: Register, write: int, pe: PEState) -> tuple[Outcome, Register | None]:
+    """What MSR, or MRS if `write` is zero, of this register comes to where the PE is in this state; and the register
+    that is written or read by it, if one is: PMSCR_EL1 may be another register's name, and PMSCR_EL12 always is.
+    """
+    if _undefined(config, register, write, pe):
+        return Outcome.UNDEFINED, None
+    if pe.el == 1 and el2_enabled(config, pe, pe.ns) and _traps_to_el2(config, register, write, pe):
+        return Outcome.TRAP_EL2, None
+    if pe.el != 3 and config.el3 and _traps_to_el3(config, register, pe):
+        return Outcome.TRAP_EL3, None
+    if register == PMSCR_EL12:
+        return Outcome.VALUE, PMSCR_EL1
+    if register == PMSCR_EL1 and pe.el == 2 and _host(config, pe):
+        return Outcome.VALUE, PMSCR_EL2
+    return Outcome.VALUE, register
+
+
+def _undefined(config: SPUConfig, register: Register, write: int, pe: PEState) -> bool:
+    if register not in config.accessors or pe.el == 0:
+        return True
+    if register.read_only and write:
+        return True
+    if register == PMSCR_EL2:
+        return pe.el == 1
+    if register == PMSCR_EL12:
+        return pe.el == 1 or not _host(config, pe)
+    return False
+
+
+def _host(config: SPUConfig, pe: PEState) -> bool:
+    """At EL2 PMSCR_EL1 is a name of PMSCR_EL2, and PMSCR_EL12 that of PMSCR_EL1."""
+    return el2_enabled(config, pe, pe.ns) and pe.hcr_el2_e2h == 1
+
+
+def _traps_to_el2(config: SPUConfig, register: Register, write: int, pe: PEState) -> bool:
+    """From EL1, where EL2 is enabled."""
+    if _fine_grained(config, register, write, pe):
+        return True
+    if register.trap == Trap.TPMS:
+        return pe.mdcr_el2_tpms == 1
+    if register.trap == Trap.E2PB:
+        return pe.mdcr_el2_e2pb & 1 == 0
+    return False
+
+
+def _fine_grained(config: SPUConfig, register: Register, write: int, pe: PEState) -> bool:
+    """While EL3 does not enable the traps of FEAT_FGT there are none, and those of FEAT_FGT2 are as if all their fields
+    were zero.
+    """
+    trap = register.fine_grained
+    if trap is None:
+        return False
+    if trap.second:
+        if not config.fgt2:
+            return False
+        fields = pe.hdfgwtr2_el2 if write else pe.hdfgrtr2_el2
+        if config.el3 and pe.scr_el3_fgten2 == 0:
+            fields = 0
+    else:
+        if not config.fgt or (config.el3 and pe.scr_el3_fgten == 0):
+            return False
+        fields = pe.hdfgwtr_el2 if write else pe.hdfgrtr_el2
+    return (fields >> trap.bit) & 1 != trap.inverted
+
+
+def _traps_to_el3(config: SPUConfig, register: Register, pe: PEState) -> bool:
+    """From EL1 and EL2, with EL3."""
+    if register.owned and (pe.mdcr_el3_nspb & 1 == 0 or not owns(config, owner(config, pe), pe.ns, pe.nse)):
+        return True
+    if register.enable:
+        return getattr(pe, f"mdcr_el3_{register.enable.lower()}") == 0
+    return False
