@@ -11,7 +11,7 @@ READY := $(VENV)/.ready
 .PHONY: help verilog test soak formal profile bench board lint docs clean
 
 help:
-	@echo 'make verilog    Verilog of each configuration, in build/verilog'
+	@echo 'make verilog    Verilog of each configuration, with SVD and C header, in build/verilog'
 	@echo 'make test       the tests, on all cores'
 	@echo 'make soak       a million random records of each configuration; CONFIG=name, RECORDS=n and SEED=n choose'
 	@echo 'make profile    the workloads through the RTL; Linux perf data in build/profile'
@@ -72,4 +72,4 @@ board: $(READY)
 	@$(BIN)/python -m boards $(BOARD)
 
 clean:
-	rm -rf build $(if $(VENV_TOO),$(VENV))
+	rm -rf build docs/registers $(if $(VENV_TOO),$(VENV))

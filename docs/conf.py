@@ -1,10 +1,14 @@
 """Sphinx configuration: the Markdown of this folder as a site in build/docs."""
 
+import sys
 from importlib.metadata import version as _version
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent))  # for register_pages
 
 project = "Spurtle"
 release = _version("spurtle")
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "register_pages"]
 source_suffix = {".md": "markdown"}
 html_theme = "alabaster"
 html_theme_options = {"page_width": "1100px", "description": "An Arm Statistical Profiling Unit in Amaranth HDL"}

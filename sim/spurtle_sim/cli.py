@@ -141,6 +141,26 @@ def _about(config: SPUConfig) -> Iterator[str]:
     yield f"events {' '.join(str(event) for event in sorted(config.events))}; {source}"
 
 
+def _registers_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", choices=CONFIGS, required=True, help="the configuration whose registers to list")
+
+
+def _registers(options: argparse.Namespace) -> int:
+    from spurtle import regmap
+
+    config = CONFIGS[options.config]
+    for register in config.accessors:
+        print(f"{register.name} ({register.assembler_name}): {register.purpose}")
+        there = regmap.implemented(config, register)
+        value = register.unpack(regmap.reset(config, register))
+        for name, field in regmap.fields(config, register).items():
+            title = f"{name} = {getattr(value, name)}" if register.read_only else name
+            values = ", ".join(f"{value:#x} {value.name}" for value in regmap.values(config, register, field))
+            meaning = f"{field.doc} {values}." if values else field.doc
+            print(f"    {regmap.bit_ranges(there & field.mask):<12} {title:<15} {meaning}")
+    return 0
+
+
 def _verilog_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--config", choices=CONFIGS, action="append", help="a configuration to write; may be repeated; default: all"
@@ -149,19 +169,21 @@ def _verilog_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _verilog(options: argparse.Namespace) -> int:
-    from spurtle import verilog
+    from spurtle import regmap, verilog
 
     from .files import write_whole
 
     for name in options.config or CONFIGS:
-        design = verilog.spu(CONFIGS[name])
+        config = CONFIGS[name]
+        design = verilog.spu(config)
         folder = Path(options.output, name)
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(f"cannot make the folder {folder}: {error.strerror}") from error
         path = folder / f"{design.module}.v"
-        write_whole(path, design.text.encode())
+        for suffix, text in ((".svd", regmap.svd(config)), (".h", regmap.header(config)), (".v", design.text)):
+            write_whole(path.with_suffix(suffix), text.encode())
         print(f"{design.module}: {len(design.ports)} ports, {design.cells} cells: {path}")
     return 0
 
@@ -246,7 +268,8 @@ def _read(name: str) -> bytes:
 
 _VERBS = (
     ("configs", "list the named configurations", _configs_arguments, _configs),
-    ("verilog", "write the Verilog of configurations", _verilog_arguments, _verilog),
+    ("registers", "list the System registers of a configuration", _registers_arguments, _registers),
+    ("verilog", "write Verilog, CMSIS-SVD and C header of configurations", _verilog_arguments, _verilog),
     ("profile", "run a program and profile it on the SPU", _profile_arguments, _profile),
     ("decode", "show the records of a Profiling Buffer", _decode_arguments, _decode),
     ("encode", "write records from the facts that `decode --json` shows", _encode_arguments, _encode),

@@ -1,0 +1,163 @@
+"""The pages of the System registers, one each: a Sphinx extension that writes them from `spurtle.arch` and the named
+configurations.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spurtle import arch, regmap
+from spurtle.arch import Field, FineGrainedTrap, Register, Trap
+from spurtle.config import CONFIGS, SPUConfig
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+__all__ = ["REGISTERS", "page", "setup"]
+
+REGISTERS = (*arch.REGISTERS, arch.PMSCR_EL12)
+
+_NAMES = re.compile("|".join(rf"\b{register.name}\b" for register in REGISTERS))
+_TRAPS = {Trap.TPMS: "MDCR_EL2.TPMS is 1", Trap.E2PB: "MDCR_EL2.E2PB[0] is 0"}
+
+
+def setup(app: "Sphinx") -> dict[str, bool]:
+    """Registers the extension: Sphinx calls this."""
+    app.connect("builder-inited", _write)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _write(app: "Sphinx") -> None:
+    folder = Path(app.srcdir, "registers")
+    folder.mkdir(exist_ok=True)
+    pages = {folder / f"{register.name}.md": page(register) for register in REGISTERS}
+    for path in {*folder.iterdir()} - pages.keys():
+        path.unlink()
+    for path, text in pages.items():
+        if not path.exists() or path.read_text() != text:  # Sphinx reads again what is new
+            path.write_text(text)
+
+
+def page(register: Register) -> str:
+    """The page of `register`, in Markdown."""
+    where = f"op0 3, op1 {register.op1}, CRn {register.crn}, CRm {register.crm}, op2 {register.op2}"
+    parts = (
+        f"# {register.name}",
+        _linked(register, register.purpose),
+        f"`{register.assembler_name}`: {where}. 64 bits, {'read-only' if register.read_only else 'read-write'}.",
+        "## Bits",
+        *(_table(*zip(*_runs(register, half), strict=True)) for half in (1, 0)),
+        "## Fields",
+        _table(*_fields(register)),
+        "## Access",
+        "The first row that applies decides; [how to read it](../registers.md#access).",
+        _table(("from", "if", "then"), *_access(register)),
+        "## Configurations",
+        _table(*_configurations(register)),
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(head: tuple[str, ...], *rows: tuple[str, ...]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _linked(register: Register, text: str) -> str:
+    """`text` with a link from each name of another register to its page."""
+
+    def link(match: re.Match[str]) -> str:
+        name = match[0]
+        return name if name == register.name else f"[{name}]({name}.md)"
+
+    return _NAMES.sub(link, text)
+
+
+def _runs(register: Register, half: int) -> Iterator[tuple[str, str]]:
+    """Which bits of the upper (1) or lower (0) half are what, from the highest down. Of two fields that share bits the
+    smaller one is shown.
+    """
+    bit = 32 * half + 31
+    while bit >= 32 * half:
+        name, run = _innermost(register, bit), bit
+        while bit >= 32 * half and _innermost(register, bit) == name:
+            bit -= 1
+        yield (f"{run}:{bit + 1}" if run > bit + 1 else f"{run}"), name
+
+
+def _innermost(register: Register, bit: int) -> str:
+    widths = {name: field.width for name, field in register.fields.items() if field.mask >> bit & 1}
+    return min(widths, key=lambda name: widths[name]) if widths else "RES0"
+
+
+def _fields(register: Register) -> Iterator[tuple[str, ...]]:
+    has = () if register.read_only else ("configurations",)
+    yield ("bits", "field", "meaning", *has)
+    for name, field in register.fields.items():
+        values = ", ".join(f"{value:#x} {value.name}" for value in field.values or ())
+        meaning = _linked(register, field.doc) + (f" {values}." if values else "")
+        where = () if register.read_only else (_where(register, field),)
+        yield (regmap.bit_ranges(field.mask), name, meaning, *where)
+
+
+def _where(register: Register, field: Field) -> str:
+    there = [config for config in CONFIGS.values() if register in config.accessors]
+    names = [config.name for config in there if regmap.implemented(config, register) & field.mask]
+    if not names:
+        return "none: RES0"
+    return "all" if len(names) == len(there) else ", ".join(names)
+
+
+def _access(register: Register) -> Iterator[tuple[str, str, str]]:
+    """From which Exception level, under which condition, with what outcome."""
+    from_el1 = register.op1 == arch.PMSCR_EL1.op1
+    yield "EL0" if from_el1 else "EL0, EL1", "", "UNDEFINED"
+    if register is arch.PMSCR_EL12:
+        yield "EL2, EL3", "EL2 is not enabled, or HCR_EL2.E2H is 0", "UNDEFINED"
+    if register.read_only:
+        yield "EL1, EL2, EL3", "MSR", "UNDEFINED"
+    if register.fine_grained:
+        yield "EL1", _fine_grained(register.fine_grained, register.read_only), "trap to EL2"
+    if register.trap:
+        yield "EL1", _TRAPS[register.trap], "trap to EL2"
+    below_el3 = "EL1, EL2" if from_el1 else "EL2"
+    if register.owned:
+        condition = "another Security state owns the Profiling Buffer, or MDCR_EL3.NSPB[0] is 0"
+        yield below_el3, condition, "trap to EL3"
+    if register.enable:
+        yield below_el3, f"MDCR_EL3.{register.enable} is 0", "trap to EL3"
+    if register is arch.PMSCR_EL1:
+        yield "EL2", "EL2 is enabled, and HCR_EL2.E2H is 1", _linked(register, "access to PMSCR_EL2")
+    means = "access to PMSCR_EL1" if register is arch.PMSCR_EL12 else "access"
+    yield "any other", "", _linked(register, means)
+
+
+def _fine_grained(trap: FineGrainedTrap, read_only: bool) -> str:
+    number = "2" if trap.second else ""
+    field = f"HDFGRTR{number}_EL2.{trap.name}"
+    if not read_only:
+        field += f" for MRS, HDFGWTR{number}_EL2.{trap.name} for MSR"
+    if trap.second:
+        return f"{field} is 0, or SCR_EL3.FGTEn2 is 0"
+    return f"{field} is {0 if trap.inverted else 1}, and SCR_EL3.FGTEn is 1"
+
+
+def _configurations(register: Register) -> Iterator[tuple[str, ...]]:
+    if register.read_only:
+        yield ("configuration", "value", "fields that are not zero")
+    else:
+        yield ("configuration", "bits that are not RES0", "after reset")
+    for config in CONFIGS.values():
+        if register in config.accessors:
+            yield (config.name, *_bits(config, register))
+        else:
+            yield (config.name, "not there: UNDEFINED", "")
+
+
+def _bits(config: SPUConfig, register: Register) -> tuple[str, str]:
+    after_reset = regmap.reset(config, register)
+    if not register.read_only:
+        return regmap.bit_ranges(regmap.implemented(config, register)) or "none", f"{after_reset:#x}"
+    values = vars(register.unpack(after_reset))
+    return f"{after_reset:#x}", ", ".join(f"{name} {value}" for name, value in values.items() if value)
