@@ -20,8 +20,10 @@ from spurtle_sim import decode
 from spurtle_sim.reference.records import Sample, Start, encode, is_branch, is_memory
 
 CONFIG = CONFIGS["minimal"]
-START_UP = 5
-"""Cycles from reset to the first operation: one for each register that the driver writes."""
+START_UP = 6
+"""Cycles from reset to the first operation: one for each register that the driver writes, and one until the last of
+them has taken effect.
+"""
 
 
 def run(

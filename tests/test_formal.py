@@ -641,27 +641,31 @@ def test_a_number_that_is_drawn_while_disabled_is_found() -> None:
     assert "a cycle breaks it" in spu.prove_undrawn(config, transition(Draws(config))).evidence
 
 
-class Unguarded(registers_rtl.Registers):
+class Unguarded(registers_rtl.RegisterAccess):
     """EL1 has what EL2 has."""
 
-    def _allowed(self, register):
-        return C(1)
+    def _undefined(self, register, host):
+        return C(0)
 
 
 class Whole(registers_rtl.Registers):
     """Bits that are not implemented can be set."""
 
-    def _write(self, m, register):
-        super()._write(m, register)
+    def _write(self, m, register, written):
+        super()._write(m, register, written)
         if register is PMSCR_EL1:
-            m.d.sync += self.pmscr.eq(self.port.wdata)
+            with m.If(written):
+                m.d.sync += self.pmscr.eq(self.wdata)
 
 
-@pytest.mark.parametrize(("wrong", "prove"), [(Unguarded, spu.prove_pmscr_el2), (Whole, spu.prove_implemented)])
+@pytest.mark.parametrize(
+    ("room", "wrong", "prove"),
+    [(registers_rtl, Unguarded, spu.prove_pmscr_el2), (spu_rtl, Whole, spu.prove_implemented)],
+)
 def test_registers_that_are_open_are_found(
-    wrong: type[registers_rtl.Registers], prove: Callable[..., Verdict], monkeypatch: pytest.MonkeyPatch
+    room: Any, wrong: type[wiring.Component], prove: Callable[..., Verdict], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spu_rtl, "Registers", wrong)
+    monkeypatch.setattr(room, wrong.__bases__[0].__name__, wrong)
     config = CONFIGS["neoverse_n1"]
     assert "a cycle breaks it" in prove(config, transition(SPU(config))).evidence
 

@@ -133,7 +133,7 @@ def fill(session: Session) -> None:
 
 
 def break_off(session: Session, syndrome: int) -> None:
-    """The buffer is stopped, for a reason that the write port cannot give: by software."""
+    """The buffer is stopped for a reason that memory does not give here: by software."""
     session.kernel(session.drain)
     session.write(PMBSR_EL1, syndrome)
 

@@ -54,6 +54,21 @@ struct Flight {
     uint64_t previous;  // to be told before it finishes; NOWHERE once it has been
 };
 
+// How memory behaves: it takes beats when it likes, answers late, and meets faults. Nothing of that while `state` is zero.
+struct Trouble {
+    uint64_t state = 0;  // of the random numbers
+    unsigned stall = 0;  // in 256 cycles it takes no beat in so many
+    unsigned late = 0;   // cycles that an answer comes late, at most
+    unsigned fault = 0;  // of 256 records so many meet a fault
+
+    unsigned draw(unsigned count) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        return (state >> 32) % count;
+    }
+};
+
 // So many cycles without anything in flight, and the SPU stands still until the next operation.
 constexpr unsigned SETTLED = 8;
 static_assert(SETTLED > ANSWER_LATENCY);
@@ -81,7 +96,11 @@ struct Engine {
     uint64_t base = 0, size = 0;
     uint64_t strays = 0;          // beats outside of it
     uint64_t records = 0;         // that were written
-    bool done = false;            // memory has the record whose last beat came in the cycle before
+    Trouble trouble;
+    unsigned beats = 0;           // of the record that is being written
+    unsigned good = 0;            // of which so many can be
+    uint64_t answers_at = NOWHERE;
+    uint64_t fault = 0;           // what the answer tells
 
     std::vector<Selection> selections;
     std::vector<Finish> finishes;
@@ -89,7 +108,6 @@ struct Engine {
     uint64_t feeds[FEED_EVENTS] = {};
 
     Engine() {
-        spu.PORT_OF(write, beat, ready) = 1;
         STAND_STILL(spu);
         spu.rst = 1;
         cycle();
@@ -101,21 +119,18 @@ struct Engine {
     // The operations of this cycle, or of one so many cycles ago.
     Passing &at(unsigned ago = 0) { return passing[(cycles - ago) % REMEMBERED]; }
 
-    // One clock cycle. Memory takes every beat at once.
+    // One clock cycle.
     void cycle() {
         pass();
         drive_in_flight();
         spu.PORT(pe, physical_count) = time;
-        spu.PORT(write, done) = done;
-        done = false;
+        bool ready = !trouble.state || trouble.draw(256) >= trouble.stall;
+        spu.PORT_OF(write, beat, ready) = ready;
+        spu.PORT(write, done) = cycles == answers_at;
+        spu.PORT(write, fault) = cycles == answers_at ? fault : 0;
         spu.clk = 0;
         spu.eval();
-        if (spu.PORT_OF(write, beat, valid)) {
-            const uint32_t *beat = words_of(spu.PORT_OF(write, beat, payload));
-            store(get_field(beat, BEAT_ADDRESS), beat);
-            done = get_field(beat, BEAT_LAST);
-            records += done;
-        }
+        if (ready && spu.PORT_OF(write, beat, valid)) take_beat(words_of(spu.PORT_OF(write, beat, payload)));
         spu.clk = 1;
         spu.eval();
         cycles++;
@@ -170,6 +185,19 @@ struct Engine {
                       answered.previous[index]};
             selections.push_back({flight.row, 1, 1, answered.time, uint64_t(DESTINATIONS(spu)) >> lane & 1});
         }
+    }
+
+    void take_beat(const uint32_t *beat) {
+        if (!beats) good = trouble.state && trouble.draw(256) < trouble.fault ? trouble.draw(MOST_BEATS) : MOST_BEATS;
+        if (beats++ < good) store(get_field(beat, BEAT_ADDRESS), beat);
+        if (!get_field(beat, BEAT_LAST)) return;
+        bool whole = beats <= good;
+        const unsigned kinds[] = FAULT_KINDS;
+        fault = whole ? 0 : uint64_t(kinds[trouble.draw(std::size(kinds))]) << FAULT_KIND.offset;
+        if (!whole) fault |= uint64_t(trouble.draw(64)) << FAULT_FSC.offset | uint64_t(good) << FAULT_WORD.offset;
+        records += whole;
+        beats = 0;
+        answers_at = cycles + 1 + (trouble.state ? trouble.draw(trouble.late + 1) : 0);
     }
 
     void store(uint64_t address, const uint32_t *beat) {
@@ -298,6 +326,18 @@ struct Engine {
         return spu.PORT(sysreg, outcome) == 0;
     }
 
+    // The SPU and what is in flight in the core.
+    void reset() {
+        settle_answers();
+        for (Flight &flight : flights) flight.active = false;
+        flying = 0;
+        spu.rst = 1;
+        cycle();
+        spu.rst = 0;
+        beats = 0;
+        answers_at = NOWHERE;
+    }
+
     // PSB CSYNC; false if it takes longer than any record can.
     bool drain() {
         settle_answers();
@@ -345,6 +385,11 @@ int engine_access(Engine *engine, unsigned op1, unsigned crn, unsigned crm, unsi
     return engine->access(op1, crn, crm, op2, write, *data);
 }
 
+void engine_trouble(Engine *engine, uint64_t seed, unsigned stall, unsigned late, unsigned fault) {
+    engine->trouble = {seed, stall, late, fault};
+}
+
+void engine_reset(Engine *engine) { engine->reset(); }
 int engine_drain(Engine *engine) { return engine->drain(); }
 int engine_interrupt(Engine *engine) { return engine->spu.pmbirq; }
 

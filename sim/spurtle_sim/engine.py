@@ -23,7 +23,7 @@ from spurtle import verilog
 from spurtle.arch import Register
 from spurtle.config import SPUConfig
 from spurtle.inflight import Sample as SampleLayout
-from spurtle.pe import Beat, Location, Operation
+from spurtle.pe import Beat, Fault, FaultKind, Location, Operation
 from spurtle.serializer import beat_layout
 from spurtle.spu import RecordPath
 
@@ -81,6 +81,12 @@ class Engine:
         """Set CONTEXTIDR_EL1."""
         self._library.engine_context(self._engine, ctypes.c_uint64(contextidr_el1))
 
+    def trouble(self, seed: int, *, stall: int = 0, late: int = 0, fault: int = 0) -> None:
+        """From now on memory takes no beat in `stall` of 256 cycles, answers up to `late` cycles late, and meets a
+        fault in `fault` of 256 records, by random numbers from `seed`, which is not zero.
+        """
+        self._library.engine_trouble(self._engine, ctypes.c_uint64(seed), stall, late, fault)
+
     def play(self, operations: NDArray[np.void], *, settle: bool = False) -> int:
         """Play rows of `TIMED` at EL0 until all have been given a cycle at the sampling point or the SPU raises its
         interrupt; return how many have.
@@ -108,6 +114,10 @@ class Engine:
         if not self._library.engine_access(self._engine, *encoding, int(write), ctypes.byref(number)):
             raise ValueError(f"{'MSR' if write else 'MRS'} of {register.name} is UNDEFINED")
         return number.value
+
+    def reset(self) -> None:
+        """Reset the SPU, and the core: nothing is in flight."""
+        self._library.engine_reset(self._engine)
 
     def drain(self) -> None:
         """PSB CSYNC. Raises RuntimeError if the SPU does not answer."""
@@ -190,6 +200,9 @@ def _engine_library(config: SPUConfig) -> ctypes.CDLL:
     """The compiled SPU of a configuration. Verilog takes a second to generate, so a process does it once."""
     beat = Beat(config)
     operation = Operation(config)
+    fault = Fault(config)
+    kinds = [kind for kind in FaultKind if kind is not FaultKind.NONE]
+    kinds = [kind for kind in kinds if config.rme or kind is not FaultKind.GRANULE_PROTECTION]
     fields = {
         "BEAT_ADDRESS": _field(beat, "address"),
         "BEAT_DATA": _field(beat, "data"),
@@ -204,12 +217,17 @@ def _engine_library(config: SPUConfig) -> ctypes.CDLL:
         "VA": _field(operation, "va"),
         "PA": _field(operation, "pa"),
         "PA_NS": _field(operation, "pa_ns"),
+        "FAULT_KIND": _field(fault, "kind"),
+        "FAULT_FSC": _field(fault, "fsc"),
+        "FAULT_WORD": _field(fault, "word"),
         "DATA_SOURCE": _optional_field(operation, "data_source"),
     }
     lanes = range(config.ops_per_cycle)
     slots = [f"spu.PORT_OF(sampling, slot, {lane})" for lane in lanes] if config.slots > 1 else ["0"]
     macros = {
         "BEAT_BYTES": config.bus_bytes,
+        "MOST_BEATS": config.max_record_bytes // config.bus_bytes + (config.layout.align < config.bus_bytes),
+        "FAULT_KINDS": f"{{{', '.join(str(kind.value) for kind in kinds)}}}",
         "LANES": len(lanes),
         "SLOTS": config.slots,
         "ANSWER_LATENCY": config.answer_latency,

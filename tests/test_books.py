@@ -1,0 +1,224 @@
+"""A million cycles of trouble: memory that stalls, answers late and meets faults, and software that disables, drains,
+rewrites or resets at any time. What has become of each sample is known, and the books balance.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+import pytest
+from test_engine import table
+
+from spurtle import arch
+from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL1, PMSFCR_EL1, PMSICR_EL1, PMSIRR_EL1
+from spurtle.config import CONFIGS, SPUConfig
+from spurtle_sim import decode
+from spurtle_sim.engine import Engine
+from spurtle_sim.reference import filtering
+from spurtle_sim.reference.records import Facts, Operation, Sample, Start
+from spurtle_sim.reference.registers import Registers
+
+SEED = 20_261_129
+CYCLES = 1_000_000
+ROWS = 20_000
+"""Of a program that goes round and round."""
+BASE, SIZE = 0xFFFF_0000_2000_0000, 1 << 16
+PAGE = 1 << 12
+
+
+@dataclass
+class Fate:
+    """A sampled operation: in which act of software it passed, whether the filter keeps it, and where it is."""
+
+    act: int
+    kept: bool
+    found: bool = False
+
+
+class Trouble:
+    """Software that does anything, and an account of what it finds."""
+
+    def __init__(self, config: SPUConfig, seed: int):
+        self.config = config
+        self.random = Random(seed)
+        self.engine = Engine(config)
+        self.engine.set_buffer(BASE, SIZE)
+        self.program = table(ROWS, seed, lanes=config.ops_per_cycle, gap=1, longest=60)
+        self.round = int(self.program["dispatch"][-1]) + 10
+        self.played = 0
+        self.registers = Registers.after_reset(config)
+        self.start = BASE
+        # By the number of their operation. What stopped the buffer in each act, or drained it.
+        self.samples: dict[int, Fate] = {}
+        self.acts: list[str] = []
+        self.books = Counter[str]()
+
+    def write(self, register: arch.Register, value: int) -> None:
+        self.engine.write(register, value)
+        self.registers.write(self.config, register, value)
+
+    def set_up(self) -> None:
+        """After reset, or anything else."""
+        self.write(PMSCR_EL1, 0)
+        self.write(PMSFCR_EL1, self.random.choice([0, 0, PMSFCR_EL1.pack(FT=1, LD=1)]))
+        self.write(PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=1, RND=self.random.getrandbits(1)))
+        self.write(PMSICR_EL1, 0)
+        self.enable()
+        self.write(PMSCR_EL1, PMSCR_EL1.pack(E0SPE=1))
+
+    def enable(self) -> None:
+        """With room for some records; or with none, or a pointer that is not aligned: then the buffer stops at once."""
+        records = self.random.choice([0, 1, 2, 3, 40, 40])
+        self.start = BASE + SIZE - PAGE - records * self.config.max_record_bytes
+        if self.random.random() < 0.02:
+            self.start += 1
+        self.write(PMBPTR_EL1, self.start)
+        self.write(PMBLIMITR_EL1, BASE + SIZE - PAGE | PMBLIMITR_EL1.pack(E=1))
+        self.write(PMBSR_EL1, 0)
+
+    def run(self) -> None:
+        """Some operations of the program, unless the buffer stops before."""
+        count = self.random.choice([1, 20, 300, 2000])
+        first = self.played % ROWS
+        operations = self.program[first : first + count].copy()
+        operations["dispatch"] += self.played // ROWS * self.round
+        operations["pc"] = np.arange(self.played, self.played + len(operations)) * 4
+        passed = self.engine.play(operations)
+        self.played += passed
+        self.look()
+
+    def look(self) -> None:
+        """At the operations that were selected."""
+        for first, among, sampled, _, _ in self.engine.selections().tolist():
+            self.books["selected"] += 1
+            if not sampled:
+                self.books["COLL"] += 1
+                continue
+            assert among == 1
+            row = self.program[first % ROWS]
+            operation = Operation(facts=Facts.unpack(int(row["facts"])), events=int(row["events"]))
+            sample = Sample(start=Start(), operation=operation, total=int(row["finish"]), issue=int(row["issue"]))
+            kept = filtering.collect(self.config, self.registers, sample)
+            self.samples[first] = Fate(len(self.acts), kept)
+
+    def take(self) -> None:
+        """What is in the buffer, up to PMBPTR_EL1. After a fault the last record may be there in part."""
+        pointer = self.engine.read(PMBPTR_EL1)
+        data = self.engine.memory[self.start - BASE : max(pointer - BASE, 0)].tobytes()
+        for record in decode.records(data):
+            if record.problems:
+                assert self.engine.read(PMBSR_EL1) & PMBSR_EL1.pack(DL=1), record.problems
+                break
+            assert record.pc is not None
+            fate = self.samples[record.pc.address // 4]
+            assert not fate.found, "a record that is there twice"
+            assert fate.kept, "a record that the filter rejects"
+            assert self.reason(fate) in ("", "rewritten"), "a record of what had been discarded"
+            fate.found = True
+
+    def reason(self, fate: Fate) -> str:
+        """What happened to the buffer first after the operation passed."""
+        return self.acts[fate.act] if fate.act < len(self.acts) else ""
+
+    def pause(self, *, settled: bool = False) -> None:
+        """Until it is known what has become of what has passed; and has finished, if `settled`."""
+        if settled:
+            self.engine.play(self.program[:0], settle=True)
+        self.engine.read(PMSICR_EL1)
+        self.look()
+
+    # What software does. Each ends with a word about it, and the buffer runs again.
+
+    def serve(self) -> None:
+        self.pause()
+        self.engine.drain()
+        status = PMBSR_EL1.unpack(self.engine.read(PMBSR_EL1))
+        assert status.S == 1
+        self.take()
+        fault = "fault within a record" if status.DL else "fault"
+        self.acts.append("full" if (status.EC, status.MSS) == (arch.EC.OTHER, arch.BSC.BUFFER_FILLED) else fault)
+        self.enable()
+
+    def drain(self) -> None:
+        self.pause(settled=True)
+        self.engine.drain()
+        if self.engine.interrupt:
+            self.serve()
+        else:
+            self.take()
+            self.acts.append("drained")
+            self.enable()
+
+    def disable(self) -> None:
+        self.pause()
+        self.write(PMBLIMITR_EL1, 0)
+        self.engine.drain()
+        self.take()
+        self.acts.append("disabled")
+        self.enable()
+
+    def stop(self) -> None:
+        self.pause()
+        self.write(PMBSR_EL1, PMBSR_EL1.pack(S=1, MSS=0x1234))
+        self.engine.drain()
+        self.take()
+        self.acts.append("stopped")
+        self.enable()
+
+    def rewrite(self) -> None:
+        """What has been asked for before is written where the pointer is now."""
+        self.pause()
+        self.take()
+        self.acts.append("rewritten")
+        self.enable()
+
+    def reset(self) -> None:
+        self.pause()
+        self.engine.reset()
+        self.registers = Registers.after_reset(self.config)
+        self.acts.append("reset")
+        self.set_up()
+
+    def act(self) -> None:
+        self.run()
+        if self.engine.interrupt:
+            self.serve()
+            return
+        rarely = [self.reset] if self.random.random() < 0.1 else []
+        idle = [lambda: None] * 10
+        self.random.choice([*idle, self.drain, self.drain, self.disable, self.stop, self.rewrite, *rarely])()
+        if self.random.random() < 0.05:
+            seed, draw = self.random.getrandbits(63) | 1, self.random.choice
+            self.engine.trouble(seed, stall=draw([0, 0, 128, 250]), late=draw([0, 3, 60]), fault=draw([0, 20]))
+
+    def close(self) -> Counter[str]:
+        """The books, once nothing is open any more."""
+        self.drain()
+        for fate in self.samples.values():
+            reason = self.reason(fate)
+            what = f"discarded: {reason}"
+            if fate.found:
+                what = "in memory"
+            elif not fate.kept:
+                what = "filtered out"
+            elif reason in ("", "drained"):
+                what = "lost"
+            self.books[what] += 1
+        return self.books
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_the_books_balance(config: SPUConfig) -> None:
+    trouble = Trouble(config, SEED)
+    trouble.set_up()
+    while trouble.engine.counts()["cycles"] < CYCLES:
+        trouble.act()
+    books = trouble.close()
+    print(f"{config.name}, seed {SEED}:", ", ".join(f"{count} {what}" for what, count in books.most_common()))
+    selected = books.pop("selected")
+    assert books["lost"] == 0, f"seed {SEED}"
+    assert sum(books.values()) == selected > 1_000
+    assert trouble.engine.counts()["strays"] == 0
+    reasons = ("full", "fault", "fault within a record", "disabled", "stopped", "rewritten", "reset")
+    assert {"in memory", "filtered out", "COLL", *(f"discarded: {reason}" for reason in reasons)} - {*books} == set()
