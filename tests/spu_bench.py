@@ -28,6 +28,7 @@ from spurtle.arch import (
 from spurtle.config import SPUConfig, UnpredictableFilter
 from spurtle.layout import ARM_MODEL, MINIMAL, NEOVERSE_N1, V1P4, Packet
 from spurtle.pe import Beat
+from spurtle.pe import Fault as FaultLayout
 from spurtle.pe import Location as LocationLayout
 from spurtle_sim import decode
 from spurtle_sim.invariants import Monitor
@@ -289,6 +290,7 @@ class Bench:
         self.faulting: Flight | None = None
         self.faulty = self.aborting = 0.0
         self.aborts = False
+        self.fault_bits = FaultLayout(config).size
         self.responds_at = NEVER
         self.slots = [Occupancy() for _ in range(config.slots)]
         self.completion = Occupancy()
@@ -847,8 +849,10 @@ class Bench:
         if done:
             assert self.responding
             self.meets = self._fault(self.responding) if self.random.random() < self.faulty else None
-        address = self.responding.address if self.responding else 0
-        self._drive("write__fault", fault_bits(self.config, address, self.meets if done else self._fault(None)))
+            told = fault_bits(self.config, self.responding.address, self.meets)
+        else:
+            told = self.random.getrandbits(self.fault_bits)
+        self._drive("write__fault", told)
         # Not while it is to show that the buffer is full: which of the two comes first is not known here.
         settled = self.now >= self.settled_from and not done and not (made and made.target in BUFFER)
         self.aborts = self.config.external_aborts and settled and self.random.random() < self.aborting
@@ -856,12 +860,12 @@ class Bench:
             self._drive("write__abort", self.aborts)
             self.coverage["abort"] += self.aborts
 
-    def _fault(self, flight: Flight | None) -> Fault:
-        """What a write can meet: of this record, or of none."""
+    def _fault(self, flight: Flight) -> Fault:
+        """What the write of this record can meet."""
         random, config = self.random, self.config
         kinds = [kind for kind in FaultKind if kind is not FaultKind.GRANULE_PROTECTION or config.rme]
         written = 0
-        if flight and random.random() < 0.7:
+        if random.random() < 0.7:
             # Whole words of memory; the first and the last may be the record's in part.
             ends = range(-flight.address % config.bus_bytes or config.bus_bytes, len(flight.octets), config.bus_bytes)
             written = random.choice([0, *ends])
@@ -899,4 +903,4 @@ class Bench:
             self.reference.buffer.discard(self.meets)
             return
         assert not self.reference.buffer.write(bytes(flight.octets), self.meets)
-        self.coverage[f"{self.meets.kind.name}, {'in' if self.meets.written else 'before'} a record"] += 1
+        self.coverage.update([self.meets.kind.name, f"a fault {'in' if self.meets.written else 'before'} a record"])

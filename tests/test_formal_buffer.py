@@ -190,9 +190,9 @@ def test_faults_of_the_buffer_are_found(config: SPUConfig) -> None:
         lambda system: filling.watched(config, system),
         runs,
         [lambda system, prove=prove: prove(config, system) for prove in proofs],
-        10,
+        7,
     )
-    assert number > 5
+    assert number > 3
 
 
 def test_the_relation_needs_what_others_promise() -> None:
