@@ -34,7 +34,7 @@ from spurtle.arch import (
 )
 from spurtle.config import SPUConfig
 from spurtle.layout import Packet
-from spurtle_sim.reference.buffer import FaultKind
+from spurtle_sim.reference.buffer import fault_kinds
 
 
 class Software(Bench):
@@ -362,9 +362,8 @@ def to_be_seen(config: SPUConfig) -> list[str]:
         seen += ["NV2 with its address", "NV2 without its address"]
     if config.external_aborts:
         seen.append("abort")
-    kinds = [kind.name for kind in FaultKind if kind is not FaultKind.GRANULE_PROTECTION or config.rme]
     places = ["before", *(["in"] if config.max_record_bytes > config.bus_bytes else [])]
-    seen += [*kinds, *(f"a fault {place} a record" for place in places)]
+    seen += [*(kind.name for kind in fault_kinds(config)), *(f"a fault {place} a record" for place in places)]
     if config.several_owners:
         seen += [f"new owner, {what}" for what in ("operations in flight", "a record waits", "a record is written")]
     if config.pbt:

@@ -34,7 +34,7 @@ from spurtle_sim import decode
 from spurtle_sim.invariants import Monitor
 from spurtle_sim.ports import fault_bits, operation_bits, pe_members
 from spurtle_sim.reference import control, filtering, records
-from spurtle_sim.reference.buffer import Fault, FaultKind
+from spurtle_sim.reference.buffer import Fault, fault_kinds
 from spurtle_sim.reference.control import Owner, PEState
 from spurtle_sim.reference.records import Facts, Location, Operation, Sample, Start
 from spurtle_sim.reference.registers import Outcome, Registers, access
@@ -863,14 +863,13 @@ class Bench:
     def _fault(self, flight: Flight) -> Fault:
         """What the write of this record can meet."""
         random, config = self.random, self.config
-        kinds = [kind for kind in FaultKind if kind is not FaultKind.GRANULE_PROTECTION or config.rme]
         written = 0
         if random.random() < 0.7:
             # Whole words of memory; the first and the last may be the record's in part.
             ends = range(-flight.address % config.bus_bytes or config.bus_bytes, len(flight.octets), config.bus_bytes)
             written = random.choice([0, *ends])
         return Fault(
-            kind=random.choice(kinds),
+            kind=random.choice(fault_kinds(config)),
             written=written,
             fsc=random.getrandbits(6),
             flags=random.getrandbits(64) & sum(PMBSR_EL1.fields[flag].mask for flag in config.fault_flags),

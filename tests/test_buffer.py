@@ -15,7 +15,7 @@ from spurtle.buffer import Buffer
 from spurtle.config import SPUConfig
 from spurtle.pe import FaultKind as PortFaultKind
 from spurtle_sim.reference.buffer import Buffer as ReferenceBuffer
-from spurtle_sim.reference.buffer import Fault, FaultKind
+from spurtle_sim.reference.buffer import Fault, FaultKind, fault_kinds
 from spurtle_sim.reference.control import buffer_enabled, discard_mode
 from spurtle_sim.reference.registers import Registers
 
@@ -316,7 +316,7 @@ class BufferBench(Bench):
 
     @property
     def kinds(self) -> list[FaultKind]:
-        return [kind for kind in FaultKind if self.config.rme or kind != FaultKind.GRANULE_PROTECTION]
+        return fault_kinds(self.config)
 
     def octets(self, address: int, record: bytes) -> dict[int, int]:
         return dict(enumerate(record, address))

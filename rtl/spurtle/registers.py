@@ -71,11 +71,11 @@ class RegisterAccess(wiring.Component):
         m = Module()
 
         below_el3 = self.pe.el != 3
-        from_el1 = (self.pe.el == 1) & el2_enabled(self._config, self.pe, self.pe.ns)
+        enabled = host = el2_enabled(self._config, self.pe, self.pe.ns)
+        from_el1 = (self.pe.el == 1) & enabled
         # EL2 is there for a host's processes and itself (FEAT_VHE).
-        host = el2_enabled(self._config, self.pe, self.pe.ns)
         if self._config.el2:
-            host &= self.pe.hcr_el2_e2h
+            host = enabled & self.pe.hcr_el2_e2h
         with m.Switch(Cat(self.op2, self.crm, self.crn, self.op1)):
             for register in self._config.accessors:
                 with m.Case(register.encoding):

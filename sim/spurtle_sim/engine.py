@@ -29,6 +29,7 @@ from spurtle.spu import RecordPath
 
 from .errors import UserError
 from .ports import pe_members, sample_bits
+from .reference.buffer import fault_kinds
 from .reference.pe import PEState
 from .reference.records import Facts, Sample
 from .timed import FINISH, SELECTION, TIMED
@@ -201,8 +202,7 @@ def _engine_library(config: SPUConfig) -> ctypes.CDLL:
     beat = Beat(config)
     operation = Operation(config)
     fault = Fault(config)
-    kinds = [kind for kind in FaultKind if kind is not FaultKind.NONE]
-    kinds = [kind for kind in kinds if config.rme or kind is not FaultKind.GRANULE_PROTECTION]
+    kinds = sorted(FaultKind[kind.name].value for kind in fault_kinds(config))
     fields = {
         "BEAT_ADDRESS": _field(beat, "address"),
         "BEAT_DATA": _field(beat, "data"),
@@ -227,7 +227,7 @@ def _engine_library(config: SPUConfig) -> ctypes.CDLL:
     macros = {
         "BEAT_BYTES": config.bus_bytes,
         "MOST_BEATS": config.max_record_bytes // config.bus_bytes + (config.layout.align < config.bus_bytes),
-        "FAULT_KINDS": f"{{{', '.join(str(kind.value) for kind in kinds)}}}",
+        "FAULT_KINDS": f"{{{', '.join(str(kind) for kind in kinds)}}}",
         "LANES": len(lanes),
         "SLOTS": config.slots,
         "ANSWER_LATENCY": config.answer_latency,

@@ -12,7 +12,7 @@ from spurtle.config import SPUConfig
 from .control import buffer_enabled, discard_mode
 from .registers import PMBSR_COLL, PMBSR_S, Registers
 
-__all__ = ["Buffer", "Fault", "FaultKind"]
+__all__ = ["Buffer", "Fault", "FaultKind", "fault_kinds"]
 
 _EA = PMBSR_EL1.fields["EA"].mask
 _DL = PMBSR_EL1.fields["DL"].mask
@@ -29,6 +29,11 @@ class FaultKind(IntEnum):
     GRANULE_PROTECTION = EC.GRANULE_PROTECTION
     STAGE_1 = EC.STAGE_1
     STAGE_2 = EC.STAGE_2
+
+
+def fault_kinds(config: SPUConfig) -> list[FaultKind]:
+    """Those that there are: Granule Protection Checks come with FEAT_RME."""
+    return [kind for kind in FaultKind if config.rme or kind != FaultKind.GRANULE_PROTECTION]
 
 
 @dataclass(frozen=True, kw_only=True)
