@@ -1,13 +1,15 @@
-"""Trouble: memory that stalls, answers late and meets faults, and software that disables, drains,
-rewrites or resets at any time. What has become of each sample is known, and the books balance.
+"""Trouble: memory that stalls, answers late, meets faults and tells of External aborts, and software that disables,
+drains, rewrites or resets at any time. What has become of each sample is known, and the books balance.
 """
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from random import Random
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from test_engine import table
 
 from spurtle import arch
@@ -20,11 +22,13 @@ from spurtle_sim.reference.records import Facts, Operation, Sample, Start
 from spurtle_sim.reference.registers import Registers
 
 SEED = 20_261_129
-CYCLES = 500_000
-ROWS = 20_000
+CYCLES = 1_000_000
+ROWS = 4_000
 """Of a program that goes round and round."""
 BASE, SIZE = 0xFFFF_0000_2000_0000, 1 << 16
 PAGE = 1 << 12
+ABORTED = "External abort"
+LOADS = PMSFCR_EL1.pack(FT=1, LD=1)
 
 
 @dataclass
@@ -36,6 +40,11 @@ class Fate:
     found: bool = False
 
 
+@cache
+def program(lanes: int, seed: int) -> NDArray[np.void]:
+    return table(ROWS, seed, lanes=lanes, gap=1, longest=1_500)
+
+
 class Trouble:
     """Software that does anything, and an account of what it finds."""
 
@@ -44,30 +53,27 @@ class Trouble:
         self.random = Random(seed)
         self.engine = Engine(config)
         self.engine.set_buffer(BASE, SIZE)
-        self.program = table(ROWS, seed, lanes=config.ops_per_cycle, gap=1, longest=1_500)
+        self.program = program(config.ops_per_cycle, seed)
         self.round = int(self.program["dispatch"][-1]) + 10
         self.played = 0
-        self.registers = Registers.after_reset(config)
         self.start = BASE
         self.filters = False
+        # Whether the filter keeps a row of the program, if it is on.
+        self.kept: dict[int, bool] = {}
         # By the number of their operation. What stopped the buffer in each act, or drained it.
         self.samples: dict[int, Fate] = {}
         self.acts: list[str] = []
         self.books = Counter[str]()
 
-    def write(self, register: arch.Register, value: int) -> None:
-        self.engine.write(register, value)
-        self.registers.write(self.config, register, value)
-
     def set_up(self) -> None:
         """After reset, or anything else."""
-        self.write(PMSCR_EL1, 0)
+        self.engine.write(PMSCR_EL1, 0)
         self.filters = not self.filters
-        self.write(PMSFCR_EL1, PMSFCR_EL1.pack(FT=1, LD=1) if self.filters else 0)
-        self.write(PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=1, RND=self.random.getrandbits(1)))
-        self.write(PMSICR_EL1, 0)
+        self.engine.write(PMSFCR_EL1, LOADS if self.filters else 0)
+        self.engine.write(PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=1, RND=self.random.getrandbits(1)))
+        self.engine.write(PMSICR_EL1, 0)
         self.enable()
-        self.write(PMSCR_EL1, PMSCR_EL1.pack(E0SPE=1))
+        self.engine.write(PMSCR_EL1, PMSCR_EL1.pack(E0SPE=1))
 
     def enable(self) -> None:
         """With room for some records; or with none, or a pointer that is not aligned: then the buffer stops at once."""
@@ -75,13 +81,13 @@ class Trouble:
         self.start = BASE + SIZE - PAGE - records * self.config.max_record_bytes
         if self.random.random() < 0.02:
             self.start += 1
-        self.write(PMBPTR_EL1, self.start)
-        self.write(PMBLIMITR_EL1, BASE + SIZE - PAGE | PMBLIMITR_EL1.pack(E=1))
-        self.write(PMBSR_EL1, 0)
+        self.engine.write(PMBPTR_EL1, self.start)
+        self.engine.write(PMBLIMITR_EL1, BASE + SIZE - PAGE | PMBLIMITR_EL1.pack(E=1))
+        self.engine.write(PMBSR_EL1, 0)
 
     def run(self) -> None:
         """Some operations of the program, unless the buffer stops before."""
-        count = self.random.choice([1, 20, 300, 2000])
+        count = self.random.choice([1, 20, 300, 2000]) * self.config.ops_per_cycle
         first = self.played % ROWS
         operations = self.program[first : first + count].copy()
         operations["dispatch"] += self.played // ROWS * self.round
@@ -98,11 +104,15 @@ class Trouble:
                 self.books["COLL"] += 1
                 continue
             assert among == 1
-            row = self.program[first % ROWS]
+            self.samples[first] = Fate(len(self.acts), not self.filters or self.filter(first % ROWS))
+
+    def filter(self, number: int) -> bool:
+        if number not in self.kept:
+            row = self.program[number]
             operation = Operation(facts=Facts.unpack(int(row["facts"])), events=int(row["events"]))
             sample = Sample(start=Start(), operation=operation, total=int(row["finish"]), issue=int(row["issue"]))
-            kept = filtering.collect(self.config, self.registers, sample)
-            self.samples[first] = Fate(len(self.acts), kept)
+            self.kept[number] = filtering.collect(self.config, Registers(PMSFCR_EL1=LOADS), sample)
+        return self.kept[number]
 
     def take(self, *, torn: bool = False) -> None:
         """What is in the buffer, up to PMBPTR_EL1. After a fault the last record may be there in part: DL says so,
@@ -140,8 +150,13 @@ class Trouble:
         status = PMBSR_EL1.unpack(self.engine.read(PMBSR_EL1))
         assert status.S == 1
         self.take()
-        fault = "fault within a record" if status.DL else "fault"
-        self.acts.append("full" if (status.EC, status.MSS) == (arch.EC.OTHER, arch.BSC.BUFFER_FILLED) else fault)
+        reason = "fault within a record" if status.DL else "fault"
+        if (status.EC, status.MSS) == (arch.EC.OTHER, arch.BSC.BUFFER_FILLED):
+            reason = "full"
+        elif status.MSS == arch.FSC_ASYNCHRONOUS:
+            reason = ABORTED
+            assert (status.EC, status.EA, status.DL) == (arch.EC.STAGE_1, 1, 1), "data was lost, and it does not say so"
+        self.acts.append(reason)
         self.enable()
 
     def drain(self) -> None:
@@ -156,7 +171,7 @@ class Trouble:
 
     def disable(self) -> None:
         self.pause()
-        self.write(PMBLIMITR_EL1, 0)
+        self.engine.write(PMBLIMITR_EL1, 0)
         self.engine.drain()
         self.take()
         self.acts.append("disabled")
@@ -164,7 +179,7 @@ class Trouble:
 
     def stop(self) -> None:
         self.pause()
-        self.write(PMBSR_EL1, PMBSR_EL1.pack(S=1, MSS=0x1234))
+        self.engine.write(PMBSR_EL1, PMBSR_EL1.pack(S=1, MSS=0x1234))
         self.engine.drain()
         self.take(torn=True)
         self.acts.append("stopped")
@@ -180,7 +195,6 @@ class Trouble:
     def reset(self) -> None:
         self.pause()
         self.engine.reset()
-        self.registers = Registers.after_reset(self.config)
         self.acts.append("reset")
         self.set_up()
 
@@ -193,8 +207,9 @@ class Trouble:
         idle = [lambda: None] * 10
         self.random.choice([*idle, self.drain, self.drain, self.disable, self.stop, self.rewrite, *rarely])()
         if self.random.random() < 0.05:
-            seed, draw = self.random.getrandbits(63) | 1, self.random.choice
-            self.engine.trouble(seed, stall=draw([0, 0, 128, 200]), late=draw([0, 3, 60]), fault=draw([0, 40]))
+            chances = {"stall": [0, 0, 128, 200], "late": [0, 3, 60], "fault": [0, 40], "abort": [0, 30]}
+            trouble = {name: self.random.choice(several) for name, several in chances.items()}
+            self.engine.trouble(self.random.getrandbits(63) | 1, **trouble)
 
     def close(self) -> Counter[str]:
         """The books, once nothing is open any more."""
@@ -225,5 +240,6 @@ def test_the_books_balance(config: SPUConfig) -> None:
     assert sum(books.values()) == selected > 300
     assert trouble.engine.counts()["strays"] == 0
     assert {"in memory", "filtered out", "COLL"} <= {*books}
-    # The rarest of seven reasons may be missing.
+    # The rarest of eight reasons may be missing.
     assert len([what for what in books if what.startswith("discarded") and books[what]]) >= 5, books
+    assert (f"discarded: {ABORTED}" in books) is config.external_aborts, f"seed {SEED}"

@@ -1,26 +1,46 @@
 """The checker of `spurtle profile --check`: each way in which an SPU can be wrong is told."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import product
+from random import Random
 
 import numpy as np
 import pytest
 
-from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL1, PMSIRR_EL1
+from spurtle.arch import (
+    EC,
+    FM,
+    FSC_ASYNCHRONOUS,
+    PMBIDR_EL1,
+    PMBLIMITR_EL1,
+    PMBPTR_EL1,
+    PMBSR_EL1,
+    PMSCR_EL1,
+    PMSCR_EL2,
+    PMSICR_EL1,
+    PMSIRR_EL1,
+)
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle_sim.checker import Checker
+from spurtle_sim.ports import ABORT
 from spurtle_sim.reference import records
+from spurtle_sim.reference.buffer import Fault, FaultKind
+from spurtle_sim.reference.pe import PEState
 from spurtle_sim.reference.records import Facts, Location, Operation, Sample, Start
+from spurtle_sim.reference.spu import SPU
 from spurtle_sim.timed import FINISH, SELECTION, TIMED
 
 CONFIG = CONFIGS["minimal"]
 BASE = 0x10_0000
 EVENTS = ("pop", "feed", "filtrate", "collision")
+SEED = 20_261_129
 FIRST, SECOND = 256, 513
 """Operations that are selected."""
 
 
 def checker(config: SPUConfig = CONFIG) -> Checker:
-    it = Checker(config, 1)
+    it = Checker(config, PEState(contextidr_el1=1))
     it.write(PMBPTR_EL1, BASE)
     it.write(PMBLIMITR_EL1, BASE + 4096 | 1)
     it.write(PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=1))
@@ -33,14 +53,18 @@ def passed(
     selections: list[tuple[int, int, int, int]],
     finishes: list[tuple[int, int]],
     *,
+    answers: Sequence[Fault | None] | None = None,
     count: int = 600,
     destination: int = 0,
 ) -> None:
+    """Each record is in memory unless `answers` say otherwise."""
     operations = np.zeros(count, TIMED)
     operations["issue"] = 1
     operations["finish"] = 7
+    operations["pc"] = 4 * np.arange(count)
     rows = [(*selection, destination) for selection in selections]
-    it.passed(operations, np.array(rows, SELECTION), np.array(finishes, FINISH), settled=True)
+    answers = [None] * len(finishes) if answers is None else answers
+    it.passed(operations, np.array(rows, SELECTION), np.array(finishes, FINISH), answers, settled=True)
 
 
 def right(it: Checker) -> None:
@@ -76,6 +100,14 @@ def test_what_is_right() -> None:
             lambda it: passed(it, [(FIRST, 1, 1, 99)], [], count=300),
             "sampled operations without an end: the SPU says 0, the reference 1",
         ),
+        (
+            lambda it: passed(it, [(FIRST, 1, 1, 99)], [(FIRST, 7)], answers=[], count=300),
+            "record of the operation at 0x400 in memory: the SPU says False, the reference True",
+        ),
+        (
+            lambda it: passed(it, [(FIRST, 1, 1, 99)], [(FIRST, 7)], answers=[None, None], count=300),
+            "records that the reference has not: the SPU says 1, the reference 0",
+        ),
         (lambda it: it.read(PMBSR_EL1, 1), "PMBSR_EL1: the SPU says 1, the reference 0"),
         (lambda it: it.records(BASE, b"\x01"), "record at 0x100000: the SPU says 01, the reference "),
     ],
@@ -85,6 +117,73 @@ def test_what_is_wrong(act: Callable[[Checker], None], mismatch: str) -> None:
     act(it)
     assert it.mismatches == [mismatch]
     assert it.count == 1
+
+
+FAULT = Fault(kind=FaultKind.STAGE_2, fsc=0b000111, written=8)
+STOPPED = PMBSR_EL1.pack(S=1, EC=EC.STAGE_2, MSS=0b000111, DL=1)
+ABORTED = PMBSR_EL1.pack(S=1, EC=EC.STAGE_1, MSS=FSC_ASYNCHRONOUS, EA=1, DL=1)
+
+
+@pytest.mark.parametrize(
+    ("answers", "pmbsr", "written"),
+    [
+        ([None, FAULT], STOPPED, 64 + 8),
+        # The buffer has stopped then.
+        ([FAULT, ABORT], STOPPED | PMBSR_EL1.pack(EA=1), 8),
+        ([FAULT], STOPPED, 8),
+        ([None, ABORT], ABORTED, 64),
+        ([ABORT], ABORTED, 0),
+        # Of what was on its way only an External abort is told.
+        ([ABORT, None], ABORTED, 0),
+        ([None, ABORT, FAULT], ABORTED, 64),
+        ([FAULT, replace(FAULT, external=True)], STOPPED | PMBSR_EL1.pack(EA=1), 8),
+        ([None, None, ABORT], ABORTED, 128),
+    ],
+)
+def test_what_memory_says(answers: list[Fault | None], pmbsr: int, written: int) -> None:
+    it = checker()
+    passed(it, [(FIRST, 1, 1, 99), (SECOND, 1, 1, 200)], [(FIRST, 7), (SECOND, 7)], answers=answers)
+    it.read(PMBSR_EL1, pmbsr)
+    it.read(PMBPTR_EL1, BASE + written)
+    assert it.mismatches == []
+
+
+def test_the_state_that_the_program_runs_in() -> None:
+    """EL2 owns the buffer: its program is profiled, and not at EL0 below it."""
+    for el, selections in ((2, [(FIRST, 1, 1, 99)]), (0, [])):
+        it = Checker(CONFIGS["neoverse_n1"], PEState(el=el, mdcr_el2_e2pb=0))
+        it.write(PMBLIMITR_EL1, BASE + 4096 | 1)
+        it.write(PMSCR_EL2, PMSCR_EL2.pack(E2SPE=1))
+        it.write(PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=1))
+        passed(it, selections, [(FIRST, 7)] if selections else [], count=300)
+        it.read(PMBIDR_EL1, CONFIGS["neoverse_n1"].pmbidr | PMBIDR_EL1.pack(P=el < 2))
+        assert it.mismatches == []
+
+
+def test_operations_are_counted_as_if_one_by_one() -> None:
+    """Whatever counters there are, and however few pass at once: the number of selections is the reference's own."""
+    config = CONFIGS["v1p4"]
+    random = Random(SEED)
+    for ecount, count in product([0, 1, 3], [0, 1, 2, 300]):
+        values = (
+            (PMSCR_EL1, PMSCR_EL1.pack(E0SPE=1)),
+            (PMSICR_EL1, PMSICR_EL1.pack(ECOUNT=ecount, COUNT=count)),
+            (PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=1, RND=random.getrandbits(1))),
+            (PMBLIMITR_EL1, PMBLIMITR_EL1.pack(E=1, FM=FM.DISCARD)),
+        )
+        it, reference = Checker(config, PEState()), SPU(config)
+        for register, value in values:
+            it.write(register, value)
+            reference.write(register, value)
+        selected = []
+        for first in range(0, 600, step := random.choice([1, 2, 200, 600])):
+            rows = [row for row in range(first, first + step) if reference.count_operation()]
+            selected += [(row, 1, 0, 0, 0) for row in rows]
+            answers = np.array([(row, 1, 0, 0, 0) for row in rows], SELECTION)
+            it.passed(np.zeros(step, TIMED), answers, np.zeros(0, FINISH), [], settled=True)
+        assert it.mismatches == [], f"seed {SEED}: {ecount}, {count}"
+        it.read(PMSICR_EL1, reference.read(PMSICR_EL1))
+        assert it.mismatches == [] and len(selected) >= 1, f"seed {SEED}: {ecount}, {count}"
 
 
 def test_which_of_two_accesses_is_sampled() -> None:
@@ -138,7 +237,7 @@ def test_records_hold_where_the_taken_branch_before_them_went() -> None:
         it = checker(config)
         for played, number in ((operations[:300], FIRST), (operations[300:], SECOND)):
             selections, finishes = np.array([(number, 1, 1, 99, 0)], SELECTION), np.array([(number, 7)], FINISH)
-            it.passed(played, selections, finishes, settled=True)
+            it.passed(played, selections, finishes, [None], settled=True)
         it.records(BASE, record(0x3000, previous) + record(0x5000, 0x4000))
         assert it.count == (previous != 0x2000)
 

@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from spurtle.arch import (
+    EC,
     IMP_PMSRNDR_EL1,
     PMBLIMITR_EL1,
     PMBPTR_EL1,
     PMBSR_EL1,
     PMSCR_EL1,
     PMSCR_EL2,
+    PMSCR_EL12,
     PMSICR_EL1,
     PMSIDR_EL1,
     PMSIRR_EL1,
@@ -27,14 +29,18 @@ from spurtle_sim import decode
 from spurtle_sim.checker import Checker
 from spurtle_sim.engine import Engine, RecordEngine
 from spurtle_sim.errors import UserError
+from spurtle_sim.ports import ABORT, TRANSLATION, memory_faults
 from spurtle_sim.reference import records
+from spurtle_sim.reference.buffer import Fault, FaultKind
+from spurtle_sim.reference.pe import PEState
 from spurtle_sim.reference.records import Facts
+from spurtle_sim.reference.registers import Outcome
 from spurtle_sim.reference.sampling import draw, random_byte
 from spurtle_sim.timed import FINISH, SELECTION, TIMED
 
 BASE = 0xFFFF_0000_0040_0000
 SIZE = 8192
-CONTEXT = 0xBEEF
+PE = PEState(contextidr_el1=0xBEEF)
 KINDS = (
     Facts(load=1, va_valid=1, pa_valid=1, data_source_valid=1, retired=1, taken=1),
     Facts(store=1, va_valid=1, retired=1, taken=1),
@@ -73,17 +79,18 @@ class Profile:
     when it is full.
     """
 
-    def __init__(self, config: SPUConfig, room: int, *, rnd: int = 0):
+    def __init__(self, config: SPUConfig, room: int, *, rnd: int = 0, pe: PEState = PE):
         self.config = config
         self.engine = Engine(config)
         self.engine.set_buffer(BASE, SIZE)
-        self.engine.set_context(CONTEXT)
-        self.checker = Checker(config, CONTEXT)
+        self.engine.set_pe(pe)
+        self.checker = Checker(config, pe)
         self.first = BASE + SIZE - room * config.max_record_bytes
         self.data = b""
         self.interrupts = 0
         self.selections = np.zeros(0, SELECTION)
         self.finishes = np.zeros(0, FINISH)
+        self.answers: list[Fault | None] = []
         self.write(PMBPTR_EL1, self.first)
         self.write(PMBLIMITR_EL1, BASE + SIZE | 1)
         self.write(PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=1, RND=rnd))
@@ -101,8 +108,13 @@ class Profile:
     def play(self, operations: NDArray[np.void], *, settle: bool) -> None:
         while True:
             passed = self.engine.play(operations, settle=settle)
-            selections, finishes, interrupt = self.engine.selections(), self.engine.finishes(), self.engine.interrupt
-            self.checker.passed(operations[:passed], selections, finishes, settled=interrupt or settle)
+            interrupt = self.engine.interrupt
+            settled = interrupt or settle
+            if settled:
+                self.engine.drain()
+            selections, finishes, answers = self.engine.selections(), self.engine.finishes(), self.engine.answers()
+            self.checker.passed(operations[:passed], selections, finishes, answers, settled=settled)
+            self.answers += answers
             self.selections = np.concatenate((self.selections, selections))
             self.finishes = np.concatenate((self.finishes, finishes))
             operations = operations[passed:]
@@ -257,6 +269,52 @@ def test_a_table_in_pieces_is_the_same_table(config: SPUConfig, seed: int) -> No
     assert {name: pieces.engine.counts()[name] for name in same} == {name: whole.engine.counts()[name] for name in same}
 
 
+def test_memory_that_makes_trouble(config: SPUConfig) -> None:
+    """Whatever it says, and when, the reference agrees: on the registers, and on what is in memory."""
+    profile = Profile(config, room=20)
+    operations = table(4_000, seed=11, lanes=config.ops_per_cycle, gap=1)
+    profile.engine.trouble(12, stall=128, late=60, fault=60, abort=10)
+    for _ in range(4):
+        profile.play(operations, settle=True)
+        operations["dispatch"] += operations["dispatch"][-1]
+    whole = profile.answers.count(None)
+    faults = [fault for fault in profile.answers if fault and fault != ABORT]
+    assert whole == profile.engine.counts()["records"] > 20
+    assert {replace(fault, written=0) for fault in faults} <= {*memory_faults(config)}
+    assert (ABORT in profile.answers) is config.external_aborts
+    assert len(faults) >= 4 and any(fault.written for fault in faults)
+
+
+@pytest.mark.parametrize("beats", [0, 1, 3])
+def test_a_hole_in_memory(config: SPUConfig, beats: int) -> None:
+    """A record has not one byte from there on. PMBPTR_EL1 says where that is, and DL if it is within a record."""
+    profile = Profile(config, room=8)
+    hole = profile.first + beats * config.bus_bytes
+    profile.engine.hole(hole, 64, FaultKind.STAGE_2)
+    operations = table(1_200, seed=13, lanes=config.ops_per_cycle)
+    passed = profile.engine.play(operations)
+    assert passed < len(operations) and profile.engine.interrupt
+    assert profile.engine.answers() == [Fault(kind=FaultKind.STAGE_2, fsc=TRANSLATION, written=hole - profile.first)]
+    stopped = PMBSR_EL1.pack(S=1, EC=EC.STAGE_2, MSS=TRANSLATION, DL=beats > 0)
+    assert profile.engine.read(PMBSR_EL1) & ~PMBSR_EL1.pack(COLL=1) == stopped
+    assert profile.engine.read(PMBPTR_EL1) == hole
+    assert not profile.engine.memory[hole - BASE :].any()
+    profile.engine.hole(0, 0)
+    profile.engine.write(PMBPTR_EL1, profile.first)
+    profile.engine.write(PMBSR_EL1, 0)
+    profile.engine.play(operations[passed:], settle=True)
+    profile.engine.drain()
+    answers = profile.engine.answers()
+    assert answers and not any(answers)
+
+
+def test_a_fault_that_there_is_not() -> None:
+    with pytest.raises(ValueError, match=r"^minimal has no fault of kind GRANULE_PROTECTION$"):
+        Engine(CONFIGS["minimal"]).hole(BASE, SIZE, FaultKind.GRANULE_PROTECTION)
+    with pytest.raises(ValueError, match=r"^v1p4 has no external fault of kind STAGE_1$"):
+        Engine(CONFIGS["v1p4"]).hole(BASE, SIZE, external=True)
+
+
 def test_long_gaps_cost_no_cycles(config: SPUConfig) -> None:
     profile = Profile(config, room=64)
     operations = table(2_000, seed=6, lanes=config.ops_per_cycle)
@@ -289,6 +347,38 @@ def test_a_register_of_el2_is_accessed_from_there() -> None:
     assert engine.read(PMSCR_EL2) == PMSCR_EL2.pack(PA=1)
     with pytest.raises(ValueError, match=r"^MRS of PMSCR_EL2 is UNDEFINED$"):
         Engine(CONFIGS["minimal"]).read(PMSCR_EL2)
+
+
+def test_an_access_is_made_in_the_state_of_the_program() -> None:
+    """But from EL0, where it is the kernel's."""
+    engine = Engine(CONFIGS["neoverse_n1"])
+    engine.set_pe(PEState(el=1))
+    assert engine.access(PMSCR_EL2) == (Outcome.UNDEFINED, 0)
+    engine.set_pe(PEState(el=1, mdcr_el2_tpms=1))
+    assert engine.access(PMSCR_EL1, 1) == (Outcome.TRAP_EL2, 0)
+    with pytest.raises(ValueError, match=r"^MSR of PMSCR_EL1 traps to EL2$"):
+        engine.write(PMSCR_EL1, 1)
+    engine.set_pe(PEState(el=1, mdcr_el3_nspb=0b10))
+    with pytest.raises(ValueError, match=r"^MRS of PMBPTR_EL1 traps to EL3$"):
+        engine.read(PMBPTR_EL1)
+    engine.set_pe(PEState(el=2, hcr_el2_e2h=1))
+    engine.write(PMSCR_EL12, PMSCR_EL1.pack(CX=1))
+    engine.write(PMSCR_EL1, PMSCR_EL2.pack(E2SPE=1))
+    engine.set_pe(PEState())
+    assert engine.read(PMSCR_EL1) == PMSCR_EL1.pack(CX=1)
+    assert engine.read(PMSCR_EL2) == PMSCR_EL2.pack(E2SPE=1)
+
+
+@pytest.mark.parametrize("name", ["neoverse_n1", "arm_model"])
+def test_a_program_of_el2_in_its_own_buffer(name: str) -> None:
+    config = CONFIGS[name]
+    pe = PEState(el=2, mdcr_el2_e2pb=0, contextidr_el2=0xBEEF)
+    profile = Profile(config, room=64, pe=pe)
+    profile.write(PMSCR_EL2, PMSCR_EL2.pack(E2SPE=1, TS=1))
+    profile.play(table(2_000, seed=14, lanes=config.ops_per_cycle), settle=True)
+    found = list(decode.records(profile.data))
+    assert len(found) >= 4
+    assert {record.pc.el for record in found if record.pc} == {2}
 
 
 def test_only_tables_of_timed_operations_are_played() -> None:

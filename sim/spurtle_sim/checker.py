@@ -1,15 +1,18 @@
 """The reference beside the compiled SPU: every selection, every record and the buffer's registers, compared."""
 
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spurtle.arch import Register
+from spurtle.arch import PMSICR_EL1, Register
 from spurtle.config import SPUConfig
 
-from .reference import control, filtering, spu
+from .ports import ABORT
+from .reference import control, filtering, records, spu
+from .reference.buffer import Fault
 from .reference.control import PEState
 from .reference.records import Facts, Location, Operation, Sample, Start
 
@@ -20,9 +23,12 @@ _MOST_SHOWN = 10
 _TAKEN_BRANCH = Facts(branch=1, taken=1, retired=1).pack()
 _TAKEN_BRANCH_MASK = Facts(branch=1, taken=1, retired=1, exception=1).pack()
 
+_COUNT = PMSICR_EL1.fields["COUNT"].mask
+"""As much as PMSICR_EL1 can be without ECOUNT."""
+
 _UNDECIDED = 16
 """More than an SPU of eight slots holds of finished operations: the record of an earlier one is in memory or dropped,
-and if it has filled the buffer, operations no longer pass.
+and if that has stopped the buffer, operations no longer pass.
 """
 
 
@@ -30,13 +36,13 @@ class Checker:
     """Follows what the SPU is told and compares what it answers.
 
     When slots become free is the SPU's own affair: the reference takes from it which of the selected operations
-    collided, and nothing else. When an operation finished is the core's.
+    collided, and nothing else. When an operation finished is the core's; what a record met is memory's.
 
     Parameters
     ----------
     config : SPUConfig
-    context : int
-        CONTEXTIDR_EL1.
+    pe : PEState
+        That the program runs in.
 
     Attributes
     ----------
@@ -46,9 +52,10 @@ class Checker:
         All of them.
     """
 
-    def __init__(self, config: SPUConfig, context: int):
+    def __init__(self, config: SPUConfig, pe: PEState):
         self._spu = spu.SPU(config)
-        self._context = context
+        self._spu.own(pe)
+        self._pe = pe
         self._rows = 0
         # By the reference: number, row, which access, where the taken branch before it went. The SPU has not answered.
         self._selected: deque[tuple[int, np.void, int, Location | None]] = deque()
@@ -58,7 +65,9 @@ class Checker:
         self._events = Counter(dict.fromkeys(names, 0))
         # By number: its row, where the taken branch before it went, and what was captured when it passed.
         self._in_flight: dict[int, tuple[np.void, Location | None, Start]] = {}
-        self._finished: deque[tuple[np.void, Location | None, Start]] = deque()
+        # What the filter has kept and the reference has not written yet, and what memory has said of it.
+        self._kept: deque[Sample] = deque()
+        self._answers: deque[Fault | None] = deque()
         self.count = 0
         self.mismatches: list[str] = []
 
@@ -68,20 +77,26 @@ class Checker:
 
     def read(self, register: Register, value: int) -> None:
         """Software has read `value`."""
-        self._compare(register.name, value, self._spu.read(register))
+        kernel = self._pe if self._pe.el else replace(self._pe, el=1)
+        self._compare(register.name, value, self._spu.read(register, kernel))
 
     def passed(
-        self, operations: NDArray[np.void], selections: NDArray[np.void], finishes: NDArray[np.void], *, settled: bool
+        self,
+        operations: NDArray[np.void],
+        selections: NDArray[np.void],
+        finishes: NDArray[np.void],
+        answers: Iterable[Fault | None],
+        *,
+        settled: bool,
     ) -> None:
         """Rows of `TIMED` have passed the sampling point; what has come of these and earlier ones in the meantime.
 
-        With `settled` there is nothing left in flight, and each record is in memory when software reads next.
+        With `settled` there is nothing left in flight, and either the SPU has drained or its buffer has stopped: no
+        record will get into the buffer of which memory has not spoken yet.
         """
-        pe = PEState(contextidr_el1=self._context)
         # No register that this depends on changes while operations pass.
-        enabled = control.profiling_enabled(self._spu.config, self._spu.registers, pe)
-        count_operation = self._spu.count_operation
-        selected = [row for row in range(len(operations)) if count_operation()] if enabled else []
+        enabled = control.profiling_enabled(self._spu.config, self._spu.registers, self._pe)
+        selected = list(self._selections(len(operations))) if enabled else []
         self._events["pop"] += len(operations)
         for row, previous in zip(selected, self._previous_targets(operations, selected), strict=True):
             destination, _ = self._spu.choose_access() if self._spu.config.access_bits else (0, 0)
@@ -91,12 +106,33 @@ class Checker:
             self._answer(range(first, first + among), sampled, time, destination)
         for number in finishes["row"].tolist():
             if number in self._in_flight:
-                self._finished.append(self._in_flight.pop(number))
+                self._finish(*self._in_flight.pop(number))
+        self._answers.extend(answers)
+        while len(self._kept) > (0 if settled else _UNDECIDED):
+            self._write(self._kept.popleft())
         if settled:
             self._compare("selected operations without an answer", 0, len(self._selected))
             self._compare("sampled operations without an end", 0, len(self._in_flight))
-        while len(self._finished) > (0 if settled else _UNDECIDED):
-            self._finish(*self._finished.popleft())
+            self._abort()
+            self._compare("records that the reference has not", len(self._answers) if self._fills() else 0, 0)
+            while self._answers:  # of what was on its way when the buffer stopped
+                self._spu.buffer.discard(self._answers.popleft())
+                self._abort()
+
+    def _selections(self, operations: int) -> Iterator[int]:
+        """Which of so many operations are selected. Those that only decrement COUNT, and not to zero, pass at once."""
+        registers = self._spu.registers
+        row = 0
+        while row < operations:
+            count = registers.PMSICR_EL1
+            if 1 < count <= _COUNT:
+                passing = min(count - 1, operations - row)
+                registers.PMSICR_EL1 = count - passing
+                row += passing
+            else:
+                if self._spu.count_operation():
+                    yield row
+                row += 1
 
     def _answer(self, group: range, sampled: int, time: int, destination: int) -> None:
         """The SPU says that an operation of this group was selected: by the reference it is the next one."""
@@ -105,7 +141,7 @@ class Checker:
             self._compare(f"selected operation, at {time}", [*group], number)
         elif sampled:
             self._compare(f"access to sample of operation {number}", destination, chosen)
-            start = self._spu.start(PEState(contextidr_el1=self._context, physical_count=time))
+            start = self._spu.start(replace(self._pe, physical_count=time))
             self._in_flight[number] = row, previous, start
         else:
             self._spu.collide()
@@ -124,8 +160,7 @@ class Checker:
         return previous
 
     def _finish(self, row: np.void, previous: Location | None, start: Start) -> None:
-        if previous is not None:
-            self._spu.take_branch(previous, el=0, ns=1)
+        config, registers, pe = self._spu.config, self._spu.registers, self._pe
         operation = Operation(
             facts=Facts.unpack(int(row["facts"])),
             events=int(row["events"]),
@@ -136,14 +171,41 @@ class Checker:
             pa_ns=1,
             data_source=int(row["data_source"]),
         )
-        total, issue = int(row["finish"]), int(row["issue"])
-        translation = int(row["translate_to"]) - int(row["translate_from"])
-        config, registers = self._spu.config, self._spu.registers
-        sample = Sample(start=start, operation=operation, total=total, issue=issue, translation=translation)
-        self._spu.finish(start, operation, total=total, issue=issue, translation=translation)
+        sample = Sample(
+            start=start,
+            operation=operation,
+            previous_target=previous
+            if control.branch_profiled(config, registers, pe, el=pe.el, ns=pe.ns, nse=pe.nse, aarch32=pe.aarch32)
+            else None,
+            total=int(row["finish"]),
+            issue=int(row["issue"]),
+            translation=int(row["translate_to"]) - int(row["translate_from"]),
+        )
+        kept = filtering.collect(config, registers, sample)
+        if kept:
+            self._kept.append(sample)
         self._events["feed"] += 1
-        self._events["filtrate"] += filtering.collect(config, registers, sample)
+        self._events["filtrate"] += kept
         self._events.update({f"feed_{name}": told for name, told in filtering.feed(config, registers, sample).items()})
+
+    def _write(self, sample: Sample) -> None:
+        """The record of a sample is in memory, has met a fault, or is dropped because the buffer does not fill."""
+        self._abort()
+        fault = None
+        if self._fills():
+            self._compare(f"record of the operation at {sample.operation.pc:#x} in memory", bool(self._answers), True)
+            fault = self._answers.popleft() if self._answers else None
+        self._spu.buffer.write(records.encode(self._spu.config, sample), fault)
+
+    def _abort(self) -> None:
+        """External aborts that memory told of before it spoke of the next record."""
+        while self._answers and self._answers[0] == ABORT:
+            self._answers.popleft()
+            self._spu.buffer.abort()
+
+    def _fills(self) -> bool:
+        """Records are written."""
+        return control.buffer_enabled(self._spu.registers) and not control.discard_mode(self._spu.registers)
 
     def counts(self, counts: Mapping[str, int]) -> None:
         """What the SPU has told the PMU, after all has settled: events by their names without SAMPLE."""

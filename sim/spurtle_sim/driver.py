@@ -14,6 +14,7 @@ from spurtle.config import SPUConfig
 from .checker import Checker
 from .engine import Engine
 from .errors import UserError
+from .reference.pe import PEState
 from .timed import TIMED
 
 __all__ = ["Driver", "Filters", "parse_filters"]
@@ -169,8 +170,9 @@ class Driver:
     ):
         self._engine = Engine(config)
         self._engine.set_buffer(_BASE, _SIZE)
-        self._engine.set_context(context)
-        self.checker = Checker(config, context) if check else None
+        pe = PEState(contextidr_el1=context)
+        self._engine.set_pe(pe)
+        self.checker = Checker(config, pe) if check else None
         self.data = bytearray()
         self.sampled = 0
         self.collided = 0
@@ -226,8 +228,12 @@ class Driver:
             self.collided += len(selections) - sampled
             finishes = self._engine.finishes()
             interrupt = self._engine.interrupt
+            settled = interrupt or settle
+            if settled:
+                self._engine.drain()
             if self.checker:
-                self.checker.passed(operations[:passed], selections, finishes, settled=interrupt or settle)
+                answers = self._engine.answers()
+                self.checker.passed(operations[:passed], selections, finishes, answers, settled=settled)
             operations = operations[passed:]
             if interrupt:
                 self._serve()

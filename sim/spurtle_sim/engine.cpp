@@ -2,6 +2,8 @@
 // layout.h, which says where the fields of the struct ports are.
 
 #include <algorithm>
+#include <bit>
+#include <iterator>
 #include <vector>
 
 #include "design.h"
@@ -30,6 +32,15 @@ struct Selection {
 struct Finish {
     uint64_t row, latency;
 };
+
+constexpr uint64_t FAULTS[] = FAULT_BITS;
+
+// What memory says of a record, or an asynchronous External abort.
+struct Answer {
+    uint64_t fault;    // which of FAULTS the record met, the first of which is none; or ABORT
+    uint64_t written;  // bytes of the record before it
+};
+constexpr uint64_t ABORT = std::size(FAULTS);
 
 // The operations of one cycle at the sampling point, in program order, and the lanes in which they pass.
 struct Passing {
@@ -60,6 +71,7 @@ struct Trouble {
     unsigned stall = 0;  // in 256 cycles it takes no beat in so many
     unsigned late = 0;   // cycles that an answer comes late, at most
     unsigned fault = 0;  // of 256 records so many meet a fault
+    unsigned abort = 0;  // in 65536 cycles so many asynchronous External aborts are told, while there may be any
 
     unsigned draw(unsigned count) {
         state ^= state << 13;
@@ -68,6 +80,18 @@ struct Trouble {
         return (state >> 32) % count;
     }
 };
+
+// Memory that cannot be written, and which of FAULTS a record meets there.
+struct Hole {
+    uint64_t base = 0, size = 0;
+    unsigned fault = 0;
+
+    bool holds(uint64_t address) const { return address + BEAT_BYTES > base && address < base + size && size; }
+};
+
+// So many cycles after an answer the SPU knows whether the buffer is full. Until then no External abort is told: which of the
+// two came first would be the SPU's own affair.
+constexpr unsigned KNOWN = 8;
 
 // So many cycles without anything in flight, and the SPU stands still until the next operation.
 constexpr unsigned SETTLED = 8;
@@ -97,18 +121,23 @@ struct Engine {
     uint64_t strays = 0;          // beats outside of it
     uint64_t records = 0;         // that were written
     Trouble trouble;
+    Hole hole;
     unsigned beats = 0;           // of the record that is being written
     unsigned good = 0;            // of which so many can be
+    unsigned skipped = 0;         // bytes of its first beat that belong to what is before it
     uint64_t answers_at = NOWHERE;
-    uint64_t fault = 0;           // what the answer tells
+    Answer answer{};
+    uint64_t answered = 0;        // the cycle of the last one
+    bool unsettled = false;       // something was written since the last PSB CSYNC: an External abort may come of it
+    std::vector<Answer> answers;
 
     std::vector<Selection> selections;
     std::vector<Finish> finishes;
     uint64_t events[5] = {};      // population, feed, filtrate, collision, buffer full
     uint64_t feeds[FEED_EVENTS] = {};
 
-    Engine() {
-        STAND_STILL(spu);
+    explicit Engine(const uint64_t *pe) {
+        SET_PE(spu, pe);
         spu.rst = 1;
         cycle();
         spu.rst = 0;
@@ -126,8 +155,7 @@ struct Engine {
         spu.PORT(pe, physical_count) = time;
         bool ready = !trouble.state || trouble.draw(256) >= trouble.stall;
         spu.PORT_OF(write, beat, ready) = ready;
-        spu.PORT(write, done) = cycles == answers_at;
-        spu.PORT(write, fault) = cycles == answers_at ? fault : 0;
+        tell_answer();
         spu.clk = 0;
         spu.eval();
         if (ready && spu.PORT_OF(write, beat, valid)) take_beat(words_of(spu.PORT_OF(write, beat, payload)));
@@ -187,15 +215,44 @@ struct Engine {
         }
     }
 
+    // What memory says in this cycle: what has become of a record, or that some write before has failed.
+    void tell_answer() {
+        bool done = cycles == answers_at;
+        spu.PORT(write, done) = done;
+        spu.PORT(write, fault) = done ? FAULTS[answer.fault] | (answer.written + skipped) / BEAT_BYTES << FAULT_WORD.offset : 0;
+#if EXTERNAL_ABORTS
+        bool abort = unsettled && !done && cycles - answered > KNOWN && trouble.draw(65536) < trouble.abort;
+        spu.PORT(write, abort) = abort;
+        if (abort) answers.push_back({ABORT, 0});
+#endif
+        if (!done) return;
+        answers.push_back(answer);
+        answered = cycles;
+        answers_at = NOWHERE;
+    }
+
     void take_beat(const uint32_t *beat) {
-        if (!beats) good = trouble.state && trouble.draw(256) < trouble.fault ? trouble.draw(MOST_BEATS) : MOST_BEATS;
-        if (beats++ < good) store(get_field(beat, BEAT_ADDRESS), beat);
+        uint64_t address = get_field(beat, BEAT_ADDRESS);
+        unsettled = true;
+        if (!beats) {
+            skipped = std::countr_zero(get_field(beat, BEAT_STROBE));
+            good = MOST_BEATS;
+            if (trouble.state && trouble.draw(256) < trouble.fault) {
+                good = trouble.draw(MOST_BEATS);
+                answer.fault = 1 + trouble.draw(std::size(FAULTS) - 1);
+            }
+        }
+        if (beats < good && hole.holds(address)) {
+            good = beats;
+            answer.fault = hole.fault;
+        }
+        if (beats++ < good) store(address, beat);
         if (!get_field(beat, BEAT_LAST)) return;
-        bool whole = beats <= good;
-        const unsigned kinds[] = FAULT_KINDS;
-        fault = whole ? 0 : uint64_t(kinds[trouble.draw(std::size(kinds))]) << FAULT_KIND.offset;
-        if (!whole) fault |= uint64_t(trouble.draw(64)) << FAULT_FSC.offset | uint64_t(good) << FAULT_WORD.offset;
-        records += whole;
+        if (beats <= good) {
+            records++;
+            answer.fault = 0;
+        }
+        answer.written = answer.fault && good ? good * BEAT_BYTES - skipped : 0;
         beats = 0;
         answers_at = cycles + 1 + (trouble.state ? trouble.draw(trouble.late + 1) : 0);
     }
@@ -236,7 +293,6 @@ struct Engine {
         spu.PORT(branch, valid) = !told;
         if (!told) {
             spu.PORT(branch, target) = ending->previous | uint64_t(1) << LOCATION_NS.offset;
-            spu.PORT(branch, ns) = 1;
             ending->previous = NOWHERE;
             ending = nullptr;
         }
@@ -307,10 +363,16 @@ struct Engine {
             }
     }
 
-    // An access from EL1, or from EL2 to a register of its own; true if its outcome is a value.
-    bool access(unsigned op1, unsigned crn, unsigned crm, unsigned op2, bool write, uint64_t &data) {
+    void set_pe(const uint64_t *pe) {
         settle_answers();
-        spu.PORT(pe, el) = op1 == OP1_OF_EL2 ? 2 : 1;
+        SET_PE(spu, pe);
+    }
+
+    // An access, below EL1 that of the program's kernel: from EL1, or from EL2 to a register of its own. Its outcome.
+    unsigned access(unsigned op1, unsigned crn, unsigned crm, unsigned op2, bool write, uint64_t &data) {
+        settle_answers();
+        unsigned el = spu.PORT(pe, el);
+        if (!el) spu.PORT(pe, el) = op1 == OP1_OF_EL2 ? 2 : 1;
         spu.PORT(sysreg, valid) = 1;
         spu.PORT(sysreg, write) = write;
         spu.PORT(sysreg, op1) = op1;
@@ -320,10 +382,10 @@ struct Engine {
         spu.PORT(sysreg, wdata) = data;
         cycle();
         spu.PORT(sysreg, valid) = 0;
-        spu.PORT(pe, el) = 0;
+        spu.PORT(pe, el) = el;
         cycle();
-        if (!write) data = spu.PORT(sysreg, rdata);
-        return spu.PORT(sysreg, outcome) == 0;
+        data = spu.PORT(sysreg, rdata);
+        return spu.PORT(sysreg, outcome);
     }
 
     // The SPU and what is in flight in the core.
@@ -336,6 +398,7 @@ struct Engine {
         spu.rst = 0;
         beats = 0;
         answers_at = NOWHERE;
+        unsettled = false;
     }
 
     // PSB CSYNC; false if it takes longer than any record can.
@@ -348,6 +411,7 @@ struct Engine {
             drained = spu.PORT(drain, done);
         }
         spu.PORT(drain, request) = 0;
+        unsettled = false;
         return drained;
     }
 };
@@ -366,7 +430,7 @@ uint64_t hand_over(std::vector<Row> &rows, Row *out, uint64_t room) {
 
 extern "C" {
 
-Engine *engine_new() { return new Engine; }
+Engine *engine_new(const uint64_t *pe) { return new Engine(pe); }
 void engine_delete(Engine *engine) { delete engine; }
 
 void engine_buffer(Engine *engine, uint8_t *memory, uint64_t base, uint64_t size) {
@@ -375,7 +439,7 @@ void engine_buffer(Engine *engine, uint8_t *memory, uint64_t base, uint64_t size
     engine->size = size;
 }
 
-void engine_context(Engine *engine, uint64_t contextidr_el1) { engine->spu.PORT(pe, contextidr_el1) = contextidr_el1; }
+void engine_pe(Engine *engine, const uint64_t *pe) { engine->set_pe(pe); }
 
 uint64_t engine_play(Engine *engine, const Operation *operations, uint64_t count, int settle) {
     return engine->play(operations, count, settle);
@@ -385,9 +449,11 @@ int engine_access(Engine *engine, unsigned op1, unsigned crn, unsigned crm, unsi
     return engine->access(op1, crn, crm, op2, write, *data);
 }
 
-void engine_trouble(Engine *engine, uint64_t seed, unsigned stall, unsigned late, unsigned fault) {
-    engine->trouble = {seed, stall, late, fault};
+void engine_trouble(Engine *engine, uint64_t seed, unsigned stall, unsigned late, unsigned fault, unsigned abort) {
+    engine->trouble = {seed, stall, late, fault, abort};
 }
+
+void engine_hole(Engine *engine, uint64_t base, uint64_t size, unsigned fault) { engine->hole = {base, size, fault}; }
 
 void engine_reset(Engine *engine) { engine->reset(); }
 int engine_drain(Engine *engine) { return engine->drain(); }
@@ -403,4 +469,5 @@ void engine_counts(const Engine *engine, uint64_t *counts) {
 
 uint64_t engine_selections(Engine *engine, Selection *out, uint64_t room) { return hand_over(engine->selections, out, room); }
 uint64_t engine_finishes(Engine *engine, Finish *out, uint64_t room) { return hand_over(engine->finishes, out, room); }
+uint64_t engine_answers(Engine *engine, Answer *out, uint64_t room) { return hand_over(engine->answers, out, room); }
 }

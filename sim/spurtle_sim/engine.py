@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -23,18 +24,29 @@ from spurtle import verilog
 from spurtle.arch import Register
 from spurtle.config import SPUConfig
 from spurtle.inflight import Sample as SampleLayout
-from spurtle.pe import Beat, Fault, FaultKind, Location, Operation
+from spurtle.pe import Beat, Location, Operation, TakenBranch
+from spurtle.pe import Fault as FaultLayout
 from spurtle.serializer import beat_layout
 from spurtle.spu import RecordPath
 
 from .errors import UserError
-from .ports import pe_members, sample_bits
-from .reference.buffer import fault_kinds
+from .ports import ABORT, EXTERNAL, TRANSLATION, fault_bits, memory_faults, pe_members, sample_bits
+from .reference.buffer import Fault, FaultKind
 from .reference.pe import PEState
 from .reference.records import Facts, Sample
+from .reference.registers import Outcome
 from .timed import FINISH, SELECTION, TIMED
 
 __all__ = ["Engine", "RecordEngine"]
+
+_ANSWER = np.dtype([("fault", "<u8"), ("written", "<u8")])
+"""What memory says: which of what it can, of `Engine._answers`; and how much of the record was written before."""
+
+_OUTCOMES = {
+    Outcome.UNDEFINED: "is UNDEFINED",
+    Outcome.TRAP_EL2: "traps to EL2",
+    Outcome.TRAP_EL3: "traps to EL3",
+}
 
 
 class Engine:
@@ -43,6 +55,8 @@ class Engine:
     With FEAT_SPE_PBT ends are told in program order, and before each the taken branch that came before its operation.
 
     Time is counted in cycles of the program: while software serves an interrupt, the program and its timer stand still.
+
+    At first the program runs at EL0, Non-secure EL1 owns the Profiling Buffer, and nothing traps.
 
     Parameters
     ----------
@@ -58,10 +72,12 @@ class Engine:
         self._config = config
         self._library = _engine_library(config)
         self._library.engine_new.restype = ctypes.c_void_p
-        for function in (self._library.engine_play, self._library.engine_selections, self._library.engine_finishes):
-            function.restype = ctypes.c_uint64
-        self._engine = ctypes.c_void_p(self._library.engine_new())
+        for function in ("play", "selections", "finishes", "answers"):
+            getattr(self._library, f"engine_{function}").restype = ctypes.c_uint64
+        self._engine = ctypes.c_void_p(self._library.engine_new(self._members(PEState())))
         self._memory = np.zeros(0, np.uint8)
+        # In the order of the numbers that the compiled part has for them.
+        self._answers = (None, *memory_faults(config), ABORT)
 
     def __del__(self) -> None:
         if hasattr(self, "_engine"):
@@ -78,19 +94,39 @@ class Engine:
         """The Profiling Buffer's memory, as it is now."""
         return self._memory
 
-    def set_context(self, contextidr_el1: int) -> None:
-        """Set CONTEXTIDR_EL1."""
-        self._library.engine_context(self._engine, ctypes.c_uint64(contextidr_el1))
-
-    def trouble(self, seed: int, *, stall: int = 0, late: int = 0, fault: int = 0) -> None:
-        """From now on memory takes no beat in `stall` of 256 cycles, answers up to `late` cycles late, and meets a
-        fault in `fault` of 256 records, by random numbers from `seed`, which is not zero.
+    def set_pe(self, pe: PEState) -> None:
+        """State of the PE from now on, in which operations play and software accesses registers. The system counter
+        is the engine's own.
         """
-        self._library.engine_trouble(self._engine, ctypes.c_uint64(seed), stall, late, fault)
+        self._library.engine_pe(self._engine, self._members(pe))
+
+    def _members(self, pe: PEState) -> Any:
+        members = pe_members(self._config, pe).values()
+        return (ctypes.c_uint64 * len(members))(*members)
+
+    def trouble(self, seed: int, *, stall: int = 0, late: int = 0, fault: int = 0, abort: int = 0) -> None:
+        """From now on memory takes no beat in `stall` of 256 cycles, answers up to `late` cycles late, and meets a
+        fault in `fault` of 256 records, by random numbers from `seed`, which is not zero. In `abort` of 65536 cycles it
+        tells of an asynchronous External abort on some write since the last PSB CSYNC, unless the SPU ignores those.
+        """
+        self._library.engine_trouble(self._engine, ctypes.c_uint64(seed), stall, late, fault, abort)
+
+    def hole(self, base: int, size: int, kind: FaultKind = FaultKind.STAGE_1, *, external: bool = False) -> None:
+        """From now on a record meets a fault where it touches one of `size` bytes from address `base`, both multiples
+        of the bus's width: a translation fault or, if `external`, a synchronous External abort. There is one hole at
+        most, and none without a size.
+
+        Raises ValueError if the SPU knows no such fault.
+        """
+        fault = Fault(kind=kind, fsc=EXTERNAL if external else TRANSLATION, external=external)
+        if fault not in self._answers:
+            raise ValueError(f"{self._config.name} has no {'external ' if external else ''}fault of kind {kind.name}")
+        number = self._answers.index(fault)
+        self._library.engine_hole(self._engine, ctypes.c_uint64(base), ctypes.c_uint64(size), number)
 
     def play(self, operations: NDArray[np.void], *, settle: bool = False) -> int:
-        """Play rows of `TIMED` at EL0 until all have been given a cycle at the sampling point or the SPU raises its
-        interrupt; return how many have.
+        """Play rows of `TIMED` until all have been given a cycle at the sampling point or the SPU raises its interrupt;
+        return how many have.
 
         The next call goes on where this one ends: with lanes of the last cycle still free, answers outstanding and
         operations in flight; unless `settle` says that there is none. An interrupt waits until all has finished. The
@@ -102,19 +138,30 @@ class Engine:
         return self._library.engine_play(self._engine, pointer, ctypes.c_uint64(len(operations)), int(settle))
 
     def read(self, register: Register) -> int:
-        """MRS at EL1, of a register of EL2 there. Raises ValueError if it is UNDEFINED."""
-        return self._access(register, False, 0)
+        """MRS, as `access`. Raises ValueError if it is UNDEFINED or trapped."""
+        return self._value(register, None)
 
     def write(self, register: Register, value: int) -> None:
-        """MSR at EL1, of a register of EL2 there. Raises ValueError if it is UNDEFINED."""
-        self._access(register, True, value)
+        """MSR, as `access`. Raises ValueError if it is UNDEFINED or trapped."""
+        self._value(register, value)
 
-    def _access(self, register: Register, write: bool, value: int) -> int:
-        number = ctypes.c_uint64(value)
+    def _value(self, register: Register, value: int | None) -> int:
+        outcome, number = self.access(register, value)
+        if outcome != Outcome.VALUE:
+            raise ValueError(f"{'MRS' if value is None else 'MSR'} of {register.name} {_OUTCOMES[outcome]}")
+        return number
+
+    def access(self, register: Register, value: int | None = None) -> tuple[Outcome, int]:
+        """MSR, or MRS without a value: what it comes to, and what has been read.
+
+        It is made at the program's Exception level. At EL0 it is the kernel's, at EL1, or at EL2 if the register is one
+        of EL2.
+        """
+        number = ctypes.c_uint64(value or 0)
         encoding = (register.op1, register.crn, register.crm, register.op2)
-        if not self._library.engine_access(self._engine, *encoding, int(write), ctypes.byref(number)):
-            raise ValueError(f"{'MSR' if write else 'MRS'} of {register.name} is UNDEFINED")
-        return number.value
+        write = int(value is not None)
+        outcome = self._library.engine_access(self._engine, *encoding, write, ctypes.byref(number))
+        return Outcome(outcome), number.value
 
     def reset(self) -> None:
         """Reset the SPU, and the core: nothing is in flight."""
@@ -137,6 +184,16 @@ class Engine:
     def finishes(self) -> NDArray[np.void]:
         """What has finished since the last call, in that order: of `FINISH`."""
         return self._rows(self._library.engine_finishes, FINISH)
+
+    def answers(self) -> list[Fault | None]:
+        """What memory has said since the last call, in order: of each record what it met, None if it is all there; and
+        `ABORT` of an asynchronous External abort.
+        """
+        faults = (
+            (self._answers[number], written)
+            for number, written in self._rows(self._library.engine_answers, _ANSWER).tolist()
+        )
+        return [fault and replace(fault, written=written) for fault, written in faults]
 
     def _rows(self, function: Any, dtype: np.dtype[np.void]) -> NDArray[np.void]:
         out = np.zeros(function(self._engine, None, ctypes.c_uint64(0)), dtype)
@@ -201,8 +258,7 @@ def _engine_library(config: SPUConfig) -> ctypes.CDLL:
     """The compiled SPU of a configuration. Verilog takes a second to generate, so a process does it once."""
     beat = Beat(config)
     operation = Operation(config)
-    fault = Fault(config)
-    kinds = sorted(FaultKind[kind.name].value for kind in fault_kinds(config))
+    faults = [fault_bits(config, 0, fault) for fault in (None, *memory_faults(config))]
     fields = {
         "BEAT_ADDRESS": _field(beat, "address"),
         "BEAT_DATA": _field(beat, "data"),
@@ -217,9 +273,7 @@ def _engine_library(config: SPUConfig) -> ctypes.CDLL:
         "VA": _field(operation, "va"),
         "PA": _field(operation, "pa"),
         "PA_NS": _field(operation, "pa_ns"),
-        "FAULT_KIND": _field(fault, "kind"),
-        "FAULT_FSC": _field(fault, "fsc"),
-        "FAULT_WORD": _field(fault, "word"),
+        "FAULT_WORD": _field(FaultLayout(config), "word"),
         "DATA_SOURCE": _optional_field(operation, "data_source"),
     }
     lanes = range(config.ops_per_cycle)
@@ -227,12 +281,13 @@ def _engine_library(config: SPUConfig) -> ctypes.CDLL:
     macros = {
         "BEAT_BYTES": config.bus_bytes,
         "MOST_BEATS": config.max_record_bytes // config.bus_bytes + (config.layout.align < config.bus_bytes),
-        "FAULT_KINDS": f"{{{', '.join(str(kind) for kind in kinds)}}}",
+        "FAULT_BITS": f"{{{', '.join(map(str, faults))}}}",
         "LANES": len(lanes),
         "SLOTS": config.slots,
         "ANSWER_LATENCY": config.answer_latency,
         "SLOTS_OF_LANES(spu)": f"{{{', '.join(slots)}}}",
-        "STAND_STILL(spu)": f"{{ {' '.join(_standing(config))} }}",
+        "SET_PE(spu, values)": f"{{ {' '.join(_state(config))} }}",
+        "EXTERNAL_ABORTS": int(config.external_aborts),
         "PBT": int(config.pbt),
         "TAKEN_BRANCH_MASK": Facts(branch=1, taken=1, retired=1, exception=1).pack(),
         "TAKEN_BRANCH": Facts(branch=1, taken=1, retired=1).pack(),
@@ -243,11 +298,14 @@ def _engine_library(config: SPUConfig) -> ctypes.CDLL:
     return _build(verilog.spu(config), "engine.cpp", fields, macros)
 
 
-def _standing(config: SPUConfig) -> Iterator[str]:
-    """What of the PE's state is always the same: Non-secure EL1 owns the Profiling Buffer, and nothing traps."""
-    for name, value in pe_members(config, PEState()).items():
-        if value:
-            yield f"spu.PORT(pe, {name}) = {value};"
+def _state(config: SPUConfig) -> Iterator[str]:
+    """Ports that hold the PE's state, as the program runs in it, from values in the order of `pe_members`."""
+    of_branch = TakenBranch(config).members if config.pbt else ()
+    for place, name in enumerate(pe_members(config, PEState())):
+        if name != "physical_count":
+            yield f"spu.PORT(pe, {name}) = values[{place}];"
+        if name in of_branch:
+            yield f"spu.PORT(branch, {name}) = values[{place}];"
 
 
 def _field(layout: data.Layout, *path: str) -> tuple[int, int]:

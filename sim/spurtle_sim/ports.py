@@ -8,19 +8,38 @@ from typing import Any
 from amaranth.hdl import Shape
 from amaranth.lib import data
 
-from spurtle.arch import PMBSR_EL1, REGISTERS
+from spurtle.arch import FSC_ASYNCHRONOUS, PMBSR_EL1, REGISTERS
 from spurtle.config import SPUConfig
 from spurtle.inflight import Sample as SampleLayout
 from spurtle.pe import Fault as FaultLayout
-from spurtle.pe import FaultKind, FineGrainedTraps
+from spurtle.pe import FaultKind as FaultKindPort
+from spurtle.pe import FineGrainedTraps
 from spurtle.pe import Operation as OperationLayout
 from spurtle.pe import PEState as PEStateSignature
 
-from .reference.buffer import Fault
+from .reference.buffer import Fault, FaultKind, fault_kinds
 from .reference.pe import PEState
 from .reference.records import Location, Operation, Sample, saturate
 
-__all__ = ["fault_bits", "operation_bits", "pe_members", "sample_bits"]
+__all__ = [
+    "ABORT",
+    "EXTERNAL",
+    "TRANSLATION",
+    "fault_bits",
+    "memory_faults",
+    "operation_bits",
+    "pe_members",
+    "sample_bits",
+]
+
+TRANSLATION = 0b000111
+"""PMBSR_EL1.FSC: translation fault, level 3."""
+
+EXTERNAL = 0b010000
+"""PMBSR_EL1.FSC: synchronous External abort."""
+
+ABORT = Fault(kind=FaultKind.STAGE_1, fsc=FSC_ASYNCHRONOUS, external=True)
+"""What strobe `abort` of `spurtle.pe.WritePort` tells; it is of no record."""
 
 _Field = tuple[Callable[[Any], int | None], int, int]
 """What stands in a field of a layout, its first bit and its width."""
@@ -44,13 +63,22 @@ def fault_bits(config: SPUConfig, address: int, fault: Fault | None) -> int:
         return 0
     flags = {flag: fault.flags >> PMBSR_EL1.fields[flag].lsb & 1 for flag in config.fault_flags}
     members = {
-        "kind": FaultKind[fault.kind.name],
+        "kind": FaultKindPort[fault.kind.name],
         "fsc": fault.fsc,
         "word": (address % config.bus_bytes + fault.written) // config.bus_bytes,
         **({"external": fault.external} if config.external_aborts else {}),
         **flags,
     }
     return FaultLayout(config).const(members).as_bits()
+
+
+def memory_faults(config: SPUConfig) -> list[Fault]:
+    """Faults that a record can meet in memory: one of each kind, and External aborts if the SPU hears of them."""
+    external = (FaultKind.STAGE_1, FaultKind.STAGE_2) if config.external_aborts else ()
+    return [
+        *(Fault(kind=kind, fsc=TRANSLATION) for kind in fault_kinds(config)),
+        *(Fault(kind=kind, fsc=EXTERNAL, external=True) for kind in external),
+    ]
 
 
 def pe_members(config: SPUConfig, pe: PEState) -> dict[str, int]:

@@ -1,7 +1,9 @@
 """The Linux driver on the compiled SPU, the reference beside both, and who reads what they record."""
 
 import ctypes
+import re
 from collections.abc import Callable
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,18 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spurtle import arch
-from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMSCR_EL2, Register
+from spurtle.arch import BSC, EC, PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL2, Register
 from spurtle.config import SPUConfig
 from spurtle_sim import decode
 from spurtle_sim.checker import Checker
 from spurtle_sim.engine import Engine
+from spurtle_sim.ports import ABORT
+from spurtle_sim.reference.pe import PEState
 from spurtle_sim.timed import TIMED
 
 from .binding import AuxFlag, Handled, LinuxDriver, PerfEvent
 
-__all__ = ["Event", "Session", "Step"]
+__all__ = ["FULL", "Event", "Session", "Step"]
 
-_CONTEXT = 0xBEEF
+FULL = PMBSR_EL1.pack(S=1, EC=EC.OTHER, MSS=BSC.BUFFER_FILLED)
+
+_PE = PEState(contextidr_el1=0xBEEF)
 _EVENTS = 2
 """At most one of them is scheduled in."""
 
@@ -60,6 +66,8 @@ class Event(PerfEvent):
     snapshot : bool
     tail : int
         Up to where it has been read.
+    losses : int
+        How often the driver has found DL.
     """
 
     def __init__(self, driver: LinuxDriver, number: int):
@@ -72,6 +80,7 @@ class Event(PerfEvent):
         self.read = bytearray()
         self.snapshot = snapshot
         self.tail = 0
+        self.losses = 0
         self._done = 0
 
     def consume(self, most: int | None = None) -> None:
@@ -97,17 +106,23 @@ class Event(PerfEvent):
 
     def check(self) -> None:
         """All that the SPU has written has arrived, once and in order. Of a snapshot it is what is in the half of the
-        buffer that was begun last.
+        buffer that was begun last. What was lost is told of: only there may the last record be torn.
         """
+        records = self.aux_records()
+        partial = [AuxFlag.PARTIAL in record.flags for record in records]
+        assert sum(partial) == self.losses
         if self.snapshot:
             head = self.aux_head % self.aux_size
             half = head - head % (self.aux_size // 2)
             self.read[:] = self._buffer(half, head)
             assert self.written.endswith(self.read)
-        else:
-            self.consume()
-            assert self.read == self.written
-        assert not any(record.problems for record in decode.records(bytes(self.read)))
+            _check_records(self.read, torn=any(partial))
+            return
+        self.consume()
+        assert self.read == self.written
+        ends = accumulate(record.size for record in records)
+        for record, torn, end in zip(records, partial, ends, strict=True):
+            _check_records(self.read[end - record.size : end], torn=torn)
 
     def flags(self) -> AuxFlag:
         """Of any AUX record so far."""
@@ -115,6 +130,12 @@ class Event(PerfEvent):
         for record in self.aux_records():
             flags |= record.flags
         return flags
+
+
+def _check_records(data: bytearray, *, torn: bool) -> None:
+    """Each of them is whole, the last one unless it may be torn."""
+    problems = [record.problems for record in decode.records(bytes(data)) if record.problems]
+    assert len(problems) <= torn, problems
 
 
 class Session:
@@ -139,6 +160,10 @@ class Session:
         What the last `kernel` has done to the SPU.
     messages : list of str
         Errors and warnings of the kernel.
+    fatal : list of int
+        What the driver has found in PMBSR_EL1 besides a full buffer: that it has to tell of.
+    abandoned : bool
+        The driver has lost data, and nobody has stopped the event: it does not know the interrupts of this buffer.
     driver : LinuxDriver
     engine : Engine
     enables : int
@@ -150,8 +175,8 @@ class Session:
     def __init__(self, library: Path, config: SPUConfig, operations: NDArray[np.void]):
         self.config = config
         self.engine = Engine(config)
-        self.engine.set_context(_CONTEXT)
-        self.checker = Checker(config, _CONTEXT)
+        self.engine.set_pe(_PE)
+        self.checker = Checker(config, _PE)
         self.driver = LinuxDriver(
             library, read=self._read, write=self._write, barrier=self._barrier, message=self._message
         )
@@ -159,6 +184,8 @@ class Session:
         self.event = self.events[0]
         self.steps: list[Step] = []
         self.messages: list[str] = []
+        self.fatal: list[int] = []
+        self.abandoned = False
         self.enables = 0
         self.collided = 0
         self._operations = operations
@@ -169,6 +196,8 @@ class Session:
         self._start: int | None = None
         self._first = 0
         self._taken = 0
+        # Whether what was on its way then may have been written beyond PMBPTR_EL1.
+        self._aborted = False
         if config.el2:  # as EL2 leaves it to its guest
             self.write(PMSCR_EL2, PMSCR_EL2.pack(PA=1, PCT=arch.PCT.PHYSICAL))
         assert self.kernel(self.driver.probe) == 0
@@ -189,9 +218,10 @@ class Session:
 
     def _follow(self, passed: NDArray[np.void], *, settled: bool) -> None:
         """The reference is told of what has passed, and of what has become of that and of what passed before."""
-        selections, finishes = self.engine.selections(), self.engine.finishes()
+        selections, finishes, answers = self.engine.selections(), self.engine.finishes(), self.engine.answers()
         self.collided += int((selections["sampled"] == 0).sum())
-        self.checker.passed(passed, selections, finishes, settled=settled)
+        self._aborted |= ABORT in answers
+        self.checker.passed(passed, selections, finishes, answers, settled=settled)
 
     # The kernel.
 
@@ -208,17 +238,26 @@ class Session:
             self.engine.play(np.zeros(0, TIMED), settle=True)
         else:
             self.engine.read(arch.PMSIDR_EL1)  # answers to what has passed come before what software does
-        self._follow(np.zeros(0, TIMED), settled=self.config.pbt)
+        self._follow(np.zeros(0, TIMED), settled=False)
         self.steps = []
         answer = function(*arguments, **keywords)
         assert not self.checker.mismatches, self.checker.mismatches
         return answer
 
     def serve(self) -> None:
-        """The interrupt is taken, and the level is low when that is done."""
+        """The interrupt is taken, and the level is low when that is done: if the driver has a buffer out, and did not
+        give it back where no record can be.
+        """
         assert self.engine.interrupt
-        assert self.kernel(self.driver.interrupt) == Handled.MINE
-        assert not self.engine.interrupt, "the interrupt was handled, and is still there"
+        mine = self._enabled and not self.abandoned
+        assert self.kernel(self.driver.interrupt) == (Handled.MINE if mine else Handled.NOT_MINE)
+        usable = self._start is None or self._start % self.config.layout.align == 0
+        if mine and usable and not self.abandoned:
+            assert not self.engine.interrupt, "the interrupt was handled, and is still there"
+
+    @property
+    def _enabled(self) -> bool:
+        return bool(self.engine.read(PMBLIMITR_EL1) & PMBLIMITR_EL1.pack(E=1))
 
     def close(self) -> None:
         """Everything ends: what was recorded has arrived, and the SPU is off."""
@@ -226,8 +265,10 @@ class Session:
             self.kernel(event.delete)
             event.check()
         self.kernel(self.driver.remove)
-        assert self.read(arch.PMSCR_EL1) == self.read(PMBLIMITR_EL1) == self.read(arch.PMBSR_EL1) == 0
+        assert self.read(arch.PMSCR_EL1) == self.read(PMBLIMITR_EL1) == self.read(PMBSR_EL1) == 0
         assert not self.engine.interrupt
+        told = [re.fullmatch(r".* \[PMBSR=(0x[0-9a-f]{16}), .*\]", message) for message in self.messages]
+        assert [match and int(match[1], 16) for match in told] == self.fatal, self.messages
 
     # The SPU.
 
@@ -253,6 +294,8 @@ class Session:
         register = _REGISTERS[encoding]
         value = self.read(register)
         self.steps.append(Step(f"MRS {register.name}", value))
+        if register is PMBSR_EL1:
+            self._learn(value)
         return value & ~_HIGH if register is PMBPTR_EL1 else value
 
     def _write(self, encoding: int, value: int) -> None:
@@ -262,9 +305,21 @@ class Session:
         self.steps.append(Step(f"MSR {register.name}", value))
         if register is PMBPTR_EL1:
             self._pointer, self._start = value, None
-        elif register is PMBLIMITR_EL1 and PMBLIMITR_EL1.unpack(value).E:
-            self._enable(value & PMBLIMITR_EL1.fields["LIMIT"].mask)
+        elif register is PMBLIMITR_EL1:
+            self.abandoned = False
+            if PMBLIMITR_EL1.unpack(value).E:
+                self._enable(value & PMBLIMITR_EL1.fields["LIMIT"].mask)
+        elif register is PMBSR_EL1:
+            self.abandoned = self._enabled and self.read(PMBSR_EL1) & PMBSR_EL1.pack(DL=1) != 0
         self.write(register, value)
+
+    def _learn(self, pmbsr: int) -> None:
+        """What the driver finds there it has to tell of: to who reads the event, or in the kernel's log."""
+        status = PMBSR_EL1.unpack(pmbsr)
+        if status.S:
+            self.event.losses += status.DL
+            if (status.EC, status.MSS) != (EC.OTHER, BSC.BUFFER_FILLED):
+                self.fatal.append(pmbsr)
 
     def _barrier(self, name: str) -> None:
         self.steps.append(Step(name))
@@ -275,13 +330,15 @@ class Session:
         self.messages.append(line)
 
     def _enable(self, limit: int) -> None:
-        """The driver gives the SPU a buffer, as D17.7 wants it, and none of what the reader has not read. What is
-        written comes into memory of its own first, with a page on either side.
+        """The driver gives the SPU a buffer, as D17.7 wants it, and none of what the reader has not read. (A snapshot
+        goes on behind a torn record as it is, where no record can be.) What is written comes into memory of its own
+        first, with a page on either side.
         """
         event, pointer = self.event, self._pointer
         base, size, page = event.aux_base | _HIGH, event.aux_size, self.driver.page_size
         assert base <= pointer < limit <= base + size
-        assert limit % page == 0 and pointer % self.config.layout.align == 0
+        assert limit % page == 0
+        assert pointer % self.config.layout.align == 0 or (event.snapshot and event.losses)
         assert limit - pointer >= self.config.max_record_bytes
         if not event.snapshot:
             assert pointer - base == event.aux_head % size
@@ -291,6 +348,7 @@ class Session:
         self.enables += 1
         self._first = base - page
         self._start, self._taken = pointer, 0
+        self._aborted = False
 
     def _take(self) -> None:
         """What the SPU has written is in the AUX buffer now; and that is all that it has written, record for record
@@ -302,7 +360,8 @@ class Session:
         memory = self.engine.memory
         start, end = self._start - self._first, self.read(PMBPTR_EL1) - self._first
         assert start <= end
-        assert (memory[:start] == _UNWRITTEN).all() and (memory[end:] == _UNWRITTEN).all(), "written outside"
+        behind = end + self.config.max_record_bytes * self._aborted
+        assert (memory[:start] == _UNWRITTEN).all() and (memory[behind:] == _UNWRITTEN).all(), "written outside"
         data = memory[self._start + self._taken - self._first : end].tobytes()
         self.checker.records(self._start + self._taken, data)
         ctypes.memmove((self._start + self._taken) & ~_HIGH, data, len(data))

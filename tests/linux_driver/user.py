@@ -2,7 +2,7 @@
 
 from random import Random
 
-from .binding import Exclude, Handled, Start
+from .binding import Exclude, Start
 from .session import Session
 
 __all__ = ["User"]
@@ -45,10 +45,17 @@ class User:
         """Do one thing or another."""
         if self._session.engine.interrupt and self._happens(0.8):
             self._session.serve()
+        self._mend()
         [act] = self._random.choices([*self._acts], [*self._acts.values()])
         act()
         if self._happens(self._diligence):
             self._read()
+
+    def _mend(self) -> None:
+        """Behind a torn record a snapshot cannot go on: a new event takes its place."""
+        event = self._session.event
+        if event.snapshot and event.losses:
+            self._reopen()
 
     def _happens(self, probability: float) -> bool:
         return self._random.random() < probability
@@ -65,12 +72,14 @@ class User:
         session = self._session
         session.kernel(session.event.delete)
         session.event = self._random.choice(session.events)
+        self._mend()
         session.kernel(session.event.add)
 
     def _restart(self) -> None:
         session = self._session
         if session.event.active:
             session.kernel(session.event.stop, Start.UPDATE)
+        if session.event.active:  # it is scheduled out if data was lost
             session.kernel(session.event.start, self._random.choice([0, Start.RELOAD]))
 
     def _change_period(self) -> None:
@@ -78,9 +87,11 @@ class User:
 
     def _interrupt(self) -> None:
         """There is one, or it has gone before it was taken."""
-        pending = self._session.engine.interrupt
-        handled = self._session.kernel(self._session.driver.interrupt)
-        assert handled == Handled.MINE or not pending
+        session = self._session
+        if session.engine.interrupt:
+            session.serve()
+        else:
+            session.kernel(session.driver.interrupt)
 
     def _unplug(self) -> None:
         """Nothing of the SPU may be left when the CPU goes: the driver gives up the interrupt."""
