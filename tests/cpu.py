@@ -1,0 +1,191 @@
+"""A CPU for models of drivers: a program, System registers, memory, barriers; and the reference beside it."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spurtle.arch import PCT, PMBPTR_EL1, PMSCR_EL2, PMSIDR_EL1, Register
+from spurtle.config import SPUConfig
+from spurtle_sim.checker import Checker
+from spurtle_sim.engine import Engine
+from spurtle_sim.reference.pe import PEState
+from spurtle_sim.timed import TIMED
+
+__all__ = ["CPU", "PAGE", "Step"]
+
+PAGE = 4096
+_BASE = 0xFFFF_0000_1000_0000
+_UNWRITTEN = 0xA5
+_EL0 = PEState()
+
+
+class Step(NamedTuple):
+    """What software does to the SPU: MSR or MRS of a register, or a barrier."""
+
+    name: str
+    value: int = 0
+
+
+class CPU:
+    """A core and its SPU. The program runs until the kernel is entered. Then sampled operations may be in flight, if
+    ends need not be told in program order; where the SPU has raised its interrupt none is (see `Engine.play`).
+
+    What the SPU writes is compared with the reference whenever the kernel waits for it, record for record; and nothing
+    else in memory has changed, nor in the pages on either side.
+
+    Parameters
+    ----------
+    config : SPUConfig
+    operations : array of TIMED
+        The program, which begins again when it ends.
+    pe : PEState
+        In which it runs, and the kernel: that at EL1 for a program at EL0.
+    pages : int
+        Of memory.
+
+    Attributes
+    ----------
+    memory : range
+        The addresses of it.
+    steps : list of Step
+        What software has done to the SPU.
+    written : bytearray
+        What the SPU has written.
+    collided : int
+        Operations that were selected and not sampled.
+    """
+
+    def __init__(
+        self,
+        config: SPUConfig,
+        operations: NDArray[np.void],
+        *,
+        pe: PEState = _EL0,
+        pages: int = 16,
+    ):
+        self.config = config
+        self.engine = Engine(config)
+        self.checker = Checker(config, pe)
+        self.memory = range(_BASE, _BASE + pages * PAGE)
+        self.steps: list[Step] = []
+        self.written = bytearray()
+        self.collided = 0
+        self._operations = operations
+        self._next = 0
+        self._laps = 0
+        self.engine.set_buffer(_BASE - PAGE, (pages + 2) * PAGE)
+        self.engine.memory.fill(_UNWRITTEN)
+        # Memory as it is to be, and where PMBPTR_EL1 was then.
+        self._known = self.engine.memory.copy()
+        self._pointer = 0
+        if config.el2:  # as EL2 leaves it to its guests
+            self._write(PMSCR_EL2, PMSCR_EL2.pack(PA=1, PCT=PCT.PHYSICAL))
+        self.engine.set_pe(pe)
+
+    # The program.
+
+    def run(self, count: int) -> int:
+        """Let so many operations pass, or fewer if the SPU raises its interrupt; how many have."""
+        left = count
+        while left and not self.interrupt:
+            rows = self._operations[self._next : self._next + left].copy()
+            rows["dispatch"] += np.uint64(self._laps * int(self._operations["dispatch"][-1] + 1))
+            passed = self.engine.play(rows)
+            self._follow(rows[:passed], settled=self.interrupt)
+            left -= passed
+            laps, self._next = divmod(self._next + passed, len(self._operations))
+            self._laps += laps
+        self._enter()
+        return count - left
+
+    def _enter(self) -> None:
+        """What has passed has its answers before the kernel does anything; and has retired, if ends are in order."""
+        if self.config.pbt:
+            self.engine.play(np.zeros(0, TIMED), settle=True)
+        else:
+            self.engine.read(PMSIDR_EL1)
+        self._follow(np.zeros(0, TIMED), settled=False)
+
+    def _follow(self, passed: NDArray[np.void], *, settled: bool) -> None:
+        """The reference is told of what has passed, and of what has become of that and of what passed before."""
+        selections, finishes, answers = self.engine.selections(), self.engine.finishes(), self.engine.answers()
+        self.collided += int((selections["sampled"] == 0).sum())
+        self.checker.passed(passed, selections, finishes, answers, settled=settled)
+
+    # What the kernel does.
+
+    @property
+    def interrupt(self) -> bool:
+        """Level of PMBIRQ."""
+        return self.engine.interrupt
+
+    def mrs(self, register: Register) -> int:
+        value = self._read(register)
+        self.steps.append(Step(f"MRS {register.name}", value))
+        return value
+
+    def msr(self, register: Register, value: int) -> None:
+        self.steps.append(Step(f"MSR {register.name}", value))
+        self._write(register, value)
+        if register is PMBPTR_EL1:
+            self._compare_memory()
+            self._pointer = self._read(PMBPTR_EL1)
+
+    def isb(self) -> None:
+        self.steps.append(Step("ISB"))
+
+    def dsb(self) -> None:
+        self.steps.append(Step("DSB"))
+
+    def psb_csync(self) -> None:
+        """What is in flight finishes, and its records get into memory."""
+        self.steps.append(Step("PSB CSYNC"))
+        self.engine.play(np.zeros(0, TIMED), settle=True)
+        self.engine.drain()
+        self._follow(np.zeros(0, TIMED), settled=True)
+        self._look()
+
+    def load(self, start: int, end: int) -> bytes:
+        """What is in memory from one address to another."""
+        return self.engine.memory[self._places(start, end)].tobytes()
+
+    def clear(self, start: int, end: int) -> None:
+        """Write zeros from one address to another."""
+        places = self._places(start, end)
+        self.engine.memory[places] = self._known[places] = 0
+
+    def _places(self, start: int, end: int) -> slice:
+        assert self.memory.start <= start <= end <= self.memory.stop
+        base = self.memory.start - PAGE
+        return slice(start - base, end - base)
+
+    def _look(self) -> None:
+        """What the SPU has written is in memory: that is where its pointer has passed, and what the reference has."""
+        start, end = self._pointer, self._read(PMBPTR_EL1)
+        if start != end:
+            data = self.load(start, end)
+            self.checker.records(start, data)
+            self.written += data
+            places = self._places(start, end)
+            self._known[places] = self.engine.memory[places]
+            self._pointer = end
+        self._compare_memory()
+        self._agree()
+
+    def _compare_memory(self) -> None:
+        assert self.engine.counts()["strays"] == 0, "the SPU has written far outside of its memory"
+        assert (self.engine.memory == self._known).all(), "the SPU has written what its pointer did not pass"
+
+    def _read(self, register: Register) -> int:
+        value = self.engine.read(register)
+        self.checker.read(register, value)
+        self._agree()
+        return value
+
+    def _agree(self) -> None:
+        assert not self.checker.mismatches, self.checker.mismatches
+
+    def _write(self, register: Register, value: int) -> None:
+        self.engine.write(register, value)
+        self.checker.write(register, value)
