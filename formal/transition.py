@@ -12,7 +12,7 @@ from .tools import yosys
 
 __all__ = ["PREPARE", "WRITE", "Transition", "bit_vector", "from_smt2", "remembering", "transition"]
 
-PREPARE = "prep -top top -flatten; memory_map; opt_clean; setundef -undriven -zero"
+PREPARE = "prep -top top -flatten; memory_map; dffunmap; opt_clean; setundef -undriven -zero"
 WRITE = "write_smt2 -stbv -wires"
 """Yosys commands: `from_smt2` reads what the second writes of a design that went through the first. Each word of a
 memory is a register, `memory[word]`. Bits that nobody reads have lost what drove them, and are zero."""

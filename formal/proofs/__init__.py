@@ -7,6 +7,7 @@ from . import (
     access,
     aligner,
     buffer,
+    bus,
     completion,
     control,
     filter,
@@ -26,5 +27,5 @@ __all__ = ["all_proofs"]
 def all_proofs() -> Iterator[Proof]:
     """Each proof, none of them started."""
     rooms = (registers, control, interval, lfsr, access, inflight, completion, filter, record, serializer, aligner)
-    for room in (*rooms, buffer, spu, leak):
+    for room in (*rooms, buffer, spu, bus, leak):
         yield from room.proofs()

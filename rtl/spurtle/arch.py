@@ -20,6 +20,7 @@ __all__ = [
     "EVL",
     "FM",
     "FSC_ASYNCHRONOUS",
+    "FSC_SYNCHRONOUS",
     "PCT",
     "REGISTERS",
     "AddressIndex",
@@ -193,6 +194,9 @@ class EC(IntEnum):
     STAGE_1 = 0x24
     STAGE_2 = 0x25
 
+
+FSC_SYNCHRONOUS = 0b010000
+"""PMBSR_EL1.FSC: synchronous External abort, not on a translation table walk."""
 
 FSC_ASYNCHRONOUS = 0b010001
 """PMBSR_EL1.FSC: asynchronous External abort."""

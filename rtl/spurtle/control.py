@@ -12,7 +12,7 @@ from . import arch
 from .arch import PCT
 from .config import SPUConfig
 from .layout import Packet
-from .pe import PEState, TakenBranch, el2_enabled
+from .pe import PEState, TakenBranch, el2_enabled, owner_state
 
 __all__ = ["Collect", "Control"]
 
@@ -100,12 +100,7 @@ class Control(wiring.Component):
         return m
 
     def _own(self, m, owner):
-        if self._config.el3:
-            m.d.comb += owner.ns.eq(self.pe.mdcr_el3_nspb[1])
-        else:
-            m.d.comb += owner.ns.eq(self.pe.ns)
-        if self._config.rme:
-            m.d.comb += owner.nse.eq(self.pe.mdcr_el3_nspbe & owner.ns)
+        m.d.comb += [owner[name].eq(bit) for name, bit in owner_state(self._config, self.pe).items()]
         if self._config.el2:
             m.d.comb += owner.el2.eq(el2_enabled(self._config, self.pe, owner.ns) & (self.pe.mdcr_el2_e2pb == 0))
 

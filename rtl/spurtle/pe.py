@@ -35,6 +35,7 @@ __all__ = [
     "is_branch",
     "is_destination",
     "is_scalable",
+    "owner_state",
 ]
 
 
@@ -491,6 +492,14 @@ def el2_enabled(config: SPUConfig, pe, ns):
     if not (config.el2 and config.el3):
         return Const(config.el2, 1)
     return ns | pe.scr_el3_eel2 if config.sel2 else ns
+
+
+def owner_state(config: SPUConfig, pe):
+    """The Security state that owns the Profiling Buffer, by the names of its bits: `ns`, and `nse` with FEAT_RME. The
+    reserved values of MDCR_EL3.{NSPBE, NSPB} are Secure state's.
+    """
+    ns = pe.mdcr_el3_nspb[1] if config.el3 else pe.ns
+    return {"ns": ns, **({"nse": pe.mdcr_el3_nspbe & ns} if config.rme else {})}
 
 
 class Outcome(enum.Enum, shape=2):
