@@ -211,20 +211,16 @@ class Registers(wiring.Component):
             if not register.read_only:
                 self._write(m, register, target[_port(register)] & write)
 
-        # That there is no value hides what was read a cycle later: a wide multiplexer and a wide gate in one would set
-        # the clock of the whole SPU.
+        # What comes to no value resets what is read, which takes no gates, and no time in a wide multiplexer.
         owned = Signal()
         if self._config.several_owners:
             m.d.sync += owned.eq(~self.programmable)
-        value = Signal(64)
-        shown = Signal()
-        m.d.sync += value.eq(0)
-        with m.Switch(number):
-            for register in self._config.registers:
-                with m.Case(_number(register)):
-                    m.d.sync += value.eq(self._value(register, owned))
-        m.d.sync += [shown.eq(~write & (outcome == Outcome.VALUE)), self.port.outcome.eq(outcome)]
-        m.d.comb += self.port.rdata.eq(Mux(shown, value, 0))
+        m.d.sync += [self.port.rdata.eq(0), self.port.outcome.eq(outcome)]
+        with m.If(~write & (outcome == Outcome.VALUE)):
+            with m.Switch(number):
+                for register in self._config.registers:
+                    with m.Case(_number(register)):
+                        m.d.sync += self.port.rdata.eq(self._value(register, owned))
 
         return m
 
