@@ -11,7 +11,7 @@ READY := $(VENV)/.ready
 .PHONY: help verilog test soak formal profile bench board lint docs clean
 
 help:
-	@echo 'make verilog    Verilog of each configuration, with SVD and C header, in build/verilog'
+	@echo 'make verilog    Verilog of each configuration, and what goes with it, in build/verilog'
 	@echo 'make test       the tests, on all cores'
 	@echo 'make soak       a million random records of each configuration; CONFIG=name, RECORDS=n and SEED=n choose'
 	@echo 'make profile    the workloads through the RTL; Linux perf data in build/profile'

@@ -16,6 +16,7 @@ from .blocks import BLOCKS, Block, select
 from .devices import DEVICES, Device
 from .flow import Circuit, FlowError, Measurement, measure
 from .harness import Harness, elaborate
+from .publish import publish
 from .report import Row, path_table, rows, table, write
 
 __all__ = ["main"]
@@ -42,6 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             console.print(table(device, figures, measured), path_table(device, measured))
             published += figures
         write(OUTPUT / "bench.json", published)
+        if options.publish:
+            publish(published)
     except (UserError, FlowError) as error:
         errors.print(f"bench: {error}", markup=False)
         return 2 if isinstance(error, UserError) else 1
@@ -59,6 +62,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--device", choices=list(DEVICES), help="one FPGA instead of both")
     parser.add_argument(
         "--seeds", type=int, default=3, metavar="N", help="placements of each circuit; the median counts (3)"
+    )
+    parser.add_argument(
+        "--publish", action="store_true", help="keep the figures in rtl/spurtle/figures.json and docs/bench.md as well"
     )
     parser.add_argument("--fresh", action="store_true", help="measure again what has not changed")
     options = parser.parse_args(arguments)

@@ -27,6 +27,8 @@ class Row:
         Of the circuit alone, carry cells counted in.
     fmax_mhz : float
         Median of the seeds.
+    seeds : int
+        Placements measured.
     levels : int
         LUTs in a row on the slowest path of the slowest placement; a carry chain counts as one.
     bound : str or None
@@ -41,6 +43,7 @@ class Row:
     lut4: int
     ff: int
     fmax_mhz: float
+    seeds: int
     levels: int
     bound: str | None
     ratio: float | None
@@ -55,7 +58,8 @@ def rows(device: Device, measured: Mapping[Block, Measurement]) -> list[Row]:
         ratio = None if bound is None else round(fmax[block] / fmax[bound], 2)
         levels = measurement.slowest.levels
         size = (measurement.lut4, measurement.ff)
-        return Row(block.name, block.config, device.name, *size, fmax[block], levels, block.bound, ratio)
+        seeds = len(measurement.placed)
+        return Row(block.name, block.config, device.name, *size, fmax[block], seeds, levels, block.bound, ratio)
 
     return [row(block, measurement) for block, measurement in measured.items()]
 

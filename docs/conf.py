@@ -4,13 +4,17 @@ import sys
 from importlib.metadata import version as _version
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parent))  # for register_pages
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for the extensions of this folder
 
 project = "Spurtle"
 release = _version("spurtle")
-extensions = ["myst_parser", "register_pages"]
+extensions = ["myst_parser", "sphinxcontrib.wavedrom", "docs.register_pages", "docs.tables"]
 source_suffix = {".md": "markdown"}
 html_theme = "alabaster"
 html_theme_options = {"page_width": "1100px", "description": "An Arm Statistical Profiling Unit in Amaranth HDL"}
 myst_heading_anchors = 3
 nitpicky = True
+
+# Timing diagrams become SVG here, not in the reader's browser.
+wavedrom_html_jsinline = False
+render_using_wavedrompy = True

@@ -14,7 +14,7 @@ from spurtle.config import CONFIGS, SPUConfig
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
-__all__ = ["REGISTERS", "page", "setup"]
+__all__ = ["REGISTERS", "page", "setup", "table"]
 
 REGISTERS = (*arch.REGISTERS, arch.PMSCR_EL12)
 
@@ -47,19 +47,20 @@ def page(register: Register) -> str:
         _linked(register, register.purpose),
         f"`{register.assembler_name}`: {where}. 64 bits, {'read-only' if register.read_only else 'read-write'}.",
         "## Bits",
-        *(_table(*zip(*_runs(register, half), strict=True)) for half in (1, 0)),
+        *(table(*zip(*_runs(register, half), strict=True)) for half in (1, 0)),
         "## Fields",
-        _table(*_fields(register)),
+        table(*_fields(register)),
         "## Access",
         "The first row that applies decides; [how to read it](../registers.md#access).",
-        _table(("from", "if", "then"), *_access(register)),
+        table(("from", "if", "then"), *_access(register)),
         "## Configurations",
-        _table(*_configurations(register)),
+        table(*_configurations(register)),
     )
     return "\n\n".join(parts) + "\n"
 
 
-def _table(head: tuple[str, ...], *rows: tuple[str, ...]) -> str:
+def table(head: tuple[str, ...], *rows: tuple[str, ...]) -> str:
+    """A table in Markdown."""
     lines = [head, ("---",) * len(head), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 

@@ -15,12 +15,14 @@ from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
 import bench.__main__ as command
+import bench.publish as published
 from bench import bare, flow
 from bench.blocks import ANY, BLOCKS, bound_of, select
 from bench.devices import DEVICES
 from bench.flow import Circuit, FlowError, Measurement, cache_key, check, measure
 from bench.harness import Harness, elaborate, flip_flops, port_bits
 from bench.paths import CriticalPath, critical_path
+from bench.publish import FIGURES, PAGE, publish, read, with_tables
 from bench.report import rows
 from spurtle.config import CONFIGS
 from spurtle_sim.errors import UserError
@@ -342,6 +344,7 @@ def test_a_row_has_the_published_members():
         "lut4": 100,
         "ff": 10,
         "fmax_mhz": 300.0,
+        "seeds": 1,
         "levels": 1,
         "bound": None,
         "ratio": None,
@@ -391,6 +394,26 @@ def test_the_command_writes_the_figures(capsys, output, monkeypatch):
     written = json.loads((output / "bench.json").read_text())
     assert [(row["name"], row["ratio"]) for row in written] == [("gate", None), *[("control", 1.0)] * 4]
     assert [path.name for path in output.iterdir()] == ["bench.json"]
+
+
+def test_the_page_has_the_published_figures() -> None:
+    page = PAGE.read_text()
+    assert with_tables(page, read()) == page
+    assert all(with_tables(page, [row for row in read() if row.device != device]) != page for device in DEVICES)
+
+
+def test_what_is_measured_takes_the_place_of_what_was(tmp_path, monkeypatch) -> None:
+    before = read()
+    monkeypatch.setattr(published, "FIGURES", tmp_path / "figures.json")
+    monkeypatch.setattr(published, "PAGE", tmp_path / "bench.md")
+    (tmp_path / "figures.json").write_text(FIGURES.read_text())
+    (tmp_path / "bench.md").write_text(PAGE.read_text())
+    [counter] = [row for row in before if (row.name, row.device) == ("counter", "ecp5")]
+    publish([replace(counter, lut4=12_345, seeds=1)])
+    after = read()
+    assert [row for row in after if row not in before] == [replace(counter, lut4=12_345, seeds=1)]
+    assert len(after) == len(before)
+    assert "| *counter* |  | 12,345 | 33 | 204 (one seed) |" in (tmp_path / "bench.md").read_text()
 
 
 def test_bad_arguments_are_one_sentence_and_status_2(capsys, output):

@@ -11,7 +11,30 @@ from . import arch
 from .arch import BSC, Field, Register
 from .config import LFSR_ACCESS_RESET, LFSR_RESET, SPUConfig
 
-__all__ = ["bit_ranges", "fields", "header", "implemented", "reset", "svd", "values"]
+__all__ = [
+    "OFFSETS",
+    "SPAN",
+    "bit_ranges",
+    "fields",
+    "header",
+    "implemented",
+    "offset",
+    "reset",
+    "svd",
+    "values",
+    "whole_fields",
+]
+
+OFFSETS = "System registers. Offset: op1 in [16:14], CRn in [13:10], CRm in [9:6], op2 in [5:3]; op0 is 3."
+"""Where a register is found that has an encoding and no address."""
+
+SPAN = 1 << 17
+"""Bytes that the offsets span."""
+
+
+def offset(register: Register) -> int:
+    """Its encoding times the eight bytes that it takes."""
+    return register.encoding << 3
 
 
 def implemented(config: SPUConfig, register: Register) -> int:
@@ -25,6 +48,12 @@ def fields(config: SPUConfig, register: Register) -> dict[str, Field]:
     """The fields of `register` that `config` has, if only some of their bits."""
     bits = implemented(config, register)
     return {name: field for name, field in register.fields.items() if field.mask & bits}
+
+
+def whole_fields(config: SPUConfig, register: Register) -> dict[str, Field]:
+    """The same without those that are there as their parts alone: no two of them overlap."""
+    there = fields(config, register)
+    return {name: field for name, field in there.items() if not _has_parts(field, there)}
 
 
 def values(config: SPUConfig, register: Register, field: Field) -> list[IntEnum]:
@@ -58,9 +87,7 @@ def bit_ranges(mask: int) -> str:
 
 
 def svd(config: SPUConfig) -> str:
-    """The registers of `config` as CMSIS-SVD. As they have no addresses, the offset of each is its encoding times the
-    eight bytes that it takes. A field that is there as its parts alone is left out.
-    """
+    """The registers of `config` as CMSIS-SVD, at their offsets."""
     device = ElementTree.Element(
         "device",
         {
@@ -82,10 +109,10 @@ def svd(config: SPUConfig) -> str:
     _add(
         peripheral,
         name="SPE",
-        description="System registers. Offset: op1 in [16:14], CRn in [13:10], CRm in [9:6], op2 in [5:3]; op0 is 3.",
+        description=OFFSETS,
         baseAddress="0x0",
     )
-    _add(ElementTree.SubElement(peripheral, "addressBlock"), offset="0x0", size="0x20000", usage="registers")
+    _add(ElementTree.SubElement(peripheral, "addressBlock"), offset="0x0", size=f"{SPAN:#x}", usage="registers")
     registers = ElementTree.SubElement(peripheral, "registers")
     for register in config.accessors:
         _add_register(registers, config, register)
@@ -99,12 +126,11 @@ def _add_register(registers: ElementTree.Element, config: SPUConfig, register: R
         element,
         name=register.name,
         description=register.purpose,
-        addressOffset=f"{register.encoding << 3:#x}",
+        addressOffset=f"{offset(register):#x}",
         access="read-only" if register.read_only else "read-write",
         resetValue=f"{reset(config, register):#x}",
     )
-    there = fields(config, register)
-    whole = {name: field for name, field in there.items() if not _has_parts(field, there)}
+    whole = whole_fields(config, register)
     if not whole:
         return
     parent = ElementTree.SubElement(element, "fields")

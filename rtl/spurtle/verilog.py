@@ -4,17 +4,24 @@ import json
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from enum import Enum
 from importlib.metadata import version
 from pathlib import Path
 
 from amaranth.back import rtlil
+from amaranth.hdl import ClockDomain, Fragment, Signal, Value
 from amaranth.lib import wiring
 
+from .bus import Shell
 from .config import SPUConfig
+from .ports import SYNCHRONOUS, Port, Reset, ports
 from .spu import SPU
 
-__all__ = ["LINT_WAIVERS", "Port", "Verilog", "generate", "ports", "spu", "yosys"]
+__all__ = ["LINT_WAIVERS", "NO_SHELL", "Verilog", "choices", "generate", "spu", "yosys"]
+
+NO_SHELL = "none"
+"""In place of the name of a shell: the SPU's own ports."""
 
 LINT_WAIVERS = {
     "CASEOVERLAP": "Yosys writes a one-hot multiplexer as a casez whose items overlap for other selections",
@@ -33,6 +40,7 @@ read_rtlil design.il
 proc -norom
 flatten -separator _
 opt_expr
+{clean}
 opt_dff
 rename -hide w:*$* w:*.*
 opt_clean -purge
@@ -40,15 +48,6 @@ check -assert
 tee -q -o stat.json stat -json
 write_verilog -noattr design.v
 """
-
-
-@dataclass(frozen=True)
-class Port:
-    """A port of the module: `direction` is "in" or "out"."""
-
-    name: str
-    direction: str
-    width: int
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class Verilog:
         The only module.
     text : str
     ports : tuple of Port
-        With `clk` and `rst` (synchronous, active high) first, then by name.
+    reset : Reset
     cells : int
         Yosys cells before technology mapping.
     """
@@ -69,25 +68,8 @@ class Verilog:
     module: str
     text: str
     ports: tuple[Port, ...]
+    reset: Reset
     cells: int
-
-
-def ports(component: wiring.Component) -> tuple[Port, ...]:
-    """The ports that `component` will have in Verilog, from its own metadata."""
-
-    def walk(node):
-        if isinstance(node, list):
-            for element in node:
-                yield from walk(element)
-        elif node["type"] == "port":
-            yield Port(node["name"], node["dir"], node["width"])
-        else:
-            for member in node["members"].values():
-                yield from walk(member)
-
-    members = component.metadata.as_json()["interface"]["members"].values()
-    clock = (Port("clk", "in", 1), Port("rst", "in", 1))
-    return clock + tuple(sorted((port for node in members for port in walk(node)), key=lambda port: port.name))
 
 
 def yosys(script: str, folder: Path) -> None:
@@ -99,15 +81,30 @@ def yosys(script: str, folder: Path) -> None:
         raise RuntimeError(f"yosys failed: {(run.stderr or run.stdout).strip()}")
 
 
-def generate(component: wiring.Component, module: str, comment: str = "") -> Verilog:
+def _rtlil(component: wiring.Component, module: str, reset: Reset) -> str:
+    pins = {"__".join(map(str, path)): Value.cast(pin) for path, _, pin in component.signature.flatten(component)}
+    fragment = Fragment.get(component, None)
+    domain = ClockDomain("sync", async_reset=reset.asynchronous)
+    fragment.add_domains(domain)
+    reset_pin = domain.rst
+    if reset.active_low:
+        reset_pin = Signal(name=reset.port)
+        fragment.add_statements("comb", domain.rst.eq(~reset_pin))
+    pins |= {"clk": domain.clk, reset.port: reset_pin}
+    # Amaranth finds out which are outputs.
+    return rtlil.convert(fragment, name=module, emit_src=False, ports={name: (pin, None) for name, pin in pins.items()})
+
+
+def generate(component: wiring.Component, module: str, comment: str = "", reset: Reset = SYNCHRONOUS) -> Verilog:
     """`component` as self-contained Verilog with the one module `module`, under a header of `comment` lines.
 
     The text is the same for the same component, from run to run.
     """
-    text = rtlil.convert(component, name=module, emit_src=False)
+    text = _rtlil(component, module, reset)
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "design.il").write_text(text)
-        yosys(_SCRIPT, Path(folder))
+        # Otherwise the initial value of a register that opt_dff removes stays on its wire, if reset is asynchronous.
+        yosys(_SCRIPT.format(clean="opt_clean" if reset.asynchronous else ""), Path(folder))
         verilog = Path(folder, "design.v").read_text()
         stat = json.loads(Path(folder, "stat.json").read_text())
 
@@ -116,16 +113,50 @@ def generate(component: wiring.Component, module: str, comment: str = "") -> Ver
     return Verilog(
         module=module,
         text=f"{header}\n{body}" if header else body,
-        ports=ports(component),
+        ports=ports(component, reset),
+        reset=reset,
         cells=stat["design"]["num_cells"],
     )
 
 
-def spu(config: SPUConfig) -> Verilog:
-    """The SPU of `config`."""
+def spu(config: SPUConfig, *, shell: str = NO_SHELL, outstanding: int = 1, reset: Reset = SYNCHRONOUS) -> Verilog:
+    """The SPU of `config`, in a shell of `bus.Shell` if one is named.
+
+    Raises
+    ------
+    ValueError
+        If there is no such shell, or it does not fit the configuration.
+    """
+    component: wiring.Component
+    if shell == NO_SHELL:
+        component, source, module = SPU(config), "spurtle.spu.SPU", config.module
+        known = "Every output is known after reset."
+    else:
+        component = Shell(config, shell, outstanding=outstanding)
+        source, module = "spurtle.bus.Shell", f"{config.module}_{shell.replace('-', '_')}"
+        known = "After reset every output is known, m_axi_wdata and m_axi_wstrb when m_axi_wvalid is."
+    kind = "asynchronous" if reset.asynchronous else "synchronous"
+    level = "low" if reset.active_low else "high"
     comment = f"""\
 Spurtle {version("spurtle")}: Arm Statistical Profiling Unit (FEAT_SPE), configuration {config.name}
 SPDX-License-Identifier: Apache-2.0
-Generated; the source is the Amaranth component spurtle.spu.SPU.
-One clock `clk`; reset `rst` is synchronous and active high. Every output is known after reset."""
-    return generate(SPU(config), config.module, comment)
+Generated; the source is the Amaranth component {source}.
+One clock `clk`; reset `{reset.port}` is {kind} and active {level}. {known}
+
+{choices(config)}"""
+    return generate(component, module, comment, reset)
+
+
+def choices(config: SPUConfig) -> str:
+    """Every choice of the configuration, a line each, as `spurtle verilog --set` takes it, but for the layout."""
+    chosen = {field.name: getattr(config, field.name) for field in fields(config)}
+    chosen["layout"] = f"{config.layout.max_size} bytes at most, multiples of {config.layout.align}"
+    return "\n".join(f"{name} = {_plain(value)}" for name, value in chosen.items())
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, frozenset):
+        return ",".join(str(number) for number in sorted(value))
+    if isinstance(value, Enum):
+        return value.name
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -107,38 +107,19 @@ def _encode(options: argparse.Namespace) -> int:
     return 0
 
 
-_FEATURES = {
-    **{f"FEAT_SPE_{name}": name.lower() for name in ("ERnd", "EFT", "FnE", "FDS", "PBT", "CRR", "FPF", "SME")},
-    **{f"FEAT_{name}": name.lower() for name in ("MOPS", "GCS", "NV2", "SVE", "RME")},
-    "FEAT_MTE2": "mte",
-}
-"""Names of fields of `SPUConfig`, by the architecture's."""
-
-
 def _configs_arguments(_: argparse.ArgumentParser) -> None:
     pass
 
 
 def _configs(_: argparse.Namespace) -> int:
-    for config in CONFIGS.values():
-        print(f"{config.name}")
-        for line in _about(config):
-            print(f"    {line}")
+    from .about import side_by_side
+
+    table = side_by_side()
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    print("LUT4 and MHz as last measured: docs/bench.md.")
     return 0
-
-
-def _about(config: SPUConfig) -> Iterator[str]:
-    layout = config.layout
-    size = (
-        f"at most {layout.max_size} bytes, multiples of {layout.align}" if layout.packed else f"{layout.max_size} bytes"
-    )
-    yield f"FEAT_SPE version (PMSVer) {config.version:d}, records of {size}"
-    yield " ".join(name for name, field in _FEATURES.items() if getattr(config, field)) or "no optional feature"
-    yield f"lanes {config.ops_per_cycle}, slots {config.slots}"
-    alternate = f", alternate clock {config.altclk.name}" if config.altclk else ""
-    yield f"{config.bus_bytes * 8}-bit bus, {config.counter_bits}-bit counters{alternate}"
-    source = f"{8 * config.data_source_bytes}-bit data source" if config.data_source_bytes else "no data source"
-    yield f"events {' '.join(str(event) for event in sorted(config.events))}; {source}"
 
 
 def _registers_arguments(parser: argparse.ArgumentParser) -> None:
@@ -165,27 +146,70 @@ def _verilog_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--config", choices=CONFIGS, action="append", help="a configuration to write; may be repeated; default: all"
     )
+    parser.add_argument(
+        "--set",
+        metavar="FIELD=VALUE",
+        action="append",
+        default=[],
+        help="another value of a field of the one --config, such as slots=2, events=0-7,11 or version=SPE_V1P2; may be "
+        "repeated. Nobody has tested what comes of it",
+    )
+    parser.add_argument(
+        "--shell",
+        choices=("none", "axi4", "axi4-apb"),
+        default="none",
+        help="around the SPU: its own ports; AXI4 for the Profiling Buffer; and APB4 for the registers. Default: none",
+    )
+    parser.add_argument(
+        "--outstanding",
+        metavar="N",
+        type=int,
+        default=1,
+        help="bursts that AXI4 may have open: 1 (the default) tells of errors as faults of the record; more, as "
+        "asynchronous External aborts",
+    )
+    parser.add_argument("--reset", choices=("sync", "async"), default="sync", help="default: sync")
+    parser.add_argument("--reset-level", choices=("high", "low"), default="high", help="default: high")
     parser.add_argument("-o", "--output", metavar="DIR", default="build/verilog", help="default: build/verilog")
 
 
 def _verilog(options: argparse.Namespace) -> int:
-    from spurtle import regmap, verilog
+    from spurtle import collateral, verilog
+    from spurtle.ports import Reset
 
-    from .files import write_whole
+    from .files import check_folder, write_folder
 
-    for name in options.config or CONFIGS:
-        config = CONFIGS[name]
-        design = verilog.spu(config)
-        folder = Path(options.output, name)
+    if options.outstanding != 1 and options.shell == verilog.NO_SHELL:
+        raise UserError("--outstanding must come with --shell: the SPU itself has no bus")
+    reset = Reset(asynchronous=options.reset == "async", active_low=options.reset_level == "low")
+    check_folder(options.output)
+    for config in _chosen(options.config or [*CONFIGS], options.set):
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(f"cannot make the folder {folder}: {error.strerror}") from error
-        path = folder / f"{design.module}.v"
-        for suffix, text in ((".svd", regmap.svd(config)), (".h", regmap.header(config)), (".v", design.text)):
-            write_whole(path.with_suffix(suffix), text.encode())
-        print(f"{design.module}: {len(design.ports)} ports, {design.cells} cells: {path}")
+            design = verilog.spu(config, shell=options.shell, outstanding=options.outstanding, reset=reset)
+        except ValueError as error:
+            raise UserError(str(error)) from error
+        folder = Path(options.output, config.name)
+        write_folder(folder, collateral.files(config, design))
+        print(f"{design.module}: {len(design.ports)} ports, {design.cells} cells: {folder / f'{design.module}.v'}")
     return 0
+
+
+def _chosen(names: Sequence[str], settings: Sequence[str]) -> list[SPUConfig]:
+    """The named configurations, or the variation of one."""
+    if not settings:
+        return [CONFIGS[name] for name in names]
+    if len(names) != 1:
+        raise UserError("--set must come with one --config, which it is a variation of")
+    from spurtle.variation import vary
+
+    try:
+        config = vary(CONFIGS[names[0]], settings)
+    except ValueError as error:
+        raise UserError(f"--set: {error}") from error
+    print(
+        f"spurtle: warning: {config.name} is not a named configuration: nothing of it has been tested", file=sys.stderr
+    )
+    return [config]
 
 
 def _profile_arguments(parser: argparse.ArgumentParser) -> None:
@@ -269,7 +293,7 @@ def _read(name: str) -> bytes:
 _VERBS = (
     ("configs", "list the named configurations", _configs_arguments, _configs),
     ("registers", "list the System registers of a configuration", _registers_arguments, _registers),
-    ("verilog", "write Verilog, CMSIS-SVD and C header of configurations", _verilog_arguments, _verilog),
+    ("verilog", "write Verilog of configurations, and what goes with it", _verilog_arguments, _verilog),
     ("profile", "run a program and profile it on the SPU", _profile_arguments, _profile),
     ("decode", "show the records of a Profiling Buffer", _decode_arguments, _decode),
     ("encode", "write records from the facts that `decode --json` shows", _encode_arguments, _encode),

@@ -1,0 +1,64 @@
+"""What was measured, kept with the source: figures.json for `spurtle configs`, and the tables of docs/bench.md."""
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+
+from spurtle_sim.files import write_json, write_whole
+
+from .blocks import ANY, BLOCKS
+from .devices import DEVICES
+from .report import Row
+
+__all__ = ["FIGURES", "PAGE", "publish", "read", "with_tables"]
+
+ROOT = Path(__file__).resolve().parents[1]
+FIGURES = ROOT / "rtl" / "spurtle" / "figures.json"
+PAGE = ROOT / "docs" / "bench.md"
+
+_HEADINGS = ("block", "configuration", "LUT4", "FF", "Fmax, MHz", "levels", "bound", "ratio")
+
+
+def read() -> list[Row]:
+    """What has been published so far."""
+    return [Row(**row) for row in json.loads(FIGURES.read_text())]
+
+
+def publish(rows: Iterable[Row]) -> None:
+    """Puts `rows` in the place of what was published of the same circuits. Raises UserError if it cannot be written."""
+    known = {(row.device, row.name, row.config): row for row in [*read(), *rows]}
+    places = [(device, block.name, block.config) for device in DEVICES for block in BLOCKS]
+    published = [known[place] for place in places if place in known]
+    write_json(FIGURES, [asdict(row) for row in published])
+    write_whole(PAGE, with_tables(PAGE.read_text(), published).encode())
+
+
+def with_tables(page: str, rows: Iterable[Row]) -> str:
+    """The page with the rows of each device between its marks."""
+    published = list(rows)
+    for device in DEVICES:
+        lines = [_line(_HEADINGS), "|---" * len(_HEADINGS) + "|"]
+        lines += [_line(_cells(row)) for row in published if row.device == device]
+        table = "\n".join(lines)
+        page = re.sub(rf"(<!-- {device} -->\n).*?(<!-- end -->)", rf"\g<1>{table}\n\g<2>", page, flags=re.DOTALL)
+    return page
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    one_seed = "" if row.seeds > 1 else " (one seed)"
+    return (
+        f"*{row.name}*" if row.bound is None else f"`{row.name}`",
+        "" if row.config == ANY else row.config,
+        f"{row.lut4:,}",
+        f"{row.ff:,}",
+        f"{row.fmax_mhz:.0f}{one_seed}",
+        f"{row.levels}",
+        row.bound or "",
+        "" if row.ratio is None else f"{row.ratio:.2f}",
+    )
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"

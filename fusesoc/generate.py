@@ -1,0 +1,30 @@
+"""FuseSoC's generator: `generate.py FILE`, where the parameters in the YAML are options of `spurtle verilog`."""
+
+import re
+import sys
+from pathlib import Path
+
+import yaml
+
+from spurtle_sim.cli import main
+
+
+def generate(file: Path) -> int:
+    """Writes the Verilog and its core file, under the name that FuseSoC asks for, into the current folder."""
+    asked = yaml.safe_load(file.read_text())
+    options = ["verilog", "--output", "."]
+    for name, value in asked.get("parameters", {}).items():
+        for one in value if isinstance(value, list) else [value]:
+            options += [f"--{name.replace('_', '-')}", str(one)]
+    if status := main(options):
+        return status
+    cores = [*Path().glob("*/*.core")]
+    if len(cores) != 1:
+        print(f"spurtle: config must be one name, not {asked.get('parameters', {}).get('config')}", file=sys.stderr)
+        return 2
+    cores[0].write_text(re.sub(r"^name: .*$", f"name: {asked['vlnv']}", cores[0].read_text(), flags=re.MULTILINE))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(generate(Path(sys.argv[1])))

@@ -1,0 +1,70 @@
+"""A variation of a configuration, from settings as a command line has them."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import fields, replace
+from enum import Enum
+from typing import Any
+
+from .config import CONFIGS, SPUConfig
+
+__all__ = ["vary"]
+
+
+def vary(config: SPUConfig, settings: Iterable[str]) -> SPUConfig:
+    """`config` with each `field=value` of `settings`. Its name is that of `config` with `_variation` behind it, unless
+    one of them is the name.
+
+    A value is `true` or `false`; a number; the name of a member of an enumeration; numbers and ranges with commas in
+    between, like `0-7,11`; of `layout` the name of the configuration that has it.
+
+    Raises
+    ------
+    ValueError
+        If there is no such field, its value cannot be understood, two choices exclude each other, or the name is that
+        of a configuration.
+    """
+    names = [field.name for field in fields(SPUConfig)]
+    values: dict[str, Any] = {"name": f"{config.name}_variation"}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if not equals:
+            raise ValueError(f"a setting must be field=value, not {setting!r}")
+        if name not in names:
+            raise ValueError(f"a setting must be of one of the fields {', '.join(names)}, not of {name!r}")
+        values[name] = _value(name, getattr(config, name), text)
+    if values["name"] in CONFIGS:
+        raise ValueError(f"name must not be that of a configuration, {values['name']}: a variation is not that one")
+    return replace(config, **values)
+
+
+def _value(name: str, present: Any, text: str) -> Any:
+    """A value of the kind that the field has at present."""
+    understood, allowed = _kind(name, present)
+    try:
+        return understood(text)
+    except (KeyError, ValueError) as error:
+        raise ValueError(f"{name} must be {allowed}, not {text!r}") from error
+
+
+def _kind(name: str, present: Any) -> tuple[Callable[[str], Any], str]:
+    """What turns text into such a value, and what that can be."""
+    if name == "layout":
+        return lambda text: CONFIGS[text].layout, f"the name of the configuration that has it, {' or '.join(CONFIGS)}"
+    if isinstance(present, bool):
+        return {"true": True, "false": False}.__getitem__, "true or false"
+    if isinstance(present, Enum):
+        kind = type(present)
+        return kind.__getitem__, " or ".join(kind.__members__)
+    if isinstance(present, int):
+        return lambda text: int(text, 0), "a number"
+    if isinstance(present, frozenset):
+        return _numbers, "numbers and ranges with commas in between"
+    return str, "a name"
+
+
+def _numbers(text: str) -> frozenset[int]:
+    numbers = set[int]()
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        numbers |= {*range(int(first), int(last if dash else first) + 1)}
+    return frozenset(numbers)

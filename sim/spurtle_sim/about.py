@@ -1,0 +1,56 @@
+"""What is worth knowing of a named configuration, for who has to choose one."""
+
+import json
+from collections.abc import Callable
+from importlib import resources
+
+from spurtle.config import CONFIGS, SPUConfig
+
+__all__ = ["FIGURES", "side_by_side"]
+
+FIGURES = resources.files("spurtle") / "figures.json"
+"""What was measured last."""
+
+_FEATURES = {
+    **{f"FEAT_SPE_{name}": name.lower() for name in ("ERnd", "EFT", "FnE", "FDS", "PBT", "CRR", "FPF", "SME")},
+    **{f"FEAT_{name}": name.lower() for name in ("MOPS", "GCS", "NV2", "SVE", "RME")},
+    "FEAT_MTE2": "mte",
+}
+"""Names of fields of `SPUConfig`, by the architecture's."""
+
+
+def side_by_side() -> list[list[str]]:
+    """A table with a column for each configuration. The first row has their names, the first column what is shown."""
+    rows = [[title, *(str(cell(config)) for config in CONFIGS.values())] for title, cell in _about().items()]
+    return [["", *CONFIGS], *rows]
+
+
+def _about() -> dict[str, Callable[[SPUConfig], object]]:
+    """What is shown of a configuration, by what it is."""
+    figures = json.loads(FIGURES.read_text())
+    spu = {(row["config"], row["device"]): row for row in figures if row["name"] == "spu"}
+
+    def measured(device: str, figure: str) -> Callable[[SPUConfig], str]:
+        rows = {config: f"{row[figure]:,.0f}" for (config, on), row in spu.items() if on == device}
+        return lambda config: rows.get(config.name, "?")
+
+    def has(feature: str) -> Callable[[SPUConfig], str]:
+        return lambda config: "yes" if getattr(config, feature) else "-"
+
+    return {
+        "version": lambda config: f"v1p{config.version - 1}",
+        **{name: has(feature) for name, feature in _FEATURES.items()},
+        "alternate clock": lambda config: config.altclk.name if config.altclk else "-",
+        "lanes": lambda config: config.ops_per_cycle,
+        "slots": lambda config: config.slots,
+        "record, bytes": lambda config: f"{'to ' if config.layout.packed else ''}{config.layout.max_size}",
+        "multiples of": lambda config: config.layout.align,
+        "events": lambda config: f"{len(config.events)} of {8 * config.events_bytes}",
+        "data source, bits": lambda config: 8 * config.data_source_bytes or "-",
+        "counters, bits": lambda config: config.counter_bits,
+        "bus, bits": lambda config: 8 * config.bus_bytes,
+        "ECP5-6, LUT4": measured("ecp5", "lut4"),
+        "ECP5-6, MHz": measured("ecp5", "fmax_mhz"),
+        "HX8K, LUT4": measured("ice40", "lut4"),
+        "HX8K, MHz": measured("ice40", "fmax_mhz"),
+    }
