@@ -722,8 +722,23 @@ class Silent(SPU):
         return m
 
 
+class Strobe(SPU):
+    """Interrupts when the buffer is full, and not for as long as S is set."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += self.pmbirq.eq(m.submodules.buffer.full)
+        return m
+
+
 @pytest.mark.parametrize(
-    ("wrong", "prove"), [(Anytime, spu.prove_fed), (Unfed, spu.prove_fed), (Silent, spu.prove_limit)]
+    ("wrong", "prove"),
+    [
+        (Anytime, spu.prove_fed),
+        (Unfed, spu.prove_fed),
+        (Silent, spu.prove_limit),
+        (Strobe, spu.prove_interrupt),
+    ],
 )
 def test_what_the_spu_tells_wrongly_is_found(wrong: type[SPU], prove: Callable[..., Verdict]) -> None:
     config = CONFIGS["minimal"]

@@ -7,7 +7,7 @@ from functools import cache
 
 import z3
 
-from spurtle.arch import IMP_PMSRNDR_EL1, PMSCR_EL2
+from spurtle.arch import IMP_PMSRNDR_EL1, PMBSR_EL1, PMSCR_EL2
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.pe import Outcome
 from spurtle.spu import SPU
@@ -23,6 +23,7 @@ __all__ = [
     "prove_disabled",
     "prove_fed",
     "prove_implemented",
+    "prove_interrupt",
     "prove_limit",
     "prove_new_owner",
     "prove_pmscr_el2",
@@ -104,6 +105,12 @@ def prove_limit(config: SPUConfig, system: Transition) -> Verdict:
     return always(system, stands)
 
 
+def prove_interrupt(config: SPUConfig, system: Transition) -> Verdict:
+    """PMBIRQ is the level of PMBSR_EL1.S, as the buffer has it."""
+    bit = PMBSR_EL1.fields["S"].lsb
+    return always(system, lambda wires: wires["pmbirq"] == z3.Extract(bit, bit, wires["buffer.pmbsr"]), cycles=1)
+
+
 def prove_implemented(config: SPUConfig, system: Transition) -> Verdict:
     """Bits of the System registers that are not implemented are zero: see `control`."""
     names = {register.name: f"registers.{register.name.lower().removesuffix('_el1')}" for register in config.registers}
@@ -174,6 +181,7 @@ def proofs() -> Iterator[Proof]:
             yield proof("ACCESS stands while profiling is disabled", prove_undrawn)
         yield proof("SAMPLE_FEED_* and SAMPLE_FILTRATE tell of what SAMPLE_FEED counts", prove_fed)
         yield proof("PMBLIMITR_EL1 stands unless software writes it", prove_limit)
+        yield proof("the interrupt is the level of S", prove_interrupt)
         yield proof("bits that are not implemented are zero", prove_implemented)
         if config.el2:
             yield proof("PMSCR_EL2 is UNDEFINED below EL2, and stands", prove_pmscr_el2)
