@@ -5,24 +5,21 @@ import re
 from collections.abc import Callable
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from cpu import UNWRITTEN, Core, Step
 from numpy.typing import NDArray
 
 from spurtle import arch
-from spurtle.arch import BSC, EC, PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL2, Register
+from spurtle.arch import BSC, EC, PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1
 from spurtle.config import SPUConfig
 from spurtle_sim import decode
-from spurtle_sim.checker import Checker
-from spurtle_sim.engine import Engine
-from spurtle_sim.ports import ABORT
 from spurtle_sim.reference.pe import PEState
-from spurtle_sim.timed import TIMED
 
 from .binding import AuxFlag, Handled, LinuxDriver, PerfEvent
 
-__all__ = ["FULL", "Event", "Session", "Step"]
+__all__ = ["FULL", "Event", "Session"]
 
 FULL = PMBSR_EL1.pack(S=1, EC=EC.OTHER, MSS=BSC.BUFFER_FILLED)
 
@@ -32,8 +29,6 @@ _EVENTS = 2
 
 _HIGH = 0xFFFF << 48
 """Of the addresses that a kernel has; this process has a user's."""
-
-_UNWRITTEN = 0xA5
 
 
 def _encoding(op1: int, crn: int, crm: int, op2: int) -> int:
@@ -45,13 +40,6 @@ _REGISTERS = {
 }
 _ID_AA64DFR0_EL1 = _encoding(0, 0, 5, 0)
 _PMSVER_LSB = 32
-
-
-class Step(NamedTuple):
-    """What the driver does to the SPU: MSR or MRS of a register, or a barrier."""
-
-    name: str
-    value: int = 0
 
 
 class Event(PerfEvent):
@@ -138,11 +126,8 @@ def _check_records(data: bytearray, *, torn: bool) -> None:
     assert len(problems) <= torn, problems
 
 
-class Session:
-    """A machine with one CPU and its SPU, from when the driver finds it until it leaves it.
-
-    The program runs at EL0. When the kernel is entered sampled operations may be in flight, if ends need not be told
-    in program order; where the SPU has raised its interrupt none is (see `Engine.play`).
+class Session(Core):
+    """A machine with one CPU and its SPU, from when the driver finds it until it leaves it. The program runs at EL0.
 
     Parameters
     ----------
@@ -165,63 +150,30 @@ class Session:
     abandoned : bool
         The driver has lost data, and nobody has stopped the event: it does not know the interrupts of this buffer.
     driver : LinuxDriver
-    engine : Engine
     enables : int
         How often the driver has given the SPU a buffer.
-    collided : int
-        Operations that were selected and not sampled.
+    aborted : bool
+        Since then memory has reported an asynchronous External abort: what was on its way then may have been written
+        beyond PMBPTR_EL1.
     """
 
     def __init__(self, library: Path, config: SPUConfig, operations: NDArray[np.void]):
-        self.config = config
-        self.engine = Engine(config)
-        self.engine.set_pe(_PE)
-        self.checker = Checker(config, _PE)
+        super().__init__(config, operations, _PE)
         self.driver = LinuxDriver(
             library, read=self._read, write=self._write, barrier=self._barrier, message=self._message
         )
         self.events = [Event(self.driver, number) for number in range(_EVENTS)]
         self.event = self.events[0]
-        self.steps: list[Step] = []
         self.messages: list[str] = []
         self.fatal: list[int] = []
         self.abandoned = False
         self.enables = 0
-        self.collided = 0
-        self._operations = operations
-        self._next = 0
-        self._laps = 0
         # Where PMBPTR_EL1 began, if the buffer has been enabled since; the address of the memory; what has left it.
         self._pointer = 0
         self._start: int | None = None
         self._first = 0
         self._taken = 0
-        # Whether what was on its way then may have been written beyond PMBPTR_EL1.
-        self._aborted = False
-        if config.el2:  # as EL2 leaves it to its guest
-            self.write(PMSCR_EL2, PMSCR_EL2.pack(PA=1, PCT=arch.PCT.PHYSICAL))
         assert self.kernel(self.driver.probe) == 0
-
-    # The program.
-
-    def run(self, count: int) -> bool:
-        """Let so many operations pass, or fewer if the SPU raises its interrupt: True if it does."""
-        while count and not self.engine.interrupt:
-            rows = self._operations[self._next : self._next + count].copy()
-            rows["dispatch"] += np.uint64(self._laps * int(self._operations["dispatch"][-1] + 1))
-            passed = self.engine.play(rows)
-            self._follow(rows[:passed], settled=self.engine.interrupt)
-            count -= passed
-            laps, self._next = divmod(self._next + passed, len(self._operations))
-            self._laps += laps
-        return self.engine.interrupt
-
-    def _follow(self, passed: NDArray[np.void], *, settled: bool) -> None:
-        """The reference is told of what has passed, and of what has become of that and of what passed before."""
-        selections, finishes, answers = self.engine.selections(), self.engine.finishes(), self.engine.answers()
-        self.collided += int((selections["sampled"] == 0).sum())
-        self._aborted |= ABORT in answers
-        self.checker.passed(passed, selections, finishes, answers, settled=settled)
 
     # The kernel.
 
@@ -234,26 +186,22 @@ class Session:
 
     def kernel(self, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
         """The kernel is entered, and calls a function of the driver; what that answers."""
-        if self.config.pbt:  # the core tells of ends as operations retire, and they do before it enters the kernel
-            self.engine.play(np.zeros(0, TIMED), settle=True)
-        else:
-            self.engine.read(arch.PMSIDR_EL1)  # answers to what has passed come before what software does
-        self._follow(np.zeros(0, TIMED), settled=False)
+        self.enter()
         self.steps = []
         answer = function(*arguments, **keywords)
-        assert not self.checker.mismatches, self.checker.mismatches
+        self.agree()
         return answer
 
     def serve(self) -> None:
         """The interrupt is taken, and the level is low when that is done: if the driver has a buffer out, and did not
         give it back where no record can be.
         """
-        assert self.engine.interrupt
+        assert self.interrupt
         mine = self._enabled and not self.abandoned
         assert self.kernel(self.driver.interrupt) == (Handled.MINE if mine else Handled.NOT_MINE)
         usable = self._start is None or self._start % self.config.layout.align == 0
         if mine and usable and not self.abandoned:
-            assert not self.engine.interrupt, "the interrupt was handled, and is still there"
+            assert not self.interrupt, "the interrupt was handled, and is still there"
 
     @property
     def _enabled(self) -> bool:
@@ -266,26 +214,15 @@ class Session:
             event.check()
         self.kernel(self.driver.remove)
         assert self.read(arch.PMSCR_EL1) == self.read(PMBLIMITR_EL1) == self.read(PMBSR_EL1) == 0
-        assert not self.engine.interrupt
+        assert not self.interrupt
         told = [re.fullmatch(r".* \[PMBSR=(0x[0-9a-f]{16}), .*\]", message) for message in self.messages]
         assert [match and int(match[1], 16) for match in told] == self.fatal, self.messages
 
     # The SPU.
 
-    def read(self, register: Register) -> int:
-        value = self.engine.read(register)
-        self.checker.read(register, value)
-        return value
-
-    def write(self, register: Register, value: int) -> None:
-        self.engine.write(register, value)
-        self.checker.write(register, value)
-
     def drain(self) -> None:
-        """PSB CSYNC: the core waits for what is in flight to finish, the SPU for its records to be in memory."""
-        self.engine.play(np.zeros(0, TIMED), settle=True)
-        self.engine.drain()
-        self._follow(np.zeros(0, TIMED), settled=True)
+        """What has got into memory is in the AUX buffer."""
+        super().drain()
         self._take()
 
     def _read(self, encoding: int) -> int:
@@ -344,11 +281,11 @@ class Session:
             assert pointer - base == event.aux_head % size
             assert limit - pointer + event.aux_head - event.tail <= size
         self.engine.set_buffer(base - page, size + 2 * page)
-        self.engine.memory.fill(_UNWRITTEN)
+        self.engine.memory.fill(UNWRITTEN)
         self.enables += 1
         self._first = base - page
         self._start, self._taken = pointer, 0
-        self._aborted = False
+        self.aborted = False
 
     def _take(self) -> None:
         """What the SPU has written is in the AUX buffer now; and that is all that it has written, record for record
@@ -360,8 +297,8 @@ class Session:
         memory = self.engine.memory
         start, end = self._start - self._first, self.read(PMBPTR_EL1) - self._first
         assert start <= end
-        behind = end + self.config.max_record_bytes * self._aborted
-        assert (memory[:start] == _UNWRITTEN).all() and (memory[behind:] == _UNWRITTEN).all(), "written outside"
+        behind = end + self.config.max_record_bytes * self.aborted
+        assert (memory[:start] == UNWRITTEN).all() and (memory[behind:] == UNWRITTEN).all(), "written outside"
         data = memory[self._start + self._taken - self._first : end].tobytes()
         self.checker.records(self._start + self._taken, data)
         ctypes.memmove((self._start + self._taken) & ~_HIGH, data, len(data))
