@@ -1042,7 +1042,8 @@ def test_an_unknown_block_is_one_sentence(capsys: pytest.CaptureFixture[str]) ->
     assert command.main(["nonsense"]) == 2
     printed = capsys.readouterr()
     blocks = "registers, control, interval, lfsr, access, inflight, completion, filter, record, serializer, aligner"
-    assert printed.err == f"formal: NAME must be {blocks}, buffer, spu or leak, not 'nonsense'\n"
+    blocks += ", buffer, spu, writer, posting_writer, completer or leak"
+    assert printed.err == f"formal: NAME must be {blocks}, not 'nonsense'\n"
     assert printed.out == ""
 
 

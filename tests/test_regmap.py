@@ -200,7 +200,6 @@ def test_they_are_beside_the_verilog(tmp_path: Path) -> None:
     config = CONFIGS["minimal"]
     assert main(["verilog", "--config", config.name, "-o", str(tmp_path)]) == 0
     folder = tmp_path / config.name
-    assert {path.name for path in folder.iterdir()} == {f"{config.module}{suffix}" for suffix in (".v", ".svd", ".h")}
     assert (folder / f"{config.module}.svd").read_text() == regmap.svd(config)
     assert (folder / f"{config.module}.h").read_text() == regmap.header(config)
 
