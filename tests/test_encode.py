@@ -504,17 +504,3 @@ def test_a_choice_that_is_none_is_named(option: list[str], capsys: pytest.Captur
     error = capsys.readouterr().err
     assert error.startswith(f"spurtle: argument {option[0]}: invalid choice: '{option[1]}' (choose from")
     assert error.count("\n") == 1
-
-
-def test_the_configurations_are_listed(capsys: pytest.CaptureFixture[str]):
-    assert main(["configs"]) == 0
-    listed = capsys.readouterr().out
-    assert [line for line in listed.splitlines() if not line.startswith(" ")] == list(CONFIGS)
-    for words in (
-        "records of 64 bytes",
-        "records of at most 128 bytes, multiples of 4",
-        "FEAT_SPE_SME FEAT_MOPS FEAT_GCS FEAT_NV2 FEAT_SVE FEAT_RME FEAT_MTE2",
-        "16-bit counters, alternate clock SMCU",
-        "16-bit data source",
-    ):
-        assert words in listed

@@ -315,7 +315,7 @@ def test_a_seed_that_cannot_be(seed: str):
         (("profile",), ("PROGRAM",)),
         (("profile", "--filter", "loads", WORKLOADS / "sort.elf"), ("'loads'", "load_filter", "neoverse_n1")),
         (("frobnicate",), ("'frobnicate'", "profile")),
-        (("verilog", "-o", "/dev/null/x"), ("/dev/null/x", "Not a directory")),
+        (("verilog", "-o", "/dev/null/x"), ("/dev/null/x", "is not a directory")),
     ],
 )
 def test_arguments_that_cannot_be(arguments: tuple[str, ...], words: tuple[str, ...]):

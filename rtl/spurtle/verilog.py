@@ -60,16 +60,16 @@ class Verilog:
         The only module.
     text : str
     ports : tuple of Port
-    reset : Reset
     cells : int
         Yosys cells before technology mapping.
+    reset : Reset
     """
 
     module: str
     text: str
     ports: tuple[Port, ...]
-    reset: Reset
     cells: int
+    reset: Reset = SYNCHRONOUS
 
 
 def yosys(script: str, folder: Path) -> None:
@@ -114,8 +114,8 @@ def generate(component: wiring.Component, module: str, comment: str = "", reset:
         module=module,
         text=f"{header}\n{body}" if header else body,
         ports=ports(component, reset),
-        reset=reset,
         cells=stat["design"]["num_cells"],
+        reset=reset,
     )
 
 
