@@ -1,4 +1,4 @@
-"""What every test of this folder gets: reproducible random examples, and a look for forgotten submodules."""
+"""What every test of this folder gets: an order, reproducible random examples, a look for forgotten submodules."""
 
 import gc
 import warnings
@@ -11,6 +11,16 @@ from hypothesis import settings
 # The same examples on every run and machine; a failure prints the blob that repeats it.
 settings.register_profile("spurtle", derandomize=True, deadline=None, print_blob=True, database=None)
 settings.load_profile("spurtle")
+
+
+FIRST = ("test_linux_driver", "test_cocotb", "test_filters", "test_bias", "test_profile", "test_verilog", "test_engine")
+"""Files that take minutes, longest first, so that no core waits for another in the end. The first one compiles the SPUs
+that others use; the second does not need them.
+"""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: FIRST.index(item.path.stem) if item.path.stem in FIRST else len(FIRST))
 
 
 @pytest.fixture(autouse=True, scope="module")

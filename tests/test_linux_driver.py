@@ -28,7 +28,7 @@ from spurtle_sim.program import Program
 from spurtle_sim.reference.buffer import FaultKind
 
 SEED = 20_261_128
-BUFFERS = 85
+BUFFERS = 170
 """What the driver gives to the SPU of each configuration, for each kernel."""
 ACTS = 150
 """Of the user of a session, at most."""
