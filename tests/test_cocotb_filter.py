@@ -1,6 +1,7 @@
 """Run cocotb_filter.py in Verilator: the Verilog of record and filter, many copies side by side.
 
-SPURTLE_DECISIONS in the environment sets another number of decisions.
+Of each named configuration it makes a million decisions, of others a tenth of that. SPURTLE_DECISIONS in the environment
+sets another number.
 """
 
 import os
@@ -12,7 +13,7 @@ from simulator import run_verilator
 
 from formal.proofs.filter import Judged
 from spurtle import verilog
-from spurtle.config import SPUConfig
+from spurtle.config import CONFIGS, SPUConfig
 
 
 def side_by_side(config: SPUConfig) -> verilog.Verilog:
@@ -48,5 +49,6 @@ endmodule
 
 @pytest.mark.parametrize("config", VARIANTS)
 def test_filter(config: str, pytestconfig: pytest.Config) -> None:
-    settings = {"SPURTLE_CONFIG": config, "SPURTLE_DECISIONS": os.environ.get("SPURTLE_DECISIONS", "1000000")}
+    decisions = os.environ.get("SPURTLE_DECISIONS", "1000000" if config in CONFIGS else "100000")
+    settings = {"SPURTLE_CONFIG": config, "SPURTLE_DECISIONS": decisions}
     run_verilator(side_by_side(VARIANTS[config]), "cocotb_filter", settings, pytestconfig)
