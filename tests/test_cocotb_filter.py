@@ -1,7 +1,7 @@
 """Run cocotb_filter.py in Verilator: the Verilog of record and filter, many copies side by side.
 
-Of each named configuration it makes a million decisions, of others a tenth of that. SPURTLE_DECISIONS in the environment
-sets another number.
+It makes a million decisions of each named configuration, and a tenth of that of others. SPURTLE_DECISIONS in the
+environment sets another number.
 """
 
 import os
