@@ -13,7 +13,10 @@ settings.register_profile("spurtle", derandomize=True, deadline=None, print_blob
 settings.load_profile("spurtle")
 
 
-FIRST = ("test_linux_driver", "test_cocotb", "test_filters", "test_bias", "test_profile", "test_verilog", "test_engine")
+FIRST = tuple(
+    f"test_{name}"
+    for name in ("linux_driver", "cocotb", "cocotb_filter", "filters", "bias", "profile", "spu", "verilog", "engine")
+)
 """Files that take minutes, longest first, so that no core waits for another in the end. The first one compiles the SPUs
 that others use; the second does not need them.
 """
