@@ -1,6 +1,7 @@
 """The SPE driver of Linux, unmodified, on the compiled SPU: what is recorded arrives, whatever perf and its user do."""
 
 import ctypes
+import os
 from collections.abc import Callable
 from functools import cache, partial
 from itertools import product
@@ -28,8 +29,10 @@ from spurtle_sim.program import Program
 from spurtle_sim.reference.buffer import FaultKind
 
 SEED = 20_261_128
-BUFFERS = 170
-"""What the driver gives to the SPU of each configuration, for each kernel."""
+BUFFERS = int(os.environ.get("SPURTLE_BUFFERS", "85"))
+"""What the driver gives to the SPU of each configuration, for each kernel: a thousand in all. SPURTLE_BUFFERS in the
+environment sets another number.
+"""
 ACTS = 150
 """Of the user of a session, at most."""
 OPERATIONS = 20_000
