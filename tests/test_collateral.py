@@ -18,7 +18,7 @@ import yaml
 
 from spurtle import regmap, verilog
 from spurtle.collateral import files
-from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
+from spurtle.config import CONFIGS, NO_SHELL, SPUConfig, UnpredictableFilter
 from spurtle.ports import Reset
 from spurtle.variation import vary
 from spurtle_sim.cli import main
@@ -31,7 +31,7 @@ GHDL = pytest.mark.skipif(shutil.which("ghdl") is None, reason="GHDL (ghdl) is n
 
 # The least and the most, in a shell and without.
 products = pytest.mark.parametrize(
-    ("name", "shell"), [("minimal", verilog.NO_SHELL), ("v1p4", verilog.NO_SHELL), ("neoverse_n1", "axi4-apb")]
+    ("name", "shell"), [("minimal", NO_SHELL), ("v1p4", NO_SHELL), ("neoverse_n1", "axi4-apb")]
 )
 
 
@@ -92,7 +92,7 @@ def test_the_fields_of_a_port_fill_it(name: str, shell: str) -> None:
 
 
 def test_a_struct_in_a_struct_begins_where_its_first_field_does() -> None:
-    [port] = [port for port in design("minimal", verilog.NO_SHELL).ports if port.name == "finish__operation"]
+    [port] = [port for port in design("minimal", NO_SHELL).ports if port.name == "finish__operation"]
     at = {field.name: field.lsb for field in port.fields}
     assert at["target"] == at["target_address"] == at["target_el"] - 56
     assert at["facts_store"] == 1
@@ -174,7 +174,7 @@ def test_the_core_file_names_files_that_are_there(name: str, shell: str) -> None
 
 @pytest.mark.parametrize("reset", [Reset(asynchronous, low) for asynchronous in (False, True) for low in (False, True)])
 def test_the_constraints_name_the_clock_and_the_reset(reset: Reset) -> None:
-    texts = files(CONFIGS["minimal"], replace(design("minimal", verilog.NO_SHELL), reset=reset))
+    texts = files(CONFIGS["minimal"], replace(design("minimal", NO_SHELL), reset=reset))
     for suffix in ("sdc", "xdc", "lpf"):
         text = texts[f"spurtle_minimal.{suffix}"]
         assert re.search(r"^[^#]*\bclk\b", text, re.MULTILINE)
@@ -188,7 +188,7 @@ def test_every_file_is_the_same_in_every_process(tmp_path: Path) -> None:
     command = [BIN / "spurtle", "verilog", "--config", "minimal", "-o", tmp_path]
     subprocess.run(command, env=environment, capture_output=True, check=True)
     written = {path.name: path.read_text() for path in (tmp_path / "minimal").iterdir()}
-    assert written == product("minimal", verilog.NO_SHELL)
+    assert written == product("minimal", NO_SHELL)
 
 
 # FuseSoC.

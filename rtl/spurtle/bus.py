@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2, exact_log2
 
 from . import arch
-from .config import SPUConfig
+from .config import SHELLS, SPUConfig
 from .pe import FaultKind, Outcome, SystemRegisterPort, WritePort, owner_state
 from .spu import SPU
 
@@ -29,8 +29,6 @@ _INCR = 0b01
 
 _NON_CACHEABLE_NON_BUFFERABLE = 0b0010
 """AWCACHE of Normal memory."""
-
-_SHELLS = ("axi4", "axi4-apb")
 
 
 class AXI4Write(wiring.Signature):
@@ -387,8 +385,8 @@ class Shell(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig, shell: str, *, outstanding: int = 1):
-        if shell not in _SHELLS:
-            raise ValueError(f"shell must be {' or '.join(_SHELLS)}, not {shell!r}")
+        if shell not in SHELLS:
+            raise ValueError(f"shell must be {' or '.join(SHELLS)}, not {shell!r}")
         self._config = config
         self._writer = AXI4Writer(config, outstanding=outstanding)
         self._spu = SPU(config)

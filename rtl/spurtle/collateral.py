@@ -3,7 +3,7 @@ that have a port for each field, a FuseSoC core file, and what to constrain.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 
@@ -65,10 +65,6 @@ class _Pin:
     def width(self) -> int:
         return self.port.width if self.field is None else self.field.width
 
-    @property
-    def output(self) -> bool:
-        return self.port.direction == "out"
-
 
 def _pins(design: Verilog) -> Iterator[_Pin]:
     for port in design.ports:
@@ -84,6 +80,18 @@ def _pins(design: Verilog) -> Iterator[_Pin]:
 def _is_packed(port: Port) -> bool:
     """Of one bit nothing can be selected."""
     return bool(port.fields) and port.width > 1
+
+
+def _structs(design: Verilog) -> list[Port]:
+    return [port for port in design.ports if _is_packed(port)]
+
+
+def _assignments(design: Verilog, part: Callable[[Port, PortField], str]) -> Iterator[tuple[str, str]]:
+    """Target and source of each assignment between a pin and its `part` of a port."""
+    for pin in _pins(design):
+        if pin.field is not None:
+            inner = part(pin.port, pin.field)
+            yield (pin.name, inner) if pin.port.direction == "out" else (inner, pin.name)
 
 
 def _plain(name: str) -> str:
@@ -137,9 +145,9 @@ def waivers(design: Verilog) -> str:
     return "\n".join([*lines, ""])
 
 
-def _verilog_ports(pins: Iterable[tuple[str, bool, int]]) -> list[str]:
-    """Declarations from names, whether they are outputs, and widths."""
-    lines = [f"    {'output' if output else 'input '} wire {_bits(width)}{name}," for name, output, width in pins]
+def _verilog_ports(pins: Iterable[tuple[str, str, int]]) -> list[str]:
+    """Declarations from names, directions and widths."""
+    lines = [f"    {f'{direction}put':6} wire {_bits(width)}{name}," for name, direction, width in pins]
     return [*lines[:-1], lines[-1].removesuffix(",")]
 
 
@@ -153,7 +161,7 @@ def stub(design: Verilog) -> str:
         *_comment("//", _title(design, "black box")),
         "(* blackbox, syn_black_box, black_box *)",
         f"module {design.module} (",
-        *_verilog_ports((port.name, port.direction == "out", port.width) for port in design.ports),
+        *_verilog_ports((port.name, port.direction, port.width) for port in design.ports),
         ");",
         "endmodule",
     ]
@@ -162,22 +170,19 @@ def stub(design: Verilog) -> str:
 
 def unpacked_verilog(design: Verilog) -> str:
     """A wrapper with a port for each field: it can be used as it is, or read as an example."""
-    pins = list(_pins(design))
-    structs = [port for port in design.ports if _is_packed(port)]
     lines = [
         *_comment("//", _title(design, "a wrapper with a port for each field")),
         f'`include "{design.module}.vh"',
         f"module {design.module}_unpacked (",
-        *_verilog_ports((pin.name, pin.output, pin.width) for pin in pins),
+        *_verilog_ports((pin.name, pin.port.direction, pin.width) for pin in _pins(design)),
         ");",
-        *(f"    wire {_bits(port.width)}{port.name};" for port in structs),
-    ]
-    for pin in pins:
-        if pin.field is not None:
-            part = f"{pin.port.name}[`{_macro(design, pin.port, pin.field)}]"
-            target, source = (pin.name, part) if pin.output else (part, pin.name)
-            lines.append(f"    assign {target} = {source};")
-    lines += [
+        *(f"    wire {_bits(port.width)}{port.name};" for port in _structs(design)),
+        *(
+            f"    assign {target} = {source};"
+            for target, source in _assignments(
+                design, lambda port, field: f"{port.name}[`{_macro(design, port, field)}]"
+            )
+        ),
         f"    {design.module} spu (",
         ",\n".join(f"        .{p.name}({p.name if _is_packed(p) else _plain(p.name)})" for p in design.ports),
         "    );",
@@ -191,15 +196,14 @@ def unpacked_verilog(design: Verilog) -> str:
 
 def unpacked_vhdl(design: Verilog) -> str:
     """The same wrapper in VHDL, with a component declaration and a package of where the fields are."""
-    pins = list(_pins(design))
-    structs = [port for port in design.ports if _is_packed(port)]
     module = design.module
+    connections = ((_extended(p.name), _extended(p.name) if _is_packed(p) else _plain(p.name)) for p in design.ports)
     uses = ["library ieee;", "use ieee.std_logic_1164.all;"]
     lines = [
         *_comment("--", _title(design, "a wrapper with a port for each field")),
         *uses,
         f"package {module}_fields is",
-        *(f"    {_vhdl_field(port, field)}" for port in structs for field in port.fields),
+        *(f"    {_vhdl_field(port, field)}" for port in _structs(design) for field in port.fields),
         f"    component {module} is",
         "        port (",
         *_vhdl_ports("            ", ((_extended(p.name), p.direction, p.width) for p in design.ports)),
@@ -211,21 +215,19 @@ def unpacked_vhdl(design: Verilog) -> str:
         f"use work.{module}_fields.all;",
         f"entity {module}_unpacked is",
         "    port (",
-        *_vhdl_ports("        ", ((pin.name, pin.port.direction, pin.width) for pin in pins)),
+        *_vhdl_ports("        ", ((pin.name, pin.port.direction, pin.width) for pin in _pins(design))),
         "    );",
         "end entity;",
         "",
         f"architecture wrapper of {module}_unpacked is",
-        *(f"    signal {_extended(port.name)} : {_vhdl_type(port.width)};" for port in structs),
+        *(f"    signal {_extended(port.name)} : {_vhdl_type(port.width)};" for port in _structs(design)),
         "begin",
-    ]
-    for pin in pins:
-        if pin.field is not None:
-            part = f"{_extended(pin.port.name)}({_vhdl_name(pin.port, pin.field)})"
-            target, source = (pin.name, part) if pin.output else (part, pin.name)
-            lines.append(f"    {target} <= {source};")
-    connections = ((_extended(p.name), _extended(p.name) if _is_packed(p) else _plain(p.name)) for p in design.ports)
-    lines += [
+        *(
+            f"    {target} <= {source};"
+            for target, source in _assignments(
+                design, lambda port, field: f"{_extended(port.name)}({_vhdl_name(port, field)})"
+            )
+        ),
         f"    spu : {module}",
         "        port map (",
         ",\n".join(f"            {port} => {signal}" for port, signal in connections),

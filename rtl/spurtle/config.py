@@ -19,6 +19,8 @@ __all__ = [
     "LFSR_ACCESS_RESET",
     "LFSR_DELAYS",
     "LFSR_RESET",
+    "NO_SHELL",
+    "SHELLS",
     "SPUConfig",
     "UnpredictableFilter",
 ]
@@ -33,6 +35,12 @@ LFSR_RESET = 0x6A09_E667
 LFSR_ACCESS_RESET = 0xBB67_AE85
 """The same of the second generator, which chooses what is sampled of an operation that accesses more than one place."""
 
+
+NO_SHELL = "none"
+"""In place of the name of a shell: the SPU's own ports."""
+
+SHELLS = ("axi4", "axi4-apb")
+"""What can stand around an SPU: see `bus.Shell`."""
 
 ELEMENT_BITS = 8
 """Of the random number that chooses an element of a non-contiguous SVE access. A vector has up to 256 bytes."""

@@ -7,7 +7,7 @@ from enum import EnumMeta
 from amaranth.hdl import Shape
 from amaranth.lib import data, wiring
 
-__all__ = ["SYNCHRONOUS", "Port", "PortField", "Reset", "ports"]
+__all__ = ["SYNCHRONOUS", "Port", "PortField", "Reset", "pin_name", "ports"]
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,13 @@ def ports(component: wiring.Component, reset: Reset = SYNCHRONOUS) -> tuple[Port
     return clock + tuple(sorted((_port(path, member) for path, member, _ in members), key=lambda port: port.name))
 
 
+def pin_name(path: tuple[str | int, ...]) -> str:
+    """What Verilog calls a member of a signature."""
+    return "__".join(str(part) for part in path)
+
+
 def _port(path: tuple[str | int, ...], member: wiring.Member) -> Port:
-    name = "__".join(str(part) for part in path)
+    name = pin_name(path)
     direction = "in" if member.flow is wiring.In else "out"
     shape = member.shape
     return Port(name, direction, Shape.cast(shape).width, tuple(_fields(shape)), _values(shape))

@@ -14,14 +14,11 @@ from amaranth.hdl import ClockDomain, Fragment, Signal, Value
 from amaranth.lib import wiring
 
 from .bus import Shell
-from .config import SPUConfig
-from .ports import SYNCHRONOUS, Port, Reset, ports
+from .config import NO_SHELL, SPUConfig
+from .ports import SYNCHRONOUS, Port, Reset, pin_name, ports
 from .spu import SPU
 
-__all__ = ["LINT_WAIVERS", "NO_SHELL", "Verilog", "choices", "generate", "spu", "yosys"]
-
-NO_SHELL = "none"
-"""In place of the name of a shell: the SPU's own ports."""
+__all__ = ["LINT_WAIVERS", "Verilog", "choices", "generate", "spu", "yosys"]
 
 LINT_WAIVERS = {
     "CASEOVERLAP": "Yosys writes a one-hot multiplexer as a casez whose items overlap for other selections",
@@ -82,7 +79,7 @@ def yosys(script: str, folder: Path) -> None:
 
 
 def _rtlil(component: wiring.Component, module: str, reset: Reset) -> str:
-    pins = {"__".join(map(str, path)): Value.cast(pin) for path, _, pin in component.signature.flatten(component)}
+    pins = {pin_name(path): Value.cast(pin) for path, _, pin in component.signature.flatten(component)}
     fragment = Fragment.get(component, None)
     domain = ClockDomain("sync", async_reset=reset.asynchronous)
     fragment.add_domains(domain)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from spurtle.config import CONFIGS, SPUConfig
+from spurtle.config import CONFIGS, NO_SHELL, SHELLS, SPUConfig
 
 from .errors import UserError
 
@@ -156,8 +156,8 @@ def _verilog_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--shell",
-        choices=("none", "axi4", "axi4-apb"),
-        default="none",
+        choices=(NO_SHELL, *SHELLS),
+        default=NO_SHELL,
         help="around the SPU: its own ports; AXI4 for the Profiling Buffer; and APB4 for the registers. Default: none",
     )
     parser.add_argument(
@@ -179,7 +179,7 @@ def _verilog(options: argparse.Namespace) -> int:
 
     from .files import check_folder, write_folder
 
-    if options.outstanding != 1 and options.shell == verilog.NO_SHELL:
+    if options.outstanding != 1 and options.shell == NO_SHELL:
         raise UserError("--outstanding must come with --shell: the SPU itself has no bus")
     reset = Reset(asynchronous=options.reset == "async", active_low=options.reset_level == "low")
     check_folder(options.output)

@@ -21,7 +21,7 @@ from amaranth.lib import data
 from numpy.typing import NDArray
 
 from spurtle import verilog
-from spurtle.arch import Register
+from spurtle.arch import FSC_SYNCHRONOUS, Register
 from spurtle.config import SPUConfig
 from spurtle.inflight import Sample as SampleLayout
 from spurtle.pe import Beat, Location, Operation, TakenBranch
@@ -30,7 +30,7 @@ from spurtle.serializer import beat_layout
 from spurtle.spu import RecordPath
 
 from .errors import UserError
-from .ports import ABORT, EXTERNAL, TRANSLATION, fault_bits, memory_faults, pe_members, sample_bits
+from .ports import ABORT, TRANSLATION, fault_bits, memory_faults, pe_members, sample_bits
 from .reference.buffer import Fault, FaultKind
 from .reference.pe import PEState
 from .reference.records import Facts, Sample
@@ -118,7 +118,7 @@ class Engine:
 
         Raises ValueError if the SPU knows no such fault.
         """
-        fault = Fault(kind=kind, fsc=EXTERNAL if external else TRANSLATION, external=external)
+        fault = Fault(kind=kind, fsc=FSC_SYNCHRONOUS if external else TRANSLATION, external=external)
         if fault not in self._answers:
             raise ValueError(f"{self._config.name} has no {'external ' if external else ''}fault of kind {kind.name}")
         number = self._answers.index(fault)

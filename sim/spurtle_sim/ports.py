@@ -8,7 +8,7 @@ from typing import Any
 from amaranth.hdl import Shape
 from amaranth.lib import data
 
-from spurtle.arch import FSC_ASYNCHRONOUS, PMBSR_EL1, REGISTERS
+from spurtle.arch import FSC_ASYNCHRONOUS, FSC_SYNCHRONOUS, PMBSR_EL1, REGISTERS
 from spurtle.config import SPUConfig
 from spurtle.inflight import Sample as SampleLayout
 from spurtle.pe import Fault as FaultLayout
@@ -23,7 +23,6 @@ from .reference.records import Location, Operation, Sample, saturate
 
 __all__ = [
     "ABORT",
-    "EXTERNAL",
     "TRANSLATION",
     "fault_bits",
     "memory_faults",
@@ -34,9 +33,6 @@ __all__ = [
 
 TRANSLATION = 0b000111
 """PMBSR_EL1.FSC: translation fault, level 3."""
-
-EXTERNAL = 0b010000
-"""PMBSR_EL1.FSC: synchronous External abort."""
 
 ABORT = Fault(kind=FaultKind.STAGE_1, fsc=FSC_ASYNCHRONOUS, external=True)
 """What strobe `abort` of `spurtle.pe.WritePort` tells; it is of no record."""
@@ -77,7 +73,7 @@ def memory_faults(config: SPUConfig) -> list[Fault]:
     external = (FaultKind.STAGE_1, FaultKind.STAGE_2) if config.external_aborts else ()
     return [
         *(Fault(kind=kind, fsc=TRANSLATION) for kind in fault_kinds(config)),
-        *(Fault(kind=kind, fsc=EXTERNAL, external=True) for kind in external),
+        *(Fault(kind=kind, fsc=FSC_SYNCHRONOUS, external=True) for kind in external),
     ]
 
 

@@ -14,6 +14,8 @@ from spurtle.arch import (
     PMSLATFR_EL1,
 )
 
+from . import disable_and_drain
+
 __all__ = ["FreeBSD"]
 
 _ALL = (1 << 64) - 1
@@ -72,12 +74,7 @@ class FreeBSD:
 
     def disable(self) -> None:
         cpu = self._cpu
-        cpu.msr(PMSCR_EL1, 0)
-        cpu.isb()
-        cpu.psb_csync()
-        cpu.dsb()
-        cpu.msr(PMBLIMITR_EL1, 0)
-        cpu.isb()
+        disable_and_drain(cpu)
         cpu.msr(PMBSR_EL1, 0)
         self._take()
 

@@ -4,6 +4,8 @@ from cpu import CPU
 
 from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL1, PMSFCR_EL1, PMSICR_EL1, PMSIRR_EL1
 
+from . import disable_and_drain
+
 __all__ = ["Profiler"]
 
 
@@ -33,10 +35,4 @@ class Profiler:
         cpu.isb()
 
     def stop(self) -> None:
-        cpu = self._cpu
-        cpu.msr(PMSCR_EL1, 0)
-        cpu.isb()
-        cpu.psb_csync()
-        cpu.dsb()
-        cpu.msr(PMBLIMITR_EL1, 0)
-        cpu.isb()
+        disable_and_drain(self._cpu)

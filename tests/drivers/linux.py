@@ -25,6 +25,8 @@ from spurtle.arch import (
 )
 from spurtle_sim.driver import Filters
 
+from . import disable_and_drain
+
 __all__ = ["Linux", "Refused"]
 
 _ALL = (1 << 64) - 1
@@ -84,20 +86,10 @@ class Linux:
         self.discard = cpu.config.version >= PMSVer.SPE_V1P2
         cpu.msr(PMSEVFR_EL1, _ALL)
         self.event_filter = cpu.mrs(PMSEVFR_EL1)
-        self._disable_and_drain()
+        disable_and_drain(self._cpu)
         cpu.msr(PMBPTR_EL1, 0)
         cpu.isb()
         cpu.msr(PMBSR_EL1, 0)
-        cpu.isb()
-
-    def _disable_and_drain(self) -> None:
-        """Sampling before the buffer: what has been sampled is in memory, and nothing comes after it."""
-        cpu = self._cpu
-        cpu.msr(PMSCR_EL1, 0)
-        cpu.isb()
-        cpu.psb_csync()
-        cpu.dsb()
-        cpu.msr(PMBLIMITR_EL1, 0)
         cpu.isb()
 
     def open(self, period: int, filters: Filters, *, jitter: bool = False) -> None:
@@ -129,7 +121,7 @@ class Linux:
     def stop(self) -> None:
         """What is left of the interval is for the next start."""
         cpu = self._cpu
-        self._disable_and_drain()
+        disable_and_drain(self._cpu)
         if self._given:
             status = self._fault()
             self._end()

@@ -4,6 +4,8 @@ from cpu import CPU
 
 from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMSCR_EL2, PMSFCR_EL1, PMSIDR_EL1, PMSIRR_EL1
 
+from . import disable_and_drain
+
 __all__ = ["INTERVALS", "SIZE", "disable", "generate_pmbirq"]
 
 SIZE = 0x10000
@@ -28,9 +30,4 @@ def generate_pmbirq(cpu: CPU, address: int, pmscr: int) -> int:
 
 def disable(cpu: CPU) -> None:
     """What the handler does."""
-    cpu.msr(PMSCR_EL2, 0)
-    cpu.isb()
-    cpu.psb_csync()
-    cpu.dsb()
-    cpu.msr(PMBLIMITR_EL1, 0)
-    cpu.isb()
+    disable_and_drain(cpu, PMSCR_EL2)
