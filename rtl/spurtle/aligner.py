@@ -62,7 +62,7 @@ class Aligner(wiring.Component):
     def _move_up(self, m):
         units = self._units
         unit = len(self.o.p.data) // units
-        before = Signal.like(self.i.p.data)
+        before = Signal(len(self.i.p.data) - unit)  # its first unit is never left over
         ended = Signal.like(self.i.p.end)
         begun = Signal()
         last = Signal()
@@ -75,7 +75,7 @@ class Aligner(wiring.Component):
                 m.d.comb += [last.eq(self.i.p.last & (self.offset + size <= units)), end.eq(self.offset + self.i.p.end)]
                 m.d.sync += ended.eq(end)
                 with m.If(self.o.valid & self.o.ready):
-                    m.d.sync += [before.eq(self.i.p.data), begun.eq(~last)]
+                    m.d.sync += [before.eq(self.i.p.data[unit:]), begun.eq(~last)]
                     with m.If(self.i.p.last & ~last):
                         m.next = "REST"
 
@@ -90,7 +90,7 @@ class Aligner(wiring.Component):
         with m.Switch(self.offset):
             for offset in range(units):
                 with m.Case(offset):
-                    m.d.comb += self.o.p.data.eq(beats[(units - offset) * unit : (2 * units - offset) * unit])
+                    m.d.comb += self.o.p.data.eq(beats[(units - 1 - offset) * unit : (2 * units - 1 - offset) * unit])
         # Each unit from the first and to the last one; where all of the word is the record's, `end` is zero.
         to = Signal.like(end)
         m.d.comb += to.eq(end - 1)
