@@ -32,10 +32,10 @@ from spurtle.arch import (
 )
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle_sim import decode
-from spurtle_sim.driver import parse_filters
 from spurtle_sim.reference.buffer import FaultKind
 from spurtle_sim.reference.pe import PEState
 from spurtle_sim.reference.records import Facts
+from spurtle_sim.sampling import parse_filters
 from spurtle_sim.timed import TIMED
 
 SEED = 20_261_129

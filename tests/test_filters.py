@@ -13,10 +13,11 @@ from plain_filter import kept
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle_sim import decode, driver
 from spurtle_sim.core import Parameters
-from spurtle_sim.driver import Driver, Filters, parse_filters
+from spurtle_sim.driver import Driver
 from spurtle_sim.errors import UserError
 from spurtle_sim.machine import Machine
 from spurtle_sim.program import Program
+from spurtle_sim.sampling import Filters, Sampling, parse_filters
 
 WORKLOADS = Path(__file__).parents[1] / "sim" / "workloads"
 NAMES = ("sort", "chase", "simd")
@@ -81,7 +82,7 @@ def timed(name: str, lanes: int) -> tuple[Program, np.ndarray]:
 
 def play(config: str, name: str, filters: Filters) -> Driver:
     """Its profile, checked."""
-    played = Driver(CONFIGS[config], interval=1, filters=filters, jitter=False, seed=None, context=1, check=True)
+    played = Driver(CONFIGS[config], Sampling(interval=1, filters=filters), context=1, check=True)
     played.run(timed(name, CONFIGS[config].ops_per_cycle)[1])
     played.stop()
     assert played.checker is not None

@@ -18,10 +18,11 @@ from spurtle.config import CONFIGS
 from spurtle_sim import decode, packet_text
 from spurtle_sim.classify import FACT
 from spurtle_sim.core import Parameters
-from spurtle_sim.driver import Driver, parse_filters
+from spurtle_sim.driver import Driver
 from spurtle_sim.invariants import Monitor
 from spurtle_sim.machine import Machine
 from spurtle_sim.program import Program
+from spurtle_sim.sampling import Sampling, parse_filters
 
 WORKLOADS = Path(__file__).parents[1] / "sim" / "workloads"
 TABLE = tomllib.loads((WORKLOADS / "workloads.toml").read_text())
@@ -149,15 +150,8 @@ def test_the_beginning_of_a_workload_is_the_references(name: str, jitter: bool, 
     config = CONFIGS[name]
     program = Program(WORKLOADS / "chase.elf")
     machine = Machine(program.instructions, Parameters(ops_per_cycle=config.ops_per_cycle))
-    driver = Driver(
-        config,
-        interval=1,
-        filters=parse_filters(config, filters),
-        jitter=jitter,
-        seed=5 if jitter else None,
-        context=1,
-        check=True,
-    )
+    sampling = Sampling(interval=1, filters=parse_filters(config, filters), jitter=jitter, seed=5 if jitter else None)
+    driver = Driver(config, sampling, context=1, check=True)
     operations = next(program.run())
     driver.run(machine.time(operations))
     driver.stop()

@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from spurtle.config import CONFIGS, NO_SHELL, SHELLS, SPUConfig
 
+from . import sampling
 from .errors import UserError
 
 __all__ = ["main"]
@@ -214,27 +215,7 @@ def _chosen(names: Sequence[str], settings: Sequence[str]) -> list[SPUConfig]:
 
 def _profile_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", choices=CONFIGS, default="neoverse_n1", help="default: neoverse_n1")
-    parser.add_argument(
-        "--interval",
-        metavar="N",
-        default="768",
-        help="operations between samples, a multiple of 256; one more passes at each. Default: 768, as 769 is a prime, "
-        "which few loops have for their length",
-    )
-    parser.add_argument(
-        "--jitter", action="store_true", help="put each sample off by a random number of operations below 256"
-    )
-    parser.add_argument("--seed", metavar="N", help="for other random numbers, from 1 to 2**32 - 1; with --jitter")
-    parser.add_argument(
-        "--filter",
-        metavar="TERMS",
-        action="append",
-        default=[],
-        help="which samples become records: terms of perf's arm_spe event, with commas in between, such as "
-        "load_filter,min_latency=20. branch_filter, load_filter, store_filter, event_filter=BITS, min_latency=CYCLES "
-        "and, where the configuration has them, simd_filter, float_filter, a _mask of each type, "
-        "inv_event_filter=BITS, inv_data_src_filter=BITS, discard; may be repeated",
-    )
+    sampling.add_arguments(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -248,24 +229,17 @@ def _profile_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _profile(options: argparse.Namespace) -> int:
-    if not options.interval.isdecimal() or not 256 <= int(options.interval) < 1 << 32 or int(options.interval) % 256:
-        raise UserError(f"--interval must be a multiple of 256 from 256 to 2**32 - 256, not {options.interval}")
-    if options.seed is not None and not options.jitter:
-        raise UserError("--seed must come with --jitter: without it no random number is used")
-    if options.seed is not None and (not options.seed.isdecimal() or not 1 <= int(options.seed) < 1 << 32):
-        raise UserError(f"--seed must be a number from 1 to 2**32 - 1, not {options.seed}")
+    config = CONFIGS[options.config]
+    wanted = sampling.parse(config, options)
 
     from .profile import Options, profile
 
     return profile(
         Options(
-            config=CONFIGS[options.config],
+            config=config,
+            sampling=wanted,
             program=options.program,
             arguments=options.arguments,
-            interval=int(options.interval) // 256,
-            jitter=options.jitter,
-            seed=None if options.seed is None else int(options.seed),
-            filters=options.filter,
             output=options.output,
             check=options.check,
         )

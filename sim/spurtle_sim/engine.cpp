@@ -93,9 +93,9 @@ struct Hole {
 // two came first would be the SPU's own affair.
 constexpr unsigned KNOWN = 8;
 
-// So many cycles without anything in flight, and the SPU stands still until the next operation.
-constexpr unsigned SETTLED = 8;
-static_assert(SETTLED > ANSWER_LATENCY);
+// So many cycles without anything in flight, and the SPU stands still until the next operation: each record is in memory, and
+// the interrupt that it raises comes when it would. Memory that takes its time is not waited for.
+constexpr unsigned SETTLED = ANSWER_LATENCY + SLOTS * (MOST_BEATS + 8);
 
 // Cycles whose operations are remembered: collisions are told one cycle after the answer.
 constexpr unsigned REMEMBERED = 8;

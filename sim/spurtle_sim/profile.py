@@ -15,14 +15,17 @@ from spurtle.config import SPUConfig
 
 from . import perfdata
 from .core import Parameters
-from .driver import Driver, parse_filters
+from .driver import Driver
 from .files import check_writable, write_whole
 from .machine import Machine
 from .program import Program
+from .sampling import Sampling
 
-__all__ = ["Options", "profile"]
+__all__ = ["PID", "Options", "process_of", "profile"]
 
-_PID = 1000
+PID = 1000
+"""CONTEXTIDR_EL1 of the program: the process that perf knows."""
+
 _PATIENCE = 2.0  # seconds before a run shows its progress
 
 
@@ -36,12 +39,7 @@ class Options:
     program : str
         A static AArch64 Linux executable.
     arguments : sequence of str
-    interval : int
-        PMSIRR_EL1.INTERVAL: a sample every `interval * 256 + 1` operations, without `jitter`.
-    jitter, seed : bool, int or None
-        See `driver.Driver`.
-    filters : list of str
-        Terms of `driver.parse_filters`.
+    sampling : Sampling
     output : str
         Where perf.data goes; the raw buffer goes beside it, with `.spe` behind the name. In Discard mode there is none.
     check : bool
@@ -51,10 +49,7 @@ class Options:
     config: SPUConfig
     program: str
     arguments: Sequence[str]
-    interval: int
-    jitter: bool
-    seed: int | None
-    filters: list[str]
+    sampling: Sampling
     output: str
     check: bool
 
@@ -70,18 +65,11 @@ def profile(options: Options) -> int:
     raw = f"{options.output}.spe"
     check_writable(options.output)
     check_writable(raw)
-    filters = parse_filters(options.config, options.filters)
+    discard = options.sampling.filters.discard
     program = Program(options.program, options.arguments)
+    process = process_of(program)
     machine = Machine(program.instructions, Parameters(ops_per_cycle=options.config.ops_per_cycle))
-    driver = Driver(
-        options.config,
-        interval=options.interval,
-        filters=filters,
-        jitter=options.jitter,
-        seed=options.seed,
-        context=_PID,
-        check=options.check,
-    )
+    driver = Driver(options.config, options.sampling, context=process.pid, check=options.check)
 
     start = time.monotonic()
     with _progress(driver, start):
@@ -90,17 +78,21 @@ def profile(options: Options) -> int:
         driver.stop()
     seconds = time.monotonic() - start
 
-    if not filters.discard:
+    if not discard:
         write_whole(raw, bytes(driver.data))
-        process = perfdata.Process(path=program.path, argv=program.argv, pid=_PID, mappings=program.image.mappings)
         perfdata.write(options.output, buffer=bytes(driver.data), process=process)
-    _summary(options, driver, seconds, discard=filters.discard)
+    _summary(options, driver, seconds, discard=discard)
     if driver.checker and driver.checker.count:
         for mismatch in driver.checker.mismatches:
             print(f"spurtle: {mismatch}", file=sys.stderr)
         print(f"spurtle: {driver.checker.count} mismatches between RTL and reference", file=sys.stderr)
         return 70
     return program.exit_status or 0
+
+
+def process_of(program: Program) -> perfdata.Process:
+    """Of the program, what perf.data says."""
+    return perfdata.Process(path=program.path, argv=program.argv, pid=PID, mappings=program.image.mappings)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from spurtle.arch import (
     PMSNEVFR_EL1,
     PMSVer,
 )
-from spurtle_sim.driver import Filters
+from spurtle_sim.sampling import Filters
 
 from . import disable_and_drain
 
