@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help verilog test soak formal profile bench board lint docs clean
+.PHONY: help verilog test soak formal profile bench board boards lint docs clean
 
 help:
 	@echo 'make verilog    Verilog of each configuration, and what goes with it, in build/verilog'
@@ -17,7 +17,8 @@ help:
 	@echo 'make profile    the workloads through the RTL; Linux perf data in build/profile'
 	@echo 'make formal     the proofs; report in build/formal; QUICK=1 for a short run'
 	@echo 'make bench      area and clock on ECP5 and iCE40 HX8K; table in build/bench'
-	@echo 'make board      a bitstream: BOARD=hx8k, icebreaker or ulx3s; in build/boards'
+	@echo 'make board      a bitstream, in build/boards; without BOARD=name it lists the boards'
+	@echo 'make boards     the whole of each board simulated, then all bitstreams'
 	@echo 'make lint       ruff and pyright'
 	@echo 'make docs       the documents as a site, in build/docs'
 	@echo 'make clean      remove build; `make clean VENV_TOO=1` removes .venv as well'
@@ -70,6 +71,10 @@ docs: $(READY)
 
 board: $(READY)
 	@$(BIN)/python -m boards $(BOARD)
+
+boards: $(READY)
+	@SPURTLE_BOARDS=all $(BIN)/python -m pytest -q tests/test_boards_whole.py
+	@$(BIN)/python -m boards all
 
 clean:
 	rm -rf build docs/registers $(if $(VENV_TOO),$(VENV))

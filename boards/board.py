@@ -1,19 +1,19 @@
 """The boards, and what is particular to each."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
 from spurtle_sim.errors import UserError
 
-__all__ = ["BOARDS", "Board"]
+__all__ = ["BOARDS", "Board", "find"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Board:
-    """A board of amaranth-boards, with a UART and LEDs.
+    """A board of amaranth-boards, and what the demonstration is on it.
 
     Parameters
     ----------
@@ -21,34 +21,88 @@ class Board:
         As given to `python -m boards`.
     title : str
         Board and FPGA.
+    number : int
+        That the board's identity register carries, so that the host knows the board.
     platform : tuple of str
         Module of amaranth-boards, and class.
     suffix : str
         Of the bitstream's file.
+    vendor_tool : str or None
+        That is needed for the bitstream and that PyPI does not have.
+    clock_hz : int
+        Of the oscillator.
     baud : int
-        Of the UART; the board's USB bridge can do it, and it divides the clock.
+        Of the UART; it divides the clock, and the board's USB bridge can do it.
+    uart_pins : tuple of str, or None
+        Of a board without a UART: pins of its connector `io` for RX and TX, 3.3 V.
     serial : str
         The UART on a Linux host with nothing else plugged in.
     loader : tuple of str
         The command that loads the bitstream, to which its file is added.
+    has_button : bool
+        Of the board's own: it starts the program.
+    config : str
+        Of the SPU, a name of `spurtle.config.CONFIGS`.
+    half_bytes : int
+        Of each half of the Profiling Buffer.
+    operations : int
+        Of the workload's excerpt in block RAM; 0: the soft core instead.
     """
 
     name: str
     title: str
+    number: int
     platform: tuple[str, str]
     suffix: str
+    vendor_tool: str | None = None
+    clock_hz: int
     baud: int = 1_000_000
+    uart_pins: tuple[str, str] | None = None
     serial: str
     loader: tuple[str, ...]
+    has_button: bool = True
+    config: str = "neoverse_n1"
+    half_bytes: int = 4096
+    operations: int = 4096
 
     def make_platform(self) -> Any:
         """A fresh platform: it can be used for one build. Raises UserError if amaranth-boards is not installed."""
         module, name = self.platform
         try:
-            return getattr(import_module(f"amaranth_boards.{module}"), name)()
+            platform = getattr(import_module(f"amaranth_boards.{module}"), name)()
+            if self.uart_pins is not None:
+                platform.add_resources([_uart(*self.uart_pins)])
         except ModuleNotFoundError as error:
             raise UserError("amaranth-boards is not installed: `pip install -e .[boards]` brings it") from error
+        return platform
 
+
+def find(name: str) -> Board:
+    """The board of that name. Raises UserError if there is none."""
+    if name not in BOARDS:
+        *others, last = BOARDS
+        raise UserError(f"BOARD must be {', '.join(others)} or {last}, not {name!r}")
+    return BOARDS[name]
+
+
+def _uart(rx: str, tx: str) -> Any:
+    build = import_module("amaranth.build")
+    resources = import_module("amaranth_boards.resources")
+    # Pulled up, the line is idle when nothing is plugged in.
+    attributes = build.Attrs(IO_TYPE="LVCMOS33", PULLMODE="UP")
+    return resources.UARTResource(0, rx=rx, tx=tx, conn=("io", 0), attrs=attributes)
+
+
+_ULX3S = Board(
+    name="ulx3s",
+    title="ULX3S with an ECP5 85F",
+    number=3,
+    platform=("ulx3s", "ULX3S_85F_Platform"),
+    suffix=".bit",
+    clock_hz=25_000_000,
+    serial="/dev/ttyUSB0",
+    loader=("openFPGALoader", "-b", "ulx3s"),
+)
 
 BOARDS: Mapping[str, Board] = MappingProxyType(
     {
@@ -57,26 +111,55 @@ BOARDS: Mapping[str, Board] = MappingProxyType(
             Board(
                 name="hx8k",
                 title="Lattice iCE40-HX8K breakout board",
+                number=1,
                 platform=("ice40_hx8k_b_evn", "ICE40HX8KBEVNPlatform"),
                 suffix=".bin",
+                clock_hz=12_000_000,
                 serial="/dev/ttyUSB1",
                 loader=("openFPGALoader", "-b", "ice40_generic"),
+                has_button=False,
+                config="minimal",
+                half_bytes=2048,
+                operations=256,
             ),
             Board(
                 name="icebreaker",
                 title="iCEBreaker, iCE40 UP5K",
+                number=2,
                 platform=("icebreaker", "ICEBreakerPlatform"),
                 suffix=".bin",
+                clock_hz=12_000_000,
                 serial="/dev/ttyUSB1",
                 loader=("openFPGALoader", "-b", "ice40_generic"),
+                config="minimal",
+                half_bytes=2048,
+                operations=256,
+            ),
+            _ULX3S,
+            replace(
+                _ULX3S, name="ulx3s_picorv32", title="ULX3S with an ECP5 85F, PicoRV32 in it", number=4, operations=0
             ),
             Board(
-                name="ulx3s",
-                title="ULX3S with an ECP5 85F",
-                platform=("ulx3s", "ULX3S_85F_Platform"),
+                name="orangecrab",
+                title="OrangeCrab r0.2 with an ECP5 85F",
+                number=5,
+                platform=("orangecrab_r0_2", "OrangeCrabR0_2_85FPlatform"),
                 suffix=".bit",
+                clock_hz=48_000_000,
+                uart_pins=("0", "1"),
                 serial="/dev/ttyUSB0",
-                loader=("openFPGALoader", "-b", "ulx3s"),
+                loader=("dfu-util", "-a", "0", "-D"),
+            ),
+            Board(
+                name="arty_a7",
+                title="Arty A7-35T, Artix-7",
+                number=6,
+                platform=("arty_a7", "ArtyA7_35Platform"),
+                suffix=".bit",
+                vendor_tool="Vivado",
+                clock_hz=100_000_000,
+                serial="/dev/ttyUSB1",
+                loader=("openFPGALoader", "-b", "arty_a7_35t"),
             ),
         )
     }

@@ -1,6 +1,7 @@
 """From a board to its bitstream: Yosys, nextpnr and the packer, as the WebAssembly programs that PyPI has."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -16,10 +17,13 @@ from spurtle_sim.errors import UserError
 from .board import Board
 from .top import Top
 
-__all__ = ["BuildError", "Built", "build", "measure", "plan"]
+__all__ = ["BuildError", "Built", "build", "measure", "plan", "write_plan"]
 
 _REPORT = "report.json"
 """nextpnr's, in the folder of the build."""
+
+_SUFFIX_TOOL = "dfu-suffix"
+"""Adds the USB numbers of the OrangeCrab to its bitstream, which loads without them. PyPI does not have it."""
 
 
 class BuildError(Exception):
@@ -37,6 +41,7 @@ class Built:
         LUTs and flip-flops. Of an iCE40, carries without a LUT are not counted.
     cells, cells_available : int
         iCE40 logic cells, which hold one of each; ECP5 LUTs.
+    block_rams, block_rams_available : int
     fmax_mhz, clock_mhz : float
         What the clock could be, and what it is.
     """
@@ -46,15 +51,33 @@ class Built:
     ff: int
     cells: int
     cells_available: int
+    block_rams: int
+    block_rams_available: int
     fmax_mhz: float
     clock_mhz: float
 
 
 def plan(board: Board) -> Any:
     """Amaranth's build plan for `board`: every file that the tools need, and their commands. No tool runs."""
-    return board.make_platform().build(
-        Top(board.baud), name=_name(board), do_build=False, nextpnr_opts=["--report", _REPORT]
-    )
+    platform = board.make_platform()
+    if platform.toolchain == "Vivado":
+        # Amaranth itself runs it: Vivado reads Verilog.
+        os.environ["YOSYS"] = _program("yosys")
+    return platform.build(Top(board), name=_name(board), do_build=False, nextpnr_opts=["--report", _REPORT])
+
+
+def write_plan(board: Board, output: Path) -> Path:
+    """The files for a tool that PyPI does not have, in a folder of the board's name: the script that runs it.
+
+    Raises UserError if Yosys is not installed, or the folder cannot be written.
+    """
+    folder = output / board.name
+    planned = plan(board)
+    try:
+        planned.extract(folder)
+    except OSError as error:
+        raise UserError(f"cannot write {folder}: {error.strerror}") from error
+    return folder / f"{planned.script}.sh"
 
 
 def build(board: Board, output: Path, note: Callable[[str], None]) -> Built:
@@ -70,7 +93,7 @@ def build(board: Board, output: Path, note: Callable[[str], None]) -> Built:
     folder = output / board.name
     note("elaborating")
     planned = plan(board)
-    commands: list[list[str]] = json.loads(planned.files[f"{planned.script}.json"])["commands"]
+    commands = [command for command in _commands(planned) if command[0] != _SUFFIX_TOOL]
     programs = [_program(tool) for tool, *_ in commands]
     bitstream = folder / f"{_name(board)}{board.suffix}"
     try:
@@ -95,6 +118,7 @@ def measure(bitstream: Path, report: Mapping[str, Any], log: str) -> Built:
     if "TRELLIS_COMB" in used:
         cells = used["TRELLIS_COMB"]
         lut4, ff = cells["used"], used["TRELLIS_FF"]["used"]
+        rams = used["DP16KD"]
     else:
         cells = used["ICESTORM_LC"]
         lut_only, both, ff_only = (
@@ -102,8 +126,23 @@ def measure(bitstream: Path, report: Mapping[str, Any], log: str) -> Built:
             for kind in ("LUT4 only", "LUT4 and DFF", "DFF only")
         )
         lut4, ff = lut_only + both, both + ff_only
+        rams = used["ICESTORM_RAM"]
     slowest = min(report["fmax"].values(), key=lambda clock: clock["achieved"] / clock["constraint"])
-    return Built(bitstream, lut4, ff, cells["used"], cells["available"], slowest["achieved"], slowest["constraint"])
+    return Built(
+        bitstream=bitstream,
+        lut4=lut4,
+        ff=ff,
+        cells=cells["used"],
+        cells_available=cells["available"],
+        block_rams=rams["used"],
+        block_rams_available=rams["available"],
+        fmax_mhz=slowest["achieved"],
+        clock_mhz=slowest["constraint"],
+    )
+
+
+def _commands(planned: Any) -> list[list[str]]:
+    return json.loads(planned.files[f"{planned.script}.json"])["commands"]
 
 
 def _name(board: Board) -> str:

@@ -1,56 +1,67 @@
-"""Records out of the FPGA: the buffer's write port as bytes, and bytes on a UART."""
+"""Bytes on a UART, 8N1: a start bit, eight data bits from the least significant one, a stop bit."""
 
 from amaranth import *
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from spurtle.config import SPUConfig
-from spurtle.pe import WritePort
-
-__all__ = ["BITS_PER_BYTE", "RecordBytes", "UARTTransmitter"]
+__all__ = ["BITS_PER_BYTE", "UARTReceiver", "UARTTransmitter"]
 
 BITS_PER_BYTE = 10
 """On the line: a start bit, eight data bits, a stop bit."""
 
 
-class RecordBytes(wiring.Component):
-    """Stands where memory would: the bytes that each beat writes, in order of ascending addresses, without these.
+class UARTReceiver(wiring.Component):
+    """Bytes from the line, each read in the middle of its bits. What has no stop bit is not one.
 
-    Timing: a beat is taken with its last byte, and a byte that it does not write takes a cycle; `done` comes one cycle
-    after the last beat of a record.
-    Reset: a beat begins.
+    Timing: a byte is there in the middle of its stop bit, for one cycle.
+    Reset: the line is idle.
+
+    Parameters
+    ----------
+    divisor : int
+        Clock cycles of a bit; at least 2, so that a bit has a middle.
 
     Members
     -------
-    i : In(WritePort)
+    rx : In(1)
+        Of this clock domain.
     o : Out(stream of 8)
+        Always ready.
     """
 
-    def __init__(self, config: SPUConfig):
-        self._bytes = config.bus_bytes
-        super().__init__({"i": In(WritePort(config)), "o": Out(stream.Signature(8))})
+    def __init__(self, divisor: int):
+        if divisor < 2:
+            raise ValueError(f"divisor must be at least 2, not {divisor}")
+        self._divisor = divisor
+        super().__init__({"rx": In(1), "o": Out(stream.Signature(8, always_ready=True))})
 
     def elaborate(self, platform):
         m = Module()
 
-        beat = self.i.beat
-        index = Signal(range(self._bytes))
-        writes = beat.p.strobe.bit_select(index, 1)
-        m.d.comb += [
-            self.o.valid.eq(beat.valid & writes),
-            self.o.payload.eq(beat.p.data.word_select(index, 8)),
-            beat.ready.eq((self.o.ready | ~writes) & (index == self._bytes - 1)),
-        ]
-        with m.If(beat.valid & (self.o.ready | ~writes)):
-            # The bus width is a power of two: the index wraps by itself.
-            m.d.sync += index.eq(index + 1)
-        m.d.sync += self.i.done.eq(beat.valid & beat.ready & beat.p.last)
+        timer = Signal(range(self._divisor))
+        bits = Signal(range(BITS_PER_BYTE + 1))  # still to be read of this byte
+        octet = Signal(8)
+        m.d.comb += self.o.payload.eq(octet)
+
+        with m.If(bits == 0):
+            with m.If(~self.rx):
+                # In the middle of the start bit, this cycle being its first, it is read again: it might be a glitch.
+                m.d.sync += [bits.eq(BITS_PER_BYTE), timer.eq((self._divisor - 1) // 2)]
+        with m.Elif(timer != 0):
+            m.d.sync += timer.eq(timer - 1)
+        with m.Else():
+            m.d.sync += [bits.eq(bits - 1), timer.eq(self._divisor - 1), octet.eq(Cat(octet, self.rx)[1:])]
+            with m.If((bits == BITS_PER_BYTE) & self.rx):
+                m.d.sync += bits.eq(0)
+            with m.If(bits == 1):
+                m.d.sync += octet.eq(octet)
+                m.d.comb += self.o.valid.eq(self.rx)
 
         return m
 
 
 class UARTTransmitter(wiring.Component):
-    """8N1: a start bit, eight data bits from the least significant one, a stop bit. Byte after byte without a gap.
+    """Byte after byte to the line, without a gap.
 
     Reset: the line is idle.
 

@@ -15,7 +15,18 @@ settings.load_profile("spurtle")
 
 FIRST = tuple(
     f"test_{name}"
-    for name in ("linux_driver", "cocotb", "cocotb_filter", "filters", "bias", "profile", "spu", "verilog", "engine")
+    for name in (
+        "linux_driver",
+        "cocotb",
+        "cocotb_filter",
+        "filters",
+        "bias",
+        "profile",
+        "boards_whole",
+        "spu",
+        "verilog",
+        "engine",
+    )
 )
 """Files that take minutes, longest first, so that no core waits for another in the end. The first one compiles the SPUs
 that others use; the second does not need them.

@@ -1,29 +1,42 @@
 # amaranth: UnusedElaboratable=no
 
-"""The boards' demonstration in the simulator, from reset to the bits on the line, and its parts."""
+"""The link between a board and its host: bytes on the line, frames, commands. Whole boards are in test_boards_whole."""
 
+import random
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from amaranth.lib import wiring
 from amaranth.sim import Simulator
+from hypothesis import given, seed, settings
+from hypothesis import strategies as st
 
-from boards.core import LoopCore
-from boards.driver import Driver
-from boards.loop import ITERATIONS, LOOP, STRIDE
-from boards.top import CONTEXT, Demonstration, Stretch
-from boards.uart import BITS_PER_BYTE, RecordBytes, UARTTransmitter
-from spurtle.arch import REGISTERS
+from boards.demonstration import Stretch
+from boards.host.link import Answer, Deframer, Link, LinkError, crc, open_port
+from boards.link import AnswerSender, CommandReceiver
+from boards.memory import PAGE_BYTES, BufferMemory
+from boards.protocol import (
+    ANSWER,
+    BOARD,
+    CHUNK_BYTES,
+    COMMAND,
+    CRC,
+    CRC_BYTES,
+    MAGIC,
+    REFUSED,
+    SYNC,
+    Frame,
+    Operation,
+    Register,
+)
+from boards.uart import BITS_PER_BYTE, UARTReceiver, UARTTransmitter
 from spurtle.config import CONFIGS
-from spurtle_sim import decode
-from spurtle_sim.reference.records import Sample, Start, encode, is_branch, is_memory
+from spurtle_sim.errors import UserError
 
 CONFIG = CONFIGS["minimal"]
-START_UP = 6
-"""Cycles from reset to the first operation: one for each register that the driver writes, and one until the last of
-them has taken effect.
-"""
 
 
 def run(
@@ -46,204 +59,346 @@ def run(
     return rows
 
 
-def received(line: Sequence[int], divisor: int) -> list[tuple[int, int]]:
-    """What a UART receiver makes of the level of the line in each cycle: where each byte starts, and the byte."""
-    octets: list[tuple[int, int]] = []
-    now = 0
-    while 0 in line[now:]:
-        start = line.index(0, now)
-        now = start + BITS_PER_BYTE * divisor
-        frame = [line[bit : bit + divisor] for bit in range(start, now, divisor)]
-        if now > len(line):
-            break
-        assert all(len(set(bit)) == 1 for bit in frame), "a level stands for a whole bit"
-        assert frame[-1][0] == 1, "a stop bit"
-        octets.append((start, sum(bit[0] << number for number, bit in enumerate(frame[1:-1]))))
-    return octets
-
-
-def rises(levels: Sequence[int]) -> list[int]:
-    return [cycle for cycle in range(1, len(levels)) if levels[cycle] and not levels[cycle - 1]]
-
-
-# The whole demonstration.
-
-
-@pytest.mark.parametrize(("divisor", "cycles", "collides"), [(1, 4500, True), (2, 8000, False)])
-def test_records_on_the_line_are_those_of_the_loop(divisor: int, cycles: int, collides: bool) -> None:
-    buffer_records = 2
-    dut = Demonstration(CONFIG, clock_hz=1000 * divisor, baud=1000, buffer_records=buffer_records)
-    outputs = (dut.tx, dut.alive, dut.sending, dut.interrupt, dut.collision)
-    line, alive, sending, interrupt, collision = zip(*run(dut, (), [()] * cycles, *outputs), strict=True)
-    octets = received(line, divisor)
-    data = bytes(octet for _, octet in octets)
-    size = CONFIG.max_record_bytes
-    records = [record for record in decode.records(data) if record.complete]
-    assert len(records) == len(data) // size >= 2 * buffer_records - 1
-
-    # The selections are one operation more than a multiple of 256 apart. An interrupt lets one pass uncounted.
-    distance = 256 * dut.interval + 1
-    selections = 0
-    for number, record in enumerate(records):
-        assert not record.problems
-        interrupts = number // buffer_records
-        assert record.pc is not None
-        for _ in range(3):  # A few selections in a row may have collided, or were in flight when the buffer filled.
-            selections += 1
-            passed = selections * distance - 1 + interrupts
-            step = LOOP[passed % len(LOOP)]
-            if step.operation.pc == record.pc.address:
-                break
-        assert step.operation.pc == record.pc.address
-        assert record.timestamp is not None
-        if not interrupts:
-            assert record.timestamp == START_UP + passed, "an operation a cycle"
-        expected = Sample(
-            start=Start(el=0, ns=1, contextidr_el1=CONTEXT, timestamp=record.timestamp, collect_pa=True),
-            operation=step.in_iteration(passed // len(LOOP)),
-            total=step.total,
-            issue=step.issue,
-            translation=step.translation,
-        )
-        assert data[number * size : (number + 1) * size] == encode(CONFIG, expected)
-
-    begun = [start for start, _ in octets[::size]]
-    assert len(rises(sending)) == len(begun)
-    # At once, or when the record before has left the line.
-    free = [0, *(start + 10 * divisor for start, _ in octets[size - 1 :: size])]
-    assert all(
-        rise < start <= max(rise + 1, end) for rise, start, end in zip(rises(sending), begun, free, strict=False)
-    )
-    ended = [start for start, _ in octets[buffer_records * size - 1 :: buffer_records * size]]
-    assert len(rises(interrupt)) == len(ended)
-    assert all(
-        end < rise < end + 2 * BITS_PER_BYTE * divisor for rise, end in zip(rises(interrupt), ended, strict=True)
-    )
-    assert bool(rises(collision)) == collides
-    assert len(rises(alive)) > 2
-
-
-def test_baud_has_to_divide_the_clock() -> None:
-    with pytest.raises(ValueError, match=r"^baud must divide clock_hz = 12000000, not 115200$"):
-        Demonstration(CONFIG, clock_hz=12_000_000, baud=115_200)
-
-
-# Its parts.
-
-
-@pytest.mark.parametrize("index", range(len(LOOP)))
-def test_core_follows_a_sampled_operation_to_its_end(index: int) -> None:
-    dut = LoopCore(CONFIG)
-    step = LOOP[index]
-    # The program stops right behind the operation that is sampled.
-    steps = [(1, 0)] * (index + 1) + [(0, 1)] + [(0, 0)] * step.total
-    outputs = (dut.sampling.valid, dut.in_flight.issued, dut.in_flight.translating, dut.finish.valid, dut.idle)
-    rows = run(dut, (dut.run, dut.sampling.sampled), steps, *outputs)
-    valid, issued, translating, finished, idle = (
-        [cycle - index for cycle, row in enumerate(rows) if row[column]] for column in range(len(outputs))
-    )
-    assert valid == list(range(-index, 1))
-    assert issued == [step.issue]
-    assert translating == list(range(step.issue + 1, step.issue + 1 + step.translation))
-    assert finished == [step.total]
-    assert idle == [step.total + 1]
-
-
-def test_core_has_one_lane_and_one_slot() -> None:
-    with pytest.raises(ValueError, match=r"^ops_per_cycle and slots must be 1, not 8 and 4$"):
-        LoopCore(CONFIGS["v1p4"])
-
-
-def test_driver_programs_and_serves() -> None:
-    dut = Driver(CONFIG, interval=30, buffer_records=64)
-    sysreg = dut.sysreg
-    #                  pmbirq, idle, drain.done
-    steps = [(0, 0, 0)] * 8 + [(1, 0, 0)] * 3 + [(1, 1, 0)] * 3 + [(1, 1, 1)] + [(1, 1, 0)] * 3 + [(0, 0, 0)] * 2
-    rows = run(
-        dut,
-        (dut.pmbirq, dut.idle, dut.drain.done),
-        steps,
-        *(dut.run, dut.drain.request, sysreg.valid, sysreg.write, sysreg.op1, sysreg.crn),
-        *(sysreg.crm, sysreg.op2, sysreg.wdata),
-    )
-
-    def write(name: str, value: int) -> tuple[int, ...]:
-        register = next(register for register in REGISTERS if register.name == name)
-        return 0, 0, 1, 1, register.op1, register.crn, register.crm, register.op2, value
-
-    runs, stops, drains = (1, *[0] * 8), (0,) * 9, (0, 1, *[0] * 7)
-    assert rows == [
-        write("PMBPTR_EL1", 0xFFFF_0000_1000_0000),
-        write("PMBLIMITR_EL1", 0xFFFF_0000_1000_1001),
-        write("PMSIRR_EL1", 30 << 8),
-        write("PMSICR_EL1", 0),
-        write("PMSCR_EL1", 0b111001),
-        stops,
-        *[runs] * 3,  # The interrupt is in the last of them.
-        *[stops] * 3,  # The core becomes idle in the last of them.
-        *[drains] * 3,
-        write("PMBPTR_EL1", 0xFFFF_0000_1000_0000),
-        write("PMBSR_EL1", 0),
-        stops,
-        *[runs] * 2,
+def levels_of(octets: Sequence[int], divisor: int) -> list[int]:
+    """The line in each cycle, as bytes go over it without a gap."""
+    return [
+        level for octet in octets for level in (0, *(octet >> bit & 1 for bit in range(8)), 1) for _ in range(divisor)
     ]
 
 
-def test_bytes_of_a_record_and_its_end() -> None:
-    dut = RecordBytes(CONFIG)
-    beat = dut.i.beat
-    beats = [(bytes(range(first, first + CONFIG.bus_bytes)), last) for first, last in ((1, 0), (101, 1), (201, 1))]
-    ready = [1, 0, 0, 1, 1]
-    steps: list[tuple[int, ...]] = []
-    ends: list[int] = []
-    for data, last in beats:
-        taken = 0
-        while taken < CONFIG.bus_bytes:
-            steps.append((1, int.from_bytes(data, "little"), last, ready[len(steps) % len(ready)]))
-            taken += steps[-1][-1]
-        ends.append(len(steps) - 1)
-    steps += [(0, 0, 0, 1)] * 3
-    steps = [(valid, data, (1 << CONFIG.bus_bytes) - 1, last, ready) for valid, data, last, ready in steps]
-    inputs = (beat.valid, beat.p.data, beat.p.strobe, beat.p.last, dut.o.ready)
-    rows = run(dut, inputs, steps, dut.o.valid, dut.o.payload, beat.ready, dut.i.done)
-    accepted = [number for number, step in enumerate(steps) if step[-1] and rows[number][0]]
-    assert bytes(rows[number][1] for number in accepted) == b"".join(data for data, _ in beats)
-    assert [number for number, row in enumerate(rows) if row[2] and steps[number][0]] == ends
-    assert [number for number, row in enumerate(rows) if row[3]] == [ends[1] + 1, ends[2] + 1]
+def framed(frame: Frame, payload: bytes = b"", **fields: int) -> bytes:
+    body = frame.pack(**fields) + payload
+    return bytes([SYNC]) + body + crc(body).to_bytes(CRC_BYTES, "big")
 
 
-def test_bytes_that_a_beat_does_not_write_are_not_sent() -> None:
-    dut = RecordBytes(CONFIG)
-    beat = dut.i.beat
-    data, strobe = bytes(range(1, CONFIG.bus_bytes + 1)), 0b0110
-    step = (1, int.from_bytes(data, "little"), strobe, 1, 1)
-    inputs = (beat.valid, beat.p.data, beat.p.strobe, beat.p.last, dut.o.ready)
-    rows = run(dut, inputs, [step] * CONFIG.bus_bytes, dut.o.valid, dut.o.payload, beat.ready)
-    assert [payload for valid, payload, _ in rows if valid] == [2, 3]
-    assert [ready for *_, ready in rows] == [0] * (CONFIG.bus_bytes - 1) + [1]
+def test_host_and_board_have_the_same_crc() -> None:
+    data = random.Random(1).randbytes(50)
+    assert CRC(data_width=8).compute(data) == crc(data)
+
+
+def test_the_document_has_the_numbers_of_the_protocol() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "protocol.md").read_text()
+    tables = [
+        [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if line.startswith("|")]
+        for part in re.split(r"\n\n", page)
+    ]
+    commands, answers, registers = (rows[2:] for rows in tables if rows)
+    for rows, frame in ((commands, COMMAND), (answers, ANSWER)):
+        sizes = {name: int(size) for name, size, _ in rows if size}
+        assert sizes == {"SYNC": 1, **frame.fields, "CRC": CRC_BYTES}
+        assert rows[0][2] == f"{SYNC:#X}".replace("X", "x")
+    assert re.findall(r"(\d+) ([A-Z]+)", commands[2][2]) == [(str(int(number)), number.name) for number in Operation]
+    assert f"0x{REFUSED:X} unknown to the board" in answers[2][2]
+    assert f"at most {CHUNK_BYTES} of memory" in answers[4][2]
+    assert f"in pieces of {CHUNK_BYTES} bytes" in page
+    assert f"bit {BOARD.bit_length() - 1} set" in page
+    assert MAGIC.to_bytes(8, "little").strip(b"\0") == b"spurtle"
+    numbers = [int(number) for row in registers[:-1] for number in row[:1]]
+    assert numbers == [int(number) for number in Register if number < Register.POP]
+    assert [row[1] for row in registers[:-1]] == [number.name for number in Register if number < Register.POP]
+    counted = [number for number in Register if number >= Register.POP]
+    assert registers[-1][:2] == [
+        f"{int(counted[0])} to {int(counted[-1])}",
+        ", ".join(number.name for number in counted),
+    ]
+
+
+# Bytes on the line.
 
 
 @pytest.mark.parametrize("divisor", [1, 2, 5])
 def test_uart_sends_byte_after_byte_without_a_gap(divisor: int) -> None:
     dut = UARTTransmitter(divisor)
     content = [0x00, 0xFF, 0x55, 0xA3]
-    byte_cycles = BITS_PER_BYTE * divisor
     idle = 7
     # A byte is taken in the first cycle in which it is offered to an idle line, then one at the end of each.
     steps = [(0, 0)] * idle + [(1, content[0])]
     for octet in content[1:]:
-        steps += [(1, octet)] * byte_cycles
-    steps += [(0, 0)] * 2 * byte_cycles
-    line, ready = zip(*run(dut, (dut.i.valid, dut.i.payload), steps, dut.tx, dut.i.ready), strict=True)
-    octets = received(line, divisor)
-    assert [octet for _, octet in octets] == content
-    assert [start for start, _ in octets] == [idle + 1 + number * byte_cycles for number in range(len(content))]
-    assert all(ready[idle + number * byte_cycles] for number in range(len(content)))
+        steps += [(1, octet)] * (BITS_PER_BYTE * divisor)
+    steps += [(0, 0)] * 2 * BITS_PER_BYTE * divisor
+    line = [tx for (tx,) in run(dut, (dut.i.valid, dut.i.payload), steps, dut.tx)]
+    expected = levels_of(content, divisor)
+    assert line[: idle + 1] == [1] * (idle + 1)
+    assert line[idle + 1 :][: len(expected)] == expected
+    assert set(line[idle + 1 + len(expected) :]) == {1}
 
 
-def test_uart_needs_a_cycle_for_a_bit() -> None:
+@pytest.mark.parametrize("divisor", [2, 3, 12])
+def test_uart_receives(divisor: int) -> None:
+    dut = UARTReceiver(divisor)
+    content = [0x00, 0xFF, 0x55, 0xA3, SYNC]
+    line = [1] * 5 + levels_of(content[:3], divisor) + [1] * 7 + levels_of(content[3:], divisor) + [1] * divisor
+    rows = run(dut, (dut.rx,), [(level,) for level in line], dut.o.valid, dut.o.payload)
+    assert [payload for valid, payload in rows if valid] == content
+
+
+@pytest.mark.parametrize("percent", [-4, 4])
+def test_uart_receives_from_another_clock(percent: int) -> None:
+    divisor = 25
+    dut = UARTReceiver(divisor)
+    content = [0x00, 0xFF, 0x55, 0xA3]
+    ideal = [1] * 30 + levels_of(content, divisor) + [1] * 30
+    line = [ideal[min(cycle * 100 // (100 + percent), len(ideal) - 1)] for cycle in range(len(ideal) * 105 // 100)]
+    rows = run(dut, (dut.rx,), [(level,) for level in line], dut.o.valid, dut.o.payload)
+    assert [payload for valid, payload in rows if valid] == content
+
+
+def test_uart_hears_no_byte_in_a_glitch_nor_in_a_break() -> None:
+    dut = UARTReceiver(8)
+    line = [1] * 8 + [0] * 3 + [1] * 100 + [0] * 8 * BITS_PER_BYTE + [1] * 100 + levels_of([0x5A], 8) + [1] * 8
+    rows = run(dut, (dut.rx,), [(level,) for level in line], dut.o.valid, dut.o.payload)
+    assert [payload for valid, payload in rows if valid] == [0x5A]
+
+
+def test_a_bit_has_cycles() -> None:
     with pytest.raises(ValueError, match=r"^divisor must be at least 1, not 0$"):
         UARTTransmitter(0)
+    with pytest.raises(ValueError, match=r"^divisor must be at least 2, not 1$"):
+        UARTReceiver(1)
+
+
+# Frames.
+
+
+def received(octets: bytes) -> list[tuple[int, ...]]:
+    """The commands that the board takes out of bytes with two cycles between them."""
+    dut = CommandReceiver()
+    steps = [step for octet in octets for step in ((1, octet, 1), (0, 0, 1), (0, 0, 1))] + [(0, 0, 1)] * 4
+    fields = [getattr(dut.o.p, name) for name in COMMAND.fields]
+    rows = run(dut, (dut.i.valid, dut.i.payload, dut.o.ready), steps, dut.o.valid, *fields)
+    return [tuple(values) for valid, *values in rows if valid]
+
+
+FIRST = {"tag": 7, "operation": Operation.WRITE, "address": 0x24D5, "data": 0x0123_4567_89AB_CDEF}
+SECOND = {"tag": SYNC, "operation": Operation.READ, "address": SYNC, "data": 0}
+
+
+def test_commands_of_frames() -> None:
+    stream = b"\x00\x12" + framed(COMMAND, **FIRST) + framed(COMMAND, **SECOND)
+    assert received(stream) == [tuple(FIRST.values()), tuple(SECOND.values())]
+
+
+@pytest.mark.parametrize("bit", range(8, 8 * (1 + COMMAND.size + CRC_BYTES), 7))
+def test_a_command_with_a_wrong_bit_is_none(bit: int) -> None:
+    frame = bytearray(framed(COMMAND, **FIRST))
+    frame[bit // 8] ^= 1 << bit % 8
+    assert received(bytes(frame) + framed(COMMAND, **SECOND)) == [tuple(SECOND.values())]
+
+
+@pytest.mark.parametrize("count", range(1, 1 + COMMAND.size + CRC_BYTES))
+def test_zeros_end_a_command_that_lacks_bytes(count: int) -> None:
+    frame = framed(COMMAND, **FIRST)
+    assert received(frame[:count] + bytes(len(frame)) + framed(COMMAND, **SECOND)) == [tuple(SECOND.values())]
+
+
+@pytest.mark.parametrize("length", [0, 1, 8])
+def test_answers_as_frames(length: int) -> None:
+    dut = AnswerSender()
+    payload = random.Random(length).randbytes(length)
+    head = {"tag": 3, "outcome": 1, "address": 0x1234, "length": length}
+    rng = random.Random(5)
+    sent = bytearray()
+
+    async def play(ctx: Any) -> None:
+        for name, value in head.items():
+            ctx.set(getattr(dut.i.p, name), value)
+        ctx.set(dut.i.valid, 1)
+        taken = False
+        place = 0
+        while not taken:
+            ctx.set(dut.o.ready, rng.randrange(2))
+            ctx.set(dut.payload.valid, offered := rng.randrange(2) if place < length else 0)
+            ctx.set(dut.payload.payload, payload[place] if offered else 0xEE)
+            _, _, valid, octet, ready, took, taken = await ctx.tick().sample(
+                dut.o.valid, dut.o.payload, dut.o.ready, dut.payload.ready, dut.i.ready
+            )
+            if valid and ready:
+                sent.append(octet)
+            place += offered and took
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(play)
+    simulator.run()
+    assert bytes(sent) == framed(ANSWER, payload, **head)
+    assert list(Deframer().feed(bytes(sent))) == [Answer(3, 1, 0x1234, payload)]
+
+
+ANSWERS = st.builds(
+    Answer,
+    tag=st.integers(0, 255),
+    outcome=st.integers(0, 255),
+    address=st.integers(0, 65535),
+    payload=st.binary(max_size=CHUNK_BYTES) | st.lists(st.just(SYNC), max_size=20).map(bytes),
+)
+
+
+def answer_frame(answer: Answer) -> bytes:
+    return framed(
+        ANSWER,
+        answer.payload,
+        tag=answer.tag,
+        outcome=answer.outcome,
+        address=answer.address,
+        length=len(answer.payload),
+    )
+
+
+@seed(20261129)
+@settings(max_examples=100, deadline=None)
+@given(st.lists(ANSWERS, min_size=1, max_size=4), st.data())
+def test_all_but_the_broken_frame_arrive(answers: list[Answer], data: st.DataObject) -> None:
+    frames = [answer_frame(answer) for answer in answers]
+    victim = data.draw(st.integers(0, len(frames) - 1))
+    frame = bytearray(frames[victim])
+    if data.draw(st.booleans()):
+        place = data.draw(st.integers(0, len(frame) - 1))
+        frame[place] ^= 1 << data.draw(st.integers(0, 7))
+    else:
+        del frame[data.draw(st.integers(0, len(frame) - 1))]
+    frames[victim] = bytes(frame)
+    stream = b"".join(frames)
+    deframer = Deframer()
+    cut = data.draw(st.integers(0, len(stream)))
+    arrived = [*deframer.feed(stream[:cut]), *deframer.feed(stream[cut:]), *deframer.give_up()]
+    assert arrived == answers[:victim] + answers[victim + 1 :]
+    assert deframer.skipped == len(frame)
+
+
+# What the host makes of answers that do not come.
+
+
+class DeafBoard:
+    """A port whose board answers each command with what `answer` makes of it, if anything."""
+
+    def __init__(self, answer: Any) -> None:
+        self._answer = answer
+        self._pending = b""
+        self.commands: list[dict[str, int]] = []
+
+    def write(self, data: bytes, /) -> int:
+        if any(data):
+            self.commands.append(COMMAND.unpack(data[1:-CRC_BYTES]))
+            self._pending += self._answer(len(self.commands), self.commands[-1])
+        return len(data)
+
+    @property
+    def in_waiting(self) -> int:
+        return len(self._pending)
+
+    def read(self, size: int = 1) -> bytes:
+        octets, self._pending = self._pending[:size], self._pending[size:]
+        return octets
+
+
+def word(command: dict[str, int], value: int = 0, outcome: int = 0) -> bytes:
+    return framed(
+        ANSWER,
+        value.to_bytes(8, "little"),
+        tag=command["tag"],
+        outcome=outcome,
+        address=command["address"],
+        length=8,
+    )
+
+
+def identity(answer: Any) -> Any:
+    """`answer`, but for the command with which every host begins."""
+    return lambda count, command: word(command, MAGIC | 9) if count == 1 else answer(count, command)
+
+
+def test_a_command_without_an_answer_is_sent_again_with_its_tag() -> None:
+    port = DeafBoard(identity(lambda count, command: word(command, 77) if count == 4 else b""))
+    link = Link(port, patience=0.01)
+    assert link.board == 9
+    assert link.read(Register.POP) == 77
+    assert link.repeated == 2
+    assert port.commands[1:] == [port.commands[1]] * 3
+
+
+def test_an_answer_to_an_earlier_command_is_none() -> None:
+    port = DeafBoard(identity(lambda _, command: word(command | {"tag": command["tag"] ^ 1}, 1) + word(command, 2)))
+    assert Link(port, patience=0.01).read(Register.POP) == 2
+
+
+def test_a_board_that_is_silent() -> None:
+    with pytest.raises(LinkError, match=r"^the board does not answer: READ of IDENTITY was sent 8 times$"):
+        Link(DeafBoard(lambda *_: b""), patience=0.01)
+
+
+def test_something_else_that_answers() -> None:
+    with pytest.raises(LinkError, match=r"^what answers is no board of Spurtle's: it says 0x0000000000001234$"):
+        Link(DeafBoard(lambda _, command: word(command, 0x1234)), patience=0.01)
+
+
+def test_what_cannot_be_had_of_memory_is_counted() -> None:
+    """The second of three chunks never comes whole."""
+
+    def answer(_: int, command: dict[str, int]) -> bytes:
+        out = b""
+        for place in range(command["address"], command["address"] + command["data"], CHUNK_BYTES):
+            size = min(CHUNK_BYTES, command["address"] + command["data"] - place)
+            frame = framed(ANSWER, b"x" * size, tag=command["tag"], outcome=0, address=place, length=size)
+            out += frame[: 40 if place == CHUNK_BYTES else None]
+        return out
+
+    port = DeafBoard(identity(answer))
+    link = Link(port, patience=0.01)
+    assert link.fetch(0, 2 * CHUNK_BYTES + 9) == b"x" * CHUNK_BYTES + bytes(CHUNK_BYTES) + b"x" * 9
+    assert (link.lost, link.broken) == (CHUNK_BYTES, 8)
+    assert [command["data"] for command in port.commands[1:]] == [2 * CHUNK_BYTES + 9, *[CHUNK_BYTES] * 7]
+
+
+def test_a_port_that_cannot_be_opened() -> None:
+    with pytest.raises(UserError, match=r"^cannot open the serial port '/nowhere/tty': "):
+        open_port("/nowhere/tty", 1_000_000)
+
+
+# Other parts of a board.
+
+
+def test_halves_of_the_buffer_are_the_ends_of_pages() -> None:
+    half_bytes = 64
+    dut = BufferMemory(CONFIG, half_bytes)
+    beats = {
+        half * PAGE_BYTES + PAGE_BYTES - half_bytes + 8 * word: 16 * half + word for half in (0, 1) for word in range(8)
+    }
+    beat = dut.write.beat
+    octets: dict[int, int] = {}
+
+    async def play(ctx: Any) -> None:
+        ctx.set(beat.valid, 1)
+        for address, content in beats.items():
+            ctx.set(beat.p.address, 0xFFFF_0000_1000_0000 + address)
+            ctx.set(beat.p.data, int.from_bytes(bytes([content] * 8), "little"))
+            ctx.set(beat.p.strobe, 0xFF)
+            ctx.set(beat.p.last, 1)
+            assert ctx.get(beat.ready)
+            await ctx.tick()
+            assert ctx.get(dut.write.done)
+        ctx.set(beat.p.strobe, 1 << 3)
+        ctx.set(beat.p.data, 0xEE << 24)
+        ctx.set(beat.p.last, 0)
+        await ctx.tick()
+        assert not ctx.get(dut.write.done)
+        ctx.set(beat.valid, 0)
+        for address in range(2 * half_bytes):
+            ctx.set(dut.address, address)
+            await ctx.tick()
+            octets[address] = ctx.get(dut.octet)
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(play)
+    simulator.run()
+    expected = [content for content in beats.values() for _ in range(8)]
+    expected[15 * 8 + 3] = 0xEE  # what only that byte was strobed of
+    assert list(octets.values()) == expected
+
+
+def test_a_half_is_a_page_at_most() -> None:
+    with pytest.raises(ValueError, match=r"^half_bytes must be at most 4096, not 8192$"):
+        BufferMemory(CONFIG, 8192)
 
 
 def test_stretch_counts_from_the_last_strobe() -> None:
@@ -251,29 +406,3 @@ def test_stretch_counts_from_the_last_strobe() -> None:
     strobes = [0, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0]
     levels = [level for (level,) in run(dut, (dut.strobe,), [(strobe,) for strobe in strobes], dut.level)]
     assert levels == [0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0]
-
-
-# The loop as data.
-
-
-def test_each_operation_of_the_loop_leads_to_the_next() -> None:
-    for step, following in zip(LOOP, LOOP[1:] + LOOP[:1], strict=True):
-        operation = step.operation
-        if is_branch(operation.facts):
-            assert operation.target.address == following.operation.pc
-            assert operation.facts.taken or operation.target.address == operation.pc + 4
-        else:
-            assert following.operation.pc == operation.pc + 4
-
-
-def test_the_loop_is_possible() -> None:
-    for step in LOOP:
-        facts = step.operation.facts
-        # `issued` and `finish` answer `sampled`; the latest that fits into the slot's counters.
-        assert 1 <= step.issue <= step.issue + step.translation < step.total < 1 << CONFIG.counter_bits
-        assert step.total >= 2
-        assert is_memory(facts) == facts.va_valid or is_branch(facts)
-        assert not step.operation.events >> (8 * CONFIG.events_bytes)
-        assert step.operation.va % (ITERATIONS * STRIDE) == step.operation.pa % (ITERATIONS * STRIDE) == 0
-    kinds = {(is_memory(step.operation.facts), is_branch(step.operation.facts)) for step in LOOP}
-    assert kinds == {(True, False), (False, True), (False, False)}

@@ -16,46 +16,65 @@ from boards.build import build, measure, plan
 from spurtle_sim.errors import UserError
 
 PINS = {
-    "hx8k": {"uart_0__tx__io": "B12", "led_0__io": "C3", "led_3__io": "C5", "clk12_0__io": "J3"},
-    "icebreaker": {"uart_0__tx__io": "9", "led_0__io": "11", "led_1__io": "37", "clk12_0__io": "35"},
-    "ulx3s": {"uart_0__tx__io": "L4", "led_0__io": "B2", "led_3__io": "D2", "clk25_0__io": "G2"},
+    "hx8k": {"uart_0__tx__io": "B12", "uart_0__rx__io": "B10", "led_0__io": "C3", "clk12_0__io": "J3"},
+    "icebreaker": {"uart_0__tx__io": "9", "uart_0__rx__io": "6", "button_0__io": "10", "clk12_0__io": "35"},
+    "ulx3s": {"uart_0__tx__io": "L4", "uart_0__rx__io": "M1", "button_0__io": "R1", "clk25_0__io": "G2"},
+    "orangecrab": {"uart_0__tx__io": "M18", "uart_0__rx__io": "N17", "rgb_led_0__r__io": "K4", "clk_0__io": "A9"},
+    "arty_a7": {"uart_0__tx__io": "D10", "uart_0__rx__io": "A9", "button_0__io": "D9", "clk100_0__io": "E3"},
 }
-CLOCKS = {"hx8k": "set_frequency clk12_0__io 12.0", "icebreaker": "set_frequency clk12_0__io 12.0"}
-CLOCKS["ulx3s"] = 'FREQUENCY PORT "clk25_0__io" 25000000.0 HZ;'
-DEVICES = {
-    "hx8k": ["--hx8k", "--package", "ct256"],
-    "icebreaker": ["--up5k", "--package", "sg48"],
-    "ulx3s": ["--85k", "--package", "CABGA381", "--speed", "6"],
-}
+PINS["ulx3s_picorv32"] = PINS["ulx3s"]
+LEDS = {"icebreaker": 2, "orangecrab": 3}
 
 
 elaborated = cache(plan)
 """Takes a second for each board."""
 
 
+def pins_of(files: dict[str, str]) -> dict[str, str]:
+    """Of the board's constraints, in whatever language."""
+    text = "\n".join(content for name, content in files.items() if name.endswith((".pcf", ".lpf", ".xdc")))
+    spellings = (
+        r"set_io (\S+) (\S+)",
+        r'COMP "(\S+)" SITE "(\S+)"',
+    )
+    found = [pair for spelling in spellings for pair in re.findall(spelling, text)]
+    found += [(port, pin) for pin, port in re.findall(r'set_property LOC (\S+) \[get_ports "(\S+)"\]', text)]
+    return dict(found)
+
+
 @pytest.mark.parametrize("board", BOARDS.values(), ids=BOARDS)
 def test_plan(board: Board) -> None:
     planned = elaborated(board)
     name = f"spurtle_{board.name}"
-    constraints = next(text for file, text in planned.files.items() if file in (f"{name}.pcf", f"{name}.lpf"))
-    pins = dict(re.findall(r"set_io (\S+) (\S+)", constraints) + re.findall(r'COMP "(\S+)" SITE "(\S+)"', constraints))
+    pins = pins_of(planned.files)
     assert PINS[board.name].items() <= pins.items()
-    assert sum(port.startswith("led") for port in pins) == (2 if board.name == "icebreaker" else 4)
-    assert CLOCKS[board.name] in constraints
-
+    assert any(port.startswith("button") for port in pins) == board.has_button
+    assert sum("led" in port for port in pins) == LEDS.get(board.name, 4)
+    assert board.make_platform().default_clk_frequency == board.clock_hz
+    assert board.clock_hz % board.baud == 0
+    if board.vendor_tool is not None:
+        assert f"create_clock -name clk100_0__io -period {1e9 / board.clock_hz}" in planned.files[f"{name}.xdc"]
+        assert f"module {name}" in planned.files[f"{name}.v"]
+        return
+    constraints = "".join(text for file, text in planned.files.items() if file in (f"{name}.pcf", f"{name}.lpf"))
+    clock = next(port for port in pins if port.startswith("clk"))
+    megahertz = board.clock_hz / 1e6
+    assert (
+        f"set_frequency {clock} {megahertz}" in constraints
+        or f'FREQUENCY PORT "{clock}" {float(board.clock_hz)} HZ;' in constraints
+    )
     modules = re.findall(r"^module \\(\S+)", planned.files[f"{name}.il"], re.MULTILINE)
     assert {f"{name}.demonstration.spu.{part}" for part in ("registers", "inflight", "buffer")} <= set(modules)
+    assert ("picorv32.v" in planned.files) == (board.operations == 0)
 
-    yosys, nextpnr, pack = json.loads(planned.files[f"build_{name}.json"])["commands"]
-    family = "ecp5" if board.name == "ulx3s" else "ice40"
-    assert [yosys[0], nextpnr[0], pack[0]] == [
-        "yosys",
-        f"nextpnr-{family}",
-        {"ecp5": "ecppack", "ice40": "icepack"}[family],
-    ]
-    device = DEVICES[board.name]
-    assert any(nextpnr[start : start + len(device)] == device for start in range(len(nextpnr)))
-    assert f"{name}{board.suffix}" in pack
+    family = "ice40" if board.suffix == ".bin" else "ecp5"
+    tools = [command[0] for command in json.loads(planned.files[f"build_{name}.json"])["commands"]]
+    assert tools[:3] == ["yosys", f"nextpnr-{family}", {"ecp5": "ecppack", "ice40": "icepack"}[family]]
+
+
+def test_numbers_of_boards_are_their_own() -> None:
+    assert len({board.number for board in BOARDS.values()}) == len(BOARDS)
+    assert all(0 < board.number < 256 for board in BOARDS.values())
 
 
 def test_measure_ice40() -> None:
@@ -64,11 +83,15 @@ def test_measure_ice40() -> None:
         for count, kind in ((467, "LUT4 only"), (463, "LUT4 and DFF"), (123, "DFF only"), (86, "CARRY only"))
     )
     report = {
-        "utilization": {"ICESTORM_LC": {"available": 7680, "used": 1188}},
+        "utilization": {
+            "ICESTORM_LC": {"available": 7680, "used": 1188},
+            "ICESTORM_RAM": {"available": 32, "used": 11},
+        },
         "fmax": {"sync": {"achieved": 70.5, "constraint": 12}, "other": {"achieved": 90, "constraint": 10}},
     }
     built = measure(Path("x.bin"), report, log)
     assert (built.lut4, built.ff, built.cells, built.cells_available) == (930, 586, 1188, 7680)
+    assert (built.block_rams, built.block_rams_available) == (11, 32)
     assert (built.fmax_mhz, built.clock_mhz) == (70.5, 12)
 
 
@@ -77,11 +100,13 @@ def test_measure_ecp5() -> None:
         "utilization": {
             "TRELLIS_COMB": {"available": 83640, "used": 1135},
             "TRELLIS_FF": {"available": 83640, "used": 584},
+            "DP16KD": {"available": 208, "used": 15},
         },
         "fmax": {"sync": {"achieved": 125, "constraint": 25}},
     }
     built = measure(Path("x.bit"), report, "")
     assert (built.lut4, built.ff, built.cells, built.cells_available) == (1135, 584, 1135, 83640)
+    assert (built.block_rams, built.block_rams_available) == (15, 208)
 
 
 # A tool for the tests: it does what nextpnr, Yosys or icepack would leave behind, or fails where it is told to.
@@ -93,7 +118,10 @@ if tool == {failing!r}:
     sys.exit(1)
 if tool.startswith("nextpnr"):
     report = {{
-        "utilization": {{"ICESTORM_LC": {{"available": 5280, "used": 4}}}},
+        "utilization": {{
+            "ICESTORM_LC": {{"available": 5280, "used": 4}},
+            "ICESTORM_RAM": {{"available": 30, "used": 1}},
+        }},
         "fmax": {{"sync": {{"achieved": 30.0, "constraint": 12.0}}}},
     }}
     pathlib.Path("report.json").write_text(json.dumps(report))
@@ -132,12 +160,40 @@ def test_build(tools: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         "icebreaker: [2/3] nextpnr-ice40",
         "icebreaker: [3/3] icepack",
     ]
-    assert printed[-6:-2] == [
+    assert printed[-6:] == [
         "icebreaker: 3 LUT4, 3 FF; 4 of 5,280 logic cells (0 %)",
+        "icebreaker: 1 of 30 block RAMs",
         "icebreaker: 30.0 MHz possible, 12 MHz needed",
         f"bitstream: {bitstream}",
         f"load:      openFPGALoader -b ice40_generic {bitstream}",
+        "then:      python -m boards.host /dev/ttyUSB1",
     ]
+
+
+def test_figures_are_published(tools: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tools()
+    page = tmp_path / "boards.md"
+    old = "| `hx8k` | old |\n| `icebreaker` | older |\n"
+    page.write_text(f"before\n\n<!-- boards -->\n| a |\n|---|\n{old}<!-- end -->\nbehind\n")
+    monkeypatch.setattr("boards.publish.PAGE", page)
+    assert main(["icebreaker", "-o", str(tmp_path / "out"), "--publish"]) == 0
+    lines = page.read_text().splitlines()
+    assert (lines[0], lines[2], lines[5], lines[-2:]) == (
+        "before",
+        "<!-- boards -->",
+        "| `hx8k` | old |",
+        ["<!-- end -->", "behind"],
+    )
+    # 256 bytes of 265 on the line, ten bits each: 64 bytes a record.
+    assert lines[6] == "| `icebreaker` | 3 | 3 | 1 of 30 | 12 MHz | 30 MHz | 150% | 64 | 1,509 |"
+
+
+def test_a_tool_that_is_not_ours_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["arty_a7", "-o", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    folder = tmp_path / "arty_a7"
+    assert f"build:     cd {folder} && sh build_spurtle_arty_a7.sh" in printed
+    assert (folder / "spurtle_arty_a7.tcl").exists()
 
 
 @pytest.mark.parametrize(
@@ -177,7 +233,8 @@ def test_without_a_board_the_boards_are_listed(capsys: pytest.CaptureFixture[str
 
 def test_unknown_board(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["arty"]) == 2
-    assert capsys.readouterr().err == "boards: BOARD must be hx8k, icebreaker or ulx3s, not 'arty'\n"
+    expected = "boards: BOARD must be hx8k, icebreaker, ulx3s, ulx3s_picorv32, orangecrab or arty_a7, not 'arty'\n"
+    assert capsys.readouterr().err == expected
 
 
 def test_missing_board_definitions(monkeypatch: pytest.MonkeyPatch) -> None:

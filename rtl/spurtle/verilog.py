@@ -33,7 +33,7 @@ LINT_WAIVERS = {
 # Full `proc` leaves no `always @*`, which Icarus does not evaluate at time zero when its inputs never change. One
 # flat module has names that need no escaping; Amaranth's own submodules have ports that it had to number.
 _SCRIPT = """
-read_rtlil design.il
+{read}
 proc -norom
 flatten -separator _
 opt_expr
@@ -92,8 +92,11 @@ def _rtlil(component: wiring.Component, module: str, reset: Reset) -> str:
     return rtlil.convert(fragment, name=module, emit_src=False, ports={name: (pin, None) for name, pin in pins.items()})
 
 
-def generate(component: wiring.Component, module: str, comment: str = "", reset: Reset = SYNCHRONOUS) -> Verilog:
-    """`component` as self-contained Verilog with the one module `module`, under a header of `comment` lines.
+def generate(
+    component: wiring.Component, module: str, comment: str = "", reset: Reset = SYNCHRONOUS, library: str = ""
+) -> Verilog:
+    """`component` as self-contained Verilog with the one module `module`, under a header of `comment` lines. `library`
+    is Verilog of what its Instances are, and is to be added to the text.
 
     The text is the same for the same component, from run to run.
     """
@@ -101,7 +104,12 @@ def generate(component: wiring.Component, module: str, comment: str = "", reset:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "design.il").write_text(text)
         # Otherwise the initial value of a register that opt_dff removes stays on its wire, if reset is asynchronous.
-        yosys(_SCRIPT.format(clean="opt_clean" if reset.asynchronous else ""), Path(folder))
+        clean = "opt_clean" if reset.asynchronous else ""
+        read = "read_rtlil design.il"
+        if library:
+            Path(folder, "library.v").write_text(library)
+            read = f"{read}\nread_verilog -lib library.v\nhierarchy -check -top {module}"
+        yosys(_SCRIPT.format(read=read, clean=clean), Path(folder))
         verilog = Path(folder, "design.v").read_text()
         stat = json.loads(Path(folder, "stat.json").read_text())
 

@@ -1,0 +1,167 @@
+"""All of a board but its pins: a source of operations, the SPU, its buffer, and the link to the host."""
+
+from amaranth import *
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out, connect
+
+from spurtle.arch import PMSCR_EL2
+from spurtle.config import CONFIGS
+from spurtle.spu import SPU
+from spurtle_sim.profile import PID
+
+from .board import Board
+from .link import AnswerSender, CommandReceiver
+from .memory import BufferMemory
+from .server import BoardRegisters, Server
+from .source import source
+from .uart import UARTReceiver, UARTTransmitter
+
+__all__ = ["Demonstration", "Stretch"]
+
+_LED_SECONDS = 0.1
+
+
+class Stretch(wiring.Component):
+    """Makes a strobe long enough to be seen.
+
+    Members
+    -------
+    strobe : In(1)
+    level : Out(1)
+        High for so many cycles after the last `strobe`.
+    """
+
+    strobe: In(1)
+    level: Out(1)
+
+    def __init__(self, cycles: int):
+        self._cycles = cycles
+        super().__init__()
+
+    def elaborate(self, platform):
+        m = Module()
+
+        left = Signal(range(self._cycles + 1))
+        m.d.comb += self.level.eq(left != 0)
+        with m.If(self.strobe):
+            m.d.sync += left.eq(self._cycles)
+        with m.Elif(self.level):
+            m.d.sync += left.eq(left - 1)
+
+        return m
+
+
+class Demonstration(wiring.Component):
+    """Does nothing by itself: the host programs the SPU, lets the program run and reads the buffer.
+
+    The program runs at EL0 in Non-secure state. While it stands still the PE is at EL1, or where an
+    access asks for it at EL2, and the host is its driver.
+
+    Parameters
+    ----------
+    board : Board
+    divisor : int or None
+        Clock cycles of a bit on the line, instead of the board's own.
+
+    Members
+    -------
+    rx : In(1)
+        Of this clock domain.
+    tx : Out(1)
+    button : In(1)
+        Starts the program, as the host does.
+    running : Out(1)
+        The program runs.
+    full : Out(1)
+        PMBIRQ waits for the host.
+    sending : Out(1)
+        An answer is on its way.
+    collision : Out(1)
+        For a tenth of a second after an operation was selected while the slot was taken.
+    """
+
+    rx: In(1, init=1)
+    tx: Out(1, init=1)
+    button: In(1)
+    running: Out(1)
+    full: Out(1)
+    sending: Out(1)
+    collision: Out(1)
+
+    def __init__(self, board: Board, divisor: int | None = None):
+        self._board = board
+        self._config = CONFIGS[board.config]
+        self._divisor = divisor or board.clock_hz // board.baud
+        super().__init__()
+
+    def elaborate(self, platform):
+        m = Module()
+
+        m.submodules.spu = spu = SPU(self._config)
+        m.submodules.program = program = source(self._board)
+        m.submodules.memory = memory = BufferMemory(self._config, self._board.half_bytes)
+        m.submodules.registers = registers = BoardRegisters(self._board.number)
+        m.submodules.server = server = Server(2 * self._board.half_bytes)
+        connect(m, program.sampling, spu.sampling)
+        connect(m, program.in_flight, spu.in_flight)
+        connect(m, program.finish, spu.finish)
+        connect(m, spu.write, memory.write)
+        connect(m, server.sysreg, spu.sysreg)
+        connect(m, server.drain, spu.drain)
+        self._link(m, server)
+
+        m.d.comb += [
+            memory.address.eq(server.address),
+            server.octet.eq(memory.octet),
+            registers.number.eq(server.number),
+            server.value.eq(registers.value),
+            registers.write.eq(server.write),
+            registers.wdata.eq(server.wdata),
+            registers.idle.eq(program.idle),
+            registers.irq.eq(spu.pmbirq),
+            registers.button.eq(self.button),
+            registers.events.operations.eq(program.sampling.valid),
+            *(
+                registers.events[event].eq(getattr(spu.pmu, f"sample_{event}"))
+                for event in ("pop", "feed", "filtrate", "collision")
+            ),
+            program.run.eq(registers.run & (registers.keep | ~spu.pmbirq)),
+        ]
+        self._drive_state(m, spu.pe, program, server.sysreg)
+
+        m.submodules.collision_led = collision = Stretch(round(self._board.clock_hz * _LED_SECONDS))
+        m.d.comb += [
+            collision.strobe.eq(spu.pmu.sample_collision),
+            self.running.eq(~program.idle),
+            self.full.eq(spu.pmbirq),
+            self.sending.eq(server.answer.valid),
+            self.collision.eq(collision.level),
+        ]
+
+        return m
+
+    def _link(self, m, server):
+        m.submodules.receiver = receiver = UARTReceiver(self._divisor)
+        m.submodules.commands = commands = CommandReceiver()
+        m.submodules.answers = answers = AnswerSender()
+        m.submodules.transmitter = transmitter = UARTTransmitter(self._divisor)
+        connect(m, receiver.o, commands.i)
+        connect(m, commands.o, server.command)
+        connect(m, server.answer, answers.i)
+        connect(m, server.payload, answers.payload)
+        connect(m, answers.o, transmitter.i)
+        m.d.comb += [receiver.rx.eq(self.rx), self.tx.eq(transmitter.tx)]
+
+    def _drive_state(self, m, pe, program, sysreg):
+        # Software accesses registers of EL2 from there.
+        kernel = Mux(sysreg.op1 == PMSCR_EL2.op1, 2, 1)
+        m.d.comb += [
+            pe.el.eq(Mux(program.idle, kernel, 0)),
+            pe.ns.eq(1),
+            pe.contextidr_el1.eq(PID),
+            pe.count_enabled.eq(1),
+            # Non-secure EL1 owns the buffer.
+            *(getattr(pe, name).eq(0b11) for name in ("mdcr_el2_e2pb", "mdcr_el3_nspb") if hasattr(pe, name)),
+        ]
+        with m.If(program.tick):
+            m.d.sync += pe.physical_count.eq(pe.physical_count + 1)

@@ -1,0 +1,135 @@
+"""`python -m boards.host PORT`: profile what a board runs, as `spurtle profile` does with a program."""
+
+import argparse
+import contextlib
+import sys
+import time
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from spurtle.config import CONFIGS
+from spurtle_sim import perfdata, sampling
+from spurtle_sim.errors import UserError
+from spurtle_sim.files import check_writable, write_whole
+
+from ..board import BOARDS, Board
+from ..source import process
+from .driver import Driver
+from .link import Link, LinkError, open_port
+
+__all__ = ["main"]
+
+_POLL = 0.002
+"""Seconds between two looks for an interrupt."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status 0: all records are in the file; 1: some are lost, or the board does not answer; 2: the arguments
+    cannot be used.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m boards.host", description="Profile what a board runs, and write it for Linux perf."
+    )
+    parser.add_argument("port", metavar="PORT", help="the serial port, or what `python -m boards.simulate` says")
+    parser.add_argument("--baud", metavar="N", default="1000000", help="of the serial port; default: 1000000")
+    parser.add_argument("--records", metavar="N", default="1000", help="stop when so many have come; default: 1000")
+    parser.add_argument("--button", action="store_true", help="wait until somebody presses the board's button")
+    parser.add_argument(
+        "--keep-running",
+        action="store_true",
+        help="the program does not wait when the buffer is full: what passes then is counted and not sampled",
+    )
+    sampling.add_arguments(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        default="perf.data",
+        help="data for Linux perf, with the raw buffer beside it in FILE.spe; default: perf.data",
+    )
+    options = parser.parse_args(arguments)
+    try:
+        return _profile(options)
+    except (UserError, LinkError) as error:
+        print(f"boards.host: {error}", file=sys.stderr)
+        return 2 if isinstance(error, UserError) else 1
+
+
+def _profile(options: argparse.Namespace) -> int:
+    for name in ("baud", "records"):
+        if not getattr(options, name).isdecimal() or not int(getattr(options, name)):
+            raise UserError(f"--{name} must be a number from 1 on, not {getattr(options, name)}")
+    raw = f"{options.output}.spe"
+    check_writable(options.output)
+    check_writable(raw)
+    link = Link(open_port(options.port, int(options.baud)))
+    board = _board(link.board)
+    config = CONFIGS[board.config]
+    wanted = sampling.parse(config, options)
+    if wanted.filters.discard:
+        raise UserError("--filter must not have discard: a board has nothing else to show than records")
+    driver = Driver(board, link, wanted, keep_running=options.keep_running)
+    print(f"{board.name}: {board.title}, {config.name}", file=sys.stderr)
+    if options.button:
+        print(f"{board.name}: press the button", file=sys.stderr)
+        driver.wait_for_button()
+    else:
+        driver.start()
+    seconds = _run(driver, int(options.records) * config.max_record_bytes)
+    write_whole(raw, bytes(driver.data))
+    perfdata.write(options.output, buffer=bytes(driver.data), process=process(board))
+    return _summary(options, driver, link, seconds, config.max_record_bytes)
+
+
+def _board(number: int) -> Board:
+    for board in BOARDS.values():
+        if board.number == number:
+            return board
+    known = ", ".join(f"{board.number} ({board.name})" for board in BOARDS.values())
+    raise LinkError(f"the board says that it is number {number}; known are {known}")
+
+
+def _run(driver: Driver, wanted: int) -> float:
+    """Until so many bytes have come, or Ctrl-C: the seconds that it took."""
+    start = time.monotonic()
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with (
+        contextlib.suppress(KeyboardInterrupt),
+        Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress,
+    ):
+        task = progress.add_task("bytes of records", total=wanted)
+        while len(driver.data) < wanted:
+            if driver.serve():
+                driver.counts()
+                progress.update(task, completed=len(driver.data))
+            else:
+                time.sleep(_POLL)
+    driver.stop()
+    return time.monotonic() - start
+
+
+def _summary(options: argparse.Namespace, driver: Driver, link: Link, seconds: float, record_bytes: int) -> int:
+    counts = driver.counts()
+    records = len(driver.data) // record_bytes
+    unobserved = counts["operations"] - counts["pop"]
+    lines = [
+        f"{counts['operations']:,} operations, {unobserved:,} of them while the buffer was full or profiling was off",
+        f"{counts['feed']:,} sampled, {counts['collision']:,} collided, {counts['filtrate']:,} passed the filter",
+        f"{records:,} records in {seconds:.1f} s, {records / seconds:,.0f} a second, {driver.interrupts:,} interrupts",
+    ]
+    if link.broken or link.repeated or link.lost:
+        lines.append(
+            f"{link.broken:,} frames came broken, {link.repeated:,} commands were sent again, "
+            f"{link.lost:,} bytes of the buffer are lost and zero in the file"
+        )
+    raw = f"{options.output}.spe"
+    lines.append(f"next: perf report -i {options.output}    or: spurtle decode {raw}")
+    print("\n".join(lines), file=sys.stderr)
+    return 1 if link.lost else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

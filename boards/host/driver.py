@@ -1,0 +1,149 @@
+"""What an operating system's driver does with the SPU of a board: programs it, serves its interrupt, stops it."""
+
+# Ref: DDI0487 M.a, D17.7.
+
+import time
+from typing import Protocol
+
+from spurtle import arch
+from spurtle.config import CONFIGS
+from spurtle_sim.sampling import Sampling
+
+from ..board import Board
+from ..memory import PAGE_BYTES
+from ..protocol import COUNT_BITS, Register
+from .link import LinkError
+
+__all__ = ["Driver", "Target"]
+
+_BASE = 0xFFFF_0000_1000_0000
+_RUN, _KEEP = 1, 2
+_IDLE, _IRQ = 1, 2
+_PATIENCE = 5.0
+
+
+class Target(Protocol):
+    """What is programmed: `Link`."""
+
+    def read(self, register: arch.Register | Register) -> int: ...
+
+    def write(self, register: arch.Register | Register, value: int) -> None: ...
+
+    def fetch(self, address: int, count: int) -> bytes: ...
+
+
+class Driver:
+    """Profiles the program of a board. Of the buffer's halves the SPU fills one while the other is read.
+
+    Parameters
+    ----------
+    board : Board
+    target : Target
+    sampling : Sampling
+        How to sample.
+    keep_running : bool
+        The program goes on when the buffer is full, unobserved until the interrupt is served. Otherwise it waits.
+
+    Attributes
+    ----------
+    data : bytearray
+        The records so far, in order.
+    interrupts : int
+        Served so far.
+    """
+
+    def __init__(self, board: Board, target: Target, sampling: Sampling, *, keep_running: bool = False) -> None:
+        self._board = board
+        self._target = target
+        self._keep = _KEEP if keep_running else 0
+        self._half = 0
+        self._counts = dict.fromkeys(_COUNTS, 0)
+        self.data = bytearray()
+        self.interrupts = 0
+        self._stop_program()
+        self._last = self._read_counts()
+        target.write(arch.PMBLIMITR_EL1, 0)
+        target.write(arch.PMBSR_EL1, 0)
+        self._use(0)
+        for register, value in sampling.writes(CONFIGS[board.config]):
+            target.write(register, value)
+
+    def start(self) -> None:
+        """Let the program run."""
+        self._target.write(Register.CONTROL, _RUN | self._keep)
+
+    def wait_for_button(self) -> None:
+        """Let somebody at the board start it."""
+        self._target.write(Register.CONTROL, self._keep)
+        while not self._target.read(Register.CONTROL) & _RUN:
+            time.sleep(0.02)
+
+    def serve(self) -> bool:
+        """The interrupt handler, if there is an interrupt: whether there was. The program goes on while the half that
+        is full is read.
+
+        Raises LinkError if the interrupt has another reason than a full buffer.
+        """
+        if not self._target.read(Register.STATUS) & _IRQ:
+            return False
+        if self._keep:
+            self._target.write(Register.CONTROL, self._keep)
+        first, count = self._finish_half()
+        self.interrupts += 1
+        self._use(self._half ^ 1)
+        self._target.write(arch.PMBSR_EL1, 0)
+        if self._keep:
+            self.start()
+        self.data += self._target.fetch(first, count)
+        return True
+
+    def stop(self) -> None:
+        """Stop the program, then profiling, and take what is in the buffer."""
+        self._stop_program()
+        first, count = self._finish_half()
+        self._target.write(arch.PMSCR_EL1, 0)
+        self._target.write(arch.PMBLIMITR_EL1, 0)
+        self.data += self._target.fetch(first, count)
+
+    def counts(self) -> dict[str, int]:
+        """What the board has counted since the beginning, by the names of its registers in lower case. To be called at
+        least once in 2 ** 32 operations.
+        """
+        now = self._read_counts()
+        for name, value in now.items():
+            self._counts[name] += (value - self._last[name]) % (1 << COUNT_BITS)
+        self._last = now
+        return dict(self._counts)
+
+    def _read_counts(self) -> dict[str, int]:
+        return {name: self._target.read(register) for name, register in _COUNTS.items()}
+
+    def _use(self, half: int) -> None:
+        self._half = half
+        end = _BASE + (half + 1) * PAGE_BYTES
+        self._target.write(arch.PMBPTR_EL1, end - self._board.half_bytes)
+        self._target.write(arch.PMBLIMITR_EL1, end | arch.PMBLIMITR_EL1.pack(E=1))
+
+    def _finish_half(self) -> tuple[int, int]:
+        """Where in memory the records are that the SPU has written to this half, and how many bytes they are."""
+        self._wait_until_idle()
+        self._target.read(Register.DRAIN)
+        syndrome = self._target.read(arch.PMBSR_EL1)
+        if arch.PMBSR_EL1.unpack(syndrome).EC:
+            raise LinkError(f"the SPU reports a fault: PMBSR_EL1 is {syndrome:#x}")
+        end = _BASE + (self._half + 1) * PAGE_BYTES
+        count = self._target.read(arch.PMBPTR_EL1) - (end - self._board.half_bytes)
+        return self._half * self._board.half_bytes, count
+
+    def _stop_program(self) -> None:
+        self._target.write(Register.CONTROL, self._keep)
+        self._wait_until_idle()
+
+    def _wait_until_idle(self) -> None:
+        deadline = time.monotonic() + _PATIENCE
+        while not self._target.read(Register.STATUS) & _IDLE:
+            if time.monotonic() > deadline:
+                raise LinkError(f"the program does not stop: its last operation has not finished in {_PATIENCE:g} s")
+
+
+_COUNTS = {register.name.lower(): register for register in Register if register >= Register.OPERATIONS}

@@ -1,0 +1,134 @@
+"""Frames: bytes of the UART as commands, and answers as bytes. The formats are those of `boards.protocol`."""
+
+from amaranth import *
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from .protocol import ANSWER, CHUNK_BYTES, COMMAND, CRC, CRC_BYTES, SYNC
+
+__all__ = ["AnswerSender", "CommandReceiver"]
+
+
+class CommandReceiver(wiring.Component):
+    """Commands out of bytes. What does not begin with SYNC, or whose CRC is wrong, is dropped without a word.
+
+    While a command waits to be taken, bytes are lost: the host waits for its answer. A frame that lacks bytes takes
+    them from what follows, so that as many zeros as a command has bytes end it.
+
+    Timing: a command is there two cycles after its last byte.
+    Reset: between two frames.
+
+    Members
+    -------
+    i : In(stream of 8)
+        Always ready.
+    o : Out(stream of COMMAND)
+    """
+
+    i: In(stream.Signature(8, always_ready=True))
+    o: Out(stream.Signature(COMMAND.layout))
+
+    def elaborate(self, platform):
+        m = Module()
+
+        m.submodules.crc = crc = CRC(data_width=8).create()
+        octets = Signal(8 * (COMMAND.size + CRC_BYTES))
+        count = Signal(range(COMMAND.size + CRC_BYTES))
+        m.d.comb += [crc.data.eq(self.i.payload), self.o.payload.eq(octets)]
+
+        with m.FSM(name="command"):
+            with m.State("SYNC"):
+                m.d.comb += crc.start.eq(1)
+                m.d.sync += count.eq(COMMAND.size + CRC_BYTES - 1)
+                with m.If(self.i.valid & (self.i.payload == SYNC)):
+                    m.next = "FRAME"
+
+            with m.State("FRAME"):
+                m.d.comb += crc.valid.eq(self.i.valid)
+                with m.If(self.i.valid):
+                    m.d.sync += [octets.eq(Cat(octets, self.i.payload)[8:]), count.eq(count - 1)]
+                    with m.If(count == 0):
+                        m.next = "CHECK"
+
+            with m.State("CHECK"):
+                with m.If(crc.match_detected):
+                    m.next = "OFFER"
+                with m.Else():
+                    m.next = "SYNC"
+
+            with m.State("OFFER"):
+                m.d.comb += self.o.valid.eq(1)
+                with m.If(self.o.ready):
+                    m.next = "SYNC"
+
+        return m
+
+
+class AnswerSender(wiring.Component):
+    """Bytes out of answers.
+
+    Timing: a byte in each cycle, but for one before the CRC.
+    Reset: between two frames.
+
+    Members
+    -------
+    i : In(stream of ANSWER)
+        Taken with the last byte of its frame.
+    payload : In(stream of 8)
+        As many bytes as `i` says, while it is valid.
+    o : Out(stream of 8)
+    """
+
+    i: In(stream.Signature(ANSWER.layout))
+    payload: In(stream.Signature(8))
+    o: Out(stream.Signature(8))
+
+    def elaborate(self, platform):
+        m = Module()
+
+        m.submodules.crc = crc = CRC(data_width=8).create()
+        left = Signal(range(CHUNK_BYTES + 1))
+        place = Signal(range(ANSWER.size))
+        m.d.comb += crc.data.eq(self.o.payload)
+
+        with m.FSM(name="answer"):
+            with m.State("SYNC"):
+                m.d.comb += [crc.start.eq(1), self.o.valid.eq(self.i.valid), self.o.payload.eq(SYNC)]
+                m.d.sync += [place.eq(0), left.eq(self.i.p.length)]
+                with m.If(self.o.valid & self.o.ready):
+                    m.next = "HEAD"
+
+            with m.State("HEAD"):
+                m.d.comb += [
+                    self.o.valid.eq(1),
+                    self.o.payload.eq(self.i.p.as_value().word_select(place, 8)),
+                    crc.valid.eq(self.o.ready),
+                ]
+                with m.If(self.o.ready):
+                    m.d.sync += place.eq(place + 1)
+                    with m.If(place == ANSWER.size - 1):
+                        m.d.sync += place.eq(0)
+                        m.next = "PAYLOAD"
+
+            with m.State("PAYLOAD"):
+                with m.If(left == 0):
+                    m.next = "CRC"
+                with m.Else():
+                    m.d.comb += [
+                        self.o.valid.eq(self.payload.valid),
+                        self.o.payload.eq(self.payload.payload),
+                        self.payload.ready.eq(self.o.ready),
+                        crc.valid.eq(self.o.valid & self.o.ready),
+                    ]
+                    with m.If(crc.valid):
+                        m.d.sync += left.eq(left - 1)
+
+            with m.State("CRC"):
+                m.d.comb += [self.o.valid.eq(1), self.o.payload.eq(Mux(place[0], crc.crc[:8], crc.crc[8:]))]
+                with m.If(self.o.ready):
+                    m.d.sync += place.eq(place + 1)
+                    with m.If(place[0]):
+                        m.d.comb += self.i.ready.eq(1)
+                        m.next = "SYNC"
+
+        return m

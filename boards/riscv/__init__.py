@@ -1,0 +1,71 @@
+"""The soft core's program: its executable, which is committed, and what the core and `perf` want to know of it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from elftools.elf.elffile import ELFFile
+
+from spurtle_sim.loader import Mapping
+from spurtle_sim.perfdata import Process
+from spurtle_sim.syscalls import PAGE
+
+__all__ = ["BASE", "PROGRAM", "SIZE", "Program", "load"]
+
+PROGRAM = Path(__file__).with_name("program.elf")
+
+BASE = 0x10000
+"""Of the block RAM that holds code, variables and stack; `program.ld` has this and the size, too. Not zero: that is no
+address to `perf`.
+"""
+
+SIZE = 16 << 10
+
+
+@dataclass(frozen=True)
+class Program:
+    """An executable for the soft core.
+
+    Parameters
+    ----------
+    path : Path
+        Absolute.
+    memory : bytes
+        SIZE bytes from BASE, as they are when the first instruction, the one at BASE, executes.
+    functions : dict of str to range
+        Addresses of each.
+    mappings : tuple of Mapping
+        The executable segments, as `perf` wants to hear of them.
+    """
+
+    path: Path
+    memory: bytes
+    functions: dict[str, range]
+    mappings: tuple[Mapping, ...]
+
+    def process(self, pid: int) -> Process:
+        """As CONTEXTIDR_EL1 = `pid`, for `perfdata.write`."""
+        return Process(path=self.path, argv=[self.path.name], pid=pid, mappings=self.mappings)
+
+
+def load(path: Path = PROGRAM) -> Program:
+    """Read an executable that `program.ld` has placed."""
+    with path.open("rb") as file:
+        elf = ELFFile(file)
+        memory = bytearray(SIZE)
+        mappings: list[Mapping] = []
+        for segment in elf.iter_segments("PT_LOAD"):
+            start = segment["p_vaddr"]
+            content = segment.data()
+            memory[start - BASE : start - BASE + len(content)] = content
+            if segment["p_flags"] & 1:
+                skew = start % PAGE
+                length = -(-(skew + segment["p_memsz"]) // PAGE) * PAGE
+                mappings.append(Mapping(start - skew, length, segment["p_offset"] - skew))
+        table: Any = elf.get_section_by_name(".symtab")
+        functions = {
+            symbol.name: range(symbol["st_value"], symbol["st_value"] + symbol["st_size"])
+            for symbol in table.iter_symbols()
+            if symbol["st_info"]["type"] == "STT_FUNC"
+        }
+    return Program(path.resolve(), bytes(memory), functions, tuple(mappings))

@@ -1,0 +1,226 @@
+"""What a RISC-V core retires, told to the SPU: from RVFI, the RISC-V Formal Interface, to the ports of a PE."""
+
+# Ref: riscv-formal, docs/source/rvfi.rst; RISC-V Unprivileged ISA: RV32I, A, C, and 2.5.1 (return-address stack hints).
+
+from amaranth import *
+from amaranth.lib import enum, wiring
+from amaranth.lib.wiring import In, Out
+
+from spurtle.config import SPUConfig
+from spurtle.pe import Facts, Finish, InFlight, SamplingPoint
+
+__all__ = ["RVFI", "Adapter"]
+
+
+class RVFI(wiring.Signature):
+    """What of RVFI the adapter looks at, for one retirement in a cycle and XLEN = 32; seen from the core.
+
+    Members
+    -------
+    valid : Out(1)
+        An instruction retires, or traps. The following are of it.
+    insn : Out(32)
+        As it is in memory; a compressed one in the lower half.
+    trap : Out(1)
+        It caused a synchronous exception.
+    halt : Out(1)
+        It is the last one.
+    pc_rdata, pc_wdata : Out(32)
+        Its address, and that of the next.
+    mem_addr, mem_rmask, mem_wmask : Out(32), Out(4), Out(4)
+        What it read and wrote: bit n of a mask is the byte at `mem_addr` + n.
+    """
+
+    def __init__(self):
+        super().__init__(
+            {
+                "valid": Out(1),
+                "insn": Out(32),
+                "trap": Out(1),
+                "halt": Out(1),
+                "pc_rdata": Out(32),
+                "pc_wdata": Out(32),
+                "mem_addr": Out(32),
+                "mem_rmask": Out(4),
+                "mem_wmask": Out(4),
+            }
+        )
+
+
+class _Opcode(enum.IntEnum, shape=5):
+    """Bits 6:2 of an instruction of 32 bits."""
+
+    LOAD = 0b00_000
+    STORE = 0b01_000
+    AMO = 0b01_011
+    BRANCH = 0b11_000
+    JALR = 0b11_001
+    JAL = 0b11_011
+    SYSTEM = 0b11_100
+
+
+class _Funct5(enum.IntEnum, shape=5):
+    """Bits 31:27 of an instruction of the A extension, where it is not a read-modify-write."""
+
+    LR = 0b00010
+    SC = 0b00011
+
+
+_RETURNS = (0x3020_0073, 0x1020_0073)
+"""MRET and SRET."""
+
+
+class Adapter(wiring.Component):
+    """An in-order core, by its retirements.
+
+    An operation begins when the one before it retires, and passes the sampling point then; it completes when it
+    retires. So TOTAL is the number of cycles between two retirements. It is issued in its first cycle: there is no
+    queue before an in-order core. Nothing is told of translations or caches.
+
+    All that a record says of the operation is known when it retires; that is told in `finish` one cycle later. So the
+    core may retire in every cycle.
+
+    Parameters
+    ----------
+    config : SPUConfig
+        Of an SPU with one lane and one slot that answers after one cycle.
+
+    Members
+    -------
+    rvfi : In(RVFI)
+    run : In(1)
+        Operations that begin in this cycle are members of the sample population.
+    idle : Out(1)
+        None is, and no sampled operation is in flight: the core may be held up, and no latency tells of it.
+    sampling, in_flight, finish : Out
+        To the SPU.
+    """
+
+    def __init__(self, config: SPUConfig):
+        shape = (config.ops_per_cycle, config.slots, config.answer_latency)
+        if shape != (1, 1, 1):
+            raise ValueError("ops_per_cycle, slots and answer_latency must be 1, not {}, {} and {}".format(*shape))
+        super().__init__(
+            {
+                "rvfi": In(RVFI()),
+                "run": In(1),
+                "idle": Out(1),
+                "sampling": Out(SamplingPoint(config)),
+                "in_flight": Out(InFlight(config)),
+                "finish": Out(Finish(config)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+
+        rvfi, operation = self.rvfi, self.finish.operation
+        following = Signal()
+        busy = Signal()
+        m.d.comb += [
+            self.sampling.valid.eq(rvfi.valid & ~rvfi.halt & self.run),
+            following.eq(self.sampling.sampled | busy),
+            self.in_flight.issued.eq(self.sampling.sampled),
+            self.in_flight.completed.eq(following & rvfi.valid),
+            self.idle.eq(~self.run & ~following & ~self.finish.valid),
+        ]
+        m.d.sync += [busy.eq(following & ~rvfi.valid), self.finish.valid.eq(following & rvfi.valid)]
+
+        facts = Signal(Facts)
+        self._decode(m, facts)
+        address = Signal(32)
+        m.d.comb += address.eq(rvfi.mem_addr + _lowest(rvfi.mem_rmask | rvfi.mem_wmask))
+        m.d.sync += [
+            operation.facts.eq(facts),
+            operation.pc.eq(rvfi.pc_rdata),
+            operation.target.address.eq(rvfi.pc_wdata),
+            operation.target.ns.eq(1),
+            operation.va.eq(address),
+            operation.pa.eq(address),
+            operation.pa_ns.eq(1),
+        ]
+
+        return m
+
+    def _decode(self, m, facts):
+        rvfi = self.rvfi
+        compressed = rvfi.insn[:2] != 0b11
+        with m.If(compressed):
+            self._decode_compressed(m, facts)
+        with m.Else():
+            self._decode_uncompressed(m, facts)
+
+        sequential = Signal(32)
+        accesses = facts.load | facts.store
+        m.d.comb += [
+            sequential.eq(rvfi.pc_rdata + Mux(compressed, 2, 4)),
+            facts.taken.eq(~facts.conditional | (rvfi.pc_wdata != sequential)),
+            facts.retired.eq(~rvfi.trap),
+            facts.exception.eq(rvfi.trap),
+            facts.va_valid.eq(accesses & ~rvfi.trap),
+            facts.pa_valid.eq(accesses & ~rvfi.trap),
+        ]
+
+    def _decode_uncompressed(self, m, facts):
+        insn = self.rvfi.insn
+        destination, source = insn[7:12], insn[15:20]
+        with m.Switch(insn[2:7]):
+            with m.Case(_Opcode.LOAD):
+                m.d.comb += facts.load.eq(1)
+            with m.Case(_Opcode.STORE):
+                m.d.comb += facts.store.eq(1)
+            with m.Case(_Opcode.AMO):
+                exclusive = insn[27:32].matches(_Funct5.LR, _Funct5.SC)
+                m.d.comb += [
+                    facts.exclusive.eq(exclusive),
+                    facts.atomic.eq(~exclusive),
+                    facts.acquire_release.eq(insn[25:27].any()),
+                    # A read-modify-write without a destination returns nothing: it is no load.
+                    facts.load.eq(Mux(exclusive, insn[27:32] == _Funct5.LR, destination != 0)),
+                    facts.store.eq(insn[27:32] != _Funct5.LR),
+                ]
+            with m.Case(_Opcode.BRANCH):
+                m.d.comb += [facts.branch.eq(1), facts.conditional.eq(1)]
+            with m.Case(_Opcode.JAL):
+                m.d.comb += [facts.branch.eq(1), facts.link.eq(_is_link(destination))]
+            with m.Case(_Opcode.JALR):
+                m.d.comb += [
+                    facts.branch.eq(1),
+                    facts.indirect.eq(1),
+                    facts.link.eq(_is_link(destination)),
+                    facts.procedure_return.eq(~_is_link(destination) & _is_link(source)),
+                ]
+            with m.Case(_Opcode.SYSTEM):
+                exception_return = insn.matches(*_RETURNS)
+                m.d.comb += [facts.branch.eq(exception_return), facts.indirect.eq(exception_return)]
+
+    def _decode_compressed(self, m, facts):
+        insn = self.rvfi.insn
+        source = insn[7:12]
+        with m.Switch(Cat(insn[:2], insn[13:16])):
+            with m.Case("010 00", "010 10"):  # C.LW, C.LWSP
+                m.d.comb += facts.load.eq(1)
+            with m.Case("110 00", "110 10"):  # C.SW, C.SWSP
+                m.d.comb += facts.store.eq(1)
+            with m.Case("11- 01"):  # C.BEQZ, C.BNEZ
+                m.d.comb += [facts.branch.eq(1), facts.conditional.eq(1)]
+            with m.Case("-01 01"):  # C.J, C.JAL
+                m.d.comb += [facts.branch.eq(1), facts.link.eq(~insn[15])]
+            with m.Case("100 10"):
+                with m.If((insn[2:7] == 0) & (source != 0)):  # C.JR, C.JALR
+                    m.d.comb += [
+                        facts.branch.eq(1),
+                        facts.indirect.eq(1),
+                        facts.link.eq(insn[12]),
+                        facts.procedure_return.eq(~insn[12] & _is_link(source)),
+                    ]
+
+
+def _is_link(register):
+    """The ABI's link register x1, or the alternate one x5."""
+    return register.matches(1, 5)
+
+
+def _lowest(mask):
+    """The place of the lowest bit of four that is set."""
+    return Mux(mask[0], 0, Mux(mask[1], 1, Mux(mask[2], 2, 3)))

@@ -1,0 +1,226 @@
+"""Does what commands ask for: accesses to System registers, to the board's own, and to the buffer's memory."""
+
+from amaranth import *
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from spurtle.pe import Drain, Outcome, SystemRegisterPort
+
+from .protocol import ANSWER, BOARD, CHUNK_BYTES, COMMAND, COUNT_BITS, MAGIC, REFUSED, WORD_BYTES, Operation, Register
+
+__all__ = ["COUNTED", "BoardRegisters", "Server"]
+
+COUNTED = tuple(Register(number) for number in range(Register.OPERATIONS, len(Register)))
+"""Registers that count, in order."""
+
+
+class BoardRegisters(wiring.Component):
+    """What the board adds to the SPU: who it is, whether the program runs, and counts.
+
+    Timing: `value` is that of `number` in the same cycle; a write takes effect in the next.
+    Reset: the program stands still, all counts are zero.
+
+    Parameters
+    ----------
+    identity : int
+        Number of the board.
+
+    Members
+    -------
+    number : In(range(len(Register)))
+    value : Out(64)
+    write : In(1)
+    wdata : In(64)
+    idle, irq : In(1)
+        Of STATUS.
+    button : In(1)
+        A press begins with it.
+    events : In
+        What COUNTED counts: one bit each, by its name in lower case.
+    run, keep : Out(1)
+        Of CONTROL.
+    """
+
+    def __init__(self, identity: int):
+        self._identity = MAGIC | identity
+        super().__init__(
+            {
+                "number": In(range(len(Register))),
+                "value": Out(8 * WORD_BYTES),
+                "write": In(1),
+                "wdata": In(8 * WORD_BYTES),
+                "idle": In(1),
+                "irq": In(1),
+                "button": In(1),
+                "events": In(data.StructLayout({register.name.lower(): 1 for register in COUNTED})),
+                "run": Out(1),
+                "keep": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+
+        pressed = Signal()
+        m.d.sync += pressed.eq(self.button)
+        with m.If(self.write & (self.number == Register.CONTROL)):
+            m.d.sync += Cat(self.run, self.keep).eq(self.wdata)
+        with m.Elif(self.button & ~pressed):
+            m.d.sync += self.run.eq(1)
+
+        values = {
+            Register.IDENTITY: Const(self._identity, 64),
+            Register.CONTROL: Cat(self.run, self.keep),
+            Register.STATUS: Cat(self.idle, self.irq),
+        }
+        for register in COUNTED:
+            values[register] = count = Signal(COUNT_BITS, name=register.name.lower())
+            m.d.sync += count.eq(count + self.events[register.name.lower()])
+        with m.Switch(self.number):
+            for register, value in values.items():
+                with m.Case(register):
+                    m.d.comb += self.value.eq(value)
+
+        return m
+
+
+class Server(wiring.Component):
+    """One command after the other.
+
+    Timing: an access to a System register takes four cycles, one to a register of the board one; DRAIN takes what PSB
+    CSYNC does. A byte of memory comes two cycles after the one before it was taken.
+    Reset: no command is under way. The first WRITE with tag 0 would count as one that has been done; hosts read first.
+
+    Parameters
+    ----------
+    memory_bytes : int
+        Of the buffer's memory.
+
+    Members
+    -------
+    command : In(stream of COMMAND)
+        Taken when it has been answered.
+    answer : Out(stream of ANSWER)
+    payload : Out(stream of 8)
+    sysreg : Out(SystemRegisterPort)
+    drain : Out(Drain)
+    number, value, write, wdata
+        To `BoardRegisters`.
+    address : Out(range(memory_bytes))
+    octet : In(8)
+        Of the address in the cycle before.
+    """
+
+    def __init__(self, memory_bytes: int):
+        super().__init__(
+            {
+                "command": In(stream.Signature(COMMAND.layout)),
+                "answer": Out(stream.Signature(ANSWER.layout)),
+                "payload": Out(stream.Signature(8)),
+                "sysreg": Out(SystemRegisterPort()),
+                "drain": Out(Drain()),
+                "number": Out(range(len(Register))),
+                "value": In(8 * WORD_BYTES),
+                "write": Out(1),
+                "wdata": Out(8 * WORD_BYTES),
+                "address": Out(range(memory_bytes)),
+                "octet": In(8),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+
+        command = self.command.p
+        m.d.comb += Cat(getattr(self.sysreg, name) for name in ("op2", "crm", "crn", "op1")).eq(command.address)
+        of_board = command.address[BOARD.bit_length() - 1]
+        number = command.address[: BOARD.bit_length() - 1]
+        m.d.comb += [
+            self.sysreg.write.eq(command.operation == Operation.WRITE),
+            self.sysreg.wdata.eq(command.data),
+            self.number.eq(number),
+            self.wdata.eq(command.data),
+        ]
+
+        last_tag = Signal.like(command.tag)
+        outcome = Signal(8)
+        word = Signal(8 * WORD_BYTES)
+        left = Signal(16)  # bytes of memory still to be sent
+        settled = Signal()  # the byte of memory is that of `address`
+        fetching = Signal()
+        m.d.comb += [
+            self.answer.p.tag.eq(command.tag),
+            self.answer.p.outcome.eq(outcome),
+            self.answer.p.address.eq(command.address),
+            self.answer.p.length.eq(WORD_BYTES),
+            self.payload.payload.eq(Mux(fetching, self.octet, word)),
+            self.payload.valid.eq(settled),
+        ]
+        taken = Signal()
+        m.d.comb += taken.eq(self.payload.valid & self.payload.ready)
+        m.d.sync += settled.eq(~taken)
+        with m.If(taken):
+            m.d.sync += [word.eq(word >> 8), self.address.eq(self.address + 1), left.eq(left - 1)]
+
+        known = Signal()
+        m.d.comb += known.eq((command.operation <= Operation.WRITE) & (~of_board | (number < len(Register))))
+        repeated = Signal()
+        m.d.comb += repeated.eq((command.operation == Operation.WRITE) & (command.tag == last_tag))
+
+        with m.FSM(name="server"):
+            with m.State("COMMAND"):
+                m.d.sync += [self.address.eq(command.address), left.eq(command.data)]
+                with m.If(self.command.valid):
+                    m.d.sync += last_tag.eq(command.tag)
+                    with m.If(repeated):
+                        m.next = "ANSWER"
+                    with m.Elif(command.operation == Operation.FETCH):
+                        m.d.sync += outcome.eq(Outcome.VALUE)
+                        m.next = "FETCH"
+                    with m.Elif(~known):
+                        m.d.sync += outcome.eq(REFUSED)
+                        m.next = "ANSWER"
+                    with m.Elif(~of_board):
+                        m.next = "ACCESS"
+                    with m.Else():
+                        m.d.comb += self.write.eq(command.operation == Operation.WRITE)
+                        m.d.sync += [outcome.eq(Outcome.VALUE), word.eq(self.value)]
+                        m.next = "ANSWER"
+                        with m.If(number == Register.DRAIN):
+                            m.next = "DRAIN"
+
+            with m.State("ACCESS"):
+                m.d.comb += self.sysreg.valid.eq(1)
+                m.next = "ACCESSED"
+
+            with m.State("ACCESSED"):
+                m.next = "VALUE"
+
+            with m.State("VALUE"):
+                m.d.sync += [outcome.eq(self.sysreg.outcome), word.eq(self.sysreg.rdata)]
+                m.next = "ANSWER"
+
+            with m.State("DRAIN"):
+                m.d.comb += self.drain.request.eq(1)
+                with m.If(self.drain.done):
+                    m.next = "ANSWER"
+
+            with m.State("ANSWER"):
+                m.d.comb += self.answer.valid.eq(1)
+                with m.If(self.answer.ready):
+                    m.d.comb += self.command.ready.eq(1)
+                    m.next = "COMMAND"
+
+            with m.State("FETCH"):
+                # The head has left before the first byte moves `address` and `left`.
+                m.d.comb += [
+                    fetching.eq(1),
+                    self.answer.valid.eq(1),
+                    self.answer.p.address.eq(self.address),
+                    self.answer.p.length.eq(Mux(left > CHUNK_BYTES, CHUNK_BYTES, left)),
+                ]
+                with m.If(self.answer.ready & (left == 0)):
+                    m.d.comb += self.command.ready.eq(1)
+                    m.next = "COMMAND"
+
+        return m

@@ -1,0 +1,129 @@
+"""`python -m boards.simulate BOARD`: the whole of a board but its pins, compiled, at the end of a pseudo-terminal."""
+
+import argparse
+import contextlib
+import ctypes
+import os
+import sys
+import threading
+import tty
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from spurtle import verilog
+from spurtle_sim.compiled import compiled
+from spurtle_sim.errors import UserError
+
+from .board import BOARDS, Board, find
+from .demonstration import Demonstration
+from .softcore import picorv32
+
+__all__ = ["Simulation", "main"]
+
+_BATCH = 20_000
+"""Cycles between two looks at whether to stop."""
+
+
+_WAIVERS = ("UNOPTFLAT", "PINMISSING", "TIMESCALEMOD")
+"""One bit of a struct may depend on another: Verilator takes that for a loop, and looks twice. The others are of the
+soft core, not all of whose pins are connected, and which has a timescale.
+"""
+
+
+class Simulation:
+    """A board that runs as fast as it is simulated, from `with` to its end.
+
+    Parameters
+    ----------
+    board : Board
+    divisor : int or None
+        As of `Demonstration`. Short bits make the line, and so the simulation, faster.
+
+    Attributes
+    ----------
+    port : str
+        The pseudo-terminal that stands for the board's serial port.
+
+    Raises
+    ------
+    UserError
+        If there is no C++ compiler.
+    """
+
+    def __init__(self, board: Board, divisor: int | None = None) -> None:
+        self._library = _library(board, divisor)
+        self._simulation = ctypes.c_void_p(self._library.simulation_new())
+        self._master, slave = os.openpty()
+        tty.setraw(slave)
+        os.set_blocking(self._master, False)
+        self._slave = slave  # while it is open, the other end is
+        self.port = os.ttyname(slave)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> "Simulation":
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+        os.close(self._master)
+        os.close(self._slave)
+        self._library.simulation_delete(self._simulation)
+
+    @property
+    def cycles(self) -> int:
+        """So far."""
+        return self._library.simulation_cycles(self._simulation)
+
+    def press(self, level: int) -> None:
+        """The button, from now on."""
+        self._library.simulation_button(self._simulation, level)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            # Without the interpreter's lock: the host runs meanwhile.
+            self._library.simulation_run(self._simulation, self._master, ctypes.c_uint64(_BATCH))
+
+
+def _library(board: Board, divisor: int | None) -> Any:
+    divisor = divisor or board.clock_hz // board.baud
+    library = "" if board.operations else picorv32()
+    design = verilog.generate(Demonstration(board, divisor), f"spurtle_{board.name}", library=library)
+    source = Path(__file__).with_name("simulate.cpp").read_text()
+    options = ("--top-module", design.module, *(f"-Wno-{waiver}" for waiver in _WAIVERS))
+    simulator = compiled(
+        design.module, design.text + library, "simulate.cpp", source, {}, {"DIVISOR": divisor}, options
+    )
+    simulator.simulation_new.restype = ctypes.c_void_p
+    simulator.simulation_cycles.restype = ctypes.c_uint64
+    return simulator
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status 0 when it is interrupted; 2: the arguments name what is not there, or there is no compiler."""
+    parser = argparse.ArgumentParser(
+        prog="python -m boards.simulate", description="A board in the simulator, for `python -m boards.host`."
+    )
+    parser.add_argument("board", metavar="BOARD", help=", ".join(BOARDS))
+    options = parser.parse_args(arguments)
+    try:
+        board = find(options.board)
+        with Simulation(board) as simulation:
+            print(f"{board.name} is at {simulation.port}; Ctrl-C ends it", flush=True)
+            print(f"next: python -m boards.host {simulation.port}", flush=True)
+            with contextlib.suppress(KeyboardInterrupt):
+                threading.Event().wait()
+    except UserError as error:
+        print(f"boards.simulate: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,28 @@
+"""Where the operations of a board come from: an excerpt of a workload, or a soft core."""
+
+from typing import Any
+
+from spurtle.config import CONFIGS
+from spurtle_sim.perfdata import Process
+from spurtle_sim.profile import PID
+
+from .board import Board
+from .replay import Replay
+from .riscv import load
+from .softcore import SoftCore
+from .workload import excerpt
+
+__all__ = ["process", "source"]
+
+
+def process(board: Board) -> Process:
+    """Of the board's program, what perf.data says."""
+    return excerpt(CONFIGS[board.config], board.operations).process if board.operations else load().process(PID)
+
+
+def source(board: Board) -> Any:
+    """The component. Its ports are those of `Replay`."""
+    config = CONFIGS[board.config]
+    if board.operations:
+        return Replay(config, excerpt(config, board.operations).rows)
+    return SoftCore(config, load())

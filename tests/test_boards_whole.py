@@ -1,0 +1,229 @@
+"""Whole boards, but for their pins, compiled: the host's own driver at the other end of a pseudo-terminal."""
+
+import ast
+import os
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from board_bench import EngineBoard, Noise, NoisyPort
+
+from boards.board import BOARDS, Board
+from boards.host import Driver, Link, LinkError, open_port
+from boards.host.__main__ import main
+from boards.protocol import CHUNK_BYTES, Register
+from boards.riscv import load
+from boards.simulate import Simulation
+from boards.simulate import main as simulate
+from boards.source import process
+from spurtle import arch
+from spurtle.config import CONFIGS
+from spurtle_sim import decode
+from spurtle_sim.sampling import Sampling
+
+DIVISOR = 4
+"""Cycles of a bit, where those of the board are not what is tested."""
+
+DOCUMENT = Path(__file__).parents[1] / "docs" / "boards.md"
+
+HALVES = 6
+
+ADDRESS = (1 << 56) - 1
+"""Of an Address packet, without what is above the address."""
+
+SIMULATED = list(BOARDS.values())
+if os.environ.get("SPURTLE_BOARDS") != "all":
+    # A replay and the soft core. `make boards` looks at the others, whose clocks differ, before it builds them.
+    SIMULATED = [BOARDS["hx8k"], BOARDS["ulx3s_picorv32"]]
+
+
+@pytest.fixture(scope="module", params=SIMULATED, ids=lambda board: board.name)
+def board(request: pytest.FixtureRequest) -> Board:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def simulation(board: Board) -> Iterator[Simulation]:
+    with Simulation(board, None if board.name == "hx8k" else DIVISOR) as running:
+        yield running
+
+
+@pytest.fixture
+def link(board: Board, simulation: Simulation) -> Link:
+    return Link(open_port(simulation.port, board.baud))
+
+
+def profiled(board: Board, target: Link | EngineBoard, halves: int = HALVES) -> bytes:
+    """What the SPU has written until the buffer has been full so many times."""
+    driver = Driver(board, target, Sampling(interval=1))
+    driver.start()
+    while driver.interrupts < halves:
+        driver.serve()
+    return bytes(driver.data)
+
+
+def test_the_first_profile(board: Board, link: Link) -> None:
+    """Of the excerpt, the engine's byte for byte; of the soft core, of its functions. The first after reset."""
+    assert link.board == board.number
+    data = profiled(board, link)
+    link.write(Register.CONTROL, 0)
+    assert len(data) == HALVES * board.half_bytes
+    assert (link.broken, link.repeated, link.lost) == (0, 0, 0)
+    if board.operations:
+        assert data == profiled(board, EngineBoard(board))
+        return
+    functions = {name: addresses for name, addresses in load().functions.items() if addresses}
+    pcs = [record.addresses[0] & ADDRESS for record in decode.records(data)]
+    sampled = Counter(name for pc in pcs for name, addresses in functions.items() if pc in addresses)
+    assert sum(sampled.values()) == len(pcs)
+    assert [name for name, _ in sampled.most_common(2)] == ["crc", "multiply"]
+
+
+def test_a_line_with_noise_loses_nothing(board: Board, simulation: Simulation) -> None:
+    """What is broken is asked for again, until all is there."""
+    link = Link(NoisyPort(open_port(simulation.port, board.baud), Noise(1, lost=4, broken=4)), patience=0.2)
+    driver = Driver(board, link, Sampling(interval=1))
+    driver.start()
+    while driver.interrupts < 3:
+        driver.serve()
+    driver.stop()
+    records = list(decode.records(bytes(driver.data)))
+    assert link.broken > 0
+    assert link.repeated > 0
+    assert link.lost == 0
+    assert all(record.complete and not record.problems for record in records)
+    assert len(records) == driver.counts()["filtrate"]
+
+
+def test_what_waits_is_not_lost_and_what_does_not_wait_is_counted(board: Board, link: Link) -> None:
+    for keep_running in (False, True):
+        driver = Driver(board, link, Sampling(interval=1), keep_running=keep_running)
+        driver.start()
+        while driver.interrupts < 3:
+            driver.serve()
+        driver.stop()
+        counts = driver.counts()
+        records = len(driver.data) // CONFIGS[board.config].max_record_bytes
+        assert records == counts["filtrate"]
+        assert counts["pop"] // 257 - 4 <= counts["feed"] + counts["collision"] <= counts["pop"] // 257 + 1
+        unobserved = counts["operations"] - counts["pop"]
+        # The one that passes when profiling has just been disabled, at each interrupt.
+        assert unobserved > 100 if keep_running else unobserved <= driver.interrupts
+
+
+def test_accesses_of_a_board(link: Link) -> None:
+    link.write(Register.CONTROL, 0)
+    link.write(arch.PMSIRR_EL1, 0x1234_5601)
+    assert link.read(arch.PMSIRR_EL1) == 0x1234_5601
+    with pytest.raises(LinkError, match=r"^READ of PMSNEVFR_EL1 is UNDEFINED where the PE is$"):
+        link.read(arch.PMSNEVFR_EL1)
+    count = link.read(Register.POP)
+    link.write(Register.POP, count + 77)
+    assert link.read(Register.POP) == count
+    assert link.read(Register.CONTROL) == 0
+    link.write(Register.CONTROL, 0b10)
+    assert link.read(Register.CONTROL) == 0b10
+    # A program that runs is at EL0, where the registers are not there.
+    link.write(arch.PMSCR_EL1, 0)
+    link.write(Register.CONTROL, 0b11)
+    with pytest.raises(LinkError, match=r"^WRITE of PMSCR_EL1 is UNDEFINED where the PE is$"):
+        link.write(arch.PMSCR_EL1, 0)
+    link.write(Register.CONTROL, 0)
+
+
+def test_a_write_with_the_tag_of_the_command_before_is_not_done_again(link: Link) -> None:
+    """The host repeats what is not answered; what has been done stays done once."""
+    link.write(arch.PMSIRR_EL1, 0x100)
+    link.write(arch.PMSIRR_EL1, 0x200)
+    link._tag -= 1  # pyright: ignore[reportPrivateUsage]
+    link.write(arch.PMSIRR_EL1, 0x300)
+    assert link.read(arch.PMSIRR_EL1) == 0x200
+
+
+def test_memory_in_pieces(board: Board, link: Link) -> None:
+    driver = Driver(board, link, Sampling(interval=1))
+    driver.start()
+    while not driver.serve():
+        pass
+    driver.stop()
+    half = bytes(driver.data[: board.half_bytes])
+    assert link.fetch(0, board.half_bytes) == half
+    assert link.fetch(3, CHUNK_BYTES + 2) == half[3 : CHUNK_BYTES + 5]
+    assert link.fetch(70, 0) == b""
+
+
+def test_a_register_that_is_not_there(link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Unknown(int):
+        name = "IMPOSSIBLE"
+
+    monkeypatch.setattr("boards.host.link.Register", Unknown)
+    with pytest.raises(LinkError, match=r"^READ of IMPOSSIBLE is unknown to the board$"):
+        link.read(Unknown(len(Register)))  # pyright: ignore[reportArgumentType]
+
+
+def test_a_button_starts_the_program(board: Board, simulation: Simulation, link: Link) -> None:
+    driver = Driver(board, link, Sampling(interval=1))
+    before = driver.counts()["operations"]
+    waiting = threading.Thread(target=driver.wait_for_button)
+    waiting.start()
+    time.sleep(0.1)
+    assert waiting.is_alive()
+    simulation.press(1)
+    waiting.join(10)
+    simulation.press(0)
+    assert not waiting.is_alive()
+    driver.stop()
+    assert driver.counts()["operations"] > before
+
+
+def test_the_command(board: Board, simulation: Simulation, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "out.data"
+    assert main([simulation.port, "--records", "100", "--interval", "256", "-o", str(output)]) == 0
+    printed = capsys.readouterr().err
+    records = list(decode.records(Path(f"{output}.spe").read_bytes()))
+    assert len(records) >= 100
+    assert f"{board.name}: {board.title}, {board.config}" in printed
+    assert re.search(rf"^{len(records):,} records in ", printed, re.MULTILINE)
+    content = output.read_bytes()
+    assert content.startswith(b"PERFILE2")
+    assert str(process(board).path).encode() in content
+
+
+def test_the_library_as_documented(board: Board, simulation: Simulation, capsys: pytest.CaptureFixture[str]) -> None:
+    [example] = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    exec(example.replace("ulx3s", board.name).replace("/dev/ttyUSB0", simulation.port), {})
+    printed = re.fullmatch(r"(\{.*\}) (\d+)\n", capsys.readouterr().out)
+    assert printed is not None
+    counts, size = printed.groups()
+    assert int(size) == ast.literal_eval(counts)["filtrate"] * CONFIGS[board.config].max_record_bytes > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--records", "0"), "--records must be a number from 1 on, not 0"),
+        (("--baud", "x"), "--baud must be a number from 1 on, not x"),
+        (("--interval", "100"), "--interval must be a multiple of 256 from 256 to 2**32 - 256, not 100"),
+        (("-o", "/nowhere/x"), "cannot write /nowhere/x: No such file or directory"),
+    ],
+)
+def test_arguments_that_cannot_be(
+    simulation: Simulation, arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main([simulation.port, "-o", str(tmp_path / "x"), *arguments]) == 2
+    assert capsys.readouterr().err == f"boards.host: {said}\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_port_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["/nowhere/tty", "-o", str(tmp_path / "x")]) == 2
+    assert capsys.readouterr().err.startswith("boards.host: cannot open the serial port '/nowhere/tty': ")
+
+
+def test_an_unknown_board_is_not_simulated(capsys: pytest.CaptureFixture[str]) -> None:
+    assert simulate(["nothing"]) == 2
+    assert re.fullmatch(r"boards\.simulate: BOARD must be .* or .*, not 'nothing'\n", capsys.readouterr().err)
