@@ -3,11 +3,11 @@
 import ast
 import os
 import re
-import threading
-import time
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from board_bench import EngineBoard, Noise, NoisyPort
@@ -167,15 +167,12 @@ def test_a_register_that_is_not_there(link: Link, monkeypatch: pytest.MonkeyPatc
 
 def test_a_button_starts_the_program(board: Board, simulation: Simulation, link: Link) -> None:
     driver = Driver(board, link, Sampling(interval=1))
+    assert not driver.started
     before = driver.counts()["operations"]
-    waiting = threading.Thread(target=driver.wait_for_button)
-    waiting.start()
-    time.sleep(0.1)
-    assert waiting.is_alive()
     simulation.press(1)
-    waiting.join(10)
+    while not driver.started:
+        pass
     simulation.press(0)
-    assert not waiting.is_alive()
     driver.stop()
     assert driver.counts()["operations"] > before
 
@@ -191,6 +188,58 @@ def test_the_command(board: Board, simulation: Simulation, tmp_path: Path, capsy
     content = output.read_bytes()
     assert content.startswith(b"PERFILE2")
     assert str(process(board).path).encode() in content
+
+
+def test_what_has_come_is_kept_when_the_port_is_gone(
+    board: Board, simulation: Simulation, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+) -> None:
+    class Unplugged:
+        """After so many bytes."""
+
+        def __init__(self, port: Any, left: int) -> None:
+            self._port = port
+            self._left = left
+            self.write = port.write
+
+        @property
+        def in_waiting(self) -> int:
+            return self._port.in_waiting
+
+        def read(self, size: int = 1) -> bytes:
+            octets = self._port.read(size)
+            self._left -= len(octets)
+            if self._left < 0:
+                raise OSError("device reports readiness to read but returned no data")
+            return octets
+
+    def open_it(name: str, baud: int) -> Any:
+        return Unplugged(open_port(name, baud), 3 * board.half_bytes)
+
+    monkeypatch.setattr("boards.host.__main__.open_port", open_it)
+    output = tmp_path / "out.data"
+    assert main([simulation.port, "--interval", "256", "-o", str(output)]) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "boards.host: the serial port is gone: device reports readiness to read but returned no data"
+    )
+    data = Path(f"{output}.spe").read_bytes()
+    assert 1 <= len(data) // board.half_bytes <= 2
+    assert all(record.complete for record in decode.records(data))
+
+
+def test_ctrl_c_ends_it_with_all_that_was_written(
+    board: Board, simulation: Simulation, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+) -> None:
+    serve = Driver.serve
+
+    def interrupted(driver: Driver) -> bool:
+        os.kill(os.getpid(), signal.SIGINT)
+        return serve(driver)
+
+    monkeypatch.setattr(Driver, "serve", interrupted)
+    output = tmp_path / "out.data"
+    assert main([simulation.port, "--interval", "256", "-o", str(output)]) == 0
+    records = len(list(decode.records(Path(f"{output}.spe").read_bytes())))
+    assert f"{records:,} passed the filter" in capsys.readouterr().err
 
 
 def test_the_library_as_documented(board: Board, simulation: Simulation, capsys: pytest.CaptureFixture[str]) -> None:
@@ -217,6 +266,15 @@ def test_arguments_that_cannot_be(
     assert main([simulation.port, "-o", str(tmp_path / "x"), *arguments]) == 2
     assert capsys.readouterr().err == f"boards.host: {said}\n"
     assert not list(tmp_path.iterdir())
+
+
+def test_a_button_that_is_not_there(
+    board: Board, simulation: Simulation, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    if board.has_button:
+        pytest.skip(f"{board.name} has a button")
+    assert main([simulation.port, "--button", "-o", str(tmp_path / "x")]) == 2
+    assert capsys.readouterr().err == f"boards.host: --button must not come with {board.name}, which has none\n"
 
 
 def test_a_port_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

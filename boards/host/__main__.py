@@ -1,10 +1,12 @@
 """`python -m boards.host PORT`: profile what a board runs, as `spurtle profile` does with a program."""
 
 import argparse
-import contextlib
+import signal
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -23,6 +25,9 @@ __all__ = ["main"]
 
 _POLL = 0.002
 """Seconds between two looks for an interrupt."""
+
+_COUNT_EVERY = 10.0
+"""Seconds between two looks at the counters, which wrap after 40 seconds of a clock of 100 MHz."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -67,20 +72,43 @@ def _profile(options: argparse.Namespace) -> int:
     link = Link(open_port(options.port, int(options.baud)))
     board = _board(link.board)
     config = CONFIGS[board.config]
+    if options.button and not board.has_button:
+        raise UserError(f"--button must not come with {board.name}, which has none")
     wanted = sampling.parse(config, options)
     if wanted.filters.discard:
         raise UserError("--filter must not have discard: a board has nothing else to show than records")
     driver = Driver(board, link, wanted, keep_running=options.keep_running)
     print(f"{board.name}: {board.title}, {config.name}", file=sys.stderr)
-    if options.button:
-        print(f"{board.name}: press the button", file=sys.stderr)
-        driver.wait_for_button()
-    else:
+    start = time.monotonic()
+    with _until_interrupted() as stop:
+        try:
+            _begin(driver, board, options.button, stop)
+            _run(driver, int(options.records) * config.max_record_bytes, stop)
+        finally:
+            # Whatever has happened to the board: what has come is kept.
+            write_whole(raw, bytes(driver.data))
+            perfdata.write(options.output, buffer=bytes(driver.data), process=process(board))
+    return _summary(options, driver, link, time.monotonic() - start, config.max_record_bytes)
+
+
+@contextmanager
+def _until_interrupted() -> Generator[threading.Event]:
+    """An event that Ctrl-C sets: it comes between two exchanges with the board, and not in one."""
+    stop = threading.Event()
+    before = signal.signal(signal.SIGINT, lambda *_: stop.set())
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _begin(driver: Driver, board: Board, button: bool, stop: threading.Event) -> None:
+    if not button:
         driver.start()
-    seconds = _run(driver, int(options.records) * config.max_record_bytes)
-    write_whole(raw, bytes(driver.data))
-    perfdata.write(options.output, buffer=bytes(driver.data), process=process(board))
-    return _summary(options, driver, link, seconds, config.max_record_bytes)
+        return
+    print(f"{board.name}: press the button", file=sys.stderr)
+    while not driver.started and not stop.wait(_POLL):
+        pass
 
 
 def _board(number: int) -> Board:
@@ -91,24 +119,22 @@ def _board(number: int) -> Board:
     raise LinkError(f"the board says that it is number {number}; known are {known}")
 
 
-def _run(driver: Driver, wanted: int) -> float:
-    """Until so many bytes have come, or Ctrl-C: the seconds that it took."""
-    start = time.monotonic()
+def _run(driver: Driver, wanted: int, stop: threading.Event) -> None:
+    """Until so many bytes have come, or `stop`."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with (
-        contextlib.suppress(KeyboardInterrupt),
-        Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress,
-    ):
+    due = time.monotonic()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("bytes of records", total=wanted)
-        while len(driver.data) < wanted:
-            if driver.serve():
+        while len(driver.data) < wanted and not stop.is_set():
+            if time.monotonic() >= due:
                 driver.counts()
+                due += _COUNT_EVERY
+            if driver.serve():
                 progress.update(task, completed=len(driver.data))
             else:
-                time.sleep(_POLL)
+                stop.wait(_POLL)
     driver.stop()
-    return time.monotonic() - start
 
 
 def _summary(options: argparse.Namespace, driver: Driver, link: Link, seconds: float, record_bytes: int) -> int:

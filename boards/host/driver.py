@@ -72,11 +72,10 @@ class Driver:
         """Let the program run."""
         self._target.write(Register.CONTROL, _RUN | self._keep)
 
-    def wait_for_button(self) -> None:
-        """Let somebody at the board start it."""
-        self._target.write(Register.CONTROL, self._keep)
-        while not self._target.read(Register.CONTROL) & _RUN:
-            time.sleep(0.02)
+    @property
+    def started(self) -> bool:
+        """Whether the program runs, or will when the interrupt is served. A button may have started it."""
+        return bool(self._target.read(Register.CONTROL) & _RUN)
 
     def serve(self) -> bool:
         """The interrupt handler, if there is an interrupt: whether there was. The program goes on while the half that

@@ -39,7 +39,7 @@ _OUTCOMES = {
 
 
 class LinkError(Exception):
-    """The board does not answer, or refuses what it is asked for: a sentence."""
+    """The board does not answer, refuses what it is asked for, or is gone: a sentence."""
 
 
 class Port(Protocol):
@@ -226,11 +226,10 @@ class Link:
     def _exchange(self, operation: Operation, address: int, value: int, expected: int) -> Iterator[Answer]:
         """Sends a command; yields what answers it until `expected` bytes have come, or no more come."""
         command = COMMAND.pack(tag=self._tag, operation=operation, address=address, data=value)
-        self._port.write(bytes([SYNC]) + command + crc(command).to_bytes(CRC_BYTES, "big"))
+        self._write(bytes([SYNC]) + command + crc(command).to_bytes(CRC_BYTES, "big"))
         silent_since = time.monotonic()
         while time.monotonic() - silent_since < self._patience:
-            # What is there, and at least a byte.
-            octets = self._port.read(max(1, self._port.in_waiting))
+            octets = self._read()
             if octets:
                 silent_since = time.monotonic()
             for answer in self._deframer.feed(octets):
@@ -245,4 +244,17 @@ class Link:
         self._resynchronize()
 
     def _resynchronize(self) -> None:
-        self._port.write(bytes(1 + COMMAND.size + CRC_BYTES))
+        self._write(bytes(1 + COMMAND.size + CRC_BYTES))
+
+    def _read(self) -> bytes:
+        try:
+            # What is there, and at least a byte.
+            return self._port.read(max(1, self._port.in_waiting))
+        except OSError as error:
+            raise LinkError(f"the serial port is gone: {error}") from error
+
+    def _write(self, octets: bytes) -> None:
+        try:
+            self._port.write(octets)
+        except OSError as error:
+            raise LinkError(f"the serial port is gone: {error}") from error
