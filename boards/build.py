@@ -62,7 +62,7 @@ def plan(board: Board) -> Any:
     platform = board.make_platform()
     if platform.toolchain == "Vivado":
         # Amaranth itself runs it: Vivado reads Verilog.
-        os.environ["YOSYS"] = _program("yosys")
+        os.environ.setdefault("YOSYS", _program("yosys"))
     return platform.build(Top(board), name=_name(board), do_build=False, nextpnr_opts=["--report", _REPORT])
 
 

@@ -69,7 +69,7 @@ class Demonstration(wiring.Component):
         Of this clock domain.
     tx : Out(1)
     button : In(1)
-        Starts the program, as the host does.
+        Starts the program once the host has armed it.
     running : Out(1)
         The program runs.
     full : Out(1)

@@ -75,8 +75,8 @@ class Register(IntEnum):
     IDENTITY = 0
     """MAGIC, and the number of the board in the low eight bits."""
     CONTROL = 1
-    """Bit 0, RUN: the program runs; a button sets it as well. Bit 1, KEEP: it does not stand still when the SPU raises
-    its interrupt.
+    """Bit 0, RUN: the program runs. Bit 1, KEEP: it does not stand still when the SPU raises its interrupt. Bit 2,
+    ARM: the button sets RUN and clears this.
     """
     STATUS = 2
     """Bit 0, IDLE: the program stands still with nothing in flight. Bit 1, IRQ: the level of PMBIRQ."""

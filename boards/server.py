@@ -34,7 +34,7 @@ class BoardRegisters(wiring.Component):
     idle, irq : In(1)
         Of STATUS.
     button : In(1)
-        A press begins with it.
+        It may bounce.
     events : In
         What COUNTED counts: one bit each, by its name in lower case.
     run, keep : Out(1)
@@ -61,16 +61,15 @@ class BoardRegisters(wiring.Component):
     def elaborate(self, platform):
         m = Module()
 
-        pressed = Signal()
-        m.d.sync += pressed.eq(self.button)
+        armed = Signal()
         with m.If(self.write & (self.number == Register.CONTROL)):
-            m.d.sync += Cat(self.run, self.keep).eq(self.wdata)
-        with m.Elif(self.button & ~pressed):
-            m.d.sync += self.run.eq(1)
+            m.d.sync += Cat(self.run, self.keep, armed).eq(self.wdata)
+        with m.Elif(self.button & armed):
+            m.d.sync += [self.run.eq(1), armed.eq(0)]
 
         values = {
             Register.IDENTITY: Const(self._identity, 64),
-            Register.CONTROL: Cat(self.run, self.keep),
+            Register.CONTROL: Cat(self.run, self.keep, armed),
             Register.STATUS: Cat(self.idle, self.irq),
         }
         for register in COUNTED:

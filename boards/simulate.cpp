@@ -1,8 +1,6 @@
 // A board at the end of a pseudo-terminal: the compiled design, with bytes from there as bits on its line, and back.
 
-#include <cerrno>
 #include <cstdint>
-#include <ctime>
 
 #include <unistd.h>
 
@@ -27,6 +25,8 @@ struct Simulation {
     Shifter to, from;
     uint8_t heard[256];
     unsigned heard_count = 0, heard_place = 0;
+    uint8_t said;
+    bool waits = false;
 
     Simulation() {
         board.rx = 1;
@@ -79,12 +79,17 @@ struct Simulation {
         from.bits |= uint32_t(board.tx) << (BITS_PER_BYTE - from.left);
         from.timer = DIVISOR - 1;
         if (--from.left) return;
-        uint8_t octet = from.bits >> 1;
-        // A reader that is not there makes the board wait, which a UART would not: nothing is lost here.
-        while (write(port, &octet, 1) < 0 && errno == EAGAIN) nanosleep(&SHORT, nullptr);
+        said = from.bits >> 1;
+        waits = true;
+        hand_over(port);
     }
 
-    static constexpr timespec SHORT{0, 100'000};
+    // Whether the host has taken what the board has said. One that does not read makes the board wait, which a UART would not: so
+    // a slow host loses nothing here.
+    bool hand_over(int port) {
+        if (waits && write(port, &said, 1) == 1) waits = false;
+        return !waits;
+    }
 };
 
 }  // namespace
@@ -96,9 +101,9 @@ void simulation_delete(Simulation *simulation) { delete simulation; }
 uint64_t simulation_cycles(const Simulation *simulation) { return simulation->cycles; }
 void simulation_button(Simulation *simulation, int level) { simulation->board.button = level; }
 
-// So many cycles, with the host at the other end of `port`, which does not block.
+// So many cycles, or until the host does not read; it is at the other end of `port`, which does not block.
 void simulation_run(Simulation *simulation, int port, uint64_t cycles) {
-    for (uint64_t end = simulation->cycles + cycles; simulation->cycles < end;) {
+    for (uint64_t end = simulation->cycles + cycles; simulation->cycles < end && simulation->hand_over(port);) {
         simulation->send(port);
         simulation->cycle();
         simulation->receive(port);

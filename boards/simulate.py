@@ -122,6 +122,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"boards.simulate: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 

@@ -40,11 +40,13 @@ class UARTReceiver(wiring.Component):
 
         timer = Signal(range(self._divisor))
         bits = Signal(range(BITS_PER_BYTE + 1))  # still to be read of this byte
+        high = Signal()  # the line was, in the cycle before: a byte begins when it falls
+        m.d.sync += high.eq(self.rx)
         octet = Signal(8)
         m.d.comb += self.o.payload.eq(octet)
 
         with m.If(bits == 0):
-            with m.If(~self.rx):
+            with m.If(high & ~self.rx):
                 # In the middle of the start bit, this cycle being its first, it is read again: it might be a glitch.
                 m.d.sync += [bits.eq(BITS_PER_BYTE), timer.eq((self._divisor - 1) // 2)]
         with m.Elif(timer != 0):

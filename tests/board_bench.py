@@ -4,6 +4,7 @@ import random
 
 from boards.board import Board
 from boards.host import Port
+from boards.host.driver import BASE
 from boards.memory import PAGE_BYTES
 from boards.protocol import Register
 from boards.workload import excerpt, repeated
@@ -15,7 +16,6 @@ from spurtle_sim.reference.pe import PEState
 
 __all__ = ["EngineBoard", "Noise", "NoisyPort"]
 
-_BASE = 0xFFFF_0000_1000_0000
 _OPERATIONS = 200_000
 
 
@@ -28,7 +28,7 @@ class EngineBoard:
         config = CONFIGS[board.config]
         self._board = board
         self._engine = Engine(config)
-        self._engine.set_buffer(_BASE, 2 * PAGE_BYTES)
+        self._engine.set_buffer(BASE, 2 * PAGE_BYTES)
         self._engine.set_pe(PEState(contextidr_el1=PID))
         self._rows = repeated(excerpt(config, board.operations).rows, _OPERATIONS // board.operations)
         self._passed = 0

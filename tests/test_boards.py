@@ -145,7 +145,7 @@ def test_uart_receives_from_another_clock(percent: int) -> None:
 
 def test_uart_hears_no_byte_in_a_glitch_nor_in_a_break() -> None:
     dut = UARTReceiver(8)
-    line = [1] * 8 + [0] * 3 + [1] * 100 + [0] * 8 * BITS_PER_BYTE + [1] * 100 + levels_of([0x5A], 8) + [1] * 8
+    line = [1] * 8 + [0] * 3 + [1] * 100 + [0] * 8 * 17 + [1] * 100 + levels_of([0x5A], 8) + [1] * 8
     rows = run(dut, (dut.rx,), [(level,) for level in line], dut.o.valid, dut.o.payload)
     assert [payload for valid, payload in rows if valid] == [0x5A]
 
@@ -346,12 +346,26 @@ def test_what_cannot_be_had_of_memory_is_counted() -> None:
     link = Link(port, patience=0.01)
     assert link.fetch(0, 2 * CHUNK_BYTES + 9) == b"x" * CHUNK_BYTES + bytes(CHUNK_BYTES) + b"x" * 9
     assert (link.lost, link.broken) == (CHUNK_BYTES, 8)
+    assert link.fetch(7, 0) == b""
     assert [command["data"] for command in port.commands[1:]] == [2 * CHUNK_BYTES + 9, *[CHUNK_BYTES] * 7]
 
 
-def test_a_port_that_cannot_be_opened() -> None:
-    with pytest.raises(UserError, match=r"^cannot open the serial port '/nowhere/tty': "):
-        open_port("/nowhere/tty", 1_000_000)
+def test_memory_of_a_board_that_has_fallen_silent() -> None:
+    port = DeafBoard(identity(lambda *_: b""))
+    with pytest.raises(LinkError, match=r"^the board does not answer: FETCH was sent 8 times$"):
+        Link(port, patience=0.01).fetch(0, 2048)
+
+
+@pytest.mark.parametrize(("name", "baud"), [("/nowhere/tty", 1_000_000), ("/dev/null", 1 << 40)])
+def test_a_port_that_cannot_be_opened(name: str, baud: int) -> None:
+    with pytest.raises(UserError, match=rf"^cannot open the serial port '{name}': "):
+        open_port(name, baud)
+
+
+def test_an_answer_of_another_host_is_none() -> None:
+    other = framed(ANSWER, b"x" * CHUNK_BYTES, tag=1, outcome=0, address=0, length=CHUNK_BYTES)
+    port = DeafBoard(lambda _, command: other + word(command, MAGIC | 9))
+    assert Link(port, patience=0.01).board == 9
 
 
 # Other parts of a board.

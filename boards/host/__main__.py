@@ -60,6 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (UserError, LinkError) as error:
         print(f"boards.host: {error}", file=sys.stderr)
         return 2 if isinstance(error, UserError) else 1
+    except KeyboardInterrupt:
+        return 130
 
 
 def _profile(options: argparse.Namespace) -> int:
@@ -79,23 +81,34 @@ def _profile(options: argparse.Namespace) -> int:
         raise UserError("--filter must not have discard: a board has nothing else to show than records")
     driver = Driver(board, link, wanted, keep_running=options.keep_running)
     print(f"{board.name}: {board.title}, {config.name}", file=sys.stderr)
-    start = time.monotonic()
+    failure = None
     with _until_interrupted() as stop:
+        _begin(driver, board, options.button, stop)
+        start = time.monotonic()
         try:
-            _begin(driver, board, options.button, stop)
             _run(driver, int(options.records) * config.max_record_bytes, stop)
-        finally:
-            # Whatever has happened to the board: what has come is kept.
-            write_whole(raw, bytes(driver.data))
-            perfdata.write(options.output, buffer=bytes(driver.data), process=process(board))
-    return _summary(options, driver, link, time.monotonic() - start, config.max_record_bytes)
+        except LinkError as error:
+            failure = error  # what has come is kept
+        seconds = time.monotonic() - start
+    write_whole(raw, bytes(driver.data))
+    perfdata.write(options.output, buffer=bytes(driver.data), process=process(board))
+    if failure:
+        raise failure
+    return _summary(options, driver, link, seconds, config.max_record_bytes)
 
 
 @contextmanager
 def _until_interrupted() -> Generator[threading.Event]:
-    """An event that Ctrl-C sets: it comes between two exchanges with the board, and not in one."""
+    """An event that Ctrl-C sets: it comes between two exchanges with the board, and not in one. The second one is heard
+    at once.
+    """
     stop = threading.Event()
-    before = signal.signal(signal.SIGINT, lambda *_: stop.set())
+
+    def interrupt(*_: object) -> None:
+        stop.set()
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, interrupt)
     try:
         yield stop
     finally:
@@ -106,6 +119,7 @@ def _begin(driver: Driver, board: Board, button: bool, stop: threading.Event) ->
     if not button:
         driver.start()
         return
+    driver.arm()
     print(f"{board.name}: press the button", file=sys.stderr)
     while not driver.started and not stop.wait(_POLL):
         pass
@@ -130,6 +144,8 @@ def _run(driver: Driver, wanted: int, stop: threading.Event) -> None:
             if time.monotonic() >= due:
                 driver.counts()
                 due += _COUNT_EVERY
+                if not driver.started:
+                    raise LinkError("the program does not run any more: the board has been reset")
             if driver.serve():
                 progress.update(task, completed=len(driver.data))
             else:

@@ -14,10 +14,11 @@ from ..memory import PAGE_BYTES
 from ..protocol import COUNT_BITS, Register
 from .link import LinkError
 
-__all__ = ["Driver", "Target"]
+__all__ = ["BASE", "Driver", "Target"]
 
-_BASE = 0xFFFF_0000_1000_0000
-_RUN, _KEEP = 1, 2
+BASE = 0xFFFF_0000_1000_0000
+"""The virtual address of the buffer's two pages."""
+_RUN, _KEEP, _ARM = 1, 2, 4
 _IDLE, _IRQ = 1, 2
 _PATIENCE = 5.0
 
@@ -72,16 +73,20 @@ class Driver:
         """Let the program run."""
         self._target.write(Register.CONTROL, _RUN | self._keep)
 
+    def arm(self) -> None:
+        """Let the board's button start it, once."""
+        self._target.write(Register.CONTROL, _ARM | self._keep)
+
     @property
     def started(self) -> bool:
-        """Whether the program runs, or will when the interrupt is served. A button may have started it."""
+        """Whether the program runs, or will when the interrupt is served."""
         return bool(self._target.read(Register.CONTROL) & _RUN)
 
     def serve(self) -> bool:
         """The interrupt handler, if there is an interrupt: whether there was. The program goes on while the half that
         is full is read.
 
-        Raises LinkError if the interrupt has another reason than a full buffer.
+        Raises LinkError if the SPU has met a fault, or the board has been reset.
         """
         if not self._target.read(Register.STATUS) & _IRQ:
             return False
@@ -119,7 +124,7 @@ class Driver:
 
     def _use(self, half: int) -> None:
         self._half = half
-        end = _BASE + (half + 1) * PAGE_BYTES
+        end = BASE + (half + 1) * PAGE_BYTES
         self._target.write(arch.PMBPTR_EL1, end - self._board.half_bytes)
         self._target.write(arch.PMBLIMITR_EL1, end | arch.PMBLIMITR_EL1.pack(E=1))
 
@@ -130,8 +135,10 @@ class Driver:
         syndrome = self._target.read(arch.PMBSR_EL1)
         if arch.PMBSR_EL1.unpack(syndrome).EC:
             raise LinkError(f"the SPU reports a fault: PMBSR_EL1 is {syndrome:#x}")
-        end = _BASE + (self._half + 1) * PAGE_BYTES
+        end = BASE + (self._half + 1) * PAGE_BYTES
         count = self._target.read(arch.PMBPTR_EL1) - (end - self._board.half_bytes)
+        if not 0 <= count <= self._board.half_bytes:
+            raise LinkError("PMBPTR_EL1 is not where it was put: the board has been reset")
         return self._half * self._board.half_bytes, count
 
     def _stop_program(self) -> None:

@@ -3,6 +3,7 @@
 import binascii
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -64,9 +65,13 @@ def open_port(name: str, baud: int) -> Any:
     except ModuleNotFoundError as error:
         raise UserError("pyserial is not installed: `pip install -e .[boards]` brings it") from error
     try:
-        return serial.Serial(name, baud, timeout=0.05)
-    except (serial.SerialException, ValueError) as error:
+        port = serial.Serial(name, baud, timeout=0.05)
+    except (OSError, ValueError, OverflowError) as error:
         raise UserError(f"cannot open the serial port {name!r}: {error}") from error
+    # FTDI's drivers hold short answers back for 16 ms, unless they are asked not to; not every port knows that.
+    with suppress(OSError, ValueError, NotImplementedError):
+        port.set_low_latency_mode(True)
+    return port
 
 
 def crc(octets: bytes) -> int:
@@ -187,15 +192,19 @@ class Link:
         self._access(Operation.WRITE, register, value)
 
     def fetch(self, address: int, count: int) -> bytes:
-        """`count` bytes of the buffer's memory. What cannot be had is zero, and counts as `lost`."""
+        """`count` bytes of the buffer's memory. What cannot be had is zero, and counts as `lost`. Raises LinkError if
+        nothing can be had.
+        """
         chunks: dict[int, bytes] = {}
-        wanted = [(address, count)]
+        wanted = [(address, count)] if count else []
         for attempt in range(_TRIES):
             if attempt:
                 self.repeated += len(wanted)
             for first, size in wanted:
-                for answer in self._answers(Operation.FETCH, first, size):
-                    chunks[answer.address] = answer.payload
+                answers = self._answers(Operation.FETCH, first, size)
+                chunks |= {answer.address: answer.payload for answer in answers}
+                if not answers:
+                    break
             wanted = [
                 (place, size)
                 for place in range(address, address + count, CHUNK_BYTES)
@@ -203,6 +212,8 @@ class Link:
             ]
             if not wanted:
                 break
+        if wanted and not chunks:
+            raise LinkError(f"the board does not answer: FETCH was sent {_TRIES} times")
         self.lost += sum(size for _, size in wanted)
         for place, size in wanted:
             chunks[place] = bytes(size)
@@ -214,24 +225,28 @@ class Link:
         for attempt in range(_TRIES):
             self.repeated += attempt > 0
             for answer in self._exchange(operation, address, value, WORD_BYTES):
+                if answer.address != address or len(answer.payload) != WORD_BYTES:
+                    continue  # of another host's command
                 if answer.outcome:
                     raise LinkError(f"{operation.name} of {register.name} {_OUTCOMES.get(answer.outcome, 'fails')}")
                 return int.from_bytes(answer.payload, "little")
         raise LinkError(f"the board does not answer: {operation.name} of {register.name} was sent {_TRIES} times")
 
-    def _answers(self, operation: Operation, address: int, count: int) -> Iterator[Answer]:
+    def _answers(self, operation: Operation, address: int, count: int) -> list[Answer]:
         self._tag = (self._tag + 1) % 256
-        return self._exchange(operation, address, count, count)
+        return list(self._exchange(operation, address, count, count))
 
     def _exchange(self, operation: Operation, address: int, value: int, expected: int) -> Iterator[Answer]:
         """Sends a command; yields what answers it until `expected` bytes have come, or no more come."""
         command = COMMAND.pack(tag=self._tag, operation=operation, address=address, data=value)
         self._write(bytes([SYNC]) + command + crc(command).to_bytes(CRC_BYTES, "big"))
         silent_since = time.monotonic()
-        while time.monotonic() - silent_since < self._patience:
+        while True:
             octets = self._read()
             if octets:
                 silent_since = time.monotonic()
+            elif time.monotonic() - silent_since >= self._patience:
+                break
             for answer in self._deframer.feed(octets):
                 if answer.tag == self._tag:
                     expected -= len(answer.payload)
