@@ -18,7 +18,7 @@ CYCLES = {
 
 @pytest.mark.parametrize("config", VARIANTS)
 def test_verilator(config: str, pytestconfig: pytest.Config) -> None:
-    settings = {"SPURTLE_CONFIG": config, "SPURTLE_CYCLES": str(CYCLES.get(config, 4_000))}
+    settings = {"SPURTLE_CONFIG": config, "SPURTLE_CYCLES": str(CYCLES.get(config, 2_500))}
     run_verilator(verilog.spu(VARIANTS[config]), "cocotb_spu", settings, pytestconfig)
 
 

@@ -49,6 +49,6 @@ endmodule
 
 @pytest.mark.parametrize("config", VARIANTS)
 def test_filter(config: str, pytestconfig: pytest.Config) -> None:
-    decisions = os.environ.get("SPURTLE_DECISIONS", "1000000" if config in ("minimal", "v1p4") else "100000")
+    decisions = os.environ.get("SPURTLE_DECISIONS", "1000000" if config in ("minimal", "v1p4") else "40000")
     settings = {"SPURTLE_CONFIG": config, "SPURTLE_DECISIONS": decisions}
     run_verilator(side_by_side(VARIANTS[config]), "cocotb_filter", settings, pytestconfig)
