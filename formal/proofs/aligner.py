@@ -78,14 +78,15 @@ def watched(config: SPUConfig, system: Transition) -> Transition:
 
 
 def relation(config: SPUConfig) -> Invariant:
-    """What is kept is the beat before, and what it has left over."""
+    """What is kept is the beat before without its first unit, and what it has left over."""
 
     def holds(wires: Wires) -> z3.BoolRef:
         record = _Record(config, wires)
         k, has_k, words = wires["k"], wires["has_k"] == 1, wires["words"]
         come = words * record.beat
-        before = z3.And(z3.UGE(k, come - record.beat), z3.ULT(k, come), has_k)
-        kept = byte_at(z3.ZeroExt(record.width, wires["before"]), k - (come - record.beat)) == wires["value"]
+        first = come - record.beat + config.layout.align
+        before = z3.And(z3.UGE(k, first), z3.ULT(k, come), has_k)
+        kept = byte_at(z3.ZeroExt(record.width, wires["before"]), k - first) == wires["value"]
         begun = wires["begun"] == 1
         length = wires["length"]
         address = record.offset + length
