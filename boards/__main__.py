@@ -9,7 +9,7 @@ from pathlib import Path
 from spurtle_sim.errors import UserError
 
 from .board import BOARDS, Board, find
-from .build import BuildError, Built, build, write_plan
+from .build import BuildError, Built, bitstream_of, build, write_plan
 from .publish import publish, table
 
 __all__ = ["main"]
@@ -56,15 +56,13 @@ def _build(board: Board, output: Path) -> Built | None:
     if board.vendor_tool is not None:
         script = write_plan(board, output)
         built = None
-        bitstream = script.with_name(f"{script.stem.removeprefix('build_')}{board.suffix}")
         print(f"{board.name}: PyPI has no {board.vendor_tool}; where it is installed:")
         print(f"build:     cd {shlex.quote(str(script.parent))} && sh {script.name}")
     else:
         built = build(board, output, lambda what: print(f"{board.name}: {what}", flush=True))
-        bitstream = built.bitstream
         for line in _summary(board, built):
             print(line)
-    print(f"load:      {shlex.join([*board.loader, str(bitstream)])}")
+    print(f"load:      {shlex.join([*board.loader, str(bitstream_of(board, output))])}")
     print(f"then:      python -m boards.host {board.serial}", flush=True)
     return built
 

@@ -93,6 +93,21 @@ def _uart(rx: str, tx: str) -> Any:
     return resources.UARTResource(0, rx=rx, tx=tx, conn=("io", 0), attrs=attributes)
 
 
+_HX8K = Board(
+    name="hx8k",
+    title="Lattice iCE40-HX8K breakout board",
+    number=1,
+    platform=("ice40_hx8k_b_evn", "ICE40HX8KBEVNPlatform"),
+    suffix=".bin",
+    clock_hz=12_000_000,
+    serial="/dev/ttyUSB1",
+    loader=("openFPGALoader", "-b", "ice40_generic"),
+    has_button=False,
+    config="minimal",
+    half_bytes=2048,
+    operations=256,
+)
+
 _ULX3S = Board(
     name="ulx3s",
     title="ULX3S with an ECP5 85F",
@@ -108,32 +123,14 @@ BOARDS: Mapping[str, Board] = MappingProxyType(
     {
         board.name: board
         for board in (
-            Board(
-                name="hx8k",
-                title="Lattice iCE40-HX8K breakout board",
-                number=1,
-                platform=("ice40_hx8k_b_evn", "ICE40HX8KBEVNPlatform"),
-                suffix=".bin",
-                clock_hz=12_000_000,
-                serial="/dev/ttyUSB1",
-                loader=("openFPGALoader", "-b", "ice40_generic"),
-                has_button=False,
-                config="minimal",
-                half_bytes=2048,
-                operations=256,
-            ),
-            Board(
+            _HX8K,
+            replace(
+                _HX8K,
                 name="icebreaker",
                 title="iCEBreaker, iCE40 UP5K",
                 number=2,
                 platform=("icebreaker", "ICEBreakerPlatform"),
-                suffix=".bin",
-                clock_hz=12_000_000,
-                serial="/dev/ttyUSB1",
-                loader=("openFPGALoader", "-b", "ice40_generic"),
-                config="minimal",
-                half_bytes=2048,
-                operations=256,
+                has_button=True,
             ),
             _ULX3S,
             replace(

@@ -17,7 +17,7 @@ from spurtle_sim.errors import UserError
 from .board import Board
 from .top import Top
 
-__all__ = ["BuildError", "Built", "build", "measure", "plan", "write_plan"]
+__all__ = ["BuildError", "Built", "bitstream_of", "build", "measure", "plan", "write_plan"]
 
 _REPORT = "report.json"
 """nextpnr's, in the folder of the build."""
@@ -60,7 +60,7 @@ class Built:
 def plan(board: Board) -> Any:
     """Amaranth's build plan for `board`: every file that the tools need, and their commands. No tool runs."""
     platform = board.make_platform()
-    if platform.toolchain == "Vivado":
+    if board.vendor_tool is not None:
         # Amaranth itself runs it: Vivado reads Verilog.
         os.environ.setdefault("YOSYS", _program("yosys"))
     return platform.build(Top(board), name=_name(board), do_build=False, nextpnr_opts=["--report", _REPORT])
@@ -71,13 +71,13 @@ def write_plan(board: Board, output: Path) -> Path:
 
     Raises UserError if Yosys is not installed, or the folder cannot be written.
     """
-    folder = output / board.name
     planned = plan(board)
-    try:
-        planned.extract(folder)
-    except OSError as error:
-        raise UserError(f"cannot write {folder}: {error.strerror}") from error
-    return folder / f"{planned.script}.sh"
+    return _extract(planned, board, output) / f"{planned.script}.sh"
+
+
+def bitstream_of(board: Board, output: Path) -> Path:
+    """Where it will be."""
+    return output / board.name / f"{_name(board)}{board.suffix}"
 
 
 def build(board: Board, output: Path, note: Callable[[str], None]) -> Built:
@@ -90,17 +90,12 @@ def build(board: Board, output: Path, note: Callable[[str], None]) -> Built:
     BuildError
         If a tool fails; nextpnr does, too, when the clock is too fast. Then there is no bitstream.
     """
-    folder = output / board.name
     note("elaborating")
     planned = plan(board)
     commands = [command for command in _commands(planned) if command[0] != _SUFFIX_TOOL]
     programs = [_program(tool) for tool, *_ in commands]
-    bitstream = folder / f"{_name(board)}{board.suffix}"
-    try:
-        planned.extract(folder)
-        bitstream.unlink(missing_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot write {folder}: {error.strerror}") from error
+    folder = _extract(planned, board, output)
+    bitstream = bitstream_of(board, output)
     for number, (program, command) in enumerate(zip(programs, commands, strict=True), 1):
         note(f"[{number}/{len(commands)}] {command[0]}")
         try:
@@ -139,6 +134,17 @@ def measure(bitstream: Path, report: Mapping[str, Any], log: str) -> Built:
         fmax_mhz=slowest["achieved"],
         clock_mhz=slowest["constraint"],
     )
+
+
+def _extract(planned: Any, board: Board, output: Path) -> Path:
+    """The folder, with the files of the plan and without a bitstream of an earlier one."""
+    folder = output / board.name
+    try:
+        planned.extract(folder)
+        bitstream_of(board, output).unlink(missing_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot write {folder}: {error.strerror}") from error
+    return folder
 
 
 def _commands(planned: Any) -> list[list[str]]:

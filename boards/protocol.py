@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import IntEnum, unique
+from enum import IntEnum, IntFlag, unique
 from types import MappingProxyType
 
 from amaranth.lib import data
@@ -21,9 +21,11 @@ __all__ = [
     "REFUSED",
     "SYNC",
     "WORD_BYTES",
+    "Control",
     "Frame",
     "Operation",
     "Register",
+    "Status",
 ]
 
 SYNC = 0xA5
@@ -75,11 +77,9 @@ class Register(IntEnum):
     IDENTITY = 0
     """MAGIC, and the number of the board in the low eight bits."""
     CONTROL = 1
-    """Bit 0, RUN: the program runs. Bit 1, KEEP: it does not stand still when the SPU raises its interrupt. Bit 2,
-    ARM: the button sets RUN and clears this.
-    """
+    """`Control`."""
     STATUS = 2
-    """Bit 0, IDLE: the program stands still with nothing in flight. Bit 1, IRQ: the level of PMBIRQ."""
+    """`Status`."""
     DRAIN = 3
     """PSB CSYNC: reading it is answered when that is complete."""
     OPERATIONS = 4
@@ -90,6 +90,26 @@ class Register(IntEnum):
     FEED = 6
     FILTRATE = 7
     COLLISION = 8
+
+
+class Control(IntFlag):
+    """Bits of Register.CONTROL."""
+
+    RUN = 1
+    """The program runs."""
+    KEEP = 2
+    """It does not stand still when the SPU raises its interrupt."""
+    ARM = 4
+    """The button sets RUN and clears this."""
+
+
+class Status(IntFlag):
+    """Bits of Register.STATUS."""
+
+    IDLE = 1
+    """The program stands still with nothing in flight."""
+    IRQ = 2
+    """The level of PMBIRQ."""
 
 
 @dataclass(frozen=True)

@@ -62,15 +62,16 @@ class BoardRegisters(wiring.Component):
         m = Module()
 
         armed = Signal()
+        control = Cat(self.run, self.keep, armed)  # as `protocol.Control` has them
         with m.If(self.write & (self.number == Register.CONTROL)):
-            m.d.sync += Cat(self.run, self.keep, armed).eq(self.wdata)
+            m.d.sync += control.eq(self.wdata)
         with m.Elif(self.button & armed):
             m.d.sync += [self.run.eq(1), armed.eq(0)]
 
         values = {
             Register.IDENTITY: Const(self._identity, 64),
-            Register.CONTROL: Cat(self.run, self.keep, armed),
-            Register.STATUS: Cat(self.idle, self.irq),
+            Register.CONTROL: control,
+            Register.STATUS: Cat(self.idle, self.irq),  # `protocol.Status`
         }
         for register in COUNTED:
             values[register] = count = Signal(COUNT_BITS, name=register.name.lower())

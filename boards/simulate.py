@@ -95,11 +95,9 @@ def _library(board: Board, divisor: int | None) -> Any:
     divisor = divisor or board.clock_hz // board.baud
     library = "" if board.operations else picorv32()
     design = verilog.generate(Demonstration(board, divisor), f"spurtle_{board.name}", library=library)
-    source = Path(__file__).with_name("simulate.cpp").read_text()
+    driver = Path(__file__).with_name("simulate.cpp")
     options = ("--top-module", design.module, *WAIVERS)
-    simulator = compiled(
-        design.module, design.text + library, "simulate.cpp", source, {}, {"DIVISOR": divisor}, options
-    )
+    simulator = compiled(design.module, design.text + library, driver, {}, {"DIVISOR": divisor}, options)
     simulator.simulation_new.restype = ctypes.c_void_p
     simulator.simulation_cycles.restype = ctypes.c_uint64
     return simulator

@@ -6,23 +6,23 @@ from spurtle.config import CONFIGS
 from spurtle_sim.perfdata import Process
 from spurtle_sim.profile import PID
 
+from . import workload
 from .board import Board
 from .replay import Replay
 from .riscv import load
 from .softcore import SoftCore
-from .workload import excerpt
 
 __all__ = ["process", "source"]
 
 
 def process(board: Board) -> Process:
     """Of the board's program, what perf.data says."""
-    return excerpt(CONFIGS[board.config], board.operations).process if board.operations else load().process(PID)
+    return workload.process() if board.operations else load().process(PID)
 
 
 def source(board: Board) -> Any:
     """The component. Its ports are those of `Replay`."""
     config = CONFIGS[board.config]
     if board.operations:
-        return Replay(config, excerpt(config, board.operations).rows)
+        return Replay(config, workload.excerpt(config, board.operations))
     return SoftCore(config, load())

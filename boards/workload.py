@@ -17,7 +17,7 @@ from spurtle_sim.profile import process_of
 from spurtle_sim.program import Program
 from spurtle_sim.timed import TIMED
 
-__all__ = ["COLUMNS_OF_CONSTANTS", "Excerpt", "Packed", "excerpt", "gaps", "pack", "repeated"]
+__all__ = ["COLUMNS_OF_CONSTANTS", "Packed", "excerpt", "gaps", "pack", "process", "repeated"]
 
 _PROGRAM = Path(__file__).parents[1] / "sim" / "workloads" / "sort.elf"
 _FUNCTION = "sift"
@@ -33,24 +33,15 @@ COLUMNS_OF_CONSTANTS = 2
 """Of columns, the first two: number 0 is zero in each row, number 1 is one."""
 
 
-@dataclass(frozen=True)
-class Excerpt:
-    """Consecutive operations of a program.
+def process() -> Process:
+    """Whose the operations are."""
+    return process_of(Program(_PROGRAM))
 
-    Parameters
-    ----------
-    rows : numpy.ndarray
-        Of TIMED; `dispatch` counts from the first of them.
-    process : Process
-        Whose they are.
+
+def excerpt(config: SPUConfig, operations: int) -> NDArray[np.void]:
+    """So many consecutive operations of heap sort, timed as `spurtle profile` times them, from where it is at its work:
+    rows of TIMED, whose `dispatch` counts from the first of them.
     """
-
-    rows: NDArray[np.void]
-    process: Process
-
-
-def excerpt(config: SPUConfig, operations: int) -> Excerpt:
-    """So many operations of heap sort, timed as `spurtle profile` times them, from where it is at its work."""
     program = Program(_PROGRAM)
     machine = Machine(program.instructions, Parameters(ops_per_cycle=config.ops_per_cycle))
     entry = next(address for address, name in program.image.functions if name == _FUNCTION)
@@ -62,7 +53,7 @@ def excerpt(config: SPUConfig, operations: int) -> Excerpt:
         rows = rows[calls[0] if len(calls) else len(rows) :]
     rows = rows[:operations].copy()
     rows["dispatch"] -= rows["dispatch"][0]
-    return Excerpt(rows, process_of(program))
+    return rows
 
 
 def gaps(rows: NDArray[np.void]) -> NDArray[np.uint64]:

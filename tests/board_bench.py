@@ -6,7 +6,7 @@ from boards.board import Board
 from boards.host import Port
 from boards.host.driver import BASE
 from boards.memory import PAGE_BYTES
-from boards.protocol import Register
+from boards.protocol import Control, Register, Status
 from boards.workload import excerpt, repeated
 from spurtle import arch
 from spurtle.config import CONFIGS
@@ -30,7 +30,7 @@ class EngineBoard:
         self._engine = Engine(config)
         self._engine.set_buffer(BASE, 2 * PAGE_BYTES)
         self._engine.set_pe(PEState(contextidr_el1=PID))
-        self._rows = repeated(excerpt(config, board.operations).rows, _OPERATIONS // board.operations)
+        self._rows = repeated(excerpt(config, board.operations), _OPERATIONS // board.operations)
         self._passed = 0
         self._runs = False
 
@@ -42,7 +42,7 @@ class EngineBoard:
             return 0
         if register is Register.STATUS:
             self._play()
-            return 1 | self._engine.interrupt << 1
+            return Status.IDLE | Status.IRQ * self._engine.interrupt
         counts = self._engine.counts()
         return self._passed if register is Register.OPERATIONS else counts[register.name.lower()]
 
@@ -50,7 +50,7 @@ class EngineBoard:
         if isinstance(register, arch.Register):
             self._engine.write(register, value)
         else:
-            self._runs = bool(value & 1)
+            self._runs = bool(value & Control.RUN)
 
     def fetch(self, address: int, count: int) -> bytes:
         half, place = divmod(address, self._board.half_bytes)

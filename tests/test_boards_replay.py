@@ -15,7 +15,7 @@ from amaranth.sim import Simulator
 from numpy.typing import NDArray
 
 from boards.replay import Replay
-from boards.workload import COLUMNS_OF_CONSTANTS, Excerpt, excerpt, gaps, pack, repeated
+from boards.workload import COLUMNS_OF_CONSTANTS, excerpt, gaps, pack, process, repeated
 from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL1, PMSICR_EL1, PMSIRR_EL1, Register
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.spu import SPU
@@ -173,7 +173,7 @@ def on_engine(
 
 
 @pytest.fixture(scope="module")
-def excerpts() -> dict[str, Excerpt]:
+def excerpts() -> dict[str, NDArray[np.void]]:
     """As on the boards."""
     return {name: excerpt(CONFIGS[name], rows) for name, rows in (("minimal", 256), ("neoverse_n1", 4096))}
 
@@ -202,10 +202,10 @@ def with_long_latencies(rows: NDArray[np.void], seed: int) -> NDArray[np.void]:
     ],
 )
 def test_records_are_those_of_the_engine(
-    excerpts: dict[str, Excerpt], name: str, slow: bool, stops: tuple[int, ...], fills: int
+    excerpts: dict[str, NDArray[np.void]], name: str, slow: bool, stops: tuple[int, ...], fills: int
 ) -> None:
     config = CONFIGS[name]
-    rows = with_long_latencies(excerpts[name].rows[:64], seed=1) if slow else excerpts[name].rows
+    rows = with_long_latencies(excerpts[name][:64], seed=1) if slow else excerpts[name]
     assert stops[-1] > len(rows)
     base = LIMIT - 3 * config.max_record_bytes
     buffers, counts = on_board(config, rows, base, stops)
@@ -216,8 +216,8 @@ def test_records_are_those_of_the_engine(
     assert bool(counts["collision"]) == slow
 
 
-def test_time_stands_still_with_the_program(excerpts: dict[str, Excerpt]) -> None:
-    rows = excerpts["minimal"].rows[:16]
+def test_time_stands_still_with_the_program(excerpts: dict[str, NDArray[np.void]]) -> None:
+    rows = excerpts["minimal"][:16]
     dut = Replay(CONFIGS["minimal"], rows)
     finish = int(rows["finish"][0])
     #        run, sampled
@@ -244,8 +244,8 @@ def test_time_stands_still_with_the_program(excerpts: dict[str, Excerpt]) -> Non
 
 
 @pytest.mark.parametrize("name", ["minimal", "neoverse_n1"])
-def test_every_row_comes_back_from_its_word(excerpts: dict[str, Excerpt], name: str) -> None:
-    rows = excerpts[name].rows
+def test_every_row_comes_back_from_its_word(excerpts: dict[str, NDArray[np.void]], name: str) -> None:
+    rows = excerpts[name]
     packed = pack(CONFIGS[name], rows)
     absent = () if CONFIGS[name].data_source_bytes else ("data_source",)
     assert packed.fields.keys() == set(TIMED.names or ()) - {"dispatch", *absent}
@@ -255,40 +255,40 @@ def test_every_row_comes_back_from_its_word(excerpts: dict[str, Excerpt], name: 
             assert sum((columns >> number & 1) << bit for bit, number in enumerate(numbers)) == row[field], field
 
 
-def test_each_column_is_stored_once(excerpts: dict[str, Excerpt]) -> None:
-    packed = pack(CONFIGS["minimal"], excerpts["minimal"].rows)
+def test_each_column_is_stored_once(excerpts: dict[str, NDArray[np.void]]) -> None:
+    packed = pack(CONFIGS["minimal"], excerpts["minimal"])
     columns = [tuple(word >> column & 1 for word in packed.words) for column in range(packed.width)]
     assert len({*columns, (0,) * len(packed.words), (1,) * len(packed.words)}) == packed.width + COLUMNS_OF_CONSTANTS
     # Three iCE40 block RAMs of 16 bits.
     assert packed.width <= 48
 
 
-def test_a_field_is_no_wider_than_its_port(excerpts: dict[str, Excerpt]) -> None:
+def test_a_field_is_no_wider_than_its_port(excerpts: dict[str, NDArray[np.void]]) -> None:
     config = CONFIGS["minimal"]
-    rows = excerpts["minimal"].rows.copy()
+    rows = excerpts["minimal"].copy()
     packed = pack(config, rows)
     rows["events"] |= np.arange(len(rows), dtype=np.uint64) << np.uint64(8 * config.events_bytes)
     assert pack(config, rows) == packed
 
 
 @pytest.mark.parametrize("name", ["minimal", "neoverse_n1"])
-def test_excerpt_is_a_piece_of_the_program(excerpts: dict[str, Excerpt], name: str) -> None:
-    rows, process = excerpts[name].rows, excerpts[name].process
+def test_excerpt_is_a_piece_of_the_program(excerpts: dict[str, NDArray[np.void]], name: str) -> None:
+    rows, owner = excerpts[name], process()
     branches = rows["facts"] & FACT["branch"] != 0
     following = np.where(branches, rows["target"], rows["pc"] + np.uint64(4))
     assert np.array_equal(rows["pc"][1:], following[:-1])
     assert rows["dispatch"][0] == 0
-    program = Program(process.path)
+    program = Program(owner.path)
     functions = Counter(program.symbol(int(pc)).split("+")[0] for pc in rows["pc"])
     assert functions.keys() == {"sift", "main"}
     assert functions["sift"] > functions["main"] > len(rows) // 20
     assert program.symbol(int(rows["pc"][0])) == "sift+0x0"
-    assert process.argv == (str(process.path),)
-    assert process.mappings == program.image.mappings
+    assert owner.argv == (str(owner.path),)
+    assert owner.mappings == program.image.mappings
 
 
-def test_a_pass_follows_the_other(excerpts: dict[str, Excerpt]) -> None:
-    rows = excerpts["minimal"].rows
+def test_a_pass_follows_the_other(excerpts: dict[str, NDArray[np.void]]) -> None:
+    rows = excerpts["minimal"]
     many = repeated(rows, 3)
     assert len(many) == 3 * len(rows)
     distances = np.diff(many["dispatch"])
@@ -298,8 +298,8 @@ def test_a_pass_follows_the_other(excerpts: dict[str, Excerpt]) -> None:
         assert np.array_equal(many[name], np.tile(rows[name], 3))
 
 
-def test_what_cannot_be_replayed(excerpts: dict[str, Excerpt]) -> None:
-    rows = excerpts["minimal"].rows
+def test_what_cannot_be_replayed(excerpts: dict[str, NDArray[np.void]]) -> None:
+    rows = excerpts["minimal"]
     with pytest.raises(ValueError, match=r"^ops_per_cycle, slots and answer_latency must be 1, not 8, 4 and "):
         Replay(CONFIGS["v1p4"], rows)
     with pytest.raises(ValueError, match=r"^rows must be as many as a power of two from 2 on, not 255$"):

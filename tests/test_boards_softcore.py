@@ -104,9 +104,9 @@ def library() -> ctypes.CDLL:
     """The compiled rig."""
     core = picorv32()
     design = verilog.generate(Rig(), "rig", library=core)
-    source = Path(__file__).with_name("softcore.cpp").read_text()
+    driver = Path(__file__).with_name("softcore.cpp")
     options = ("--top-module", design.module, *WAIVERS)
-    return compiled(design.module, design.text + core, "softcore.cpp", source, {}, {}, options)
+    return compiled(design.module, design.text + core, driver, {}, {}, options)
 
 
 @dataclass(frozen=True)

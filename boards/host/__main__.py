@@ -14,7 +14,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from spurtle.config import CONFIGS
 from spurtle_sim import perfdata, sampling
 from spurtle_sim.errors import UserError
-from spurtle_sim.files import check_writable, write_whole
 
 from ..board import BOARDS, Board
 from ..source import process
@@ -47,13 +46,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="the program does not wait when the buffer is full: what passes then is counted and not sampled",
     )
     sampling.add_arguments(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        default="perf.data",
-        help="data for Linux perf, with the raw buffer beside it in FILE.spe; default: perf.data",
-    )
     options = parser.parse_args(arguments)
     try:
         return _profile(options)
@@ -68,9 +60,7 @@ def _profile(options: argparse.Namespace) -> int:
     for name in ("baud", "records"):
         if not getattr(options, name).isdecimal() or not int(getattr(options, name)):
             raise UserError(f"--{name} must be a number from 1 on, not {getattr(options, name)}")
-    raw = f"{options.output}.spe"
-    check_writable(options.output)
-    check_writable(raw)
+    perfdata.check(options.output)
     link = Link(open_port(options.port, int(options.baud)))
     board = _board(link.board)
     config = CONFIGS[board.config]
@@ -90,8 +80,7 @@ def _profile(options: argparse.Namespace) -> int:
         except LinkError as error:
             failure = error  # what has come is kept
         seconds = time.monotonic() - start
-    write_whole(raw, bytes(driver.data))
-    perfdata.write(options.output, buffer=bytes(driver.data), process=process(board))
+    perfdata.save(options.output, bytes(driver.data), process(board))
     if failure:
         raise failure
     return _summary(options, driver, link, seconds, config.max_record_bytes)
@@ -167,8 +156,7 @@ def _summary(options: argparse.Namespace, driver: Driver, link: Link, seconds: f
             f"{link.broken:,} frames came broken, {link.repeated:,} commands were sent again, "
             f"{link.lost:,} bytes of the buffer are lost and zero in the file"
         )
-    raw = f"{options.output}.spe"
-    lines.append(f"next: perf report -i {options.output}    or: spurtle decode {raw}")
+    lines.append(perfdata.readers(options.output))
     print("\n".join(lines), file=sys.stderr)
     return 1 if link.lost else 0
 

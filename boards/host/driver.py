@@ -11,15 +11,14 @@ from spurtle_sim.sampling import Sampling
 
 from ..board import Board
 from ..memory import PAGE_BYTES
-from ..protocol import COUNT_BITS, Register
+from ..protocol import COUNT_BITS, Control, Register, Status
 from .link import LinkError
 
 __all__ = ["BASE", "Driver", "Target"]
 
 BASE = 0xFFFF_0000_1000_0000
 """The virtual address of the buffer's two pages."""
-_RUN, _KEEP, _ARM = 1, 2, 4
-_IDLE, _IRQ = 1, 2
+
 _PATIENCE = 5.0
 
 
@@ -56,7 +55,7 @@ class Driver:
     def __init__(self, board: Board, target: Target, sampling: Sampling, *, keep_running: bool = False) -> None:
         self._board = board
         self._target = target
-        self._keep = _KEEP if keep_running else 0
+        self._keep = Control.KEEP if keep_running else Control(0)
         self._half = 0
         self._counts = dict.fromkeys(_COUNTS, 0)
         self.data = bytearray()
@@ -71,16 +70,16 @@ class Driver:
 
     def start(self) -> None:
         """Let the program run."""
-        self._target.write(Register.CONTROL, _RUN | self._keep)
+        self._target.write(Register.CONTROL, Control.RUN | self._keep)
 
     def arm(self) -> None:
         """Let the board's button start it, once."""
-        self._target.write(Register.CONTROL, _ARM | self._keep)
+        self._target.write(Register.CONTROL, Control.ARM | self._keep)
 
     @property
     def started(self) -> bool:
         """Whether the program runs, or will when the interrupt is served."""
-        return bool(self._target.read(Register.CONTROL) & _RUN)
+        return bool(self._target.read(Register.CONTROL) & Control.RUN)
 
     def serve(self) -> bool:
         """The interrupt handler, if there is an interrupt: whether there was. The program goes on while the half that
@@ -88,7 +87,7 @@ class Driver:
 
         Raises LinkError if the SPU has met a fault, or the board has been reset.
         """
-        if not self._target.read(Register.STATUS) & _IRQ:
+        if not self._target.read(Register.STATUS) & Status.IRQ:
             return False
         if self._keep:
             self._target.write(Register.CONTROL, self._keep)
@@ -147,7 +146,7 @@ class Driver:
 
     def _wait_until_idle(self) -> None:
         deadline = time.monotonic() + _PATIENCE
-        while not self._target.read(Register.STATUS) & _IDLE:
+        while not self._target.read(Register.STATUS) & Status.IDLE:
             if time.monotonic() > deadline:
                 raise LinkError(f"the program does not stop: its last operation has not finished in {_PATIENCE:g} s")
 

@@ -216,13 +216,6 @@ def _chosen(names: Sequence[str], settings: Sequence[str]) -> list[SPUConfig]:
 def _profile_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", choices=CONFIGS, default="neoverse_n1", help="default: neoverse_n1")
     sampling.add_arguments(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        default="perf.data",
-        help="data for Linux perf, with the raw buffer beside it in FILE.spe; default: perf.data",
-    )
     parser.add_argument("--check", action="store_true", help="compare every record with the Python reference")
     parser.add_argument("program", metavar="PROGRAM", help="a static AArch64 Linux executable")
     parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="its arguments")

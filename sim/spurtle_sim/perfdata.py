@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from enum import IntEnum, IntFlag, unique
 from pathlib import Path
 
-from .files import write_whole
+from .files import check_writable, write_whole
 from .loader import Mapping
 
-__all__ = ["NEOVERSE_N1", "Process", "write"]
+__all__ = ["NEOVERSE_N1", "Process", "check", "raw", "readers", "save", "write"]
 
 NEOVERSE_N1 = 0x410FD0C1
 """MIDR_EL1 of Arm Neoverse N1 r3p1: with it, perf names the data sources."""
@@ -108,6 +108,28 @@ _ARM_SPE = 4  # auxtrace type
 _EXECUTABLE = 5  # PROT_READ | PROT_EXEC
 _MAP_PRIVATE = 2
 _USER, _COMM_EXEC = 2, 1 << 13  # misc of a record
+
+
+def raw(output: str) -> str:
+    """The file beside `output` that has the buffer alone."""
+    return f"{output}.spe"
+
+
+def readers(output: str) -> str:
+    """What to do with them."""
+    return f"next: perf report -i {output}    or: spurtle decode {raw(output)}"
+
+
+def check(output: str) -> None:
+    """Raises UserError if `save` could not write."""
+    check_writable(output)
+    check_writable(raw(output))
+
+
+def save(output: str, buffer: bytes, process: Process) -> None:
+    """Write a profile: `output` for perf, and the buffer beside it."""
+    write_whole(raw(output), buffer)
+    write(output, buffer=buffer, process=process)
 
 
 def write(path: str | Path, *, buffer: bytes, process: Process, midr: int = NEOVERSE_N1, timed: bool = True) -> None:

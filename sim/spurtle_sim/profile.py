@@ -16,7 +16,6 @@ from spurtle.config import SPUConfig
 from . import perfdata
 from .core import Parameters
 from .driver import Driver
-from .files import check_writable, write_whole
 from .machine import Machine
 from .program import Program
 from .sampling import Sampling
@@ -62,9 +61,7 @@ def profile(options: Options) -> int:
     UserError
         If the program cannot be run, a filter is not there, or the output cannot be written.
     """
-    raw = f"{options.output}.spe"
-    check_writable(options.output)
-    check_writable(raw)
+    perfdata.check(options.output)
     discard = options.sampling.filters.discard
     program = Program(options.program, options.arguments)
     process = process_of(program)
@@ -79,8 +76,7 @@ def profile(options: Options) -> int:
     seconds = time.monotonic() - start
 
     if not discard:
-        write_whole(raw, bytes(driver.data))
-        perfdata.write(options.output, buffer=bytes(driver.data), process=process)
+        perfdata.save(options.output, bytes(driver.data), process)
     _summary(options, driver, seconds, discard=discard)
     if driver.checker and driver.checker.count:
         for mismatch in driver.checker.mismatches:
@@ -128,15 +124,14 @@ def _summary(options: Options, driver: Driver, seconds: float, *, discard: bool)
     if driver.checker:
         right = ", all checked" if discard else ", each one checked"
         checked = ", checked: not all are right" if driver.checker.count else right
-    raw, output = f"{options.output}.spe", options.output
     if discard:
         feeds = [f"feed_{name}" for name in options.config.feed_events]
         counted = ", ".join(f"SAMPLE_{name.upper()} {counts[name]:,}" for name in feeds)
         result = f"no record and no file, as all is discarded{checked}: {counted}"
     else:
         result = f"""\
-{records:,} records, {len(driver.data):,} bytes{checked}: {raw}
-next: perf report -i {output}    or: spurtle decode {raw}"""
+{records:,} records, {len(driver.data):,} bytes{checked}: {perfdata.raw(options.output)}
+{perfdata.readers(options.output)}"""
     summary = f"""\
 {operations:,} operations in {counts["time"]:,} cycles, {seconds:.1f} s: {rate:.2f} million operations/s
 {driver.sampled:,} sampled, {driver.collided:,} collided, {passed:,} passed the filter, {driver.interrupts:,} interrupts

@@ -163,7 +163,7 @@ def _bits(mask: int) -> str:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options that say what is sampled, for `parse`."""
+    """Options that say what is sampled, for `parse`, and where it goes."""
     parser.add_argument(
         "--interval",
         metavar="N",
@@ -184,6 +184,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "load_filter,min_latency=20. branch_filter, load_filter, store_filter, event_filter=BITS, min_latency=CYCLES "
         "and, where the configuration has them, simd_filter, float_filter, a _mask of each type, "
         "inv_event_filter=BITS, inv_data_src_filter=BITS, discard; may be repeated",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        default="perf.data",
+        help="data for Linux perf, with the raw buffer beside it in FILE.spe; default: perf.data",
     )
 
 
