@@ -1,6 +1,7 @@
 // A board at the end of a pseudo-terminal: the compiled design, with bytes from there as bits on its line, and back.
 
 #include <cstdint>
+#include <utility>
 
 #include <unistd.h>
 
@@ -27,6 +28,7 @@ struct Simulation {
     unsigned heard_count = 0, heard_place = 0;
     uint8_t said;
     bool waits = false;
+    unsigned lit = 0;
 
     Simulation() {
         board.rx = 1;
@@ -41,6 +43,7 @@ struct Simulation {
         board.clk = 1;
         board.eval();
         cycles++;
+        lit |= board.running | board.full << 1 | board.sending << 2 | board.collision << 3;
     }
 
     // The next bit of what the host sends. Only every so many cycles it is asked whether there is something.
@@ -100,6 +103,7 @@ Simulation *simulation_new() { return new Simulation; }
 void simulation_delete(Simulation *simulation) { delete simulation; }
 uint64_t simulation_cycles(const Simulation *simulation) { return simulation->cycles; }
 void simulation_button(Simulation *simulation, int level) { simulation->board.button = level; }
+unsigned simulation_lit(Simulation *simulation) { return std::exchange(simulation->lit, 0); }
 
 // So many cycles, or until the host does not read; it is at the other end of `port`, which does not block.
 void simulation_run(Simulation *simulation, int port, uint64_t cycles) {

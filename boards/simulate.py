@@ -19,6 +19,7 @@ from spurtle_sim.errors import UserError
 from .board import BOARDS, Board, find
 from .demonstration import Demonstration
 from .softcore import picorv32
+from .top import LEDS
 
 __all__ = ["WAIVERS", "Simulation", "main"]
 
@@ -85,6 +86,11 @@ class Simulation:
         """The button, from now on."""
         self._library.simulation_button(self._simulation, level)
 
+    def lit(self) -> set[str]:
+        """Which of `LEDS` have been lit, if only for a cycle, since this was last asked."""
+        lit = self._library.simulation_lit(self._simulation)
+        return {led for place, led in enumerate(LEDS) if lit >> place & 1}
+
     def _run(self) -> None:
         while not self._stop.is_set():
             # Without the interpreter's lock: the host runs meanwhile.
@@ -117,6 +123,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"next: python -m boards.host {simulation.port}", flush=True)
             with contextlib.suppress(KeyboardInterrupt):
                 threading.Event().wait()
+            cycles = simulation.cycles
+            print(f"\n{cycles:,} cycles: {cycles / board.clock_hz:.2f} s of the board")
     except UserError as error:
         print(f"boards.simulate: {error}", file=sys.stderr)
         return 2

