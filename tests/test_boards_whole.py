@@ -201,7 +201,7 @@ def test_what_the_leds_show(board: Board, simulation: Simulation, link: Link) ->
     assert simulation.lit() >= {"running", "sending"}
     driver.stop()
     simulation.lit()
-    assert simulation.lit() == set()
+    assert simulation.lit() <= {"full"}  # if it was, once more, before the program stopped
     assert driver.counts()["collision"] == 0
 
 
