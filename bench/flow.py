@@ -27,6 +27,9 @@ FREQUENCY_MHZ = 400
 VERSION = "1"
 """Of what is measured, and of the form in which it is kept: a new one makes every kept measurement stale."""
 
+_TOO_LARGE = "no BELs remaining to implement cell type"
+"""nextpnr's words for it."""
+
 LEAST_MAPPED = 0.75
 """Least share of the flip-flops that can change which mapping keeps: it merges those that always agree, one in six of
 the record's flags."""
@@ -60,7 +63,9 @@ class Circuit:
 
 @dataclass(frozen=True)
 class Measurement:
-    """Area, and the critical path of each placement. `cached`: no tool had to run."""
+    """Area, and the critical path of each placement: of none, if circuit and harness are too large for the device.
+    `cached`: no tool had to run.
+    """
 
     lut4: int
     ff: int
@@ -68,14 +73,14 @@ class Measurement:
     cached: bool
 
     @property
-    def fmax_mhz(self) -> float:
+    def fmax_mhz(self) -> float | None:
         """Median of the placements."""
-        return median(path.fmax_mhz for path in self.placed)
+        return median(path.fmax_mhz for path in self.placed) if self.placed else None
 
     @property
-    def slowest(self) -> CriticalPath:
+    def slowest(self) -> CriticalPath | None:
         """That of the slowest placement."""
-        return min(self.placed, key=lambda path: path.fmax_mhz)
+        return min(self.placed, key=lambda path: path.fmax_mhz, default=None)
 
 
 def script(device: Device) -> str:
@@ -166,10 +171,14 @@ def measure(
         lut4, ff = _synthesize(circuit, device, folder)
         known = {"key": key, "lut4": lut4, "ff": ff, "placed": []}
     placed: list[dict[str, Any]] = known["placed"]
-    while len(placed) < seeds:
+    while len(placed) < seeds and not known.get("too_large"):
         cached = False
         note(f"place and route, seed {len(placed) + 1}")
-        placed.append(asdict(_place(circuit, device, folder, len(placed) + 1)))
+        path = _place(circuit, device, folder, len(placed) + 1)
+        if path is None:
+            known["too_large"] = True
+        else:
+            placed.append(asdict(path))
         write_json(saved, known)
     return Measurement(known["lut4"], known["ff"], tuple(CriticalPath(**path) for path in placed[:seeds]), cached)
 
@@ -189,7 +198,8 @@ def _synthesize(circuit: Circuit, device: Device, folder: Path) -> tuple[int, in
     return lut4, ff
 
 
-def _place(circuit: Circuit, device: Device, folder: Path, seed: int) -> CriticalPath:
+def _place(circuit: Circuit, device: Device, folder: Path, seed: int) -> CriticalPath | None:
+    """None if it is too large for the device."""
     log = f"place_{seed}.log"
     report = folder / f"report_{seed}.json"
     command = [
@@ -201,7 +211,12 @@ def _place(circuit: Circuit, device: Device, folder: Path, seed: int) -> Critica
         str(FREQUENCY_MHZ),
         "--timing-allow-fail",
     ]
-    _run(circuit, [*command, "--seed", str(seed), "-q", "-l", log, "--report", report.name], folder, log)
+    try:
+        _run(circuit, [*command, "--seed", str(seed), "-q", "-l", log, "--report", report.name], folder, log)
+    except FlowError:
+        if _TOO_LARGE in (folder / log).read_text():
+            return None
+        raise
     try:
         return critical_path(json.loads(report.read_text()))
     except ValueError as error:

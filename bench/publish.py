@@ -47,14 +47,14 @@ def with_tables(page: str, rows: Iterable[Row]) -> str:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    one_seed = "" if row.seeds > 1 else " (one seed)"
+    one_seed = " (one seed)" if row.seeds == 1 else ""
     return (
         f"*{row.name}*" if row.bound is None else f"`{row.name}`",
         "" if row.config == ANY else row.config,
         f"{row.lut4:,}",
         f"{row.ff:,}",
-        f"{row.fmax_mhz:.0f}{one_seed}",
-        f"{row.levels}",
+        f"{row.fmax_mhz:.0f}{one_seed}" if row.fmax_mhz else "does not fit",
+        "" if row.levels is None else f"{row.levels}",
         row.bound or "",
         "" if row.ratio is None else f"{row.ratio:.2f}",
     )

@@ -25,11 +25,11 @@ class Row:
     name, config, device : str
     lut4, ff : int
         Of the circuit alone, carry cells counted in.
-    fmax_mhz : float
-        Median of the seeds.
+    fmax_mhz : float or None
+        Median of the seeds; None if the circuit and its harness are too large for the device.
     seeds : int
         Placements measured.
-    levels : int
+    levels : int or None
         LUTs in a row on the slowest path of the slowest placement; a carry chain counts as one.
     bound : str or None
         Name of the bare circuit, None for one.
@@ -42,24 +42,25 @@ class Row:
     device: str
     lut4: int
     ff: int
-    fmax_mhz: float
+    fmax_mhz: float | None
     seeds: int
-    levels: int
+    levels: int | None
     bound: str | None
     ratio: float | None
 
 
 def rows(device: Device, measured: Mapping[Block, Measurement]) -> list[Row]:
     """One row for each measurement; every block's bound is among them."""
-    fmax = {block: round(measurement.fmax_mhz, 1) for block, measurement in measured.items()}
+    fmax = {block: measurement.fmax_mhz and round(measurement.fmax_mhz, 1) for block, measurement in measured.items()}
 
     def row(block: Block, measurement: Measurement) -> Row:
         bound = bound_of(block)
-        ratio = None if bound is None else round(fmax[block] / fmax[bound], 2)
-        levels = measurement.slowest.levels
+        mhz, most = fmax[block], fmax[bound] if bound else None
+        ratio = round(mhz / most, 2) if mhz and most else None
+        levels = measurement.slowest.levels if measurement.slowest else None
         size = (measurement.lut4, measurement.ff)
         seeds = len(measurement.placed)
-        return Row(block.name, block.config, device.name, *size, fmax[block], seeds, levels, block.bound, ratio)
+        return Row(block.name, block.config, device.name, *size, mhz, seeds, levels, block.bound, ratio)
 
     return [row(block, measurement) for block, measurement in measured.items()]
 
@@ -78,8 +79,8 @@ def table(device: Device, rows: Iterable[Row], measured: Mapping[Block, Measurem
             row.bound or "",
             f"{row.lut4:,}",
             f"{row.ff:,}",
-            f"{row.fmax_mhz:.1f}",
-            f"{min(fmax):.0f} to {max(fmax):.0f}",
+            f"{row.fmax_mhz:.1f}" if row.fmax_mhz else "does not fit",
+            f"{min(fmax):.0f} to {max(fmax):.0f}" if fmax else "",
             "" if row.ratio is None else f"{row.ratio:.2f}",
             "cached" if measurement.cached else "",
         )
@@ -92,9 +93,9 @@ def path_table(device: Device, measured: Mapping[Block, Measurement]) -> Table:
     for heading in ("levels", "logic, ns", "routing, ns"):
         shown.add_column(heading, justify="right")
     for block, measurement in measured.items():
-        path = measurement.slowest
-        delays = (f"{path.logic_ns:.2f}", f"{path.routing_ns:.2f}")
-        shown.add_row(block.name, block.config, path.source, path.sink, str(path.levels), *delays)
+        if path := measurement.slowest:
+            delays = (f"{path.logic_ns:.2f}", f"{path.routing_ns:.2f}")
+            shown.add_row(block.name, block.config, path.source, path.sink, str(path.levels), *delays)
     return shown
 
 

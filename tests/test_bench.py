@@ -23,7 +23,7 @@ from bench.flow import Circuit, FlowError, Measurement, cache_key, check, measur
 from bench.harness import Harness, elaborate, flip_flops, port_bits
 from bench.paths import CriticalPath, critical_path
 from bench.publish import FIGURES, PAGE, publish, read, with_tables
-from bench.report import rows
+from bench.report import path_table, rows, table
 from spurtle.config import CONFIGS
 from spurtle_sim.errors import UserError
 
@@ -308,6 +308,31 @@ def test_another_seed_costs_one_placement(tmp_path, tools):
     assert tools == ["place_3.log"]
     # Fewer seeds than are known: the first ones count.
     assert measure(circuit(), ECP5, tmp_path, 1).fmax_mhz == 200.0
+
+
+def test_a_circuit_that_is_too_large_has_an_area_alone(tmp_path, tools, monkeypatch):
+    sound = flow._run
+
+    def run(circuit: Circuit, words: list[str], folder: Path, log: str) -> None:
+        sound(circuit, words, folder, log)
+        if log != "synth.log":
+            (folder / log).write_text("ERROR: Unable to place cell 'x', no BELs remaining to implement cell type 'Y'")
+            raise FlowError("nextpnr failed")
+
+    monkeypatch.setattr(flow, "_run", run)
+    first = measure(circuit(), ECP5, tmp_path, 3)
+    assert (first.ff, first.placed, first.cached) == (5, (), False)
+    assert tools == ["synth.log", "place_1.log"]
+    assert measure(circuit(), ECP5, tmp_path, 3) == replace(first, cached=True)
+    assert len(tools) == 2
+
+    gate, *_ = select(["gate"])
+    figures = rows(ECP5, {gate: first})
+    assert (figures[0].lut4, figures[0].fmax_mhz, figures[0].seeds, figures[0].ratio) == (first.lut4, None, 0, None)
+    page = "<!-- ecp5 -->\n<!-- end -->"
+    assert "| *gate* |  | 0 | 5 | does not fit |  |  |  |" in with_tables(page, figures)
+    assert table(ECP5, figures, {gate: first}).row_count == 1
+    assert path_table(ECP5, {gate: first}).row_count == 0
 
 
 def test_a_changed_circuit_and_a_fresh_run_are_measured(tmp_path, tools):

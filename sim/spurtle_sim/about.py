@@ -31,8 +31,9 @@ def _about() -> dict[str, Callable[[SPUConfig], object]]:
     spu = {(row["config"], row["device"]): row for row in figures if row["name"] == "spu"}
 
     def measured(device: str, figure: str) -> Callable[[SPUConfig], str]:
-        rows = {config: f"{row[figure]:,.0f}" for (config, on), row in spu.items() if on == device}
-        return lambda config: rows.get(config.name, "?")
+        rows = {config: row[figure] for (config, on), row in spu.items() if on == device}
+        cells = {config: "does not fit" if value is None else f"{value:,.0f}" for config, value in rows.items()}
+        return lambda config: cells.get(config.name, "?")
 
     def has(feature: str) -> Callable[[SPUConfig], str]:
         return lambda config: "yes" if getattr(config, feature) else "-"
