@@ -22,6 +22,8 @@ class Device:
         Device, package and speed grade.
     place : tuple of str
         Arguments of nextpnr that select it.
+    cells : int
+        Of a LUT4 and a flip-flop each.
     lut4 : mapping of str to int
         LUT4s that a cell occupies.
     flip_flop : str
@@ -31,6 +33,7 @@ class Device:
     name: str
     title: str
     place: tuple[str, ...]
+    cells: int
     lut4: Mapping[str, int]
     flip_flop: str
 
@@ -86,6 +89,7 @@ DEVICES: Mapping[str, Device] = {
             name="ecp5",
             title="ECP5 LFE5U-85F, CABGA756, speed 6",
             place=("--85k", "--package", "CABGA756", "--speed", "6"),
+            cells=83_640,
             # A CCU2C is two LUT4s with a carry chain; 16x4 bits of LUT RAM take four LUT4s and two for the write port.
             lut4={"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6},
             flip_flop="TRELLIS_FF",
@@ -94,6 +98,7 @@ DEVICES: Mapping[str, Device] = {
             name="ice40",
             title="iCE40 HX8K, ct256",
             place=("--hx8k", "--package", "ct256", "--pcf-allow-unconstrained"),
+            cells=7_680,
             lut4={"SB_LUT4": 1},
             flip_flop="SB_DFF",
         ),

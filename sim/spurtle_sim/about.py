@@ -32,7 +32,7 @@ def _about() -> dict[str, Callable[[SPUConfig], object]]:
 
     def measured(device: str, figure: str) -> Callable[[SPUConfig], str]:
         rows = {config: row[figure] for (config, on), row in spu.items() if on == device}
-        cells = {config: "does not fit" if value is None else f"{value:,.0f}" for config, value in rows.items()}
+        cells = {config: "not placed" if value is None else f"{value:,.0f}" for config, value in rows.items()}
         return lambda config: cells.get(config.name, "?")
 
     def has(feature: str) -> Callable[[SPUConfig], str]:
