@@ -4,6 +4,7 @@ import ast
 import os
 import re
 import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -316,6 +317,30 @@ def test_a_button_that_is_not_there(
 def test_a_port_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["/nowhere/tty", "-o", str(tmp_path / "x")]) == 2
     assert capsys.readouterr().err.startswith("boards.host: cannot open the serial port '/nowhere/tty': ")
+
+
+def test_ctrl_c_ends_a_simulation(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    enter = Simulation.__enter__
+
+    def entered(simulation: Simulation) -> Simulation:
+        threading.Timer(2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        return enter(simulation)
+
+    monkeypatch.setattr(Simulation, "__enter__", entered)
+    original = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert simulate(["hx8k"]) == 0
+    finally:
+        signal.signal(signal.SIGINT, original)
+    first, following, _, last = capsys.readouterr().out.splitlines()
+    port = re.fullmatch(r"hx8k is at (/dev/\S+); Ctrl-C ends it", first)
+    assert port is not None
+    assert following == f"next: python -m boards.host {port[1]}"
+    passed = re.fullmatch(r"([\d,]+) cycles: (\d+\.\d\d) s of the board", last)
+    assert passed is not None
+    cycles = int(passed[1].replace(",", ""))
+    assert cycles > 0
+    assert float(passed[2]) == pytest.approx(cycles / BOARDS["hx8k"].clock_hz, abs=0.005)
 
 
 def test_an_unknown_board_is_not_simulated(capsys: pytest.CaptureFixture[str]) -> None:
