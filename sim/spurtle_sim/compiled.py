@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
+from importlib.metadata import version
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
@@ -116,9 +117,11 @@ def _compiler() -> list[str]:
 
 
 def _cached(name: str, key: object, build: Callable[[Path], Path]) -> Path:
-    """The file that `build` makes in a folder of its own, kept under a name with the hash of `key`."""
+    """The file that `build` makes in a folder of its own, kept under a name with the hash of `key` and of what release
+    of Verilator it is.
+    """
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"), "spurtle")
-    kept = cache / name.format(hashlib.sha256(repr(key).encode()).hexdigest()[:16])
+    kept = cache / name.format(hashlib.sha256(repr((version("verilator"), key)).encode()).hexdigest()[:16])
     if not kept.exists():
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache) as folder:
