@@ -4,12 +4,12 @@ import numpy as np
 from amaranth import *
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import Out
 from numpy.typing import NDArray
 
 from spurtle.config import SPUConfig
-from spurtle.pe import Finish, InFlight, SamplingPoint
 
+from .operations import operation_ports
 from .workload import COLUMNS_OF_CONSTANTS, gaps, pack
 
 __all__ = ["Replay"]
@@ -43,27 +43,14 @@ class Replay(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig, rows: NDArray[np.void]):
-        if (config.ops_per_cycle, config.slots, config.answer_latency) != (1, 1, 1):
-            raise ValueError(
-                "ops_per_cycle, slots and answer_latency must be 1, "
-                f"not {config.ops_per_cycle}, {config.slots} and {config.answer_latency}"
-            )
+        ports = operation_ports(config)
         if len(rows) < 2 or len(rows) & len(rows) - 1:
             raise ValueError(f"rows must be as many as a power of two from 2 on, not {len(rows)}")
         # With one lane there is a gap of at least one cycle.
         self._waits = (gaps(rows) - np.uint64(1)).tolist()
         self._packed = pack(config, rows)
         self._longest = int(rows["finish"].max())
-        super().__init__(
-            {
-                "run": In(1),
-                "idle": Out(1),
-                "tick": Out(1),
-                "sampling": Out(SamplingPoint(config)),
-                "in_flight": Out(InFlight(config)),
-                "finish": Out(Finish(config)),
-            }
-        )
+        super().__init__({**ports, "tick": Out(1)})
 
     def elaborate(self, platform):
         m = Module()

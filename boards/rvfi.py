@@ -7,7 +7,9 @@ from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
 from spurtle.config import SPUConfig
-from spurtle.pe import Facts, Finish, InFlight, SamplingPoint
+from spurtle.pe import Facts
+
+from .operations import operation_ports
 
 __all__ = ["RVFI", "Adapter"]
 
@@ -97,19 +99,7 @@ class Adapter(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig):
-        shape = (config.ops_per_cycle, config.slots, config.answer_latency)
-        if shape != (1, 1, 1):
-            raise ValueError("ops_per_cycle, slots and answer_latency must be 1, not {}, {} and {}".format(*shape))
-        super().__init__(
-            {
-                "rvfi": In(RVFI()),
-                "run": In(1),
-                "idle": Out(1),
-                "sampling": Out(SamplingPoint(config)),
-                "in_flight": Out(InFlight(config)),
-                "finish": Out(Finish(config)),
-            }
-        )
+        super().__init__({"rvfi": In(RVFI()), **operation_ports(config)})
 
     def elaborate(self, platform):
         m = Module()

@@ -5,12 +5,12 @@ from pathlib import Path
 import pythondata_cpu_picorv32
 from amaranth import *
 from amaranth.lib import memory, wiring
-from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.lib.wiring import Out, connect, flipped
 from amaranth.utils import exact_log2
 
 from spurtle.config import SPUConfig
-from spurtle.pe import Finish, InFlight, SamplingPoint
 
+from .operations import operation_ports
 from .riscv import BASE, SIZE, Program
 from .rvfi import RVFI, Adapter
 
@@ -56,17 +56,7 @@ class SoftCore(wiring.Component):
     def __init__(self, config: SPUConfig, program: Program):
         self._config = config
         self._program = program
-        super().__init__(
-            {
-                "run": In(1),
-                "idle": Out(1),
-                "tick": Out(1),
-                "sampling": Out(SamplingPoint(config)),
-                "in_flight": Out(InFlight(config)),
-                "finish": Out(Finish(config)),
-                "rvfi": Out(RVFI()),
-            }
-        )
+        super().__init__({**operation_ports(config), "tick": Out(1), "rvfi": Out(RVFI())})
 
     def elaborate(self, platform):
         m = Module()

@@ -1,0 +1,25 @@
+"""The ports of what gives the SPU of a board its operations."""
+
+from amaranth.lib.wiring import In, Member, Out
+
+from spurtle.config import SPUConfig
+from spurtle.pe import Finish, InFlight, SamplingPoint
+
+__all__ = ["operation_ports"]
+
+
+def operation_ports(config: SPUConfig) -> dict[str, Member]:
+    """`run`, `idle`, and what goes to the SPU.
+
+    Raises ValueError if the SPU of `config` has more lanes or slots than one, or answers later than in the next cycle.
+    """
+    shape = (config.ops_per_cycle, config.slots, config.answer_latency)
+    if shape != (1, 1, 1):
+        raise ValueError("ops_per_cycle, slots and answer_latency must be 1, not {}, {} and {}".format(*shape))
+    return {
+        "run": In(1),
+        "idle": Out(1),
+        "sampling": Out(SamplingPoint(config)),
+        "in_flight": Out(InFlight(config)),
+        "finish": Out(Finish(config)),
+    }
