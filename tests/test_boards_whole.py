@@ -198,8 +198,10 @@ def test_what_the_leds_show(board: Board, simulation: Simulation, link: Link) ->
     assert simulation.lit() == set()
     driver.start()
     eventually(lambda: simulation.lit() == {"full"})  # the program waits
+    link.read(Register.STATUS)
+    assert simulation.lit() == {"full", "sending"}
     driver.serve()
-    assert simulation.lit() >= {"running", "sending"}
+    assert simulation.lit() - {"full"} == {"running", "sending"}
     driver.stop()
     simulation.lit()
     assert simulation.lit() <= {"full"}  # if it was, once more, before the program stopped
