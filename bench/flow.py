@@ -190,7 +190,7 @@ def _synthesize(circuit: Circuit, device: Device, folder: Path) -> dict[str, Any
         counted_flip_flops(json.loads((folder / f"{name}.json").read_text())) for name in ("reached", "live")
     )
     check(circuit, reached=reached, live=live, mapped=ff, constants=constant_outputs(alone))
-    # A cell holds one of each. In a device that is all but full, nextpnr seeks for hours.
+    # A cell holds one of each. With more, an HX8K is nine tenths full, and nextpnr seeks for ten minutes and longer.
     return {"lut4": lut4, "ff": ff, "too_large": sum(device.area(wrapped)) > device.cells}
 
 
