@@ -55,7 +55,8 @@ def rows(device: Device, measured: Mapping[Block, Measurement]) -> list[Row]:
 
     def row(block: Block, measurement: Measurement) -> Row:
         bound = bound_of(block)
-        mhz, most = fmax[block], fmax[bound] if bound else None
+        mhz = fmax[block]
+        most = fmax[bound] if bound else None
         ratio = round(mhz / most, 2) if mhz and most else None
         levels = measurement.slowest.levels if measurement.slowest else None
         size = (measurement.lut4, measurement.ff)

@@ -28,7 +28,7 @@ struct Simulation {
     unsigned heard_count = 0, heard_place = 0;
     uint8_t said;
     bool waits = false;
-    unsigned lit = 0;
+    unsigned lit = 0;  // the LEDs, in the order of LEDS in top.py, since they were last asked for
 
     Simulation() {
         board.rx = 1;

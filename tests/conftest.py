@@ -1,6 +1,7 @@
 """What every test of this folder gets: an order, reproducible random examples, a look for forgotten submodules."""
 
 import gc
+import signal
 import warnings
 from collections.abc import Iterator
 
@@ -42,6 +43,14 @@ def thawed() -> Iterator[None]:
     """What a module has made goes with it."""
     yield
     gc.unfreeze()
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """SIGINT is Python's own, even where the tests run in the background, and were told to ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(autouse=True)

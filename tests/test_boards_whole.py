@@ -321,6 +321,7 @@ def test_a_port_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: 
     assert capsys.readouterr().err.startswith("boards.host: cannot open the serial port '/nowhere/tty': ")
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_a_simulation(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     enter = Simulation.__enter__
 
@@ -329,11 +330,7 @@ def test_ctrl_c_ends_a_simulation(monkeypatch: pytest.MonkeyPatch, capsys: pytes
         return enter(simulation)
 
     monkeypatch.setattr(Simulation, "__enter__", entered)
-    original = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        assert simulate(["hx8k"]) == 0
-    finally:
-        signal.signal(signal.SIGINT, original)
+    assert simulate(["hx8k"]) == 0
     first, following, _, last = capsys.readouterr().out.splitlines()
     port = re.fullmatch(r"hx8k is at (/dev/\S+); Ctrl-C ends it", first)
     assert port is not None

@@ -68,9 +68,10 @@ def compiled(
     translate += [f"-Wno-{waiver}" for waiver in verilog.LINT_WAIVERS]
     translate += options
 
+    compiler = [*_compiler(), "-fPIC", "-I."]
     # What runs but once is not worth the compiler's time.
-    slow = [*_compiler(), "-fPIC", "-I.", "-O0", "-c", "slow.cpp"]
-    fast = [*_compiler(), "-fPIC", "-I.", "-O3", "-shared", "-o", "out.so", "fast.cpp", "slow.o"]
+    slow = [*compiler, "-O0", "-c", "slow.cpp"]
+    fast = [*compiler, "-O3", "-shared", "-o", "out.so", "fast.cpp", "slow.o"]
 
     def build(folder: Path) -> Path:
         print(f"compiling {module} ...", file=sys.stderr, flush=True)
