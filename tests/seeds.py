@@ -1,0 +1,25 @@
+"""The seed of all random tests. Each release has its own; SPURTLE_SEED in the environment sets another."""
+
+import os
+import zlib
+from importlib.metadata import version
+
+import pytest
+
+__all__ = ["SEED"]
+
+
+def _seed() -> int:
+    text = os.environ.get("SPURTLE_SEED")
+    if text is None:
+        return zlib.crc32(f"spurtle {version('spurtle')}".encode())
+    try:
+        seed = int(text)
+    except ValueError:
+        seed = -1
+    if seed < 0:
+        raise pytest.UsageError(f"SPURTLE_SEED must be a whole number of 0 or more, not {text!r}")
+    return seed
+
+
+SEED = _seed()
