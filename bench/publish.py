@@ -1,11 +1,11 @@
 """What was measured, kept with the source: figures.json for `spurtle configs`, and the tables of docs/bench.md."""
 
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
+from docs.markdown import with_table
 from spurtle_sim.files import write_json, write_whole
 
 from .blocks import ANY, BLOCKS
@@ -36,13 +36,10 @@ def publish(rows: Iterable[Row]) -> None:
 
 
 def with_tables(page: str, rows: Iterable[Row]) -> str:
-    """The page with the rows of each device between its marks."""
+    """Return the page with the rows of each device between its marks."""
     published = list(rows)
     for device in DEVICES:
-        lines = [_line(_HEADINGS), "|---" * len(_HEADINGS) + "|"]
-        lines += [_line(_cells(row)) for row in published if row.device == device]
-        table = "\n".join(lines)
-        page = re.sub(rf"(<!-- {device} -->\n).*?(<!-- end -->)", rf"\g<1>{table}\n\g<2>", page, flags=re.DOTALL)
+        page = with_table(page, device, _HEADINGS, (_cells(row) for row in published if row.device == device))
     return page
 
 
@@ -58,7 +55,3 @@ def _cells(row: Row) -> tuple[str, ...]:
         row.bound or "",
         "" if row.ratio is None else f"{row.ratio:.2f}",
     )
-
-
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"

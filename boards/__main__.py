@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(f"{board.name:<16}{board.title}")
         builds = {board.name: built for board in chosen if (built := _build(board, options.output))}
         if len(builds) > 1:
-            print("\n".join(table(builds)))
+            print(table(builds))
         if options.publish:
             publish(builds)
     except (UserError, BuildError) as error:

@@ -1,9 +1,9 @@
 """What the boards take, kept with the source: the table of docs/boards.md."""
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
+from docs import markdown
 from spurtle.config import CONFIGS
 from spurtle_sim.files import write_whole
 
@@ -12,7 +12,7 @@ from .build import Built
 from .protocol import CHUNK_BYTES, OVERHEAD_BYTES
 from .uart import BITS_PER_BYTE
 
-__all__ = ["PAGE", "publish", "samples_per_second", "table", "with_table"]
+__all__ = ["PAGE", "publish", "samples_per_second", "table"]
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "boards.md"
 
@@ -25,43 +25,34 @@ def samples_per_second(board: Board) -> int:
     return board.baud * CHUNK_BYTES // (BITS_PER_BYTE * (CHUNK_BYTES + OVERHEAD_BYTES) * record_bytes)
 
 
-def table(builds: Mapping[str, Built]) -> list[str]:
-    """The rows of `builds`, by the boards' names; below their headings."""
-    return [_line(_HEADINGS), "|---" * len(_HEADINGS) + "|", *(_row(BOARDS[name], builds[name]) for name in builds)]
+def table(builds: Mapping[str, Built]) -> str:
+    """Return a table of `builds`, by the names of the boards."""
+    return markdown.table(_HEADINGS, *(_row(BOARDS[name], built) for name, built in builds.items()))
 
 
 def publish(builds: Mapping[str, Built]) -> None:
     """Puts `builds` in the place of what was published of the same boards. Raises UserError if it cannot be written."""
-    write_whole(PAGE, with_table(PAGE.read_text(), builds).encode())
+    write_whole(PAGE, _with_figures(PAGE.read_text(), builds).encode())
 
 
-def with_table(page: str, builds: Mapping[str, Built]) -> str:
-    """The page with the rows of `builds` between its marks, beside those of other boards."""
-    published = re.search(r"<!-- boards -->\n(.*?)<!-- end -->", page, flags=re.DOTALL)
-    if published is None:
-        raise ValueError(f"{PAGE.name} must have a line `<!-- boards -->`, and `<!-- end -->` below it")
-    heading, rule, *rows = table(builds)
-    known = dict(re.findall(r"^(\| `(\w+)` .*)$", published[1], re.MULTILINE))
-    known = {name: row for row, name in known.items()} | dict(zip(builds, rows, strict=True))
-    lines = [heading, rule, *(known[name] for name in BOARDS if name in known)]
-    return page[: published.start(1)] + "".join(f"{line}\n" for line in lines) + page[published.end(1) :]
-
-
-def _row(board: Board, built: Built) -> str:
-    return _line(
-        (
-            f"`{board.name}`",
-            f"{built.lut4:,}",
-            f"{built.ff:,}",
-            f"{built.block_rams} of {built.block_rams_available}",
-            f"{built.clock_mhz:.0f} MHz",
-            f"{built.fmax_mhz:.0f} MHz",
-            f"{built.fmax_mhz / built.clock_mhz - 1:.0%}",
-            f"{CONFIGS[board.config].max_record_bytes}",
-            f"{samples_per_second(board):,}",
-        )
+def _with_figures(page: str, builds: Mapping[str, Built]) -> str:
+    """Return the page with the rows of `builds` in its table, beside those of other boards."""
+    known = {f"`{name}`": _row(BOARDS[name], built) for name, built in builds.items()}
+    known = markdown.rows(page, "boards") | known
+    return markdown.with_table(
+        page, "boards", _HEADINGS, (known[f"`{name}`"] for name in BOARDS if f"`{name}`" in known)
     )
 
 
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def _row(board: Board, built: Built) -> tuple[str, ...]:
+    return (
+        f"`{board.name}`",
+        f"{built.lut4:,}",
+        f"{built.ff:,}",
+        f"{built.block_rams} of {built.block_rams_available}",
+        f"{built.clock_mhz:.0f} MHz",
+        f"{built.fmax_mhz:.0f} MHz",
+        f"{built.fmax_mhz / built.clock_mhz - 1:.0%}",
+        f"{CONFIGS[board.config].max_record_bytes}",
+        f"{samples_per_second(board):,}",
+    )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from docs.markdown import table
 from spurtle import arch, regmap
 from spurtle.arch import Field, FineGrainedTrap, Register, Trap
 from spurtle.config import CONFIGS, SPUConfig
@@ -14,7 +15,7 @@ from spurtle.config import CONFIGS, SPUConfig
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
-__all__ = ["REGISTERS", "page", "setup", "table"]
+__all__ = ["REGISTERS", "page", "setup"]
 
 REGISTERS = (*arch.REGISTERS, arch.PMSCR_EL12)
 
@@ -57,12 +58,6 @@ def page(register: Register) -> str:
         table(*_configurations(register)),
     )
     return "\n\n".join(parts) + "\n"
-
-
-def table(head: tuple[str, ...], *rows: tuple[str, ...]) -> str:
-    """A table in Markdown."""
-    lines = [head, ("---",) * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def _linked(register: Register, text: str) -> str:

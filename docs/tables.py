@@ -11,7 +11,7 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
-from docs.register_pages import table
+from docs.markdown import table
 from spurtle import config, pe
 from spurtle_sim.about import FIGURES, side_by_side
 

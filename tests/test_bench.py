@@ -322,7 +322,7 @@ def test_a_circuit_that_fills_a_device_has_an_area_alone(tmp_path, tools):
     gate, *_ = select(["gate"])
     figures = rows(ECP5, {gate: first})
     assert (figures[0].lut4, figures[0].fmax_mhz, figures[0].seeds, figures[0].ratio) == (first.lut4, None, 0, None)
-    page = "<!-- ecp5 -->\n<!-- end -->"
+    page = "".join(f"<!-- {name} -->\n<!-- end -->\n" for name in DEVICES)
     assert "| *gate* |  | 0 | 5 | not placed |  |  |  |" in with_tables(page, figures)
     assert table(ECP5, figures, {gate: first}).row_count == 1
     assert path_table(ECP5, {gate: first}).row_count == 0
