@@ -250,6 +250,10 @@ class Field:
         """The field's bits, in place."""
         return ((1 << self.width) - 1) << self.lsb
 
+    def of(self, register: int) -> int:
+        """Return the value of the field in the value of its register."""
+        return (register >> self.lsb) & ((1 << self.width) - 1)
+
 
 @unique
 class Trap(Enum):
@@ -332,9 +336,7 @@ class Register:
 
     def unpack(self, value: int) -> Any:
         """The fields of `value`, as attributes."""
-        return SimpleNamespace(
-            **{name: (value >> field.lsb) & ((1 << field.width) - 1) for name, field in self.fields.items()}
-        )
+        return SimpleNamespace(**{name: field.of(value) for name, field in self.fields.items()})
 
     def pack(self, **fields: int) -> int:
         """The value that holds `fields`, all others zero. Raises KeyError on an unknown field, ValueError on one that

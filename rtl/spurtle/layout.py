@@ -5,7 +5,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import Enum, unique
+from enum import StrEnum, unique
 from functools import cached_property
 
 __all__ = [
@@ -23,7 +23,7 @@ __all__ = [
 
 
 @unique
-class Packet(Enum):
+class Packet(StrEnum):
     """Each packet that a record can hold once, named by its content."""
 
     PC = "PC"

@@ -3,6 +3,7 @@
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,9 @@ _MOST_SHOWN = 10
 
 _TAKEN_BRANCH = Facts(branch=1, taken=1, retired=1).pack()
 _TAKEN_BRANCH_MASK = Facts(branch=1, taken=1, retired=1, exception=1).pack()
+
+_unpack_facts = cache(Facts.unpack)
+"""`Facts.unpack`, of which the few different values of a program are computed once."""
 
 _COUNT = PMSICR_EL1.fields["COUNT"].mask
 """As much as PMSICR_EL1 can be without ECOUNT."""
@@ -162,7 +166,7 @@ class Checker:
     def _finish(self, row: np.void, previous: Location | None, start: Start) -> None:
         config, registers, pe = self._spu.config, self._spu.registers, self._pe
         operation = Operation(
-            facts=Facts.unpack(int(row["facts"])),
+            facts=_unpack_facts(int(row["facts"])),
             events=int(row["events"]),
             pc=int(row["pc"]),
             target=Location(int(row["target"]), 0, 1),

@@ -37,6 +37,8 @@ _PA = PMSCR_EL1.fields["PA"].mask
 _TS = PMSCR_EL1.fields["TS"].mask
 _PCT_LSB = PMSCR_EL1.fields["PCT"].lsb
 
+_FM = PMBLIMITR_EL1.fields["FM"]
+
 _ALL = (1 << 64) - 1
 
 
@@ -49,7 +51,7 @@ def discard_mode(registers: Registers) -> bool:
     """Records are discarded after filtering (D17.5.5). The reserved values of FM behave as 0b00; without
     FEAT_SPEv1p2 it is always that.
     """
-    return PMBLIMITR_EL1.unpack(registers.PMBLIMITR_EL1).FM == FM.DISCARD
+    return _FM.of(registers.PMBLIMITR_EL1) == FM.DISCARD
 
 
 def profiling_enabled(config: SPUConfig, registers: Registers, pe: PEState) -> bool:

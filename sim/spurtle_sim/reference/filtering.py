@@ -21,19 +21,22 @@ __all__ = [
     "sampled_access",
 ]
 
+# Fields are read one by one: to unpack the whole register for each sample takes most of the time of a filter.
+_CONTROLS = PMSFCR_EL1.fields
+
 
 def collect(config: SPUConfig, registers: Registers, sample: Sample) -> bool:
     """Keep the record: no enabled filter rejects it. PMU event SAMPLE_FILTRATE counts these."""
-    enabled = PMSFCR_EL1.unpack(registers.PMSFCR_EL1)
+    ft, fe, fne, fl, fds = (_CONTROLS[name].of(registers.PMSFCR_EL1) for name in ("FT", "FE", "FnE", "FL", "FDS"))
     # FE and FnE that want an event both to be set and not to be.
-    overlap = enabled.FE & enabled.FnE & (registers.PMSEVFR_EL1 & registers.PMSNEVFR_EL1 != 0)
+    overlap = fe & fne & (registers.PMSEVFR_EL1 & registers.PMSNEVFR_EL1 != 0)
     # The filter, where it is enabled, and where what it does is CONSTRAINED UNPREDICTABLE.
     for by, enable, unpredictable in (
-        (by_type, enabled.FT, (not config.eft) & (_types(config, registers) == 0)),
-        (by_event, enabled.FE, overlap | (registers.PMSEVFR_EL1 == 0)),
-        (by_inverted_event, enabled.FnE, overlap | (registers.PMSNEVFR_EL1 == 0)),
-        (by_latency, enabled.FL, registers.PMSLATFR_EL1 == 0),
-        (by_data_source, enabled.FDS, False),
+        (by_type, ft, (not config.eft) & (_types(config, registers) == 0)),
+        (by_event, fe, overlap | (registers.PMSEVFR_EL1 == 0)),
+        (by_inverted_event, fne, overlap | (registers.PMSNEVFR_EL1 == 0)),
+        (by_latency, fl, registers.PMSLATFR_EL1 == 0),
+        (by_data_source, fds, False),
     ):
         if enable == 1:
             passes = by(config, registers, sample)
@@ -77,10 +80,9 @@ def _types(config: SPUConfig, registers: Registers, suffix: str = "") -> int:
     """Operation type filter controls, or with the suffix "m" the mask, in the order of `flags`."""
     if suffix and not config.eft:
         return 0
-    fields = vars(PMSFCR_EL1.unpack(registers.PMSFCR_EL1))
     types = 0
     for bit, name in enumerate(config.filter_types):
-        types |= fields[name + suffix] << bit
+        types |= _CONTROLS[name + suffix].of(registers.PMSFCR_EL1) << bit
     return types
 
 
@@ -124,7 +126,7 @@ def sampled_access(registers: Registers, random: int) -> int:
 
     The filter decides if it selects one of loads and stores alone, whatever its masks; else the random bit does.
     """
-    fields = PMSFCR_EL1.unpack(registers.PMSFCR_EL1)
-    if fields.FT == 1 and fields.LD != fields.ST:
-        return fields.ST
+    ft, load, store = (_CONTROLS[name].of(registers.PMSFCR_EL1) for name in ("FT", "LD", "ST"))
+    if ft == 1 and load != store:
+        return store
     return random

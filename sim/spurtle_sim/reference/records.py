@@ -4,7 +4,7 @@
 # All of this also runs over z3 values: nothing but `if`, comparisons, `+`, `*`, bit operations and shifts by constants.
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from spurtle.arch import CR, ETS, EVL, AddressIndex, ContextIndex, CounterIndex, Event, Header, OperationClass, PMSVer
 from spurtle.config import SPUConfig
@@ -81,12 +81,12 @@ class Facts:
 
     def pack(self) -> int:
         """The facts as one number, `load` in bit 0."""
-        return sum(getattr(self, field.name) << bit for bit, field in enumerate(fields(self)))
+        return sum(getattr(self, name) << bit for bit, name in enumerate(self.__slots__))
 
     @classmethod
     def unpack(cls, value: int) -> "Facts":
         """Inverse of `pack`."""
-        return cls(**{field.name: (value >> bit) & 1 for bit, field in enumerate(fields(cls))})
+        return cls(**{name: (value >> bit) & 1 for bit, name in enumerate(cls.__slots__)})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
