@@ -22,7 +22,6 @@ FIRST = tuple(
     for name in (
         "linux_driver",
         "cocotb",
-        "cocotb_filter",
         "filters",
         "bias",
         "profile",

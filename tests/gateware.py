@@ -1,7 +1,8 @@
 """Drives a block in Amaranth's simulator, and makes the numbers that its ports carry."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -166,8 +167,9 @@ def random_location(random: Random, config: SPUConfig) -> Location:
     return Location(_number(random, 56), random.getrandbits(2), random.getrandbits(1), nse)
 
 
-def pe_bits(config: SPUConfig) -> dict[str, int]:
-    """Bits of each member of the port that tells the state of the PE."""
+@cache  # Amaranth takes milliseconds to build the port's signature.
+def pe_bits(config: SPUConfig) -> Mapping[str, int]:
+    """Return the width in bits of each member of the port that carries the state of the PE."""
     return {name: Shape.cast(member.shape).width for name, member in PEPort(config).members.items()}
 
 

@@ -1,6 +1,6 @@
 """The record filter against the reference's `filtering.collect` and `filtering.feed`.
 
-Over millions of decisions its Verilog is tested by test_cocotb_filter.py.
+test_filter_decisions.py compares a million random decisions of its Verilog.
 """
 
 from collections import Counter
