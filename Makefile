@@ -8,12 +8,13 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help verilog test test-full soak formal profile bench board boards lint docs clean
+.PHONY: help verilog test test-full test-long soak formal profile bench board boards lint docs clean
 
 help:
 	@echo 'make verilog    Verilog of each configuration, and what goes with it, in build/verilog'
 	@echo 'make test       the fast tests, on all cores: at most four minutes on two'
 	@echo 'make test-full  the fast and the full tests: at most ten minutes on two cores'
+	@echo 'make test-long  the tests of the long tier with fresh seeds, for TIME=60m; PUBLISH=1 keeps the results in docs'
 	@echo 'make soak       a million random records of each configuration; CONFIG=name, RECORDS=n and SEED=n choose'
 	@echo 'make profile    the workloads through the RTL; Linux perf data in build/profile'
 	@echo 'make formal     the proofs; report in build/formal; QUICK=1 for a short run'
@@ -42,6 +43,9 @@ test: $(READY)
 
 test-full: $(READY)
 	@$(BIN)/python -m pytest -n auto -m 'fast or full'
+
+test-long: $(READY)
+	@$(BIN)/python -m campaign.long $(if $(TIME),--time '$(TIME)') $(if $(PUBLISH),--publish)
 
 soak: $(READY)
 	@$(BIN)/python tests/soak.py $(if $(CONFIG),--config $(CONFIG)) $(if $(RECORDS),--records $(RECORDS)) \

@@ -73,4 +73,5 @@ def run(
             log_file=folder / "test.log",
         )
     except SystemExit:  # the runner's way to say that a test failed
-        pytest.fail((folder / "test.log").read_text(), pytrace=False)
+        log = (folder / "test.log").read_text()
+        pytest.fail(f"{test_module} found a mismatch in {design.module}:\n{log}", pytrace=False)

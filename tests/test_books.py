@@ -3,6 +3,7 @@ drains, rewrites or resets at any time. What has become of each sample is known,
 """
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from random import Random
@@ -10,6 +11,7 @@ from random import Random
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from seeds import SEED as FRESH_SEED
 from test_engine import table
 
 from spurtle import arch
@@ -227,19 +229,41 @@ class Trouble:
         return self.books
 
 
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-def test_the_books_balance(config: SPUConfig) -> None:
-    trouble = Trouble(config, SEED)
+def balance(config: SPUConfig, seed: int, cycles: int) -> Counter[str]:
+    """Run software of `seed` for a number of cycles, check the books and return them."""
+    trouble = Trouble(config, seed)
     trouble.set_up()
-    while trouble.engine.counts()["cycles"] < CYCLES:
+    while trouble.engine.counts()["cycles"] < cycles:
         trouble.act()
     books = trouble.close()
-    print(f"{config.name}, seed {SEED}:", ", ".join(f"{count} {what}" for what, count in books.most_common()))
-    selected = books.pop("selected")
-    assert books["lost"] == 0, f"seed {SEED}"
-    assert sum(books.values()) == selected > 300
+    print(f"{config.name}, seed {seed}:", ", ".join(f"{count} {what}" for what, count in books.most_common()))
+    assert books["lost"] == 0
+    assert books.total() - books["selected"] == books["selected"]
     assert trouble.engine.counts()["strays"] == 0
     assert {"in memory", "filtered out", "COLL"} <= {*books}
+    assert (f"discarded: {ABORTED}" in books) is config.external_aborts
+    return books
+
+
+def reasons(books: Counter[str]) -> set[str]:
+    """Return the reasons for which samples were discarded."""
+    return {what for what in books if what.startswith("discarded: ")}
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_the_books_balance(config: SPUConfig) -> None:
+    books = balance(config, SEED, CYCLES)
+    assert books["selected"] > 300
     # The rarest of eight reasons may be missing.
-    assert len([what for what in books if what.startswith("discarded") and books[what]]) >= 5, books
-    assert (f"discarded: {ABORTED}" in books) is config.external_aborts, f"seed {SEED}"
+    assert len(reasons(books)) >= 5, books
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_the_books_balance_in_ten_million_cycles(
+    config: SPUConfig, record_property: Callable[[str, object], None]
+) -> None:
+    books = balance(config, FRESH_SEED, 10 * CYCLES)
+    assert len(reasons(books)) == 7 + config.external_aborts, books
+    for name, value in (("cycles", 10 * CYCLES), ("samples", books["selected"]), ("in memory", books["in memory"])):
+        record_property(name, value)

@@ -1,6 +1,7 @@
 """Run cocotb_spu.py on the Verilog of each configuration: in Verilator, and in Icarus Verilog where it is installed."""
 
 import shutil
+from collections.abc import Callable
 
 import pytest
 from simulator import run_icarus, run_verilator
@@ -15,11 +16,24 @@ CYCLES = {
 }
 """Of the runs that must have met everything; others are shorter."""
 
+MANY_CYCLES = 50_000
+"""Of the long tier, in which each run must have met everything."""
+
 
 @pytest.mark.parametrize("config", VARIANTS)
 def test_verilator(config: str, pytestconfig: pytest.Config) -> None:
     settings = {"SPURTLE_CONFIG": config, "SPURTLE_CYCLES": str(CYCLES.get(config, 2_500))}
     run_verilator(verilog.spu(VARIANTS[config]), "cocotb_spu", settings, pytestconfig)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("config", VARIANTS)
+def test_verilator_in_volume(
+    config: str, pytestconfig: pytest.Config, record_property: Callable[[str, object], None]
+) -> None:
+    settings = {"SPURTLE_CONFIG": config, "SPURTLE_CYCLES": str(MANY_CYCLES)}
+    run_verilator(verilog.spu(VARIANTS[config]), "cocotb_spu", settings, pytestconfig)
+    record_property("cycles", MANY_CYCLES)
 
 
 @pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog (iverilog) is not installed")

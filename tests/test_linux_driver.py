@@ -16,6 +16,7 @@ from linux_driver.binding import AuxFlag, Handled
 from linux_driver.session import FULL, Session
 from linux_driver.user import User
 from numpy.typing import NDArray
+from seeds import SEED as FRESH_SEED
 from test_engine import table
 
 from spurtle import arch
@@ -33,6 +34,8 @@ BUFFERS = int(os.environ.get("SPURTLE_BUFFERS", "85"))
 """What the driver gives to the SPU of each configuration, for each kernel: a thousand in all. SPURTLE_BUFFERS in the
 environment sets another number.
 """
+MANY_BUFFERS = 2_000
+"""The same in the long tier."""
 ACTS = 150
 """Of the user of a session, at most."""
 OPERATIONS = 20_000
@@ -95,16 +98,31 @@ PROGRAMS: tuple[Callable[[int], NDArray[np.void]], ...] = (
 # Whatever perf and its user do.
 
 
-def test_what_is_recorded_arrives_or_is_told_of(source: Path, config: SPUConfig) -> None:
-    random = Random(f"{SEED} {source.name} {config.name}")
-    buffers, fatal = 0, []
-    while buffers < BUFFERS:
+def play_sessions(source: Path, config: SPUConfig, seed: int, buffers: int) -> int:
+    """Play sessions of `seed` until the driver has given as many buffers to the SPU. Return the number of sessions."""
+    random = Random(f"{seed} {source.name} {config.name}")
+    sessions, enables, fatal = 0, 0, []
+    while enables < buffers:
         session = play(source, config, random.getrandbits(32))
-        buffers += session.enables
+        sessions += 1
+        enables += session.enables
         fatal += map(PMBSR_EL1.unpack, session.fatal)
     aborts = [status.MSS == arch.FSC_ASYNCHRONOUS for status in fatal]
-    assert any(aborts) is config.external_aborts, f"seed {SEED}"
-    assert not all(aborts), f"seed {SEED}"
+    assert any(aborts) is config.external_aborts, f"seed {seed}"
+    assert not all(aborts), f"seed {seed}"
+    return sessions
+
+
+def test_what_is_recorded_arrives_or_is_told_of(source: Path, config: SPUConfig) -> None:
+    play_sessions(source, config, SEED, BUFFERS)
+
+
+@pytest.mark.long
+def test_what_is_recorded_arrives_or_is_told_of_in_volume(
+    source: Path, config: SPUConfig, record_property: Callable[[str, object], None]
+) -> None:
+    record_property("sessions", play_sessions(source, config, FRESH_SEED, MANY_BUFFERS))
+    record_property("buffers", MANY_BUFFERS)
 
 
 def play(source: Path, config: SPUConfig, seed: int) -> Session:

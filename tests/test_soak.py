@@ -1,14 +1,16 @@
 """`make soak`, short: the same comparison of some thousand records, what the samples reach, and what is found wrong."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from random import Random
 
 import pytest
 import soak
-from soak import differences, expected, main, random_samples
+from seeds import SEED as FRESH_SEED
+from soak import CHUNK, RECORDS, SHOWN, differences, expected, main, random_samples
 
 from spurtle.config import CONFIGS
 from spurtle_sim import decode
@@ -24,6 +26,15 @@ COUNT = 3_000
 @pytest.mark.parametrize("name", CONFIGS)
 def test_records_say_what_went_in(name: str):
     assert list(differences(name, SEED, 0, COUNT)) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_million_records_say_what_went_in(name: str, record_property: Callable[[str, object], None]):
+    for chunk in range(RECORDS // CHUNK):
+        found = list(islice(differences(name, FRESH_SEED, chunk, CHUNK), SHOWN))
+        assert not found, "\n".join(found)
+    record_property("records", RECORDS)
 
 
 @pytest.mark.parametrize("name", CONFIGS)

@@ -1,0 +1,1 @@
+"""Campaigns: runs that take longer than a test may."""

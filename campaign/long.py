@@ -1,0 +1,180 @@
+"""`python -m campaign.long`: the long tier of the tests, for a given time. Each test runs in turn with a fresh seed."""
+
+import argparse
+import re
+import signal
+import sys
+from collections import deque
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic, sleep
+
+from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from spurtle_sim.errors import UserError
+from spurtle_sim.files import write_whole
+
+from .processes import Run, collect, command_of
+from .results import Result, append, load, next_tests, with_results
+
+__all__ = ["main"]
+
+ROOT = Path(__file__).resolve().parents[1]
+WORKERS = 2
+"""Tests at a time."""
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+_POLL = 0.1  # seconds between two looks at the tests that run
+
+
+@dataclass
+class Session:
+    """A run of the campaign. Results go to `file` as soon as they are known.
+
+    Parameters
+    ----------
+    file : Path
+    queue : deque of str
+        Tests, the next one first.
+    deadline : float
+        Of the clock `monotonic`.
+
+    Attributes
+    ----------
+    running : list of Run
+    results : list of Result
+        The oldest first.
+    """
+
+    file: Path
+    queue: deque[str]
+    deadline: float
+    running: list[Run] = field(default_factory=list[Run])
+    results: list[Result] = field(default_factory=list[Result])
+
+    def run(self) -> None:
+        """Run tests until the deadline. A test that runs then is ended; as it has no result, it is the first one of
+        the next session.
+        """
+        start = monotonic()
+        try:
+            with _status() as status:
+                while (self.queue or self.running) and (now := monotonic()) < self.deadline:
+                    self._start()
+                    self._reap()
+                    status.update(text=Text(self._progress(now - start, self.deadline - start)))
+                    sleep(_POLL)
+        finally:
+            for run in self.running:
+                run.end()
+
+    def _start(self) -> None:
+        while self.queue and len(self.running) < WORKERS:
+            self.running.append(Run(ROOT, self.file.parent, self.queue.popleft()))
+
+    def _reap(self) -> None:
+        for run in [run for run in self.running if run.done]:
+            result = run.result()
+            append(self.file, result)
+            self.running.remove(run)
+            self.results.append(result)
+            print(_line(result), flush=True)
+            # A test that failed waits for a change, and one that was skipped for a tool.
+            if result.outcome == "passed":
+                self.queue.append(run.test)
+
+    def _progress(self, seconds: float, limit: float) -> str:
+        names = ", ".join(f"{run.test.partition('::')[2]} ({run.seconds:.0f} s)" for run in self.running)
+        return f"{seconds:.0f} of {limit:.0f} s, {_counts(self.results)}; running: {names}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Return the exit status: 0, 1 if a test failed, 2 if nothing could be run, 130 after an interrupt."""
+    try:
+        options = _parse(arguments)
+        limit = _seconds(options.time)
+        file = ROOT / "build" / "long" / "results.jsonl"
+        before = load(file)
+        with _status() as status:
+            status.update(text="collecting the tests")
+            tests = collect(ROOT)
+        print(f"{len(tests)} tests of the long tier, {WORKERS} at a time, for {options.time}", flush=True)
+        session = Session(file, deque(next_tests(tests, before)), monotonic() + limit)
+        interrupted = _run(session)
+        if not (session.results or interrupted):
+            raise UserError(f"no test ended within {options.time}: TIME must be longer")
+        if options.publish:
+            page = ROOT / "docs" / "verification.md"
+            write_whole(page, with_results(page.read_text(), tests, [*before, *session.results]).encode())
+        failed = _conclude(session)
+    except UserError as error:
+        print(f"long: {error}", file=sys.stderr)
+        return 2
+    return 130 if interrupted else int(failed)
+
+
+@contextmanager
+def _status() -> Generator[Spinner]:
+    """A line of progress on a terminal."""
+    spinner = Spinner("dots")
+    console = Console(stderr=True)
+    # Lines of results appear above it, unless they go to a file.
+    with Live(
+        spinner if console.is_terminal else "", console=console, transient=True, redirect_stdout=sys.stdout.isatty()
+    ):
+        yield spinner
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m campaign.long", description="Run the long tier of the tests.")
+    parser.add_argument("--time", default="60m", metavar="T", help="how long: 90s, 60m or 2h; default: 60m")
+    parser.add_argument("--publish", action="store_true", help="keep the last results in docs/verification.md")
+    return parser.parse_args(arguments)
+
+
+def _seconds(text: str) -> int:
+    found = re.fullmatch(r"([1-9][0-9]*)([smh])", text, re.ASCII)
+    if not found:
+        raise UserError(f"TIME must be a number and s, m or h, such as 90s, 60m or 2h, not {text!r}")
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def _run(session: Session) -> bool:
+    """Run the session. Return whether it was interrupted: what has ended by then is kept."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        session.run()
+    except KeyboardInterrupt:
+        print("long: interrupted", file=sys.stderr)
+        return True
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    return False
+
+
+def _conclude(session: Session) -> bool:
+    """Print the failures and the counts. Return whether a test failed."""
+    failed = [result for result in session.results if result.outcome == "failed"]
+    for result in failed:
+        print(f"failed: {result.test}: {result.detail}\n  again: {command_of(result)}")
+    print(f"{_counts(session.results)}; results: {session.file.relative_to(ROOT)}")
+    return bool(failed)
+
+
+def _line(result: Result) -> str:
+    figures = "".join(f", {name} {value}" for name, value in result.figures.items())
+    reason = f": {result.detail}" if result.detail else ""
+    return f"{result.outcome}: {result.test}, SPURTLE_SEED={result.seed}, {result.seconds:.0f} s{figures}{reason}"
+
+
+def _counts(results: Sequence[Result]) -> str:
+    outcomes = [result.outcome for result in results]
+    return ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in ("passed", "failed", "skipped"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

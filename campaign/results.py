@@ -1,0 +1,105 @@
+"""Results of the long tier: a file with a JSON object in each line, the oldest first, and a table in a page."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from docs.markdown import rows, with_table
+from spurtle_sim.errors import UserError
+
+__all__ = ["Result", "append", "load", "next_tests", "with_results"]
+
+_HEADINGS = ("test", "commit", "runs", "outcome", "seed", "figures", "seconds", "date")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """The outcome of one test with one seed.
+
+    Parameters
+    ----------
+    test : str
+        Node id of pytest.
+    commit : str
+        Abbreviated, with `-dirty` if the working tree differs from it.
+    seed : int
+        SPURTLE_SEED.
+    date : str
+        When it ended, in UTC.
+    seconds : float
+    outcome : str
+        `passed`, `failed` or `skipped`.
+    figures : dict of str to str
+        Properties that the test recorded.
+    detail : str
+        Why it failed or was skipped, in one line.
+    """
+
+    test: str
+    commit: str
+    seed: int
+    date: str
+    seconds: float
+    outcome: str
+    figures: dict[str, str]
+    detail: str
+
+
+def load(path: Path) -> list[Result]:
+    """Return all results so far, the oldest first. Raise UserError if the file holds anything else."""
+    if not path.exists():
+        return []
+    results: list[Result] = []
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        try:
+            results.append(Result(**json.loads(line)))
+        except (ValueError, TypeError) as error:
+            raise UserError(f"line {number} of {path} is not a result: delete the line or the file") from error
+    return results
+
+
+def append(path: Path, result: Result) -> None:
+    """Add a result to the file. Raise UserError if it cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a") as file:
+            file.write(json.dumps(asdict(result)) + "\n")
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror}") from error
+
+
+def next_tests(tests: Sequence[str], results: Sequence[Result]) -> list[str]:
+    """Return the tests in the order in which they are due: those without a result first, then by their last result."""
+    last = {result.test: number for number, result in enumerate(results)}
+    return sorted(tests, key=lambda test: last.get(test, -1))
+
+
+def with_results(page: str, tests: Sequence[str], results: Iterable[Result]) -> str:
+    """Return the page with a row for each of `tests` that has a result. A test without one keeps the row that the page
+    has. Raise ValueError if the page has no such table.
+    """
+    by_test: dict[str, list[Result]] = {}
+    for result in results:
+        by_test.setdefault(result.test, []).append(result)
+    known = rows(page, "long") | {f"`{test}`": _row(several) for test, several in by_test.items()}
+    return with_table(page, "long", _HEADINGS, (known[f"`{test}`"] for test in tests if f"`{test}`" in known))
+
+
+def _row(results: Sequence[Result]) -> tuple[str, ...]:
+    """Return the row of one test at the commit of its last result. A failure is not hidden by a later run that passes
+    with another seed.
+    """
+    there = [result for result in results if result.commit == results[-1].commit]
+    failed = [result for result in there if result.outcome == "failed"]
+    shown = (failed or there)[-1]
+    return (
+        f"`{shown.test}`",
+        shown.commit,
+        f"{len(there)}",
+        f"{shown.outcome} {len(failed)} times" if len(failed) > 1 else shown.outcome,
+        f"{shown.seed}",
+        ", ".join(f"{name} {value}" for name, value in shown.figures.items()),
+        f"{shown.seconds:.0f}",
+        shown.date.partition("T")[0],
+    )
