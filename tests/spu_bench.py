@@ -312,6 +312,8 @@ class Bench:
         self.settled_from = 0
         # Whether a record of a size that differs fits takes longer to find out.
         self.settling = 3 if config.layout.align == config.max_record_bytes else 5
+        # Cycles for the beats of a record that is dropped: a packed layout needs at most two for each.
+        self.longest_drop = 2 * (config.max_record_bytes // config.bus_bytes + 1)
         self._driven: dict[str, int] = {}
         self._location = LocationLayout(config)
 
@@ -442,8 +444,11 @@ class Bench:
             ("a record is written", self.writing or self.responding),
         ):
             self.coverage[f"new owner, {what}"] += bool(there)
-        # That it is full shows a cycle later.
-        self.settled_from += self.now < self.settled_from
+        if self.now < self.settled_from:
+            # That it is full shows a cycle later; if a record waits, not before its last beat has been dropped.
+            self.settled_from += 1
+            if self.waiting:
+                self.settled_from = self.now + self.longest_drop + self.settling + 1
 
     def _drive_flights(self) -> Flight | None:
         """What the core tells; of slots that hold no operation it tells anything. Returns the one that finishes."""

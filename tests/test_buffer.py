@@ -417,19 +417,25 @@ def test_a_bad_pointer_is_full_and_nothing_is_written(bench: BufferBench, pointe
     bench.drive(scenario)
 
 
+@pytest.mark.parametrize("waits", [False, True], ids=["no_record", "record"])
 @pytest.mark.parametrize("change", range(8))
-def test_it_is_busy_until_it_says_that_it_is_full(bench: BufferBench, change: int) -> None:
-    """Even if the owner changes meanwhile, which keeps it from running for a cycle."""
+def test_it_is_busy_until_it_says_that_it_is_full(bench: BufferBench, change: int, waits: bool) -> None:
+    """Even if the owner changes meanwhile, which keeps it from running for a cycle: a record that waits is dropped
+    first, and that takes a cycle for each beat.
+    """
 
     async def scenario(driver: Driver) -> None:
         await driver.start(BASE, BASE + PAGE)
         await driver.tick(PMBPTR_EL1, BASE + PAGE - bench.room + bench.align)
+        if waits:
+            driver.send(bench.record(1))
         said = []
-        for number in range(12):
+        for number in range(12 + 2 * bench.size):
             await driver.tick(new_owner=number == change)
             said.append((bool(driver.busy), driver.pmbsr == FULL))
         assert said[-1] == (False, True)
         assert (False, False) not in said
+        assert driver.memory == {}
 
     bench.drive(scenario)
 
