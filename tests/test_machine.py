@@ -1,17 +1,24 @@
 """The timing model: its invariants on real programs, and each mechanism on a few operations made by hand."""
 
+import re
 from collections.abc import Sequence
+from dataclasses import fields
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
+from seeds import SEED
 
 from spurtle.arch import Event
 from spurtle_sim.classify import FACT, Instruction, Kind
-from spurtle_sim.core import Cache, DataSource, Parameters, Predictor
+from spurtle_sim.core import DataSource, Parameters
 from spurtle_sim.machine import Machine
-from spurtle_sim.program import OPERATION, Program
+from spurtle_sim.program import Program
+from spurtle_sim.timed import OPERATION
 
 WORKLOADS = Path(__file__).parents[1] / "sim" / "workloads"
 P = Parameters()
@@ -31,7 +38,7 @@ LINE, PAGE = 64, 4096
 
 def play(steps: Sequence[tuple[Instruction, int]], parameters: Parameters = P) -> np.ndarray:
     """Time `steps`: an instruction each, and the address it accesses, or for a branch whether it is taken."""
-    instructions = dict(enumerate((instruction for instruction, _ in steps), 1))
+    instructions = {4 * index: instruction for index, (instruction, _) in enumerate(steps, 1)}
     operations = np.zeros(len(steps), OPERATION)
     for index, (instruction, argument) in enumerate(steps):
         facts = instruction.facts | FACT["retired"]
@@ -93,6 +100,35 @@ def test_dependent_operations_wait_and_others_do_not() -> None:
     assert timed["dispatch"].tolist() == [1, 2, 3]
     assert timed["issue"].tolist() == [1, timed["finish"][0] - 1, 1]
     assert timed["finish"].tolist()[1:] == [timed["issue"][1] + 1, 2]
+
+
+def test_an_operation_waits_for_each_source_and_makes_each_destination() -> None:
+    slow, pair = Instruction(Kind.DIVIDE, destinations=(5,)), Instruction(Kind.MULTIPLY, destinations=(6, 7, 8, 9))
+    steps = [slow, pair, *(Instruction(Kind.INTEGER, sources=(11, register)) for register in (5, 6, 7, 8, 9, 10))]
+    timed = play([(instruction, 0) for instruction in steps], Parameters(ops_per_cycle=8))
+    ends = timed["dispatch"] + timed["finish"]
+    assert (timed["dispatch"] == 1).all()
+    assert (timed["dispatch"] + timed["issue"])[2:].tolist() == [ends[0], *[ends[1]] * 4, 2]
+    both = play([(slow, 0), (pair, 0), (Instruction(Kind.SIMD, sources=(0, 1, 2, 3, 6, 5)), 0)])
+    assert both["dispatch"][2] + both["issue"][2] == both["dispatch"][0] + both["finish"][0]
+
+
+def test_a_base_that_is_written_back_is_ready_early() -> None:
+    posted = Instruction(Kind.LOAD, FACT["load"], (1,), (2,), (1,), traffic=8)
+    steps = [(posted, 0), (posted, 8), (Instruction(Kind.INTEGER, sources=(2,)), 0)]
+    timed = play(steps, Parameters(ops_per_cycle=3))
+    issues = timed["dispatch"] + timed["issue"]
+    assert issues[1] == issues[0] + 1
+    assert issues[2] == timed["dispatch"][1] + timed["finish"][1]
+
+
+def test_rows_repeat_the_operations() -> None:
+    instructions, operations = mixture(2000)
+    timed = Machine(instructions).time(operations)
+    for name in ("pc", "target", "va"):
+        assert (timed[name] == operations[name]).all()
+    added = FACT["pa_valid"] | FACT["data_source_valid"]
+    assert (timed["facts"] & ~np.uint32(added) == operations["facts"]).all()
 
 
 def pages(count: int, apart: int) -> list[tuple[Instruction, int]]:
@@ -160,6 +196,14 @@ def test_an_atomic_operation_takes_longer_than_a_load() -> None:
     assert (timed["finish"] - timed["issue"])[2:].tolist() == [P.l1d, P.l1d + P.atomic]
 
 
+def test_an_atomic_operation_without_a_result_is_a_store() -> None:
+    instruction = Instruction(Kind.ATOMIC, FACT["store"] | FACT["atomic"], (3, 1), traffic=16)
+    [timed] = play([(instruction, 0x1000)])
+    assert events(timed) == {Event.TLB_ACCESS, Event.TLB_WALK}
+    assert timed["finish"] - timed["issue"] == P.walk + P.store
+    assert not timed["facts"] & FACT["data_source_valid"]
+
+
 def test_a_store_exclusive_that_failed_meets_nothing() -> None:
     instruction = Instruction(Kind.STORE, FACT["store"] | FACT["exclusive"], (1, 3), (2,))
     timed = play([(instruction, 0)])
@@ -199,6 +243,18 @@ def test_dmb_waits_for_stores() -> None:
     assert timed["dispatch"][-1] + timed["finish"][-1] >= 64 * P.dram // P.store_overlap
 
 
+def test_dmb_waits_for_loads() -> None:
+    timed = play([(LOAD_FREE, 0), (FREE, 0), (DMB, 0)])
+    assert timed["dispatch"][2] + timed["issue"][2] == timed["dispatch"][0] + timed["finish"][0]
+
+
+def test_stores_that_hit_are_in_the_cache_one_each_cycle() -> None:
+    core = Parameters(ops_per_cycle=8)
+    timed = play([(LOAD_FREE, 0), (ISB, 0), *[(STORE, 0)] * 32, (DMB, 0)], core)
+    ends = timed["dispatch"] + timed["finish"]
+    assert ends[-1] == ends[2] + 32
+
+
 def test_a_full_scheduler_and_a_full_window_hold_dispatch_up() -> None:
     chain = play([(LOAD, index * PAGE) for index in range(100)])
     issues = chain["dispatch"] + chain["issue"]
@@ -213,15 +269,112 @@ def test_pages_get_frames_in_the_order_of_their_first_touch() -> None:
     assert timed["pa"].tolist() == [0x8000_0008, 0x8000_1010, 0x8000_0FF8, 0x8000_2000]
 
 
-def test_cache_replaces_the_least_recently_used() -> None:
-    cache = Cache(8, 2)
-    assert [cache.access(number) for number in (0, 4, 0, 8, 0, 4, 1)] == [False, False, True, False, True, False, False]
-    with pytest.raises(ValueError, match="must be a power of two, not 9 / 3"):
-        Cache(9, 3)
+ONE_LINE = {"l1d_bytes": LINE, "l1d_ways": 1}
+CACHES = {
+    "l1d": (Parameters(l1d_bytes=8 * LINE, l1d_ways=2), LINE, Event.L1D_REFILL),
+    "l2": (Parameters(**ONE_LINE, l2_bytes=8 * LINE, l2_ways=2), LINE, Event.L2D_MISS),
+    "system cache": (
+        Parameters(**ONE_LINE, l2_bytes=LINE, l2_ways=1, system_cache_bytes=8 * LINE, system_cache_ways=2),
+        LINE,
+        Event.LLC_MISS,
+    ),
+    "l2 tlb": (Parameters(tlb_entries=1, l2_tlb_entries=8, l2_tlb_ways=2), PAGE, Event.TLB_WALK),
+}
+"""A core in which each of them has eight entries in two ways, the bytes of an entry, and the event of a miss."""
+
+
+def hits(name: str, numbers: Sequence[int]) -> list[bool]:
+    """Load from these lines or pages one after the other, and return whether each was in the cache."""
+    parameters, size, miss = CACHES[name]
+    return [miss not in events(row) for row in play([(LOAD_FREE, number * size) for number in numbers], parameters)]
+
+
+def least_recently_used(numbers: Sequence[int], sets: int, ways: int) -> list[bool]:
+    """Return whether each of `numbers` is in a cache that the ones before it were in."""
+    cache: list[list[int]] = [[] for _ in range(sets)]
+    found: list[bool] = []
+    for number in numbers:
+        entries = cache[number % sets]
+        found.append(number in entries)
+        if number in entries:
+            entries.remove(number)
+        entries.append(number)
+        del entries[:-ways]
+    return found
+
+
+@pytest.mark.parametrize("name", CACHES)
+def test_cache_replaces_the_least_recently_used(name: str) -> None:
+    assert hits(name, (0, 4, 0, 8, 0, 4, 1, 0)) == [False, False, True, False, True, False, False, True]
+    numbers = Random(f"{SEED} {name}").choices(range(24), k=2000)
+    assert hits(name, numbers) == least_recently_used(numbers, 4, 2), f"seed {SEED}"
+
+
+def test_first_level_tlb_replaces_the_least_recently_used() -> None:
+    numbers = Random(SEED).choices(range(9), k=2000)
+    timed = play([(LOAD_FREE, number * PAGE) for number in numbers], Parameters(tlb_entries=7))
+    hit = timed["translate_to"] - timed["translate_from"] == 1
+    assert hit.tolist() == least_recently_used(numbers, 1, 7), f"seed {SEED}"
+
+
+def test_a_store_that_missed_fills_each_level() -> None:
+    timed = play([(STORE, 0), (ISB, 0), (LOAD_FREE, 0)])
+    assert events(timed[2]) == {Event.L1D_ACCESS, Event.TLB_ACCESS}
+    evicted = play([(STORE, 0), (LOAD_FREE, LINE), (LOAD_FREE, 0)], Parameters(**ONE_LINE))
+    assert evicted["data_source"][2] == DataSource.L2
+
+
+def test_a_line_that_is_on_its_way_is_waited_for_after_it_left_l1() -> None:
+    evicted = [(LOAD_FREE, 0), (LOAD_FREE, LINE), (STORE, 0), (LOAD_FREE, 0)]
+    timed = play(evicted, Parameters(**ONE_LINE))
+    ends = timed["dispatch"] + timed["finish"]
+    assert events(timed[3]) == {Event.L1D_ACCESS, Event.TLB_ACCESS, Event.RECENTLY_FETCHED}
+    assert ends[3] == ends[0]
+
+
+def test_a_line_on_its_way_is_waited_for_behind_one_that_arrives_earlier() -> None:
+    two_lines = Parameters(l1d_bytes=2 * LINE, l1d_ways=1)
+    in_l2 = [(LOAD_FREE, LINE), (LOAD_FREE, 3 * LINE), (ISB, 0)]
+    far, near, *_, again = play(
+        [*in_l2, (LOAD_FREE, 0), (LOAD_FREE, LINE), *[(FREE, 0)] * (2 * P.l2), (LOAD_FREE, 8)], two_lines
+    )[3:]
+    assert [row["data_source"] for row in (far, near, again)] == [DataSource.DRAM, DataSource.L2, DataSource.L1D]
+    assert again["dispatch"] + again["issue"] > near["dispatch"] + near["finish"]
+    assert again["dispatch"] + again["finish"] == far["dispatch"] + far["finish"]
+    assert Event.RECENTLY_FETCHED in events(again)
+
+
+def test_a_line_that_has_arrived_is_not_waited_for() -> None:
+    *_, hit = play([(LOAD_FREE, 0), (ISB, 0), (LOAD_FREE, LINE), (LOAD_FREE, 0)])
+    assert events(hit) == {Event.L1D_ACCESS, Event.TLB_ACCESS}
+    assert hit["finish"] - hit["issue"] == P.l1d
+
+
+def test_more_lines_on_their_way_than_a_small_table_holds() -> None:
+    lines = PAGE // LINE
+    window = Parameters(window=4, scheduler=4, dram=15)
+    loads = [(LOAD_FREE, index * LINE + offset) for index in range(lines) for offset in (0, 8)]
+    first, second = play(loads, window)[0::2], play(loads, window)[1::2]
+    assert (first["dispatch"] + first["finish"] == second["dispatch"] + second["finish"]).all()
+
+
+class Branches:
+    """A core that executes branches one by one, and says of each whether it was mispredicted."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        self._instructions: dict[int, Instruction] = {}
+        self._machine = Machine(self._instructions, parameters)
+
+    def mispredicts(self, kind: Kind, pc: int, target: int, facts: int) -> bool:
+        instruction = self._instructions.setdefault(pc, Instruction(kind, facts & ~FACT["taken"]))
+        assert instruction.kind is kind
+        [row] = self._machine.time(np.array([(pc, target, 0, facts | FACT["retired"])], OPERATION))
+        assert events(row) <= {Event.MISPREDICTED}
+        return Event.MISPREDICTED in events(row)
 
 
 def test_predictor_learns() -> None:
-    predictor = Predictor(bits=4, return_stack=2)
+    predictor = Branches(Parameters(predictor_bits=4, return_stack=2))
     conditional, taken, indirect = (
         FACT["branch"] | FACT["conditional"],
         FACT["taken"],
@@ -238,3 +391,164 @@ def test_predictor_learns() -> None:
     returns = [predictor.mispredicts(Kind.RETURN, 0x1000, pc + 4, indirect) for pc in (0x30, 0x20, 0x10)]
     assert returns == [False, False, True]
     assert not predictor.mispredicts(Kind.BRANCH, 0x600, 0x700, FACT["branch"])
+
+
+def test_branches_are_told_apart_by_their_pc() -> None:
+    predictor = Branches(Parameters(predictor_bits=1))
+    facts = FACT["branch"] | FACT["indirect"]
+    jumps = [(0x100, 0x400), (0x104, 0x500)] * 3
+    assert [predictor.mispredicts(Kind.BRANCH, *jump, facts) for jump in jumps] == [True, True, *[False] * 4]
+    assert predictor.mispredicts(Kind.BRANCH, 0x108, 0x500, facts), "it shares the entry of 0x100"
+
+
+def test_a_counter_changes_its_mind_after_two_mispredictions() -> None:
+    predictor = Branches(Parameters(predictor_bits=0))  # one counter, no history
+    outcomes = [1, 1, 0, 0, 1, 0, 0, 0, 1, 1, 1]
+    facts = FACT["branch"] | FACT["conditional"]
+    wrong = [predictor.mispredicts(Kind.BRANCH, 0x100, 0x200, facts | FACT["taken"] * taken) for taken in outcomes]
+    assert wrong == [bool(digit) for digit in (0, 0, 1, 1, 1, 1, 0, 0, 1, 1, 0)]
+
+
+def test_returns_follow_the_latest_calls() -> None:
+    predictor = Branches(Parameters(return_stack=3))
+    call, back = FACT["branch"] | FACT["link"], FACT["branch"] | FACT["indirect"] | FACT["procedure_return"]
+    random = Random(SEED)
+    stack: list[int] = []
+    for _ in range(1000):
+        if random.random() < 0.5:
+            pc = random.randrange(0x1000, 0x1010, 4)
+            assert not predictor.mispredicts(Kind.CALL, pc, 0x4000, call)
+            stack = [*stack, pc + 4][-3:]
+        else:
+            target = random.choice([*stack[-1:], random.randrange(0x1004, 0x1014, 4)])
+            right = bool(stack) and stack.pop() == target
+            assert predictor.mispredicts(Kind.RETURN, 0x4000, target, back) is not right, f"seed {SEED}"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"l1d_bytes": 9 * LINE, "l1d_ways": 3}, "l1d: entries / ways must be a power of two, not 9 / 3"),
+        ({"l2_bytes": 8 * LINE, "l2_ways": 3}, "l2: entries / ways must be a power of two, not 8 / 3"),
+        ({"system_cache_bytes": 63}, "system_cache: entries / ways must be a power of two, not 0 / 16"),
+        ({"l2_tlb_entries": 15}, "l2_tlb: entries / ways must be a power of two, not 15 / 5"),
+        ({"window": 0}, "window must be 1 to 16384, not 0"),
+        ({"walk": -1}, "walk must be 0 to 16384, not -1"),
+        ({"predictor_bits": 25}, "predictor_bits must be 0 to 24, not 25"),
+        ({"l2_bytes": 1 << 31}, "l2_bytes must be 1 to 1073741824, not 2147483648"),
+        ({"latencies": {Kind.DIVIDE: 0}}, "latency of DIVIDE must be 1 to 16384, not 0"),
+    ],
+)
+def test_parameters_out_of_range(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        Parameters(**parameters)
+
+
+SMALL_CORE = {
+    "window": 32, "scheduler": 8, "predictor_bits": 4, "return_stack": 4, "store_buffer": 4,
+    "l1d_bytes": 8 * LINE, "l1d_ways": 2, "l2_bytes": 32 * LINE, "l2_ways": 4, "tlb_entries": 4,
+    "system_cache_bytes": 128 * LINE, "system_cache_ways": 4, "l2_tlb_entries": 16, "l2_tlb_ways": 4,
+}  # fmt: skip
+"""Sizes that a few thousand operations exceed."""
+
+
+def mixture(count: int) -> tuple[dict[int, Instruction], np.ndarray]:
+    """Return operations of every kind in random order, on few registers and few addresses, and their instructions."""
+    random = Random(SEED)
+    calls = [0x8000]
+    instructions: dict[int, Instruction] = {}
+    operations = np.zeros(count, OPERATION)
+    for row in operations:
+        kind = random.choice([*Kind, *[Kind.LOAD, Kind.STORE, Kind.INTEGER] * 8])
+        pc = row["pc"] = 0x1000 * kind + 4 * random.randrange(32)
+        facts = FACT["retired"] | random.choice((0, FACT["taken"]))
+        if kind in (Kind.LOAD, Kind.STORE, Kind.ATOMIC):
+            facts |= FACT["store" if kind is Kind.STORE else "load"] | FACT["va_valid"]
+            row["va"] = LINE * int(random.paretovariate(0.6)) % (40 * PAGE)
+        if kind is Kind.BRANCH:
+            facts |= FACT["branch"] | (FACT["indirect"] if pc & 4 else FACT["conditional"])
+            row["target"] = random.choice((0x1000, 0x2000))
+        if kind is Kind.CALL:
+            calls.append(pc + 4)
+        if kind is Kind.RETURN:
+            row["target"] = calls.pop() if len(calls) > 1 else calls[0]
+        row["facts"] = facts
+        instructions[pc] = Instruction(kind, facts & ~(FACT["taken"]), (pc >> 2 & 3,), (pc >> 4 & 3,), (4,))
+    return instructions, operations
+
+
+def test_each_parameter_matters() -> None:
+    instructions, operations = mixture(6000)
+    before = Machine(instructions, Parameters(**SMALL_CORE)).time(operations)
+    assert (before == Machine(instructions, Parameters(**SMALL_CORE)).time(operations)).all()
+    changes: list[dict[str, Any]] = [
+        {field.name: 2 * getattr(Parameters(**SMALL_CORE), field.name)}
+        for field in fields(Parameters)
+        if field.name != "latencies"
+    ]
+    changes += [{"latencies": {**P.latencies, kind: 2 * latency}} for kind, latency in P.latencies.items()]
+    for change in changes:
+        timed = Machine(instructions, Parameters(**{**SMALL_CORE, **change})).time(operations)
+        assert (timed != before).any(), f"{change}, seed {SEED}"
+
+
+def test_an_operation_without_an_instruction() -> None:
+    operations = np.zeros(3, OPERATION)
+    operations["pc"] = 0x1000, 0x1004, 0x1006
+    instructions = {0x1000: FREE}
+    machine = Machine(instructions)
+    with pytest.raises(ValueError, match="operation 1 must be at the PC of an instruction, not at 0x1004"):
+        machine.time(operations)
+    instructions[0x1004] = FREE
+    with pytest.raises(ValueError, match="operation 1 must be at the PC of an instruction, not at 0x1006"):
+        machine.time(operations[1:])
+    with pytest.raises(ValueError, match="operation 0 must be"):
+        Machine({}).time(operations)
+    assert machine.time(operations[:0]).tolist() == []
+    assert machine.time(operations[:1])["dispatch"].tolist() == [3], "the two before were timed"
+
+
+@pytest.mark.parametrize(
+    ("pc", "instruction", "message"),
+    [
+        (0x1002, FREE, "the PC of an instruction must be a multiple of 4, not 0x1002"),
+        (
+            0x1000,
+            Instruction(Kind.SIMD, sources=(*range(7),)),
+            "the sources of an instruction must be at most 6 registers, not 7",
+        ),
+        (0x1000, Instruction(Kind.LOAD, base=(1, 2)), "the base of an instruction must be at most 1 registers, not 2"),
+    ],
+)
+def test_an_instruction_that_cannot_be(pc: int, instruction: Instruction, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Machine({pc: instruction}).time(np.zeros(0, OPERATION))
+
+
+TRACES = {
+    "sort": (
+        "268f15c805753c70adafdbf5a581370d7f7382a3769d3903d7a8410f761760b6",
+        "c50f39d7324b3836746d8bf4bc3c0b3731086588ba864cc39176660900ee2233",
+    ),
+    "chase": (
+        "39746c870bd0570f3447cc56a24e256236472b93b07f11fcabff36d451b67776",
+        "df88d09092e0f899199efc6946cc46ab34e44c1dce3abf3b1cffddfff1ed6925",
+    ),
+    "simd": (
+        "8c6a005b725023319f05e6d03e554afae656707d7253b683f461ebd4d4a7663c",
+        "82a1d06f96c15b218f689016241e874d6f2fb06c0c2609ceb488b520dd3e1c8b",
+    ),
+}
+"""SHA-256 of all rows of a workload, with 1 and with 8 operations a cycle."""
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_complete_traces(name: str) -> None:
+    program = Program(WORKLOADS / f"{name}.elf")
+    lanes = (1, 8)
+    machines = [Machine(program.instructions, Parameters(ops_per_cycle=count)) for count in lanes]
+    digests = [sha256() for _ in lanes]
+    for operations in program.run():
+        for machine, digest in zip(machines, digests, strict=True):
+            digest.update(machine.time(operations))
+    assert tuple(digest.hexdigest() for digest in digests) == TRACES[name]

@@ -21,8 +21,9 @@ from unicorn.unicorn import Uc
 from spurtle_sim.classify import FACT, condition_holds
 from spurtle_sim.errors import UserError
 from spurtle_sim.loader import build_stack, read_image
-from spurtle_sim.program import OPERATION, Program
+from spurtle_sim.program import Program
 from spurtle_sim.syscalls import PAGE, Kernel
+from spurtle_sim.timed import OPERATION
 
 SORT = Path(__file__).parents[1] / "sim" / "workloads" / "sort.elf"
 

@@ -1,13 +1,15 @@
-"""Parts of the core that the timing model moves: its sizes and latencies, its caches, its branch predictor."""
+"""Sizes and latencies of the core that the timing model describes."""
 
-from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from enum import IntEnum, unique
 
-from .classify import FACT, Kind
+from .classify import Kind
 
-__all__ = ["Cache", "DataSource", "Parameters", "Predictor"]
+__all__ = ["LINE_SHIFT", "DataSource", "Parameters"]
+
+LINE_SHIFT = 6
+"""Log2 of the bytes of a cache line."""
 
 
 @unique
@@ -18,6 +20,9 @@ class DataSource(IntEnum):
     L2 = 0x8
     SYSTEM_CACHE = 0xB
     DRAM = 0xE
+
+
+_MAY_BE_ZERO = {"redirect", "predictor_bits", "atomic", "l2_tlb", "walk"}
 
 
 def _latencies() -> dict[Kind, int]:
@@ -75,6 +80,11 @@ class Parameters:
         Stores that may wait for their cache line.
     store_overlap : int
         Refills for stores that proceed at the same time.
+
+    Raises
+    ------
+    ValueError
+        If one is out of range, or the number of sets of a cache is not a power of two.
     """
 
     ops_per_cycle: int = 1
@@ -104,72 +114,22 @@ class Parameters:
     store_buffer: int = 32
     store_overlap: int = 8
 
+    def __post_init__(self) -> None:
+        for name, value in self._numbers():
+            least = 0 if name in _MAY_BE_ZERO else 1
+            # So the tables fit in memory, and the latencies of one operation in 32 bits, however many add up.
+            most = 24 if name == "predictor_bits" else 1 << 30 if name.endswith("_bytes") else 1 << 14
+            if not least <= value <= most:
+                raise ValueError(f"{name} must be {least} to {most}, not {value}")
+        for name, entries, ways in (
+            ("l1d", self.l1d_bytes >> LINE_SHIFT, self.l1d_ways),
+            ("l2", self.l2_bytes >> LINE_SHIFT, self.l2_ways),
+            ("system_cache", self.system_cache_bytes >> LINE_SHIFT, self.system_cache_ways),
+            ("l2_tlb", self.l2_tlb_entries, self.l2_tlb_ways),
+        ):
+            if entries % ways or (entries // ways).bit_count() != 1:
+                raise ValueError(f"{name}: entries / ways must be a power of two, not {entries} / {ways}")
 
-class Cache:
-    """Which numbers (of lines or of pages) are there: sets of ways, least recently used replaced.
-
-    Parameters
-    ----------
-    entries, ways : int
-        The quotient, the number of sets, is a power of two.
-    """
-
-    def __init__(self, entries: int, ways: int) -> None:
-        sets = entries // ways
-        if sets * ways != entries or sets & (sets - 1):
-            raise ValueError(f"entries / ways must be a power of two, not {entries} / {ways}")
-        self.mask = sets - 1
-        self.recent = [-1] * sets
-        """The last one accessed in each set: looking here first spares most calls of `access`."""
-        self._sets = [dict.fromkeys(range(-ways, 0)) for _ in range(sets)]  # least recently used first
-
-    def access(self, number: int) -> bool:
-        """Whether `number` was there; it is now."""
-        index = number & self.mask
-        ways = self._sets[index]
-        hit = number in ways
-        del ways[number if hit else next(iter(ways))]
-        ways[number] = None
-        self.recent[index] = number
-        return hit
-
-
-class Predictor:
-    """Directions of conditional branches from two-bit counters, indirect targets from a table, returns from a stack.
-
-    Both tables are indexed by the PC and the directions of the last conditional branches. Targets of direct branches
-    are always right.
-
-    Parameters
-    ----------
-    bits : int
-        Log2 of the entries of each table; directions in the history.
-    return_stack : int
-        Calls that it remembers.
-    """
-
-    def __init__(self, bits: int, return_stack: int) -> None:
-        self._mask = (1 << bits) - 1
-        self._directions = [2] * (1 << bits)  # 2 and 3 predict taken
-        self._targets = [0] * (1 << bits)
-        self._returns: deque[int] = deque(maxlen=return_stack)
-        self._history = 0
-
-    def mispredicts(self, kind: Kind, pc: int, target: int, facts: int) -> bool:
-        """Predict a branch of `kind`, and learn from where it went and from its `facts`."""
-        index = (pc >> 2 ^ self._history) & self._mask
-        wrong = False
-        if facts & FACT["conditional"]:
-            taken = facts & FACT["taken"] != 0
-            counter = self._directions[index]
-            wrong = (counter >= 2) != taken
-            self._directions[index] = min(counter + 1, 3) if taken else max(counter - 1, 0)
-            self._history = (self._history << 1 | taken) & self._mask
-        elif kind is Kind.RETURN:
-            wrong = not self._returns or self._returns.pop() != target
-        elif facts & FACT["indirect"]:
-            wrong = self._targets[index] != target
-            self._targets[index] = target
-        if kind is Kind.CALL:
-            self._returns.append(pc + 4)
-        return wrong
+    def _numbers(self) -> Iterator[tuple[str, int]]:
+        yield from ((f"latency of {kind.name}", latency) for kind, latency in self.latencies.items())
+        yield from ((item.name, getattr(self, item.name)) for item in fields(self) if item.name != "latencies")

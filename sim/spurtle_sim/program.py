@@ -21,15 +21,9 @@ from .classify import FACT, Instruction, UnsupportedError, classify, condition_h
 from .errors import UserError
 from .loader import build_stack, read_image
 from .syscalls import Kernel
+from .timed import OPERATION
 
-__all__ = ["OPERATION", "Program"]
-
-OPERATION = np.dtype([("pc", "<u8"), ("target", "<u8"), ("va", "<u8"), ("facts", "<u4")])
-"""One retired instruction.
-
-`target` is of a branch: the next PC. `va` is the lowest address accessed; zero without an access. `facts` are those of
-`spurtle.pe.Facts` that the program decides: all but `pa_valid`, `va_tagged` and `data_source_valid`.
-"""
+__all__ = ["Program"]
 
 _LONGEST_BLOCK = 512  # instructions that the emulator translates as one
 _NOWHERE = 0xFFFF_FFFF_F000

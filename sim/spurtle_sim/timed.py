@@ -1,10 +1,17 @@
-"""The tables between the timing model, the engine and whoever follows them. The C++ side of the engine has the same
+"""The tables between the emulator, the timing model, the engine and whoever follows them. Their C++ has the same
 structs.
 """
 
 import numpy as np
 
-__all__ = ["FINISH", "SELECTION", "TIMED"]
+__all__ = ["FINISH", "OPERATION", "SELECTION", "TIMED"]
+
+OPERATION = np.dtype([("pc", "<u8"), ("target", "<u8"), ("va", "<u8"), ("facts", "<u4")], align=True)
+"""One retired instruction.
+
+`target` is of a branch: the next PC. `va` is the lowest address accessed; zero without an access. `facts` are those of
+`spurtle.pe.Facts` that the program decides: all but `pa_valid`, `va_tagged` and `data_source_valid`.
+"""
 
 TIMED = np.dtype(
     [
