@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help verilog test test-full test-long soak formal profile bench board boards lint docs clean
+.PHONY: help verilog test test-full test-long soak formal profile bench mutants board boards lint docs clean
 
 help:
 	@echo 'make verilog    Verilog of each configuration, and what goes with it, in build/verilog'
@@ -18,6 +18,7 @@ help:
 	@echo 'make soak       a million random records of each configuration; CONFIG=name, RECORDS=n and SEED=n choose'
 	@echo 'make profile    the workloads through the RTL; Linux perf data in build/profile'
 	@echo 'make formal     the proofs; report in build/formal; QUICK=1 for a short run'
+	@echo 'make mutants    faults put into the code, one at a time; the fast tests must catch them; SEED=n, COUNT=n choose'
 	@echo 'make bench      area and clock on ECP5 and iCE40 HX8K; table in build/bench'
 	@echo 'make board      a bitstream, in build/boards; without BOARD=name it lists the boards'
 	@echo 'make boards     the whole of each board simulated, then all bitstreams'
@@ -68,6 +69,9 @@ formal: $(READY)
 
 bench: $(READY)
 	@$(BIN)/python -m bench
+
+mutants: $(READY)
+	@$(BIN)/python -m campaign.mutants $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) $(if $(PUBLISH),--publish)
 
 lint: $(READY)
 	@$(BIN)/ruff check

@@ -1,0 +1,32 @@
+"""The mutants in `faults.toml`."""
+
+import tomllib
+from pathlib import Path
+
+from spurtle_sim.errors import UserError
+
+from .faults import Mutant, MutantError, applied
+
+__all__ = ["known"]
+
+_TABLE = Path(__file__).with_name("faults.toml")
+
+
+def known(root: Path, section: str) -> dict[Mutant, str]:
+    """Return the mutants of a section with the reason of each: `named` are always tried, `equivalent` never.
+
+    Raises
+    ------
+    UserError
+        If the text of one does not occur exactly once in its file.
+    """
+    mutants: dict[Mutant, str] = {}
+    for entry in tomllib.loads(_TABLE.read_text()).get(section, []):
+        why = entry.pop("why")
+        mutant = Mutant(**entry)
+        try:
+            applied(mutant, (root / mutant.file).read_text())
+        except (MutantError, OSError) as error:
+            raise UserError(f"campaign/faults.toml does not fit the code: {error}") from error
+        mutants[mutant] = why
+    return mutants

@@ -1,0 +1,149 @@
+"""`python -m campaign.mutants`: put faults into the code, one at a time, and see whether the fast tier catches them."""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import TypeVar
+
+from spurtle_sim.errors import UserError
+from tests.seeds import SEED
+
+from .draw import draw
+from .faults import Mutant
+from .known import known
+from .report import Difference, Effect, Report, State, Tried, publish, table
+from .trial import Trial, commit_of
+
+ROOT = Path(__file__).resolve().parents[1]
+OUTPUT = ROOT / "build" / "mutants"
+PAGE = ROOT / "docs" / "verification.md"
+
+_T = TypeVar("_T", Difference, Tried)
+
+LEAST = 0.9
+"""Part of the mutants that the fast tier must catch. Equivalent ones do not count."""
+
+
+class Campaign:
+    """A run over mutants, on all cores. Each result is written to the report as soon as it is known.
+
+    Parameters
+    ----------
+    trial : Trial
+    report : Report
+        What is known already. Faults in it are not tried again.
+    output : Path
+        Where the report is written.
+    """
+
+    def __init__(self, trial: Trial, report: Report, output: Path):
+        self._trial = trial
+        self._report = report
+        self._output = output
+
+    def compare(self, mutants: Sequence[Mutant]) -> list[Mutant]:
+        """Find out which mutants are different; return those that are not illegal."""
+        differences = self._report.differences
+        unknown = [mutant for mutant in mutants if mutant not in differences]
+        if unknown:
+            self._trial.prepare()
+        self._each("compared", unknown, self._trial.compare, differences)
+        return [mutant for mutant in mutants if differences[mutant].effect is not Effect.ILLEGAL]
+
+    def test(self, mutants: Sequence[Mutant]) -> None:
+        """Run the fast tier on the mutants, and the full tier on those that it does not catch."""
+        results, tests = self._report.results, self._report.tests
+        for tier, before in (("fast", None), ("full", State.OPEN)):
+            ready = [mutant for mutant in mutants if (results[mutant].state if mutant in results else None) is before]
+            if ready and tier not in self._report.passed:
+                print(f"running the {tier} tier without a fault", file=sys.stderr, flush=True)
+                self._trial.check(mutants, tier)
+                self._report.passed.append(tier)
+            self._each(
+                f"{tier} tier",
+                ready,
+                lambda mutant, tier=tier: self._trial.test(mutant, tier, tests.get(mutant, "")),
+                results,
+            )
+
+    def _each(
+        self, done: str, mutants: Sequence[Mutant], work: Callable[[Mutant], _T], found: dict[Mutant, _T]
+    ) -> None:
+        """Do `work` on each mutant; keep what it returns, and print it."""
+        started = time.monotonic()
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            futures = {pool.submit(work, mutant): mutant for mutant in mutants}
+            try:
+                for count, future in enumerate(as_completed(futures), 1):
+                    mutant = futures[future]
+                    found[mutant] = future.result()
+                    self._report.save(self._output)
+                    minutes = (time.monotonic() - started) / 60
+                    line = f"[{done} {count}/{len(mutants)}, {minutes:.0f} min] {mutant}: {found[mutant]}"
+                    print(line, file=sys.stderr, flush=True)
+            except BaseException:
+                # The pool waits for its threads, and those for their programs.
+                self._trial.end()
+                pool.shutdown(cancel_futures=True)
+                raise
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the campaign that the command describes; return the exit status."""
+    trial = Trial(ROOT, OUTPUT)
+    report = Report(options.seed, commit_of(ROOT, clean=options.publish), trial.code, trial.tree)
+    output = OUTPUT / "report.json"
+    report.resume(output)
+    for mutant, reason in known(ROOT, "equivalent").items():
+        report.differences[mutant] = Difference(Effect.EQUIVALENT, reason)
+    print(f"{options.count} mutants drawn with seed {options.seed}", file=sys.stderr, flush=True)
+    campaign = Campaign(trial, report, output)
+    named = list(known(ROOT, "named"))
+    if illegal := set(named) - set(campaign.compare(named)):
+        raise UserError(f"campaign/faults.toml has a mutant that cannot be elaborated: {illegal.pop()}")
+    chosen = list(dict.fromkeys([*named, *draw(ROOT, options.count, options.seed, campaign.compare)]))
+    mutants = [mutant for mutant in chosen if report.differences[mutant].effect is Effect.DIFFERENT]
+    campaign.test(mutants)
+
+    caught = [mutant for mutant in mutants if report.results[mutant].state is State.CAUGHT]
+    for mutant in mutants:
+        if mutant not in caught:
+            print(f"{report.results[mutant].state}: {mutant}")
+    print(table(chosen, report))
+    print(f"the fast tier catches {len(caught)} of {len(mutants)} mutants; report: {output.relative_to(ROOT)}")
+    if options.publish:
+        publish(PAGE, chosen, report)
+    return 0 if len(caught) >= LEAST * len(mutants) else 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Return 0 if the fast tier catches enough mutants, 1 if it does not, 2 if nothing could be tried."""
+    parser = argparse.ArgumentParser(
+        prog="python -m campaign.mutants", description="Put faults into the code and run the fast tier on each."
+    )
+    parser.add_argument("--count", type=_number, default=60, metavar="N", help="mutants to draw (60)")
+    parser.add_argument("--seed", type=_number, default=SEED, metavar="N", help="of the draw; each release has its own")
+    parser.add_argument("--publish", action="store_true", help=f"write the tables of docs/{PAGE.name}")
+    options = parser.parse_args(arguments)
+    try:
+        return run(options)
+    except UserError as error:
+        print(f"mutants: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("mutants: interrupted; the next run continues from here", file=sys.stderr)
+        return 130
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise argparse.ArgumentTypeError(f"must be a whole number of 0 or more, not {text!r}")
+    return int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

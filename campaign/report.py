@@ -1,0 +1,149 @@
+"""The report on mutants, `build/mutants/report.json`, and its tables in `docs/verification.md`."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from enum import StrEnum
+from pathlib import Path, PurePath
+
+from docs import markdown
+from spurtle_sim.files import write_json, write_whole
+
+from .faults import Mutant, is_model
+
+__all__ = ["Difference", "Effect", "Report", "State", "Tried", "publish", "table"]
+
+
+class Effect(StrEnum):
+    """Effect of the fault of a mutant, as far as it is known without tests."""
+
+    ILLEGAL = "illegal"
+    """It cannot be imported, or elaborated in any configuration."""
+    EQUIVALENT = "equivalent"
+    DIFFERENT = "different"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An effect, and the reason why it is known."""
+
+    effect: Effect
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.effect}: {self.reason}" if self.reason else self.effect
+
+
+class State(StrEnum):
+    """Outcome of the tests of a mutant."""
+
+    CAUGHT = "caught by the fast tier"
+    OPEN = "not caught by the fast tier"
+    """The full tier has not run on it yet."""
+    ONLY_FULL = "caught by the full tier alone"
+    MISSED = "missed"
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A state, and the test that failed. `ended` is false if that test did not end."""
+
+    state: State
+    test: str = ""
+    ended: bool = True
+
+    def __str__(self) -> str:
+        by = f": {self.test}" if self.test else ""
+        return f"{self.state}{by}" if self.ended else f"{self.state}{by}, which does not end"
+
+
+@dataclass
+class Report:
+    """A run, complete or not. Another run resumes it.
+
+    Attributes
+    ----------
+    code, tree : str
+        Hashes of the files that decide whether a mutant is equivalent, and of all files.
+    passed : list of str
+        Tiers that pass without a fault.
+    tests : dict of Mutant to str
+        The test that caught a mutant in the last run: its module runs first.
+    """
+
+    seed: int
+    commit: str
+    code: str
+    tree: str
+    day: str = field(default_factory=lambda: date.today().isoformat())
+    passed: list[str] = field(default_factory=list)
+    differences: dict[Mutant, Difference] = field(default_factory=dict)
+    results: dict[Mutant, Tried] = field(default_factory=dict)
+    tests: dict[Mutant, str] = field(default_factory=dict)
+
+    def resume(self, path: Path) -> None:
+        """Take from an earlier report the results for the same files."""
+        if not path.exists():
+            return
+        before = json.loads(path.read_text())
+        if before["code"] == self.code:
+            for entry in before["differences"]:
+                self.differences[Mutant(**entry["mutant"])] = Difference(Effect(entry["effect"]), entry["reason"])
+        for entry in before["results"]:
+            mutant = Mutant(**entry["mutant"])
+            self.tests[mutant] = entry["test"]
+            if before["tree"] == self.tree:
+                self.results[mutant] = Tried(State(entry["state"]), entry["test"], entry["ended"])
+        if before["tree"] == self.tree:
+            self.passed = before["passed"]
+
+    def save(self, path: Path) -> None:
+        """Write the report whole or not at all. Raises UserError if it cannot be written."""
+        content = {name: getattr(self, name) for name in ("seed", "commit", "code", "tree", "day", "passed")}
+        for name in ("differences", "results"):
+            content[name] = [
+                {"mutant": asdict(mutant), **asdict(known)} for mutant, known in getattr(self, name).items()
+            ]
+        write_json(path, content)
+
+
+_COLUMNS = (Effect.EQUIVALENT, State.CAUGHT, State.ONLY_FULL, State.MISSED)
+_HEAD = ("", "mutants", *_COLUMNS)
+_RUN_HEAD = ("date", "commit", "seed", "mutants that differ", "caught by the fast tier")
+
+
+def table(chosen: Iterable[Mutant], report: Report) -> str:
+    """Return the table of a complete run: one line for each gateware file and one for the model."""
+    return markdown.table(_HEAD, *_rows(chosen, report))
+
+
+def publish(page: Path, chosen: Iterable[Mutant], report: Report) -> None:
+    """Put the run and its table between the marks of a page. Raises UserError if it cannot be written."""
+    rows = _rows(chosen, report)
+    _, mutants, equivalent, caught, *_ = rows[-1]
+    different = int(mutants) - int(equivalent)
+    run = (
+        report.day,
+        f"`{report.commit}`",
+        str(report.seed),
+        str(different),
+        f"{caught} ({int(caught) / different:.0%})",
+    )
+    text = markdown.with_table(page.read_text(), "mutants run", _RUN_HEAD, [run])
+    write_whole(page, markdown.with_table(text, "mutants", _HEAD, rows).encode())
+
+
+def _rows(chosen: Iterable[Mutant], report: Report) -> list[tuple[str, ...]]:
+    counts: dict[str, Counter[str]] = {}
+    for mutant in chosen:
+        known = report.results.get(mutant)
+        outcome = report.differences[mutant].effect if known is None else known.state
+        counts.setdefault(_group(mutant), Counter())[outcome] += 1
+    named = [*sorted(counts.items()), ("**all**", sum(counts.values(), Counter()))]
+    return [(name, str(each.total()), *(str(each[column]) for column in _COLUMNS)) for name, each in named]
+
+
+def _group(mutant: Mutant) -> str:
+    return "reference model" if is_model(mutant.file) else f"`{PurePath(mutant.file).name}`"

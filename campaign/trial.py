@@ -1,0 +1,150 @@
+"""Trials of mutants in scratch copies: whether they are equivalent, and whether tests catch them."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from spurtle_sim.errors import UserError
+
+from .faults import Mutant, is_model
+from .nearest import CURRENT, LATE
+from .report import Difference, Effect, State, Tried
+from .scratch import Programs, scratch
+from .selection import imports, reached, tests_of
+
+__all__ = ["Trial", "commit_of", "tracked"]
+
+_FAILED, _INTERRUPTED, _INTERNAL, _USAGE, _NO_TESTS = range(1, 6)
+"""Exit status of pytest: tests failed, a module could not be collected, pytest or its command is wrong, no test ran."""
+
+_PYTEST = ("-m", "pytest", "-q", "-x")
+
+_STATES = {"fast": (State.CAUGHT, State.OPEN), "full": (State.ONLY_FULL, State.MISSED)}
+"""State of a mutant if a test of a tier fails, and if none does."""
+
+
+def tracked(root: Path) -> list[str]:
+    """Return the files of the repository, without those that git ignores."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+    return sorted(name for name in set(listed.split("\0")) if name and (root / name).is_file())
+
+
+def commit_of(root: Path, *, clean: bool) -> str:
+    """Return the commit that is checked out. Raises UserError if it has to be `clean` and files differ from it."""
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=True).stdout.strip()
+
+    if clean and git("status", "--porcelain"):
+        raise UserError("what is published names its commit: commit the changed files first")
+    return git("rev-parse", "--short=8", "HEAD")
+
+
+class Trial:
+    """Tries mutants in copies of a repository.
+
+    Parameters
+    ----------
+    root : Path
+    folder : Path
+        Where the netlists without a fault are kept.
+
+    Attributes
+    ----------
+    code, tree : str
+        Hashes of the files that decide whether a mutant is equivalent, and of all files.
+    """
+
+    def __init__(self, root: Path, folder: Path):
+        self._root = root
+        self._folder = folder
+        self._files = tracked(root)
+        self._imported = imports(root, self._files)
+        self._programs = Programs()
+        self.code = self._digest(reached("campaign/equivalence.py", self._imported))
+        self.tree = self._digest(self._files)
+
+    def _digest(self, files: Iterable[str]) -> str:
+        whole = hashlib.sha256()
+        for file in sorted(files):
+            whole.update(f"{file}\0".encode() + hashlib.sha256((self._root / file).read_bytes()).digest())
+        return whole.hexdigest()
+
+    def end(self) -> None:
+        """End all that runs."""
+        self._programs.end()
+
+    def prepare(self) -> None:
+        """Write the netlists without a fault, if they have not been written yet."""
+        if self._netlists.exists():
+            return
+        shutil.rmtree(self._netlists.parent, ignore_errors=True)
+        self._netlists.parent.mkdir(parents=True)
+        with scratch(self._root, self._files) as copy:
+            status, printed = self._programs.python(copy, "-m", "campaign.equivalence", "netlists")
+            if status:
+                raise UserError(f"the designs cannot be elaborated without a fault: {_last(printed)}")
+            shutil.move(copy / "netlists", self._netlists)
+
+    @property
+    def _netlists(self) -> Path:
+        return self._folder / "netlists" / self.code[:16]
+
+    def compare(self, mutant: Mutant) -> Difference:
+        """Return the effect of the fault, as far as it is known without tests."""
+        illegal = Difference(Effect.ILLEGAL, "it cannot be imported")
+        with scratch(self._root, self._files, mutant) as copy:
+            if is_model(mutant.file):
+                module = ".".join(Path(mutant.file).with_suffix("").parts[1:])
+                status, _ = self._programs.python(copy, "-c", f"import {module}")
+                return illegal if status else Difference(Effect.DIFFERENT, "")
+            report = copy / "difference.json"
+            status, _ = self._programs.python(copy, "-m", "campaign.equivalence", str(self._netlists), report.name)
+            if status:
+                return illegal
+            found = json.loads(report.read_text())
+            return Difference(Effect(found["effect"]), found["reason"])
+
+    def test(self, mutant: Mutant, tier: str, first: str = "") -> Tried:
+        """Run the tests of a tier that import or start the file of the mutant, the nearest first, until one fails.
+
+        Parameters
+        ----------
+        first : str
+            A test whose module is to run before the others.
+        """
+        tests = tests_of(mutant.file, self._imported)
+        tests.sort(key=lambda test: test != first.partition("::")[0])
+        with scratch(self._root, self._files, mutant) as copy:
+            status, printed = self._programs.python(copy, *_PYTEST, "-p", "campaign.nearest", "-m", tier, *tests)
+            current = copy / CURRENT
+            test = current.read_text() if current.exists() else ""
+        if status in (0, _NO_TESTS):
+            return Tried(_STATES[tier][1])
+        if status in (_INTERNAL, _USAGE):
+            raise UserError(f"pytest cannot be run on {mutant}: {_last(printed)}")
+        return Tried(_STATES[tier][0], test, ended=status != LATE)
+
+    def check(self, mutants: Sequence[Mutant], tier: str) -> None:
+        """Run the tests of the mutants without a fault: a test that fails here would catch all of them.
+
+        Raises
+        ------
+        UserError
+            If one fails.
+        """
+        tests = sorted({test for mutant in mutants for test in tests_of(mutant.file, self._imported)})
+        cores = str(os.cpu_count() or 1)
+        with scratch(self._root, self._files) as copy:
+            status, printed = self._programs.python(copy, *_PYTEST, "-n", cores, "-m", tier, *tests)
+        if status not in (0, _NO_TESTS):
+            raise UserError(f"the {tier} tier fails without a fault: {_last(printed)}")
+
+
+def _last(printed: str) -> str:
+    return "\n".join(printed.splitlines()[-8:])
