@@ -12,7 +12,6 @@ from enum import IntEnum, auto, unique
 from functools import cache
 from typing import Any
 
-import capstone
 from amaranth.lib import data
 
 from spurtle.pe import Facts
@@ -371,8 +370,15 @@ def _register(word: int) -> Instruction | None:
     return None
 
 
-_capstone = capstone.Cs(capstone.CS_ARCH_ARM64, capstone.CS_MODE_LITTLE_ENDIAN)
-_capstone.detail = True
+@cache
+def _disassembler() -> Any:
+    # Imported here because it takes 40 ms, and many programs have no such instruction.
+    import capstone
+
+    disassembler = capstone.Cs(capstone.CS_ARCH_ARM64, capstone.CS_MODE_LITTLE_ENDIAN)
+    disassembler.detail = True
+    return disassembler
+
 
 _SIMD_KINDS = (
     (("fdiv", "fsqrt"), Kind.FP_DIVIDE),
@@ -389,7 +395,7 @@ _FLOATING_POINT = ("f", "bf", "scvtf", "ucvtf")
 
 
 def _simd_fp(word: int) -> Instruction | None:
-    found = next(_capstone.disasm(word.to_bytes(4, "little"), 0), None)
+    found = next(_disassembler().disasm(word.to_bytes(4, "little"), 0), None)
     if found is None:
         return None
     sources, destinations = (_numbers(names) for names in found.regs_access())
@@ -422,5 +428,5 @@ _NUMBERS = {
 
 def _numbers(registers: list[int]) -> Registers:
     """Our numbers of capstone's registers, without those that the models do not follow (zero register, FPCR, FPSR)."""
-    names = (_capstone.reg_name(register) for register in registers)
+    names = (_disassembler().reg_name(register) for register in registers)
     return tuple(_NUMBERS[name] for name in names if name in _NUMBERS)

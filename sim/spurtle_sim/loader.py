@@ -7,6 +7,7 @@ import random
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Image:
-    """What the file says of the process.
+    """The process as its file describes it.
 
     Parameters
     ----------
@@ -59,15 +60,27 @@ class Image:
     segments : tuple of Segment
     mappings : tuple of Mapping
         The executable segments, as `perf` wants to hear of them.
-    functions : list of (int, str)
-        Address and name, sorted; empty in a stripped file.
+    elf : ELFFile
+    base : int
+        Difference of each address to the one in the file.
     """
 
     entry: int
     headers: tuple[int, int, int]
     segments: tuple[Segment, ...]
     mappings: tuple[Mapping, ...]
-    functions: list[tuple[int, str]]
+    elf: ELFFile
+    base: int
+
+    @cached_property
+    def functions(self) -> list[tuple[int, str]]:
+        """Address and name of each function, sorted; empty in a stripped file."""
+        # Not read with the file: it takes 30 us a symbol, and a run needs them only for a message about a crash.
+        table: Any = self.elf.get_section_by_name(".symtab")
+        if table is None:
+            return []
+        symbols = (symbol for symbol in table.iter_symbols() if symbol["st_info"]["type"] == "STT_FUNC")
+        return sorted({(self.base + symbol["st_value"], symbol.name) for symbol in symbols})
 
     def load(self, uc: Uc) -> None:
         """Map and fill the segments. Where two share a page, it allows what either allows."""
@@ -119,7 +132,8 @@ def read_image(path: str | Path) -> Image:
         headers=(table, elf["e_phentsize"], elf["e_phnum"]),
         segments=segments,
         mappings=mappings,
-        functions=_functions(elf, base),
+        elf=elf,
+        base=base,
     )
 
 
@@ -185,11 +199,3 @@ def _segment(header: Any, base: int) -> Segment:
     allowed = (flags >> 2 & 1) | (flags & 2) | (flags & 1) << 2  # PF_R, PF_W, PF_X are in the opposite order
     start = base + header["p_vaddr"]
     return Segment(start, start + header["p_memsz"], header.data(), allowed)
-
-
-def _functions(elf: ELFFile, base: int) -> list[tuple[int, str]]:
-    table: Any = elf.get_section_by_name(".symtab")
-    if table is None:
-        return []
-    found = {(base + s["st_value"], s.name) for s in table.iter_symbols() if s["st_info"]["type"] == "STT_FUNC"}
-    return sorted(found)
