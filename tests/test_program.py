@@ -6,6 +6,8 @@ import os
 import shutil
 import signal
 import struct
+import threading
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from unicorn import UC_ARCH_ARM64, UC_HOOK_MEM_WRITE, UC_MODE_ARM, UC_PROT_ALL
 from unicorn.arm64_const import UC_ARM64_REG_SP
 from unicorn.unicorn import Uc
 
-from spurtle_sim.classify import FACT, condition_holds
+from spurtle_sim.classify import FACT, Instruction, classify, condition_holds
 from spurtle_sim.errors import UserError
 from spurtle_sim.loader import build_stack, read_image
 from spurtle_sim.program import Program
@@ -106,6 +108,24 @@ def test_selects_know_their_condition(tmp_path: Path) -> None:
     assert (branches["target"] == branches["pc"] + np.where(passed, 4, 8).astype(np.uint64)).all()
 
 
+def test_sixteen_thousand_selects(tmp_path: Path) -> None:
+    # Four passes over different words: CSEL or CSINC x0, Xn, Xm, COND. Each pass has other flags.
+    passes, count = 4, 16_000
+    words = [
+        0x9A800000 | (index >> 10) << 16 | (index & 15) << 12 | (index >> 9 & 1) << 10 | (index >> 4 & 31) << 5
+        for index in range(count)
+    ]
+    assert len(set(words)) == count
+    loop = [0xD51B4209, *words, 0x8B0B0129, 0xD100054A]  # msr nzcv, x9; SELECTS; add x9, x9, x11; sub x10, x10, #1
+    start = [0xD2B20009, 0xD2AA000B, 0xD2800000 | passes << 5 | 10]  # x9 = 0x9000_0000; x11 = 0x5000_0000; x10 = PASSES
+    back = [0xB5000000 | (-len(loop) & 0x7FFFF) << 5 | 10]  # cbnz x10, LOOP
+    operations = run(Program(write_elf(tmp_path / "selects", [*start, *loop, *back, *EXIT])))
+    selects = operations[(operations["facts"] & (FACT["conditional"] | FACT["branch"])) == FACT["conditional"]]
+    flags = [0x9, 0xE, 0x3, 0x8]
+    expected = [condition_holds(index & 15, nzcv << 28) for nzcv in flags for index in range(count)]
+    assert ((selects["facts"] & FACT["taken"]) != 0).tolist() == expected
+
+
 def test_every_instruction_follows_the_one_before() -> None:
     operations = next(Program(SORT).run())
     branch = (operations["facts"] & FACT["branch"]) != 0
@@ -124,6 +144,36 @@ def test_the_cut_into_arrays_changes_nothing() -> None:
     assert (joined == expected[: len(joined)]).all()
 
 
+def test_an_exclusive_pair_may_be_in_two_arrays(tmp_path: Path) -> None:
+    # x1 = DATA; LOOP: ldxr x2, [x1]; add x2, x2, #1; stxr w3, x2, [x1]; cbnz w3, LOOP
+    words = [0xD2A00821, 0xC85F7C22, 0x91000442, 0xC8037C22, 0x35FFFFA3, *EXIT]
+    path = write_elf(tmp_path / "exclusive", words)
+    operations = run(Program(path), limit=1)
+    assert len(operations) == len(words)  # one pass: the store succeeds
+    assert (operations == run(Program(path))).all()
+    assert operations["va"][3] == DATA
+
+
+def test_accesses_that_the_instruction_does_not_make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(word: int) -> Instruction:
+        instruction = classify(word)
+        return replace(instruction, traffic=8) if instruction.traffic == 16 else instruction
+
+    monkeypatch.setattr("spurtle_sim.program.classify", wrong)
+    words = [word for word, *_ in ACCESSES[:2]]  # mov x1, #0x410000; ldp x2, x3, [x1]
+    with pytest.raises(RuntimeError, match="accesses do not match"):
+        run(Program(write_elf(tmp_path / "accesses", [*words, *EXIT])))
+
+
+@pytest.mark.parametrize("limit", [1, 3, 65536])
+def test_time_is_one_nanosecond_an_instruction(tmp_path: Path, limit: int) -> None:
+    # x1 = DATA; x0 = 0; x8 = 113; svc: clock_gettime(0, DATA); ldr x0, [x1, #8]: its nanoseconds are the exit status.
+    words = [0xD2A00821, 0xD2800000, 0xD2800E28, 0xD4000001, 0xF9400420, *EXIT]
+    program = Program(write_elf(tmp_path / "time", words))
+    run(program, limit)
+    assert program.exit_status == 4
+
+
 def test_output_and_input_are_the_terminals(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     # write(2, DATA, 5): five zero bytes on standard error.
     words = [0xD2800040, 0xD2A00821, 0xD28000A2, 0xD2800808, 0xD4000001, *EXIT]
@@ -140,9 +190,12 @@ def test_output_and_input_are_the_terminals(tmp_path: Path, capfd: pytest.Captur
         ([0xD2800021, 0xF9000020], "PC 0x400004 .*write to 0x1 "),
         ([0xD2A00801, 0xF9000020], "PC 0x400004 .*write to 0x400000 "),  # its own code
         ([0xD2A00821, 0xD61F0020], "PC 0x410000 .*jump to 0x410000 "),  # data
+        ([0xD2A00801, 0x91000821, 0xD61F0020], "PC 0x400002 .*PC is not a multiple of 4"),
         ([0xD4200000], "breakpoint"),
         ([0x00000000], "unsupported instruction .*0x00000000"),
         ([0xA5400000], "unsupported instruction .*0xa5400000"),
+        ([0xD503201F, 0xA5400000], "unsupported instruction at 0x400004: "),
+        ([0xF94003FF, 0xD2800021, 0xF9400020, 0xA5400000], "PC 0x400008 .*read from 0x1 "),  # before it is reached
         ([0xD503207F], "waits for an interrupt"),
     ],
 )
@@ -218,6 +271,39 @@ def test_interrupt_ends_the_run() -> None:
         run(program)
     assert len(seen) == 5000
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def interrupt_soon() -> None:
+    threading.Timer(0.1, signal.pthread_kill, [threading.get_ident(), signal.SIGINT]).start()
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_interrupt_ends_a_loop(tmp_path: Path) -> None:
+    # Nothing of Python runs while the emulator does.
+    program = Program(write_elf(tmp_path / "loop", [0x14000000]))  # b .
+    interrupt_soon()
+    with pytest.raises(KeyboardInterrupt):
+        for operations in program.run():
+            assert (operations["pc"] == CODE).all()
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_interrupt_ends_a_read_that_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # x1 = DATA; x2 = 1; x8 = 63; svc: read(0, DATA, 1). There is no input until the guard writes some.
+    program = Program(write_elf(tmp_path / "read", [0xD2A00821, 0xD2800022, 0xD28007E8, 0xD4000001, *EXIT]))
+    reader, writer = os.pipe()
+    host_read = os.read
+    monkeypatch.setattr(os, "read", lambda descriptor, length: host_read(descriptor or reader, length))
+    guard = threading.Timer(20, os.write, [writer, b"x"])
+    guard.start()
+    interrupt_soon()
+    with pytest.raises(KeyboardInterrupt):
+        run(program)
+    waited = guard.is_alive()
+    guard.cancel()
+    os.close(reader)
+    os.close(writer)
+    assert waited
 
 
 def test_symbol() -> None:

@@ -3,16 +3,19 @@
 import shutil
 import subprocess
 import tomllib
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from spurtle_sim.program import Program
+from spurtle_sim.timed import OPERATION
 
 WORKLOADS = Path(__file__).parents[1] / "sim" / "workloads"
 TABLE: dict[str, dict[str, Any]] = tomllib.loads((WORKLOADS / "workloads.toml").read_text())
 COMPILER = "aarch64-linux-gnu-gcc"
+UNPADDED = [(name, OPERATION[name]) for name in OPERATION.names or ()]
 
 
 def compiler_version() -> str:
@@ -44,10 +47,13 @@ def test_workload_does_what_its_table_says(name: str, capfd: pytest.CaptureFixtu
     start = next(address for address, function in functions if function == expected["hot"])
     end = min(address for address, _ in functions if address > start)
     total = inside = 0
+    stream = sha256()
     for operations in program.run():
         total += len(operations)
+        stream.update(operations.astype(UNPADDED).tobytes())
         inside += int(((operations["pc"] >= start) & (operations["pc"] < end)).sum())
     assert program.exit_status == 0
     assert capfd.readouterr().out == expected["output"] + "\n"
     assert total == expected["operations"]
+    assert stream.hexdigest() == expected["stream"]
     assert inside > total / 2, "the hot function is not where most operations are"
