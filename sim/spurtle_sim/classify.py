@@ -12,15 +12,12 @@ from enum import IntEnum, auto, unique
 from functools import cache
 from typing import Any
 
-from amaranth.lib import data
-
-from spurtle.pe import Facts
+from .reference.records import Facts
 
 __all__ = ["FACT", "NZCV", "REGISTERS", "SP", "Instruction", "Kind", "UnsupportedError", "classify", "condition_holds"]
 
-_LAYOUT: Any = data.Layout.cast(Facts)
-FACT: dict[str, int] = {name: 1 << field.offset for name, field in _LAYOUT}
-"""The bit of each member of `spurtle.pe.Facts`; all are one bit wide."""
+FACT: dict[str, int] = {name: 1 << bit for bit, name in enumerate(Facts.__slots__)}
+"""The bit of each member of `spurtle.pe.Facts`. The reference has the same order, and loads no Amaranth."""
 
 SP = 31
 NZCV = 64

@@ -12,10 +12,10 @@ from unicorn.unicorn import Uc
 
 from .classify import FACT
 from .header import constants, enumeration, struct
-from .native import Library, load, package_files
+from .native import Library, declare, load, package_files
 from .timed import OPERATION
 
-__all__ = ["WORD", "Hooks", "Stop"]
+__all__ = ["WORD", "Hooks", "Stop", "library"]
 
 WORD = np.dtype([("facts", "<u4"), ("passes", "<u2"), ("traffic", "u1"), ("irregular", "u1")], align=True)
 """Instruction word, as the hooks need it; `facts` of zero if it has not been classified.
@@ -100,28 +100,30 @@ def _layout() -> str:
     return "\n".join([*declarations, ""])
 
 
-@cache
-def _library() -> ctypes.CDLL:
+def library() -> Library:
+    """Return the library of the hooks."""
     root = Path(unicorn.__file__).parent
-    sources = {**package_files("hooks.cpp"), "layout.h": _layout()}
-    description = Library(
+    return Library(
         "emulator_hooks",
-        sources,
+        {**package_files("hooks.cpp"), "layout.h": _layout()},
         options=[f"-I{root / 'include'}"],
         # The same file that the module has loaded.
         link_options=[str(root / "lib" / "libunicorn.so.2"), f"-Wl,-rpath,{root / 'lib'}"],
         releases={"unicorn": str(unicorn.unicorn.uc_version())},
     )
-    [library] = load([description])
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    [loaded] = load([library()])
     pointer, number = ctypes.c_void_p, ctypes.c_uint64
-    for name, result, arguments in (
-        ("new", pointer, [pointer, pointer, number]),
-        ("delete", None, [pointer]),
-        ("begin", None, [pointer, pointer, number]),
-        ("stopped", ctypes.c_uint32, [pointer]),
-        ("count", number, [pointer]),
-        ("matched", ctypes.c_bool, [pointer]),
-    ):
-        function = getattr(library, f"hooks_{name}")
-        function.restype, function.argtypes = result, arguments
-    return library
+    functions = {
+        "new": (pointer, [pointer, pointer, number]),
+        "delete": (None, [pointer]),
+        "begin": (None, [pointer, pointer, number]),
+        "stopped": (ctypes.c_uint32, [pointer]),
+        "count": (number, [pointer]),
+        "matched": (ctypes.c_bool, [pointer]),
+    }
+    declare(loaded, "hooks_", functions)
+    return loaded

@@ -21,10 +21,10 @@ from spurtle.arch import Event
 from .classify import FACT, REGISTERS, Instruction, Kind
 from .core import LINE_SHIFT, DataSource, Parameters
 from .header import constants, enumeration, struct
-from .native import Library, load, package_files
+from .native import Library, declare, load, package_files
 from .timed import OPERATION, TIMED
 
-__all__ = ["Machine"]
+__all__ = ["Machine", "library"]
 
 _ALWAYS_READY, _NEVER_READ = REGISTERS, REGISTERS + 1
 """Registers of a source and of a destination that an instruction does not have."""
@@ -164,18 +164,21 @@ def _layout() -> str:
     return "\n".join([*declarations, ""])
 
 
+def library() -> Library:
+    """Return the library of the timing model."""
+    return Library("timing_model", {**package_files("machine.cpp", "core.h"), "layout.h": _layout()})
+
+
 @cache
 def _library() -> ctypes.CDLL:
-    sources = {**package_files("machine.cpp", "core.h"), "layout.h": _layout()}
-    [library] = load([Library("timing_model", sources)])
+    [loaded] = load([library()])
     pointer, number = ctypes.c_void_p, ctypes.c_uint64
-    for name, result, arguments in (
-        ("new", pointer, [pointer]),
-        ("delete", None, [pointer]),
-        ("define", None, [pointer, pointer, number]),
-        ("time", number, [pointer, pointer, number, pointer]),
-        ("cycles", number, [pointer]),
-    ):
-        function = getattr(library, f"machine_{name}")
-        function.restype, function.argtypes = result, arguments
-    return library
+    functions = {
+        "new": (pointer, [pointer]),
+        "delete": (None, [pointer]),
+        "define": (None, [pointer, pointer, number]),
+        "time": (number, [pointer, pointer, number, pointer]),
+        "cycles": (number, [pointer]),
+    }
+    declare(loaded, "machine_", functions)
+    return loaded

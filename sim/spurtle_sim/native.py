@@ -16,11 +16,23 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from .errors import UserError
 
-__all__ = ["Library", "Loadable", "cached", "compiler", "kept", "link", "load", "package_files", "run", "together"]
+__all__ = [
+    "Library",
+    "Loadable",
+    "cached",
+    "compiler",
+    "declare",
+    "kept",
+    "link",
+    "load",
+    "package_files",
+    "run",
+    "together",
+]
 
 _Result = TypeVar("_Result")
 
@@ -128,6 +140,13 @@ def load(libraries: Sequence[Loadable]) -> list[ctypes.CDLL]:
             made = iter(together(lambda library=library: make(library) for library in missing))
         found = [path or next(made) for path in found]
     return [_open(library, path) for library, path in zip(libraries, found, strict=True) if path]
+
+
+def declare(library: ctypes.CDLL, prefix: str, functions: Mapping[str, tuple[Any, Sequence[Any]]]) -> None:
+    """Declare the C functions of a library: by name without `prefix`, the type of the result and of each argument."""
+    for name, (result, arguments) in functions.items():
+        function = getattr(library, f"{prefix}{name}")
+        function.restype, function.argtypes = result, arguments
 
 
 def _open(library: Loadable, path: Path) -> ctypes.CDLL:
