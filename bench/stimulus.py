@@ -1,0 +1,54 @@
+"""Load of the simulated SPUs: an operation passes in each lane in each cycle, and one of 769 is recorded."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, Register
+from spurtle.config import SPUConfig
+from spurtle_sim.reference.records import Facts, Location, Operation
+from spurtle_sim.sampling import Sampling
+from spurtle_sim.timed import TIMED
+
+__all__ = ["BASE", "FINISH", "ISSUE", "OPERATION", "SAMPLING", "SIZE", "TRANSLATE", "program", "writes"]
+
+SAMPLING = Sampling(interval=3)
+"""The default of `spurtle profile`."""
+
+BASE, SIZE = 0xFFFF_0000_1000_0000, 1 << 24
+"""A Profiling Buffer that is not full before a measurement ends."""
+
+ISSUE, FINISH, TRANSLATE = 3, 20, range(5, 9)
+"""Cycles from the sampling point to the issue of an operation and to its end, and those of its translation."""
+
+OPERATION = Operation(
+    facts=Facts(load=1, va_valid=1, pa_valid=1, data_source_valid=1, retired=1, taken=1),
+    events=0b1100,
+    pc=0x40_1234,
+    target=Location(0x40_1238, el=0, ns=1),
+    va=0xFFFF_8000_1238,
+    pa=0x8_0000_1238,
+    pa_ns=1,
+    data_source=8,
+)
+
+
+def writes(config: SPUConfig) -> Iterator[tuple[Register, int]]:
+    """Return registers and the values that software writes to them before the first operation."""
+    yield PMBPTR_EL1, BASE
+    yield PMBLIMITR_EL1, BASE + SIZE | PMBLIMITR_EL1.pack(E=1)
+    yield from SAMPLING.writes(config)
+
+
+def program(config: SPUConfig, cycles: int) -> NDArray[np.void]:
+    """Return rows of `TIMED` in which `OPERATION` passes in each lane in each cycle."""
+    rows = np.zeros(cycles * config.ops_per_cycle, TIMED)
+    rows["dispatch"] = np.arange(len(rows)) // config.ops_per_cycle
+    rows["facts"] = OPERATION.facts.pack()
+    for name in ("events", "pc", "va", "pa", "data_source"):
+        rows[name] = getattr(OPERATION, name)
+    rows["target"] = OPERATION.target.address
+    rows["issue"], rows["finish"] = ISSUE, FINISH
+    rows["translate_from"], rows["translate_to"] = TRANSLATE.start, TRANSLATE.stop
+    return rows
