@@ -9,7 +9,7 @@ from spurtle.arch import PCT, PMBPTR_EL1, PMSCR_EL2, PMSIDR_EL1, Register
 from spurtle.config import SPUConfig
 from spurtle_sim.checker import Checker
 from spurtle_sim.engine import Engine
-from spurtle_sim.ports import ABORT
+from spurtle_sim.faults import ABORT
 from spurtle_sim.reference.pe import PEState
 from spurtle_sim.timed import TIMED
 

@@ -29,11 +29,11 @@ from spurtle.arch import ContextIndex, CounterIndex, Event, PMSVer
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.layout import Packet
 from spurtle_sim import decode
-from spurtle_sim.engine import RecordEngine
 from spurtle_sim.errors import UserError
 from spurtle_sim.files import write_json
 from spurtle_sim.invariants import Monitor
 from spurtle_sim.operation_type import OperationType
+from spurtle_sim.record_engine import RecordEngine
 from spurtle_sim.reference import records
 from spurtle_sim.reference.records import Facts, Location, Operation, Sample, Start, Vectors
 

@@ -544,7 +544,7 @@ def test_the_ports_of_a_shell(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SHELLS)
-def test_the_verilog_of_a_shell(name: str, pytestconfig: pytest.Config) -> None:
+def test_the_verilog_of_a_shell(name: str) -> None:
     # What Icarus Verilog needs not compile is worth more here than what Verilator runs faster.
     run = run_icarus if shutil.which("iverilog") else run_verilator
-    run(shell(name), "cocotb_shell", {"SPURTLE_SHELL": name, "SPURTLE_ROUNDS": "8"}, pytestconfig)
+    run(shell(name), "cocotb_shell", {"SPURTLE_SHELL": name, "SPURTLE_ROUNDS": "8"})

@@ -23,7 +23,7 @@ from spurtle.arch import (
 )
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle_sim.checker import Checker
-from spurtle_sim.ports import ABORT
+from spurtle_sim.faults import ABORT
 from spurtle_sim.reference import records
 from spurtle_sim.reference.buffer import Fault, FaultKind
 from spurtle_sim.reference.pe import PEState

@@ -21,22 +21,20 @@ MANY_CYCLES = 50_000
 
 
 @pytest.mark.parametrize("config", VARIANTS)
-def test_verilator(config: str, pytestconfig: pytest.Config) -> None:
+def test_verilator(config: str) -> None:
     settings = {"SPURTLE_CONFIG": config, "SPURTLE_CYCLES": str(CYCLES.get(config, 2_500))}
-    run_verilator(verilog.spu(VARIANTS[config]), "cocotb_spu", settings, pytestconfig)
+    run_verilator(verilog.spu(VARIANTS[config]), "cocotb_spu", settings)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("config", VARIANTS)
-def test_verilator_in_volume(
-    config: str, pytestconfig: pytest.Config, record_property: Callable[[str, object], None]
-) -> None:
+def test_verilator_in_volume(config: str, record_property: Callable[[str, object], None]) -> None:
     settings = {"SPURTLE_CONFIG": config, "SPURTLE_CYCLES": str(MANY_CYCLES)}
-    run_verilator(verilog.spu(VARIANTS[config]), "cocotb_spu", settings, pytestconfig)
+    run_verilator(verilog.spu(VARIANTS[config]), "cocotb_spu", settings)
     record_property("cycles", MANY_CYCLES)
 
 
 @pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog (iverilog) is not installed")
-def test_icarus(pytestconfig: pytest.Config) -> None:
+def test_icarus() -> None:
     settings = {"SPURTLE_CONFIG": "minimal", "SPURTLE_CYCLES": "8000"}
-    run_icarus(verilog.spu(CONFIGS["minimal"]), "cocotb_spu", settings, pytestconfig)
+    run_icarus(verilog.spu(CONFIGS["minimal"]), "cocotb_spu", settings)

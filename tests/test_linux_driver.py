@@ -24,8 +24,8 @@ from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL1, PMSICR
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle_sim import decode
 from spurtle_sim.core import Parameters
+from spurtle_sim.faults import memory_faults
 from spurtle_sim.machine import Machine
-from spurtle_sim.ports import memory_faults
 from spurtle_sim.program import Program
 from spurtle_sim.reference.buffer import FaultKind
 

@@ -8,9 +8,10 @@ Data only, shared by the gateware, the reference, the decoder and the documents,
 from dataclasses import dataclass
 from enum import Enum, IntEnum, unique
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from amaranth.lib import data
+if TYPE_CHECKING:
+    from amaranth.lib import data
 
 __all__ = [
     "BSC",
@@ -328,8 +329,11 @@ class Register:
         """What every assembler takes for it, whether it knows the register or not."""
         return f"S3_{self.op1}_C{self.crn}_C{self.crm}_{self.op2}"
 
-    def layout(self) -> data.FlexibleLayout:
-        """The fields as an Amaranth layout of 64 bits."""
+    def layout(self) -> "data.FlexibleLayout":
+        """Return the fields as an Amaranth layout of 64 bits."""
+        # Imported here because loading Amaranth takes longer than all that the simulator needs of this module.
+        from amaranth.lib import data
+
         return data.FlexibleLayout(
             64, {name: data.Field(field.width, field.lsb) for name, field in self.fields.items()}
         )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from spurtle.arch import PMSICR_EL1, Register
 from spurtle.config import SPUConfig
 
-from .ports import ABORT
+from .faults import ABORT
 from .reference import control, filtering, records, spu
 from .reference.buffer import Fault
 from .reference.control import PEState

