@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,12 +16,13 @@ from plain_filter import kept
 from test_perf import INSTEAD, WORDS, printed
 
 from spurtle.config import CONFIGS
-from spurtle_sim import decode, packet_text
+from spurtle_sim import decode, native, packet_text
 from spurtle_sim.classify import FACT
 from spurtle_sim.core import Parameters
 from spurtle_sim.driver import Driver
 from spurtle_sim.invariants import Monitor
 from spurtle_sim.machine import Machine
+from spurtle_sim.profile import Options, profile
 from spurtle_sim.program import Program
 from spurtle_sim.sampling import Sampling, parse_filters
 
@@ -282,6 +284,28 @@ def test_an_output_that_cannot_be_written(tmp_path: Path):
     refused(spurtle("profile", "-o", tmp_path, sort), str(tmp_path), "is a directory")
     (tmp_path / "perf.data.spe").mkdir()
     refused(spurtle("profile", "-o", tmp_path / "perf.data", sort), "perf.data.spe", "is a directory")
+
+
+def test_libraries_are_compiled_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    class LoadedError(Exception):
+        pass
+
+    def load(libraries: Sequence[native.Loadable]) -> None:
+        raise LoadedError({library.name for library in libraries})
+
+    monkeypatch.setattr(native, "load", load)
+    with pytest.raises(LoadedError) as loaded:
+        profile(
+            Options(
+                config=CONFIGS["v1p4"],
+                program=str(WORKLOADS / "sort.elf"),
+                arguments=[],
+                sampling=Sampling(interval=3),
+                output=str(tmp_path / "perf.data"),
+                check=False,
+            )
+        )
+    assert loaded.value.args == ({"spurtle_v1p4", "timing_model"},)
 
 
 def test_a_compiler_that_is_not_there(tmp_path: Path):

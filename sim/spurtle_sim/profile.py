@@ -13,10 +13,11 @@ from rich.spinner import Spinner
 
 from spurtle.config import SPUConfig
 
-from . import perfdata
+from . import native, perfdata
 from .core import Parameters
 from .driver import Driver
-from .machine import Machine
+from .engine import engine_model
+from .machine import Machine, library
 from .program import Program
 from .sampling import Sampling
 
@@ -65,6 +66,8 @@ def profile(options: Options) -> int:
     discard = options.sampling.filters.discard
     program = Program(options.program, options.arguments)
     process = process_of(program)
+    # Both take long to compile where they are not in the cache: at the same time.
+    native.load([engine_model(options.config), library()])
     machine = Machine(program.instructions, Parameters(ops_per_cycle=options.config.ops_per_cycle))
     driver = Driver(options.config, options.sampling, context=process.pid, check=options.check)
 
