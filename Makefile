@@ -17,7 +17,7 @@ help:
 	@echo 'make test-long  the tests of the long tier with fresh seeds, for TIME=60m; PUBLISH=1 keeps the results in docs'
 	@echo 'make soak       a million random records of each configuration; CONFIG=name, RECORDS=n and SEED=n choose'
 	@echo 'make profile    the workloads through the RTL; Linux perf data in build/profile'
-	@echo 'make formal     the proofs; report in build/formal; QUICK=1 for a short run'
+	@echo 'make formal     the proofs; report in build/formal'
 	@echo 'make mutants    faults put into the code, one at a time; the fast tests must catch them; SEED=n, COUNT=n choose'
 	@echo 'make bench      area and clock on ECP5 and iCE40 HX8K; table in build/bench'
 	@echo 'make bench-sim  rates of the simulators, as multiples of a CXXRTL model; PUBLISH=1 keeps them in docs/bench.md'
@@ -66,7 +66,7 @@ profile: $(READY)
 	done
 
 formal: $(READY)
-	@$(BIN)/python -m formal $(if $(QUICK),--quick)
+	@$(BIN)/python -m formal
 
 bench: $(READY)
 	@$(BIN)/python -m bench

@@ -1,13 +1,16 @@
 """`python -m formal`: run the proofs, show a table, write build/formal/report.json."""
 
 import argparse
+import json
 import os
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import groupby
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -22,13 +25,13 @@ from .tools import BUILD, warm_up
 COLUMNS = ("property", "block", "config", "method", "depth", "seconds", "result")
 
 
-def select(proofs: Sequence[Proof], names: Sequence[str], *, quick: bool) -> list[Proof]:
-    """The proofs of the named blocks, or of all; with `quick` the quick ones. Raises UserError on an unknown block."""
+def select(proofs: Sequence[Proof], names: Sequence[str]) -> list[Proof]:
+    """Return the proofs of the named blocks, or all. Raises UserError for an unknown block."""
     blocks = list(dict.fromkeys(proof.block for proof in proofs))
     for name in names:
         if name not in blocks:
             raise UserError(f"NAME must be {', '.join(blocks[:-1])} or {blocks[-1]}, not {name!r}")
-    return [proof for proof in proofs if (not names or proof.block in names) and (proof.quick or not quick)]
+    return [proof for proof in proofs if not names or proof.block in names]
 
 
 _groups: list[list[Proof]] = []
@@ -71,27 +74,48 @@ def show(rows: Sequence[Row], console: Console) -> None:
             console.print(row.evidence, markup=False, highlight=False, soft_wrap=True)
 
 
-def write_report(rows: Sequence[Row], path: Path) -> None:
-    """One object for each row, whole or not at all."""
-    write_json(path, [{column: asdict(row)[column] for column in COLUMNS} for row in rows])
+def write_report(rows: Sequence[Row], seconds: float, path: Path) -> None:
+    """Write the duration of the run and an object for each row."""
+    write_json(
+        path,
+        {
+            "seconds": round(seconds, 1),
+            "proofs": [{column: asdict(row)[column] for column in COLUMNS} for row in rows],
+        },
+    )
+
+
+def announcement(proofs: Sequence[Proof], path: Path) -> str:
+    """Return how many proofs are to run and, if the report in `path` is of the same ones, how long they took."""
+    line = f"{len(proofs)} proofs"
+    try:
+        report: Any = json.loads(path.read_text())
+        done = [(row["property"], row["block"], row["config"]) for row in report["proofs"]]
+        seconds = round(report["seconds"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return line  # There is no report, or one of another version.
+    if done != [(proof.property, proof.block, proof.config) for proof in proofs]:
+        return line
+    return f"{line}; the last run took {seconds // 60} min {seconds % 60} s"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 0 if every proof passed, 1 if one did not, 2 if nothing could be tried."""
     parser = argparse.ArgumentParser(prog="python -m formal", description="Prove the gateware, block by block.")
-    parser.add_argument("--quick", action="store_true", help="leave out features alone that a named configuration has")
     parser.add_argument("name", nargs="*", metavar="NAME", help="blocks to prove; all without one")
     options = parser.parse_args(arguments)
     console = Console()
     if not console.is_terminal:
         console = Console(width=140)  # A log has no width of its own.
     try:
-        proofs = select(list(all_proofs()), options.name, quick=options.quick)
+        proofs = select(list(all_proofs()), options.name)
+        report = BUILD / "report.json"
+        console.print(announcement(proofs, report), markup=False, highlight=False)
         warm_up()
+        started = time.monotonic()
         rows = prove(proofs, console)
         show(rows, console)
-        report = BUILD / "report.json"
-        write_report(rows, report)
+        write_report(rows, time.monotonic() - started, report)
     except UserError as error:
         print(f"formal: {error}", file=sys.stderr)
         return 2

@@ -9,7 +9,7 @@ from spurtle.arch import AltClk, PMSVer
 from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
 from spurtle.layout import MINIMAL, V1P4, Packet, Place, RecordLayout
 
-__all__ = ["FEATURES", "distinct", "is_quick"]
+__all__ = ["FEATURES", "distinct"]
 
 
 def _with(name: str, **choices: object) -> SPUConfig:
@@ -81,17 +81,6 @@ FEATURES: Mapping[str, SPUConfig] = MappingProxyType(
 )
 """By name. What a feature needs comes with it: a data source to filter by, the version that defines its packets, a
 place in the record, the Exception levels that it is of."""
-
-
-_UNNAMED = (
-    *("pbt_of_all", "imp_counter", "imp_counter_extended", "imp_address", "imp_address_extended"),
-    *("no_issue", "no_context", "no_target", "packed", "packed_last", "unpredictable"),
-)
-
-
-def is_quick(config: SPUConfig) -> bool:
-    """A short run proves it: it is named, or it has what no named one has."""
-    return config.name not in FEATURES or config.name.removeprefix("minimal_") in _UNNAMED
 
 
 def distinct(configs: Iterable[SPUConfig], choices: str) -> Iterator[SPUConfig]:

@@ -59,20 +59,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Proof:
-    """One property of one block in one configuration (`-` where the block is the same in all).
-
-    Members
-    -------
-    quick : bool
-        A short run proves it as well.
-    """
+    """One property of one block in one configuration (`-` where the block is the same in all)."""
 
     property: str
     block: str
     config: str
     method: str
     prove: Callable[[], Verdict]
-    quick: bool = True
 
     def run(self) -> Row:
         """Prove it. What goes wrong on the way is in the row, and never a PASS."""

@@ -15,7 +15,7 @@ from spurtle_sim.reference.buffer import Buffer as ReferenceBuffer
 from spurtle_sim.reference.buffer import Fault, FaultKind
 from spurtle_sim.reference.registers import Registers
 
-from ..features import FEATURES, distinct, is_quick
+from ..features import FEATURES, distinct
 from ..induction import Invariant, Reference, Wires, always, follows, inductive, reach_all
 from ..proof import Proof, Verdict
 from ..transition import Transition, remembering, transition
@@ -680,7 +680,7 @@ def proofs() -> Iterator[Proof]:
     configs = (*CONFIGS.values(), *FEATURES.values())
 
     def proof(config: SPUConfig, name: str, method: str, prove: Callable[[SPUConfig, Transition], Verdict]) -> Proof:
-        return Proof(name, "buffer", config.name, method, lambda: prove(config, _system(config)), is_quick(config))
+        return Proof(name, "buffer", config.name, method, lambda: prove(config, _system(config)))
 
     for config in distinct(configs, CHANGING):
         for name, (method, prove) in PROOFS.items():

@@ -17,7 +17,7 @@ from spurtle.record import Record
 from spurtle_sim.reference import filtering, records
 from spurtle_sim.reference.registers import Registers
 
-from ..features import FEATURES, distinct, is_quick
+from ..features import FEATURES, distinct
 from ..induction import Invariant, Wires, always, follows, happens, reach_all
 from ..proof import Proof, Verdict
 from ..transition import Transition, transition
@@ -246,8 +246,7 @@ def proofs() -> Iterator[Proof]:
         def proof(
             name: str, method: str, prove: Callable[[SPUConfig, Transition], Verdict], config: SPUConfig = config
         ) -> Proof:
-            quick = is_quick(config)
-            return Proof(name, "filter", config.name, method, lambda: prove(config, _system(config)), quick=quick)
+            return Proof(name, "filter", config.name, method, lambda: prove(config, _system(config)))
 
         yield proof("the verdict is the reference's", "reference", prove)
         yield proof("the PMU events are the reference's", "reference", prove_feed)

@@ -14,7 +14,7 @@ from spurtle.record import Record, record_layout
 from spurtle_sim.operation_type import forms, operation_type
 from spurtle_sim.reference import records
 
-from ..features import FEATURES, distinct, is_quick
+from ..features import FEATURES, distinct
 from ..induction import Invariant, Wires, always, follows, fresh_solver
 from ..proof import Proof, Result, Verdict
 from ..symbolic import Integer, Octets, Path, explore, folded, possible, rebuilt
@@ -219,8 +219,7 @@ def proofs() -> Iterator[Proof]:
             method: str = "reference",
             config: SPUConfig = config,
         ) -> Proof:
-            quick = is_quick(config) and config is not WIDEST
-            return Proof(name, "record", config.name, method, lambda: prove(config, _system(config)), quick=quick)
+            return Proof(name, "record", config.name, method, lambda: prove(config, _system(config)))
 
         yield proof("the Events packet is the reference's", prove_events)
         yield proof("the Operation Type packet is the reference's", prove_operation)

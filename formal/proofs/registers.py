@@ -15,7 +15,7 @@ from spurtle_sim.reference import registers
 from spurtle_sim.reference.pe import PEState
 from spurtle_sim.reference.registers import Outcome
 
-from ..features import FEATURES, distinct, is_quick
+from ..features import FEATURES, distinct
 from ..induction import Invariant, Wires, follows, reach_all
 from ..proof import Proof, Verdict
 from ..transition import Transition, transition
@@ -119,9 +119,7 @@ def proofs() -> Iterator[Proof]:
     for config in distinct(configs, _DECIDING):
 
         def proof(name, method, prove, config=config):
-            return Proof(
-                name, "registers", config.name, method, lambda: prove(config, _system(config)), is_quick(config)
-            )
+            return Proof(name, "registers", config.name, method, lambda: prove(config, _system(config)))
 
         yield proof("what an access comes to is the reference's", "reference", prove)
         yield proof("cover: each outcome of each register", "any cycle", cover)

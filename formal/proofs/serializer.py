@@ -17,7 +17,7 @@ from spurtle.serializer import Cutter, Serializer, SkidBuffer, beat_layout
 from spurtle.spu import RecordPath
 
 from ..contracts import RecordBeats, StreamContract
-from ..features import FEATURES, distinct, is_quick
+from ..features import FEATURES, distinct
 from ..induction import Invariant, Wires, always, independent, inductive, reach
 from ..proof import Proof, Verdict
 from ..sby import check
@@ -181,10 +181,10 @@ def proofs() -> Iterator[Proof]:
     for config in distinct(cut, "layout.max_size bus_bytes"):
         yield Proof(
             "beats are the record's bytes, in order, without a gap", "serializer", config.name, "sby prove",
-            partial(_check, config, "prove", 2), is_quick(config),
+            partial(_check, config, "prove", 2),
         )  # fmt: skip
         yield Proof(
             "cover: back to back, stalled, reset in the middle", "serializer", config.name, "sby cover",
-            partial(_check, config, "cover", 40), is_quick(config),
+            partial(_check, config, "cover", 40),
         )  # fmt: skip
     yield from packer.proofs()
