@@ -23,6 +23,7 @@ from .errors import UserError
 __all__ = [
     "Library",
     "Loadable",
+    "cache_folder",
     "cached",
     "compiler",
     "declare",
@@ -326,7 +327,7 @@ def _build_folder(folder: Path) -> Generator[Path]:
 
 def _path(name: str, key: object) -> Path:
     text = repr((_release(tuple(compiler())), key))
-    return _cache() / f"{Path(name).stem}-{hashlib.sha256(text.encode()).hexdigest()[:16]}{Path(name).suffix}"
+    return cache_folder() / f"{Path(name).stem}-{hashlib.sha256(text.encode()).hexdigest()[:16]}{Path(name).suffix}"
 
 
 @cache
@@ -334,7 +335,14 @@ def _release(command: Sequence[str]) -> str:
     return run([*command, "--version"], Path("/"))
 
 
-def _cache() -> Path:
+def cache_folder() -> Path:
+    """Return the folder of the cache, which need not exist.
+
+    Raises
+    ------
+    UserError
+        If the user has no home folder, and XDG_CACHE_HOME names no other.
+    """
     folder = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if not folder.is_absolute():  # its specification has it ignored then
         try:

@@ -1,22 +1,19 @@
 """The kernel's own drivers/perf/arm_spe_pmu.c, unmodified, as a library for this machine, over `shim.h` and `shim.c`.
 
-The file is GPL-2.0: it is taken from Debian's source package when it is needed, and stays in `build`.
+The file is GPL-2.0: it is taken from Debian's source package when it is needed, and stays in the user's cache.
 """
 
-import hashlib
 import os
 import re
-import subprocess
-import tempfile
-from collections.abc import Sequence
 from pathlib import Path
+
+from spurtle_sim import native
 
 __all__ = ["VERSIONS", "build", "find_source"]
 
 VERSIONS = ("6.1", "6.12")
 
 _HERE = Path(__file__).parent
-_BUILD = Path(__file__).parents[2] / "build" / "linux"
 
 _DRIVER = "drivers/perf/arm_spe_pmu.c"
 _SYSREG = "arch/arm64/tools/sysreg"
@@ -32,49 +29,47 @@ _DEFINITION = re.compile(
 
 
 def find_source(version: str) -> Path | None:
-    """Debian's tarball of a kernel, where the package or `.ci/linux-source` puts it."""
-    places = [folder / f"linux-source-{version}.tar.xz" for folder in (Path("/usr/src"), _BUILD)]
-    return next((place for place in places if place.exists()), None)
+    """Return Debian's tarball of a kernel, where the package or `.ci/linux-source` puts it; None if it is absent."""
+    folders = Path("/usr/src"), native.cache_folder() / "tools"
+    tarballs = [folder / f"linux-source-{version}.tar.xz" for folder in folders]
+    return next((tarball for tarball in tarballs if tarball.exists()), None)
 
 
 def build(tarball: Path, page_shift: int) -> Path:
-    """The library of that kernel, with pages of `1 << page_shift` bytes: from `build` if it has been made before."""
+    """Return the library of that kernel with pages of `1 << page_shift` bytes, from the cache if it has been built."""
     kernel = _unpack(tarball)
-    shim = {name: (_HERE / name).read_bytes() for name in ("shim.h", "shim.c", "library.py")}
+    shim = {name: (_HERE / name).read_text() for name in ("shim.h", "shim.c", "library.py")}
     command = [os.environ.get("CC", "gcc"), "-std=gnu11", "-O1", "-w", "-fPIC", "-shared", "-fvisibility=hidden"]
-    command += ["-Wl,-z,defs", f"-I{_HERE}", "-I.", "-Iinclude", f"-DPAGE_SHIFT={page_shift}"]
+    command += ["-Wl,-z,defs", "-I.", "-Iinclude", f"-DPAGE_SHIFT={page_shift}"]
     if "static int arm_spe_pmu_device_remove" in (kernel / _DRIVER).read_text():
         command += ["-DSPE_REMOVE_RETURNS_INT"]
-    key = hashlib.sha256(repr((sorted(shim.items()), kernel.name, command)).encode()).hexdigest()[:16]
-    library = _BUILD / f"{kernel.name}-{key}.so"
-    if not library.exists():
-        with tempfile.TemporaryDirectory(dir=_BUILD) as name:
-            folder = Path(name)
-            _write_headers(kernel, folder)
-            driver = ["-include", _HERE / "shim.h", kernel / _DRIVER]
-            _run([*command, "-o", "library.so", *driver, _HERE / "shim.c"], folder)
-            (folder / "library.so").replace(library)
-    return library
+
+    def compile_(folder: Path) -> Path:
+        _write_headers(kernel, folder)
+        driver = [f"-I{_HERE}", "-include", _HERE / "shim.h", kernel / _DRIVER]
+        native.run([*command, "-o", "library.so", *driver, _HERE / "shim.c"], folder)
+        return folder / "library.so"
+
+    return native.kept("linux_driver.so", (sorted(shim.items()), kernel.name, command), compile_)
 
 
 def _unpack(tarball: Path) -> Path:
-    """The files of the kernel that are used, of a tree of some gigabytes."""
+    """Return a folder with the files of the kernel that are used, of a tree of some gigabytes."""
     name = tarball.name.removesuffix(".tar.xz")
+    files = [f"{name}/{file}" for file in (_DRIVER, _SYSREG, _GENERATOR, *_HEADERS)]
+
+    def extract(folder: Path) -> Path:
+        # With --occurrence it does not read on after the last of them.
+        native.run(["tar", "--extract", "--occurrence=1", "--file", tarball, *files], folder)
+        return folder / name
+
     status = tarball.stat()
-    kernel = _BUILD / f"{name}-{hashlib.sha256(repr((status.st_size, status.st_mtime_ns)).encode()).hexdigest()[:8]}"
-    if not kernel.exists():
-        _BUILD.mkdir(parents=True, exist_ok=True)
-        files = [f"{name}/{file}" for file in (_DRIVER, _SYSREG, _GENERATOR, *_HEADERS)]
-        with tempfile.TemporaryDirectory(dir=_BUILD) as folder:
-            # With --occurrence it does not read on after the last of them.
-            _run(["tar", "--extract", "--occurrence=1", "--file", tarball, *files], folder)
-            Path(folder, name).replace(kernel)
-    return kernel
+    return native.kept("linux", (name, status.st_size, status.st_mtime_ns), extract)
 
 
 def _write_headers(kernel: Path, folder: Path) -> None:
     """spe_regs.h, and an empty file for each header that the driver names."""
-    generated = _run(["awk", "-f", kernel / _GENERATOR, kernel / _SYSREG], folder)
+    generated = native.run(["awk", "-f", kernel / _GENERATOR, kernel / _SYSREG], folder)
     headers = [generated, *((kernel / header).read_text() for header in _HEADERS)]
     definitions = [match[0] for header in headers for match in _DEFINITION.finditer(header)]
     (folder / "spe_regs.h").write_text("".join(definitions))
@@ -82,10 +77,3 @@ def _write_headers(kernel: Path, folder: Path) -> None:
         header = folder / "include" / name
         header.parent.mkdir(parents=True, exist_ok=True)
         header.touch()
-
-
-def _run(command: Sequence[str | Path], folder: str | Path) -> str:
-    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if run.returncode:
-        raise RuntimeError(f"{command[0]} failed: {run.stderr.strip()}")
-    return run.stdout
