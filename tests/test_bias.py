@@ -24,11 +24,15 @@ this is Pearson's test of the multinomial distribution.
 """
 
 import math
+from collections.abc import Sequence
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from seeds import SEED
+from tiers import tiers
 
 from docs.intervals import FILE, MODES, Mode, Selections, expected_mean, picture, run, seed, select
 from spurtle.config import CONFIGS
@@ -37,6 +41,8 @@ LANES = (1, 4, 8)
 LENGTHS = range(1, 301)
 GRID = 257
 RANDOM = [mode for mode in MODES if mode.rnd]
+NAMED = [(mode, lanes) for mode, lanes in product(MODES, LANES) if (lanes, mode.ernd) in ((1, False), (8, True))]
+"""Runs of a named configuration, whose compiled model other tests need as well."""
 
 LEVEL = 0.01
 """Odds that correct RTL with perfect random numbers fails anywhere in this file."""
@@ -44,6 +50,13 @@ TESTS = len(RANDOM) * len(LANES) * (len(LENGTHS) + 2)
 """Of each run: the loops from two operations on, the lanes, the random steps and their mean."""
 TAIL = LEVEL / TESTS / 2
 """Odds of each of the two ends of one test: 2.8e-6. Counts that are too even are as wrong as such that are too odd."""
+
+
+def runs(modes: Sequence[Mode], lanes: Sequence[int] = LANES) -> pytest.MarkDecorator:
+    """Parametrise a test by runs. Those of named configurations are fast."""
+    every = [*product(modes, lanes)]
+    cases = tiers(fast=[run for run in every if run in NAMED], full=every)
+    return pytest.mark.parametrize(("mode", "lanes"), cases, ids=lambda value: getattr(value, "title", value))
 
 
 @cache
@@ -95,15 +108,13 @@ def worst(rows: NDArray[np.int64], mode: Mode) -> tuple[float, int]:
     return min((min(tail, 1 - tail), length) for length, tail in odds.items())
 
 
-@pytest.mark.parametrize("lanes", LANES)
-@pytest.mark.parametrize("mode", RANDOM, ids=lambda mode: mode.title)
+@runs(RANDOM)
 def test_loops_are_sampled_evenly(mode: Mode, lanes: int) -> None:
     odds, length = worst(selections(mode, lanes).rows, mode)
     assert odds > TAIL, f"a loop of {length}, generator seeded with {seed(lanes):#x}: {odds:.2g}"
 
 
-@pytest.mark.parametrize("lanes", [lanes for lanes in LANES if lanes > 1])
-@pytest.mark.parametrize("mode", RANDOM, ids=lambda mode: mode.title)
+@runs(RANDOM, [lanes for lanes in LANES if lanes > 1])
 def test_no_lane_is_favoured(mode: Mode, lanes: int) -> None:
     # In the first half, cycles of 1 to `lanes` operations are equally likely, and so is each place in each kind of
     # cycle; in a full cycle the place is the lane. A selection and the next but one are at least 259 operations apart,
@@ -116,16 +127,14 @@ def test_no_lane_is_favoured(mode: Mode, lanes: int) -> None:
     assert min(odds, 1 - odds) > TAIL, f"generator seeded with {seed(lanes):#x}: {odds:.2g}"
 
 
-@pytest.mark.parametrize("lanes", LANES)
-@pytest.mark.parametrize("mode", RANDOM, ids=lambda mode: mode.title)
+@runs(RANDOM)
 def test_the_random_numbers_are_uniform(mode: Mode, lanes: int) -> None:
     odds = uniform(selections(mode, lanes).rows, mode)
     assert min(odds, 1 - odds) > TAIL, f"generator seeded with {seed(lanes):#x}: {odds:.2g}"
 
 
-@pytest.mark.parametrize("lanes", LANES)
-def test_without_random_numbers_arithmetic_selects(lanes: int) -> None:
-    mode = MODES[0]
+@runs(MODES[:1])
+def test_without_random_numbers_arithmetic_selects(mode: Mode, lanes: int) -> None:
     rows = selections(mode, lanes).rows
     assert rows.tolist() == [GRID * number - 1 for number in range(1, mode.samples + 1)]
     for length in LENGTHS:
@@ -136,8 +145,7 @@ def test_without_random_numbers_arithmetic_selects(lanes: int) -> None:
             assert np.flatnonzero(counts).tolist() == [GRID - 1]
 
 
-@pytest.mark.parametrize("lanes", LANES)
-@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.title)
+@runs(MODES)
 def test_mean_interval(mode: Mode, lanes: int) -> None:
     rows = selections(mode, lanes).rows
     check_mean(rows, mode, 1, f"generator seeded with {seed(lanes):#x}")
@@ -164,6 +172,7 @@ def check_mean(rows: NDArray[np.int64], mode: Mode, interval: int, note: str) ->
         assert abs(error) <= np.ptp(mode.steps) / intervals, f"{note}: off by {error}"
 
 
+@pytest.mark.full
 def test_the_picture_is_of_this_rtl() -> None:
     text = picture(lambda mode: selections(mode, 8).rows)
     assert FILE.read_text() == text, "python -m docs.intervals writes it again"
@@ -180,7 +189,7 @@ def ideal(mode: Mode, steps: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def random_steps(mode: Mode) -> NDArray[np.int64]:
-    return np.random.default_rng(17).choice(np.array(mode.steps), mode.samples)
+    return np.random.default_rng(SEED).choice(np.array(mode.steps), mode.samples)
 
 
 @pytest.mark.parametrize("mode", RANDOM, ids=lambda mode: mode.title)

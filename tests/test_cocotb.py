@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from simulator import run_icarus, run_verilator
 from spu_bench import VARIANTS
+from tiers import tiers
 
 from spurtle import verilog
 from spurtle.config import CONFIGS
@@ -14,27 +15,28 @@ CYCLES = {
     **dict.fromkeys(("minimal", "neoverse_n1", "v1p4"), 20_000),
     **dict.fromkeys(("kunpeng_920", "lanes1_slots1_filters"), 10_000),
 }
-"""Of the runs that must have met everything; others are shorter."""
+"""Of the runs of the full tier that must have met everything; its others are shorter."""
 
 MANY_CYCLES = 50_000
 """Of the long tier, in which each run must have met everything."""
 
 
-@pytest.mark.parametrize("config", VARIANTS)
-def test_verilator(config: str) -> None:
-    settings = {"SPURTLE_CONFIG": config, "SPURTLE_CYCLES": str(CYCLES.get(config, 2_500))}
+@pytest.mark.parametrize(
+    ("config", "cycles"),
+    tiers(
+        fast=[("v1p4", 4_000)],
+        full=[(config, CYCLES.get(config, 2_500)) for config in VARIANTS],
+        long=[(config, MANY_CYCLES) for config in VARIANTS],
+    ),
+)
+def test_verilator(config: str, cycles: int, record_property: Callable[[str, object], None]) -> None:
+    settings = {"SPURTLE_CONFIG": config, "SPURTLE_CYCLES": str(cycles)}
     run_verilator(verilog.spu(VARIANTS[config]), "cocotb_spu", settings)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("config", VARIANTS)
-def test_verilator_in_volume(config: str, record_property: Callable[[str, object], None]) -> None:
-    settings = {"SPURTLE_CONFIG": config, "SPURTLE_CYCLES": str(MANY_CYCLES)}
-    run_verilator(verilog.spu(VARIANTS[config]), "cocotb_spu", settings)
-    record_property("cycles", MANY_CYCLES)
+    record_property("cycles", cycles)
 
 
 @pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog (iverilog) is not installed")
-def test_icarus() -> None:
-    settings = {"SPURTLE_CONFIG": "minimal", "SPURTLE_CYCLES": "8000"}
+@pytest.mark.parametrize("cycles", tiers(fast=[2_000], full=[8_000]))
+def test_icarus(cycles: int) -> None:
+    settings = {"SPURTLE_CONFIG": "minimal", "SPURTLE_CYCLES": str(cycles)}
     run_icarus(verilog.spu(CONFIGS["minimal"]), "cocotb_spu", settings)

@@ -2,7 +2,7 @@
 
 import ctypes
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 
@@ -161,7 +161,7 @@ def to_be_seen(config: SPUConfig) -> Iterator[str]:
         long=[(name, 1_000_000) for name in VARIANTS],
     ),
 )
-def test_filter(name: str, decisions: int) -> None:
+def test_filter(name: str, decisions: int, record_property: Callable[[str, object], None]) -> None:
     config = VARIANTS[name]
     compiled_filter = Filter(config)
     random = Random(f"{SEED} {name}")
@@ -179,3 +179,4 @@ def test_filter(name: str, decisions: int) -> None:
     if decisions >= 1_000_000:  # shorter runs may miss something
         rare = [what for what in to_be_seen(config) if seen[what] < 50]
         assert not rare, f"rarely seen: {rare}"
+    record_property("decisions", decisions)

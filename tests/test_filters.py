@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from plain_filter import kept
+from tiers import tiers
 
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle_sim import decode, driver
@@ -109,7 +110,16 @@ def plain(case: str, config: str, name: str, unfiltered: list[decode.Record]) ->
 RUNS = [(config, name, case) for config, name in PLAYS for case in CASES if supported(CONFIGS[config], case)]
 
 
-@pytest.mark.parametrize(("config", "name", "case"), RUNS)
+def is_short(config: str, name: str, case: str) -> bool:
+    """Return whether a run is in the fast tier. `chase` takes long: it misses the caches."""
+    misses = ("event_filter=0x8", "event_filter=0x18", "inv_event_filter=0x8", "event_filter=0x80000")
+    return case == CASES[0] or (config == LAST and (name != "chase" or case in misses))
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "case"),
+    tiers(fast=[run for run in RUNS if is_short(*run)], full=RUNS),
+)
 def test_records_are_those_that_a_plain_filter_keeps(config: str, name: str, case: str) -> None:
     played = play(config, name, parse_filters(CONFIGS[config], [case]))
     every = unfiltered(config, name)
@@ -121,8 +131,9 @@ def test_records_are_those_that_a_plain_filter_keeps(config: str, name: str, cas
     rejected[case] += len(records(every)) - len(expected)
 
 
-def test_verdicts_were_mixed() -> None:
-    # Of a part of the runs, if only some of the tests were asked for.
+@pytest.mark.parametrize("tier", tiers(fast=["fast"], full=["full"]))
+def test_verdicts_were_mixed(tier: str) -> None:
+    # In the runs before this test, whichever were selected.
     nothing = "load_filter,load_filter_mask,inv_data_src_filter=0x4901"
     assert {case: (passed[case], rejected[case]) for case in passed if min(passed[case], rejected[case]) < 10} == {
         case: (0, rejected[case]) for case in passed if case == nothing
