@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from gateware import VARIANTS, Bench
+from seeds import SEED
 
 from formal.features import FEATURES
 from spurtle.access import AccessChoice
@@ -62,7 +63,7 @@ def selections(config: SPUConfig) -> list[list[int]]:
 
 
 def test_like_the_reference(any_bench: AccessBench) -> None:
-    random, config = Random(1), any_bench.config
+    random, config = Random(SEED), any_bench.config
     for lanes in selections(config):
         for _ in range(10):
             numbers = [random.getrandbits(config.access_bits) for _ in range(config.selections_per_cycle)]

@@ -19,6 +19,7 @@ from amaranth import *
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.sim import Simulator
+from seeds import SEED
 from unicorn import riscv_const
 
 from boards.riscv import BASE, SIZE, load
@@ -144,7 +145,7 @@ class Driver:
         self._access(arch.PMSCR_EL1, arch.PMSCR_EL1.pack(E0SPE=1, CX=1, PA=1, TS=1))
         self._library.rig_wait(self._rig, ctypes.c_uint64(4))
 
-        choose = random.Random(rnd)
+        choose = random.Random(f"{SEED} {rnd}")
         records: list[bytes] = []
         interrupts = late = 0
         while len(records) < count:

@@ -9,6 +9,7 @@ import pytest
 from gateware import VARIANTS, Bench, boundary_integers, cycle
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from seeds import SEED
 
 from spurtle.arch import FM, PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, Register
 from spurtle.buffer import Buffer
@@ -762,7 +763,7 @@ def test_full_and_something_else_in_any_cycle(bench: BufferBench, change: str) -
 @pytest.mark.parametrize("seed", range(6))
 def test_everything_in_any_cycle(any_bench: BufferBench, seed: int) -> None:
     """`Driver` compares each cycle with the reference."""
-    random = Random(seed)
+    random = Random(f"{SEED} {seed}")
     config = any_bench.config
 
     def chance(probability: float) -> bool:

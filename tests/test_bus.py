@@ -17,6 +17,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import Out, connect, flipped
 from cocotb_shell import SHELLS, Watched
 from gateware import VARIANTS, Bench, cycle
+from seeds import SEED
 from simulator import run_icarus, run_verilator
 
 from spurtle import verilog
@@ -255,7 +256,7 @@ def test_what_is_written_is_in_memory(name: str, outstanding: int) -> None:
     count = 2 if name == "narrow" else 16
 
     async def scenario(ctx: Any, seed: int, bad: bool) -> None:
-        random = Random(seed)
+        random = Random(f"{SEED} {seed}")
         memory = Memory(config, random, patience=random.choice([1.0, 0.3]), latency=random.choice([0, 1, 30]))
         writing = Writing(ctx, dut, config, memory, random)
         expected: dict[int, int] = {}
@@ -310,8 +311,8 @@ def test_posted_records_leave_as_fast_as_they_come(name: str) -> None:
     records = 50
 
     async def scenario(ctx: Any) -> None:
-        memory = Memory(config, Random(1), latency=20)
-        writing = Writing(ctx, dut, config, memory, Random(1))
+        memory = Memory(config, Random(SEED), latency=20)
+        writing = Writing(ctx, dut, config, memory, Random(SEED))
         size = config.max_record_bytes
         answers = [await writing.write(Record(number * size, bytes(size))) for number in range(records)]
         await writing.drain()
@@ -464,7 +465,7 @@ def test_apb_accesses_each_register_once() -> None:
     bench = Bench(dut := APB4Completer())
 
     async def scenario(ctx: Any, seed: int) -> None:
-        random = Random(seed)
+        random = Random(f"{SEED} {seed}")
         encodings = random.sample(range(1 << 14), 8)
         registers = Registers(
             {encoding: random.getrandbits(64) for encoding in encodings},

@@ -7,6 +7,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from seeds import SEED
 
 from spurtle.arch import (
     EC,
@@ -34,7 +35,6 @@ from spurtle_sim.timed import FINISH, SELECTION, TIMED
 CONFIG = CONFIGS["minimal"]
 BASE = 0x10_0000
 EVENTS = ("pop", "feed", "filtrate", "collision")
-SEED = 20_261_129
 FIRST, SECOND = 256, 513
 """Operations that are selected."""
 
@@ -181,9 +181,9 @@ def test_operations_are_counted_as_if_one_by_one() -> None:
             selected += [(row, 1, 0, 0, 0) for row in rows]
             answers = np.array([(row, 1, 0, 0, 0) for row in rows], SELECTION)
             it.passed(np.zeros(step, TIMED), answers, np.zeros(0, FINISH), [], settled=True)
-        assert it.mismatches == [], f"seed {SEED}: {ecount}, {count}"
+        assert it.mismatches == [], f"{ecount}, {count}"
         it.read(PMSICR_EL1, reference.read(PMSICR_EL1))
-        assert it.mismatches == [] and len(selected) >= 1, f"seed {SEED}: {ecount}, {count}"
+        assert it.mismatches == [] and len(selected) >= 1, f"{ecount}, {count}"
 
 
 def test_which_of_two_accesses_is_sampled() -> None:

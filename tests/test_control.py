@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from amaranth.hdl import Cat, Const
 from gateware import Bench, cycle, pe_bits, random_pe
+from seeds import SEED
 from spu_bench import VARIANTS
 
 from formal.features import FEATURES, distinct
@@ -64,7 +65,7 @@ def test_like_the_reference(config: SPUConfig) -> None:
     seen = Counter[tuple[Any, ...]]()
 
     async def scenario(ctx: Any) -> None:
-        random = Random(1)
+        random = Random(SEED)
         owners = [Owner(0, 0, 1), Owner(0, 0, 1)]  # reset: Secure EL1
         for _ in range(STATES):
             registers, pe, other = (

@@ -13,6 +13,7 @@ import yaml
 from amaranth.hdl import Value
 from amaranth.lib.wiring import In
 from gateware import Bench, cycle
+from seeds import SEED
 
 from spurtle import arch
 from spurtle.config import CONFIGS, SPUConfig
@@ -28,7 +29,6 @@ from spurtle_sim.reference.records import Facts, Location, Operation
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 
-SEED = 0x5BE
 """Of what inputs are where a diagram does not say."""
 
 LIMIT = 0x1000
@@ -260,7 +260,7 @@ def play(diagram: Diagram) -> tuple[list[str], bytes]:
 @pytest.mark.parametrize("caption", DIAGRAMS)
 def test_the_ports_are_as_drawn(caption: str) -> None:
     wrong, _ = play(parse(DIAGRAMS[caption]))
-    assert wrong == [], f"seed {SEED:#x}"
+    assert wrong == []
 
 
 @pytest.mark.parametrize("caption", DIAGRAMS)
@@ -275,7 +275,7 @@ def test_outputs_drawn_a_cycle_late_are_found(caption: str) -> None:
     ]
     moved = {path for row, before in zip(late, diagram.rows, strict=True) if row != before for path in row.paths}
     wrong, _ = play(diagram._replace(rows=tuple(late)))
-    assert {line.split()[2] for line in wrong} == moved, f"seed {SEED:#x}"
+    assert {line.split()[2] for line in wrong} == moved
 
 
 def recorded(caption: str) -> decode.Record:
@@ -385,7 +385,7 @@ SAID = {
 @pytest.mark.parametrize("block", SAID.values(), ids=SAID)
 def test_it_is_as_said(block: str) -> None:
     wrong, _ = play(parse(block))
-    assert wrong == [], f"seed {SEED:#x}"
+    assert wrong == []
 
 
 # What the reader runs.

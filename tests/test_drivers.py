@@ -12,6 +12,7 @@ from drivers.freebsd import FreeBSD
 from drivers.kvm_unit_tests import Profiler
 from drivers.linux import Linux, Refused
 from numpy.typing import NDArray
+from seeds import SEED
 from test_engine import table
 
 from spurtle.arch import (
@@ -38,7 +39,6 @@ from spurtle_sim.reference.records import Facts
 from spurtle_sim.sampling import parse_filters
 from spurtle_sim.timed import TIMED
 
-SEED = 20_261_129
 PERIOD = 300
 """Of events: 300 operations to the first sample, then each 257th."""
 

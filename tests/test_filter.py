@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from gateware import VARIANTS, Bench, random_registers, random_sample
+from seeds import SEED
 
 from formal.features import FEATURES
 from spurtle.arch import PMSFCR_EL1
@@ -81,7 +82,7 @@ def plain(total: int = 10, data_source: int = 0, **facts: int) -> Sample:
 
 
 def test_like_the_reference(bench: FilterBench) -> None:
-    random = Random(1)
+    random = Random(SEED)
     samples = [random_sample(random, bench.config) for _ in range(400)]
     verdicts = bench.check((random_registers(random, bench.config, sample), sample) for sample in samples)
     assert min(Counter(verdicts).values()) >= 50, "one verdict is rare"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import z3
+from seeds import SEED
 
 from formal import sby
 from formal.faults import differs, faulty
@@ -39,7 +40,7 @@ def found(
     assert [prove(right).result for prove in proofs] == [Result.PASS] * len(proofs)
     faults = [
         (fault, watched(system))
-        for fault, system in faulty(component(), count=count, seed=1)
+        for fault, system in faulty(component(), count=count, seed=SEED)
         if differs(right, watched(system), assuming=assuming)
     ]
     missed = [fault for fault, system in faults if all(prove(system).result is Result.PASS for prove in proofs)]

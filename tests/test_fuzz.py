@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from seeds import SEED
 from test_decode import RECORD
 from test_encode import written
 from variants import VARIANTS
@@ -90,7 +91,7 @@ def pieces(random: random.Random) -> Iterator[bytes]:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_long_run(seed: int):
-    source = random.Random(seed)
+    source = random.Random(f"{SEED} {seed}")
     for _ in range(1500):
         check_whole_record_is_found(b"".join(pieces(source)))
 
@@ -119,7 +120,7 @@ def test_records_with_one_wrong_byte(config: SPUConfig, data: st.DataObject):
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=list(CONFIGS))
 def test_a_wrong_byte_costs_one_record_or_two(config: SPUConfig):
     """The other one is the next, where the byte hid an end or is taken for the header of something longer."""
-    source = random.Random(config.name)
+    source = random.Random(f"{SEED} {config.name}")
     for _ in range(300):
         octets = [records.encode(config, from_json(config, branch(source))) for _ in range(5)]
         buffer, first = b"".join(octets), len(octets[0])

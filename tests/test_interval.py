@@ -13,6 +13,7 @@ from gateware import Bench, cycle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from interval_cases import CASES
+from seeds import SEED
 
 from spurtle.arch import PMSICR_EL1
 from spurtle.config import SPUConfig
@@ -119,7 +120,7 @@ class IntervalBench(Bench):
 
     def ragged(self, seed: int) -> Iterator[int]:
         """Any lanes, all of them every other time."""
-        random = Random(seed)
+        random = Random(f"{SEED} {seed}")
         while True:
             yield random.choice([self.full, random.getrandbits(self.width)])
 
@@ -169,7 +170,7 @@ def test_a_write_at_any_time_beside_a_carry(bench: IntervalBench) -> None:
         for written in (0, width, 0x100, 0x100 + width):
             steps += [Step(write=(start + offset, 0)), *[Step(bench.full)] * delay]
             steps += [Step(bench.full, write=(written, 0)), *[Step(bench.full)] * 4]
-    intervals = Random(width)
+    intervals = Random(f"{SEED} {width}")
     bench.play([replace(step, interval=intervals.choice([0, 1, 2, 0xFF_FFFF])) for step in steps])
 
 

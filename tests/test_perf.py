@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from seeds import SEED
 from soak import random_samples
 
 from spurtle.arch import Event
@@ -18,7 +19,6 @@ from spurtle_sim import decode, perfdata
 from spurtle_sim.packet_text import describe
 from spurtle_sim.reference.records import Facts, Location, Operation, Sample, Start, Vectors, encode
 
-SEED = 20_260_102
 COUNT = 3_000
 
 WORDS = 62

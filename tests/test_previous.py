@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from gateware import VARIANTS, Bench, random_location
+from seeds import SEED
 
 from spurtle.previous import PreviousTarget
 from spurtle_sim.reference.records import Location
@@ -17,7 +18,7 @@ def test_the_last_branch_that_may_be_recorded(name: str) -> None:
     seen = set()
 
     async def scenario(ctx: Any) -> None:
-        random = Random(1)
+        random = Random(SEED)
         kept: Location | None = None
         for _ in range(2000):
             valid, enabled, target = random.getrandbits(1), random.random() < 0.7, random_location(random, config)

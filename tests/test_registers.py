@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from amaranth.hdl import Value
 from gateware import VARIANTS, Bench, cycle, random_pe
+from seeds import SEED
 
 from spurtle.arch import PMBIDR_EL1, PMSCR_EL2, PMSCR_EL12, PMSIDR_EL1, REGISTERS, Register
 from spurtle.config import SPUConfig
@@ -180,7 +181,7 @@ def test_id_registers_and_who_may_program_the_buffer(bench: RegistersBench) -> N
 
 def test_bits_that_are_not_implemented_read_as_zero(bench: RegistersBench) -> None:
     """Random writes and reads, each register beside the reference's; a write reaches no other register."""
-    random = Random(1)
+    random = Random(SEED)
     reference = ReferenceRegisters()
     writable = [register for register in bench.config.registers if not register.read_only]
 
@@ -212,7 +213,7 @@ def test_bits_that_are_not_implemented_read_as_zero(bench: RegistersBench) -> No
 def test_an_access_in_every_cycle(bench: RegistersBench) -> None:
     """From anywhere: what it comes to and what it reads, as the reference says, two cycles later."""
     config, dut = bench.config, bench.dut
-    random = Random(2)
+    random = Random(SEED)
     reference = ReferenceRegisters(IMP_PMSRNDR_EL1=0)
     seen = Counter[tuple[str, bool]]()
 

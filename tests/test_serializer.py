@@ -8,6 +8,7 @@ import pytest
 from gateware import VARIANTS, Bench, cycle, random_sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from seeds import SEED
 
 from spurtle.config import SPUConfig
 from spurtle.layout import LAST, Packet
@@ -90,7 +91,7 @@ class SerializerBench(Bench):
         """In no cycle does what the input is told depend on what the output is told in it."""
 
         async def scenario(ctx: Any) -> None:
-            dut, random = self.dut, Random(1)
+            dut, random = self.dut, Random(SEED)
             source = 0
             while source < len(sent):
                 ctx.set(dut.i.valid, 1)
