@@ -1,5 +1,6 @@
 """Seeded faults: a proof that never fails says nothing, so each proof is shown circuits that are wrong."""
 
+import itertools
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,18 +17,33 @@ from .transition import PREPARE, WRITE, Transition, from_smt2
 __all__ = ["differs", "faulty"]
 
 
-def faulty(component: wiring.Component, *, count: int, seed: int) -> Iterator[tuple[str, Transition]]:
-    """Circuits that differ from `component` in one bit of one cell's port: Yosys's `mutate` command and what it makes.
+def faulty(
+    build: Callable[[], wiring.Component], *, count: int, seed: int, differs: Callable[[Transition], bool]
+) -> list[tuple[str, Transition]]:
+    """Return `count` circuits that differ from what `build` makes in one bit of one cell's port, each with the command
+    of Yosys that made it.
 
-    Some of them behave as `component` does: a bit may be changed where it does not matter, and the relation of one
-    cycle to the next does not speak of the clock itself.
+    A changed bit may make no difference: circuits of which `differs` is false are left out.
     """
+    found: list[tuple[str, Transition]] = []
+    # About a quarter make no difference: one draw is enough as a rule.
+    several = 2 * count
+    for draw in itertools.count(seed):
+        drawn = ((fault, system) for fault, system in _mutated(build(), several, draw) if differs(system))
+        found += itertools.islice(drawn, count - len(found))
+        if len(found) == count:
+            return found
+    raise AssertionError
+
+
+def _mutated(component: wiring.Component, count: int, seed: int) -> Iterator[tuple[str, Transition]]:
+    """Yield circuits that Yosys's `mutate` command makes of a component."""
     require(YOSYS)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "design.il").write_text(rtlil.convert(component, name="top", emit_src=False))
         prepare = ["read_rtlil design.il", PREPARE]
-        chosen = "; ".join([*prepare, f"mutate -list {count} -seed {seed} -o mutations"])
+        chosen = "; ".join([*prepare, f"mutate -list {count} -seed {seed % (1 << 31)} -o mutations"])
         run([YOSYS, "-q", "-p", chosen], folder=folder, seconds=60)
         mutations = (folder / "mutations").read_text().splitlines()
         script = [*prepare, "design -save right"]

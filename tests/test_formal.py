@@ -16,6 +16,7 @@ from amaranth.lib.wiring import In, Out
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from seeds import SEED
+from tiers import tiers
 
 from formal import __main__ as command
 from formal import sby, tools
@@ -342,15 +343,16 @@ def test_a_fault_of_the_reference_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     assert "got       draw = 0x" in evidence
 
 
-def test_faults_of_the_interval_counter_are_found() -> None:
+@pytest.mark.parametrize("count", tiers(fast=[2], full=[8]))
+def test_faults_of_the_interval_counter_are_found(count: int) -> None:
     right = transition(IntervalCounter(LANES))
     assert holds_of_the_counter(right)
-    faults = [
-        (fault, system)
-        for fault, system in faulty(IntervalCounter(LANES), count=10, seed=SEED)
-        if differs(right, system, assuming=interval.invariant(LANES))
-    ]
-    assert len(faults) > 7
+    faults = faulty(
+        lambda: IntervalCounter(LANES),
+        count=count,
+        seed=SEED,
+        differs=lambda system: differs(right, system, assuming=interval.invariant(LANES)),
+    )
     assert [fault for fault, system in faults if holds_of_the_counter(system)] == []
 
 
@@ -384,20 +386,22 @@ def test_random_numbers_one_after_the_other_are_found() -> None:
 SEVERAL = replace(LANES, name="several", slots=3)
 
 
-@pytest.mark.parametrize("name", lfsr.GENERATORS)
-def test_faults_of_the_random_numbers_are_found(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "count"), tiers(fast=[("intervals", 2)], full=[(name, 6) for name in lfsr.GENERATORS])
+)
+def test_faults_of_the_random_numbers_are_found(name: str, count: int) -> None:
     generator = lfsr.GENERATORS[name]
     right = transition(generator.build())
 
     def drawn(wires: Wires) -> z3.BoolRef:
         return z3.And(wires["state"] != 0, z3.ULE(wires["draw"], generator.draws))
 
-    faults = [
-        (fault, system)
-        for fault, system in faulty(generator.build(), count=8, seed=SEED)
-        if differs(right, system, assuming=drawn)
-    ]
-    assert len(faults) > 5
+    faults = faulty(
+        lambda: generator.build(),
+        count=count,
+        seed=SEED,
+        differs=lambda system: differs(right, system, assuming=drawn),
+    )
     assert [fault for fault, system in faults if lfsr.prove(generator, system).result is Result.PASS] == []
     assert lfsr.prove_running(right).result is Result.PASS
 
@@ -413,7 +417,8 @@ def test_random_numbers_that_share_bits_are_found(monkeypatch: pytest.MonkeyPatc
     assert lfsr.prove(generator, transition(generator.build())).result is Result.FAIL
 
 
-def test_faults_of_the_access_choice_are_found() -> None:
+@pytest.mark.parametrize("count", tiers(fast=[2], full=[9]))
+def test_faults_of_the_access_choice_are_found(count: int) -> None:
     right = transition(AccessChoice(TWO))
     assert access.prove(TWO, right).result is Result.PASS
     assert access.cover(TWO, right).result is Result.PASS
@@ -422,12 +427,12 @@ def test_faults_of_the_access_choice_are_found() -> None:
     def both(wires: Wires) -> z3.BoolRef:
         return z3.And(wires["selected__0"] == 1, wires["selected__1"] == 2)
 
-    faults = [
-        (fault, system)
-        for fault, system in faulty(AccessChoice(TWO), count=16, seed=SEED)
-        if differs(right, system, assuming=both)
-    ]
-    assert len(faults) > 8
+    faults = faulty(
+        lambda: AccessChoice(TWO),
+        count=count,
+        seed=SEED,
+        differs=lambda system: differs(right, system, assuming=both),
+    )
     assert [fault for fault, system in faults if access.prove(TWO, system).result is Result.PASS] == []
 
 
@@ -477,20 +482,22 @@ def test_an_access_that_is_never_chosen_is_found() -> None:
     assert "element 255" in access.cover(TWO, transition(Half(TWO))).evidence
 
 
-def test_faults_of_the_allocation_are_found() -> None:
+@pytest.mark.parametrize("count", tiers(fast=[2], full=[11]))
+def test_faults_of_the_allocation_are_found(count: int) -> None:
     right = transition(Allocation(SEVERAL))
     assert inflight.prove_allocation(SEVERAL, right).result is Result.PASS
-    faults = [
-        (fault, system)
-        for fault, system in faulty(Allocation(SEVERAL), count=16, seed=SEED)
-        if differs(right, system, assuming=inflight.selections(SEVERAL))
-    ]
-    assert len(faults) > 10
+    faults = faulty(
+        lambda: Allocation(SEVERAL),
+        count=count,
+        seed=SEED,
+        differs=lambda system: differs(right, system, assuming=inflight.selections(SEVERAL)),
+    )
     missed = [fault for fault, system in faults if inflight.prove_allocation(SEVERAL, system).result is Result.PASS]
     assert missed == []
 
 
-def test_faults_of_completion_are_found() -> None:
+@pytest.mark.parametrize("count", tiers(fast=[2], full=[7]))
+def test_faults_of_completion_are_found(count: int) -> None:
     config = CONFIGS["minimal"]
     right = transition(Completion(config))
 
@@ -503,12 +510,12 @@ def test_faults_of_completion_are_found() -> None:
 
     assert holds(right)
     assert "rejections" in right.registers
-    faults = [
-        (fault, system)
-        for fault, system in faulty(Completion(config), count=10, seed=SEED)
-        if differs(right, system, assuming=completion.waiting, matters=matters)
-    ]
-    assert len(faults) > 6
+    faults = faulty(
+        lambda: Completion(config),
+        count=count,
+        seed=SEED,
+        differs=lambda system: differs(right, system, assuming=completion.waiting, matters=matters),
+    )
     assert [fault for fault, system in faults if holds(system)] == []
 
 
@@ -577,7 +584,7 @@ def test_a_queue_that_keeps_what_left_is_found(monkeypatch: pytest.MonkeyPatch) 
     assert "a cycle breaks it" in inflight.prove_order(SEVERAL, system).evidence
 
 
-@pytest.mark.parametrize("wrong", [Early, Forgets])
+@pytest.mark.parametrize("wrong", tiers(fast=[Early], full=[Forgets]))
 def test_a_slot_that_starts_wrongly_is_found(wrong: type[inflight_rtl.Slot], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inflight_rtl, "Slot", wrong)
     verdict = inflight.prove_captures(SEVERAL, transition(inflight_rtl.InFlight(SEVERAL)))
@@ -600,7 +607,7 @@ class Stays(inflight_rtl.InFlight):
         return start
 
 
-@pytest.mark.parametrize("wrong", [Late, Stays])
+@pytest.mark.parametrize("wrong", tiers(fast=[Late], full=[Stays]))
 def test_an_offset_of_another_cycle_is_found(wrong: type[inflight_rtl.InFlight]) -> None:
     config = FEATURES["minimal_el2"]
     assert inflight.prove_captures(config, transition(inflight_rtl.InFlight(config))).result is Result.PASS
@@ -661,7 +668,10 @@ class Whole(registers_rtl.Registers):
 
 @pytest.mark.parametrize(
     ("room", "wrong", "prove"),
-    [(registers_rtl, Unguarded, spu.prove_pmscr_el2), (spu_rtl, Whole, spu.prove_implemented)],
+    tiers(
+        fast=[(registers_rtl, Unguarded, spu.prove_pmscr_el2)],
+        full=[(spu_rtl, Whole, spu.prove_implemented)],
+    ),
 )
 def test_registers_that_are_open_are_found(
     room: Any, wrong: type[wiring.Component], prove: Callable[..., Verdict], monkeypatch: pytest.MonkeyPatch
@@ -689,6 +699,7 @@ class Remembers(SPU):
         return m
 
 
+@pytest.mark.full
 def test_another_owner_that_is_not_told_of_is_found() -> None:
     config = replace(FEATURES["minimal_pbt"], name="owners", el3=True)
     assert spu.prove_new_owner(config, transition(SPU(config))).result is Result.PASS
@@ -734,12 +745,10 @@ class Strobe(SPU):
 
 @pytest.mark.parametrize(
     ("wrong", "prove"),
-    [
-        (Anytime, spu.prove_fed),
-        (Unfed, spu.prove_fed),
-        (Silent, spu.prove_limit),
-        (Strobe, spu.prove_interrupt),
-    ],
+    tiers(
+        fast=[(Anytime, spu.prove_fed)],
+        full=[(Unfed, spu.prove_fed), (Silent, spu.prove_limit), (Strobe, spu.prove_interrupt)],
+    ),
 )
 def test_what_the_spu_tells_wrongly_is_found(wrong: type[SPU], prove: Callable[..., Verdict]) -> None:
     config = CONFIGS["minimal"]
@@ -781,17 +790,18 @@ def test_a_filter_that_is_not_there_is_found(name: str, monkeypatch: pytest.Monk
     assert filter_.prove(EVERY, judged).result is Result.FAIL
 
 
-def test_faults_of_the_filter_are_found(judged: Transition) -> None:
+@pytest.mark.parametrize("count", tiers(fast=[2], full=[5]))
+def test_faults_of_the_filter_are_found(judged: Transition, count: int) -> None:
     def holds(system: Transition) -> bool:
         return all(prove(EVERY, system).result is Result.PASS for prove in (filter_.prove_feed, filter_.prove))
 
     assert holds(judged)
-    faults = [
-        (fault, system)
-        for fault, system in faulty(filter_.Judged(EVERY), count=8, seed=SEED)
-        if differs(judged, system, assuming=filter_.assumed(EVERY))
-    ]
-    assert len(faults) > 4
+    faults = faulty(
+        lambda: filter_.Judged(EVERY),
+        count=count,
+        seed=SEED,
+        differs=lambda system: differs(judged, system, assuming=filter_.assumed(EVERY)),
+    )
     assert [fault for fault, system in faults if holds(system)] == []
 
 

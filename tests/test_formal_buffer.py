@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 import z3
 from amaranth.hdl import Mux, Signal
-from test_formal_serializer import found
+from test_formal_serializer import check_faults
+from tiers import tiers
 
 from formal.features import FEATURES
 from formal.induction import Wires, always, inductive
@@ -163,7 +164,9 @@ WRONG: list[tuple[type[Buffer], SPUConfig, Prove, str]] = [
 
 
 @pytest.mark.parametrize(
-    ("wrong", "config", "prove", "evidence"), WRONG, ids=lambda each: getattr(each, "__name__", "")
+    ("wrong", "config", "prove", "evidence"),
+    tiers(fast=[case for case in WRONG if case[2] is not filling.prove_status], full=WRONG),
+    ids=lambda each: getattr(each, "__name__", ""),
 )
 def test_a_wrong_buffer_is_found(wrong: type[Buffer], config: SPUConfig, prove: Prove, evidence: str) -> None:
     verdict = prove(config, watched(config, wrong(config)))
@@ -172,7 +175,8 @@ def test_a_wrong_buffer_is_found(wrong: type[Buffer], config: SPUConfig, prove: 
 
 
 @pytest.mark.parametrize("config", [FEATURES["minimal_mops"], SHORT], ids=lambda config: config.name)
-def test_faults_of_the_buffer_are_found(config: SPUConfig) -> None:
+@pytest.mark.parametrize("count", tiers(fast=[1], full=[4]))
+def test_faults_of_the_buffer_are_found(config: SPUConfig, count: int) -> None:
     """By one of the proofs at least: seeded faults, each of which makes a difference. Every beat is a word: what is
     wrong in an aligner is for its own proofs.
     """
@@ -185,14 +189,13 @@ def test_faults_of_the_buffer_are_found(config: SPUConfig) -> None:
         filling.prove_relation, filling.prove_pointer, filling.prove_full, filling.prove_beats, filling.prove_fate,
         filling.prove_silence, filling.prove_drains, filling.prove_status,
     ]  # fmt: skip
-    number = found(
+    check_faults(
         lambda: Buffer(config),
         lambda system: filling.watched(config, system),
         runs,
         [lambda system, prove=prove: prove(config, system) for prove in proofs],
-        7,
+        count,
     )
-    assert number > 3
 
 
 def test_the_relation_needs_what_others_promise() -> None:

@@ -8,6 +8,7 @@ import pytest
 import z3
 from amaranth.hdl import C, Cat, Mux, Signal
 from seeds import SEED
+from tiers import tiers
 
 from formal.faults import differs, faulty
 from formal.features import FEATURES
@@ -46,15 +47,16 @@ def asked(wires: Wires) -> z3.BoolRef:
     )
 
 
-def test_faults_of_the_permissions_are_found() -> None:
+@pytest.mark.parametrize("count", tiers(fast=[1], full=[10]))
+def test_faults_of_the_permissions_are_found(count: int) -> None:
     right = transition(Control(EVERY))
     assert holds(EVERY, right)
-    faults = [
-        (fault, system)
-        for fault, system in faulty(Control(EVERY), count=14, seed=SEED)
-        if differs(right, system, assuming=asked)
-    ]
-    assert len(faults) > 9
+    faults = faulty(
+        lambda: Control(EVERY),
+        count=count,
+        seed=SEED,
+        differs=lambda system: differs(right, system, assuming=asked),
+    )
     assert [fault for fault, system in faults if holds(EVERY, system)] == []
 
 
@@ -228,7 +230,8 @@ def test_a_permission_that_is_never_given_is_found() -> None:
     assert "collect.timestamp is 1" in proofs.cover(config, transition(Closed(config))).evidence
 
 
-def test_faults_of_the_previous_target_are_found() -> None:
+@pytest.mark.parametrize("count", tiers(fast=[2], full=[5]))
+def test_faults_of_the_previous_target_are_found(count: int) -> None:
     right = transition(PreviousTarget(EVERY))
     assert proofs.prove_previous(EVERY, right).result is Result.PASS
 
@@ -237,12 +240,14 @@ def test_faults_of_the_previous_target_are_found() -> None:
         return z3.If(z3.Extract(0, 0, value) == 1, value, 0) if name == "previous" else value
 
     assert "previous" in right.registers
-    faults = [
-        (fault, system)
-        for fault, system in faulty(PreviousTarget(EVERY), count=12, seed=SEED)
-        if differs(right, system, assuming=lambda wires: wires["previous.valid"] == 1, matters=matters)
-    ]
-    assert len(faults) > 4
+    faults = faulty(
+        lambda: PreviousTarget(EVERY),
+        count=count,
+        seed=SEED,
+        differs=lambda system: differs(
+            right, system, assuming=lambda wires: wires["previous.valid"] == 1, matters=matters
+        ),
+    )
     assert [fault for fault, system in faults if proofs.prove_previous(EVERY, system).result is Result.PASS] == []
 
 

@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 import z3
 from amaranth.lib import wiring
+from tiers import tiers
 
 from formal.features import FEATURES
 from formal.induction import fresh_solver
@@ -141,7 +142,10 @@ def edit(monkeypatch: pytest.MonkeyPatch, leak: Leak) -> None:
 
 @pytest.mark.parametrize(
     ("theorem", "config"),
-    dict.fromkeys((leak.theorem, leak.config) for leak in LEAKS.values()),
+    tiers(
+        fast=[(leak.theorem, leak.config) for leak in LEAKS.values() if leak.config is RICH],
+        full=[(leak.theorem, leak.config) for leak in LEAKS.values()],
+    ),
     ids=lambda value: getattr(value, "name", value),
 )
 def test_nothing_leaks(theorem: str, config: SPUConfig) -> None:
@@ -149,7 +153,7 @@ def test_nothing_leaks(theorem: str, config: SPUConfig) -> None:
     assert prove_differ(THEOREMS[theorem], config, system(config)).result is Result.PASS
 
 
-@pytest.mark.parametrize("name", LEAKS)
+@pytest.mark.parametrize("name", tiers(fast={leak.theorem: name for name, leak in LEAKS.items()}.values(), full=LEAKS))
 def test_leaks_are_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     leak = LEAKS[name]
     edit(monkeypatch, leak)
@@ -187,7 +191,7 @@ def driven(theorem: str, cycle: int) -> dict[str, int]:
     return state | ({} if elsewhere else {"sampling__valid": 1}) | programmed.get(cycle, {})
 
 
-@pytest.mark.parametrize("name", THEOREMS)
+@pytest.mark.parametrize("name", tiers(fast=[*THEOREMS][:1], full=THEOREMS))
 def test_the_copies_differ(name: str) -> None:
     theorem = THEOREMS[name]
     one = system(MINIMAL)

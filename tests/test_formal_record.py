@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import z3
 from seeds import SEED
+from tiers import tiers
 
 from formal.faults import differs, faulty
 from formal.features import FEATURES, distinct
@@ -149,7 +150,8 @@ def holds(config: SPUConfig, system: Transition) -> bool:
 
 
 @pytest.mark.parametrize("name", ["minimal_pbt", "minimal_packed"])
-def test_faults_of_the_record_are_found(name: str) -> None:
+@pytest.mark.parametrize("count", tiers(fast=[2], full=[5]))
+def test_faults_of_the_record_are_found(name: str, count: int) -> None:
     config = FEATURES[name]
     right = transition(Record(config))
 
@@ -160,12 +162,12 @@ def test_faults_of_the_record_are_found(name: str) -> None:
         """The header of a Timestamp packet has the bit that is an End packet's."""
         return z3.BoolVal(True) if name == "has_end" else value
 
-    faults = [
-        (fault, system)
-        for fault, system in faulty(Record(config), count=8, seed=SEED)
-        if differs(right, system, assuming=assumed, matters=matters)
-    ]
-    assert len(faults) > 4
+    faults = faulty(
+        lambda: Record(config),
+        count=count,
+        seed=SEED,
+        differs=lambda system: differs(right, system, assuming=assumed, matters=matters),
+    )
     assert [fault for fault, system in faults if holds(config, system)] == []
 
 

@@ -6,6 +6,7 @@ import pytest
 import z3
 from amaranth.hdl import C
 from seeds import SEED
+from tiers import tiers
 
 from formal.faults import differs, faulty
 from formal.features import FEATURES
@@ -29,15 +30,16 @@ FGT2 = replace(WITHOUT_FGT2, name="neoverse_n1_el3_fgt2", fgt2=True)
 FGT_FNE = replace(BOTH, name="neoverse_n1_fne", fgt=True, fne=True)
 
 
-def test_faults_are_found() -> None:
+@pytest.mark.parametrize("count", tiers(fast=[1], full=[10]))
+def test_faults_are_found(count: int) -> None:
     right = transition(RegisterAccess(BOTH))
     assert proofs.prove(BOTH, right).result is Result.PASS
-    faults = [
-        (fault, system)
-        for fault, system in faulty(RegisterAccess(BOTH), count=12, seed=SEED)
-        if differs(right, system, assuming=lambda _: z3.BoolVal(True))
-    ]
-    assert len(faults) > 9
+    faults = faulty(
+        lambda: RegisterAccess(BOTH),
+        count=count,
+        seed=SEED,
+        differs=lambda system: differs(right, system, assuming=lambda _: z3.BoolVal(True)),
+    )
     assert [fault for fault, system in faults if proofs.prove(BOTH, system).result is Result.PASS] == []
 
 

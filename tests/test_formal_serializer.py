@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import z3
 from seeds import SEED
+from tiers import tiers
 
 from formal import sby
 from formal.faults import differs, faulty
@@ -28,33 +29,33 @@ KUNPENG = CONFIGS["kunpeng_920"]
 MODEL = CONFIGS["arm_model"]
 
 
-def found(
+def check_faults(
     component: Callable[[], Any],
     watched: Callable[[Transition], Transition],
     assuming: Any,
     proofs: list[Callable[[Transition], Verdict]],
     count: int,
-) -> int:
-    """How many of the faults are found; each that makes a difference has to be."""
+) -> None:
+    """Check that each of `count` faults that make a difference fails one of the proofs."""
     right = watched(transition(component()))
     assert [prove(right).result for prove in proofs] == [Result.PASS] * len(proofs)
-    faults = [
-        (fault, watched(system))
-        for fault, system in faulty(component(), count=count, seed=SEED)
-        if differs(right, watched(system), assuming=assuming)
-    ]
-    missed = [fault for fault, system in faults if all(prove(system).result is Result.PASS for prove in proofs)]
-    assert missed == []
-    return len(faults)
+    faults = faulty(
+        component,
+        count=count,
+        seed=SEED,
+        differs=lambda system: differs(right, watched(system), assuming=assuming),
+    )
+    for fault, system in faults:
+        assert any(prove(watched(system)).result is not Result.PASS for prove in proofs), fault
 
 
 # The register stage.
 
 
-def test_faults_of_the_register_stage_are_found() -> None:
+@pytest.mark.parametrize("count", tiers(fast=[2], full=[9]))
+def test_faults_of_the_register_stage_are_found(count: int) -> None:
     proofs = [lambda system: inductive(system, serializer.spares), serializer.prove_queue]
-    number = found(lambda: SkidBuffer(beat_layout(PACKED)), lambda system: system, serializer.spares, proofs, 12)
-    assert number > 8
+    check_faults(lambda: SkidBuffer(beat_layout(PACKED)), lambda system: system, serializer.spares, proofs, count)
 
 
 class Open(SkidBuffer):
@@ -99,20 +100,20 @@ def test_a_fault_of_the_cutter_is_found(tmp_path: Path, monkeypatch: pytest.Monk
 # Records that differ in size.
 
 
-def test_faults_of_the_packer_are_found() -> None:
+@pytest.mark.parametrize("count", tiers(fast=[1], full=[5]))
+def test_faults_of_the_packer_are_found(count: int) -> None:
     proofs: list[Callable[[Transition], Verdict]] = [
         lambda system: packer.prove_invariant(PACKED, system),
         lambda system: packer.prove_output(PACKED, system),
         lambda system: packer.prove_ends(PACKED, system),
     ]
-    number = found(
+    check_faults(
         lambda: Packer(PACKED),
         lambda system: packer.watched(PACKED, system),
         lambda wires: z3.And(packer.invariant(PACKED)(wires), packer.record_comes(PACKED)(wires)),
         proofs,
-        6,
+        count,
     )
-    assert number > 4
 
 
 class Waits(Packer):
@@ -187,15 +188,15 @@ def test_a_layout_in_another_order_is_found(monkeypatch: pytest.MonkeyPatch) -> 
 # The words of memory.
 
 
-def test_faults_of_the_aligner_are_found() -> None:
+@pytest.mark.parametrize("count", tiers(fast=[2], full=[9]))
+def test_faults_of_the_aligner_are_found(count: int) -> None:
     proofs: list[Callable[[Transition], Verdict]] = [
         lambda system: aligner.prove_relation(PACKED, system),
         lambda system: aligner.prove_words(PACKED, system),
     ]
-    number = found(
-        lambda: Aligner(PACKED), lambda system: aligner.watched(PACKED, system), aligner.relation(PACKED), proofs, 12
+    check_faults(
+        lambda: Aligner(PACKED), lambda system: aligner.watched(PACKED, system), aligner.relation(PACKED), proofs, count
     )
-    assert number > 8
 
 
 class Spills(Aligner):
