@@ -89,7 +89,7 @@ board: $(READY)
 	@$(BIN)/python -m boards $(BOARD)
 
 boards: $(READY)
-	@SPURTLE_BOARDS=all $(BIN)/python -m pytest -q tests/test_boards_whole.py
+	@$(BIN)/python -m pytest -q tests/test_boards_whole.py
 	@$(BIN)/python -m boards all
 
 clean:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from board_bench import EngineBoard, Noise, NoisyPort
 from seeds import SEED
+from tiers import tiers
 
 from boards.board import BOARDS, Board
 from boards.host import Driver, Link, LinkError, open_port
@@ -38,10 +39,8 @@ HALVES = 6
 ADDRESS = (1 << 56) - 1
 """Of an Address packet, without what is above the address."""
 
-SIMULATED = list(BOARDS.values())
-if os.environ.get("SPURTLE_BOARDS") != "all":
-    # A replay and the soft core. `make boards` looks at the others, whose clocks differ, before it builds them.
-    SIMULATED = [BOARDS["hx8k"], BOARDS["ulx3s_picorv32"]]
+SIMULATED = tiers(fast=[BOARDS["hx8k"]], full=[BOARDS["ulx3s_picorv32"]], long=BOARDS.values())
+"""A replay, the soft core, and the others, whose clocks differ."""
 
 
 @pytest.fixture(scope="module", params=SIMULATED, ids=lambda board: board.name)

@@ -10,6 +10,7 @@ from gateware import VARIANTS, Bench, boundary_integers, cycle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from seeds import SEED
+from tiers import tiers
 
 from spurtle.arch import FM, PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, Register
 from spurtle.buffer import Buffer
@@ -483,7 +484,7 @@ WRITES = range(ARRIVES - 3, ARRIVES + 32)
 PACES = [{"late": 3}, {"stalls": (True, True, False), "late": 1}]
 
 
-@pytest.mark.parametrize("pace", PACES, ids=str)
+@pytest.mark.parametrize("pace", tiers(fast=PACES[-1:], full=PACES), ids=str)
 def test_a_new_pointer_in_any_cycle(bench: BufferBench, pace: dict[str, Any]) -> None:
     new = BASE + PAGE
     outcomes = set()
@@ -517,7 +518,7 @@ HALTS = {
 }
 
 
-@pytest.mark.parametrize("pace", PACES, ids=str)
+@pytest.mark.parametrize("pace", tiers(fast=PACES[-1:], full=PACES), ids=str)
 @pytest.mark.parametrize("halt", HALTS)
 def test_a_halt_in_any_cycle(bench: BufferBench, halt: str, pace: dict[str, Any]) -> None:
     register, off, on = HALTS[halt]
@@ -631,7 +632,7 @@ def faults(bench: BufferBench, words: int) -> Iterator[Meets]:
             yield Meets(kind, word, 0b000100 + word % 4, external, flags)
 
 
-@pytest.mark.parametrize("late", [0, 5])
+@pytest.mark.parametrize("late", tiers(fast=[0], full=[5]))
 def test_every_fault_at_every_place_is_the_reference_s(any_bench: BufferBench, late: int) -> None:
     config = any_bench.config
     units = config.bus_bytes // any_bench.align
@@ -702,7 +703,7 @@ def around(bench: BufferBench, pace: dict[str, Any], pointer: int = BASE) -> ran
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("pace", PACES, ids=str)
+@pytest.mark.parametrize("pace", tiers(fast=PACES[-1:], full=PACES), ids=str)
 def test_a_fault_and_something_else_in_any_cycle(bench: BufferBench, pace: dict[str, Any], change: str) -> None:
     """`Driver` compares each cycle with the reference. Here: the fault is told of as long as nothing is in its way."""
     config = bench.config
@@ -760,7 +761,7 @@ def test_full_and_something_else_in_any_cycle(bench: BufferBench, change: str) -
     assert len(syndromes) == 1 + (change == "abort")
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", tiers(fast=range(2), full=range(6)))
 def test_everything_in_any_cycle(any_bench: BufferBench, seed: int) -> None:
     """`Driver` compares each cycle with the reference."""
     random = Random(f"{SEED} {seed}")

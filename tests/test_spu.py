@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from amaranth.hdl import Const
 from gateware import Bench, cycle
+from tiers import tiers
 
 from spurtle.arch import FM, PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL1, PMSICR_EL1, PMSIRR_EL1, Register
 from spurtle.config import CONFIGS, SPUConfig
@@ -232,7 +233,7 @@ OPERATIONS = (10, 28)
 RELOAD = 22
 
 
-@pytest.mark.parametrize("late", [0, 30])
+@pytest.mark.parametrize("late", tiers(fast=[0], full=[30]))
 def test_a_record_is_discarded_if_the_buffer_did_not_run_for_one_cycle(run: Callable[..., None], late: int) -> None:
     """Disabled in one cycle and enabled in the next: what had not reached memory by then is lost, and nothing else."""
     committed_counts = set()

