@@ -20,7 +20,7 @@ from .ports import fault_bits, pe_bits, sample_words
 from .reference.pe import PEState
 from .reference.records import Facts
 
-__all__ = ["engine", "record_engine"]
+__all__ = ["engine", "on_each_edge", "record_engine"]
 
 
 def engine(config: SPUConfig) -> dict[str, str]:
@@ -31,7 +31,7 @@ def engine(config: SPUConfig) -> dict[str, str]:
     lanes = range(config.ops_per_cycle)
     slots = [f"spu.PORT_OF(sampling, slot, {lane})" for lane in lanes] if config.slots > 1 else ["0"]
     return design_files(
-        verilog.spu(config).text,
+        on_each_edge(verilog.spu(config).text),
         {
             "BEAT_ADDRESS": _field(beat, "address"),
             "BEAT_DATA": _field(beat, "data"),
@@ -86,6 +86,13 @@ def record_engine(config: SPUConfig) -> dict[str, str]:
             "ALIGN": config.layout.align,
         },
     )
+
+
+def on_each_edge(text: str) -> str:
+    """Return Verilog in which each edge of the clock is a cycle: one evaluation of the model, where a rising edge and a
+    falling edge take two. Outputs that must be read before the edge must come from registers alone.
+    """
+    return text.replace("posedge clk", "edge clk")
 
 
 def _state(config: SPUConfig) -> Iterator[str]:
