@@ -327,6 +327,59 @@ def test_long_gaps_cost_no_cycles(config: SPUConfig) -> None:
     assert profile.data
 
 
+@pytest.mark.parametrize("seed", [15, 16])
+def test_cycles_that_are_skipped_change_nothing(config: SPUConfig, seed: int) -> None:
+    """However long the gaps, wherever the table is cut, and whether or not the buffer fills."""
+    random = Random(seed)
+    # Gaps between operations that end soon, and collisions of operations that do not.
+    operations = table(4_000, seed=seed, lanes=config.ops_per_cycle, longest=100)
+    gaps = [random.choice([0] * 20 + [random.randint(1, 60)]) for _ in operations]
+    operations["dispatch"] += np.cumsum(gaps).astype(np.uint64)
+    dense = table(8_000, seed=seed, lanes=config.ops_per_cycle, gap=1, longest=3_000)
+    dense["dispatch"] += operations["dispatch"][-1]
+    operations = np.concatenate((operations, dense))
+    cuts = sorted(random.sample(range(len(operations)), 20))
+    profiles = []
+    for skip in True, False:
+        profile = Profile(config, room=6, rnd=seed % 2)
+        profile.engine.skip(skip)
+        for piece in np.split(operations, cuts):
+            profile.play(piece, settle=False)
+        profile.play(operations[:0], settle=True)
+        profiles.append(profile)
+    skipped, whole = profiles
+    assert skipped.data == whole.data
+    assert (skipped.selections == whole.selections).all()
+    assert (skipped.finishes == whole.finishes).all()
+    assert skipped.answers == whole.answers
+    counts, all_counts = skipped.engine.counts(), whole.engine.counts()
+    assert counts.pop("cycles") < all_counts.pop("cycles") - 1_000
+    assert counts == all_counts
+    assert skipped.interrupts == whole.interrupts > 0
+    assert {*whole.selections["sampled"]} == {0, 1}
+
+
+@pytest.mark.parametrize("name", ["neoverse_n1", "arm_model", "v1p4"])
+def test_the_effect_of_software_is_not_skipped(name: str) -> None:
+    """With another owner of the buffer, what passes in the next cycle is not profiled; what comes later is."""
+    config = CONFIGS[name]
+    found = []
+    for skip in True, False:
+        profile = Profile(config, room=64)
+        profile.engine.skip(skip)
+        operations = table(200, seed=17, lanes=config.ops_per_cycle, gap=1)
+        for owner in 0b00, 0b11, 0b00, 0b11:
+            profile.engine.set_pe(replace(PE, mdcr_el2_e2pb=owner))
+            operations["dispatch"] += profile.engine.counts()["time"] + 100
+            profile.engine.play(operations, settle=True)
+        found.append((profile.engine.counts(), profile.engine.selections().tolist()))
+    (skipped, selections), (whole, all_selections) = found
+    assert skipped.pop("cycles") < whole.pop("cycles")
+    assert skipped == whole
+    assert selections == all_selections
+    assert whole["pop"] == 4 * 200
+
+
 def test_beats_outside_of_the_buffer_are_counted() -> None:
     profile = Profile(CONFIGS["minimal"], room=64)
     profile.engine.set_buffer(BASE + SIZE, SIZE)

@@ -95,8 +95,8 @@ struct Hole {
 // two came first would be the SPU's own affair.
 constexpr unsigned KNOWN = 8;
 
-// So many cycles without anything in flight, and the SPU stands still until the next operation: each record is in memory, and
-// the interrupt that it raises comes when it would. Memory that takes its time is not waited for.
+// Cycles after the last operation in flight has finished, or after software's last access, in which records reach memory and
+// registers take effect. Memory that stalls or answers late is not waited for.
 constexpr unsigned SETTLED = ANSWER_LATENCY + SLOTS * (MOST_BEATS + 8);
 
 // Cycles whose operations are remembered: collisions are told one cycle after the answer.
@@ -112,6 +112,8 @@ struct Engine {
     uint64_t delay = 0;       // cycles by which interrupts put off the operations that follow
     uint64_t rows = 0;        // operations that have been given a cycle
     uint64_t idle = 0;        // cycles of the program since one passed or was in flight
+    uint64_t settled = 0;     // cycles of the program since one was in flight, or software accessed the SPU
+    bool skipping = true;     // cycles in which nothing changes are not simulated
     uint64_t previous = NOWHERE;  // where the last taken branch went
 
     Passing passing[REMEMBERED];
@@ -336,9 +338,15 @@ struct Engine {
     // One cycle of the program.
     void advance() {
         idle = at().count || flying ? 0 : idle + 1;
+        settled = flying ? 0 : settled + 1;
         cycle();
         time++;
     }
+
+    // Whether nothing that can be seen changes until the next operation passes. All that have passed are answered, so that none of
+    // them will be in flight. The interval counter may not have settled; how many cycles are between two operations does not matter
+    // to it.
+    bool unchanging() const { return skipping && idle >= ANSWER_LATENCY && settled >= SETTLED; }
 
     // Gives operations their cycles until all have one or the interrupt is raised. A cycle that has lanes left stays open
     // for the next call. With `settle`, and whenever it is interrupted, it goes on until nothing is in flight any more.
@@ -354,7 +362,7 @@ struct Engine {
             bool over = interrupted || next == count;
             if (over && !interrupted && !settle && now.count < LANES) break;
             if (over && !now.count && idle >= ANSWER_LATENCY) break;
-            if (!over && !now.count && idle >= SETTLED)
+            if (!over && !now.count && unchanging())
                 time = operations[next].dispatch + delay;
             else
                 advance();
@@ -372,6 +380,7 @@ struct Engine {
             } else {
                 ago++;
             }
+        settled = 0;
     }
 
     void set_pe(const uint64_t *pe) {
@@ -467,6 +476,7 @@ void engine_trouble(Engine *engine, uint64_t seed, unsigned stall, unsigned late
 void engine_hole(Engine *engine, uint64_t base, uint64_t size, unsigned fault) { engine->hole = {base, size, fault}; }
 
 void engine_reset(Engine *engine) { engine->reset(); }
+void engine_skip(Engine *engine, int skip) { engine->skipping = skip; }
 int engine_drain(Engine *engine) { return engine->drain(); }
 int engine_interrupt(Engine *engine) { return engine->spu.pmbirq; }
 

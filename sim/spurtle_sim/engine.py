@@ -114,6 +114,12 @@ class Engine:
         number = self._answers.index(fault)
         self._library.engine_hole(self._engine, ctypes.c_uint64(base), ctypes.c_uint64(size), number)
 
+    def skip(self, skip: bool) -> None:
+        """Choose whether cycles are left out in which no operation passes and nothing that can be seen changes. They
+        are, unless this says otherwise; the results are the same.
+        """
+        self._library.engine_skip(self._engine, int(skip))
+
     def play(self, operations: NDArray[np.void], *, settle: bool = False) -> int:
         """Play rows of `TIMED` until all have been given a cycle at the sampling point or the SPU raises its interrupt;
         return how many have.
