@@ -16,9 +16,8 @@ import pytest
 import spurtle
 import spurtle_sim
 from spurtle.config import CONFIGS
-from spurtle_sim import compiled, designs, generate, native
+from spurtle_sim import compiled, designs, engine, generate, native
 from spurtle_sim.compiled import GeneratedModel, Model, design_files
-from spurtle_sim.engine import Engine, engine_model
 from spurtle_sim.errors import UserError
 
 ROOTS = [Path(package.__file__).parent.parent for package in (spurtle, spurtle_sim) if package.__file__]
@@ -71,7 +70,7 @@ def test_verilog_that_is_refused(cache: Path, tmp_path: Path) -> None:
 
 def test_a_warm_start_runs_no_tool() -> None:
     """And loads neither Amaranth nor what only compiling needs."""
-    Engine(CONFIGS["minimal"])
+    engine.Engine(CONFIGS["minimal"])
     code = """
 import sys
 ran = []
@@ -119,8 +118,8 @@ def test_a_design_is_that_of_the_sources(cache: Path, tmp_path: Path) -> None:
     code = """
 from spurtle.config import CONFIGS
 from spurtle_sim import native
-from spurtle_sim.engine import engine_model
-model = engine_model(CONFIGS["minimal"])
+from spurtle_sim import engine
+model = engine.library(CONFIGS["minimal"])
 print(native.kept(*model._identity(), model._generate))
 """
     environment = copied(tmp_path)
@@ -165,9 +164,9 @@ def test_another_configuration_or_tool_has_another_design(monkeypatch: pytest.Mo
         name, key = model._identity()
         return name, repr(key)
 
-    model = engine_model(CONFIGS["minimal"])
+    model = engine.library(CONFIGS["minimal"])
     others = [
-        engine_model(CONFIGS["neoverse_n1"]),
+        engine.library(CONFIGS["neoverse_n1"]),
         GeneratedModel(model.name, model.driver, "record_engine", model.config),
     ]
     paths = {path(each) for each in (model, *others)}

@@ -16,9 +16,11 @@ from spurtle.spu import RecordPath
 
 from .compiled import design_files
 from .faults import memory_faults
+from .header import struct
 from .ports import fault_bits, pe_bits, sample_words
 from .reference.pe import PEState
 from .reference.records import Facts
+from .timed import ANSWER, FINISH, SELECTION, TIMED
 
 __all__ = ["engine", "on_each_edge", "record_engine"]
 
@@ -30,7 +32,9 @@ def engine(config: SPUConfig) -> dict[str, str]:
     faults = [fault_bits(config, 0, fault) for fault in (None, *memory_faults(config))]
     lanes = range(config.ops_per_cycle)
     slots = [f"spu.PORT_OF(sampling, slot, {lane})" for lane in lanes] if config.slots > 1 else ["0"]
-    return design_files(
+    structs = {"Operation": TIMED, "Selection": SELECTION, "Finish": FINISH, "Answer": ANSWER}
+    declarations = ["#pragma once", "#include <cstdint>", *(struct(name, dtype) for name, dtype in structs.items()), ""]
+    files = design_files(
         on_each_edge(verilog.spu(config).text),
         {
             "BEAT_ADDRESS": _field(beat, "address"),
@@ -67,6 +71,7 @@ def engine(config: SPUConfig) -> dict[str, str]:
             "FEEDS(spu)": f"{{{', '.join(f'spu.PORT(pmu, sample_feed_{event})' for event in config.feed_events)}}}",
         },
     )
+    return {**files, "timed.h": "\n".join(declarations)}
 
 
 def record_engine(config: SPUConfig) -> dict[str, str]:

@@ -1,5 +1,5 @@
-// Plays operations on the compiled SPU, a batch at a time. engine.py has the generated Verilog translated to design.h and writes
-// layout.h, which says where the fields of the struct ports are.
+// Plays operations on the compiled SPU, a batch at a time. design.h is the translated Verilog. designs.py generates layout.h, with the
+// places of fields of struct ports, and timed.h, with the rows of the tables that Python sees.
 
 #include <algorithm>
 #include <bit>
@@ -9,39 +9,15 @@
 #include "design.h"
 #include "layout.h"
 #include "ports.h"
+#include "timed.h"
 
 __attribute__((weak)) void design___024root___eval(design___024root *);
 
 namespace {
 
-// Of spurtle_sim.timed.TIMED.
-struct Operation {
-    uint64_t dispatch, pc, target, va, pa, events;
-    uint32_t issue, finish, translate_from, translate_to, facts;
-    uint16_t data_source;
-};
-static_assert(sizeof(Operation) == 72);
-
-// Of spurtle_sim.timed.SELECTION. Rows count operations from the first one played.
-struct Selection {
-    uint64_t first, among;  // one of so many operations from that row
-    uint64_t sampled;
-    uint64_t time;          // when they passed
-    uint64_t destination;   // which of two accesses is sampled
-};
-
-// Of spurtle_sim.timed.FINISH.
-struct Finish {
-    uint64_t row, latency;
-};
-
 constexpr uint64_t FAULTS[] = FAULT_BITS;
 
-// What memory says of a record, or an asynchronous External abort.
-struct Answer {
-    uint64_t fault;    // which of FAULTS the record met, the first of which is none; or ABORT
-    uint64_t written;  // bytes of the record before it
-};
+// The number of an answer that is an asynchronous External abort; others are of FAULTS.
 constexpr uint64_t ABORT = std::size(FAULTS);
 
 // The operations of one cycle at the sampling point, in program order, and the lanes in which they pass.
@@ -461,11 +437,11 @@ void engine_buffer(Engine *engine, uint8_t *memory, uint64_t base, uint64_t size
 
 void engine_pe(Engine *engine, const uint64_t *pe) { engine->set_pe(pe); }
 
-uint64_t engine_play(Engine *engine, const Operation *operations, uint64_t count, int settle) {
+uint64_t engine_play(Engine *engine, const Operation *operations, uint64_t count, bool settle) {
     return engine->play(operations, count, settle);
 }
 
-int engine_access(Engine *engine, unsigned op1, unsigned crn, unsigned crm, unsigned op2, int write, uint64_t *data) {
+unsigned engine_access(Engine *engine, unsigned op1, unsigned crn, unsigned crm, unsigned op2, bool write, uint64_t *data) {
     return engine->access(op1, crn, crm, op2, write, *data);
 }
 
@@ -476,9 +452,9 @@ void engine_trouble(Engine *engine, uint64_t seed, unsigned stall, unsigned late
 void engine_hole(Engine *engine, uint64_t base, uint64_t size, unsigned fault) { engine->hole = {base, size, fault}; }
 
 void engine_reset(Engine *engine) { engine->reset(); }
-void engine_skip(Engine *engine, int skip) { engine->skipping = skip; }
-int engine_drain(Engine *engine) { return engine->drain(); }
-int engine_interrupt(Engine *engine) { return engine->spu.pmbirq; }
+void engine_skip(Engine *engine, bool skip) { engine->skipping = skip; }
+bool engine_drain(Engine *engine) { return engine->drain(); }
+bool engine_interrupt(Engine *engine) { return engine->spu.pmbirq; }
 
 // cycles, program time, delay, beats outside the buffer, records, then the PMU events, those of SAMPLE_FEED's family last
 void engine_counts(const Engine *engine, uint64_t *counts) {

@@ -11,18 +11,15 @@ from numpy.typing import NDArray
 from spurtle.arch import FSC_SYNCHRONOUS, Register
 from spurtle.config import SPUConfig
 
-from . import native
 from .compiled import GeneratedModel
 from .faults import ABORT, TRANSLATION, memory_faults
+from .native import declare, load
 from .reference.buffer import Fault, FaultKind
 from .reference.pe import PEState
 from .reference.registers import Outcome
-from .timed import FINISH, SELECTION, TIMED
+from .timed import ANSWER, FINISH, SELECTION, TIMED
 
-__all__ = ["Engine", "engine_model"]
-
-_ANSWER = np.dtype([("fault", "<u8"), ("written", "<u8")])
-"""What memory says: which of what it can, of `Engine._answers`; and how much of the record was written before."""
+__all__ = ["Engine", "library"]
 
 _OUTCOMES = {
     Outcome.UNDEFINED: "is UNDEFINED",
@@ -31,19 +28,33 @@ _OUTCOMES = {
 }
 
 
-def engine_model(config: SPUConfig) -> GeneratedModel:
-    """Return the library of an `Engine`, for `native.load`."""
+def library(config: SPUConfig) -> GeneratedModel:
+    """Return the library of the compiled SPU of a configuration."""
     return GeneratedModel(config.module, "engine.cpp", "engine", config)
 
 
 @cache
 def _library(config: SPUConfig) -> ctypes.CDLL:
-    """Load the library of an `Engine`, once in a process."""
-    [library] = native.load([engine_model(config)])
-    library.engine_new.restype = ctypes.c_void_p
-    for function in ("play", "selections", "finishes", "answers"):
-        getattr(library, f"engine_{function}").restype = ctypes.c_uint64
-    return library
+    [loaded] = load([library(config)])
+    pointer, number, unsigned = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint
+    functions = {
+        "new": (pointer, [pointer]),
+        "delete": (None, [pointer]),
+        "buffer": (None, [pointer, pointer, number, number]),
+        "pe": (None, [pointer, pointer]),
+        "trouble": (None, [pointer, number, *4 * [unsigned]]),
+        "hole": (None, [pointer, number, number, unsigned]),
+        "skip": (None, [pointer, ctypes.c_bool]),
+        "play": (number, [pointer, pointer, number, ctypes.c_bool]),
+        "access": (unsigned, [pointer, *4 * [unsigned], ctypes.c_bool, pointer]),
+        "reset": (None, [pointer]),
+        "drain": (ctypes.c_bool, [pointer]),
+        "interrupt": (ctypes.c_bool, [pointer]),
+        "counts": (None, [pointer, pointer]),
+        **dict.fromkeys(("selections", "finishes", "answers"), (number, [pointer, pointer, number])),
+    }
+    declare(loaded, "engine_", functions)
+    return loaded
 
 
 class Engine:
@@ -68,7 +79,7 @@ class Engine:
     def __init__(self, config: SPUConfig):
         self._config = config
         self._library = _library(config)
-        self._engine = ctypes.c_void_p(self._library.engine_new(_values(PEState())))
+        self._engine = self._library.engine_new(_values(PEState()))
         self._memory = np.zeros(0, np.uint8)
         # In the order of the numbers that the compiled part has for them.
         self._answers = (None, *memory_faults(config), ABORT)
@@ -80,8 +91,7 @@ class Engine:
     def set_buffer(self, base: int, size: int) -> None:
         """Memory for the Profiling Buffer: `size` zero bytes from address `base`."""
         self._memory = np.zeros(size, np.uint8)
-        pointer = self._memory.ctypes.data_as(ctypes.c_void_p)
-        self._library.engine_buffer(self._engine, pointer, ctypes.c_uint64(base), ctypes.c_uint64(size))
+        self._library.engine_buffer(self._engine, self._memory.ctypes.data, base, size)
 
     @property
     def memory(self) -> NDArray[np.uint8]:
@@ -99,7 +109,7 @@ class Engine:
         fault in `fault` of 256 records, by random numbers from `seed`, which is not zero. In `abort` of 65536 cycles it
         tells of an asynchronous External abort on some write since the last PSB CSYNC, unless the SPU ignores those.
         """
-        self._library.engine_trouble(self._engine, ctypes.c_uint64(seed), stall, late, fault, abort)
+        self._library.engine_trouble(self._engine, seed, stall, late, fault, abort)
 
     def hole(self, base: int, size: int, kind: FaultKind = FaultKind.STAGE_1, *, external: bool = False) -> None:
         """From now on a record meets a fault where it touches one of `size` bytes from address `base`, both multiples
@@ -111,14 +121,13 @@ class Engine:
         fault = Fault(kind=kind, fsc=FSC_SYNCHRONOUS if external else TRANSLATION, external=external)
         if fault not in self._answers:
             raise ValueError(f"{self._config.name} has no {'external ' if external else ''}fault of kind {kind.name}")
-        number = self._answers.index(fault)
-        self._library.engine_hole(self._engine, ctypes.c_uint64(base), ctypes.c_uint64(size), number)
+        self._library.engine_hole(self._engine, base, size, self._answers.index(fault))
 
     def skip(self, skip: bool) -> None:
         """Choose whether cycles are left out in which no operation passes and nothing that can be seen changes. They
         are, unless this says otherwise; the results are the same.
         """
-        self._library.engine_skip(self._engine, int(skip))
+        self._library.engine_skip(self._engine, skip)
 
     def play(self, operations: NDArray[np.void], *, settle: bool = False) -> int:
         """Play rows of `TIMED` until all have been given a cycle at the sampling point or the SPU raises its interrupt;
@@ -130,8 +139,7 @@ class Engine:
         """
         if operations.dtype != TIMED or not operations.flags.c_contiguous:
             raise ValueError(f"operations must be a contiguous array of TIMED, not of {operations.dtype}")
-        pointer = operations.ctypes.data_as(ctypes.c_void_p)
-        return self._library.engine_play(self._engine, pointer, ctypes.c_uint64(len(operations)), int(settle))
+        return self._library.engine_play(self._engine, operations.ctypes.data, len(operations), settle)
 
     def read(self, register: Register) -> int:
         """MRS, as `access`. Raises ValueError if it is UNDEFINED or trapped."""
@@ -155,7 +163,7 @@ class Engine:
         """
         number = ctypes.c_uint64(value or 0)
         encoding = (register.op1, register.crn, register.crm, register.op2)
-        write = int(value is not None)
+        write = value is not None
         outcome = self._library.engine_access(self._engine, *encoding, write, ctypes.byref(number))
         return Outcome(outcome), number.value
 
@@ -171,7 +179,7 @@ class Engine:
     @property
     def interrupt(self) -> bool:
         """Level of PMBIRQ."""
-        return bool(self._library.engine_interrupt(self._engine))
+        return self._library.engine_interrupt(self._engine)
 
     def selections(self) -> NDArray[np.void]:
         """What was selected since the last call, in program order: of `SELECTION`."""
@@ -187,13 +195,13 @@ class Engine:
         """
         faults = (
             (self._answers[number], written)
-            for number, written in self._rows(self._library.engine_answers, _ANSWER).tolist()
+            for number, written in self._rows(self._library.engine_answers, ANSWER).tolist()
         )
         return [fault and replace(fault, written=written) for fault, written in faults]
 
     def _rows(self, function: Any, dtype: np.dtype[np.void]) -> NDArray[np.void]:
-        out = np.zeros(function(self._engine, None, ctypes.c_uint64(0)), dtype)
-        function(self._engine, out.ctypes.data_as(ctypes.c_void_p), ctypes.c_uint64(len(out)))
+        out = np.zeros(function(self._engine, None, 0), dtype)
+        function(self._engine, out.ctypes.data, len(out))
         return out
 
     def counts(self) -> dict[str, int]:

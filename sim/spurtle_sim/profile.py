@@ -13,11 +13,9 @@ from rich.spinner import Spinner
 
 from spurtle.config import SPUConfig
 
-from . import native, perfdata
+from . import engine, machine, native, perfdata
 from .core import Parameters
 from .driver import Driver
-from .engine import engine_model
-from .machine import Machine, library
 from .program import Program
 from .sampling import Sampling
 
@@ -67,14 +65,14 @@ def profile(options: Options) -> int:
     program = Program(options.program, options.arguments)
     process = process_of(program)
     # Both take long to compile where they are not in the cache: at the same time.
-    native.load([engine_model(options.config), library()])
-    machine = Machine(program.instructions, Parameters(ops_per_cycle=options.config.ops_per_cycle))
+    native.load([engine.library(options.config), machine.library()])
+    core = machine.Machine(program.instructions, Parameters(ops_per_cycle=options.config.ops_per_cycle))
     driver = Driver(options.config, options.sampling, context=process.pid, check=options.check)
 
     start = time.monotonic()
     with _progress(driver, start):
         for operations in program.run():
-            driver.run(machine.time(operations))
+            driver.run(core.time(operations))
         driver.stop()
     seconds = time.monotonic() - start
 

@@ -4,7 +4,7 @@ structs.
 
 import numpy as np
 
-__all__ = ["FINISH", "OPERATION", "SELECTION", "TIMED"]
+__all__ = ["ANSWER", "FINISH", "OPERATION", "SELECTION", "TIMED"]
 
 OPERATION = np.dtype([("pc", "<u8"), ("target", "<u8"), ("va", "<u8"), ("facts", "<u4")], align=True)
 """One retired instruction.
@@ -44,3 +44,6 @@ FINISH = np.dtype([("row", "<u8"), ("latency", "<u8")])
 """A sampled operation whose end the core has reported: its number, and how many cycles after it passed. That can be
 later than its `finish`, in which it completed: one end is reported in a cycle.
 """
+
+ANSWER = np.dtype([("fault", "<u8"), ("written", "<u8")])
+"""What memory answers for a record: the number of the fault, of which 0 is none, and the bytes written before it."""
