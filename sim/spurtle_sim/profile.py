@@ -13,7 +13,7 @@ from rich.spinner import Spinner
 
 from spurtle.config import SPUConfig
 
-from . import engine, machine, native, perfdata
+from . import engine, hooks, machine, native, perfdata
 from .core import Parameters
 from .driver import Driver
 from .program import Program
@@ -62,10 +62,10 @@ def profile(options: Options) -> int:
     """
     perfdata.check(options.output)
     discard = options.sampling.filters.discard
+    # What is not in the cache takes seconds to compile: all of it at the same time.
+    native.load([engine.library(options.config), machine.library(), hooks.library()])
     program = Program(options.program, options.arguments)
     process = process_of(program)
-    # Both take long to compile where they are not in the cache: at the same time.
-    native.load([engine.library(options.config), machine.library()])
     core = machine.Machine(program.instructions, Parameters(ops_per_cycle=options.config.ops_per_cycle))
     driver = Driver(options.config, options.sampling, context=process.pid, check=options.check)
 
