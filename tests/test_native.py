@@ -114,6 +114,20 @@ def test_files_of_a_killed_process_are_in_nobodys_way(cache: Path) -> None:
     assert [*cache.iterdir()] == [path]
 
 
+def test_what_was_not_used_for_a_month_is_removed(cache: Path) -> None:
+    used, unused = Library("seven", SEVEN).make(), Library("seven", SEVEN, options=["-O1"]).make()
+    others = [cache / "perf-6.12", cache / "0123456789abcdef"]
+    folder = cache / "folder-0123456789abcdef"
+    for path in *others, folder:
+        path.mkdir()
+        (path / "file").touch()
+    for path in used, unused, folder, *others:
+        os.utime(path, (0, 0))
+    assert Library("seven", SEVEN).find() == used
+    new = Library("seven", SEVEN, options=["-O2"]).make()
+    assert {*cache.iterdir()} == {used, new, *others}
+
+
 def test_a_damaged_library_is_compiled_again(cache: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(1) as pool:  # this process would keep what it has loaded
         path = Path(pool.apply(make_seven))

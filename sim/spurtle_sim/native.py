@@ -4,14 +4,16 @@ import ctypes
 import fcntl
 import hashlib
 import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -41,6 +43,12 @@ _CORES = len(os.sched_getaffinity(0))
 
 _RUNNING = threading.BoundedSemaphore(_CORES)
 """Held while a command runs, so that no more run at a time than there are cores."""
+
+
+_ENTRY = re.compile(r".+-[0-9a-f]{16}(\.\w+)?")
+"""Name of an entry of the cache. Other tools keep theirs in the same folder."""
+
+_MONTH = 30 * 24 * 3600.0
 
 
 class Loadable(Protocol):
@@ -266,7 +274,11 @@ def cached(name: str, key: object) -> Path | None:
     """Return the file or folder that `kept` has kept, or None."""
     path = _path(name, key)
     # Path.exists would raise in a folder that may not be searched.
-    return path if os.access(path, os.F_OK) else None
+    if not os.access(path, os.F_OK):
+        return None
+    with suppress(OSError):  # in a cache that may only be read
+        os.utime(path)
+    return path
 
 
 def kept(name: str, key: object, build: Callable[[Path], Path]) -> Path:
@@ -294,6 +306,7 @@ def kept(name: str, key: object, build: Callable[[Path], Path]) -> Path:
         with _build_folder(path.with_name(f"{path.name}.building")) as folder:
             if not path.exists():
                 build(folder).replace(path)
+                _prune(path.parent)
     except OSError as error:
         raise UserError(
             f"cannot write the cache {path.parent}: {error.strerror or error}; name another folder in XDG_CACHE_HOME"
@@ -323,6 +336,14 @@ def _build_folder(folder: Path) -> Generator[Path]:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         os.close(descriptor)
+
+
+def _prune(folder: Path) -> None:
+    """Remove entries of the cache that have not been used for a month: each edit of a source file makes new ones."""
+    for path in folder.iterdir():
+        with suppress(OSError):  # another process has removed it
+            if _ENTRY.fullmatch(path.name) and path.stat().st_mtime < time.time() - _MONTH:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def _path(name: str, key: object) -> Path:
