@@ -305,7 +305,7 @@ def test_libraries_are_compiled_at_the_same_time(tmp_path: Path, monkeypatch: py
                 check=False,
             )
         )
-    assert loaded.value.args == ({"spurtle_v1p4", "timing_model"},)
+    assert loaded.value.args == ({"spurtle_v1p4", "timing_model", "emulator_hooks"},)
 
 
 def test_a_compiler_that_is_not_there(tmp_path: Path):
