@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tiers import tiers
 
 from boards import build as build_module
 from boards.__main__ import main
@@ -42,7 +43,11 @@ def pins_of(files: dict[str, str]) -> dict[str, str]:
     return dict(found)
 
 
-@pytest.mark.parametrize("board", BOARDS.values(), ids=BOARDS)
+@pytest.mark.parametrize(
+    "board",
+    tiers(fast=[BOARDS[name] for name in ("icebreaker", "ulx3s_picorv32", "arty_a7")], full=BOARDS.values()),
+    ids=lambda board: board.name,
+)
 def test_plan(board: Board) -> None:
     planned = elaborated(board)
     name = f"spurtle_{board.name}"

@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from tiers import tiers
 
 from spurtle_sim import decode
 from spurtle_sim.records_json import to_json
@@ -24,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
     return copy
 
 
-@pytest.mark.parametrize("simulator", ["icarus", "verilator"])
+@pytest.mark.parametrize("simulator", tiers(fast=["icarus"], full=["verilator"]))
 def test_neoverse_n1_beside_a_core(simulator: str, folder: Path) -> None:
     if simulator == "icarus" and shutil.which("iverilog") is None:
         pytest.skip("Icarus Verilog (iverilog) is not installed")

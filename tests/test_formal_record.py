@@ -120,7 +120,7 @@ REFERENCE: dict[str, tuple[str, str, Callable[[Any], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", REFERENCE)
+@pytest.mark.parametrize("name", tiers(fast=[*REFERENCE][:1], full=REFERENCE))
 def test_another_reference_is_told_from_the_gateware(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     configuration, function, change, packet = REFERENCE[name]
     config = {**CONFIGS, **FEATURES}[configuration]
@@ -133,6 +133,7 @@ def test_another_reference_is_told_from_the_gateware(name: str, monkeypatch: pyt
     assert packet in verdict.evidence
 
 
+@pytest.mark.full
 def test_places_in_another_order_are_found() -> None:
     config = FEATURES["minimal_packed"]
     other = replace(config, name="other", layout=replace(config.layout, places=config.layout.places[::-1]))

@@ -225,7 +225,9 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("wrong", "config"), WRONG, ids=lambda case: getattr(case, "__name__", ""))
+@pytest.mark.parametrize(
+    ("wrong", "config"), tiers(fast=WRONG[::5], full=WRONG), ids=lambda case: getattr(case, "__name__", "")
+)
 def test_a_wrong_access_is_found(wrong: type[RegisterAccess], config: SPUConfig) -> None:
     assert proofs.prove(config, transition(wrong(config))).result is Result.FAIL
 

@@ -13,6 +13,7 @@ import pytest
 from gateware import VARIANTS, Bench, cycle
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import tiers
 
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.control import Collect
@@ -313,7 +314,7 @@ def test_samples_leave_in_the_order_in_which_operations_finish(bench: InFlightBe
     assert (bench.seen["waits for another"] > 0) == (many > 1)
 
 
-@pytest.mark.parametrize("wait", [0, 3])
+@pytest.mark.parametrize("wait", tiers(fast=[3], full=[0]))
 def test_a_record_is_unwanted_once_the_buffer_did_not_run(bench: InFlightBench, wait: int) -> None:
     # In any cycle from the one after it passed: before the answer, in flight, and while its sample waits. That of the
     # second operation waits behind the first one's, if it has a slot of its own. The last comes long after.

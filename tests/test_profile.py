@@ -12,8 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from elf import EXIT, write_elf
 from plain_filter import kept
 from test_perf import INSTEAD, WORDS, printed
+from tiers import tiers
 
 from spurtle.config import CONFIGS
 from spurtle_sim import decode, native, packet_text
@@ -49,7 +51,17 @@ WORKLOAD = {"neoverse_n1": "chase", "kunpeng_920": "chase", "arm_model": "sort",
 belongs to another record shows."""
 
 
-@pytest.fixture(scope="module", params=WORKLOAD)
+# mov w2, #0xffff; subs w2, w2, #1; b.ne of that
+LOOP = (0x529FFFE2, 0x71000442, 0x54FFFFE1)
+
+
+@pytest.fixture(params=tiers(fast=["loop"], full=["sort"]))
+def program(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Return a program of 131,000 operations, or a workload of 1.7 million."""
+    return WORKLOADS / "sort.elf" if request.param == "sort" else write_elf(tmp_path / "loop", [*LOOP, *EXIT])
+
+
+@pytest.fixture(scope="module", params=tiers(fast=["v1p4"], full=WORKLOAD))
 def profiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """Name of a configuration and the perf.data of its workload's profile, each record checked by the reference."""
     config = request.param
@@ -165,11 +177,11 @@ def test_the_beginning_of_a_workload_is_the_references(name: str, jitter: bool, 
     assert 0 < kept < driver.sampled if filters else kept == driver.sampled
 
 
-def test_jitter_follows_its_seed(tmp_path: Path):
+def test_jitter_follows_its_seed(program: Path, tmp_path: Path):
     buffers: list[bytes] = []
     for seed in (1, 2, 1):
         output = tmp_path / f"{len(buffers)}.data"
-        run = spurtle("profile", "--jitter", "--seed", seed, "--config", "v1p4", "-o", output, WORKLOADS / "sort.elf")
+        run = spurtle("profile", "--jitter", "--seed", seed, "--config", "v1p4", "-o", output, program)
         assert run.returncode == 0, run.stderr
         buffers.append(Path(f"{output}.spe").read_bytes())
         assert buffers[-1]
@@ -221,18 +233,21 @@ def test_perf_samples_what_the_filters_keep(filtered: tuple[str, Path, Path]):
     assert len(perf("script", "-i", output, "--itrace=i1i", "-F", "ip").splitlines()) == len(records(output))
 
 
-def test_discard_leaves_no_file(tmp_path: Path):
+def test_discard_leaves_no_file(program: Path, tmp_path: Path):
+    output = tmp_path / "out" / "perf.data"
+    output.parent.mkdir()
     run = spurtle(
         "profile", "--check", "--config", "v1p4", "--filter", "discard,branch_filter", "--interval", 25600,
-        "-o", tmp_path / "perf.data", WORKLOADS / "sort.elf",
+        "-o", output, program,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     *_, sampled, counted = run.stderr.splitlines()
     assert " sampled, " in sampled and ", 0 interrupts" in sampled
     assert counted.startswith("no record and no file, as all is discarded, all checked: SAMPLE_FEED_BR ")
-    assert list(tmp_path.iterdir()) == []
+    assert list(output.parent.iterdir()) == []
 
 
+@pytest.mark.full
 def test_a_busybox_of_a_distribution(tmp_path: Path):
     busybox = os.environ.get("SPURTLE_BUSYBOX")
     if busybox is None:
