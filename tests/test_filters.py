@@ -131,9 +131,8 @@ def test_records_are_those_that_a_plain_filter_keeps(config: str, name: str, cas
     rejected[case] += len(records(every)) - len(expected)
 
 
-@pytest.mark.parametrize("tier", tiers(fast=["fast"], full=["full"]))
-def test_verdicts_were_mixed(tier: str) -> None:
-    # In the runs before this test, whichever were selected.
+def test_verdicts_were_mixed() -> None:
+    # In the runs before this test. The fast ones hold each case; those of the full tier alone do not mix each.
     nothing = "load_filter,load_filter_mask,inv_data_src_filter=0x4901"
     assert {case: (passed[case], rejected[case]) for case in passed if min(passed[case], rejected[case]) < 10} == {
         case: (0, rejected[case]) for case in passed if case == nothing
