@@ -107,8 +107,7 @@ def _mutant(file: str, source: str, edit: _Edit) -> Mutant:
     """Return the mutant whose text is the edited line, with as many lines in front of it as make it unique."""
     first = source.rfind("\n", 0, edit.start) + 1
     last = source.find("\n", edit.stop)
-    last = len(source) if last < 0 else last
-    while source.count(source[first:last].lstrip()) > 1:
+    while first and source.count(source[first:last].lstrip()) > 1:
         first = source.rfind("\n", 0, first - 1) + 1
     text = source[first:last].lstrip()
     first = last - len(text)

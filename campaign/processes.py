@@ -127,7 +127,9 @@ class Run:
         for kind, outcome in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
             if (found := report.find(f".//{kind}")) is not None:
                 return outcome, figures, found.get("message", "").partition("\n")[0]
-        return "passed" if status == 0 else "failed", figures, ""
+        if status:
+            return "failed", figures, f"pytest exited with status {status}"
+        return "passed", figures, ""
 
     def end(self) -> None:
         """End the test before it is done; nothing of it is kept."""

@@ -19,7 +19,7 @@ __all__ = ["Programs", "scratch"]
 def scratch(root: Path, files: Sequence[str], mutant: Mutant | None = None) -> Generator[Path]:
     """Copy files below `root` into a folder, the mutant in the place of its file; remove the folder at the end.
 
-    Links lead to what the tests need and git does not hold: `.venv`, the sources of Linux, and the user's cache.
+    Links lead to what the tests need and git does not hold: `.venv`, and the user's cache with the sources of Linux.
     Compiled circuits with a fault are removed with the folder, because no later run has a use for them.
     """
     with tempfile.TemporaryDirectory(prefix="spurtle-mutants-") as name:
@@ -29,10 +29,8 @@ def scratch(root: Path, files: Sequence[str], mutant: Mutant | None = None) -> G
             shutil.copy2(root / file, folder / file)
         if mutant is not None:
             (folder / mutant.file).write_text(applied(mutant, (folder / mutant.file).read_text()))
-        for linked in (".venv", "build/linux"):
-            if (root / linked).exists():
-                (folder / linked).parent.mkdir(exist_ok=True)
-                (folder / linked).symlink_to(root / linked)
+        if (root / ".venv").exists():
+            (folder / ".venv").symlink_to(root / ".venv")
         cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
         (folder / ".cache" / "spurtle").mkdir(parents=True)
         for entry in (*cache.glob("*"), *cache.glob("spurtle/*")):

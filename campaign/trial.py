@@ -96,17 +96,20 @@ class Trial:
         return self._folder / "netlists" / self.code[:16]
 
     def compare(self, mutant: Mutant) -> Difference:
-        """Return the effect of the fault, as far as it is known without tests."""
-        illegal = Difference(Effect.ILLEGAL, "it cannot be imported")
+        """Return the effect of the fault, as far as it is known without tests. Raises UserError if it is not known."""
+        module = "campaign.equivalence"
+        if is_model(mutant.file):
+            module = ".".join(Path(mutant.file).with_suffix("").parts[1:])
         with scratch(self._root, self._files, mutant) as copy:
-            if is_model(mutant.file):
-                module = ".".join(Path(mutant.file).with_suffix("").parts[1:])
-                status, _ = self._programs.python(copy, "-c", f"import {module}")
-                return illegal if status else Difference(Effect.DIFFERENT, "")
-            report = copy / "difference.json"
-            status, _ = self._programs.python(copy, "-m", "campaign.equivalence", str(self._netlists), report.name)
+            status, _ = self._programs.python(copy, "-c", f"import {module}")
             if status:
-                return illegal
+                return Difference(Effect.ILLEGAL, "it cannot be imported")
+            if is_model(mutant.file):
+                return Difference(Effect.DIFFERENT, "")
+            report = copy / "difference.json"
+            status, printed = self._programs.python(copy, "-m", module, str(self._netlists), report.name)
+            if status:
+                raise UserError(f"there is no answer whether {mutant} is equivalent: {_last(printed)}")
             found = json.loads(report.read_text())
             return Difference(Effect(found["effect"]), found["reason"])
 

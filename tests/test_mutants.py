@@ -263,6 +263,12 @@ def pytest_collection_modifyitems(items):
 """
 
 
+EQUIVALENCE = """\
+import sys, pathlib
+
+if __name__ == "__main__":
+    pathlib.Path(sys.argv[1]).mkdir()  # a comparison fails, because the folder exists
+"""
 OPTIONS = """\
 [tool.pytest.ini_options]
 markers = ["fast", "full"]
@@ -283,7 +289,7 @@ def adder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "pyproject.toml": OPTIONS,
             "campaign/__init__.py": "",
             "campaign/nearest.py": plugin.replace("_SECONDS = 900.0", "_SECONDS = 2.0"),
-            "campaign/equivalence.py": "import sys, pathlib\npathlib.Path(sys.argv[1]).mkdir()\n",
+            "campaign/equivalence.py": EQUIVALENCE,
             "sim/spurtle_sim/__init__.py": "",
             "sim/spurtle_sim/reference/__init__.py": "",
             MODEL: ADDER,
@@ -342,6 +348,15 @@ def test_a_run_reports_what_each_tier_catches_and_is_resumed(
     assert not report.results
     assert report.differences
     assert report.tests[CAUGHT] == "tests/test_adder.py::test_add"
+
+
+def test_a_comparison_that_fails_makes_no_mutant_illegal(adder: Path, tmp_path: Path) -> None:
+    project(adder, {"rtl/spurtle/block.py": "width = 4\n"})
+    run, report = campaign(adder, tmp_path)
+    mutant = Mutant("rtl/spurtle/block.py", "width = 4", "width = 5")
+    with pytest.raises(UserError, match=r"there is no answer whether .*block.* is equivalent: (.|\n)*FileExistsError"):
+        run.compare([mutant])
+    assert mutant not in report.differences
 
 
 def test_tests_that_fail_without_a_fault_catch_nothing(adder: Path, tmp_path: Path) -> None:
