@@ -12,8 +12,8 @@ READY := $(VENV)/.ready
 
 help:
 	@echo 'make verilog    Verilog of each configuration, and what goes with it, in build/verilog'
-	@echo 'make test       the fast tests, on all cores: at most four minutes on two'
-	@echo 'make test-full  the fast and the full tests: at most ten minutes on two cores'
+	@echo 'make test       the fast tests, on all cores'
+	@echo 'make test-full  the fast and the full tests, on all cores'
 	@echo 'make test-long  the tests of the long tier with fresh seeds, for TIME=60m; PUBLISH=1 keeps the results in docs'
 	@echo 'make soak       a million random records of each configuration; CONFIG=name, RECORDS=n and SEED=n choose'
 	@echo 'make profile    the workloads through the RTL; Linux perf data in build/profile'
