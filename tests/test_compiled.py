@@ -1,4 +1,4 @@
-"""Verilated models: each part is compiled once, and a model in the cache is that of the sources on disk."""
+"""Verilated models: each part is compiled once, and a model in the cache belongs to the sources on disk."""
 
 import json
 import os
@@ -69,7 +69,7 @@ def test_verilog_that_is_refused(cache: Path, tmp_path: Path) -> None:
 
 
 def test_a_warm_start_runs_no_tool() -> None:
-    """And loads neither Amaranth nor what only compiling needs."""
+    """It loads neither Amaranth nor rich."""
     engine.Engine(CONFIGS["minimal"])
     code = """
 import sys

@@ -104,7 +104,7 @@ def test_processes_compile_one_library_once(cache: Path, tmp_path: Path, monkeyp
     assert sum("-shared" in command for command in commands) == 1
 
 
-def test_files_of_a_killed_process_are_in_nobodys_way(cache: Path) -> None:
+def test_files_of_a_killed_process_are_removed(cache: Path) -> None:
     path = Library("seven", SEVEN).make()
     path.unlink()
     left = path.with_name(f"{path.name}.building")

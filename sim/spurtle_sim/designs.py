@@ -124,5 +124,5 @@ def _field(layout: data.Layout, *path: str) -> tuple[int, int]:
 
 
 def _optional_field(layout: data.StructLayout, name: str) -> tuple[int, int]:
-    """Return the same of a field that some configurations do not have: it has no bits then."""
+    """Return offset and width of a field, both 0 in a configuration without it."""
     return _field(layout, name) if name in layout.members else (0, 0)

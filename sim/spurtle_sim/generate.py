@@ -32,7 +32,7 @@ def digest() -> str:
 
 
 def main() -> None:
-    """Generate a design. Exit with a message if the sources are not those of the digest."""
+    """Generate a design. Exit with a message if the sources have another digest."""
     function, expected = sys.argv[1:]
     _check(expected)
     # Nothing of the gateware is imported before its sources have been hashed.
