@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from spurtle_sim.errors import UserError
+from spurtle_sim.files import check_files, write_folder
 
 from .board import Board
 from .top import Top
@@ -101,7 +102,7 @@ def build(board: Board, output: Path, note: Callable[[str], None]) -> Built:
         try:
             _run(board, program, command, folder)
         except BuildError:
-            bitstream.unlink(missing_ok=True)
+            bitstream.resolve().unlink(missing_ok=True)
             raise
     report = json.loads((folder / _REPORT).read_text())
     return measure(bitstream, report, (folder / f"{_name(board)}.tim").read_text())
@@ -139,9 +140,11 @@ def measure(bitstream: Path, report: Mapping[str, Any], log: str) -> Built:
 def _extract(planned: Any, board: Board, output: Path) -> Path:
     """The folder, with the files of the plan and without a bitstream of an earlier one."""
     folder = output / board.name
+    bitstream = bitstream_of(board, output)
+    write_folder(folder, planned.files)
+    check_files([bitstream])
     try:
-        planned.extract(folder)
-        bitstream_of(board, output).unlink(missing_ok=True)
+        bitstream.resolve().unlink(missing_ok=True)  # a link stays
     except OSError as error:
         raise UserError(f"cannot write {folder}: {error.strerror}") from error
     return folder

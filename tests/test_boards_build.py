@@ -227,7 +227,7 @@ def test_missing_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_folder_that_cannot_be_written(tools: Any, tmp_path: Path) -> None:
     tools()
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match=r"^cannot write .*file/icebreaker: Not a directory$"):
+    with pytest.raises(UserError, match=r"^cannot write into .*file/icebreaker: Not a directory$"):
         build(BOARDS["icebreaker"], tmp_path / "file", lambda _: None)
 
 

@@ -83,14 +83,17 @@ def _encode_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engine", choices=("reference", "rtl"), required=True, help="who writes: the Python reference or the RTL"
     )
-    parser.add_argument("-o", "--output", metavar="OUT.bin", required=True, help="where the records go")
+    parser.add_argument(
+        "-o", "--output", metavar="OUT.bin", required=True, help="where the records go: a file, a FIFO or a device"
+    )
 
 
 def _encode(options: argparse.Namespace) -> int:
     from . import records_json
-    from .files import write_whole
+    from .files import check_stream, write_stream
     from .reference import records
 
+    check_stream(options.output, [options.file])
     config = CONFIGS[options.config]
     samples: list[records.Sample] = []
     for number, value in _json_lines(_read(options.file)):
@@ -104,7 +107,7 @@ def _encode(options: argparse.Namespace) -> int:
         encoded = RecordEngine(config).encode(samples)
     else:
         encoded = [records.encode(config, sample) for sample in samples]
-    write_whole(options.output, b"".join(encoded))
+    write_stream(options.output, b"".join(encoded))
     return 0
 
 

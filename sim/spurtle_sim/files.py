@@ -1,75 +1,262 @@
-"""Files that are written whole or not at all."""
+"""Output files, each written completely or not at all.
 
+A regular file takes its name by an atomic rename. A symbolic link stays: its target is replaced. A special file, such
+as a FIFO or a device, is never replaced. A verb that writes one stream writes into it; the others refuse it.
+"""
+
+import errno
 import json
 import os
-import tempfile
-from collections.abc import Mapping
+import secrets
+import shutil
+import stat
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from .errors import UserError
 
-__all__ = ["check_folder", "check_writable", "write_folder", "write_json", "write_whole"]
+_Name = TypeVar("_Name", bound=str | Path)
+
+__all__ = [
+    "STANDARD_INPUT",
+    "check_files",
+    "check_folder",
+    "check_stream",
+    "write_files",
+    "write_folder",
+    "write_json",
+    "write_stream",
+    "write_whole",
+]
+
+STANDARD_INPUT = "-"
+"""Name of standard input as an input."""
+
+_STREAMS = {1: "output", 2: "error"}
 
 
-def check_writable(name: str | Path) -> None:
-    """Raises UserError if no file of that name can be written; leaves nothing behind."""
-    path = Path(name)
-    if path.is_dir():
-        raise UserError(f"cannot write {name}: it is a directory")
-    unfinished = _unfinished(path)
-    try:
-        unfinished.touch()
-        unfinished.unlink()
-    except OSError as error:
-        raise UserError(f"cannot write {name}: {error.strerror}") from error
+def check_files(names: Iterable[str | Path], inputs: Iterable[str | Path] = ()) -> None:
+    """Check that regular files of these names can be written, and that none is one of `inputs`. Leave nothing behind.
+
+    Raises
+    ------
+    UserError
+        If one cannot be written, is named twice, or is an input, a directory, a special file or an open standard
+        stream.
+    """
+    targets = _targets(names)
+    for name, target in targets.items():
+        _check_inputs(name, inputs)
+        if (descriptor := _standard_stream(name)) is not None:
+            raise UserError(f"cannot write {name}: it is open as standard {_STREAMS[descriptor]}")
+        unfinished = _unfinished(target)
+        try:
+            unfinished.touch(exist_ok=False)
+            unfinished.unlink()
+        except OSError as error:
+            raise UserError(f"cannot write {name}: {error.strerror}") from error
+
+
+def check_stream(name: str | Path, inputs: Iterable[str | Path] = ()) -> None:
+    """Check as `check_files` does, but accept what `write_stream` alone can write.
+
+    Raises
+    ------
+    UserError
+        If it cannot be written, or is an input or a directory.
+    """
+    if _is_stream(name):
+        _check_inputs(name, inputs)
+    else:
+        check_files([name], inputs)
 
 
 def check_folder(name: str | Path) -> None:
-    """Raises UserError if no folder of that name can be made, or written into; makes nothing."""
+    """Check that a folder of that name can be made, or written into. Make nothing.
+
+    Raises
+    ------
+    UserError
+        If it cannot.
+    """
     path = Path(name)
-    there = next(folder for folder in (path, *path.parents) if folder.exists())
-    if not there.is_dir():
-        raise UserError(f"cannot write into {name}: {there} is not a directory")
+    try:
+        there = next(folder for folder in (path, *path.parents) if os.path.lexists(folder))
+        if not there.is_dir():
+            raise UserError(f"cannot write into {name}: {there} is not a directory")
+    except (OSError, ValueError) as error:
+        raise UserError(f"cannot write into {name}: {_reason(error)}") from error
     if not os.access(there, os.W_OK | os.X_OK):
         raise UserError(f"cannot write into {name}: {there} may not be written into")
 
 
-def write_folder(folder: Path, texts: Mapping[str, str]) -> None:
-    """Files by their names, which they take when all are complete. Raises UserError if they cannot be written."""
+def write_files(contents: Mapping[Path, bytes]) -> None:
+    """Write regular files. They take their names when all of them are complete.
+
+    Raises
+    ------
+    UserError
+        If one cannot be written. No file has changed then, unless the last step of renaming failed.
+    """
+    targets = _targets(contents)
+    unfinished = {name: _unfinished(target) for name, target in targets.items()}
+    name = None
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".unfinished-") as unfinished:
-            for name, text in texts.items():
-                Path(unfinished, name).write_text(text, encoding="utf-8")
-            if taken := [name for name in texts if (folder / name).is_dir()]:
-                raise UserError(f"cannot write into {folder}: {taken[0]} is a directory")
-            for name in texts:
-                Path(unfinished, name).replace(folder / name)
+        for name, target in targets.items():
+            with unfinished[name].open("xb") as file:
+                file.write(contents[name])
+            if target.exists():
+                shutil.copymode(target, unfinished[name])
+        for name, target in targets.items():
+            unfinished[name].replace(target)
     except OSError as error:
-        raise UserError(f"cannot write into {folder}: {error.strerror}") from error
+        raise UserError(f"cannot write {name}: {error.strerror}") from error
+    finally:
+        for path in unfinished.values():
+            with suppress(OSError):  # its folder is absent, or may not be written into any more
+                path.unlink(missing_ok=True)
+
+
+def write_folder(folder: Path, contents: Mapping[str, str | bytes]) -> None:
+    """Write files by their names in a folder, which is made if it is absent, as `write_files` does.
+
+    Raises
+    ------
+    UserError
+        If one cannot be written.
+    """
+    _make(folder)
+    write_files(
+        {folder / name: content.encode() if isinstance(content, str) else content for name, content in contents.items()}
+    )
 
 
 def write_whole(name: str | Path, data: bytes) -> None:
-    """A file that takes its name when it is complete. Raises UserError if it cannot be written."""
-    path = Path(name)
-    unfinished = _unfinished(path)
+    """Write one regular file, as `write_files` does.
+
+    Raises
+    ------
+    UserError
+        If it cannot be written.
+    """
+    write_files({Path(name): data})
+
+
+def write_stream(name: str | Path, data: bytes) -> None:
+    """Write a regular file as `write_files` does, or into a special file or an open standard stream.
+
+    Raises
+    ------
+    UserError
+        If it cannot be written.
+    BrokenPipeError
+        If the reader of a pipe is gone.
+    """
+    if not _is_stream(name):
+        write_whole(name, data)
+        return
+    descriptor = _standard_stream(name)
     try:
-        unfinished.write_bytes(data)
-        unfinished.replace(path)
+        with open(name if descriptor is None else descriptor, "wb", closefd=descriptor is None) as stream:
+            stream.write(data)
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        unfinished.unlink(missing_ok=True)
         raise UserError(f"cannot write {name}: {error.strerror}") from error
 
 
 def write_json(path: Path, content: Any) -> None:
-    """A JSON file, written whole; its folder is made if it is missing. Raises UserError if it cannot be written."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot make the folder {path.parent}: {error.strerror}") from error
+    """Write a JSON file as `write_files` does. Its folder is made if it is absent.
+
+    Raises
+    ------
+    UserError
+        If it cannot be written.
+    """
+    _make(path.parent)
     write_whole(path, (json.dumps(content, indent=1) + "\n").encode())
 
 
-def _unfinished(path: Path) -> Path:
-    return path.with_name(f".{path.name}.unfinished")
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot write into {folder}: {error.strerror}") from error
+
+
+def _targets(names: Iterable[_Name]) -> dict[_Name, Path]:
+    """Return the regular file that each name leads to. Raises UserError for any other, and for one with two names."""
+    targets: dict[_Name, Path] = {}
+    for name in names:
+        target = _target(name)
+        for other, known in targets.items():
+            if known == target:
+                raise UserError(f"cannot write {name}: it is the same file as {other}, which is written as well")
+        targets[name] = target
+    return targets
+
+
+def _target(name: str | Path) -> Path:
+    """Return the regular file that `name` leads to, which may be absent. Raises UserError for any other."""
+    found = _stat(name)
+    if found is not None:
+        if stat.S_ISDIR(found.st_mode):
+            raise UserError(f"cannot write {name}: it is a directory")
+        if not stat.S_ISREG(found.st_mode):
+            raise UserError(f"cannot write {name}: it must be a regular file, not a special one")
+        if not os.access(name, os.W_OK):
+            raise UserError(f"cannot write {name}: {os.strerror(errno.EACCES)}")
+    return Path(os.path.realpath(name))
+
+
+def _stat(name: str | Path) -> os.stat_result | None:
+    """Return the status of the file that `name` leads to, or None if it is absent. Raises UserError."""
+    try:
+        return Path(name).stat()
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise UserError(f"cannot write {name}: {_reason(error)}") from error
+
+
+def _check_inputs(name: str | Path, inputs: Iterable[str | Path]) -> None:
+    """Raise UserError if `name` is one of the regular files that are read, by whatever names."""
+    output = _stat(name)
+    if output is None or not stat.S_ISREG(output.st_mode):
+        return
+    for path in inputs:
+        with suppress(OSError):  # its reader reports that it is absent
+            if os.path.samestat(output, os.fstat(0) if path == STANDARD_INPUT else Path(path).stat()):
+                read = "standard input" if path == STANDARD_INPUT else f"the input {path}"
+                raise UserError(f"cannot write {name}: it is the same file as {read}")
+
+
+def _is_stream(name: str | Path) -> bool:
+    """Return whether the file is written into, and not replaced."""
+    found = _stat(name)
+    if found is None or stat.S_ISDIR(found.st_mode):
+        return False
+    return not stat.S_ISREG(found.st_mode) or _standard_stream(name) is not None
+
+
+def _standard_stream(name: str | Path) -> int | None:
+    """Return the descriptor of standard output or standard error if it is open on this file: it may be in use by other
+    processes, which would go on writing to a file without a name.
+    """
+    found = _stat(name)
+    for descriptor in _STREAMS:
+        with suppress(OSError):  # it is closed
+            if found and os.path.samestat(found, os.fstat(descriptor)):
+                return descriptor
+    return None
+
+
+def _unfinished(target: Path) -> Path:
+    """Return the name of a file that is absent, in the same file system."""
+    return target.with_name(f".unfinished-{secrets.token_hex(8)}")
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)

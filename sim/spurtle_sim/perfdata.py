@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import IntEnum, IntFlag, unique
 from pathlib import Path
 
-from .files import check_writable, write_whole
+from .files import check_files, write_files, write_whole
 from .loader import Mapping
 
 __all__ = ["NEOVERSE_N1", "Process", "check", "raw", "readers", "save", "write"]
@@ -120,16 +120,14 @@ def readers(output: str) -> str:
     return f"next: perf report -i {output}    or: spurtle decode {raw(output)}"
 
 
-def check(output: str) -> None:
-    """Raises UserError if `save` could not write."""
-    check_writable(output)
-    check_writable(raw(output))
+def check(output: str, *inputs: str) -> None:
+    """Raise UserError if `save` could not write, or would replace one of `inputs`."""
+    check_files([output, raw(output)], inputs)
 
 
 def save(output: str, buffer: bytes, process: Process) -> None:
     """Write a profile: `output` for perf, and the buffer beside it."""
-    write_whole(raw(output), buffer)
-    write(output, buffer=buffer, process=process)
+    write_files({Path(raw(output)): buffer, Path(output): _file(buffer, process, NEOVERSE_N1, timed=True)})
 
 
 def write(path: str | Path, *, buffer: bytes, process: Process, midr: int = NEOVERSE_N1, timed: bool = True) -> None:

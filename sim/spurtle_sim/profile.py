@@ -16,6 +16,7 @@ from spurtle.config import SPUConfig
 from . import engine, hooks, machine, native, perfdata
 from .core import Parameters
 from .driver import Driver
+from .files import STANDARD_INPUT
 from .program import Program
 from .sampling import Sampling
 
@@ -60,7 +61,7 @@ def profile(options: Options) -> int:
     UserError
         If the program cannot be run, a filter is not there, or the output cannot be written.
     """
-    perfdata.check(options.output)
+    perfdata.check(options.output, options.program, STANDARD_INPUT)
     discard = options.sampling.filters.discard
     # What is not in the cache takes seconds to compile: all of it at the same time.
     native.load([engine.library(options.config), machine.library(), hooks.library()])
