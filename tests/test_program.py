@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import os
+import re
 import shutil
 import signal
 import struct
@@ -10,6 +11,7 @@ import threading
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from signal import SIGBUS, SIGILL, SIGINT, SIGSEGV, SIGTERM, SIGTRAP, Signals
 from typing import Any
 
 import capstone
@@ -28,6 +30,10 @@ from spurtle_sim.syscalls import PAGE, Kernel
 from spurtle_sim.timed import OPERATION
 
 SORT = Path(__file__).parents[1] / "sim" / "workloads" / "sort.elf"
+
+
+TEXT, DATA_HEADER = 64, 64 + 56
+"""Offsets of the program headers of `write_elf`."""
 
 
 def run(program: Program, limit: int = 65536) -> np.ndarray:
@@ -184,24 +190,34 @@ def test_output_and_input_are_the_terminals(tmp_path: Path, capfd: pytest.Captur
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "retired", "number", "message"),
     [
-        ([0xD2800021, 0xF9400020], "PC 0x400004 .*read from 0x1 .8 bytes"),
-        ([0xD2800021, 0xF9000020], "PC 0x400004 .*write to 0x1 "),
-        ([0xD2A00801, 0xF9000020], "PC 0x400004 .*write to 0x400000 "),  # its own code
-        ([0xD2A00821, 0xD61F0020], "PC 0x410000 .*jump to 0x410000 "),  # data
-        ([0xD2A00801, 0x91000821, 0xD61F0020], "PC 0x400002 .*PC is not a multiple of 4"),
-        ([0xD4200000], "breakpoint"),
-        ([0x00000000], "unsupported instruction .*0x00000000"),
-        ([0xA5400000], "unsupported instruction .*0xa5400000"),
-        ([0xD503201F, 0xA5400000], "unsupported instruction at 0x400004: "),
-        ([0xF94003FF, 0xD2800021, 0xF9400020, 0xA5400000], "PC 0x400008 .*read from 0x1 "),  # before it is reached
-        ([0xD503207F], "waits for an interrupt"),
+        ([0xD2800021, 0xF9400020], 1, SIGSEGV, "crashed at PC 0x400004 .*read from 0x1 .8 bytes"),
+        ([0xD2800021, 0xF9000020], 1, SIGSEGV, "crashed at PC 0x400004 .*write to 0x1 "),
+        ([0xD2A00801, 0xF9000020], 1, SIGSEGV, "crashed at PC 0x400004 .*write to 0x400000 "),  # its own code
+        ([0xD2A00821, 0xD61F0020], 2, SIGSEGV, "crashed at PC 0x410000 .*jump to 0x410000 "),  # data
+        ([0xD2A00801, 0x91000821, 0xD61F0020], 3, SIGBUS, "crashed at PC 0x400002 .*PC is not a multiple of 4"),
+        ([0xD4200000], 0, SIGTRAP, "breakpoint"),
+        ([0x00000000], 0, SIGILL, "unsupported instruction: .*0x00000000"),
+        ([0xA5400000], 0, SIGILL, "unsupported instruction: .*0xa5400000"),
+        ([0xD503201F, 0xA5400000], 1, SIGILL, "crashed at PC 0x400004 .*unsupported instruction"),
+        # Before it is reached.
+        ([0xF94003FF, 0xD2800021, 0xF9400020, 0xA5400000], 2, SIGSEGV, "crashed at PC 0x400008 .*read from 0x1 "),
+        ([0xD503207F], 1, SIGILL, "waits for an interrupt"),
     ],
 )
-def test_crash_is_the_users_error(tmp_path: Path, words: list[int], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        run(Program(write_elf(tmp_path / "crash", [*words, *EXIT])))
+def test_crash_ends_the_program(tmp_path: Path, words: list[int], retired: int, number: Signals, message: str) -> None:
+    program = Program(write_elf(tmp_path / "crash", [*words, *EXIT]))
+    operations = run(program)
+    assert program.exit_status == 128 + number
+    assert re.fullmatch(f"crash .*{message}.* [(]{number.name}[)]", program.failure)
+    assert operations["pc"].tolist() == list(range(CODE, CODE + 4 * retired, 4))
+
+
+def test_a_jump_that_crashes_has_its_target(tmp_path: Path) -> None:
+    operations = run(Program(write_elf(tmp_path / "jump", [0xD2A00821, 0xD61F0020])))  # x1 = DATA; br x1
+    assert operations["target"].tolist() == [0, DATA]
+    assert facts(operations["facts"][1]) >= {"branch", "retired", "taken"}
 
 
 def test_files_that_cannot_run(tmp_path: Path) -> None:
@@ -210,7 +226,7 @@ def test_files_that_cannot_run(tmp_path: Path) -> None:
     absent = tmp_path / "absent"
     for path, message in (
         (absent, "absent cannot be read: No such file"),
-        (tmp_path, "cannot be read: Is a directory"),
+        (tmp_path, "cannot be read: it must be a regular file"),
         (text, "text must be .* not an ELF file"),
         (write_elf(tmp_path / "x86", EXIT, machine=62), "x86 must be built for AArch64"),
         (write_elf(tmp_path / "object", EXIT, kind=1), "object must be linked"),
@@ -230,11 +246,93 @@ def test_dynamic_executable_is_refused(tmp_path: Path) -> None:
         Program(path)
 
 
+PATCHES = [
+    ("<H", 54, 55, "program headers"),  # e_phentsize
+    ("<H", 56, 0, "program headers"),  # e_phnum
+    ("<H", 56, 0xFFFF, "program headers"),
+    ("<Q", 32, 1 << 63, "program headers"),  # e_phoff
+    ("<Q", 24, CODE + 0x1000, "must start in an executable segment, not at 0x401000"),  # e_entry
+    ("<Q", 24, (1 << 64) - 4, "must start in an executable segment"),
+    ("<B", 4, 1, "64 bits"),  # EI_CLASS
+    ("<B", 5, 2, "little-endian"),  # EI_DATA
+    ("<Q", TEXT + 8, 0x800, "another place in its page"),  # p_offset
+    ("<Q", TEXT + 8, 1 << 62, "ends at byte 0x4000000000000008 of the file, which has 0x1008"),
+    ("<Q", TEXT + 32, 1 << 40, "0x10000000000 bytes in the file and 0x8 in memory"),  # p_filesz
+    ("<Q", TEXT + 40, 1 << 40, "0x40000000 bytes at most, not 0x1000000"),  # p_memsz
+    ("<Q", DATA_HEADER + 40, (1 << 64) - 1, "must end at 0x700000000000 or below"),
+    ("<Q", DATA_HEADER + 16, (1 << 64) - 0x1000, "must end at 0x700000000000 or below"),  # p_vaddr
+    ("<Q", DATA_HEADER + 16, CODE, "writable executable segment"),
+    ("<I", DATA_HEADER, 3, "linked statically"),  # p_type
+]
+"""Format, offset and value of a field that makes the file one that cannot be loaded, and the reason."""
+
+
+@pytest.mark.parametrize(("layout", "offset", "value", "message"), PATCHES)
+def test_headers_that_cannot_be_loaded(tmp_path: Path, layout: str, offset: int, value: int, message: str) -> None:
+    path = write_elf(tmp_path / "patched", EXIT)
+    content = bytearray(path.read_bytes())
+    struct.pack_into(layout, content, offset, value)
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=f"patched .*{message}"):
+        Program(path)
+
+
+@pytest.mark.parametrize("size", [*range(0, 0x60, 7), 0x1000, 0x1004])
+def test_a_file_that_is_cut_off(tmp_path: Path, size: int) -> None:
+    path = write_elf(tmp_path / "cut", EXIT)
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(
+        UserError, match=r"cut must .* not an ELF file|cut must have program headers|of the file, which"
+    ):
+        Program(path)
+
+
+def test_sections_do_not_matter(tmp_path: Path) -> None:
+    """The kernel reads none; here they name functions, if they can be read."""
+    content = bytearray(SORT.read_bytes())
+    (offset,) = struct.unpack_from("<Q", content, 40)  # e_shoff
+    content[offset:] = bytes(0xFF for _ in content[offset:])
+    path = tmp_path / "sections"
+    path.write_bytes(content)
+    program = Program(path)
+    next(program.run())
+    assert program.symbol(program.image.entry) == f"{program.image.entry:#x}"
+
+
+def test_arguments_are_any_bytes(tmp_path: Path) -> None:
+    uc = Uc(UC_ARCH_ARM64, UC_MODE_ARM)
+    build_stack(uc, read_image(write_elf(tmp_path / "bytes", EXIT)), ("program", "\udcff"), 1)
+    _, _, argument = struct.unpack("<3Q", uc.mem_read(uc.reg_read(UC_ARM64_REG_SP), 24))
+    assert bytes(uc.mem_read(argument, 2)) == b"\xff\0"
+
+
+@pytest.mark.parametrize("arguments", [["x" * 9_000_000], [""] * 300_000])
+def test_arguments_that_are_too_long(tmp_path: Path, arguments: list[str]) -> None:
+    with pytest.raises(UserError, match=r"^the arguments of the program must be 2,097,152 bytes at most, not "):
+        Program(write_elf(tmp_path / "long", EXIT), arguments)
+
+
+def test_a_program_is_a_regular_file(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^/dev/zero cannot be read: it must be a regular file$"):
+        Program("/dev/zero")
+
+
 def test_position_independent_executable(tmp_path: Path) -> None:
     program = Program(write_elf(tmp_path / "pie", EXIT, kind=3))
     assert run(program)["pc"].tolist() == [0x5555_5555_0000 + CODE, 0x5555_5555_0000 + CODE + 4]
     assert program.image.mappings[0].start == 0x5555_5555_0000 + CODE
-    assert program.image.headers == (0x5555_5555_0000 + CODE - 0x1000 + 64, 56, 2)
+    assert program.image.headers == (0, 56, 2), "no segment holds them"
+
+
+@pytest.mark.parametrize("kind", [2, 3])
+def test_program_headers_in_a_segment(tmp_path: Path, kind: int) -> None:
+    path = write_elf(tmp_path / "headers", EXIT, kind=kind)
+    content = bytearray(path.read_bytes())
+    size = 0x1000 + 4 * len(EXIT)
+    struct.pack_into("<5Q", content, 64 + 8, 0, CODE - 0x1000, CODE - 0x1000, size, size)
+    path.write_bytes(content)
+    base = 0x5555_5555_0000 if kind == 3 else 0
+    assert read_image(path).headers == (base + CODE - 0x1000 + 64, 56, 2)
 
 
 def test_stack(tmp_path: Path) -> None:
@@ -250,60 +348,52 @@ def test_stack(tmp_path: Path) -> None:
     auxiliary = dict(struct.iter_unpack("<2Q", uc.mem_read(sp + 40, 11 * 16)))
     at_null, at_phdr, at_entry, at_random = 0, 3, 9, 25
     assert auxiliary[at_null] == 0
-    assert (auxiliary[at_phdr], auxiliary[at_entry]) == (CODE - 0x1000 + 64, CODE)
+    assert (auxiliary[at_phdr], auxiliary[at_entry]) == (0, CODE)
     assert bytes(uc.mem_read(auxiliary[at_random], 4)).hex() == "f5b16522"
 
 
-@pytest.mark.usefixtures("interruptible")
-def test_interrupt_ends_the_run() -> None:
-    # The interrupt comes while the emulator runs: from a hook, as each signal handler does.
+def test_a_signal_ends_the_run_in_a_hook() -> None:
     program = Program(SORT)
-    before = signal.getsignal(signal.SIGINT)
     seen: list[int] = []
 
     def interrupt(*_: Any) -> None:
         seen.append(1)
         if len(seen) == 5000:
-            signal.raise_signal(signal.SIGINT)
+            program.kill(SIGTERM)
 
     program._uc.hook_add(UC_HOOK_MEM_WRITE, interrupt)  # pyright: ignore[reportPrivateUsage]
-    with pytest.raises(KeyboardInterrupt):
-        run(program)
-    assert len(seen) == 5000
-    assert signal.getsignal(signal.SIGINT) is before
+    operations = run(program)
+    assert (len(seen), program.exit_status, program.failure) == (5000, 128 + SIGTERM, "")
+    assert (operations == next(Program(SORT).run(len(operations)))).all(), "the last row is incomplete"
 
 
-def interrupt_soon() -> None:
-    threading.Timer(0.1, signal.pthread_kill, [threading.get_ident(), signal.SIGINT]).start()
-
-
-@pytest.mark.usefixtures("interruptible")
-def test_interrupt_ends_a_loop(tmp_path: Path) -> None:
-    # Nothing of Python runs while the emulator does.
+def test_a_signal_ends_a_loop(tmp_path: Path) -> None:
     program = Program(write_elf(tmp_path / "loop", [0x14000000]))  # b .
-    interrupt_soon()
-    with pytest.raises(KeyboardInterrupt):
-        for operations in program.run():
-            assert (operations["pc"] == CODE).all()
+    for number, operations in enumerate(program.run()):
+        assert (operations["pc"] == CODE).all() and (operations["target"] == CODE).all()
+        if number == 1:
+            program.kill(SIGINT)
+    assert program.exit_status == 128 + SIGINT
 
 
-@pytest.mark.usefixtures("interruptible")
-def test_interrupt_ends_a_read_that_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signal_ends_a_read_that_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # x1 = DATA; x2 = 1; x8 = 63; svc: read(0, DATA, 1). There is no input until the guard writes some.
     program = Program(write_elf(tmp_path / "read", [0xD2A00821, 0xD2800022, 0xD28007E8, 0xD4000001, *EXIT]))
     reader, writer = os.pipe()
     host_read = os.read
     monkeypatch.setattr(os, "read", lambda descriptor, length: host_read(descriptor or reader, length))
+    before = signal.signal(SIGTERM, lambda number, _: program.kill(Signals(number)))
     guard = threading.Timer(20, os.write, [writer, b"x"])
     guard.start()
-    interrupt_soon()
-    with pytest.raises(KeyboardInterrupt):
-        run(program)
+    threading.Timer(0.1, signal.pthread_kill, [threading.get_ident(), SIGTERM]).start()
+    operations = run(program)
     waited = guard.is_alive()
     guard.cancel()
+    signal.signal(SIGTERM, before)
     os.close(reader)
     os.close(writer)
     assert waited
+    assert (len(operations), program.exit_status) == (4, 128 + SIGTERM)
 
 
 def test_symbol() -> None:

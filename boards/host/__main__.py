@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from spurtle.config import CONFIGS
 from spurtle_sim import perfdata, sampling
+from spurtle_sim.arguments import decimal
 from spurtle_sim.errors import UserError
 
 from ..board import BOARDS, Board
@@ -58,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _profile(options: argparse.Namespace) -> int:
     for name in ("baud", "records"):
-        if not getattr(options, name).isdecimal() or not int(getattr(options, name)):
+        if not decimal(getattr(options, name)):
             raise UserError(f"--{name} must be a number from 1 on, not {getattr(options, name)}")
     perfdata.check(options.output)
     link = Link(open_port(options.port, int(options.baud)))

@@ -2,25 +2,69 @@
 
 import argparse
 import json
-import os
 import sys
+import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
 from spurtle.config import CONFIGS, NO_SHELL, SHELLS, SPUConfig
 
-from . import sampling
-from .errors import UserError
+from . import sampling, streams
+from .arguments import decimal_argument
+from .errors import PROFILE_FAILED, UserError
+from .files import STANDARD_INPUT
 
 __all__ = ["main"]
 
 _NOT_ALL_GOOD = 1
 _USER_ERROR = 2
+_INTERRUPTED = 130  # 128 + SIGINT
+_OWN_PACKAGES = ("spurtle", "spurtle_sim")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command. Exit status 0: all was good; 1: not all of the input was; 2: the input cannot be used."""
+    """Run the command and return its exit status.
+
+    0: all was good; 1: not all of the input was; 2: the input cannot be used, or the output not be written; 130:
+    interrupted. `profile` returns the status of the program, 128 + signal if one has ended it, and 125 for a failure of
+    its own.
+    """
+    streams.open_all()
+    words = sys.argv[1:] if arguments is None else arguments
+    failed = PROFILE_FAILED if words[:1] == ["profile"] else _USER_ERROR
+    try:
+        status = _run(words)
+        if (failure := streams.flush()) is not None:
+            raise failure
+    except UserError as error:
+        status = _report(str(error), failed)
+    except BrokenPipeError:  # the reader of standard output has seen enough
+        status = failed if failed == PROFILE_FAILED else _NOT_ALL_GOOD
+    except OSError as error:  # of a file that is opened it would be a UserError
+        status = _report(f"cannot write standard output: {error.strerror}", failed)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] in ("", *_OWN_PACKAGES):
+            raise
+        needed = f"{words[0]} needs the package {error.name}, which is not installed"
+        status = _report(f"{needed}: the extra `profile` brings it (pip install 'spurtle[profile]')", failed)
+    except KeyboardInterrupt:
+        status = _INTERRUPTED
+    except Exception as error:
+        traceback.print_exc()
+        status = _report(f"an error of Spurtle itself: {error!r}", failed)
+    streams.flush()
+    return status
+
+
+def _report(sentence: str, status: int) -> int:
+    """Print a sentence, whatever characters are in what it quotes, and return `status`."""
+    plain = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in sentence)
+    streams.say(f"spurtle: {plain}")
+    return status
+
+
+def _run(arguments: Sequence[str]) -> int:
     parser = _Parser(prog="spurtle", description="An Arm Statistical Profiling Unit, and the tools around it.")
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     for name, help_, arguments_of, run in _VERBS:
@@ -29,16 +73,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         verb.set_defaults(run=run)
     try:
         options = parser.parse_args(arguments)
-        status = options.run(options)
-        sys.stdout.flush()
-    except UserError as error:
-        print(f"spurtle: {error}", file=sys.stderr)
-        return _USER_ERROR
-    except BrokenPipeError:
-        # Whoever read the output has seen enough. Python would complain once more when it closes standard output.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _NOT_ALL_GOOD
-    return status
+    except SystemExit as shown:  # --help
+        return int(shown.code or 0)
+    return options.run(options)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -67,11 +104,11 @@ def _decode(options: argparse.Namespace) -> int:
             print(json.dumps(records_json.to_json(record)))
         for problem in record.problems:
             problems += 1
-            print(f"spurtle: offset {problem.offset:#x}: {problem.message}", file=sys.stderr)
+            streams.say(f"spurtle: offset {problem.offset:#x}: {problem.message}")
     if problems == 0:
         return 0
     sys.stdout.flush()
-    print(f"spurtle: {problems} problems in {count} records", file=sys.stderr)
+    streams.say(f"spurtle: {problems} problems in {count} records")
     return _NOT_ALL_GOOD
 
 
@@ -167,7 +204,7 @@ def _verilog_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--outstanding",
         metavar="N",
-        type=int,
+        type=decimal_argument,
         default=1,
         help="bursts that AXI4 may have open: 1 (the default) tells of errors as faults of the record; more, as "
         "asynchronous External aborts",
@@ -190,7 +227,7 @@ def _verilog(options: argparse.Namespace) -> int:
     for config in _chosen(options.config or [*CONFIGS], options.set):
         try:
             design = verilog.spu(config, shell=options.shell, outstanding=options.outstanding, reset=reset)
-        except ValueError as error:
+        except (ValueError, RuntimeError) as error:
             raise UserError(str(error)) from error
         folder = Path(options.output, config.name)
         write_folder(folder, collateral.files(config, design))
@@ -210,9 +247,7 @@ def _chosen(names: Sequence[str], settings: Sequence[str]) -> list[SPUConfig]:
         config = vary(CONFIGS[names[0]], settings)
     except ValueError as error:
         raise UserError(f"--set: {error}") from error
-    print(
-        f"spurtle: warning: {config.name} is not a named configuration: nothing of it has been tested", file=sys.stderr
-    )
+    streams.say(f"spurtle: warning: {config.name} is not a named configuration: nothing of it has been tested")
     return [config]
 
 
@@ -222,6 +257,10 @@ def _profile_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--check", action="store_true", help="compare every record with the Python reference")
     parser.add_argument("program", metavar="PROGRAM", help="a static AArch64 Linux executable")
     parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="its arguments")
+    parser.epilog = (
+        "The exit status is the program's, or 128 + signal if one has ended it; what was sampled until then is written. "
+        f"It is {PROFILE_FAILED} if spurtle itself has failed."
+    )
 
 
 def _profile(options: argparse.Namespace) -> int:
@@ -248,14 +287,14 @@ def _json_lines(data: bytes) -> Iterator[tuple[int, object]]:
         if line.strip():
             try:
                 yield number, json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise UserError(f"line {number}: must be a JSON object: {error}") from error
 
 
 def _read(name: str) -> bytes:
     """A whole file, or standard input for `-`."""
     try:
-        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        return sys.stdin.buffer.read() if name == STANDARD_INPUT else Path(name).read_bytes()
     except OSError as error:
         raise UserError(f"cannot read {name}: {error.strerror}") from error
 

@@ -112,6 +112,15 @@ Stop hooks_stopped(Hooks *hooks) { return std::exchange(hooks->stopped, Stop::NO
 // Number of rows since `hooks_begin`; the last instruction may still execute.
 uint64_t hooks_count(const Hooks *hooks) { return hooks->count; }
 
+// The program ends at `pc`. An instruction there has begun and not retired, and its row is removed.
+void hooks_end(Hooks *hooks, uint64_t pc) {
+    if (hooks->current && hooks->current->pc == pc) {
+        hooks->current = nullptr;
+        --hooks->count;
+    }
+    hooks->complete(pc);
+}
+
 // Whether each instruction has accessed as many bytes as its word says.
 bool hooks_matched(const Hooks *hooks) { return hooks->matched; }
 }

@@ -81,6 +81,10 @@ class Hooks:
         """Number of rows since `begin`; the last instruction may still execute."""
         return self._library.hooks_count(self._hooks)
 
+    def end(self, pc: int) -> None:
+        """Complete the rows of a program that ends at `pc`: an instruction that has begun there has not retired."""
+        self._library.hooks_end(self._hooks, pc)
+
     def check(self) -> None:
         """Raise RuntimeError if an instruction has not accessed as many bytes as its word says."""
         if not self._library.hooks_matched(self._hooks):
@@ -123,6 +127,7 @@ def _library() -> ctypes.CDLL:
         "begin": (None, [pointer, pointer, number]),
         "stopped": (ctypes.c_uint32, [pointer]),
         "count": (number, [pointer]),
+        "end": (None, [pointer, number]),
         "matched": (ctypes.c_bool, [pointer]),
     }
     declare(loaded, "hooks_", functions)

@@ -3,29 +3,70 @@
 # Ref: ELF for the Arm 64-bit Architecture (AAELF64); Linux Documentation/arch/arm64/elf_hwcaps.rst.
 
 import io
+import os
 import random
+import stat
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import unicorn
-from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from unicorn import arm64_const as regs
 from unicorn.unicorn import Uc
 
 from .errors import UserError
-from .syscalls import PAGE
+from .syscalls import MEMORY_LIMIT, PAGE
 
 __all__ = ["Image", "Mapping", "build_stack", "read_image"]
 
 _PIE_BASE = 0x5555_5555_0000
 _STACK_TOP = 0x7FFF_FFFF_0000
 _STACK_BYTES = 8 << 20
+_ARGUMENTS_LIMIT = _STACK_BYTES // 4
+"""Most bytes of strings and pointers, as of Linux."""
+_LIMIT = 0x7000_0000_0000
+"""The kernel's own mappings begin here."""
+_HEADER = struct.Struct("<16s2HI3QI3H")
+_PROGRAM_HEADER = struct.Struct("<2I6Q")
+_CLASS_64_LITTLE_ENDIAN = b"\x02\x01"
+_EM_AARCH64 = 183
+_ET_EXEC, _ET_DYN = 2, 3
+_PT_LOAD, _PT_INTERP = 1, 3
+_PF_X = 1
 _HWCAP = 0x1FB  # FP, ASIMD, AES, PMULL, SHA1, SHA2, CRC32, ATOMICS; no SVE, which `classify` does not know
+
+
+class Header(NamedTuple):
+    """An ELF header."""
+
+    ident: bytes
+    type: int
+    machine: int
+    version: int
+    entry: int
+    phoff: int
+    shoff: int
+    flags: int
+    ehsize: int
+    phentsize: int
+    phnum: int
+
+
+class ProgramHeader(NamedTuple):
+    """A program header."""
+
+    type: int
+    flags: int
+    offset: int
+    vaddr: int
+    paddr: int
+    filesz: int
+    memsz: int
+    align: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +101,8 @@ class Image:
     segments : tuple of Segment
     mappings : tuple of Mapping
         The executable segments, as `perf` wants to hear of them.
-    elf : ELFFile
+    content : bytes
+        The file.
     base : int
         Difference of each address to the one in the file.
     """
@@ -69,18 +111,20 @@ class Image:
     headers: tuple[int, int, int]
     segments: tuple[Segment, ...]
     mappings: tuple[Mapping, ...]
-    elf: ELFFile
+    content: bytes
     base: int
 
     @cached_property
     def functions(self) -> list[tuple[int, str]]:
         """Address and name of each function, sorted; empty in a stripped file."""
         # Not read with the file: it takes 30 us a symbol, and a run needs them only for a message about a crash.
-        table: Any = self.elf.get_section_by_name(".symtab")
-        if table is None:
+        try:
+            table: Any = ELFFile(io.BytesIO(self.content)).get_section_by_name(".symtab")
+            symbols = (symbol for symbol in table.iter_symbols() if symbol["st_info"]["type"] == "STT_FUNC")
+            return sorted({(self.base + symbol["st_value"], symbol.name) for symbol in symbols})
+        except Exception:
+            # No kernel reads sections, so a program runs whatever they hold, and the reader raises anything.
             return []
-        symbols = (symbol for symbol in table.iter_symbols() if symbol["st_info"]["type"] == "STT_FUNC")
-        return sorted({(self.base + symbol["st_value"], symbol.name) for symbol in symbols})
 
     def load(self, uc: Uc) -> None:
         """Map and fill the segments. Where two share a page, it allows what either allows."""
@@ -101,46 +145,61 @@ class Image:
 
 
 def read_image(path: str | Path) -> Image:
-    """Read the executable at `path`.
+    """Read the executable at `path`: what Linux reads of it, which is the ELF header and the program headers.
 
     Raises
     ------
     UserError
-        If it is not there, or not a static AArch64 Linux executable.
+        If it is absent, is not a static AArch64 Linux executable, or cannot be executed here.
     """
-    elf = _open(path)
-    base = _PIE_BASE if elf["e_type"] == "ET_DYN" else 0
-    headers = [segment for segment in elf.iter_segments("PT_LOAD") if segment["p_memsz"]]
-    segments = tuple(_segment(header, base) for header in headers)
-    executable = [header for header in headers if header["p_flags"] & 1]
-    if not executable:
-        raise UserError(f"{path} must have an executable segment, and it has none")
-    if any(header["p_flags"] & 2 for header in executable):
-        raise UserError(f"{path} must not have a writable executable segment: code that changes is not followed")
+    content = _read(path)
+    header = _header(path, content)
+    base = _PIE_BASE if header.type == _ET_DYN else 0
+    table = header.phoff, header.phoff + header.phnum * _PROGRAM_HEADER.size
+    if header.phentsize != _PROGRAM_HEADER.size or not header.phnum or table[1] > len(content):
+        raise UserError(f"{path} must have program headers, and has none that are complete")
+    headers = [ProgramHeader(*fields) for fields in _PROGRAM_HEADER.iter_unpack(content[slice(*table)])]
+    if any(each.type == _PT_INTERP for each in headers):
+        raise UserError(f"{path} must be linked statically (-static): it needs a dynamic linker")
+    loaded = [each for each in headers if each.type == _PT_LOAD and each.memsz]
+    for each in loaded:
+        _check_segment(path, each, base, len(content))
+    segments = tuple(_segment(each, base, content) for each in loaded)
+    executable = [each for each in loaded if each.flags & _PF_X]
+    _check_memory(path, segments)
     mappings = tuple(
-        Mapping(
-            base + _down(header["p_vaddr"]),
-            _up(header["p_vaddr"] + header["p_memsz"]) - _down(header["p_vaddr"]),
-            _down(header["p_offset"]),
-        )
-        for header in executable
+        Mapping(base + _down(each.vaddr), _up(each.vaddr + each.memsz) - _down(each.vaddr), _down(each.offset))
+        for each in executable
     )
-    first = headers[0]
-    table = base + first["p_vaddr"] - first["p_offset"] + elf["e_phoff"]
+    entry = base + header.entry
+    if not any(mapping.start <= entry < mapping.start + mapping.length for mapping in mappings):
+        raise UserError(f"{path} must start in an executable segment, not at {header.entry:#x}")
+    # Linux: the headers are where the segment that holds them is, if there is one.
+    inside = [each for each in loaded if each.offset <= header.phoff and table[1] <= each.offset + each.filesz]
+    at = base + inside[0].vaddr + header.phoff - inside[0].offset if inside else 0
     return Image(
-        entry=base + elf["e_entry"],
-        headers=(table, elf["e_phentsize"], elf["e_phnum"]),
+        entry=entry,
+        headers=(at, header.phentsize, header.phnum),
         segments=segments,
         mappings=mappings,
-        elf=elf,
+        content=content,
         base=base,
     )
 
 
 def build_stack(uc: Uc, image: Image, argv: Sequence[str], seed: int) -> None:
-    """Map the stack, and put argv, an empty environment and the auxiliary vector on it; SP points to them."""
+    """Map the stack, and put argv, an empty environment and the auxiliary vector on it; SP points to them.
+
+    Raises
+    ------
+    UserError
+        If the arguments are longer than Linux takes.
+    """
     uc.mem_map(_STACK_TOP - _STACK_BYTES, _STACK_BYTES, unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE)
-    strings = [argument.encode() + b"\0" for argument in argv]
+    strings = [os.fsencode(argument) + b"\0" for argument in argv]
+    size = sum(map(len, strings)) + 8 * len(strings)
+    if size > _ARGUMENTS_LIMIT:
+        raise UserError(f"the arguments of the program must be {_ARGUMENTS_LIMIT:,} bytes at most, not {size:,}")
     block = random.Random(seed).randbytes(16) + b"".join(strings)
     top = (_STACK_TOP - len(block)) & -16
     uc.mem_write(top, block)
@@ -174,28 +233,60 @@ def _up(address: int) -> int:
     return -(-address // PAGE) * PAGE
 
 
-def _open(path: str | Path) -> ELFFile:
-    """The file, if it is one that can be run. Raises UserError."""
+def _read(path: str | Path) -> bytes:
+    """Return the content of a regular file. Raises UserError."""
     try:
-        content = Path(path).read_bytes()
+        if not stat.S_ISREG(Path(path).stat().st_mode):
+            raise UserError(f"{path} cannot be read: it must be a regular file")
+        return Path(path).read_bytes()
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
-    try:
-        elf = ELFFile(io.BytesIO(content))
-        interpreted = any(elf.iter_segments("PT_INTERP"))
-    except (ELFError, ValueError, KeyError, struct.error):
-        raise UserError(f"{path} must be a static AArch64 Linux executable, and it is not an ELF file") from None
-    if elf["e_machine"] != "EM_AARCH64" or elf.elfclass != 64 or not elf.little_endian:
-        raise UserError(f"{path} must be built for AArch64, little-endian, not for {elf.get_machine_arch()}")
-    if elf["e_type"] not in ("ET_EXEC", "ET_DYN"):
+
+
+def _header(path: str | Path, content: bytes) -> Header:
+    """Return the ELF header of a file that can be run. Raises UserError."""
+    if content[:4] != b"\x7fELF" or len(content) < _HEADER.size:
+        raise UserError(f"{path} must be a static AArch64 Linux executable, and it is not an ELF file")
+    header = Header(*_HEADER.unpack_from(content))
+    if header.ident[4:6] != _CLASS_64_LITTLE_ENDIAN or header.machine != _EM_AARCH64:
+        raise UserError(f"{path} must be built for AArch64, 64 bits and little-endian")
+    if header.type not in (_ET_EXEC, _ET_DYN):
         raise UserError(f"{path} must be linked: it is an object file or a core dump")
-    if interpreted:
-        raise UserError(f"{path} must be linked statically (-static): it needs a dynamic linker")
-    return elf
+    return header
 
 
-def _segment(header: Any, base: int) -> Segment:
-    flags = header["p_flags"]
+def _check_segment(path: str | Path, header: ProgramHeader, base: int, file_bytes: int) -> None:
+    """Raise UserError if Linux would not map the segment, or the file ends before it."""
+    cannot = f"{path} cannot be loaded: the segment at {header.vaddr:#x}"
+    if header.filesz > header.memsz:
+        raise UserError(f"{cannot} has {header.filesz:#x} bytes in the file and {header.memsz:#x} in memory")
+    if (header.vaddr - header.offset) % PAGE:
+        raise UserError(f"{cannot} is at another place in its page of the file, at byte {header.offset:#x}")
+    if header.offset + header.filesz > file_bytes:
+        raise UserError(
+            f"{cannot} ends at byte {header.offset + header.filesz:#x} of the file, which has {file_bytes:#x}"
+        )
+    if base + header.vaddr + header.memsz > _LIMIT:
+        raise UserError(f"{cannot} must end at {_LIMIT:#x} or below, not at {base + header.vaddr + header.memsz:#x}")
+
+
+def _check_memory(path: str | Path, segments: Sequence[Segment]) -> None:
+    """Raise UserError if the segments are too large, or code can change."""
+    executable = [segment for segment in segments if segment.allowed & unicorn.UC_PROT_EXEC]
+    if not executable:
+        raise UserError(f"{path} must have an executable segment, and it has none")
+    span = max(segment.end for segment in executable) - min(segment.start for segment in executable)
+    size = sum(segment.end - segment.start for segment in segments)
+    if max(span, size) > MEMORY_LIMIT:
+        raise UserError(f"{path} must have segments of {MEMORY_LIMIT:#x} bytes at most, not {max(span, size):#x}")
+    writable = [segment for segment in segments if segment.allowed & unicorn.UC_PROT_WRITE]
+    for code in executable:
+        if any(_down(code.start) < _up(other.end) and _down(other.start) < _up(code.end) for other in writable):
+            raise UserError(f"{path} must not have a writable executable segment: code that changes is not followed")
+
+
+def _segment(header: ProgramHeader, base: int, content: bytes) -> Segment:
+    flags = header.flags
     allowed = (flags >> 2 & 1) | (flags & 2) | (flags & 1) << 2  # PF_R, PF_W, PF_X are in the opposite order
-    start = base + header["p_vaddr"]
-    return Segment(start, start + header["p_memsz"], header.data(), allowed)
+    start = base + header.vaddr
+    return Segment(start, start + header.memsz, content[header.offset :][: header.filesz], allowed)

@@ -8,7 +8,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from .errors import UserError
+from .streams import say
 
 __all__ = [
     "Library",
@@ -192,7 +192,7 @@ def _progress(total: int) -> Generator[Callable[[str], AbstractContextManager[No
             line = f"compiling {count}{', '.join(running)} ..."
             live.update(task, description=line)
             if not console.is_terminal:
-                print(f"compiling {count}{name} ...", file=sys.stderr, flush=True)
+                say(f"compiling {count}{name} ...")
         try:
             yield
         finally:

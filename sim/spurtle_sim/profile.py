@@ -1,10 +1,12 @@
 """A program through the SPU: its operations, timed, played on the RTL, and what comes out as perf.data."""
 
-import sys
+import threading
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from signal import SIG_IGN, Signals, getsignal, signal
+from types import FrameType
 from typing import Any
 
 from rich.console import Console, RenderableType
@@ -16,9 +18,12 @@ from spurtle.config import SPUConfig
 from . import engine, hooks, machine, native, perfdata
 from .core import Parameters
 from .driver import Driver
+from .errors import PROFILE_FAILED
 from .files import STANDARD_INPUT
+from .loader import read_image
 from .program import Program
 from .sampling import Sampling
+from .streams import say
 
 __all__ = ["PID", "Options", "process_of", "profile"]
 
@@ -54,14 +59,16 @@ class Options:
 
 
 def profile(options: Options) -> int:
-    """Run the program; the exit status is its own, or 70 if a check failed.
+    """Run the program and write its profile. SIGINT and SIGTERM end the program. What has been sampled is written then,
+    as it is after a crash. Return the program's exit status as a shell shows it, or PROFILE_FAILED if a check failed.
 
     Raises
     ------
     UserError
-        If the program cannot be run, a filter is not there, or the output cannot be written.
+        If the program cannot be run, or the output cannot be written.
     """
     perfdata.check(options.output, options.program, STANDARD_INPUT)
+    read_image(options.program)  # so that its faults are reported before anything is compiled
     discard = options.sampling.filters.discard
     # What is not in the cache takes seconds to compile: all of it at the same time.
     native.load([engine.library(options.config), machine.library(), hooks.library()])
@@ -71,21 +78,49 @@ def profile(options: Options) -> int:
     driver = Driver(options.config, options.sampling, context=process.pid, check=options.check)
 
     start = time.monotonic()
-    with _progress(driver, start):
-        for operations in program.run():
-            driver.run(core.time(operations))
-        driver.stop()
-    seconds = time.monotonic() - start
-
-    if not discard:
-        perfdata.save(options.output, bytes(driver.data), process)
+    with _ended_by_signals(program) as received:
+        with _progress(driver, start):
+            for operations in program.run():
+                driver.run(core.time(operations))
+            driver.stop()
+        seconds = time.monotonic() - start
+        if not discard:
+            perfdata.save(options.output, bytes(driver.data), process)
     _summary(options, driver, seconds, discard=discard)
+    if program.failure:
+        say(f"spurtle: {program.failure}")
+    elif received:
+        say(f"spurtle: {received[0].name} has ended {program.path.name}")
     if driver.checker and driver.checker.count:
         for mismatch in driver.checker.mismatches:
-            print(f"spurtle: {mismatch}", file=sys.stderr)
-        print(f"spurtle: {driver.checker.count} mismatches between RTL and reference", file=sys.stderr)
-        return 70
+            say(f"spurtle: {mismatch}")
+        say(f"spurtle: {driver.checker.count} mismatches between RTL and reference")
+        return PROFILE_FAILED
     return program.exit_status or 0
+
+
+@contextmanager
+def _ended_by_signals(program: Program) -> Generator[Sequence[Signals]]:
+    """End the program by SIGINT and SIGTERM, and give those that came. Once it has ended they have no effect, so that
+    its profile is written: `timeout` sends them twice.
+    """
+    received: list[Signals] = []
+
+    def handle(number: int, _: FrameType | None) -> None:
+        if program.exit_status is None:
+            received.append(Signals(number))
+        program.kill(Signals(number))
+
+    if threading.current_thread() is not threading.main_thread():
+        yield received  # Python runs signal handlers in the main thread alone
+        return
+    numbers = [number for number in (Signals.SIGINT, Signals.SIGTERM) if getsignal(number) is not SIG_IGN]
+    before = {number: signal(number, handle) for number in numbers}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal(number, handler)
 
 
 def process_of(program: Program) -> perfdata.Process:
@@ -138,4 +173,4 @@ def _summary(options: Options, driver: Driver, seconds: float, *, discard: bool)
 {operations:,} operations in {counts["time"]:,} cycles, {seconds:.1f} s: {rate:.2f} million operations/s
 {driver.sampled:,} sampled, {driver.collided:,} collided, {passed:,} passed the filter, {driver.interrupts:,} interrupts
 {result}"""
-    print(summary, file=sys.stderr)
+    say(summary)

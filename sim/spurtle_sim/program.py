@@ -2,14 +2,12 @@
 
 # Ref: DDI0487 M.a, D17.6.3 to D17.6.5 (what is recorded of branches, accesses and conditional operations).
 
-import signal
+import errno
 import struct
-import threading
 from bisect import bisect_right
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import FrameType
+from signal import Signals
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,6 @@ from unicorn import arm64_const as regs
 from unicorn.unicorn import Uc, UcError
 
 from .classify import FACT, Instruction, UnsupportedError, classify, condition_holds
-from .errors import UserError
 from .hooks import WORD, Hooks, Stop
 from .loader import build_stack, read_image
 from .syscalls import PAGE, Kernel
@@ -30,7 +27,8 @@ __all__ = ["Program"]
 _NOWHERE = 0xFFFF_FFFF_F000
 _CHUNK = 256  # bytes of code that are read at a time: most blocks are shorter
 _EXCP_SWI = 2
-_EXCEPTIONS = {1: "undefined instruction", 7: "breakpoint"}
+_EXCEPTIONS = {1: ("undefined instruction", Signals.SIGILL), 7: ("breakpoint", Signals.SIGTRAP)}
+_SIGNAL_STATUS = 128
 _ARGUMENTS = [getattr(regs, f"UC_ARM64_REG_X{index}") for index in range(6)]
 _PASSES = [sum(condition_holds(code, flags << 28) << flags for flags in range(16)) for code in range(16)]
 _ACCESSES = {
@@ -64,6 +62,8 @@ class Program:
         Entry, executable mappings and functions.
     instructions : dict of int to Instruction
         By PC: those of each operation that `run` has given, and perhaps some that have not executed.
+    failure : str
+        Sentence on the crash that has ended the program. Empty if none has.
 
     Raises
     ------
@@ -89,15 +89,31 @@ class Program:
         self._words = np.zeros((code_end - self._code_start) // 4, WORD)
         self._hooks = Hooks(uc, self._words, self._code_start)
         self._retired = 0  # operations that `run` has given
-        self._fault = ""
+        self.failure = ""
+        self._killed: Signals | None = None  # by the signal of a crash, or from outside
+        self._fault: tuple[str, Signals] | None = None  # of the instruction at PC
         self._in_kernel = False
         uc.hook_add(unicorn.UC_HOOK_INTR, self._on_exception)
         uc.hook_add(unicorn.UC_HOOK_MEM_INVALID, self._on_fault)
 
     @property
     def exit_status(self) -> int | None:
-        """Of the program, 128 + signal if it killed itself; None while it has not ended."""
-        return self._kernel.exit_status
+        """Status as a shell shows it: 128 + signal if one has ended the program. None while it runs."""
+        return _SIGNAL_STATUS + self._killed if self._killed else self._kernel.exit_status
+
+    def kill(self, number: Signals) -> None:
+        """End the program by a signal, after the instruction that executes. For a signal handler.
+
+        Raises
+        ------
+        InterruptedError
+            If a system call may wait. `run` catches it.
+        """
+        if self.exit_status is None:
+            self._killed = number
+        self._uc.emu_stop()
+        if self._in_kernel:
+            raise InterruptedError(errno.EINTR, "")
 
     def symbol(self, address: int) -> str:
         """Where `address` is, as `function+0xoffset`; the bare address in a stripped program."""
@@ -109,7 +125,7 @@ class Program:
         return f"{name}+0x{address - start:x}"
 
     def run(self, limit: int = 65536) -> Iterator[NDArray[np.void]]:
-        """Run the program and give what retires, in program order.
+        """Run the program to its end, be that an exit, a crash or a signal, and give what retires, in program order.
 
         Parameters
         ----------
@@ -120,11 +136,6 @@ class Program:
         ------
         numpy.ndarray
             Of OPERATION. Every operation of the program is in exactly one of them; they share no memory.
-
-        Raises
-        ------
-        UserError
-            If the program crashes, or meets an instruction that the models do not know.
         """
         pc = self.image.entry
         try:
@@ -144,59 +155,41 @@ class Program:
     def _record(self, pc: int, operations: NDArray[np.void]) -> int:
         """Run from `pc` until `operations` is full or the program ends; return the PC of the next instruction."""
         self._hooks.begin(operations)
-        while True:
+        stop = Stop.NO
+        while self.exit_status is None and stop is not Stop.FULL:
             pc = self._emulate(pc)
             stop = self._hooks.stopped()
-            if stop is Stop.UNKNOWN:
+            if self._fault:
+                self._crash(pc, *self._fault)
+            elif stop is Stop.UNKNOWN:
                 self._classify_from(pc)
-            elif stop is Stop.FULL or self.exit_status is not None:
-                self._hooks.check()
-                return pc
-            else:
-                raise self._crash(pc, "it waits for an interrupt")
-
-    @contextmanager
-    def _interruptible(self) -> Generator[None, None, None]:
-        """Stop the emulator before SIGINT raises KeyboardInterrupt, which would be lost in a hook."""
-        handler = signal.getsignal(signal.SIGINT)
-        if threading.current_thread() is not threading.main_thread() or not callable(handler):
-            yield
-            return
-        interrupts: list[int] = []
-
-        def stop(number: int, _: FrameType | None) -> None:
-            interrupts.append(number)
-            self._uc.emu_stop()
-            if self._in_kernel:
-                raise KeyboardInterrupt  # else a read would wait for its input first
-
-        signal.signal(signal.SIGINT, stop)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, handler)
-        if interrupts:
-            raise KeyboardInterrupt
+            elif stop is Stop.NO and self.exit_status is None:
+                self._crash(pc, "it waits for an interrupt", Signals.SIGILL)
+        if self.exit_status is not None:
+            self._hooks.end(pc)
+        self._hooks.check()
+        return pc
 
     def _emulate(self, pc: int) -> int:
         """Run from `pc` until the emulator stops; return the PC of the next instruction."""
         try:
-            with self._interruptible():
-                self._uc.emu_start(pc, _NOWHERE)
+            self._uc.emu_start(pc, _NOWHERE)
         except UcError as error:
-            self._fault = self._fault or str(error)
-        pc = self._uc.reg_read(regs.UC_ARM64_REG_PC)
-        if self._fault:
-            raise self._crash(pc, self._fault)
-        return pc
+            self._fault = self._fault or (str(error), Signals.SIGILL)
+        except InterruptedError:
+            pass  # `kill` has interrupted a system call
+        return self._uc.reg_read(regs.UC_ARM64_REG_PC)
 
-    def _crash(self, pc: int, reason: str) -> UserError:
-        return UserError(f"{self.path.name} crashed at PC 0x{pc:x} ({self.symbol(pc)}): {reason}")
+    def _crash(self, pc: int, reason: str, number: Signals) -> None:
+        """End the program by the signal that its instruction at `pc` causes."""
+        self.failure = f"{self.path.name} crashed at PC 0x{pc:x} ({self.symbol(pc)}): {reason} ({number.name})"
+        self._killed = number
 
     def _classify_from(self, pc: int) -> None:
         """Classify the instructions from `pc` up to a branch, before they execute for the first time."""
         if pc % 4:
-            raise self._crash(pc, "PC is not a multiple of 4")
+            self._crash(pc, "PC is not a multiple of 4", Signals.SIGBUS)
+            return
         rows: list[tuple[int, int, int, bool]] = []
         for (word,) in struct.iter_unpack("<I", self._uc.mem_read(pc, min(_CHUNK, PAGE - pc % PAGE))):
             address = pc + 4 * len(rows)
@@ -205,8 +198,8 @@ class Program:
             except UnsupportedError as error:
                 if rows:
                     break  # perhaps it is never reached
-                where = self.symbol(pc)
-                raise UserError(f"{self.path.name} has an unsupported instruction at {where}: {error}") from None
+                self._crash(pc, f"unsupported instruction: {error}", Signals.SIGILL)
+                return
             self.instructions[address] = instruction
             facts = instruction.facts | FACT["retired"]
             if not facts & FACT["conditional"]:
@@ -229,9 +222,10 @@ class Program:
             if self.exit_status is not None:
                 uc.emu_stop()
         else:
-            self._fault = _EXCEPTIONS.get(number, f"exception {number}")
+            self._fault = _EXCEPTIONS.get(number, (f"exception {number}", Signals.SIGILL))
             uc.emu_stop()
 
     def _on_fault(self, _uc: Uc, kind: int, address: int, size: int, _value: int, _: Any) -> bool:
-        self._fault = f"{_ACCESSES.get(kind, 'access to')} 0x{address:x} ({size} bytes), where that is not allowed"
+        access = f"{_ACCESSES.get(kind, 'access to')} 0x{address:x} ({size} bytes)"
+        self._fault = f"{access}, where that is not allowed", Signals.SIGSEGV
         return False

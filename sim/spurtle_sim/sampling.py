@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from spurtle import arch
 from spurtle.config import SPUConfig
 
+from .arguments import decimal
 from .errors import UserError
 
 __all__ = ["Filters", "Sampling", "add_arguments", "parse", "parse_filters"]
 
 _ALL = (1 << 64) - 1
-_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]+", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(r"[0-9]{1,20}|0x[0-9a-f]{1,16}", re.ASCII | re.IGNORECASE)
 _TYPES = {"branch": "B", "load": "LD", "store": "ST", "simd": "SIMD", "float": "FP"}
 _ELSEWHERE = {
     "jitter": "jitter has an option of its own, --jitter",
@@ -196,16 +197,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def parse(config: SPUConfig, options: argparse.Namespace) -> Sampling:
     """What the options of `add_arguments` ask for. Raises UserError if that cannot be."""
-    interval, seed = options.interval, options.seed
-    if not interval.isdecimal() or not 256 <= int(interval) < 1 << 32 or int(interval) % 256:
-        raise UserError(f"--interval must be a multiple of 256 from 256 to 2**32 - 256, not {interval}")
-    if seed is not None and not options.jitter:
-        raise UserError("--seed must come with --jitter: without it no random number is used")
-    if seed is not None and (not seed.isdecimal() or not 1 <= int(seed) < 1 << 32):
-        raise UserError(f"--seed must be a number from 1 to 2**32 - 1, not {seed}")
+    interval = decimal(options.interval)
+    if interval is None or not 256 <= interval < 1 << 32 or interval % 256:
+        raise UserError(f"--interval must be a multiple of 256 from 256 to 2**32 - 256, not {options.interval}")
+    seed = None
+    if options.seed is not None:
+        if not options.jitter:
+            raise UserError("--seed must come with --jitter: without it no random number is used")
+        seed = decimal(options.seed)
+        if seed is None or not 1 <= seed < 1 << 32:
+            raise UserError(f"--seed must be a number from 1 to 2**32 - 1, not {options.seed}")
     return Sampling(
-        interval=int(interval) // 256,
-        filters=parse_filters(config, options.filter),
-        jitter=options.jitter,
-        seed=None if seed is None else int(seed),
+        interval=interval // 256, filters=parse_filters(config, options.filter), jitter=options.jitter, seed=seed
     )
