@@ -1,5 +1,6 @@
 """Configurations: what excludes each other, and what software discovers."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -73,7 +74,7 @@ REFUSED: dict[str, tuple[SPUConfig, dict[str, Any], str]] = {
     ),
     "name": (
         MINIMAL_CONFIG, {"name": "no name"},
-        "name must be an identifier, because it names a Verilog module, not 'no name'",
+        "name must be an ASCII identifier, because it names a Verilog module, not 'no name'",
     ),
     "no retired": (
         MINIMAL_CONFIG, {"events": frozenset({6, 7})},
@@ -377,3 +378,36 @@ def test_a_configuration_is_a_value() -> None:
         CONFIGS["other"] = N1  # type: ignore[index]
     with pytest.raises(TypeError):
         N1.packet_bytes[Packet.PC] = 1  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"layout": None}, "layout must be of type RecordLayout, not None"),
+        ({"events": [1, 6]}, "events must be of type frozenset, not [1, 6]"),
+        ({"events": frozenset({1, 6, "7"})}, "an event must be of type int, not '7'"),
+        ({"ops_per_cycle": "2"}, "ops_per_cycle must be of type int, not '2'"),
+        ({"slots": 1.0}, "slots must be of type int, not 1.0"),
+        ({"slots": True}, "slots must be of type int, not True"),
+        ({"el2": 1}, "el2 must be of type bool, not 1"),
+        ({"name": None}, "name must be of type str, not None"),
+    ],
+)
+def test_a_choice_of_another_type(changes: dict[str, Any], message: str):
+    with pytest.raises(TypeError) as refused:
+        replace(MINIMAL_CONFIG, **changes)
+    assert str(refused.value) == message
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"version": "v1p2"}, "version must be 1 or 2 or 3 or 4 or 5, not 'v1p2'"),
+        ({"altclk": []}, "altclk must be "),
+        ({"name": "n\xe4me"}, "name must be an ASCII identifier, because it names a Verilog module, not 'n\xe4me'"),
+        ({"events": frozenset({-1, 1, 6})}, "events must be below 8 * events_bytes = 8, not -1"),
+    ],
+)
+def test_a_choice_of_another_value(changes: dict[str, Any], message: str):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        replace(MINIMAL_CONFIG, **changes)

@@ -1,5 +1,8 @@
 """Where each packet of a record stands."""
 
+import re
+from collections.abc import Callable
+
 import pytest
 
 from spurtle.config import CONFIGS, SPUConfig
@@ -101,3 +104,29 @@ def test_runs_and_least_and_alignment() -> None:
     assert (layout.packed, layout.longest(SIZES)) == (True, 28)
     assert layout.without(Packet.EVENTS).places == (runs,)
     assert layout.without(Packet.VA, Packet.TOTAL) == layout, "a place that holds more stays"
+
+
+PC = ((Packet.PC,),)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Place(()), ValueError, "runs must be one or more runs of one or more packets, not ()"),
+        (lambda: Place(((),)), ValueError, "runs must be one or more runs of one or more packets, not ((),)"),
+        (lambda: Place(PC, least=-1), ValueError, "least must be 0 or more, not -1"),
+        (lambda: Place([Packet.PC]), TypeError, "runs must be of type tuple, not "),
+        (lambda: Place((Packet.PC,)), TypeError, "a run must be of type tuple, not "),
+        (lambda: Place((("PC",),)), TypeError, "a packet must be of type Packet, not 'PC'"),
+        (lambda: Place(PC, elastic=1), TypeError, "elastic must be of type bool, not 1"),
+        (lambda: Place(PC, least=None), TypeError, "least must be of type int, not None"),
+        (lambda: RecordLayout([Place(PC)], 64, 64), TypeError, "places must be of type tuple, not "),
+        (lambda: RecordLayout((PC,), 64, 64), TypeError, "a place must be of type Place, not "),
+        (lambda: RecordLayout((), "64", 64), TypeError, "align must be of type int, not '64'"),
+        (lambda: RecordLayout((), 64, 64.0), TypeError, "max_size must be of type int, not 64.0"),
+        (lambda: RecordLayout((), 64, 64, None), TypeError, "padding_last must be of type bool, not None"),
+    ],
+)
+def test_a_layout_that_cannot_be(make: Callable[[], object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=f"^{re.escape(message)}"):
+        make()

@@ -13,8 +13,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from spurtle.config import CONFIGS
 from spurtle_sim import perfdata, sampling
-from spurtle_sim.arguments import decimal
 from spurtle_sim.errors import UserError
+from spurtle_sim.numerals import decimal
 
 from ..board import BOARDS, Board
 from ..source import process

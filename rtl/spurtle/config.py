@@ -3,7 +3,7 @@
 # Ref: DDI0487 M.a, D17.3 to D17.7 for the choices, D24.7 (PMSIDR_EL1, PMBIDR_EL1) for what software discovers.
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 from functools import cached_property
 from itertools import combinations, product
@@ -11,7 +11,18 @@ from types import MappingProxyType
 
 from . import arch
 from .arch import AltClk, Event, PMSVer, Register
-from .layout import ARM_MODEL, HISILICON_MOBILE, KUNPENG_920, MINIMAL, NEOVERSE_N1, V1P4, Packet, Place, RecordLayout
+from .layout import (
+    ARM_MODEL,
+    HISILICON_MOBILE,
+    KUNPENG_920,
+    MINIMAL,
+    NEOVERSE_N1,
+    V1P4,
+    Packet,
+    Place,
+    RecordLayout,
+    check_type,
+)
 
 __all__ = [
     "CONFIGS",
@@ -127,8 +138,10 @@ class SPUConfig:
 
     Raises
     ------
+    TypeError
+        If a choice is of another type.
     ValueError
-        If two choices exclude each other; the message names both.
+        If a choice is out of range, or two exclude each other; the message names both.
     """
 
     name: str
@@ -174,6 +187,12 @@ class SPUConfig:
     not_taken_target: bool = True
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            if field.type in (str, bool, int, RecordLayout):
+                check_type(field.name, getattr(self, field.name), field.type)
+        check_type("events", self.events, frozenset)
+        for event in self.events:
+            check_type("an event", event, int)
         self._check_range("ops_per_cycle", self.ops_per_cycle, 1, 8)
         self._check_range("slots", self.slots, 1, 8)
         self._check_choice("counter_bits", self.counter_bits, (12, 16))
@@ -189,8 +208,8 @@ class SPUConfig:
                 "unpredictable_filter must be UnpredictableFilter.NO_EFFECT or UnpredictableFilter.DISCARD, "
                 f"not {self.unpredictable_filter!r}"
             )
-        if not self.name.isidentifier():
-            raise ValueError(f"name must be an identifier, because it names a Verilog module, not {self.name!r}")
+        if not (self.name.isidentifier() and self.name.isascii()):
+            raise ValueError(f"name must be an ASCII identifier, because it names a Verilog module, not {self.name!r}")
         self._check_events()
         self._check_features()
         self._check_layout()
@@ -198,8 +217,8 @@ class SPUConfig:
     def _check_events(self) -> None:
         if not {Event.RETIRED, Event.NOT_TAKEN} <= self.events:
             raise ValueError(f"events must include 1 (retired) and 6 (not taken), not {sorted(self.events)}")
-        if max(self.events) >= 8 * self.events_bytes:
-            raise ValueError(f"events must be below 8 * events_bytes = {8 * self.events_bytes}, not {max(self.events)}")
+        if outside := [event for event in sorted(self.events) if not 0 <= event < 8 * self.events_bytes]:
+            raise ValueError(f"events must be below 8 * events_bytes = {8 * self.events_bytes}, not {outside[-1]}")
         if undefined := self.events - self._defined_events():
             with_vectors = f"{'with' if self.sve else 'without'} sve and {'with' if self.sme else 'without'} sme"
             raise ValueError(

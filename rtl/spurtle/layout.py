@@ -18,6 +18,7 @@ __all__ = [
     "Packet",
     "Place",
     "RecordLayout",
+    "check_type",
     "fixed",
 ]
 
@@ -49,6 +50,18 @@ class Packet(StrEnum):
     __hash__ = object.__hash__
 
 
+def check_type(name: str, value: object, wanted: type) -> None:
+    """Check a parameter. A number of a parameter must not be a truth value, which Python takes for one.
+
+    Raises
+    ------
+    TypeError
+        If `value` is not of the type `wanted`.
+    """
+    if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+        raise TypeError(f"{name} must be of type {wanted.__name__}, not {value!r}")
+
+
 LAST = (Packet.TIMESTAMP, Packet.END)
 """One of these ends every record."""
 
@@ -61,15 +74,36 @@ class Place:
     Parameters
     ----------
     runs : tuple of tuple of Packet
+        At least one, each with at least one packet.
     elastic : bool
         Left out while none of its packets is there.
     least : int
         Bytes that it has at least: what its packets leave is zero.
+
+    Raises
+    ------
+    TypeError
+        If a parameter is of another type.
+    ValueError
+        If there is no run, a run without a packet, or `least` is negative.
     """
 
     runs: tuple[tuple[Packet, ...], ...]
     elastic: bool = False
     least: int = 0
+
+    def __post_init__(self) -> None:
+        check_type("runs", self.runs, tuple)
+        check_type("elastic", self.elastic, bool)
+        check_type("least", self.least, int)
+        for run in self.runs:
+            check_type("a run", run, tuple)
+            for packet in run:
+                check_type("a packet", packet, Packet)
+        if not self.runs or not all(self.runs):
+            raise ValueError(f"runs must be one or more runs of one or more packets, not {self.runs!r}")
+        if self.least < 0:
+            raise ValueError(f"least must be 0 or more, not {self.least}")
 
     @property
     def packets(self) -> tuple[Packet, ...]:
@@ -106,12 +140,25 @@ class RecordLayout:
     padding_last : bool
         Padding follows the Timestamp or End packet. Otherwise it stands before it, so that the last byte of the record
         is the last byte of its packets.
+
+    Raises
+    ------
+    TypeError
+        If a parameter is of another type.
     """
 
     places: tuple[Place, ...]
     align: int
     max_size: int
     padding_last: bool = False
+
+    def __post_init__(self) -> None:
+        check_type("places", self.places, tuple)
+        for place in self.places:
+            check_type("a place", place, Place)
+        check_type("align", self.align, int)
+        check_type("max_size", self.max_size, int)
+        check_type("padding_last", self.padding_last, bool)
 
     @property
     def packed(self) -> bool:

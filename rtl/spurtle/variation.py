@@ -1,5 +1,6 @@
 """A variation of a configuration, from settings as a command line has them."""
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from enum import Enum
@@ -8,6 +9,9 @@ from typing import Any
 from .config import CONFIGS, SPUConfig
 
 __all__ = ["vary"]
+
+_NUMBER = re.compile("[0-9]{1,4}|0[xX][0-9a-fA-F]{1,4}")
+"""No number of a configuration has more digits."""
 
 
 def vary(config: SPUConfig, settings: Iterable[str]) -> SPUConfig:
@@ -56,15 +60,24 @@ def _kind(name: str, present: Any) -> tuple[Callable[[str], Any], str]:
         kind = type(present)
         return kind.__getitem__, " or ".join(kind.__members__)
     if isinstance(present, int):
-        return lambda text: int(text, 0), "a number"
+        return _number, "a number"
     if isinstance(present, frozenset):
         return _numbers, "numbers and ranges with commas in between"
     return str, "a name"
+
+
+def _number(text: str) -> int:
+    if not _NUMBER.fullmatch(text):  # `int` takes more, such as the digits of other scripts
+        raise ValueError
+    return int(text, 16 if text[:2].lower() == "0x" else 10)
 
 
 def _numbers(text: str) -> frozenset[int]:
     numbers = set[int]()
     for part in text.split(","):
         first, dash, last = part.partition("-")
-        numbers |= {*range(int(first), int(last if dash else first) + 1)}
+        between = range(_number(first), _number(last if dash else first) + 1)
+        if not between:
+            raise ValueError
+        numbers |= {*between}
     return frozenset(numbers)

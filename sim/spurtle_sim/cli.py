@@ -6,14 +6,14 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from spurtle.config import CONFIGS, NO_SHELL, SHELLS, SPUConfig
 
 from . import sampling, streams
-from .arguments import decimal_argument
 from .errors import PROFILE_FAILED, UserError
 from .files import STANDARD_INPUT
+from .numerals import decimal_argument
 
 __all__ = ["main"]
 
@@ -83,6 +83,9 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UserError(message)
+
+    def print_help(self, file: Any = None) -> None:
+        print(self.format_help(), end="", file=file)  # argparse ignores an error
 
 
 def _decode_arguments(parser: argparse.ArgumentParser) -> None:
@@ -229,6 +232,8 @@ def _verilog(options: argparse.Namespace) -> int:
             design = verilog.spu(config, shell=options.shell, outstanding=options.outstanding, reset=reset)
         except (ValueError, RuntimeError) as error:
             raise UserError(str(error)) from error
+        except OSError as error:  # of a temporary folder
+            raise UserError(f"cannot run Yosys: {error}") from error
         folder = Path(options.output, config.name)
         write_folder(folder, collateral.files(config, design))
         print(f"{design.module}: {len(design.ports)} ports, {design.cells} cells: {folder / f'{design.module}.v'}")
@@ -258,8 +263,8 @@ def _profile_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("program", metavar="PROGRAM", help="a static AArch64 Linux executable")
     parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="its arguments")
     parser.epilog = (
-        "The exit status is the program's, or 128 + signal if one has ended it; what was sampled until then is written. "
-        f"It is {PROFILE_FAILED} if spurtle itself has failed."
+        "The exit status is the program's, or 128 + signal if one has ended it. What was sampled until then is "
+        f"written. The exit status is {PROFILE_FAILED} if spurtle itself has failed."
     )
 
 

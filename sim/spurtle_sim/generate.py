@@ -38,7 +38,10 @@ def main() -> None:
     # Nothing of the gateware is imported before its sources have been hashed.
     from . import designs
 
-    files = getattr(designs, function)(pickle.loads(Path(CONFIG).read_bytes()))
+    try:
+        files = getattr(designs, function)(pickle.loads(Path(CONFIG).read_bytes()))
+    except RuntimeError as error:  # Yosys cannot run
+        sys.exit(str(error))
     _check(expected)
     Path(FILES).write_text(json.dumps(files), encoding="utf-8")
 

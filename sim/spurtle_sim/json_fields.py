@@ -3,6 +3,7 @@
 from typing import TypeVar, cast
 
 from .errors import UserError
+from .numerals import number
 
 __all__ = ["Fields"]
 
@@ -42,14 +43,9 @@ class Fields:
     def integer(self, name: str, maximum: int) -> int:
         allowed = f"a number from 0 to {maximum if maximum < 1 << 32 else hex(maximum)}" if maximum else "0"
         value = self._take(name, allowed)
-        number = value
-        if isinstance(value, str):
-            try:
-                number = int(value, 0)
-            except ValueError:
-                number = None
-        if isinstance(number, int) and not isinstance(number, bool) and 0 <= number <= maximum:
-            return number
+        content = number(value) if isinstance(value, str) else value
+        if isinstance(content, int) and not isinstance(content, bool) and 0 <= content <= maximum:
+            return content
         raise UserError(f"{self._name(name)} must be {allowed}, not {value!r}")
 
     def optional(self, name: str, maximum: int) -> int | None:
@@ -80,10 +76,10 @@ class Fields:
         if not isinstance(value, list):
             raise UserError(f"{self._name(name)} must be {text}, not {value!r}")
         mask = 0
-        for number in cast("list[object]", value):
-            if not isinstance(number, int) or isinstance(number, bool) or number not in allowed:
-                raise UserError(f"{self._name(name)} must be {text}, but holds {number!r}")
-            mask |= 1 << number
+        for bit in cast("list[object]", value):
+            if not isinstance(bit, int) or isinstance(bit, bool) or bit not in allowed:
+                raise UserError(f"{self._name(name)} must be {text}, but holds {bit!r}")
+            mask |= 1 << bit
         return mask
 
     def object(self, name: str) -> "Fields":

@@ -20,7 +20,6 @@ from .core import Parameters
 from .driver import Driver
 from .errors import PROFILE_FAILED
 from .files import STANDARD_INPUT
-from .loader import read_image
 from .program import Program
 from .sampling import Sampling
 from .streams import say
@@ -68,11 +67,10 @@ def profile(options: Options) -> int:
         If the program cannot be run, or the output cannot be written.
     """
     perfdata.check(options.output, options.program, STANDARD_INPUT)
-    read_image(options.program)  # so that its faults are reported before anything is compiled
+    program = Program(options.program, options.arguments)
     discard = options.sampling.filters.discard
     # What is not in the cache takes seconds to compile: all of it at the same time.
     native.load([engine.library(options.config), machine.library(), hooks.library()])
-    program = Program(options.program, options.arguments)
     process = process_of(program)
     core = machine.Machine(program.instructions, Parameters(ops_per_cycle=options.config.ops_per_cycle))
     driver = Driver(options.config, options.sampling, context=process.pid, check=options.check)

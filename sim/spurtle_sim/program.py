@@ -87,7 +87,6 @@ class Program:
         self._code_start = min(mapping.start for mapping in self.image.mappings)
         code_end = max(mapping.start + mapping.length for mapping in self.image.mappings)
         self._words = np.zeros((code_end - self._code_start) // 4, WORD)
-        self._hooks = Hooks(uc, self._words, self._code_start)
         self._retired = 0  # operations that `run` has given
         self.failure = ""
         self._killed: Signals | None = None  # by the signal of a crash, or from outside
@@ -136,7 +135,14 @@ class Program:
         ------
         numpy.ndarray
             Of OPERATION. Every operation of the program is in exactly one of them; they share no memory.
+
+        Raises
+        ------
+        UserError
+            If there is no C++ compiler.
         """
+        # Not made with the program: it may have to be compiled.
+        self._hooks = Hooks(self._uc, self._words, self._code_start)
         pc = self.image.entry
         try:
             while self.exit_status is None:

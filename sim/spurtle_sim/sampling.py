@@ -3,20 +3,18 @@
 # Ref: DDI0487 M.a, D17.3 to D17.5; the order of accesses is that of the Linux driver.
 
 import argparse
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spurtle import arch
 from spurtle.config import SPUConfig
 
-from .arguments import decimal
 from .errors import UserError
+from .numerals import decimal, number
 
 __all__ = ["Filters", "Sampling", "add_arguments", "parse", "parse_filters"]
 
 _ALL = (1 << 64) - 1
-_NUMBER = re.compile(r"[0-9]{1,20}|0x[0-9a-f]{1,16}", re.ASCII | re.IGNORECASE)
 _TYPES = {"branch": "B", "load": "LD", "store": "ST", "simd": "SIMD", "float": "FP"}
 _ELSEWHERE = {
     "jitter": "jitter has an option of its own, --jitter",
@@ -149,8 +147,8 @@ def _term(config: SPUConfig, largest: dict[str, int], term: str) -> tuple[str, i
     if name not in largest:
         raise UserError(f"--filter must be of {', '.join(largest)} in {config.name}, not {term!r}")
     text = text if equals else "1"
-    value = int(text, 16 if text[:2].lower() == "0x" else 10) if _NUMBER.fullmatch(text) else -1
-    if not 0 <= value <= largest[name]:
+    value = number(text)
+    if value is None or value > largest[name]:
         most = largest[name] if largest[name] < _ALL else f"{_ALL:#x}"
         raise UserError(f"--filter {name} must be a number from 0 to {most} in {config.name}, not {text!r}")
     if name in ("event_filter", "inv_event_filter") and (missing := value & ~config.filter_events):
