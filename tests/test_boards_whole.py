@@ -264,14 +264,22 @@ def test_a_board_that_has_been_reset(board: Board, link: Link) -> None:
         driver.stop()
 
 
-def test_ctrl_c_ends_it_with_all_that_was_written(
-    board: Board, simulation: Simulation, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_with_all_that_was_written(
+    number: int,
+    board: Board,
+    simulation: Simulation,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: Any,
 ) -> None:
     serve = Driver.serve
+    sent: list[int] = []
 
     def interrupted(driver: Driver) -> bool:
-        if not driver.interrupts:
-            os.kill(os.getpid(), signal.SIGINT)
+        if not sent:
+            sent.append(number)
+            os.kill(os.getpid(), number)
         return serve(driver)
 
     monkeypatch.setattr(Driver, "serve", interrupted)
@@ -319,6 +327,21 @@ def test_a_button_that_is_not_there(
 def test_a_port_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["/nowhere/tty", "-o", str(tmp_path / "x")]) == 2
     assert capsys.readouterr().err.startswith("boards.host: cannot open the serial port '/nowhere/tty': ")
+
+
+def test_an_output_that_is_special(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    output = tmp_path / "fifo"
+    os.mkfifo(output)
+    assert main(["/nowhere/tty", "-o", str(output)]) == 2
+    sentence = f"boards.host: cannot write {output}: it must be a regular file, not a special one\n"
+    assert capsys.readouterr().err == sentence
+    assert output.is_fifo()
+
+
+@pytest.mark.parametrize("value", ["\u0661", "0", "-1", "9" * 5000])
+def test_numbers_that_cannot_be(value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["/nowhere/tty", f"--records={value}"]) == 2
+    assert capsys.readouterr().err.startswith("boards.host: --records must be a number from 1 on, not ")
 
 
 @pytest.mark.usefixtures("interruptible")

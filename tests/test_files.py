@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from elf import EXIT, write_elf
 
 from spurtle_sim import cli
 from spurtle_sim.errors import UserError
@@ -187,3 +188,12 @@ def test_encode_refuses_its_input(content: str | None, tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.decode() == f"spurtle: cannot write {source}: it is the same file as {same}\n"
     assert source.read_text() == RECORD
+
+
+def test_an_output_that_is_standard_output(tmp_path: Path) -> None:
+    """Its other writers would go on in a file without a name."""
+    path = tmp_path / "out"
+    with path.open("wb") as out:
+        done = run("profile", "-o", str(path), str(write_elf(tmp_path / "program", EXIT)), stdout=out)
+    assert done.returncode == 125
+    assert done.stderr.decode() == f"spurtle: cannot write {path}: it is open as standard output\n"

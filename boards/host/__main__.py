@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -89,20 +90,26 @@ def _profile(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _until_interrupted() -> Generator[threading.Event]:
-    """An event that Ctrl-C sets: it comes between two exchanges with the board, and not in one. The second one is heard
-    at once.
+    """An event that SIGINT (Ctrl-C) and SIGTERM set: they take effect between two exchanges with the board, and not in
+    one. The second one takes effect at once.
     """
     stop = threading.Event()
+    before: dict[signal.Signals, Any] = {}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
     def interrupt(*_: object) -> None:
         stop.set()
-        signal.signal(signal.SIGINT, before)
+        restore()
 
-    before = signal.signal(signal.SIGINT, interrupt)
+    for number in signal.SIGINT, signal.SIGTERM:
+        before[number] = signal.signal(number, interrupt)
     try:
         yield stop
     finally:
-        signal.signal(signal.SIGINT, before)
+        restore()
 
 
 def _begin(driver: Driver, board: Board, button: bool, stop: threading.Event) -> None:
