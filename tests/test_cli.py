@@ -1,5 +1,5 @@
 """The `spurtle` command as a process: its standard streams, its options with wrong values, an installation without
-extras, caches that cannot be written. Whatever is wrong is one sentence.
+extras, caches that cannot be written. Each fault is one sentence.
 """
 
 import gc
@@ -206,7 +206,7 @@ def test_a_path_that_is_not_utf_8(tmp_path: Path, capfdbinary: pytest.CaptureFix
 
 
 def test_an_error_of_ours(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is reported as such, with a traceback, and the status is not the program's."""
+    """An exception is reported with its traceback, and the status is not the program's."""
     monkeypatch.setattr("spurtle_sim.sampling.parse", lambda *_: 1 // 0)
     assert main(["profile", "x"]) == 125
     *trace, last = capsys.readouterr().err.splitlines()

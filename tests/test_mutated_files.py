@@ -109,7 +109,7 @@ class Subject:
     original : function
         Return the content of a file, and the parts of it that most faults are in.
     arguments : tuple of str
-        Those of the command that reads it: FILE stands for the file, OUT for what it writes.
+        Arguments of the command that reads it: FILE stands for the file, OUT for what it writes.
     check : function
         Check an outcome, and what the command wrote.
     """

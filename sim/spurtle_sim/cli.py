@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _report(sentence: str, status: int) -> int:
-    """Print a sentence, whatever characters are in what it quotes, and return `status`."""
+    """Print a sentence without control characters, which a quoted name may have, and return `status`."""
     plain = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in sentence)
     streams.say(f"spurtle: {plain}")
     return status

@@ -222,7 +222,7 @@ def _stat(name: str | Path) -> os.stat_result | None:
 
 
 def _check_inputs(name: str | Path, inputs: Iterable[str | Path]) -> None:
-    """Raise UserError if `name` is one of the regular files that are read, by whatever names."""
+    """Raise UserError if `name` is one of the regular files that are read, under the same name or another."""
     output = _stat(name)
     if output is None or not stat.S_ISREG(output.st_mode):
         return

@@ -112,7 +112,7 @@ Stop hooks_stopped(Hooks *hooks) { return std::exchange(hooks->stopped, Stop::NO
 // Number of rows since `hooks_begin`; the last instruction may still execute.
 uint64_t hooks_count(const Hooks *hooks) { return hooks->count; }
 
-// The program ends at `pc`. An instruction there has begun and not retired, and its row is removed.
+// The program ends at `pc`. The row of an instruction there is removed: it has not retired.
 void hooks_end(Hooks *hooks, uint64_t pc) {
     if (hooks->current && hooks->current->pc == pc) {
         hooks->current = nullptr;

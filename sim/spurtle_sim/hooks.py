@@ -82,7 +82,7 @@ class Hooks:
         return self._library.hooks_count(self._hooks)
 
     def end(self, pc: int) -> None:
-        """Complete the rows of a program that ends at `pc`: an instruction that has begun there has not retired."""
+        """Complete the rows of a program that ends at `pc`. Remove that of an instruction there: it has not retired."""
         self._library.hooks_end(self._hooks, pc)
 
     def check(self) -> None:

@@ -123,7 +123,7 @@ class Image:
             symbols = (symbol for symbol in table.iter_symbols() if symbol["st_info"]["type"] == "STT_FUNC")
             return sorted({(self.base + symbol["st_value"], symbol.name) for symbol in symbols})
         except Exception:
-            # No kernel reads sections, so a program runs whatever they hold, and the reader raises anything.
+            # No kernel reads sections, so a program runs with any, and the reader raises any exception.
             return []
 
     def load(self, uc: Uc) -> None:

@@ -1,6 +1,4 @@
-"""Standard streams of a command, whatever its caller has made of them: closed, full, or of an encoding that lacks a
-character.
-"""
+"""Standard streams of a command, which may be closed, full, or of an encoding that lacks a character."""
 
 import io
 import os
