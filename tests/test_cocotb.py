@@ -24,7 +24,7 @@ MANY_CYCLES = 50_000
 @pytest.mark.parametrize(
     ("config", "cycles"),
     tiers(
-        fast=[("v1p4", 4_000)],
+        fast=[("neoverse_n1", 4_000)],
         full=[(config, CYCLES.get(config, 2_500)) for config in VARIANTS],
         long=[(config, MANY_CYCLES) for config in VARIANTS],
     ),

@@ -790,7 +790,7 @@ def test_a_filter_that_is_not_there_is_found(name: str, monkeypatch: pytest.Monk
     assert filter_.prove(EVERY, judged).result is Result.FAIL
 
 
-@pytest.mark.parametrize("count", tiers(fast=[2], full=[5]))
+@pytest.mark.parametrize("count", tiers(full=[5]))
 def test_faults_of_the_filter_are_found(judged: Transition, count: int) -> None:
     def holds(system: Transition) -> bool:
         return all(prove(EVERY, system).result is Result.PASS for prove in (filter_.prove_feed, filter_.prove))

@@ -10,6 +10,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from samples import facts as any_facts
 from samples import samples
+from tiers import configurations
 
 from formal.features import FEATURES
 from spurtle import pe
@@ -41,7 +42,7 @@ OWN = [
 ]
 """With packets of the core's own, of every kind of header; and a layout that needs no padding."""
 ALL = {config.name: config for config in (*CONFIGS.values(), *FEATURES.values(), *OWN)}
-IMPLEMENTED = pytest.mark.parametrize("config", ALL.values(), ids=list(ALL))
+IMPLEMENTED = pytest.mark.parametrize("config", configurations(ALL))
 LOAD = Facts(load=1, retired=1, va_valid=1, pa_valid=1, data_source_valid=1)
 BRANCH = Facts(branch=1, taken=1, retired=1)
 PREVIOUS = Location(0xFF_8000_0000_4000, 1, 1)
