@@ -84,7 +84,7 @@ def test_each_port_bit_has_a_flip_flop(build):
 
 @pytest.mark.parametrize(
     "block",
-    tiers(fast=[block for block in BLOCKS if block.config in (ANY, "minimal")], full=BLOCKS),
+    tiers(fast=[block for block in BLOCKS if block.config == ANY], full=BLOCKS),
     ids=lambda block: f"{block.name}-{block.config}",
 )
 def test_each_block_of_the_table_can_be_wrapped(block):

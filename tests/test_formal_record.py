@@ -172,6 +172,7 @@ def test_faults_of_the_record_are_found(name: str, count: int) -> None:
     assert [fault for fault, system in faults if holds(config, system)] == []
 
 
+@pytest.mark.full
 def test_a_sample_that_breaks_its_promise_has_another_record(monkeypatch: pytest.MonkeyPatch) -> None:
     config = CONFIGS["neoverse_n1"]
     monkeypatch.setattr(record, "promised", lambda config, sample: z3.BoolVal(True))

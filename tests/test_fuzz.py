@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from seeds import SEED
 from test_decode import RECORD
 from test_encode import written
-from tiers import configurations
+from tiers import configurations, tiers
 from variants import VARIANTS
 
 from spurtle.config import CONFIGS, SPUConfig
@@ -90,7 +90,7 @@ def pieces(random: random.Random) -> Iterator[bytes]:
                 yield bytes(random.randrange(20))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", tiers(fast=[0], full=range(4)))
 def test_a_long_run(seed: int):
     source = random.Random(f"{SEED} {seed}")
     for _ in range(1500):
