@@ -12,6 +12,7 @@ from pathlib import Path
 from amaranth.lib import wiring
 
 from docs.markdown import marked_names, table, with_marked
+from docs.rules import proofs, rules, tests
 from spurtle import pe
 from spurtle_sim.about import side_by_side
 from spurtle_sim.files import write_whole
@@ -102,6 +103,9 @@ MAKERS: Mapping[str, Callable[..., str]] = {
     "configurations": configurations,
     "excerpt": excerpt,
     "members": members,
+    "proofs": proofs,
+    "rules": rules,
+    "tests": tests,
 }
 """Functions that write a part of a page, by the first word of its mark; the other words are the arguments."""
 
