@@ -429,6 +429,14 @@ def test_the_physical_address_space(ns: int, nse: int, top_byte: int):
     assert recorded(LOAD, MODEL, pa_ns=ns, pa_nse=nse).addresses[3] == ns << 63 | 0x8000_1000
 
 
+def test_root_state_is_recorded_where_the_core_reports_it():
+    """NSE = 1 with NS = 0 is a reserved encoding, and no PC has it: nothing is profiled in Root state."""
+    root = Location(0x1234, el=3, ns=0, nse=1)
+    (record,) = decode(records.encode(V1P4, sample(BRANCH, target=root, previous_target=root)))
+    assert {record.addresses[index] >> 56 for index in (1, 4)} == {0x70}
+    assert recorded(LOAD, V1P4, pa_ns=0, pa_nse=1).addresses[3] >> 56 == 0x10
+
+
 @pytest.mark.parametrize("config", OWN, ids=[config.name for config in OWN])
 def test_packets_of_the_core_s_own(config: SPUConfig):
     own = {"imp_counter": 0x123, "imp_address": 0xFEDC_BA98_7654_3210}
