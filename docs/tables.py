@@ -1,6 +1,7 @@
-"""Parts of the documents that are written from the source: `python -m docs.tables` brings them up to date.
+"""Documents that are written from the source: `python -m docs.tables` brings them up to date.
 
-A page has such a part between `<!-- MAKER ARGUMENT ... -->` and `<!-- end -->`; `MAKERS` has the makers.
+They are the pages of the registers, and parts of other pages. A page has such a part between
+`<!-- MAKER ARGUMENT ... -->` and `<!-- end -->`; `MAKERS` has the makers.
 """
 
 import inspect
@@ -12,6 +13,8 @@ from pathlib import Path
 from amaranth.lib import wiring
 
 from docs.markdown import marked_names, table, with_marked
+from docs.register_pages import REGISTERS, listed
+from docs.register_pages import page as register_page
 from docs.rules import proofs, rules, tests
 from spurtle import pe
 from spurtle_sim.about import side_by_side
@@ -30,14 +33,14 @@ def main() -> None:
     """Write the pages that are not up to date, and name them."""
     for path, text in stale().items():
         write_whole(path, text.encode())
-        print(f"docs/{path.name}")
+        print(path.relative_to(DOCS.parent))
 
 
 def stale() -> dict[Path, str]:
     """Return the pages that are not up to date, each with the text that it must have."""
-    pages = {path: path.read_text() for path in sorted(DOCS.glob("*.md"))}
-    current = {path: up_to_date(text) for path, text in pages.items()}
-    return {path: text for path, text in current.items() if text != pages[path]}
+    current = {path: up_to_date(path.read_text()) for path in sorted(DOCS.glob("*.md"))}
+    current |= {DOCS / "registers" / f"{register.name}.md": register_page(register) for register in REGISTERS}
+    return {path: text for path, text in current.items() if not path.exists() or path.read_text() != text}
 
 
 def up_to_date(page: str) -> str:
@@ -104,6 +107,7 @@ MAKERS: Mapping[str, Callable[..., str]] = {
     "excerpt": excerpt,
     "members": members,
     "proofs": proofs,
+    "registers": listed,
     "rules": rules,
     "tests": tests,
 }

@@ -1,14 +1,19 @@
-"""The parts of the documents that are written from the source are in the Markdown, and up to date."""
+"""Documents, and parts of them, that are written from the source are in the repository, and up to date."""
 
 import re
 
 import pytest
 
+from docs.register_pages import REGISTERS
 from docs.tables import DOCS, MAKERS, excerpt, stale, up_to_date
 
 
 def test_each_page_is_up_to_date():
     assert [path.name for path in stale()] == [], "`python -m docs.tables` writes these pages again"
+
+
+def test_each_register_has_a_page_and_no_other():
+    assert {path.stem for path in (DOCS / "registers").iterdir()} == {register.name for register in REGISTERS}
 
 
 def test_a_part_that_differs_from_the_source_is_stale():
