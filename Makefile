@@ -93,4 +93,4 @@ boards: $(READY)
 	@$(BIN)/python -m boards all
 
 clean:
-	rm -rf build docs/registers $(if $(VENV_TOO),$(VENV))
+	rm -rf build $(if $(VENV_TOO),$(VENV))

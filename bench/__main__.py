@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from docs import tables
 from spurtle_sim.errors import UserError
 
 from .blocks import BLOCKS, Block, select
@@ -45,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         write(OUTPUT / "bench.json", published)
         if options.publish:
             publish(published)
+            tables.main()  # docs/configurations.md shows these figures
     except (UserError, FlowError) as error:
         errors.print(f"bench: {error}", markup=False)
         return 2 if isinstance(error, UserError) else 1

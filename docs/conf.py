@@ -1,14 +1,10 @@
 """Sphinx configuration: the Markdown of this folder as a site in build/docs."""
 
-import sys
 from importlib.metadata import version as _version
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for the extensions of this folder
 
 project = "Spurtle"
 release = _version("spurtle")
-extensions = ["myst_parser", "sphinxcontrib.wavedrom", "docs.register_pages", "docs.tables"]
+extensions = ["myst_parser", "sphinxcontrib.wavedrom"]
 source_suffix = {".md": "markdown"}
 html_theme = "alabaster"
 html_theme_options = {"page_width": "1100px", "description": "An Arm Statistical Profiling Unit in Amaranth HDL"}

@@ -1,11 +1,11 @@
-"""Tables in Markdown, and those of a page that measurements replace: each stands between `<!-- NAME -->` and
+"""Markdown tables, and parts of a page that a program writes: each stands between `<!-- NAME -->` and
 `<!-- end -->`.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["rows", "table", "with_table"]
+__all__ = ["marked_names", "rows", "table", "with_marked", "with_table"]
 
 
 def table(head: Sequence[str], *rows: Sequence[str]) -> str:
@@ -23,12 +23,22 @@ def rows(page: str, name: str) -> dict[str, tuple[str, ...]]:
 
 def with_table(page: str, name: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return the page with another table between the marks. Raise ValueError if the page does not have them."""
+    return with_marked(page, name, table(head, *rows))
+
+
+def with_marked(page: str, name: str, text: str) -> str:
+    """Return the page with another text between the marks. Raise ValueError if the page does not have them."""
     marked = _marked(page, name)
-    return f"{page[: marked.start(1)]}{table(head, *rows)}\n{page[marked.end(1) :]}"
+    return f"{page[: marked.start(1)]}{text}\n{page[marked.end(1) :]}"
+
+
+def marked_names(page: str) -> list[str]:
+    """Return the names of the marked parts of a page, in order."""
+    return re.findall(r"^<!-- (.*) -->\n(?:.*\n)*?<!-- end -->$", page, re.MULTILINE)
 
 
 def _marked(page: str, name: str) -> re.Match[str]:
-    marked = re.search(rf"^<!-- {name} -->\n(.*?)^<!-- end -->$", page, re.DOTALL | re.MULTILINE)
+    marked = re.search(rf"^<!-- {re.escape(name)} -->\n(.*?)^<!-- end -->$", page, re.DOTALL | re.MULTILINE)
     if marked is None:
         raise ValueError(f"the page must have a line `<!-- {name} -->`, and `<!-- end -->` below it")
     return marked

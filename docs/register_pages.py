@@ -1,21 +1,14 @@
-"""The pages of the System registers, one each: a Sphinx extension that writes them from `spurtle.arch` and the named
-configurations.
-"""
+"""The pages of the System registers, one each, from `spurtle.arch` and the named configurations."""
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from docs.markdown import table
 from spurtle import arch, regmap
 from spurtle.arch import Field, FineGrainedTrap, Register, Trap
 from spurtle.config import CONFIGS, SPUConfig
 
-if TYPE_CHECKING:
-    from sphinx.application import Sphinx
-
-__all__ = ["REGISTERS", "page", "setup"]
+__all__ = ["REGISTERS", "listed", "page"]
 
 REGISTERS = (*arch.REGISTERS, arch.PMSCR_EL12)
 
@@ -23,25 +16,14 @@ _NAMES = re.compile("|".join(rf"\b{register.name}\b" for register in REGISTERS))
 _TRAPS = {Trap.TPMS: "MDCR_EL2.TPMS is 1", Trap.E2PB: "MDCR_EL2.E2PB[0] is 0"}
 
 
-def setup(app: "Sphinx") -> dict[str, bool]:
-    """Registers the extension: Sphinx calls this."""
-    app.connect("builder-inited", _write)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
-
-
-def _write(app: "Sphinx") -> None:
-    folder = Path(app.srcdir, "registers")
-    folder.mkdir(exist_ok=True)
-    pages = {folder / f"{register.name}.md": page(register) for register in REGISTERS}
-    for path in {*folder.iterdir()} - pages.keys():
-        path.unlink()
-    for path, text in pages.items():
-        if not path.exists() or path.read_text() != text:  # Sphinx reads again what is new
-            path.write_text(text)
+def listed() -> str:
+    """Return a table of the registers, with a link to the page of each."""
+    rows = ((f"[{register.name}](registers/{register.name}.md)", register.purpose) for register in REGISTERS)
+    return table(("register", "purpose"), *rows)
 
 
 def page(register: Register) -> str:
-    """The page of `register`, in Markdown."""
+    """Return the page of `register` in Markdown."""
     where = f"op0 3, op1 {register.op1}, CRn {register.crn}, CRm {register.crm}, op2 {register.op2}"
     parts = (
         f"# {register.name}",

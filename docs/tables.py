@@ -1,63 +1,82 @@
-"""Directives for what is not written twice: `members` shows what a docstring of `spurtle.pe` says of a port, or of what
-is in one; `configurations` the named configurations side by side.
+"""Documents that are written from the source: `python -m docs.tables` brings them up to date.
+
+They are the pages of the registers, and parts of other pages. A page has such a part between
+`<!-- MAKER ARGUMENT ... -->` and `<!-- end -->`; `MAKERS` has the makers.
 """
 
 import inspect
 import re
-from typing import TYPE_CHECKING
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from amaranth.lib import wiring
-from docutils import nodes
-from docutils.statemachine import StringList
-from sphinx.util.docutils import SphinxDirective
 
-from docs.markdown import table
-from spurtle import config, pe
-from spurtle_sim.about import FIGURES, side_by_side
+from docs.markdown import marked_names, table, with_marked
+from docs.register_pages import REGISTERS, listed
+from docs.register_pages import page as register_page
+from docs.rules import proofs, rules, tests
+from spurtle import pe
+from spurtle_sim.about import side_by_side
+from spurtle_sim.files import write_whole
 
-if TYPE_CHECKING:
-    from sphinx.application import Sphinx
+__all__ = ["DOCS", "configurations", "excerpt", "main", "members", "stale", "up_to_date"]
 
-__all__ = ["Configurations", "Members", "members", "setup"]
+DOCS = Path(__file__).parent
+EXAMPLES = DOCS.parent / "examples"
 
 _FROM_THE_SPU = (pe.WritePort, pe.PMUEvents)
 """Signatures that are seen from the SPU; others are seen from the core."""
 
 
-def setup(app: "Sphinx") -> dict[str, bool]:
-    """Registers the extension: Sphinx calls this."""
-    app.add_directive("members", Members)
-    app.add_directive("configurations", Configurations)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+def main() -> None:
+    """Write the pages that are not up to date, and name them."""
+    for path, text in stale().items():
+        write_whole(path, text.encode())
+        print(path.relative_to(DOCS.parent))
 
 
-class Members(SphinxDirective):
-    """The docstring of the class of `spurtle.pe` that is named."""
-
-    required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        return _parsed(self, members(self.arguments[0]), inspect.getfile(pe))
+def stale() -> dict[Path, str]:
+    """Return the pages that are not up to date, each with the text that it must have."""
+    current = {path: up_to_date(path.read_text()) for path in sorted(DOCS.glob("*.md"))}
+    current |= {DOCS / "registers" / f"{register.name}.md": register_page(register) for register in REGISTERS}
+    return {path: text for path, text in current.items() if not path.exists() or path.read_text() != text}
 
 
-class Configurations(SphinxDirective):
-    """What `spurtle configs` prints."""
+def up_to_date(page: str) -> str:
+    """Return the page with each part that a maker writes as it must be."""
+    for name in marked_names(page):
+        kind, *arguments = shlex.split(name)
+        if kind in MAKERS:
+            page = with_marked(page, name, MAKERS[kind](*arguments))
+    return page
 
-    def run(self) -> list[nodes.Node]:
-        return _parsed(self, table(*map(tuple, side_by_side())), inspect.getfile(config), str(FIGURES))
+
+def configurations() -> str:
+    """Return the table that `spurtle configs` prints."""
+    return table(*map(tuple, side_by_side()))
 
 
-def _parsed(directive: SphinxDirective, markdown: str, *sources: str) -> list[nodes.Node]:
-    """What to put in the place of the directive. If one of `sources` changes, Sphinx reads the page again."""
-    for source in sources:
-        directive.env.note_dependency(source)
-    parent = nodes.Element()
-    directive.state.nested_parse(StringList(markdown.splitlines(), source=sources[0]), 0, parent)
-    return parent.children
+def excerpt(file: str, start: str, end: str | None = None) -> str:
+    """Return the lines of a file of an example from the one that has `start` to the one before the one that has `end`.
+
+    Raise ValueError if there is no such line.
+    """
+    lines = (EXAMPLES / file).read_text().splitlines()
+    first = _line(lines, start)
+    last = len(lines) if end is None else _line(lines, end)
+    return "\n".join(["```verilog", *"\n".join(lines[first:last]).rstrip().splitlines(), "```"])
+
+
+def _line(lines: list[str], text: str) -> int:
+    for number, line in enumerate(lines):
+        if text in line:
+            return number
+    raise ValueError(f"a line must have {text!r}")
 
 
 def members(name: str) -> str:
-    """The docstring of that class in Markdown: its text, then a table of its members."""
+    """Return the docstring of that class of `spurtle.pe` in Markdown: its text, then a table of its members."""
     kind = getattr(pe, name)
     text, _, listed = (inspect.getdoc(kind) or "").partition("\n\nMembers\n-------\n")
     entries = [_entry(entry) for entry in re.split(r"\n(?=\S)", listed) if entry]
@@ -73,7 +92,7 @@ def members(name: str) -> str:
 
 
 def _entry(entry: str) -> tuple[str, str, str, str]:
-    """Of an entry of a "Members" section: names, In or Out if it has one, bits, and what is said of it."""
+    """Return names, In or Out if it has one, bits and meaning of an entry of a "Members" section."""
     head, _, said = entry.partition("\n")
     names, _, types = head.partition(" : ")
     flow, _, _ = types.partition("(")
@@ -81,3 +100,18 @@ def _entry(entry: str) -> tuple[str, str, str, str]:
         re.sub(r"^(?:In|Out|unsigned)(?:\((.*)\))?", r"\1", each) for each in re.split(r", (?=Out|unsigned)", types)
     ]
     return ", ".join(f"`{name}`" for name in names.split(", ")), flow, ", ".join(bits), " ".join(said.split())
+
+
+MAKERS: Mapping[str, Callable[..., str]] = {
+    "configurations": configurations,
+    "excerpt": excerpt,
+    "members": members,
+    "proofs": proofs,
+    "registers": listed,
+    "rules": rules,
+    "tests": tests,
+}
+"""Functions that write a part of a page, by the first word of its mark; the other words are the arguments."""
+
+if __name__ == "__main__":
+    main()

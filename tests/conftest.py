@@ -10,7 +10,7 @@ import pytest
 from amaranth.hdl import UnusedElaboratable
 from hypothesis import settings
 from seeds import SEED
-from tiers import not_run, tier_of
+from tiers import TIERS, not_run, tier_of
 
 # The examples depend on the seed alone, so that a run can be repeated on another machine.
 settings.register_profile("spurtle", deadline=None, print_blob=True, database=None)
@@ -59,7 +59,9 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 def pytest_pycollect_makeitem() -> Generator[None, Any, Any]:
     made = yield
     for item in made if isinstance(made, list) else ():
-        item.add_marker(tier_of(item))
+        tier = tier_of(item)
+        item.own_markers = [marker for marker in item.own_markers if marker.name not in TIERS]
+        item.add_marker(tier)
     return made
 
 

@@ -48,6 +48,7 @@ class Case:
 
 CASES = (
     # D17.3.3, and D17.3.4.1 with its Note.
+    Case("zero is kept until the first member passes", BOTH, ((0, 0),), (), (0, 0)),
     Case("zero is loaded with the interval", BOTH, ((1, 0),), (), (0x100, 0)),
     Case("the largest interval fits", BOTH, ((1, 0),), (), (0xFFFF_FF00, 0), interval=0xFF_FFFF),
     Case("the largest count fits", BOTH, ((1, 0),), (), (0xFFFF_FFFE, 0), count=0xFFFF_FFFF),

@@ -13,6 +13,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
+from tiers import tiers
 
 import bench.__main__ as command
 import bench.publish as published
@@ -81,7 +82,11 @@ def test_each_port_bit_has_a_flip_flop(build):
     assert flip_flops(elaborate(Harness(build()))) == expected
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: f"{block.name}-{block.config}")
+@pytest.mark.parametrize(
+    "block",
+    tiers(fast=[block for block in BLOCKS if block.config == ANY], full=BLOCKS),
+    ids=lambda block: f"{block.name}-{block.config}",
+)
 def test_each_block_of_the_table_can_be_wrapped(block):
     component = block.build()
     assert port_bits(component, In) and port_bits(component, Out)

@@ -14,6 +14,7 @@ from amaranth.lib.wiring import connect
 from amaranth.sim import Simulator
 from numpy.typing import NDArray
 from seeds import SEED
+from tiers import tiers
 
 from boards.replay import Replay
 from boards.workload import COLUMNS_OF_CONSTANTS, excerpt, gaps, pack, process, repeated
@@ -196,11 +197,10 @@ def with_long_latencies(rows: NDArray[np.void], seed: int) -> NDArray[np.void]:
 
 @pytest.mark.parametrize(
     ("name", "slow", "stops", "fills"),
-    [
-        ("minimal", False, (700, 701, 2900), 3),
-        ("neoverse_n1", False, (2000, 4500), 5),
-        ("minimal", True, (300, 1000, 3000), 2),
-    ],
+    tiers(
+        fast=[("minimal", False, (700, 701, 2900), 3)],
+        full=[("neoverse_n1", False, (2000, 4500), 5), ("minimal", True, (300, 1000, 3000), 2)],
+    ),
 )
 def test_records_are_those_of_the_engine(
     excerpts: dict[str, NDArray[np.void]], name: str, slow: bool, stops: tuple[int, ...], fills: int

@@ -234,6 +234,7 @@ def facts(row: Any) -> Facts:
     )
 
 
+@pytest.mark.full
 def test_each_record_is_of_the_operation_that_the_interval_selects(session: Session, accesses: dict[int, int]):
     trace = session.trace
     assert session.interrupts == 32 and session.strays == 0
@@ -258,6 +259,7 @@ def test_each_record_is_of_the_operation_that_the_interval_selects(session: Sess
         assert record == encode(CONFIG, sample), number
 
 
+@pytest.mark.full
 def test_the_program_has_each_kind_of_operation(session: Session):
     kinds = Counter(
         (operation.kind, str(operation.attributes)) for record in decode.records(b"".join(session.records))
@@ -267,6 +269,7 @@ def test_the_program_has_each_kind_of_operation(session: Session):
     assert len({attributes for kind, attributes in kinds if kind == "branch"}) >= 3, kinds
 
 
+@pytest.mark.full
 def test_functions_have_the_share_of_samples_that_they_have_of_operations(session: Session):
     """A sample is a random one of about 256 operations: the number in a function deviates by sqrt(n p (1 - p)) at most,
     as if all were independent. 4.5 times that happens to one of eleven functions in 13,000 runs.
@@ -287,6 +290,7 @@ def _function(functions: dict[str, range], pc: int) -> str:
     return next(name for name, addresses in functions.items() if pc in addresses)
 
 
+@pytest.mark.full
 def test_the_timer_stands_still_with_the_program(session: Session):
     """As long as nothing stops it, cycles and ticks are the same; and stops are longer than what is done in them."""
     trace = session.trace

@@ -10,7 +10,7 @@ from gateware import VARIANTS, Bench, boundary_integers, cycle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from seeds import SEED
-from tiers import tiers
+from tiers import configurations, tiers
 
 from spurtle.arch import FM, PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, Register
 from spurtle.buffer import Buffer
@@ -324,12 +324,14 @@ class BufferBench(Bench):
         return dict(enumerate(record, address))
 
 
-@pytest.fixture(scope="module", params=["minimal", "kunpeng_920", "v1p4"])
+@pytest.fixture(scope="module", params=tiers(fast=["v1p4"], full=["minimal", "kunpeng_920"]))
 def bench(request: pytest.FixtureRequest) -> BufferBench:
     return BufferBench(VARIANTS[request.param])
 
 
-@pytest.fixture(scope="module", params=["minimal", "kunpeng_920", "arm_model", "v1p4", "unnamed_packed", "unnamed"])
+@pytest.fixture(
+    scope="module", params=configurations(["minimal", "kunpeng_920", "arm_model", "v1p4", "unnamed_packed", "unnamed"])
+)
 def any_bench(request: pytest.FixtureRequest) -> BufferBench:
     return BufferBench(VARIANTS[request.param])
 

@@ -19,6 +19,7 @@ from cocotb_shell import SHELLS, Watched
 from gateware import VARIANTS, Bench, cycle
 from seeds import SEED
 from simulator import run_icarus, run_verilator
+from tiers import configurations
 
 from spurtle import verilog
 from spurtle.arch import PMBLIMITR_EL1
@@ -248,7 +249,7 @@ def limit(config: SPUConfig) -> int:
 
 
 @pytest.mark.parametrize("outstanding", [1, 3])
-@pytest.mark.parametrize("name", CONFIGURATIONS)
+@pytest.mark.parametrize("name", configurations([*CONFIGURATIONS]))
 def test_what_is_written_is_in_memory(name: str, outstanding: int) -> None:
     """Whatever memory's pace is; and errors are what they are said to be."""
     config = CONFIGURATIONS[name]
@@ -303,7 +304,7 @@ def test_what_is_written_is_in_memory(name: str, outstanding: int) -> None:
             raise AssertionError(f"with seed {seed}: {failed}") from failed
 
 
-@pytest.mark.parametrize("name", ["minimal", "kunpeng_920"])
+@pytest.mark.parametrize("name", configurations(["minimal", "kunpeng_920"]))
 def test_posted_records_leave_as_fast_as_they_come(name: str) -> None:
     """A record of n words takes n + 2 cycles at most, though memory answers late; no buffer is faster."""
     config = CONFIGURATIONS[name]
@@ -378,7 +379,7 @@ def cycles_between_records(config: SPUConfig, dut: Any, answer: Any) -> int:
     return steps.pop()
 
 
-@pytest.mark.parametrize("name", ["minimal", "arm_model"])
+@pytest.mark.parametrize("name", configurations(["minimal", "arm_model"]))
 def test_posted_writes_cost_the_buffer_no_cycle(name: str) -> None:
     """It is as fast as with memory that answers in the cycle after a record's last beat."""
     config = CONFIGS[name]
@@ -532,7 +533,7 @@ def test_what_a_shell_cannot_be() -> None:
             AXI4Writer(CONFIGS["minimal"], outstanding=outstanding)
 
 
-@pytest.mark.parametrize("name", SHELLS)
+@pytest.mark.parametrize("name", configurations([*SHELLS], fast=["packed"]))
 def test_the_ports_of_a_shell(name: str) -> None:
     """Those of the buses instead of those of the SPU."""
     config = SHELLS[name].config
@@ -544,7 +545,7 @@ def test_the_ports_of_a_shell(name: str) -> None:
     assert {port.name for port in shell(name).ports} == plain | added | {"watch", "taken"}
 
 
-@pytest.mark.parametrize("name", SHELLS)
+@pytest.mark.parametrize("name", configurations([*SHELLS], fast=["packed"]))
 def test_the_verilog_of_a_shell(name: str) -> None:
     # What Icarus Verilog needs not compile is worth more here than what Verilator runs faster.
     run = run_icarus if shutil.which("iverilog") else run_verilator

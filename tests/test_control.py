@@ -12,6 +12,7 @@ from amaranth.hdl import Cat, Const
 from gateware import Bench, cycle, pe_bits, random_pe
 from seeds import SEED
 from spu_bench import VARIANTS
+from tiers import configurations
 
 from formal.features import FEATURES, distinct
 from spurtle.arch import PMBLIMITR_EL1, PMBSR_EL1, PMSCR_EL1, PMSCR_EL2
@@ -47,7 +48,7 @@ async def at_once(ctx: Any, inputs: Sequence[tuple[Any, Any]], *outputs: Any) ->
     return tuple(ctx.get(output) for output in outputs)
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
+@pytest.mark.parametrize("config", configurations({config.name: config for config in CONFIGS}))
 def test_like_the_reference(config: SPUConfig) -> None:
     dut = Control(config)
     clocked = config.several_owners

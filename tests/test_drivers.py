@@ -14,6 +14,7 @@ from drivers.linux import Linux, Refused
 from numpy.typing import NDArray
 from seeds import SEED
 from test_engine import table
+from tiers import configurations
 
 from spurtle.arch import (
     BSC,
@@ -52,7 +53,7 @@ def those(has: Callable[[SPUConfig], bool]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("config", found.values(), ids=found)
 
 
-@pytest.fixture(params=CONFIGS.values(), ids=CONFIGS)
+@pytest.fixture(params=configurations(CONFIGS))
 def config(request: pytest.FixtureRequest) -> SPUConfig:
     return request.param
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from samples import samples
+from tiers import configurations
 from variants import VARIANTS, as_taken
 
 from spurtle.arch import PMSVer
@@ -87,7 +88,7 @@ def written(draw: st.DrawFn, config: SPUConfig) -> bytes:
     return records.encode(config, replace(sample, operation=replace(sample.operation, facts=facts)))
 
 
-@pytest.mark.parametrize("config", VARIANTS.values(), ids=list(VARIANTS))
+@pytest.mark.parametrize("config", configurations(VARIANTS))
 @given(data=st.data())
 def test_what_was_decoded_encodes_to_the_same_bytes(config: SPUConfig, data: st.DataObject):
     octets = data.draw(written(config))
@@ -96,7 +97,7 @@ def test_what_was_decoded_encodes_to_the_same_bytes(config: SPUConfig, data: st.
     assert records.encode(config, from_json(config, facts)) == octets
 
 
-@pytest.mark.parametrize("config", VARIANTS.values(), ids=list(VARIANTS))
+@pytest.mark.parametrize("config", configurations(VARIANTS))
 @given(data=st.data())
 def test_what_was_encoded_decodes_to_the_same_facts(config: SPUConfig, data: st.DataObject):
     (record,) = decode.records(data.draw(written(config)))

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from gateware import VARIANTS, Bench, random_registers, random_sample
 from seeds import SEED
+from tiers import configurations
 
 from formal.features import FEATURES
 from spurtle.arch import PMSFCR_EL1
@@ -64,7 +65,7 @@ class FilterBench(Bench):
         return self.run(scenario)
 
 
-@pytest.fixture(scope="module", params=CONFIGS.values(), ids=CONFIGS)
+@pytest.fixture(scope="module", params=configurations(CONFIGS))
 def bench(request: pytest.FixtureRequest) -> FilterBench:
     return FilterBench(request.param)
 

@@ -343,7 +343,7 @@ def test_a_fault_of_the_reference_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     assert "got       draw = 0x" in evidence
 
 
-@pytest.mark.parametrize("count", tiers(fast=[2], full=[8]))
+@pytest.mark.parametrize("count", tiers(full=[8]))
 def test_faults_of_the_interval_counter_are_found(count: int) -> None:
     right = transition(IntervalCounter(LANES))
     assert holds_of_the_counter(right)
@@ -567,6 +567,7 @@ class Hoards(SyncFIFO):
         return m
 
 
+@pytest.mark.full
 def test_a_slot_that_does_not_stand_still_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inflight_rtl, "Slot", Follows)
     verdict = inflight.prove_slots(SEVERAL, transition(inflight_rtl.InFlight(SEVERAL)))
@@ -577,6 +578,7 @@ def test_a_counter_that_goes_on_is_found() -> None:
     assert "a cycle breaks it" in inflight.prove_latencies(SEVERAL, transition(CountsOn(SEVERAL))).evidence
 
 
+@pytest.mark.full
 def test_a_queue_that_keeps_what_left_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inflight_rtl, "SyncFIFO", Hoards)
     system = transition(inflight_rtl.InFlight(SEVERAL))
@@ -614,6 +616,7 @@ def test_an_offset_of_another_cycle_is_found(wrong: type[inflight_rtl.InFlight])
     assert "a cycle breaks it" in inflight.prove_captures(config, transition(wrong(config))).evidence
 
 
+@pytest.mark.full
 def test_a_state_of_another_cycle_is_found() -> None:
     # Eight lanes are answered a cycle later than two.
     later = replace(SEVERAL, ops_per_cycle=8)
@@ -630,6 +633,7 @@ class Counts(SPU):
         return m
 
 
+@pytest.mark.full
 def test_an_operation_that_is_counted_while_disabled_is_found() -> None:
     config = CONFIGS["minimal"]
     assert "a cycle breaks it" in spu.prove_disabled(config, transition(Counts(config))).evidence
@@ -644,6 +648,7 @@ class Draws(SPU):
         return m
 
 
+@pytest.mark.full
 def test_a_number_that_is_drawn_while_disabled_is_found() -> None:
     config = FEATURES["minimal_sve"]
     assert "a cycle breaks it" in spu.prove_undrawn(config, transition(Draws(config))).evidence
@@ -668,10 +673,7 @@ class Whole(registers_rtl.Registers):
 
 @pytest.mark.parametrize(
     ("room", "wrong", "prove"),
-    tiers(
-        fast=[(registers_rtl, Unguarded, spu.prove_pmscr_el2)],
-        full=[(spu_rtl, Whole, spu.prove_implemented)],
-    ),
+    tiers(full=[(registers_rtl, Unguarded, spu.prove_pmscr_el2), (spu_rtl, Whole, spu.prove_implemented)]),
 )
 def test_registers_that_are_open_are_found(
     room: Any, wrong: type[wiring.Component], prove: Callable[..., Verdict], monkeypatch: pytest.MonkeyPatch
@@ -790,7 +792,7 @@ def test_a_filter_that_is_not_there_is_found(name: str, monkeypatch: pytest.Monk
     assert filter_.prove(EVERY, judged).result is Result.FAIL
 
 
-@pytest.mark.parametrize("count", tiers(fast=[2], full=[5]))
+@pytest.mark.parametrize("count", tiers(full=[5]))
 def test_faults_of_the_filter_are_found(judged: Transition, count: int) -> None:
     def holds(system: Transition) -> bool:
         return all(prove(EVERY, system).result is Result.PASS for prove in (filter_.prove_feed, filter_.prove))
@@ -856,6 +858,7 @@ class Curious(Filter):
         return m
 
 
+@pytest.mark.full
 def test_a_fact_of_no_feature_that_changes_something_is_found(
     monkeypatch: pytest.MonkeyPatch, judged: Transition
 ) -> None:
@@ -924,7 +927,7 @@ class Stops(Buffer):
 DISCARDS = FEATURES["minimal_v1p2"]
 
 
-@pytest.mark.parametrize("wrong", [Fills, Forgets, Moves, Waits, Stops])
+@pytest.mark.parametrize("wrong", tiers(fast=[Fills], full=[Forgets, Moves, Waits, Stops]))
 def test_a_fault_of_discard_mode_is_found(wrong: type[Buffer]) -> None:
     assert "a cycle breaks it" in buffer.prove_discards(DISCARDS, transition(wrong(DISCARDS))).evidence
 
@@ -999,6 +1002,7 @@ def test_sby_shows_where_a_proof_fails(build: Path) -> None:
     assert "trace.vcd" in verdict.evidence
 
 
+@pytest.mark.full
 def test_a_cover_that_cannot_be_reached_fails(build: Path) -> None:
     assert sby.check(CountdownSpec(), "reached", mode="cover", depth=3).result is Result.PASS
     verdict = sby.check(CountdownSpec(goal=14), "unreached", mode="cover", depth=3)

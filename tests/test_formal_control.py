@@ -47,7 +47,7 @@ def asked(wires: Wires) -> z3.BoolRef:
     )
 
 
-@pytest.mark.parametrize("count", tiers(fast=[1], full=[10]))
+@pytest.mark.parametrize("count", tiers(full=[10]))
 def test_faults_of_the_permissions_are_found(count: int) -> None:
     right = transition(Control(EVERY))
     assert holds(EVERY, right)
@@ -178,7 +178,9 @@ PROOFS = {
 }
 
 
-@pytest.mark.parametrize(("wrong", "found"), WRONG, ids=lambda case: getattr(case, "__name__", ""))
+@pytest.mark.parametrize(
+    ("wrong", "found"), tiers(fast=WRONG[::4], full=WRONG), ids=lambda case: getattr(case, "__name__", "")
+)
 def test_a_wrong_permission_is_found(wrong: type[Control], found: list[str]) -> None:
     system = transition(wrong(EVERY))
     assert [name for name in found if PROOFS[name](EVERY, system).result is not Result.FAIL] == []

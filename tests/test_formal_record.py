@@ -151,7 +151,7 @@ def holds(config: SPUConfig, system: Transition) -> bool:
 
 
 @pytest.mark.parametrize("name", ["minimal_pbt", "minimal_packed"])
-@pytest.mark.parametrize("count", tiers(fast=[2], full=[5]))
+@pytest.mark.parametrize("count", tiers(full=[5]))
 def test_faults_of_the_record_are_found(name: str, count: int) -> None:
     config = FEATURES[name]
     right = transition(Record(config))
@@ -172,6 +172,7 @@ def test_faults_of_the_record_are_found(name: str, count: int) -> None:
     assert [fault for fault, system in faults if holds(config, system)] == []
 
 
+@pytest.mark.full
 def test_a_sample_that_breaks_its_promise_has_another_record(monkeypatch: pytest.MonkeyPatch) -> None:
     config = CONFIGS["neoverse_n1"]
     monkeypatch.setattr(record, "promised", lambda config, sample: z3.BoolVal(True))

@@ -67,6 +67,7 @@ class Open(SkidBuffer):
         return m
 
 
+@pytest.mark.full
 def test_a_path_from_ready_to_ready_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert serializer.prove_independent(transition(Packer(PACKED))).result is Result.FAIL
     assert serializer.prove_independent(transition(Open(beat_layout(PACKED)))).result is Result.FAIL
@@ -100,7 +101,7 @@ def test_a_fault_of_the_cutter_is_found(tmp_path: Path, monkeypatch: pytest.Monk
 # Records that differ in size.
 
 
-@pytest.mark.parametrize("count", tiers(fast=[1], full=[5]))
+@pytest.mark.parametrize("count", tiers(full=[5]))
 def test_faults_of_the_packer_are_found(count: int) -> None:
     proofs: list[Callable[[Transition], Verdict]] = [
         lambda system: packer.prove_invariant(PACKED, system),
@@ -149,26 +150,28 @@ class Early(Packer):
         m.d.comb += self.i.ready.eq(moves)
 
 
-@pytest.mark.parametrize("wrong", [Drops, Early])
+@pytest.mark.parametrize("wrong", tiers(fast=[Early], full=[Drops]))
 def test_a_packer_that_loses_or_doubles_is_found(wrong: type[Packer]) -> None:
     system = packer.watched(KUNPENG, transition(wrong(KUNPENG)))
     verdicts = [packer.prove_invariant(KUNPENG, system), packer.prove_output(KUNPENG, system)]
     assert Result.FAIL in [verdict.result for verdict in verdicts]
 
 
+@pytest.mark.full
 def test_a_packer_that_does_not_come_to_an_end_is_found() -> None:
     right, wrong = (packer.watched(MODEL, transition(each(MODEL))) for each in (Packer, Waits))
     assert packer.prove_ends(MODEL, right).result is Result.PASS
     assert "a cycle breaks it" in packer.prove_ends(MODEL, wrong).evidence
 
 
+@pytest.mark.full
 def test_a_record_that_does_not_leave_is_not_covered() -> None:
     assert (
         "the shortest record" in packer.cover(KUNPENG, packer.watched(KUNPENG, transition(Endless(KUNPENG)))).evidence
     )
 
 
-@pytest.mark.parametrize("config", [KUNPENG, MODEL], ids=lambda config: config.name)
+@pytest.mark.parametrize("config", tiers(fast=[KUNPENG], full=[MODEL]), ids=lambda config: config.name)
 def test_other_padding_is_found(config: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert packer.prove_steps(config).result is Result.PASS
     layout = replace(config.layout, padding_last=not config.layout.padding_last)

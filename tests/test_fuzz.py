@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from seeds import SEED
 from test_decode import RECORD
 from test_encode import written
+from tiers import configurations, tiers
 from variants import VARIANTS
 
 from spurtle.config import CONFIGS, SPUConfig
@@ -89,14 +90,14 @@ def pieces(random: random.Random) -> Iterator[bytes]:
                 yield bytes(random.randrange(20))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", tiers(fast=[0], full=range(4)))
 def test_a_long_run(seed: int):
     source = random.Random(f"{SEED} {seed}")
     for _ in range(1500):
         check_whole_record_is_found(b"".join(pieces(source)))
 
 
-@pytest.mark.parametrize("config", VARIANTS.values(), ids=list(VARIANTS))
+@pytest.mark.parametrize("config", configurations(VARIANTS))
 @settings(max_examples=40)
 @given(data=st.data())
 def test_records_with_one_wrong_byte(config: SPUConfig, data: st.DataObject):
@@ -117,7 +118,7 @@ def test_records_with_one_wrong_byte(config: SPUConfig, data: st.DataObject):
             assert "\n" not in str(error)
 
 
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=list(CONFIGS))
+@pytest.mark.parametrize("config", configurations(CONFIGS))
 def test_a_wrong_byte_costs_one_record_or_two(config: SPUConfig):
     """The other one is the next, where the byte hid an end or is taken for the header of something longer."""
     source = random.Random(f"{SEED} {config.name}")

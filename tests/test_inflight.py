@@ -13,7 +13,7 @@ import pytest
 from gateware import VARIANTS, Bench, cycle
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiers import tiers
+from tiers import configurations, tiers
 
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.control import Collect
@@ -285,7 +285,7 @@ _STATE = {
 """What is captured when an operation passes, and its bits."""
 
 
-@pytest.fixture(scope="module", params=CONFIGURATIONS.values(), ids=CONFIGURATIONS)
+@pytest.fixture(scope="module", params=configurations(CONFIGURATIONS))
 def bench(request: pytest.FixtureRequest) -> InFlightBench:
     return InFlightBench(request.param)
 
@@ -359,7 +359,7 @@ def test_any_flights(
 # One slot.
 
 
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+@pytest.mark.parametrize("config", configurations(CONFIGS))
 @pytest.mark.parametrize("beyond", range(-3, 4))
 def test_a_counter_stops_at_all_ones(config: SPUConfig, beyond: int) -> None:
     dut = Slot(config)

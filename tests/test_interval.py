@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from interval_cases import CASES
 from seeds import SEED
+from tiers import configurations
 
 from spurtle.arch import PMSICR_EL1
 from spurtle.config import SPUConfig
@@ -125,10 +126,15 @@ class IntervalBench(Bench):
             yield random.choice([self.full, random.getrandbits(self.width)])
 
 
-@pytest.fixture(scope="module", params=product((1, 2, 3, 4, 5, 8), (False, True)), ids=lambda p: f"{p[0]}-ernd{p[1]:d}")
+LANES = {
+    f"{lanes}-ernd{ernd:d}": SPUConfig(name="lanes", layout=MINIMAL, ops_per_cycle=lanes, ernd=ernd)
+    for lanes, ernd in product((1, 2, 3, 4, 5, 8), (False, True))
+}
+
+
+@pytest.fixture(scope="module", params=configurations(LANES, fast=("1-ernd0", "3-ernd1")))
 def bench(request: pytest.FixtureRequest) -> IntervalBench:
-    width, ernd = request.param
-    return IntervalBench(SPUConfig(name="lanes", layout=MINIMAL, ops_per_cycle=width, ernd=ernd))
+    return IntervalBench(request.param)
 
 
 def test_rules(bench: IntervalBench) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import samples
 from test_encode import BRANCH, LOAD, OTHER, PLAIN, changed, of_form
+from tiers import configurations
 from variants import VARIANTS, as_taken
 
 from spurtle.config import CONFIGS, SPUConfig
@@ -22,14 +23,14 @@ from spurtle_sim.reference.records import Location
 N1, V1P4, OWN = CONFIGS["neoverse_n1"], CONFIGS["v1p4"], VARIANTS["own"]
 
 
-@pytest.mark.parametrize("config", VARIANTS.values(), ids=list(VARIANTS))
+@pytest.mark.parametrize("config", configurations(VARIANTS))
 @given(data=st.data())
 def test_the_record_of_any_sample_keeps_its_part(config: SPUConfig, data: st.DataObject):
     sample = as_taken(config, data.draw(samples(config)))
     assert Monitor(config, promises=False).check(records.encode(config, sample)) == []
 
 
-@pytest.mark.parametrize("config", VARIANTS.values(), ids=list(VARIANTS))
+@pytest.mark.parametrize("config", configurations(VARIANTS))
 @given(data=st.data())
 def test_the_record_of_a_sample_that_can_be_keeps_all(config: SPUConfig, data: st.DataObject):
     sample = as_taken(config, data.draw(samples(config)))

@@ -1,6 +1,7 @@
 """The picture of the records is the one that the configurations make, and true."""
 
 import pytest
+from tiers import configurations
 
 from docs.layouts import FILE, cells, picture
 from spurtle.config import CONFIGS, SPUConfig
@@ -13,7 +14,7 @@ def test_the_picture_is_the_one_in_the_repository():
 
 
 @pytest.mark.parametrize("run", [0, 1])
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=list(CONFIGS))
+@pytest.mark.parametrize("config", configurations(CONFIGS))
 def test_cells_are_where_the_reference_puts_packets(config: SPUConfig, run: int):
     """With a packet of its own byte in each place: of the first of several runs, or of the second."""
     ends_short = run == 1 and config.layout.packed  # the picture has no room for that

@@ -17,7 +17,7 @@ from linux_driver.user import User
 from numpy.typing import NDArray
 from seeds import SEED
 from test_engine import table
-from tiers import tiers
+from tiers import configurations, tiers
 
 from spurtle import arch
 from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL1, PMSICR_EL1, PMSIDR_EL1, PMSIRR_EL1
@@ -50,7 +50,7 @@ def source(request: pytest.FixtureRequest) -> Path:
     return found
 
 
-@pytest.fixture(params=CONFIGS.values(), ids=CONFIGS)
+@pytest.fixture(params=configurations(CONFIGS, fast=["neoverse_n1"]))
 def config(request: pytest.FixtureRequest) -> SPUConfig:
     return request.param
 

@@ -1,8 +1,8 @@
-"""Tables in Markdown that measurements replace."""
+"""Tables in Markdown, and parts of a page that a program writes."""
 
 import pytest
 
-from docs.markdown import rows, table, with_table
+from docs.markdown import marked_names, rows, table, with_marked, with_table
 
 PAGE = "before\n<!-- other -->\n<!-- end -->\n<!-- rates -->\nold\n<!-- end -->\nafter\n"
 
@@ -15,6 +15,13 @@ def test_the_table_of_that_name_is_replaced():
     page = with_table(PAGE, "rates", ("a", "b"), [("1", "2")])
     assert page == PAGE.replace("old", "| a | b |\n| --- | --- |\n| 1 | 2 |")
     assert with_table(page, "rates", ("a", "b"), [("1", "2")]) == page
+
+
+def test_the_marked_parts_of_a_page():
+    assert marked_names(PAGE) == ["other", "rates"]
+    assert with_marked(PAGE.replace("rates", "x [1]"), "x [1]", "new") == PAGE.replace("rates", "x [1]").replace(
+        "old", "new"
+    )
 
 
 def test_rows_are_read_back():

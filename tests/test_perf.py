@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from seeds import SEED
 from soak import random_samples
+from tiers import configurations
 
 from spurtle.arch import Event
 from spurtle.config import CONFIGS, SPUConfig
@@ -245,7 +246,7 @@ def random_octets(config: SPUConfig) -> bytes:
     return b"".join(encode(config, sample) for sample in random_samples(config, (SEED, 0), COUNT))
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", configurations([*CONFIGS]))
 def test_every_packet_of_random_records(perf: Perf, name: str, tmp_path: Path):
     """As many records as there are, and nothing in them that perf reads in another way."""
     octets = random_octets(CONFIGS[name])
@@ -258,7 +259,7 @@ def test_every_packet_of_random_records(perf: Perf, name: str, tmp_path: Path):
         assert line == f".  {packet.offset:08x}:  {shown:<47} {printed(perf.version, describe(packet))}"
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", configurations([*CONFIGS]))
 def test_no_packet_is_what_old_versions_take_for_padding(name: str):
     """A header of 0x20 and 0x00: to perf an alignment packet."""
     octets = random_octets(CONFIGS[name])

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiers import configurations
 
 from spurtle import regmap
 from spurtle.arch import (
@@ -67,12 +68,12 @@ class Guide:
         return self.engine.read(PMBSR_EL1)
 
 
-@pytest.fixture(params=CONFIGS.values(), ids=CONFIGS)
+@pytest.fixture(params=configurations(CONFIGS))
 def guide(request: pytest.FixtureRequest) -> Guide:
     return Guide(request.param)
 
 
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+@pytest.mark.parametrize("config", configurations(CONFIGS))
 def test_the_guide(config: SPUConfig, capsys: pytest.CaptureFixture[str]) -> None:
     guide = Guide(config, run=True)
     assert re.search(r"\d+ records, \d+ interrupts, none lost", capsys.readouterr().out)

@@ -7,6 +7,7 @@ import pytest
 from gateware import VARIANTS, Bench, samples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import configurations
 
 from spurtle.config import SPUConfig
 from spurtle.layout import LAST, Packet
@@ -54,7 +55,7 @@ class RecordBench(Bench):
         return expected
 
 
-@pytest.fixture(scope="module", params=VARIANTS.values(), ids=VARIANTS)
+@pytest.fixture(scope="module", params=configurations(VARIANTS))
 def bench(request: pytest.FixtureRequest) -> RecordBench:
     return RecordBench(request.param)
 

@@ -82,6 +82,11 @@ def test_the_table_of_pmsfcr(e2h: str, tge: str, ns: str, levels: tuple[str, ...
             assert access(BEFORE_SEL2, arch.PMSFCR_EL1, write, pe) == expected[accessible]
 
 
+def test_the_encoding_of_pmsfcr() -> None:
+    register = arch.PMSFCR_EL1
+    assert (register.op1, register.crn, register.crm, register.op2) == (0b000, 0b1001, 0b1001, 0b100)
+
+
 def test_the_traps_of_pmsfcr() -> None:
     for el, ns, tpms, nspb, write in product((1, 2, 3), (0, 1), (0, 1), range(4), (0, 1)):
         if el == 2 and ns == 0:

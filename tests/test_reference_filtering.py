@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 from samples import samples
+from tiers import configurations
 
 from formal.features import FEATURES
 from formal.symbolic import explore
@@ -42,7 +43,7 @@ FULL = SPUConfig(
 DISCARD = replace(FULL, name="full_discard", unpredictable_filter=UnpredictableFilter.DISCARD)
 BEFORE_EFT = replace(FULL, name="before_eft", eft=False)
 ALL = {config.name: config for config in (*CONFIGS.values(), *FEATURES.values(), FULL, DISCARD, BEFORE_EFT)}
-IMPLEMENTED = pytest.mark.parametrize("config", ALL.values(), ids=list(ALL))
+IMPLEMENTED = pytest.mark.parametrize("config", configurations(ALL))
 
 # Filters of D17.5 by operation; the flags are those of the chapter's list, by the names of its fields.
 KINDS: Mapping[str, tuple[Facts, str]] = {

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import samples
 from seeds import SEED
+from tiers import configurations
 
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.layout import LAST, Packet, Place, RecordLayout
@@ -16,7 +17,7 @@ from spurtle_sim.reference import records
 from spurtle_sim.reference.records import Facts, Location, Operation, Sample, Start
 
 KUNPENG, MOBILE, MODEL = (CONFIGS[name] for name in ("kunpeng_920", "hisilicon_mobile", "arm_model"))
-IMPLEMENTED = pytest.mark.parametrize("config", CONFIGS.values(), ids=list(CONFIGS))
+IMPLEMENTED = pytest.mark.parametrize("config", configurations(CONFIGS))
 OTHER = Facts(retired=1)
 LOAD = Facts(load=1, retired=1, va_valid=1, pa_valid=1, data_source_valid=1)
 BRANCH = Facts(branch=1, taken=1, indirect=1, procedure_return=1, retired=1)

@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 from seeds import SEED
+from tiers import configurations
 
 from formal.features import FEATURES
 from spurtle.arch import PMSVer
@@ -21,7 +22,7 @@ N1, V1P4, MODEL = (CONFIGS[name] for name in ("neoverse_n1", "v1p4", "arm_model"
 V1P1 = replace(MODEL, name="v1p1", version=PMSVer.SPE_V1P1)
 ALL = {config.name: config for config in (*CONFIGS.values(), *FEATURES.values(), V1P1)}
 SCALAR = Vectors()
-IMPLEMENTED = pytest.mark.parametrize("config", ALL.values(), ids=list(ALL))
+IMPLEMENTED = pytest.mark.parametrize("config", configurations(ALL))
 
 
 def packet(config: SPUConfig, facts: Facts, vectors: Vectors = SCALAR) -> tuple[int, int]:

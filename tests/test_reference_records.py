@@ -10,6 +10,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from samples import facts as any_facts
 from samples import samples
+from tiers import configurations
 
 from formal.features import FEATURES
 from spurtle import pe
@@ -41,7 +42,7 @@ OWN = [
 ]
 """With packets of the core's own, of every kind of header; and a layout that needs no padding."""
 ALL = {config.name: config for config in (*CONFIGS.values(), *FEATURES.values(), *OWN)}
-IMPLEMENTED = pytest.mark.parametrize("config", ALL.values(), ids=list(ALL))
+IMPLEMENTED = pytest.mark.parametrize("config", configurations(ALL))
 LOAD = Facts(load=1, retired=1, va_valid=1, pa_valid=1, data_source_valid=1)
 BRANCH = Facts(branch=1, taken=1, retired=1)
 PREVIOUS = Location(0xFF_8000_0000_4000, 1, 1)
@@ -426,6 +427,14 @@ def test_the_security_state_of_an_address(ns: int, nse: int, el: int, top_byte: 
 def test_the_physical_address_space(ns: int, nse: int, top_byte: int):
     assert recorded(LOAD, V1P4, pa_ns=ns, pa_nse=nse).addresses[3] == top_byte << 56 | 0x8000_1000
     assert recorded(LOAD, MODEL, pa_ns=ns, pa_nse=nse).addresses[3] == ns << 63 | 0x8000_1000
+
+
+def test_root_state_is_recorded_where_the_core_reports_it():
+    """NSE = 1 with NS = 0 is a reserved encoding, and no PC has it: nothing is profiled in Root state."""
+    root = Location(0x1234, el=3, ns=0, nse=1)
+    (record,) = decode(records.encode(V1P4, sample(BRANCH, target=root, previous_target=root)))
+    assert {record.addresses[index] >> 56 for index in (1, 4)} == {0x70}
+    assert recorded(LOAD, V1P4, pa_ns=0, pa_nse=1).addresses[3] >> 56 == 0x10
 
 
 @pytest.mark.parametrize("config", OWN, ids=[config.name for config in OWN])

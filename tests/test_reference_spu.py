@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tiers import configurations
 
 from formal.features import FEATURES
 from spurtle.arch import REGISTERS
@@ -85,7 +86,7 @@ _CHANGES = {
 ONES_READ_BACK |= {name: ONES_READ_BACK["minimal"] | changes for name, changes in _CHANGES.items()}
 
 
-@pytest.fixture(params=list(CONFIGS.values()), ids=list(CONFIGS))
+@pytest.fixture(params=configurations(CONFIGS))
 def config(request: pytest.FixtureRequest) -> SPUConfig:
     return request.param
 

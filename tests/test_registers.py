@@ -9,6 +9,7 @@ import pytest
 from amaranth.hdl import Value
 from gateware import VARIANTS, Bench, cycle, random_pe
 from seeds import SEED
+from tiers import configurations
 
 from spurtle.arch import PMBIDR_EL1, PMSCR_EL2, PMSCR_EL12, PMSIDR_EL1, REGISTERS, Register
 from spurtle.config import SPUConfig
@@ -63,7 +64,7 @@ class RegistersBench(Bench):
         }
 
 
-@pytest.fixture(scope="module", params=VARIANTS.values(), ids=VARIANTS)
+@pytest.fixture(scope="module", params=configurations(VARIANTS))
 def bench(request: pytest.FixtureRequest) -> RegistersBench:
     return RegistersBench(request.param)
 

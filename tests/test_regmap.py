@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 from seeds import SEED
+from tiers import configurations
 
 from docs.register_pages import REGISTERS, page
 from spurtle import arch, regmap
@@ -23,7 +24,7 @@ from spurtle_sim.reference.registers import Outcome, Registers, access
 
 GCC = pytest.mark.skipif(shutil.which("gcc") is None, reason="a C compiler (gcc) is not installed")
 
-configs = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+configs = pytest.mark.parametrize("config", configurations(CONFIGS))
 registers = pytest.mark.parametrize("register", REGISTERS, ids=lambda register: register.name)
 
 ORDER = {

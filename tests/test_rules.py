@@ -1,7 +1,10 @@
-"""The tables of rules in docs: what they name is there. And what docs/sampling.md says of R_LTMKQ holds."""
+"""Rows of docs/rules.toml: they name all rules, and code, tests and proofs that exist. The cycles of R_LTMKQ."""
 
 import ast
 import re
+import tomllib
+from collections import Counter
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -9,78 +12,75 @@ from typing import Any
 import pytest
 from gateware import Bench, cycle
 
+from docs.rules import RULES
 from formal.proofs import all_proofs
 from spurtle.arch import PMBLIMITR_EL1, PMBSR_EL1, PMSCR_EL1, PMSICR_EL1, PMSIRR_EL1, Register
 from spurtle.config import CONFIGS
 from spurtle.spu import SPU
 
 ROOT = Path(__file__).resolve().parents[1]
-SECTIONS = {
-    "sampling": (
-        *("D17.3.1", "D17.3.2", "D17.3.3", "D17.3.4.1", "D17.3.4.2", "D17.3.4.3", "D17.3.5", "D17.3.6"),
-        *("D17.3.7", "R_QWTQB", "I_QYCRM", "I_DBJXM", "I_RCCQG", "R_LTMKQ"),
-    ),
-    "filtering": (
-        *("D17.5", "D17.5.1", "D17.5.2", "D17.5.3", "D17.5.4", "D17.5.5", "D17.6.4.3", "D17.6.4.5", "D17.6.8"),
-        *("I_BWNKX", "I_ZZTZL", "R_NYZKJ", "D_DSNMB", "I_ZWMZT", "R_YGCFK", "I_LVCZH", "I_XNXRN"),
-    ),
-    "recording": (
-        *(f"D17.6.{section}" for section in (*range(1, 7), 8)),
-        *("D17.6.3.1", *(f"D17.6.4.{section}" for section in range(1, 7))),
-    ),
-    "security": ("D17.6.7", "D17.6.9", "Table D17-3", "D17.6.10", "Example D17-6", "D17.6.10.1", "D24.7"),
-    "buffer": ("D17.4", "D17.5.5", "D17.7", "D24.7", "R_PGGHS", "R_MYXZK"),
-    "packets": tuple(f"D18.2.{section}" for section in range(1, 10)),
-}
-"""What each page has to have a rule of."""
-PROOF = re.compile(r"`([^`]+)`: `([^`]+)`")
-NAME = re.compile(r"`([^`]+)`")
+NAMED = tomllib.loads((ROOT / "tests" / "data" / "arm_rules.toml").read_text())
+"""Sections and names of rules that each chapter must have a row for."""
+NAMES = [name for chapter in NAMED.values() for name in chapter.get("names", ())]
+NAME_OF_A_RULE = re.compile(r"\b[RID]_[A-Z]{5}\b")
+PROOFS = {f"{proof.block}: {proof.property}" for proof in all_proofs()}
+ROWS = [row for rows in RULES.values() for row in rows]
 
 
-def table(page: str) -> list[list[str]]:
-    text = (ROOT / "docs" / f"{page}.md").read_text()
-    _, _, text = text.partition("| rule | code | tests | proof |\n|---|---|---|---|\n")
-    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in text.splitlines()]
-
-
-ROWS = {page: table(page) for page in SECTIONS}
-PROOFS = {(each.block, each.property) for each in all_proofs()}
-
-
-def is_there(name: str) -> bool:
-    """A test, or something of `rtl/spurtle`, by the name of its module and its own."""
+def exists(name: str) -> bool:
+    """Return whether there is such a test, or such a name in a module of `rtl/spurtle`."""
     module, _, symbol = name.partition(".")
     if not module.startswith("test_"):
         return hasattr(import_module(f"spurtle.{module}"), symbol)
+    return symbol in functions_of(module)
+
+
+@cache
+def functions_of(module: str) -> set[str]:
     tree = ast.parse((ROOT / "tests" / f"{module}.py").read_text())
-    return any(isinstance(node, ast.FunctionDef) and node.name == symbol for node in tree.body)
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
-@pytest.mark.parametrize("page", ROWS)
-def test_each_section_has_its_rules(page: str) -> None:
-    rules = [row[0] for row in ROWS[page]]
-    assert len(rules) > 20
-    text = "\n".join(rules)
-    assert [section for section in SECTIONS[page] if section not in text] == []
-    assert len(set(rules)) == len(rules)
+@pytest.mark.parametrize("chapter", NAMED)
+def test_each_section_and_each_named_rule_has_a_row(chapter: str) -> None:
+    named = {word for row in RULES[chapter] for word in row.rule.split()}
+    expected = [*NAMED[chapter]["sections"], *NAMED[chapter].get("names", ())]
+    assert [word for word in expected if word not in named] == []
 
 
-@pytest.mark.parametrize("row", [row for rows in ROWS.values() for row in rows], ids=lambda row: row[0])
-def test_what_a_rule_names_is_there(row: list[str]) -> None:
-    assert len(row) == 4 and all(row)
-    _, code, tests, proof = row
-    assert [pair for pair in PROOF.findall(proof) if pair not in PROOFS] == []
-    assert NAME.findall(code)
-    assert tests == "not here" or any(name.startswith("test_") for name in NAME.findall(tests))
-    assert tests != "not here" or proof == "the core's to keep"
-    others = NAME.findall(PROOF.sub("", proof))
-    assert [name for name in (*NAME.findall(code), *NAME.findall(tests), *others) if not is_there(name)] == []
+@pytest.mark.parametrize("chapter", RULES)
+def test_code_tests_and_proofs_of_a_row_exist(chapter: str) -> None:
+    for row in RULES[chapter]:
+        assert row.code, row.says
+        assert [name for name in (*row.code, *row.tests) if not exists(name)] == []
+        assert [proof for proof in row.proofs if proof not in PROOFS] == []
+        assert all(name.startswith("test_") for name in row.tests)
+        assert row.tests or not row.proofs, f"the core keeps it, or there is a test: {row.says}"
+
+
+def test_names_of_rules_are_those_of_the_architecture() -> None:
+    folders = ("docs", "rtl", "sim", "formal", "boards", "tests")
+    paths = [path for folder in folders for kind in ("py", "md", "toml") for path in (ROOT / folder).rglob(f"*.{kind}")]
+    found = {name for path in paths for name in NAME_OF_A_RULE.findall(path.read_text())}
+    assert found == {*NAMES}
+
+
+def test_each_choice_names_a_section_or_a_register() -> None:
+    _, _, text = (ROOT / "docs" / "choices.md").read_text().partition("| topic | rule | choice |\n|---|---|---|\n")
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines()]
+    assert len(rows) > 80
+    assert [topic for topic, rule, _ in rows if not re.search(r"\bD\d+\.\d|\bPM\w+_EL1", rule)] == []
+
+
+def test_rows_are_short_and_say_different_things() -> None:
+    assert [row.says for row in ROWS if len(row.says) > 100 or row.says.endswith(".")] == []
+    assert [pair for pair, count in Counter((row.rule, row.says) for row in ROWS).items() if count > 1] == []
 
 
 @pytest.mark.parametrize("name", ["minimal", "v1p4"])
 def test_when_a_collision_can_be_read(name: str) -> None:
-    """Once the operations of `answer_latency` cycles have been told, and not before. An access is made a cycle after it
-    came.
+    """COLL reads as one from `answer_latency` cycles after the collision on. An access is made in the cycle after its
+    request.
     """
     config = CONFIGS[name]
     dut = SPU(config)
@@ -94,7 +94,7 @@ def test_when_a_collision_can_be_read(name: str) -> None:
         return ctx.get(dut.sysreg.rdata)
 
     async def read_after(ctx: Any, wait: int) -> int:
-        """What PMBSR_EL1 is so many cycles after that in which the operation passed that is one too many."""
+        """Return PMBSR_EL1, read `wait` cycles after the operation that collides has passed."""
         # Non-secure EL1 owns the buffer.
         owned = {"ns": 1, "mdcr_el3_nspb": 0b11, "mdcr_el2_e2pb": 0b11}
         for name in owned.keys() & dut.pe.signature.members:

@@ -9,6 +9,7 @@ from gateware import VARIANTS, Bench, cycle, random_sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from seeds import SEED
+from tiers import configurations
 
 from spurtle.config import SPUConfig
 from spurtle.layout import LAST, Packet
@@ -113,7 +114,7 @@ def random_packets(config: SPUConfig, seed: int, count: int) -> list[dict[Packet
     return [dict(records.packets(config, random_sample(random, config))) for _ in range(count)]
 
 
-@pytest.fixture(scope="module", params=VARIANTS.values(), ids=VARIANTS)
+@pytest.fixture(scope="module", params=configurations(VARIANTS))
 def bench(request: pytest.FixtureRequest) -> SerializerBench:
     return SerializerBench(request.param)
 

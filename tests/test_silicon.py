@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from silicon import Vector, others, public
+from silicon import Vector, vectors
 
 from spurtle.arch import ADDRESS_BITS, AddressIndex, Header
 from spurtle.config import CONFIGS, SPUConfig
@@ -29,14 +29,9 @@ class Chip:
 
     def records(self) -> bytes:
         """The complete records, as their vectors stand in the file."""
-        vectors = [vector for vector in self._vectors() if self._is_whole(vector)]
-        assert len(vectors) == self.count
-        return b"".join(vector.data for vector in vectors)
-
-    def _vectors(self) -> list[Vector]:
-        if self.groups in ("DE", "G"):
-            return [vector for vector in public() if vector.name[0] in self.groups]
-        return others(self.groups)
+        complete = [vector.data for vector in vectors(self.groups) if self._is_whole(vector)]
+        assert len(complete) == self.count
+        return b"".join(complete)
 
     def _is_whole(self, vector: Vector) -> bool:
         whole = vector.quality.startswith(("silicon-record", "FVP record")) or "clean" in vector.quality
@@ -49,6 +44,12 @@ CHIPS = {
     "kunpeng_920": Chip(CONFIGS["kunpeng_920"], "DE", size=None, count=10),
     "hisilicon_mobile": Chip(CONFIGS["hisilicon_mobile"], "F", size=None, count=1),
 }
+
+
+def test_each_vector_names_its_source():
+    entries = json.loads((Path(__file__).parent / "data" / "silicon.json").read_text())
+    assert {entry["name"][0] for entry in entries} == set("ABCDEFG")
+    assert [entry["name"] for entry in entries if not entry["source"] or not entry["hex"]] == []
 
 
 def encode_again(octets: bytes, config: str, engine: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> bytes:
@@ -78,14 +79,14 @@ def test_invariants(chip: str):
 
 
 def test_timestamps_of_one_buffer_do_not_decrease():
-    (buffer,) = (vector.data for vector in others("F") if "clean" in vector.quality)
+    (buffer,) = (vector.data for vector in vectors("F") if "clean" in vector.quality)
     assert Monitor(CONFIGS["hisilicon_mobile"]).check(buffer) == []
 
 
 def test_the_quoted_end_of_a_real_record_comes_back():
     """Its first 19 bytes, PC and contexts, are not in the source: any will do."""
     config = CONFIGS["neoverse_n1"]
-    (tail,) = (vector.data for vector in public() if vector.name == "C.tail")
+    (tail,) = (vector.data for vector in vectors("C") if vector.name == "C.tail")
     (record,) = decode.records(tail)
     facts = {**to_json(record), "pc": {"address": "0x1000", "el": 1, "ns": 1}}
     assert records.encode(config, from_json(config, json.loads(json.dumps(facts))))[19:] == tail
@@ -127,7 +128,7 @@ def test_records_of_the_fvp_come_back_but_for_its_defect(name: str):
     """The model wrote bits [63:56] of the virtual address where NS, EL, NSE and four zero bits belong. Those four are
     what an SPU cannot write.
     """
-    (data,) = (vector.data for vector in public() if vector.name == name)
+    (data,) = (vector.data for vector in vectors("G") if vector.name == name)
     (record,) = decode.records(data)
     assert Monitor(FVP, promises=False).check(data) == [
         f"record at 0x0: bits [59:56] of the Address packet with INDEX {index:d} are not zero"

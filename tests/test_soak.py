@@ -11,7 +11,7 @@ import pytest
 import soak
 from seeds import SEED
 from soak import CHUNK, RECORDS, SHOWN, differences, expected, main, random_samples
-from tiers import tiers
+from tiers import configurations, tiers
 
 from spurtle.config import CONFIGS
 from spurtle_sim import decode
@@ -24,7 +24,7 @@ ENOUGH = 10_000
 """So many random samples have every form, attribute and event."""
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", configurations([*CONFIGS]))
 @pytest.mark.parametrize("count", tiers(fast=[1_000], full=[20_000], long=[RECORDS]))
 def test_records_say_what_went_in(name: str, count: int, record_property: Callable[[str, object], None]):
     for chunk, first in enumerate(range(0, count, CHUNK)):
@@ -33,7 +33,7 @@ def test_records_say_what_went_in(name: str, count: int, record_property: Callab
     record_property("records", count)
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", configurations([*CONFIGS]))
 def test_samples_reach_everything(name: str):
     config = CONFIGS[name]
     samples = random_samples(config, (SEED, 0), ENOUGH)
@@ -79,7 +79,7 @@ class Broken:
         return self._fault([records.encode(self._config, sample) for sample in samples])
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", configurations([*CONFIGS]))
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
@@ -95,7 +95,7 @@ def test_lost_and_exchanged_records_are_found(monkeypatch: pytest.MonkeyPatch, n
     assert words in "\n".join(differences(name, SEED, 0, 20))
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", configurations([*CONFIGS]))
 def test_a_wrong_bit_is_found_even_if_the_reference_has_it_too(monkeypatch: pytest.MonkeyPatch, name: str):
     """But for SZ of an Events or Data Source packet: with zeros in its upper bytes, it says the same without them."""
     config, random = CONFIGS[name], Random(SEED)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from amaranth.hdl import Const
 from gateware import Bench, cycle
-from tiers import tiers
+from tiers import configurations, tiers
 
 from spurtle.arch import FM, PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL1, PMSICR_EL1, PMSIRR_EL1, Register
 from spurtle.config import CONFIGS, SPUConfig
@@ -147,7 +147,7 @@ class Driver:
         return len(records.encode(self.config, sample))
 
 
-@pytest.fixture(scope="module", params=["minimal", "kunpeng_920", "arm_model", "v1p4"])
+@pytest.fixture(scope="module", params=configurations(["minimal", "kunpeng_920", "arm_model", "v1p4"]))
 def run(request: pytest.FixtureRequest) -> Callable[..., None]:
     config = CONFIGS[request.param]
     dut = SPU(config)

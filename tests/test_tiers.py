@@ -72,13 +72,19 @@ def test_what_is_deselected_within_a_tier_is_not_of_another(folder: Path) -> Non
     assert re.search(r" 3 passed, 4 deselected", lines[-1])
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "1"]], ids=["alone", "xdist"])
-def test_two_tiers_are_an_error(folder: Path, workers: list[str]) -> None:
-    marked = "import pytest\n@pytest.mark.long\n@pytest.mark.fast\ndef test_both(): pass\n"
-    (folder / "test_both.py").write_text(marked)
-    status, lines, errors = run(folder, *workers)
-    assert status != 0
-    assert "test_both.py::test_both must be in one tier, not in fast and long" in "\n".join(lines) + errors
+def test_the_last_tier_of_the_parameters_counts(folder: Path) -> None:
+    crossed = """
+import pytest
+from tiers import configurations, tiers
+
+@pytest.mark.parametrize("count", tiers(fast=[1], long=[2]))
+@pytest.mark.parametrize("name", configurations(["minimal", "own"]))
+def test_crossed(name, count): pass
+"""
+    (folder / "test_it.py").write_text(crossed)
+    for tier, names in {"fast": ["minimal-1"], "full": ["own-1"], "long": ["minimal-2", "own-2"]}.items():
+        _, lines, _ = run(folder, "--collect-only", "-q", "-m", tier)
+        assert re.findall(r"test_crossed\[(.*)\]", "\n".join(lines)) == names
 
 
 def test_a_failure_prints_the_seed_that_repeats_it(folder: Path) -> None:

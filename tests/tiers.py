@@ -1,12 +1,12 @@
 """The three tiers of tests: markers, never folders, say which tier a test belongs to. One without a marker is fast."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import pytest
 
-__all__ = ["TIERS", "not_run", "tier_of", "tiers"]
+__all__ = ["TIERS", "configurations", "not_run", "tier_of", "tiers"]
 
 TIERS = {"fast": "make test", "full": "make test-full", "long": "make test-long"}
 """What runs the tests of each tier; `make test-full` runs the fast ones as well."""
@@ -27,12 +27,25 @@ def tiers(*, fast: Iterable[Any] = (), full: Iterable[Any] = (), long: Iterable[
     return cases
 
 
+FAST = ("minimal", "v1p4", "everything", "unnamed")
+"""Configurations in which the fast tier tests a block: no optional feature, all of them, all packets, and choices that
+no named configuration makes.
+"""
+
+
+def configurations(every: Mapping[str, Any] | Iterable[str], *, fast: Collection[str] = FAST) -> list[Any]:
+    """Return the cases for `pytest.mark.parametrize`, or the parameters of a fixture: those whose names are in `fast`
+    are in the fast tier, the others in the full one. Without values the names are the values.
+    """
+    values = every if isinstance(every, Mapping) else {name: name for name in every}
+    tier = {name: pytest.mark.fast if name in fast else pytest.mark.full for name in values}
+    return [pytest.param(value, id=name, marks=tier[name]) for name, value in values.items()]
+
+
 def tier_of(item: pytest.Item) -> str:
-    """Return the tier of a test. Raises CollectError if its markers name two."""
-    names = {marker.name for marker in item.iter_markers() if marker.name in TIERS}
-    if len(names) > 1:
-        raise pytest.Collector.CollectError(f"{item.nodeid} must be in one tier, not in {' and '.join(sorted(names))}")
-    return names.pop() if names else "fast"
+    """Return the tier of a test. With several parameters it is the last tier that one of them is in."""
+    names = {marker.name for marker in item.iter_markers()}
+    return next((name for name in reversed(TIERS) if name in names), "fast")
 
 
 def not_run(deselected: Sequence[str], selected: Set[str]) -> str:

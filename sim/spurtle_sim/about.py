@@ -6,9 +6,9 @@ from importlib import resources
 
 from spurtle.config import CONFIGS, SPUConfig
 
-__all__ = ["FIGURES", "side_by_side"]
+__all__ = ["side_by_side"]
 
-FIGURES = resources.files("spurtle") / "figures.json"
+_FIGURES = resources.files("spurtle") / "figures.json"
 """What was measured last."""
 
 _FEATURES = {
@@ -27,7 +27,7 @@ def side_by_side() -> list[list[str]]:
 
 def _about() -> dict[str, Callable[[SPUConfig], object]]:
     """What is shown of a configuration, by what it is."""
-    figures = json.loads(FIGURES.read_text())
+    figures = json.loads(_FIGURES.read_text())
     spu = {(row["config"], row["device"]): row for row in figures if row["name"] == "spu"}
 
     def measured(device: str, figure: str) -> Callable[[SPUConfig], str]:

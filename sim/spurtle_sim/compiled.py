@@ -29,7 +29,7 @@ _INCLUDES = [f"-I{_ROOT / 'include'}", f"-I{_ROOT / 'include' / 'vltstd'}"]
 _RUNTIME = ("verilated", "verilated_threads")
 
 _VERILATOR_STANDARD = "-std=c++17"
-"""Of files without a driver: in C++20 the standard library's headers take half a second more to compile."""
+"""Of Verilator's own library: in C++20 the standard library's headers take half a second more to compile."""
 
 _TRANSLATE = [
     *("--cc", "-O3", "--prefix", "design", "--Mdir", ".", "design.v"),
@@ -37,10 +37,18 @@ _TRANSLATE = [
     *("--x-assign", "fast", "--x-initial", "fast", "--no-assert"),
 ]
 
-_PREAMBLE = """\
+_FAST = """\
 // GCC would copy the few words of a wide shift with `rep movs`, which takes longer to start than to copy them.
 #pragma GCC optimize "no-tree-loop-distribute-patterns"
 """
+
+_SLOW = """\
+#pragma GCC push_options
+// What runs once is not worth the compiler's time.
+#pragma GCC optimize "O0"
+"""
+
+_END_OF_SLOW = "#pragma GCC pop_options\n"
 
 
 def design_files(
@@ -98,31 +106,29 @@ class Model:
         return native.kept(*self._identity(), self._build)
 
     def _identity(self) -> tuple[str, object]:
-        commands = [*_TRANSLATE, *self.options], self._slow(), self._fast(), _PREAMBLE
+        commands = [*_TRANSLATE, *self.options], self._compile(), _FAST, _SLOW, _END_OF_SLOW
         return f"{self.name}.so", (version("verilator"), sorted(self._sources().items()), commands)
 
     def _sources(self) -> dict[str, str]:
         return {**self.files, **native.package_files("ports.h"), self.driver.name: self.driver.read_text()}
 
-    def _slow(self) -> list[str]:
-        # Code that runs once is not worth the compiler's time.
-        return [*_compile(), _VERILATOR_STANDARD, "-fPIC", "-I.", "-O0", "-c", "slow.cpp"]
-
-    def _fast(self) -> list[str]:
+    def _compile(self) -> list[str]:
         # Otherwise no function is inlined that another library could replace.
-        return [*_compile(), "-fPIC", "-I.", "-O2", "-fno-semantic-interposition", "-c", "fast.cpp"]
+        return [*_compile(), "-fPIC", "-I.", "-O2", "-fno-semantic-interposition", "-c", "model.cpp"]
 
     def _build(self, folder: Path) -> Path:
         for file, text in self._sources().items():
             (folder / file).write_text(text, encoding="utf-8")
         _translate(folder, self.options)
         translated = sorted(path.name for path in folder.glob("design*.cpp"))
-        once = [name for name in translated if name.endswith("Slow.cpp")]
-        _join(folder / "slow.cpp", "", once)
-        _join(folder / "fast.cpp", _PREAMBLE, [self.driver.name, *(name for name in translated if name not in once)])
+        slow = [name for name in translated if name.endswith("Slow.cpp")]
+        fast = [name for name in translated if name not in slow]
+        # One file of all, so that the compiler reads their headers once; first of all, as their functions must be fast.
+        lines = [_FAST, _include("design__pch.h"), _SLOW, *map(_include, slow), _END_OF_SLOW]
+        lines += map(_include, [self.driver.name, *fast])
+        (folder / "model.cpp").write_text("".join(lines), encoding="utf-8")
         parts: list[Callable[[], Path]] = [
-            lambda: _object(self._fast(), folder),
-            lambda: _object(self._slow(), folder),
+            lambda: _object(self._compile(), folder),
             lambda: runtime(_RUNTIME, "-fPIC"),
         ]
         return native.link(folder, native.together(parts))
@@ -245,6 +251,5 @@ def _object(command: Sequence[str], folder: Path) -> Path:
     return Path(Path(command[-1]).name).with_suffix(".o")
 
 
-def _join(file: Path, preamble: str, parts: Sequence[str]) -> None:
-    """Write one file of many, so that the compiler reads their headers once."""
-    file.write_text(preamble + "".join(f'#include "{part}"\n' for part in parts))
+def _include(file: str) -> str:
+    return f'#include "{file}"\n'

@@ -1,0 +1,73 @@
+"""The rules of `rules.toml` and their tables in `rules.md`: each rule with the code that keeps it, tests and proofs."""
+
+import re
+import textwrap
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from docs.markdown import table
+
+__all__ = ["RULES", "Rule", "proofs", "rules", "tests"]
+
+_PATH = Path(__file__).parent / "rules.toml"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """A row of `rules.toml`, which explains the fields."""
+
+    rule: str
+    says: str
+    code: Sequence[str]
+    tests: Sequence[str] = ()
+    proofs: Sequence[str] = ()
+    note: str = ""
+
+
+RULES = {chapter: [Rule(**row) for row in rows] for chapter, rows in tomllib.loads(_PATH.read_text()).items()}
+"""The rows of each chapter."""
+
+
+def rules(chapter: str) -> str:
+    """Return the table of a chapter, and its notes below."""
+    rows = RULES[chapter]
+    notes = {note: f"{number}" for number, note in enumerate(dict.fromkeys(row.note for row in rows if row.note), 1)}
+    cells = [
+        (
+            row.rule,
+            row.says,
+            ", ".join(f"`{name}`" for name in row.code),
+            ", ".join(_TESTS[name] for name in row.tests) or "the core",
+            ", ".join(_PROOFS[name] for name in row.proofs),
+            notes.get(row.note, ""),
+        )
+        for row in rows
+    ]
+    return "\n".join([
+        table(("rule", "requirement", "code", "tests", "proofs", "note"), *cells),
+        "",
+        *(textwrap.fill(f"{number}. {note}", 120, subsequent_indent="   ") for note, number in notes.items()),
+    ]).rstrip()  # fmt: skip
+
+
+def tests() -> str:
+    """Return the list of the tests that the tables of chapters name by a module and a number."""
+    return table(("test", "name"), *((number, f"`{name}`") for name, number in _TESTS.items()))
+
+
+def proofs() -> str:
+    """Return the list of the proofs that the tables of chapters name by a block and a number."""
+    return table(("proof", "property"), *((number, name.partition(": ")[2]) for name, number in _PROOFS.items()))
+
+
+def _numbered(names: Iterable[str]) -> Mapping[str, str]:
+    """Return the module or block of each name, without the `test_` of modules, and a number, in the order of names."""
+    groups = groupby(sorted({*names}), lambda name: re.split(r"[.:]", name)[0].removeprefix("test_"))
+    return {name: f"{group} {number}" for group, members in groups for number, name in enumerate(members, 1)}
+
+
+_TESTS = _numbered(name for rows in RULES.values() for row in rows for name in row.tests)
+_PROOFS = _numbered(name for rows in RULES.values() for row in rows for name in row.proofs)

@@ -1,0 +1,37 @@
+"""Documents, and parts of them, that are written from the source are in the repository, and up to date."""
+
+import re
+
+import pytest
+
+from docs.register_pages import REGISTERS
+from docs.tables import DOCS, MAKERS, excerpt, stale, up_to_date
+
+
+def test_each_page_is_up_to_date():
+    assert [path.name for path in stale()] == [], "`python -m docs.tables` writes these pages again"
+
+
+def test_each_register_has_a_page_and_no_other():
+    assert {path.stem for path in (DOCS / "registers").iterdir()} == {register.name for register in REGISTERS}
+
+
+def test_a_part_that_differs_from_the_source_is_stale():
+    page = "# Title\n\n<!-- configurations -->\n| old |\n<!-- end -->\nafter\n"
+    assert up_to_date(page) == page.replace("| old |", MAKERS["configurations"]())
+    other = page.replace("configurations", "ecp5")  # a table that measurements replace
+    assert up_to_date(other) == other
+
+
+def test_an_excerpt_is_the_lines_between_two_texts():
+    text = excerpt("neoverse_n1/testbench.v", "// System registers", "// Memory for")
+    assert text.startswith("```verilog\n    // System registers and the system counter.\n")
+    assert text.endswith("\n```") and "// Memory" not in text and "\n\n```" not in text
+    with pytest.raises(ValueError, match="a line must have '// No such line'"):
+        excerpt("neoverse_n1/testbench.v", "// No such line")
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
+def test_a_forge_shows_what_the_site_shows(page):
+    """No directive fills in text. A forge shows the source of a timing diagram, and of a list of pages."""
+    assert set(re.findall(r"^```\{(\w+)\}", page.read_text(), re.MULTILINE)) <= {"wavedrom", "toctree"}
