@@ -19,7 +19,7 @@ from unicorn import arm64_const as regs
 from unicorn.unicorn import Uc
 
 from .errors import UserError
-from .syscalls import MEMORY_LIMIT, PAGE
+from .syscalls import PAGE
 
 __all__ = ["Image", "Mapping", "build_stack", "read_image"]
 
@@ -30,6 +30,8 @@ _ARGUMENTS_LIMIT = _STACK_BYTES // 4
 """Most bytes of strings and pointers, as of Linux."""
 _LIMIT = 0x7000_0000_0000
 """The kernel's own mappings begin here."""
+_SIZE_LIMIT = 1 << 30
+"""Most bytes of all segments, and from the first one that can be executed to the last."""
 _HEADER = struct.Struct("<16s2HI3QI3H")
 _PROGRAM_HEADER = struct.Struct("<2I6Q")
 _CLASS_64_LITTLE_ENDIAN = b"\x02\x01"
@@ -277,8 +279,8 @@ def _check_memory(path: str | Path, segments: Sequence[Segment]) -> None:
         raise UserError(f"{path} must have an executable segment, and it has none")
     span = max(segment.end for segment in executable) - min(segment.start for segment in executable)
     size = sum(segment.end - segment.start for segment in segments)
-    if max(span, size) > MEMORY_LIMIT:
-        raise UserError(f"{path} must have segments of {MEMORY_LIMIT:#x} bytes at most, not {max(span, size):#x}")
+    if max(span, size) > _SIZE_LIMIT:
+        raise UserError(f"{path} must have segments of {_SIZE_LIMIT:#x} bytes at most, not {max(span, size):#x}")
     writable = [segment for segment in segments if segment.allowed & unicorn.UC_PROT_WRITE]
     for code in executable:
         if any(_down(code.start) < _up(other.end) and _down(other.start) < _up(code.end) for other in writable):

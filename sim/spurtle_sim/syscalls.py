@@ -14,10 +14,10 @@ from pathlib import Path
 import unicorn
 from unicorn.unicorn import Uc, UcError
 
-__all__ = ["MEMORY_LIMIT", "PAGE", "Kernel"]
+__all__ = ["PAGE", "Kernel"]
 
 PAGE = 4096
-MEMORY_LIMIT = 1 << 30
+_MEMORY_LIMIT = 1 << 30
 _PROT_EXEC = 4
 _MAP_FIXED, _MAP_ANONYMOUS = 0x10, 0x20
 _AT_FDCWD, _AT_EMPTY_PATH = 2**32 - 100, 0x1000
@@ -179,7 +179,7 @@ class Kernel:
     # Memory.
 
     def _brk(self, wanted: int, *_: int) -> int:
-        if self._heap <= wanted <= self._heap + MEMORY_LIMIT:
+        if self._heap <= wanted <= self._heap + _MEMORY_LIMIT:
             end = -(-wanted // PAGE) * PAGE
             if end > self._heap_end:
                 self._uc.mem_map(self._heap_end, end - self._heap_end, unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE)
@@ -195,7 +195,7 @@ class Kernel:
             return -errno.EACCES
         if not flags & _MAP_ANONYMOUS:
             return -errno.ENODEV
-        if self._mapped + size > MEMORY_LIMIT:
+        if self._mapped + size > _MEMORY_LIMIT:
             return -errno.ENOMEM
         address = self._next_mapping
         self._uc.mem_map(address, size, _protection(protection))
