@@ -20,19 +20,19 @@ settings.load_profile("spurtle")
 FIRST = tuple(
     f"test_{name}"
     for name in (
-        "linux_driver",
-        "cocotb",
-        "filters",
-        "bias",
-        "profile",
-        "boards_whole",
-        "spu",
-        "verilog",
         "engine",
+        "formal",
+        "buffer",
+        "cocotb",
+        "verilog",
+        "boards_whole",
+        "linux_driver",
+        "filters",
+        "spu",
     )
 )
-"""Files that take minutes, longest first, so that no core waits for another in the end. The first one compiles the SPUs
-that others use; the second does not need them.
+"""Files that take longest, so that no core waits for another in the end. The first one compiles the SPUs that others
+use; the second does not need them.
 """
 
 
