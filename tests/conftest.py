@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from amaranth.hdl import UnusedElaboratable
 from hypothesis import settings
+from perfs import VERSIONS, Perf, needed
 from seeds import SEED
 from tiers import TIERS, not_run, tier_of
 
@@ -41,6 +42,12 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(SEED)
     config.pluginmanager.register(OtherTiers())
+
+
+@pytest.fixture(scope="session", params=VERSIONS)
+def perf(request: pytest.FixtureRequest) -> Perf:
+    """Return each version of Linux perf that is here."""
+    return needed(request.param)
 
 
 def pytest_report_header() -> str:

@@ -25,16 +25,42 @@ __all__ = ["Image", "Mapping", "build_stack", "read_image"]
 _PIE_BASE = 0x5555_5555_0000
 _STACK_TOP = 0x7FFF_FFFF_0000
 _STACK_BYTES = 8 << 20
+_PROT_READ, _PROT_WRITE, _PROT_EXEC = 1, 2, 4
+_NT_GNU_BUILD_ID = 3
+_BUILD_ID_BYTES = 20  # as many as perf keeps
 _HWCAP = 0x1FB  # FP, ASIMD, AES, PMULL, SHA1, SHA2, CRC32, ATOMICS; no SVE, which `classify` does not know
 
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """A part of the program's file that can be executed: `length` bytes from `offset`, at `start`; all page aligned."""
+    """A part of the address space of a process; page aligned.
+
+    Parameters
+    ----------
+    start, length : int
+    offset : int
+        In the file.
+    protection : int
+        PROT_READ, PROT_WRITE and PROT_EXEC.
+    path : str
+        The file, absolute. Memory without one has the name that Linux gives it: `[heap]`, `[stack]`, `//anon`.
+    """
 
     start: int
     length: int
     offset: int
+    protection: int
+    path: str
+
+    @property
+    def end(self) -> int:
+        """First address after it."""
+        return self.start + self.length
+
+    @property
+    def executable(self) -> bool:
+        """Whether its content can be executed."""
+        return bool(self.protection & _PROT_EXEC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +85,8 @@ class Image:
         Address, entry size and number of the program headers.
     segments : tuple of Segment
     mappings : tuple of Mapping
-        The executable segments, as `perf` wants to hear of them.
+        The segments and the stack, as perf shows them. Linux has the zeros at the end of a segment in memory without a
+        name; here they are part of the file's mapping, in which perf finds the names of variables.
     elf : ELFFile
     base : int
         Difference of each address to the one in the file.
@@ -81,6 +108,19 @@ class Image:
             return []
         symbols = (symbol for symbol in table.iter_symbols() if symbol["st_info"]["type"] == "STT_FUNC")
         return sorted({(self.base + symbol["st_value"], symbol.name) for symbol in symbols})
+
+    @cached_property
+    def build_id(self) -> bytes:
+        """Build ID, by which perf knows the file again; empty if it has none."""
+        for segment in self.elf.iter_segments("PT_NOTE"):
+            content: bytes = segment.data()
+            while len(content) >= 12:
+                name_bytes, size, kind = struct.unpack_from("<3I", content)
+                start = 12 + -(-name_bytes // 4) * 4
+                if kind == _NT_GNU_BUILD_ID and content[12 : 12 + name_bytes] == b"GNU\0":
+                    return content[start : start + size][:_BUILD_ID_BYTES]
+                content = content[start + -(-size // 4) * 4 :]
+        return b""
 
     def load(self, uc: Uc) -> None:
         """Map and fill the segments. Where two share a page, it allows what either allows."""
@@ -117,21 +157,15 @@ def read_image(path: str | Path) -> Image:
         raise UserError(f"{path} must have an executable segment, and it has none")
     if any(header["p_flags"] & 2 for header in executable):
         raise UserError(f"{path} must not have a writable executable segment: code that changes is not followed")
-    mappings = tuple(
-        Mapping(
-            base + _down(header["p_vaddr"]),
-            _up(header["p_vaddr"] + header["p_memsz"]) - _down(header["p_vaddr"]),
-            _down(header["p_offset"]),
-        )
-        for header in executable
-    )
+    file = str(Path(path).absolute())
+    stack = Mapping(_STACK_TOP - _STACK_BYTES, _STACK_BYTES, 0, _PROT_READ | _PROT_WRITE, "[stack]")
     first = headers[0]
     table = base + first["p_vaddr"] - first["p_offset"] + elf["e_phoff"]
     return Image(
         entry=base + elf["e_entry"],
         headers=(table, elf["e_phentsize"], elf["e_phnum"]),
         segments=segments,
-        mappings=mappings,
+        mappings=(*(_mapping(header, base, file) for header in headers), stack),
         elf=elf,
         base=base,
     )
@@ -194,8 +228,17 @@ def _open(path: str | Path) -> ELFFile:
     return elf
 
 
-def _segment(header: Any, base: int) -> Segment:
+def _protection(header: Any) -> int:
     flags = header["p_flags"]
-    allowed = (flags >> 2 & 1) | (flags & 2) | (flags & 1) << 2  # PF_R, PF_W, PF_X are in the opposite order
+    return (flags >> 2 & 1) | (flags & 2) | (flags & 1) << 2  # PF_R, PF_W, PF_X are in the opposite order
+
+
+def _mapping(header: Any, base: int, path: str) -> Mapping:
+    start, end = _down(header["p_vaddr"]), _up(header["p_vaddr"] + header["p_memsz"])
+    return Mapping(base + start, end - start, _down(header["p_offset"]), _protection(header), path)
+
+
+def _segment(header: Any, base: int) -> Segment:
+    allowed = _protection(header)  # UC_PROT has the same bits
     start = base + header["p_vaddr"]
     return Segment(start, start + header["p_memsz"], header.data(), allowed)
