@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -24,19 +25,24 @@ class Perf(NamedTuple):
     version: str
     path: str
 
-    def run(self, *arguments: object) -> tuple[str, list[str]]:
+    def run(self, *arguments: object, stdin: str | Path = os.devnull) -> tuple[str, list[str]]:
         """Return the standard output, and the lines of standard error that say something of the file."""
         environment = {**os.environ, "PAGER": "cat"}
-        run = subprocess.run(
-            [self.path, *map(str, arguments)],
-            capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, env=environment, check=False,
-        )  # fmt: skip
+        with Path(stdin).open("rb") as source:
+            run = subprocess.run(
+                [self.path, *map(str, arguments)],
+                capture_output=True, text=True, timeout=60, stdin=source, env=environment, check=False,
+            )  # fmt: skip
         assert run.returncode == 0, run.stderr
         return run.stdout, [line for line in run.stderr.splitlines() if line and not _CHATTER.fullmatch(line)]
 
-    def lines(self, *arguments: object) -> list[str]:
+    def lines(self, *arguments: object, stdin: str | Path = os.devnull) -> list[str]:
         """Return the lines of the standard output that are neither empty nor comments."""
-        return [line for line in self.run(*arguments)[0].splitlines() if line.strip() and not line.startswith("#")]
+        return [
+            line
+            for line in self.run(*arguments, stdin=stdin)[0].splitlines()
+            if line.strip() and not line.startswith("#")
+        ]
 
 
 @cache
