@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from perfs import Perf
+from perfs import Perf, needed
 from seeds import SEED
 from test_perfdata import PID, branch, load
 
@@ -127,6 +127,24 @@ def test_a_file_from_a_pipe(perf: Perf, file: Path, tmp_path: Path, capsys: pyte
     theirs, whole = perf.lines("script", "-i", "-", *fields, stdin=pipe), perf.lines("script", "-i", file, *fields)
     assert theirs == ([line for line in whole if "[000]" in line][:3] if perf.version == "6.1" else whole)
     assert decoded(capsys, "--json", pipe) == decoded(capsys, "--json", file)
+
+
+def test_newer_metadata(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """perf 6.14 and newer describe each CPU in AUXTRACE_INFO."""
+    data = piped(file.read_bytes())
+    start = data.index(struct.pack("<I2H", Record.AUXTRACE_INFO, 0, 32))
+    pmu = struct.unpack_from("<Q", data, start + 16)[0]
+    cpus = [(0x1010_1010_1010_1010, cpu, 4, 0x410F_D0C1, pmu, 256, 0) for cpu in range(3)]
+    words = [2, 4, pmu, 3, *(word for cpu in cpus for word in cpu)]
+    info = struct.pack("<I2H2I", Record.AUXTRACE_INFO, 0, 16 + 8 * len(words), 4, 0) + struct.pack(
+        f"<{len(words)}Q", *words
+    )
+    newer = tmp_path / "newer"
+    newer.write_bytes(data[:start] + info + data[start + 32 :])
+    fields = ("--itrace=i1i", "-F", "cpu,time,ip")
+    perf = needed("newest")
+    assert perf.lines("script", "-i", "-", *fields, stdin=newer) == perf.lines("script", "-i", file, *fields)
+    assert decoded(capsys, "--json", newer) == decoded(capsys, "--json", file)
 
 
 def test_encode_takes_what_decode_gives(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from elf import write_with_build_id
+from elf import EXIT, write_elf, write_with_build_id
 from perfs import Perf
 
 from spurtle.arch import Event, Header
@@ -18,7 +18,7 @@ from spurtle_sim.loader import Mapping
 from spurtle_sim.perf_events import Aux, Comm, Exit, Fork, Process, life
 from spurtle_sim.perf_format import AuxFlag, Settings
 from spurtle_sim.perf_writer import Recording, content
-from spurtle_sim.profile import process_of
+from spurtle_sim.profile import Options, process_of, profile
 from spurtle_sim.program import Program
 from spurtle_sim.sampling import Sampling, parse_filters
 from spurtle_sim.timed import TIMED
@@ -296,6 +296,49 @@ def test_a_run_that_collides(perf: Perf, tmp_path: Path, process: Process, sift:
     file = written(tmp_path, Recording(argv=process.argv, events=life(process, driver.aux)))
     _, complaints = perf.run("script", "-i", file, "--itrace=i1i")
     assert any("collision" in line and "1 times out of 1" in line for line in complaints), complaints
+
+
+# brk(brk(0) + 4096); mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); 16,384 times: store to
+# each, and to the stack.
+MEMORY = (
+    0xD2801AC8, 0xD2800000, 0xD4000001, 0xAA0003F3, 0x91400400, 0xD4000001,
+    0xD2801BC8, 0xD2800000, 0xD2820001, 0xD2800062, 0xD2800443, 0x92800004, 0xD2800005, 0xD4000001, 0xAA0003F4,
+    0x52800022, 0x53124442, 0xB900127F, 0xB900229F, 0xB81D03FF, 0x71000442, 0x54FFFF81,
+)  # fmt: skip
+
+
+def test_memory_of_a_profiled_program(perf: Perf, memory: Path) -> None:
+    """It is known by name from the system call on that asked for it, and the program ends when it does."""
+    shown = perf.lines("script", "-i", memory, "--show-mmap-events", "--show-task-events", "--itrace=i1i", "--ns")
+    found = re.findall(r"(\d+)\.(\d+): PERF_RECORD_(?:MMAP2.*(\S{4} \S+)|(EXIT))", "\n".join(shown))
+    times = {name or end: int(seconds + fraction) for seconds, fraction, name, end in found}
+    program = str(memory.with_name("program"))
+    assert [*times] == [f"r-xp {program}", f"rw-p {program}", "rw-p [stack]", "rw-p [heap]", "rw-p //anon", "EXIT"]
+    assert times[f"r-xp {program}"] == times["rw-p [stack]"] == 0 < times["rw-p [heap]"] < times["rw-p //anon"]
+    samples = [
+        int(line.strip(" :").replace(".", ""))
+        for line in perf.lines("script", "-i", memory, "--itrace=i1i", "--ns", "-F", "time")
+    ]
+    assert times["rw-p //anon"] < samples[0] < samples[-1] < times["EXIT"]
+    objects = perf.lines("mem", "report", "-i", memory, "--itrace=M", "--stdio", "--sort=mem,symbol_daddr,dso_daddr")
+    assert {match[1] for line in objects if (match := re.search(r"0x\S+ +(\S+)", line))} == {
+        "[heap]",
+        "[stack]",
+        "anon",
+    }
+
+
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the profile of a program that asks for memory."""
+    folder = tmp_path_factory.mktemp("memory")
+    program = write_elf(folder / "program", [*MEMORY, *EXIT])
+    options = Options(
+        config=CONFIGS["neoverse_n1"], program=str(program), arguments=[], sampling=Sampling(interval=1),
+        output=str(folder / "perf.data"), check=False,
+    )  # fmt: skip
+    profile(options)
+    return folder / "perf.data"
 
 
 def test_same_bytes_each_time(tmp_path: Path, process: Process) -> None:
