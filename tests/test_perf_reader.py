@@ -180,7 +180,7 @@ def test_a_file_that_ends_early_is_read_as_far_as_it_goes(file: Path) -> None:
     found = perf_reader.read(data[: place + 100])
     assert [len(buffer.data) for buffer in found.buffers] == [192, 100]
     assert found.problems == ["buffer 1 must have 320 bytes, and the file ends after 100 of them"]
-    # Nobody has filled in the size of the data section: `perf record` was killed.
+    # The size of the data section is still zero: `perf record` was killed.
     killed = data[:48] + bytes(8) + data[56 : place + 320]
     assert [len(buffer.data) for buffer in perf_reader.read(killed).buffers] == [192, 320]
 

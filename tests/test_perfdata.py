@@ -308,7 +308,7 @@ MEMORY = (
 
 
 def test_memory_of_a_profiled_program(perf: Perf, memory: Path) -> None:
-    """It is known by name from the system call on that asked for it, and the program ends when it does."""
+    """Heap and anonymous memory have a name from the system call on that asks for them; EXIT comes after all samples."""
     shown = perf.lines("script", "-i", memory, "--show-mmap-events", "--show-task-events", "--itrace=i1i", "--ns")
     found = re.findall(r"(\d+)\.(\d+): PERF_RECORD_(?:MMAP2.*(\S{4} \S+)|(EXIT))", "\n".join(shown))
     times = {name or end: int(seconds + fraction) for seconds, fraction, name, end in found}

@@ -126,7 +126,7 @@ def life(process: Process, aux: Sequence[Aux], *, mapped: Sequence[Mmap] = (), e
     mapped : sequence of Mmap
         Mappings that it made after its start.
     end : int or None
-        Time of its exit; None for that of the last event.
+        Time of its exit; None for the time of the last event.
     """
     pid = process.pid
     events: list[Event] = [

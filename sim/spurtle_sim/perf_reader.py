@@ -14,7 +14,7 @@ __all__ = ["AuxRecord", "Buffer", "Contents", "is_perf_data", "read"]
 
 _PIPE_HEADER_BYTES = 16  # magic and size: what `perf record -o -` begins with
 _LEAST_ATTR_BYTES = 64
-_NOBODY = (1 << 32) - 1  # -1: no CPU, no thread
+_NONE = (1 << 32) - 1  # -1: no CPU, no thread
 
 
 class Buffer(NamedTuple):
@@ -36,7 +36,7 @@ class Buffer(NamedTuple):
 
 
 class AuxRecord(NamedTuple):
-    """What the kernel reports of a piece of AUX data.
+    """Report of the kernel on a piece of AUX data.
 
     Members
     -------
@@ -62,7 +62,7 @@ class Contents:
     aux : list of AuxRecord
         In the order of the file.
     problems : list of str
-        What of the file could not be read, one sentence each.
+        Parts of the file that could not be read, one sentence each.
     """
 
     buffers: list[Buffer] = field(default_factory=list[Buffer])
@@ -71,7 +71,7 @@ class Contents:
 
 
 class _Trailer(NamedTuple):
-    """What each record of the kernel ends with (`sample_id_all`)."""
+    """Members at the end of each record of the kernel (`sample_id_all`)."""
 
     cpu: bool
     identifier: bool
@@ -83,7 +83,7 @@ def is_perf_data(data: bytes) -> bool:
 
 
 def read(data: bytes) -> Contents:
-    """Return what a perf.data file holds of Arm SPE.
+    """Return the Arm SPE part of a perf.data file.
 
     Raises
     ------
@@ -185,7 +185,7 @@ def _add_buffer(contents: Contents, data: bytes, start: int, body: bytes) -> Non
         message = f"buffer {number} must have {size} bytes, and the file ends after {len(data) - start} of them"
         contents.problems.append(message)
     content = data[start : start + size]
-    contents.buffers.append(Buffer(number, None if cpu == _NOBODY else cpu, None if tid == _NOBODY else tid, content))
+    contents.buffers.append(Buffer(number, None if cpu == _NONE else cpu, None if tid == _NONE else tid, content))
 
 
 def _number(data: bytes, offset: int) -> int:
