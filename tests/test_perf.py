@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from perfs import Perf
+from perfs import Perf, needed
 from seeds import SEED
 from soak import random_samples
-from tiers import configurations
+from tiers import configurations, tiers
 
 from spurtle.arch import Event
 from spurtle.config import CONFIGS, SPUConfig
@@ -72,6 +72,12 @@ def printed(version: str, words: str) -> str:
     for pattern, instead in INSTEAD[version].items():
         words = re.sub(pattern, instead, words)
     return words
+
+
+@pytest.fixture(scope="module", params=tiers(fast=["6.1", "6.12"], full=["newest"]))
+def perf(request: pytest.FixtureRequest) -> Perf:
+    """Return each version of Linux perf that is here."""
+    return needed(request.param)
 
 
 def dumped(perf: Perf, folder: Path, octets: bytes) -> list[str]:

@@ -245,6 +245,8 @@ def test_a_replaced_executable_gives_no_wrong_names(perf: Perf, tmp_path: Path, 
     file = written(tmp_path, recording(process, branch(sift, sift + 8, 2, 5)))
     listed = [line.split() for line in perf.lines("buildid-list", "-i", file)]
     assert [identifier.hex(), str(program)] in listed
+    events = " ".join(perf.lines("script", "-i", file, "--show-mmap-events", "--itrace=i1i"))
+    assert f"<{identifier.hex()}>" in events
     report = ("report", "-i", file, "--stdio", "--itrace=i1i", "-F", "sym")
     assert [line.split() for line in perf.lines(*report)] == [["[.]", "sift"]]
     write_with_build_id(SORT, program, identifier[::-1])
@@ -308,7 +310,7 @@ MEMORY = (
 
 
 def test_memory_of_a_profiled_program(perf: Perf, memory: Path) -> None:
-    """Heap and anonymous memory have a name from the system call on that asks for them; EXIT comes after all samples."""
+    """Memory has a name from the system call on that asks for it, and EXIT comes after all samples."""
     shown = perf.lines("script", "-i", memory, "--show-mmap-events", "--show-task-events", "--itrace=i1i", "--ns")
     found = re.findall(r"(\d+)\.(\d+): PERF_RECORD_(?:MMAP2.*(\S{4} \S+)|(EXIT))", "\n".join(shown))
     times = {name or end: int(seconds + fraction) for seconds, fraction, name, end in found}
