@@ -31,7 +31,6 @@ ARM_SPE = 4
 class Record(IntEnum):
     """Types of the records in the data section. Those from 64 on are written by the perf tool, not by the kernel."""
 
-    LOST = 2
     COMM = 3
     EXIT = 4
     FORK = 7

@@ -207,15 +207,20 @@ class _Records:
         return self._timed(kind, event, body)
 
     def _aux(self, event: Aux) -> Iterator[tuple[Record, bytes]]:
-        """Yield the AUX record, and the AUXTRACE record with the data, which is followed by zeros up to 8 bytes."""
+        """Yield the AUX record, and the AUXTRACE record with the data, which is followed by zeros up to 8 bytes. Linux
+        reports neither where nothing was taken and nothing was lost.
+        """
         cpu, thread = (event.cpu, -1) if self._recording.timed else (-1, event.tid)
         queue = max(cpu, 0)
         offset = self._offsets.get(queue, 0)
         self._offsets[queue] = offset + len(event.data)
-        yield self._timed(Record.AUX, event, struct.pack("<3Q", offset, len(event.data), event.flags))
-        data = _padded(event.data, 8)
-        kind, head = self._plain(Record.AUXTRACE, struct.pack("<3QIiiI", len(data), offset, 0, queue, thread, cpu, 0))
-        yield kind, head + data
+        if event.data or event.flags:
+            yield self._timed(Record.AUX, event, struct.pack("<3Q", offset, len(event.data), event.flags))
+        if event.data:
+            data = _padded(event.data, 8)
+            body = struct.pack("<3QIiiI", len(data), offset, 0, queue, thread, cpu, 0)
+            kind, head = self._plain(Record.AUXTRACE, body)
+            yield kind, head + data
 
 
 def _features(recording: Recording, traces: Sequence[tuple[int, int]]) -> dict[Feature, bytes]:
