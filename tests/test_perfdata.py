@@ -9,13 +9,13 @@ import pytest
 from elf import EXIT, write_elf, write_with_build_id
 from perfs import Perf
 
-from spurtle.arch import Event, Header
+from spurtle.arch import PMBSR_EL1, Event, Header
 from spurtle.config import CONFIGS
 from spurtle_sim import perfdata
 from spurtle_sim.driver import Driver
 from spurtle_sim.errors import UserError
 from spurtle_sim.loader import Mapping
-from spurtle_sim.perf_events import Aux, Comm, Exit, Fork, Process, life
+from spurtle_sim.perf_events import Aux, Comm, Exit, Fork, Process, life, losses
 from spurtle_sim.perf_format import AuxFlag, Settings
 from spurtle_sim.perf_writer import Recording, content
 from spurtle_sim.profile import Options, process_of, profile
@@ -341,6 +341,13 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )  # fmt: skip
     profile(options)
     return folder / "perf.data"
+
+
+@pytest.mark.parametrize("coll", [0, 1])
+@pytest.mark.parametrize("dl", [0, 1])
+def test_losses_are_those_of_the_linux_driver(coll: int, dl: int) -> None:
+    lost = AuxFlag.TRUNCATED | AuxFlag.PARTIAL if dl else AuxFlag(0)
+    assert losses(PMBSR_EL1.pack(COLL=coll, DL=dl, S=1, MSS=1)) == (AuxFlag.COLLISION if coll else 0) | lost
 
 
 def test_same_bytes_each_time(tmp_path: Path, process: Process) -> None:

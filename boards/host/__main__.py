@@ -85,7 +85,7 @@ def _profile(options: argparse.Namespace) -> int:
     owner = process(board)
     recording = Recording(
         argv=owner.argv,
-        events=life(owner, [perfdata.aux_of(owner.pid, bytes(driver.data))]),
+        events=life(owner, [perfdata.aux_of(owner.pid, bytes(driver.data), driver.losses)]),
         midr=perfdata.midr(config.name),
         settings=wanted.settings(),
     )

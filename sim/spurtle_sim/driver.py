@@ -10,8 +10,7 @@ from spurtle.config import SPUConfig
 
 from .checker import Checker
 from .engine import Engine
-from .perf_events import Aux
-from .perf_format import AuxFlag
+from .perf_events import Aux, losses
 from .reference.pe import PEState
 from .sampling import Sampling
 from .timed import TIMED
@@ -132,15 +131,11 @@ class Driver:
         self._engine.drain()
         if self.counts()["strays"]:
             raise RuntimeError("the SPU has written outside of its buffer")
-        status = arch.PMBSR_EL1.unpack(self._read(arch.PMBSR_EL1))
+        flags = losses(self._read(arch.PMBSR_EL1))
         end = self._read(arch.PMBPTR_EL1)
         if self._discard:
             return
         data = self._engine.memory[: end - _BASE].tobytes()
-        # As the Linux driver: it takes lost data for lost records too.
-        flags = AuxFlag.COLLISION if status.COLL else AuxFlag(0)
-        if status.DL:
-            flags |= AuxFlag.TRUNCATED | AuxFlag.PARTIAL
         self.aux.append(Aux(time=self.time, pid=self._pid, tid=self._pid, data=data, flags=flags))
         if self.checker:
             self.checker.records(_BASE, data)

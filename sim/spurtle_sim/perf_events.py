@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from spurtle.arch import PMBSR_EL1
+
 from .loader import Mapping
 from .perf_format import AuxFlag
 
-__all__ = ["Aux", "Comm", "Event", "Exit", "Fork", "Mmap", "Process", "life"]
+__all__ = ["NOTHING_LOST", "Aux", "Comm", "Event", "Exit", "Fork", "Mmap", "Process", "life", "losses"]
 
-_NOTHING_LOST = AuxFlag(0)
+NOTHING_LOST = AuxFlag(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +85,7 @@ class Aux(Event):
     """
 
     data: bytes
-    flags: AuxFlag = _NOTHING_LOST
+    flags: AuxFlag = NOTHING_LOST
     cpu: int = 0
 
 
@@ -114,6 +116,13 @@ class Process:
         """Return the event of a mapping that the process made at `time`."""
         build_id = self.build_id if mapping.path == str(self.path) else b""
         return Mmap(time=time, pid=self.pid, tid=self.pid, mapping=mapping, build_id=build_id)
+
+
+def losses(pmbsr: int) -> AuxFlag:
+    """Return what was lost before the buffer was taken, by PMBSR_EL1, as the Linux driver reports it."""
+    status = PMBSR_EL1.unpack(pmbsr)
+    flags = AuxFlag.COLLISION if status.COLL else NOTHING_LOST
+    return flags | AuxFlag.TRUNCATED | AuxFlag.PARTIAL if status.DL else flags
 
 
 def life(process: Process, aux: Sequence[Aux], *, mapped: Sequence[Mmap] = (), end: int | None = None) -> list[Event]:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from . import decode
 from .files import check_writable, write_whole
-from .perf_events import Aux
+from .perf_events import NOTHING_LOST, Aux
+from .perf_format import AuxFlag
 from .perf_writer import NO_SILICON, Recording, content
 
 __all__ = ["aux_of", "check", "midr", "raw", "readers", "save", "write"]
@@ -21,10 +22,10 @@ def midr(config: str) -> int:
     return _MIDRS.get(config, NO_SILICON)
 
 
-def aux_of(pid: int, data: bytes) -> Aux:
+def aux_of(pid: int, data: bytes, flags: AuxFlag = NOTHING_LOST) -> Aux:
     """Return the event of a buffer that was taken after the last of its records, at a time that only they tell."""
     last = max((record.timestamp or 0 for record in decode.records(data)), default=0)
-    return Aux(time=last + 1, pid=pid, tid=pid, data=data)
+    return Aux(time=last + 1, pid=pid, tid=pid, data=data, flags=flags)
 
 
 def raw(output: str) -> str:
