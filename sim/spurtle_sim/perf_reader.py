@@ -125,10 +125,12 @@ def _data_section(data: bytes, trailers: dict[int, _Trailer]) -> tuple[int, int]
     if size < HEADER_BYTES or len(data) < HEADER_BYTES:
         raise UserError(f"the header of the perf.data file must have {HEADER_BYTES} bytes, and it is cut off")
     attr_size, attrs, attrs_size, start, size = struct.unpack_from("<5Q", data, 16)
+    most = len(data)  # bytes of identifiers: those of two attributes do not overlap, unless the file is corrupt
     for offset in range(attrs, min(attrs + attrs_size, len(data)), max(attr_size, _LEAST_ATTR_BYTES)):
         attribute = data[offset : offset + attr_size]
         ids, ids_size = struct.unpack("<2Q", attribute[-16:]) if len(attribute) >= _LEAST_ATTR_BYTES else (0, 0)
-        identifiers = data[ids : ids + ids_size]
+        identifiers = data[ids : ids + min(ids_size, most)]
+        most -= len(identifiers)
         _add_trailer(trailers, attribute, [_number(identifiers, at) for at in range(0, len(identifiers) - 7, 8)])
     # Zero: `perf record` did not end by itself.
     return start, min(start + size, len(data)) if size else len(data)
