@@ -3,7 +3,7 @@
 from typing import Any
 
 from spurtle.config import CONFIGS
-from spurtle_sim.perfdata import Process
+from spurtle_sim.perf_events import Process
 from spurtle_sim.profile import PID
 
 from . import workload

@@ -12,7 +12,7 @@ from spurtle.config import SPUConfig
 from spurtle.pe import Location, Operation
 from spurtle_sim.core import Parameters
 from spurtle_sim.machine import Machine
-from spurtle_sim.perfdata import Process
+from spurtle_sim.perf_events import Process
 from spurtle_sim.profile import process_of
 from spurtle_sim.program import Program
 from spurtle_sim.timed import TIMED

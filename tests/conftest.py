@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from amaranth.hdl import UnusedElaboratable
 from hypothesis import settings
+from perfs import VERSIONS, Perf, needed
 from seeds import SEED
-from tiers import TIERS, not_run, tier_of
+from tiers import TIERS, not_run, tier_of, tiers
 
 # The examples depend on the seed alone, so that a run can be repeated on another machine.
 settings.register_profile("spurtle", deadline=None, print_blob=True, database=None)
@@ -41,6 +42,12 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(SEED)
     config.pluginmanager.register(OtherTiers())
+
+
+@pytest.fixture(scope="session", params=tiers(fast=["6.1", "newest"], full=VERSIONS))
+def perf(request: pytest.FixtureRequest) -> Perf:
+    """Return each version of Linux perf that is here; in the fast tier the oldest and the newest."""
+    return needed(request.param)
 
 
 def pytest_report_header() -> str:

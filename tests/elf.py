@@ -20,3 +20,28 @@ def write_elf(path: Path, words: Sequence[int], *, machine: int = 183, kind: int
     data = struct.pack("<2I6Q", 1, 0b110, 0x1000, DATA, DATA, 0, DATA_BYTES, 0x1000)
     path.write_bytes((header + text + data).ljust(0x1000, b"\0") + code)
     return path
+
+
+def write_with_build_id(source: Path, path: Path, build_id: bytes) -> None:
+    """Write a copy of an executable that has a build ID, in a note that its PT_GNU_STACK becomes and in a section."""
+    content = bytearray(source.read_bytes())
+    headers, sections = struct.unpack_from("<2Q", content, 32)
+    count, _, section_count, names = struct.unpack_from("<4H", content, 56)
+    note = struct.pack("<3I4s", 4, len(build_id), 3, b"GNU") + build_id
+    old = [struct.unpack_from("<2I4Q2I2Q", content, sections + 64 * index) for index in range(section_count)]
+    strings = content[old[names][4] : old[names][4] + old[names][5]]
+    content += bytes(-len(content) % 8)
+    place = len(content)
+    content += note + bytes(-len(note) % 8)
+    for index in range(count):
+        header = headers + 56 * index
+        if struct.unpack_from("<I", content, header)[0] == 0x6474_E551:
+            struct.pack_into("<2I6Q", content, header, 4, 4, place, place, place, len(note), len(note), 4)
+    name = len(strings)
+    strings += b".note.gnu.build-id\0"
+    new = [*old, (name, 7, 0, 0, place, len(note), 0, 0, 4, 0)]
+    new[names] = (*old[names][:4], len(content), len(strings), *old[names][6:])
+    content += strings + bytes(-len(strings) % 8)
+    struct.pack_into("<Q", content, 40, len(content))
+    struct.pack_into("<H", content, 60, len(new))
+    path.write_bytes(content + b"".join(struct.pack("<2I4Q2I2Q", *section) for section in new))

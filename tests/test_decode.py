@@ -395,6 +395,7 @@ def test_json_has_one_object_a_record(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["decode", "--json", str(tmp_path / "buffer")]) == 0
     first, second = map(json.loads, capsys.readouterr().out.splitlines())
     assert first == {
+        "format": 1,
         "offset": 0,
         "size": 29,
         "complete": True,
@@ -406,6 +407,7 @@ def test_json_has_one_object_a_record(tmp_path: Path, capsys: pytest.CaptureFixt
         "timestamp": 1,
     }
     assert second == {
+        "format": 1,
         "offset": 29,
         "size": 40,
         "complete": True,

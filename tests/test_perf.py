@@ -1,23 +1,23 @@
 """Linux perf names everything that an SPU can write as it is meant, or prints what is known where it has no word."""
 
-import os
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from perfs import Perf, needed
 from seeds import SEED
 from soak import random_samples
-from tiers import configurations
+from tiers import configurations, tiers
 
 from spurtle.arch import Event
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle_sim import decode, perfdata
 from spurtle_sim.packet_text import describe
+from spurtle_sim.perf_events import Aux, Process, life
+from spurtle_sim.perf_writer import Recording
 from spurtle_sim.reference.records import Facts, Location, Operation, Sample, Start, Vectors, encode
 
 COUNT = 3_000
@@ -32,17 +32,20 @@ EVENT_WORDS = {
     22: "LFB", 23: "SNOOPED", 24: "STREAMING-SVE", 25: "SMCU",
 }  # fmt: skip
 
-# What a version has no word for, and what it prints instead. A newer perf than both has a word for most of it.
+# What a version has no word for, or another, and what it prints instead.
 
-_NO_VERSION: dict[str, Any] = {
-    r" (IMPDEF:\d+|L2D-\w+|HITM|LFB|SNOOPED|STREAMING-SVE|SMCU)\b": "",  # events 12 to 15, and from 19 on
+_ANY_VERSION: dict[str, Any] = {
     r"^(PC|TGT|PBT|PA)(.*) nse=1$": r"\1\2",
     r"^(LAT \d+) \(4\)$": r"\1 ",
+    r"^TS (\d{19,})$": lambda match: f"TS {(int(match[1]) + (1 << 63)) % (1 << 64) - (1 << 63)}",  # signed
+}
+_STABLE: dict[str, Any] = {
+    **_ANY_VERSION,
+    r" (IMPDEF:\d+|L2D-\w+|HITM|LFB|SNOOPED|STREAMING-SVE|SMCU)\b": "",  # events 12 to 15, and from 19 on
     r"^(LD|ST) GCS( COMM)?$": r"\1",
     r"^OTHER( ASE| FP)+$": "OTHER INSN-OTHER",
     r"^OTHER( ASE| FP)+ COND-SELECT$": "OTHER COND-SELECT",
     r"^SME-OTHER.*$": "OTHER INSN-OTHER",
-    r"^TS (\d{19,})$": lambda match: f"TS {(int(match[1]) + (1 << 63)) % (1 << 64) - (1 << 63)}",  # signed
 }
 INSTEAD: dict[str, dict[str, Any]] = {
     "6.1": {
@@ -51,9 +54,16 @@ INSTEAD: dict[str, dict[str, Any]] = {
         r"^PBT (\w+) el(\d) ns=(\d)( nse=1)?$": lambda match: (
             f"ADDR {int(match[1], 16) | int(match[2]) << 61 | int(match[3]) << 63 | bool(match[4]) << 60:#x} (4)"
         ),
-        **_NO_VERSION,
+        **_STABLE,
     },
-    "6.12": _NO_VERSION,
+    "6.12": _STABLE,
+    "newest": {
+        **_ANY_VERSION,
+        r"^EV(.*)( IMPDEF:\d+)(.*)$": r"EV\1\3\2",
+        r"^(LD|ST) EVLEN": r"\1 SVE-SME-REG EVLEN",
+        r"^OTHER( ASE| FP| ASE FP)$": r"OTHER\1 INSN-OTHER",
+        r"^SME-OTHER ETS all": f"SME-OTHER ETS {128 << 15}",
+    },
 }
 
 
@@ -64,29 +74,18 @@ def printed(version: str, words: str) -> str:
     return words
 
 
-class Perf(NamedTuple):
-    version: str
-    path: str
-
-    def lines(self, folder: Path, octets: bytes) -> list[str]:
-        """The packets as `perf report -D` shows them."""
-        file = folder / "perf.data"
-        perfdata.write(file, buffer=octets, process=perfdata.Process(Path("/nowhere"), ["nowhere"], 1, ()))
-        command = [self.path, "report", "-D", "-i", str(file)]
-        run = subprocess.run(command, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
-        return [line for line in run.stdout.splitlines() if re.match(r"\.  [0-9a-f]{8}: ", line)]
-
-
-@pytest.fixture(scope="module", params=INSTEAD)
+@pytest.fixture(scope="module", params=tiers(fast=["6.1", "6.12"], full=["newest"]))
 def perf(request: pytest.FixtureRequest) -> Perf:
-    """One version: what SPURTLE_PERF_6_12, for instance, names, or else `perf` if it is of that version."""
-    version, variable = request.param, f"SPURTLE_PERF_{request.param.replace('.', '_')}"
-    path = shutil.which(os.environ.get(variable, "perf"))
-    if path is not None:
-        shown = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
-        if shown.startswith(f"perf version {version}."):
-            return Perf(version, path)
-    pytest.skip(f"perf {version} is not here: name it in {variable}")
+    """Return each version of Linux perf that is here."""
+    return needed(request.param)
+
+
+def dumped(perf: Perf, folder: Path, octets: bytes) -> list[str]:
+    """Return the packets as `perf report -D` shows them."""
+    file = folder / "perf.data"
+    events = life(Process(Path("/nowhere"), ["nowhere"], 1, ()), [Aux(time=1, pid=1, tid=1, data=octets)])
+    perfdata.write(file, Recording(argv=["nowhere"], events=events))
+    return [line for line in perf.lines("report", "-D", "-i", file) if re.match(r"\.  [0-9a-f]{8}: ", line)]
 
 
 # Each thing that a packet can say, and the words that are meant.
@@ -221,7 +220,7 @@ CASES = [*load_store_cases(), *other_cases(), *branch_cases(), *event_cases(), *
 def test_each_packet_is_named_as_it_is_meant(perf: Perf, tmp_path: Path):
     octets = b"".join(encode(CONFIGS[config], sample) for _, config, sample in CASES)
     shown: list[set[str]] = [set()]
-    for line in perf.lines(tmp_path, octets):
+    for line in dumped(perf, tmp_path, octets):
         words = line[WORDS:]
         shown[-1].add(words)
         if words == "END" or words.startswith("TS "):
@@ -250,7 +249,7 @@ def random_octets(config: SPUConfig) -> bytes:
 def test_every_packet_of_random_records(perf: Perf, name: str, tmp_path: Path):
     """As many records as there are, and nothing in them that perf reads in another way."""
     octets = random_octets(CONFIGS[name])
-    lines = perf.lines(tmp_path, octets)
+    lines = dumped(perf, tmp_path, octets)
     ends = [line for line in lines if line[WORDS:] == "END" or line[WORDS:].startswith("TS ")]
     assert len(ends) == COUNT
     for line, packet in zip(lines, decode.packets(octets), strict=False):

@@ -33,7 +33,7 @@ def test_random(number): assert number < 1_000, number
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name in ("conftest.py", "seeds.py", "tiers.py"):
+    for name in ("conftest.py", "perfs.py", "seeds.py", "tiers.py"):
         (tmp_path / name).write_text((HERE / name).read_text())
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n fast:\n full:\n long:\n")
     (tmp_path / "test_it.py").write_text(TESTS)

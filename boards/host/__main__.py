@@ -16,6 +16,8 @@ from spurtle.config import CONFIGS
 from spurtle_sim import perfdata, sampling
 from spurtle_sim.errors import UserError
 from spurtle_sim.numerals import decimal
+from spurtle_sim.perf_events import life
+from spurtle_sim.perf_writer import Recording
 
 from ..board import BOARDS, Board
 from ..source import process
@@ -82,7 +84,14 @@ def _profile(options: argparse.Namespace) -> int:
         except LinkError as error:
             failure = error  # what has come is kept
         seconds = time.monotonic() - start
-    perfdata.save(options.output, bytes(driver.data), process(board))
+    owner = process(board)
+    recording = Recording(
+        argv=owner.argv,
+        events=life(owner, [perfdata.aux_of(owner.pid, bytes(driver.data), driver.losses)]),
+        midr=perfdata.midr(config.name),
+        settings=wanted.settings(),
+    )
+    perfdata.save(options.output, recording)
     if failure:
         raise failure
     return _summary(options, driver, link, seconds, config.max_record_bytes)

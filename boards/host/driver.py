@@ -7,6 +7,7 @@ from typing import Protocol
 
 from spurtle import arch
 from spurtle.config import CONFIGS
+from spurtle_sim.perf_events import NOTHING_LOST, losses
 from spurtle_sim.sampling import Sampling
 
 from ..board import Board
@@ -50,6 +51,8 @@ class Driver:
         The records so far, in order.
     interrupts : int
         Served so far.
+    losses : AuxFlag
+        What the SPU has reported as lost so far.
     """
 
     def __init__(self, board: Board, target: Target, sampling: Sampling, *, keep_running: bool = False) -> None:
@@ -60,6 +63,7 @@ class Driver:
         self._counts = dict.fromkeys(_COUNTS, 0)
         self.data = bytearray()
         self.interrupts = 0
+        self.losses = NOTHING_LOST
         self._stop_program()
         self._last = self._read_counts()
         target.write(arch.PMBLIMITR_EL1, 0)
@@ -134,6 +138,7 @@ class Driver:
         syndrome = self._target.read(arch.PMBSR_EL1)
         if arch.PMBSR_EL1.unpack(syndrome).EC:
             raise LinkError(f"the SPU reports a fault: PMBSR_EL1 is {syndrome:#x}")
+        self.losses |= losses(syndrome)
         end = BASE + (self._half + 1) * PAGE_BYTES
         count = self._target.read(arch.PMBPTR_EL1) - (end - self._board.half_bytes)
         if not 0 <= count <= self._board.half_bytes:

@@ -7,7 +7,7 @@ from typing import Any
 from elftools.elf.elffile import ELFFile
 
 from spurtle_sim.loader import Mapping
-from spurtle_sim.perfdata import Process
+from spurtle_sim.perf_events import Process
 from spurtle_sim.syscalls import PAGE
 
 __all__ = ["BASE", "PROGRAM", "SIZE", "Program", "load"]
@@ -20,6 +20,8 @@ address to `perf`.
 """
 
 SIZE = 16 << 10
+
+_READ_EXECUTE = 0b101  # PROT_READ, PROT_EXEC
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Program:
     functions : dict of str to range
         Addresses of each.
     mappings : tuple of Mapping
-        The executable segments, as `perf` wants to hear of them.
+        The executable segments, as perf shows them.
     """
 
     path: Path
@@ -44,7 +46,7 @@ class Program:
     mappings: tuple[Mapping, ...]
 
     def process(self, pid: int) -> Process:
-        """As CONTEXTIDR_EL1 = `pid`, for `perfdata.write`."""
+        """As CONTEXTIDR_EL1 = `pid`, for `perf_events.life`."""
         return Process(path=self.path, argv=[self.path.name], pid=pid, mappings=self.mappings)
 
 
@@ -61,7 +63,9 @@ def load(path: Path = PROGRAM) -> Program:
             if segment["p_flags"] & 1:
                 skew = start % PAGE
                 length = -(-(skew + segment["p_memsz"]) // PAGE) * PAGE
-                mappings.append(Mapping(start - skew, length, segment["p_offset"] - skew))
+                mappings.append(
+                    Mapping(start - skew, length, segment["p_offset"] - skew, _READ_EXECUTE, str(path.resolve()))
+                )
         table: Any = elf.get_section_by_name(".symtab")
         functions = {
             symbol.name: range(symbol["st_value"], symbol["st_value"] + symbol["st_size"])

@@ -89,30 +89,16 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _decode_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="bytes of a Profiling Buffer; - for standard input")
+    parser.add_argument(
+        "file", metavar="FILE", help="bytes of a Profiling Buffer, or a perf.data file; - for standard input"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object a record, instead of one line a packet")
 
 
 def _decode(options: argparse.Namespace) -> int:
-    from . import decode, packet_text, records_json
+    from .show import show
 
-    data = _read(options.file)
-    if not options.json:
-        for packet in decode.packets(data):
-            print(packet_text.line(data, packet))
-    count, problems = 0, 0
-    for record in decode.records(data):
-        count += 1
-        if options.json:
-            print(json.dumps(records_json.to_json(record)))
-        for problem in record.problems:
-            problems += 1
-            streams.say(f"spurtle: offset {problem.offset:#x}: {problem.message}")
-    if problems == 0:
-        return 0
-    sys.stdout.flush()
-    streams.say(f"spurtle: {problems} problems in {count} records")
-    return _NOT_ALL_GOOD
+    return 0 if show(_read(options.file), as_json=options.json) else _NOT_ALL_GOOD
 
 
 def _encode_arguments(parser: argparse.ArgumentParser) -> None:
@@ -309,7 +295,7 @@ _VERBS = (
     ("registers", "list the System registers of a configuration", _registers_arguments, _registers),
     ("verilog", "write Verilog of configurations, and what goes with it", _verilog_arguments, _verilog),
     ("profile", "run a program and profile it on the SPU", _profile_arguments, _profile),
-    ("decode", "show the records of a Profiling Buffer", _decode_arguments, _decode),
+    ("decode", "show the records of a Profiling Buffer or a perf.data file", _decode_arguments, _decode),
     ("encode", "write records from the facts that `decode --json` shows", _encode_arguments, _encode),
 )
 """Name, help, what defines its arguments and what runs it."""

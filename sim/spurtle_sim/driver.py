@@ -10,6 +10,7 @@ from spurtle.config import SPUConfig
 
 from .checker import Checker
 from .engine import Engine
+from .perf_events import Aux, losses
 from .reference.pe import PEState
 from .sampling import Sampling
 from .timed import TIMED
@@ -34,8 +35,8 @@ class Driver:
 
     Attributes
     ----------
-    data : bytearray
-        The records, in order, as far as they have been taken from the buffer.
+    aux : list of Aux
+        The records that have been taken from the buffer, each time that they were.
     checker : Checker or None
     sampled, collided, interrupts : int
         How often each has happened.
@@ -54,7 +55,8 @@ class Driver:
         pe = PEState(contextidr_el1=context)
         self._engine.set_pe(pe)
         self.checker = Checker(config, pe) if check else None
-        self.data = bytearray()
+        self.aux: list[Aux] = []
+        self._pid = context
         self.sampled = 0
         self.collided = 0
         self.interrupts = 0
@@ -85,6 +87,16 @@ class Driver:
     def counts(self) -> dict[str, int]:
         """See `Engine.counts`."""
         return self._engine.counts()
+
+    @property
+    def data(self) -> bytes:
+        """The records that have been taken from the buffer, in order."""
+        return b"".join(aux.data for aux in self.aux)
+
+    @property
+    def time(self) -> int:
+        """Program time, in cycles."""
+        return self.counts()["time"]
 
     def _play(self, operations: NDArray[np.void], *, settle: bool) -> None:
         while True:
@@ -119,12 +131,12 @@ class Driver:
         self._engine.drain()
         if self.counts()["strays"]:
             raise RuntimeError("the SPU has written outside of its buffer")
-        self._read(arch.PMBSR_EL1)
+        flags = losses(self._read(arch.PMBSR_EL1))
         end = self._read(arch.PMBPTR_EL1)
         if self._discard:
             return
         data = self._engine.memory[: end - _BASE].tobytes()
-        self.data += data
+        self.aux.append(Aux(time=self.time, pid=self._pid, tid=self._pid, data=data, flags=flags))
         if self.checker:
             self.checker.records(_BASE, data)
 

@@ -37,8 +37,10 @@ _PROGRAM_HEADER = struct.Struct("<2I6Q")
 _CLASS_64_LITTLE_ENDIAN = b"\x02\x01"
 _EM_AARCH64 = 183
 _ET_EXEC, _ET_DYN = 2, 3
-_PT_LOAD, _PT_INTERP = 1, 3
-_PF_X = 1
+_PT_LOAD, _PT_INTERP, _PT_NOTE = 1, 3, 4
+_PROT_READ, _PROT_WRITE, _PROT_EXEC = 1, 2, 4
+_NT_GNU_BUILD_ID = 3
+_BUILD_ID_BYTES = 20  # as many as perf keeps
 _HWCAP = 0x1FB  # FP, ASIMD, AES, PMULL, SHA1, SHA2, CRC32, ATOMICS; no SVE, which `classify` does not know
 
 
@@ -73,11 +75,34 @@ class ProgramHeader(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """A part of the program's file that can be executed: `length` bytes from `offset`, at `start`; all page aligned."""
+    """A part of the address space of a process; page aligned.
+
+    Parameters
+    ----------
+    start, length : int
+    offset : int
+        In the file.
+    protection : int
+        PROT_READ, PROT_WRITE and PROT_EXEC.
+    path : str
+        The file, absolute. Memory without one has the name that Linux gives it: `[heap]`, `[stack]`, `//anon`.
+    """
 
     start: int
     length: int
     offset: int
+    protection: int
+    path: str
+
+    @property
+    def end(self) -> int:
+        """First address after it."""
+        return self.start + self.length
+
+    @property
+    def executable(self) -> bool:
+        """Whether its content can be executed."""
+        return bool(self.protection & _PROT_EXEC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +127,12 @@ class Image:
         Address, entry size and number of the program headers.
     segments : tuple of Segment
     mappings : tuple of Mapping
-        The executable segments, as `perf` wants to hear of them.
+        The segments and the stack, as perf shows them. Linux has the zeros at the end of a segment in memory without a
+        name; here they are part of the file's mapping, in which perf finds the names of variables.
     content : bytes
         The file.
+    build_id : bytes
+        By which perf knows the file again; empty if it has none.
     base : int
         Difference of each address to the one in the file.
     """
@@ -114,6 +142,7 @@ class Image:
     segments: tuple[Segment, ...]
     mappings: tuple[Mapping, ...]
     content: bytes
+    build_id: bytes
     base: int
 
     @cached_property
@@ -167,24 +196,23 @@ def read_image(path: str | Path) -> Image:
     for each in loaded:
         _check_segment(path, each, base, len(content))
     segments = tuple(_segment(each, base, content) for each in loaded)
-    executable = [each for each in loaded if each.flags & _PF_X]
     _check_memory(path, segments)
-    mappings = tuple(
-        Mapping(base + _down(each.vaddr), _up(each.vaddr + each.memsz) - _down(each.vaddr), _down(each.offset))
-        for each in executable
-    )
+    file = str(Path(path).absolute())
+    mappings = [_mapping(each, base, file) for each in loaded]
     entry = base + header.entry
-    if not any(mapping.start <= entry < mapping.start + mapping.length for mapping in mappings):
+    if not any(mapping.executable and mapping.start <= entry < mapping.end for mapping in mappings):
         raise UserError(f"{path} must start in an executable segment, not at {header.entry:#x}")
     # Linux: the headers are where the segment that holds them is, if there is one.
     inside = [each for each in loaded if each.offset <= header.phoff and table[1] <= each.offset + each.filesz]
     at = base + inside[0].vaddr + header.phoff - inside[0].offset if inside else 0
+    stack = Mapping(_STACK_TOP - _STACK_BYTES, _STACK_BYTES, 0, _PROT_READ | _PROT_WRITE, "[stack]")
     return Image(
         entry=entry,
         headers=(at, header.phentsize, header.phnum),
         segments=segments,
-        mappings=mappings,
+        mappings=(*mappings, stack),
         content=content,
+        build_id=_build_id(headers, content),
         base=base,
     )
 
@@ -272,6 +300,19 @@ def _check_segment(path: str | Path, header: ProgramHeader, base: int, file_byte
         raise UserError(f"{cannot} must end at {_LIMIT:#x} or below, not at {base + header.vaddr + header.memsz:#x}")
 
 
+def _build_id(headers: Sequence[ProgramHeader], content: bytes) -> bytes:
+    """Return the build ID in the notes, or nothing if there is none."""
+    for header in headers:
+        notes = content[header.offset :][: header.filesz] if header.type == _PT_NOTE else b""
+        while len(notes) >= 12:
+            name_bytes, size, kind = struct.unpack_from("<3I", notes)
+            start = 12 + -(-name_bytes // 4) * 4
+            if kind == _NT_GNU_BUILD_ID and notes[12 : 12 + name_bytes] == b"GNU\0":
+                return notes[start : start + size][:_BUILD_ID_BYTES]
+            notes = notes[start + -(-size // 4) * 4 :]
+    return b""
+
+
 def _check_memory(path: str | Path, segments: Sequence[Segment]) -> None:
     """Raise UserError if the segments are too large, or code can change."""
     executable = [segment for segment in segments if segment.allowed & unicorn.UC_PROT_EXEC]
@@ -287,8 +328,17 @@ def _check_memory(path: str | Path, segments: Sequence[Segment]) -> None:
             raise UserError(f"{path} must not have a writable executable segment: code that changes is not followed")
 
 
-def _segment(header: ProgramHeader, base: int, content: bytes) -> Segment:
+def _protection(header: ProgramHeader) -> int:
     flags = header.flags
-    allowed = (flags >> 2 & 1) | (flags & 2) | (flags & 1) << 2  # PF_R, PF_W, PF_X are in the opposite order
+    return (flags >> 2 & 1) | (flags & 2) | (flags & 1) << 2  # PF_R, PF_W, PF_X are in the opposite order
+
+
+def _mapping(header: ProgramHeader, base: int, path: str) -> Mapping:
+    start, end = _down(header.vaddr), _up(header.vaddr + header.memsz)
+    return Mapping(base + start, end - start, _down(header.offset), _protection(header), path)
+
+
+def _segment(header: ProgramHeader, base: int, content: bytes) -> Segment:
+    allowed = _protection(header)  # UC_PROT has the same bits
     start = base + header.vaddr
     return Segment(start, start + header.memsz, content[header.offset :][: header.filesz], allowed)

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from signal import SIG_IGN, Signals, getsignal, signal
@@ -20,6 +20,10 @@ from .core import Parameters
 from .driver import Driver
 from .errors import PROFILE_FAILED
 from .files import STANDARD_INPUT
+from .loader import Mapping
+from .machine import Machine
+from .perf_events import Mmap, Process, life
+from .perf_writer import Recording
 from .program import Program
 from .sampling import Sampling
 from .streams import say
@@ -72,18 +76,24 @@ def profile(options: Options) -> int:
     # What is not in the cache takes seconds to compile: all of it at the same time.
     native.load([engine.library(options.config), machine.library(), hooks.library()])
     process = process_of(program)
-    core = machine.Machine(program.instructions, Parameters(ops_per_cycle=options.config.ops_per_cycle))
+    core = Machine(program.instructions, Parameters(ops_per_cycle=options.config.ops_per_cycle))
     driver = Driver(options.config, options.sampling, context=process.pid, check=options.check)
 
     start = time.monotonic()
+    mapped: list[Mmap] = []
     with _ended_by_signals(program) as received:
         with _progress(driver, start):
-            for operations in program.run():
-                driver.run(core.time(operations))
+            mapped.extend(process.mapped(driver.time, mapping) for mapping in _play(program, core, driver))
             driver.stop()
         seconds = time.monotonic() - start
         if not discard:
-            perfdata.save(options.output, bytes(driver.data), process)
+            recording = Recording(
+                argv=process.argv,
+                events=life(process, driver.aux, mapped=mapped, end=driver.time),
+                midr=perfdata.midr(options.config.name),
+                settings=options.sampling.settings(),
+            )
+            perfdata.save(options.output, recording)
     _summary(options, driver, seconds, discard=discard)
     if program.failure:
         say(f"spurtle: {program.failure}")
@@ -121,9 +131,25 @@ def _ended_by_signals(program: Program) -> Generator[Sequence[Signals]]:
             signal(number, handler)
 
 
-def process_of(program: Program) -> perfdata.Process:
-    """Of the program, what perf.data says."""
-    return perfdata.Process(path=program.path, argv=program.argv, pid=PID, mappings=program.image.mappings)
+def process_of(program: Program) -> Process:
+    """Return the process that executes the program."""
+    image = program.image
+    return Process(program.path, program.argv, PID, image.mappings, image.build_id)
+
+
+def _play(program: Program, core: Machine, driver: Driver) -> Iterator[Mapping]:
+    """Run the program through the SPU; yield each mapping that it makes, when the operations before have passed."""
+    passed, seen = 0, 0
+    for operations in program.run():
+        timed = core.time(operations)
+        for retired, mapping in program.mapped[seen:]:
+            seen += 1
+            driver.run(timed[: retired - passed])
+            timed = timed[retired - passed :]
+            passed = retired
+            yield mapping
+        driver.run(timed)
+        passed += len(timed)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from unicorn.unicorn import Uc, UcError
 
 from .classify import FACT, Instruction, UnsupportedError, classify, condition_holds
 from .hooks import WORD, Hooks, Stop
-from .loader import build_stack, read_image
+from .loader import Mapping, build_stack, read_image
 from .syscalls import PAGE, Kernel
 from .timed import OPERATION
 
@@ -59,11 +59,13 @@ class Program:
         Absolute.
     argv : tuple of str
     image : loader.Image
-        Entry, executable mappings and functions.
+        Entry, mappings and functions.
     instructions : dict of int to Instruction
         By PC: those of each operation that `run` has given, and perhaps some that have not executed.
     failure : str
         Sentence on the crash that has ended the program. Empty if none has.
+    mapped : list of (int, Mapping)
+        Memory that the program has asked for, in order, each with the number of operations that had retired before.
 
     Raises
     ------
@@ -82,10 +84,12 @@ class Program:
         self.image.load(uc)
         build_stack(uc, self.image, self.argv, seed)
         end = max(segment.end for segment in self.image.segments)
-        self._kernel = Kernel(uc, path=self.path, end=end, now=self._now, seed=seed)
+        self.mapped: list[tuple[int, Mapping]] = []
+        self._kernel = Kernel(uc, path=self.path, end=end, now=self._now, seed=seed, mapped=self._mapped)
 
-        self._code_start = min(mapping.start for mapping in self.image.mappings)
-        code_end = max(mapping.start + mapping.length for mapping in self.image.mappings)
+        code = [mapping for mapping in self.image.mappings if mapping.executable]
+        self._code_start = min(mapping.start for mapping in code)
+        code_end = max(mapping.end for mapping in code)
         self._words = np.zeros((code_end - self._code_start) // 4, WORD)
         self._retired = 0  # operations that `run` has given
         self.failure = ""
@@ -153,6 +157,9 @@ class Program:
                 yield operations[:count]
         finally:
             self._kernel.close()
+
+    def _mapped(self, start: int, length: int, protection: int, name: str) -> None:
+        self.mapped.append((self._now(), Mapping(start, length, 0, protection, name)))
 
     def _now(self) -> int:
         """Nanoseconds since the start: one for each instruction."""

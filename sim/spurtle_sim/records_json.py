@@ -1,8 +1,9 @@
 """A record as a JSON object, and back: docs/records.md is the schema."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from spurtle.arch import ADDRESS_BITS, ETS, EVL, AddressIndex, ContextIndex, CounterIndex, Event, PMSVer
@@ -16,11 +17,15 @@ from .operation_type import forms
 from .reference import records
 from .reference.records import Facts, Location, Operation, Sample, Start, Vectors
 
-__all__ = ["from_json", "to_json"]
+__all__ = ["FORMAT", "from_json", "to_json"]
 
 
-def to_json(record: Record) -> dict[str, Any]:
-    """What a record says. A fact that it does not hold has no key."""
+FORMAT = 1
+"""Version of the schema. It changes when a key changes its meaning or disappears; a new key does not change it."""
+
+
+def to_json(record: Record, place: Mapping[str, int] = MappingProxyType({})) -> dict[str, Any]:
+    """Return the JSON object of a record: a fact that it does not hold has no key. `place` names CPU and buffer."""
     named: dict[str, object | None] = {
         "pc": _location(record.pc),
         "context_el1": record.context_el1,
@@ -45,7 +50,14 @@ def to_json(record: Record) -> dict[str, Any]:
         "problems": [problem._asdict() for problem in record.problems] or None,
     }
     facts = {name: fact for name, fact in named.items() if fact is not None}
-    return {"offset": record.offset, "size": record.size, "complete": record.complete, **facts}
+    return {
+        "format": FORMAT,
+        **place,
+        "offset": record.offset,
+        "size": record.size,
+        "complete": record.complete,
+        **facts,
+    }
 
 
 def _hexadecimal(value: int | None) -> str | None:
@@ -87,7 +99,8 @@ def from_json(config: SPUConfig, value: object) -> Sample:
         If a fact is missing or malformed, or if a record of `config` cannot hold it.
     """
     fields = Fields(value)
-    fields.ignore("offset", "size")
+    fields.choice("format", (FORMAT,), default=FORMAT)
+    fields.ignore("cpu", "tid", "buffer", "offset", "size")
     fields.choice("complete", (True,), default=True)
     events = fields.numbers("events", config.events)
     timestamp = fields.optional("timestamp", (1 << 64) - 1)

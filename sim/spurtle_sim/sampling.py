@@ -11,11 +11,18 @@ from spurtle.config import SPUConfig
 
 from .errors import UserError
 from .numerals import decimal, number
+from .perf_format import Settings
 
 __all__ = ["Filters", "Sampling", "add_arguments", "parse", "parse_filters"]
 
 _ALL = (1 << 64) - 1
 _TYPES = {"branch": "B", "load": "LD", "store": "ST", "simd": "SIMD", "float": "FP"}
+_CONFIG_BITS = {
+    "B": 32, "LD": 33, "ST": 34, "Bm": 36, "LDm": 37, "STm": 38, "SIMD": 39, "SIMDm": 40, "FP": 41, "FPm": 42,
+}  # fmt: skip
+"""Bits of `perf_event_attr.config` by the fields of PMSFCR_EL1 that the Linux driver sets from them."""
+
+_TS_ENABLE, _PA_ENABLE, _PCT_ENABLE, _JITTER, _DISCARD = 0, 1, 2, 16, 35
 _ELSEWHERE = {
     "jitter": "jitter has an option of its own, --jitter",
     "ts_enable": "timestamps are always recorded",
@@ -78,6 +85,27 @@ class Sampling:
         if config.el2:  # as Linux leaves EL2 to its guest, or to itself
             yield arch.PMSCR_EL2, arch.PMSCR_EL2.pack(PA=1, PCT=arch.PCT.PHYSICAL)
         yield arch.PMSCR_EL1, arch.PMSCR_EL1.pack(E0SPE=1, CX=1, PA=1, TS=1, PCT=arch.PCT.PHYSICAL)
+
+    def settings(self) -> Settings:
+        """Return the members of `perf_event_attr` for which the Linux driver would sample the same."""
+        filters = self.filters
+        types = arch.PMSFCR_EL1.unpack(filters.pmsfcr)
+        bits = {
+            _TS_ENABLE: 1,
+            _PA_ENABLE: 1,
+            _PCT_ENABLE: 1,
+            _JITTER: self.jitter,
+            _DISCARD: filters.discard,
+            **{bit: getattr(types, field) for field, bit in _CONFIG_BITS.items()},
+        }
+        return Settings(
+            period=self.interval << 8,
+            config=sum(bool(value) << bit for bit, value in bits.items()),
+            config1=filters.pmsevfr,
+            config2=filters.pmslatfr,
+            config3=filters.pmsnevfr,
+            config4=_ALL ^ filters.pmsdsfr,
+        )
 
 
 def parse_filters(config: SPUConfig, terms: list[str]) -> Filters:

@@ -18,7 +18,7 @@ __all__ = ["PAGE", "Kernel"]
 
 PAGE = 4096
 _MEMORY_LIMIT = 1 << 30
-_PROT_EXEC = 4
+_PROT_READ, _PROT_WRITE, _PROT_EXEC = 1, 2, 4
 _MAP_FIXED, _MAP_ANONYMOUS = 0x10, 0x20
 _AT_FDCWD, _AT_EMPTY_PATH = 2**32 - 100, 0x1000
 _PID = 1000
@@ -43,6 +43,8 @@ class Kernel:
         Nanoseconds since the program started.
     seed : int
         Of the random numbers.
+    mapped : callable
+        Receives start, length, protection and name of memory that the program has asked for.
 
     Attributes
     ----------
@@ -50,11 +52,21 @@ class Kernel:
         As `wait` reports it: 128 + signal after a fatal signal. None while the program runs.
     """
 
-    def __init__(self, uc: Uc, *, path: Path, end: int, now: Callable[[], int], seed: int) -> None:
+    def __init__(
+        self,
+        uc: Uc,
+        *,
+        path: Path,
+        end: int,
+        now: Callable[[], int],
+        seed: int,
+        mapped: Callable[[int, int, int, str], None] = lambda *_: None,
+    ) -> None:
         self.exit_status: int | None = None
         self._uc = uc
         self._path = path
         self._now = now
+        self._report = mapped
         self._random = random.Random(seed)
         self._break = self._heap = self._heap_end = -(-end // PAGE) * PAGE
         self._next_mapping = 0x7000_0000_0000
@@ -184,6 +196,7 @@ class Kernel:
             if end > self._heap_end:
                 self._uc.mem_map(self._heap_end, end - self._heap_end, unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE)
                 self._heap_end = end
+                self._report(self._heap, end - self._heap, _PROT_READ | _PROT_WRITE, "[heap]")
             self._break = wanted
         return self._break
 
@@ -200,6 +213,7 @@ class Kernel:
         address = self._next_mapping
         self._uc.mem_map(address, size, _protection(protection))
         self._mapped += size
+        self._report(address, size, protection, "//anon")
         self._next_mapping += size + PAGE  # a hole behind each mapping: overruns crash
         return address
 

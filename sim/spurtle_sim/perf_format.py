@@ -1,0 +1,133 @@
+"""Numbers of the perf.data format that its writer and its reader share."""
+
+# Ref: Linux tools/perf/Documentation/perf.data-file-format.txt, include/uapi/linux/perf_event.h.
+
+from dataclasses import dataclass
+from enum import IntEnum, IntFlag, unique
+
+__all__ = [
+    "ARM_SPE",
+    "HEADER_BYTES",
+    "MAGIC",
+    "Attribute",
+    "AuxFlag",
+    "Feature",
+    "Misc",
+    "Record",
+    "SampleField",
+    "Settings",
+]
+
+MAGIC = b"PERFILE2"
+"""First bytes of a little-endian file."""
+
+HEADER_BYTES = 104
+
+ARM_SPE = 4
+"""Type of AUX data (`enum auxtrace_type`)."""
+
+
+@unique
+class Record(IntEnum):
+    """Types of the records in the data section. Those from 64 on are written by the perf tool, not by the kernel."""
+
+    COMM = 3
+    EXIT = 4
+    FORK = 7
+    MMAP2 = 10
+    AUX = 11
+    ITRACE_START = 12
+    ATTR = 64
+    AUXTRACE_INFO = 70
+    AUXTRACE = 71
+    TIME_CONV = 79
+    COMPRESSED = 81
+    COMPRESSED2 = 83
+
+
+class Misc(IntFlag):
+    """Bits of the `misc` word of a record."""
+
+    USER = 2
+    MMAP_DATA = 1 << 13  # of MMAP2: memory that cannot be executed
+    COMM_EXEC = 1 << 13  # of COMM: the name changed because the process executed another program
+    MMAP_BUILD_ID = 1 << 14
+    BUILD_ID_SIZE = 1 << 15
+
+
+class SampleField(IntFlag):
+    """Bits of `sample_type`."""
+
+    IP = 1 << 0
+    TID = 1 << 1
+    TIME = 1 << 2
+    ADDR = 1 << 3
+    CPU = 1 << 7
+    PERIOD = 1 << 8
+    WEIGHT = 1 << 14
+    DATA_SRC = 1 << 15
+    IDENTIFIER = 1 << 16
+    PHYS_ADDR = 1 << 19
+
+
+class Attribute(IntFlag):
+    """Bits of the flag word of `perf_event_attr`."""
+
+    EXCLUDE_KERNEL = 1 << 5
+    EXCLUDE_HV = 1 << 6
+    MMAP = 1 << 8
+    COMM = 1 << 9
+    TASK = 1 << 13
+    MMAP_DATA = 1 << 17
+    SAMPLE_ID_ALL = 1 << 18
+    MMAP2 = 1 << 23
+    COMM_EXEC = 1 << 24
+    BUILD_ID = 1 << 34
+
+
+class AuxFlag(IntFlag):
+    """Flags of an AUX record."""
+
+    TRUNCATED = 1
+    OVERWRITE = 2
+    PARTIAL = 4
+    COLLISION = 8
+
+
+@unique
+class Feature(IntEnum):
+    """Bits of the feature bitmap: sections that follow the data section."""
+
+    BUILD_ID = 2
+    HOSTNAME = 3
+    OSRELEASE = 4
+    VERSION = 5
+    ARCH = 6
+    NRCPUS = 7
+    CPUID = 9
+    CMDLINE = 11
+    EVENT_DESC = 12
+    NUMA_TOPOLOGY = 14
+    AUXTRACE = 18
+    SAMPLE_TIME = 21
+    MEM_TOPOLOGY = 22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Members of `perf_event_attr` that say what the SPE event samples, as the Linux driver reads them.
+
+    Parameters
+    ----------
+    period : int
+        Operations between samples.
+    config, config1, config2, config3, config4 : int
+        Terms of the event: timestamps, types, events, latency, inverted events, data sources.
+    """
+
+    period: int = 1
+    config: int = 0
+    config1: int = 0
+    config2: int = 0
+    config3: int = 0
+    config4: int = 0

@@ -1,0 +1,116 @@
+"""Each command of docs/recipes.md runs with each version of perf, and shows what the page shows of it."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from perfs import Perf, needed
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "recipes.md"
+WORKLOADS = ROOT / "sim" / "workloads"
+
+pytestmark = pytest.mark.full
+
+
+class Recipe(NamedTuple):
+    """A command, the versions of perf that it is for, and lines of its output."""
+
+    command: str
+    versions: str
+    shown: list[str]
+
+
+def recipes() -> list[Recipe]:
+    found: list[Recipe] = []
+    for block in re.findall(r"^```console\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            line, *shown = part.splitlines()
+            command, _, versions = line.partition(" # perf ")
+            found.append(Recipe(command, versions, [each for each in shown if each != "..."]))
+    return found
+
+
+RECIPES = recipes()
+NEEDED = {tool for recipe in RECIPES for tool in re.findall(r"perf2bolt-\d+|aarch64-linux-gnu-objdump", recipe.command)}
+
+
+@pytest.fixture(scope="module")
+def kitchen(perf: Perf, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the workloads and their profiles, and with the programs that the recipes use in `bin`."""
+    folder = tmp_path_factory.mktemp("recipes")
+    (folder / "bin").mkdir()
+    (folder / "bin" / "perf").symlink_to(perf.path)
+    (folder / "bin" / "spurtle").symlink_to(Path(sys.executable).with_name("spurtle"))
+    for name in ("sort", "chase"):
+        shutil.copy(WORKLOADS / f"{name}.elf", folder)
+    return folder
+
+
+def cooked(folder: Path, command: str) -> str:
+    """Return the output of a command; its exit status must be zero."""
+    environment = {**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "PAGER": "cat"}
+    run = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120, env=environment, check=False,
+    )  # fmt: skip
+    assert run.returncode == 0, f"{command}: {run.stderr}"
+    return run.stdout + run.stderr
+
+
+def plain(line: str) -> str:
+    """Return the words of a line. perf 6.1 writes a memory level twice."""
+    return re.sub(r"(\bL\d|\bN/A) or (?=\1)", "", " ".join(line.split()))
+
+
+def test_each_recipe_gives_what_is_shown(perf: Perf, kitchen: Path):
+    missing = [tool for tool in sorted(NEEDED) if shutil.which(tool) is None]
+    for recipe in RECIPES:
+        if any(tool in recipe.command for tool in missing):
+            continue
+        if recipe.versions and perf.version not in recipe.versions.split(", "):
+            continue
+        output = "\n".join(map(plain, cooked(kitchen, recipe.command).splitlines()))
+        for line in recipe.shown:
+            start = plain(line.removesuffix("..."))
+            assert re.search(f"^{re.escape(start)}{'' if line.endswith('...') else '$'}", output, re.MULTILINE), recipe
+    if missing:
+        pytest.skip(f"all but the recipes of {' and '.join(missing)}, not here: see .ci/run")
+
+
+def test_the_tools_of_the_recipes_are_known():
+    assert {"perf2bolt-22", "aarch64-linux-gnu-objdump"} == NEEDED
+
+
+def test_perf_is_shown_nowhere_else():
+    """But for what records on an Arm machine."""
+    for page in (ROOT / "docs").glob("*.md"):
+        commands = re.findall(r"^(?:    |\$ )perf (?!record).*", page.read_text(), re.MULTILINE)
+        assert not commands or page == PAGE, commands
+
+
+def test_an_archive_has_the_executable(tmp_path: Path):
+    """The tools that perf 6.12 is built with lack the script."""
+    from elf import write_with_build_id
+    from test_perfdata import branch
+
+    from spurtle_sim import perfdata
+    from spurtle_sim.perf_events import life
+    from spurtle_sim.perf_writer import Recording
+    from spurtle_sim.profile import process_of
+    from spurtle_sim.program import Program
+
+    write_with_build_id(WORKLOADS / "sort.elf", tmp_path / "program", bytes(range(20)))
+    process = process_of(Program(tmp_path / "program"))
+    aux = perfdata.aux_of(process.pid, branch(0x40_0300, 0x40_0310, 2, 5))
+    perfdata.write(tmp_path / "perf.data", Recording(argv=process.argv, events=life(process, [aux])))
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "perf").symlink_to(needed("6.1").path)
+    cooked(tmp_path, 'perf --buildid-dir "$PWD/cache" buildid-cache --add program')
+    cooked(tmp_path, 'perf --buildid-dir "$PWD/cache" archive perf.data')
+    assert f"{bytes(range(20)).hex()}/elf" in cooked(tmp_path, "tar --list --file perf.data.tar.bz2")
