@@ -1,6 +1,7 @@
 """What is built for each board, and what `python -m boards` says of it. The tools are not run: see docs/boards.md."""
 
 import json
+import os
 import re
 import sys
 from functools import cache
@@ -13,7 +14,7 @@ from tiers import tiers
 from boards import build as build_module
 from boards.__main__ import main
 from boards.board import BOARDS, Board
-from boards.build import build, measure, plan
+from boards.build import bitstream_of, build, measure, plan
 from spurtle_sim.errors import UserError
 
 PINS = {
@@ -229,6 +230,17 @@ def test_folder_that_cannot_be_written(tools: Any, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match=r"^cannot write into .*file/icebreaker: Not a directory$"):
         build(BOARDS["icebreaker"], tmp_path / "file", lambda _: None)
+
+
+def test_a_bitstream_that_would_replace_a_special_file(tools: Any, tmp_path: Path) -> None:
+    tools()
+    board = BOARDS["icebreaker"]
+    fifo = bitstream_of(board, tmp_path)
+    fifo.parent.mkdir()
+    os.mkfifo(fifo)
+    with pytest.raises(UserError, match=r"^cannot write .*: it must be a regular file, not a special one$"):
+        build(board, tmp_path, lambda _: None)
+    assert fifo.is_fifo()
 
 
 def test_without_a_board_the_boards_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
