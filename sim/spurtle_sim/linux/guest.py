@@ -1,0 +1,126 @@
+"""Types of arguments, and access to the memory of the program, as the kernel has it."""
+
+# Ref: Linux include/linux/syscalls.h (SYSCALL_DEFINE casts each argument to its type), include/uapi/linux/limits.h.
+
+import errno
+import os
+import struct
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
+
+import unicorn
+from unicorn.unicorn import Uc, UcError
+
+__all__ = ["PAGE", "Call", "Guest", "Int", "Long", "NotEmulatedError", "UInt", "up"]
+
+PAGE = 4096
+_PATH_MAX = 4096
+
+Call = Callable[..., int]
+
+Int = Annotated[int, 32, "signed"]
+UInt = Annotated[int, 32, "unsigned"]
+Long = Annotated[int, 64, "signed"]
+"""Types of the parameters of system calls. A bare `int` is an address or another unsigned number of 64 bits."""
+
+
+class NotEmulatedError(OSError):
+    """An error that Linux would not have returned.
+
+    Parameters
+    ----------
+    number : int
+        The errno that the program gets.
+    what : str
+        What is not emulated; follows "system call ... " in the report.
+    """
+
+    def __init__(self, number: int, what: str) -> None:
+        super().__init__(number, what)
+        self.number = number
+        self.what = what
+
+
+class Guest:
+    """Memory of the program. Accesses that the program may not make itself fail with EFAULT.
+
+    Parameters
+    ----------
+    uc : Uc
+    """
+
+    def __init__(self, uc: Uc) -> None:
+        self._uc = uc
+        self._regions: list[tuple[int, int, int]] | None = None
+
+    def read(self, address: int, size: int) -> bytes:
+        """Return `size` bytes from `address`."""
+        self._check(address, size, unicorn.UC_PROT_READ)
+        return bytes(self._uc.mem_read(address, size))
+
+    def write(self, address: int, content: bytes) -> None:
+        """Write `content` at `address`."""
+        self._check(address, len(content), unicorn.UC_PROT_WRITE)
+        self._uc.mem_write(address, content)
+
+    def unpack(self, layout: str, address: int) -> tuple[Any, ...]:
+        """Return the fields of the structure at `address`, little-endian and without alignment."""
+        return struct.unpack("<" + layout, self.read(address, struct.calcsize("<" + layout)))
+
+    def pack(self, layout: str, address: int, *fields: object) -> None:
+        """Write a structure at `address`, little-endian and without alignment."""
+        self.write(address, struct.pack("<" + layout, *fields))
+
+    def text(self, address: int) -> str:
+        """Return the path at `address`."""
+        found = bytearray()
+        while b"\0" not in found:
+            if len(found) >= _PATH_MAX:
+                raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+            start = address + len(found)
+            found += self.read(start, PAGE - start % PAGE)
+        return os.fsdecode(bytes(found[: found.index(0)]))
+
+    def map(self, start: int, size: int, allowed: int) -> None:
+        """Map pages of zeros with the protection bits `allowed` (UC_PROT)."""
+        self._regions = None
+        try:
+            self._uc.mem_map(start, size, allowed)
+        except UcError:
+            raise NotEmulatedError(errno.ENOMEM, "for more memory than the emulator has") from None
+
+    def unmap(self, start: int, size: int) -> None:
+        """Unmap pages that are mapped."""
+        self._regions = None
+        self._uc.mem_unmap(start, size)
+
+    def protect(self, start: int, size: int, allowed: int) -> None:
+        """Change the protection bits of pages that are mapped."""
+        self._regions = None
+        self._uc.mem_protect(start, size, allowed)
+
+    def regions(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """Yield start, end and protection bits of each mapped part of an address range, in order."""
+        if self._regions is None:  # 5 us a region
+            self._regions = sorted(self._uc.mem_regions())
+        for first, last, allowed in self._regions:
+            if first < end and last >= start:
+                yield max(start, first), min(end, last + 1), allowed
+
+    def covers(self, start: int, end: int, allowed: int = 0) -> bool:
+        """Return whether all of an address range is mapped and has the protection bits `allowed`."""
+        for first, last, protection in self.regions(start, end):
+            if first != start or protection & allowed != allowed:
+                return False
+            start = last
+        return start >= end
+
+    def _check(self, address: int, size: int, allowed: int) -> None:
+        # Unicorn ignores the protection here: a system call could change code that has been classified.
+        if not self.covers(address, address + size, allowed):
+            raise OSError(errno.EFAULT, os.strerror(errno.EFAULT))
+
+
+def up(size: int) -> int:
+    """Return `size`, rounded up to whole pages."""
+    return -(-size // PAGE) * PAGE
