@@ -537,6 +537,10 @@ def test_proc_self_is_the_program(call: Caller, tmp_path: Path, capsys: pytest.C
     assert capsys.readouterr().err == ""
     assert call.fails("openat", HERE, call.path("/proc/self/maps"), 0) == "ENOENT"
     assert "openat (system call 56) on /proc/self/maps is not emulated" in capsys.readouterr().err
+    assert call("chdir", call.path("/proc")) == 0
+    assert call.fails("newfstatat", HERE, call.path("self/../self/status"), BUFFER, 0) == "ENOENT"
+    assert "newfstatat (system call 79) on /proc/self/../self/status is not emulated" in capsys.readouterr().err
+    call.kernel.close()
 
 
 # Time, and the process.

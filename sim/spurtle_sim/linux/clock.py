@@ -10,6 +10,7 @@ from .guest import Call, Guest, Int, NotEmulatedError
 __all__ = ["Clock"]
 
 _SECOND = 10**9
+_LATEST = 1 << 62
 _TICK = _SECOND // 100  # USER_HZ
 _CPU_CLOCKS = (2, 3)  # CLOCK_PROCESS_CPUTIME_ID, CLOCK_THREAD_CPUTIME_ID
 _WALL_CLOCKS = (0, 1, 4, 5, 6, 7, 8, 9, 11)  # the others of CLOCK_*; 10 is unused
@@ -46,8 +47,8 @@ class Clock:
         return self._instructions() + self._slept
 
     def sleep(self, nanoseconds: int) -> None:
-        """Advance the clock."""
-        self._slept += max(nanoseconds, 0)
+        """Advance the clock, up to what Linux counts."""
+        self._slept = min(self._slept + max(nanoseconds, 0), _LATEST)
 
     def duration(self, address: int) -> int:
         """Return the nanoseconds of the timespec at `address`. Raises OSError if it is not valid."""

@@ -5,6 +5,7 @@
 import errno
 import os
 import struct
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
@@ -17,6 +18,9 @@ PAGE = 4096
 _PATH_MAX = 4096
 
 Call = Callable[..., int]
+
+Region = tuple[int, int, int]
+"""Start, end and protection bits of mapped memory."""
 
 Int = Annotated[int, 32, "signed"]
 UInt = Annotated[int, 32, "unsigned"]
@@ -47,11 +51,13 @@ class Guest:
     Parameters
     ----------
     uc : Uc
+        Nothing else maps or protects memory from now on.
     """
 
     def __init__(self, uc: Uc) -> None:
         self._uc = uc
-        self._regions: list[tuple[int, int, int]] | None = None
+        # Unicorn takes 5 us for each region to list them.
+        self._regions: list[Region] = [(first, last + 1, allowed) for first, last, allowed in sorted(uc.mem_regions())]
 
     def read(self, address: int, size: int) -> bytes:
         """Return `size` bytes from `address`."""
@@ -83,29 +89,27 @@ class Guest:
 
     def map(self, start: int, size: int, allowed: int) -> None:
         """Map pages of zeros with the protection bits `allowed` (UC_PROT)."""
-        self._regions = None
         try:
             self._uc.mem_map(start, size, allowed)
         except UcError:
             raise NotEmulatedError(errno.ENOMEM, "for more memory than the emulator has") from None
+        self._replace(start, start + size, [(start, start + size, allowed)])
 
     def unmap(self, start: int, size: int) -> None:
         """Unmap pages that are mapped."""
-        self._regions = None
         self._uc.mem_unmap(start, size)
+        self._replace(start, start + size, [])
 
     def protect(self, start: int, size: int, allowed: int) -> None:
         """Change the protection bits of pages that are mapped."""
-        self._regions = None
         self._uc.mem_protect(start, size, allowed)
+        self._replace(start, start + size, [(start, start + size, allowed)])
 
-    def regions(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-        """Yield start, end and protection bits of each mapped part of an address range, in order."""
-        if self._regions is None:  # 5 us a region
-            self._regions = sorted(self._uc.mem_regions())
-        for first, last, allowed in self._regions:
-            if first < end and last >= start:
-                yield max(start, first), min(end, last + 1), allowed
+    def regions(self, start: int, end: int) -> Iterator[Region]:
+        """Yield each mapped part of an address range, in order."""
+        first, last = self._indices(start, end)
+        for region_start, region_end, allowed in self._regions[first:last]:
+            yield max(start, region_start), min(end, region_end), allowed
 
     def covers(self, start: int, end: int, allowed: int = 0) -> bool:
         """Return whether all of an address range is mapped and has the protection bits `allowed`."""
@@ -114,6 +118,19 @@ class Guest:
                 return False
             start = last
         return start >= end
+
+    def _indices(self, start: int, end: int) -> tuple[int, int]:
+        """Return the slice of the regions that have a part of an address range."""
+        first = bisect_right(self._regions, start, key=lambda region: region[1])
+        return first, bisect_left(self._regions, end, lo=first, key=lambda region: region[0])
+
+    def _replace(self, start: int, end: int, regions: list[Region]) -> None:
+        """Replace what is known of an address range."""
+        first, last = self._indices(start, end)
+        touched = self._regions[first:last]
+        before = [(region_start, start, allowed) for region_start, _, allowed in touched if region_start < start]
+        after = [(end, region_end, allowed) for _, region_end, allowed in touched if region_end > end]
+        self._regions[first:last] = [*before, *regions, *after]
 
     def _check(self, address: int, size: int, allowed: int) -> None:
         # Unicorn ignores the protection here: a system call could change code that has been classified.

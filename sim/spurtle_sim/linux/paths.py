@@ -73,9 +73,7 @@ class Paths:
     # The working directory.
 
     def getcwd(self, buffer: int, length: int) -> int:
-        link = Path(f"/proc/self/fd/{self._working}")
-        name = Path.cwd() if self._working is None else link.readlink()
-        content = os.fsencode(name) + b"\0"
+        content = os.fsencode(_folder(self._working)) + b"\0"
         if len(content) > length:
             return -errno.ERANGE
         self._guest.write(buffer, content)
@@ -176,26 +174,29 @@ class Paths:
         if not name and flags & _AT_EMPTY_PATH:
             name = "." if directory == _AT_FDCWD else f"/proc/self/fd/{self._descriptors.host(directory)}"
             return HostPath(name, self._working)
-        follow = not flags & _AT_SYMLINK_NOFOLLOW
-        if name.startswith("/"):
-            return HostPath(self._own(name), None, follow)
-        base = self._working if directory == _AT_FDCWD else self._descriptors.host(directory)
-        return HostPath(name, base, follow)
+        absolute = name.startswith("/")
+        base = self._working if absolute or directory == _AT_FDCWD else self._descriptors.host(directory)
+        own = self._own(Path(name) if absolute else _folder(base) / name) if name else None
+        return own or HostPath(name, base, not flags & _AT_SYMLINK_NOFOLLOW)
 
-    def _own(self, name: str) -> str:
-        """Return the host's name of a path below /proc/self or /dev, where the host means Spurtle, not the program."""
-        found = _OWN.fullmatch(os.path.normpath(name))
+    def _own(self, path: Path) -> HostPath | None:
+        """Return the host's path of a file below /proc/self or /dev that is the program's own, not Spurtle's."""
+        found = _OWN.fullmatch(os.path.normpath(path))
         if not found:
-            return name
+            return None
         if found["file"] == "exe":
-            return str(self._program)
+            return HostPath(str(self._program), None)
         number = _STANDARD.get(found["stream"]) or found["number"]
         if number is None:
-            raise NotEmulatedError(errno.ENOENT, f"on {name}")
-        try:
-            return f"/proc/self/fd/{self._descriptors.host(int(number))}"
-        except OSError:
-            raise OSError(errno.ENOENT, "") from None
+            raise NotEmulatedError(errno.ENOENT, f"on {path}")
+        if not self._descriptors.is_open(int(number)):
+            raise OSError(errno.ENOENT, "")
+        return HostPath(f"/proc/self/fd/{self._descriptors.host(int(number))}", None)
+
+
+def _folder(directory: int | None) -> Path:
+    """Return the path of a descriptor of the host; None is the working directory of Spurtle."""
+    return Path.cwd() if directory is None else Path(f"/proc/self/fd/{directory}").readlink()
 
 
 def _times(found: os.stat_result) -> list[tuple[int, int]]:
