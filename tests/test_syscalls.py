@@ -2,6 +2,7 @@
 
 import errno
 import os
+import random
 import re
 import signal
 import stat
@@ -12,9 +13,11 @@ from pathlib import Path
 
 import pytest
 from elf import EXIT, write_elf
+from seeds import SEED
 from unicorn import UC_ARCH_ARM64, UC_MODE_ARM, UC_PROT_ALL, UC_PROT_READ
 from unicorn.unicorn import Uc
 
+from spurtle_sim.linux.guest import Guest
 from spurtle_sim.linux.names import NAMES
 from spurtle_sim.program import Program
 from spurtle_sim.syscalls import PAGE, Kernel
@@ -245,6 +248,38 @@ def test_discarded_memory_is_zero(call: Caller) -> None:
     assert call("madvise", start, 2 * PAGE, 3) == 0
     shared = call("mmap", 0, PAGE, 3, 0x21)
     assert call.fails("madvise", shared, PAGE, 4) == "EINVAL"
+
+
+def test_what_is_mapped_is_known(call: Caller) -> None:
+    generator = random.Random(SEED)
+    start = call("mmap", 0, 16 * PAGE, 3, 0x22)
+    guest = Guest(call.uc)
+    guest.map(start - 4 * PAGE, 4 * PAGE, 1)
+    for _ in range(100):
+        first, count = start + PAGE * generator.randrange(16), generator.randint(1, 4)
+        parts = [*guest.regions(first, first + count * PAGE)]
+        if not parts:
+            guest.map(first, count * PAGE, generator.choice([0, 1, 3]))
+        elif generator.random() < 0.5:
+            for part_start, part_end, _ in parts:
+                guest.unmap(part_start, part_end - part_start)
+        elif guest.covers(first, first + count * PAGE):
+            guest.protect(first, count * PAGE, generator.choice([0, 1, 3]))
+        expected = {page: allowed for a, b, allowed in call.uc.mem_regions() for page in range(a, b, PAGE)}
+        found = {page: allowed for a, b, allowed in guest.regions(0, 1 << 64) for page in range(a, b, PAGE)}
+        assert found == expected
+
+
+def test_a_transfer_ends_where_the_memory_does(call: Caller, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(bytes(range(100)))
+    descriptor = call.open(tmp_path / "file")
+    last = call("mmap", 0, PAGE, 3, 0x22) + PAGE - 10
+    assert call.fails("read", descriptor, last + 10, 100) == "EFAULT"
+    assert call("read", descriptor, last, 1 << 40) == 10
+    assert call.bytes(10, last) == bytes(range(10))
+    assert call("read", descriptor, BUFFER, 1) == 1
+    assert call.bytes(1) == bytes([10])
+    assert call("getrandom", last, 1 << 40) == 10
 
 
 def test_the_kernel_writes_no_code(call: Caller, tmp_path: Path) -> None:

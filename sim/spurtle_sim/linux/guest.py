@@ -12,9 +12,10 @@ from typing import Annotated, Any
 import unicorn
 from unicorn.unicorn import Uc, UcError
 
-__all__ = ["PAGE", "Call", "Guest", "Int", "Long", "NotEmulatedError", "UInt", "up"]
+__all__ = ["PAGE", "READ", "WRITE", "Call", "Guest", "Int", "Long", "NotEmulatedError", "UInt", "up"]
 
 PAGE = 4096
+READ, WRITE = unicorn.UC_PROT_READ, unicorn.UC_PROT_WRITE  # the numbers of Linux
 _PATH_MAX = 4096
 
 Call = Callable[..., int]
@@ -61,12 +62,12 @@ class Guest:
 
     def read(self, address: int, size: int) -> bytes:
         """Return `size` bytes from `address`."""
-        self._check(address, size, unicorn.UC_PROT_READ)
+        self._check(address, size, READ)
         return bytes(self._uc.mem_read(address, size))
 
     def write(self, address: int, content: bytes) -> None:
         """Write `content` at `address`."""
-        self._check(address, len(content), unicorn.UC_PROT_WRITE)
+        self._check(address, len(content), WRITE)
         self._uc.mem_write(address, content)
 
     def unpack(self, layout: str, address: int) -> tuple[Any, ...]:
@@ -82,7 +83,7 @@ class Guest:
         found = bytearray()
         while b"\0" not in found:
             if len(found) >= _PATH_MAX:
-                raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+                raise OSError(errno.ENAMETOOLONG, "")
             start = address + len(found)
             found += self.read(start, PAGE - start % PAGE)
         return os.fsdecode(bytes(found[: found.index(0)]))
@@ -111,13 +112,25 @@ class Guest:
         for region_start, region_end, allowed in self._regions[first:last]:
             yield max(start, region_start), min(end, region_end), allowed
 
-    def covers(self, start: int, end: int, allowed: int = 0) -> bool:
-        """Return whether all of an address range is mapped and has the protection bits `allowed`."""
-        for first, last, protection in self.regions(start, end):
-            if first != start or protection & allowed != allowed:
-                return False
-            start = last
-        return start >= end
+    def extent(self, address: int, size: int, allowed: int = 0) -> int:
+        """Return how many of `size` bytes from `address` are mapped and have the protection bits `allowed`."""
+        end = address
+        for start, region_end, protection in self.regions(address, address + size):
+            if start != end or protection & allowed != allowed:
+                break
+            end = region_end
+        return end - address
+
+    def covers(self, start: int, end: int) -> bool:
+        """Return whether all of an address range is mapped."""
+        return self.extent(start, end - start) == end - start
+
+    def buffer(self, address: int, size: int, allowed: int) -> int:
+        """Return how many of `size` bytes a transfer may use. Raises OSError if there is none."""
+        found = self.extent(address, size, allowed)
+        if size and not found:
+            raise OSError(errno.EFAULT, "")
+        return found
 
     def _indices(self, start: int, end: int) -> tuple[int, int]:
         """Return the slice of the regions that have a part of an address range."""
@@ -134,8 +147,8 @@ class Guest:
 
     def _check(self, address: int, size: int, allowed: int) -> None:
         # Unicorn ignores the protection here: a system call could change code that has been classified.
-        if not self.covers(address, address + size, allowed):
-            raise OSError(errno.EFAULT, os.strerror(errno.EFAULT))
+        if self.extent(address, size, allowed) != size:
+            raise OSError(errno.EFAULT, "")
 
 
 def up(size: int) -> int:

@@ -4,9 +4,7 @@
 
 import errno
 
-import unicorn
-
-from .guest import PAGE, Call, Guest, Int, NotEmulatedError, up
+from .guest import PAGE, READ, WRITE, Call, Guest, Int, NotEmulatedError, up
 
 __all__ = ["LIMIT", "Memory"]
 
@@ -56,7 +54,7 @@ class Memory:
             return self._break
         old, new = up(self._break), up(wanted)
         if new > old:
-            self._guest.map(old, new - old, _protection(unicorn.UC_PROT_WRITE))
+            self._guest.map(old, new - old, _protection(WRITE))
         else:
             self._unmap(new, old)
         self._break = wanted
@@ -137,5 +135,5 @@ def _refuse_code(protection: int) -> None:
 
 def _protection(linux: int) -> int:
     """Return the UC_PROT bits, which are those of Linux. What can be written can be read, as on each AArch64 kernel."""
-    writable = linux & unicorn.UC_PROT_WRITE
-    return writable | (unicorn.UC_PROT_READ if writable else linux & unicorn.UC_PROT_READ)
+    writable = linux & WRITE
+    return writable | (READ if writable else linux & READ)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from .clock import Clock
 from .descriptors import DESCRIPTORS
-from .guest import Call, Guest, Int, NotEmulatedError, UInt
+from .guest import WRITE, Call, Guest, Int, NotEmulatedError, UInt
 from .memory import LIMIT, Memory
 from .signals import PID
 
@@ -199,7 +199,7 @@ class Process:
         return 0
 
     def getrandom(self, buffer: int, length: int) -> int:
-        length = min(length, _RANDOM_BYTES)
+        length = self._guest.buffer(buffer, min(length, _RANDOM_BYTES), WRITE)
         self._guest.write(buffer, self._random.randbytes(length))
         return length
 

@@ -9,7 +9,7 @@ import stat
 
 from .clock import Clock
 from .descriptors import DESCRIPTORS, Descriptors
-from .guest import Call, Guest, Int, Long, NotEmulatedError, UInt
+from .guest import READ, WRITE, Call, Guest, Int, Long, NotEmulatedError, UInt
 from .signals import SIGPIPE, Signals
 
 __all__ = ["Streams"]
@@ -46,31 +46,32 @@ class Streams:
     def lseek(self, descriptor: Int, offset: Long, whence: Int) -> int:
         return os.lseek(self._host(descriptor), offset, whence)
 
-    def read(self, descriptor: Int, buffer: int, length: Long) -> int:
-        content = os.read(self._host(descriptor), _transfer(length))
+    def read(self, descriptor: Int, buffer: int, length: int) -> int:
+        content = os.read(self._host(descriptor), self._transfer(buffer, length, WRITE))
         self._guest.write(buffer, content)
         return len(content)
 
-    def pread64(self, descriptor: Int, buffer: int, length: Long, offset: Long) -> int:
-        content = os.pread(self._host(descriptor), _transfer(length), offset)
+    def pread64(self, descriptor: Int, buffer: int, length: int, offset: Long) -> int:
+        content = os.pread(self._host(descriptor), self._transfer(buffer, length, WRITE), offset)
         self._guest.write(buffer, content)
         return len(content)
 
     def readv(self, descriptor: Int, vectors: int, count: Long) -> int:
-        parts = self._parts(vectors, count)
-        content = os.read(self._host(descriptor), _transfer(sum(length for _, length in parts)))
+        parts = self._parts(vectors, count, WRITE)
+        content = os.read(self._host(descriptor), sum(length for _, length in parts))
         done = 0
         for buffer, length in parts:
             self._guest.write(buffer, content[done : done + length])
             done += length
         return len(content)
 
-    def write(self, descriptor: Int, buffer: int, length: Long) -> int:
-        return self._write(self._host(descriptor), self._guest.read(buffer, _transfer(length)))
+    def write(self, descriptor: Int, buffer: int, length: int) -> int:
+        host = self._host(descriptor)
+        return self._write(host, self._guest.read(buffer, self._transfer(buffer, length, READ)))
 
     def writev(self, descriptor: Int, vectors: int, count: Long) -> int:
         host = self._host(descriptor)
-        return self._write(host, b"".join(self._guest.read(*part) for part in self._parts(vectors, count)))
+        return self._write(host, b"".join(self._guest.read(*part) for part in self._parts(vectors, count, READ)))
 
     def sendfile(self, target: Int, source: Int, offset: int, length: Long) -> int:
         host, output = self._host(source), self._host(target)
@@ -125,7 +126,7 @@ class Streams:
             found[hosts[host]] = events
         return [found[descriptor] & (mask | _ALWAYS) for descriptor, mask in wanted]
 
-    def _parts(self, vectors: int, count: int) -> list[tuple[int, int]]:
+    def _parts(self, vectors: int, count: int, allowed: int) -> list[tuple[int, int]]:
         """Return address and length of each buffer, cut to what one call transfers."""
         if not 0 <= count <= _MAX_VECTORS:
             raise OSError(errno.EINVAL, "")
@@ -135,9 +136,15 @@ class Streams:
             address, length = self._guest.unpack("Qq", vectors + 16 * index)
             if length < 0:
                 raise OSError(errno.EINVAL, "")
-            parts.append((address, min(length, left)))
+            parts.append((address, self._transfer(address, min(length, left), allowed)))
             left -= parts[-1][1]
         return parts
+
+    def _transfer(self, buffer: int, length: int, allowed: int) -> int:
+        """Return the bytes that one call transfers: no file gives data that the memory cannot take."""
+        if length >> 63:
+            raise OSError(errno.EFAULT, "")
+        return self._guest.buffer(buffer, min(length, _MAX_BYTES), allowed)
 
     def _write(self, host: int, content: bytes) -> int:
         try:
@@ -145,10 +152,3 @@ class Streams:
         except BrokenPipeError:
             self._signals.send(SIGPIPE)
             raise
-
-
-def _transfer(length: int) -> int:
-    """Return the bytes that one call transfers of `length`."""
-    if length < 0:  # no memory is that large
-        raise OSError(errno.EFAULT, "")
-    return min(length, _MAX_BYTES)
