@@ -30,7 +30,7 @@ _CPU_SET_BYTES = 8
 
 
 class Process:
-    """Facts of the one process, which has one thread and one CPU. User and group are those of the host.
+    """Facts of the one process, which has one thread and one CPU. It runs as the user and group of the host.
 
     Parameters
     ----------
