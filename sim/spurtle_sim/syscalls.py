@@ -61,7 +61,7 @@ class Kernel:
         self.exit_status: int | None = None
         self._reported: set[str] = set()
         guest = Guest(uc)
-        clock, memory, signals = Clock(guest, now), Memory(guest, end), Signals(guest, self._end)
+        clock, memory, signals = Clock(guest, now), Memory(guest, end, mapped), Signals(guest, self._end)
         self._descriptors = Descriptors(guest)
         self._paths = Paths(guest, self._descriptors, path)
         streams = Streams(guest, self._descriptors, clock, signals)

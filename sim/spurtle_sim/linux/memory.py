@@ -3,6 +3,7 @@
 # Ref: Linux mm/mmap.c, mm/mprotect.c, mm/madvise.c; include/uapi/asm-generic/mman-common.h.
 
 import errno
+from collections.abc import Callable
 
 from .guest import PAGE, READ, WRITE, Call, Guest, Int, NotEmulatedError, up
 
@@ -34,6 +35,8 @@ class Memory:
     guest : Guest
     end : int
         First address after the program: the heap starts on the next page.
+    report : callable
+        Receives start, length, protection and name of what is mapped.
 
     Attributes
     ----------
@@ -41,8 +44,9 @@ class Memory:
         Bytes of the mappings.
     """
 
-    def __init__(self, guest: Guest, end: int) -> None:
+    def __init__(self, guest: Guest, end: int, report: Callable[[int, int, int, str], None]) -> None:
         self.mapped = 0
+        self._report = report
         self._guest = guest
         self._break = self._heap = up(end)
         self._next_mapping = _FIRST_MAPPING
@@ -55,6 +59,7 @@ class Memory:
         old, new = up(self._break), up(wanted)
         if new > old:
             self._guest.map(old, new - old, _protection(WRITE))
+            self._report(self._heap, new - self._heap, READ | WRITE, "[heap]")
         else:
             self._unmap(new, old)
         self._break = wanted
@@ -74,6 +79,7 @@ class Memory:
         address = self._next_mapping
         self._guest.map(address, size, _protection(protection))
         self.mapped += size
+        self._report(address, size, protection, "//anon")
         self._next_mapping += size + PAGE  # the page after it stays unmapped, so that an overrun is a crash
         if flags & _MAP_TYPE == _MAP_SHARED:
             self._shared.append((address, address + size))
