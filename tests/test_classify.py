@@ -113,6 +113,33 @@ OTHER = [
     (0x4EA1C820, "urecpe v0.4s, v1.4s", "SIMD", "vector", "v1", "v0"),
     (0x5E21D820, "scvtf s0, s1", "FP_ADD", "vector floating_point", "v1", "v0"),
     (0x4F03F600, "fmov v0.4s, #1.00000000", "FP_ADD", "vector floating_point", "", "v0"),
+    (0x4E829420, "sdot v0.4s, v1.16b, v2.16b", "SIMD_MULTIPLY", "vector", "v0 v1 v2", "v0"),
+    (0x4E829C20, "usdot v0.4s, v1.16b, v2.16b", "SIMD_MULTIPLY", "vector", "v0 v1 v2", "v0"),
+    (0x4F22F020, "sudot v0.4s, v1.16b, v2.4b[1]", "SIMD_MULTIPLY", "vector", "v0 v1 v2", "v0"),
+    (0x4E82A420, "smmla v0.4s, v1.16b, v2.16b", "SIMD_MULTIPLY", "vector", "v0 v1 v2", "v0"),
+    (0x6E82A420, "ummla v0.4s, v1.16b, v2.16b", "SIMD_MULTIPLY", "vector", "v0 v1 v2", "v0"),
+    (0x4E82AC20, "usmmla v0.4s, v1.16b, v2.16b", "SIMD_MULTIPLY", "vector", "v0 v1 v2", "v0"),
+    (0x6E42FC20, "bfdot v0.4s, v1.8h, v2.8h", "SIMD_MULTIPLY", "vector floating_point", "v0 v1 v2", "v0"),
+    (0x6E42EC20, "bfmmla v0.4s, v1.8h, v2.8h", "SIMD_MULTIPLY", "vector floating_point", "v0 v1 v2", "v0"),
+    (0x2EC2FC20, "bfmlalb v0.4s, v1.8h, v2.8h", "SIMD_MULTIPLY", "vector floating_point", "v0 v1 v2", "v0"),
+    (0x1E634020, "bfcvt h0, s1", "FP_ADD", "floating_point", "v1", "v0"),
+    (0x6E828420, "sqrdmlah v0.4s, v1.4s, v2.4s", "SIMD_MULTIPLY", "vector", "v0 v1 v2", "v0"),
+    (0x4EA2B420, "sqdmulh v0.4s, v1.4s, v2.4s", "SIMD_MULTIPLY", "vector", "v1 v2", "v0"),
+    (0x0E421420, "fadd v0.4h, v1.4h, v2.4h", "FP_ADD", "vector floating_point", "v1 v2", "v0"),
+    (0x1EE22020, "fcmp h1, h2", "FP_ADD", "floating_point", "v1 v2", "nzcv"),
+    (0x1EE2AC20, "fcsel h0, h1, h2, ge", "FP_ADD", "floating_point conditional", "nzcv v1 v2", "v0"),
+    (0x1E7E0020, "fjcvtzs w0, d1", "TRANSFER", "floating_point", "v1", "x0 nzcv"),
+    (0xCE030041, "eor3 v1.16b, v2.16b, v3.16b, v0.16b", "SIMD", "vector", "v2 v3 v0", "v1"),
+    (0x4E621C20, "bic v0.16b, v1.16b, v2.16b", "SIMD", "vector", "v1 v2", "v0"),
+    (0x4E022020, "tbl v0.16b, {v1.16b, v2.16b}, v2.16b", "SIMD", "vector", "v1 v2 v2", "v0"),
+    (0x4E031020, "tbx v0.16b, {v1.16b}, v3.16b", "SIMD", "vector", "v0 v1 v3", "v0"),
+    (0x6F3D0420, "ushr v0.4s, v1.4s, #3", "SIMD", "vector", "v1", "v0"),
+    (0x6F3D1420, "usra v0.4s, v1.4s, #3", "SIMD", "vector", "v0 v1", "v0"),
+    (0x0E612820, "xtn v0.4h, v1.4s", "SIMD", "vector", "v1", "v0"),
+    (0x4E612820, "xtn2 v0.8h, v1.4s", "SIMD", "vector", "v0 v1", "v0"),
+    (0x4EC22820, "trn1 v0.2d, v1.2d, v2.2d", "SIMD", "vector", "v1 v2", "v0"),
+    (0x6E0C0420, "mov v0.s[1], v1.s[0]", "SIMD", "vector", "v0 v1", "v0"),
+    (0x4EA11C20, "mov v0.16b, v1.16b", "SIMD", "vector", "v1", "v0"),
     (0x0E0C3C01, "mov w1, v0.s[1]", "TRANSFER", "vector", "v0", "x1"),
     (0xBA018424, "rmif x1, #3, #4", "INTEGER", "", "x1 nzcv", "nzcv"),
 ]
@@ -151,6 +178,18 @@ def test_other() -> None:
         assert text(word) == meaning
         assert [found.kind.name, facts(found), names(found.sources), names(found.destinations)] == expected, meaning
         assert (found.base, found.traffic, found.irregular) == ((), 0, False), meaning
+
+
+def test_minimum_and_maximum_of_an_immediate() -> None:
+    # SMAX, UMAX, SMIN, UMIN (FEAT_CSSC) of Xd or Wd, Xn or Wn and an 8-bit number; capstone does not know them.
+    for size in (0, 1 << 31):
+        for opcode in range(4):
+            for number in (0, 0x55, 0xFF):
+                word = size | 0x11C00000 | opcode << 18 | number << 10 | 2 << 5 | 1
+                assert classify(word) == Instruction(Kind.INTEGER, 0, (2,), (1,))
+    for unallocated in (0x11D00041, 0x31C00041, 0x51C00041):
+        with pytest.raises(UnsupportedError):
+            classify(unallocated)
 
 
 def test_condition_of_select_and_compare() -> None:

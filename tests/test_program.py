@@ -1,6 +1,5 @@
 """Operations are what the program did: checked by hand, against a second emulation, and on a real program."""
 
-import errno
 import hashlib
 import os
 import re
@@ -18,7 +17,7 @@ import capstone
 import numpy as np
 import pytest
 from elf import CODE, DATA, EXIT, write_elf
-from unicorn import UC_ARCH_ARM64, UC_HOOK_MEM_WRITE, UC_MODE_ARM, UC_PROT_ALL
+from unicorn import UC_ARCH_ARM64, UC_HOOK_MEM_WRITE, UC_MODE_ARM
 from unicorn.arm64_const import UC_ARM64_REG_SP
 from unicorn.unicorn import Uc
 
@@ -26,7 +25,6 @@ from spurtle_sim.classify import FACT, Instruction, classify, condition_holds
 from spurtle_sim.errors import UserError
 from spurtle_sim.loader import build_stack, read_image
 from spurtle_sim.program import Program
-from spurtle_sim.syscalls import PAGE, Kernel
 from spurtle_sim.timed import OPERATION
 
 SORT = Path(__file__).parents[1] / "sim" / "workloads" / "sort.elf"
@@ -402,79 +400,6 @@ def test_symbol() -> None:
     assert program.symbol(start) == "sift+0x0"
     assert program.symbol(start + 8) == "sift+0x8"
     assert program.symbol(0x1000) == "0x1000"
-
-
-# System calls.
-
-
-@pytest.fixture
-def kernel() -> Kernel:
-    uc = Uc(UC_ARCH_ARM64, UC_MODE_ARM)
-    uc.mem_map(0x1000, PAGE, UC_PROT_ALL)
-    return Kernel(uc, path=Path("/bin/program"), end=0x2345, now=lambda: 2_000_000_007, seed=1)
-
-
-def call(kernel: Kernel, number: int, *arguments: int) -> int:
-    return kernel.call(number, (*arguments, *[0] * (6 - len(arguments))))
-
-
-def memory(kernel: Kernel) -> Uc:
-    return kernel._uc  # pyright: ignore[reportPrivateUsage]
-
-
-def test_unknown_call_is_named_once(kernel: Kernel, capsys: pytest.CaptureFixture[str]) -> None:
-    assert call(kernel, 1234) == call(kernel, 1234) == -errno.ENOSYS
-    assert capsys.readouterr().err.count("1234") == 1
-
-
-def test_heap_and_mappings(kernel: Kernel) -> None:
-    start = call(kernel, 214, 0)
-    assert start == 0x3000
-    assert call(kernel, 214, start + 5000) == start + 5000
-    memory(kernel).mem_write(start + 4999, b"x")
-    assert call(kernel, 214, 1) == start + 5000
-    first, second = (call(kernel, 222, 0, 8000, 3, 0x22, 2**64 - 1) for _ in range(2))
-    assert second >= first + 8192
-    memory(kernel).mem_write(first + 8191, b"x")
-    assert call(kernel, 226, first, PAGE, 1) == 0
-    assert call(kernel, 215, first, 8000) == 0
-    for protection, flags, expected in ((7, 0x22, errno.EACCES), (3, 0x2, errno.ENODEV), (3, 0x32, errno.EINVAL)):
-        assert call(kernel, 222, 0, PAGE, protection, flags) == -expected
-    assert call(kernel, 222, 0, 1 << 40, 3, 0x22) == -errno.ENOMEM
-    assert call(kernel, 226, second, PAGE, 5) == -errno.EACCES
-
-
-def test_files_are_read_only(kernel: Kernel, tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"0123456789")
-    memory(kernel).mem_write(0x1000, os.fsencode(path) + b"\0")
-    here = 2**64 - 100
-    assert call(kernel, 56, here, 0x1000, os.O_WRONLY) == -errno.EROFS
-    assert call(kernel, 48, here, 0x1000, os.W_OK) == -errno.EROFS
-    descriptor = call(kernel, 56, here, 0x1000, 0)
-    assert descriptor == 3
-    assert call(kernel, 62, descriptor, 4, 0) == 4
-    assert call(kernel, 63, descriptor, 0x1800, 100) == 6
-    assert bytes(memory(kernel).mem_read(0x1800, 6)) == b"456789"
-    assert call(kernel, 80, descriptor, 0x1800) == 0
-    assert struct.unpack("<q", memory(kernel).mem_read(0x1800 + 48, 8)) == (10,)
-    assert call(kernel, 57, descriptor) == 0
-    assert call(kernel, 63, descriptor, 0x1800, 1) == -errno.EBADF
-    memory(kernel).mem_write(0x1000, b"/absent\0")
-    assert call(kernel, 56, here, 0x1000, 0) == -errno.ENOENT
-    assert call(kernel, 56, here, 0x9000_0000, 0) == -errno.EFAULT
-
-
-def test_time_randomness_and_end_can_be_repeated(kernel: Kernel) -> None:
-    assert call(kernel, 113, 0, 0x1000) == 0
-    assert struct.unpack("<2q", memory(kernel).mem_read(0x1000, 16)) == (2, 7)
-    assert call(kernel, 278, 0x1000, 16) == 16
-    assert bytes(memory(kernel).mem_read(0x1000, 16)).hex() == "f5b165224a58b791df6af1d8303e61cd"
-    assert kernel.exit_status is None
-    call(kernel, 131, 1000, 1000, 6)
-    assert kernel.exit_status == 134
-    call(kernel, 94, 0x1FF)
-    assert kernel.exit_status == 0xFF
 
 
 # A real program.

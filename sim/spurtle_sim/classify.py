@@ -1,12 +1,13 @@
 """What an A64 instruction is: its facts, its memory traffic, the registers that it needs and those that it makes.
 
-Loads, stores, branches and integer operations are read from the encoding. capstone names the registers of Advanced SIMD
-and floating-point data processing; its lists for aliases, atomics and structure loads have gaps.
+Loads, stores, branches and integer operations are read from the encoding. capstone names the operands of Advanced SIMD
+and floating-point data processing; its lists of the registers that are read and written have gaps and errors.
 """
 
 # Ref: DDI0487 M.a, C4.1 (encodings), D17.5.1 (types of operation), D17.6.5 (conditional), D18.2.7 (atomic, call).
 # docs/operations.md has the facts of each kind of instruction.
 
+import re
 from dataclasses import dataclass
 from enum import IntEnum, auto, unique
 from functools import cache
@@ -330,6 +331,8 @@ def _immediate(word: int) -> Instruction | None:
         flags = opc & 1 if opcode == 0b010 else opc == 3
         sources = (rn,) if opcode == 0b010 else _x(rn)
         return Instruction(Kind.INTEGER, 0, sources, (*_x(rd), NZCV) if flags else (rd,))
+    if opcode == 0b011 and opc == 0 and _bits(word, 22, 20) == 0b100:  # SMAX, UMAX, SMIN, UMIN (FEAT_CSSC)
+        return Instruction(Kind.INTEGER, 0, _x(rn), _x(rd))
     if opcode == 0b101:
         return Instruction(Kind.INTEGER, 0, _x(rd) if opc == 3 else (), _x(rd))
     if opcode == 0b110:
@@ -381,9 +384,9 @@ _SIMD_KINDS = (
     (("fdiv", "fsqrt"), Kind.FP_DIVIDE),
     (("fmadd", "fmsub", "fnmadd", "fnmsub", "fmla", "fmls", "fcmla"), Kind.FP_FUSED),
     (("fmul", "fnmul", "frecps", "frsqrts"), Kind.FP_MULTIPLY),
-    (("f", "scvtf", "ucvtf"), Kind.FP_ADD),
-    (("mul", "mla", "mls", "smul", "umul", "smla", "umla", "smls", "umls", "pmul", "sqd", "sqrd", "sdot", "udot"),
-     Kind.SIMD_MULTIPLY),
+    (("f", "scvtf", "ucvtf", "bfcvt"), Kind.FP_ADD),
+    (("mul", "mla", "mls", "smul", "umul", "smla", "umla", "smls", "umls", "pmul", "sqd", "sqrd",
+      "sdot", "udot", "usdot", "sudot", "smmla", "ummla", "usmmla", "bfdot", "bfmmla", "bfmlal"), Kind.SIMD_MULTIPLY),
 )  # fmt: skip
 
 
@@ -395,13 +398,7 @@ def _simd_fp(word: int) -> Instruction | None:
     found = next(_disassembler().disasm(word.to_bytes(4, "little"), 0), None)
     if found is None:
         return None
-    sources, destinations = (_numbers(names) for names in found.regs_access())
-    # Of an immediate: capstone has FMOV read what it writes, and ORR and BIC not.
-    if word & 0x9FF80400 == 0x0F000400:
-        cmode = _bits(word, 15, 12)
-        sources = destinations if cmode & 1 and cmode < 12 else ()
-    elif word & 0xFF201FE0 == 0x1E201000:
-        sources = ()
+    sources, destinations = _accesses(found)
     kind = next((kind for prefixes, kind in _SIMD_KINDS if found.mnemonic.startswith(prefixes)), Kind.SIMD)
     if any(register <= SP for register in (*sources, *destinations)):
         kind = Kind.TRANSFER
@@ -416,6 +413,31 @@ def _simd_fp(word: int) -> Instruction | None:
     return Instruction(kind, _facts(*names), sources, destinations)
 
 
+_MERGING = re.compile(
+    r"mla|mls|[su]ml[as]l2?|sqdml[as]l2?|sqrdml[as]h|fml[as]|fml[as]l2?|fcmla"  # multiply and accumulate
+    r"|(s|u|us|su|bf)dot|(s|u|us|bf)mmla|bfmlal[bt]"
+    r"|[su]abal?2?|[su]adalp|[su]r?sra|suqadd|usqadd"  # accumulate
+    r"|s[lr]i|bit|bif|bsl|tbx|(?!trn).*n2"  # insert; narrow into the upper half
+    r"|aes[de]|sha1(c|p|m|su0|su1)|sha(256|512).*|sm3(partw|tt).*|sm4e"
+)
+"""Mnemonics whose destination is also a source. ORR and BIC (immediate) and INS are others, which have aliases."""
+
+
+def _accesses(found: Any) -> tuple[Registers, Registers]:
+    """Return sources and destinations. The first operand is the destination, except that compares write the flags."""
+    operands = [operand for operand in found.operands if operand.type == _REGISTER_OPERAND]
+    first, others = operands[0], operands[1:]
+    flags = (NZCV,) if found.mnemonic.startswith(("fccmp", "fcsel")) else ()
+    if found.mnemonic.startswith(("fcmp", "fccmp")):
+        return (*flags, *_numbers(operands)), (NZCV,)
+    immediate = not others and found.mnemonic in ("orr", "bic")
+    element = first.vector_index >= 0
+    merged = _MERGING.fullmatch(found.mnemonic) or immediate or element
+    made = (*_numbers([first]), NZCV) if found.mnemonic == "fjcvtzs" else _numbers([first])
+    return (*flags, *_numbers(operands if merged else others)), made
+
+
+_REGISTER_OPERAND = 1  # CS_OP_REG of capstone, which is not loaded yet
 _NUMBERS = {
     **{f"{letter}{number}": number for letter in "xw" for number in range(31)},
     **{f"{letter}{number}": 32 + number for letter in "vqdshb" for number in range(32)},
@@ -423,7 +445,7 @@ _NUMBERS = {
 }
 
 
-def _numbers(registers: list[int]) -> Registers:
-    """Our numbers of capstone's registers, without those that the models do not follow (zero register, FPCR, FPSR)."""
-    names = (_disassembler().reg_name(register) for register in registers)
+def _numbers(operands: list[Any]) -> Registers:
+    """Return our numbers of capstone's operands, without the zero register."""
+    names = (_disassembler().reg_name(operand.reg) for operand in operands)
     return tuple(_NUMBERS[name] for name in names if name in _NUMBERS)

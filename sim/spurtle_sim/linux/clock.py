@@ -1,0 +1,101 @@
+"""System calls on time, which is the number of instructions."""
+
+# Ref: Linux kernel/time/posix-timers.c, include/uapi/linux/time.h.
+
+import errno
+from collections.abc import Callable
+
+from .guest import Call, Guest, Int, NotEmulatedError
+
+__all__ = ["Clock"]
+
+_SECOND = 10**9
+_LATEST = 1 << 62
+_TICK = _SECOND // 100  # USER_HZ
+_CPU_CLOCKS = (2, 3)  # CLOCK_PROCESS_CPUTIME_ID, CLOCK_THREAD_CPUTIME_ID
+_WALL_CLOCKS = (0, 1, 4, 5, 6, 7, 8, 9, 11)  # the others of CLOCK_*; 10 is unused
+_SLEEP_CLOCKS = (0, 1, 7, 8, 9, 11)
+_TIMER_ABSTIME = 1
+
+
+class Clock:
+    """Time of the program. A sleep ends at once, and the clock advances by its length.
+
+    Parameters
+    ----------
+    guest : Guest
+    instructions : callable
+        Nanoseconds of CPU time: one an instruction.
+    """
+
+    def __init__(self, guest: Guest, instructions: Callable[[], int]) -> None:
+        self._guest = guest
+        self._instructions = instructions
+        self._slept = 0
+        self.calls: tuple[Call, ...] = (
+            self.nanosleep,
+            self.clock_gettime,
+            self.clock_getres,
+            self.clock_nanosleep,
+            self.gettimeofday,
+            self.times,
+        )
+
+    @property
+    def now(self) -> int:
+        """Nanoseconds since the program started."""
+        return self._instructions() + self._slept
+
+    def sleep(self, nanoseconds: int) -> None:
+        """Advance the clock, up to what Linux counts."""
+        self._slept = min(self._slept + max(nanoseconds, 0), _LATEST)
+
+    def duration(self, address: int) -> int:
+        """Return the nanoseconds of the timespec at `address`. Raises OSError if it is not valid."""
+        seconds, nanoseconds = self._guest.unpack("2q", address)
+        if seconds < 0 or not 0 <= nanoseconds < _SECOND:
+            raise OSError(errno.EINVAL, "")
+        return seconds * _SECOND + nanoseconds
+
+    def nanosleep(self, wanted: int) -> int:
+        self.sleep(self.duration(wanted))
+        return 0
+
+    def clock_gettime(self, clock: Int, result: int) -> int:
+        self._check(clock)
+        now = self._instructions() if clock in _CPU_CLOCKS else self.now
+        self._guest.pack("2q", result, *divmod(now, _SECOND))
+        return 0
+
+    def clock_getres(self, clock: Int, result: int) -> int:
+        self._check(clock)
+        if result:
+            self._guest.pack("2q", result, 0, 1)
+        return 0
+
+    def clock_nanosleep(self, clock: Int, flags: Int, wanted: int) -> int:
+        self._check(clock)
+        if clock not in _SLEEP_CLOCKS:
+            raise NotEmulatedError(errno.ENOTSUP, f"on clock {clock}")
+        duration = self.duration(wanted)
+        self.sleep(duration - self.now if flags & _TIMER_ABSTIME else duration)
+        return 0
+
+    def gettimeofday(self, result: int, zone: int) -> int:
+        seconds, nanoseconds = divmod(self.now, _SECOND)
+        if result:
+            self._guest.pack("2q", result, seconds, nanoseconds // 1000)
+        if zone:
+            self._guest.pack("2i", zone, 0, 0)
+        return 0
+
+    def times(self, result: int) -> int:
+        if result:
+            self._guest.pack("4q", result, self._instructions() // _TICK, 0, 0, 0)
+        return self.now // _TICK
+
+    def _check(self, clock: int) -> None:
+        if clock < 0:
+            raise NotEmulatedError(errno.EINVAL, "on the clock of a process or device")
+        if clock not in (*_CPU_CLOCKS, *_WALL_CLOCKS):
+            raise OSError(errno.EINVAL, "")
