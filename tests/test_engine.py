@@ -9,6 +9,7 @@ from gateware import samples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tiers import configurations
 
 from spurtle.arch import (
     EC,
@@ -454,7 +455,7 @@ ENGINES: dict[str, RecordEngine] = {}
 
 @settings(max_examples=20)
 @given(st.data())
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", configurations([*CONFIGS]))
 def test_records_are_the_references(name: str, data: st.DataObject) -> None:
     config = CONFIGS[name]
     if name not in ENGINES:

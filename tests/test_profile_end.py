@@ -83,6 +83,7 @@ def started(words: Sequence[int], folder: Path, *options: str, **streams: Any) -
     return subprocess.Popen(command, stderr=subprocess.PIPE, **streams), output
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(
     ("number", "times"),
     tiers(fast=[(SIGINT, 1), (SIGTERM, 2)], full=[(SIGINT, 2), (SIGTERM, 1)]),  # `timeout` sends two
