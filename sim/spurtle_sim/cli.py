@@ -51,8 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         status = _INTERRUPTED
     except Exception as error:
-        traceback.print_exc()
-        status = _report(f"an error of Spurtle itself: {error!r}", failed)
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(place.filename).name}, line {place.lineno}"
+        status = _report(f"an error of Spurtle itself, which should be reported: {where}: {error!r}", failed)
     streams.flush()
     return status
 
