@@ -11,7 +11,7 @@ from boards.workload import excerpt, repeated
 from spurtle import arch
 from spurtle.config import CONFIGS
 from spurtle_sim.engine import Engine
-from spurtle_sim.profile import PID
+from spurtle_sim.linux.signals import PID
 from spurtle_sim.reference.pe import PEState
 
 __all__ = ["EngineBoard", "Noise", "NoisyPort"]

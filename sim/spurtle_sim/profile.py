@@ -20,6 +20,7 @@ from .core import Parameters
 from .driver import Driver
 from .errors import PROFILE_FAILED
 from .files import STANDARD_INPUT
+from .linux.signals import PID
 from .loader import Mapping
 from .machine import Machine
 from .perf_events import Mmap, Process, life
@@ -28,10 +29,7 @@ from .program import Program
 from .sampling import Sampling
 from .streams import say
 
-__all__ = ["PID", "Options", "process_of", "profile"]
-
-PID = 1000
-"""CONTEXTIDR_EL1 of the program: the process that perf knows."""
+__all__ = ["Options", "process_of", "profile"]
 
 _PATIENCE = 2.0  # seconds before a run shows its progress
 

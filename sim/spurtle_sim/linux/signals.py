@@ -10,7 +10,7 @@ from .guest import Call, Guest, Int, NotEmulatedError
 __all__ = ["PID", "SIGPIPE", "Signals"]
 
 PID = 1000
-"""Process, thread and process group of the program."""
+"""Process, thread and process group of the program, and so CONTEXTIDR_EL1 while it runs."""
 
 SIGPIPE = 13
 _SIGKILL, _SIGSTOP, _LAST = 9, 19, 64
