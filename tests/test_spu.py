@@ -233,7 +233,7 @@ OPERATIONS = (10, 28)
 RELOAD = 22
 
 
-@pytest.mark.parametrize("late", tiers(fast=[0], full=[30]))
+@pytest.mark.parametrize("late", tiers(fast=[0], full=[8], long=[30]))
 def test_a_record_is_discarded_if_the_buffer_did_not_run_for_one_cycle(run: Callable[..., None], late: int) -> None:
     """Disabled in one cycle and enabled in the next: what had not reached memory by then is lost, and nothing else."""
     committed_counts = set()

@@ -181,7 +181,11 @@ def test_a_reset_is_as_asked_for(active_low: bool, asynchronous: bool, tmp_path:
 
 @pytest.mark.parametrize(
     ("name", "family"),
-    tiers(fast=[("minimal", "ice40")], full=[*product(CONFIGS, ("ecp5", "ice40"))]),
+    tiers(
+        fast=[("minimal", "ice40")],
+        full=[("neoverse_n1", "ice40"), *product(CONFIGS, ("ecp5",))],
+        long=product(CONFIGS, ("ice40",)),
+    ),
 )
 def test_synthesis_keeps_every_register(name: str, family: str, tmp_path: Path) -> None:
     """An output that nothing drives would let synthesis delete what is behind it, and the count would fall."""
