@@ -23,6 +23,8 @@ _FAILED, _INTERRUPTED, _INTERNAL, _USAGE, _NO_TESTS = range(1, 6)
 
 _PYTEST = ("-m", "pytest", "-q", "-x")
 
+_KNOWN = "campaign/known.py"
+
 _STATES = {"fast": (State.CAUGHT, State.OPEN), "full": (State.ONLY_FULL, State.MISSED)}
 """State of a mutant if a test of a tier fails, and if none does."""
 
@@ -113,6 +115,14 @@ class Trial:
             found = json.loads(report.read_text())
             return Difference(Effect(found["effect"]), found["reason"])
 
+    def tests(self, file: str) -> list[str]:
+        """Return the test modules that import or start a file, the nearest first.
+
+        Those of the campaign are left out: they compare the text of the code with that of the faults, and would catch
+        each fault of `faults.toml`.
+        """
+        return [test for test in tests_of(file, self._imported) if _KNOWN not in reached(test, self._imported)]
+
     def test(self, mutant: Mutant, tier: str, first: str = "") -> Tried:
         """Run the tests of a tier that import or start the file of the mutant, the nearest first, until one fails.
 
@@ -121,7 +131,7 @@ class Trial:
         first : str
             A test whose module is to run before the others.
         """
-        tests = tests_of(mutant.file, self._imported)
+        tests = self.tests(mutant.file)
         tests.sort(key=lambda test: test != first.partition("::")[0])
         with scratch(self._root, self._files, mutant) as copy:
             status, printed = self._programs.python(copy, *_PYTEST, "-p", "campaign.nearest", "-m", tier, *tests)
@@ -141,7 +151,7 @@ class Trial:
         UserError
             If one fails.
         """
-        tests = sorted({test for mutant in mutants for test in tests_of(mutant.file, self._imported)})
+        tests = sorted({test for mutant in mutants for test in self.tests(mutant.file)})
         cores = str(os.cpu_count() or 1)
         with scratch(self._root, self._files) as copy:
             status, printed = self._programs.python(copy, *_PYTEST, "-n", cores, "-m", tier, *tests)

@@ -133,6 +133,13 @@ def test_the_faults_that_are_written_down_fit_the_code(tmp_path: Path) -> None:
         known(tmp_path, "named")
 
 
+def test_tests_of_the_campaign_catch_nothing(tmp_path: Path) -> None:
+    """They would fail with each fault of `faults.toml`, because its text is gone from the code."""
+    tests = Trial(ROOT, tmp_path).tests("rtl/spurtle/spu.py")
+    assert "tests/test_spu.py" in tests
+    assert "tests/test_mutants.py" not in tests
+
+
 # Equivalent mutants.
 
 
