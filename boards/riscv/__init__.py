@@ -6,9 +6,9 @@ from typing import Any
 
 from elftools.elf.elffile import ELFFile
 
+from spurtle_sim.linux.guest import EXECUTE, PAGE, READ
 from spurtle_sim.loader import Mapping
 from spurtle_sim.perf_events import Process
-from spurtle_sim.syscalls import PAGE
 
 __all__ = ["BASE", "PROGRAM", "SIZE", "Program", "load"]
 
@@ -20,8 +20,6 @@ address to `perf`.
 """
 
 SIZE = 16 << 10
-
-_READ_EXECUTE = 0b101  # PROT_READ, PROT_EXEC
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ def load(path: Path = PROGRAM) -> Program:
                 skew = start % PAGE
                 length = -(-(skew + segment["p_memsz"]) // PAGE) * PAGE
                 mappings.append(
-                    Mapping(start - skew, length, segment["p_offset"] - skew, _READ_EXECUTE, str(path.resolve()))
+                    Mapping(start - skew, length, segment["p_offset"] - skew, READ | EXECUTE, str(path.resolve()))
                 )
         table: Any = elf.get_section_by_name(".symtab")
         functions = {

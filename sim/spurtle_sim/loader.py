@@ -13,13 +13,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import unicorn
 from elftools.elf.elffile import ELFFile
 from unicorn import arm64_const as regs
 from unicorn.unicorn import Uc
 
 from .errors import UserError
-from .syscalls import PAGE
+from .linux.guest import EXECUTE, PAGE, READ, WRITE
 
 __all__ = ["Image", "Mapping", "build_stack", "read_image"]
 
@@ -38,7 +37,6 @@ _CLASS_64_LITTLE_ENDIAN = b"\x02\x01"
 _EM_AARCH64 = 183
 _ET_EXEC, _ET_DYN = 2, 3
 _PT_LOAD, _PT_INTERP, _PT_NOTE = 1, 3, 4
-_PROT_READ, _PROT_WRITE, _PROT_EXEC = 1, 2, 4
 _NT_GNU_BUILD_ID = 3
 _BUILD_ID_BYTES = 20  # as many as perf keeps
 _HWCAP = 0x1FB  # FP, ASIMD, AES, PMULL, SHA1, SHA2, CRC32, ATOMICS; no SVE, which `classify` does not know
@@ -102,7 +100,7 @@ class Mapping:
     @property
     def executable(self) -> bool:
         """Whether its content can be executed."""
-        return bool(self.protection & _PROT_EXEC)
+        return bool(self.protection & EXECUTE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +203,7 @@ def read_image(path: str | Path) -> Image:
     # Linux: the headers are where the segment that holds them is, if there is one.
     inside = [each for each in loaded if each.offset <= header.phoff and table[1] <= each.offset + each.filesz]
     at = base + inside[0].vaddr + header.phoff - inside[0].offset if inside else 0
-    stack = Mapping(_STACK_TOP - _STACK_BYTES, _STACK_BYTES, 0, _PROT_READ | _PROT_WRITE, "[stack]")
+    stack = Mapping(_STACK_TOP - _STACK_BYTES, _STACK_BYTES, 0, READ | WRITE, "[stack]")
     return Image(
         entry=entry,
         headers=(at, header.phentsize, header.phnum),
@@ -225,7 +223,7 @@ def build_stack(uc: Uc, image: Image, argv: Sequence[str], seed: int) -> None:
     UserError
         If the arguments are longer than Linux takes.
     """
-    uc.mem_map(_STACK_TOP - _STACK_BYTES, _STACK_BYTES, unicorn.UC_PROT_READ | unicorn.UC_PROT_WRITE)
+    uc.mem_map(_STACK_TOP - _STACK_BYTES, _STACK_BYTES, READ | WRITE)
     strings = [os.fsencode(argument) + b"\0" for argument in argv]
     size = sum(map(len, strings)) + 8 * len(strings)
     if size > _ARGUMENTS_LIMIT:
@@ -315,14 +313,14 @@ def _build_id(headers: Sequence[ProgramHeader], content: bytes) -> bytes:
 
 def _check_memory(path: str | Path, segments: Sequence[Segment]) -> None:
     """Raise UserError if the segments are too large, or code can change."""
-    executable = [segment for segment in segments if segment.allowed & unicorn.UC_PROT_EXEC]
+    executable = [segment for segment in segments if segment.allowed & EXECUTE]
     if not executable:
         raise UserError(f"{path} must have an executable segment, and it has none")
     span = max(segment.end for segment in executable) - min(segment.start for segment in executable)
     size = sum(segment.end - segment.start for segment in segments)
     if max(span, size) > _SIZE_LIMIT:
         raise UserError(f"{path} must have segments of {_SIZE_LIMIT:#x} bytes at most, not {max(span, size):#x}")
-    writable = [segment for segment in segments if segment.allowed & unicorn.UC_PROT_WRITE]
+    writable = [segment for segment in segments if segment.allowed & WRITE]
     for code in executable:
         if any(_down(code.start) < _up(other.end) and _down(other.start) < _up(code.end) for other in writable):
             raise UserError(f"{path} must not have a writable executable segment: code that changes is not followed")
@@ -339,6 +337,6 @@ def _mapping(header: ProgramHeader, base: int, path: str) -> Mapping:
 
 
 def _segment(header: ProgramHeader, base: int, content: bytes) -> Segment:
-    allowed = _protection(header)  # UC_PROT has the same bits
+    allowed = _protection(header)
     start = base + header.vaddr
     return Segment(start, start + header.memsz, content[header.offset :][: header.filesz], allowed)

@@ -43,8 +43,6 @@ _SPE_ID, _DUMMY_ID = 1, 2
 _NO_SETTINGS = Settings()
 _AUXTRACE_BYTES = 48
 _MAP_PRIVATE = 2
-_PROT_EXEC = 4
-_BUILD_ID_BYTES = 20
 _COMM_BYTES = 15  # the kernel cuts names of threads
 _MEMORY_BASE = 2 << 30  # physical; docs/machine.md
 _MEMORY_BYTES = 4 << 30
@@ -192,7 +190,7 @@ class _Records:
     def _mmap(self, event: Mmap) -> tuple[Record, bytes]:
         mapping = event.mapping
         misc = Misc.USER
-        if not mapping.protection & _PROT_EXEC:
+        if not mapping.executable:
             misc |= Misc.MMAP_DATA
         file = bytes(24)  # device and inode numbers, or else:
         if event.build_id:

@@ -23,7 +23,7 @@ def midr(config: str) -> int:
 
 
 def aux_of(pid: int, data: bytes, flags: AuxFlag = NOTHING_LOST) -> Aux:
-    """Return the event of a buffer that was taken after the last of its records, at a time that only they tell."""
+    """Return the event of a buffer whose time is unknown: it is one cycle after the last timestamp in it."""
     last = max((record.timestamp or 0 for record in decode.records(data)), default=0)
     return Aux(time=last + 1, pid=pid, tid=pid, data=data, flags=flags)
 

@@ -12,10 +12,12 @@ from typing import Annotated, Any
 import unicorn
 from unicorn.unicorn import Uc, UcError
 
-__all__ = ["PAGE", "READ", "WRITE", "Call", "Guest", "Int", "Long", "NotEmulatedError", "UInt", "up"]
+__all__ = ["EXECUTE", "PAGE", "READ", "WRITE", "Call", "Guest", "Int", "Long", "NotEmulatedError", "UInt", "up"]
 
 PAGE = 4096
-READ, WRITE = unicorn.UC_PROT_READ, unicorn.UC_PROT_WRITE  # the numbers of Linux
+READ, WRITE, EXECUTE = unicorn.UC_PROT_READ, unicorn.UC_PROT_WRITE, unicorn.UC_PROT_EXEC
+"""Protection bits of memory. Those of Linux (PROT) have the same numbers."""
+
 _PATH_MAX = 4096
 
 Call = Callable[..., int]

@@ -5,13 +5,13 @@
 import errno
 from collections.abc import Callable
 
-from .guest import PAGE, READ, WRITE, Call, Guest, Int, NotEmulatedError, up
+from .guest import EXECUTE, PAGE, READ, WRITE, Call, Guest, Int, NotEmulatedError, up
 
 __all__ = ["LIMIT", "Memory"]
 
 LIMIT = 1 << 30
 _FIRST_MAPPING = 0x7000_0000_0000
-_PROT_EXEC, _PROT_ALL = 4, 0xF
+_PROT_ALL = 0xF
 _MAP_TYPE, _MAP_SHARED, _MAP_PRIVATE = 0xF, 1, 2
 _MAP_FIXED, _MAP_ANONYMOUS, _MAP_FIXED_NOREPLACE = 0x10, 0x20, 0x10_0000
 _MADV_DONTNEED = 4
@@ -135,7 +135,7 @@ class Memory:
 
 
 def _refuse_code(protection: int) -> None:
-    if protection & _PROT_EXEC:
+    if protection & EXECUTE:
         raise NotEmulatedError(errno.EACCES, "for memory that can be executed")
 
 
