@@ -37,18 +37,26 @@ def recipes() -> list[Recipe]:
 
 
 RECIPES = recipes()
-NEEDED = {tool for recipe in RECIPES for tool in re.findall(r"perf2bolt-\d+|aarch64-linux-gnu-objdump", recipe.command)}
+TOOLS = {
+    "aarch64-linux-gnu-objdump": ("aarch64-linux-gnu-objdump",),
+    "go tool pprof": ("go", "perf_to_profile"),
+    "perf2bolt-22": ("perf2bolt-22",),
+}
+"""The programs that must be installed for the recipes whose commands contain the text."""
 
 
 @pytest.fixture(scope="module")
 def kitchen(perf: Perf, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the workloads and their profiles, and with the programs that the recipes use in `bin`."""
+    """Return a folder with the workloads and their profiles, and with perf and spurtle in `bin`."""
     folder = tmp_path_factory.mktemp("recipes")
     (folder / "bin").mkdir()
     (folder / "bin" / "perf").symlink_to(perf.path)
     (folder / "bin" / "spurtle").symlink_to(Path(sys.executable).with_name("spurtle"))
     for name in ("sort", "chase"):
         shutil.copy(WORKLOADS / f"{name}.elf", folder)
+    for recipe in RECIPES:
+        if recipe.command.startswith("spurtle profile"):
+            show(folder, recipe)
     return folder
 
 
@@ -68,23 +76,34 @@ def plain(line: str) -> str:
     return re.sub(r"(\bL\d|\bN/A) or (?=\1)", "", " ".join(line.split()))
 
 
+def show(folder: Path, recipe: Recipe) -> None:
+    """Run a recipe. Its output must contain each line that the page shows."""
+    output = "\n".join(map(plain, cooked(folder, recipe.command).splitlines()))
+    for line in recipe.shown:
+        start = plain(line.removesuffix("..."))
+        assert re.search(f"^{re.escape(start)}{'' if line.endswith('...') else '$'}", output, re.MULTILINE), recipe
+
+
+def recipes_for(perf: Perf) -> list[Recipe]:
+    return [recipe for recipe in RECIPES if not recipe.versions or perf.version in recipe.versions.split(", ")]
+
+
 def test_each_recipe_gives_what_is_shown(perf: Perf, kitchen: Path):
-    missing = [tool for tool in sorted(NEEDED) if shutil.which(tool) is None]
-    for recipe in RECIPES:
-        if any(tool in recipe.command for tool in missing):
-            continue
-        if recipe.versions and perf.version not in recipe.versions.split(", "):
-            continue
-        output = "\n".join(map(plain, cooked(kitchen, recipe.command).splitlines()))
-        for line in recipe.shown:
-            start = plain(line.removesuffix("..."))
-            assert re.search(f"^{re.escape(start)}{'' if line.endswith('...') else '$'}", output, re.MULTILINE), recipe
-    if missing:
-        pytest.skip(f"all but the recipes of {' and '.join(missing)}, not here: see .ci/run")
+    """Those that need perf and Spurtle alone."""
+    for recipe in recipes_for(perf):
+        if not any(tool in recipe.command for tool in TOOLS):
+            show(kitchen, recipe)
 
 
-def test_the_tools_of_the_recipes_are_known():
-    assert {"perf2bolt-22", "aarch64-linux-gnu-objdump"} == NEEDED
+@pytest.mark.parametrize("tool", TOOLS)
+def test_each_recipe_with_a_tool_gives_what_is_shown(perf: Perf, kitchen: Path, tool: str):
+    assert any(tool in recipe.command for recipe in RECIPES)
+    for program in TOOLS[tool]:
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed: the recipes with {tool} do not run")
+    for recipe in recipes_for(perf):
+        if tool in recipe.command:
+            show(kitchen, recipe)
 
 
 def test_perf_is_shown_nowhere_else():
