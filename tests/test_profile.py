@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from elf import EXIT, write_elf
+from elf import DATA, EXIT, write_elf
 from plain_filter import kept
 from test_perf import INSTEAD, WORDS, printed
 from tiers import tiers
@@ -173,6 +173,34 @@ def test_the_beginning_of_a_workload_is_the_references(name: str, jitter: bool, 
     assert driver.sampled + driver.collided == pytest.approx(len(operations) / mean, rel=0.05)
     kept = len(list(decode.records(driver.data)))
     assert 0 < kept < driver.sampled if filters else kept == driver.sampled
+
+
+def loop(path: Path, turns: int) -> Path:
+    """Write a program that executes four operations in each of `turns` turns: a load, arithmetic and a branch."""
+    again = [
+        0x92402C05,  # and x5, x0, #0xfff
+        0xF8656823,  # ldr x3, [x1, x5]
+        0xF1000400,  # subs x0, x0, #1
+        0x54FFFFA1,  # b.ne to the first of these
+    ]
+    start = [0xD2A00001 | (DATA >> 16) << 5, 0xD2800000 | (turns & 0xFFFF) << 5, 0xF2A00000 | (turns >> 16) << 5]
+    return write_elf(path, [*start, *again, *EXIT])
+
+
+@pytest.mark.long
+def test_memory_does_not_grow_with_the_run(tmp_path: Path):
+
+    def peak(operations: int) -> int:
+        """Return the KiB of a run."""
+        program = loop(tmp_path / "program", operations // 4)
+        spurtle = str(Path(sys.executable).with_name("spurtle"))
+        command = [spurtle, "profile", "-o", str(tmp_path / "perf.data"), str(program)]
+        pid = os.posix_spawn(spurtle, command, os.environ)
+        _, status, usage = os.wait4(pid, 0)
+        assert status == 0
+        return usage.ru_maxrss
+
+    assert peak(100_000_000) < 1.1 * peak(1_000_000)
 
 
 def test_jitter_follows_its_seed(program: Path, tmp_path: Path):

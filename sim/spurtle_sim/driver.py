@@ -13,6 +13,7 @@ from .engine import Engine
 from .perf_events import Aux, losses
 from .reference.pe import PEState
 from .sampling import Sampling
+from .spool import Spool
 from .timed import TIMED
 
 __all__ = ["Driver"]
@@ -32,6 +33,8 @@ class Driver:
         CONTEXTIDR_EL1: the process.
     check : bool
         Compare every selection, every record, the buffer's registers and the PMU events with the reference.
+    spool : Spool or None
+        Where the records are kept; None for memory.
 
     Attributes
     ----------
@@ -49,6 +52,7 @@ class Driver:
         *,
         context: int,
         check: bool,
+        spool: Spool | None = None,
     ):
         self._engine = Engine(config)
         self._engine.set_buffer(_BASE, _SIZE)
@@ -57,6 +61,7 @@ class Driver:
         self.checker = Checker(config, pe) if check else None
         self.aux: list[Aux] = []
         self._pid = context
+        self._spool = spool
         self.sampled = 0
         self.collided = 0
         self.interrupts = 0
@@ -91,7 +96,7 @@ class Driver:
     @property
     def data(self) -> bytes:
         """The records that have been taken from the buffer, in order."""
-        return b"".join(aux.data for aux in self.aux)
+        return b"".join(bytes(aux.data) for aux in self.aux)
 
     @property
     def time(self) -> int:
@@ -106,12 +111,12 @@ class Driver:
             self.sampled += sampled
             self.collided += len(selections) - sampled
             finishes = self._engine.finishes()
+            answers = self._engine.answers()
             interrupt = self._engine.interrupt
             settled = interrupt or settle
             if settled:
                 self._engine.drain()
             if self.checker:
-                answers = self._engine.answers()
                 self.checker.passed(operations[:passed], selections, finishes, answers, settled=settled)
             operations = operations[passed:]
             if interrupt:
@@ -136,7 +141,8 @@ class Driver:
         if self._discard:
             return
         data = self._engine.memory[: end - _BASE].tobytes()
-        self.aux.append(Aux(time=self.time, pid=self._pid, tid=self._pid, data=data, flags=flags))
+        kept = self._spool.keep(data) if self._spool else data
+        self.aux.append(Aux(time=self.time, pid=self._pid, tid=self._pid, data=kept, flags=flags))
         if self.checker:
             self.checker.records(_BASE, data)
 

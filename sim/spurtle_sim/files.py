@@ -92,8 +92,9 @@ def check_folder(name: str | Path) -> None:
         raise UserError(f"cannot write into {name}: {there} may not be written into")
 
 
-def write_files(contents: Mapping[Path, bytes]) -> None:
-    """Write regular files. They take their names when all of them are complete.
+def write_files(contents: Mapping[Path, bytes | Iterable[bytes]]) -> None:
+    """Write regular files, each from a byte string or from one byte string after the other. They take their names when
+    all of them are complete.
 
     Raises
     ------
@@ -106,7 +107,8 @@ def write_files(contents: Mapping[Path, bytes]) -> None:
     try:
         for name, target in targets.items():
             with unfinished[name].open("xb") as file:
-                file.write(contents[name])
+                content = contents[name]
+                file.writelines([content] if isinstance(content, bytes) else content)
             if target.exists():
                 shutil.copymode(target, unfinished[name])
         for name, target in targets.items():

@@ -10,6 +10,7 @@ from spurtle.arch import PMBSR_EL1
 
 from .loader import Mapping
 from .perf_format import AuxFlag
+from .spool import Data
 
 __all__ = ["NOTHING_LOST", "Aux", "Comm", "Event", "Exit", "Fork", "Mmap", "Process", "life", "losses"]
 
@@ -77,14 +78,14 @@ class Aux(Event):
 
     Parameters
     ----------
-    data : bytes
+    data : Data
         Whole records.
     flags : AuxFlag
         What was lost.
     cpu : int
     """
 
-    data: bytes
+    data: Data
     flags: AuxFlag = NOTHING_LOST
     cpu: int = 0
 

@@ -12,6 +12,7 @@ import os
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from .perf_events import Aux, Comm, Event, Exit, Fork, Mmap
 from .perf_format import (
@@ -25,8 +26,9 @@ from .perf_format import (
     SampleField,
     Settings,
 )
+from .spool import Data
 
-__all__ = ["NO_SILICON", "Recording", "content"]
+__all__ = ["NO_SILICON", "Recording", "chunks", "content"]
 
 NO_SILICON = 0x000F_0000
 """MIDR_EL1 of a core that is not silicon: implementer 0 is reserved for software use."""
@@ -41,7 +43,7 @@ _PMU_TYPE = 1000  # types of a host are small: the one that runs perf has no PMU
 _SOFTWARE, _DUMMY = 1, 9
 _SPE_ID, _DUMMY_ID = 1, 2
 _NO_SETTINGS = Settings()
-_AUXTRACE_BYTES = 48
+_ALIGNMENT = 8
 _MAP_PRIVATE = 2
 _COMM_BYTES = 15  # the kernel cuts names of threads
 _MEMORY_BASE = 2 << 30  # physical; docs/machine.md
@@ -81,6 +83,11 @@ class Recording:
 
 def content(recording: Recording) -> bytes:
     """Return the bytes of the perf.data file of a recording."""
+    return b"".join(chunks(recording))
+
+
+def chunks(recording: Recording) -> Iterator[bytes]:
+    """Yield the bytes of the perf.data file of a recording in parts. At most the AUX data of one event is in memory."""
     identifiers = struct.pack("<2Q", _SPE_ID, _DUMMY_ID)
     table_offset = HEADER_BYTES + len(identifiers)
     table = b"".join(
@@ -88,20 +95,25 @@ def content(recording: Recording) -> bytes:
         for index, attribute in enumerate(_attributes(recording, _ATTR_BYTES))
     )
     data_offset = table_offset + len(table)
-    data, traces = _data(recording, data_offset)
-    features = _features(recording, traces)
+    records = [*_Records(recording).all()]
+    size = sum(record.size for record in records)
+    features = _features(recording, _traces(records, data_offset))
     bitmap = sum(1 << feature for feature in features)
     header = struct.pack(
         "<8s8Q4Q",
-        MAGIC, HEADER_BYTES, _ATTR_BYTES + 16, table_offset, len(table), data_offset, len(data), 0, 0,
+        MAGIC, HEADER_BYTES, _ATTR_BYTES + 16, table_offset, len(table), data_offset, size, 0, 0,
         bitmap, 0, 0, 0,
     )  # fmt: skip
     index, sections = b"", b""
-    offset = data_offset + len(data) + 16 * len(features)
+    offset = data_offset + size + 16 * len(features)
     for _, section in sorted(features.items()):
         index += struct.pack("<2Q", offset + len(sections), len(section))
         sections += section
-    return b"".join((header, identifiers, table, data, index, sections))
+    yield from (header, identifiers, table)
+    for record in records:
+        yield record.head
+        yield _padded(bytes(record.data), _ALIGNMENT)
+    yield from (index, sections)
 
 
 def _attributes(recording: Recording, size: int) -> tuple[bytes, bytes]:
@@ -128,17 +140,26 @@ def _attributes(recording: Recording, size: int) -> tuple[bytes, bytes]:
     )
 
 
-def _data(recording: Recording, offset: int) -> tuple[bytes, list[tuple[int, int]]]:
-    """Return the data section, which begins at `offset` of the file, and offset and size of each AUXTRACE record, whose
-    data does not count.
-    """
-    data = bytearray()
+class _Bytes(NamedTuple):
+    """A record of the data section, and the AUX data behind it, which is followed by zeros up to 8 bytes."""
+
+    kind: Record
+    head: bytes
+    data: Data = b""
+
+    @property
+    def size(self) -> int:
+        return len(self.head) + _aligned(len(self.data))
+
+
+def _traces(records: Sequence[_Bytes], offset: int) -> list[tuple[int, int]]:
+    """Return offset and size of each AUXTRACE record, without the data. The first record is at `offset` of the file."""
     traces: list[tuple[int, int]] = []
-    for kind, record in _Records(recording).all():
-        if kind is Record.AUXTRACE:
-            traces.append((offset + len(data), _AUXTRACE_BYTES))
-        data += record
-    return bytes(data), traces
+    for record in records:
+        if record.kind is Record.AUXTRACE:
+            traces.append((offset, len(record.head)))
+        offset += record.size
+    return traces
 
 
 class _Records:
@@ -148,7 +169,7 @@ class _Records:
         self._recording = recording
         self._offsets: dict[int, int] = {}  # bytes of AUX data so far, by queue
 
-    def all(self) -> Iterator[tuple[Record, bytes]]:
+    def all(self) -> Iterator[_Bytes]:
         timed = self._recording.timed
         if timed:
             # perf turns a timestamp into nanoseconds: (count * multiplier) >> shift. One cycle is one nanosecond here.
@@ -171,10 +192,10 @@ class _Records:
                     raise TypeError(f"{event!r} has no record")
 
     @staticmethod
-    def _plain(kind: Record, body: bytes, misc: int = 0) -> tuple[Record, bytes]:
-        return kind, struct.pack("<I2H", kind, misc, 8 + len(body)) + body
+    def _plain(kind: Record, body: bytes, misc: int = 0) -> _Bytes:
+        return _Bytes(kind, struct.pack("<I2H", kind, misc, 8 + len(body)) + body)
 
-    def _timed(self, kind: Record, event: Event, body: bytes, misc: int = 0) -> tuple[Record, bytes]:
+    def _timed(self, kind: Record, event: Event, body: bytes, misc: int = 0) -> _Bytes:
         """Return a record that ends with thread, time, CPU and event (`sample_id_all`)."""
         sample = struct.pack("<2I", event.pid, event.tid)
         if self._recording.timed:
@@ -183,11 +204,11 @@ class _Records:
         identifier = _SPE_ID if isinstance(event, Aux) else _DUMMY_ID
         return self._plain(kind, body + sample + struct.pack("<Q", identifier), misc)
 
-    def _comm(self, event: Comm) -> tuple[Record, bytes]:
+    def _comm(self, event: Comm) -> _Bytes:
         name = _padded(os.fsencode(event.name)[:_COMM_BYTES] + b"\0", 8)
         return self._timed(Record.COMM, event, struct.pack("<2I", event.pid, event.tid) + name, Misc.COMM_EXEC)
 
-    def _mmap(self, event: Mmap) -> tuple[Record, bytes]:
+    def _mmap(self, event: Mmap) -> _Bytes:
         mapping = event.mapping
         misc = Misc.USER
         if not mapping.executable:
@@ -200,13 +221,13 @@ class _Records:
         body += file + struct.pack("<2I", mapping.protection, _MAP_PRIVATE)
         return self._timed(Record.MMAP2, event, body + _padded(os.fsencode(mapping.path) + b"\0", 8), misc)
 
-    def _task(self, kind: Record, event: Fork | Exit) -> tuple[Record, bytes]:
+    def _task(self, kind: Record, event: Fork | Exit) -> _Bytes:
         body = struct.pack("<4IQ", event.pid, event.parent_pid, event.tid, event.parent_tid, event.time)
         return self._timed(kind, event, body)
 
-    def _aux(self, event: Aux) -> Iterator[tuple[Record, bytes]]:
-        """Yield the AUX record, and the AUXTRACE record with the data, which is followed by zeros up to 8 bytes. Linux
-        reports neither where nothing was taken and nothing was lost.
+    def _aux(self, event: Aux) -> Iterator[_Bytes]:
+        """Yield the AUX record, and the AUXTRACE record with the data. Linux reports neither where nothing was taken
+        and nothing was lost.
         """
         cpu, thread = (event.cpu, -1) if self._recording.timed else (-1, event.tid)
         queue = max(cpu, 0)
@@ -215,10 +236,8 @@ class _Records:
         if event.data or event.flags:
             yield self._timed(Record.AUX, event, struct.pack("<3Q", offset, len(event.data), event.flags))
         if event.data:
-            data = _padded(event.data, 8)
-            body = struct.pack("<3QIiiI", len(data), offset, 0, queue, thread, cpu, 0)
-            kind, head = self._plain(Record.AUXTRACE, body)
-            yield kind, head + data
+            body = struct.pack("<3QIiiI", _aligned(len(event.data)), offset, 0, queue, thread, cpu, 0)
+            yield self._plain(Record.AUXTRACE, body)._replace(data=event.data)
 
 
 def _features(recording: Recording, traces: Sequence[tuple[int, int]]) -> dict[Feature, bytes]:
@@ -266,8 +285,12 @@ def _build_ids(events: Sequence[Event]) -> bytes:
     return section
 
 
-def _padded(content: bytes, size: int) -> bytes:
-    return content.ljust(-(-len(content) // size) * size, b"\0")
+def _aligned(size: int, alignment: int = _ALIGNMENT) -> int:
+    return -(-size // alignment) * alignment
+
+
+def _padded(content: bytes, alignment: int) -> bytes:
+    return content.ljust(_aligned(len(content), alignment), b"\0")
 
 
 def _string(text: str) -> bytes:

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from . import decode
-from .files import check_files, write_files, write_whole
+from .files import check_files, write_files
 from .perf_events import NOTHING_LOST, Aux
 from .perf_format import AuxFlag
-from .perf_writer import NO_SILICON, Recording, content
+from .perf_writer import NO_SILICON, Recording, chunks
 
 __all__ = ["aux_of", "check", "midr", "raw", "readers", "save", "write"]
 
@@ -45,10 +45,10 @@ def check(output: str, *inputs: str) -> None:
 
 def save(output: str, recording: Recording) -> None:
     """Write a profile: `output` for perf, and its AUX data into the file of `raw`. Raises UserError if it cannot."""
-    data = b"".join(event.data for event in recording.events if isinstance(event, Aux))
-    write_files({Path(raw(output)): data, Path(output): content(recording)})
+    data = (bytes(event.data) for event in recording.events if isinstance(event, Aux))
+    write_files({Path(raw(output)): data, Path(output): chunks(recording)})
 
 
 def write(path: str | Path, recording: Recording) -> None:
     """Write a perf.data file, whole or not at all. Raises UserError if it cannot be written."""
-    write_whole(path, content(recording))
+    write_files({Path(path): chunks(recording)})

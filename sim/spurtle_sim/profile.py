@@ -1,10 +1,12 @@
 """A program through the SPU: its operations, timed, played on the RTL, and what comes out as perf.data."""
 
+import os
 import threading
 import time
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from signal import SIG_IGN, Signals, getsignal, signal
 from types import FrameType
 from typing import Any
@@ -27,6 +29,7 @@ from .perf_events import Mmap, Process, life
 from .perf_writer import Recording
 from .program import Program
 from .sampling import Sampling
+from .spool import Spool
 from .streams import say
 
 __all__ = ["Options", "process_of", "profile"]
@@ -69,13 +72,18 @@ def profile(options: Options) -> int:
         If the program cannot be run, or the output cannot be written.
     """
     perfdata.check(options.output, options.program, STANDARD_INPUT)
+    with closing(Spool(Path(os.path.realpath(options.output)).parent)) as spool:
+        return _profile(options, spool)
+
+
+def _profile(options: Options, spool: Spool) -> int:
     program = Program(options.program, options.arguments)
     discard = options.sampling.filters.discard
     # What is not in the cache takes seconds to compile: all of it at the same time.
     native.load([engine.library(options.config), machine.library(), hooks.library()])
     process = process_of(program)
     core = Machine(program.instructions, Parameters(ops_per_cycle=options.config.ops_per_cycle))
-    driver = Driver(options.config, options.sampling, context=process.pid, check=options.check)
+    driver = Driver(options.config, options.sampling, context=process.pid, check=options.check, spool=spool)
 
     start = time.monotonic()
     mapped: list[Mmap] = []
@@ -189,7 +197,7 @@ def _summary(options: Options, driver: Driver, seconds: float, *, discard: bool)
         result = f"no record and no file, as all is discarded{checked}: {counted}"
     else:
         result = f"""\
-{records:,} records, {len(driver.data):,} bytes{checked}: {perfdata.raw(options.output)}
+{records:,} records, {sum(len(aux.data) for aux in driver.aux):,} bytes{checked}: {perfdata.raw(options.output)}
 {perfdata.readers(options.output)}"""
     summary = f"""\
 {operations:,} operations in {counts["time"]:,} cycles, {seconds:.1f} s: {rate:.2f} million operations/s
