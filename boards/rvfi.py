@@ -1,6 +1,7 @@
 """What a RISC-V core retires, told to the SPU: from RVFI, the RISC-V Formal Interface, to the ports of a PE."""
 
-# Ref: riscv-formal, docs/source/rvfi.rst; RISC-V Unprivileged ISA: RV32I, A, C, and 2.5.1 (return-address stack hints).
+# Ref: riscv-formal, docs/source/rvfi.rst; RISC-V Unprivileged ISA: RV32I, A, C, and 2.5.1 (return-address stack hints);
+# RISC-V Privileged ISA, 1.2 (privilege levels).
 
 from amaranth import *
 from amaranth.lib import enum, wiring
@@ -11,7 +12,15 @@ from spurtle.pe import Facts
 
 from .operations import operation_ports
 
-__all__ = ["RVFI", "Adapter"]
+__all__ = ["RVFI", "Adapter", "Mode"]
+
+
+class Mode(enum.IntEnum, shape=2):
+    """Privilege modes, as RVFI encodes them."""
+
+    USER = 0
+    SUPERVISOR = 1
+    MACHINE = 3
 
 
 class RVFI(wiring.Signature):
@@ -27,6 +36,10 @@ class RVFI(wiring.Signature):
         It caused a synchronous exception.
     halt : Out(1)
         It is the last one.
+    intr : Out(1)
+        It is the first one of a trap handler: of an exception, or of an interrupt.
+    mode : Out(2)
+        `Mode` in which it was executed.
     pc_rdata, pc_wdata : Out(32)
         Its address, and that of the next.
     mem_addr, mem_rmask, mem_wmask : Out(32), Out(4), Out(4)
@@ -40,6 +53,8 @@ class RVFI(wiring.Signature):
                 "insn": Out(32),
                 "trap": Out(1),
                 "halt": Out(1),
+                "intr": Out(1),
+                "mode": Out(2),
                 "pc_rdata": Out(32),
                 "pc_wdata": Out(32),
                 "mem_addr": Out(32),
@@ -79,6 +94,10 @@ class Adapter(wiring.Component):
     retires. So TOTAL is the number of cycles between two retirements. It is issued in its first cycle: there is no
     queue before an in-order core. Nothing is told of translations or caches.
 
+    An operation that is interrupted before it retires vanishes: the first instruction of the handler retires in its
+    place. So does an operation that retires in another mode than that in which it began. An operation that traps
+    completes with a synchronous exception, and the first instruction of the handler begins then.
+
     All that a record says of the operation is known when it retires; that is told in `finish` one cycle later. So the
     core may retire in every cycle.
 
@@ -90,6 +109,10 @@ class Adapter(wiring.Component):
     Members
     -------
     rvfi : In(RVFI)
+    mode : In(2)
+        `Mode` of the operation that begins in this cycle.
+    el : In(2)
+        Exception level that stands for it, as in `PEState`.
     run : In(1)
         Operations that begin in this cycle are members of the sample population.
     idle : Out(1)
@@ -99,7 +122,7 @@ class Adapter(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig):
-        super().__init__({"rvfi": In(RVFI()), **operation_ports(config)})
+        super().__init__({"rvfi": In(RVFI()), "mode": In(2), "el": In(2), **operation_ports(config)})
 
     def elaborate(self, platform):
         m = Module()
@@ -112,9 +135,23 @@ class Adapter(wiring.Component):
             following.eq(self.sampling.sampled | busy),
             self.in_flight.issued.eq(self.sampling.sampled),
             self.in_flight.completed.eq(following & rvfi.valid),
+            self.in_flight.translating.eq(0),
             self.idle.eq(~self.run & ~following & ~self.finish.valid),
         ]
         m.d.sync += [busy.eq(following & ~rvfi.valid), self.finish.valid.eq(following & rvfi.valid)]
+
+        begun = Signal(2)
+        level = Signal(2)
+        trapped = Signal()
+        with m.If(rvfi.valid):
+            m.d.sync += [
+                begun.eq(self.mode),
+                level.eq(self.el),
+                trapped.eq(rvfi.trap),
+                # After an exception the handler is what began. Any other handler has interrupted an operation. The mode
+                # alone does not show that: an interrupt may be taken in the mode of its handler.
+                self.finish.vanished.eq((rvfi.mode != begun) | (rvfi.intr & ~trapped)),
+            ]
 
         facts = Signal(Facts)
         self._decode(m, facts)
@@ -124,6 +161,7 @@ class Adapter(wiring.Component):
             operation.facts.eq(facts),
             operation.pc.eq(rvfi.pc_rdata),
             operation.target.address.eq(rvfi.pc_wdata),
+            operation.target.el.eq(Mux(rvfi.insn.matches(*_RETURNS), self.el, level)),
             operation.target.ns.eq(1),
             operation.va.eq(address),
             operation.pa.eq(address),

@@ -12,7 +12,7 @@ from spurtle.config import SPUConfig
 
 from .operations import operation_ports
 from .riscv import BASE, SIZE, Program
-from .rvfi import RVFI, Adapter
+from .rvfi import RVFI, Adapter, Mode
 
 __all__ = ["SoftCore", "picorv32"]
 
@@ -23,7 +23,8 @@ def picorv32() -> str:
 
 
 class SoftCore(wiring.Component):
-    """Runs a program for ever. An instruction takes three cycles or more; a word of memory takes two.
+    """Runs a program for ever. An instruction takes three cycles or more; a word of memory takes two. There are neither
+    interrupts nor another mode than machine mode.
 
     When `run` falls, instructions go on until the sampled one that is in flight has finished; then the memory answers
     no more, and the core stands still as soon as it needs that. What begins while `run` is low is not a member of the
@@ -65,7 +66,13 @@ class SoftCore(wiring.Component):
             platform.add_file("picorv32.v", picorv32())
 
         m.submodules.adapter = adapter = Adapter(self._config)
-        m.d.comb += [adapter.run.eq(self.run), self.idle.eq(adapter.idle), self.tick.eq(~self.idle)]
+        m.d.comb += [
+            adapter.run.eq(self.run),
+            adapter.mode.eq(Mode.MACHINE),
+            adapter.el.eq(0),
+            self.idle.eq(adapter.idle),
+            self.tick.eq(~self.idle),
+        ]
         for name in ("sampling", "in_flight", "finish"):
             connect(m, getattr(adapter, name), flipped(getattr(self, name)))
 

@@ -26,6 +26,7 @@ from boards.riscv import BASE, SIZE, load
 from boards.rvfi import RVFI, Adapter
 from boards.simulate import WAIVERS
 from boards.softcore import SoftCore, picorv32
+from formal.features import FEATURES
 from spurtle import arch, verilog
 from spurtle.config import CONFIGS, LFSR_RESET
 from spurtle.pe import Drain, SystemRegisterPort
@@ -446,6 +447,8 @@ def test_facts_of_each_instruction():
         assert {key: told[key] for key in wanted} == wanted, name
 
 
-def test_one_lane_and_one_slot():
+def test_one_lane_one_slot_and_one_clock():
     with pytest.raises(ValueError, match="must be 1, not 8, 4 and 4"):
         Adapter(CONFIGS["v1p4"])
+    with pytest.raises(ValueError, match="altclk must be 0, not 15"):
+        Adapter(FEATURES["minimal_altclk"])
