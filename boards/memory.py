@@ -20,7 +20,7 @@ PAGE_BYTES = 4096
 class BufferMemory(wiring.Component):
     """Two halves, so that one can be read while the SPU fills the other. Each is the end of a page, as a buffer ends
     with one: the first half of the even pages, the second of the odd ones. The address within the memory is the half,
-    then the low bits of the virtual address; nothing else of that matters.
+    then the low bits of the virtual address; nothing else of that matters. No write meets a fault.
 
     Timing: a beat is taken in each cycle; `done` comes in the next after a record's last one. `octet` is that of
     `address` in the cycle before.
@@ -59,6 +59,8 @@ class BufferMemory(wiring.Component):
         beat = self.write.beat
         m.d.comb += [
             beat.ready.eq(1),
+            self.write.fault.eq(0),
+            *([self.write.abort.eq(0)] if self._config.external_aborts else []),
             store.addr.eq(Cat(beat.p.address[word_bits:half_bits], beat.p.address[exact_log2(PAGE_BYTES)])),
             store.data.eq(beat.p.data),
             store.en.eq(beat.p.strobe & beat.valid.replicate(self._config.bus_bytes)),

@@ -106,6 +106,7 @@ class Replay(wiring.Component):
             self.in_flight.translating.eq(in_flight & (age >= row["translate_from"]) & (age < row["translate_to"])),
             self.in_flight.completed.eq(self.finish.valid),
             self.finish.valid.eq(in_flight & (age == row["finish"])),
+            self.finish.vanished.eq(0),
             *(operation[name].eq(row[name]) for name in operation.shape().members if name in row and name != "target"),
             operation.target.address.eq(row["target"]),
             # Engine's programs are Non-secure.

@@ -142,6 +142,7 @@ class AXI4Writer(wiring.Component):
         failed = Signal()
         begins = Signal()
         m.d.comb += [
+            axi.awid.eq(0),
             axi.bready.eq(1),
             failed.eq(axi.bvalid & axi.bresp[1]),
             begins.eq(left & ~sending & (~axi.awvalid | axi.awready) & (open_ != self._outstanding)),
@@ -183,10 +184,10 @@ class AXI4Writer(wiring.Component):
                         m.next = "COLLECT"
 
         m.d.comb += self.busy.eq(whole | left | (open_ != 0))
+        m.d.comb += self.write.fault.eq(0)
         if config.external_aborts:
-            if posted:
-                m.d.comb += self.write.abort.eq(failed)
-            else:
+            m.d.comb += self.write.abort.eq(failed if posted else 0)
+            if not posted:
                 with m.If(failed):
                     m.d.comb += [
                         self.write.fault.kind.eq(FaultKind.STAGE_1),

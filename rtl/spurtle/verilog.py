@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,7 +21,7 @@ from .config import NO_SHELL, SPUConfig
 from .ports import SYNCHRONOUS, Port, Reset, pin_name, ports
 from .spu import SPU
 
-__all__ = ["LINT_WAIVERS", "Verilog", "choices", "generate", "spu", "yosys"]
+__all__ = ["LINT_WAIVERS", "Verilog", "choices", "generate", "spu", "to_rtlil", "yosys"]
 
 LINT_WAIVERS = {
     "CASEOVERLAP": "Yosys writes a one-hot multiplexer as a casez whose items overlap for other selections",
@@ -95,7 +96,8 @@ def _check_cache() -> None:
         )
 
 
-def _rtlil(component: wiring.Component, module: str, reset: Reset) -> str:
+def to_rtlil(component: wiring.Component, module: str, reset: Reset = SYNCHRONOUS) -> str:
+    """Return `component` as RTLIL, which Yosys reads. Raises ValueError if nothing drives an output of it."""
     pins = {pin_name(path): Value.cast(pin) for path, _, pin in component.signature.flatten(component)}
     fragment = Fragment.get(component, None)
     domain = ClockDomain("sync", async_reset=reset.asynchronous)
@@ -106,7 +108,15 @@ def _rtlil(component: wiring.Component, module: str, reset: Reset) -> str:
         fragment.add_statements("comb", domain.rst.eq(~reset_pin))
     pins |= {"clk": domain.clk, reset.port: reset_pin}
     # Amaranth finds out which are outputs.
-    return rtlil.convert(fragment, name=module, emit_src=False, ports={name: (pin, None) for name, pin in pins.items()})
+    text = rtlil.convert(fragment, name=module, emit_src=False, ports={name: (pin, None) for name, pin in pins.items()})
+    # The first module is the top one. A port without bits is an input to Amaranth, whatever drives it.
+    top = text[: text.index("\nend\n")]
+    inputs = re.findall(r"^  wire width [1-9]\d* input \d+ +\\(\w+)$", top, re.MULTILINE)
+    members = component.signature.flatten(component)
+    outputs = [pin_name(path) for path, member, _ in members if member.flow is wiring.Out]
+    if undriven := [name for name in outputs if name in inputs]:
+        raise ValueError(f"nothing drives {', '.join(undriven)} of {type(component).__name__}")
+    return text
 
 
 def generate(
@@ -119,11 +129,13 @@ def generate(
 
     Raises
     ------
+    ValueError
+        If nothing drives an output of it: as Verilog that would be an input.
     RuntimeError
         If Yosys fails, or could not be kept after it has been compiled for this machine.
     """
     _check_cache()
-    text = _rtlil(component, module, reset)
+    text = to_rtlil(component, module, reset)
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "design.il").write_text(text)
         # Otherwise the initial value of a register that opt_dff removes stays on its wire, if reset is asynchronous.
