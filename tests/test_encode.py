@@ -287,6 +287,13 @@ WITHOUT: dict[str, SPUConfig] = {
 }
 
 
+@pytest.mark.parametrize("form", [{"form": "memory_copy"}, {"form": "gcs", "common": True}], ids=["copy", "switch"])
+def test_the_record_of_the_store_of_two_accesses_holds_events_of_the_load(form: dict[str, Any]):
+    """D17.6.4.3, D17.6.4.5: a copy, and GCSSS2."""
+    facts = {**of_form("store", base=PLAIN, **form), "events": [1, 19]}
+    assert to_json(decode_one(V1P4, facts))["events"] == [1, 19]
+
+
 @pytest.mark.parametrize(("feature", "facts", "packet"), FORMS)
 def test_forms_that_features_add(feature: str, facts: dict[str, Any], packet: int):
     octets = records.encode(V1P4, from_json(V1P4, facts))

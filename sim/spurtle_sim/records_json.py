@@ -339,10 +339,11 @@ def _load_store(fields: Fields, kind: str, form: str) -> dict[str, int]:
         facts[form] = 1
     elif form == "tag":
         facts["allocation_tag"] = 1
-    elif form == "memory_copy":
-        facts |= {"memory_copy": 1, "load": 1, "store": 1, "destination": int(kind == "store")}
-    elif form == "gcs":
-        facts |= {"gcs": 1, "link": 1 - fields.flag("common")}
+    elif form in ("memory_copy", "gcs"):
+        # Of GCSSS2, which is one of the latter, as of a copy, the record of the store can hold events of its load.
+        facts |= {form: 1, "load": 1, "store": 1, "destination": int(kind == "store")}
+        if form == "gcs":
+            facts["link"] = 1 - fields.flag("common")
     elif form == "extended":
         names = ("atomic", "exclusive", "acquire_release")
         facts |= {name: fields.flag(name) for name in names}
