@@ -13,6 +13,7 @@ from tiers import configurations
 from variants import VARIANTS, as_taken
 
 from spurtle.config import CONFIGS, SPUConfig
+from spurtle.layout import Packet, Place, RecordLayout
 from spurtle_sim import decode
 from spurtle_sim.decode import Record
 from spurtle_sim.invariants import Monitor, broken_promises, violations
@@ -193,6 +194,31 @@ def test_the_target_of_a_branch_not_taken_at_the_last_address():
 
 def octets(config: SPUConfig, *facts: dict[str, Any]) -> bytes:
     return b"".join(records.encode(config, from_json(config, one)) for one in facts)
+
+
+# The first place that can be left out holds two packets, the one behind it is there always and can be zeros.
+TWO_IN_FRONT = replace(
+    N1,
+    layout=RecordLayout(
+        (
+            Place(((Packet.CONTEXT_EL1, Packet.CONTEXT_EL2),), elastic=True),
+            *(place for place in N1.layout.places if not {*place.packets} & {Packet.CONTEXT_EL1, Packet.CONTEXT_EL2}),
+        ),
+        align=4,
+        max_size=64,
+        padding_last=True,
+    ),
+)
+
+
+@pytest.mark.parametrize("contexts", [(), ("context_el1",), ("context_el2",), ("context_el1", "context_el2")])
+@pytest.mark.parametrize("facts", [OTHER, {"events": []}], ids=["retired", "not retired"])
+def test_a_record_can_begin_with_zeros(contexts: tuple[str, ...], facts: dict[str, Any]):
+    facts = facts | dict.fromkeys(contexts, 5) if facts is OTHER else facts
+    data = octets(TWO_IN_FRONT, OTHER, facts, OTHER)
+    assert Monitor(TWO_IN_FRONT).check(data) == []
+    found = Monitor(TWO_IN_FRONT).check(b"\0" + data)
+    assert "record at 0x1: it starts at 0x1, which is no multiple of 4" in found
 
 
 def test_timestamps_do_not_decrease_with_one_slot():

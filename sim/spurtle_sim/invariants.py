@@ -21,7 +21,7 @@ by the core, which also says that a branch was taken that is not conditional, an
 
 # Ref: DDI0487 M.a, D17.6 (what is collected), D18.2 (packets).
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from typing import Any, NamedTuple
 
 from spurtle.arch import ADDRESS_BITS, AddressIndex, ContextIndex, CounterIndex, Event, PMSVer
@@ -213,9 +213,19 @@ def _whole(config: SPUConfig, record: Record) -> Iterator[str]:
     if not layout.padding_last:
         if (record.offset + record.size) % layout.align:
             yield f"it ends at {record.offset + record.size:#x}, which is no multiple of {layout.align}"
-    elif layout.places[0].elastic and record.offset % layout.align:
-        # A place that is not elastic can be zero bytes, in front of the first packet.
-        yield f"it starts at {record.offset:#x}, which is no multiple of {layout.align}"
+    elif (start := record.offset - _zeros_in_front(config, {*_present(config, record)})) % layout.align:
+        yield f"it starts at {start:#x}, which is no multiple of {layout.align}"
+
+
+def _zeros_in_front(config: SPUConfig, present: Set[Packet]) -> int:
+    """Bytes of a record in front of its first packet: places, and parts of a place, for packets that are absent."""
+    zeros = 0
+    for place, size, offsets in config.places:
+        if there := [offset for packet, offset in offsets.items() if packet in present]:
+            return zeros + min(there)
+        if not place.elastic:
+            zeros += size
+    return zeros
 
 
 def _present(config: SPUConfig, record: Record) -> Iterator[Packet]:
