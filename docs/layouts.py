@@ -53,9 +53,10 @@ def cells(config: SPUConfig) -> Iterator[Cell]:
     yield Cell(Packet.TIMESTAMP, first, last, elastic=False, run=0, runs=2)
     # A record that ends with End is as long, unless it can be shorter.
     room = 0 if layout.packed else last - sizes[Packet.END]
+    zeros, short = (first + last - room, first) if layout.padding_last else (first, first + room)
     if room:
-        yield Cell(None, first, room, elastic=False, run=1, runs=2)
-    yield Cell(Packet.END, first + room, last - room, elastic=False, run=1, runs=2)
+        yield Cell(None, zeros, room, elastic=False, run=1, runs=2)
+    yield Cell(Packet.END, short, last - room, elastic=False, run=1, runs=2)
     if padding:
         yield Cell(None, second, padding, elastic=False)
 

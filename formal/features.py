@@ -74,6 +74,7 @@ FEATURES: Mapping[str, SPUConfig] = MappingProxyType(
             _with("no_issue", layout=MINIMAL.without(Packet.ISSUE)),
             _with("no_context", layout=MINIMAL.without(Packet.CONTEXT_EL1)),
             _with("no_target", not_taken_target=False),
+            _with("padded_last", layout=replace(MINIMAL, padding_last=True)),
             _with("packed", layout=RecordLayout(_ELASTIC, align=1, max_size=64)),
             _with("packed_last", layout=RecordLayout(_ENDS, align=8, max_size=64, padding_last=True), bus_bytes=16),
         )

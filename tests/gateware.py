@@ -60,9 +60,10 @@ VARIANTS = {
         not_taken_target=False,
     ),
     # An older version without FEAT_SPE_FnE has other events, and events that can be recorded but not selected.
+    # Records of one size are padded last.
     "unnamed_v1p1": SPUConfig(
         name="unnamed_v1p1",
-        layout=replace(NEOVERSE_N1, align=128, max_size=128),
+        layout=replace(NEOVERSE_N1, align=128, max_size=128, padding_last=True),
         version=PMSVer.SPE_V1P1,
         slots=2,
         eft=True,
@@ -217,8 +218,8 @@ def _random_vectors(random: Random, config: SPUConfig) -> Vectors:
 def random_operation(random: Random, config: SPUConfig) -> Operation:
     """Facts in any combination that a core may state, plausible or not.
 
-    A branch is neither load nor store, unless it accesses the Guarded control stack. Facts that belong to a feature
-    which `config` lacks are anything.
+    A branch is neither load nor store, unless it accesses the Guarded control stack, whether or not `config` has that.
+    Facts that belong to a feature which `config` lacks are anything.
     """
     bits = random.getrandbits
     facts = {name: bits(1) for name in Facts.__slots__}
@@ -227,7 +228,7 @@ def random_operation(random: Random, config: SPUConfig) -> Operation:
     facts |= {"retired": int(random.random() < 0.9), "exception": int(random.random() < 0.1)}
     if random.random() < 0.5 and config.mops and facts["memory_copy"]:
         facts |= {"load": 1, "store": 1}
-    if facts["branch"] and not (config.gcs and facts["gcs"]):
+    if facts["branch"] and not facts["gcs"]:
         facts |= {"load": 0, "store": 0}
     return Operation(
         facts=Facts(**facts),

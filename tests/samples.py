@@ -17,12 +17,10 @@ _cycles = st.one_of(st.integers(0, 5), st.integers(4090, 4100), st.integers(0, 1
 
 
 @st.composite
-def facts(draw: st.DrawFn, config: SPUConfig | None = None) -> Facts:
-    """Any facts, but a branch is neither load nor store, unless it accesses the Guarded control stack and `config` has
-    that.
-    """
+def facts(draw: st.DrawFn) -> Facts:
+    """Any facts, but a branch is neither load nor store, unless it accesses the Guarded control stack."""
     value = Facts.unpack(draw(st.integers(0, (1 << len(Facts.__slots__)) - 1)))
-    if value.branch and not (config and config.gcs and value.gcs):
+    if value.branch and not value.gcs:
         return replace(value, load=0, store=0)
     return value
 
@@ -66,7 +64,7 @@ def samples(draw: st.DrawFn, config: SPUConfig) -> Sample:
             collect_nv2_va=draw(st.booleans()),
         ),
         operation=Operation(
-            facts=draw(facts(config)),
+            facts=draw(facts()),
             events=draw(st.integers(0, (1 << 8 * config.events_bytes) - 1)),
             pc=draw(_address),
             target=draw(_locations()),

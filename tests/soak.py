@@ -126,8 +126,7 @@ def random_samples(config: SPUConfig, seed: Sequence[int], count: int) -> list[S
     facts |= zip(("load", "store", "branch"), np.array(_KINDS, np.uint64)[columns.below(len(_KINDS))].T, strict=True)
     facts |= {"retired": columns.rare(0.9), "exception": columns.rare(0.1)}
     both = facts["memory_copy"] & bits(1) if config.mops else bits(0)
-    guarded = facts["gcs"] if config.gcs else bits(0)
-    may = guarded | (facts["branch"] ^ np.uint64(1))
+    may = facts["gcs"] | (facts["branch"] ^ np.uint64(1))
     facts["load"] = (facts["load"] | both) & may & ~(facts["memory_set"] & ~facts["memory_copy"])
     facts["store"] = (facts["store"] | both) & may
 
@@ -191,7 +190,7 @@ def expected(config: SPUConfig, sample: Sample) -> dict[str, Any]:
     if not facts.retired:  # D17.6.7
         return said
     completed = not facts.exception
-    accesses = facts.load or facts.store
+    accesses, loads = _told_of_access(config, facts)
     second = _samples_store_of_two(config, facts)
 
     said["pc"] = (operation.pc, start.el, start.ns, start.nse)
@@ -214,7 +213,7 @@ def expected(config: SPUConfig, sample: Sample) -> dict[str, Any]:
             tag = operation.pa_tag if operation.pa_checked else 0
             said["pa"] = (operation.pa, operation.pa_ns, operation.pa_nse, operation.pa_checked, tag)
     said["counters"] = {index: min(cycles, (1 << config.counter_bits) - 1) for index, cycles in latencies.items()}
-    if completed and facts.load and not second and facts.data_source_valid and config.data_source_bytes:  # D18.2.4
+    if completed and loads and not second and facts.data_source_valid and config.data_source_bytes:  # D18.2.4
         said["data_source"] = operation.data_source
     return said
 
@@ -227,6 +226,12 @@ def _samples_store_of_two(config: SPUConfig, facts: Facts) -> bool:
     """D17.6.4.3, D17.6.4.5."""
     two = (config.mops and facts.memory_copy) or (config.gcs and facts.gcs)
     return bool(two and facts.store and facts.destination)
+
+
+def _told_of_access(config: SPUConfig, facts: Facts) -> tuple[int, int]:
+    """Of a load or store, and of a load. Of a branch nothing without FEAT_GCS (D17.6.3)."""
+    told = config.gcs or facts.exception or not facts.branch
+    return (facts.load | facts.store, facts.load) if told else (0, 0)
 
 
 def _mask(*events: int) -> int:
@@ -243,10 +248,11 @@ _OF_VECTORS = _mask(Event.PARTIAL_PREDICATE, Event.EMPTY_PREDICATE)
 def _expected_events(config: SPUConfig, operation: Operation) -> int:
     """D18.2.6."""
     facts = operation.facts
+    accesses, loads = _told_of_access(config, facts)
     value = operation.events & ~_FACTS | _mask(Event.RETIRED)
     for possible, events in (
-        (facts.load or facts.store, _OF_ACCESSES),
-        (facts.load, _OF_LOADS),
+        (accesses, _OF_ACCESSES),
+        (loads, _OF_LOADS),
         (facts.branch and not facts.exception, _OF_BRANCHES),
         ((operation.vectors.sve or operation.vectors.sme) and not (facts.branch and not facts.exception), _OF_VECTORS),
     ):

@@ -802,7 +802,7 @@ def test_faults_of_the_filter_are_found(judged: Transition, count: int) -> None:
         lambda: filter_.Judged(EVERY),
         count=count,
         seed=SEED,
-        differs=lambda system: differs(judged, system, assuming=filter_.assumed(EVERY)),
+        differs=lambda system: differs(judged, system, assuming=filter_.registers(EVERY)),
     )
     assert [fault for fault, system in faults if holds(system)] == []
 

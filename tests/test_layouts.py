@@ -4,6 +4,7 @@ import pytest
 from tiers import configurations
 
 from docs.layouts import FILE, cells, picture
+from formal.features import FEATURES
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.layout import LAST, Packet
 from spurtle_sim.reference import records
@@ -14,7 +15,7 @@ def test_the_picture_is_the_one_in_the_repository():
 
 
 @pytest.mark.parametrize("run", [0, 1])
-@pytest.mark.parametrize("config", configurations(CONFIGS))
+@pytest.mark.parametrize("config", [*configurations(CONFIGS), FEATURES["minimal_padded_last"]])
 def test_cells_are_where_the_reference_puts_packets(config: SPUConfig, run: int):
     """With a packet of its own byte in each place: of the first of several runs, or of the second."""
     ends_short = run == 1 and config.layout.packed  # the picture has no room for that

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiers import configurations
 
+from spurtle.arch import Header, OperationClass
 from spurtle.config import SPUConfig
 from spurtle.layout import LAST, Packet
 from spurtle.record import Record
@@ -43,7 +44,7 @@ class RecordBench(Bench):
         image = bytearray(len(self.dut.packets.octets) // 8)
         for packet, content in expected.items():
             at = layout.offsets(self.config.packet_bytes)[packet]
-            if packet in LAST and not layout.packed:
+            if packet in LAST and not (layout.packed or layout.padding_last):
                 at = len(image) - len(content)
             image[at : at + len(content)] = content
         assert octets.to_bytes(len(image), "little") == image, (sample, expected)
@@ -114,6 +115,15 @@ def test_every_kind_of_operation(bench: RecordBench, kind: dict[str, int]) -> No
     )
     for bits in range(1 << len(names)):
         bench.check(everything(bench.config, **kind, **{name: bits >> bit & 1 for bit, name in enumerate(names)}))
+
+
+@pytest.mark.parametrize("access", [{"load": 1}, {"store": 1}, {"load": 1, "store": 1}], ids=str)
+def test_a_branch_is_a_branch_whatever_it_accesses(bench: RecordBench, access: dict[str, int]) -> None:
+    """D17.6.3: an access to the Guarded control stack, of which nothing is told without FEAT_GCS."""
+    packets = bench.check(everything(bench.config, branch=1, taken=1, gcs=1, retired=1, **access))
+    assert packets[Packet.OPERATION][0] == Header.OPERATION | OperationClass.BRANCH
+    assert Packet.TARGET in packets
+    assert (Packet.VA in packets) == bench.config.gcs
 
 
 # Every size around which the code changes, and those that have none.

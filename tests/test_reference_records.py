@@ -221,8 +221,10 @@ def test_a_branch_to_the_guarded_control_stack_has_target_and_data_access():
 
 def test_without_gcs_a_branch_is_nothing_else():
     for config in (N1, MOPS):
-        record = recorded(replace(BRANCH, load=1, gcs=1, va_valid=1, data_source_valid=1), config)
+        facts = replace(BRANCH, load=1, gcs=1, va_valid=1, data_source_valid=1)
+        record = recorded(facts, config, events=1 << 2 | 1 << 7)
         assert record.operation_packet == (2, 0)
+        assert record.events == 1 << 1 | 1 << 7
         assert (record.target is not None, record.va, record.data_source) == (True, None, None)
 
 

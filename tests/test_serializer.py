@@ -23,7 +23,8 @@ def image(config: SPUConfig, packets: dict[Packet, bytes]) -> int:
     offsets = layout.offsets(sizes)
     octets = bytearray(offsets[Packet.TIMESTAMP] + sizes[Packet.TIMESTAMP] if layout.packed else layout.max_size)
     for packet, content in packets.items():
-        at = len(octets) - len(content) if packet in LAST and not layout.packed else offsets[packet]
+        padded = packet in LAST and not (layout.packed or layout.padding_last)
+        at = len(octets) - len(content) if padded else offsets[packet]
         octets[at : at + len(content)] = content
     places = [place.packets for place in layout.places if place.elastic] + [(Packet.TIMESTAMP,)]
     present = sum(any(packet in packets for packet in place) << number for number, place in enumerate(places))

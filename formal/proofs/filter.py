@@ -21,11 +21,10 @@ from ..features import FEATURES, distinct
 from ..induction import Invariant, Wires, always, follows, happens, reach_all
 from ..proof import Proof, Verdict
 from ..transition import Transition, transition
-from .sample import WIDEST, Samples, alike, meaningless, promised
+from .sample import WIDEST, Samples, alike, meaningless
 
 __all__ = [
     "Judged",
-    "assumed",
     "cover",
     "cover_exception",
     "proofs",
@@ -89,17 +88,6 @@ def registers(config: SPUConfig) -> Invariant:
     return holds
 
 
-def assumed(config: SPUConfig) -> Invariant:
-    """Of registers and sample. Whether there is a data source depends on what a core promises of branches; nothing else
-    that the filter looks at does.
-    """
-
-    def holds(wires: Wires) -> z3.BoolRef:
-        return z3.And(registers(config)(wires), promised(config, wires["sample"]) if config.fds else True)
-
-    return holds
-
-
 def _follows(
     config: SPUConfig, system: Transition, answer: Callable[[Registers, object], Mapping[str, int]]
 ) -> Verdict:
@@ -117,7 +105,7 @@ def _follows(
         )
         return answer(settings, samples(sample))
 
-    return follows(system, judged, assuming=assumed(config), latency=0)
+    return follows(system, judged, assuming=registers(config), latency=0)
 
 
 def prove(config: SPUConfig, system: Transition) -> Verdict:

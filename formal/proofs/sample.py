@@ -126,21 +126,13 @@ def _member(layout: Any, sample: z3.BitVecRef, *path: str) -> z3.BitVecRef:
 
 
 def promised(config: SPUConfig, sample: z3.BitVecRef) -> z3.BoolRef:
-    """What a sample promises. `pe.Facts`: a branch that completes is neither load nor store, but for an access to the
-    Guarded control stack. `Control`: what has no place in a record is never collected.
-    """
-
-    def fact(name: str) -> z3.BoolRef:
-        return _member(Sample(config), sample, "operation", "facts", name) == 1
-
-    branch = z3.And(fact("branch"), z3.Not(fact("exception")))
-    guarded = fact("gcs") if config.gcs else z3.BoolVal(False)
+    """What a sample promises: what has no place in a record is never collected (`Control`)."""
     uncollected = (
         _member(Sample(config), sample, "start", "collect", packet.value.lower()) == 0
         for packet in (Packet.CONTEXT_EL1, Packet.CONTEXT_EL2)
         if packet not in config.layout.packets
     )
-    return z3.And(z3.Implies(z3.And(branch, z3.Or(fact("load"), fact("store"))), guarded), *uncollected)
+    return z3.And(*uncollected)
 
 
 def meaningless(config: SPUConfig) -> tuple[str, ...]:

@@ -31,7 +31,9 @@ __all__ = [
     "Vectors",
     "WritePort",
     "el2_enabled",
+    "has_data_access",
     "has_data_source",
+    "has_load",
     "is_branch",
     "is_destination",
     "is_scalable",
@@ -238,9 +240,24 @@ def is_destination(config: SPUConfig, facts: Facts):
     return two & facts.store & facts.destination
 
 
+def _told_of_access(config: SPUConfig, facts: Facts, accesses):
+    """Of a branch its record tells of an access with FEAT_GCS alone (D17.6.3)."""
+    return accesses if config.gcs else accesses & ~is_branch(facts)
+
+
+def has_data_access(config: SPUConfig, facts: Facts):
+    """If it completes, its record tells of an access."""
+    return _told_of_access(config, facts, facts.load | facts.store)
+
+
+def has_load(config: SPUConfig, facts: Facts):
+    """If it completes, its record tells of an access that loads, if not of that alone."""
+    return _told_of_access(config, facts, facts.load)
+
+
 def has_data_source(config: SPUConfig, facts: Facts):
     """Its record holds a Data Source packet: a load, or the load of two accesses, that completed (D18.2.4)."""
-    loads = facts.load & ~is_destination(config, facts)
+    loads = has_load(config, facts) & ~is_destination(config, facts)
     return facts.retired & ~facts.exception & loads & facts.data_source_valid
 
 

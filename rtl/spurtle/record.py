@@ -10,7 +10,7 @@ from .arch import CR, ETS, EVL, AddressIndex, ContextIndex, CounterIndex, Event,
 from .config import SPUConfig
 from .inflight import Sample
 from .layout import LAST, Packet
-from .pe import has_data_source, is_branch, is_destination, is_scalable
+from .pe import has_data_access, has_data_source, has_load, is_branch, is_destination, is_scalable
 
 __all__ = ["Record", "record_layout"]
 
@@ -106,7 +106,7 @@ class Record(wiring.Component):
     def _offset(self, packet):
         """First byte of the packet."""
         layout, sizes = self._config.layout, self._config.packet_bytes
-        if packet in LAST and not layout.packed:
+        if packet in LAST and not (layout.packed or layout.padding_last):
             return layout.max_size - sizes[packet]
         return layout.offsets(sizes)[packet]
 
@@ -131,9 +131,9 @@ class Record(wiring.Component):
                 case Event.SMCU if config.sme:
                     bit = facts.asynchronous
                 case _ if event in _MEMORY_EVENTS:
-                    bit = operation.events[event] & (facts.load | facts.store)
+                    bit = operation.events[event] & has_data_access(config, facts)
                 case _ if event in _LOAD_EVENTS:
-                    bit = operation.events[event] & facts.load
+                    bit = operation.events[event] & has_load(config, facts)
                 case _ if event in _PREDICATE_EVENTS:
                     bit = operation.events[event] & is_scalable(config, operation) & ~is_branch(facts)
                 case _:
@@ -150,14 +150,12 @@ class Record(wiring.Component):
         facts = operation.facts
 
         completed = facts.retired & ~facts.exception
-        memory = facts.load | facts.store
-        # Only to the Guarded control stack does a branch make an access.
-        branch = is_branch(facts) if config.gcs else is_branch(facts) & ~memory
+        branch = is_branch(facts)
         has_target = facts.retired & branch & (facts.taken | C(config.not_taken_target, 1))
-        has_va = completed & memory & facts.va_valid
+        has_va = completed & has_data_access(config, facts) & facts.va_valid
         if config.nv2:
             has_va &= ~facts.nv2 | start.collect.nv2_va
-        operation_class, operation_payload = self._operation_type(m, memory, branch)
+        operation_class, operation_payload = self._operation_type(m, branch)
 
         packets = {
             Packet.PC: (
@@ -243,9 +241,11 @@ class Record(wiring.Component):
         tag = operation.pa_tag & operation.pa_checked.replicate(4)
         return Cat(tag, nse, C(0, 1), operation.pa_checked, operation.pa_ns)
 
-    def _operation_type(self, m, memory, branch):
-        """CLASS and payload of the Operation Type packet (D18.2.7)."""
+    def _operation_type(self, m, branch):
+        """CLASS and payload of the Operation Type packet (D18.2.7). An access makes no less of a branch (D17.6.3)."""
         config = self._config
+        facts = self.sample.operation.facts
+        memory = facts.load | facts.store
         size = self._size(m, memory) if config.sve else None
 
         payload = Mux(branch, self._branch(), Mux(memory, self._load_store(size), self._data_processing(size)))

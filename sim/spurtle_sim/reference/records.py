@@ -200,11 +200,10 @@ def is_memory(facts: Facts) -> int:
 
 
 def has_data_access(config: SPUConfig, facts: Facts) -> int:
-    """If it retires without an exception, its record tells of an access: it is a load or store. A branch is one where
-    it accesses the Guarded control stack (D17.6.3).
+    """If it retires without an exception, its record tells of an access: it is a load or store. So is a branch that
+    accesses the Guarded control stack (D17.6.3), of which nothing is told without FEAT_GCS.
     """
-    guarded = facts.gcs if config.gcs else 0
-    return is_memory(facts) & (guarded | ~is_branch(facts))
+    return is_memory(facts) if config.gcs else is_memory(facts) & ~is_branch(facts)
 
 
 def is_destination(config: SPUConfig, facts: Facts) -> int:
@@ -248,8 +247,8 @@ def events(config: SPUConfig, sample: Sample) -> int:
     # All of the events if the bit is 1: the bits of -1 are all ones.
     possible = (
         _OTHER_EVENTS
-        | -is_memory(facts) & _MEMORY_EVENTS
-        | -facts.load & _LOAD_EVENTS
+        | -has_data_access(config, facts) & _MEMORY_EVENTS
+        | -(has_data_access(config, facts) & facts.load) & _LOAD_EVENTS
         | -is_branch(facts) & _BRANCH_EVENTS
         | -((_is_sve(config, operation) | _is_sme(config, operation)) & ~is_branch(facts)) & _SCALABLE_EVENTS
     )

@@ -1,0 +1,111 @@
+"""Configurations that nobody has chosen: any features, events, sizes and record layouts that `SPUConfig` accepts."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import fields, replace
+from random import Random
+from typing import Any
+
+from spurtle.arch import AltClk, PMSVer
+from spurtle.config import SPUConfig, UnpredictableFilter
+from spurtle.layout import LAST, Packet, Place, RecordLayout
+
+__all__ = ["random_configuration"]
+
+_FEATURES = tuple(field.name for field in fields(SPUConfig) if field.type is bool)
+
+_OF_ACCESSES = (Packet.VA, Packet.PA, Packet.TRANSLATION, Packet.DATA_SOURCE)
+"""What the target of a branch can share a place with."""
+
+
+def random_configuration(random: Random) -> SPUConfig:
+    """Draw until a configuration is accepted: what excludes what is said in `SPUConfig` alone."""
+    while True:
+        with suppress(ValueError):
+            return _with_events(random, _drawn(random))
+
+
+def _drawn(random: Random) -> SPUConfig:
+    """Draw everything but which events are recorded. Raises ValueError if choices exclude each other."""
+    version = random.choice([*PMSVer, PMSVer.SPE_V1P4])
+    density = random.choice([0.2, 0.5, 0.9])
+    choices: dict[str, Any] = {name: random.random() < density for name in _FEATURES}
+    choices |= {
+        "fne": choices["fne"] or version >= PMSVer.SPE_V1P2,
+        "altclk": random.choice([*AltClk]),
+        "imp_counter": random.choice([0, 6, 7, 16, 31]),
+        "imp_address": random.choice([0, 6, 7, 16, 31]),
+        "data_source_bytes": random.choice([0, 1, 2]),
+    }
+    events_bytes = random.choice([1, 2, 4, 4, 8])
+    wanted = {*range(8), *_scalable_events(choices)}
+    return SPUConfig(
+        name="drawn",
+        version=version,
+        ops_per_cycle=random.randint(1, 8),
+        slots=random.randint(1, 8),
+        unpredictable_filter=random.choice([*UnpredictableFilter]),
+        counter_bits=random.choice([12, 16]),
+        events=frozenset(event for event in wanted if event < 8 * events_bytes),
+        events_bytes=events_bytes,
+        bus_bytes=random.choice([4, 8, 8, 16, 32, 64]),
+        layout=_layout(random, choices),
+        **choices,
+    )
+
+
+def _scalable_events(choices: dict[str, Any]) -> Iterator[int]:
+    if choices["sve"]:
+        yield from (17, 18)
+    if choices["sme"]:
+        yield from (24, 25)
+
+
+def _with_events(random: Random, config: SPUConfig) -> SPUConfig:
+    """The same with events added, and left out, wherever that is accepted."""
+    density = random.choice([0.1, 0.5, 0.9])
+    for event in range(8 * config.events_bytes):
+        if random.random() < density:
+            with suppress(ValueError):
+                config = replace(config, events=config.events ^ {event})
+    return config
+
+
+def _layout(random: Random, choices: dict[str, Any]) -> RecordLayout:
+    """Every packet of `choices` once, in places of its own but where `SPUConfig` may accept one for several."""
+    there = {
+        Packet.DATA_SOURCE: choices["data_source_bytes"],
+        Packet.PREVIOUS_TARGET: choices["pbt"],
+        Packet.ALTERNATE_ISSUE: choices["altclk"],
+        Packet.IMP_COUNTER: choices["imp_counter"],
+        Packet.IMP_ADDRESS: choices["imp_address"],
+        Packet.CONTEXT_EL2: choices["el2"] or random.random() < 0.2,
+        Packet.CONTEXT_EL1: random.random() < 0.8,
+        Packet.ISSUE: random.random() < 0.8,
+    }
+    packets = [packet for packet in Packet if packet not in LAST and there.get(packet, True)]
+    random.shuffle(packets)
+    packed = random.random() < 0.6
+    places = [
+        Place(runs, elastic=packed and random.random() < 0.6, least=random.choice([0, 0, 0, random.randrange(24)]))
+        for runs in _runs(random, packets)
+    ]
+    max_size = random.choice([64, 64, 128, 128, 128, 256, 512])
+    align = random.choice([1, 2, 4, 8]) if any(place.elastic for place in places) else max_size
+    return RecordLayout(tuple(places), align, max_size, random.random() < 0.5)
+
+
+def _runs(random: Random, packets: list[Packet]) -> Iterator[tuple[tuple[Packet, ...], ...]]:
+    """What each place holds, in order. `packets` are used up."""
+    target_shares = random.random() < 0.5
+    if target_shares:
+        packets.remove(Packet.TARGET)
+    while packets:
+        run = tuple(packets.pop() for _ in range(min(len(packets), random.choice([1, 1, 1, 2, 3]))))
+        if target_shares and {*run} <= {*_OF_ACCESSES}:
+            target_shares = False
+            yield (run, (Packet.TARGET,)) if random.random() < 0.5 else ((Packet.TARGET,), run)
+        else:
+            yield (run,)
+    if target_shares:
+        yield ((Packet.TARGET,),)

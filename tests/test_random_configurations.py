@@ -1,0 +1,105 @@
+"""Gateware and reference agree in configurations that nobody has chosen: whole records, events, and the filter."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+from gateware import Bench, random_registers, random_sample
+from random_configurations import random_configuration
+from seeds import SEED
+from test_filter import FilterBench
+from tiers import tiers
+from variants import as_taken
+
+from spurtle.config import SPUConfig
+from spurtle.spu import RecordPath
+from spurtle_sim import decode
+from spurtle_sim.invariants import Monitor
+from spurtle_sim.ports import sample_bits
+from spurtle_sim.records_json import from_json, to_json
+from spurtle_sim.reference import records
+from spurtle_sim.reference.records import Sample
+
+SAMPLES = 25
+"""Of each configuration."""
+
+
+class RecordPathBench(Bench):
+    def __init__(self, config: SPUConfig):
+        self.config = config
+        self.dut = RecordPath(config)
+        super().__init__(self.dut)
+
+    def encode(self, samples: Iterable[Sample]) -> list[tuple[bytes, int]]:
+        """The record and the Events packet of each sample. No beat is stalled."""
+        dut, config = self.dut, self.config
+
+        async def scenario(ctx: Any) -> list[tuple[bytes, int]]:
+            ctx.set(dut.beat.ready, 1)
+            ctx.set(dut.begun, 1)
+            made = []
+            for sample in samples:
+                ctx.set(dut.sample.payload.as_value(), sample_bits(config, sample))
+                await ctx.tick().repeat(2)
+                ctx.set(dut.sample.valid, 1)
+                octets, last = b"", 0
+                while not last:
+                    valid, last, data, end, taken = await self._cycle(ctx)
+                    if taken:
+                        ctx.set(dut.sample.valid, 0)
+                    if valid:
+                        octets += data.to_bytes(config.bus_bytes, "little")[: end * config.layout.align or None]
+                made.append((octets, ctx.get(dut.events)))
+            return made
+
+        return self.run(scenario)
+
+    async def _cycle(self, ctx: Any) -> Sequence[int]:
+        """A beat: whether there is one, whether it is the last, data and end; and whether the sample is taken."""
+        beat, sample = self.dut.beat, self.dut.sample
+        end = beat.p.end if hasattr(beat.p, "end") else beat.valid
+        _, _, valid, last, data, units, taken = await ctx.tick().sample(
+            beat.valid, beat.p.last, beat.p.data, end, sample.ready
+        )
+        last &= valid
+        return valid, last, data, units if last and end is not beat.valid else 0, taken
+
+
+def plausible(config: SPUConfig, sample: Sample) -> Sample:
+    """The same without what no core states: what is not conditional was taken."""
+    sample = as_taken(config, sample)
+    facts = sample.operation.facts
+    facts = replace(facts, taken=facts.taken | 1 - facts.conditional)
+    return replace(sample, operation=replace(sample.operation, facts=facts))
+
+
+@pytest.mark.parametrize("count", tiers(fast=[2], full=[10], long=[200]))
+def test_like_the_reference(count: int, record_property: Callable[[str, object], None]) -> None:
+    for number in range(count):
+        random = Random(f"{SEED} {number}")
+        config = random_configuration(random)
+        samples = [random_sample(random, config) for _ in range(SAMPLES)]
+        for sample, (octets, events) in zip(samples, RecordPathBench(config).encode(samples), strict=True):
+            assert events == records.events(config, sample), (number, config, sample)
+            assert octets == records.encode(config, sample), (number, config, sample)
+        decisions = [(random_registers(random, config, sample), sample) for sample in samples for _ in range(2)]
+        FilterBench(config).check(decisions)
+    record_property("configurations", count)
+
+
+@pytest.mark.parametrize("count", tiers(fast=[20], full=[200], long=[4_000]))
+def test_records_are_read_and_made_again(count: int) -> None:
+    """Each keeps the invariants, and the facts that it tells make the same record."""
+    for number in range(count):
+        random = Random(f"{SEED} {number}")
+        config = random_configuration(random)
+        samples = [plausible(config, random_sample(random, config)) for _ in range(SAMPLES)]
+        made = [records.encode(config, sample) for sample in samples]
+        assert Monitor(config, promises=False).check(b"".join(made)) == [], (number, config)
+        for sample, octets in zip(samples, made, strict=True):
+            (record,) = decode.records(octets)
+            facts = json.loads(json.dumps(to_json(record)))
+            assert records.encode(config, from_json(config, facts)) == octets, (number, config, sample)
