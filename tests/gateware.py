@@ -198,16 +198,17 @@ def random_pe(random: Random, config: SPUConfig) -> PEState:
 def _random_vectors(random: Random, config: SPUConfig) -> Vectors:
     """Sizes around those that have a code, and any others."""
     bits = random.getrandbits
-    if not config.sve:
+    if not config.scalable:
         return Vectors()
     size = random.choice([bits(12), 1 << random.randrange(12), (1 << random.randrange(12)) + 1])
     vectors = Vectors(sve=bits(1), predicated=bits(1), gather_scatter=bits(1), bits=size)
-    if not config.sme:
+    if config.sme:
+        vectors = replace(vectors, sme=bits(1) & bits(1))
+    if not config.spe_sme:
         return vectors
     tile = random.choice([bits(19), 1 << random.randrange(19), (1 << random.randrange(18)) + 1])
     return replace(
         vectors,
-        sme=bits(1) & bits(1),
         tile=bits(1),
         whole_array=bits(1) & bits(1),
         bits=random.choice([size, tile]),

@@ -55,9 +55,9 @@ def _drawn(random: Random) -> SPUConfig:
 
 
 def _scalable_events(choices: dict[str, Any]) -> Iterator[int]:
-    if choices["sve"]:
+    if choices["sve"] or choices["sme"]:
         yield from (17, 18)
-    if choices["sme"]:
+    if choices["spe_sme"]:
         yield from (24, 25)
 
 

@@ -130,12 +130,13 @@ def random_samples(config: SPUConfig, seed: Sequence[int], count: int) -> list[S
     facts["load"] = (facts["load"] | both) & may & ~(facts["memory_set"] & ~facts["memory_copy"])
     facts["store"] = (facts["store"] | both) & may
 
-    sve, sme, mte = (1 if feature else 0 for feature in (config.sve, config.sme, config.mte))
+    sve, sme, mte = (1 if feature else 0 for feature in (config.scalable, config.sme, config.mte))
+    named = 1 if config.spe_sme else 0
     vectors = {
         "sve": bits(sve), "predicated": bits(sve), "gather_scatter": bits(sve),
-        "sme": bits(sme) & bits(1), "tile": bits(sme), "whole_array": bits(sme) & bits(1),
-        "bits": columns.any_of(columns.size(12 * sve), columns.size(19 if sme else 12 * sve)),
-        "count": columns.any_of(columns.below(1 + 4 * sme), bits(5 * sme)),
+        "sme": bits(sme) & bits(1), "tile": bits(named), "whole_array": bits(named) & bits(1),
+        "bits": columns.any_of(columns.size(12 * sve), columns.size(19 if named else 12 * sve)),
+        "count": columns.any_of(columns.below(1 + 4 * named), bits(5 * named)),
     }  # fmt: skip
     starts = {
         "el": bits(2).tolist(), "ns": bits(1).tolist(), "nse": bits(nse).tolist(),
@@ -262,7 +263,7 @@ def _expected_events(config: SPUConfig, operation: Operation) -> int:
         value |= _mask(Event.GENERATED_EXCEPTION)
     if facts.conditional and not facts.taken:
         value |= _mask(Event.NOT_TAKEN)
-    if config.sme:
+    if config.spe_sme:
         value = value | _mask(Event.SMCU) if facts.asynchronous else value & ~_mask(Event.SMCU)
     return value & sum(1 << event for event in config.events)
 
@@ -277,7 +278,7 @@ def _expected_operation(config: SPUConfig, operation: Operation) -> OperationTyp
             "procedure": procedure if config.crr else "unknown",
         })  # fmt: skip
     scalable = vectors.sve or vectors.sme
-    size = vectors.bits % (1 << 12) * (vectors.count if config.sme else 1)
+    size = vectors.bits % (1 << 12) * (vectors.count if config.spe_sme else 1)
     if not facts.load and not facts.store:
         if vectors.sme:
             size = vectors.bits if vectors.tile else size
@@ -322,7 +323,7 @@ def _expected_operation(config: SPUConfig, operation: Operation) -> OperationTyp
 
 def _vector_bits(config: SPUConfig, size: int) -> int | str:
     if size > 2048:
-        return "more" if config.sme else 2048
+        return "more" if config.spe_sme else 2048
     return _rounded(size, 32)
 
 

@@ -640,7 +640,7 @@ class Bench:
             assert not collisions, f"{where}: the later one got the slot"
             number = int(getattr(self.dut, f"sampling__slot__{lane}").value) if self.config.slots > 1 else 0
             assert self.now >= self.slots[number].busy_until, f"{where}: slot {number} is taken"
-            if self.config.sve:
+            if self.config.scalable:
                 told = int(getattr(self.dut, f"sampling__element__{lane}").value)
                 assert told == element, f"{where}: element {told}, not {element}, is sampled in lane {lane}"
             if self.config.two_accesses:

@@ -37,7 +37,7 @@ class AccessBench(Bench):
                 ctx.set(selected, 1 << lanes[index] if index < len(lanes) else 0)
                 ctx.set(number, random[index])
             destination = ctx.get(dut.destination) if config.two_accesses else 0
-            elements = [ctx.get(element) for element in dut.element] if config.sve else [0] * config.ops_per_cycle
+            elements = [ctx.get(element) for element in dut.element] if config.scalable else [0] * config.ops_per_cycle
             return destination, elements, ctx.get(dut.draw)
 
         destination, elements, drawn = self.run(scenario)
@@ -80,7 +80,7 @@ def test_like_the_reference(any_bench: AccessBench) -> None:
 def test_of_the_random_number_bit_0_is_for_two_accesses(any_bench: AccessBench) -> None:
     """And what is left is the element."""
     config = any_bench.config
-    element = 0b1010_0011 if config.sve else 0
+    element = 0b1010_0011 if config.scalable else 0
     for store in (0, 1) if config.two_accesses else (0,):
         number = element << 1 | store if config.two_accesses else element
         assert any_bench.choose(0, [0], [number] * config.selections_per_cycle) == [(store, element)]

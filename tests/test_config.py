@@ -40,15 +40,15 @@ REFUSED: dict[str, tuple[SPUConfig, dict[str, Any], str]] = {
     "version": (MINIMAL_CONFIG, {"version": 6}, "version must be 1 or 2 or 3 or 4 or 5, not 6"),
     "an event that no version defines": (
         N1, {"events": frozenset({1, 6, 16}), "events_bytes": 4, "layout": N1_128},
-        "events must be defined in version 1 without sve and without sme, not [16]",
+        "events must be defined in version 1 with sve False, sme False, spe_sme False, not [16]",
     ),
     "events of a later version": (
         N1, {"events": frozenset({1, 6, 11, 19}), "events_bytes": 4, "layout": N1_128},
-        "events must be defined in version 1 without sve and without sme, not [11, 19]",
+        "events must be defined in version 1 with sve False, sme False, spe_sme False, not [11, 19]",
     ),
     "events of an earlier version": (
         V1P4, {"events": frozenset({1, 6, 24, 31})},
-        "events must be defined in version 5 with sve and with sme, not [31]",
+        "events must be defined in version 5 with sve True, sme True, spe_sme True, not [31]",
     ),
     "memory copy before its packets": (
         MINIMAL_CONFIG, {"mops": True, "version": 3, "fne": True}, "version must be 4 or later with mops, not 3",
@@ -110,8 +110,8 @@ REFUSED: dict[str, tuple[SPUConfig, dict[str, Any], str]] = {
         V1P4, {"altclk": 2}, "altclk must be 0 or 1 or 15, not 2",
     ),
     "the SMCU's clock without SME": (
-        replace(V1P4, sme=False, altclk=AltClk.IMPLEMENTATION_DEFINED, events=frozenset({1, 6})),
-        {"altclk": AltClk.SMCU}, "altclk must not be AltClk.SMCU without sme",
+        replace(V1P4, spe_sme=False, altclk=AltClk.IMPLEMENTATION_DEFINED, events=frozenset({1, 6})),
+        {"altclk": AltClk.SMCU}, "altclk must not be AltClk.SMCU without spe_sme",
     ),
     "an INDEX that is not the core's own": (
         N1, {"imp_counter": 8}, f"imp_counter must be {' or '.join(map(str, OWN))}, not 8",
@@ -123,7 +123,7 @@ REFUSED: dict[str, tuple[SPUConfig, dict[str, Any], str]] = {
         N1, {"imp_counter": 6}, "imp_counter must be 0 where the layout has no place for IMP_COUNTER, not 6",
     ),
     "SME without SVE": (
-        V1P4, {"sve": False, "events": frozenset({1, 6})}, "sve must be True with sme, not False",
+        V1P4, {"sme": False, "events": frozenset({1, 6})}, "sme must be True with spe_sme, not False",
     ),
     "Secure EL2 without EL2": (
         MINIMAL_CONFIG, {"sel2": True, "el3": True}, "el2 must be True with sel2, not False",
@@ -152,7 +152,10 @@ REFUSED: dict[str, tuple[SPUConfig, dict[str, Any], str]] = {
         MINIMAL_CONFIG, {"sve": True}, "version must be 2 or later with sve, not 1",
     ),
     "SME before its packets": (
-        MODEL, {"sme": True}, "version must be 5 or later with sme, not 3",
+        MINIMAL_CONFIG, {"sme": True}, "version must be 2 or later with sme, not 1",
+    ),
+    "FEAT_SPE_SME before its packets": (
+        MODEL, {"sme": True, "spe_sme": True}, "version must be 5 or later with spe_sme, not 3",
     ),
     "no place for a packet": (
         MINIMAL_CONFIG, {"layout": MINIMAL.without(Packet.PC, Packet.TOTAL)}, "layout must have a place for PC, TOTAL",
@@ -337,7 +340,9 @@ WRITABLE_WITH = {
     "minimal_rme": _EL2,
     "minimal_sve": {**_ACCESS, "PMSEVFR_EL1": 0x6_00BE},
     "minimal_sve_v1p2": {**_FNE, **_DISCARD, **_ACCESS},
-    "minimal_sme": {**_FNE, **_DISCARD, **_ACCESS, "PMSEVFR_EL1": 0x306_00FE, "PMSNEVFR_EL1": 0x306_00FE},
+    "minimal_sme": {**_ACCESS, "PMSEVFR_EL1": 0x6_00BE},
+    "minimal_sme_fpf": _ACCESS,
+    "minimal_spe_sme": {**_FNE, **_DISCARD, **_ACCESS, "PMSEVFR_EL1": 0x306_00FE, "PMSNEVFR_EL1": 0x306_00FE},
 }
 """Of others, where it differs."""
 
@@ -360,13 +365,14 @@ def test_registers_that_there_are(config: SPUConfig) -> None:
     }
 
 
-ACCESS_BITS = {"v1p4": 9, "arm_model": 8, "minimal_mops": 1, "minimal_gcs": 1, "minimal_sme": 8}
+ACCESS_BITS = {"v1p4": 9, "arm_model": 8, "minimal_mops": 1, "minimal_gcs": 1}
 
 
 @pytest.mark.parametrize("config", ALL.values(), ids=ALL)
 def test_random_bits_of_an_access(config: SPUConfig) -> None:
     """One for one of two accesses, eight for an element of a vector (D17.6.6 R_MYPFF)."""
-    expected = 8 if config.name.startswith("minimal_sve") else ACCESS_BITS.get(config.name, 0)
+    vectors = ("minimal_sve", "minimal_sme", "minimal_spe_sme")
+    expected = 8 if config.name.startswith(vectors) else ACCESS_BITS.get(config.name, 0)
     assert config.access_bits == expected
 
 

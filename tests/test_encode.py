@@ -418,18 +418,18 @@ def test_a_branch_that_generated_an_exception_is_another_operation():
 # D18.2.6: which operations each event is of, and what defines it; none is another IMPLEMENTATION DEFINED choice.
 
 
-def defined(event: int, version: int, *, sve: bool, sme: bool) -> bool:
+def defined(event: int, version: int, *, sve: bool, sme: bool, spe_sme: bool) -> bool:
     """The bit can be one."""
     if event in (16, *range(32, 48)):
         return False
     if event == 11:
         return version >= PMSVer.SPE_V1P1
     if event in (17, 18):
-        return sve
+        return sve or sme
     if event in range(19, 24):
         return version >= PMSVer.SPE_V1P4
     if event in (24, 25):
-        return sme or version < PMSVer.SPE_V1P4
+        return spe_sme or version < PMSVer.SPE_V1P4
     if event in range(26, 32):
         return version < PMSVer.SPE_V1P4
     return True
@@ -438,14 +438,18 @@ def defined(event: int, version: int, *, sve: bool, sme: bool) -> bool:
 @pytest.mark.parametrize("version", PMSVer)
 def test_every_event_with_the_feature_that_defines_it(version: PMSVer):
     base = replace(CONFIGS["minimal"], version=version, fne=version >= PMSVer.SPE_V1P2, events_bytes=8)
-    for sve in (False, True)[: 1 + (version >= PMSVer.SPE_V1P1)]:
-        for sme in (False, True)[: 1 + (sve and version >= PMSVer.SPE_V1P4)]:
-            allowed = {event for event in range(64) if defined(event, version, sve=sve, sme=sme)}
-            config = replace(base, sve=sve, sme=sme, events=frozenset(allowed))
-            for event in {*range(64)} - allowed:
-                with pytest.raises(ValueError, match=r"^events must be defined in version "):
-                    replace(config, events=frozenset({1, 6, event}))
-            check_events(config)
+    features: list[dict[str, bool]] = [{"sve": False, "sme": False, "spe_sme": False}]
+    if version >= PMSVer.SPE_V1P1:
+        features += [{**features[0], **those} for those in ({"sve": True}, {"sme": True})]
+    if version >= PMSVer.SPE_V1P4:
+        features += [{"sve": sve, "sme": True, "spe_sme": True} for sve in (False, True)]
+    for there in features:
+        allowed = {event for event in range(64) if defined(event, version, **there)}
+        config = replace(base, events=frozenset(allowed), **there)  # pyright: ignore[reportArgumentType]
+        for event in {*range(64)} - allowed:
+            with pytest.raises(ValueError, match=r"^events must be defined in version "):
+                replace(config, events=frozenset({1, 6, event}))
+        check_events(config)
 
 
 OPERATIONS: dict[str, dict[str, Any]] = {
@@ -458,7 +462,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def possible(event: int, operation: str) -> bool:
+def possible(config: SPUConfig, event: int, operation: str) -> bool:
     """An operation of that kind, as it stands in `OPERATIONS`, can have done it."""
     if event in (2, 3, 4, 5, *range(8, 16)):
         return operation in ("load", "store", "sve_load")
@@ -467,18 +471,19 @@ def possible(event: int, operation: str) -> bool:
     if event == 7:
         return operation == "branch"
     if event in (17, 18):
-        return operation.startswith("sve")
+        # Of an SME operation without FEAT_SPE_SME the packet is Other.
+        return operation.startswith("sve") or (operation == "other" and config.sme and not config.spe_sme)
     return event != 6 or operation != "other"
 
 
 def check_events(config: SPUConfig) -> None:
     """Each event of the configuration, of each operation, alone."""
     for name, operation in OPERATIONS.items():
-        if name.startswith("sve") and not config.sve:
+        if name.startswith("sve") and not config.scalable:
             continue
         for event in sorted(config.events - {0, 1}):
             facts = {**operation, "events": [1, event]}
-            if possible(event, name):
+            if possible(config, event, name):
                 shown = to_json(decode_one(config, facts))
                 assert (name, shown["events"]) == (name, [1, event])
             else:

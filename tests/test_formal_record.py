@@ -52,7 +52,7 @@ def test_a_fault_of_the_operation_type_is_found(name: str, monkeypatch: pytest.M
 
 
 def test_a_size_that_is_not_rounded_up_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    config = FEATURES["minimal_sme"]
+    config = FEATURES["minimal_spe_sme"]
     system = transition(Record(config))
     assert record.prove_operation(config, system).result is Result.PASS
     reference = twin(monkeypatch)
@@ -77,8 +77,8 @@ class Reserved(Record):
         (Record(FEATURES["minimal_gcs"]), replace(FEATURES["minimal_gcs"], name="without", gcs=False)),
         # An operation on the ZA array.
         (
-            Record(FEATURES["minimal_sme"]),
-            replace(FEATURES["minimal_sme"], name="less", sme=False, events=frozenset({1, 6})),
+            Record(FEATURES["minimal_spe_sme"]),
+            replace(FEATURES["minimal_spe_sme"], name="less", spe_sme=False, events=frozenset({1, 6})),
         ),
     ],
     ids=["reserved", "gcs", "sme"],

@@ -132,11 +132,11 @@ SIZES = sorted({size + step for power in range(19) for size in [1 << power] for 
 
 @pytest.mark.parametrize("kind", [{}, {"load": 1}, {"store": 1}], ids=str)
 def test_every_vector_length(bench: RecordBench, kind: dict[str, int]) -> None:
-    if not bench.config.sve:
+    if not bench.config.scalable:
         pytest.skip("no vector length is recorded")
-    largest = 1 << (19 if bench.config.sme else 12)
+    largest = 1 << (19 if bench.config.spe_sme else 12)
     forms = [Vectors(sve=1), Vectors(sve=1, predicated=1)]
-    if bench.config.sme:
+    if bench.config.spe_sme:
         forms = [Vectors(sve=1, count=count) for count in (0, 1, 3, 31)]
         forms += [Vectors(sme=1, count=count) for count in (1, 3, 16)]
         forms += [Vectors(sme=1, tile=1), Vectors(sme=1, tile=1, whole_array=1, count=1)]

@@ -117,6 +117,19 @@ def test_each_feature_has_its_formats(config: SPUConfig):
                 assert packet(config, facts) == expected, facts
 
 
+@pytest.mark.parametrize("name", ["minimal_sme", "minimal_sme_fpf"])
+def test_operations_of_the_array_without_a_format_of_their_own(name: str):
+    """D17.6.6: FEAT_SME without FEAT_SPE_SME."""
+    config, array = FEATURES[name], replace(SVE, sve=0, sme=1)
+    assert packet(config, Facts(vector=1), array) == (0, 0)
+    assert packet(config, Facts(vector=1, floating_point=1), array) == (0, 2 * config.fpf)
+    for named in ({}, {"unspecified": 1}, {"simd_fp": 1}, {"atomic": 1}):
+        assert packet(config, Facts(load=1, vector=1, **named), array) == (1, 0x10)
+        assert packet(config, Facts(store=1, vector=1, **named), array) == (1, 0x11)
+    streaming = replace(SVE, sme=0)
+    assert packet(config, Facts(load=1, vector=1), streaming)[1] & 0b1010 == 0b1000
+
+
 def test_facts_of_a_feature_mean_nothing_without_it():
     names = ("memory_copy", "memory_set", "gcs", "unspecified", "allocation_tag", "nv2", "destination")
     for facts, _ in (*OF_MOPS, *OF_GCS, *OF_V1P1, *OF_MTE, *OF_NV2):
@@ -324,18 +337,18 @@ def encodings(config: SPUConfig) -> set[tuple[int, int]]:
     load or store that is not atomic, exclusive, acquire or release (P17).
     """
     v1p1, bit = config.version >= PMSVer.SPE_V1P1, (0, 1)
-    lengths = range(8 if config.sme else 7)
+    lengths = range(8 if config.spe_sme else 7)
 
     def all_of_them() -> Iterator[tuple[int, int]]:
         for flags in range(8) if config.fpf else bit:
             yield 0, flags
-        if config.sve:
+        if config.scalable:
             for evl, predicated, floating_point in product(lengths, bit, bit):
                 yield 0, evl << 4 | 0b1000 | predicated << 2 | floating_point << 1
             for gather, evl, predicated, ldst in product(bit, lengths, bit, bit):
                 if config.version >= PMSVer.SPE_V1P2 or ldst or not predicated:
                     yield 1, gather << 7 | evl << 4 | 0b1000 | predicated << 2 | ldst
-        if config.sme:
+        if config.spe_sme:
             for ets, floating_point in product((*range(12), 15), bit):
                 yield 0, 0b1000_1000 | ets >> 1 << 4 | (ets & 1) << 2 | floating_point << 1
         for ldst in bit:

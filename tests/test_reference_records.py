@@ -25,7 +25,7 @@ from spurtle_sim.reference.control import PEState
 from spurtle_sim.reference.records import Facts, Location, Operation, Sample, Start, Vectors
 
 N1, V1P4, MODEL = (CONFIGS[name] for name in ("neoverse_n1", "v1p4", "arm_model"))
-MOPS, GCS = FEATURES["minimal_mops"], FEATURES["minimal_gcs"]
+MOPS, GCS, SME = (FEATURES[f"minimal_{name}"] for name in ("mops", "gcs", "sme"))
 OWN = [
     replace(
         MODEL,
@@ -160,8 +160,9 @@ LACKS: dict[str, tuple[str, ...]] = {
     "two_accesses": ("destination",),
     "mte": ("allocation_tag", "pa_checked", "pa_tag"),
     "nv2": ("nv2", "collect_nv2_va"),
-    "sve": ("sve", "predicated", "gather_scatter", "bits"),
-    "sme": ("sme", "tile", "whole_array", "count"),
+    "scalable": ("sve", "predicated", "gather_scatter", "bits"),
+    "sme": ("sme",),
+    "spe_sme": ("tile", "whole_array", "count"),
     "rme": ("nse", "pa_nse"),
     "pbt": ("previous_target",),
     "altclk": ("alternate_issue",),
@@ -176,7 +177,7 @@ def without(config: SPUConfig, sample: Sample) -> Sample:
     names = [name for feature, names in LACKS.items() if not getattr(config, feature) for name in names]
     if not config.crr and not config.gcs:
         names += ["link", "procedure_return"]
-    if not config.sme and not config.altclk:
+    if not config.spe_sme and not config.altclk:
         names += ["asynchronous"]
     if config.version < PMSVer.SPE_V1P1:
         names += ["unspecified"]
@@ -277,12 +278,16 @@ def test_events_of_loads_alone():
 
 
 def test_events_of_predicates():
-    """D18.2.6, E[18:17]: of SVE operations, and of SME operations where they are recorded as such."""
+    """D18.2.6, E[18:17]: of SVE operations and of SME operations, recorded as such or not."""
     both = 0b11 << 17
     for config, vectors, expected in (
         (MODEL, Vectors(sve=1), both),
         (MODEL, Vectors(), 0),
         (MODEL, Vectors(sme=1), 0),
+        (SME, Vectors(sme=1), both),
+        (replace(SME, sve=True), Vectors(sme=1), both),
+        (SME, Vectors(sve=1), both),
+        (SME, Vectors(), 0),
         (V1P4, Vectors(sve=1), both),
         (V1P4, Vectors(sme=1), both),
         (V1P4, Vectors(), 0),

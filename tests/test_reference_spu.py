@@ -106,7 +106,7 @@ def running(config: SPUConfig, *, interval: int = 1, records: int = 64, pmscr: i
 
 def generators(config: SPUConfig, state: int, access: int) -> int:
     """IMP_PMSRNDR_EL1, which has the second half only where an access is chosen."""
-    return access << 32 | state if config.mops or config.gcs or config.sve else state
+    return access << 32 | state if config.mops or config.gcs or config.scalable else state
 
 
 ALL = {**CONFIGS, **FEATURES}
@@ -507,14 +507,14 @@ def test_what_el2_permits_is_collected_with_the_operation():
 
 # D17.6.4.3, D17.6.4.5, D17.6.6 R_MYPFF.
 
-CHOOSING = [config for config in ALL.values() if config.mops or config.gcs or config.sve]
+CHOOSING = [config for config in ALL.values() if config.mops or config.gcs or config.scalable]
 TWO_ACCESSES = [config for config in CHOOSING if config.mops or config.gcs]
 FT, LD, ST = 1 << 1, 1 << 17, 1 << 18
 
 
 def number_bits(config: SPUConfig) -> int:
     """Of a random number: one for an access, eight for an element."""
-    return (1 if config in TWO_ACCESSES else 0) + (8 if config.sve else 0)
+    return (1 if config in TWO_ACCESSES else 0) + (8 if config.scalable else 0)
 
 
 def assert_fair(bits: list[int]) -> None:
@@ -540,9 +540,9 @@ def test_either_access_and_any_element_without_bias(config: SPUConfig):
         else:
             assert not any(destination for destination, _ in chosen)
         for bit in range(8):
-            if config.sve:
+            if config.scalable:
                 assert_fair([element >> bit & 1 for _, element in chosen])
-        assert max(element for _, element in chosen) == (255 if config.sve else 0)
+        assert max(element for _, element in chosen) == (255 if config.scalable else 0)
 
 
 @pytest.mark.parametrize("config", CHOOSING, ids=[config.name for config in CHOOSING])
@@ -556,7 +556,7 @@ def test_a_number_is_drawn_where_the_filter_decides_too(config: SPUConfig):
         spu.write("PMSFCR_EL1", pmsfcr)
         drawn = access_number(state, bits)
         destination = (drawn & 1, 0, 1)[number % 3] if config in TWO_ACCESSES else 0
-        element = (drawn >> 1 if config in TWO_ACCESSES else drawn) if config.sve else 0
+        element = (drawn >> 1 if config in TWO_ACCESSES else drawn) if config.scalable else 0
         assert spu.choose_access() == (destination, element)
         state = draw_access(state, bits)
         assert spu.read("IMP_PMSRNDR_EL1") == state << 32 | LFSR_RESET

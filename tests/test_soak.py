@@ -51,7 +51,7 @@ def test_samples_reach_everything(name: str):
     for operation in operations:
         for attribute, value in operation.attributes.items():
             values.setdefault((operation.form, attribute), set()).add(value)
-    vector_bits = {32 << doublings for doublings in range(7)} | ({"more"} if config.sme else set())
+    vector_bits = {32 << doublings for doublings in range(7)} | ({"more"} if config.spe_sme else set())
     optional = {("other", "fp"): config.fpf, ("other", "simd"): config.fpf, ("branch", "gcs"): config.gcs}
     for (form, attribute), found in values.items():
         if attribute == "procedure":

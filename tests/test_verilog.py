@@ -139,7 +139,7 @@ def state_bits(name: str, family: str) -> int:
     # Without EL2 no CONTEXTIDR_EL2, nor that it may be collected; the same of the address of NV2.
     start = Start(config).size - (0 if config.el2 else 33) - (not config.nv2)
     counters = len(config.latencies) * config.counter_bits
-    derived = {Event.GENERATED_EXCEPTION, Event.RETIRED, Event.NOT_TAKEN} | ({Event.SMCU} if config.sme else set())
+    derived = {Event.GENERATED_EXCEPTION, Event.RETIRED, Event.NOT_TAKEN} | ({Event.SMCU} if config.spe_sme else set())
     told = Sample(config).size - Start(config).size - counters
     told -= 8 * config.events_bytes - len(config.events - derived) + len(meaningless(config))
     kept = start + counters + told

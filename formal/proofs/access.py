@@ -46,7 +46,7 @@ def cycle(config: SPUConfig) -> Reference:
                 store, element = spu.choose_access(Registers(PMSFCR_EL1=wires["pmsfcr"], IMP_PMSRNDR_EL1=state))
                 if config.two_accesses:
                     told["destination"] = told["destination"] & ~selected | selected * store
-                if config.sve:
+                if config.scalable:
                     for lane in range(config.ops_per_cycle):
                         if selected == 1 << lane:
                             told[f"element__{lane}"] = element
@@ -57,7 +57,7 @@ def cycle(config: SPUConfig) -> Reference:
 
 def _told(config: SPUConfig) -> list[str]:
     """What the core is told, and the lanes of each."""
-    elements = [f"element__{lane}" for lane in range(config.ops_per_cycle)] if config.sve else []
+    elements = [f"element__{lane}" for lane in range(config.ops_per_cycle)] if config.scalable else []
     return [*(["destination"] if config.two_accesses else []), *elements]
 
 
@@ -92,7 +92,7 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
                 return z3.And(selected != 0, wires["pmsfcr"] == settings(types), told)
 
             yield f"selection {index}, {name}", goal, selections(config)
-        for element in (0, (1 << ELEMENT_BITS) - 1) if config.sve else ():
+        for element in (0, (1 << ELEMENT_BITS) - 1) if config.scalable else ():
 
             def end(wires: Wires, index: int = index, element: int = element) -> z3.BoolRef:
                 lane = config.ops_per_cycle - 1

@@ -220,7 +220,9 @@ def _system(config: SPUConfig) -> Transition:
     return transition(Judged(config))
 
 
-_CHANGING = "eft fne fds events events_bytes counter_bits data_source_bytes mops gcs sve sme unpredictable_filter"
+_CHANGING = (
+    "eft fne fds events events_bytes counter_bits data_source_bytes mops gcs sve sme spe_sme unpredictable_filter"
+)
 """What of a configuration changes verdicts or events."""
 
 

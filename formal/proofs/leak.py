@@ -343,7 +343,7 @@ def _not_completed(config: SPUConfig) -> Iterator[Secret]:
         yield from of(_told(slot, config)["operation"])
     for sample in _samples(config):
         yield from of(sample["operation"])
-    if config.sme:
+    if config.spe_sme:
         retired = _set(Part(_SAMPLE, Sample(config))["operation"]["facts"]["retired"])
         yield Secret(Part("record_path.record.size", 19), _all(_stands(VERDICT), retired))
         yield Secret(Part("record_path.record.packet_operation", 16), _stands(RECORD))
@@ -378,7 +378,7 @@ def _stale(config: SPUConfig) -> Iterator[Secret]:
     yield from _of_no_sample(config)
     record = "record_path.record"
     yield Secret(Part(f"{record}.packet_events", 8 * config.packet_bytes[Packet.EVENTS]), _stands(VERDICT))
-    yield Secret(Part(f"{record}.packet_operation", 16), _stands(RECORD if config.sme else VERDICT))
+    yield Secret(Part(f"{record}.packet_operation", 16), _stands(RECORD if config.spe_sme else VERDICT))
     yield Secret(Part(f"{record}.size", 19), _stands(VERDICT))
     if config.layout.align < config.bus_bytes:
         begun = _all(_is("buffer.aligner.begun", 1), lambda wires: wires["buffer.buffer_state"] != IDLE)

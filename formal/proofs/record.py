@@ -202,8 +202,8 @@ def _system(config: SPUConfig) -> Transition:
 
 
 _CHANGING = (
-    "layout version events events_bytes counter_bits data_source_bytes mops gcs mte nv2 sve rme sme pbt pbt_of_all crr "
-    "fpf altclk imp_counter imp_address not_taken_target"
+    "layout version events events_bytes counter_bits data_source_bytes mops gcs mte nv2 sve sme rme spe_sme pbt "
+    "pbt_of_all crr fpf altclk imp_counter imp_address not_taken_target"
 )
 """What of a configuration changes a record."""
 

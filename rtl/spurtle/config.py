@@ -90,10 +90,10 @@ class SPUConfig:
     eft, fne, fds : bool
         FEAT_SPE_EFT, FEAT_SPE_FnE, FEAT_SPE_FDS: filtering by more types and by masks of them, by inverted events, by
         data source (D17.5).
-    mops, gcs, mte, nv2, sve : bool
-        The PE has FEAT_MOPS, FEAT_GCS, FEAT_MTE2, FEAT_NV2, FEAT_SVE: memory copy and set (D17.6.4.3), the Guarded
-        control stack (D17.6.4.5), Allocation Tags (D17.6.4.1), System registers in memory (D17.6.4.2), scalable vectors
-        (D17.6.6).
+    mops, gcs, mte, nv2, sve, sme : bool
+        The PE has FEAT_MOPS, FEAT_GCS, FEAT_MTE2, FEAT_NV2, FEAT_SVE, FEAT_SME: memory copy and set (D17.6.4.3), the
+        Guarded control stack (D17.6.4.5), Allocation Tags (D17.6.4.1), System registers in memory (D17.6.4.2), scalable
+        vectors, the ZA array and streaming (D17.6.6).
     el2, el3 : bool
         The PE has EL2, EL3 (D17.6.9). Without EL3 it has one Security state, whose EL2 or EL1 owns the Profiling
         Buffer.
@@ -106,7 +106,7 @@ class SPUConfig:
         The PE has FEAT_THE; FEAT_S1POE or FEAT_S2POE; FEAT_S1PIE or FEAT_S2PIE: PMBSR_EL1.MSS2 tells more of a fault.
     rme : bool
         The PE has FEAT_RME: a state, and an address, can be Realm's (NSE, D18.2.1).
-    sme : bool
+    spe_sme : bool
         FEAT_SPE_SME: operations on the ZA array, and on more than one vector, are recorded as such (D17.6.6).
     pbt : bool
         FEAT_SPE_PBT: where the taken branch before went, in the record of every branch (D17.6.3.1).
@@ -158,6 +158,7 @@ class SPUConfig:
     mte: bool = False
     nv2: bool = False
     sve: bool = False
+    sme: bool = False
     el2: bool = False
     el3: bool = False
     sel2: bool = False
@@ -169,7 +170,7 @@ class SPUConfig:
     poe: bool = False
     pie: bool = False
     rme: bool = False
-    sme: bool = False
+    spe_sme: bool = False
     pbt: bool = False
     pbt_of_all: bool = False
     crr: bool = False
@@ -220,9 +221,9 @@ class SPUConfig:
         if outside := [event for event in sorted(self.events) if not 0 <= event < 8 * self.events_bytes]:
             raise ValueError(f"events must be below 8 * events_bytes = {8 * self.events_bytes}, not {outside[-1]}")
         if undefined := self.events - self._defined_events():
-            with_vectors = f"{'with' if self.sve else 'without'} sve and {'with' if self.sme else 'without'} sme"
+            vectors = (f"{name} {getattr(self, name)}" for name in ("sve", "sme", "spe_sme"))
             raise ValueError(
-                f"events must be defined in version {self.version:d} {with_vectors}, not {sorted(undefined)}"
+                f"events must be defined in version {self.version:d} with {', '.join(vectors)}, not {sorted(undefined)}"
             )
 
     def _defined_events(self) -> frozenset[int]:
@@ -230,9 +231,9 @@ class SPUConfig:
         events = {*range(11), *range(12, 16), *range(48, 64)}
         if self.version >= PMSVer.SPE_V1P1:
             events.add(Event.MISALIGNED)
-        if self.sve:
+        if self.scalable:
             events |= {Event.PARTIAL_PREDICATE, Event.EMPTY_PREDICATE}
-        if self.sme:
+        if self.spe_sme:
             events |= {Event.STREAMING_SVE, Event.SMCU}
         events |= {*range(19, 24)} if self.version >= PMSVer.SPE_V1P4 else {*range(24, 32)}
         return frozenset(events)
@@ -254,8 +255,8 @@ class SPUConfig:
                 f"fds must be True with a data source from version {PMSVer.SPE_V1P4:d} on, not False with "
                 f"data_source_bytes {self.data_source_bytes}"
             )
-        if self.altclk is AltClk.SMCU and not self.sme:
-            raise ValueError("altclk must not be AltClk.SMCU without sme")
+        if self.altclk is AltClk.SMCU and not self.spe_sme:
+            raise ValueError("altclk must not be AltClk.SMCU without spe_sme")
 
     def _check_layout(self) -> None:
         layout = self.layout
@@ -351,11 +352,16 @@ class SPUConfig:
         return self.mops or self.gcs
 
     @property
+    def scalable(self) -> bool:
+        """There are operations on scalable vectors: with FEAT_SVE, or with FEAT_SME while streaming."""
+        return self.sve or self.sme
+
+    @property
     def access_bits(self) -> int:
         """Random bits by which it is chosen what is sampled of a selected operation: one for one of two accesses, and
         those for an element of a non-contiguous SVE access (D17.6.6 R_MYPFF).
         """
-        return self.two_accesses + ELEMENT_BITS * self.sve
+        return self.two_accesses + ELEMENT_BITS * self.scalable
 
     @property
     def several_owners(self) -> bool:
@@ -481,7 +487,7 @@ class SPUConfig:
             EFT=self.eft,
             FPF=self.fpf,
             ALTCLK=self.altclk,
-            SME=self.sme,
+            SME=self.spe_sme,
             MaxSize=self.layout.max_size.bit_length() - 1,
             CountSize={12: 0b0010, 16: 0b0011}[self.counter_bits],
         )
@@ -533,12 +539,13 @@ _NEEDED_VERSION = {
     "mops": PMSVer.SPE_V1P3,
     "gcs": PMSVer.SPE_V1P4,
     "sve": PMSVer.SPE_V1P1,
-    "sme": PMSVer.SPE_V1P4,
+    "sme": PMSVer.SPE_V1P1,
+    "spe_sme": PMSVer.SPE_V1P4,
 }
 """The versions that define the packets of these features (D18.2.7, D18.2.6)."""
 
 _NEEDED_FEATURES = {
-    "sme": ("sve",),
+    "spe_sme": ("sme",),
     "pbt_of_all": ("pbt",),
     "nv2": ("el2",),
     "sel2": ("el2", "el3"),
@@ -632,6 +639,7 @@ CONFIGS: Mapping[str, SPUConfig] = MappingProxyType(
                 mte=True,
                 nv2=True,
                 sve=True,
+                sme=True,
                 el2=True,
                 el3=True,
                 sel2=True,
@@ -643,7 +651,7 @@ CONFIGS: Mapping[str, SPUConfig] = MappingProxyType(
                 poe=True,
                 pie=True,
                 rme=True,
-                sme=True,
+                spe_sme=True,
                 pbt=True,
                 crr=True,
                 fpf=True,

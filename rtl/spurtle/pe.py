@@ -148,8 +148,10 @@ class Vectors(data.StructLayout):
     bits : unsigned(12), unsigned(19) with FEAT_SPE_SME
         Sampled effective vector length: bits of one vector, at most 2048. Of a tile operation its Sampled effective
         tile size: bits of the tile or tiles.
-    sme, tile : unsigned(1)
-        A Sampled SME vector or SME tile operation; the latter. These and the following only with FEAT_SPE_SME.
+    sme : unsigned(1)
+        A Sampled SME vector or SME tile operation. Only with FEAT_SME.
+    tile : unsigned(1)
+        An SME tile operation. This and the following only with FEAT_SPE_SME.
     whole_array : unsigned(1)
         Of an SME operation: it works on the whole ZA array at once.
     count : unsigned(5)
@@ -162,8 +164,9 @@ class Vectors(data.StructLayout):
                 "sve": 1,
                 "predicated": 1,
                 "gather_scatter": 1,
-                "bits": 19 if config.sme else 12,
-                **({"sme": 1, "tile": 1, "whole_array": 1, "count": 5} if config.sme else {}),
+                "bits": 19 if config.spe_sme else 12,
+                **({"sme": 1} if config.sme else {}),
+                **({"tile": 1, "whole_array": 1, "count": 5} if config.spe_sme else {}),
             }
         )
 
@@ -200,7 +203,7 @@ class Operation(data.StructLayout):
     data_source : unsigned(8 * data_source_bytes)
         IMPLEMENTATION DEFINED code. Not there without a Data Source packet.
     vectors : Vectors
-        Only with FEAT_SVE.
+        Only with FEAT_SVE or FEAT_SME.
     imp_counter, imp_address : unsigned(counter_bits), unsigned(64)
         IMPLEMENTATION DEFINED. Where the configuration has an INDEX for it. No address that may not be collected.
     """
@@ -218,7 +221,7 @@ class Operation(data.StructLayout):
                 **({"pa_nse": 1} if config.rme else {}),
                 **({"pa_checked": 1, "pa_tag": 4} if config.mte else {}),
                 **({"data_source": 8 * config.data_source_bytes} if config.data_source_bytes else {}),
-                **({"vectors": Vectors(config)} if config.sve else {}),
+                **({"vectors": Vectors(config)} if config.scalable else {}),
                 **({"imp_counter": config.counter_bits} if config.imp_counter else {}),
                 **({"imp_address": 64} if config.imp_address else {}),
             }
@@ -262,8 +265,8 @@ def has_data_source(config: SPUConfig, facts: Facts):
 
 
 def is_scalable(config: SPUConfig, operation: Operation):
-    """A Sampled SVE SIMD operation, or with FEAT_SPE_SME one on the ZA array (D17.6.6)."""
-    if not config.sve:
+    """A Sampled SVE SIMD operation, or with FEAT_SME one on the ZA array (D17.6.6)."""
+    if not config.scalable:
         return Const(0)
     return operation.vectors.sve | operation.vectors.sme if config.sme else operation.vectors.sve
 
@@ -286,7 +289,7 @@ class SamplingPoint(wiring.Signature):
         GCSSS2): the store, where it is one (D17.6.4.3, D17.6.4.5). Only there with FEAT_MOPS or FEAT_GCS.
     element : In(8) for each lane
         A uniform random number, a fresh one for each selected operation: of a non-contiguous SVE access to n elements
-        number `element * n >> 8` is sampled (D17.6.6 R_MYPFF). Only there with FEAT_SVE.
+        number `element * n >> 8` is sampled (D17.6.6 R_MYPFF). Only there with FEAT_SVE or FEAT_SME.
     """
 
     def __init__(self, config: SPUConfig):
@@ -297,7 +300,7 @@ class SamplingPoint(wiring.Signature):
                 "sampled": In(lanes),
                 **({"slot": In(range(config.slots)).array(lanes)} if config.slots > 1 else {}),
                 **({"destination": In(lanes)} if config.two_accesses else {}),
-                **({"element": In(ELEMENT_BITS).array(lanes)} if config.sve else {}),
+                **({"element": In(ELEMENT_BITS).array(lanes)} if config.scalable else {}),
             }
         )
 

@@ -128,7 +128,7 @@ class Record(wiring.Component):
                     bit = facts.conditional & ~facts.taken
                 case Event.MISPREDICTED:
                     bit = operation.events[event] & is_branch(facts)
-                case Event.SMCU if config.sme:
+                case Event.SMCU if config.spe_sme:
                     bit = facts.asynchronous
                 case _ if event in _MEMORY_EVENTS:
                     bit = operation.events[event] & has_data_access(config, facts)
@@ -246,7 +246,7 @@ class Record(wiring.Component):
         config = self._config
         facts = self.sample.operation.facts
         memory = facts.load | facts.store
-        size = self._size(m, memory) if config.sve else None
+        size = self._size(m, memory) if config.scalable else None
 
         payload = Mux(branch, self._branch(), Mux(memory, self._load_store(size), self._data_processing(size)))
         not_branch = Mux(memory, OperationClass.LOAD_STORE, OperationClass.OTHER)
@@ -255,7 +255,7 @@ class Record(wiring.Component):
     def _size(self, m, memory):
         """Bits that an SVE or SME operation works on: of all vectors with FEAT_SPE_SME, of one without (D17.6.6)."""
         vectors = self.sample.operation.vectors
-        if not self._config.sme:
+        if not self._config.spe_sme:
             return vectors.bits
         size = Signal(19)
         tiles = vectors.sme & vectors.tile & ~memory
@@ -280,11 +280,11 @@ class Record(wiring.Component):
         if config.fpf:
             advanced = facts.vector & ~facts.unspecified & ~is_scalable(config, operation)
             payload = Cat(facts.conditional, facts.floating_point, advanced)
-        if config.sve:
+        if config.scalable:
             vectors = operation.vectors
             of_vectors = Cat(C(0, 1), facts.floating_point, vectors.predicated, C(1, 1), self._evl(size), C(0, 1))
             payload = Mux(vectors.sve, of_vectors, payload)
-        if config.sme:
+        if config.spe_sme:
             ets = _rounded_up(size, ETS.BITS_128, 7, ETS.BITS_262144, beyond=ETS.WHOLE_ARRAY)
             ets |= vectors.whole_array.replicate(4)
             of_array = Cat(C(0, 1), facts.floating_point, ets[0], C(1, 1), ets[1:], C(1, 1))
@@ -304,12 +304,15 @@ class Record(wiring.Component):
             payload = Mux(facts.unspecified, Cat(ldst, C(0b0001_000, 7)), payload)
         extended = facts.atomic | facts.acquire_release | facts.exclusive
         payload = Mux(extended, Cat(ldst, C(1, 1), facts.atomic, facts.exclusive, facts.acquire_release), payload)
-        if config.sve:
+        if config.sme and not config.spe_sme:
+            payload = Mux(operation.vectors.sme, Cat(ldst, C(0b0001_000, 7)), payload)
+        if config.scalable:
             # A load with zeroing predication is said to be predicated from FEAT_SPEv1p2 on.
             told = C(config.version >= PMSVer.SPE_V1P2, 1) | ~facts.load
             predicated = operation.vectors.predicated & told
             of_vectors = Cat(ldst, C(0, 1), predicated, C(1, 1), self._evl(size), operation.vectors.gather_scatter)
-            payload = Mux(is_scalable(config, operation), of_vectors, payload)
+            named = is_scalable(config, operation) if config.spe_sme else operation.vectors.sve
+            payload = Mux(named, of_vectors, payload)
         if config.nv2:
             payload = Mux(facts.nv2, Cat(ldst, C(0b0011_000, 7)), payload)
         if config.mte and config.version >= PMSVer.SPE_V1P3:
@@ -323,7 +326,7 @@ class Record(wiring.Component):
         return payload
 
     def _evl(self, size):
-        beyond = EVL.MORE if self._config.sme else EVL.BITS_2048
+        beyond = EVL.MORE if self._config.spe_sme else EVL.BITS_2048
         return _rounded_up(size, EVL.BITS_32, 5, EVL.BITS_2048, beyond=beyond)
 
 

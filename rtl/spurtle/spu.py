@@ -237,5 +237,5 @@ class SPU(wiring.Component):
         ]
         if self._config.two_accesses:
             m.d.comb += self.sampling.destination.eq(choice.destination)
-        if self._config.sve:
+        if self._config.scalable:
             m.d.comb += [mine.eq(number) for mine, number in zip(self.sampling.element, choice.element, strict=True)]

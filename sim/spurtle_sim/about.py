@@ -12,8 +12,9 @@ _FIGURES = resources.files("spurtle") / "figures.json"
 """What was measured last."""
 
 _FEATURES = {
-    **{f"FEAT_SPE_{name}": name.lower() for name in ("ERnd", "EFT", "FnE", "FDS", "PBT", "CRR", "FPF", "SME")},
-    **{f"FEAT_{name}": name.lower() for name in ("MOPS", "GCS", "NV2", "SVE", "RME")},
+    **{f"FEAT_SPE_{name}": name.lower() for name in ("ERnd", "EFT", "FnE", "FDS", "PBT", "CRR", "FPF")},
+    "FEAT_SPE_SME": "spe_sme",
+    **{f"FEAT_{name}": name.lower() for name in ("MOPS", "GCS", "NV2", "SVE", "SME", "RME")},
     "FEAT_MTE2": "mte",
 }
 """Names of fields of `SPUConfig`, by the architecture's."""

@@ -261,7 +261,7 @@ def _packets(config: SPUConfig, record: Record) -> tuple[set[Packet], set[Packet
         return required, required
     required |= {Packet.PC, Packet.OPERATION, Packet.TOTAL, Packet.ISSUE} & {*config.layout.packets}
     optional = {Packet.CONTEXT_EL1, Packet.CONTEXT_EL2}
-    if config.sme and Event.SMCU in config.events:  # D17.6.1
+    if config.spe_sme and Event.SMCU in config.events:  # D17.6.1
         required |= {Packet.ALTERNATE_ISSUE} if config.altclk and _has(record, Event.SMCU) else set()
     else:
         optional.add(Packet.ALTERNATE_ISSUE)
@@ -334,7 +334,7 @@ def _operation(config: SPUConfig, operation: OperationType) -> Iterator[str]:
             yield "GCS without FEAT_GCS"
     if form == "other" and (attributes["fp"] or attributes["simd"]) and not config.fpf:
         yield "FP or ASE without FEAT_SPE_FPF"
-    if attributes.get("bits") == "more" and not config.sme:
+    if attributes.get("bits") == "more" and not config.spe_sme:
         yield "more than 2048 bits without FEAT_SPE_SME"
     if kind == "load" and attributes.get("predicated") and config.version < PMSVer.SPE_V1P2:
         yield "PRED of a load before FEAT_SPEv1p2"
@@ -352,6 +352,9 @@ def _never(config: SPUConfig, operation: OperationType) -> int:
     never |= _mask(Event.GENERATED_EXCEPTION if kind == "branch" else Event.MISPREDICTED)
     if not attributes.get("conditional", True):
         never |= _mask(Event.NOT_TAKEN)
-    if kind == "branch" or form in ("other", "general", "simd_fp", "unspecified", "extended"):
+    # Without FEAT_SPE_SME the packet of an SME operation does not tell that it is one.
+    hidden = ("other", "unspecified") if config.sme and not config.spe_sme else ()
+    plain = {"other", "general", "simd_fp", "unspecified", "extended"}.difference(hidden)
+    if kind == "branch" or form in plain:
         never |= _PREDICATE_EVENTS
     return never

@@ -40,7 +40,7 @@ def forms(config: SPUConfig, kind: str) -> tuple[str, ...]:
     if kind == "branch":
         return ("branch",)
     if kind == "other":
-        return ("other", *(["sve"] if config.sve else []), *(["sme"] if config.sme else []))
+        return ("other", *(["sve"] if config.scalable else []), *(["sme"] if config.spe_sme else []))
     defined = {
         "general": True,
         "simd_fp": True,
@@ -48,7 +48,7 @@ def forms(config: SPUConfig, kind: str) -> tuple[str, ...]:
         "unspecified": config.version >= PMSVer.SPE_V1P1,
         "tag": config.mte and config.version >= PMSVer.SPE_V1P3,
         "nv2": config.nv2,
-        "sve": config.sve,
+        "sve": config.scalable,
         "memory_copy": config.mops,
         "memory_set": config.mops and kind == "store",
         "gcs": config.gcs,

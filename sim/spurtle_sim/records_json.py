@@ -229,7 +229,7 @@ def _alternate_issue(config: SPUConfig, fields: Fields, events: int) -> tuple[in
     former, the two have to agree (D17.6.1).
     """
     largest = (1 << config.counter_bits) - 1
-    if config.sme and Event.SMCU in config.events:
+    if config.spe_sme and Event.SMCU in config.events:
         asynchronous = _has(events, Event.SMCU)
         recorded = fields.integer("alternate_issue", largest) if config.altclk and asynchronous else 0
         return asynchronous, recorded
@@ -264,6 +264,8 @@ def _kind_of_operation(config: SPUConfig, fields: Fields, events: int) -> _Kind:
     # What outranks a vector's packet can still have been one: events 17 and 18 tell.
     predicate_events = _has(events, Event.PARTIAL_PREDICATE) | _has(events, Event.EMPTY_PREDICATE)
     vectors = Vectors(sve=predicate_events)
+    # And what has no packet of its own without FEAT_SPE_SME one of SME.
+    hidden = Vectors(sme=predicate_events) if config.sme and not config.spe_sme else Vectors()
     accesses, reads, name = kind in ("load", "store"), kind == "load", repr(kind)
     if kind == "branch":
         facts = _branch(config, fields)
@@ -271,6 +273,8 @@ def _kind_of_operation(config: SPUConfig, fields: Fields, events: int) -> _Kind:
     elif kind == "other":
         form = fields.choice("form", forms(config, kind), default="other")
         facts, vectors = _other(config, fields, form)
+        if form == "other" and not facts["vector"]:
+            vectors = hidden
     else:
         form = fields.choice("form", forms(config, kind))
         facts = _load_store(fields, kind, form)
@@ -282,7 +286,9 @@ def _kind_of_operation(config: SPUConfig, fields: Fields, events: int) -> _Kind:
                 predicated=kind == "store" or config.version >= PMSVer.SPE_V1P2,
                 gather_scatter=True,
             )
-        elif form in ("general", "simd_fp", "unspecified", "extended"):
+        elif form == "unspecified":
+            vectors = hidden
+        elif form in ("general", "simd_fp", "extended"):
             vectors = Vectors()
     fields.finish(f"the operation of kind {kind!r}")
     return _Kind(name, facts, vectors, accesses, reads)
@@ -323,7 +329,7 @@ _TILE_BITS = tuple(128 << code for code in range(ETS.BITS_262144 + 1))
 
 def _vectors(config: SPUConfig, fields: Fields, *, predicated: bool, gather_scatter: bool) -> Vectors:
     """What an operation on SVE registers works on."""
-    bits = fields.choice("bits", (*_VECTOR_BITS, "more") if config.sme else _VECTOR_BITS)
+    bits = fields.choice("bits", (*_VECTOR_BITS, "more") if config.spe_sme else _VECTOR_BITS)
     return Vectors(
         sve=1,
         bits=_VECTOR_BITS[-1] if bits == "more" else int(bits),

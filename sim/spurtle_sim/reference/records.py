@@ -225,12 +225,17 @@ def has_data_source(config: SPUConfig, facts: Facts) -> int:
 
 def _is_sve(config: SPUConfig, operation: Operation) -> int:
     """A Sampled SVE SIMD operation (D17.6.6)."""
-    return operation.vectors.sve if config.sve else 0
+    return operation.vectors.sve if config.scalable else 0
 
 
 def _is_sme(config: SPUConfig, operation: Operation) -> int:
-    """A Sampled SME operation that is recorded as such. Without FEAT_SPE_SME none is (D17.6.6)."""
+    """A Sampled SME vector or SME tile operation (D17.6.6)."""
     return operation.vectors.sme if config.sme else 0
+
+
+def _has_sme_format(config: SPUConfig, operation: Operation) -> int:
+    """A Sampled SME operation that is recorded as such. Without FEAT_SPE_SME none is (D17.6.6)."""
+    return _is_sme(config, operation) if config.spe_sme else 0
 
 
 def saturate(config: SPUConfig, cycles: int) -> int:
@@ -253,7 +258,7 @@ def events(config: SPUConfig, sample: Sample) -> int:
         | -((_is_sve(config, operation) | _is_sme(config, operation)) & ~is_branch(facts)) & _SCALABLE_EVENTS
     )
     told = operation.events & possible
-    if config.sme:
+    if config.spe_sme:
         told = told & ~_bits(Event.SMCU) | facts.asynchronous << Event.SMCU
     value = (
         told
@@ -399,11 +404,13 @@ def _load_store(config: SPUConfig, operation: Operation) -> int:
         return 0b0001_0100 | ldst
     if config.nv2 and facts.nv2 == 1:
         return 0b0011_0000 | ldst
-    if _is_sve(config, operation) | _is_sme(config, operation):
+    if _is_sve(config, operation) | _has_sme_format(config, operation):
         vectors = operation.vectors
         # The predicate of a load counts from FEAT_SPEv1p2 on.
         predicated = vectors.predicated if config.version >= PMSVer.SPE_V1P2 else vectors.predicated & ldst
         return vectors.gather_scatter << 7 | _evl(config, operation) << 4 | 1 << 3 | predicated << 2 | ldst
+    if _is_sme(config, operation):
+        return 0b0001_0000 | ldst
     if facts.acquire_release | facts.exclusive | facts.atomic:
         return facts.acquire_release << 4 | facts.exclusive << 3 | facts.atomic << 2 | 1 << 1 | ldst
     if config.version >= PMSVer.SPE_V1P1 and facts.unspecified == 1:
@@ -414,14 +421,15 @@ def _load_store(config: SPUConfig, operation: Operation) -> int:
 def _other(config: SPUConfig, operation: Operation) -> int:
     """Payload of data processing, and of all that is nothing else."""
     facts, vectors = operation.facts, operation.vectors
-    if _is_sme(config, operation):
+    if _has_sme_format(config, operation):
         ets = _ets(operation)
         return 1 << 7 | ets >> 1 << 4 | 1 << 3 | (ets & 1) << 2 | facts.floating_point << 1
     if _is_sve(config, operation):
         return _evl(config, operation) << 4 | 1 << 3 | vectors.predicated << 2 | facts.floating_point << 1
     if config.fpf:
         # Without FEAT_SPE_SME an SME operation is Other, and none of Advanced SIMD.
-        return (facts.vector & ~facts.unspecified) << 2 | facts.floating_point << 1 | facts.conditional
+        advanced = facts.vector & ~facts.unspecified & ~_is_sme(config, operation)
+        return advanced << 2 | facts.floating_point << 1 | facts.conditional
     return facts.conditional
 
 
@@ -430,7 +438,7 @@ def _evl(config: SPUConfig, operation: Operation) -> int:
     of them without (D17.6.6); the product is rounded up, not the length.
     """
     size, most = operation.vectors.bits & _VECTOR_BITS, EVL.BITS_2048
-    if config.sme:
+    if config.spe_sme:
         size, most = size * operation.vectors.count, EVL.MORE
     return sum(size > 32 << doublings for doublings in range(most))
 

@@ -110,7 +110,7 @@ class SPU:
             1 for the store, if it turns out to load from one address and store to another. Zero where none does.
         element : int
             Which element, in 256ths of their number, if it turns out to be a non-contiguous SVE access (D17.6.6,
-            R_MYPFF). Zero without FEAT_SVE.
+            R_MYPFF). Zero without FEAT_SVE and FEAT_SME.
 
         Raises
         ------
