@@ -91,11 +91,9 @@ LEAKS = {
         "other states", PBT, "previous", "self.previous.valid.eq(self.enabled)", "self.previous.valid.eq(1)"
     ),
     "VA of what did not retire": Leak(
-        "not completed", RICH, "record", "has_va = completed & memory", "has_va = ~facts.exception & memory"
+        "not completed", RICH, "record", "has_va = completed &", "has_va = ~facts.exception &"
     ),
-    "VA of an exception": Leak(
-        "not completed", RICH, "record", "has_va = completed & memory", "has_va = facts.retired & memory"
-    ),
+    "VA of an exception": Leak("not completed", RICH, "record", "has_va = completed &", "has_va = facts.retired &"),
     "events of what did not retire": Leak(
         "not completed", RICH, "record", "bits.append(bit & facts.retired)", "bits.append(bit)"
     ),
