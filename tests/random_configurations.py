@@ -14,6 +14,8 @@ __all__ = ["random_configuration"]
 
 _FEATURES = tuple(field.name for field in fields(SPUConfig) if field.type is bool)
 
+_SIZES = (64, 128, 256, 512, 1024, 2048)
+
 _OF_ACCESSES = (Packet.VA, Packet.PA, Packet.TRANSLATION, Packet.DATA_SOURCE)
 """What the target of a branch can share a place with."""
 
@@ -90,7 +92,7 @@ def _layout(random: Random, choices: dict[str, Any]) -> RecordLayout:
         Place(runs, elastic=packed and random.random() < 0.6, least=random.choice([0, 0, 0, random.randrange(24)]))
         for runs in _runs(random, packets)
     ]
-    max_size = random.choice([64, 64, 128, 128, 128, 256, 512])
+    max_size = random.choice([*_SIZES, 64, 64, 128, 128, 128, 256])
     align = random.choice([1, 2, 4, 8]) if any(place.elastic for place in places) else max_size
     return RecordLayout(tuple(places), align, max_size, random.random() < 0.5)
 

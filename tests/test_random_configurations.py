@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -14,7 +15,9 @@ from test_filter import FilterBench
 from tiers import tiers
 from variants import as_taken
 
+from spurtle.arch import AltClk, PMSVer
 from spurtle.config import SPUConfig
+from spurtle.layout import LAST, Packet
 from spurtle.spu import RecordPath
 from spurtle_sim import decode
 from spurtle_sim.invariants import Monitor
@@ -74,6 +77,22 @@ def plausible(config: SPUConfig, sample: Sample) -> Sample:
     facts = sample.operation.facts
     facts = replace(facts, taken=facts.taken | 1 - facts.conditional)
     return replace(sample, operation=replace(sample.operation, facts=facts))
+
+
+def test_every_choice_is_drawn() -> None:
+    random = Random(SEED)
+    drawn = [random_configuration(random) for _ in range(200)]
+    for field in fields(SPUConfig):
+        if field.type is bool:
+            assert {getattr(config, field.name) for config in drawn} == {False, True}, field.name
+    for name, every in (("version", PMSVer), ("altclk", AltClk), ("bus_bytes", (4, 8, 16, 32, 64))):
+        assert {getattr(config, name) for config in drawn} == {*every}, name
+    layouts = [config.layout for config in drawn]
+    assert {(layout.packed, layout.padding_last) for layout in layouts} == {*product((False, True), repeat=2)}
+    assert {layout.align for layout in layouts} >= {1, 2, 4, 8, 128, 256, 512, 1024, 2048}
+    assert {*Packet} == {packet for layout in layouts for place in layout.places for packet in place.packets} | {*LAST}
+    assert any(len(place.runs) == 2 for layout in layouts for place in layout.places)
+    assert any(len(place.runs[0]) > 1 and place.elastic for layout in layouts for place in layout.places)
 
 
 @pytest.mark.parametrize("count", tiers(fast=[2], full=[10], long=[200]))
