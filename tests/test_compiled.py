@@ -12,6 +12,7 @@ from pathlib import Path
 
 import platformdirs
 import pytest
+from tiers import tiers
 
 import spurtle
 import spurtle_sim
@@ -177,3 +178,28 @@ def test_another_configuration_or_tool_has_another_design(monkeypatch: pytest.Mo
     monkeypatch.setattr(sys, "version", "another")
     paths.add(path(model))
     assert len(paths) == 6
+
+
+@pytest.mark.parametrize("command", tiers(full=["clang++"], long=["ccache g++", "g++ -O1"]))
+def test_other_compilers(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    """All C++ of the package: a program is profiled and checked, and its records are encoded by the RTL again."""
+    if shutil.which(command.split()[0]) is None:
+        pytest.skip(f"{command} is not installed")
+    monkeypatch.setenv("CXX", command)
+    monkeypatch.setenv("CCACHE_DIR", str(tmp_path / "ccache"))
+
+    def spurtle(*arguments: str | Path) -> str:
+        program = Path(sys.executable).with_name("spurtle")
+        run = subprocess.run([program, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert run.returncode == 0, run.stderr
+        return run.stdout
+
+    config = "--config", "minimal"
+    spurtle(
+        "profile", *config, "--check", "-o", "out.data", Path(spurtle_sim.__file__).parents[1] / "workloads/sort.elf"
+    )
+    records = tmp_path / "out.data.spe"
+    (tmp_path / "records.jsonl").write_text(spurtle("decode", "--json", records))
+    spurtle("encode", *config, "--engine", "rtl", "-o", "again.spe", "records.jsonl")
+    again = (tmp_path / "again.spe").read_bytes()
+    assert len(again) > 100_000 and again == records.read_bytes()

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import pty
+import shutil
 import stat
 import sys
 from pathlib import Path
@@ -12,6 +13,9 @@ import pytest
 from spurtle_sim import native
 from spurtle_sim.errors import UserError
 from spurtle_sim.native import Library
+
+CLANG = pytest.mark.skipif(shutil.which("clang++") is None, reason="Clang (clang++) is not installed")
+CCACHE = pytest.mark.skipif(shutil.which("ccache") is None, reason="ccache is not installed")
 
 SEVEN = {"seven.cpp": '#include "seven.h"\nextern "C" int seven() { return SEVEN; }\n', "seven.h": "#define SEVEN 7\n"}
 BROKEN = {"broken.cpp": "int broken() {\n    return nothing;\n}\n"}
@@ -167,9 +171,29 @@ def test_a_compiler_that_only_fails(cache: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_a_library_that_cannot_be_loaded_is_not_kept(cache: Path) -> None:
     calls = {"calls.cpp": 'extern "C" int absent();\nextern "C" int calls() { return absent(); }\n'}
-    with pytest.raises(UserError, match=r"^cannot load a library that g\+\+ made: .*undefined symbol: absent$"):
+    message = r"^cannot load a library that g\+\+ -std=c\+\+20 made: .*undefined symbol: absent$"
+    with pytest.raises(UserError, match=message):
         native.load([Library("calls", calls)])
     assert not [*cache.iterdir()]
+
+
+@pytest.mark.parametrize("command", ["g++", pytest.param("clang++", marks=CLANG)])
+def test_a_library_that_needs_libatomic(cache: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    """Clang calls it for more than GCC does, but each does for three words."""
+    monkeypatch.setenv("CXX", command)
+    text = '''#include <atomic>
+    struct Words { long first, second, third; };
+    static std::atomic<Words> words{{1, 2, 3}};
+    extern "C" int sum() { return words.load().first + words.load().third; }
+    '''
+    assert native.load([Library("sum", {"sum.cpp": text})])[0].sum() == 4
+
+
+@CCACHE
+def test_a_compiler_behind_ccache(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "ccache g++")
+    monkeypatch.setenv("CCACHE_DIR", str(tmp_path / "ccache"))
+    assert native.load([Library("seven", SEVEN)])[0].seven() == 7
 
 
 def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -230,12 +230,24 @@ def link(folder: Path, objects: Iterable[str | Path], options: Sequence[str] = (
     UserError
         If the compiler fails, or the library cannot be loaded.
     """
-    run([*compiler(), "-shared", "-o", "out.so", *objects, *options], folder)
+    command = [*compiler(), "-shared", "-o", "out.so", *objects, *options]
+    run(command, folder)
+    library = folder / "out.so"
+    if error := _why_not_loaded(library):
+        # Clang calls libatomic where GCC does not, and neither links it unasked.
+        with suppress(UserError):  # it is not on every machine
+            run([*command, "-latomic"], folder)
+        if _why_not_loaded(library):
+            raise UserError(f"cannot load a library that {shlex.join(compiler())} made: {error}") from error
+    return library
+
+
+def _why_not_loaded(library: Path) -> OSError | None:
     try:
-        ctypes.CDLL(str(folder / "out.so"))
+        ctypes.CDLL(str(library))
     except OSError as error:
-        raise UserError(f"cannot load a library that {compiler()[0]} made: {error}") from error
-    return folder / "out.so"
+        return error
+    return None
 
 
 def run(command: Sequence[str | Path], folder: Path, environment: Mapping[str, str] | None = None) -> str:
