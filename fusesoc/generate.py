@@ -4,9 +4,15 @@ import re
 import sys
 from pathlib import Path
 
-import yaml
+try:
+    import yaml
 
-from spurtle_sim.cli import main
+    from spurtle_sim.cli import main
+except ModuleNotFoundError as absent:
+    sys.exit(
+        f"spurtle: FuseSoC runs the generator with the first python3 in PATH, {sys.executable}, which has no package "
+        f"{absent.name}: activate the environment that has Spurtle and PyYAML"
+    )
 
 
 def generate(file: Path) -> int:

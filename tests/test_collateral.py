@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
@@ -217,6 +218,8 @@ name: mine:soc:top:1.0
 filesets:
   spu:
     depend: ["spurtle:spe:generator"]
+  bench:
+    files: [bench.v: {file_type: verilogSource}]
 generate:
   spu:
     generator: spurtle
@@ -229,17 +232,99 @@ targets:
     generate: [spu]
     toplevel: spurtle_mine
     default_tool: verilator
-    tools: {verilator: {mode: lint-only}}
+    tools: {verilator: {mode: lint-only, verilator_options: [-Wall]}}
+  lint:
+    filesets: [spu]
+    generate: [spu]
+    toplevel: spurtle_mine
+    flow: lint
+    flow_options: {tool: verilator, verilator_options: [-Wall]}
+  sim:
+    filesets: [spu, bench]
+    generate: [spu]
+    toplevel: bench
+    flow: sim
+    flow_options:
+      tool: verilator
+      # What is open is of the bench.
+      verilator_options: [-Wall, -Wno-PINMISSING, --binary, -MAKEFLAGS PYTHON3=python3]
+"""
+
+BENCH = """\
+`timescale 1ns/1ps
+module bench();
+    wire pmbirq;
+    spurtle_mine spu(INPUTS, .pmbirq(pmbirq));
+    initial begin
+        $display("pmbirq is %b", pmbirq);
+        $finish;
+    end
+endmodule
 """
 
 
-def test_fusesoc_generates_a_core(tmp_path: Path) -> None:
+Fusesoc = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def fusesoc(tmp_path: Path) -> Fusesoc:
+    """What runs the command with two cores: that of a user, and the generator."""
     (tmp_path / "mine.core").write_text(USER)
-    roots = ("--cores-root", ROOT / "fusesoc", "--cores-root", tmp_path)
-    run("fusesoc", *roots, "run", "--setup", "mine:soc:top", folder=tmp_path)
+    inputs = [port.name for port in design("minimal", NO_SHELL).ports if port.direction == "in"]
+    (tmp_path / "bench.v").write_text(BENCH.replace("INPUTS", ", ".join(f".{name}(0)" for name in inputs)))
+    if shutil.which("perl") is None:
+        pytest.skip("Perl is not installed, in which the command `verilator` is written")
+    verilator = verilators.needed()
+    path = f"{verilator.path.parent}:{os.environ['PATH']}"
+    roots = "--cores-root", ROOT / "fusesoc", "--cores-root", tmp_path
+
+    def run(*arguments: str, first: Path = BIN) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, **verilator.environment, "PATH": f"{first}:{path}"}
+        command = [BIN / "fusesoc", *roots, "run", *arguments]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+
+    return run
+
+
+def test_fusesoc_generates_a_core(tmp_path: Path, fusesoc: Fusesoc) -> None:
+    done = fusesoc("--setup", "mine:soc:top")
+    assert done.returncode == 0, done.stdout + done.stderr
     described = yaml.safe_load(next(tmp_path.glob("build/**/*.eda.yml")).read_text())
     names = {Path(file["name"]).name for file in described["files"]}
-    assert names == {"spurtle_mine.v", "spurtle_mine.vh", "spurtle_mine.vlt"}
+    assert names == {f"spurtle_mine.{suffix}" for suffix in ("v", "vh", "vlt", "xdc")}
+
+
+@pytest.mark.full
+@products
+def test_the_lint_target_of_a_core(folder: Path, fusesoc: Fusesoc, name: str, shell: str) -> None:
+    done = fusesoc("--target", "lint", f"spurtle:spe:{design(name, shell).module}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "%Warning" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("target", tiers(fast=["default", "lint"], full=["sim"]))
+def test_fusesoc_runs_verilator(fusesoc: Fusesoc, target: str) -> None:
+    """By the older tool API, and by the flow API."""
+    done = fusesoc("--target", target, "mine:soc:top")
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = done.stdout + done.stderr
+    assert "%Warning" not in said and "unknown file type" not in said
+    assert ("pmbirq is 0" in done.stdout) == (target == "sim")
+
+
+def test_fusesoc_with_a_python_that_has_no_spurtle(tmp_path: Path, fusesoc: Fusesoc) -> None:
+    """As where the environment is not activated."""
+    plain = tmp_path / "bin" / "python3"
+    plain.parent.mkdir()
+    plain.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
+    plain.chmod(0o755)
+    done = fusesoc("--setup", "mine:soc:top", first=plain.parent)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert re.search(
+        r"^spurtle: FuseSoC runs .*, which has no package yaml: activate the environment that has Spurtle and PyYAML$",
+        done.stderr,
+        re.MULTILINE,
+    )
 
 
 def test_the_generators_core_has_the_packages_version() -> None:

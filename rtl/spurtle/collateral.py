@@ -299,7 +299,9 @@ def _port(port: Port) -> dict[str, object]:
 
 
 def core(config: SPUConfig, design: Verilog) -> str:
-    """A FuseSoC core file (CAPI2) for what is in the folder."""
+    """A FuseSoC core file (CAPI2) for what is in the folder. Each tool picks the types that it knows: with the flow API
+    no flag has the name of the tool.
+    """
     name = design.module
     return f"""\
 CAPI=2:
@@ -326,10 +328,7 @@ filesets:
 
 targets:
   default: &default
-    filesets:
-      - rtl
-      - "tool_vivado ? (constraints)"
-      - "tool_verilator ? (waivers)"
+    filesets: [rtl, waivers, constraints]
   lint:
     <<: *default
     filesets: [rtl, waivers, unpacked]
