@@ -5,12 +5,14 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from random import Random
 from xml.etree import ElementTree
 
 import pytest
+from linux_driver import library
 from seeds import SEED
 from tiers import configurations
 
@@ -151,7 +153,8 @@ def expected_macros(config: SPUConfig) -> dict[str, int | str]:
             macros[f"{name}_{field_name}_MASK"] = field.mask
             for value in regmap.values(config, register, field):
                 macros[f"{name}_{field_name}_{value.name}"] = value
-    return macros | {f"PMBSR_EL1_BSC_{code.name}": code for code in BSC}
+    macros |= {f"PMBSR_EL1_BSC_{code.name}": code for code in BSC}
+    return {f"{config.module.upper()}_{name}": value for name, value in macros.items()}
 
 
 @GCC
@@ -177,9 +180,38 @@ def test_header_compiles_and_means_what_arch_says(config: SPUConfig, tmp_path: P
     assert sorted(defined) == sorted(expected)
 
 
+def preprocess(headers: Mapping[str, str], folder: Path) -> str:
+    """What the preprocessor says of a file that includes all headers."""
+    for name, text in headers.items():
+        (folder / name).write_text(text)
+    (folder / "all.c").write_text("".join(f'#include "{name}"\n' for name in headers))
+    command = ["gcc", "-E", "-Wall", "-Wextra", "-o", "all.i", "all.c"]
+    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return run.stdout + run.stderr
+
+
+@GCC
+def test_headers_of_all_configurations_in_one_file(tmp_path: Path) -> None:
+    headers = {f"{config.module}.h": regmap.header(config) for config in CONFIGS.values()}
+    assert preprocess(headers, tmp_path) == ""
+    again = {"one.h": headers["spurtle_minimal.h"], "two.h": "#define SPURTLE_MINIMAL_PMSCR_EL1_NAME 1\n"}
+    assert "redefined" in preprocess(again, tmp_path)
+
+
+@GCC
+def test_headers_beside_that_of_linux(tmp_path: Path) -> None:
+    source = library.find_source("6.12")
+    if source is None:
+        pytest.skip("Linux 6.12 is not here: apt-get install linux-source-6.12")
+    linux = library.sysreg_defs(source)
+    assert re.search(r"^#define PMSCR_EL1_PCT_MASK\s", linux, re.MULTILINE)
+    headers = {f"{config.module}.h": regmap.header(config) for config in CONFIGS.values()}
+    assert preprocess({"sysreg-defs.h": linux, **headers}, tmp_path) == ""
+
+
 def test_encodings_that_linux_has() -> None:
     """Numbers of its SYS_PMSCR_EL1, SYS_PMSDSFR_EL1, SYS_PMBIDR_EL1 and SYS_PMSCR_EL2."""
-    macros = dict(re.findall(r"#define (\w+_SYSREG) +UINT32_C\((\w+)\)", regmap.header(CONFIGS["v1p4"])))
+    macros = dict(re.findall(r"#define SPURTLE_V1P4_(\w+_SYSREG) +UINT32_C\((\w+)\)", regmap.header(CONFIGS["v1p4"])))
     assert macros["PMSCR_EL1_SYSREG"] == "0x189900"
     assert macros["PMSDSFR_EL1_SYSREG"] == "0x189a80"
     assert macros["PMBIDR_EL1_SYSREG"] == "0x189ae0"

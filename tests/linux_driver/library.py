@@ -9,7 +9,7 @@ from pathlib import Path
 
 from spurtle_sim import native
 
-__all__ = ["VERSIONS", "build", "find_source"]
+__all__ = ["VERSIONS", "build", "find_source", "sysreg_defs"]
 
 VERSIONS = ("6.1", "6.12")
 
@@ -67,10 +67,18 @@ def _unpack(tarball: Path) -> Path:
     return native.kept("linux", (name, status.st_size, status.st_mtime_ns), extract)
 
 
+def sysreg_defs(tarball: Path) -> str:
+    """Return the header sysreg-defs.h of that kernel, which a script of its own generates."""
+    return _sysreg_defs(_unpack(tarball))
+
+
+def _sysreg_defs(kernel: Path) -> str:
+    return native.run(["awk", "-f", kernel / _GENERATOR, kernel / _SYSREG], kernel)
+
+
 def _write_headers(kernel: Path, folder: Path) -> None:
     """spe_regs.h, and an empty file for each header that the driver names."""
-    generated = native.run(["awk", "-f", kernel / _GENERATOR, kernel / _SYSREG], folder)
-    headers = [generated, *((kernel / header).read_text() for header in _HEADERS)]
+    headers = [_sysreg_defs(kernel), *((kernel / header).read_text() for header in _HEADERS)]
     definitions = [match[0] for header in headers for match in _DEFINITION.finditer(header)]
     (folder / "spe_regs.h").write_text("".join(definitions))
     for name in re.findall(r"^#include <(.*)>", (kernel / _DRIVER).read_text(), re.MULTILINE):
