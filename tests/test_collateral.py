@@ -209,6 +209,32 @@ def test_every_file_is_the_same_in_every_process(tmp_path: Path) -> None:
     assert written == product("minimal", NO_SHELL)
 
 
+@pytest.mark.full
+def test_options_make_names_and_stand_in_the_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All in one folder: nothing is overwritten, and two of them can be in one design."""
+    shells = [[], *(["--shell", "axi4", "--outstanding", bursts] for bursts in "14")]
+    resets = [["--reset", kind, "--reset-level", level] for kind in ("sync", "async") for level in ("high", "low")]
+    names = set[str]()
+    for shell in shells:
+        for reset in resets:
+            command = ["verilog", "--config", "minimal", *shell, *reset, "-o", str(tmp_path)]
+            assert main(command) == 0
+            name = capsys.readouterr().out.partition(":")[0]
+            names.add(name)
+            asked = " ".join([*(shell or ["--shell", NO_SHELL]), *reset])
+            registers = {f"{name}.h", f"{name}.svd"}  # of the configuration alone
+            files = {path.name: path.read_text() for path in (tmp_path / "minimal").glob(f"{name}[._]*")}
+            of_this = {
+                file: text
+                for file, text in files.items()
+                if re.fullmatch(rf"{name}(_stub|_unpacked|_ports)?\.\w+", file)
+            }
+            assert len(of_this) == len(product("minimal", NO_SHELL))
+            assert {file for file, text in of_this.items() if asked not in text} == registers
+    assert len(names) == len(shells) * len(resets)
+    assert len([*(tmp_path / "minimal").iterdir()]) == len(names) * len(product("minimal", NO_SHELL))
+
+
 # FuseSoC.
 
 
@@ -392,7 +418,7 @@ def test_a_variation_is_written_with_a_warning(tmp_path: Path, capsys: pytest.Ca
     assert main(["verilog", "--config", "minimal", *settings, "--reset-level", "low", "-o", str(tmp_path)]) == 0
     said = capsys.readouterr()
     assert said.err == ("spurtle: warning: two_slots is not a named configuration: nothing of it has been tested\n")
-    text = (tmp_path / "two_slots" / "spurtle_two_slots.v").read_text()
+    text = (tmp_path / "two_slots" / "spurtle_two_slots_low.v").read_text()
     assert "// slots = 2\n" in text and "input rst_n;" in text
     assert [path.name for path in tmp_path.iterdir()] == ["two_slots"]
 

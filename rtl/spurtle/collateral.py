@@ -45,7 +45,7 @@ def _title(design: Verilog, what: str) -> list[str]:
     return [
         f"Spurtle {version('spurtle')}: {what} of {design.module}",
         "SPDX-License-Identifier: Apache-2.0",
-        "Generated.",
+        f"Generated. Options: {design.options}",
     ]
 
 
@@ -278,6 +278,7 @@ def port_list(config: SPUConfig, design: Verilog) -> str:
         "spurtle": version("spurtle"),
         "module": design.module,
         "configuration": config.name,
+        "options": design.options,
         "clock": "clk",
         "reset": {"port": design.reset.port, **asdict(design.reset)},
         "ports": [_port(port) for port in design.ports],

@@ -31,7 +31,7 @@ def component(config: SPUConfig, design: Verilog) -> str:
     _add_registers(root, config)
     _add_model(root, design)
     _add_files(root, design)
-    root.add("description", f"Arm SPU (FEAT_SPE), configuration {config.name}")
+    root.add("description", f"Arm SPU (FEAT_SPE), configuration {config.name}, options {design.options}")
     ElementTree.indent(root.element)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root.element, encoding="unicode")}\n'
 

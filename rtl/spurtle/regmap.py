@@ -156,7 +156,7 @@ def _add(parent: ElementTree.Element, **texts: str | int) -> None:
 
 
 def header(config: SPUConfig) -> str:
-    """The registers of `config` as a C header, for C99 and later. Each macro begins with the name of the module, because
+    """The registers of `config` as a C header, for C99 and later. Each macro begins with the name of the module:
     other configurations and kernels define the same registers.
     """
     guard = f"{config.module.upper()}_H"

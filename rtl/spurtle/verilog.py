@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from importlib.metadata import version
 from pathlib import Path
@@ -66,6 +66,8 @@ class Verilog:
     cells : int
         Yosys cells before technology mapping.
     reset : Reset
+    options : str
+        Of `spurtle verilog`, for the headers of all files that belong to the module.
     """
 
     module: str
@@ -73,6 +75,7 @@ class Verilog:
     ports: tuple[Port, ...]
     cells: int
     reset: Reset = SYNCHRONOUS
+    options: str = ""
 
 
 def yosys(script: str, folder: Path) -> None:
@@ -174,22 +177,46 @@ def spu(config: SPUConfig, *, shell: str = NO_SHELL, outstanding: int = 1, reset
     """
     component: wiring.Component
     if shell == NO_SHELL:
-        component, source, module = SPU(config), "spurtle.spu.SPU", config.module
+        component, source = SPU(config), "spurtle.spu.SPU"
         known = "Every output is known after reset."
     else:
-        component = Shell(config, shell, outstanding=outstanding)
-        source, module = "spurtle.bus.Shell", f"{config.module}_{shell.replace('-', '_')}"
+        component, source = Shell(config, shell, outstanding=outstanding), "spurtle.bus.Shell"
         known = "After reset every output is known, m_axi_wdata and m_axi_wstrb when m_axi_wvalid is."
     kind = "asynchronous" if reset.asynchronous else "synchronous"
     level = "low" if reset.active_low else "high"
+    options = _options(shell, outstanding, reset)
     comment = f"""\
 Spurtle {version("spurtle")}: Arm Statistical Profiling Unit (FEAT_SPE), configuration {config.name}
 SPDX-License-Identifier: Apache-2.0
 Generated; the source is the Amaranth component {source}.
+Options: {options}
 One clock `clk`; reset `{reset.port}` is {kind} and active {level}. {known}
 
 {choices(config)}"""
-    return generate(component, module, comment, reset)
+    design = generate(component, _module(config, shell, outstanding, reset), comment, reset)
+    return replace(design, options=options)
+
+
+def _options(shell: str, outstanding: int, reset: Reset) -> str:
+    """All options of `spurtle verilog` beside those of the configuration."""
+    asynchronous = "async" if reset.asynchronous else "sync"
+    bursts = [] if shell == NO_SHELL else [f"--outstanding {outstanding}"]
+    level = "low" if reset.active_low else "high"
+    return " ".join([f"--shell {shell}", *bursts, f"--reset {asynchronous}", f"--reset-level {level}"])
+
+
+def _module(config: SPUConfig, shell: str, outstanding: int, reset: Reset) -> str:
+    """Another name for each choice of the options, so that no module takes the place of another."""
+    words = [config.module]
+    if shell != NO_SHELL:
+        words.append(shell.replace("-", "_"))
+    if outstanding != 1:
+        words.append(f"outstanding_{outstanding}")
+    if reset.asynchronous:
+        words.append("async")
+    if reset.active_low:
+        words.append("low")
+    return "_".join(words)
 
 
 def choices(config: SPUConfig) -> str:
