@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -149,23 +150,23 @@ def buffer(tmp_path: Path) -> Path:
 
 
 def commands(buffer: Path) -> dict[str, tuple[str, ...]]:
-    return {"configs": ("configs",), "help": ("--help",), "decode": ("decode", str(buffer))}
+    return {"configs": ("configs",), "help": ("--help",), "version": ("--version",), "decode": ("decode", str(buffer))}
 
 
-@pytest.mark.parametrize("name", tiers(fast=["decode"], full=["configs", "help"]))
+@pytest.mark.parametrize("name", tiers(fast=["decode"], full=["configs", "help", "version"]))
 def test_standard_output_that_is_full(name: str, buffer: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         done = spurtle(*commands(buffer)[name], stdout=full)
     check_refused(done.returncode, done.stderr.decode(), 2, "cannot write standard output: No space left on device")
 
 
-@pytest.mark.parametrize("name", tiers(fast=["configs"], full=["help", "decode"]))
+@pytest.mark.parametrize("name", tiers(fast=["configs"], full=["help", "version", "decode"]))
 def test_standard_output_that_is_closed(name: str, buffer: Path) -> None:
     done = spurtle(*commands(buffer)[name], preexec_fn=lambda: os.close(1))
     check_refused(done.returncode, done.stderr.decode(), 2, "cannot write standard output: Bad file descriptor")
 
 
-@pytest.mark.parametrize("name", tiers(full=["configs", "help", "decode"]))
+@pytest.mark.parametrize("name", tiers(full=["configs", "help", "version", "decode"]))
 def test_standard_output_without_a_reader(name: str, buffer: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
@@ -222,6 +223,12 @@ def test_an_interrupt_before_the_program_runs(
     monkeypatch.setattr("spurtle_sim.sampling.parse", interrupted)
     assert main(["profile", "x"]) == 130
     assert capsys.readouterr() == ("", "")
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    assert main(["--version"]) == 0
+    assert capsys.readouterr() == (f"spurtle {project['version']}\n", "")
 
 
 # What is absent.

@@ -67,6 +67,7 @@ def _report(sentence: str, status: int) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     parser = _Parser(prog="spurtle", description="An Arm Statistical Profiling Unit, and the tools around it.")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     verbs = parser.add_subparsers(metavar="VERB", required=True)
     for name, help_, arguments_of, run in _VERBS:
         verb = verbs.add_parser(name, help=help_, description=help_.capitalize() + ".")
@@ -74,7 +75,7 @@ def _run(arguments: Sequence[str]) -> int:
         verb.set_defaults(run=run)
     try:
         options = parser.parse_args(arguments)
-    except SystemExit as shown:  # --help
+    except SystemExit as shown:  # --help, --version
         return int(shown.code or 0)
     return options.run(options)
 
@@ -87,6 +88,16 @@ class _Parser(argparse.ArgumentParser):
 
     def print_help(self, file: Any = None) -> None:
         print(self.format_help(), end="", file=file)  # argparse ignores an error
+
+
+class _Version(argparse.Action):
+    """Shows the version. It is looked up when it is asked for: that takes longer than some verbs."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from importlib.metadata import version
+
+        print(f"spurtle {version('spurtle')}")
+        parser.exit()
 
 
 def _decode_arguments(parser: argparse.ArgumentParser) -> None:
