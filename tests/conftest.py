@@ -26,6 +26,7 @@ FIRST = tuple(
         "buffer",
         "cocotb",
         "verilog",
+        "packages",
         "boards_whole",
         "linux_driver",
         "filters",
