@@ -4,19 +4,32 @@ What it does over thousands of operations is tested on its Verilog (test_cocotb.
 """
 
 from collections.abc import Callable, Mapping
+from random import Random
 from typing import Any
 
 import pytest
 from amaranth.hdl import Const
 from gateware import Bench, cycle
+from seeds import SEED
 from tiers import configurations, tiers
 
-from spurtle.arch import FM, PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL1, PMSICR_EL1, PMSIRR_EL1, Register
+from spurtle.arch import (
+    FM,
+    PMBLIMITR_EL1,
+    PMBPTR_EL1,
+    PMBSR_EL1,
+    PMSCR_EL1,
+    PMSFCR_EL1,
+    PMSICR_EL1,
+    PMSIRR_EL1,
+    PMSLATFR_EL1,
+    Register,
+)
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.pe import Outcome
 from spurtle.spu import SPU
 from spurtle_sim.ports import operation_bits
-from spurtle_sim.reference import records
+from spurtle_sim.reference import filtering, records
 from spurtle_sim.reference.control import PEState
 from spurtle_sim.reference.records import Facts, Operation, Sample, Start
 from spurtle_sim.reference.spu import SPU as ReferenceSPU
@@ -343,5 +356,57 @@ def test_full_raises_the_interrupt_and_stops_the_counter(run: Callable[..., None
             await driver.tick(valid=True)
         assert await driver.read(PMSICR_EL1) == count
         assert driver.pmu["pop"] == 1
+
+    run(scenario)
+
+
+def test_each_bit_of_interval_reaches_the_counter(run: Callable[..., None]) -> None:
+    """The first operation after PMSICR_EL1 = 0 loads COUNT with INTERVAL (D17.3.4)."""
+    interval = PMSIRR_EL1.fields["INTERVAL"]
+    number = Random(SEED).getrandbits(interval.width)
+
+    async def scenario(driver: Driver) -> None:
+        reference = ReferenceSPU(driver.config)
+        await driver.set_up()
+        for register, value in SETTINGS:
+            reference.write(register, value)
+        for value in (number, number ^ (1 << interval.width) - 1):
+            for setting in ((PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=value)), (PMSICR_EL1, 0)):
+                reference.write(*setting)
+                await driver.tick(write=setting)
+            await driver.settle()
+            assert not reference.pass_operation(PEState())
+            await driver.tick(valid=True)
+            await driver.settle()
+            assert await driver.read(PMSICR_EL1) == reference.read(PMSICR_EL1)
+
+    run(scenario)
+
+
+def test_each_bit_of_minlat_reaches_the_filter(run: Callable[..., None]) -> None:
+    """A latency below MINLAT is rejected, and no bit of MINLAT is left out (D17.5.3)."""
+    total = 2
+    passes = dict.fromkeys(("feed_lat", "filtrate"), 0)
+
+    async def scenario(driver: Driver) -> None:
+        reference = ReferenceSPU(driver.config)
+        await driver.set_up()
+        for setting in (*SETTINGS, (PMSFCR_EL1, PMSFCR_EL1.pack(FL=1))):
+            reference.write(*setting)
+        await driver.tick(write=(PMSFCR_EL1, PMSFCR_EL1.pack(FL=1)))
+        for bit in range(driver.config.counter_bits):
+            setting = (PMSLATFR_EL1, PMSLATFR_EL1.pack(MINLAT=1 << bit))
+            reference.write(*setting)
+            await driver.tick(write=setting)
+            await driver.tick(write=(PMSICR_EL1, PMSICR_EL1.pack(COUNT=1)))
+            await driver.settle()
+            await driver.sample()
+            await driver.tick(finish=LOAD)
+            for _ in range(6):
+                await driver.tick()
+            sample = Sample(start=Start(), operation=LOAD, total=total, issue=total)
+            passes["feed_lat"] += filtering.feed(driver.config, reference.registers, sample)["lat"]
+            passes["filtrate"] += filtering.collect(driver.config, reference.registers, sample)
+            assert {name: driver.pmu[name] for name in passes} == passes, f"MINLAT[{bit}]"
 
     run(scenario)

@@ -243,7 +243,7 @@ def _contexts(config: SPUConfig) -> Iterator[Secret]:
         yield Secret(Part("pe__contextidr_el2", 32), contextidr_collected(config, 2))
         yield Secret(Part("pe__cntvoff_el2", 64), time_tells(config, "pe__cntvoff_el2"))
         first = Part("inflight.start_0", Start(config))
-        yield Secret(Part("inflight.offset", 64), _set(first["collect"]["timestamp"]))
+        yield Secret(Part("inflight.offset_before", 64), _set(first["collect"]["timestamp"]))
     if config.ecv_poff:
         yield Secret(Part("pe__cntpoff_el2", 64), time_tells(config, "pe__cntpoff_el2"))
     for start in _starts(config):
@@ -292,7 +292,7 @@ def _other_states(config: SPUConfig) -> Iterator[Secret]:
     for start, passed in _passing(config):
         yield Secret(start, passed)
         if config.el2 and start.wire == "inflight.start_0":
-            yield Secret(Part("inflight.offset", 64), passed)
+            yield Secret(Part("inflight.offset_before", 64), passed)
     for slot in range(config.slots):
         yield Secret(_start(slot, config), _used(slot))
     if config.slots == 1:

@@ -1,5 +1,6 @@
-"""The whole SPU: it comes out of reset the same, stands still while profiling is disabled, counts its samples, and has
-nothing for another owner of the Profiling Buffer that it has of the one before.
+"""The whole SPU: its blocks are connected as they have to be (`wiring`), it comes out of reset the same, stands still
+while profiling is disabled, counts its samples, and has nothing for another owner of the Profiling Buffer that it has
+of the one before.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from ..induction import Wires, always, inductive, resets
 from ..proof import Proof, Verdict
 from ..transition import Transition, transition
 from .filling import limit_stands
+from .wiring import prove_register_bits, prove_wiring
 
 __all__ = [
     "memories",
@@ -176,6 +178,8 @@ def proofs() -> Iterator[Proof]:
             return Proof(name, "spu", config.name, "induction", lambda: prove(config, whole(config)))
 
         yield proof("one cycle of reset, from any state", prove_reset)
+        yield proof("each input of a block is what it has to read, in all its bits", prove_wiring)
+        yield proof("cover: each bit of a register is one where it is read", prove_register_bits)
         yield proof("PMSICR_EL1 and the random numbers stand while profiling is disabled", prove_disabled)
         if config.access_bits:
             yield proof("ACCESS stands while profiling is disabled", prove_undrawn)

@@ -359,10 +359,10 @@ class InFlight(wiring.Component):
         """The timestamp from the system counter, a cycle after them: choosing the offset and a subtraction of 64 bits
         do not fit into one.
         """
-        offset = Signal(64)
-        m.d.sync += offset.eq(self.offset)
+        offset_before = Signal(64)
+        m.d.sync += offset_before.eq(self.offset)
         shifted = Signal.like(start, name="shifted")
-        m.d.comb += [shifted.eq(start), shifted.timestamp.eq(start.timestamp - offset)]
+        m.d.comb += [shifted.eq(start), shifted.timestamp.eq(start.timestamp - offset_before)]
         return shifted
 
     def _keep(self, m, slot):
@@ -396,7 +396,7 @@ class InFlight(wiring.Component):
         next_slot = order.r_data
         moves = Signal()
         chosen = Signal(Sample(self._config))
-        unwanted = Signal()
+        chosen_unwanted = Signal()
         m.d.comb += [
             order.w_en.eq(ends),
             order.w_data.eq(self.finish.slot),
@@ -416,7 +416,7 @@ class InFlight(wiring.Component):
                         slot.release.eq(moves),
                         chosen.start.eq(slot.start),
                         *(chosen[name].eq(getattr(slot, name)) for name in self._config.latencies),
-                        unwanted.eq(slot.unwanted),
+                        chosen_unwanted.eq(slot.unwanted),
                     ]
 
         with m.If(~self.running):
@@ -428,5 +428,5 @@ class InFlight(wiring.Component):
             m.d.sync += [
                 self.sample.valid.eq(1),
                 self.sample.payload.eq(chosen),
-                self.unwanted.eq(unwanted | ~self.running),
+                self.unwanted.eq(chosen_unwanted | ~self.running),
             ]

@@ -54,20 +54,20 @@ class RecordPath(wiring.Component):
         m.submodules.record = record = Record(self._config)
         m.submodules.serializer = serializer = Serializer(self._config)
         serialized = Signal()
-        begun = Signal()
+        was_begun = Signal()
         m.d.comb += [
             record.sample.eq(self.sample.payload),
             self.events.eq(record.events),
             serializer.i.payload.eq(record.packets),
             serializer.i.valid.eq(self.sample.valid & ~serialized),
-            self.sample.ready.eq((serialized | serializer.i.ready) & begun),
+            self.sample.ready.eq((serialized | serializer.i.ready) & was_begun),
         ]
         with m.If(self.sample.valid & self.sample.ready):
-            m.d.sync += [serialized.eq(0), begun.eq(0)]
+            m.d.sync += [serialized.eq(0), was_begun.eq(0)]
         with m.Else():
             m.d.sync += [
                 serialized.eq(serialized | (serializer.i.valid & serializer.i.ready)),
-                begun.eq(begun | self.begun),
+                was_begun.eq(was_begun | self.begun),
             ]
         connect(m, serializer.o, flipped(self.beat))
 
