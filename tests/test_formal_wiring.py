@@ -5,7 +5,7 @@ from amaranth.hdl import C, Cat
 from tiers import tiers
 
 from formal.proof import Result
-from formal.proofs import wiring
+from formal.proofs import spu, wiring
 from formal.transition import Transition, transition
 from spurtle.config import CONFIGS
 from spurtle.spu import SPU
@@ -57,6 +57,15 @@ class Unfiltered(SPU):
         return m
 
 
+class FrozenForever(SPU):
+    """The PMU's counters are frozen while the Profiling Buffer is disabled."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.sync += self.pmu.freeze.eq(m.submodules.registers.pmblimitr.PMFZ & m.submodules.buffer.pmbsr.S)
+        return m
+
+
 @pytest.fixture(scope="module")
 def narrow() -> Transition:
     return transition(WithoutIntervalBit(CONFIGS["minimal"]))
@@ -88,3 +97,10 @@ def test_an_input_without_a_row_is_an_error(narrow: Transition, monkeypatch: pyt
 def test_a_wrong_connection_is_found(wrong: type[SPU], name: str) -> None:
     config = CONFIGS[name]
     assert "a cycle breaks it" in wiring.prove_wiring(config, transition(wrong(config))).evidence
+
+
+@pytest.mark.full
+def test_counters_that_are_frozen_wrongly_are_found() -> None:
+    config = CONFIGS["arm_model"]
+    verdict = spu.prove_freeze(config, transition(FrozenForever(config)))
+    assert verdict.evidence.startswith("path ")

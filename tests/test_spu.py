@@ -4,6 +4,7 @@ What it does over thousands of operations is tested on its Verilog (test_cocotb.
 """
 
 from collections.abc import Callable, Mapping
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -29,7 +30,7 @@ from spurtle.config import CONFIGS, SPUConfig
 from spurtle.pe import Outcome
 from spurtle.spu import SPU
 from spurtle_sim.ports import operation_bits
-from spurtle_sim.reference import filtering, records
+from spurtle_sim.reference import control, filtering, records
 from spurtle_sim.reference.control import PEState
 from spurtle_sim.reference.records import Facts, Operation, Sample, Start
 from spurtle_sim.reference.spu import SPU as ReferenceSPU
@@ -152,6 +153,14 @@ class Driver:
         """Until it is known whether a record fits, and has been told."""
         for _ in range(6):
             await self.tick()
+
+    @property
+    def has_freeze(self) -> bool:
+        return hasattr(self._dut.pmu, "freeze")
+
+    @property
+    def frozen(self) -> int:
+        return self._ctx.get(self._dut.pmu.freeze)
 
     @property
     def record_bytes(self) -> int:
@@ -408,5 +417,25 @@ def test_each_bit_of_minlat_reaches_the_filter(run: Callable[..., None]) -> None
             passes["feed_lat"] += filtering.feed(driver.config, reference.registers, sample)["lat"]
             passes["filtrate"] += filtering.collect(driver.config, reference.registers, sample)
             assert {name: driver.pmu[name] for name in passes} == passes, f"MINLAT[{bit}]"
+
+    run(scenario)
+
+
+def test_counters_are_frozen_while_an_enabled_buffer_is_stopped(run: Callable[..., None]) -> None:
+    """PMBLIMITR_EL1.{PMFZ, E} = {1, 1} and PMBSR_EL1.S = 1 (D13.5 R_HSGZX); there is no port without FEAT_SPEv1p2."""
+
+    async def scenario(driver: Driver) -> None:
+        assert driver.has_freeze == driver.config.discard_mode
+        if not driver.has_freeze:
+            return
+        reference = ReferenceSPU(driver.config)
+        for pmfz, e, s in product((0, 1), repeat=3):
+            # Discard mode: the pointer, zero, does not stop the buffer.
+            limit = PMBLIMITR_EL1.pack(PMFZ=pmfz, E=e, FM=FM.DISCARD)
+            for setting in ((PMBLIMITR_EL1, 0), (PMBSR_EL1, PMBSR_EL1.pack(S=s)), (PMBLIMITR_EL1, limit)):
+                reference.write(*setting)
+                await driver.tick(write=setting)
+            await driver.settle()
+            assert driver.frozen == control.counters_frozen(reference.registers) == (pmfz and e and s)
 
     run(scenario)

@@ -3,7 +3,7 @@ while profiling is disabled, counts its samples, and has nothing for another own
 of the one before.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
 import z3
@@ -12,8 +12,10 @@ from spurtle.arch import IMP_PMSRNDR_EL1, PMBSR_EL1, PMSCR_EL2
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.pe import Outcome
 from spurtle.spu import SPU
+from spurtle_sim.reference import control
+from spurtle_sim.reference.registers import Registers
 
-from ..induction import Wires, always, inductive, resets
+from ..induction import Wires, always, follows, inductive, resets
 from ..proof import Proof, Verdict
 from ..transition import Transition, transition
 from .filling import limit_stands
@@ -24,6 +26,7 @@ __all__ = [
     "proofs",
     "prove_disabled",
     "prove_fed",
+    "prove_freeze",
     "prove_implemented",
     "prove_interrupt",
     "prove_limit",
@@ -113,6 +116,16 @@ def prove_interrupt(config: SPUConfig, system: Transition) -> Verdict:
     return always(system, lambda wires: wires["pmbirq"] == z3.Extract(bit, bit, wires["buffer.pmbsr"]), cycles=1)
 
 
+def prove_freeze(config: SPUConfig, system: Transition) -> Verdict:
+    """The PMU's event counters are frozen exactly if the reference says so, a cycle later (D13.5 R_HSGZX)."""
+
+    def frozen(wires: Mapping[str, int]) -> Mapping[str, int]:
+        registers = Registers(PMBLIMITR_EL1=wires["registers.pmblimitr"], PMBSR_EL1=wires["buffer.pmbsr"])
+        return {"pmu__freeze": 1 if wires["rst"] == 0 and control.counters_frozen(registers) else 0}
+
+    return follows(system, frozen, arguments=("rst", "registers.pmblimitr", "buffer.pmbsr"))
+
+
 def prove_implemented(config: SPUConfig, system: Transition) -> Verdict:
     """Bits of the System registers that are not implemented are zero: see `control`."""
     names = {register.name: f"registers.{register.name.lower().removesuffix('_el1')}" for register in config.registers}
@@ -186,6 +199,8 @@ def proofs() -> Iterator[Proof]:
         yield proof("SAMPLE_FEED_* and SAMPLE_FILTRATE tell of what SAMPLE_FEED counts", prove_fed)
         yield proof("PMBLIMITR_EL1 stands unless software writes it", prove_limit)
         yield proof("the interrupt is the level of S", prove_interrupt)
+        if config.discard_mode:
+            yield proof("the PMU's counters are frozen exactly if the reference's are", prove_freeze)
         yield proof("bits that are not implemented are zero", prove_implemented)
         if config.el2:
             yield proof("PMSCR_EL2 is UNDEFINED below EL2, and stands", prove_pmscr_el2)

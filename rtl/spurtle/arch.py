@@ -526,7 +526,7 @@ PMBLIMITR_EL1 = Register(
     {
         "E": Field(0, 1, "The Profiling Buffer is enabled."),
         "FM": Field(1, 2, "What is done with records. Other values are taken as 0b00.", FM),
-        "PMFZ": Field(5, 1, "While PMBSR_EL1.S is 1, event counters of the PMU are to stand still."),
+        "PMFZ": Field(5, 1, "While E and PMBSR_EL1.S are 1, the event counters of the PMU are frozen."),
         "nVM": Field(7, 1, "PMBPTR_EL1 is no virtual address."),
         "LIMIT": Field(12, 52, "Bits [63:12] of the first address behind the Profiling Buffer."),
     },

@@ -694,8 +694,8 @@ class PMUEvents(wiring.Signature):
     sample_buffer_full : Out(1)
         A record filled the buffer.
     freeze : Out(1)
-        Level: the PMU's event counters are to stop, as PMCR_EL0.FZS and MDCR_EL2.HPMFZS say (PMBLIMITR_EL1.PMFZ). Only
-        with FEAT_SPEv1p2.
+        Level: PMBLIMITR_EL1.{PMFZ, E} and PMBSR_EL1.S are one. The PMU's event counters are frozen, as PMCR_EL0.FZS and
+        MDCR_EL2.HPMFZS say. Only with FEAT_SPEv1p2.
     """
 
     def __init__(self, config: SPUConfig):

@@ -216,7 +216,8 @@ class SPU(wiring.Component):
             self.pmu.sample_buffer_full.eq(buffer.full),
         ]
         if self._config.discard_mode:
-            m.d.sync += self.pmu.freeze.eq(registers.pmblimitr.PMFZ & buffer.pmbsr.S)
+            pmblimitr = registers.pmblimitr
+            m.d.sync += self.pmu.freeze.eq(pmblimitr.PMFZ & pmblimitr.E & buffer.pmbsr.S)
 
         return m
 

@@ -1,7 +1,7 @@
 """Whether profiling is enabled, and what may be collected."""
 
-# Ref: DDI0487 M.a, D17.4, D17.5.5, D17.6.3.1, D17.6.4.2 and D17.6.9. This also runs over z3 values: nothing but `if`,
-# comparisons, `-`, bit operations and shifts by constants.
+# Ref: DDI0487 M.a, D13.5, D17.4, D17.5.5, D17.6.3.1, D17.6.4.2 and D17.6.9. This also runs over z3 values: nothing but
+# `if`, comparisons, `-`, bit operations and shifts by constants.
 
 from spurtle.arch import FM, PCT, PMBLIMITR_EL1, PMSCR_EL1, PMSCR_EL2
 from spurtle.config import SPUConfig
@@ -19,6 +19,7 @@ __all__ = [
     "collect_contextidr_el2",
     "collect_nv2_va",
     "collect_physical_address",
+    "counters_frozen",
     "discard_mode",
     "el2_enabled",
     "owner",
@@ -37,6 +38,7 @@ _PA = PMSCR_EL1.fields["PA"].mask
 _TS = PMSCR_EL1.fields["TS"].mask
 _PCT_LSB = PMSCR_EL1.fields["PCT"].lsb
 
+_PMFZ = PMBLIMITR_EL1.fields["PMFZ"].mask
 _FM = PMBLIMITR_EL1.fields["FM"]
 
 _ALL = (1 << 64) - 1
@@ -52,6 +54,14 @@ def discard_mode(registers: Registers) -> bool:
     FEAT_SPEv1p2 it is always that.
     """
     return _FM.of(registers.PMBLIMITR_EL1) == FM.DISCARD
+
+
+def counters_frozen(registers: Registers) -> bool:
+    """Return whether the event counters of the PMU are frozen by PMBLIMITR_EL1.PMFZ: the Profiling Buffer is enabled
+    and profiling is stopped (D13.5 R_HSGZX).
+    """
+    limit = registers.PMBLIMITR_EL1
+    return limit & _PMFZ != 0 and limit & PMBLIMITR_E != 0 and registers.PMBSR_EL1 & PMBSR_S != 0
 
 
 def profiling_enabled(config: SPUConfig, registers: Registers, pe: PEState) -> bool:
