@@ -274,7 +274,7 @@ def test_two_selections_in_one_cycle_take_ernd_and_two_lanes() -> None:
 
 
 WRITABLE = {
-    "PMSCR_EL1": 0x7B,
+    "PMSCR_EL1": 0x3B,
     "PMSNEVFR_EL1": 0,
     "PMSICR_EL1": 0xFFFF_FFFF,
     "PMSIRR_EL1": 0xFFFF_FF01,
@@ -295,7 +295,7 @@ WRITABLE = {
 _FNE = {"PMSFCR_EL1": 0x7_000F, "PMSEVFR_EL1": 0xFE, "PMSNEVFR_EL1": 0xFE}
 _DISCARD = {"PMBLIMITR_EL1": 0xFFFF_FFFF_FFFF_F027}
 _ACCESS = {"IMP_PMSRNDR_EL1": 0xFFFF_FFFF_FFFF_FFFF}
-_EL2 = {"PMSCR_EL2": 0x7B}
+_EL2 = {"PMSCR_EL1": 0x7B, "PMSCR_EL2": 0x7B}
 _EL2_ECV = {"PMSCR_EL1": 0xFB, "PMSCR_EL2": 0xFB}
 WRITABLE_WITH = {
     "neoverse_n1": {**_EL2, "PMSEVFR_EL1": 0x17BE},
@@ -334,7 +334,6 @@ WRITABLE_WITH = {
     "minimal_tags": {**_FNE, **_DISCARD},
     "minimal_el2": _EL2,
     "minimal_sel2": _EL2,
-    "minimal_ecv": {"PMSCR_EL1": 0xFB},
     "minimal_ecv_poff": _EL2_ECV,
     "minimal_nv2": _EL2,
     "minimal_rme": _EL2,

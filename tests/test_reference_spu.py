@@ -41,8 +41,7 @@ _FNE = {"PMSEVFR_EL1": 0b1111_1110, "PMSNEVFR_EL1": 0b1111_1110, "PMSFCR_EL1": 0
 _V1P2 = {**_FNE, "PMBLIMITR_EL1": 0xFFFF_FFFF_FFFF_F027}
 _TWO_ACCESSES = {**_V1P2, "IMP_PMSRNDR_EL1": ONES}
 _EL2 = {"PMSCR_EL2": 0x7B}
-_ECV = {"PMSCR_EL1": 0xFB}
-_EL2_ECV = {**_ECV, "PMSCR_EL2": 0xFB}
+_EL2_ECV = {"PMSCR_EL1": 0xFB, "PMSCR_EL2": 0xFB}
 _CHANGES = {
     "neoverse_n1": {**_EL2, "PMSEVFR_EL1": 0b1_0111_1011_1110},
     "minimal_ernd": {"PMSICR_EL1": 0xFF00_0000_FFFF_FFFF},
@@ -57,7 +56,7 @@ _CHANGES = {
     "minimal_unpredictable": _FNE,
     "minimal_el2": _EL2,
     "minimal_el3": {"PMSCR_EL2": 0},  # to EL3, without EL2
-    "minimal_ecv": _ECV,
+    "minimal_ecv": {},
     "minimal_ecv_poff": _EL2_ECV,
     "minimal_sve": {"PMSEVFR_EL1": 0x6_00BE, "IMP_PMSRNDR_EL1": ONES},
     "kunpeng_920": {**_EL2, "PMSEVFR_EL1": 0b111_1011_1110},
@@ -134,13 +133,15 @@ def test_bits_that_are_not_implemented_read_as_zero(config: SPUConfig):
             continue
         generator = register.name == "IMP_PMSRNDR_EL1"
         reset = generators(config, LFSR_RESET, LFSR_ACCESS_RESET)
-        assert spu.read(register) == (reset if generator else 0), register.name
+        # Without EL2 PCT is 0b01, whatever is written.
+        least = 0x40 if register.name == "PMSCR_EL1" and not config.el2 else 0
+        assert spu.read(register) == (reset if generator else least), register.name
         spu.write("PMBSR_EL1", 1 << 17)  # stopped, so that no written pointer counts as a full buffer
         spu.write(register, ONES)
         assert spu.read(register) == ONES_READ_BACK[config.name][register.name], register.name
         spu.write(register, 0)
         # A generator would never leave zero.
-        assert spu.read(register) == (generators(config, 1, 1) if generator else 0), register.name
+        assert spu.read(register) == (generators(config, 1, 1) if generator else least), register.name
 
 
 def test_each_generator_has_its_half_of_the_register():

@@ -11,7 +11,7 @@ from gateware import VARIANTS, Bench, cycle, random_pe
 from seeds import SEED
 from tiers import configurations
 
-from spurtle.arch import PMBIDR_EL1, PMSCR_EL2, PMSCR_EL12, PMSIDR_EL1, REGISTERS, Register
+from spurtle.arch import PMBIDR_EL1, PMSCR_EL1, PMSCR_EL2, PMSCR_EL12, PMSIDR_EL1, REGISTERS, Register
 from spurtle.config import SPUConfig
 from spurtle.pe import Outcome
 from spurtle.registers import Registers
@@ -90,11 +90,15 @@ def test_where_the_random_numbers_are() -> None:
 
 
 def test_every_register_is_zero_after_reset(bench: RegistersBench) -> None:
+    """Without EL2 PMSCR_EL1.PCT is not: 0b01."""
+    pct = 0 if bench.config.el2 else 0x40
+
     async def scenario(ctx: Any) -> None:
         assert set(bench.stored(ctx).values()) == {0}
         for register in bench.config.registers:
             if not register.read_only:
-                assert await bench.access(ctx, encoding(register)) == (Outcome.VALUE, 0, set())
+                value = pct if register is PMSCR_EL1 else 0
+                assert await bench.access(ctx, encoding(register)) == (Outcome.VALUE, value, set())
 
     bench.run(scenario)
 
@@ -176,6 +180,20 @@ def test_id_registers_and_who_may_program_the_buffer(bench: RegistersBench) -> N
             assert (await bench.access(ctx, encoding(PMSIDR_EL1), pe=pe))[1] == bench.config.pmsidr
             _, value, _ = await bench.access(ctx, encoding(PMBIDR_EL1), pe=pe)
             assert value == bench.config.pmbidr | (0 if mine else PMBIDR_EL1.fields["P"].mask)
+
+    bench.run(scenario)
+
+
+def test_pct_is_physical_time_without_el2(bench: RegistersBench) -> None:
+    """PMSCR_EL1.PCT reads as 0b01 then, and ignores writes."""
+    where = encoding(PMSCR_EL1)
+
+    async def scenario(ctx: Any) -> None:
+        for written in (0, ONES):
+            await bench.access(ctx, where, write=written)
+            _, value, _ = await bench.access(ctx, where)
+            expected = written & bench.config.writable(PMSCR_EL1)
+            assert value == (expected if bench.config.el2 else expected & ~0xC0 | 0x40)
 
     bench.run(scenario)
 

@@ -62,7 +62,7 @@ def test_fields_that_a_configuration_has() -> None:
     assert [*regmap.fields(minimal, arch.PMSFCR_EL1)] == ["FE", "FT", "FL", "B", "LD", "ST"]
     assert [*regmap.fields(minimal, arch.PMBLIMITR_EL1)] == ["E", "LIMIT"]
     assert [*regmap.fields(minimal, arch.PMSICR_EL1)] == ["COUNT"]
-    assert regmap.values(minimal, arch.PMSCR_EL1, arch.PMSCR_EL1.fields["PCT"]) == [PCT.VIRTUAL, PCT.PHYSICAL]
+    assert regmap.values(minimal, arch.PMSCR_EL1, arch.PMSCR_EL1.fields["PCT"]) == [PCT.PHYSICAL]
     lacking = {register.name: register.fields.keys() - regmap.fields(every, register) for register in every.accessors}
     assert {name: fields for name, fields in lacking.items() if fields} == {"PMBLIMITR_EL1": {"nVM"}}
     assert regmap.values(every, arch.PMSCR_EL12, arch.PMSCR_EL12.fields["PCT"]) == [*PCT]
@@ -130,7 +130,7 @@ def test_svd_names_values() -> None:
         for field in register.iter("field")
     }
     assert {name: values for name, values in named.items() if values} == {
-        "PMSCR_EL1.PCT": {"VIRTUAL": 0, "PHYSICAL": 1},
+        "PMSCR_EL1.PCT": {"PHYSICAL": 1},
         "PMSIDR_EL1.ALTCLK": {"NONE": 0, "SMCU": 1, "IMPLEMENTATION_DEFINED": 15},
         "PMBSR_EL1.EC": {code.name: code for code in EC},
     }
@@ -147,7 +147,7 @@ def expected_macros(config: SPUConfig) -> dict[str, int | str]:
         if register.read_only:
             macros[f"{name}_VALUE"] = config.pmsidr if register is arch.PMSIDR_EL1 else config.pmbidr
         else:
-            macros[f"{name}_WRITABLE"] = regmap.implemented(config, register)
+            macros[f"{name}_WRITABLE"] = config.writable(arch.PMSCR_EL1 if register is arch.PMSCR_EL12 else register)
         for field_name, field in regmap.fields(config, register).items():
             macros[f"{name}_{field_name}_SHIFT"] = field.lsb
             macros[f"{name}_{field_name}_MASK"] = field.mask

@@ -369,7 +369,7 @@ PMSCR_EL1 = Register(
             4, 1, "Records hold physical addresses where EL1 owns the Profiling Buffer, if PMSCR_EL2.PA is 1 too."
         ),
         "TS": Field(5, 1, "Records hold a timestamp, where EL1 owns the Profiling Buffer."),
-        "PCT": Field(6, 2, "Which time the timestamp is of. 0b10 is taken as 0b00.", PCT),
+        "PCT": Field(6, 2, "Which time the timestamp is of. 0b10 is taken as 0b00. Always 0b01 without EL2.", PCT),
     },
     trap=Trap.TPMS,
     fine_grained=FineGrainedTrap("PMSCR_EL1", 26),

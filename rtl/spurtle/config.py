@@ -507,19 +507,19 @@ class SPUConfig:
         if register.read_only or register not in self.registers:
             return 0
         types = [*self.filter_types, *([f"{name}m" for name in self.filter_types] if self.eft else [])]
+        pct = arch.PMSCR_EL1.fields["PCT"].mask
+        if self.el2:
+            pct = 0 if self.ecv else arch.PMSCR_EL1.pack(PCT=0b10)
         masks = {
-            # PCT[1] comes with FEAT_ECV.
-            **{
-                pmscr.name: self._mask(pmscr, *pmscr.fields) & ~(0 if self.ecv else 2 << pmscr.fields["PCT"].lsb)
-                for pmscr in (arch.PMSCR_EL1, *([arch.PMSCR_EL2] if self.el2 else []))
-            },
-            **({} if self.el2 else {arch.PMSCR_EL2.name: 0}),
+            # PCT[1] comes with FEAT_ECV. Without EL2 PMSCR_EL1.PCT is `fixed`, and EL3 finds PMSCR_EL2 RES0.
+            arch.PMSCR_EL1.name: self._mask(arch.PMSCR_EL1, *arch.PMSCR_EL1.fields) & ~pct,
+            arch.PMSCR_EL2.name: self._mask(arch.PMSCR_EL2, *arch.PMSCR_EL2.fields) & ~pct if self.el2 else 0,
             arch.PMSICR_EL1.name: self._mask(arch.PMSICR_EL1, "COUNT", *(["ECOUNT"] if self.ernd else [])),
             arch.PMSFCR_EL1.name: self._mask(arch.PMSFCR_EL1, *self.filters, *types),
             arch.PMSEVFR_EL1.name: self.filter_events,
             arch.PMSNEVFR_EL1.name: self.filter_events,
             arch.PMSLATFR_EL1.name: (1 << self.counter_bits) - 1,
-            # nVM comes with a feature that is not configured. Without EL2, EL3 finds PMSCR_EL2 RES0.
+            # nVM comes with a feature that is not configured.
             arch.PMBLIMITR_EL1.name: self._mask(
                 arch.PMBLIMITR_EL1, "E", "LIMIT", *(["FM", "PMFZ"] if self.discard_mode else [])
             ),
@@ -529,6 +529,12 @@ class SPUConfig:
             ),
         }
         return masks.get(register.name, self._mask(register, *register.fields))
+
+    def fixed(self, register: Register) -> int:
+        """Return the bits of a writable `register` that read as one, whatever software writes."""
+        if register is arch.PMSCR_EL1 and not self.el2:
+            return arch.PMSCR_EL1.pack(PCT=arch.PCT.PHYSICAL)
+        return 0
 
     @staticmethod
     def _mask(register: Register, *fields: str) -> int:

@@ -150,7 +150,7 @@ class Registers(wiring.Component):
     comes to no value changes nothing.
 
     Timing: an access that comes in one cycle is made in the next, and answered in the one after that, in which a write
-    has taken effect. Reset: every register is zero.
+    has taken effect. Reset: every stored register is zero.
 
     Members
     -------
@@ -229,7 +229,9 @@ class Registers(wiring.Component):
             return C(self._config.pmsidr, 64)
         if register is arch.PMBIDR_EL1:
             return self._config.pmbidr | (owned << arch.PMBIDR_EL1.fields["P"].lsb)
-        return Value.cast(getattr(self, _port(register)))
+        value = Value.cast(getattr(self, _port(register)))
+        fixed = self._config.fixed(register)
+        return value | fixed if fixed else value
 
     def _write(self, m, register, written):
         if register in _STORED:

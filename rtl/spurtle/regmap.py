@@ -41,6 +41,10 @@ def implemented(config: SPUConfig, register: Register) -> int:
     """Bits of `register` that mean something in `config`. All others are RES0."""
     if register.read_only:
         return sum(field.mask for field in register.fields.values())
+    return _writable(config, register) | config.fixed(register)
+
+
+def _writable(config: SPUConfig, register: Register) -> int:
     return config.writable(arch.PMSCR_EL1 if register is arch.PMSCR_EL12 else register)
 
 
@@ -58,8 +62,8 @@ def whole_fields(config: SPUConfig, register: Register) -> dict[str, Field]:
 
 def values(config: SPUConfig, register: Register, field: Field) -> list[IntEnum]:
     """The values of `field` that have a name, as far as its bits can hold them."""
-    bits = implemented(config, register) >> field.lsb
-    return [value for value in field.values or () if value & ~bits == 0]
+    bits, ones = implemented(config, register) >> field.lsb, config.fixed(register) >> field.lsb
+    return [value for value in field.values or () if value & ~bits == 0 and ones & ~value == 0]
 
 
 def reset(config: SPUConfig, register: Register) -> int:
@@ -70,7 +74,7 @@ def reset(config: SPUConfig, register: Register) -> int:
         arch.PMBIDR_EL1.name: config.pmbidr,
         arch.IMP_PMSRNDR_EL1.name: arch.IMP_PMSRNDR_EL1.pack(STATE=LFSR_RESET, ACCESS=access),
     }
-    return others.get(register.name, 0)
+    return others.get(register.name, config.fixed(register))
 
 
 def bit_ranges(mask: int) -> str:
@@ -193,7 +197,7 @@ def _defines(config: SPUConfig, register: Register) -> Iterator[str]:
     if register.read_only:
         yield _define(config, f"{name}_VALUE", _constant(reset(config, register)))
     else:
-        yield _define(config, f"{name}_WRITABLE", _constant(implemented(config, register)))
+        yield _define(config, f"{name}_WRITABLE", _constant(_writable(config, register)))
     for field_name, field in fields(config, register).items():
         yield f"/* {field_name}: {field.doc} */"
         yield _define(config, f"{name}_{field_name}_SHIFT", f"{field.lsb}")

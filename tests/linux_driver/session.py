@@ -213,7 +213,8 @@ class Session(Core):
             self.kernel(event.delete)
             event.check()
         self.kernel(self.driver.remove)
-        assert self.read(arch.PMSCR_EL1) == self.read(PMBLIMITR_EL1) == self.read(PMBSR_EL1) == 0
+        assert self.read(arch.PMSCR_EL1) == self.config.fixed(arch.PMSCR_EL1)
+        assert self.read(PMBLIMITR_EL1) == self.read(PMBSR_EL1) == 0
         assert not self.interrupt
         told = [re.fullmatch(r".* \[PMBSR=(0x[0-9a-f]{16}), .*\]", message) for message in self.messages]
         assert [match and int(match[1], 16) for match in told] == self.fatal, self.messages

@@ -7,6 +7,7 @@ from enum import IntEnum
 
 from spurtle.arch import (
     IMP_PMSRNDR_EL1,
+    PCT,
     PMBIDR_EL1,
     PMBLIMITR_EL1,
     PMBSR_EL1,
@@ -71,6 +72,9 @@ class Registers:
             return config.pmsidr
         if register.name == "PMBIDR_EL1":
             return config.pmbidr | PMBIDR_EL1.pack(P=not programmable(config, pe))
+        if register.name == "PMSCR_EL1" and not config.el2:
+            # Without EL2 there is no virtual offset: PCT is 0b01, physical time, and ignores writes.
+            return self.PMSCR_EL1 | PMSCR_EL1.pack(PCT=PCT.PHYSICAL)
         return getattr(self, register.name)
 
 
