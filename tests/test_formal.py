@@ -24,7 +24,7 @@ from formal.faults import differs, faulty
 from formal.features import FEATURES
 from formal.induction import Wires, always, follows, happens, independent, inductive, reach, resets
 from formal.proof import Proof, Result, Verdict
-from formal.proofs import access, all_proofs, buffer, completion, inflight, interval, lfsr, record, spu
+from formal.proofs import access, all_proofs, buffer, completion, inflight, interval, latencies, lfsr, record, spu
 from formal.proofs import filter as filter_
 from formal.symbolic import Integer, Octets, Undecided, equal, explore, folded, merged, rebuilt
 from formal.transition import Transition, remembering, transition
@@ -575,7 +575,7 @@ def test_a_slot_that_does_not_stand_still_is_found(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_counter_that_goes_on_is_found() -> None:
-    assert "a cycle breaks it" in inflight.prove_latencies(SEVERAL, transition(CountsOn(SEVERAL))).evidence
+    assert "a cycle breaks it" in latencies.prove_latencies(SEVERAL, transition(CountsOn(SEVERAL))).evidence
 
 
 @pytest.mark.full

@@ -14,22 +14,20 @@ from ..features import distinct
 from ..induction import Invariant, Wires, always, inductive, reach
 from ..proof import Proof, Verdict
 from ..transition import Transition, transition
+from .latencies import FINISHED, FREE, IN_FLIGHT, cover_counts, prove_counts, prove_latencies
 from .streams import steady
 
 __all__ = [
     "proofs",
     "prove_allocation",
     "prove_captures",
-    "prove_latencies",
     "prove_order",
+    "prove_reports",
     "prove_slots",
     "prove_stream",
     "queue",
     "selections",
 ]
-
-FREE, IN_FLIGHT, FINISHED = range(3)
-"""States of a slot, in the order in which `Slot` names them."""
 
 
 def _bit(wire: z3.BitVecRef, place: int) -> z3.BoolRef:
@@ -203,22 +201,24 @@ def prove_captures(config: SPUConfig, system: Transition) -> Verdict:
     return always(system, captured, cycles=config.answer_latency + 2)
 
 
-def prove_latencies(config: SPUConfig, system: Transition) -> Verdict:
-    """`system` is a `Slot`."""
-    largest = (1 << config.counter_bits) - 1
+def prove_reports(config: SPUConfig, system: Transition) -> Verdict:
+    """Each slot is told what the core reports of it, and of no other. `system` is an `InFlight`."""
 
-    def counted(wires: Wires) -> z3.BoolRef:
-        total, executing, waiting = wires["total"], wires["executing"] == 1, wires["waiting"] == 1
-        terms = [z3.Implies(waiting, z3.And(executing, wires["issue"] == total))]
-        # What waits for the next cycle of the slot has counted one cycle more than has been told of.
-        terms.append(z3.Implies(executing, z3.Or(z3.ULT(wires["translation"], total), total == largest)))
-        for name in config.latencies:
-            terms.append(z3.ULE(wires[name], total))
-            terms.append((wires[f"{name}_saturated"] == 1) == (wires[name] == largest))
-        used = z3.Or(wires["slot_state"] == IN_FLIGHT, wires["slot_state"] == FINISHED)
-        return z3.And(z3.ULE(wires["slot_state"], FINISHED), z3.Implies(used, z3.And(*terms)))
+    def reported(wires: Wires) -> z3.BoolRef:
+        terms = []
+        for slot in range(config.slots):
+            own = wires["finish__valid"] == 1
+            if config.slots > 1:
+                own = z3.And(own, wires["finish__slot"] == slot)
+            vanished = wires["finish__vanished"] == 1
+            told = {name: _bit(wires[f"in_flight__{name}"], slot) for name in ("issued", "completed", "translating")}
+            told |= {"finish": z3.And(own, z3.Not(vanished)), "vanish": z3.And(own, vanished)}
+            if config.altclk:
+                told["alternate_tick"] = wires["in_flight__alternate_tick"] == 1
+            terms += [(wires[f"slot_{slot}.{name}"] == 1) == report for name, report in told.items()]
+        return z3.And(*terms)
 
-    return inductive(system, counted)
+    return always(system, reported, cycles=1)
 
 
 # The order in which samples are offered.
@@ -284,6 +284,11 @@ def _system(config: SPUConfig) -> Transition:
     return transition(InFlight(config))
 
 
+@cache
+def _slot(config: SPUConfig) -> Transition:
+    return transition(Slot(config))
+
+
 def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
     yield "a sample is offered", lambda wires: wires["sample__valid"] == 1
     yield "a collision", lambda wires: wires["collisions"] != 0
@@ -325,10 +330,16 @@ def proofs() -> Iterator[Proof]:
                 lambda config, system: inductive(system, queue(config)),
             )
             yield proof("who finished first leaves first", "induction", prove_order)
-        yield Proof(
-            "no latency is above the total latency", "inflight", config.name, "induction",
-            lambda config=config: prove_latencies(config, transition(Slot(config))),
-        )  # fmt: skip
+        for name, method, prove in (
+            ("no latency is above the total latency", "induction", prove_latencies),
+            ("each latency is what the core reports", "induction", prove_counts),
+            ("cover: each latency counts and saturates", "bounded search", cover_counts),
+        ):
+            yield Proof(
+                name, "inflight", config.name, method,
+                lambda config=config, prove=prove: prove(config, _slot(config)),
+            )  # fmt: skip
+        yield proof("each slot follows the reports of its own operation", "any cycle", prove_reports)
         yield proof("a slot is nobody else's, and its sample stands still", "induction", prove_slots)
         yield proof("what a slot starts with is as the operation passed", "induction", prove_captures)
         yield proof("a sample stands until it is taken", "induction", prove_stream)
