@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from . import arch
-from .config import SPUConfig
+from .config import SPUConfig, check_config
 from .pe import SamplingPoint
 
 __all__ = ["AccessChoice"]
@@ -34,6 +34,9 @@ class AccessChoice(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
+        if not config.access_bits:
+            raise ValueError(f"mops, gcs or sve must be True where an access is chosen, not False in {config.name}")
         point = SamplingPoint(config).flip().members
         super().__init__(
             {

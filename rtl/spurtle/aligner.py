@@ -6,7 +6,7 @@ from amaranth import *
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .config import SPUConfig
+from .config import SPUConfig, check_config
 from .serializer import beat_layout
 
 __all__ = ["Aligner", "word_layout"]
@@ -34,6 +34,7 @@ class Aligner(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         self._config = config
         self._units = max(1, config.bus_bytes // config.layout.align)
         super().__init__(

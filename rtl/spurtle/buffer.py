@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from . import arch
 from .aligner import Aligner
-from .config import SPUConfig
+from .config import SPUConfig, check_config
 from .pe import FaultKind, WritePort
 from .serializer import beat_layout
 
@@ -69,6 +69,7 @@ class Buffer(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         self._config = config
         super().__init__(
             {

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import ceil_log2, exact_log2
 
 from . import arch
-from .config import SHELLS, SPUConfig
+from .config import SHELLS, SPUConfig, check_config
 from .pe import FaultKind, Outcome, SystemRegisterPort, WritePort, owner_state
 from .spu import SPU
 
@@ -105,6 +105,7 @@ class AXI4Writer(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig, *, outstanding: int = 1):
+        check_config(config)
         if not 1 <= outstanding <= _MOST_OUTSTANDING:
             raise ValueError(f"outstanding must be from 1 to {_MOST_OUTSTANDING}, not {outstanding!r}")
         self._config = config
@@ -386,6 +387,7 @@ class Shell(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig, shell: str, *, outstanding: int = 1):
+        check_config(config)
         if shell not in SHELLS:
             raise ValueError(f"shell must be {' or '.join(SHELLS)}, not {shell!r}")
         self._config = config

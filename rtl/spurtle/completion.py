@@ -6,7 +6,7 @@ from amaranth import *
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from .config import SPUConfig
+from .config import SPUConfig, check_config
 from .inflight import Sample
 
 __all__ = ["Completion"]
@@ -35,6 +35,7 @@ class Completion(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         super().__init__(
             {
                 "i": In(stream.Signature(Sample(config))),

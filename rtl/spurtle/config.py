@@ -34,6 +34,7 @@ __all__ = [
     "SHELLS",
     "SPUConfig",
     "UnpredictableFilter",
+    "check_config",
 ]
 
 LFSR_DELAYS = (11, 20, 26, 32)
@@ -539,6 +540,17 @@ class SPUConfig:
     @staticmethod
     def _mask(register: Register, *fields: str) -> int:
         return sum(register.fields[field].mask for field in fields)
+
+
+def check_config(config: object) -> None:
+    """Check the configuration that a component is built from.
+
+    Raises
+    ------
+    TypeError
+        If it is something else, its name for instance.
+    """
+    check_type("config", config, SPUConfig)
 
 
 _NEEDED_VERSION = {

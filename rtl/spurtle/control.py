@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from . import arch
 from .arch import PCT
-from .config import SPUConfig
+from .config import SPUConfig, check_config
 from .layout import Packet
 from .pe import PEState, TakenBranch, el2_enabled, owner_state
 
@@ -66,6 +66,7 @@ class Control(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         self._config = config
         super().__init__(
             {

@@ -7,7 +7,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from . import arch
-from .config import SPUConfig, UnpredictableFilter
+from .config import SPUConfig, UnpredictableFilter, check_config
 from .inflight import Sample
 from .pe import has_data_source, is_branch
 
@@ -32,6 +32,7 @@ class Filter(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         self._config = config
         super().__init__(
             {

@@ -7,7 +7,7 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
-from .config import SPUConfig
+from .config import SPUConfig, check_config
 from .control import Collect
 from .pe import Finish, Operation, PEState, SamplingPoint
 from .pe import InFlight as InFlightPort
@@ -79,6 +79,7 @@ class Allocation(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         self._config = config
         point = SamplingPoint(config).flip().members
         super().__init__(
@@ -155,6 +156,7 @@ class Slot(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         self._config = config
         super().__init__(
             {
@@ -278,6 +280,7 @@ class InFlight(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         self._config = config
         point = SamplingPoint(config).flip().members
         super().__init__(

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for, ceil_log2
 
 from . import arch
-from .config import SPUConfig
+from .config import SPUConfig, check_config
 
 __all__ = ["IntervalCounter", "Numbering"]
 
@@ -36,7 +36,10 @@ class Numbering(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         width = config.ops_per_cycle
+        if width > 2 * _GROUP:
+            raise ValueError(f"ops_per_cycle must be at most {2 * _GROUP}, two groups, not {width}")
         super().__init__(
             {
                 "operations": In(width),
@@ -124,6 +127,7 @@ class IntervalCounter(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         self._config = config
         self._width = config.ops_per_cycle
         super().__init__(

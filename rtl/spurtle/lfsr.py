@@ -7,6 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from .config import LFSR_DELAYS
+from .layout import check_type
 
 __all__ = ["LFSR"]
 
@@ -20,11 +21,16 @@ class LFSR(wiring.Component):
     Parameters
     ----------
     bits : int
-        Of a number.
+        Of a number, from 1 to 11: of more, some would depend on others.
     draws : int
-        Numbers that can be used in a cycle.
+        Numbers that can be used in a cycle, from 1 to 32.
     reset : int
-        The state after reset.
+        The state after reset, any of 32 bits but zero, which the generator would never leave.
+
+    Raises
+    ------
+    ValueError
+        If one of them is out of range.
 
     Members
     -------
@@ -39,14 +45,20 @@ class LFSR(wiring.Component):
     """
 
     def __init__(self, *, bits: int, draws: int, reset: int):
+        width = max(LFSR_DELAYS)
+        ranges = {"bits": (bits, min(LFSR_DELAYS)), "draws": (draws, width), "reset": (reset, (1 << width) - 1)}
+        for name, (value, most) in ranges.items():
+            check_type(name, value, int)
+            if not 1 <= value <= most:
+                raise ValueError(f"{name} must be from 1 to {most}, not {value!r}")
         self._bits = bits
         super().__init__(
             {
                 "random": Out(bits).array(draws),
                 "draw": In(range(draws + 1)),
-                "state": Out(max(LFSR_DELAYS), init=reset),
+                "state": Out(width, init=reset),
                 "write": In(1),
-                "wdata": In(max(LFSR_DELAYS)),
+                "wdata": In(width),
             }
         )
 

@@ -6,7 +6,7 @@ from amaranth import *
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from .config import SPUConfig
+from .config import SPUConfig, check_config
 from .pe import Location, TakenBranch
 
 __all__ = ["PreviousTarget", "previous_layout"]
@@ -35,6 +35,9 @@ class PreviousTarget(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
+        if not config.pbt:
+            raise ValueError(f"pbt must be True where the previous branch target is kept, not False in {config.name}")
         super().__init__(
             {
                 "branch": In(TakenBranch(config)),

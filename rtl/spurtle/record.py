@@ -7,7 +7,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from .arch import CR, ETS, EVL, AddressIndex, ContextIndex, CounterIndex, Event, Header, OperationClass, PMSVer
-from .config import SPUConfig
+from .config import SPUConfig, check_config
 from .inflight import Sample
 from .layout import LAST, Packet
 from .pe import has_data_access, has_data_source, has_load, is_branch, is_destination, is_scalable
@@ -62,6 +62,7 @@ class Record(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         self._config = config
         super().__init__(
             {

@@ -3,12 +3,14 @@
 # Ref: DDI0487 M.a, D24.7, "Accessing" of each register; encodings, fields and traps in arch.py, implemented bits in
 # config.py.
 
+from collections.abc import Callable, Sequence
+
 from amaranth import *
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from . import arch
-from .config import SPUConfig
+from .config import SPUConfig, check_config
 from .pe import Outcome, PEState, SystemRegisterPort, el2_enabled
 
 __all__ = ["RegisterAccess", "Registers"]
@@ -39,6 +41,15 @@ def _number(register: arch.Register) -> int:
     return (register.op1 & 4) << 2 | (register.crm & 1) << 3 | register.op2
 
 
+def _check_distinct(registers: Sequence[arch.Register], key: Callable[[arch.Register], int], what: str) -> None:
+    """Raise ValueError if two registers have the same key: only one of them would be accessed."""
+    seen: dict[int, arch.Register] = {}
+    for register in registers:
+        other = seen.setdefault(key(register), register)
+        if other is not register:
+            raise ValueError(f"{what} of {register.name} must be its own, not that of {other.name}, {key(register):#x}")
+
+
 class RegisterAccess(wiring.Component):
     """What a System register access comes to, and which register it means. Combinational.
 
@@ -56,6 +67,8 @@ class RegisterAccess(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
+        _check_distinct(config.accessors, lambda register: register.encoding, "encoding")
         self._config = config
         port = SystemRegisterPort().flip().members
         super().__init__(
@@ -171,6 +184,8 @@ class Registers(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
+        _check_distinct(config.registers, _number, "short number")
         self._config = config
         super().__init__(
             {

@@ -10,7 +10,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
-from .config import SPUConfig
+from .config import SPUConfig, check_config
 from .layout import Packet
 from .record import record_layout
 
@@ -57,6 +57,7 @@ class Serializer(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         self._config = config
         super().__init__(
             {
@@ -122,6 +123,9 @@ class Cutter(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
+        if config.layout.packed:
+            raise ValueError(f"layout must have no elastic place where records are cut, not some in {config.name}")
         self._beats = config.layout.max_size // config.bus_bytes
         super().__init__(
             {
@@ -167,6 +171,9 @@ class Packer(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
+        if not config.layout.packed:
+            raise ValueError(f"layout must have an elastic place where records are packed, not none in {config.name}")
         self._config = config
         super().__init__(
             {

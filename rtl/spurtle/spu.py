@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from .access import AccessChoice
 from .buffer import Buffer
 from .completion import Completion
-from .config import LFSR_ACCESS_RESET, LFSR_RESET, SPUConfig
+from .config import LFSR_ACCESS_RESET, LFSR_RESET, SPUConfig, check_config
 from .control import Control
 from .filter import Filter
 from .inflight import InFlight, Sample
@@ -38,6 +38,7 @@ class RecordPath(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         self._config = config
         super().__init__(
             {
@@ -96,6 +97,7 @@ class SPU(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         self._config = config
         super().__init__(
             {
