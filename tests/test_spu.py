@@ -439,3 +439,37 @@ def test_counters_are_frozen_while_an_enabled_buffer_is_stopped(run: Callable[..
             assert driver.frozen == control.counters_frozen(reference.registers) == (pmfz and e and s)
 
     run(scenario)
+
+
+def test_a_sample_before_the_buffer_is_known_to_be_full_is_discarded(run: Callable[..., None]) -> None:
+    """An operation that is sampled while the record that fills the buffer is being written leaves no record, and is
+    counted (D17.7).
+    """
+
+    async def scenario(driver: Driver) -> None:
+        await driver.set_up()
+        # One record fits, and fills the buffer.
+        first = LIMIT - driver.config.max_record_bytes
+        await driver.tick(write=(PMBPTR_EL1, first))
+        await driver.settle()
+        await driver.sample()
+        await driver.tick(finish=LOAD)
+        await driver.tick(write=(PMSICR_EL1, PMSICR_EL1.pack(COUNT=1)))
+        while not driver.memory:
+            await driver.tick()
+        await driver.settle()
+        assert driver.done_in == [] and driver.pmu["buffer_full"] == 0
+        await driver.sample()
+        while not driver.pmu["buffer_full"]:
+            await driver.tick()
+        await driver.tick(finish=LOAD)
+        written = dict(driver.memory)
+        for _ in range(40):
+            _, drained = await driver.tick(drain=True)
+        assert drained and driver.memory == written
+        assert await driver.read(PMBSR_EL1) == PMBSR_EL1.pack(S=1, MSS=1)
+        assert await driver.read(PMBPTR_EL1) == first + driver.record_bytes
+        counted = {name: driver.pmu[name] for name in ("pop", "feed", "filtrate", "buffer_full", "collision")}
+        assert counted == {"pop": 2, "feed": 2, "filtrate": 2, "buffer_full": 1, "collision": 0}
+
+    run(scenario, late=40)
