@@ -21,6 +21,7 @@ def _and(packet: Packet) -> RecordLayout:
 
 
 _DATA_SOURCE = {"layout": _and(Packet.DATA_SOURCE), "data_source_bytes": 1}
+_VECTORS = {"events": frozenset({*range(8), 17, 18}), "events_bytes": 4}
 _EL2 = {"el2": True, "layout": _and(Packet.CONTEXT_EL2)}
 _APART = V1P4.without(Packet.DATA_SOURCE, Packet.PREVIOUS_TARGET, Packet.ALTERNATE_ISSUE)
 # Every place that can be left out, and a place of two runs that has room for more than either.
@@ -51,10 +52,10 @@ FEATURES: Mapping[str, SPUConfig] = MappingProxyType(
             _with("ecv_poff", ecv=True, ecv_poff=True, **_EL2),
             _with("nv2", nv2=True, **_EL2),
             _with("rme", rme=True, el3=True, sel2=True, **_EL2),
-            _with("sve", version=PMSVer.SPE_V1P1, sve=True, events=frozenset({*range(8), 17, 18}), events_bytes=4),
-            _with("sve_v1p2", version=PMSVer.SPE_V1P2, fne=True, sve=True),
-            _with("sme", version=PMSVer.SPE_V1P1, sme=True, events=frozenset({*range(8), 17, 18}), events_bytes=4),
-            _with("sme_fpf", version=PMSVer.SPE_V1P1, sme=True, fpf=True),
+            _with("sve", version=PMSVer.SPE_V1P1, sve=True, **_VECTORS),
+            _with("sve_v1p2", version=PMSVer.SPE_V1P2, fne=True, sve=True, **_VECTORS),
+            _with("sme", version=PMSVer.SPE_V1P1, sme=True, **_VECTORS),
+            _with("sme_fpf", version=PMSVer.SPE_V1P1, sme=True, fpf=True, **_VECTORS),
             _with(
                 "spe_sme",
                 version=PMSVer.SPE_V1P4,
@@ -74,7 +75,6 @@ FEATURES: Mapping[str, SPUConfig] = MappingProxyType(
             _with("imp_address", imp_address=7, layout=_and(Packet.IMP_ADDRESS)),
             _with("imp_address_extended", imp_address=31, layout=_and(Packet.IMP_ADDRESS)),
             _with("no_issue", layout=MINIMAL.without(Packet.ISSUE)),
-            _with("no_context", layout=MINIMAL.without(Packet.CONTEXT_EL1)),
             _with("no_target", not_taken_target=False),
             _with("padded_last", layout=replace(MINIMAL, padding_last=True)),
             _with("packed", layout=RecordLayout(_ELASTIC, align=1, max_size=64)),

@@ -82,7 +82,6 @@ def _layout(random: Random, choices: dict[str, Any]) -> RecordLayout:
         Packet.IMP_COUNTER: choices["imp_counter"],
         Packet.IMP_ADDRESS: choices["imp_address"],
         Packet.CONTEXT_EL2: choices["el2"] or random.random() < 0.2,
-        Packet.CONTEXT_EL1: random.random() < 0.8,
         Packet.ISSUE: random.random() < 0.8,
     }
     packets = [packet for packet in Packet if packet not in LAST and there.get(packet, True)]

@@ -14,17 +14,16 @@ from seeds import SEED
 from spu_bench import VARIANTS
 from tiers import configurations
 
-from formal.features import FEATURES, distinct
+from formal.features import distinct
 from spurtle.arch import PMBLIMITR_EL1, PMBSR_EL1, PMSCR_EL1, PMSCR_EL2
 from spurtle.config import SPUConfig
 from spurtle.control import Control
-from spurtle.layout import Packet
 from spurtle_sim.reference import control
 from spurtle_sim.reference.control import Owner, PEState
 from spurtle_sim.reference.pe import programmable
 from spurtle_sim.reference.registers import Registers
 
-CONFIGS = [*distinct(VARIANTS.values(), "el2 el3 sel2 ecv ecv_poff rme nv2 pbt"), FEATURES["minimal_no_context"]]
+CONFIGS = [*distinct(VARIANTS.values(), "el2 el3 sel2 ecv ecv_poff rme nv2 pbt")]
 STATES = 2000
 """In each configuration."""
 
@@ -148,8 +147,7 @@ def to_be_seen(config: SPUConfig) -> set[tuple[Any, ...]]:
         wanted.add(("programmable", 0))
     if config.pbt:
         wanted |= {("branch", False), ("branch", True)}
-    el1 = (0, 1) if Packet.CONTEXT_EL1 in config.layout.packets else (0,)
-    wanted |= {("contexts", one, other) for one in el1 for other in ((0, 1) if config.el2 else (0,))}
+    wanted |= {("contexts", one, other) for one in (0, 1) for other in ((0, 1) if config.el2 else (0,))}
     wanted |= {("offset", None), ("offset", "none")}
     if config.el2:
         wanted.add(("offset", "virtual"))

@@ -78,7 +78,7 @@ class Reserved(Record):
         # An operation on the ZA array.
         (
             Record(FEATURES["minimal_spe_sme"]),
-            replace(FEATURES["minimal_spe_sme"], name="less", spe_sme=False, events=frozenset({1, 6})),
+            replace(FEATURES["minimal_spe_sme"], name="less", spe_sme=False, events=frozenset({*range(8), 17, 18})),
         ),
     ],
     ids=["reserved", "gcs", "sme"],

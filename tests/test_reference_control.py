@@ -267,10 +267,6 @@ def test_contexts(config: SPUConfig, current: str, eel2: int, tge: int, collecte
             assert got == expected
 
 
-def test_a_context_without_a_place_is_not_collected():
-    assert not control.collect_contextidr_el1(FEATURES["minimal_no_context"], running(), PEState())
-
-
 # Physical addresses: D17.6.9.
 
 

@@ -8,7 +8,6 @@ import z3
 from spurtle.arch import PMSCR_EL1, PMSCR_EL2
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.control import Control
-from spurtle.layout import Packet
 from spurtle.pe import PEState as PEStatePort
 from spurtle.previous import PreviousTarget
 from spurtle_sim.reference import control, pe
@@ -201,7 +200,7 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
     answers = {
         "enabled": True,
         "programmable": config.several_owners,
-        "collect.context_el1": Packet.CONTEXT_EL1 in config.layout.packets,
+        "collect.context_el1": True,
         "collect.context_el2": config.el2,
         "collect.timestamp": True,
         "collect.pa": True,
@@ -247,13 +246,12 @@ def _system(config: SPUConfig) -> Transition:
 
 
 _CHANGING = "el2 el3 sel2 ecv ecv_poff rme nv2 pbt"
-"""What of a configuration changes what is permitted, but for a context that has no place in records."""
+"""What of a configuration changes what is permitted."""
 
 
 def proofs() -> Iterator[Proof]:
     """For each configuration that has other permissions."""
-    permitting = distinct((*CONFIGS.values(), *FEATURES.values()), _CHANGING)
-    for config in (*permitting, FEATURES["minimal_no_context"]):
+    for config in distinct((*CONFIGS.values(), *FEATURES.values()), _CHANGING):
 
         def proof(name, prove, method="reference", config=config):
             return Proof(name, "control", config.name, method, lambda: prove(config, _system(config)))

@@ -127,12 +127,10 @@ def _member(layout: Any, sample: z3.BitVecRef, *path: str) -> z3.BitVecRef:
 
 def promised(config: SPUConfig, sample: z3.BitVecRef) -> z3.BoolRef:
     """What a sample promises: what has no place in a record is never collected (`Control`)."""
-    uncollected = (
-        _member(Sample(config), sample, "start", "collect", packet.value.lower()) == 0
-        for packet in (Packet.CONTEXT_EL1, Packet.CONTEXT_EL2)
-        if packet not in config.layout.packets
+    return z3.Or(
+        Packet.CONTEXT_EL2 in config.layout.packets,
+        _member(Sample(config), sample, "start", "collect", "context_el2") == 0,
     )
-    return z3.And(*uncollected)
 
 
 def meaningless(config: SPUConfig) -> tuple[str, ...]:

@@ -127,7 +127,7 @@ class SPUConfig:
     counter_bits : int
         Width of the latency counters: 12 or 16.
     events : frozenset of int
-        Bits of the Events packet that this SPU can record.
+        Bits of the Events packet that this SPU can record: those that are not optional, and others.
     events_bytes : int
         Payload of the Events packet: 1, 2, 4 or 8 bytes.
     data_source_bytes : int
@@ -212,13 +212,15 @@ class SPUConfig:
             )
         if not (self.name.isidentifier() and self.name.isascii()):
             raise ValueError(f"name must be an ASCII identifier, because it names a Verilog module, not {self.name!r}")
-        self._check_events()
         self._check_features()
+        self._check_events()
         self._check_layout()
 
     def _check_events(self) -> None:
-        if not {Event.RETIRED, Event.NOT_TAKEN} <= self.events:
-            raise ValueError(f"events must include 1 (retired) and 6 (not taken), not {sorted(self.events)}")
+        if missing := self._required_events() - self.events:
+            raise ValueError(
+                f"events must include {sorted(map(int, missing))} (not optional), not just {sorted(self.events)}"
+            )
         if outside := [event for event in sorted(self.events) if not 0 <= event < 8 * self.events_bytes]:
             raise ValueError(f"events must be below 8 * events_bytes = {8 * self.events_bytes}, not {outside[-1]}")
         if undefined := self.events - self._defined_events():
@@ -226,6 +228,12 @@ class SPUConfig:
             raise ValueError(
                 f"events must be defined in version {self.version:d} with {', '.join(vectors)}, not {sorted(undefined)}"
             )
+
+    def _required_events(self) -> frozenset[int]:
+        """Bits of the Events packet that D18.2.6 does not make optional."""
+        vectors = {Event.PARTIAL_PREDICATE, Event.EMPTY_PREDICATE} if self.scalable else set()
+        streaming = {Event.STREAMING_SVE, Event.SMCU} if self.spe_sme else set()
+        return frozenset({*range(8), *vectors, *streaming})
 
     def _defined_events(self) -> frozenset[int]:
         """Bits of the Events packet that can be one (D18.2.6)."""
@@ -576,9 +584,9 @@ _NEEDED_FEATURES = {
 _IMPLEMENTATION_DEFINED = (0, 6, 7, *range(16, 32))
 """INDEX of an Address or Counter packet, 0 for none (D18.2.1, D18.2.3)."""
 
-_OPTIONAL = frozenset({Packet.CONTEXT_EL1, Packet.CONTEXT_EL2, Packet.ISSUE})
-"""Packets that a layout may leave out whatever the features are: what is never collected, and a counter that is fixed
-in the implementation (D17.6)."""
+_OPTIONAL = frozenset({Packet.CONTEXT_EL2, Packet.ISSUE})
+"""Packets that a layout may leave out: what is never collected without EL2, and a counter that is fixed in the
+implementation (D17.6)."""
 
 _OF_ACCESSES = frozenset({Packet.VA, Packet.PA, Packet.TRANSLATION, Packet.DATA_SOURCE})
 

@@ -11,7 +11,6 @@ from amaranth.lib.wiring import In, Out
 from . import arch
 from .arch import PCT
 from .config import SPUConfig, check_config
-from .layout import Packet
 from .pe import PEState, TakenBranch, el2_enabled, owner_state
 
 __all__ = ["Collect", "Control"]
@@ -143,9 +142,6 @@ class Control(wiring.Component):
             collect["nv2_va"] = (
                 self.running & self._same_state(self.pe, owner) & ~self.pe.aarch32 & self._el2_profiled(owner)
             )
-        for packet in (Packet.CONTEXT_EL1, Packet.CONTEXT_EL2):
-            if packet not in self._config.layout.packets:
-                collect.pop(packet.value.lower(), None)
         m.d.comb += [self.collect[name].eq(permitted) for name, permitted in collect.items()]
 
     def _choose_offset(self, m, owner):

@@ -5,7 +5,6 @@
 
 from spurtle.arch import FM, PCT, PMBLIMITR_EL1, PMSCR_EL1, PMSCR_EL2
 from spurtle.config import SPUConfig
-from spurtle.layout import Packet
 
 from .pe import Owner, PEState, el2_enabled, owner, owns
 from .registers import PMBLIMITR_E, PMBSR_S, Registers
@@ -99,9 +98,7 @@ def _in_host(config: SPUConfig, pe: PEState, ns: int) -> bool:
 
 
 def collect_contextidr_el1(config: SPUConfig, registers: Registers, pe: PEState) -> bool:
-    """CONTEXTIDR_EL1 may be collected, and records have a place for it."""
-    if Packet.CONTEXT_EL1 not in config.layout.packets:
-        return False
+    """CONTEXTIDR_EL1 may be collected."""
     if pe.el > 1 or _in_host(config, pe, pe.ns):
         return False
     return registers.PMSCR_EL1 & _CX != 0
