@@ -66,7 +66,6 @@ VARIANTS = {
         layout=replace(NEOVERSE_N1, align=128, max_size=128, padding_last=True),
         version=PMSVer.SPE_V1P1,
         slots=2,
-        eft=True,
         unpredictable_filter=UnpredictableFilter.DISCARD,
         sve=True,
         # There is EL3, and no EL2.

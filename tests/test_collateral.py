@@ -363,14 +363,14 @@ def test_the_generators_core_has_the_packages_version() -> None:
 
 def test_a_variation_has_what_was_set() -> None:
     base = CONFIGS["neoverse_n1"]
-    settings = ["slots=2", "version=SPE_V1P1", "eft=true", "events=0-10,12", "unpredictable_filter=DISCARD"]
+    settings = ["slots=2", "version=SPE_V1P1", "crr=true", "events=0-10,12", "unpredictable_filter=DISCARD"]
     varied = vary(base, settings)
     assert varied == replace(
         base,
         name="neoverse_n1_variation",
         slots=2,
         version=2,
-        eft=True,
+        crr=True,
         events=frozenset({*range(11), 12}),
         unpredictable_filter=UnpredictableFilter.DISCARD,
     )
@@ -400,7 +400,7 @@ def test_the_header_has_every_choice_as_it_can_be_set() -> None:
         ("layout=mine", "layout must be the name of the configuration that has it, minimal or"),
         ("events=1-", "events must be numbers and ranges with commas in between, not '1-'"),
         ("name=v1p4", "name must not be that of a configuration, v1p4"),
-        ("fds=true", "data_source_bytes must be 1 or 2 with fds"),
+        ("fds=true", "version must be 4 or later with fds, not 1"),
     ],
 )
 def test_a_bad_setting_is_one_sentence(

@@ -63,7 +63,28 @@ REFUSED: dict[str, tuple[SPUConfig, dict[str, Any], str]] = {
         V1P4, {"fds": False},
         "fds must be True with a data source from version 5 on, not False with data_source_bytes 2",
     ),
-    "nothing to filter by": (MINIMAL_CONFIG, {"fds": True}, "data_source_bytes must be 1 or 2 with fds, not 0"),
+    "nothing to filter by": (
+        MINIMAL_CONFIG, {"fds": True, "version": 4, "fne": True}, "data_source_bytes must be 1 or 2 with fds, not 0",
+    ),
+    "a filter by data source before its time": (
+        N1, {"fds": True, "version": 3, "fne": True}, "version must be 4 or later with fds, not 3",
+    ),
+    "a filter by data source whose trap is not there": (
+        N1, {"fds": True, "version": 4, "fne": True, "fgt": True}, "fgt2 must be True with fds and el2, not False",
+    ),
+    "more types before their time": (
+        MINIMAL_CONFIG, {"eft": True, "fpf": True, "version": 4, "fne": True},
+        "version must be 5 or later with eft, not 4",
+    ),
+    "floating point before its time": (
+        MINIMAL_CONFIG, {"fpf": True, "version": 4, "fne": True}, "version must be 5 or later with fpf, not 4",
+    ),
+    "more types without flags": (V1P4, {"fpf": False}, "fpf must be True with eft, not False"),
+    "flags without more types": (V1P4, {"eft": False}, "eft must be True with fpf, not False"),
+    "the Guarded control stack without calls": (V1P4, {"crr": False}, "crr must be True with gcs, not False"),
+    "Realms before their time": (
+        N1, {"rme": True, "sel2": True, "version": 2}, "version must be 3 or later with rme, not 2",
+    ),
     "one place for target and access": (
         V1P4, {"layout": fixed(128, *(place.packets for place in TOGETHER.places))},
         "layout must have places of their own for TARGET, VA, which one operation can have both in v1p4",
@@ -144,11 +165,15 @@ REFUSED: dict[str, tuple[SPUConfig, dict[str, Any], str]] = {
         N1, {"ecv_poff": True}, "ecv must be True with ecv_poff, not False",
     ),
     "System registers in memory without EL2": (MINIMAL_CONFIG, {"nv2": True}, "el2 must be True with nv2, not False"),
-    "Realm state without EL2": (MINIMAL_CONFIG, {"rme": True}, "el2 must be True with rme, not False"),
-    "Realm state without EL3": (
-        replace(N1, el3=False), {"rme": True}, "el3 must be True with rme, not False",
+    "Realm state without EL2": (
+        MINIMAL_CONFIG, {"rme": True, "version": 3, "fne": True}, "el2 must be True with rme, not False",
     ),
-    "Realm state without Secure EL2": (N1, {"rme": True}, "sel2 must be True with rme, not False"),
+    "Realm state without EL3": (
+        replace(N1, el3=False), {"rme": True, "version": 3, "fne": True}, "el3 must be True with rme, not False",
+    ),
+    "Realm state without Secure EL2": (
+        N1, {"rme": True, "version": 3, "fne": True}, "sel2 must be True with rme, not False",
+    ),
     "no place for CONTEXTIDR_EL2": (
         MINIMAL_CONFIG, {"el2": True},
         "layout must have a place for CONTEXT_EL2 with el2, in which it may be collected",
@@ -332,9 +357,9 @@ WRITABLE_WITH = {
     },
     "minimal_ernd": {"PMSICR_EL1": 0xFF00_0000_FFFF_FFFF},
     "minimal_counters16": {"PMSLATFR_EL1": 0xFFFF},
-    "minimal_eft": {"PMSFCR_EL1": 0x1F_0000_001F_0007},
+    "minimal_eft": {**_FNE, **_DISCARD, "PMSFCR_EL1": 0x1F_0000_001F_000F},
     "minimal_fne": _FNE,
-    "minimal_fds": {"PMSFCR_EL1": 0x7_0017, "PMSDSFR_EL1": 0xFFFF_FFFF_FFFF_FFFF},
+    "minimal_fds": {**_FNE, **_DISCARD, "PMSFCR_EL1": 0x7_001F, "PMSDSFR_EL1": 0xFFFF_FFFF_FFFF_FFFF},
     "minimal_v1p2": {**_FNE, **_DISCARD},
     "minimal_mops": {**_FNE, **_DISCARD, **_ACCESS},
     "minimal_gcs": {**_FNE, **_DISCARD, **_ACCESS},
@@ -344,11 +369,17 @@ WRITABLE_WITH = {
     "minimal_sel2": _EL2,
     "minimal_ecv_poff": _EL2_ECV,
     "minimal_nv2": _EL2,
-    "minimal_rme": _EL2,
+    "minimal_rme": {**_FNE, **_DISCARD, **_EL2},
     "minimal_sve": {**_ACCESS, "PMSEVFR_EL1": 0x6_00BE},
     "minimal_sve_v1p2": {**_FNE, **_DISCARD, **_ACCESS, "PMSEVFR_EL1": 0x6_00FE, "PMSNEVFR_EL1": 0x6_00FE},
     "minimal_sme": {**_ACCESS, "PMSEVFR_EL1": 0x6_00BE},
-    "minimal_sme_fpf": {**_ACCESS, "PMSEVFR_EL1": 0x6_00BE},
+    "minimal_sme_fpf": {
+        **_DISCARD,
+        **_ACCESS,
+        "PMSFCR_EL1": 0x1F_0000_001F_000F,
+        "PMSEVFR_EL1": 0x6_00FE,
+        "PMSNEVFR_EL1": 0x6_00FE,
+    },
     "minimal_spe_sme": {**_FNE, **_DISCARD, **_ACCESS, "PMSEVFR_EL1": 0x306_00FE, "PMSNEVFR_EL1": 0x306_00FE},
 }
 """Of others, where it differs."""

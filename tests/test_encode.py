@@ -279,8 +279,11 @@ FORMS: list[tuple[str, dict[str, Any], int]] = [
 WITHOUT: dict[str, SPUConfig] = {
     **{
         feature: replace(V1P4, **{feature: False})  # pyright: ignore[reportArgumentType]
-        for feature in ("mops", "gcs", "mte", "nv2", "fpf", "crr", "rme")
+        for feature in ("mops", "gcs", "mte", "nv2", "rme")
     },
+    # With those that need them.
+    "fpf": replace(V1P4, fpf=False, eft=False),
+    "crr": replace(V1P4, crr=False, gcs=False),
     "sve": CONFIGS["neoverse_n1"],
     "sme": CONFIGS["arm_model"],
     "version": CONFIGS["neoverse_n1"],

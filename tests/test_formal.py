@@ -767,7 +767,7 @@ def test_a_memory_survives_a_reset() -> None:
 
 # The proofs of the filter.
 
-EVERY = replace(FEATURES["minimal_fds"], name="every", eft=True, fne=True)
+EVERY = replace(FEATURES["minimal_fds"], name="every", version=PMSVer.SPE_V1P4, eft=True, fpf=True)
 """Each filter is there; all that the filter looks at is small."""
 
 

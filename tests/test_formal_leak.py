@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 import pytest
 import z3
@@ -18,11 +19,12 @@ from formal.proof import Result
 from formal.proofs.leak import THEOREMS, prove, prove_differ
 from formal.transition import Transition, transition
 from spurtle import spu
-from spurtle.arch import PMBLIMITR_EL1, PMSCR_EL1, PMSICR_EL1, Register
+from spurtle.arch import PMBLIMITR_EL1, PMSCR_EL1, PMSICR_EL1, PMSVer, Register
 from spurtle.config import CONFIGS, SPUConfig
 
 MINIMAL = CONFIGS["minimal"]
-RICH = replace(CONFIGS["neoverse_n1"], name="rich", nv2=True, fds=True)
+_FDS: dict[str, Any] = {"version": PMSVer.SPE_V1P3, "fne": True, "fds": True, "fgt": True, "fgt2": True}
+RICH = replace(CONFIGS["neoverse_n1"], name="rich", nv2=True, **_FDS)
 PBT = FEATURES["minimal_pbt"]
 TWO = replace(FEATURES["minimal_packed"], name="two", ops_per_cycle=2, slots=2)
 

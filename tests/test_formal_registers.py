@@ -12,7 +12,7 @@ from formal.faults import differs, faulty
 from formal.features import FEATURES
 from formal.proof import Result
 from formal.proofs import registers as proofs
-from formal.proofs.registers import WITHOUT_EL3, WITHOUT_FGT2
+from formal.proofs.registers import WITHOUT_EL3
 from formal.transition import transition
 from spurtle import arch
 from spurtle.config import CONFIGS, SPUConfig
@@ -26,7 +26,7 @@ BOTH = CONFIGS["neoverse_n1"]
 SEL2 = FEATURES["minimal_sel2"]
 RME = FEATURES["minimal_rme"]
 FNE = replace(EL3_ALONE, name="minimal_el3_fne", fne=True)
-FGT2 = replace(WITHOUT_FGT2, name="neoverse_n1_el3_fgt2", fgt2=True)
+FGT2 = replace(WITHOUT_EL3, name="neoverse_n1_el3_fgt2", el3=True)
 FGT_FNE = replace(BOTH, name="neoverse_n1_fne", fgt=True, fne=True)
 
 

@@ -9,6 +9,7 @@ from formal.features import FEATURES
 from spurtle import arch
 from spurtle.arch import Register
 from spurtle.config import CONFIGS, SPUConfig
+from spurtle.layout import Packet
 from spurtle_sim.reference.pe import PEState
 from spurtle_sim.reference.registers import Outcome, access
 
@@ -293,7 +294,9 @@ def test_el3_enables_the_fine_grained_traps() -> None:
 
 
 def test_without_the_features_there_are_no_fine_grained_traps() -> None:
-    first = replace(EVERY, name="v1p4_without_fgt2", fgt2=False)
+    # What FEAT_FGT2 traps is the register of FEAT_SPE_FDS.
+    plain = EVERY.layout.without(Packet.DATA_SOURCE)
+    first = replace(EVERY, name="v1p4_without_fgt2", fgt2=False, fds=False, data_source_bytes=0, layout=plain)
     neither = replace(first, name="v1p4_without_fgt", fgt=False)
     pe = state(hdfgrtr_el2=1 << 28, hdfgrtr2_el2=0, scr_el3_fgten2=0)
     assert which(first, pe, TRAP_EL2) == {"PMSFCR_EL1", "PMSNEVFR_EL1"}

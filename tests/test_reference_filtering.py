@@ -31,17 +31,19 @@ FULL = SPUConfig(
     layout=V1P4.without(Packet.PREVIOUS_TARGET, Packet.ALTERNATE_ISSUE),
     version=PMSVer.SPE_V1P4,
     eft=True,
+    fpf=True,
     fne=True,
     fds=True,
     mops=True,
     gcs=True,
+    crr=True,
     events=frozenset({*range(13), *range(19, 24)}),
     events_bytes=4,
     data_source_bytes=2,
 )
 """Every filter."""
 DISCARD = replace(FULL, name="full_discard", unpredictable_filter=UnpredictableFilter.DISCARD)
-BEFORE_EFT = replace(FULL, name="before_eft", eft=False)
+BEFORE_EFT = replace(FULL, name="before_eft", eft=False, fpf=False)
 ALL = {config.name: config for config in (*CONFIGS.values(), *FEATURES.values(), FULL, DISCARD, BEFORE_EFT)}
 IMPLEMENTED = pytest.mark.parametrize("config", configurations(ALL))
 
@@ -362,7 +364,9 @@ LOADS = {
 )
 def test_a_filter_that_selects_nothing(name: str, enabled: dict[str, int]):
     """F1 to F4."""
-    no_effect, discard = (replace(one, eft=False) for one in (FULL, DISCARD)) if name == "FT" else (FULL, DISCARD)
+    no_effect, discard = FULL, DISCARD
+    if name == "FT":
+        no_effect, discard = (replace(one, eft=False, fpf=False) for one in (FULL, DISCARD))
     assert kept(no_effect, settings(no_effect, **enabled), LOADS) == set(LOADS)
     assert kept(discard, settings(discard, **enabled), LOADS) == set()
     assert kept(discard, settings(discard), LOADS) == set(LOADS)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from silicon import Vector, vectors
 
-from spurtle.arch import ADDRESS_BITS, AddressIndex, Header
+from spurtle.arch import ADDRESS_BITS, AddressIndex, Header, PMSVer
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.layout import Packet, Place, RecordLayout
 from spurtle_sim import decode
@@ -119,6 +119,8 @@ FVP = SPUConfig(
     el2=True,
     el3=True,
     sel2=True,
+    version=PMSVer.SPE_V1P2,
+    fne=True,
     rme=True,  # as two of its top bytes have NSE set
 )
 """An early model's order, without ISSUE and without padding. No record has CONTEXT_EL1, whose place is a guess."""

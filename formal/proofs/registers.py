@@ -6,7 +6,7 @@ from functools import cache, partial
 
 import z3
 
-from spurtle.arch import PMSCR_EL1, PMSCR_EL2, PMSCR_EL12, REGISTERS, Register
+from spurtle.arch import PMSCR_EL1, PMSCR_EL2, PMSCR_EL12, REGISTERS, PMSVer, Register
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.pe import FineGrainedTraps
 from spurtle.pe import PEState as PEStatePort
@@ -107,8 +107,10 @@ def _system(config: SPUConfig) -> Transition:
     return transition(RegisterAccess(config))
 
 
-WITHOUT_FGT2 = replace(CONFIGS["neoverse_n1"], name="neoverse_n1_fgt", fds=True, fgt=True)
-WITHOUT_EL3 = replace(WITHOUT_FGT2, name="neoverse_n1_fgt2", el3=False, fgt2=True)
+WITHOUT_FGT2 = replace(CONFIGS["neoverse_n1"], name="neoverse_n1_fgt", fgt=True)
+WITHOUT_EL3 = replace(
+    WITHOUT_FGT2, name="neoverse_n1_fgt2", version=PMSVer.SPE_V1P3, fne=True, fds=True, el3=False, fgt2=True
+)
 _DECIDING = "fne fds el2 el3 sel2 rme fgt fgt2"
 """What of a configuration changes who may access what."""
 

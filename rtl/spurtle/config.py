@@ -257,6 +257,8 @@ class SPUConfig:
                     raise ValueError(f"{other} must be True with {feature}, not False")
         if self.version >= PMSVer.SPE_V1P2 and not self.fne:
             raise ValueError(f"fne must be True from version {PMSVer.SPE_V1P2:d} on, not False in {self.version:d}")
+        if self.fds and self.el2 and not self.fgt2:
+            raise ValueError("fgt2 must be True with fds and el2, not False")
         if self.fds and not self.data_source_bytes:
             raise ValueError("data_source_bytes must be 1 or 2 with fds, not 0")
         if self.version >= PMSVer.SPE_V1P4 and self.data_source_bytes and not self.fds:
@@ -562,15 +564,24 @@ def check_config(config: object) -> None:
 
 
 _NEEDED_VERSION = {
+    "rme": PMSVer.SPE_V1P2,
+    "fds": PMSVer.SPE_V1P3,
+    "eft": PMSVer.SPE_V1P4,
+    "fpf": PMSVer.SPE_V1P4,
     "mops": PMSVer.SPE_V1P3,
     "gcs": PMSVer.SPE_V1P4,
     "sve": PMSVer.SPE_V1P1,
     "sme": PMSVer.SPE_V1P1,
     "spe_sme": PMSVer.SPE_V1P4,
 }
-"""The versions that define the packets of these features (D18.2.7, D18.2.6)."""
+"""The least versions with these features: those that define their packets (D18.2.7, D18.2.6), or that the architecture
+which first permits the feature requires. FEAT_RME comes with Armv9.2, FEAT_SPE_FDS with Armv8.8, FEAT_SPE_EFT and
+FEAT_SPE_FPF with Armv9.4."""
 
 _NEEDED_FEATURES = {
+    "eft": ("fpf",),
+    "fpf": ("eft",),
+    "gcs": ("crr",),
     "spe_sme": ("sme",),
     "pbt_of_all": ("pbt",),
     "nv2": ("el2",),

@@ -149,8 +149,6 @@ def _fine_grained(config: SPUConfig, register: Register, write: int, pe: PEState
     if trap is None:
         return False
     if trap.second:
-        if not config.fgt2:
-            return False
         fields = pe.hdfgwtr2_el2 if write else pe.hdfgrtr2_el2
         if config.el3 and pe.scr_el3_fgten2 == 0:
             fields = 0
