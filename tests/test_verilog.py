@@ -79,6 +79,16 @@ def test_verilator_finds_nothing_but_what_is_waived(name: str, tmp_path: Path) -
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("name", CONFIGS)
+def test_verilator_finds_no_loop_behind_an_asynchronous_reset(name: str, tmp_path: Path) -> None:
+    """Yosys gives its registers other names."""
+    reset = Reset(asynchronous=True, active_low=True)
+    design = verilog.spu(CONFIGS[name], shell="axi4-apb", outstanding=2, reset=reset)
+    messages = lint(design, tmp_path, list(verilog.LINT_WAIVERS))
+    assert not re.search("%(Warning|Error)", messages), messages
+
+
+@pytest.mark.full
 def test_every_waiver_is_needed(tmp_path: Path) -> None:
     seen = set[str]()
     for name in CONFIGS:

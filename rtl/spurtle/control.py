@@ -170,6 +170,7 @@ class Control(wiring.Component):
 
     def _time(self, m, name, pmscr):
         """PCT of a register, the reserved value as virtual time."""
-        time = Signal(PCT, name=f"time_{name}")
-        m.d.comb += time.eq(Cat(pmscr.PCT[0], pmscr.PCT.all()))
-        return time
+        # A signal of both bits would be a loop to Verilator: Yosys may make its first bit a bit of the register.
+        offset_physical = Signal(name=f"offset_physical_{name}")
+        m.d.comb += offset_physical.eq(pmscr.PCT.all())
+        return Cat(pmscr.PCT[0], offset_physical)
