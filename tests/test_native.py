@@ -146,7 +146,28 @@ def test_the_compiler_may_be_several_words(cache: Path, tmp_path: Path, monkeypa
     assert native.load([Library("seven", SEVEN)])[0].seven() == 7
 
 
-@pytest.mark.parametrize("name", ["no-such-compiler -O1", "'g++", " "])
+def test_the_compiler_may_be_a_relative_path(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script(tmp_path / "compiler", "")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CXX", "./compiler")
+    assert native.load([Library("seven", SEVEN)])[0].seven() == 7
+
+
+@pytest.mark.parametrize("text", ["", " "])
+def test_an_empty_name_is_none(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("CXX", text)
+    assert native.compiler() == ["g++", "-std=c++20"]
+
+
+@pytest.mark.parametrize(("text", "why"), [("g++ '", "no closing quotation"), ("g++ \\", "no escaped character")])
+def test_a_command_that_no_shell_takes(cache: Path, monkeypatch: pytest.MonkeyPatch, text: str, why: str) -> None:
+    monkeypatch.setenv("CXX", text)
+    with pytest.raises(UserError) as raised:
+        native.load([Library("seven", SEVEN)])
+    assert str(raised.value) == f"CXX must be a command as a shell takes it, not {text!r}: {why}"
+
+
+@pytest.mark.parametrize("name", ["no-such-compiler -O1", "''", "/etc/passwd"])
 def test_no_compiler(cache: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv("CXX", name)
     with pytest.raises(UserError) as raised:

@@ -210,16 +210,19 @@ def compiler() -> list[str]:
     Raises
     ------
     UserError
-        If there is none.
+        If there is none, or CXX is no command of a shell.
     """
-    text = os.environ.get("CXX") or "g++"
+    text = os.environ.get("CXX", "").strip() or "g++"
     try:
-        words = shlex.split(text)
-    except ValueError:
-        words = []
-    if not words or shutil.which(words[0]) is None:
+        program, *options = shlex.split(text)
+    except ValueError as error:
+        raise UserError(f"CXX must be a command as a shell takes it, not {text!r}: {str(error).lower()}") from error
+    path = shutil.which(program)
+    if path is None:
         raise UserError(f"there is no C++ compiler {text!r}: install g++, or name another one in CXX")
-    return [*words, "-std=c++20"]
+    if os.sep in program:  # a path may be relative to this folder, and the compiler runs in another
+        program = str(Path(path).absolute())
+    return [program, *options, "-std=c++20"]
 
 
 def link(folder: Path, objects: Iterable[str | Path], options: Sequence[str] = ()) -> Path:
