@@ -272,7 +272,7 @@ targets:
     flow: sim
     flow_options:
       tool: verilator
-      # What is open is of the bench.
+      # The bench leaves outputs open.
       verilator_options: [-Wall, -Wno-PINMISSING, --binary, -MAKEFLAGS PYTHON3=python3]
 """
 
@@ -294,7 +294,7 @@ Fusesoc = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def fusesoc(tmp_path: Path) -> Fusesoc:
-    """What runs the command with two cores: that of a user, and the generator."""
+    """A function that runs the command on two cores: that of a user, and the generator."""
     (tmp_path / "mine.core").write_text(USER)
     inputs = [port.name for port in design("minimal", NO_SHELL).ports if port.direction == "in"]
     (tmp_path / "bench.v").write_text(BENCH.replace("INPUTS", ", ".join(f".{name}(0)" for name in inputs)))

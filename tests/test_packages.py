@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 SORT = ROOT / "sim" / "workloads" / "sort.elf"
 EXTRA = "the extra `profile` brings it (pip install 'spurtle[profile]')"
 NEEDED = ("pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "rtl", "sim", "tests")
-"""What setuptools looks at."""
+"""Files and folders that setuptools reads."""
 
 
 def run(*command: str | Path, folder: Path, status: int = 0) -> str:
@@ -126,14 +126,14 @@ def test_an_installation(kind: str, packages: dict[str, Path], constraints: Path
 
 
 def pythons(version: str) -> Iterator[Path]:
-    """Python of a version on this machine: in PATH, and what pyenv has."""
+    """Yield each Python of a version on this machine: that in PATH, and those of pyenv."""
     if found := shutil.which(f"python{version}"):
         yield Path(found)
     yield from Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}")
 
 
 def works(python: Path) -> bool:
-    """Whether it is there: a shim of pyenv may stand for one that is not."""
+    """Return whether it runs: a shim of pyenv may stand for one that is absent."""
     return subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0
 
 

@@ -181,7 +181,7 @@ def test_header_compiles_and_means_what_arch_says(config: SPUConfig, tmp_path: P
 
 
 def preprocess(headers: Mapping[str, str], folder: Path) -> str:
-    """What the preprocessor says of a file that includes all headers."""
+    """Return the messages of the preprocessor on a file that includes all headers."""
     for name, text in headers.items():
         (folder / name).write_text(text)
     (folder / "all.c").write_text("".join(f'#include "{name}"\n' for name in headers))

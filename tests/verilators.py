@@ -1,4 +1,4 @@
-"""Releases of Verilator that users have, and what is here of them."""
+"""Releases of Verilator that users have, and those that this machine has."""
 
 import os
 import subprocess

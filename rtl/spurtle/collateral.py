@@ -18,7 +18,7 @@ PERIOD_NS = 10
 """Of the clock in the constraint files: an example, which any FPGA of the last ten years meets."""
 
 _MESSAGES = {"PROCASSINIT": "Procedural assignment to declaration with initial value*"}
-"""What Verilator says of a rule that older releases do not know: they would refuse a waiver with its name."""
+"""Messages of rules that older releases of Verilator do not know: these refuse a waiver with the name of the rule."""
 
 
 def files(config: SPUConfig, design: Verilog) -> dict[str, str]:

@@ -198,7 +198,7 @@ One clock `clk`; reset `{reset.port}` is {kind} and active {level}. {known}
 
 
 def _options(shell: str, outstanding: int, reset: Reset) -> str:
-    """All options of `spurtle verilog` beside those of the configuration."""
+    """Return all options of `spurtle verilog` but those of the configuration."""
     asynchronous = "async" if reset.asynchronous else "sync"
     bursts = [] if shell == NO_SHELL else [f"--outstanding {outstanding}"]
     level = "low" if reset.active_low else "high"
@@ -206,7 +206,7 @@ def _options(shell: str, outstanding: int, reset: Reset) -> str:
 
 
 def _module(config: SPUConfig, shell: str, outstanding: int, reset: Reset) -> str:
-    """Another name for each choice of the options, so that no module takes the place of another."""
+    """Return a name that each choice of the options has for itself, so that no module takes the place of another."""
     words = [config.module]
     if shell != NO_SHELL:
         words.append(shell.replace("-", "_"))

@@ -91,7 +91,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Version(argparse.Action):
-    """Shows the version. It is looked up when it is asked for: that takes longer than some verbs."""
+    """The action of --version. It looks the version up only when it is called: that takes longer than some verbs."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         from importlib.metadata import version
