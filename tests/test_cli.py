@@ -63,9 +63,9 @@ WRONG = [
       for value in ("0", "1" * 20)),
     (("verilog", "--outstanding", "2"), 2, "--outstanding must come with --shell"),
     (("verilog", "--set", "slots=2"), 2, "--set must come with one --config"),
-    *((("verilog", "--config", "v1p4", "--set", f"slots={value}"), 2, "slots must be")
+    *((("verilog", "--config", "v1p4", "--set", "name=mine", "--set", f"slots={value}"), 2, "slots must be")
       for value in (*NOT_NUMBERS, "0", "9", "0x10")),
-    *((("verilog", "--config", "v1p4", "--set", f"events={value}"), 2, "events must")
+    *((("verilog", "--config", "v1p4", "--set", "name=mine", "--set", f"events={value}"), 2, "events must")
       for value in (*NOT_NUMBERS, "1,,6", "6-1", "0-999999999999", "1,6,64", "0-7-9")),
     *((("verilog", "--config", "v1p4", "--set", f"el2={value}"), 2, "el2 must be true or false")
       for value in ("", "1", "True", "yes")),

@@ -364,10 +364,10 @@ def test_the_generators_core_has_the_packages_version() -> None:
 def test_a_variation_has_what_was_set() -> None:
     base = CONFIGS["neoverse_n1"]
     settings = ["slots=2", "version=SPE_V1P1", "crr=true", "events=0-10,12", "unpredictable_filter=DISCARD"]
-    varied = vary(base, settings)
+    varied = vary(base, [*settings, "name=mine"])
     assert varied == replace(
         base,
-        name="neoverse_n1_variation",
+        name="mine",
         slots=2,
         version=2,
         crr=True,
@@ -407,10 +407,16 @@ def test_a_bad_setting_is_one_sentence(
     setting: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = tmp_path / "out"
-    assert main(["verilog", "--config", "minimal", "--set", setting, "-o", str(output)]) == 2
+    command = ["verilog", "--config", "minimal", "--set", "name=mine", "--set", setting, "-o", str(output)]
+    assert main(command) == 2
     error = capsys.readouterr().err
     assert error.startswith("spurtle: --set: ") and message in error
     assert error.count("\n") == 1 and not output.exists()
+
+
+def test_a_variation_has_a_name() -> None:
+    with pytest.raises(ValueError, match=r"^name must be set, because it names the Verilog module of the variation: "):
+        vary(CONFIGS["minimal"], ["slots=2"])
 
 
 def test_a_variation_is_written_with_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,8 +15,7 @@ _NUMBER = re.compile("[0-9]{1,4}|0[xX][0-9a-fA-F]{1,4}")
 
 
 def vary(config: SPUConfig, settings: Iterable[str]) -> SPUConfig:
-    """`config` with each `field=value` of `settings`. Its name is that of `config` with `_variation` behind it, unless
-    one of them is the name.
+    """`config` with each `field=value` of `settings`. One of them is the name: two variations are two modules.
 
     A value is `true` or `false`; a number; the name of a member of an enumeration; numbers and ranges with commas in
     between, like `0-7,11`; of `layout` the name of the configuration that has it.
@@ -24,11 +23,11 @@ def vary(config: SPUConfig, settings: Iterable[str]) -> SPUConfig:
     Raises
     ------
     ValueError
-        If there is no such field, its value cannot be understood, two choices exclude each other, or the name is that
-        of a configuration.
+        If there is no such field, its value cannot be understood, two choices exclude each other, or the name is absent
+        or that of a configuration.
     """
     names = [field.name for field in fields(SPUConfig)]
-    values: dict[str, Any] = {"name": f"{config.name}_variation"}
+    values = dict[str, Any]()
     for setting in settings:
         name, equals, text = setting.partition("=")
         if not equals:
@@ -36,6 +35,8 @@ def vary(config: SPUConfig, settings: Iterable[str]) -> SPUConfig:
         if name not in names:
             raise ValueError(f"a setting must be of one of the fields {', '.join(names)}, not of {name!r}")
         values[name] = _value(name, getattr(config, name), text)
+    if "name" not in values:
+        raise ValueError("name must be set, because it names the Verilog module of the variation: --set name=NAME")
     if values["name"] in CONFIGS:
         raise ValueError(f"name must not be that of a configuration, {values['name']}: a variation is not that one")
     return replace(config, **values)
