@@ -55,7 +55,7 @@ def test_a_profile_of_any_size_takes_the_memory_of_one_buffer(spool: Spool, tmp_
 def test_a_folder_without_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(dir: Path) -> IO[bytes]:
         assert dir == tmp_path
-        return Path("/dev/full").open("r+b", buffering=0)
+        return Path("/dev/full").open("r+b")
 
     monkeypatch.setattr(tempfile, "TemporaryFile", full)
     with closing(Spool(tmp_path)) as spool, pytest.raises(UserError, match=r"^cannot write into .*: No space left"):

@@ -1,6 +1,7 @@
 """Data that a long run collects, kept in a file instead of memory."""
 
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -62,7 +63,8 @@ class Spool:
 
     def close(self) -> None:
         """Close the file. What it holds can no longer be read."""
-        self._file.close()
+        with suppress(OSError):  # after `keep` has failed: it writes the rest of the data first
+            self._file.close()
 
     def keep(self, data: bytes) -> Stored:
         """Append `data` to the file. Raises UserError if it cannot be written."""
