@@ -179,14 +179,16 @@ class Adapter(wiring.Component):
             self._decode_uncompressed(m, facts)
 
         sequential = Signal(32)
-        accesses = facts.load | facts.store
+        # Without a mask `mem_addr` means nothing: a Store-Conditional that fails accesses nothing.
+        accesses = (facts.load | facts.store) & (rvfi.mem_rmask | rvfi.mem_wmask).any() & ~rvfi.trap
         m.d.comb += [
             sequential.eq(rvfi.pc_rdata + Mux(compressed, 2, 4)),
             facts.taken.eq(~facts.conditional | (rvfi.pc_wdata != sequential)),
-            facts.retired.eq(~rvfi.trap),
+            # E[1] is one of an operation that completes with a synchronous exception as well (D18.2.6).
+            facts.retired.eq(1),
             facts.exception.eq(rvfi.trap),
-            facts.va_valid.eq(accesses & ~rvfi.trap),
-            facts.pa_valid.eq(accesses & ~rvfi.trap),
+            facts.va_valid.eq(accesses),
+            facts.pa_valid.eq(accesses),
         ]
 
     def _decode_uncompressed(self, m, facts):

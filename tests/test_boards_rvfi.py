@@ -17,7 +17,7 @@ from seeds import SEED
 from tiers import tiers
 
 from boards.rvfi import RVFI, Adapter, Mode
-from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMSCR_EL1, PMSICR_EL1, PMSIRR_EL1, CounterIndex, Register
+from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMSCR_EL1, PMSICR_EL1, PMSIRR_EL1, CounterIndex, Event, Register
 from spurtle.config import CONFIGS
 from spurtle.pe import SystemRegisterPort
 from spurtle.spu import SPU
@@ -84,14 +84,15 @@ class Rig(wiring.Component):
 
 
 class Summary(NamedTuple):
-    """What a record says of an operation: when it began; of one that has retired how long it took, its address and its
-    Exception level; and those that a branch went to.
+    """What a record says of an operation: when it began, how long it took, its address and its Exception level; whether
+    it generated an exception (E[0]); and the address and Exception level that a branch went to. Each has E[1].
     """
 
     time: int
-    total: int | None = None
-    pc: int | None = None
-    level: int | None = None
+    total: int
+    pc: int
+    level: int
+    exception: bool = False
     target: int | None = None
     target_level: int | None = None
 
@@ -187,11 +188,9 @@ def expected(cycles: Sequence[Cycle], begun: Sequence[int]) -> list[Summary | No
         rvfi = retirement.rvfi
         if retirement.flushed or rvfi["mode"] != cycles[time].mode:
             records.append(None)
-        elif rvfi["trap"]:
-            records.append(Summary(time))
         else:
             level = LEVELS[Mode(rvfi["mode"])]
-            summary = Summary(time, end - time, rvfi["pc_rdata"], level)
+            summary = Summary(time, end - time, rvfi["pc_rdata"], level, exception=bool(rvfi["trap"]))
             if retirement.branch:
                 after = LEVELS[cycles[end].mode] if retirement.exception_return else level
                 summary = summary._replace(target=rvfi["pc_wdata"], target_level=after)
@@ -203,10 +202,15 @@ def recorded(buffer: bytes) -> list[Summary]:
     """Return what each record says."""
     records: list[Summary] = []
     for record in decode.records(buffer):
-        assert record.timestamp is not None and not record.problems
-        summary = Summary(record.timestamp - SETUP, record.counters.get(CounterIndex.TOTAL))
-        if record.pc:
-            summary = summary._replace(pc=record.pc.address, level=record.pc.el)
+        assert record.timestamp is not None and record.pc and not record.problems
+        assert record.events is not None and record.events >> Event.RETIRED & 1
+        summary = Summary(
+            time=record.timestamp - SETUP,
+            total=record.counters[CounterIndex.TOTAL],
+            pc=record.pc.address,
+            level=record.pc.el,
+            exception=bool(record.events >> Event.GENERATED_EXCEPTION & 1),
+        )
         if record.target:
             summary = summary._replace(target=record.target.address, target_level=record.target.el)
         records.append(summary)
@@ -228,5 +232,5 @@ def test_only_what_retires_as_it_began_is_recorded(profiled: str, lag: int, repo
     begun, buffer = play(cycles, enabled, choose(cycles, modes, random))
     wanted = expected(cycles, begun)
     assert recorded(buffer) == [record for record in wanted if record]
-    assert {record.level for record in wanted if record} <= {None, *(LEVELS[mode] for mode in modes)}
+    assert {record.level for record in wanted if record} == {LEVELS[mode] for mode in modes}
     assert None in wanted and any(wanted)

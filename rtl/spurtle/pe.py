@@ -84,7 +84,7 @@ class Facts(data.Struct):
         It executes on a Streaming Mode Compute Unit or an external coprocessor (E[25]), and therefore where the
         alternate clock runs (D17.6.1). Without FEAT_SPE_SME: wherever that clock runs.
     retired : unsigned(1)
-        Architecturally executed (E[1]).
+        Committed its results, or completed with a synchronous exception (E[1]).
     exception : unsigned(1)
         Completed with a synchronous exception (E[0]).
     va_valid, pa_valid : unsigned(1)
