@@ -35,10 +35,11 @@ __all__ = [
 
 VARIANTS = {
     **CONFIGS,
-    # Each choice of a configuration that no named one makes.
+    # Each choice of a configuration that no named one makes: SPEv1p4 without FEAT_GCS among them.
     "unnamed": replace(
         CONFIGS["v1p4"],
         name="unnamed",
+        gcs=False,
         layout=RecordLayout(
             (
                 *(replace(place, elastic=number % 3 > 0) for number, place in enumerate(V1P4.places)),
@@ -60,7 +61,7 @@ VARIANTS = {
         not_taken_target=False,
     ),
     # An older version without FEAT_SPE_FnE has other events, and events that can be recorded but not selected.
-    # Records of one size are padded last.
+    # There is FEAT_SME, but not FEAT_SPE_SME. Records of one size are padded last.
     "unnamed_v1p1": SPUConfig(
         name="unnamed_v1p1",
         layout=replace(NEOVERSE_N1, align=128, max_size=128, padding_last=True),
@@ -68,6 +69,7 @@ VARIANTS = {
         slots=2,
         unpredictable_filter=UnpredictableFilter.DISCARD,
         sve=True,
+        sme=True,
         # There is EL3, and no EL2.
         el3=True,
         events=frozenset({*range(16), 17, 18, *range(24, 32)}),
