@@ -110,7 +110,7 @@ class Forgetful(wiring.Component):
 class Empty(wiring.Component):
     """Drives nothing."""
 
-    o: Out(1)
+    o: Out(signed(2))
 
     def elaborate(self, platform: object) -> Module:
         return Module()

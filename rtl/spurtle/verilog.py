@@ -117,7 +117,7 @@ def to_rtlil(component: wiring.Component, module: str, reset: Reset = SYNCHRONOU
     text = rtlil.convert(fragment, name=module, emit_src=False, ports={name: (pin, None) for name, pin in pins.items()})
     # The first module is the top one. A port without bits is an input to Amaranth, whatever drives it.
     top = text[: text.index("\nend\n")]
-    inputs = re.findall(r"^  wire width [1-9]\d* input \d+ +\\(\w+)$", top, re.MULTILINE)
+    inputs = re.findall(r"^  wire width [1-9]\d* input \d+ +(?:signed +)?\\(\w+)$", top, re.MULTILINE)
     members = component.signature.flatten(component)
     outputs = [pin_name(path) for path, member, _ in members if member.flow is wiring.Out]
     if undriven := [name for name in outputs if name in inputs]:
