@@ -9,6 +9,7 @@ from gateware import samples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from seeds import SEED
 from tiers import configurations
 
 from spurtle.arch import (
@@ -53,7 +54,7 @@ KINDS = (
 
 def table(rows: int, seed: int, *, lanes: int, gap: int = 3, longest: int = 400) -> NDArray[np.void]:
     """Operations, up to `lanes` in a cycle, at most `gap` cycles to the next; each in flight for up to `longest`."""
-    random = Random(seed)
+    random = Random(f"{SEED} {seed}")
     operations = np.zeros(rows, TIMED)
     dispatch, room = 10, lanes
     for row in operations:
@@ -256,7 +257,7 @@ def test_a_table_in_pieces_is_the_same_table(config: SPUConfig, seed: int) -> No
     whole = Profile(config, room=4)
     whole.play(operations, settle=True)
     pieces = Profile(config, room=4)
-    random = Random(seed)
+    random = Random(f"{SEED} {seed}")
     rest = operations
     while len(rest):
         size = random.choice([1, 2, random.randint(1, 700)])
@@ -276,7 +277,7 @@ def test_memory_that_makes_trouble(config: SPUConfig) -> None:
     profile = Profile(config, room=20)
     operations = table(4_000, seed=11, lanes=config.ops_per_cycle, gap=1)
     profile.engine.trouble(12, stall=128, late=60, fault=60, abort=10)
-    for _ in range(4):
+    for _ in range(8):
         profile.play(operations, settle=True)
         operations["dispatch"] += operations["dispatch"][-1]
     whole = profile.answers.count(None)
@@ -331,7 +332,7 @@ def test_long_gaps_cost_no_cycles(config: SPUConfig) -> None:
 @pytest.mark.parametrize("seed", [15, 16])
 def test_cycles_that_are_skipped_change_nothing(config: SPUConfig, seed: int) -> None:
     """However long the gaps, wherever the table is cut, and whether or not the buffer fills."""
-    random = Random(seed)
+    random = Random(f"{SEED} {seed}")
     # Gaps between operations that end soon, and collisions of operations that do not.
     operations = table(4_000, seed=seed, lanes=config.ops_per_cycle, longest=100)
     gaps = [random.choice([0] * 20 + [random.randint(1, 60)]) for _ in operations]
@@ -358,6 +359,25 @@ def test_cycles_that_are_skipped_change_nothing(config: SPUConfig, seed: int) ->
     assert counts == all_counts
     assert skipped.interrupts == whole.interrupts > 0
     assert {*whole.selections["sampled"]} == {0, 1}
+
+
+def test_no_cycle_is_skipped_before_a_record_is_written(config: SPUConfig) -> None:
+    """A buffer of one record is full, at each distance from the operations around it."""
+    longest = 60
+    operations = table(longest * 257, seed=19, lanes=config.ops_per_cycle, gap=1, longest=3)
+    for gap in range(longest):
+        operations["dispatch"][gap * 257 + 260 :] += np.uint64(gap)
+    profiles = []
+    for skip in True, False:
+        profile = Profile(config, room=1)
+        profile.engine.skip(skip)
+        profile.play(operations, settle=True)
+        profiles.append(profile)
+    skipped, whole = profiles
+    assert skipped.data == whole.data
+    assert (skipped.selections == whole.selections).all()
+    assert skipped.engine.counts()["time"] == whole.engine.counts()["time"]
+    assert skipped.interrupts == whole.interrupts > longest // 2
 
 
 @pytest.mark.parametrize("name", ["neoverse_n1", "arm_model", "v1p4"])

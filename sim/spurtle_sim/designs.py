@@ -56,6 +56,8 @@ def engine(config: SPUConfig) -> dict[str, str]:
         {
             "BEAT_BYTES": config.bus_bytes,
             "MOST_BEATS": config.max_record_bytes // config.bus_bytes + (config.layout.align < config.bus_bytes),
+            # A packed record is put together in steps, a cycle each, and fewer than one for each eight bytes.
+            "PACKING_CYCLES": config.max_record_bytes // 8 if config.layout.packed else 0,
             "FAULT_BITS": f"{{{', '.join(map(str, faults))}}}",
             "LANES": len(lanes),
             "SLOTS": config.slots,

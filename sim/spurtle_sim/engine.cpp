@@ -73,7 +73,7 @@ constexpr unsigned KNOWN = 8;
 
 // Cycles after the last operation in flight has finished, or after software's last access, in which records reach memory and
 // registers take effect. Memory that stalls or answers late is not waited for.
-constexpr unsigned SETTLED = ANSWER_LATENCY + SLOTS * (MOST_BEATS + 8);
+constexpr unsigned SETTLED = ANSWER_LATENCY + SLOTS * (MOST_BEATS + PACKING_CYCLES + 8);
 
 // Cycles whose operations are remembered: collisions are told one cycle after the answer.
 constexpr unsigned REMEMBERED = 8;
