@@ -272,6 +272,21 @@ def test_a_table_in_pieces_is_the_same_table(config: SPUConfig, seed: int) -> No
     assert {name: pieces.engine.counts()[name] for name in same} == {name: whole.engine.counts()[name] for name in same}
 
 
+def test_an_interrupt_puts_off_the_next_table_as_well(config: SPUConfig) -> None:
+    """The buffer is full after one record, and each operation is a table of its own."""
+    operations = table(1_600, seed=20, lanes=config.ops_per_cycle, gap=1, longest=3)
+    whole, pieces = Profile(config, room=1), Profile(config, room=1)
+    whole.play(operations, settle=True)
+    for row in range(len(operations)):
+        pieces.play(operations[row : row + 1], settle=False)
+    pieces.play(operations[:0], settle=True)
+    assert pieces.interrupts == whole.interrupts > 3
+    assert pieces.data == whole.data
+    assert (pieces.selections == whole.selections).all()
+    counts = pieces.engine.counts()
+    assert 0 < counts["delay"] == whole.engine.counts()["delay"]
+
+
 def test_memory_that_makes_trouble(config: SPUConfig) -> None:
     """Whatever it says, and when, the reference agrees: on the registers, and on what is in memory."""
     profile = Profile(config, room=20)

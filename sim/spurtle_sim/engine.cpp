@@ -86,6 +86,7 @@ struct Engine {
     uint64_t cycles = 0;      // simulated
     uint64_t time = 0;        // of the program, in cycles; it stands still while an interrupt is served
     uint64_t delay = 0;       // cycles by which interrupts put off the operations that follow
+    bool put_off = false;     // an interrupt has been served since the last operation: the next one may be late
     uint64_t rows = 0;        // operations that have been given a cycle
     uint64_t idle = 0;        // cycles of the program since one passed or was in flight
     uint64_t settled = 0;     // cycles of the program since one was in flight, or software accessed the SPU
@@ -329,8 +330,13 @@ struct Engine {
     // Returns how many operations have a cycle.
     uint64_t play(const Operation *operations, uint64_t count, bool settle) {
         uint64_t next = 0;
+        if (put_off && count) {
+            if (operations[0].dispatch + delay < time) delay = time - operations[0].dispatch;
+            put_off = false;
+        }
         for (;;) {
             bool interrupted = spu.pmbirq;
+            put_off |= interrupted;
             Passing &now = at();
             if (!interrupted)
                 for (; next < count && now.count < LANES && operations[next].dispatch + delay <= time; next++)
@@ -343,7 +349,6 @@ struct Engine {
             else
                 advance();
         }
-        if (next < count && operations[next].dispatch + delay < time) delay = time - operations[next].dispatch;
         return next;
     }
 
