@@ -246,7 +246,7 @@ def test_full_and_served(config: SPUConfig) -> None:
     operations = table(10_000, seed=3, lanes=config.ops_per_cycle)
     profile.play(operations, settle=True)
     # The last record of the program may fill the buffer, when nobody is served any more.
-    assert profile.interrupts + profile.engine.interrupt == profile.engine.counts()["buffer_full"] > 5
+    assert profile.interrupts + profile.engine.interrupt == profile.engine.counts()["buffer_full"] > 3
     assert profile.engine.counts()["pop"] == len(operations)
     assert profile.engine.counts()["records"] >= 3 * profile.interrupts
 
