@@ -65,7 +65,7 @@ PACKED = CONFIGS["kunpeng_920"]
         (
             AccessChoice,
             {"config": MINIMAL},
-            "mops, gcs or sve must be True where an access is chosen, not False in minimal",
+            "mops, gcs, sve or sme must be True where an access is chosen, not False in minimal",
         ),
         (
             PreviousTarget,

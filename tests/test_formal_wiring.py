@@ -57,6 +57,15 @@ class Unfiltered(SPU):
         return m
 
 
+class Unread(SPU):
+    """PMU event SAMPLE_FILTRATE is SAMPLE_FEED, and nothing reads what it has to be."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.sync += self.pmu.sample_filtrate.eq(m.submodules.completion.fed)
+        return m
+
+
 class FrozenForever(SPU):
     """The PMU's counters are frozen while the Profiling Buffer is disabled."""
 
@@ -97,6 +106,13 @@ def test_an_input_without_a_row_is_an_error(narrow: Transition, monkeypatch: pyt
 def test_a_wrong_connection_is_found(wrong: type[SPU], name: str) -> None:
     config = CONFIGS[name]
     assert "a cycle breaks it" in wiring.prove_wiring(config, transition(wrong(config))).evidence
+
+
+@pytest.mark.full
+def test_an_output_that_nothing_reads_is_found() -> None:
+    config = CONFIGS["minimal"]
+    verdict = wiring.prove_wiring(config, transition(Unread(config)))
+    assert (verdict.result, verdict.evidence) == (Result.FAIL, "nothing reads completion.filtrated")
 
 
 @pytest.mark.full

@@ -578,5 +578,5 @@ def test_an_access_can_be_chosen_by_earlier_settings():
 
 def test_there_is_no_choice_where_every_operation_has_one_access():
     spu = SPU(CONFIGS["neoverse_n1"])
-    with pytest.raises(ValueError, match=r"mops, gcs or sve must be True .*, not False in neoverse_n1"):
+    with pytest.raises(ValueError, match=r"mops, gcs, sve or sme must be True .*, not False in neoverse_n1"):
         spu.choose_access()

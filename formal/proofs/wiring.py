@@ -202,8 +202,11 @@ def _event(config: SPUConfig, wires: Wires, name: str) -> z3.BitVecRef | None:
 def prove_wiring(config: SPUConfig, system: Transition) -> Verdict:
     """Each input of each block, and each output of the SPU, is what the tables of this module say, in all its bits."""
     wires = system.wires(0)
-    driven = {name: _source(config, system, wires, name) for name in _inputs(config, system)}
-    events = {name: _event(config, wires, name) for name, source in driven.items() if source is None}
+    try:
+        driven = {name: _source(config, system, wires, name) for name in _inputs(config, system)}
+        events = {name: _event(config, wires, name) for name, source in driven.items() if source is None}
+    except KeyError as unread:  # What nothing reads is in no netlist.
+        return Verdict(Result.FAIL, 0, f"nothing reads {unread.args[0]}")
     if unknown := sorted(name for name, source in events.items() if source is None):
         return Verdict(Result.ERROR, 0, f"formal/proofs/wiring.py does not say what drives {', '.join(unknown)}")
 
