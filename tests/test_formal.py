@@ -736,20 +736,11 @@ class Silent(SPU):
         return m
 
 
-class Strobe(SPU):
-    """Interrupts when the buffer is full, and not for as long as S is set."""
-
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
-        m.d.comb += self.pmbirq.eq(m.submodules.buffer.full)
-        return m
-
-
 @pytest.mark.parametrize(
     ("wrong", "prove"),
     tiers(
         fast=[(Anytime, spu.prove_fed)],
-        full=[(Unfed, spu.prove_fed), (Silent, spu.prove_limit), (Strobe, spu.prove_interrupt)],
+        full=[(Unfed, spu.prove_fed), (Silent, spu.prove_limit)],
     ),
 )
 def test_what_the_spu_tells_wrongly_is_found(wrong: type[SPU], prove: Callable[..., Verdict]) -> None:

@@ -57,6 +57,15 @@ class Unfiltered(SPU):
         return m
 
 
+class Strobe(SPU):
+    """Interrupts when the buffer is full, and not for as long as S is set."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += self.pmbirq.eq(m.submodules.buffer.full)
+        return m
+
+
 class Unread(SPU):
     """PMU event SAMPLE_FILTRATE is SAMPLE_FEED, and nothing reads what it has to be."""
 
@@ -99,6 +108,7 @@ def test_an_input_without_a_row_is_an_error(narrow: Transition, monkeypatch: pyt
     tiers(
         full=[
             (WithoutMinlatBit, "minimal"),
+            (Strobe, "minimal"),
             *((wrong, name) for wrong in (OtherState, AlwaysWanted, Unfiltered) for name in ("minimal", "v1p4")),
         ],
     ),

@@ -8,7 +8,7 @@ from functools import cache
 
 import z3
 
-from spurtle.arch import IMP_PMSRNDR_EL1, PMBSR_EL1, PMSCR_EL2
+from spurtle.arch import IMP_PMSRNDR_EL1, PMSCR_EL2
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.pe import Outcome
 from spurtle.spu import SPU
@@ -28,7 +28,6 @@ __all__ = [
     "prove_fed",
     "prove_freeze",
     "prove_implemented",
-    "prove_interrupt",
     "prove_limit",
     "prove_new_owner",
     "prove_pmscr_el2",
@@ -108,12 +107,6 @@ def prove_limit(config: SPUConfig, system: Transition) -> Verdict:
         return limit_stands({"rst": now["rst"], **wires[0]}, wires[1])
 
     return always(system, stands)
-
-
-def prove_interrupt(config: SPUConfig, system: Transition) -> Verdict:
-    """PMBIRQ is the level of PMBSR_EL1.S, as the buffer has it."""
-    bit = PMBSR_EL1.fields["S"].lsb
-    return always(system, lambda wires: wires["pmbirq"] == z3.Extract(bit, bit, wires["buffer.pmbsr"]), cycles=1)
 
 
 def prove_freeze(config: SPUConfig, system: Transition) -> Verdict:
@@ -198,7 +191,6 @@ def proofs() -> Iterator[Proof]:
             yield proof("ACCESS stands while profiling is disabled", prove_undrawn)
         yield proof("SAMPLE_FEED_* and SAMPLE_FILTRATE tell of what SAMPLE_FEED counts", prove_fed)
         yield proof("PMBLIMITR_EL1 stands unless software writes it", prove_limit)
-        yield proof("the interrupt is the level of S", prove_interrupt)
         if config.discard_mode:
             yield proof("the PMU's counters are frozen exactly if the reference's are", prove_freeze)
         yield proof("bits that are not implemented are zero", prove_implemented)
