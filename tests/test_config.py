@@ -447,7 +447,10 @@ def test_a_choice_of_another_type(changes: dict[str, Any], message: str):
     ("changes", "message"),
     [
         ({"version": "v1p2"}, "version must be 1 or 2 or 3 or 4 or 5, not 'v1p2'"),
+        ({"version": 4.0, "fds": True}, "version must be 1 or 2 or 3 or 4 or 5, not 4.0"),
+        ({"version": True}, "version must be 1 or 2 or 3 or 4 or 5, not True"),
         ({"altclk": []}, "altclk must be "),
+        ({"altclk": False}, "altclk must be 0 or 1 or 15, not False"),
         ({"name": "n\xe4me"}, "name must be an ASCII identifier, because it names a Verilog module, not 'n\xe4me'"),
         ({"events": frozenset(range(-1, 8))}, "events must be below 8 * events_bytes = 8, not -1"),
     ],

@@ -36,7 +36,9 @@ class AccessChoice(wiring.Component):
     def __init__(self, config: SPUConfig):
         check_config(config)
         if not config.access_bits:
-            raise ValueError(f"mops, gcs, sve or sme must be True where an access is chosen, not False in {config.name}")
+            raise ValueError(
+                f"mops, gcs, sve or sme must be True where an access is chosen, not False in {config.name}"
+            )
         point = SamplingPoint(config).flip().members
         super().__init__(
             {

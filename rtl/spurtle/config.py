@@ -326,8 +326,9 @@ class SPUConfig:
         return not self.gcs and Packet.TARGET in pair and bool(pair & _OF_ACCESSES)
 
     @staticmethod
-    def _check_choice(name: str, value: int, allowed: tuple[int, ...]) -> None:
-        if value not in allowed:
+    def _check_choice(name: str, value: object, allowed: tuple[int, ...]) -> None:
+        # To Python, True and 1.0 are 1.
+        if not isinstance(value, int) or isinstance(value, bool) or value not in allowed:
             raise ValueError(f"{name} must be {' or '.join(str(int(choice)) for choice in allowed)}, not {value!r}")
 
     @staticmethod

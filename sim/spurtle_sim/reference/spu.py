@@ -119,7 +119,9 @@ class SPU:
         """
         config = self.config
         if not config.access_bits:
-            raise ValueError(f"mops, gcs, sve or sme must be True where an access is chosen, not False in {config.name}")
+            raise ValueError(
+                f"mops, gcs, sve or sme must be True where an access is chosen, not False in {config.name}"
+            )
         settings = settings or self.registers
         state = settings.IMP_PMSRNDR_EL1 >> _ACCESS_LSB
         self.registers.IMP_PMSRNDR_EL1 = (
