@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from gateware import VARIANTS, Bench, samples
+from gateware import VARIANTS, Bench, cycle, samples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiers import configurations
@@ -13,6 +13,7 @@ from spurtle.arch import Header, OperationClass
 from spurtle.config import SPUConfig
 from spurtle.layout import LAST, Packet
 from spurtle.record import Record
+from spurtle.spu import RecordPath
 from spurtle_sim.ports import sample_bits
 from spurtle_sim.reference import records
 from spurtle_sim.reference.records import Facts, Location, Operation, Sample, Start, Vectors
@@ -150,3 +151,25 @@ def test_an_operation_that_did_not_retire_shows_nothing(bench: RecordBench) -> N
     packets = bench.check(everything(bench.config, load=1, asynchronous=1))
     assert packets.keys() == {Packet.EVENTS, Packet.TIMESTAMP}
     assert not any(packets[Packet.EVENTS][1:])
+
+
+@pytest.mark.parametrize("config", configurations(VARIANTS))
+def test_a_sample_stands_until_its_record_is_begun(config: SPUConfig) -> None:
+    """Whether the record is wanted is asked of the sample that is there: of each record anew, though it is all read,
+    once.
+    """
+    path = RecordPath(config)
+    long_after = 4 * config.max_record_bytes // config.bus_bytes + 20
+
+    async def scenario(ctx: Any) -> None:
+        async def cycles(*begun: int) -> list[tuple[int, int]]:
+            """In each cycle whether the sample is taken, and whether the record ends."""
+            ends = path.beat.valid & path.beat.payload.last
+            inputs = [(path.sample.valid, 1), (path.beat.ready, 1)]
+            return [await cycle(ctx, [*inputs, (path.begun, now)], path.sample.ready, ends) for now in begun]
+
+        for _ in range(3):
+            assert sorted(await cycles(*[0] * long_after)) == [*[(0, 0)] * (long_after - 1), (0, 1)]
+            assert await cycles(1, 0) == [(0, 0), (1, 0)]
+
+    Bench(path).run(scenario)
