@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiers import configurations
 
-from spurtle.arch import Header, OperationClass
+from formal.features import FEATURES
+from spurtle.arch import ETS, Header, OperationClass
 from spurtle.config import SPUConfig
 from spurtle.layout import LAST, Packet
+from spurtle.pe import Vectors as VectorsLayout
 from spurtle.record import Record
 from spurtle.spu import RecordPath
 from spurtle_sim.ports import sample_bits
@@ -145,6 +147,11 @@ def test_every_vector_length(bench: RecordBench, kind: dict[str, int]) -> None:
         for size in [*SIZES, largest - 1]:
             if size < largest:
                 bench.check(everything(bench.config, replace(form, bits=size), retired=1, **kind))
+
+
+@pytest.mark.parametrize(("name", "largest"), [("spe_sme", 128 << ETS.BITS_262144), ("sve", 2048), ("sme", 2048)])
+def test_the_size_of_vectors_has_the_bits_of_the_largest(name: str, largest: int) -> None:
+    assert VectorsLayout(FEATURES[f"minimal_{name}"])["bits"].width == largest.bit_length()
 
 
 def test_an_operation_that_did_not_retire_shows_nothing(bench: RecordBench) -> None:
