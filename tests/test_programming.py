@@ -84,7 +84,8 @@ def test_the_guide(config: SPUConfig, capsys: pytest.CaptureFixture[str]) -> Non
     assert guide.names["interrupts"] == counts["buffer_full"] >= 1
     assert (counts["collision"], counts["strays"]) == (0, 0)
     assert guide.names["events"] == config.filter_events
-    assert [guide.engine.read(register) for register in (PMSCR_EL1, PMBLIMITR_EL1)] == [0, 0]
+    written = [guide.engine.read(register) for register in (PMSCR_EL1, PMBLIMITR_EL1)]
+    assert written == [config.fixed(PMSCR_EL1), 0]
 
 
 def test_reset(guide: Guide) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from perfs import Perf, needed
+from perfs import VERSIONS, Perf, needed
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "recipes.md"
@@ -65,7 +65,7 @@ def cooked(folder: Path, command: str) -> str:
     environment = {**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "PAGER": "cat"}
     run = subprocess.run(
         ["bash", "-c", command],
-        cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120, env=environment, check=False,
+        cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=600, env=environment, check=False,
     )  # fmt: skip
     assert run.returncode == 0, f"{command}: {run.stderr}"
     return run.stdout + run.stderr
@@ -84,26 +84,32 @@ def show(folder: Path, recipe: Recipe) -> None:
         assert re.search(f"^{re.escape(start)}{'' if line.endswith('...') else '$'}", output, re.MULTILINE), recipe
 
 
-def recipes_for(perf: Perf) -> list[Recipe]:
-    return [recipe for recipe in RECIPES if not recipe.versions or perf.version in recipe.versions.split(", ")]
+def recipes_with(version: str, tool: str | None) -> list[Recipe]:
+    """Return the recipes for a version of perf that need a tool, or with None those that need no tool."""
+    return [
+        recipe
+        for recipe in RECIPES
+        if (not recipe.versions or version in recipe.versions.split(", "))
+        and (tool in recipe.command if tool else not any(tool in recipe.command for tool in TOOLS))
+    ]
 
 
-def test_each_recipe_gives_what_is_shown(perf: Perf, kitchen: Path):
-    """Those that need perf and Spurtle alone."""
-    for recipe in recipes_for(perf):
-        if not any(tool in recipe.command for tool in TOOLS):
-            show(kitchen, recipe)
-
-
-@pytest.mark.parametrize("tool", TOOLS)
-def test_each_recipe_with_a_tool_gives_what_is_shown(perf: Perf, kitchen: Path, tool: str):
-    assert any(tool in recipe.command for recipe in RECIPES)
-    for program in TOOLS[tool]:
+@pytest.mark.parametrize(
+    ("perf", "tool"),
+    [(version, tool) for version in VERSIONS for tool in (None, *TOOLS) if recipes_with(version, tool)],
+    indirect=["perf"],
+)
+def test_each_recipe_gives_what_is_shown(perf: Perf, kitchen: Path, tool: str | None):
+    for program in TOOLS[tool] if tool else ():
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed: the recipes with {tool} do not run")
-    for recipe in recipes_for(perf):
-        if tool in recipe.command:
-            show(kitchen, recipe)
+    for recipe in recipes_with(perf.version, tool):
+        show(kitchen, recipe)
+
+
+def test_each_tool_is_shown():
+    for tool in TOOLS:
+        assert any(tool in recipe.command for recipe in RECIPES), tool
 
 
 def test_perf_is_shown_nowhere_else():

@@ -111,11 +111,11 @@ class Driver:
             self.sampled += sampled
             self.collided += len(selections) - sampled
             finishes = self._engine.finishes()
-            answers = self._engine.answers()
             interrupt = self._engine.interrupt
             settled = interrupt or settle
             if settled:
                 self._engine.drain()
+            answers = self._engine.answers()  # taken without a checker as well: the engine would keep them all
             if self.checker:
                 self.checker.passed(operations[:passed], selections, finishes, answers, settled=settled)
             operations = operations[passed:]
