@@ -671,6 +671,8 @@ class Bench:
         operation = random_operation(random, self.config)
         if self.config.mops and operation.facts.memory_set and not operation.facts.memory_copy:  # it loads nothing
             operation = replace(operation, facts=replace(operation.facts, load=0))
+        if passing.start.collect_nv2_va and random.random() < 0.8:  # few states of the PE allow such an address
+            operation = replace(operation, facts=replace(operation.facts, nv2=1))
         if has_two_accesses(self.config, operation.facts):
             operation = replace(operation, facts=replace(operation.facts, destination=destination))
             self.coverage[f"{('source', 'destination')[destination]} of two accesses"] += 1
