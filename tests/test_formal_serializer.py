@@ -228,6 +228,23 @@ def test_an_aligner_that_writes_more_or_less_is_found(wrong: type[Aligner]) -> N
     assert "a cycle breaks it" in aligner.prove_words(KUNPENG, system).evidence
 
 
+class Mixes(Aligner):
+    """Shows the next record in the last word of the one before it."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        with m.If(self.o.p.last):
+            m.d.comb += self.o.p.data[-1].eq(self.i.p.data[0])
+        return m
+
+
+def test_a_stalled_word_that_changes_is_found() -> None:
+    """In a byte that is not written as well."""
+    for kind, result in (Aligner, Result.PASS), (Mixes, Result.FAIL):
+        system = aligner.watched(KUNPENG, transition(kind(KUNPENG)))
+        assert aligner.prove_stalled_words(KUNPENG, system).result is result
+
+
 def test_an_offset_that_moves_is_no_contract() -> None:
     """The buffer keeps it: without that the words are not what they should be."""
     system = aligner.watched(KUNPENG, transition(Aligner(KUNPENG)))

@@ -14,7 +14,7 @@ from ..proof import Proof, Verdict
 from ..transition import Transition, remembering, transition
 from .packer import PACKED, byte_at, count
 
-__all__ = ["proofs", "prove_words", "relation", "watched"]
+__all__ = ["proofs", "prove_stalled_words", "prove_words", "relation", "watched"]
 
 BEATS, REST = range(2)
 """States of the aligner, in the order in which it names them."""
@@ -169,6 +169,22 @@ def prove_words(config: SPUConfig, system: Transition) -> Verdict:
     return always(system, told, cycles=1, assuming=relation(config))
 
 
+def prove_stalled_words(config: SPUConfig, system: Transition) -> Verdict:
+    """A word that is not taken is the same in the next cycle, if the input and the offset keep what they promise."""
+
+    def stands(now: Wires, then: Wires) -> z3.BoolRef:
+        outputs = [name for name in system.outputs if name.startswith("o__")]
+        inputs = [name for name in system.inputs if name.startswith("i__")]
+        stalled = z3.And(now["rst"] == 0, now["o__valid"] == 1, now["o__ready"] == 0)
+        waits = z3.And(now["i__valid"] == 1, now["i__ready"] == 0)
+        promised = z3.And(
+            then["offset"] == now["offset"], z3.Implies(waits, z3.And(*(then[name] == now[name] for name in inputs)))
+        )
+        return z3.Implies(z3.And(stalled, promised), z3.And(*(then[name] == now[name] for name in outputs)))
+
+    return always(system, stands)
+
+
 def _goals(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
     def free(wires: Wires) -> z3.BoolRef:
         return wires["rst"] == 0
@@ -201,4 +217,5 @@ def proofs() -> Iterator[Proof]:
 
         yield proof("what is kept is the beat before", "induction", prove_relation)
         yield proof("each byte is written once, at its address, and no other", "any cycle", prove_words)
+        yield proof("a stalled word stands", "one cycle", prove_stalled_words)
         yield proof("cover: a word more than beats, a record within a word", "bounded search", cover)

@@ -67,6 +67,7 @@ class Aligner(wiring.Component):
         ended = Signal.like(self.i.p.end)
         begun = Signal()
         last = Signal()
+        rest = Signal()
         end = Signal.like(self.i.p.end)
         m.d.comb += [self.o.p.last.eq(last), self.o.p.end.eq(end)]
 
@@ -82,12 +83,14 @@ class Aligner(wiring.Component):
 
             with m.State("REST"):
                 # What the last beat has left over.
-                m.d.comb += [self.o.valid.eq(1), last.eq(1), end.eq(ended), self.i.ready.eq(0)]
+                m.d.comb += [rest.eq(1), self.o.valid.eq(1), last.eq(1), end.eq(ended), self.i.ready.eq(0)]
                 with m.If(self.o.ready):
                     m.d.sync += begun.eq(0)
                     m.next = "BEATS"
 
-        beats = Cat(before, self.i.p.data)
+        # The next record may come while the last word is stalled. A stalled word is the same until it is taken, in the
+        # bytes that are not written as well.
+        beats = Cat(before, Mux(rest, 0, self.i.p.data))
         with m.Switch(self.offset):
             for offset in range(units):
                 with m.Case(offset):
