@@ -204,13 +204,20 @@ def test_a_path_that_is_not_utf_8(tmp_path: Path, capfdbinary: pytest.CaptureFix
     assert os.fsencode(program) in Path(output).read_bytes()
 
 
-def test_an_error_of_ours(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("error", [ZeroDivisionError(), ModuleNotFoundError(name="spurtle_sim.absent")], ids=repr)
+def test_an_error_of_ours(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """An exception is one sentence that says where it was raised, and the status is not the program's."""
-    monkeypatch.setattr("spurtle_sim.sampling.parse", lambda *_: 1 // 0)
+
+    def fails(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("spurtle_sim.sampling.parse", fails)
     assert main(["profile", "x"]) == 125
     [line] = capsys.readouterr().err.splitlines()
     start = r"spurtle: an error of Spurtle itself, which should be reported: test_cli\.py, line \d+: "
-    assert re.fullmatch(rf"{start}ZeroDivisionError\(.*\)", line)
+    assert re.fullmatch(rf"{start}{type(error).__name__}\(.*\)", line)
 
 
 def interrupted(*_: Any) -> None:

@@ -43,19 +43,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = failed if failed == PROFILE_FAILED else _NOT_ALL_GOOD
     except OSError as error:  # of a file that is opened it would be a UserError
         status = _report(f"cannot write standard output: {error.strerror}", failed)
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] in ("", *_OWN_PACKAGES):
-            raise
-        needed = f"{words[0]} needs the package {error.name}, which is not installed"
-        status = _report(f"{needed}: the extra `profile` brings it (pip install 'spurtle[profile]')", failed)
     except KeyboardInterrupt:
         status = _INTERRUPTED
     except Exception as error:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{Path(place.filename).name}, line {place.lineno}"
-        status = _report(f"an error of Spurtle itself, which should be reported: {where}: {error!r}", failed)
+        status = _report(_absent_package(words, error) or _own_error(error), failed)
     streams.flush()
     return status
+
+
+def _absent_package(words: Sequence[str], error: Exception) -> str:
+    """Return the sentence that names an absent package of others; empty for any other error."""
+    if not isinstance(error, ModuleNotFoundError) or (error.name or "").partition(".")[0] in ("", *_OWN_PACKAGES):
+        return ""
+    needed = f"{words[0]} needs the package {error.name}, which is not installed"
+    return f"{needed}: the extra `profile` brings it (pip install 'spurtle[profile]')"
+
+
+def _own_error(error: Exception) -> str:
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{Path(place.filename).name}, line {place.lineno}"
+    return f"an error of Spurtle itself, which should be reported: {where}: {error!r}"
 
 
 def _report(sentence: str, status: int) -> int:
