@@ -13,7 +13,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
-from tiers import tiers
+from tiers import FAST, tiers
 
 import bench.__main__ as command
 import bench.publish as published
@@ -84,7 +84,11 @@ def test_each_port_bit_has_a_flip_flop(build):
 
 @pytest.mark.parametrize(
     "block",
-    tiers(fast=[block for block in BLOCKS if block.config == ANY], full=BLOCKS),
+    tiers(
+        fast=[block for block in BLOCKS if block.config == ANY],
+        full=[block for block in BLOCKS if block.config in FAST],
+        long=BLOCKS,
+    ),
     ids=lambda block: f"{block.name}-{block.config}",
 )
 def test_each_block_of_the_table_can_be_wrapped(block):

@@ -221,7 +221,8 @@ def recorded(buffer: bytes) -> list[Summary]:
     ("profiled", "lag", "reports_traps", "seed"),
     tiers(
         fast=[("user mode", 2, True, 0), ("both modes", 0, True, 0)],
-        full=product(PROFILED, range(3), (False, True), range(5)),
+        full=product(PROFILED, range(3), (False, True), range(2)),
+        long=product(PROFILED, range(3), (False, True), range(10)),
     ),
 )
 def test_only_what_retires_as_it_began_is_recorded(profiled: str, lag: int, reports_traps: bool, seed: int) -> None:

@@ -157,7 +157,7 @@ def to_be_seen(config: SPUConfig) -> Iterator[str]:
     ("name", "decisions"),
     tiers(
         fast=[(name, 16_000) for name in ("minimal", "unnamed")],
-        full=[(name, 1_000_000 if name == "minimal" else 64_000) for name in VARIANTS],
+        full=[(name, 250_000 if name == "minimal" else 64_000) for name in VARIANTS],
         long=[(name, 1_000_000) for name in VARIANTS],
     ),
 )

@@ -175,7 +175,7 @@ def test_a_wrong_buffer_is_found(wrong: type[Buffer], config: SPUConfig, prove: 
 
 
 @pytest.mark.parametrize("config", [FEATURES["minimal_mops"], SHORT], ids=lambda config: config.name)
-@pytest.mark.parametrize("count", tiers(full=[4]))
+@pytest.mark.parametrize("count", tiers(full=[2], long=[10]))
 def test_faults_of_the_buffer_are_found(config: SPUConfig, count: int) -> None:
     """By one of the proofs at least: seeded faults, each of which makes a difference. Every beat is a word: what is
     wrong in an aligner is for its own proofs.

@@ -47,7 +47,7 @@ def asked(wires: Wires) -> z3.BoolRef:
     )
 
 
-@pytest.mark.parametrize("count", tiers(full=[10]))
+@pytest.mark.parametrize("count", tiers(long=[10]))
 def test_faults_of_the_permissions_are_found(count: int) -> None:
     right = transition(Control(EVERY))
     assert holds(EVERY, right)

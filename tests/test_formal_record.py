@@ -151,7 +151,7 @@ def holds(config: SPUConfig, system: Transition) -> bool:
 
 
 @pytest.mark.parametrize("name", ["minimal_pbt", "minimal_packed"])
-@pytest.mark.parametrize("count", tiers(full=[5]))
+@pytest.mark.parametrize("count", tiers(full=[3], long=[10]))
 def test_faults_of_the_record_are_found(name: str, count: int) -> None:
     config = FEATURES[name]
     right = transition(Record(config))

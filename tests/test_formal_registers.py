@@ -30,7 +30,7 @@ FGT2 = replace(WITHOUT_EL3, name="neoverse_n1_el3_fgt2", el3=True)
 FGT_FNE = replace(BOTH, name="neoverse_n1_fne", fgt=True, fne=True)
 
 
-@pytest.mark.parametrize("count", tiers(full=[10]))
+@pytest.mark.parametrize("count", tiers(full=[4], long=[20]))
 def test_faults_are_found(count: int) -> None:
     right = transition(RegisterAccess(BOTH))
     assert proofs.prove(BOTH, right).result is Result.PASS

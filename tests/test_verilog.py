@@ -184,8 +184,8 @@ def test_a_reset_is_as_asked_for(active_low: bool, asynchronous: bool, tmp_path:
     ("name", "family"),
     tiers(
         fast=[("minimal", "ice40")],
-        full=[("neoverse_n1", "ice40"), *product(CONFIGS, ("ecp5",))],
-        long=product(CONFIGS, ("ice40",)),
+        full=[("neoverse_n1", "ice40"), *product(("minimal", "kunpeng_920", "v1p4"), ("ecp5",))],
+        long=product(CONFIGS, ("ice40", "ecp5")),
     ),
 )
 def test_synthesis_keeps_every_register(name: str, family: str, tmp_path: Path) -> None:
