@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from docs import tables
-from spurtle_sim.errors import UserError
+from spurtle.support.errors import UserError
 
 from .blocks import BLOCKS, Block, select
 from .devices import DEVICES, Device
@@ -66,7 +66,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--seeds", type=int, default=3, metavar="N", help="placements of each circuit; the median counts (3)"
     )
     parser.add_argument(
-        "--publish", action="store_true", help="keep the figures in rtl/spurtle/figures.json and docs/bench.md as well"
+        "--publish",
+        action="store_true",
+        help="keep the figures in docs/bench.md and for `spurtle configs`",
     )
     parser.add_argument("--fresh", action="store_true", help="measure again what has not changed")
     options = parser.parse_args(arguments)

@@ -5,24 +5,24 @@ from dataclasses import dataclass, replace
 
 from amaranth.lib import wiring
 
-from spurtle.access import AccessChoice
-from spurtle.aligner import Aligner
 from spurtle.arch import REGISTERS
-from spurtle.buffer import Buffer
-from spurtle.completion import Completion
 from spurtle.config import CONFIGS, LFSR_ACCESS_RESET, LFSR_RESET, SPUConfig
-from spurtle.control import Control
-from spurtle.filter import Filter
-from spurtle.inflight import InFlight
-from spurtle.interval import IntervalCounter
-from spurtle.layout import MINIMAL
-from spurtle.lfsr import LFSR
-from spurtle.previous import PreviousTarget
-from spurtle.record import Record
-from spurtle.registers import Registers
-from spurtle.serializer import Serializer
-from spurtle.spu import SPU
-from spurtle_sim.errors import UserError
+from spurtle.config.record_layouts import MINIMAL
+from spurtle.gateware.access import AccessChoice
+from spurtle.gateware.aligner import Aligner
+from spurtle.gateware.buffer import Buffer
+from spurtle.gateware.completion import Completion
+from spurtle.gateware.control import Control
+from spurtle.gateware.filter import Filter
+from spurtle.gateware.inflight import InFlight
+from spurtle.gateware.interval import IntervalCounter
+from spurtle.gateware.lfsr import LFSR
+from spurtle.gateware.previous import PreviousTarget
+from spurtle.gateware.record import Record
+from spurtle.gateware.registers import Registers
+from spurtle.gateware.serializer import Serializer
+from spurtle.gateware.spu import SPU
+from spurtle.support.errors import UserError
 
 from . import bare
 

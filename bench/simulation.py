@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 from docs.markdown import with_table
-from spurtle_sim.errors import UserError
-from spurtle_sim.files import write_json, write_whole
+from spurtle.support.errors import UserError
+from spurtle.support.files import write_json, write_whole
 
 from .rates import REFERENCE, ROUNDS, Measure, MeasureError, measures, rates
 

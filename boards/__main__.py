@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from spurtle_sim.errors import UserError
+from spurtle.support.errors import UserError
 
 from .board import BOARDS, Board, find
 from .build import BuildError, Built, bitstream_of, build, write_plan

@@ -6,7 +6,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
-from spurtle_sim.errors import UserError
+from spurtle.support.errors import UserError
 
 __all__ = ["BOARDS", "Board", "find"]
 

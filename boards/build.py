@@ -12,8 +12,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from spurtle_sim.errors import UserError
-from spurtle_sim.files import check_files, write_folder
+from spurtle.support.errors import UserError
+from spurtle.support.files import check_files, write_folder
 
 from .board import Board
 from .top import Top

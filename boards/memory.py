@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from spurtle.config import SPUConfig
-from spurtle.pe import WritePort
+from spurtle.interface.memory import WritePort
 
 __all__ = ["PAGE_BYTES", "BufferMemory"]
 

@@ -4,7 +4,7 @@ from amaranth.lib.wiring import In, Member, Out
 
 from spurtle.arch import AltClk
 from spurtle.config import SPUConfig
-from spurtle.pe import Finish, InFlight, SamplingPoint
+from spurtle.interface.sampling import Finish, InFlight, SamplingPoint
 
 __all__ = ["operation_ports"]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from docs import markdown
 from spurtle.config import CONFIGS
-from spurtle_sim.files import write_whole
+from spurtle.support.files import write_whole
 
 from .board import BOARDS, Board
 from .build import Built

@@ -8,7 +8,7 @@ from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
 from spurtle.config import SPUConfig
-from spurtle.pe import Facts
+from spurtle.interface.operation import Facts
 
 from .operations import operation_ports
 

@@ -4,7 +4,8 @@ from amaranth import *
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from spurtle.pe import Drain, Outcome, SystemRegisterPort
+from spurtle.interface.memory import Drain
+from spurtle.interface.sysreg import Outcome, SystemRegisterPort
 
 from .protocol import ANSWER, BOARD, CHUNK_BYTES, COMMAND, COUNT_BITS, MAGIC, REFUSED, WORD_BYTES, Operation, Register
 

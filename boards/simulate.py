@@ -12,9 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from spurtle import verilog
+from spurtle.export import verilog
+from spurtle.support.errors import UserError
 from spurtle_sim.compiled import compiled
-from spurtle_sim.errors import UserError
 
 from .board import BOARDS, Board, find
 from .demonstration import Demonstration

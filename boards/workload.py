@@ -9,7 +9,7 @@ from amaranth.hdl import Shape
 from numpy.typing import NDArray
 
 from spurtle.config import SPUConfig
-from spurtle.pe import Location, Operation
+from spurtle.interface.operation import Location, Operation
 from spurtle_sim.core import Parameters
 from spurtle_sim.machine import Machine
 from spurtle_sim.perf_events import Process

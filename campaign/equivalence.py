@@ -19,9 +19,9 @@ from formal.features import FEATURES
 from formal.symbolic import Undecided
 from formal.tools import ToolError, yosys
 from formal.transition import PREPARE, WRITE, Transition, from_smt2
-from spurtle.bus import Shell
 from spurtle.config import CONFIGS
-from spurtle.spu import SPU
+from spurtle.gateware.spu import SPU
+from spurtle.shell.shell import Shell
 from tests.gateware import VARIANTS
 
 from .report import Difference, Effect

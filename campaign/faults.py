@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 
 __all__ = ["Kind", "Mutant", "MutantError", "applied", "is_model", "mutants_of", "sources"]
 
-_GATEWARE = Path("rtl/spurtle")
+_GATEWARE = (Path("rtl/spurtle/gateware"), Path("rtl/spurtle/interface"), Path("rtl/spurtle/shell"))
 _MODEL = Path("sim/spurtle_sim/reference")
 
 
@@ -63,11 +63,7 @@ def is_model(file: str) -> bool:
 
 def sources(root: Path) -> list[str]:
     """Return the files that have mutants: components with the signatures of their ports, and the model."""
-    gateware = [
-        path
-        for path in sorted((root / _GATEWARE).glob("*.py"))
-        if path.stem == "pe" or "from amaranth import *" in path.read_text()
-    ]
+    gateware = [path for folder in _GATEWARE for path in sorted((root / folder).glob("*.py"))]
     return [str(path.relative_to(root)) for path in (*gateware, *sorted((root / _MODEL).glob("*.py")))]
 
 

@@ -3,7 +3,7 @@
 import tomllib
 from pathlib import Path
 
-from spurtle_sim.errors import UserError
+from spurtle.support.errors import UserError
 
 from .faults import Mutant, MutantError, applied
 

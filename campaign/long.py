@@ -16,8 +16,8 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from spurtle_sim.errors import UserError
-from spurtle_sim.files import write_whole
+from spurtle.support.errors import UserError
+from spurtle.support.files import write_whole
 
 from .processes import Run, collect, command_of
 from .results import Result, append, load, next_tests, with_results

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import TypeVar
 
-from spurtle_sim.errors import UserError
+from spurtle.support.errors import UserError
 from tests.seeds import SEED
 
 from .draw import draw

@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic
 from xml.etree import ElementTree
 
-from spurtle_sim.errors import UserError
+from spurtle.support.errors import UserError
 
 from .results import Result
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path, PurePath
 
 from docs import markdown
-from spurtle_sim.files import write_json, write_whole
+from spurtle.support.files import write_json, write_whole
 
 from .faults import Mutant, is_model
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from docs.markdown import rows, with_table
-from spurtle_sim.errors import UserError
+from spurtle.support.errors import UserError
 
 __all__ = ["Result", "append", "load", "next_tests", "with_results"]
 

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from spurtle_sim.errors import UserError
+from spurtle.support.errors import UserError
 
 from .faults import Mutant, is_model
 from .nearest import CURRENT, LATE

@@ -22,7 +22,7 @@ from spurtle.arch import (
     PMSLATFR_EL1,
 )
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.layout import MINIMAL
+from spurtle.config.record_layouts import MINIMAL
 from spurtle_sim.engine import Engine
 from spurtle_sim.timed import TIMED
 

@@ -1,4 +1,4 @@
-"""The picture of the records: which packet stands where in each named configuration (`spurtle.layout`).
+"""The picture of the records: which packet stands where in each named configuration (`spurtle.config.record_layouts`).
 
 `python -m docs.layouts` writes `docs/layouts.svg`.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.layout import LAST, Packet, Place
+from spurtle.config.record_layouts import LAST, Packet, Place
 
 __all__ = ["FILE", "Cell", "cells", "picture"]
 

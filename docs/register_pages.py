@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator
 
 from docs.markdown import table
-from spurtle import arch, regmap
+from spurtle import arch
 from spurtle.arch import Field, FineGrainedTrap, Register, Trap
 from spurtle.config import CONFIGS, SPUConfig
+from spurtle.export import regmap
 
 __all__ = ["REGISTERS", "listed", "page"]
 

@@ -16,17 +16,24 @@ from docs.markdown import marked_names, table, with_marked
 from docs.register_pages import REGISTERS, listed
 from docs.register_pages import page as register_page
 from docs.rules import proofs, rules, tests
-from spurtle import pe
+from spurtle.interface import memory, operation, pe_state, pmu, sampling, sysreg
+from spurtle.support.files import write_whole
 from spurtle_sim.about import side_by_side
-from spurtle_sim.files import write_whole
 
 __all__ = ["DOCS", "configurations", "excerpt", "main", "members", "stale", "up_to_date"]
 
 DOCS = Path(__file__).parent
 EXAMPLES = DOCS.parent / "examples"
 
-_FROM_THE_SPU = (pe.WritePort, pe.PMUEvents)
+_FROM_THE_SPU = (memory.WritePort, pmu.PMUEvents)
 """Signatures that are seen from the SPU; others are seen from the core."""
+
+_INTERFACE = {
+    name: getattr(module, name)
+    for module in (memory, operation, pe_state, pmu, sampling, sysreg)
+    for name in module.__all__
+}
+"""Classes and functions of the interface, by name."""
 
 
 def main() -> None:
@@ -76,8 +83,8 @@ def _line(lines: list[str], text: str) -> int:
 
 
 def members(name: str) -> str:
-    """Return the docstring of that class of `spurtle.pe` in Markdown: its text, then a table of its members."""
-    kind = getattr(pe, name)
+    """Return the docstring of that class of `spurtle.interface` in Markdown: its text, then a table of its members."""
+    kind = _INTERFACE[name]
     text, _, listed = (inspect.getdoc(kind) or "").partition("\n\nMembers\n-------\n")
     entries = [_entry(entry) for entry in re.split(r"\n(?=\S)", listed) if entry]
     if not entries:

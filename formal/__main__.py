@@ -15,8 +15,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from spurtle_sim.errors import UserError
-from spurtle_sim.files import write_json
+from spurtle.support.errors import UserError
+from spurtle.support.files import write_json
 
 from .proof import Proof, Result, Row
 from .proofs import all_proofs

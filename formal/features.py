@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from spurtle.arch import AltClk, PMSVer
 from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
-from spurtle.layout import MINIMAL, V1P4, Packet, Place, RecordLayout
+from spurtle.config.record_layouts import MINIMAL, V1P4, Packet, Place, RecordLayout
 
 __all__ = ["FEATURES", "distinct"]
 

@@ -6,8 +6,8 @@ from functools import cache
 import z3
 
 from spurtle.config import SPUConfig
-from spurtle.pe import PEState as PEStatePort
-from spurtle.pe import TakenBranch
+from spurtle.interface.pe_state import PEState as PEStatePort
+from spurtle.interface.sampling import TakenBranch
 from spurtle_sim.reference import control
 from spurtle_sim.reference.control import PEState
 from spurtle_sim.reference.registers import Registers

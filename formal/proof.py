@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from spurtle_sim.errors import UserError
+from spurtle.support.errors import UserError
 
 from .symbolic import Undecided
 from .tools import ToolError

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from spurtle_sim.errors import UserError
+from spurtle.support.errors import UserError
 
 __all__ = ["BUILD", "SBY", "SOLVER", "YOSYS", "ToolError", "require", "run", "warm_up", "yosys"]
 

@@ -21,7 +21,6 @@ from cocotbext.axi import ApbBus, ApbMaster, AxiResp, AxiSlaveWrite, AxiWriteBus
 from gateware import random_operation
 
 from formal.features import FEATURES
-from spurtle import verilog
 from spurtle.arch import (
     EC,
     PMBLIMITR_EL1,
@@ -33,9 +32,11 @@ from spurtle.arch import (
     PMSIRR_EL1,
     Register,
 )
-from spurtle.bus import Shell
 from spurtle.config import SPUConfig
-from spurtle.pe import Beat, Outcome
+from spurtle.export import verilog
+from spurtle.interface.memory import Beat
+from spurtle.interface.sysreg import Outcome
+from spurtle.shell.shell import Shell
 from spurtle_sim import decode
 from spurtle_sim.ports import operation_bits, pe_members
 from spurtle_sim.reference.pe import PEState

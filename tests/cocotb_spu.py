@@ -33,7 +33,7 @@ from spurtle.arch import (
     Register,
 )
 from spurtle.config import SPUConfig
-from spurtle.layout import Packet
+from spurtle.config.record_layouts import Packet
 from spurtle_sim.reference.buffer import fault_kinds
 
 

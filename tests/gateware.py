@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from spurtle.arch import PMSFCR_EL1, AltClk, PMSVer
 from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
-from spurtle.layout import ARM_MODEL, NEOVERSE_N1, V1P4, Packet, Place, RecordLayout
-from spurtle.pe import PEState as PEPort
+from spurtle.config.record_layouts import ARM_MODEL, NEOVERSE_N1, V1P4, Packet, Place, RecordLayout
+from spurtle.interface.pe_state import PEState as PEPort
 from spurtle_sim.reference.control import PEState
 from spurtle_sim.reference.records import Facts, Location, Operation, Sample, Start, Vectors, events, saturate
 from spurtle_sim.reference.registers import Registers

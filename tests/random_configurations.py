@@ -8,7 +8,7 @@ from typing import Any
 
 from spurtle.arch import AltClk, PMSVer
 from spurtle.config import SPUConfig, UnpredictableFilter
-from spurtle.layout import LAST, Packet, Place, RecordLayout
+from spurtle.config.record_layouts import LAST, Packet, Place, RecordLayout
 
 __all__ = ["random_configuration"]
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from spurtle.config import SPUConfig
-from spurtle.layout import Packet
+from spurtle.config.record_layouts import Packet
 from spurtle_sim.reference.records import Facts, Location, Operation, Sample, Start, Vectors
 
 __all__ = ["facts", "samples"]

@@ -14,7 +14,7 @@ from cocotb_tools.runner import get_runner
 from seeds import SEED
 from verilators import skip_without_perl
 
-from spurtle import verilog
+from spurtle.export import verilog
 from spurtle_sim import native
 from spurtle_sim.compiled import runtime
 

@@ -27,10 +27,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from spurtle.arch import ContextIndex, CounterIndex, Event, PMSVer
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.layout import Packet
+from spurtle.config.record_layouts import Packet
+from spurtle.support.errors import UserError
+from spurtle.support.files import write_json
 from spurtle_sim import decode
-from spurtle_sim.errors import UserError
-from spurtle_sim.files import write_json
 from spurtle_sim.invariants import Monitor
 from spurtle_sim.operation_type import OperationType
 from spurtle_sim.record_engine import RecordEngine

@@ -13,7 +13,6 @@ from cocotb.triggers import Timer
 from gateware import VARIANTS as BLOCK_VARIANTS
 from gateware import pe_bits, random_location, random_operation, random_pe
 
-from spurtle import spu, verilog
 from spurtle.arch import (
     FM,
     PMBLIMITR_EL1,
@@ -26,10 +25,12 @@ from spurtle.arch import (
     Register,
 )
 from spurtle.config import SPUConfig, UnpredictableFilter
-from spurtle.layout import ARM_MODEL, MINIMAL, NEOVERSE_N1, V1P4, Packet
-from spurtle.pe import Beat
-from spurtle.pe import Fault as FaultLayout
-from spurtle.pe import Location as LocationLayout
+from spurtle.config.record_layouts import ARM_MODEL, MINIMAL, NEOVERSE_N1, V1P4, Packet
+from spurtle.export import verilog
+from spurtle.gateware import spu
+from spurtle.interface.memory import Beat
+from spurtle.interface.memory import Fault as FaultLayout
+from spurtle.interface.operation import Location as LocationLayout
 from spurtle_sim import decode
 from spurtle_sim.invariants import Monitor
 from spurtle_sim.ports import fault_bits, operation_bits, pe_members

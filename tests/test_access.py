@@ -9,9 +9,9 @@ from gateware import VARIANTS, Bench
 from seeds import SEED
 
 from formal.features import FEATURES
-from spurtle.access import AccessChoice
 from spurtle.arch import IMP_PMSRNDR_EL1, PMSFCR_EL1
 from spurtle.config import SPUConfig
+from spurtle.gateware.access import AccessChoice
 from spurtle_sim.reference.registers import Registers
 from spurtle_sim.reference.spu import SPU
 

@@ -23,10 +23,11 @@ from bench.devices import DEVICES
 from bench.flow import Circuit, FlowError, Measurement, cache_key, check, measure
 from bench.harness import Harness, elaborate, flip_flops, port_bits
 from bench.paths import CriticalPath, critical_path
-from bench.publish import FIGURES, PAGE, publish, read, with_tables
+from bench.publish import FIGURES, PAGE, SUMMARY, publish, read, with_tables
 from bench.report import path_table, rows, table
 from spurtle.config import CONFIGS
-from spurtle_sim.errors import UserError
+from spurtle.config.figures import Figures, figures
+from spurtle.support.errors import UserError
 
 ECP5, ICE40 = DEVICES["ecp5"], DEVICES["ice40"]
 
@@ -432,6 +433,7 @@ def test_the_page_has_the_published_figures() -> None:
 def test_what_is_measured_takes_the_place_of_what_was(tmp_path, monkeypatch) -> None:
     before = read()
     monkeypatch.setattr(published, "FIGURES", tmp_path / "figures.json")
+    monkeypatch.setattr(published, "SUMMARY", tmp_path / "summary.json")
     monkeypatch.setattr(published, "PAGE", tmp_path / "bench.md")
     (tmp_path / "figures.json").write_text(FIGURES.read_text())
     (tmp_path / "bench.md").write_text(PAGE.read_text())
@@ -441,6 +443,23 @@ def test_what_is_measured_takes_the_place_of_what_was(tmp_path, monkeypatch) -> 
     assert [row for row in after if row not in before] == [replace(counter, lut4=12_345, seeds=1)]
     assert len(after) == len(before)
     assert "| *counter* |  | 12,345 | 33 | 204 (one seed) |" in (tmp_path / "bench.md").read_text()
+    assert json.loads((tmp_path / "summary.json").read_text()) == json.loads(SUMMARY.read_text())
+
+
+def test_the_package_has_the_figures_of_whole_spus(tmp_path, monkeypatch) -> None:
+    spus = [row for row in read() if row.name == "spu"]
+    assert {row.config for row in spus} == {*CONFIGS}
+    for row in spus:
+        assert figures(row.config, row.device) == Figures(row.lut4, row.fmax_mhz)
+    assert figures("minimal", "absent") is None
+    monkeypatch.setattr(published, "FIGURES", tmp_path / "figures.json")
+    monkeypatch.setattr(published, "SUMMARY", tmp_path / "summary.json")
+    monkeypatch.setattr(published, "PAGE", tmp_path / "bench.md")
+    (tmp_path / "figures.json").write_text(FIGURES.read_text())
+    (tmp_path / "bench.md").write_text(PAGE.read_text())
+    publish([replace(spus[0], lut4=12_345)])
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary[spus[0].config][spus[0].device] == {"lut4": 12_345, "fmax_mhz": spus[0].fmax_mhz}
 
 
 def test_bad_arguments_are_one_sentence_and_status_2(capsys, output):

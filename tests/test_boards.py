@@ -35,7 +35,7 @@ from boards.protocol import (
 )
 from boards.uart import BITS_PER_BYTE, UARTReceiver, UARTTransmitter
 from spurtle.config import CONFIGS
-from spurtle_sim.errors import UserError
+from spurtle.support.errors import UserError
 
 CONFIG = CONFIGS["minimal"]
 

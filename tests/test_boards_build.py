@@ -15,7 +15,7 @@ from boards import build as build_module
 from boards.__main__ import main
 from boards.board import BOARDS, Board
 from boards.build import bitstream_of, build, measure, plan
-from spurtle_sim.errors import UserError
+from spurtle.support.errors import UserError
 
 PINS = {
     "hx8k": {"uart_0__tx__io": "B12", "uart_0__rx__io": "B10", "led_0__io": "C3", "clk12_0__io": "J3"},

@@ -20,7 +20,7 @@ from boards.replay import Replay
 from boards.workload import COLUMNS_OF_CONSTANTS, excerpt, gaps, pack, process, repeated
 from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL1, PMSICR_EL1, PMSIRR_EL1, Register
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.spu import SPU
+from spurtle.gateware.spu import SPU
 from spurtle_sim.classify import FACT
 from spurtle_sim.core import Parameters
 from spurtle_sim.engine import Engine

@@ -19,8 +19,8 @@ from tiers import tiers
 from boards.rvfi import RVFI, Adapter, Mode
 from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMSCR_EL1, PMSICR_EL1, PMSIRR_EL1, CounterIndex, Event, Register
 from spurtle.config import CONFIGS
-from spurtle.pe import SystemRegisterPort
-from spurtle.spu import SPU
+from spurtle.gateware.spu import SPU
+from spurtle.interface.sysreg import SystemRegisterPort
 from spurtle_sim import decode
 
 CONFIG = CONFIGS["minimal"]

@@ -27,10 +27,12 @@ from boards.rvfi import RVFI, Adapter
 from boards.simulate import WAIVERS
 from boards.softcore import SoftCore, picorv32
 from formal.features import FEATURES
-from spurtle import arch, verilog
+from spurtle import arch
 from spurtle.config import CONFIGS, LFSR_RESET
-from spurtle.pe import Drain, SystemRegisterPort
-from spurtle.spu import SPU
+from spurtle.export import verilog
+from spurtle.gateware.spu import SPU
+from spurtle.interface.memory import Drain
+from spurtle.interface.sysreg import SystemRegisterPort
 from spurtle_sim import decode
 from spurtle_sim.compiled import compiled
 from spurtle_sim.reference import sampling

@@ -13,9 +13,9 @@ from seeds import SEED
 from tiers import configurations, tiers
 
 from spurtle.arch import FM, PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, Register
-from spurtle.buffer import Buffer
 from spurtle.config import SPUConfig
-from spurtle.pe import FaultKind as PortFaultKind
+from spurtle.gateware.buffer import Buffer
+from spurtle.interface.memory import FaultKind as PortFaultKind
 from spurtle_sim.reference.buffer import Buffer as ReferenceBuffer
 from spurtle_sim.reference.buffer import Fault, FaultKind, fault_kinds
 from spurtle_sim.reference.control import buffer_enabled, discard_mode
@@ -34,7 +34,7 @@ def enable(limit: int, mode: int = FM.FILL) -> int:
 
 @dataclass(frozen=True)
 class Meets:
-    """What a record meets in memory: `spurtle.pe.Fault`, by name."""
+    """What a record meets in memory: `spurtle.interface.memory.Fault`, by name."""
 
     kind: FaultKind
     word: int = 0

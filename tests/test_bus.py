@@ -21,13 +21,14 @@ from seeds import SEED
 from simulator import run_icarus, run_verilator
 from tiers import configurations
 
-from spurtle import verilog
 from spurtle.arch import PMBLIMITR_EL1
-from spurtle.buffer import Buffer
-from spurtle.bus import APB4, APB4Completer, AXI4Write, AXI4Writer, Shell
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.pe import Beat, FaultKind, Outcome
-from spurtle.spu import SPU
+from spurtle.export import verilog
+from spurtle.gateware.buffer import Buffer
+from spurtle.gateware.spu import SPU
+from spurtle.interface.memory import Beat, FaultKind
+from spurtle.interface.sysreg import Outcome
+from spurtle.shell.shell import APB4, APB4Completer, AXI4Write, AXI4Writer, Shell
 
 PAGE = 4096
 LONGEST_BURST = 256

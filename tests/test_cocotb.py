@@ -8,8 +8,8 @@ from simulator import run_icarus, run_verilator
 from spu_bench import VARIANTS
 from tiers import tiers
 
-from spurtle import verilog
 from spurtle.config import CONFIGS
+from spurtle.export import verilog
 
 CYCLES = {
     **dict.fromkeys(("minimal", "v1p4"), 10_000),

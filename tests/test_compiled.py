@@ -17,9 +17,9 @@ from tiers import tiers
 import spurtle
 import spurtle_sim
 from spurtle.config import CONFIGS
+from spurtle.support.errors import UserError
 from spurtle_sim import compiled, designs, engine, generate, native
 from spurtle_sim.compiled import GeneratedModel, Model, design_files
-from spurtle_sim.errors import UserError
 
 ROOTS = [Path(package.__file__).parent.parent for package in (spurtle, spurtle_sim) if package.__file__]
 
@@ -79,7 +79,7 @@ sys.addaudithook(lambda event, arguments: event == "subprocess.Popen" and ran.ap
 from spurtle.config import CONFIGS
 from spurtle_sim.engine import Engine
 Engine(CONFIGS["minimal"])
-print(ran, {"amaranth", "rich", "spurtle.verilog"} & {*sys.modules})
+print(ran, {"amaranth", "rich", "spurtle.export.verilog"} & {*sys.modules})
 """
     assert native.run([sys.executable, "-c", code], Path.cwd()) == "['--version'] set()\n"
 

@@ -10,8 +10,8 @@ from gateware import Bench, cycle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spurtle.completion import Completion
 from spurtle.config import CONFIGS
+from spurtle.gateware.completion import Completion
 
 
 @dataclass(frozen=True)

@@ -12,21 +12,24 @@ from typing import Any
 import pytest
 from amaranth.lib import wiring
 
-import spurtle
-from spurtle import arch
-from spurtle.access import AccessChoice
+from spurtle import arch, gateware, shell
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.interval import Numbering
-from spurtle.lfsr import LFSR
-from spurtle.previous import PreviousTarget
-from spurtle.registers import RegisterAccess, Registers
-from spurtle.serializer import Cutter, Packer
-from spurtle.spu import SPU
+from spurtle.gateware.access import AccessChoice
+from spurtle.gateware.interval import Numbering
+from spurtle.gateware.lfsr import LFSR
+from spurtle.gateware.previous import PreviousTarget
+from spurtle.gateware.registers import RegisterAccess, Registers
+from spurtle.gateware.serializer import Cutter, Packer
+from spurtle.gateware.spu import SPU
 
 
 def components() -> list[type[wiring.Component]]:
     """Return each component of the gateware."""
-    modules = [import_module(f"spurtle.{module.name}") for module in iter_modules(spurtle.__path__)]
+    modules = [
+        import_module(f"{package.__name__}.{module.name}")
+        for package in (gateware, shell)
+        for module in iter_modules(package.__path__)
+    ]
     return [
         member
         for module in modules

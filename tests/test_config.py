@@ -9,7 +9,7 @@ import pytest
 from formal.features import FEATURES
 from spurtle.arch import PMBIDR_EL1, PMSIDR_EL1, REGISTERS, AltClk
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.layout import MINIMAL, NEOVERSE_N1, Packet, Place, fixed
+from spurtle.config.record_layouts import MINIMAL, NEOVERSE_N1, Packet, Place, fixed
 
 MINIMAL_CONFIG = CONFIGS["minimal"]
 N1 = CONFIGS["neoverse_n1"]

@@ -17,7 +17,7 @@ from tiers import configurations
 from formal.features import distinct
 from spurtle.arch import PMBLIMITR_EL1, PMBSR_EL1, PMSCR_EL1, PMSCR_EL2
 from spurtle.config import SPUConfig
-from spurtle.control import Control
+from spurtle.gateware.control import Control
 from spurtle_sim.reference import control
 from spurtle_sim.reference.control import Owner, PEState
 from spurtle_sim.reference.pe import programmable

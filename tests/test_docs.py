@@ -17,10 +17,11 @@ from seeds import SEED
 
 from spurtle import arch
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.pe import FaultKind, Outcome
-from spurtle.pe import Location as LocationLayout
-from spurtle.spu import SPU
-from spurtle.variation import vary
+from spurtle.config.parse import vary
+from spurtle.gateware.spu import SPU
+from spurtle.interface.memory import FaultKind
+from spurtle.interface.operation import Location as LocationLayout
+from spurtle.interface.sysreg import Outcome
 from spurtle_sim import decode
 from spurtle_sim.cli import main
 from spurtle_sim.ports import operation_bits

@@ -16,9 +16,9 @@ from variants import VARIANTS, as_taken
 
 from spurtle.arch import PMSVer
 from spurtle.config import CONFIGS, SPUConfig
+from spurtle.support.errors import UserError
 from spurtle_sim import decode
 from spurtle_sim.cli import main
-from spurtle_sim.errors import UserError
 from spurtle_sim.records_json import from_json, to_json
 from spurtle_sim.reference import records
 from spurtle_sim.reference.records import Sample

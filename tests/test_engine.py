@@ -27,10 +27,10 @@ from spurtle.arch import (
     Register,
 )
 from spurtle.config import CONFIGS, SPUConfig
+from spurtle.support.errors import UserError
 from spurtle_sim import decode
 from spurtle_sim.checker import Checker
 from spurtle_sim.engine import Engine
-from spurtle_sim.errors import UserError
 from spurtle_sim.faults import ABORT, TRANSLATION, memory_faults
 from spurtle_sim.record_engine import RecordEngine
 from spurtle_sim.reference import records

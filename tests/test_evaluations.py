@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from seeds import SEED
 from tiers import tiers
 
-from spurtle import verilog
 from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL1, PMSICR_EL1, PMSIRR_EL1, Register
 from spurtle.config import CONFIGS
-from spurtle.ports import Port
+from spurtle.export import verilog
+from spurtle.export.ports import Port
 from spurtle_sim.compiled import compiled
 from spurtle_sim.designs import on_each_edge
 from spurtle_sim.ports import pe_members

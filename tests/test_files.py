@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from elf import EXIT, write_elf
 
+from spurtle.support.errors import UserError
+from spurtle.support.files import check_files, check_folder, check_stream, write_files, write_folder, write_stream
 from spurtle_sim import cli
-from spurtle_sim.errors import UserError
-from spurtle_sim.files import check_files, check_folder, check_stream, write_files, write_folder, write_stream
 
 RECORD = '{"events": [], "timestamp": 5}\n'
 ENCODE = ("encode", "--config", "minimal", "--engine", "reference")

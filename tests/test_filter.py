@@ -18,7 +18,7 @@ from tiers import configurations
 from formal.features import FEATURES
 from spurtle.arch import PMSFCR_EL1
 from spurtle.config import SPUConfig, UnpredictableFilter
-from spurtle.filter import Filter
+from spurtle.gateware.filter import Filter
 from spurtle_sim.ports import sample_bits
 from spurtle_sim.reference import filtering, records
 from spurtle_sim.reference.records import Facts, Operation, Sample, Start

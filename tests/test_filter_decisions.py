@@ -14,9 +14,9 @@ from seeds import SEED
 from tiers import tiers
 
 from formal.proofs.filter import Judged
-from spurtle import verilog
 from spurtle.arch import PMSFCR_EL1
 from spurtle.config import SPUConfig, UnpredictableFilter
+from spurtle.export import verilog
 from spurtle_sim.compiled import compiled
 from spurtle_sim.ports import sample_bits
 from spurtle_sim.reference import filtering

@@ -12,10 +12,10 @@ from plain_filter import kept
 from tiers import tiers
 
 from spurtle.config import CONFIGS, SPUConfig
+from spurtle.support.errors import UserError
 from spurtle_sim import decode, driver
 from spurtle_sim.core import Parameters
 from spurtle_sim.driver import Driver
-from spurtle_sim.errors import UserError
 from spurtle_sim.machine import Machine
 from spurtle_sim.program import Program
 from spurtle_sim.sampling import Filters, Sampling, parse_filters

@@ -28,20 +28,20 @@ from formal.proofs import access, all_proofs, buffer, completion, inflight, inte
 from formal.proofs import filter as filter_
 from formal.symbolic import Integer, Octets, Undecided, equal, explore, folded, merged, rebuilt
 from formal.transition import Transition, remembering, transition
-from spurtle import inflight as inflight_rtl
-from spurtle import registers as registers_rtl
-from spurtle import spu as spu_rtl
-from spurtle.access import AccessChoice
 from spurtle.arch import FM, PMSCR_EL1, PMSVer
-from spurtle.buffer import Buffer
-from spurtle.completion import Completion
 from spurtle.config import CONFIGS, UnpredictableFilter
-from spurtle.filter import Filter
-from spurtle.inflight import Allocation
-from spurtle.interval import IntervalCounter
-from spurtle.record import Record
-from spurtle.spu import SPU
-from spurtle_sim.errors import UserError
+from spurtle.gateware import inflight as inflight_rtl
+from spurtle.gateware import registers as registers_rtl
+from spurtle.gateware import spu as spu_rtl
+from spurtle.gateware.access import AccessChoice
+from spurtle.gateware.buffer import Buffer
+from spurtle.gateware.completion import Completion
+from spurtle.gateware.filter import Filter
+from spurtle.gateware.inflight import Allocation
+from spurtle.gateware.interval import IntervalCounter
+from spurtle.gateware.record import Record
+from spurtle.gateware.spu import SPU
+from spurtle.support.errors import UserError
 from spurtle_sim.reference import filtering, records, sampling
 
 

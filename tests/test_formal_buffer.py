@@ -16,9 +16,9 @@ from formal.proofs import filling
 from formal.transition import Transition, transition
 from spurtle import arch
 from spurtle.arch import PMSVer
-from spurtle.buffer import Buffer
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.pe import FaultKind
+from spurtle.gateware.buffer import Buffer
+from spurtle.interface.memory import FaultKind
 
 MINIMAL = CONFIGS["minimal"]
 PACKED = FEATURES["minimal_packed"]

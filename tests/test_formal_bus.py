@@ -8,8 +8,8 @@ from formal.induction import inductive
 from formal.proof import Result
 from formal.proofs.bus import APB, AXI, prove_steady, watched_completer, watched_writer
 from formal.transition import transition
-from spurtle import bus
-from spurtle.bus import APB4Completer, AXI4Writer
+from spurtle.shell import shell as bus
+from spurtle.shell.shell import APB4Completer, AXI4Writer
 
 PACKED = FEATURES["minimal_packed"]
 

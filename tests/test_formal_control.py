@@ -18,9 +18,9 @@ from formal.proofs import control as proofs
 from formal.transition import Transition, transition
 from spurtle.arch import PCT
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.control import Control
-from spurtle.pe import el2_enabled
-from spurtle.previous import PreviousTarget
+from spurtle.gateware.control import Control
+from spurtle.gateware.previous import PreviousTarget
+from spurtle.interface.pe_state import el2_enabled
 from spurtle_sim.reference import control, pe
 from spurtle_sim.reference.spu import SPU
 
@@ -72,7 +72,7 @@ class Trusting(Control):
     """EL2 is enabled in Secure state whatever SCR_EL3.EEL2 says."""
 
     def elaborate(self, platform):
-        with patch("spurtle.control.el2_enabled", lambda *_: C(1)):
+        with patch("spurtle.gateware.control.el2_enabled", lambda *_: C(1)):
             return super().elaborate(platform)
 
 

@@ -8,7 +8,7 @@ from formal.proof import Result
 from formal.proofs import inflight, latencies
 from formal.transition import transition
 from spurtle.config import CONFIGS
-from spurtle.inflight import InFlight, Slot
+from spurtle.gateware.inflight import InFlight, Slot
 
 CONFIG = CONFIGS["v1p4"]
 LARGEST = (1 << CONFIG.counter_bits) - 1

@@ -18,9 +18,9 @@ from formal.induction import fresh_solver
 from formal.proof import Result
 from formal.proofs.leak import THEOREMS, prove, prove_differ
 from formal.transition import Transition, transition
-from spurtle import spu
 from spurtle.arch import PMBLIMITR_EL1, PMSCR_EL1, PMSICR_EL1, PMSVer, Register
 from spurtle.config import CONFIGS, SPUConfig
+from spurtle.gateware import spu
 
 MINIMAL = CONFIGS["minimal"]
 _FDS: dict[str, Any] = {"version": PMSVer.SPE_V1P3, "fne": True, "fds": True, "fgt": True, "fgt2": True}
@@ -128,11 +128,11 @@ def system(config: SPUConfig) -> Transition:
 
 def edit(monkeypatch: pytest.MonkeyPatch, leak: Leak) -> None:
     """Have the SPU made of the components that the module's source says with `new` in it."""
-    module = import_module(f"spurtle.{leak.module}")
+    module = import_module(f"spurtle.gateware.{leak.module}")
     source = inspect.getsource(module)
     assert source.count(leak.old) == 1
     twin = ModuleType(module.__name__)
-    twin.__package__ = "spurtle"
+    twin.__package__ = module.__package__
     exec(compile(source.replace(leak.old, leak.new), module.__name__, "exec"), vars(twin))
     for user in [user for name, user in sys.modules.items() if name.startswith("spurtle.")]:
         for name, part in list(vars(user).items()):

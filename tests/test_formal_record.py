@@ -19,8 +19,8 @@ from formal.proofs.sample import meaningless, promised
 from formal.symbolic import rebuilt
 from formal.transition import Transition, transition
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.layout import Packet
-from spurtle.record import Record
+from spurtle.config.record_layouts import Packet
+from spurtle.gateware.record import Record
 from spurtle_sim.reference import records
 
 

@@ -16,7 +16,7 @@ from formal.proofs.registers import WITHOUT_EL3
 from formal.transition import transition
 from spurtle import arch
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.registers import RegisterAccess
+from spurtle.gateware.registers import RegisterAccess
 from spurtle_sim.reference import registers
 from spurtle_sim.reference.registers import Outcome
 
@@ -233,7 +233,7 @@ def test_a_wrong_access_is_found(wrong: type[RegisterAccess], config: SPUConfig)
 
 
 def test_an_el2_that_is_never_disabled_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spurtle.registers.el2_enabled", lambda *_: C(1))
+    monkeypatch.setattr("spurtle.gateware.registers.el2_enabled", lambda *_: C(1))
     assert proofs.prove(SEL2, transition(RegisterAccess(SEL2))).result is Result.FAIL
 
 

@@ -17,11 +17,11 @@ from formal.induction import inductive
 from formal.proof import Result, Verdict
 from formal.proofs import aligner, packer, serializer
 from formal.transition import Transition, transition
-from spurtle import serializer as serializer_rtl
-from spurtle.aligner import Aligner
 from spurtle.config import CONFIGS
-from spurtle.serializer import Cutter, Packer, SkidBuffer, beat_layout
-from spurtle.spu import RecordPath
+from spurtle.gateware import serializer as serializer_rtl
+from spurtle.gateware.aligner import Aligner
+from spurtle.gateware.serializer import Cutter, Packer, SkidBuffer, beat_layout
+from spurtle.gateware.spu import RecordPath
 from spurtle_sim.reference import records
 
 PACKED = FEATURES["minimal_packed"]

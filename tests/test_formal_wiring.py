@@ -8,7 +8,7 @@ from formal.proof import Result
 from formal.proofs import spu, wiring
 from formal.transition import Transition, transition
 from spurtle.config import CONFIGS
-from spurtle.spu import SPU
+from spurtle.gateware.spu import SPU
 
 
 class WithoutMinlatBit(SPU):

@@ -14,9 +14,9 @@ from tiers import configurations, tiers
 from variants import VARIANTS
 
 from spurtle.config import CONFIGS, SPUConfig
+from spurtle.support.errors import UserError
 from spurtle_sim import decode
 from spurtle_sim.decode import Kind, Record
-from spurtle_sim.errors import UserError
 from spurtle_sim.invariants import Monitor
 from spurtle_sim.packet_text import describe, line
 from spurtle_sim.records_json import from_json, to_json

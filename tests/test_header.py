@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spurtle_sim.errors import UserError
+from spurtle.support.errors import UserError
 from spurtle_sim.header import constants, enumeration, struct
 from spurtle_sim.native import Library, load
 

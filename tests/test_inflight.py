@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from tiers import configurations, tiers
 
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.control import Collect
-from spurtle.inflight import Allocation, InFlight, Sample, Slot, Start
-from spurtle.layout import MINIMAL
+from spurtle.config.record_layouts import MINIMAL
+from spurtle.gateware.control import Collect
+from spurtle.gateware.inflight import Allocation, InFlight, Sample, Slot, Start
 
 NEVER = 1 << 30
 

@@ -18,8 +18,8 @@ from tiers import configurations
 
 from spurtle.arch import PMSICR_EL1
 from spurtle.config import SPUConfig
-from spurtle.interval import IntervalCounter
-from spurtle.layout import MINIMAL
+from spurtle.config.record_layouts import MINIMAL
+from spurtle.gateware.interval import IntervalCounter
 from spurtle_sim.reference.sampling import advance
 
 RES0 = 0x00AB_CDEF << 32

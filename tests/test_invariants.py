@@ -13,7 +13,7 @@ from tiers import configurations
 from variants import VARIANTS, as_taken
 
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.layout import Packet, Place, RecordLayout
+from spurtle.config.record_layouts import Packet, Place, RecordLayout
 from spurtle_sim import decode
 from spurtle_sim.decode import Record
 from spurtle_sim.invariants import Monitor, broken_promises, violations

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.layout import Packet, Place, RecordLayout, fixed
+from spurtle.config.record_layouts import Packet, Place, RecordLayout, fixed
 
 # First byte of each packet in the longest record of silicon, by its own bytes.
 NEOVERSE_N1 = {

@@ -6,7 +6,7 @@ from tiers import configurations
 from docs.layouts import FILE, cells, picture
 from formal.features import FEATURES
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.layout import LAST, Packet
+from spurtle.config.record_layouts import LAST, Packet
 from spurtle_sim.reference import records
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from seeds import SEED
 
 from spurtle.config import LFSR_ACCESS_RESET, LFSR_RESET
-from spurtle.lfsr import LFSR
+from spurtle.gateware.lfsr import LFSR
 from spurtle_sim.reference.sampling import access_number, draw, draw_access, random_byte, seed
 
 BITS = 32

@@ -13,7 +13,7 @@ import tiers
 from campaign import long
 from campaign.results import Result, append, load, next_tests, with_results
 from docs.markdown import rows
-from spurtle_sim.errors import UserError
+from spurtle.support.errors import UserError
 
 MARKED = (
     "import os, pathlib, time\nimport pytest\npytestmark = pytest.mark.long\nHERE = pathlib.Path(__file__).parent\n"

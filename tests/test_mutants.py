@@ -22,7 +22,7 @@ from campaign.known import known
 from campaign.mutants import Campaign, main
 from campaign.report import Difference, Effect, Report, State, Tried, publish, table
 from campaign.trial import Trial, commit_of
-from spurtle_sim.errors import UserError
+from spurtle.support.errors import UserError
 
 ROOT = Path(__file__).parents[1]
 
@@ -129,13 +129,13 @@ def test_a_draw_depends_on_the_seed_and_leaves_out_what_is_illegal() -> None:
 def test_the_faults_that_are_written_down_fit_the_code(tmp_path: Path) -> None:
     assert known(ROOT, "named")
     assert not {*known(ROOT, "named")} & {*known(ROOT, "equivalent")}
-    with pytest.raises(UserError, match=r"campaign/faults\.toml does not fit the code: .*rtl/spurtle/spu\.py"):
+    with pytest.raises(UserError, match=r"campaign/faults\.toml does not fit the code: .*rtl/spurtle/gateware/spu\.py"):
         known(tmp_path, "named")
 
 
 def test_tests_of_the_campaign_catch_nothing(tmp_path: Path) -> None:
     """They would fail with each fault of `faults.toml`, because its text is gone from the code."""
-    tests = Trial(ROOT, tmp_path).tests("rtl/spurtle/spu.py")
+    tests = Trial(ROOT, tmp_path).tests("rtl/spurtle/gateware/spu.py")
     assert "tests/test_spu.py" in tests
     assert "tests/test_mutants.py" not in tests
 
@@ -358,9 +358,9 @@ def test_a_run_reports_what_each_tier_catches_and_is_resumed(
 
 
 def test_a_comparison_that_fails_makes_no_mutant_illegal(adder: Path, tmp_path: Path) -> None:
-    project(adder, {"rtl/spurtle/block.py": "width = 4\n"})
+    project(adder, {"rtl/spurtle/gateware/block.py": "width = 4\n"})
     run, report = campaign(adder, tmp_path)
-    mutant = Mutant("rtl/spurtle/block.py", "width = 4", "width = 5")
+    mutant = Mutant("rtl/spurtle/gateware/block.py", "width = 4", "width = 5")
     with pytest.raises(UserError, match=r"there is no answer whether .*block.* is equivalent: (.|\n)*FileExistsError"):
         run.compare([mutant])
     assert mutant not in report.differences
@@ -408,7 +408,7 @@ def reported(found: dict[Mutant, State | None]) -> Report:
 
 def test_the_tables_count_each_outcome(tmp_path: Path) -> None:
     page = Path(shutil.copy(ROOT / "docs" / "verification.md", tmp_path))
-    gateware = [Mutant("rtl/spurtle/filter.py", f"line {number}", "") for number in range(3)]
+    gateware = [Mutant("rtl/spurtle/gateware/filter.py", f"line {number}", "") for number in range(3)]
     report = reported({CAUGHT: State.CAUGHT, **dict(zip(gateware, [State.MISSED, State.CAUGHT, None], strict=True))})
     lines = [
         "|  | mutants | equivalent | caught by the fast tier | caught by the full tier alone | missed |",

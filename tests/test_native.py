@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from spurtle.support.errors import UserError
 from spurtle_sim import native
-from spurtle_sim.errors import UserError
 from spurtle_sim.native import Library
 
 CLANG = pytest.mark.skipif(shutil.which("clang++") is None, reason="Clang (clang++) is not installed")

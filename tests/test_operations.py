@@ -9,8 +9,8 @@ import pytest
 from gateware import Bench
 
 from spurtle.config import CONFIGS
-from spurtle.filter import Filter
-from spurtle.layout import Packet
+from spurtle.config.record_layouts import Packet
+from spurtle.gateware.filter import Filter
 from spurtle_sim.classify import FACT, UnsupportedError, classify
 from spurtle_sim.operation_type import OperationType, operation_type
 from spurtle_sim.ports import sample_bits

@@ -26,10 +26,10 @@ from boards.board import BOARDS
 from boards.demonstration import Demonstration
 from boards.riscv import load
 from boards.softcore import SoftCore
-from spurtle import verilog
-from spurtle.bus import Shell
 from spurtle.config import CONFIGS, SHELLS
-from spurtle.spu import SPU
+from spurtle.export import verilog
+from spurtle.gateware.spu import SPU
+from spurtle.shell.shell import Shell
 from spurtle_sim.cli import main
 
 PACKAGES = (spurtle, boards, bench)
@@ -54,10 +54,10 @@ LARGE = ("axi4 arm_model 1", "axi4 arm_model 4", "SPU hisilicon_mobile", "orange
 def ours() -> set[type]:
     """Return the classes of the components of this project."""
     modules = [
-        import_module(f"{package.__name__}.{module.name}")
+        import_module(module.name)
         for package in PACKAGES
-        for module in pkgutil.iter_modules(package.__path__)
-        if module.name != "__main__"
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+        if not module.name.endswith("__main__")
     ]
     classes = [kind for module in modules for _, kind in inspect.getmembers(module, inspect.isclass)]
     names = {package.__name__ for package in PACKAGES}

@@ -12,9 +12,9 @@ from seeds import SEED
 from test_perfdata import PID, branch, load
 from tiers import tiers
 
+from spurtle.support.errors import UserError
 from spurtle_sim import perf_reader
 from spurtle_sim.cli import main
-from spurtle_sim.errors import UserError
 from spurtle_sim.perf_events import Aux, Event, Process, life
 from spurtle_sim.perf_format import AuxFlag, Record
 from spurtle_sim.perf_writer import Recording, content

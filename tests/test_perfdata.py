@@ -12,9 +12,9 @@ from perfs import Perf
 
 from spurtle.arch import PMBSR_EL1, Event, Header
 from spurtle.config import CONFIGS
+from spurtle.support.errors import UserError
 from spurtle_sim import perfdata
 from spurtle_sim.driver import Driver
-from spurtle_sim.errors import UserError
 from spurtle_sim.loader import Mapping
 from spurtle_sim.perf_events import Aux, Comm, Exit, Fork, Process, life, losses
 from spurtle_sim.perf_format import AuxFlag, Settings

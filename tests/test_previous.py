@@ -7,7 +7,7 @@ import pytest
 from gateware import VARIANTS, Bench, random_location
 from seeds import SEED
 
-from spurtle.previous import PreviousTarget
+from spurtle.gateware.previous import PreviousTarget
 from spurtle_sim.reference.records import Location
 
 

@@ -21,8 +21,8 @@ from unicorn import UC_ARCH_ARM64, UC_HOOK_MEM_WRITE, UC_MODE_ARM
 from unicorn.arm64_const import UC_ARM64_REG_SP
 from unicorn.unicorn import Uc
 
+from spurtle.support.errors import UserError
 from spurtle_sim.classify import FACT, Instruction, classify, condition_holds
-from spurtle_sim.errors import UserError
 from spurtle_sim.loader import build_stack, read_image
 from spurtle_sim.program import Program
 from spurtle_sim.timed import OPERATION

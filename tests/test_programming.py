@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from tiers import configurations
 
-from spurtle import regmap
 from spurtle.arch import (
     BSC,
     EC,
@@ -25,6 +24,7 @@ from spurtle.arch import (
     PMSNEVFR_EL1,
 )
 from spurtle.config import CONFIGS, SPUConfig
+from spurtle.export import regmap
 from spurtle_sim.engine import Engine
 from spurtle_sim.reference.records import Facts
 from spurtle_sim.timed import TIMED

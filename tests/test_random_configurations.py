@@ -18,8 +18,8 @@ from variants import as_taken
 
 from spurtle.arch import AltClk, PMSVer
 from spurtle.config import SPUConfig
-from spurtle.layout import LAST, Packet
-from spurtle.spu import RecordPath
+from spurtle.config.record_layouts import LAST, Packet
+from spurtle.gateware.spu import RecordPath
 from spurtle_sim import decode
 from spurtle_sim.invariants import Monitor
 from spurtle_sim.ports import sample_bits

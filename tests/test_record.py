@@ -12,10 +12,10 @@ from tiers import configurations
 from formal.features import FEATURES
 from spurtle.arch import ETS, Header, OperationClass
 from spurtle.config import SPUConfig
-from spurtle.layout import LAST, Packet
-from spurtle.pe import Vectors as VectorsLayout
-from spurtle.record import Record
-from spurtle.spu import RecordPath
+from spurtle.config.record_layouts import LAST, Packet
+from spurtle.gateware.record import Record
+from spurtle.gateware.spu import RecordPath
+from spurtle.interface.operation import Vectors as VectorsLayout
 from spurtle_sim.ports import sample_bits
 from spurtle_sim.reference import records
 from spurtle_sim.reference.records import Facts, Location, Operation, Sample, Start, Vectors

@@ -9,7 +9,7 @@ from formal.features import FEATURES
 from spurtle import arch
 from spurtle.arch import Register
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.layout import Packet
+from spurtle.config.record_layouts import Packet
 from spurtle_sim.reference.pe import PEState
 from spurtle_sim.reference.registers import Outcome, access
 

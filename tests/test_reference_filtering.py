@@ -20,7 +20,7 @@ from formal.symbolic import explore
 from spurtle import arch
 from spurtle.arch import PMSFCR_EL1, PMSVer
 from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
-from spurtle.layout import V1P4, Packet
+from spurtle.config.record_layouts import V1P4, Packet
 from spurtle_sim.reference import filtering
 from spurtle_sim.reference.records import Facts, Operation, Sample, Start, events
 from spurtle_sim.reference.registers import Registers

@@ -12,7 +12,7 @@ from seeds import SEED
 from tiers import configurations
 
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.layout import LAST, Packet, Place, RecordLayout
+from spurtle.config.record_layouts import LAST, Packet, Place, RecordLayout
 from spurtle_sim.reference import records
 from spurtle_sim.reference.records import Facts, Location, Operation, Sample, Start
 

@@ -12,7 +12,7 @@ from tiers import configurations
 from formal.features import FEATURES
 from spurtle.arch import PMSVer
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.layout import Packet
+from spurtle.config.record_layouts import Packet
 from spurtle_sim.operation_type import OperationType, operation_type
 from spurtle_sim.reference import records
 from spurtle_sim.reference.records import Facts, Operation, Sample, Start, Vectors

@@ -13,10 +13,10 @@ from samples import samples
 from tiers import configurations
 
 from formal.features import FEATURES
-from spurtle import pe
 from spurtle.arch import AltClk, PMSVer
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.layout import ARM_MODEL, MINIMAL, Packet, Place, RecordLayout
+from spurtle.config.record_layouts import ARM_MODEL, MINIMAL, Packet, Place, RecordLayout
+from spurtle.interface import operation, pe_state
 from spurtle_sim.decode import InstructionAddress, Kind, PhysicalAddress, Record, packets
 from spurtle_sim.decode import records as decode
 from spurtle_sim.operation_type import operation_type
@@ -551,12 +551,12 @@ def test_facts_pack_in_the_order_of_their_names():
 def test_members_are_those_of_the_ports():
     """In their order, so that a packed number means the same."""
     for mine, port in (
-        (Facts, pe.Facts.as_shape()),
-        (Vectors, pe.Vectors(V1P4)),
-        (Location, pe.Location(V1P4)),
+        (Facts, operation.Facts.as_shape()),
+        (Vectors, operation.Vectors(V1P4)),
+        (Location, operation.Location(V1P4)),
     ):
         assert [*mine.__slots__] == [name for name, _ in port]
-    named = [name for name, _ in pe.Operation(V1P4)]
+    named = [name for name, _ in operation.Operation(V1P4)]
     assert [*Operation.__slots__] == [*named, "imp_counter", "imp_address"]
-    assert [name for name, _ in pe.Operation(OWN[0])][-2:] == ["imp_counter", "imp_address"]
-    assert [*PEState.__slots__] == [*pe.PEState(V1P4).members]
+    assert [name for name, _ in operation.Operation(OWN[0])][-2:] == ["imp_counter", "imp_address"]
+    assert [*PEState.__slots__] == [*pe_state.PEState(V1P4).members]

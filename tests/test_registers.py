@@ -13,8 +13,8 @@ from tiers import configurations
 
 from spurtle.arch import PMBIDR_EL1, PMSCR_EL1, PMSCR_EL2, PMSCR_EL12, PMSIDR_EL1, REGISTERS, Register
 from spurtle.config import SPUConfig
-from spurtle.pe import Outcome
-from spurtle.registers import Registers
+from spurtle.gateware.registers import Registers
+from spurtle.interface.sysreg import Outcome
 from spurtle_sim.ports import pe_members
 from spurtle_sim.reference.control import PEState
 from spurtle_sim.reference.pe import programmable

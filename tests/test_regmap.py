@@ -17,9 +17,10 @@ from seeds import SEED
 from tiers import configurations
 
 from docs.register_pages import REGISTERS, page
-from spurtle import arch, regmap
+from spurtle import arch
 from spurtle.arch import BSC, EC, PCT, Register
 from spurtle.config import CONFIGS, SPUConfig
+from spurtle.export import regmap
 from spurtle_sim.cli import main
 from spurtle_sim.reference.pe import PEState, el2_enabled, owner, owns
 from spurtle_sim.reference.registers import Outcome, Registers, access

@@ -16,7 +16,7 @@ from docs.rules import RULES
 from formal.proofs import all_proofs
 from spurtle.arch import PMBLIMITR_EL1, PMBSR_EL1, PMSCR_EL1, PMSICR_EL1, PMSIRR_EL1, Register
 from spurtle.config import CONFIGS
-from spurtle.spu import SPU
+from spurtle.gateware.spu import SPU
 
 ROOT = Path(__file__).resolve().parents[1]
 NAMED = tomllib.loads((ROOT / "tests" / "data" / "arm_rules.toml").read_text())

@@ -12,8 +12,8 @@ from seeds import SEED
 from tiers import configurations
 
 from spurtle.config import SPUConfig
-from spurtle.layout import LAST, Packet
-from spurtle.serializer import Serializer
+from spurtle.config.record_layouts import LAST, Packet
+from spurtle.gateware.serializer import Serializer
 from spurtle_sim.reference import records
 
 

@@ -10,7 +10,7 @@ from silicon import Vector, vectors
 
 from spurtle.arch import ADDRESS_BITS, AddressIndex, Header, PMSVer
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.layout import Packet, Place, RecordLayout
+from spurtle.config.record_layouts import Packet, Place, RecordLayout
 from spurtle_sim import decode
 from spurtle_sim.cli import main
 from spurtle_sim.invariants import Monitor

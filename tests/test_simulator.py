@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 import pytest
 import simulator
 
-from spurtle import verilog
-from spurtle.ports import Port
+from spurtle.export import verilog
+from spurtle.export.ports import Port
 
 
 class Runner:

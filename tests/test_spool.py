@@ -9,8 +9,8 @@ from typing import IO
 
 import pytest
 
+from spurtle.support.errors import UserError
 from spurtle_sim import perfdata
-from spurtle_sim.errors import UserError
 from spurtle_sim.perf_events import Aux, Process, life
 from spurtle_sim.perf_writer import Recording, content
 from spurtle_sim.spool import Data, Spool

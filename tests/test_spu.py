@@ -27,8 +27,8 @@ from spurtle.arch import (
     Register,
 )
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.pe import Outcome
-from spurtle.spu import SPU
+from spurtle.gateware.spu import SPU
+from spurtle.interface.sysreg import Outcome
 from spurtle_sim.ports import operation_bits
 from spurtle_sim.reference import control, filtering, records
 from spurtle_sim.reference.control import PEState

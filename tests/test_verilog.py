@@ -14,12 +14,12 @@ import verilators
 from tiers import configurations, tiers
 
 from formal.proofs.sample import meaningless
-from spurtle import verilog
 from spurtle.arch import Event
 from spurtle.config import CONFIGS
-from spurtle.inflight import Sample, Start
-from spurtle.ports import Reset
-from spurtle.serializer import beat_layout
+from spurtle.export import verilog
+from spurtle.export.ports import Reset
+from spurtle.gateware.inflight import Sample, Start
+from spurtle.gateware.serializer import beat_layout
 
 GOLDEN = Path(__file__).parent / "golden"
 ICARUS = pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog (iverilog) is not installed")

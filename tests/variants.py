@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from spurtle.arch import AltClk, PMSVer
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.layout import ARM_MODEL, V1P4, Packet, Place, RecordLayout
+from spurtle.config.record_layouts import ARM_MODEL, V1P4, Packet, Place, RecordLayout
 from spurtle_sim.reference.records import Sample
 
 __all__ = ["VARIANTS", "as_taken"]

@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from spurtle.config import CONFIGS
+from spurtle.support.errors import UserError
+from spurtle.support.numerals import decimal
 from spurtle_sim import perfdata, sampling
-from spurtle_sim.errors import UserError
-from spurtle_sim.numerals import decimal
 from spurtle_sim.perf_events import life
 from spurtle_sim.perf_writer import Recording
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from spurtle import arch
-from spurtle_sim.errors import UserError
+from spurtle.support.errors import UserError
 
 from ..protocol import (
     ANSWER,

@@ -6,9 +6,9 @@ from functools import cache
 
 import z3
 
-from spurtle.access import AccessChoice
 from spurtle.arch import IMP_PMSRNDR_EL1, PMSFCR_EL1
 from spurtle.config import CONFIGS, ELEMENT_BITS, SPUConfig
+from spurtle.gateware.access import AccessChoice
 from spurtle_sim.reference.registers import Registers
 from spurtle_sim.reference.spu import SPU
 

@@ -5,8 +5,8 @@ from functools import cache
 
 import z3
 
-from spurtle.aligner import Aligner
 from spurtle.config import SPUConfig
+from spurtle.gateware.aligner import Aligner
 
 from ..features import distinct
 from ..induction import Invariant, Wires, always, inductive, reach_all

@@ -7,10 +7,10 @@ from functools import cache
 
 import z3
 
-from spurtle.aligner import word_layout
 from spurtle.arch import FM, PMBLIMITR_EL1, PMBSR_EL1
-from spurtle.buffer import Buffer
 from spurtle.config import CONFIGS, SPUConfig
+from spurtle.gateware.aligner import word_layout
+from spurtle.gateware.buffer import Buffer
 
 from ..features import FEATURES, distinct
 from ..induction import Wires, always, inductive, reach

@@ -7,9 +7,9 @@ from functools import cache
 
 import z3
 
-from spurtle.bus import APB4Completer, AXI4Writer
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.pe import Outcome
+from spurtle.interface.sysreg import Outcome
+from spurtle.shell.shell import APB4Completer, AXI4Writer
 
 from ..features import FEATURES
 from ..induction import Invariant, Wires, always, inductive, reach_all

@@ -5,8 +5,8 @@ from functools import cache
 
 import z3
 
-from spurtle.completion import Completion
 from spurtle.config import CONFIGS, SPUConfig
+from spurtle.gateware.completion import Completion
 
 from ..features import distinct
 from ..induction import Wires, always, inductive, reach

@@ -7,9 +7,9 @@ import z3
 
 from spurtle.arch import PMSCR_EL1, PMSCR_EL2
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.control import Control
-from spurtle.pe import PEState as PEStatePort
-from spurtle.previous import PreviousTarget
+from spurtle.gateware.control import Control
+from spurtle.gateware.previous import PreviousTarget
+from spurtle.interface.pe_state import PEState as PEStatePort
 from spurtle_sim.reference import control, pe
 from spurtle_sim.reference.control import PEState
 from spurtle_sim.reference.registers import PMBLIMITR_E, Registers

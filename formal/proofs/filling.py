@@ -8,9 +8,9 @@ from functools import cache
 import z3
 
 from spurtle.arch import FM, PMBLIMITR_EL1, PMBSR_EL1
-from spurtle.buffer import Buffer
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.pe import FaultKind as PortFaultKind
+from spurtle.gateware.buffer import Buffer
+from spurtle.interface.memory import FaultKind as PortFaultKind
 from spurtle_sim.reference.buffer import Buffer as ReferenceBuffer
 from spurtle_sim.reference.buffer import Fault, FaultKind
 from spurtle_sim.reference.registers import Registers

@@ -11,9 +11,10 @@ from amaranth.lib.wiring import In, Out
 
 from spurtle.arch import PMSDSFR_EL1, PMSEVFR_EL1, PMSFCR_EL1, PMSLATFR_EL1, PMSNEVFR_EL1
 from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
-from spurtle.filter import Filter
-from spurtle.inflight import Sample
-from spurtle.record import Record
+from spurtle.gateware.filter import Filter
+from spurtle.gateware.inflight import Sample
+from spurtle.gateware.record import Record
+from spurtle.interface.register_layout import register_layout
 from spurtle_sim.reference import filtering, records
 from spurtle_sim.reference.registers import Registers
 
@@ -58,7 +59,7 @@ class Judged(wiring.Component):
         super().__init__(
             {
                 "sample": In(Sample(config)),
-                **{name: In(register.layout()) for name, register in _REGISTERS.items()},
+                **{name: In(register_layout(register)) for name, register in _REGISTERS.items()},
                 "collect": Out(1),
                 **{f"feed_{event}": Out(1) for event in config.feed_events},
             }

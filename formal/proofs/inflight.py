@@ -8,7 +8,7 @@ from itertools import pairwise
 import z3
 
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.inflight import Allocation, InFlight, Slot, Start
+from spurtle.gateware.inflight import Allocation, InFlight, Slot, Start
 
 from ..features import distinct
 from ..induction import Invariant, Wires, always, inductive, reach

@@ -10,7 +10,7 @@ import z3
 
 from spurtle.arch import PMSICR_EL1
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.interval import IntervalCounter
+from spurtle.gateware.interval import IntervalCounter
 from spurtle_sim.reference import sampling
 
 from ..induction import Invariant, Reference, Wires, always, follows, inductive, reach_all, resets

@@ -22,11 +22,13 @@ from amaranth.lib import data
 
 from spurtle.arch import PMBIDR_EL1, PMSCR_EL1, PMSCR_EL2
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.inflight import Sample, Start
-from spurtle.layout import Packet
-from spurtle.pe import Beat, Location, Operation, Outcome
-from spurtle.previous import previous_layout
-from spurtle.serializer import beat_layout
+from spurtle.config.record_layouts import Packet
+from spurtle.gateware.inflight import Sample, Start
+from spurtle.gateware.previous import previous_layout
+from spurtle.gateware.serializer import beat_layout
+from spurtle.interface.memory import Beat
+from spurtle.interface.operation import Location, Operation
+from spurtle.interface.sysreg import Outcome
 
 from ..induction import Invariant, Wires
 from ..leak import Both, Part, Secret, coexist, noninterference

@@ -8,7 +8,7 @@ from typing import Any
 import z3
 
 from spurtle.config import ELEMENT_BITS, LFSR_ACCESS_RESET, LFSR_RESET
-from spurtle.lfsr import LFSR
+from spurtle.gateware.lfsr import LFSR
 from spurtle_sim.reference import sampling
 
 from ..induction import Reference, Wires, follows, inductive

@@ -14,11 +14,11 @@ from itertools import chain, combinations, product
 
 import z3
 
-from spurtle import serializer
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.layout import LAST, Packet
-from spurtle.record import record_layout
-from spurtle.serializer import Packer
+from spurtle.config.record_layouts import LAST, Packet
+from spurtle.gateware import serializer
+from spurtle.gateware.record import record_layout
+from spurtle.gateware.serializer import Packer
 from spurtle_sim.reference import records
 
 from ..features import FEATURES

@@ -9,8 +9,8 @@ import z3
 
 from spurtle.arch import Header, OperationClass
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.layout import Packet, RecordLayout
-from spurtle.record import Record, record_layout
+from spurtle.config.record_layouts import Packet, RecordLayout
+from spurtle.gateware.record import Record, record_layout
 from spurtle_sim.operation_type import forms, operation_type
 from spurtle_sim.reference import records
 

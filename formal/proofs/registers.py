@@ -8,9 +8,9 @@ import z3
 
 from spurtle.arch import PMSCR_EL1, PMSCR_EL2, PMSCR_EL12, REGISTERS, PMSVer, Register
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.pe import FineGrainedTraps
-from spurtle.pe import PEState as PEStatePort
-from spurtle.registers import RegisterAccess
+from spurtle.gateware.registers import RegisterAccess
+from spurtle.interface.pe_state import FineGrainedTraps
+from spurtle.interface.pe_state import PEState as PEStatePort
 from spurtle_sim.reference import registers
 from spurtle_sim.reference.pe import PEState
 from spurtle_sim.reference.registers import Outcome

@@ -10,9 +10,9 @@ from amaranth.lib import data
 
 from spurtle.arch import PMSVer
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.inflight import Sample
-from spurtle.layout import V1P4, Packet, Place, RecordLayout
-from spurtle.pe import Facts
+from spurtle.config.record_layouts import V1P4, Packet, Place, RecordLayout
+from spurtle.gateware.inflight import Sample
+from spurtle.interface.operation import Facts
 from spurtle_sim.reference import records
 
 __all__ = ["WIDEST", "Samples", "alike", "meaningless", "promised"]
@@ -88,7 +88,7 @@ class _Sample:
 
 
 class Samples:
-    """What a packed `spurtle.inflight.Sample` is to `reference`, an instance of `spurtle_sim.reference.records`.
+    """What a packed `gateware.inflight.Sample` is to `reference`, an instance of `spurtle_sim.reference.records`.
 
     It is asked for on each path, and each time it is the same: the fields are taken apart once.
     """

@@ -12,9 +12,9 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.record import record_layout
-from spurtle.serializer import Cutter, Serializer, SkidBuffer, beat_layout
-from spurtle.spu import RecordPath
+from spurtle.gateware.record import record_layout
+from spurtle.gateware.serializer import Cutter, Serializer, SkidBuffer, beat_layout
+from spurtle.gateware.spu import RecordPath
 
 from ..contracts import RecordBeats, StreamContract
 from ..features import FEATURES, distinct

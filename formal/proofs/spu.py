@@ -10,8 +10,8 @@ import z3
 
 from spurtle.arch import IMP_PMSRNDR_EL1, PMSCR_EL2
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.pe import Outcome
-from spurtle.spu import SPU
+from spurtle.gateware.spu import SPU
+from spurtle.interface.sysreg import Outcome
 from spurtle_sim.reference import control
 from spurtle_sim.reference.registers import Registers
 

@@ -6,19 +6,19 @@ from collections.abc import Iterator
 import z3
 from amaranth.lib import wiring
 
-from spurtle.access import AccessChoice
 from spurtle.arch import PMBSR_EL1, PMSIRR_EL1, Register
-from spurtle.buffer import Buffer
-from spurtle.completion import Completion
 from spurtle.config import SPUConfig
-from spurtle.control import Control
-from spurtle.filter import Filter
-from spurtle.inflight import InFlight
-from spurtle.interval import IntervalCounter
-from spurtle.lfsr import LFSR
-from spurtle.previous import PreviousTarget
-from spurtle.registers import Registers
-from spurtle.spu import RecordPath
+from spurtle.gateware.access import AccessChoice
+from spurtle.gateware.buffer import Buffer
+from spurtle.gateware.completion import Completion
+from spurtle.gateware.control import Control
+from spurtle.gateware.filter import Filter
+from spurtle.gateware.inflight import InFlight
+from spurtle.gateware.interval import IntervalCounter
+from spurtle.gateware.lfsr import LFSR
+from spurtle.gateware.previous import PreviousTarget
+from spurtle.gateware.registers import Registers
+from spurtle.gateware.spu import RecordPath
 
 from ..induction import Wires, always, happens
 from ..proof import Result, Verdict

@@ -1,15 +1,11 @@
 """What is worth knowing of a named configuration, for who has to choose one."""
 
-import json
 from collections.abc import Callable
-from importlib import resources
 
 from spurtle.config import CONFIGS, SPUConfig
+from spurtle.config.figures import figures
 
 __all__ = ["side_by_side"]
-
-_FIGURES = resources.files("spurtle") / "figures.json"
-"""What was measured last."""
 
 _FEATURES = {
     **{f"FEAT_SPE_{name}": name.lower() for name in ("ERnd", "EFT", "FnE", "FDS", "PBT", "CRR", "FPF")},
@@ -28,13 +24,18 @@ def side_by_side() -> list[list[str]]:
 
 def _about() -> dict[str, Callable[[SPUConfig], object]]:
     """What is shown of a configuration, by what it is."""
-    figures = json.loads(_FIGURES.read_text())
-    spu = {(row["config"], row["device"]): row for row in figures if row["name"] == "spu"}
 
-    def measured(device: str, figure: str) -> Callable[[SPUConfig], str]:
-        rows = {config: row[figure] for (config, on), row in spu.items() if on == device}
-        cells = {config: "not placed" if value is None else f"{value:,.0f}" for config, value in rows.items()}
-        return lambda config: cells.get(config.name, "?")
+    def area(device: str) -> Callable[[SPUConfig], str]:
+        return lambda config: f"{found.lut4:,}" if (found := figures(config.name, device)) else "?"
+
+    def clock(device: str) -> Callable[[SPUConfig], str]:
+        def cell(config: SPUConfig) -> str:
+            found = figures(config.name, device)
+            if found is None:
+                return "?"
+            return "not placed" if found.fmax_mhz is None else f"{found.fmax_mhz:,.0f}"
+
+        return cell
 
     def has(feature: str) -> Callable[[SPUConfig], str]:
         return lambda config: "yes" if getattr(config, feature) else "-"
@@ -51,8 +52,8 @@ def _about() -> dict[str, Callable[[SPUConfig], object]]:
         "data source, bits": lambda config: 8 * config.data_source_bytes or "-",
         "counters, bits": lambda config: config.counter_bits,
         "bus, bits": lambda config: 8 * config.bus_bytes,
-        "ECP5-6, LUT4": measured("ecp5", "lut4"),
-        "ECP5-6, MHz": measured("ecp5", "fmax_mhz"),
-        "HX8K, LUT4": measured("ice40", "lut4"),
-        "HX8K, MHz": measured("ice40", "fmax_mhz"),
+        "ECP5-6, LUT4": area("ecp5"),
+        "ECP5-6, MHz": clock("ecp5"),
+        "HX8K, LUT4": area("ice40"),
+        "HX8K, MHz": clock("ice40"),
     }

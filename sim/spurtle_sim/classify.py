@@ -18,7 +18,7 @@ from .reference.records import Facts
 __all__ = ["FACT", "NZCV", "REGISTERS", "SP", "Instruction", "Kind", "UnsupportedError", "classify", "condition_holds"]
 
 FACT: dict[str, int] = {name: 1 << bit for bit, name in enumerate(Facts.__slots__)}
-"""The bit of each member of `spurtle.pe.Facts`. The reference has the same order, and loads no Amaranth."""
+"""The bit of each member of `interface.operation.Facts`. The reference has the same order, and loads no Amaranth."""
 
 SP = 31
 NZCV = 64
@@ -68,7 +68,7 @@ class Instruction:
     ----------
     kind : Kind
     facts : int
-        Bits of `spurtle.pe.Facts` that are the same at each execution.
+        Bits of `spurtle.interface.operation.Facts` that are the same at each execution.
     sources, destinations : tuple of int
         Register numbers. A base register that is written back is in `base` instead of `destinations`.
     base : tuple of int

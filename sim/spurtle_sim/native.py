@@ -19,8 +19,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from .errors import UserError
-from .streams import say
+from spurtle.support.errors import UserError
+from spurtle.support.streams import say
 
 __all__ = [
     "Library",

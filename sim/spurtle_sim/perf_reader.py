@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .errors import UserError
+from spurtle.support.errors import UserError
+
 from .perf_format import ARM_SPE, HEADER_BYTES, MAGIC, Attribute, AuxFlag, Record, SampleField
 
 __all__ = ["AuxRecord", "Buffer", "Contents", "is_perf_data", "read"]

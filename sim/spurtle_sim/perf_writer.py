@@ -15,17 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from .perf_events import Aux, Comm, Event, Exit, Fork, Mmap
-from .perf_format import (
-    ARM_SPE,
-    HEADER_BYTES,
-    MAGIC,
-    Attribute,
-    Feature,
-    Misc,
-    Record,
-    SampleField,
-    Settings,
-)
+from .perf_format import ARM_SPE, HEADER_BYTES, MAGIC, Attribute, Feature, Misc, Record, SampleField, Settings
 from .spool import Data
 
 __all__ = ["NO_SILICON", "Recording", "chunks", "content"]

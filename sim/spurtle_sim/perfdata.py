@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from spurtle.support.files import check_files, write_files
+
 from . import decode
-from .files import check_files, write_files
 from .perf_events import NOTHING_LOST, Aux
 from .perf_format import AuxFlag
 from .perf_writer import NO_SILICON, Recording, chunks

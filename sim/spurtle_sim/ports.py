@@ -10,12 +10,12 @@ from amaranth.lib import data
 
 from spurtle.arch import PMBSR_EL1, REGISTERS
 from spurtle.config import SPUConfig
-from spurtle.inflight import Sample as SampleLayout
-from spurtle.pe import Fault as FaultLayout
-from spurtle.pe import FaultKind as FaultKindPort
-from spurtle.pe import FineGrainedTraps
-from spurtle.pe import Operation as OperationLayout
-from spurtle.pe import PEState as PEStateSignature
+from spurtle.gateware.inflight import Sample as SampleLayout
+from spurtle.interface.memory import Fault as FaultLayout
+from spurtle.interface.memory import FaultKind as FaultKindPort
+from spurtle.interface.operation import Operation as OperationLayout
+from spurtle.interface.pe_state import FineGrainedTraps
+from spurtle.interface.pe_state import PEState as PEStateSignature
 
 from .reference.buffer import Fault
 from .reference.pe import PEState
@@ -35,13 +35,18 @@ _Field = tuple[Callable[[Any], int | None], int, int]
 
 
 def operation_bits(config: SPUConfig, operation: Operation) -> int:
-    """`operation` as `spurtle.pe.Operation` carries it. Raises ValueError if a number is too large for its field."""
+    """`operation` as `spurtle.interface.operation.Operation` carries it.
+
+    Raises ValueError if a number is too large for its field.
+    """
     return _pack(_operation_fields(config), operation, 0)
 
 
 def sample_bits(config: SPUConfig, sample: Sample, hidden: int = 0) -> int:
-    """`sample` as `spurtle.inflight.Sample` carries it. Its latencies saturate; `hidden` stands where there is nothing,
-    or what may not be collected. Raises ValueError if a number is too large for its field.
+    """`sample` as `gateware.inflight.Sample` carries it.
+
+    Its latencies saturate; `hidden` stands where there is nothing, or what may not be collected. Raises ValueError if a
+    number is too large for its field.
     """
     return _pack(_sample_fields(config), sample, hidden)
 
@@ -52,7 +57,7 @@ def sample_words(config: SPUConfig) -> int:
 
 
 def fault_bits(config: SPUConfig, address: int, fault: Fault | None) -> int:
-    """`fault` of a record that begins at `address` as `spurtle.pe.Fault` carries it."""
+    """`fault` of a record that begins at `address` as `spurtle.interface.memory.Fault` carries it."""
     if fault is None:
         return 0
     flags = {flag: fault.flags >> PMBSR_EL1.fields[flag].lsb & 1 for flag in config.fault_flags}
@@ -67,8 +72,9 @@ def fault_bits(config: SPUConfig, address: int, fault: Fault | None) -> int:
 
 
 def pe_members(config: SPUConfig, pe: PEState) -> dict[str, int]:
-    """`pe` as the members of `spurtle.pe.PEState` carry it. Of a register of fine-grained traps a member has the fields
-    that the SPU looks at.
+    """`pe` as the members of `interface.pe_state.PEState` carry it.
+
+    Of a register of fine-grained traps a member has the fields that the SPU looks at.
     """
     members = {}
     for name, bits in pe_bits(config):
@@ -79,7 +85,10 @@ def pe_members(config: SPUConfig, pe: PEState) -> dict[str, int]:
 
 @cache
 def pe_bits(config: SPUConfig) -> list[tuple[str, list[int] | None]]:
-    """Return the members of `spurtle.pe.PEState`; for one of fine-grained traps, the bit indices in their register."""
+    """Return the members of `interface.pe_state.PEState`.
+
+    For one of fine-grained traps, the bit indices in their register.
+    """
     bits = {register.fine_grained.name: register.fine_grained.bit for register in REGISTERS if register.fine_grained}
     shapes = {name: member.shape for name, member in PEStateSignature(config).members.items()}
     return [

@@ -16,12 +16,13 @@ from rich.live import Live
 from rich.spinner import Spinner
 
 from spurtle.config import SPUConfig
+from spurtle.support.errors import PROFILE_FAILED
+from spurtle.support.files import STANDARD_INPUT
+from spurtle.support.streams import say
 
 from . import engine, hooks, machine, native, perfdata
 from .core import Parameters
 from .driver import Driver
-from .errors import PROFILE_FAILED
-from .files import STANDARD_INPUT
 from .linux.signals import PID
 from .loader import Mapping
 from .machine import Machine
@@ -30,7 +31,6 @@ from .perf_writer import Recording
 from .program import Program
 from .sampling import Sampling
 from .spool import Spool
-from .streams import say
 
 __all__ = ["Options", "process_of", "profile"]
 

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from spurtle.arch import ADDRESS_BITS, ETS, EVL, AddressIndex, ContextIndex, CounterIndex, Event, PMSVer
 from spurtle.config import SPUConfig
-from spurtle.layout import Packet
+from spurtle.config.record_layouts import Packet
+from spurtle.support.errors import UserError
 
 from .decode import InstructionAddress, PhysicalAddress, Record
-from .errors import UserError
 from .json_fields import Fields
 from .operation_type import forms
 from .reference import records

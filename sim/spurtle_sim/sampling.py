@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from spurtle import arch
 from spurtle.config import SPUConfig
+from spurtle.support.errors import UserError
+from spurtle.support.numerals import decimal, number
 
-from .errors import UserError
-from .numerals import decimal, number
 from .perf_format import Settings
 
 __all__ = ["Filters", "Sampling", "add_arguments", "parse", "parse_filters"]

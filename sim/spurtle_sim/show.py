@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from spurtle.support.streams import say
+
 from . import decode, packet_text, perf_reader, records_json
 from .perf_format import AuxFlag
 from .perf_reader import Buffer, Contents
-from .streams import say
 
 __all__ = ["show"]
 

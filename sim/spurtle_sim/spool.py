@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from .errors import UserError
+from spurtle.support.errors import UserError
 
 __all__ = ["Data", "Spool", "Stored"]
 

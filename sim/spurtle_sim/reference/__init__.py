@@ -1,4 +1,4 @@
 """The architecture, read a second time: plain Python from the chapters, one function for each step, no timing.
 
-It stands on `spurtle.arch`, `spurtle.config` and `spurtle.layout` alone, and so repeats no mistake of the gateware.
+It stands on `spurtle.arch` and `spurtle.config` alone, and so repeats no mistake of the gateware.
 """

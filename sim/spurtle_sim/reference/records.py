@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from spurtle.arch import CR, ETS, EVL, AddressIndex, ContextIndex, CounterIndex, Event, Header, OperationClass, PMSVer
 from spurtle.config import SPUConfig
-from spurtle.layout import Packet
+from spurtle.config.record_layouts import Packet
 
 __all__ = [
     "Facts",
@@ -46,7 +46,7 @@ _VECTOR_BITS = (1 << 12) - 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Facts:
-    """What an operation is and did, 0 or 1 each: the members of `spurtle.pe.Facts`, in its order."""
+    """What an operation is and did, 0 or 1 each: the members of `spurtle.interface.operation.Facts`, in its order."""
 
     load: int = 0
     store: int = 0
@@ -91,7 +91,7 @@ class Facts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Vectors:
-    """What an SVE or SME operation works on (D17.6.6): the members of `spurtle.pe.Vectors`.
+    """What an SVE or SME operation works on (D17.6.6): the members of `spurtle.interface.operation.Vectors`.
 
     `bits` has 12 bits, of a tile operation 19, and `count` 5; all others are 0 or 1.
     """
@@ -120,8 +120,10 @@ class Location:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Operation:
-    """A finished operation, as the core tells it: the members of `spurtle.pe.Operation`, and their widths. What belongs
-    to a feature is nothing without it.
+    """A finished operation, as the core tells it.
+
+    It has the members of `interface.operation.Operation`, and their widths. What belongs to a feature is nothing
+    without it.
 
     A branch is neither load nor store, but for an access to the Guarded control stack.
     """

@@ -1,0 +1,110 @@
+"""Packets: headers, indices, and encodings of their fields (D18.2)."""
+
+# Ref: DDI0487 M.a, D18.2.
+
+from enum import IntEnum, unique
+
+__all__ = [
+    "ADDRESS_BITS",
+    "CR",
+    "ETS",
+    "EVL",
+    "AddressIndex",
+    "ContextIndex",
+    "CounterIndex",
+    "Header",
+    "OperationClass",
+]
+
+
+@unique
+class Header(IntEnum):
+    """First byte of each packet with its index, class and size fields zero. Bits [5:4] are SZ: a payload of `1 << SZ`
+    bytes.
+    """
+
+    PADDING = 0x00
+    END = 0x01
+    EXTENDED = 0x20
+    EVENTS = 0x42
+    DATA_SOURCE = 0x43
+    OPERATION = 0x48
+    CONTEXT = 0x64
+    TIMESTAMP = 0x71
+    COUNTER = 0x98
+    ADDRESS = 0xB0
+
+    @staticmethod
+    def size_field(payload_bytes: int) -> int:
+        """SZ in its place, for the packets whose payload has more than one size."""
+        return (payload_bytes.bit_length() - 1) << 4
+
+
+@unique
+class AddressIndex(IntEnum):
+    """INDEX of an Address packet (D18.2.1)."""
+
+    PC = 0
+    TARGET = 1
+    VA = 2
+    PA = 3
+    PREVIOUS_TARGET = 4
+
+
+@unique
+class CounterIndex(IntEnum):
+    """INDEX of a Counter packet (D18.2.3)."""
+
+    TOTAL = 0
+    ISSUE = 1
+    TRANSLATION = 2
+    ALTERNATE_ISSUE = 4
+
+
+@unique
+class ContextIndex(IntEnum):
+    """INDEX of a Context packet (D18.2.2)."""
+
+    EL1 = 0
+    EL2 = 1
+
+
+@unique
+class OperationClass(IntEnum):
+    """CLASS of an Operation Type packet (D18.2.7)."""
+
+    OTHER = 0
+    LOAD_STORE = 1
+    BRANCH = 2
+
+
+@unique
+class EVL(IntEnum):
+    """Bounds of the vector length field of an Operation Type packet, which holds log2(bits / 32) (D18.2.7)."""
+
+    BITS_32 = 0b000
+    BITS_2048 = 0b110
+    MORE = 0b111
+
+
+@unique
+class ETS(IntEnum):
+    """Bounds of the tile size field, which holds log2(bits / 128) (D18.2.7)."""
+
+    BITS_128 = 0b0000
+    BITS_262144 = 0b1011
+    WHOLE_ARRAY = 0b1111
+
+
+@unique
+class CR(IntEnum):
+    """Whether a branch calls or returns (D18.2.7)."""
+
+    NOT_RECORDED = 0b00
+    LINK = 0b01
+    RETURN = 0b10
+    NEITHER = 0b11
+
+
+ADDRESS_BITS = 56
+"""ADDR of an Address packet: what the top byte says depends on INDEX (D18.2.1)."""

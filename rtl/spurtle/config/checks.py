@@ -1,0 +1,208 @@
+"""Checks of the choices that an SPU is built from: which ones exclude each other."""
+
+# Ref: DDI0487 M.a, D17.3 to D17.7, D18.2.
+
+from collections.abc import Iterable
+from dataclasses import fields
+from itertools import combinations, product
+
+from ..arch import AltClk, Event, PMSVer
+from ..support.arguments import check_choice, check_range, check_type
+from .choices import Choices, UnpredictableFilter
+from .record_layouts import Packet, RecordLayout
+
+__all__ = ["check"]
+
+_NEEDED_VERSION = {
+    "rme": PMSVer.SPE_V1P2,
+    "fds": PMSVer.SPE_V1P3,
+    "eft": PMSVer.SPE_V1P4,
+    "fpf": PMSVer.SPE_V1P4,
+    "mops": PMSVer.SPE_V1P3,
+    "gcs": PMSVer.SPE_V1P4,
+    "sve": PMSVer.SPE_V1P1,
+    "sme": PMSVer.SPE_V1P1,
+    "spe_sme": PMSVer.SPE_V1P4,
+}
+"""The least versions with these features: those that define their packets (D18.2.7, D18.2.6), or that the architecture
+which first permits the feature requires. FEAT_RME comes with Armv9.2, FEAT_SPE_FDS with Armv8.8, FEAT_SPE_EFT and
+FEAT_SPE_FPF with Armv9.4."""
+
+_NEEDED_FEATURES = {
+    "eft": ("fpf",),
+    "fpf": ("eft",),
+    "gcs": ("crr",),
+    "spe_sme": ("sme",),
+    "pbt_of_all": ("pbt",),
+    "nv2": ("el2",),
+    "sel2": ("el2", "el3"),
+    "ecv_poff": ("el2", "ecv"),
+    "fgt": ("el2",),
+    "fgt2": ("fgt",),
+    "rme": ("el2", "el3", "sel2"),
+}
+
+_IMPLEMENTATION_DEFINED = (0, 6, 7, *range(16, 32))
+"""INDEX of an Address or Counter packet, 0 for none (D18.2.1, D18.2.3)."""
+
+_OPTIONAL = frozenset({Packet.CONTEXT_EL2, Packet.ISSUE})
+"""Packets that a layout may leave out: what is never collected without EL2, and a counter that is fixed in the
+implementation (D17.6)."""
+
+_OF_ACCESSES = frozenset({Packet.VA, Packet.PA, Packet.TRANSLATION, Packet.DATA_SOURCE})
+
+
+def check(choices: Choices) -> None:
+    """Check the choices of a configuration.
+
+    Raises
+    ------
+    TypeError
+        If a choice is of another type.
+    ValueError
+        If a choice is out of range, or two exclude each other; the message names both.
+    """
+    for field in fields(choices):
+        if field.type in (str, bool, int, RecordLayout):
+            check_type(field.name, getattr(choices, field.name), field.type)
+    check_type("events", choices.events, frozenset)
+    for event in choices.events:
+        check_type("an event", event, int)
+    check_range("ops_per_cycle", choices.ops_per_cycle, 1, 8)
+    check_range("slots", choices.slots, 1, 8)
+    check_choice("counter_bits", choices.counter_bits, (12, 16))
+    check_choice("events_bytes", choices.events_bytes, (1, 2, 4, 8))
+    check_choice("data_source_bytes", choices.data_source_bytes, (0, 1, 2))
+    check_choice("bus_bytes", choices.bus_bytes, (4, 8, 16, 32, 64))
+    check_choice("version", choices.version, tuple(PMSVer))
+    check_choice("altclk", choices.altclk, tuple(AltClk))
+    check_choice("imp_counter", choices.imp_counter, _IMPLEMENTATION_DEFINED)
+    check_choice("imp_address", choices.imp_address, _IMPLEMENTATION_DEFINED)
+    if choices.unpredictable_filter not in [*UnpredictableFilter]:
+        raise ValueError(
+            "unpredictable_filter must be UnpredictableFilter.NO_EFFECT or UnpredictableFilter.DISCARD, "
+            f"not {choices.unpredictable_filter!r}"
+        )
+    if not (choices.name.isidentifier() and choices.name.isascii()):
+        raise ValueError(f"name must be an ASCII identifier, because it names a Verilog module, not {choices.name!r}")
+    _check_features(choices)
+    _check_events(choices)
+    _check_layout(choices)
+
+
+def _check_events(choices: Choices) -> None:
+    if missing := _required_events(choices) - choices.events:
+        raise ValueError(
+            f"events must include {sorted(map(int, missing))} (not optional), not just {sorted(choices.events)}"
+        )
+    if outside := [event for event in sorted(choices.events) if not 0 <= event < 8 * choices.events_bytes]:
+        raise ValueError(f"events must be below 8 * events_bytes = {8 * choices.events_bytes}, not {outside[-1]}")
+    if undefined := choices.events - _defined_events(choices):
+        vectors = (f"{name} {getattr(choices, name)}" for name in ("sve", "sme", "spe_sme"))
+        raise ValueError(
+            f"events must be defined in version {choices.version:d} with {', '.join(vectors)}, not {sorted(undefined)}"
+        )
+
+
+def _required_events(choices: Choices) -> frozenset[int]:
+    """Bits of the Events packet that D18.2.6 does not make optional."""
+    vectors = {Event.PARTIAL_PREDICATE, Event.EMPTY_PREDICATE} if choices.scalable else set()
+    streaming = {Event.STREAMING_SVE, Event.SMCU} if choices.spe_sme else set()
+    return frozenset({*range(8), *vectors, *streaming})
+
+
+def _defined_events(choices: Choices) -> frozenset[int]:
+    """Bits of the Events packet that can be one (D18.2.6)."""
+    events = {*range(11), *range(12, 16), *range(48, 64)}
+    if choices.version >= PMSVer.SPE_V1P1:
+        events.add(Event.MISALIGNED)
+    if choices.scalable:
+        events |= {Event.PARTIAL_PREDICATE, Event.EMPTY_PREDICATE}
+    if choices.spe_sme:
+        events |= {Event.STREAMING_SVE, Event.SMCU}
+    events |= {*range(19, 24)} if choices.version >= PMSVer.SPE_V1P4 else {*range(24, 32)}
+    return frozenset(events)
+
+
+def _check_features(choices: Choices) -> None:
+    for feature, needed in _NEEDED_VERSION.items():
+        if getattr(choices, feature) and choices.version < needed:
+            raise ValueError(f"version must be {needed:d} or later with {feature}, not {choices.version:d}")
+    for feature, needed in _NEEDED_FEATURES.items():
+        for other in needed:
+            if getattr(choices, feature) and not getattr(choices, other):
+                raise ValueError(f"{other} must be True with {feature}, not False")
+    if choices.version >= PMSVer.SPE_V1P2 and not choices.fne:
+        raise ValueError(f"fne must be True from version {PMSVer.SPE_V1P2:d} on, not False in {choices.version:d}")
+    if choices.fds and choices.el2 and not choices.fgt2:
+        raise ValueError("fgt2 must be True with fds and el2, not False")
+    if choices.fds and not choices.data_source_bytes:
+        raise ValueError("data_source_bytes must be 1 or 2 with fds, not 0")
+    if choices.version >= PMSVer.SPE_V1P4 and choices.data_source_bytes and not choices.fds:
+        raise ValueError(
+            f"fds must be True with a data source from version {PMSVer.SPE_V1P4:d} on, not False with "
+            f"data_source_bytes {choices.data_source_bytes}"
+        )
+    if choices.altclk is AltClk.SMCU and not choices.spe_sme:
+        raise ValueError("altclk must not be AltClk.SMCU without spe_sme")
+
+
+def _check_layout(choices: Choices) -> None:
+    layout = choices.layout
+    placed = layout.packets
+    if twice := {packet for packet in placed if placed.count(packet) > 1}:
+        raise ValueError(f"layout must have one place for each packet, not more for {_names(twice)}")
+    wanted = {
+        Packet.DATA_SOURCE: ("data_source_bytes", choices.data_source_bytes),
+        Packet.PREVIOUS_TARGET: ("pbt", choices.pbt),
+        Packet.ALTERNATE_ISSUE: ("altclk", choices.altclk),
+        Packet.IMP_COUNTER: ("imp_counter", choices.imp_counter),
+        Packet.IMP_ADDRESS: ("imp_address", choices.imp_address),
+    }
+    for packet, (name, value) in wanted.items():
+        if bool(value) != (packet in placed):
+            has = "a place" if packet in placed else "no place"
+            raise ValueError(
+                f"{name} must be {'set' if packet in placed else '0'} where the layout has {has} for "
+                f"{packet.value}, not {value!r}"
+            )
+    if choices.el2 and Packet.CONTEXT_EL2 not in placed:
+        raise ValueError("layout must have a place for CONTEXT_EL2 with el2, in which it may be collected")
+    if missing := {*Packet} - {*wanted} - _OPTIONAL - {*placed}:
+        raise ValueError(f"layout must have a place for {_names(missing)}")
+    for place in layout.places:
+        for one, other in combinations(place.runs, 2):
+            for pair in product(one, other):
+                if not _exclusive(choices, *pair):
+                    raise ValueError(
+                        f"layout must have places of their own for {_names(pair)}, which one operation can have "
+                        f"both in {choices.name}"
+                    )
+    check_choice("layout.max_size", layout.max_size, (64, 128, 256, 512, 1024, 2048))
+    check_choice("layout.align", layout.align, tuple(1 << bit for bit in range(12)))
+    ends = layout.offsets(choices.packet_bytes)
+    if outside := [packet for packet in ends if ends[packet] + choices.packet_bytes[packet] > layout.max_size]:
+        raise ValueError(
+            f"layout.max_size must be at least {layout.longest(choices.packet_bytes)} in {choices.name}, "
+            f"not {layout.max_size}: there is no room for {_names(outside)}"
+        )
+    if not layout.packed and layout.align != layout.max_size:
+        raise ValueError(
+            f"layout.align must be layout.max_size, {layout.max_size}, where no place is elastic, not {layout.align}"
+        )
+    if layout.packed and layout.align > 8:
+        raise ValueError(f"layout.align must be 1, 2, 4 or 8 where a place is elastic, not {layout.align}")
+    if layout.packed and choices.bus_bytes < layout.align:
+        raise ValueError(
+            f"bus_bytes must be at least layout.align, {layout.align}, with a packed layout, not {choices.bus_bytes}"
+        )
+
+
+def _exclusive(choices: Choices, one: Packet, other: Packet) -> bool:
+    """No operation has both packets: a branch accesses nothing but the Guarded control stack (D17.6.3)."""
+    pair = {one, other}
+    return not choices.gcs and Packet.TARGET in pair and bool(pair & _OF_ACCESSES)
+
+
+def _names(packets: Iterable[Packet]) -> str:
+    return ", ".join(sorted(packet.value for packet in packets))

@@ -1,0 +1,134 @@
+"""The configuration of an SPU: checked choices, and what software discovers of them."""
+
+# Ref: DDI0487 M.a, D24.7 (PMSIDR_EL1, PMBIDR_EL1).
+
+from dataclasses import dataclass
+
+from .. import arch
+from ..arch import Event, Register
+from ..support.arguments import check_type
+from .checks import check
+from .choices import Choices
+
+__all__ = ["SPUConfig", "check_config"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SPUConfig(Choices):
+    """The configuration of an SPU. PMSIDR_EL1, PMBIDR_EL1 and PMSVer are derived from the choices, so that software
+    discovers what is implemented.
+
+    Raises
+    ------
+    TypeError
+        If a choice is of another type.
+    ValueError
+        If a choice is out of range, or two exclude each other; the message names both.
+    """
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @property
+    def registers(self) -> tuple[Register, ...]:
+        """The System registers that there are; others are UNDEFINED."""
+        absent = {
+            arch.PMSNEVFR_EL1.name: not self.fne,
+            arch.PMSDSFR_EL1.name: not self.fds,
+            arch.PMSCR_EL2.name: not self.several_owners,
+        }
+        return tuple(register for register in arch.REGISTERS if not absent.get(register.name))
+
+    @property
+    def accessors(self) -> tuple[Register, ...]:
+        """The System registers, and the other name that one of them has with FEAT_VHE, which comes with EL2."""
+        return (*self.registers, *([arch.PMSCR_EL12] if self.el2 else []))
+
+    @property
+    def filter_events(self) -> int:
+        """Events that PMSEVFR_EL1 and PMSNEVFR_EL1 can select, as a mask. Never E[0]; E[6] only with FEAT_SPE_FnE
+        (D17.5.2).
+        """
+        never = {Event.GENERATED_EXCEPTION} if self.fne else {Event.GENERATED_EXCEPTION, Event.NOT_TAKEN}
+        return sum(1 << event for event in self.events - never)
+
+    @property
+    def pmsidr(self) -> int:
+        """PMSIDR_EL1."""
+        return arch.PMSIDR_EL1.pack(
+            FE=1,
+            FT=1,
+            FL=1,
+            ArchInst=self.arch_inst,
+            LDS=self.data_source_bytes != 0,
+            ERnd=self.ernd,
+            FnE=self.fne,
+            FDS=self.fds,
+            PBT=self.pbt,
+            CRR=self.crr,
+            EFT=self.eft,
+            FPF=self.fpf,
+            ALTCLK=self.altclk,
+            SME=self.spe_sme,
+            MaxSize=self.layout.max_size.bit_length() - 1,
+            CountSize={12: 0b0010, 16: 0b0011}[self.counter_bits],
+        )
+
+    @property
+    def pmbidr(self) -> int:
+        """PMBIDR_EL1 but for P, which depends on who reads. From FEAT_SPEv1p3 on, which comes with Armv8.8, F has to be
+        one and EA has to say what becomes of an external abort: it is ignored.
+        """
+        described = not self.external_aborts
+        return arch.PMBIDR_EL1.pack(Align=self.layout.align.bit_length() - 1, F=described, EA=described)
+
+    def writable(self, register: Register) -> int:
+        """Bits of `register` that hold what software writes; every other bit is RES0 or read-only. None of a register
+        that is not there.
+        """
+        if register.read_only or register not in self.registers:
+            return 0
+        types = [*self.filter_types, *([f"{name}m" for name in self.filter_types] if self.eft else [])]
+        pct = arch.PMSCR_EL1.fields["PCT"].mask
+        if self.el2:
+            pct = 0 if self.ecv else arch.PMSCR_EL1.pack(PCT=0b10)
+        masks = {
+            # PCT[1] comes with FEAT_ECV. Without EL2 PMSCR_EL1.PCT is `fixed`, and EL3 finds PMSCR_EL2 RES0.
+            arch.PMSCR_EL1.name: self._mask(arch.PMSCR_EL1, *arch.PMSCR_EL1.fields) & ~pct,
+            arch.PMSCR_EL2.name: self._mask(arch.PMSCR_EL2, *arch.PMSCR_EL2.fields) & ~pct if self.el2 else 0,
+            arch.PMSICR_EL1.name: self._mask(arch.PMSICR_EL1, "COUNT", *(["ECOUNT"] if self.ernd else [])),
+            arch.PMSFCR_EL1.name: self._mask(arch.PMSFCR_EL1, *self.filters, *types),
+            arch.PMSEVFR_EL1.name: self.filter_events,
+            arch.PMSNEVFR_EL1.name: self.filter_events,
+            arch.PMSLATFR_EL1.name: (1 << self.counter_bits) - 1,
+            # nVM comes with a feature that is not configured.
+            arch.PMBLIMITR_EL1.name: self._mask(
+                arch.PMBLIMITR_EL1, "E", "LIMIT", *(["FM", "PMFZ"] if self.discard_mode else [])
+            ),
+            arch.PMBSR_EL1.name: self._mask(arch.PMBSR_EL1, "MSS", "COLL", "S", "EA", "DL", "EC", *self.fault_flags),
+            arch.IMP_PMSRNDR_EL1.name: self._mask(
+                arch.IMP_PMSRNDR_EL1, "STATE", *(["ACCESS"] if self.access_bits else [])
+            ),
+        }
+        return masks.get(register.name, self._mask(register, *register.fields))
+
+    def fixed(self, register: Register) -> int:
+        """Return the bits of a writable `register` that read as one, whatever software writes."""
+        if register is arch.PMSCR_EL1 and not self.el2:
+            return arch.PMSCR_EL1.pack(PCT=arch.PCT.PHYSICAL)
+        return 0
+
+    @staticmethod
+    def _mask(register: Register, *fields: str) -> int:
+        return sum(register.fields[field].mask for field in fields)
+
+
+def check_config(config: object) -> None:
+    """Check the configuration that a component is built from.
+
+    Raises
+    ------
+    TypeError
+        If it is something else, its name for instance.
+    """
+    check_type("config", config, SPUConfig)

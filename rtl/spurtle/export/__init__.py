@@ -1,0 +1,1 @@
+"""Verilog of an SPU, and the files that belong to it."""

@@ -1,0 +1,104 @@
+"""A record's beats on the words of memory that its address falls on (D17.7)."""
+
+# Ref: DDI0487 M.a, D24.7 (PMBIDR_EL1.Align): a record may begin wherever that permits.
+
+from amaranth import *
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import SPUConfig, check_config
+from .serializer import beat_layout
+
+__all__ = ["Aligner", "word_layout"]
+
+
+def word_layout(config: SPUConfig) -> data.StructLayout:
+    """A word of memory with what is written to it. LSB first: `data`, `strobe` with one bit for each byte, `last`, and
+    where the alignment is less than the bus `end`, as in `beat_layout`.
+    """
+    members = beat_layout(config).members
+    return data.StructLayout({"data": members["data"], "strobe": config.bus_bytes, **members})
+
+
+class Aligner(wiring.Component):
+    """Moves the bytes of a record up by `offset` units of its alignment, which can make one word more of them.
+
+    Combinational, but for the beat before. Where the alignment is not less than the bus every beat is a word.
+
+    Members
+    -------
+    offset : In(range(units of a beat))
+        Steady from a record's first beat to its last. Only there where a record can begin within a word.
+    i : In(stream of beat_layout)
+    o : Out(stream of word_layout)
+    """
+
+    def __init__(self, config: SPUConfig):
+        check_config(config)
+        self._config = config
+        self._units = max(1, config.bus_bytes // config.layout.align)
+        super().__init__(
+            {
+                **({"offset": In(range(self._units))} if self._units > 1 else {}),
+                "i": In(stream.Signature(beat_layout(config))),
+                "o": Out(stream.Signature(word_layout(config))),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+
+        m.d.comb += [
+            self.o.valid.eq(self.i.valid),
+            self.o.p.data.eq(self.i.p.data),
+            self.o.p.strobe.eq(~C(0, self._config.bus_bytes)),
+            self.o.p.last.eq(self.i.p.last),
+            self.i.ready.eq(self.o.ready),
+        ]
+        if self._units > 1:
+            self._move_up(m)
+
+        return m
+
+    def _move_up(self, m):
+        units = self._units
+        unit = len(self.o.p.data) // units
+        before = Signal(len(self.i.p.data) - unit)  # its first unit is never left over
+        ended = Signal.like(self.i.p.end)
+        begun = Signal()
+        last = Signal()
+        rest = Signal()
+        end = Signal.like(self.i.p.end)
+        m.d.comb += [self.o.p.last.eq(last), self.o.p.end.eq(end)]
+
+        with m.FSM(name="aligner"):
+            with m.State("BEATS"):
+                size = Mux(self.i.p.end == 0, units, self.i.p.end)
+                m.d.comb += [last.eq(self.i.p.last & (self.offset + size <= units)), end.eq(self.offset + self.i.p.end)]
+                m.d.sync += ended.eq(end)
+                with m.If(self.o.valid & self.o.ready):
+                    m.d.sync += [before.eq(self.i.p.data[unit:]), begun.eq(~last)]
+                    with m.If(self.i.p.last & ~last):
+                        m.next = "REST"
+
+            with m.State("REST"):
+                # What the last beat has left over.
+                m.d.comb += [rest.eq(1), self.o.valid.eq(1), last.eq(1), end.eq(ended), self.i.ready.eq(0)]
+                with m.If(self.o.ready):
+                    m.d.sync += begun.eq(0)
+                    m.next = "BEATS"
+
+        # The next record may come while the last word is stalled. A stalled word is the same until it is taken, in the
+        # bytes that are not written as well.
+        beats = Cat(before, Mux(rest, 0, self.i.p.data))
+        with m.Switch(self.offset):
+            for offset in range(units):
+                with m.Case(offset):
+                    m.d.comb += self.o.p.data.eq(beats[(units - 1 - offset) * unit : (2 * units - 1 - offset) * unit])
+        # Each unit from the first and to the last one; where all of the word is the record's, `end` is zero.
+        to = Signal.like(end)
+        m.d.comb += to.eq(end - 1)
+        from_first = Cat(*(begun | (self.offset <= number) for number in range(units - 1)), C(1))
+        to_last = Cat(C(1), *(~last | (to >= number) for number in range(1, units)))
+        strobe = from_first & to_last
+        m.d.comb += self.o.p.strobe.eq(Cat(bit.replicate(self._config.layout.align) for bit in strobe))

@@ -1,0 +1,284 @@
+"""The Profiling Buffer: write pointer, limit, full, status and interrupt (D17.7)."""
+
+# Ref: DDI0487 M.a, D17.7 (R_PGGHS for a pointer that does not fit), D17.4 (disabled and stopped), D24.7 (PMBPTR_EL1,
+# PMBSR_EL1).
+
+from amaranth import *
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from .. import arch
+from ..config import SPUConfig, check_config
+from ..interface.memory import FaultKind, WritePort
+from ..interface.register_layout import register_layout
+from .aligner import Aligner
+from .serializer import beat_layout
+
+__all__ = ["Buffer"]
+
+
+class Buffer(wiring.Component):
+    """Writes records to memory from PMBPTR_EL1 upward, one at a time, and moves the pointer when memory has a record
+    whole.
+
+    A record is begun only where it fits below LIMIT. If the buffer is disabled, stopped or given another pointer or
+    limit while a record is being written, its beats go out where they were begun and the pointer does not move. A
+    record that arrives while the buffer is not running is taken and dropped. It is not for a cycle when its owner
+    changes, so that nobody finds in it what another was permitted to see.
+
+    A fault stops it with PMBPTR_EL1 at the first byte that was not written, so that DL is one only if that is within a
+    record, or nothing could have been written. A fault of a record that moves no pointer any more is nobody's.
+
+    Full, PMBSR_EL1.S with BSC = 1, is raised as soon as the longest record does not fit: PMBPTR_EL1 > LIMIT - max_size.
+    A pointer that is not aligned as records are, or has another top byte than LIMIT, counts as full.
+
+    In discard mode (D17.5.5) no record is begun and nothing is full, whatever pointer and limit are; records that wait
+    are dropped.
+
+    Software's writes take effect in the next cycle. Where software and the SPU write PMBSR_EL1 in one cycle,
+    software's write comes first, then a fault or a full buffer, then an asynchronous External abort. Reset: pointer and
+    status are zero, no beat is valid.
+
+    Members
+    -------
+    i : In(stream of beats)
+    unwanted : In(1)
+        The buffer has not run since the operation passed the sampling point whose record comes next at `i`: it is
+        dropped.
+    begun : Out(1)
+        Strobe: the record at `i` is being written, or dropped, from the next cycle on.
+    write : Out(WritePort)
+    pmblimitr : In(PMBLIMITR_EL1)
+    pmblimitr_write : In(1)
+        Software writes PMBLIMITR_EL1 in this cycle.
+    new_owner : In(1)
+        See `control.Control`.
+    pmbptr, pmbsr : Out
+    pmbptr_write, pmbsr_write : In(1)
+    wdata : In(64)
+        What software writes.
+    collision : In(1)
+        Sets PMBSR_EL1.COLL.
+    running : Out(1)
+        Enabled and not stopped, of the owner that it had.
+    writing : Out(1)
+        It is, and not in discard mode.
+    busy : Out(1)
+        A record is being written or dropped, or `pmbsr` does not say yet whether the buffer is full.
+    full : Out(1)
+        Strobe: a buffer full event.
+    """
+
+    def __init__(self, config: SPUConfig):
+        check_config(config)
+        self._config = config
+        super().__init__(
+            {
+                "i": In(stream.Signature(beat_layout(config))),
+                "unwanted": In(1),
+                "begun": Out(1),
+                "write": Out(WritePort(config)),
+                "pmblimitr": In(register_layout(arch.PMBLIMITR_EL1)),
+                "pmblimitr_write": In(1),
+                "new_owner": In(1),
+                "pmbptr": Out(64),
+                "pmbptr_write": In(1),
+                "pmbsr": Out(register_layout(arch.PMBSR_EL1)),
+                "pmbsr_write": In(1),
+                "wdata": In(64),
+                "collision": In(1),
+                "running": Out(1),
+                "writing": Out(1),
+                "busy": Out(1),
+                "full": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+
+        layout = self._config.layout
+        align = layout.align.bit_length() - 1
+        size = layout.max_size.bit_length() - 1
+        word = self._config.bus_bytes.bit_length() - 1
+        idle = Signal()
+        keep = Signal()
+        commit = Signal()
+        fault = Signal.like(self.write.fault)
+        faulted = Signal()
+
+        m.d.comb += [
+            self.running.eq(self.pmblimitr.E & ~self.pmbsr.S & ~self.new_owner),
+            self.writing.eq(self.running & (self.pmblimitr.FM != arch.FM.DISCARD)),
+        ]
+        fits, fits_known = self._fits(m, align, idle)
+
+        # Where the record goes: `base` and a number of words, which may carry into the next one. What that is takes
+        # two cycles after the one in which `base` is taken; it has been when a record is known to fit.
+        base = Signal(64 - size)
+        words = Signal(size - word + 1)
+        half = len(base) // 2
+        next_low = Signal(half + 1)
+        next_high = Signal(len(base) - half)
+        m.d.sync += [next_low.eq(base[:half] + 1), next_high.eq(base[half:] + next_low[-1])]
+        upper = Mux(words[-1], Cat(next_low[:-1], next_high), base)
+
+        m.submodules.aligner = aligner = Aligner(self._config)
+        connect(m, flipped(self.i), aligner.i)
+        m.d.comb += [
+            self.write.beat.p.address.eq(Cat(C(0, word), words[:-1], upper)),
+            *(self.write.beat.p[name].eq(aligner.o.p[name]) for name in ("data", "strobe", "last")),
+        ]
+        # A record may begin and end within a word.
+        within = Signal(max(word - align, 0))
+        within_pointer = self.pmbptr[align:word] if align < word else C(0, 0)
+        end = Signal.like(within)
+        if len(within):
+            m.d.comb += [aligner.offset.eq(within), end.eq(aligner.o.p.end)]
+
+        with m.If(self.pmbptr_write):
+            m.d.sync += self.pmbptr.eq(self.wdata)
+        with m.Elif(commit):
+            m.d.sync += self.pmbptr.eq(Cat(C(0, min(align, word)), within, words[:-1], upper))
+
+        with m.If(self.pmbsr_write):
+            m.d.sync += self.pmbsr.eq(self.wdata & self._config.writable(arch.PMBSR_EL1))
+        with m.If(self.collision):
+            m.d.sync += self.pmbsr.COLL.eq(1)
+        self._report(m, fault, faulted)
+
+        with m.FSM(name="buffer"):
+            with m.State("IDLE"):
+                m.d.comb += idle.eq(1)
+                m.d.sync += [
+                    base.eq(self.pmbptr[size:]),
+                    words.eq(self.pmbptr[word:size]),
+                    within.eq(within_pointer),
+                    keep.eq(1),
+                ]
+                with m.If(fits_known & self.writing & ~fits):
+                    m.d.comb += self.full.eq(1)
+                with m.Elif(aligner.o.valid & (~self.writing | self.unwanted)):
+                    m.d.comb += self.begun.eq(1)
+                    m.next = "DROP"
+                with m.Elif(aligner.o.valid & fits_known):
+                    m.d.comb += self.begun.eq(1)
+                    m.next = "WRITE"
+
+            with m.State("WRITE"):
+                m.d.comb += [self.write.beat.valid.eq(aligner.o.valid), aligner.o.ready.eq(self.write.beat.ready)]
+                with m.If(aligner.o.valid & aligner.o.ready):
+                    m.d.sync += words.eq(words + (~aligner.o.p.last | (end == 0)))
+                    with m.If(aligner.o.p.last):
+                        m.d.sync += within.eq(end)
+                        m.next = "RESPONSE"
+
+            with m.State("RESPONSE"):
+                whole = self.write.fault.kind == FaultKind.NONE
+                m.d.comb += commit.eq(self.write.done & whole & keep & self.running)
+                with m.If(self.write.done):
+                    m.d.sync += fault.eq(self.write.fault)
+                    m.next = "IDLE"
+                    with m.If(~whole):
+                        first = self.write.fault.word == 0
+                        m.d.sync += [
+                            words.eq(self.pmbptr[word:size] + self.write.fault.word),
+                            within.eq(Mux(first, within_pointer, 0)),
+                        ]
+                        m.next = "FAULT"
+
+            with m.State("FAULT"):
+                m.d.comb += [faulted.eq(keep & self.running), commit.eq(faulted)]
+                if self._config.external_aborts:
+                    # Whatever has become of the record.
+                    with m.If(fault.external):
+                        m.d.sync += self.pmbsr.EA.eq(1)
+                m.next = "IDLE"
+
+            with m.State("DROP"):
+                m.d.comb += aligner.o.ready.eq(1)
+                with m.If(aligner.o.valid & aligner.o.p.last):
+                    m.next = "IDLE"
+
+        with m.If(self.pmbptr_write | self.pmblimitr_write | (~self.running & ~idle)):
+            m.d.sync += keep.eq(0)
+        m.d.comb += self.busy.eq(~idle | ~fits_known | self.full | self.new_owner)
+
+        return m
+
+    def _report(self, m, fault, faulted):
+        """Buffer management events, which are recorded as long as none is."""
+        stopped = Signal()
+        m.d.comb += stopped.eq(Mux(self.pmbsr_write, self.wdata[arch.PMBSR_EL1.fields["S"].lsb], self.pmbsr.S))
+
+        def record(ec, mss):
+            m.d.sync += [self.pmbsr.S.eq(1), self.pmbsr.EC.eq(ec), self.pmbsr.MSS.eq(mss), self.pmbsr.MSS2.eq(0)]
+
+        if self._config.external_aborts:
+            with m.If(self.write.abort & ~stopped):
+                record(arch.EC.STAGE_1, arch.FSC_ASYNCHRONOUS)
+            with m.If(self.write.abort):
+                m.d.sync += [self.pmbsr.DL.eq(1), self.pmbsr.EA.eq(1)]
+        with m.If(self.full & ~stopped):
+            record(arch.EC.OTHER, arch.BSC.BUFFER_FILLED)
+        with m.If(faulted & ~stopped):
+            ec, data_abort = self._fault_class(m, fault)
+            record(ec, Mux(data_abort, fault.fsc, 0))
+            m.d.sync += [self.pmbsr[flag].eq(data_abort & fault[flag]) for flag in self._config.fault_flags]
+        with m.If(faulted & ((fault.word != 0) | (fault.kind == FaultKind.NOT_ALLOWED))):
+            m.d.sync += self.pmbsr.DL.eq(1)
+
+    def _fault_class(self, m, fault):
+        """EC of a fault, and whether it is a Data Abort, of which MSS and MSS2 tell more."""
+        ec = Signal(arch.EC)
+        with m.Switch(fault.kind):
+            with m.Case(FaultKind.STAGE_1):
+                m.d.comb += ec.eq(arch.EC.STAGE_1)
+            with m.Case(FaultKind.STAGE_2):
+                m.d.comb += ec.eq(arch.EC.STAGE_2)
+            if self._config.rme:
+                with m.Case(FaultKind.GRANULE_PROTECTION):
+                    m.d.comb += ec.eq(arch.EC.GRANULE_PROTECTION)
+        return ec, (fault.kind == FaultKind.STAGE_1) | (fault.kind == FaultKind.STAGE_2)
+
+    def _fits(self, m, align, idle):
+        """Whether the longest record fits at the pointer, and whether that is known: it is worked out in steps, and is
+        some cycles late.
+
+        That it fits is a comparison of pages: of an aligned pointer with a limit on a page. Where records are aligned
+        to less than the longest of them, that one may reach into the page after the pointer's.
+        """
+        layout = self._config.layout
+        page, limit = self.pmbptr[12:], self.pmblimitr.LIMIT
+        half = len(limit) // 2
+        low_below, high_below, high_same, in_place = (
+            Signal(name=name) for name in ("low_below", "high_below", "high_same", "in_place")
+        )
+        m.d.sync += [
+            low_below.eq(page[:half] < limit[:half]),
+            high_below.eq(page[half:] < limit[half:]),
+            high_same.eq(page[half:] == limit[half:]),
+            in_place.eq((page[44:] == limit[44:]) & (self.pmbptr[:align] == 0)),
+        ]
+        fits = in_place & (high_below | (high_same & low_below))
+        known = [idle & ~(self.pmbptr_write | self.pmblimitr_write)]
+        if layout.align < layout.max_size:
+            # The page under the limit is the last one, and there must be room on it.
+            last_low = Signal(half + 1)
+            last_high = Signal(len(limit) - half)
+            on_last_low, on_last_high, crosses = (
+                Signal(name=name) for name in ("on_last_low", "on_last_high", "crosses")
+            )
+            m.d.sync += [
+                last_low.eq(limit[:half] - 1),
+                last_high.eq(limit[half:] - last_low[-1]),
+                on_last_low.eq(page[:half] == last_low[:-1]),
+                on_last_high.eq(page[half:] == last_high),
+                crosses.eq(self.pmbptr[:12] > 4096 - layout.max_size),
+            ]
+            fits &= ~(on_last_low & on_last_high & crosses)
+            known += [Signal(name=f"fits_known_{age}") for age in (1, 2)]
+            m.d.sync += [known[age].eq(known[age - 1] & known[0]) for age in (1, 2)]
+        fits_known = Signal()
+        m.d.sync += fits_known.eq(Cat(known).all())
+        return fits, fits_known

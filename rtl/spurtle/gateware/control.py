@@ -1,0 +1,178 @@
+"""Who owns the Profiling Buffer, whether profiling is enabled, and what may be collected of an operation (D17.6.9)."""
+
+# Ref: DDI0487 M.a, D17.6.9, Table D17-3, D17.6.3.1, D17.6.4.2; as its functions ProfilingBufferOwner(),
+# StatisticalProfilingEnabled(), CollectContextIDR1(), CollectContextIDR2(), CollectPhysicalAddress() and
+# CollectTimeStamp() have it.
+
+from amaranth import *
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from .. import arch
+from ..arch import PCT
+from ..config import SPUConfig, check_config
+from ..interface.pe_state import PEState, el2_enabled, owner_state
+from ..interface.register_layout import register_layout
+from ..interface.sampling import TakenBranch
+
+__all__ = ["Collect", "Control"]
+
+
+class Collect(data.Struct):
+    """What of an operation may be recorded besides what every record holds. LSB first. `nv2_va` is the virtual address
+    of an access that FEAT_NV2 made of MRS or MSR.
+    """
+
+    context_el1: 1
+    context_el2: 1
+    timestamp: 1
+    pa: 1
+    nv2_va: 1
+
+
+class _Owner(data.Struct):
+    """Of the Profiling Buffer: its Security state, and whether it is that state's EL2 and not EL1."""
+
+    ns: 1
+    nse: 1
+    el2: 1
+
+
+class Control(wiring.Component):
+    """Permissions from the registers and the state of the PE in this cycle. Combinational, but for `new_owner`.
+
+    Without EL3 the only Security state owns the buffer. Reserved values of MDCR_EL3.{NSPBE, NSPB} give it to Secure
+    state, those of PCT ask for virtual time.
+
+    Members
+    -------
+    pe : In(PEState)
+    pmscr : In(PMSCR_EL1)
+    pmscr_el2 : In(PMSCR_EL2)
+        Only with EL2.
+    running : In(1)
+        The Profiling Buffer is enabled and not stopped.
+    enabled : Out(1)
+        Profiling is enabled for the operation that passes the sampling point in this cycle.
+    collect : Out(Collect)
+    offset : Out(64)
+        To be taken off the system counter for the timestamp. Only with EL2.
+    programmable : Out(1)
+        Neither a higher Exception level nor another Security state owns the buffer: PMBIDR_EL1.P is zero.
+    new_owner : Out(1)
+        In the cycle before, the buffer's owner was not who it had been until then. These two only with EL2 or EL3.
+    branch : In(TakenBranch)
+    branch_enabled : Out(1)
+        Profiling is enabled in the state that the branch was executed in. These two only with FEAT_SPE_PBT.
+    """
+
+    def __init__(self, config: SPUConfig):
+        check_config(config)
+        self._config = config
+        super().__init__(
+            {
+                "pe": In(PEState(config)),
+                "pmscr": In(register_layout(arch.PMSCR_EL1)),
+                **({"pmscr_el2": In(register_layout(arch.PMSCR_EL2)), "offset": Out(64)} if config.el2 else {}),
+                "running": In(1),
+                "enabled": Out(1),
+                "collect": Out(Collect),
+                **({"programmable": Out(1), "new_owner": Out(1)} if config.several_owners else {}),
+                **({"branch": In(TakenBranch(config)), "branch_enabled": Out(1)} if config.pbt else {}),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+
+        owner = Signal(_Owner)
+        self._own(m, owner)
+        m.d.comb += self.enabled.eq(self._profiled(self.pe, owner) & ~self.pe.debug)
+        if self._config.pbt:
+            m.d.comb += self.branch_enabled.eq(self._profiled(self.branch, owner))
+        self._collect(m, owner)
+        if self._config.el2:
+            self._choose_offset(m, owner)
+        if self._config.several_owners:
+            mine = self._same_state(self.pe, owner) & ((self.pe.el == 2) | ~owner.el2)
+            m.d.comb += self.programmable.eq((self.pe.el == 3) | mine)
+            before = Signal(_Owner)
+            m.d.sync += [before.eq(owner), self.new_owner.eq(owner.as_value() != before.as_value())]
+
+        return m
+
+    def _own(self, m, owner):
+        m.d.comb += [owner[name].eq(bit) for name, bit in owner_state(self._config, self.pe).items()]
+        if self._config.el2:
+            m.d.comb += owner.el2.eq(el2_enabled(self._config, self.pe, owner.ns) & (self.pe.mdcr_el2_e2pb == 0))
+
+    def _same_state(self, state, owner):
+        """In the Security state that owns the buffer."""
+        same = state.ns == owner.ns
+        return same & (state.nse == owner.nse) if self._config.rme else same
+
+    def _tge(self, state):
+        """Effective value of HCR_EL2.TGE."""
+        return el2_enabled(self._config, self.pe, state.ns) & self.pe.hcr_el2_tge if self._config.el2 else C(0)
+
+    def _profiled(self, state, owner):
+        """Profiling is enabled at this Exception level of this state, outside of Debug state."""
+        tge = self._tge(state)
+        el0, el2 = self.pmscr.E0SPE, C(0)
+        if self._config.el2:
+            el0, el2 = Mux(tge, self.pmscr_el2.E0HSPE, el0), self._el2_profiled(owner)
+        enabled_at = Cat(el0, self.pmscr.E1SPE, el2, C(0)).bit_select(state.el, 1)
+        return self.running & self._same_state(state, owner) & ~state.aarch32 & (owner.el2 | ~tge) & enabled_at
+
+    def _el2_profiled(self, owner):
+        return owner.el2 & self.pmscr_el2.E2SPE
+
+    def _collect(self, m, owner):
+        collect = {
+            "context_el1": self.pmscr.CX & (self.pe.el < 2) & ~self._tge(self.pe),
+            "timestamp": self.pmscr.TS & self.pe.count_enabled,
+            "pa": self.pmscr.PA,
+        }
+        if self._config.el2:
+            higher = el2_enabled(self._config, self.pe, owner.ns)
+            collect |= {
+                "context_el2": self.pmscr_el2.CX & el2_enabled(self._config, self.pe, self.pe.ns),
+                "timestamp": Mux(owner.el2, self.pmscr_el2.TS, self.pmscr.TS) & self.pe.count_enabled,
+                "pa": (self.pmscr_el2.PA | ~higher) & (owner.el2 | self.pmscr.PA),
+            }
+        if self._config.nv2:
+            collect["nv2_va"] = (
+                self.running & self._same_state(self.pe, owner) & ~self.pe.aarch32 & self._el2_profiled(owner)
+            )
+        m.d.comb += [self.collect[name].eq(permitted) for name, permitted in collect.items()]
+
+    def _choose_offset(self, m, owner):
+        """Table D17-3. Where EL2 is enabled, what EL1 asks for counts only where EL2 leaves it the choice."""
+        el1 = self._time(m, "el1", self.pmscr)
+        el2 = self._time(m, "el2", self.pmscr_el2)
+        time = Signal(PCT)
+        with m.If(~el2_enabled(self._config, self.pe, self.pe.ns)):
+            m.d.comb += time.eq(el1)
+        with m.Elif(owner.el2 | (el2 == PCT.VIRTUAL)):
+            m.d.comb += time.eq(el2)
+        with m.Elif((el2 == PCT.OFFSET_PHYSICAL) & (el1 != PCT.VIRTUAL)):
+            m.d.comb += time.eq(PCT.OFFSET_PHYSICAL)
+        with m.Else():
+            m.d.comb += time.eq(el1)
+
+        # In a host the virtual offset is zero.
+        host = el2_enabled(self._config, self.pe, self.pe.ns) & self.pe.hcr_el2_e2h
+        host &= (self.pe.el == 2) | ((self.pe.el == 0) & self.pe.hcr_el2_tge)
+        with m.If((time == PCT.VIRTUAL) & ~host):
+            m.d.comb += self.offset.eq(self.pe.cntvoff_el2)
+        if self._config.ecv_poff:
+            offset = self.pe.cnthctl_el2_ecv & (self.pe.scr_el3_ecven if self._config.el3 else 1)
+            with m.If((time == PCT.OFFSET_PHYSICAL) & offset):
+                m.d.comb += self.offset.eq(self.pe.cntpoff_el2)
+
+    def _time(self, m, name, pmscr):
+        """PCT of a register, the reserved value as virtual time."""
+        # A signal of both bits would be a loop to Verilator: Yosys may make its first bit a bit of the register.
+        offset_physical = Signal(name=f"offset_physical_{name}")
+        m.d.comb += offset_physical.eq(pmscr.PCT.all())
+        return Cat(pmscr.PCT[0], offset_physical)

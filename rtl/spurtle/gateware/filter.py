@@ -1,0 +1,126 @@
+"""The record filter: combinational, no state (D17.5)."""
+
+# Ref: DDI0487 M.a, D17.5.1 to D17.5.4; PMU events SAMPLE_FEED_*. CONSTRAINED UNPREDICTABLE cases in docs/choices.md.
+
+from amaranth import *
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from .. import arch
+from ..config import SPUConfig, UnpredictableFilter, check_config
+from ..interface.operation import has_data_source, is_branch
+from ..interface.register_layout import register_layout
+from .inflight import Sample
+
+__all__ = ["Filter"]
+
+
+class Filter(wiring.Component):
+    """Which of the enabled filters reject a sample; it is collected if none does. And what of each filter it meets,
+    enabled or not, for the PMU.
+
+    Members
+    -------
+    sample : In(Sample)
+    events : In(8 * events_bytes)
+        The Events packet of that sample.
+    pmsfcr, pmsevfr, pmsnevfr, pmslatfr, pmsdsfr : In
+        Registers, bits that this configuration lacks zero. The third and the last only with FEAT_SPE_FnE and
+        FEAT_SPE_FDS.
+    rejected : Out, one bit for each of filters
+    feed : Out, one bit for each of feed_events
+        See `pe.PMUEvents`.
+    """
+
+    def __init__(self, config: SPUConfig):
+        check_config(config)
+        self._config = config
+        super().__init__(
+            {
+                "sample": In(Sample(config)),
+                "events": In(8 * config.events_bytes),
+                "pmsfcr": In(register_layout(arch.PMSFCR_EL1)),
+                "pmsevfr": In(register_layout(arch.PMSEVFR_EL1)),
+                **({"pmsnevfr": In(register_layout(arch.PMSNEVFR_EL1))} if config.fne else {}),
+                "pmslatfr": In(register_layout(arch.PMSLATFR_EL1)),
+                **({"pmsdsfr": In(register_layout(arch.PMSDSFR_EL1))} if config.fds else {}),
+                "rejected": Out(data.StructLayout(dict.fromkeys(config.filters, 1))),
+                "feed": Out(data.StructLayout(dict.fromkeys(config.feed_events, 1))),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+
+        self._by_type(m)
+        self._by_event(m)
+        self._by_latency(m)
+        if self._config.fds:
+            self._by_data_source(m)
+
+        return m
+
+    def _unpredictable(self, nothing_selected):
+        """Whether a filter that selects nothing rejects. Where it has no effect, that follows from what it compares."""
+        discards = self._config.unpredictable_filter is UnpredictableFilter.DISCARD
+        return nothing_selected if discards else C(0)
+
+    def _by_type(self, m):
+        """D17.5.1: any of the types whose mask bit is zero, and exactly those whose mask bit is one."""
+        facts = self.sample.operation.facts
+        types = {
+            "B": is_branch(facts),
+            "LD": facts.load,
+            "ST": facts.store,
+            "FP": facts.floating_point | ((facts.load | facts.store) & facts.simd_fp & ~facts.vector),
+            "SIMD": facts.vector,
+        }
+        names = self._config.filter_types
+        flags = Cat(types[name] for name in names)
+        control = Cat(self.pmsfcr[name] for name in names)
+        mask = Cat(self.pmsfcr[f"{name}m"] for name in names) if self._config.eft else C(0, len(names))
+        any_of = control & ~mask
+        met = (~any_of.any() | (flags & any_of).any()) & ~((flags ^ control) & mask).any()
+
+        # Events are named as fields are, but for branches.
+        m.d.comb += [self.feed[{"B": "br"}.get(name, name.lower())].eq(types[name]) for name in names]
+        m.d.comb += self.feed.op.eq(met & (control | mask).any())
+        nothing_selected = C(0) if self._config.eft else ~control.any()
+        m.d.comb += self.rejected.FT.eq(self.pmsfcr.FT & (~met | self._unpredictable(nothing_selected)))
+
+    def _by_event(self, m):
+        """D17.5.2: all of the one kind, none of the other."""
+        events = self.events
+        wanted = self.pmsevfr.E[: len(events)]
+        missing = (wanted & ~events).any()
+        if not self._config.fne:
+            m.d.comb += self.feed.event.eq(~missing)
+            m.d.comb += self.rejected.FE.eq(self.pmsfcr.FE & (missing | self._unpredictable(~wanted.any())))
+            return
+
+        unwanted = self.pmsnevfr.E[: len(events)]
+        present = (unwanted & events).any()
+        m.d.comb += self.feed.event.eq(~(missing | present))
+        # An event that is both wanted and unwanted is one of the two: left alone, the two filters let nothing pass.
+        both = self.pmsfcr.FE & self.pmsfcr.FnE & (wanted & unwanted).any()
+        if self._config.unpredictable_filter is UnpredictableFilter.DISCARD:
+            both = C(0)
+        m.d.comb += [
+            self.rejected.FE.eq(self.pmsfcr.FE & ~both & (missing | self._unpredictable(~wanted.any()))),
+            self.rejected.FnE.eq(self.pmsfcr.FnE & ~both & (present | self._unpredictable(~unwanted.any()))),
+        ]
+
+    def _by_latency(self, m):
+        """D17.5.3, of the recorded count."""
+        least = self.pmslatfr.MINLAT[: self._config.counter_bits]
+        long_enough = self.sample.total >= least
+        m.d.comb += self.feed.lat.eq(long_enough)
+        m.d.comb += self.rejected.FL.eq(self.pmsfcr.FL & (~long_enough | self._unpredictable(least == 0)))
+
+    def _by_data_source(self, m):
+        """D17.5.4: of what has a Data Source packet, and of nothing else."""
+        operation = self.sample.operation
+        present = has_data_source(self._config, operation.facts)
+        chosen = self.pmsdsfr.S.bit_select(operation.data_source[:6], 1)
+        m.d.comb += self.feed.ds.eq(present & chosen)
+        m.d.comb += self.rejected.FDS.eq(self.pmsfcr.FDS & present & ~chosen)

@@ -1,0 +1,305 @@
+"""The sample interval counters: which operations are selected (D17.3)."""
+
+# Ref: DDI0487 M.a, D17.3.3 to D17.3.5; the reload takes one operation that does not decrement (docs/choices.md).
+
+from amaranth import *
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for, ceil_log2
+
+from .. import arch
+from ..config import SPUConfig, check_config
+from ..interface.register_layout import register_layout
+
+__all__ = ["IntervalCounter", "Numbering"]
+
+_GROUP = 4
+"""Lanes that are numbered in one cycle: what depends on four of them is a LUT."""
+
+
+class Numbering(wiring.Component):
+    """Numbers the operations of a cycle in program order.
+
+    Latency: `count_delay` cycles; without one it is combinational.
+
+    Members
+    -------
+    operations : In(ops_per_cycle)
+        Lanes with an operation, bit 0 first.
+    lanes : Out(ops_per_cycle)
+        The same, `count_delay` cycles later.
+    before : Out(range(ops_per_cycle)) for each lane
+        Operations in the lanes below.
+    count : Out(range(ops_per_cycle + 1))
+        All of them.
+    next_count : Out(range(ops_per_cycle + 1))
+        What `count` is in the next cycle. Not there without a delay.
+    """
+
+    def __init__(self, config: SPUConfig):
+        check_config(config)
+        width = config.ops_per_cycle
+        if width > 2 * _GROUP:
+            raise ValueError(f"ops_per_cycle must be at most {2 * _GROUP}, two groups, not {width}")
+        super().__init__(
+            {
+                "operations": In(width),
+                "lanes": Out(width),
+                "before": Out(range(width)).array(width),
+                "count": Out(range(width + 1)),
+                **({"next_count": Out(range(width + 1))} if config.count_delay else {}),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+
+        width = len(self.operations)
+        if width == 1:
+            m.d.comb += [self.lanes.eq(self.operations), self.count.eq(self.operations)]
+        elif width <= _GROUP:
+            self._number(m, range(width), self.lanes, self.before, self.next_count)
+            m.d.sync += self.count.eq(self.next_count)
+        else:
+            # Two groups, and then one on top of the other.
+            lanes = Signal(width, name="lanes_in_groups")
+            before = [Signal(range(_GROUP), name=f"before_{lane}_in_group") for lane in range(width)]
+            lower = Signal(range(_GROUP + 1))
+            upper = Signal(range(_GROUP + 1))
+            next_lower = Signal.like(lower)
+            next_upper = Signal.like(upper)
+            self._number(m, range(_GROUP), lanes, before, next_lower)
+            self._number(m, range(_GROUP, width), lanes, before, next_upper)
+            m.d.comb += self.next_count.eq(lower + upper)
+            m.d.sync += [
+                lower.eq(next_lower),
+                upper.eq(next_upper),
+                self.lanes.eq(lanes),
+                self.count.eq(self.next_count),
+            ]
+            for lane, number in enumerate(self.before):
+                m.d.sync += number.eq(before[lane] + (0 if lane < _GROUP else lower))
+
+        return m
+
+    def _number(self, m, group, lanes, before, count):
+        """Number one group, as tables."""
+        mine = slice(group.start, group.stop)
+        m.d.sync += lanes[mine].eq(self.operations[mine])
+        with m.Switch(self.operations[mine]):
+            for pattern in range(1 << len(group)):
+                with m.Case(pattern):
+                    m.d.comb += count.eq(pattern.bit_count())
+                    for place, lane in enumerate(group):
+                        m.d.sync += before[lane].eq((pattern & (1 << place) - 1).bit_count())
+
+
+class IntervalCounter(wiring.Component):
+    """PMSICR_EL1, which takes the members of the sample population in program order, some in each cycle.
+
+    An operation that meets COUNT = 0 reloads it. Any other decrements it; the one that makes it zero ends the interval
+    and, unless a random number is yet to be counted in ECOUNT, is selected. INTERVAL = 0 behaves as 1.
+
+    COUNT is kept in two parts, so that the carry chain of an operation is eight bits long: `high` takes the borrow of
+    `low` one cycle late, and what is known of its value follows a few cycles later. Nobody looks before `low` has come
+    down again, tens of cycles later.
+
+    Latency: operations are counted `count_delay` cycles after they passed, and `selected` tells of them
+    `answer_latency` cycles after. A read shows PMSICR_EL1 before the operations that are counted in its cycle; where
+    it is written, the operations of that cycle are neither counted nor selected. PMSIRR_EL1 and the random number are
+    those of the cycle before an operation is counted, or with one lane of the same. Reset: PMSICR_EL1 is zero.
+
+    Members
+    -------
+    operations : In(ops_per_cycle)
+        Lanes in which a member of the sample population passes while profiling is enabled.
+    interval, rnd : In(24), In(1)
+        PMSIRR_EL1.
+    random, draw : In(8), Out(1)
+        The next random number; it has been used. Never in two cycles one after the other.
+    write, wdata : In(1), In(PMSICR_EL1)
+        Software writes PMSICR_EL1.
+    pmsicr : Out(PMSICR_EL1)
+        As software reads it.
+    population : Out(range(ops_per_cycle + 1))
+        Operations that have come to be counted in this cycle.
+    selected : Out(ops_per_cycle) for each of selections_per_cycle
+        Lane of the selected operation, one bit or none; of the second one, if there are two.
+    """
+
+    def __init__(self, config: SPUConfig):
+        check_config(config)
+        self._config = config
+        self._width = config.ops_per_cycle
+        super().__init__(
+            {
+                "operations": In(self._width),
+                "interval": In(24),
+                "rnd": In(1),
+                "random": In(8),
+                "draw": Out(1),
+                "write": In(1),
+                "wdata": In(register_layout(arch.PMSICR_EL1)),
+                "pmsicr": Out(register_layout(arch.PMSICR_EL1)),
+                "population": Out(range(self._width + 1)),
+                "selected": Out(self._width).array(config.selections_per_cycle),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+
+        m.submodules.numbering = numbering = Numbering(self._config)
+        m.d.comb += [numbering.operations.eq(self.operations), self.population.eq(numbering.count)]
+
+        rnd = self._later(m, self.rnd, "settled_rnd")
+        reloads, reaches, place = self._primary(m, numbering)
+        m.d.comb += self.draw.eq(rnd & (reaches if self._config.ernd else reloads) & ~self.write)
+        if self._config.ernd:
+            selections = self._secondary(m, numbering, rnd, reaches, place)
+        else:
+            selections = [
+                (self._later(m, reaches, "reached"), self._later(m, (place - 1)[: ceil_log2(self._width)], "end"))
+            ]
+        self._answer(m, numbering, selections)
+
+        return m
+
+    def _later(self, m, value, name):
+        """`value` in the next cycle, where more than one lane makes it worth a stage."""
+        if self._width == 1:
+            return value
+        later = Signal.like(Value.cast(value), name=name)
+        m.d.sync += later.eq(value)
+        return later
+
+    def _down(self, counter, count):
+        """`counter` less `count`. With one lane `count` comes late, from what decides whether profiling is enabled, and
+        must not go through the carry chain.
+        """
+        return Mux(count, counter - 1, counter) if self._width == 1 else counter - count
+
+    def _less(self, m, numbering, number, bias, name):
+        """`number` less `bias` and the operations of this cycle, made in the cycle before: one carry chain here and one
+        where it is used.
+        """
+        subtrahend = Signal(range(-1, self._width + 2), name=f"{name}_subtrahend")
+        with m.Switch(numbering.next_count):
+            for count in range(self._width + 1):
+                with m.Case(count):
+                    m.d.comb += subtrahend.eq(count + bias)
+        less = Signal(signed(10), name=name)
+        m.d.sync += less.eq(number - subtrahend)
+        return less
+
+    def _primary(self, m, numbering):
+        """COUNT. Returns whether an operation of this cycle reloads it, whether one makes it zero, and which one."""
+        low = Signal(8)
+        high = Signal(24)
+        borrow = Signal()
+        m.d.comb += self.pmsicr.COUNT.eq(Cat(low, (high - borrow)[:24]))
+
+        # Only where COUNT is that small can an operation of this cycle find it zero or make it so.
+        bits = bits_for(self._width)
+        place = low[:bits]
+        close = Signal(init=1)
+        near = Signal()
+        reloads = Signal()
+        reaches = Signal()
+        m.d.comb += [
+            near.eq(close & ~low[bits]),
+            reloads.eq(near & (place < numbering.count)),
+            reaches.eq(near & (place != 0) & (place <= numbering.count)),
+        ]
+
+        left = Signal(signed(9))
+        start = Signal(signed(10))
+        random = C(0) if self._config.ernd else Mux(self.rnd, self.random, 0)
+        m.d.comb += [
+            left.eq(self._down(low, numbering.count)),
+            start.eq(random if self._width == 1 else self._less(m, numbering, random, -1, "restart") + place),
+        ]
+        interval = self._later(m, self.interval | (self.interval == 0), "settled_interval")
+        m.d.sync += [low.eq(Mux(reloads, start, left)), borrow.eq(Mux(reloads, start < 0, left < 0))]
+        with m.If(borrow):
+            m.d.sync += high.eq(high - 1)
+        with m.If(reloads):
+            m.d.sync += high.eq(interval)
+
+        # `close` says that COUNT was below twice that bound a cycle ago, and has not been reloaded.
+        halves_zero = Signal(2, init=0b11)
+        high_zero = Signal(init=1)
+        m.d.sync += [
+            halves_zero.eq(Cat((half == 0) & ~reloads for half in (high[:12], high[12:]))),
+            high_zero.eq(halves_zero.all() & ~reloads),
+            close.eq(high_zero & (low[bits + 1 :] == 0) & ~reloads),
+        ]
+
+        with m.If(self.write):
+            written = self.wdata.COUNT
+            m.d.sync += [
+                Cat(low, high).eq(written),
+                borrow.eq(0),
+                halves_zero.eq(Cat(written[8:20] == 0, written[20:] == 0)),
+                high_zero.eq(written[8:] == 0),
+                close.eq(written[bits + 1 :] == 0),
+            ]
+
+        return reloads, reaches, place
+
+    def _secondary(self, m, numbering, rnd, reaches, place):
+        """ECOUNT (D17.3.4.3). Returns what may be selected: whether, and how many operations come before it."""
+        # One less than ECOUNT: negative when there is nothing to count.
+        spare = Signal(signed(9), init=-1)
+        live = ~spare[-1]
+        m.d.comb += self.pmsicr.ECOUNT.eq(Mux(live, spare + 1, 0))
+
+        # The operation that loads it does not decrement it; those behind do.
+        spare_left = Signal(signed(9))
+        loaded = Signal(signed(10))
+        m.d.comb += [
+            spare_left.eq(self._down(spare, numbering.count)),
+            loaded.eq(
+                self.random - 1 if self._width == 1 else self._less(m, numbering, self.random, 1, "reload") + place
+            ),
+        ]
+        with m.If(rnd):
+            m.d.sync += spare.eq(Mux(reaches, loaded, Mux(live, spare_left, -1)))
+        with m.If(self.write):
+            m.d.sync += spare.eq(self.wdata.ECOUNT - 1)
+
+        ended = self._later(m, rnd & live & (spare_left < 0), "ended")
+        behind = self._later(m, spare[: len(place)] + 1 >= place, "behind")
+        reached = self._later(m, reaches, "reached")
+        picked = self._later(m, ~rnd | (loaded < 0), "picked")
+        ahead = self._later(m, Mux(self.rnd, self.random, 0), "ahead")
+        return [
+            # If the primary counter comes first, it is overwritten before it ends.
+            (ended & ~(reached & behind), self._later(m, spare[: ceil_log2(self._width)], "end")),
+            (reached & picked, self._later(m, (place - 1 + ahead)[: ceil_log2(self._width)], "pick")),
+        ]
+
+    def _answer(self, m, numbering, selections):
+        """Find the lanes. The first of two selections comes first in program order."""
+        if self._width == 1:
+            selected = Cat(selected for selected, _ in selections).any()
+            m.d.sync += self.selected[0].eq(selected & ~self.write)
+            return
+
+        lanes = self._later(m, Mux(self.write, 0, numbering.lanes), "counted")
+        before = [self._later(m, number, f"before_{lane}") for lane, number in enumerate(numbering.before)]
+        here = Signal(len(selections))
+        found = []
+        for index, (selected, place) in enumerate(selections):
+            found.append(Signal(self._width, name=f"found_{index}"))
+            m.d.comb += [
+                here[index].eq(selected),
+                found[index].eq(Cat(lane & (mine == place) for lane, mine in zip(lanes, before, strict=True))),
+            ]
+        if len(found) == 1:
+            m.d.sync += self.selected[0].eq(Mux(here, found[0], 0))
+        else:
+            m.d.sync += [
+                self.selected[0].eq(Mux(here[0], found[0], Mux(here[1], found[1], 0))),
+                self.selected[1].eq(Mux(here.all(), found[1], 0)),
+            ]

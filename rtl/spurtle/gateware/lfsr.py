@@ -1,0 +1,84 @@
+"""Random numbers (D17.3.2)."""
+
+# Ref: DDI0487 M.a, D17.3.2: the generator is IMPLEMENTATION DEFINED and must come out of reset usable.
+
+from amaranth import *
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import LFSR_DELAYS
+from ..support.arguments import check_type
+
+__all__ = ["LFSR"]
+
+
+class LFSR(wiring.Component):
+    """A linear feedback shift register of maximal length that moves on by as many bits as are used.
+
+    No two numbers share a bit. Latency: a draw or a write shows in the next cycle; a write comes after a draw of the
+    same cycle. The state is never zero.
+
+    Parameters
+    ----------
+    bits : int
+        Width of a number, from 1 to 11. Bits of a wider number would depend on each other.
+    draws : int
+        Numbers that can be used in a cycle, from 1 to 32.
+    reset : int
+        The state after reset, any of 32 bits but zero, which the generator would never leave.
+
+    Raises
+    ------
+    ValueError
+        If one of them is out of range.
+
+    Members
+    -------
+    random : Out(bits) for each of draws
+        The next numbers, uniform, in the order in which they are used.
+    draw : In(range(draws + 1))
+        So many of them are used in this cycle.
+    state : Out(32)
+        The last bits of the sequence, the newest in bit 0, so that the first number is their lower end.
+    write, wdata : In(1), In(32)
+        Software seeds it. Zero is taken as one.
+    """
+
+    def __init__(self, *, bits: int, draws: int, reset: int):
+        width = max(LFSR_DELAYS)
+        ranges = {"bits": (bits, min(LFSR_DELAYS)), "draws": (draws, width), "reset": (reset, (1 << width) - 1)}
+        for name, (value, most) in ranges.items():
+            check_type(name, value, int)
+            if not 1 <= value <= most:
+                raise ValueError(f"{name} must be from 1 to {most}, not {value!r}")
+        self._bits = bits
+        super().__init__(
+            {
+                "random": Out(bits).array(draws),
+                "draw": In(range(draws + 1)),
+                "state": Out(width, init=reset),
+                "write": In(1),
+                "wdata": In(width),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+
+        # The newest bit is the last one here. Of eleven, none depends on another.
+        sequence = [*reversed(self.state)]
+        most = self._bits * len(self.random)
+        for _ in range(most):
+            sequence.append(Cat(sequence[-delay] for delay in LFSR_DELAYS).xor())
+        newest_first = Cat(*reversed(sequence))
+        states = [newest_first[most - used :][: len(self.state)] for used in range(0, most + 1, self._bits)]
+        m.d.comb += [number.eq(state) for number, state in zip(self.random, states, strict=False)]
+        with m.If(self.write):
+            m.d.sync += self.state.eq(self.wdata | (self.wdata == 0))
+        with m.Else():
+            with m.Switch(self.draw):
+                for count, state in enumerate(states[1:], 1):
+                    with m.Case(count):
+                        m.d.sync += self.state.eq(state)
+
+        return m

@@ -1,0 +1,59 @@
+"""Where the taken branch went that retired last (D17.6.3.1)."""
+
+# Ref: DDI0487 M.a, D17.6.3.1 (FEAT_SPE_PBT).
+
+from amaranth import *
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import SPUConfig, check_config
+from ..interface.operation import Location
+from ..interface.sampling import TakenBranch
+
+__all__ = ["PreviousTarget", "previous_layout"]
+
+
+def previous_layout(config: SPUConfig) -> data.StructLayout:
+    """The target of a branch, and whether there is one that may be recorded. LSB first."""
+    return data.StructLayout({"valid": 1, "target": Location(config)})
+
+
+class PreviousTarget(wiring.Component):
+    """Keeps the target of the last branch; of one that was executed while profiling was disabled or prohibited it keeps
+    that there is none.
+
+    Latency: one cycle. Reset: there is none. With another owner of the Profiling Buffer there is none either: what was
+    permitted to the one before is not to this one.
+
+    Members
+    -------
+    branch : In(TakenBranch)
+    enabled : In(1)
+        Profiling is enabled in the state that the branch was executed in.
+    new_owner : In(1)
+        See `control.Control`.
+    previous : Out(previous_layout)
+    """
+
+    def __init__(self, config: SPUConfig):
+        check_config(config)
+        if not config.pbt:
+            raise ValueError(f"pbt must be True where the previous branch target is kept, not False in {config.name}")
+        super().__init__(
+            {
+                "branch": In(TakenBranch(config)),
+                "enabled": In(1),
+                "new_owner": In(1),
+                "previous": Out(previous_layout(config)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+
+        with m.If(self.branch.valid):
+            m.d.sync += [self.previous.valid.eq(self.enabled), self.previous.target.eq(self.branch.target)]
+        with m.If(self.new_owner):
+            m.d.sync += self.previous.valid.eq(0)
+
+        return m

@@ -1,0 +1,248 @@
+"""The whole Statistical Profiling Unit, wired."""
+
+from amaranth import *
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from ..config import LFSR_ACCESS_RESET, LFSR_RESET, SPUConfig, check_config
+from ..interface.memory import Drain, WritePort
+from ..interface.pe_state import PEState
+from ..interface.pmu import PMUEvents
+from ..interface.sampling import Finish, SamplingPoint, TakenBranch
+from ..interface.sampling import InFlight as InFlightPort
+from ..interface.sysreg import SystemRegisterPort
+from .access import AccessChoice
+from .buffer import Buffer
+from .completion import Completion
+from .control import Control
+from .filter import Filter
+from .inflight import InFlight, Sample
+from .interval import IntervalCounter
+from .lfsr import LFSR
+from .previous import PreviousTarget
+from .record import Record
+from .registers import Registers
+from .serializer import Serializer, beat_layout
+
+__all__ = ["SPU", "RecordPath"]
+
+
+class RecordPath(wiring.Component):
+    """From a sample to the beats of its record: record construction and the serializer.
+
+    Members
+    -------
+    sample : In(stream of Sample)
+        Taken when its record has been, and has been `begun`. The payload has to be there two cycles before it is valid.
+    events : Out(8 * events_bytes)
+        The Events packet of the sample, valid or not.
+    beat : Out(stream of beats)
+    begun : In(1)
+        Strobe, after the record's first beat came: what becomes of it no longer depends on the sample.
+    """
+
+    def __init__(self, config: SPUConfig):
+        check_config(config)
+        self._config = config
+        super().__init__(
+            {
+                "sample": In(stream.Signature(Sample(config))),
+                "events": Out(8 * config.events_bytes),
+                "beat": Out(stream.Signature(beat_layout(config))),
+                "begun": In(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+
+        m.submodules.record = record = Record(self._config)
+        m.submodules.serializer = serializer = Serializer(self._config)
+        serialized = Signal()
+        was_begun = Signal()
+        m.d.comb += [
+            record.sample.eq(self.sample.payload),
+            self.events.eq(record.events),
+            serializer.i.payload.eq(record.packets),
+            serializer.i.valid.eq(self.sample.valid & ~serialized),
+            self.sample.ready.eq((serialized | serializer.i.ready) & was_begun),
+        ]
+        with m.If(self.sample.valid & self.sample.ready):
+            m.d.sync += [serialized.eq(0), was_begun.eq(0)]
+        with m.Else():
+            m.d.sync += [
+                serialized.eq(serialized | (serializer.i.valid & serializer.i.ready)),
+                was_begun.eq(was_begun | self.begun),
+            ]
+        connect(m, serializer.o, flipped(self.beat))
+
+        return m
+
+
+class SPU(wiring.Component):
+    """A Statistical Profiling Unit beside one PE.
+
+    One clock domain, `sync`. What each port carries, and when, is said by its signature in `pe.py`.
+
+    Members
+    -------
+    pe : In(PEState)
+    sampling : In(SamplingPoint)
+    in_flight : In(InFlight)
+    finish : In(Finish)
+    sysreg : In(SystemRegisterPort)
+    drain : In(Drain)
+    write : Out(WritePort)
+    branch : In(TakenBranch)
+        Only with FEAT_SPE_PBT.
+    pmu : Out(PMUEvents)
+    pmbirq : Out(1)
+        Profiling Buffer management interrupt, a level: PMBSR_EL1.S.
+    """
+
+    def __init__(self, config: SPUConfig):
+        check_config(config)
+        self._config = config
+        super().__init__(
+            {
+                "pe": In(PEState(config)),
+                "sampling": In(SamplingPoint(config)),
+                "in_flight": In(InFlightPort(config)),
+                "finish": In(Finish(config)),
+                **({"branch": In(TakenBranch(config))} if config.pbt else {}),
+                "sysreg": In(SystemRegisterPort()),
+                "drain": In(Drain()),
+                "write": Out(WritePort(config)),
+                "pmu": Out(PMUEvents(config)),
+                "pmbirq": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+
+        m.submodules.registers = registers = Registers(self._config)
+        m.submodules.control = control = Control(self._config)
+        m.submodules.interval_counter = interval = IntervalCounter(self._config)
+        m.submodules.lfsr = lfsr = LFSR(bits=8, draws=1, reset=LFSR_RESET)
+        m.submodules.inflight = inflight = InFlight(self._config)
+        m.submodules.completion = completion = Completion(self._config)
+        m.submodules.filter = filter_ = Filter(self._config)
+        m.submodules.record_path = record_path = RecordPath(self._config)
+        m.submodules.buffer = buffer = Buffer(self._config)
+
+        # The way of an operation.
+        connect(m, flipped(self.pe), control.pe)
+        m.d.comb += [
+            control.pmscr.eq(registers.pmscr),
+            control.running.eq(buffer.running),
+            interval.operations.eq(Mux(control.enabled, self.sampling.valid, 0)),
+            interval.interval.eq(registers.pmsirr.INTERVAL),
+            interval.rnd.eq(registers.pmsirr.RND),
+            interval.random.eq(lfsr.random[0]),
+            lfsr.draw.eq(interval.draw),
+            *(mine.eq(selected) for mine, selected in zip(inflight.selected, interval.selected, strict=True)),
+            inflight.collect.eq(control.collect),
+            inflight.running.eq(buffer.running),
+            self.sampling.sampled.eq(inflight.sampled),
+            completion.unwanted.eq(inflight.unwanted),
+            completion.writing.eq(buffer.writing),
+            completion.rejected.eq(filter_.rejected),
+            filter_.sample.eq(inflight.sample.payload),
+            filter_.events.eq(record_path.events),
+            *(
+                getattr(filter_, name).eq(getattr(registers, name))
+                for name in ("pmsfcr", "pmsevfr", "pmsnevfr", "pmslatfr", "pmsdsfr")
+                if hasattr(registers, name)
+            ),
+            buffer.unwanted.eq(inflight.unwanted),
+            record_path.begun.eq(buffer.begun),
+            buffer.pmblimitr.eq(registers.pmblimitr),
+            buffer.collision.eq(inflight.collisions != 0),
+        ]
+        if self._config.slots > 1:
+            m.d.comb += [mine.eq(slot) for mine, slot in zip(self.sampling.slot, inflight.slot, strict=True)]
+        if self._config.el2:
+            m.d.comb += [control.pmscr_el2.eq(registers.pmscr_el2), inflight.offset.eq(control.offset)]
+        new_owner = C(0)
+        if self._config.several_owners:
+            new_owner = control.new_owner
+            m.d.comb += registers.programmable.eq(control.programmable)
+        m.d.comb += buffer.new_owner.eq(new_owner)
+        if self._config.access_bits:
+            self._choose_access(m, interval, registers)
+        if self._config.pbt:
+            m.submodules.previous_target = previous_target = PreviousTarget(self._config)
+            connect(m, flipped(self.branch), control.branch)
+            connect(m, flipped(self.branch), previous_target.branch)
+            m.d.comb += [
+                previous_target.enabled.eq(control.branch_enabled),
+                previous_target.new_owner.eq(new_owner),
+                inflight.previous.eq(previous_target.previous),
+            ]
+        connect(m, flipped(self.pe), inflight.pe)
+        connect(m, flipped(self.in_flight), inflight.in_flight)
+        connect(m, flipped(self.finish), inflight.finish)
+        connect(m, inflight.sample, completion.i)
+        connect(m, completion.o, record_path.sample)
+        connect(m, record_path.beat, buffer.i)
+        connect(m, buffer.write, flipped(self.write))
+
+        # System registers that live where the hardware changes them.
+        connect(m, flipped(self.pe), registers.pe)
+        connect(m, flipped(self.sysreg), registers.port)
+        m.d.comb += [
+            registers.pmsicr.eq(interval.pmsicr),
+            interval.write.eq(registers.pmsicr_write),
+            interval.wdata.eq(registers.wdata),
+            registers.pmsrndr[:32].eq(lfsr.state),
+            lfsr.write.eq(registers.pmsrndr_write),
+            lfsr.wdata.eq(registers.wdata[:32]),
+            registers.pmbptr.eq(buffer.pmbptr),
+            buffer.pmbptr_write.eq(registers.pmbptr_write),
+            registers.pmbsr.eq(buffer.pmbsr),
+            buffer.pmbsr_write.eq(registers.pmbsr_write),
+            buffer.pmblimitr_write.eq(registers.pmblimitr_write),
+            buffer.wdata.eq(registers.wdata),
+        ]
+
+        m.d.comb += [
+            self.pmbirq.eq(buffer.pmbsr.S),
+            self.drain.done.eq(self.drain.request & ~inflight.pending & ~record_path.beat.valid & ~buffer.busy),
+        ]
+        m.d.sync += [
+            self.pmu.sample_pop.eq(interval.population),
+            self.pmu.sample_feed.eq(completion.fed),
+            *(
+                getattr(self.pmu, f"sample_feed_{event}").eq(completion.fed & filter_.feed[event])
+                for event in self._config.feed_events
+            ),
+            self.pmu.sample_filtrate.eq(completion.filtrated),
+            self.pmu.sample_collision.eq(inflight.collisions),
+            self.pmu.sample_buffer_full.eq(buffer.full),
+        ]
+        if self._config.discard_mode:
+            pmblimitr = registers.pmblimitr
+            m.d.sync += self.pmu.freeze.eq(pmblimitr.PMFZ & pmblimitr.E & buffer.pmbsr.S)
+
+        return m
+
+    def _choose_access(self, m, interval, registers):
+        """Random numbers of its own: those of the interval counters do not depend on what is sampled."""
+        m.submodules.access_lfsr = lfsr = LFSR(
+            bits=self._config.access_bits, draws=self._config.selections_per_cycle, reset=LFSR_ACCESS_RESET
+        )
+        m.submodules.access_choice = choice = AccessChoice(self._config)
+        m.d.comb += [
+            *(mine.eq(selected) for mine, selected in zip(choice.selected, interval.selected, strict=True)),
+            *(mine.eq(number) for mine, number in zip(choice.random, lfsr.random, strict=True)),
+            choice.pmsfcr.eq(registers.pmsfcr),
+            lfsr.draw.eq(choice.draw),
+            lfsr.write.eq(registers.pmsrndr_write),
+            lfsr.wdata.eq(registers.wdata[32:]),
+            registers.pmsrndr[32:].eq(lfsr.state),
+        ]
+        if self._config.two_accesses:
+            m.d.comb += self.sampling.destination.eq(choice.destination)
+        if self._config.scalable:
+            m.d.comb += [mine.eq(number) for mine, number in zip(self.sampling.element, choice.element, strict=True)]

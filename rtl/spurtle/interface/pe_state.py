@@ -1,0 +1,139 @@
+"""State of the PE: Exception level, Security state, and the System registers that control profiling."""
+
+from amaranth.hdl import Const
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import Out
+
+from ..arch import FineGrainedTrap
+from ..config import SPUConfig
+
+__all__ = ["FineGrainedTraps", "PEState", "el2_enabled", "owner_state"]
+
+
+class FineGrainedTraps(data.StructLayout):
+    """Of HDFGRTR_EL2, or of HDFGWTR_EL2, the fields that trap reads, or writes, of the registers of this SPU: one bit
+    each, by its name, in the order of their bits. LSB first. With `second` of HDFGRTR2_EL2, of HDFGWTR2_EL2.
+    """
+
+    def __init__(self, config: SPUConfig, *, write: bool, second: bool = False):
+        super().__init__({trap.name: 1 for trap in _fine_grained_traps(config, write=write, second=second)})
+
+
+def _fine_grained_traps(config: SPUConfig, *, write: bool, second: bool) -> list[FineGrainedTrap]:
+    traps = [
+        register.fine_grained
+        for register in config.registers
+        if register.fine_grained and not (write and register.read_only)
+    ]
+    return sorted((trap for trap in traps if trap.second == second), key=lambda trap: trap.bit)
+
+
+class PEState(wiring.Signature):
+    """State of the PE in this cycle, as it is for the operation at the sampling point; seen from the core.
+
+    Fields of System registers are those that software wrote: what their Effective values are is the SPU's to say. Each
+    has the name of its register and its own. They change as the context is synchronized, not as MSR executes.
+
+    Members
+    -------
+    el : Out(2)
+        Exception level.
+    ns : Out(1)
+        Non-secure state; Realm state if `nse` is one as well. At EL3 that of the Exception levels below, SCR_EL3.NS.
+        Steady without EL3.
+    nse : Out(1)
+        Realm state if `ns` is one. At EL3 SCR_EL3.NSE. Only there with FEAT_RME.
+    debug : Out(1)
+        Debug state.
+    aarch32 : Out(1)
+        Executing in AArch32 state.
+    contextidr_el1 : Out(32)
+    contextidr_el2 : Out(32)
+        This and the next five only with EL2.
+    mdcr_el2_e2pb : Out(2)
+        EL2 owns the Profiling Buffer if this is zero.
+    mdcr_el2_tpms : Out(1)
+        Accesses from EL1 to the registers of sampling trap to EL2.
+    hcr_el2_e2h, hcr_el2_tge : Out(1)
+    cntvoff_el2 : Out(64)
+        Virtual offset of the system counter.
+    cnthctl_el2_ecv, cntpoff_el2 : Out(1), Out(64)
+        Physical offset of the system counter, and whether there is one. Only with FEAT_ECV_POFF.
+    mdcr_el3_nspb, mdcr_el3_nspbe : Out(2), Out(1)
+        Which Security state owns the Profiling Buffer. Only with EL3, the latter with FEAT_RME.
+    scr_el3_eel2 : Out(1)
+        EL2 is enabled in Secure state. Only with FEAT_SEL2.
+    scr_el3_ecven : Out(1)
+        Only with EL3 and FEAT_ECV_POFF.
+    mdcr_el3_enpmsn, mdcr_el3_enpms3 : Out(1)
+        Otherwise accesses to PMSNEVFR_EL1, to PMSDSFR_EL1, trap to EL3. Only with EL3 and those registers.
+    hdfgrtr_el2, hdfgwtr_el2 : Out(FineGrainedTraps)
+        Only with FEAT_FGT.
+    hdfgrtr2_el2, hdfgwtr2_el2 : Out(FineGrainedTraps)
+        Only with FEAT_FGT2 and PMSDSFR_EL1.
+    scr_el3_fgten, scr_el3_fgten2 : Out(1)
+        Only with EL3 and the former, the latter.
+    physical_count : Out(64)
+        PhysicalCountInt(): the system counter.
+    count_enabled : Out(1)
+        The system counter counts (CNTCR.EN).
+    """
+
+    def __init__(self, config: SPUConfig):
+        super().__init__(
+            {
+                "el": Out(2),
+                "ns": Out(1),
+                **({"nse": Out(1)} if config.rme else {}),
+                "debug": Out(1),
+                "aarch32": Out(1),
+                "contextidr_el1": Out(32),
+                **(
+                    {
+                        "contextidr_el2": Out(32),
+                        "mdcr_el2_e2pb": Out(2),
+                        "mdcr_el2_tpms": Out(1),
+                        "hcr_el2_e2h": Out(1),
+                        "hcr_el2_tge": Out(1),
+                        "cntvoff_el2": Out(64),
+                    }
+                    if config.el2
+                    else {}
+                ),
+                **({"cnthctl_el2_ecv": Out(1), "cntpoff_el2": Out(64)} if config.ecv_poff else {}),
+                **({"mdcr_el3_nspb": Out(2)} if config.el3 else {}),
+                **({"mdcr_el3_nspbe": Out(1)} if config.rme else {}),
+                **({"scr_el3_eel2": Out(1)} if config.sel2 else {}),
+                **({"scr_el3_ecven": Out(1)} if config.el3 and config.ecv_poff else {}),
+                **({"mdcr_el3_enpmsn": Out(1)} if config.el3 and config.fne else {}),
+                **({"mdcr_el3_enpms3": Out(1)} if config.el3 and config.fds else {}),
+                **(_trapping(config, "", "scr_el3_fgten") if config.fgt else {}),
+                **(_trapping(config, "2", "scr_el3_fgten2") if config.fgt2 and config.fds else {}),
+                "physical_count": Out(64),
+                "count_enabled": Out(1),
+            }
+        )
+
+
+def _trapping(config: SPUConfig, suffix: str, enable: str):
+    second = suffix == "2"
+    return {
+        f"hdfgrtr{suffix}_el2": Out(FineGrainedTraps(config, write=False, second=second)),
+        f"hdfgwtr{suffix}_el2": Out(FineGrainedTraps(config, write=True, second=second)),
+        **({enable: Out(1)} if config.el3 else {}),
+    }
+
+
+def el2_enabled(config: SPUConfig, pe, ns):
+    """EL2 is enabled in Non-secure or Realm state, or in Secure state. Without EL3 it always is."""
+    if not (config.el2 and config.el3):
+        return Const(config.el2, 1)
+    return ns | pe.scr_el3_eel2 if config.sel2 else ns
+
+
+def owner_state(config: SPUConfig, pe):
+    """The Security state that owns the Profiling Buffer, by the names of its bits: `ns`, and `nse` with FEAT_RME. The
+    reserved values of MDCR_EL3.{NSPBE, NSPB} are Secure state's.
+    """
+    ns = pe.mdcr_el3_nspb[1] if config.el3 else pe.ns
+    return {"ns": ns, **({"nse": pe.mdcr_el3_nspbe & ns} if config.rme else {})}

@@ -1,0 +1,47 @@
+"""PMU events of the SPU."""
+
+from amaranth.lib import wiring
+from amaranth.lib.wiring import Out
+
+from ..config import SPUConfig
+
+__all__ = ["PMUEvents"]
+
+
+class PMUEvents(wiring.Signature):
+    """PMU events of the SPU, seen from the SPU: how many of each in this cycle.
+
+    Members
+    -------
+    sample_pop : Out(range(ops_per_cycle + 1))
+        Members of the sample population that passed while profiling was enabled.
+    sample_feed : Out(1)
+        A sampled operation finished.
+    sample_feed_br, sample_feed_ld, sample_feed_st, sample_feed_fp, sample_feed_simd : Out(1)
+        Of that type (D17.5.1). The last two only with FEAT_SPE_EFT.
+    sample_feed_op, sample_feed_event, sample_feed_lat, sample_feed_ds : Out(1)
+        That meets the filter by type, by event, by latency, by data source, whether or not that is enabled. The last
+        one only with FEAT_SPE_FDS.
+    sample_filtrate : Out(1)
+        It passed the filter.
+    sample_collision : Out(range(selections_per_cycle + 1))
+        Operations selected while all slots were taken.
+    sample_buffer_full : Out(1)
+        A record filled the buffer.
+    freeze : Out(1)
+        Level: PMBLIMITR_EL1.{PMFZ, E} and PMBSR_EL1.S are one. The PMU's event counters are frozen, as PMCR_EL0.FZS and
+        MDCR_EL2.HPMFZS say. Only with FEAT_SPEv1p2.
+    """
+
+    def __init__(self, config: SPUConfig):
+        super().__init__(
+            {
+                "sample_pop": Out(range(config.ops_per_cycle + 1)),
+                "sample_feed": Out(1),
+                **{f"sample_feed_{event}": Out(1) for event in config.feed_events},
+                "sample_filtrate": Out(1),
+                "sample_collision": Out(range(config.selections_per_cycle + 1)),
+                "sample_buffer_full": Out(1),
+                **({"freeze": Out(1)} if config.discard_mode else {}),
+            }
+        )

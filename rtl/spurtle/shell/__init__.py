@@ -1,0 +1,1 @@
+"""Shells: an SPU behind AMBA ports."""
