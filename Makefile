@@ -50,7 +50,7 @@ test-long: $(READY)
 	@$(BIN)/python -m campaign.long $(if $(TIME),--time '$(TIME)') $(if $(PUBLISH),--publish)
 
 soak: $(READY)
-	@$(BIN)/python tests/soak.py $(if $(CONFIG),--config $(CONFIG)) $(if $(RECORDS),--records $(RECORDS)) \
+	@$(BIN)/python -m campaign.soak $(if $(CONFIG),--config $(CONFIG)) $(if $(RECORDS),--records $(RECORDS)) \
 		$(if $(SEED),--seed $(SEED))
 
 profile: $(READY)
@@ -89,7 +89,7 @@ board: $(READY)
 	@$(BIN)/python -m boards $(BOARD)
 
 boards: $(READY)
-	@$(BIN)/python -m pytest -q tests/test_boards_whole.py
+	@$(BIN)/python -m pytest -q tests/boards/test_whole.py
 	@$(BIN)/python -m boards all
 
 clean:

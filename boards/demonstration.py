@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out, connect
 from spurtle.arch import PMSCR_EL2
 from spurtle.config import CONFIGS
 from spurtle.gateware.spu import SPU
-from spurtle_sim.profile import PID
+from spurtle_sim.profile.run import PID
 
 from .board import Board
 from .link import AnswerSender, CommandReceiver

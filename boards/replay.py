@@ -17,7 +17,7 @@ __all__ = ["Replay"]
 
 class Replay(wiring.Component):
     """Passes the rows through the sampling point at their distances, and follows the sampled one to its end with its
-    own latencies, while others pass. It does in each cycle of the program what `spurtle_sim.engine.Engine.play` does.
+    own latencies, while others pass. It does in each cycle of the program what `cosim.engine.Engine.play` does.
 
     Timing: the first row passes as soon as the program goes on, at the earliest one cycle after reset.
     Reset: the excerpt's first row is next.

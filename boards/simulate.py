@@ -14,7 +14,7 @@ from typing import Any
 
 from spurtle.export import verilog
 from spurtle.support.errors import UserError
-from spurtle_sim.compiled import compiled
+from spurtle_sim.cosim.compiled import compiled
 
 from .board import BOARDS, Board, find
 from .demonstration import Demonstration

@@ -3,8 +3,8 @@
 from typing import Any
 
 from spurtle.config import CONFIGS
-from spurtle_sim.perf_events import Process
-from spurtle_sim.profile import PID
+from spurtle_sim.perf.events import Process
+from spurtle_sim.profile.run import PID
 
 from . import workload
 from .board import Board

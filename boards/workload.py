@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from spurtle.config import SPUConfig
 from spurtle.interface.operation import Location, Operation
-from spurtle_sim.core import Parameters
-from spurtle_sim.machine import Machine
-from spurtle_sim.perf_events import Process
-from spurtle_sim.profile import process_of
-from spurtle_sim.program import Program
-from spurtle_sim.timed import TIMED
+from spurtle_sim.emulator.program import Program
+from spurtle_sim.perf.events import Process
+from spurtle_sim.profile.run import process_of
+from spurtle_sim.timing.core import Parameters
+from spurtle_sim.timing.machine import Machine
+from spurtle_sim.trace.dtypes import TIMED
 
 __all__ = ["COLUMNS_OF_CONSTANTS", "Packed", "excerpt", "gaps", "pack", "process", "repeated"]
 

@@ -14,15 +14,15 @@ import z3
 from amaranth.back import rtlil
 from amaranth.lib import wiring
 
-from formal.faults import differs
-from formal.features import FEATURES
-from formal.symbolic import Undecided
-from formal.tools import ToolError, yosys
-from formal.transition import PREPARE, WRITE, Transition, from_smt2
+from formal.engine.faults import differs
+from formal.engine.features import FEATURES
+from formal.engine.symbolic import Undecided
+from formal.engine.tools import ToolError, yosys
+from formal.engine.transition import PREPARE, WRITE, Transition, from_smt2
 from spurtle.config import CONFIGS
 from spurtle.gateware.spu import SPU
 from spurtle.shell.shell import Shell
-from tests.gateware import VARIANTS
+from tests.support.gateware import VARIANTS
 
 from .report import Difference, Effect
 

@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 __all__ = ["Kind", "Mutant", "MutantError", "applied", "is_model", "mutants_of", "sources"]
 
 _GATEWARE = (Path("rtl/spurtle/gateware"), Path("rtl/spurtle/interface"), Path("rtl/spurtle/shell"))
-_MODEL = Path("sim/spurtle_sim/reference")
+_MODEL = Path("sim/spurtle_sim/model")
 
 
 class MutantError(Exception):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from spurtle.support.errors import UserError
-from tests.seeds import SEED
+from tests.support.seeds import SEED
 
 from .draw import draw
 from .faults import Mutant

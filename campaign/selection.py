@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 
 __all__ = ["imports", "reached", "tests_of"]
 
-_ROOTS = ("", "rtl", "sim", "tests")
+_ROOTS = ("", "rtl", "sim")
 """Folders in which Python looks for modules, in a run of the tests."""
 
 

@@ -23,8 +23,8 @@ from spurtle.arch import (
 )
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import MINIMAL
-from spurtle_sim.engine import Engine
-from spurtle_sim.timed import TIMED
+from spurtle_sim.cosim.engine import Engine
+from spurtle_sim.trace.dtypes import TIMED
 
 __all__ = ["FILE", "MODES", "Mode", "Selections", "expected_mean", "picture", "run", "seed", "select"]
 

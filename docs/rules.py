@@ -65,7 +65,7 @@ def proofs() -> str:
 
 def _numbered(names: Iterable[str]) -> Mapping[str, str]:
     """Return the module or block of each name, without the `test_` of modules, and a number, in the order of names."""
-    groups = groupby(sorted({*names}), lambda name: re.split(r"[.:]", name)[0].removeprefix("test_"))
+    groups = groupby(sorted({*names}), lambda name: re.split(r"\.test_\w+$|:", name)[0].replace(".test_", "."))
     return {name: f"{group} {number}" for group, members in groups for number, name in enumerate(members, 1)}
 
 

@@ -18,7 +18,7 @@ from docs.register_pages import page as register_page
 from docs.rules import proofs, rules, tests
 from spurtle.interface import memory, operation, pe_state, pmu, sampling, sysreg
 from spurtle.support.files import write_whole
-from spurtle_sim.about import side_by_side
+from spurtle_sim.cli.summary import side_by_side
 
 __all__ = ["DOCS", "configurations", "excerpt", "main", "members", "stale", "up_to_date"]
 

@@ -18,9 +18,9 @@ from rich.table import Table
 from spurtle.support.errors import UserError
 from spurtle.support.files import write_json
 
-from .proof import Proof, Result, Row
+from .engine.proof import Proof, Result, Row
+from .engine.tools import BUILD, warm_up
 from .proofs import all_proofs
-from .tools import BUILD, warm_up
 
 COLUMNS = ("property", "block", "config", "method", "depth", "seconds", "result")
 

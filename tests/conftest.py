@@ -9,29 +9,27 @@ from typing import Any
 import pytest
 from amaranth.hdl import UnusedElaboratable
 from hypothesis import settings
-from perfs import VERSIONS, Perf, needed
-from seeds import SEED
-from tiers import TIERS, not_run, tier_of, tiers
+
+from tests.support.perfs import VERSIONS, Perf, needed
+from tests.support.seeds import SEED
+from tests.support.tiers import TIERS, not_run, tier_of, tiers
 
 # The examples depend on the seed alone, so that a run can be repeated on another machine.
 settings.register_profile("spurtle", deadline=None, print_blob=True, database=None)
 settings.load_profile("spurtle")
 
 
-FIRST = tuple(
-    f"test_{name}"
-    for name in (
-        "engine",
-        "formal",
-        "buffer",
-        "cocotb",
-        "verilog",
-        "packages",
-        "boards_whole",
-        "linux_driver",
-        "filters",
-        "spu",
-    )
+FIRST = (
+    "cosim/test_engine.py",
+    "proofs/test_engine.py",
+    "gateware/test_buffer.py",
+    "system/test_cocotb.py",
+    "export/test_verilog.py",
+    "system/test_packages.py",
+    "boards/test_whole.py",
+    "system/test_linux_driver.py",
+    "profile/test_filters.py",
+    "gateware/test_spu.py",
 )
 """Files that take longest, so that no core waits for another in the end. The first one compiles the SPUs that others
 use; the second does not need them.
@@ -74,7 +72,8 @@ def pytest_pycollect_makeitem() -> Generator[None, Any, Any]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: FIRST.index(item.path.stem) if item.path.stem in FIRST else len(FIRST))
+    places = {name: number for number, name in enumerate(FIRST)}
+    items.sort(key=lambda item: places.get("/".join(item.path.parts[-2:]), len(FIRST)))
 
 
 class OtherTiers:

@@ -15,9 +15,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from spurtle.config import CONFIGS
 from spurtle.support.errors import UserError
 from spurtle.support.numerals import decimal
-from spurtle_sim import perfdata, sampling
-from spurtle_sim.perf_events import life
-from spurtle_sim.perf_writer import Recording
+from spurtle_sim.perf.events import life
+from spurtle_sim.perf.writer import Recording
+from spurtle_sim.profile import options as sampling
+from spurtle_sim.profile import outputs as perfdata
 
 from ..board import BOARDS, Board
 from ..source import process

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from spurtle import arch
 from spurtle.config import CONFIGS
-from spurtle_sim.perf_events import NOTHING_LOST, losses
-from spurtle_sim.sampling import Sampling
+from spurtle_sim.perf.events import NOTHING_LOST, losses
+from spurtle_sim.profile.options import Sampling
 
 from ..board import Board
 from ..memory import PAGE_BYTES

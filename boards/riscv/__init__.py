@@ -6,9 +6,9 @@ from typing import Any
 
 from elftools.elf.elffile import ELFFile
 
-from spurtle_sim.linux.guest import EXECUTE, PAGE, READ
-from spurtle_sim.loader import Mapping
-from spurtle_sim.perf_events import Process
+from spurtle_sim.emulator.linux.guest import EXECUTE, PAGE, READ
+from spurtle_sim.emulator.loader import Mapping
+from spurtle_sim.perf.events import Process
 
 __all__ = ["BASE", "PROGRAM", "SIZE", "Program", "load"]
 
@@ -44,7 +44,7 @@ class Program:
     mappings: tuple[Mapping, ...]
 
     def process(self, pid: int) -> Process:
-        """As CONTEXTIDR_EL1 = `pid`, for `perf_events.life`."""
+        """As CONTEXTIDR_EL1 = `pid`, for `perf.events.life`."""
         return Process(path=self.path, argv=[self.path.name], pid=pid, mappings=self.mappings)
 
 

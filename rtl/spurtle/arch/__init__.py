@@ -1,17 +1,7 @@
 """The architecture: registers, packets, events and values, under its own names. Without Amaranth."""
 
 from .events import Event
-from .packets import (
-    ADDRESS_BITS,
-    CR,
-    ETS,
-    EVL,
-    AddressIndex,
-    ContextIndex,
-    CounterIndex,
-    Header,
-    OperationClass,
-)
+from .packets import ADDRESS_BITS, CR, ETS, EVL, AddressIndex, ContextIndex, CounterIndex, Header, OperationClass
 from .register import Field, FineGrainedTrap, Register, Trap
 from .registers import (
     IMP_PMSRNDR_EL1,
@@ -32,16 +22,7 @@ from .registers import (
     PMSNEVFR_EL1,
     REGISTERS,
 )
-from .values import (
-    BSC,
-    EC,
-    FM,
-    FSC_ASYNCHRONOUS,
-    FSC_SYNCHRONOUS,
-    PCT,
-    AltClk,
-    PMSVer,
-)
+from .values import BSC, EC, FM, FSC_ASYNCHRONOUS, FSC_SYNCHRONOUS, PCT, AltClk, PMSVer
 
 __all__ = [
     "ADDRESS_BITS",

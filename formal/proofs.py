@@ -1,0 +1,23 @@
+"""Everything that is proved, block by block in the order in which an operation meets them."""
+
+from collections.abc import Iterator
+
+from .buffer import aligner, discard
+from .control import control
+from .engine.proof import Proof
+from .inflight import inflight
+from .record import completion, filter, record
+from .registers import registers
+from .sampling import access, interval, lfsr
+from .serializer import serializer
+from .shell import shell
+from .spu import leak, spu
+
+__all__ = ["all_proofs"]
+
+
+def all_proofs() -> Iterator[Proof]:
+    """Each proof, none of them started."""
+    blocks = (registers, control, interval, lfsr, access, inflight, completion, filter, record, serializer, aligner)
+    for block in (*blocks, discard, spu, shell, leak):
+        yield from block.proofs()

@@ -1,0 +1,1 @@
+"""Proofs of the filter, the records and their completion."""

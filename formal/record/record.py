@@ -1,0 +1,229 @@
+"""A record's events and packets are those of `model.records`, for every sample."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache, partial
+from types import SimpleNamespace
+
+import z3
+
+from spurtle.arch import Header, OperationClass
+from spurtle.config import CONFIGS, SPUConfig
+from spurtle.config.record_layouts import Packet, RecordLayout
+from spurtle.gateware.record import Record, record_layout
+from spurtle_sim.model import records
+from spurtle_sim.records.operation_type import forms, operation_type
+
+from ..engine.features import FEATURES, distinct
+from ..engine.induction import Invariant, Wires, always, follows, fresh_solver
+from ..engine.proof import Proof, Result, Verdict
+from ..engine.symbolic import Integer, Octets, Path, explore, folded, possible, rebuilt
+from ..engine.transition import Transition, transition
+from .sample import WIDEST, Samples, alike, meaningless, promised
+
+__all__ = ["proofs", "prove_bytes", "prove_defined", "prove_events", "prove_ignored", "prove_operation"]
+
+AT_REST = 2
+"""Cycles that a sample has stood still when its packets are right: `Completion` sees to it, proved there."""
+
+
+def _rests(config: SPUConfig) -> Invariant:
+    """Of the first cycle in which a sample stands, and of the next."""
+    return lambda wires: z3.And(wires["rst"] == 0, promised(config, wires["sample"]))
+
+
+def prove_events(config: SPUConfig, system: Transition) -> Verdict:
+    """The events that the filter is shown. `system` is a `Record` of `config`."""
+
+    samples = Samples(config)
+
+    def events(sample: int) -> Mapping[str, int]:
+        return {"events": records.events(config, samples(sample))}
+
+    return follows(system, events, latency=0)
+
+
+def prove_operation(config: SPUConfig, system: Transition) -> Verdict:
+    """The Operation Type packet, which has the most forms. `system` is a `Record` of `config`."""
+    reference = rebuilt(records)
+    samples = Samples(config, reference)
+
+    def packet(sample: int) -> Mapping[str, Octets | int]:
+        operation = samples(sample).operation
+        if operation.facts.retired == 0:
+            return {"packet_operation": 0}
+        return {"packet_operation": reference._operation_type(config, operation)}
+
+    rests = _rests(config)
+    return follows(system, packet, assuming=rests, meanwhile=rests, latency=AT_REST, held=["sample"])
+
+
+def prove_defined(config: SPUConfig, system: Transition) -> Verdict:
+    """The Operation Type packet is never a reserved encoding, nor one of a feature that there is not. `system` is a
+    `Record` of `config`.
+    """
+
+    def defined(operation_class: int, payload: int) -> bool:
+        read = operation_type(operation_class, payload)
+        return read.kind != "reserved" and read.form in forms(config, read.kind)
+
+    def told(*cycles: Wires) -> z3.BoolRef:
+        header, payload = (z3.Extract(8 * byte + 7, 8 * byte, cycles[-1]["packet_operation"]) for byte in range(2))
+        shown = [cycles[-1]["packet_operation"] == 0]
+        for operation_class in OperationClass:
+            table = sum(defined(operation_class, value) << value for value in range(256))
+            entry = z3.LShR(z3.BitVecVal(table, 256), z3.ZeroExt(248, payload))
+            shown.append(z3.And(header == Header.OPERATION | operation_class, z3.Extract(0, 0, entry) == 1))
+        rests = [_rests(config)(wires) for wires in cycles[:-1]]
+        same = (wires["sample"] == cycles[0]["sample"] for wires in cycles)
+        return z3.Implies(z3.And(*rests, *same), z3.Or(*shown))
+
+    return always(system, told, cycles=AT_REST + 1)
+
+
+def prove_bytes(config: SPUConfig, system: Transition) -> Verdict:
+    """Every byte of every packet, what is zero because there is none, and in a packed layout which places are left out.
+    The payload of the Operation Type packet is proved on its own. `system` is a `Record` of `config`.
+    """
+    sample = system.wires(0)["sample"]
+    assumptions = z3.SolverFor("QF_BV")
+    assumptions.add(promised(config, sample))
+    header, payload = z3.BitVecs("operation_header operation_payload", 8)
+    paths = list(explore(partial(_packets, _Taken(config, header, payload)), sample, solver=assumptions))
+    if not paths:
+        return Verdict(Result.FAIL, AT_REST, "the assumptions contradict each other, so that nothing is proved")
+
+    cycles = [system.wires(n) for n in range(AT_REST + 1)]
+    rests = [_rests(config)(wires) for wires in cycles[:-1]]
+    told = cycles[-1]
+    context = [
+        *(system.step(n) for n in range(AT_REST)),
+        *rests,
+        *(wires["sample"] == sample for wires in cycles),
+        z3.Concat(payload, header) == told["packet_operation"],
+    ]
+    if not possible(fresh_solver(*context)):
+        return Verdict(Result.FAIL, AT_REST, "the assumptions contradict each other, so that nothing is proved")
+    for name, expected, shown in _answers(config, paths, told["packets"]):
+        question = fresh_solver(*context, expected != shown)
+        if possible(question):
+            model = question.model()
+            known = [model.eval(term, model_completion=True).as_long() for term in (sample, expected, shown)]
+            evidence = "{}, sample = {:#x}\n  expected  {:#x}\n  got       {:#x}".format(name, *known)
+            return Verdict(Result.FAIL, AT_REST, evidence)
+    return Verdict(Result.PASS, AT_REST, method=f"reference, all {len(paths)} paths")
+
+
+class _Taken:
+    """The reference's packets of a sample, with an Operation Type packet that is what it is."""
+
+    def __init__(self, config: SPUConfig, header: z3.BitVecRef, payload: z3.BitVecRef):
+        self.config = config
+        self.reference = rebuilt(records)
+        self.samples = Samples(config, self.reference)
+        operation = Octets(Integer(z3.ZeroExt(1, byte), _closed) for byte in (header, payload))
+        self.reference._operation_type = lambda config, told: operation
+
+
+def _closed(condition: z3.BoolRef) -> bool:
+    raise AssertionError("nothing is asked about it")
+
+
+def _packets(taken: _Taken, sample: int) -> tuple[Octets, int]:
+    """The record that leaves out no place and has no padding, as `record_layout` has it; which places are elastic and
+    there, and whether the last packet is Timestamp.
+    """
+    config = taken.config
+    packets = dict(taken.reference.packets(config, taken.samples(sample)))
+    layout = config.layout
+    if layout.packed:
+        places = tuple((replace(place, elastic=False), *size) for place, *size in config.places)
+        whole = RecordLayout(tuple(place for place, *_ in places), 1, layout.max_size)
+        config = SimpleNamespace(name=config.name, layout=whole, places=places)
+    octets = taken.reference.lay_out(config, packets.items())
+    elastic = (place for place in layout.places if place.elastic)
+    there = [any(packet in packets for packet in place.packets) for place in elastic]
+    return octets, sum(bit << place for place, bit in enumerate([*there, Packet.TIMESTAMP in packets]))
+
+
+def _answers(
+    config: SPUConfig, paths: list[Path[tuple[Octets, int]]], packets: z3.BitVecRef
+) -> Iterator[tuple[str, z3.BitVecRef, z3.BitVecRef]]:
+    """What is asked about, place by place: name, what the reference says, what the RTL shows."""
+    sizes = config.packet_bytes
+    shape = record_layout(config)
+    total, width = shape["octets"].width // 8, shape.size - shape["octets"].width
+    cut: dict[int, z3.BitVecRef] = {}
+
+    def byte(value: Integer | int) -> z3.BitVecRef:
+        if not isinstance(value, Integer):
+            return z3.BitVecVal(value, 8)
+        number = value.bits.get_id()
+        if number not in cut:
+            cut[number] = z3.Extract(7, 0, value.bits)
+        return cut[number]
+
+    def told(result: tuple[Octets, int]) -> list[z3.BitVecRef]:
+        octets, places = result
+        shown = [byte(value) for value in (*octets, *[0] * (total - len(octets)))]
+        return [*shown, z3.BitVecVal(places, width)] if width else shown
+
+    expected = folded(paths, told)
+    starts = {}
+    offset = 0
+    for place in config.layout.places:
+        starts[" or ".join(packet.value for packet in place.packets)] = offset
+        offset += place.size(sizes)
+    starts["padding and the last packet"] = offset
+    for (name, start), end in zip(starts.items(), [*[*starts.values()][1:], total], strict=True):
+        yield name, z3.Concat(*reversed(expected[start:end])), z3.Extract(8 * end - 1, 8 * start, packets)
+    if width:
+        yield "which places are there", expected[-1], z3.Extract(8 * total + width - 1, 8 * total, packets)
+
+
+def prove_ignored(config: SPUConfig, system: Transition) -> Verdict:
+    """Facts for which there is no feature change nothing. `system` is a `Record` of `config`."""
+
+    def ignored(*cycles: Wires) -> z3.BoolRef:
+        # One sample stands still, then the other does.
+        halves = cycles[: AT_REST + 1], cycles[AT_REST + 1 :]
+        stand = (wires["sample"] == half[0]["sample"] for half in halves for wires in half)
+        running = (wires["rst"] == 0 for wires in cycles)
+        told = (halves[0][-1][name] == halves[1][-1][name] for name in ("events", "packets"))
+        differ = alike(config, *(half[0]["sample"] for half in halves))
+        return z3.Implies(z3.And(*stand, *running, differ), z3.And(*told))
+
+    return always(system, ignored, cycles=2 * (AT_REST + 1))
+
+
+@cache
+def _system(config: SPUConfig) -> Transition:
+    return transition(Record(config))
+
+
+_CHANGING = (
+    "layout version events events_bytes counter_bits data_source_bytes mops gcs mte nv2 sve sme rme spe_sme pbt "
+    "pbt_of_all crr fpf altclk imp_counter imp_address not_taken_target"
+)
+"""What of a configuration changes a record."""
+
+
+def proofs() -> Iterator[Proof]:
+    """For each configuration, and for each feature alone that makes records another configuration does not make."""
+    for config in distinct((*CONFIGS.values(), *FEATURES.values(), WIDEST), _CHANGING):
+
+        def proof(
+            name: str,
+            prove: Callable[[SPUConfig, Transition], Verdict],
+            *,
+            method: str = "reference",
+            config: SPUConfig = config,
+        ) -> Proof:
+            return Proof(name, "record", config.name, method, lambda: prove(config, _system(config)))
+
+        yield proof("the Events packet is the reference's", prove_events)
+        yield proof("the Operation Type packet is the reference's", prove_operation)
+        yield proof("the Operation Type packet is never reserved", prove_defined, method="three cycles")
+        yield proof("every byte is the reference's", prove_bytes)
+        if meaningless(config):
+            yield proof("facts of no feature change nothing", prove_ignored, method="six cycles")

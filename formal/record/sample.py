@@ -1,0 +1,163 @@
+"""A sample as the RTL holds it, as the reference's sample."""
+
+from dataclasses import replace
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Any
+
+import z3
+from amaranth.lib import data
+
+from spurtle.arch import PMSVer
+from spurtle.config import CONFIGS, SPUConfig
+from spurtle.config.record_layouts import V1P4, Packet, Place, RecordLayout
+from spurtle.gateware.inflight import Sample
+from spurtle.interface.operation import Facts
+from spurtle_sim.model import records
+
+__all__ = ["WIDEST", "Samples", "alike", "meaningless", "promised"]
+
+_EVERY_PACKET = RecordLayout(
+    (*V1P4.places, Place(((Packet.IMP_COUNTER,),)), Place(((Packet.IMP_ADDRESS,),))), V1P4.align, V1P4.max_size
+)
+
+WIDEST = replace(
+    CONFIGS["v1p4"],
+    name="widest",
+    layout=_EVERY_PACKET,
+    pbt_of_all=True,
+    imp_counter=16,
+    imp_address=7,
+    events=frozenset({*range(16), *range(17, 26), *range(48, 64)}),
+    events_bytes=8,
+)
+"""All features at once, every packet, and every event that there can be."""
+
+
+def _unpack(shape: Any, value: int) -> Any:
+    """The fields of a packed structure, those that are structures themselves included."""
+    if isinstance(shape, type) and issubclass(shape, data.Struct):
+        shape = shape.as_shape()
+    if not isinstance(shape, data.Layout):
+        return value
+    fields = {
+        str(name): _unpack(field.shape, (value >> field.offset) & ((1 << field.width) - 1)) for name, field in shape
+    }
+    return SimpleNamespace(**fields)
+
+
+class _Start:
+    """`records.Start` for a function that may ask for some of it only: what it does not ask for forks no path."""
+
+    def __init__(self, packed: Any):
+        self._packed = packed
+        self.el = packed.el
+        self.ns = packed.ns
+        self.nse = getattr(packed, "nse", 0)
+        self.collect_pa = packed.collect.pa
+        self.collect_nv2_va = packed.collect.nv2_va
+
+    @cached_property
+    def contextidr_el1(self) -> int | None:
+        return self._packed.contextidr_el1 if self._packed.collect.context_el1 else None
+
+    @cached_property
+    def contextidr_el2(self) -> int | None:
+        return self._packed.contextidr_el2 if self._packed.collect.context_el2 else None
+
+    @cached_property
+    def timestamp(self) -> int | None:
+        return self._packed.timestamp if self._packed.collect.timestamp else None
+
+
+class _Sample:
+    """`records.Sample`, likewise."""
+
+    def __init__(self, config: SPUConfig, packed: Any, operation: Any, location: Any):
+        self.start = _Start(packed.start)
+        self.operation = operation
+        for name in config.latencies:
+            setattr(self, name, getattr(packed, name))
+        self._packed = packed
+        self._location = location
+
+    @cached_property
+    def previous_target(self) -> Any:
+        previous = self._packed.previous
+        return self._location(**vars(previous.target)) if previous.valid else None
+
+
+class Samples:
+    """What a packed `gateware.inflight.Sample` is to `reference`, an instance of `spurtle_sim.model.records`.
+
+    It is asked for on each path, and each time it is the same: the fields are taken apart once.
+    """
+
+    def __init__(self, config: SPUConfig, reference: Any = records):
+        self._config = config
+        self._reference = reference
+        self._packed: int | None = None
+        self._unpacked: Any = None
+        self._operation: Any = None
+
+    def __call__(self, packed: int) -> Any:
+        """An instance that has forked no path yet."""
+        if packed is not self._packed:
+            self._packed = packed
+            self._unpacked = _unpack(Sample(self._config), packed)
+            operation = vars(self._unpacked.operation)
+            parts = {
+                "facts": self._reference.Facts,
+                "target": self._reference.Location,
+                "vectors": self._reference.Vectors,
+            }
+            parts = {name: part(**vars(operation[name])) for name, part in parts.items() if name in operation}
+            self._operation = self._reference.Operation(**operation | parts)
+        return _Sample(self._config, self._unpacked, self._operation, self._reference.Location)
+
+
+def _member(layout: Any, sample: z3.BitVecRef, *path: str) -> z3.BitVecRef:
+    """The member of a structure within a structure."""
+    offset = 0
+    for name in path:
+        field = data.Layout.cast(layout)[name]
+        layout, offset = field.shape, offset + field.offset
+    return z3.Extract(offset + field.width - 1, offset, sample)
+
+
+def promised(config: SPUConfig, sample: z3.BitVecRef) -> z3.BoolRef:
+    """What a sample promises: what has no place in a record is never collected (`Control`)."""
+    return z3.Or(
+        Packet.CONTEXT_EL2 in config.layout.packets,
+        _member(Sample(config), sample, "start", "collect", "context_el2") == 0,
+    )
+
+
+def meaningless(config: SPUConfig) -> tuple[str, ...]:
+    """Facts for which `config` has no feature."""
+    meant = {
+        "unspecified": config.version >= PMSVer.SPE_V1P1 or config.fpf,
+        "allocation_tag": config.mte and config.version >= PMSVer.SPE_V1P3,
+        "nv2": config.nv2,
+        "memory_copy": config.mops,
+        "memory_set": config.mops,
+        "gcs": config.gcs,
+        "vector": config.eft or config.fpf,
+        "floating_point": config.eft or config.fpf or config.scalable,
+        "link": config.crr or config.gcs,
+        "procedure_return": config.crr or config.gcs,
+        "asynchronous": config.spe_sme or config.altclk,
+        "data_source_valid": config.data_source_bytes,
+        "destination": config.two_accesses,
+        "imp_counter_valid": config.imp_counter,
+        "imp_address_valid": config.imp_address,
+    }
+    return tuple(name for name, feature in meant.items() if not feature)
+
+
+def alike(config: SPUConfig, one: z3.BitVecRef, other: z3.BitVecRef) -> z3.BoolRef:
+    """The samples differ in meaningless facts at the most."""
+    operation = Sample(config)["operation"]
+    lsb = operation.offset + operation.shape["facts"].offset
+    ignored = sum(1 << lsb + Facts.as_shape()[name].offset for name in meaningless(config))
+    return (one ^ other) & ~ignored == 0

@@ -1,0 +1,127 @@
+"""What a System register access comes to, and which register it means, is what `model.registers` says."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache, partial
+
+import z3
+
+from spurtle.arch import PMSCR_EL1, PMSCR_EL2, PMSCR_EL12, REGISTERS, PMSVer, Register
+from spurtle.config import CONFIGS, SPUConfig
+from spurtle.gateware.registers import RegisterAccess
+from spurtle.interface.pe_state import FineGrainedTraps
+from spurtle.interface.pe_state import PEState as PEStatePort
+from spurtle_sim.model import registers
+from spurtle_sim.model.pe import PEState
+from spurtle_sim.model.registers import Outcome
+
+from ..engine.features import FEATURES, distinct
+from ..engine.induction import Invariant, Wires, follows, reach_all
+from ..engine.proof import Proof, Verdict
+from ..engine.transition import Transition, transition
+
+__all__ = ["WITHOUT_EL3", "WITHOUT_FGT2", "cover", "proofs", "prove", "whole"]
+
+_BITS = {register.fine_grained.name: register.fine_grained.bit for register in REGISTERS if register.fine_grained}
+
+
+def whole(layout: FineGrainedTraps, fields: int) -> int:
+    """The register of fine-grained traps whose fields these are: what is not there is zero."""
+    register = 0
+    for name, field in layout:
+        register = register | ((fields >> field.offset) & 1) << _BITS[name]
+    return register
+
+
+def _pe(config: SPUConfig, wires: Mapping[str, int]) -> PEState:
+    members = PEStatePort(config).members
+    state = {name: wires[f"pe__{name}"] for name in members}
+    for name, member in members.items():
+        if isinstance(member.shape, FineGrainedTraps):
+            state[name] = whole(member.shape, state[name])
+    return PEState(**state)
+
+
+_ENCODING = ("op1", "crn", "crm", "op2")
+
+
+def _target(config: SPUConfig, register: Register | None) -> int:
+    return 1 << config.registers.index(register) if register else 0
+
+
+def prove(config: SPUConfig, system: Transition) -> Verdict:
+    """`system` is a `RegisterAccess` of `config`."""
+
+    def access(wires: Mapping[str, int]) -> Mapping[str, int]:
+        for register in config.accessors:
+            if all(wires[part] == getattr(register, part) for part in _ENCODING):
+                # Looked up as it is asked, so that a test can put another in its place.
+                outcome, accessed = registers.access(config, register, wires["write"], _pe(config, wires))
+                return {"outcome": outcome, "target": _target(config, accessed)}
+        return {"outcome": Outcome.UNDEFINED, "target": 0}
+
+    state = (f"pe__{name}" for name in PEStatePort(config).members)
+    return follows(system, access, arguments=["write", *_ENCODING, *state], latency=0)
+
+
+def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
+    """Of each register each outcome that there is, and each register that a name means: name, goal, what is assumed."""
+    meant = [(register, register) for register in config.registers]
+    if config.el2:
+        meant += [(PMSCR_EL1, PMSCR_EL2), (PMSCR_EL12, PMSCR_EL1)]
+    for name, register in meant:
+        for write in range(1 if register.read_only else 2):
+            yield (
+                f"{'MSR' if write else 'MRS'} {name.name} accesses {register.name}",
+                lambda wires, write=write, register=register: z3.And(
+                    wires["write"] == write, wires["target"] == _target(config, register)
+                ),
+                partial(_named, name),
+            )
+    for register in config.accessors:
+        trapped = config.el2 and (register.trap or (config.fgt and register.fine_grained))
+        outcomes = {
+            Outcome.UNDEFINED: True,
+            Outcome.TRAP_EL2: trapped,
+            Outcome.TRAP_EL3: config.el3 and (register.owned or register.enable),
+        }
+        for outcome in (outcome for outcome, there in outcomes.items() if there):
+            yield (
+                f"{register.name}: {outcome.name}",
+                lambda wires, outcome=outcome: wires["outcome"] == outcome,
+                partial(_named, register),
+            )
+
+
+def _named(register: Register, wires: Wires) -> z3.BoolRef:
+    return z3.And(*(wires[part] == getattr(register, part) for part in _ENCODING))
+
+
+def cover(config: SPUConfig, system: Transition) -> Verdict:
+    """Every goal."""
+    return reach_all(system, _covers(config), cycles=0)
+
+
+@cache
+def _system(config: SPUConfig) -> Transition:
+    return transition(RegisterAccess(config))
+
+
+WITHOUT_FGT2 = replace(CONFIGS["neoverse_n1"], name="neoverse_n1_fgt", fgt=True)
+WITHOUT_EL3 = replace(
+    WITHOUT_FGT2, name="neoverse_n1_fgt2", version=PMSVer.SPE_V1P3, fne=True, fds=True, el3=False, fgt2=True
+)
+_DECIDING = "fne fds el2 el3 sel2 rme fgt fgt2"
+"""What of a configuration changes who may access what."""
+
+
+def proofs() -> Iterator[Proof]:
+    """For each configuration that has other registers, or other traps."""
+    configs = (*CONFIGS.values(), *FEATURES.values(), WITHOUT_FGT2, WITHOUT_EL3)
+    for config in distinct(configs, _DECIDING):
+
+        def proof(name, method, prove, config=config):
+            return Proof(name, "registers", config.name, method, lambda: prove(config, _system(config)))
+
+        yield proof("what an access comes to is the reference's", "reference", prove)
+        yield proof("cover: each outcome of each register", "any cycle", cover)

@@ -1,0 +1,114 @@
+"""What the reference says of a cycle of the SPU: conditions on its wires."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+
+import z3
+
+from spurtle.config import SPUConfig
+from spurtle.interface.pe_state import PEState as PEStatePort
+from spurtle.interface.sampling import TakenBranch
+from spurtle_sim.model import control
+from spurtle_sim.model.control import PEState
+from spurtle_sim.model.registers import Registers
+
+from ..engine.induction import Invariant
+from ..engine.noninterference import Part
+from ..engine.symbolic import Integer, Path, explore
+
+__all__ = ["branch_profiled", "contextidr_collected", "executed", "profiling_enabled", "state", "time_tells"]
+
+_PROGRAMMED = {
+    "PMSCR_EL1": "registers.pmscr",
+    "PMSCR_EL2": "registers.pmscr_el2",
+    "PMBLIMITR_EL1": "registers.pmblimitr",
+    "PMBSR_EL1": "buffer.pmbsr",
+}
+
+Ask = Callable[[SPUConfig, Registers, PEState, Mapping[str, int]], object]
+"""A question: the last argument is where the branch was executed that is told of."""
+
+
+def state(config: SPUConfig) -> list[Part]:
+    """State of the PE."""
+    return [Part(f"pe__{name}", member.shape) for name, member in PEStatePort(config).members.items()]
+
+
+def executed(config: SPUConfig) -> list[Part]:
+    """Where the branch was executed that is told of."""
+    names = ("el", "ns", *(["nse"] if config.rme else []), "aarch32")
+    members = TakenBranch(config).members
+    return [Part(f"branch__{name}", members[name].shape) for name in names] if config.pbt else []
+
+
+@cache
+def _unknown(config: SPUConfig) -> Mapping[str, z3.BitVecRef]:
+    """What the reference is asked about, by wire."""
+    widths = {wire: 64 for name, wire in _PROGRAMMED.items() if config.el2 or name != "PMSCR_EL2"}
+    widths |= {part.wire: part.width for part in (*state(config), *executed(config))}
+    return {wire: z3.BitVec(wire, width) for wire, width in widths.items()}
+
+
+@cache
+def _answers(config: SPUConfig, ask: Ask) -> list[Path[object]]:
+    """What the reference answers, and where."""
+
+    def run(*values: int) -> object:
+        given = dict(zip(_unknown(config), values, strict=True))
+        registers = Registers(**{name: given[wire] for name, wire in _PROGRAMMED.items() if wire in given})
+        pe = PEState(**{part.wire.removeprefix("pe__"): given[part.wire] for part in state(config)})
+        branch = {part.wire.removeprefix("branch__"): given[part.wire] for part in executed(config)}
+        return ask(config, registers, pe, {"nse": 0} | branch)
+
+    return list(explore(run, *_unknown(config).values()))
+
+
+def _where(config: SPUConfig, ask: Ask, wanted: Callable[[object], bool] = bool) -> Invariant:
+    """Where the answer is `wanted`."""
+    condition = z3.Or(*(path.condition for path in _answers(config, ask) if wanted(path.result)))
+    return lambda wires: z3.substitute(condition, *((one, wires[wire]) for wire, one in _unknown(config).items()))
+
+
+def _enabled(config: SPUConfig, registers: Registers, pe: PEState, _) -> object:
+    return bool(control.profiling_enabled(config, registers, pe))
+
+
+def _branch(config: SPUConfig, registers: Registers, pe: PEState, branch: Mapping[str, int]) -> object:
+    return bool(control.branch_profiled(config, registers, pe, **branch))
+
+
+def _el1(config: SPUConfig, registers: Registers, pe: PEState, _) -> object:
+    return bool(control.collect_contextidr_el1(config, registers, pe))
+
+
+def _el2(config: SPUConfig, registers: Registers, pe: PEState, _) -> object:
+    return bool(control.collect_contextidr_el2(config, registers, pe))
+
+
+def _time(config: SPUConfig, registers: Registers, pe: PEState, _) -> object:
+    return control.timestamp(config, registers, pe)
+
+
+def profiling_enabled(config: SPUConfig) -> Invariant:
+    """Operations that pass the sampling point are members of the sample population."""
+    return _where(config, _enabled)
+
+
+def branch_profiled(config: SPUConfig) -> Invariant:
+    """The branch that is told of was executed where profiling is enabled."""
+    return _where(config, _branch)
+
+
+def contextidr_collected(config: SPUConfig, level: int) -> Invariant:
+    """CONTEXTIDR_EL1, or CONTEXTIDR_EL2, may be collected."""
+    return _where(config, {1: _el1, 2: _el2}[level])
+
+
+def time_tells(config: SPUConfig, wire: str) -> Invariant:
+    """A timestamp is collected, and is worked out of this input among others."""
+    unknown = _unknown(config)[wire]
+    return _where(config, _time, lambda time: isinstance(time, Integer) and _mentions(time.bits, unknown))
+
+
+def _mentions(term: z3.ExprRef, unknown: z3.ExprRef) -> bool:
+    return term.eq(unknown) or any(_mentions(child, unknown) for child in term.children())

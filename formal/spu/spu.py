@@ -1,0 +1,200 @@
+"""The whole SPU: its blocks are connected as they have to be (`wiring`), it comes out of reset the same, stands still
+while profiling is disabled, counts its samples, and has nothing for another owner of the Profiling Buffer that it has
+of the one before.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+
+import z3
+
+from spurtle.arch import IMP_PMSRNDR_EL1, PMSCR_EL2
+from spurtle.config import CONFIGS, SPUConfig
+from spurtle.gateware.spu import SPU
+from spurtle.interface.sysreg import Outcome
+from spurtle_sim.model import control
+from spurtle_sim.model.registers import Registers
+
+from ..buffer.filling import limit_stands
+from ..engine.induction import Wires, always, follows, inductive, resets
+from ..engine.proof import Proof, Verdict
+from ..engine.transition import Transition, transition
+from .wiring import prove_register_bits, prove_wiring
+
+__all__ = [
+    "memories",
+    "proofs",
+    "prove_disabled",
+    "prove_fed",
+    "prove_freeze",
+    "prove_implemented",
+    "prove_limit",
+    "prove_new_owner",
+    "prove_pmscr_el2",
+    "prove_reset",
+    "prove_undrawn",
+    "whole",
+]
+
+
+def memories(config: SPUConfig) -> list[str]:
+    """Words that no reset reaches. They are read only of a finished slot, whose finish wrote them: see `inflight`."""
+    if config.slots == 1:
+        return []
+    return [f"inflight.{memory}[{slot}]" for memory in ("operations", "order.storage") for slot in range(config.slots)]
+
+
+def prove_reset(config: SPUConfig, system: Transition) -> Verdict:
+    """`system` is an `SPU`."""
+    return resets(system, kept=memories(config))
+
+
+def prove_disabled(config: SPUConfig, system: Transition) -> Verdict:
+    """What passes while profiling is disabled is not counted: unless they are written, the counters stand (D17.3.5)."""
+
+    def stands(*cycles: Wires) -> z3.BoolRef:
+        passing, counting, after = cycles[0], cycles[-2], cycles[-1]
+        no_reset = z3.And(*(wires["rst"] == 0 for wires in cycles[:-1]))
+        still = {"interval_counter.pmsicr": "registers.pmsicr_write", "lfsr.state": "registers.pmsrndr_write"}
+        return z3.Implies(
+            z3.And(no_reset, passing["control.enabled"] == 0),
+            z3.And(
+                *(
+                    z3.Implies(counting[write] == 0, after[register] == counting[register])
+                    for register, write in still.items()
+                ),
+            ),
+        )
+
+    return always(system, stands, cycles=config.count_delay + 2)
+
+
+def prove_undrawn(config: SPUConfig, system: Transition) -> Verdict:
+    """For what passes while profiling is disabled nothing is chosen: unless they are written, the random numbers by
+    which it is chosen stand.
+    """
+
+    def stands(*cycles: Wires) -> z3.BoolRef:
+        passing, answering, after = cycles[0], cycles[-2], cycles[-1]
+        no_reset = z3.And(*(wires["rst"] == 0 for wires in cycles[:-1]))
+        return z3.Implies(
+            z3.And(no_reset, passing["control.enabled"] == 0, answering["registers.pmsrndr_write"] == 0),
+            after["access_lfsr.state"] == answering["access_lfsr.state"],
+        )
+
+    return always(system, stands, cycles=config.answer_latency + 2)
+
+
+def prove_fed(config: SPUConfig, system: Transition) -> Verdict:
+    """Variants of PMU event SAMPLE_FEED come with it, and SAMPLE_FILTRATE in the cycle after it."""
+
+    def told(*cycles: Wires) -> z3.BoolRef:
+        before, now = cycles[-2:]
+        variants = (now[f"pmu__sample_feed_{event}"] == 1 for event in config.feed_events)
+        return z3.And(
+            z3.Implies(z3.Or(*variants), now["pmu__sample_feed"] == 1),
+            z3.Implies(now["pmu__sample_filtrate"] == 1, before["pmu__sample_feed"] == 1),
+        )
+
+    return always(system, told, cycles=3)
+
+
+def prove_limit(config: SPUConfig, system: Transition) -> Verdict:
+    """PMBLIMITR_EL1 stands unless the buffer is told that software writes it: see `buffer`."""
+
+    def stands(now: Wires, then: Wires) -> z3.BoolRef:
+        wires = [{name: one[f"buffer.{name}"] for name in ("pmblimitr", "pmblimitr_write")} for one in (now, then)]
+        return limit_stands({"rst": now["rst"], **wires[0]}, wires[1])
+
+    return always(system, stands)
+
+
+def prove_freeze(config: SPUConfig, system: Transition) -> Verdict:
+    """The PMU's event counters are frozen exactly if the reference says so, a cycle later (D13.5 R_HSGZX)."""
+
+    def frozen(wires: Mapping[str, int]) -> Mapping[str, int]:
+        registers = Registers(PMBLIMITR_EL1=wires["registers.pmblimitr"], PMBSR_EL1=wires["buffer.pmbsr"])
+        return {"pmu__freeze": 1 if wires["rst"] == 0 and control.counters_frozen(registers) else 0}
+
+    return follows(system, frozen, arguments=("rst", "registers.pmblimitr", "buffer.pmbsr"))
+
+
+def prove_implemented(config: SPUConfig, system: Transition) -> Verdict:
+    """Bits of the System registers that are not implemented are zero: see `control`."""
+    names = {register.name: f"registers.{register.name.lower().removesuffix('_el1')}" for register in config.registers}
+    unknown = [
+        (names[register.name], ~config.writable(register))
+        for register in config.registers
+        if not register.read_only and register is not IMP_PMSRNDR_EL1
+    ]
+    return inductive(system, lambda wires: z3.And(*(wires[name] & bits == 0 for name, bits in unknown)))
+
+
+def prove_pmscr_el2(config: SPUConfig, system: Transition) -> Verdict:
+    """PMSCR_EL2 is nothing to EL0 and EL1, and what EL2 forbids they cannot permit."""
+
+    def hidden(came: Wires, made: Wires, answered: Wires) -> z3.BoolRef:
+        lower = z3.ULT(came["pe__el"], 2)
+        accessed = z3.And(came["sysreg__valid"] == 1, came["sysreg__op1"] == PMSCR_EL2.op1)
+        written = z3.And(came["sysreg__valid"] == 1, came["sysreg__write"] == 1)
+        told = z3.And(answered["sysreg__outcome"] == Outcome.UNDEFINED.value, answered["sysreg__rdata"] == 0)
+        stands = answered["registers.pmscr_el2"] == made["registers.pmscr_el2"]
+        return z3.Implies(
+            z3.And(came["rst"] == 0, made["rst"] == 0),
+            z3.And(z3.Implies(z3.And(lower, accessed), told), z3.Implies(z3.Or(lower, z3.Not(written)), stands)),
+        )
+
+    return always(system, hidden, cycles=3)
+
+
+def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:
+    """In the cycle after the Profiling Buffer went to another owner it does not run, for anybody, and then there is no
+    previous branch target. What becomes of what is in flight or unwritten `inflight` and `buffer` say.
+    """
+
+    def passed(*cycles: Wires) -> z3.BoolRef:
+        before, now, after, later = cycles
+        told = [after["control.new_owner"] == 1]
+        told += [after[f"{room}.running"] == 0 for room in ("buffer", "control", "inflight")]
+        told += [
+            after["control.enabled"] == 0,
+            *(after[name] == 0 for name in after if name == "control.branch_enabled"),
+        ]
+        if config.pbt:
+            told.append(later["previous_target.previous.valid"] == 0)
+        return z3.Implies(
+            z3.And(*(wires["rst"] == 0 for wires in cycles), before["control.owner"] != now["control.owner"]),
+            z3.And(*told),
+        )
+
+    return always(system, passed, cycles=4)
+
+
+@cache
+def whole(config: SPUConfig) -> Transition:
+    """The SPU of a configuration, for whoever proves something of all of it."""
+    return transition(SPU(config))
+
+
+def proofs() -> Iterator[Proof]:
+    """The same for each configuration."""
+    for config in CONFIGS.values():
+
+        def proof(name: str, prove: Callable[[SPUConfig, Transition], Verdict], config: SPUConfig = config) -> Proof:
+            return Proof(name, "spu", config.name, "induction", lambda: prove(config, whole(config)))
+
+        yield proof("one cycle of reset, from any state", prove_reset)
+        yield proof("each input of a block is what it has to read, in all its bits", prove_wiring)
+        yield proof("cover: each bit of a register is one where it is read", prove_register_bits)
+        yield proof("PMSICR_EL1 and the random numbers stand while profiling is disabled", prove_disabled)
+        if config.access_bits:
+            yield proof("ACCESS stands while profiling is disabled", prove_undrawn)
+        yield proof("SAMPLE_FEED_* and SAMPLE_FILTRATE tell of what SAMPLE_FEED counts", prove_fed)
+        yield proof("PMBLIMITR_EL1 stands unless software writes it", prove_limit)
+        if config.discard_mode:
+            yield proof("the PMU's counters are frozen exactly if the reference's are", prove_freeze)
+        yield proof("bits that are not implemented are zero", prove_implemented)
+        if config.el2:
+            yield proof("PMSCR_EL2 is UNDEFINED below EL2, and stands", prove_pmscr_el2)
+        if config.several_owners:
+            yield proof("with another owner the buffer does not run, and no branch was before", prove_new_owner)

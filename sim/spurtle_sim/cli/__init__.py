@@ -1,0 +1,5 @@
+"""The `spurtle` command."""
+
+from .command import main
+
+__all__ = ["main"]

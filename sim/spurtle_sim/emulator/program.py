@@ -1,0 +1,244 @@
+"""A static AArch64 Linux program, run instruction by instruction: each one that retires becomes an operation."""
+
+# Ref: DDI0487 M.a, D17.6.3 to D17.6.5 (what is recorded of branches, accesses and conditional operations).
+
+import errno
+import struct
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from signal import Signals
+from typing import Any
+
+import numpy as np
+import unicorn
+from numpy.typing import NDArray
+from unicorn import arm64_const as regs
+from unicorn.unicorn import Uc, UcError
+
+from ..trace.dtypes import OPERATION
+from .a64 import FACT, Instruction, UnsupportedError, classify, condition_holds
+from .hooks import WORD, Hooks, Stop
+from .loader import Mapping, build_stack, read_image
+from .syscalls import PAGE, Kernel
+
+__all__ = ["Program"]
+
+_NOWHERE = 0xFFFF_FFFF_F000
+_CHUNK = 256  # bytes of code that are read at a time: most blocks are shorter
+_EXCP_SWI = 2
+_EXCEPTIONS = {1: ("undefined instruction", Signals.SIGILL), 7: ("breakpoint", Signals.SIGTRAP)}
+_SIGNAL_STATUS = 128
+_ARGUMENTS = [getattr(regs, f"UC_ARM64_REG_X{index}") for index in range(6)]
+_PASSES = [sum(condition_holds(code, flags << 28) << flags for flags in range(16)) for code in range(16)]
+_ACCESSES = {
+    unicorn.UC_MEM_READ_UNMAPPED: "read from",
+    unicorn.UC_MEM_READ_PROT: "read from",
+    unicorn.UC_MEM_WRITE_UNMAPPED: "write to",
+    unicorn.UC_MEM_WRITE_PROT: "write to",
+    unicorn.UC_MEM_FETCH_UNMAPPED: "jump to",
+    unicorn.UC_MEM_FETCH_PROT: "jump to",
+}
+
+
+class Program:
+    """A loaded program. `run` executes it, once.
+
+    Parameters
+    ----------
+    path : str or Path
+        A static AArch64 Linux executable; position independent or not.
+    arguments : sequence of str
+        argv[1:]. The environment is empty.
+    seed : int
+        Of AT_RANDOM and getrandom: two runs with the same seed, arguments, files and input are the same.
+
+    Attributes
+    ----------
+    path : Path
+        Absolute.
+    argv : tuple of str
+    image : loader.Image
+        Entry, mappings and functions.
+    instructions : dict of int to Instruction
+        By PC: those of each operation that `run` has given, and perhaps some that have not executed.
+    failure : str
+        Sentence on the crash that has ended the program. Empty if none has.
+    mapped : list of (int, Mapping)
+        Memory that the program has asked for, in order, each with the number of operations that had retired before.
+
+    Raises
+    ------
+    UserError
+        If the file cannot be run here.
+    """
+
+    def __init__(self, path: str | Path, arguments: Sequence[str] = (), *, seed: int = 0) -> None:
+        self.path = Path(path).absolute()
+        self.argv = (str(path), *arguments)
+        self.image = read_image(path)
+        self.instructions: dict[int, Instruction] = {}
+        self._uc = uc = Uc(unicorn.UC_ARCH_ARM64, unicorn.UC_MODE_ARM)
+        uc.ctl_set_cpu_model(regs.UC_CPU_ARM64_MAX)
+        uc.reg_write(regs.UC_ARM64_REG_CPACR_EL1, 0b11 << 20)  # FPEN: no trap of Advanced SIMD and floating point
+        self.image.load(uc)
+        build_stack(uc, self.image, self.argv, seed)
+        end = max(segment.end for segment in self.image.segments)
+        self.mapped: list[tuple[int, Mapping]] = []
+        self._kernel = Kernel(uc, path=self.path, end=end, now=self._now, seed=seed, mapped=self._mapped)
+
+        code = [mapping for mapping in self.image.mappings if mapping.executable]
+        self._code_start = min(mapping.start for mapping in code)
+        code_end = max(mapping.end for mapping in code)
+        self._words = np.zeros((code_end - self._code_start) // 4, WORD)
+        self._retired = 0  # operations that `run` has given
+        self.failure = ""
+        self._killed: Signals | None = None  # by the signal of a crash, or from outside
+        self._fault: tuple[str, Signals] | None = None  # of the instruction at PC
+        self._in_kernel = False
+        uc.hook_add(unicorn.UC_HOOK_INTR, self._on_exception)
+        uc.hook_add(unicorn.UC_HOOK_MEM_INVALID, self._on_fault)
+
+    @property
+    def exit_status(self) -> int | None:
+        """Status as a shell shows it: 128 + signal if one has ended the program. None while it runs."""
+        return _SIGNAL_STATUS + self._killed if self._killed else self._kernel.exit_status
+
+    def kill(self, number: Signals) -> None:
+        """End the program by a signal, after the instruction that executes. For a signal handler.
+
+        Raises
+        ------
+        InterruptedError
+            If a system call may wait. `run` catches it.
+        """
+        if self.exit_status is None:
+            self._killed = number
+        self._uc.emu_stop()
+        if self._in_kernel:
+            raise InterruptedError(errno.EINTR, "")
+
+    def symbol(self, address: int) -> str:
+        """Where `address` is, as `function+0xoffset`; the bare address in a stripped program."""
+        functions = self.image.functions
+        index = bisect_right(functions, address, key=lambda function: function[0]) - 1
+        if index < 0:
+            return f"0x{address:x}"
+        start, name = functions[index]
+        return f"{name}+0x{address - start:x}"
+
+    def run(self, limit: int = 65536) -> Iterator[NDArray[np.void]]:
+        """Run the program to its end, be that an exit, a crash or a signal, and give what retires, in program order.
+
+        Parameters
+        ----------
+        limit : int
+            Most operations in one array; at least 1.
+
+        Yields
+        ------
+        numpy.ndarray
+            Of OPERATION. Every operation of the program is in exactly one of them; they share no memory.
+
+        Raises
+        ------
+        UserError
+            If there is no C++ compiler.
+        """
+        # Not made with the program: it may have to be compiled.
+        self._hooks = Hooks(self._uc, self._words, self._code_start)
+        pc = self.image.entry
+        try:
+            while self.exit_status is None:
+                operations = np.empty(limit, OPERATION)
+                pc = self._record(pc, operations)
+                count = self._hooks.count
+                self._retired += count
+                yield operations[:count]
+        finally:
+            self._kernel.close()
+
+    def _mapped(self, start: int, length: int, protection: int, name: str) -> None:
+        self.mapped.append((self._now(), Mapping(start, length, 0, protection, name)))
+
+    def _now(self) -> int:
+        """Nanoseconds since the start: one for each instruction."""
+        return self._retired + self._hooks.count
+
+    def _record(self, pc: int, operations: NDArray[np.void]) -> int:
+        """Run from `pc` until `operations` is full or the program ends; return the PC of the next instruction."""
+        self._hooks.begin(operations)
+        stop = Stop.NO
+        while self.exit_status is None and stop is not Stop.FULL:
+            pc = self._emulate(pc)
+            stop = self._hooks.stopped()
+            if self._fault:
+                self._crash(pc, *self._fault)
+            elif stop is Stop.UNKNOWN:
+                self._classify_from(pc)
+            elif stop is Stop.NO and self.exit_status is None:
+                self._crash(pc, "it waits for an interrupt", Signals.SIGILL)
+        if self.exit_status is not None:
+            self._hooks.end(pc)
+        self._hooks.check()
+        return pc
+
+    def _emulate(self, pc: int) -> int:
+        """Run from `pc` until the emulator stops; return the PC of the next instruction."""
+        try:
+            self._uc.emu_start(pc, _NOWHERE)
+        except UcError as error:
+            self._fault = self._fault or (str(error), Signals.SIGILL)
+        except InterruptedError:
+            pass  # `kill` has interrupted a system call
+        return self._uc.reg_read(regs.UC_ARM64_REG_PC)
+
+    def _crash(self, pc: int, reason: str, number: Signals) -> None:
+        """End the program by the signal that its instruction at `pc` causes."""
+        self.failure = f"{self.path.name} crashed at PC 0x{pc:x} ({self.symbol(pc)}): {reason} ({number.name})"
+        self._killed = number
+
+    def _classify_from(self, pc: int) -> None:
+        """Classify the instructions from `pc` up to a branch, before they execute for the first time."""
+        if pc % 4:
+            self._crash(pc, "PC is not a multiple of 4", Signals.SIGBUS)
+            return
+        rows: list[tuple[int, int, int, bool]] = []
+        for (word,) in struct.iter_unpack("<I", self._uc.mem_read(pc, min(_CHUNK, PAGE - pc % PAGE))):
+            address = pc + 4 * len(rows)
+            try:
+                instruction = classify(word)
+            except UnsupportedError as error:
+                if rows:
+                    break  # perhaps it is never reached
+                self._crash(pc, f"unsupported instruction: {error}", Signals.SIGILL)
+                return
+            self.instructions[address] = instruction
+            facts = instruction.facts | FACT["retired"]
+            if not facts & FACT["conditional"]:
+                facts |= FACT["taken"]
+            passes = 0 if instruction.condition is None else _PASSES[instruction.condition]
+            rows.append((facts, passes, instruction.traffic, instruction.irregular))
+            if facts & FACT["branch"]:
+                break
+        index = (pc - self._code_start) // 4
+        self._words[index : index + len(rows)] = rows
+
+    def _on_exception(self, uc: Uc, number: int, _: Any) -> None:
+        if number == _EXCP_SWI:
+            self._in_kernel = True
+            try:
+                result = self._kernel.call(uc.reg_read(regs.UC_ARM64_REG_X8), tuple(map(uc.reg_read, _ARGUMENTS)))
+            finally:
+                self._in_kernel = False
+            uc.reg_write(regs.UC_ARM64_REG_X0, result % 2**64)
+            if self.exit_status is not None:
+                uc.emu_stop()
+        else:
+            self._fault = _EXCEPTIONS.get(number, (f"exception {number}", Signals.SIGILL))
+            uc.emu_stop()
+
+    def _on_fault(self, _uc: Uc, kind: int, address: int, size: int, _value: int, _: Any) -> bool:
+        access = f"{_ACCESSES.get(kind, 'access to')} 0x{address:x} ({size} bytes)"
+        self._fault = f"{access}, where that is not allowed", Signals.SIGSEGV
+        return False

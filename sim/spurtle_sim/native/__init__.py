@@ -1,0 +1,1 @@
+"""C++ as shared libraries, and their cache."""

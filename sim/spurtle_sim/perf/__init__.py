@@ -1,0 +1,1 @@
+"""perf.data files, and what the kernel reports of processes."""

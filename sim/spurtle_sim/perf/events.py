@@ -1,0 +1,148 @@
+"""Timed events of processes and threads: what the kernel reports to perf beside the samples."""
+
+# Ref: Linux include/uapi/linux/perf_event.h; kernel/events/core.c (the names of memory without a file).
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from spurtle.arch import PMBSR_EL1
+
+from ..emulator.loader import Mapping
+from .format import AuxFlag
+from .spool import Data
+
+__all__ = ["NOTHING_LOST", "Aux", "Comm", "Event", "Exit", "Fork", "Mmap", "Process", "life", "losses"]
+
+NOTHING_LOST = AuxFlag(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """An event of one thread.
+
+    Parameters
+    ----------
+    time : int
+        Nanoseconds; one cycle is one nanosecond.
+    pid, tid : int
+        Process and thread. The first thread of a process has its number.
+    """
+
+    time: int
+    pid: int
+    tid: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comm(Event):
+    """The thread has the name `name` from now on, because it executed another program."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mmap(Event):
+    """The process has `mapping` from now on.
+
+    Parameters
+    ----------
+    mapping : Mapping
+    build_id : bytes
+        Of the file; empty if it has none.
+    """
+
+    mapping: Mapping
+    build_id: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fork(Event):
+    """The thread begins; `parent_pid` and `parent_tid` made it."""
+
+    parent_pid: int
+    parent_tid: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exit(Event):
+    """The thread ends."""
+
+    parent_pid: int
+    parent_tid: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aux(Event):
+    """Records were taken from the Profiling Buffer of a CPU.
+
+    Parameters
+    ----------
+    data : Data
+        Whole records.
+    flags : AuxFlag
+        What was lost.
+    cpu : int
+    """
+
+    data: Data
+    flags: AuxFlag = NOTHING_LOST
+    cpu: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process that executes one program.
+
+    Parameters
+    ----------
+    path : Path
+        The executable. Absolute: perf opens it to find symbols.
+    argv : sequence of str
+    pid : int
+        As in the Context packets (CONTEXTIDR_EL1): perf finds the process by it.
+    mappings : sequence of Mapping
+        Memory that the process has when it starts.
+    build_id : bytes
+        Of the executable; empty if it has none.
+    """
+
+    path: Path
+    argv: Sequence[str]
+    pid: int
+    mappings: Sequence[Mapping]
+    build_id: bytes = b""
+
+    def mapped(self, time: int, mapping: Mapping) -> Mmap:
+        """Return the event of a mapping that the process made at `time`."""
+        build_id = self.build_id if mapping.path == str(self.path) else b""
+        return Mmap(time=time, pid=self.pid, tid=self.pid, mapping=mapping, build_id=build_id)
+
+
+def losses(pmbsr: int) -> AuxFlag:
+    """Return what was lost before the buffer was taken, by PMBSR_EL1, as the Linux driver reports it."""
+    status = PMBSR_EL1.unpack(pmbsr)
+    flags = AuxFlag.COLLISION if status.COLL else NOTHING_LOST
+    return flags | AuxFlag.TRUNCATED | AuxFlag.PARTIAL if status.DL else flags
+
+
+def life(process: Process, aux: Sequence[Aux], *, mapped: Sequence[Mmap] = (), end: int | None = None) -> list[Event]:
+    """Return the events of a process with one thread, in the order of their times.
+
+    Parameters
+    ----------
+    process : Process
+    aux : sequence of Aux
+    mapped : sequence of Mmap
+        Mappings that it made after its start.
+    end : int or None
+        Time of its exit; None for the time of the last event.
+    """
+    pid = process.pid
+    events: list[Event] = [
+        Comm(time=0, pid=pid, tid=pid, name=process.path.name),
+        *(process.mapped(0, mapping) for mapping in process.mappings),
+        *sorted([*mapped, *aux], key=lambda event: event.time),
+    ]
+    last = events[-1].time if end is None else end
+    return [*events, Exit(time=last, pid=pid, tid=pid, parent_pid=pid, parent_tid=pid)]

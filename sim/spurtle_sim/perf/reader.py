@@ -1,0 +1,199 @@
+"""The AUX data of a perf.data file: ours, or one that the perf tool wrote on an Arm machine."""
+
+# Ref: Linux tools/perf/Documentation/perf.data-file-format.txt, include/uapi/linux/perf_event.h.
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from spurtle.support.errors import UserError
+
+from .format import ARM_SPE, HEADER_BYTES, MAGIC, Attribute, AuxFlag, Record, SampleField
+
+__all__ = ["AuxRecord", "Buffer", "Contents", "is_perf_data", "read"]
+
+_PIPE_HEADER_BYTES = 16  # magic and size: what `perf record -o -` begins with
+_LEAST_ATTR_BYTES = 64
+_NONE = (1 << 32) - 1  # -1: no CPU, no thread
+
+
+class Buffer(NamedTuple):
+    """Bytes of one Profiling Buffer, as one AUXTRACE record holds them.
+
+    Members
+    -------
+    number : int
+        Of the AUXTRACE record: how many are before it in the file.
+    cpu, tid : int or None
+        The CPU, or of a recording of threads, the thread.
+    data : bytes
+    """
+
+    number: int
+    cpu: int | None
+    tid: int | None
+    data: bytes
+
+
+class AuxRecord(NamedTuple):
+    """Report of the kernel on a piece of AUX data.
+
+    Members
+    -------
+    cpu : int or None
+        None if the file does not say.
+    size : int
+    flags : AuxFlag
+    """
+
+    cpu: int | None
+    size: int
+    flags: AuxFlag
+
+
+@dataclass
+class Contents:
+    """The Arm SPE part of a perf.data file.
+
+    Parameters
+    ----------
+    buffers : list of Buffer
+        Sorted by CPU and thread; those of one in the order of the file.
+    aux : list of AuxRecord
+        In the order of the file.
+    problems : list of str
+        Parts of the file that could not be read, one sentence each.
+    """
+
+    buffers: list[Buffer] = field(default_factory=list[Buffer])
+    aux: list[AuxRecord] = field(default_factory=list[AuxRecord])
+    problems: list[str] = field(default_factory=list[str])
+
+
+class _Trailer(NamedTuple):
+    """Members at the end of each record of the kernel (`sample_id_all`)."""
+
+    cpu: bool
+    identifier: bool
+
+
+def is_perf_data(data: bytes) -> bool:
+    """Return whether `data` is of a perf.data file, in either byte order."""
+    return data[: len(MAGIC)] in (MAGIC, MAGIC[::-1])
+
+
+def read(data: bytes) -> Contents:
+    """Return the Arm SPE part of a perf.data file.
+
+    Raises
+    ------
+    UserError
+        If it is of another byte order or architecture, its header is cut off, or it holds no AUX data.
+    """
+    if not data.startswith(MAGIC):
+        raise UserError("the perf.data file must be little-endian, and it is big-endian")
+    contents = Contents()
+    trailers: dict[int, _Trailer] = {}
+    start, end = _data_section(data, trailers)
+    for kind, offset, size in _records(data, start, end, contents):
+        body = data[offset + 8 : offset + size]
+        match kind:
+            case Record.ATTR:
+                _add_trailer(trailers, body, _pipe_identifiers(body))
+            case Record.AUXTRACE_INFO if len(body) >= 4 and (found := _word(body, 0)) != ARM_SPE:
+                raise UserError(f"the AUX data of the perf.data file must be of Arm SPE, type {ARM_SPE}, not {found}")
+            case Record.AUXTRACE if len(body) >= 40:
+                _add_buffer(contents, data, offset + size, body)
+            case Record.AUX if len(body) >= 24:
+                _, aux_size, flags = struct.unpack_from("<3Q", body)
+                contents.aux.append(AuxRecord(_cpu(trailers, body), aux_size, AuxFlag(flags & 0xF)))
+            case Record.COMPRESSED | Record.COMPRESSED2 if not contents.problems:
+                contents.problems.append("records of the kernel are compressed and were not read: lost data is unknown")
+            case _:
+                pass
+    if not contents.buffers:
+        raise UserError("the perf.data file must hold AUX data of Arm SPE, and it holds none")
+    contents.buffers.sort(key=lambda buffer: (buffer.cpu is None, buffer.cpu or 0, buffer.tid or 0))
+    return contents
+
+
+def _data_section(data: bytes, trailers: dict[int, _Trailer]) -> tuple[int, int]:
+    """Return start and end of the data section; add the trailers that attributes define."""
+    size = _number(data, 8)
+    if size == _PIPE_HEADER_BYTES:
+        return _PIPE_HEADER_BYTES, len(data)
+    if size < HEADER_BYTES or len(data) < HEADER_BYTES:
+        raise UserError(f"the header of the perf.data file must have {HEADER_BYTES} bytes, and it is cut off")
+    attr_size, attrs, attrs_size, start, size = struct.unpack_from("<5Q", data, 16)
+    most = len(data)  # bytes of identifiers: those of two attributes do not overlap, unless the file is corrupt
+    for offset in range(attrs, min(attrs + attrs_size, len(data)), max(attr_size, _LEAST_ATTR_BYTES)):
+        attribute = data[offset : offset + attr_size]
+        ids, ids_size = struct.unpack("<2Q", attribute[-16:]) if len(attribute) >= _LEAST_ATTR_BYTES else (0, 0)
+        identifiers = data[ids : ids + min(ids_size, most)]
+        most -= len(identifiers)
+        _add_trailer(trailers, attribute, [_number(identifiers, at) for at in range(0, len(identifiers) - 7, 8)])
+    # Zero: `perf record` did not end by itself.
+    return start, min(start + size, len(data)) if size else len(data)
+
+
+def _pipe_identifiers(body: bytes) -> list[int]:
+    """Return the identifiers behind an attribute in a record."""
+    if len(body) < _LEAST_ATTR_BYTES:
+        return []
+    first = max(_word(body, 4), _LEAST_ATTR_BYTES)
+    return [_number(body, at) for at in range(first, len(body) - 7, 8)]
+
+
+def _add_trailer(trailers: dict[int, _Trailer], attribute: bytes, identifiers: list[int]) -> None:
+    if len(attribute) < _LEAST_ATTR_BYTES:
+        return
+    fields, flags = _number(attribute, 24), _number(attribute, 40)
+    if flags & Attribute.SAMPLE_ID_ALL:
+        trailer = _Trailer(bool(fields & SampleField.CPU), bool(fields & SampleField.IDENTIFIER))
+        trailers.update(dict.fromkeys(identifiers, trailer))
+
+
+def _cpu(trailers: dict[int, _Trailer], body: bytes) -> int | None:
+    """Return the CPU in the trailer of a record."""
+    first = next(iter(trailers.values()), None)
+    trailer = trailers.get(_number(body, len(body) - 8), first) if first and first.identifier else first
+    if trailer is None or not trailer.cpu:
+        return None
+    at = len(body) - (16 if trailer.identifier else 8)
+    return _word(body, at) if at >= 24 else None
+
+
+def _records(data: bytes, start: int, end: int, contents: Contents) -> Iterator[tuple[int, int, int]]:
+    """Yield type, offset and size of each record, without the data that follows AUXTRACE."""
+    offset = start
+    while offset < end:
+        kind, _, size = struct.unpack("<I2H", data[offset : min(offset + 8, end)].ljust(8, b"\0"))
+        if size < 8 or offset + size > end:
+            contents.problems.append(
+                f"offset {offset:#x} of the perf.data file: a record of {size} bytes must have from 8 to {end - offset}"
+            )
+            return
+        yield kind, offset, size
+        offset += size
+        if kind == Record.AUXTRACE and size >= 16:
+            offset += _number(data, offset - size + 8)
+
+
+def _add_buffer(contents: Contents, data: bytes, start: int, body: bytes) -> None:
+    """Add the buffer that begins at `start`, behind its AUXTRACE record."""
+    size, _, _, _, tid, cpu = struct.unpack_from("<3Q3I", body)
+    number = len(contents.buffers)
+    if start + size > len(data):
+        message = f"buffer {number} must have {size} bytes, and the file ends after {len(data) - start} of them"
+        contents.problems.append(message)
+    content = data[start : start + size]
+    contents.buffers.append(Buffer(number, None if cpu == _NONE else cpu, None if tid == _NONE else tid, content))
+
+
+def _number(data: bytes, offset: int) -> int:
+    return int.from_bytes(data[offset : offset + 8], "little")
+
+
+def _word(data: bytes, offset: int) -> int:
+    return int.from_bytes(data[offset : offset + 4], "little")

@@ -1,0 +1,1 @@
+"""`spurtle profile`: a program through the compiled SPU."""

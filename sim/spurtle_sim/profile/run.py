@@ -1,0 +1,210 @@
+"""A program through the SPU: its operations, timed, played on the RTL, and what comes out as perf.data."""
+
+import os
+import threading
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from signal import SIG_IGN, Signals, getsignal, signal
+from types import FrameType
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+
+from spurtle.config import SPUConfig
+from spurtle.support.errors import PROFILE_FAILED
+from spurtle.support.files import STANDARD_INPUT
+from spurtle.support.streams import say
+
+from ..cosim import engine
+from ..emulator import hooks
+from ..emulator.linux.signals import PID
+from ..emulator.loader import Mapping
+from ..emulator.program import Program
+from ..native import library as native
+from ..perf.events import Mmap, Process, life
+from ..perf.spool import Spool
+from ..perf.writer import Recording
+from ..timing import machine
+from ..timing.core import Parameters
+from ..timing.machine import Machine
+from . import outputs as perfdata
+from .driver import Driver
+from .options import Sampling
+
+__all__ = ["Options", "process_of", "profile"]
+
+_PATIENCE = 2.0  # seconds before a run shows its progress
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to profile, and how.
+
+    Parameters
+    ----------
+    config : SPUConfig
+    program : str
+        A static AArch64 Linux executable.
+    arguments : sequence of str
+    sampling : Sampling
+    output : str
+        Where perf.data goes; the raw buffer goes beside it, with `.spe` behind the name. In Discard mode there is none.
+    check : bool
+        Compare everything with the reference.
+    """
+
+    config: SPUConfig
+    program: str
+    arguments: Sequence[str]
+    sampling: Sampling
+    output: str
+    check: bool
+
+
+def profile(options: Options) -> int:
+    """Run the program and write its profile. SIGINT and SIGTERM end the program. What has been sampled is written then,
+    as it is after a crash. Return the program's exit status as a shell shows it, or PROFILE_FAILED if a check failed.
+
+    Raises
+    ------
+    UserError
+        If the program cannot be run, or the output cannot be written.
+    """
+    perfdata.check(options.output, options.program, STANDARD_INPUT)
+    with closing(Spool(Path(os.path.realpath(options.output)).parent)) as spool:
+        return _profile(options, spool)
+
+
+def _profile(options: Options, spool: Spool) -> int:
+    program = Program(options.program, options.arguments)
+    discard = options.sampling.filters.discard
+    # What is not in the cache takes seconds to compile: all of it at the same time.
+    native.load([engine.library(options.config), machine.library(), hooks.library()])
+    process = process_of(program)
+    core = Machine(program.instructions, Parameters(ops_per_cycle=options.config.ops_per_cycle))
+    driver = Driver(options.config, options.sampling, context=process.pid, check=options.check, spool=spool)
+
+    start = time.monotonic()
+    mapped: list[Mmap] = []
+    with _ended_by_signals(program) as received:
+        with _progress(driver, start):
+            mapped.extend(process.mapped(driver.time, mapping) for mapping in _play(program, core, driver))
+            driver.stop()
+        seconds = time.monotonic() - start
+        if not discard:
+            recording = Recording(
+                argv=process.argv,
+                events=life(process, driver.aux, mapped=mapped, end=driver.time),
+                midr=perfdata.midr(options.config.name),
+                settings=options.sampling.settings(),
+            )
+            perfdata.save(options.output, recording)
+    _summary(options, driver, seconds, discard=discard)
+    if program.failure:
+        say(f"spurtle: {program.failure}")
+    elif received:
+        say(f"spurtle: {received[0].name} has ended {program.path.name}")
+    if driver.checker and driver.checker.count:
+        for mismatch in driver.checker.mismatches:
+            say(f"spurtle: {mismatch}")
+        say(f"spurtle: {driver.checker.count} mismatches between RTL and reference")
+        return PROFILE_FAILED
+    return program.exit_status or 0
+
+
+@contextmanager
+def _ended_by_signals(program: Program) -> Generator[Sequence[Signals]]:
+    """End the program by SIGINT and SIGTERM, and give those that came. Once it has ended they have no effect, so that
+    its profile is written: `timeout` sends them twice.
+    """
+    received: list[Signals] = []
+
+    def handle(number: int, _: FrameType | None) -> None:
+        if program.exit_status is None:
+            received.append(Signals(number))
+        program.kill(Signals(number))
+
+    if threading.current_thread() is not threading.main_thread():
+        yield received  # Python runs signal handlers in the main thread alone
+        return
+    numbers = [number for number in (Signals.SIGINT, Signals.SIGTERM) if getsignal(number) is not SIG_IGN]
+    before = {number: signal(number, handle) for number in numbers}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal(number, handler)
+
+
+def process_of(program: Program) -> Process:
+    """Return the process that executes the program."""
+    image = program.image
+    return Process(program.path, program.argv, PID, image.mappings, image.build_id)
+
+
+def _play(program: Program, core: Machine, driver: Driver) -> Iterator[Mapping]:
+    """Run the program through the SPU; yield each mapping that it makes, when the operations before have passed."""
+    passed, seen = 0, 0
+    for operations in program.run():
+        timed = core.time(operations)
+        for retired, mapping in program.mapped[seen:]:
+            seen += 1
+            driver.run(timed[: retired - passed])
+            timed = timed[retired - passed :]
+            passed = retired
+            yield mapping
+        driver.run(timed)
+        passed += len(timed)
+
+
+@contextmanager
+def _progress(driver: Driver, start: float) -> Generator[None]:
+    """A line on standard error that says how far the run is, once it has lasted; only if somebody is looking."""
+
+    class Line:
+        def __init__(self) -> None:
+            self._spinner = Spinner("dots")
+
+        def __rich__(self) -> RenderableType:
+            seconds = time.monotonic() - start
+            if seconds < _PATIENCE:
+                return ""
+            operations = driver.counts()["pop"]
+            self._spinner.update(text=f"{operations:,} operations, {driver.sampled:,} samples, {seconds:.0f} s")
+            return self._spinner
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    line: Any = Line()
+    with Live(line, console=console, transient=True, redirect_stdout=False, redirect_stderr=False):
+        yield
+
+
+def _summary(options: Options, driver: Driver, seconds: float, *, discard: bool) -> None:
+    counts = driver.counts()
+    operations, passed, rate = counts["pop"], counts["filtrate"], counts["pop"] / seconds / 1e6
+    records = counts["records"]
+    checked = ""
+    if driver.checker:
+        right = ", all checked" if discard else ", each one checked"
+        checked = ", checked: not all are right" if driver.checker.count else right
+    if discard:
+        feeds = [f"feed_{name}" for name in options.config.feed_events]
+        counted = ", ".join(f"SAMPLE_{name.upper()} {counts[name]:,}" for name in feeds)
+        result = f"no record and no file, as all is discarded{checked}: {counted}"
+    else:
+        result = f"""\
+{records:,} records, {sum(len(aux.data) for aux in driver.aux):,} bytes{checked}: {perfdata.raw(options.output)}
+{perfdata.readers(options.output)}"""
+    summary = f"""\
+{operations:,} operations in {counts["time"]:,} cycles, {seconds:.1f} s: {rate:.2f} million operations/s
+{driver.sampled:,} sampled, {driver.collided:,} collided, {passed:,} passed the filter, {driver.interrupts:,} interrupts
+{result}"""
+    say(summary)

@@ -1,0 +1,1 @@
+"""Records: decoded, as text and JSON, and checked."""

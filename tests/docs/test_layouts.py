@@ -1,0 +1,33 @@
+"""The picture of the records is the one that the configurations make, and true."""
+
+import pytest
+
+from docs.layouts import FILE, cells, picture
+from formal.engine.features import FEATURES
+from spurtle.config import CONFIGS, SPUConfig
+from spurtle.config.record_layouts import LAST, Packet
+from spurtle_sim.model import records
+from tests.support.tiers import configurations
+
+
+def test_the_picture_is_the_one_in_the_repository():
+    assert FILE.read_text() == picture(), "python -m docs.layouts writes it again"
+
+
+@pytest.mark.parametrize("run", [0, 1])
+@pytest.mark.parametrize("config", [*configurations(CONFIGS), FEATURES["minimal_padded_last"]])
+def test_cells_are_where_the_reference_puts_packets(config: SPUConfig, run: int):
+    """With a packet of its own byte in each place: of the first of several runs, or of the second."""
+    ends_short = run == 1 and config.layout.packed  # the picture has no room for that
+    last = LAST[0 if ends_short else run]
+    chosen = {packet for place in config.layout.places for packet in place.runs[min(run, len(place.runs) - 1)]} | {last}
+    byte = {packet: number for number, packet in enumerate(Packet, 1)}
+    record = records.lay_out(config, [(one, bytes([byte[one]]) * config.packet_bytes[one]) for one in chosen])
+    drawn = bytearray(b"\xff" * len(record))
+    for cell in cells(config):
+        mine = 0 if ends_short and cell.packet in LAST else run
+        if cell.run == min(mine, cell.runs - 1):
+            stretch = slice(cell.offset, cell.offset + cell.size)
+            assert drawn[stretch] == b"\xff" * cell.size
+            drawn[stretch] = bytes([byte[cell.packet] if cell.packet else 0]) * cell.size
+    assert drawn == record

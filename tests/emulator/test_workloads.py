@@ -1,0 +1,62 @@
+"""The committed executables are what their sources make, and do what their table says."""
+
+import shutil
+import subprocess
+import tomllib
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spurtle_sim.emulator.program import Program
+from spurtle_sim.trace.dtypes import OPERATION
+from tests.support.paths import WORKLOADS
+
+TABLE: dict[str, dict[str, Any]] = tomllib.loads((WORKLOADS / "workloads.toml").read_text())
+COMPILER = "aarch64-linux-gnu-gcc"
+UNPADDED = [(name, OPERATION[name]) for name in OPERATION.names or ()]
+
+
+def compiler_version() -> str:
+    """Of the cross compiler; empty where there is none."""
+    if shutil.which(COMPILER) is None or shutil.which("make") is None:
+        return ""
+    return subprocess.run([COMPILER, "-dumpfullversion"], capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.mark.skipif(
+    not compiler_version().startswith("12.2"),
+    reason=f"{COMPILER} 12.2 is not here: apt-get install gcc-aarch64-linux-gnu make",
+)
+def test_executables_rebuild_byte_for_byte(tmp_path: Path) -> None:
+    subprocess.run(["make", "-s", "-C", str(WORKLOADS), f"OUT={tmp_path}"], check=True)
+    for name in TABLE:
+        assert (tmp_path / f"{name}.elf").read_bytes() == (WORKLOADS / f"{name}.elf").read_bytes(), name
+
+
+def test_table_names_every_workload() -> None:
+    assert sorted(TABLE) == sorted(path.stem for path in WORKLOADS.glob("*.c"))
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_workload_does_what_its_table_says(
+    name: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = TABLE[name]
+    monkeypatch.chdir(WORKLOADS)  # the name of the program is on its stack: its length moves what is below it
+    program = Program(Path(f"{name}.elf"))
+    functions = program.image.functions
+    start = next(address for address, function in functions if function == expected["hot"])
+    end = min(address for address, _ in functions if address > start)
+    total = inside = 0
+    stream = sha256()
+    for operations in program.run():
+        total += len(operations)
+        stream.update(operations.astype(UNPADDED).tobytes())
+        inside += int(((operations["pc"] >= start) & (operations["pc"] < end)).sum())
+    assert program.exit_status == 0
+    assert capfd.readouterr().out == expected["output"] + "\n"
+    assert total == expected["operations"]
+    assert stream.hexdigest() == expected["stream"]
+    assert inside > total / 2, "the hot function is not where most operations are"

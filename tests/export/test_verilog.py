@@ -1,0 +1,200 @@
+"""The generated Verilog: its ports, its text, and what linters, simulators and synthesis say of it."""
+
+import json
+import re
+import shutil
+import subprocess
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+import pyslang
+import pytest
+
+from formal.record.sample import meaningless
+from spurtle.arch import Event
+from spurtle.config import CONFIGS
+from spurtle.export import verilog
+from spurtle.export.ports import Reset
+from spurtle.gateware.inflight import Sample, Start
+from spurtle.gateware.serializer import beat_layout
+from tests.support import verilators
+from tests.support.tiers import configurations, tiers
+
+GOLDEN = Path(__file__).parent / "golden"
+ICARUS = pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog (iverilog) is not installed")
+
+configs = pytest.mark.parametrize("name", configurations([*CONFIGS]))
+
+
+@cache
+def generated(name: str) -> verilog.Verilog:
+    return verilog.spu(CONFIGS[name])
+
+
+@configs
+def test_ports_are_the_published_ones(name: str) -> None:
+    """Integrators have written these names down: what changes here is a breaking change."""
+    ports = generated(name).ports
+    lines = [f"{port.direction:3} {port.width:4} {port.name}" for port in ports]
+    assert "\n".join(lines) + "\n" == (GOLDEN / f"{name}.ports").read_text()
+
+
+@configs
+def test_the_text_declares_exactly_these_ports(name: str) -> None:
+    design = generated(name)
+    declared = {
+        (port, {"input": "in", "output": "out"}[direction], int(high or 0) + 1)
+        for direction, high, port in re.findall(
+            r"^  (input|output) (?:\[(\d+):0\] )?(\w+);$", design.text, re.MULTILINE
+        )
+    }
+    assert declared == {(port.name, port.direction, port.width) for port in design.ports}
+
+
+@configs
+def test_there_is_one_module_of_plain_names(name: str) -> None:
+    text = generated(name).text
+    assert re.findall(r"^module (\w+)", text, re.MULTILINE) == [f"spurtle_{name}"]
+    assert "\\" not in text, "an escaped name"
+    # Memories have initial contents.
+    text = re.sub(r"initial begin\n(    \w+\[\d+\] = \d+'h[0-9a-f]+;\n)+  end", "", text)
+    assert not re.search(r"\b(assert|assume|cover|initial|\$\w+)\b", text), "more than a circuit"
+
+
+def lint(design: verilog.Verilog, folder: Path, waivers: list[str]) -> str:
+    """What Verilator says, warnings being no errors."""
+    source = folder / "a_name_of_its_own.v"
+    source.write_text(design.text)
+    timed = folder / "timed.v"
+    timed.write_text("`timescale 1ns/1ps\nmodule timed(); endmodule\n")
+    options = "--lint-only", "-Wall", "-Wno-fatal", *(f"-Wno-{waiver}" for waiver in waivers)
+    return verilators.needed().run(*options, "--top-module", design.module, source, timed, folder=folder)
+
+
+@configs
+def test_verilator_finds_nothing_but_what_is_waived(name: str, tmp_path: Path) -> None:
+    messages = lint(generated(name), tmp_path, list(verilog.LINT_WAIVERS))
+    assert not re.search("%(Warning|Error)", messages), messages
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", CONFIGS)
+def test_verilator_finds_no_loop_behind_an_asynchronous_reset(name: str, tmp_path: Path) -> None:
+    """Yosys gives its registers other names."""
+    reset = Reset(asynchronous=True, active_low=True)
+    design = verilog.spu(CONFIGS[name], shell="axi4-apb", outstanding=2, reset=reset)
+    messages = lint(design, tmp_path, list(verilog.LINT_WAIVERS))
+    assert not re.search("%(Warning|Error)", messages), messages
+
+
+@pytest.mark.full
+def test_every_waiver_is_needed(tmp_path: Path) -> None:
+    seen = set[str]()
+    for name in CONFIGS:
+        seen |= set(re.findall(r"%Warning-(\w+):", lint(generated(name), tmp_path, [])))
+    # This release divides one of them.
+    assert {"WIDTH" if rule.startswith("WIDTH") else rule for rule in seen} == set(verilog.LINT_WAIVERS)
+
+
+@ICARUS
+@pytest.mark.parametrize("standard", ["2005", "2012"])
+@configs
+def test_icarus_compiles_it(name: str, standard: str, tmp_path: Path) -> None:
+    (tmp_path / "design.v").write_text(generated(name).text)
+    command = ["iverilog", f"-g{standard}", "-Wall", "-Wno-timescale", "-o", "out", "design.v"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout + run.stderr) == (0, "")
+
+
+@configs
+def test_slang_finds_no_error(name: str, tmp_path: Path) -> None:
+    (tmp_path / "design.v").write_text(generated(name).text)
+    compilation = pyslang.ast.Compilation()
+    compilation.addSyntaxTree(pyslang.syntax.SyntaxTree.fromFile(str(tmp_path / "design.v")))
+    errors = [diagnostic for diagnostic in compilation.getAllDiagnostics() if diagnostic.isError()]
+    assert not errors, [str(error.code) for error in errors]
+
+
+@configs
+def test_there_is_no_latch_and_no_loop(name: str, tmp_path: Path) -> None:
+    (tmp_path / "design.v").write_text(generated(name).text)
+    script = """
+    read_verilog design.v; hierarchy -check; proc; flatten; opt
+    check -assert
+    select -assert-none t:$dlatch t:$adff t:$dlatchsr t:$mem_v2
+    select -assert-min 1 t:$sdff t:$sdffe t:$dff t:$dffe %u %u %u
+    """
+    verilog.yosys(script.replace("\n", ";"), tmp_path)
+
+
+def state_bits(name: str, family: str) -> int:
+    """Bits that the SPU has to keep: registers, the sampled operations as far as they are recorded, an offset to the
+    system counter, two beats, an answer; and of a packed record a step, one that is placed, and what is laid down.
+
+    With several slots each has what was captured and counted, what was told at the end is in a memory, and a sample is
+    moved out. Only ECP5 has memories that are read without a clock.
+    """
+    config = CONFIGS[name]
+    registers = sum(config.writable(register).bit_count() for register in config.registers)
+    # Without EL2 no CONTEXTIDR_EL2, nor that it may be collected; the same of the address of NV2.
+    start = Start(config).size - (0 if config.el2 else 33) - (not config.nv2)
+    counters = len(config.latencies) * config.counter_bits
+    derived = {Event.GENERATED_EXCEPTION, Event.RETIRED, Event.NOT_TAKEN} | ({Event.SMCU} if config.spe_sme else set())
+    told = Sample(config).size - Start(config).size - counters
+    told -= 8 * config.events_bytes - len(config.events - derived) + len(meaningless(config))
+    kept = start + counters + told
+    if config.slots > 1:
+        kept += config.slots * (start + counters + (told if family == "ice40" else 0))
+    delayed = config.answer_latency * start + 64 * config.el2
+    packer = 8 * (3 * 14 + 2 * (config.bus_bytes - 1)) if config.layout.packed else 0
+    return registers + kept + delayed + 2 * beat_layout(config).size + 64 + packer
+
+
+@pytest.mark.parametrize(
+    ("name", "family"), tiers(full=[("minimal", "gowin"), ("minimal", "xilinx"), ("v1p4", "gowin")])
+)
+def test_other_families_map_it(name: str, family: str, tmp_path: Path) -> None:
+    (tmp_path / "design.v").write_text(generated(name).text)
+    upto = "map_luts" if family == "gowin" else "fine"  # what follows takes AMD's long, and is of the tool alone
+    verilog.yosys(f"read_verilog design.v; synth_{family} -top spurtle_{name} -run begin:{upto}", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("active_low", "asynchronous"), tiers(fast=[(True, True)], full=product((False, True), repeat=2))
+)
+def test_a_reset_is_as_asked_for(active_low: bool, asynchronous: bool, tmp_path: Path) -> None:
+    """Every register that has a reset has it so."""
+    reset = Reset(asynchronous, active_low)
+    text = verilog.spu(CONFIGS["minimal"], reset=reset).text
+    edge = f", {'negedge rst_n' if active_low else 'posedge rst'}"
+    assert {*re.findall(r"always @\((.*)\)", text)} <= {"posedge clk", f"posedge clk{edge if asynchronous else ''}"}
+    (tmp_path / "design.v").write_text(text)
+    kinds = "t:$adff t:$adffe" if asynchronous else "t:$sdff t:$sdffe t:$sdffce"
+    others = "t:$sdff t:$sdffe t:$sdffce" if asynchronous else "t:$adff t:$adffe"
+    verilog.yosys(
+        "read_verilog design.v; hierarchy -check; proc; opt_dff\n"
+        f"select -assert-none {others}\n"
+        f"select -assert-min 20 {kinds} {'%u ' * (len(kinds.split()) - 1)}",
+        tmp_path,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    tiers(
+        fast=[("minimal", "ice40")],
+        full=[("neoverse_n1", "ice40"), *product(("minimal", "kunpeng_920", "v1p4"), ("ecp5",))],
+        long=product(CONFIGS, ("ice40", "ecp5")),
+    ),
+)
+def test_synthesis_keeps_every_register(name: str, family: str, tmp_path: Path) -> None:
+    """An output that nothing drives would let synthesis delete what is behind it, and the count would fall."""
+    (tmp_path / "design.v").write_text(generated(name).text)
+    script = (
+        f"read_verilog design.v; synth_{family} -top spurtle_{name} -run begin:map_luts; tee -q -o stat.json stat -json"
+    )
+    verilog.yosys(script, tmp_path)
+    cells = json.loads((tmp_path / "stat.json").read_text())["design"]["num_cells_by_type"]
+    flip_flops = sum(count for cell, count in cells.items() if "FF" in cell)
+    assert state_bits(name, family) <= flip_flops <= 1.3 * state_bits(name, family)

@@ -1,0 +1,107 @@
+"""What becomes of finished samples: each is fed to the filter once, and recorded or dropped."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spurtle.config import CONFIGS
+from spurtle.gateware.completion import Completion
+from tests.support.gateware import Bench, cycle
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A sample. Cycles count from the one in which it is offered.
+
+    `stop` is a cycle in which the buffer takes no record, `unwanted` the first of those in which that is said of the
+    sample. Its record takes `wait` cycles to leave.
+    """
+
+    idle: int = 0
+    passes: bool = True
+    stop: int | None = None
+    unwanted: int | None = None
+    wait: int = 0
+
+    @property
+    def recorded(self) -> bool:
+        """It counts what is so in the cycle of the verdict: before it `unwanted` knows, after it the buffer sees."""
+        return self.passes and self.stop != 1 and (self.unwanted is None or self.unwanted > 1)
+
+
+class CompletionBench(Bench):
+    def __init__(self):
+        self.dut = Completion(CONFIGS["minimal"])
+        super().__init__(self.dut)
+
+    def play(self, samples: Sequence[Finished], seed: int = 0) -> None:
+        """One after the other; checks every output in every cycle. What has no meaning is noise from `seed`."""
+        dut = self.dut
+        random = Random(seed)
+        outputs = (dut.fed, dut.filtrated, dut.i.ready, dut.o.valid, dut.o.payload.as_value())
+
+        async def scenario(ctx: Any) -> None:
+            for sample in samples:
+                payload = random.getrandbits(len(dut.i.payload.as_value()))
+                last = 2 + sample.wait if sample.recorded else 1
+                for at in range(-sample.idle, last + 1):
+                    some, noise = random.randrange(1, 1 << len(dut.rejected)), random.getrandbits(len(dut.rejected))
+                    inputs = [
+                        (dut.i.valid, at >= 0),
+                        (dut.i.payload.as_value(), payload),
+                        (dut.rejected, some if at == 0 and not sample.passes else noise if at else 0),
+                        (dut.writing, at != sample.stop),
+                        (dut.unwanted, sample.unwanted is not None and at >= sample.unwanted),
+                        (dut.o.ready, at == last if at >= 2 else random.getrandbits(1)),
+                    ]
+                    fed, filtrated, taken, record, shown = await cycle(ctx, inputs, *outputs)
+                    where = f"cycle {at} of {sample}, seed {seed}"
+                    assert fed == (at == 0), where
+                    assert filtrated == (at == 1 and sample.passes), where
+                    assert record == (at >= 2), where
+                    if record:
+                        assert shown == payload, where
+                    # There is nothing to take before a sample is offered.
+                    if at >= 0:
+                        assert taken == (at == last), where
+
+        self.run(scenario)
+
+
+@pytest.fixture(scope="module")
+def bench() -> CompletionBench:
+    return CompletionBench()
+
+
+@pytest.mark.parametrize("passes", [True, False])
+def test_one_after_the_other(bench: CompletionBench, passes: bool) -> None:
+    bench.play([Finished(passes=passes)] * 3)
+    bench.play([Finished(passes=passes, idle=2, wait=3)] * 3)
+
+
+@pytest.mark.parametrize("passes", [True, False])
+@pytest.mark.parametrize("when", range(5))
+def test_a_record_that_is_not_wanted(bench: CompletionBench, when: int, passes: bool) -> None:
+    # Once its record is made, it is for the buffer to drop it.
+    bench.play([Finished(passes=passes, stop=when, unwanted=when + 1, wait=2), Finished(), Finished(unwanted=0)])
+
+
+finished = st.builds(
+    Finished,
+    idle=st.integers(0, 2),
+    passes=st.booleans(),
+    stop=st.none() | st.integers(0, 5),
+    unwanted=st.none() | st.integers(0, 5),
+    wait=st.integers(0, 3),
+)
+
+
+@settings(max_examples=50)
+@given(st.lists(finished, min_size=1, max_size=8), st.integers(0, 999))
+def test_any_samples(bench: CompletionBench, samples: list[Finished], seed: int) -> None:
+    bench.play(samples, seed)

@@ -1,0 +1,117 @@
+# amaranth: UnusedElaboratable=no
+"""Components check what they are built from: a wrong argument is one sentence, and no circuit."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from inspect import getmembers, isclass, signature
+from pkgutil import iter_modules
+from typing import Any
+
+import pytest
+from amaranth.lib import wiring
+
+from spurtle import arch, gateware, shell
+from spurtle.config import CONFIGS
+from spurtle.gateware.access import AccessChoice
+from spurtle.gateware.interval import Numbering
+from spurtle.gateware.lfsr import LFSR
+from spurtle.gateware.previous import PreviousTarget
+from spurtle.gateware.registers import RegisterAccess, Registers
+from spurtle.gateware.serializer import Cutter, Packer
+from spurtle.gateware.spu import SPU
+
+
+def components() -> list[type[wiring.Component]]:
+    """Return each component of the gateware."""
+    modules = [
+        import_module(f"{package.__name__}.{module.name}")
+        for package in (gateware, shell)
+        for module in iter_modules(package.__path__)
+    ]
+    return [
+        member
+        for module in modules
+        for _, member in getmembers(module, isclass)
+        if issubclass(member, wiring.Component) and member.__module__ == module.__name__
+    ]
+
+
+CONFIGURED = [component for component in components() if "config" in signature(component).parameters]
+
+
+def test_there_are_components() -> None:
+    assert {SPU, Registers, Cutter} < {*CONFIGURED}
+    assert len(CONFIGURED) > 20
+
+
+@pytest.mark.parametrize("component", CONFIGURED, ids=lambda component: component.__name__)
+def test_a_configuration_is_not_its_name(component: Callable[..., wiring.Component]) -> None:
+    more = {"shell": "axi4"} if "shell" in signature(component).parameters else {}
+    with pytest.raises(TypeError, match=r"^config must be of type SPUConfig, not 'minimal'$"):
+        component("minimal", **more)
+
+
+MINIMAL = CONFIGS["minimal"]
+PACKED = CONFIGS["kunpeng_920"]
+
+
+@pytest.mark.parametrize(
+    ("component", "arguments", "message"),
+    [
+        (LFSR, {"bits": 8, "draws": 1, "reset": 0}, "reset must be from 1 to 4294967295, not 0"),
+        (LFSR, {"bits": 8, "draws": 1, "reset": 1 << 32}, "reset must be from 1 to 4294967295, not 4294967296"),
+        (LFSR, {"bits": 12, "draws": 1, "reset": 1}, "bits must be from 1 to 11, not 12"),
+        (LFSR, {"bits": 0, "draws": 1, "reset": 1}, "bits must be from 1 to 11, not 0"),
+        (LFSR, {"bits": 8, "draws": 0, "reset": 1}, "draws must be from 1 to 32, not 0"),
+        (
+            AccessChoice,
+            {"config": MINIMAL},
+            "mops, gcs, sve or sme must be True where an access is chosen, not False in minimal",
+        ),
+        (
+            PreviousTarget,
+            {"config": MINIMAL},
+            "pbt must be True where the previous branch target is kept, not False in minimal",
+        ),
+        (
+            Cutter,
+            {"config": PACKED},
+            "layout must have no elastic place where records are cut, not some in kunpeng_920",
+        ),
+        (
+            Packer,
+            {"config": MINIMAL},
+            "layout must have an elastic place where records are packed, not none in minimal",
+        ),
+    ],
+)
+def test_an_argument_out_of_range(component: Callable[..., Any], arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        component(**arguments)
+
+
+def test_more_lanes_than_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`SPUConfig` refuses them. Here it does not, as after a change of its range."""
+    monkeypatch.setattr("spurtle.config.checks.check_range", lambda *_: None)
+    twelve = replace(MINIMAL, name="twelve", ops_per_cycle=12)
+    with pytest.raises(ValueError, match=r"^ops_per_cycle must be at most 8, two groups, not 12$"):
+        Numbering(twelve)
+
+
+@pytest.mark.parametrize(
+    ("component", "where", "message"),
+    [
+        # CRm[0] and op2 are those of PMSCR_EL1.
+        (Registers, {"crm": 11, "op2": 0}, "short number of TWIN_EL1 must be its own, not that of PMSCR_EL1, 0x8"),
+        (RegisterAccess, {"crm": 9, "op2": 0}, "encoding of TWIN_EL1 must be its own, not that of PMSCR_EL1, 0x4c8"),
+    ],
+)
+def test_a_register_with_the_number_of_another(
+    component: Callable[..., Any], where: dict[str, int], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    twin = replace(arch.PMSIRR_EL1, name="TWIN_EL1", **where)
+    monkeypatch.setattr(arch, "REGISTERS", (*arch.REGISTERS, twin))
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        component(MINIMAL)

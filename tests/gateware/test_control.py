@@ -1,0 +1,158 @@
+"""Who owns the Profiling Buffer, permission to profile and to collect, and the offset of the timestamp: against the
+reference, in states of the PE and registers at random.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from random import Random
+from typing import Any
+
+import pytest
+from amaranth.hdl import Cat, Const
+
+from formal.engine.features import distinct
+from spurtle.arch import PMBLIMITR_EL1, PMBSR_EL1, PMSCR_EL1, PMSCR_EL2
+from spurtle.config import SPUConfig
+from spurtle.gateware.control import Control
+from spurtle_sim.model import control
+from spurtle_sim.model.control import Owner, PEState
+from spurtle_sim.model.pe import programmable
+from spurtle_sim.model.registers import Registers
+from tests.support.gateware import Bench, cycle, pe_bits, random_pe
+from tests.support.seeds import SEED
+from tests.support.spu_bench import VARIANTS
+from tests.support.tiers import configurations
+
+CONFIGS = [*distinct(VARIANTS.values(), "el2 el3 sel2 ecv ecv_poff rme nv2 pbt")]
+STATES = 2000
+"""In each configuration."""
+
+ALL = (1 << 64) - 1
+
+
+def random_registers(random: Random, config: SPUConfig) -> Registers:
+    """Those that permission depends on. The buffer runs most of the time."""
+    registers = Registers()
+    registers.write(config, PMSCR_EL1, random.getrandbits(8))
+    registers.write(config, PMSCR_EL2, random.getrandbits(8))
+    registers.write(config, PMBLIMITR_EL1, PMBLIMITR_EL1.pack(E=random.random() < 0.9))
+    registers.write(config, PMBSR_EL1, PMBSR_EL1.pack(S=random.random() < 0.1))
+    return registers
+
+
+async def at_once(ctx: Any, inputs: Sequence[tuple[Any, Any]], *outputs: Any) -> tuple[Any, ...]:
+    """As `cycle`, of what has no clock."""
+    for signal, value in inputs:
+        ctx.set(signal, value)
+    return tuple(ctx.get(output) for output in outputs)
+
+
+@pytest.mark.parametrize("config", configurations({config.name: config for config in CONFIGS}))
+def test_like_the_reference(config: SPUConfig) -> None:
+    dut = Control(config)
+    clocked = config.several_owners
+    play = cycle if clocked else at_once
+    bits = pe_bits(config)
+    branch = ["el", "ns", "aarch32", *(["nse"] if config.rme else [])]
+    # All at once: the simulator looks at what follows from each on its own.
+    inputs = Cat(
+        *(getattr(dut.pe, name) for name in bits),
+        dut.pmscr.as_value()[:8],
+        *([dut.pmscr_el2.as_value()[:8]] if config.el2 else []),
+        *([getattr(dut.branch, name) for name in branch] if config.pbt else []),
+        dut.running,
+    )
+    seen = Counter[tuple[Any, ...]]()
+
+    async def scenario(ctx: Any) -> None:
+        random = Random(SEED)
+        owners = [Owner(0, 0, 1), Owner(0, 0, 1)]  # reset: Secure EL1
+        for _ in range(STATES):
+            registers, pe, other = (
+                random_registers(random, config),
+                random_pe(random, config),
+                random_pe(random, config),
+            )
+            values = [
+                *((getattr(pe, name), width) for name, width in bits.items()),
+                (registers.PMSCR_EL1, 8),
+                *([(registers.PMSCR_EL2, 8)] if config.el2 else []),
+                *([(getattr(other, name), bits[name]) for name in branch] if config.pbt else []),
+                (control.buffer_enabled(registers), 1),
+            ]
+            enabled, collect, offset, may_program, branch_enabled, new_owner = await play(
+                ctx,
+                [(inputs, packed(values))],
+                dut.enabled,
+                dut.collect,
+                dut.offset if config.el2 else Const(0),
+                getattr(dut, "programmable", Const(1)),
+                dut.branch_enabled if config.pbt else Const(0),
+                getattr(dut, "new_owner", Const(0)),
+            )
+            where = registers, pe
+            profiled = control.profiling_enabled(config, registers, pe)
+            assert enabled == profiled, where
+            assert collect.context_el1 == control.collect_contextidr_el1(config, registers, pe), where
+            assert collect.context_el2 == control.collect_contextidr_el2(config, registers, pe), where
+            assert collect.pa == control.collect_physical_address(config, registers, pe), where
+            assert collect.nv2_va == control.collect_nv2_va(config, registers, pe), where
+            time = control.timestamp(config, registers, pe)
+            assert collect.timestamp == (time is not None), where
+            assert time is None or time == pe.physical_count - offset & ALL, where
+            if pe.el:  # nobody asks at EL0
+                assert may_program == programmable(config, pe), where
+            if config.pbt:
+                at = {name: getattr(other, name) for name in ("el", "ns", "nse", "aarch32")}
+                told = control.branch_profiled(config, registers, pe, **at)
+                assert branch_enabled == told, (where, at)
+                seen["branch", told] += 1
+            if clocked:
+                assert new_owner == (owners[-1] != owners[-2]), where
+            owners.append(control.owner(config, pe))
+            if profiled:
+                seen["at", owners[-1], pe.el] += 1
+                seen["pa", collect.pa] += 1
+                seen["nv2_va", collect.nv2_va] += 1
+                seen["contexts", collect.context_el1, collect.context_el2] += 1
+                seen["offset", None if time is None else kind(pe, offset)] += 1
+            seen["programmable", may_program] += 1
+
+    Bench(dut, clocked=clocked).run(scenario)
+    missing = to_be_seen(config) - seen.keys()
+    assert not missing
+
+
+def packed(values: Iterable[tuple[int, int]]) -> int:
+    """Values with their bits, the first one lowest."""
+    result = at = 0
+    for value, width in values:
+        result |= value << at
+        at += width
+    return result
+
+
+def kind(pe: PEState, offset: int) -> str:
+    return {pe.cntvoff_el2: "virtual", pe.cntpoff_el2: "physical", 0: "none"}[offset]
+
+
+def to_be_seen(config: SPUConfig) -> set[tuple[Any, ...]]:
+    """Each owner at each Exception level that it profiles, and everything that may be collected there or not."""
+    wanted: set[tuple[Any, ...]] = {("pa", 0), ("pa", 1), ("programmable", 1), ("nv2_va", 0)}
+    states = [(0, 0), (1, 0), *([(1, 1)] if config.rme else [])]
+    wanted |= {("at", Owner(ns, nse, 1), el) for ns, nse in states for el in (0, 1)}
+    hosts = [(ns, nse) for ns, nse in states if ns or config.sel2] if config.el2 else []
+    wanted |= {("at", Owner(ns, nse, 2), el) for ns, nse in hosts for el in range(3)}
+    if config.several_owners:
+        wanted.add(("programmable", 0))
+    if config.pbt:
+        wanted |= {("branch", False), ("branch", True)}
+    wanted |= {("contexts", one, other) for one in (0, 1) for other in ((0, 1) if config.el2 else (0,))}
+    wanted |= {("offset", None), ("offset", "none")}
+    if config.el2:
+        wanted.add(("offset", "virtual"))
+    if config.ecv_poff:
+        wanted.add(("offset", "physical"))
+    if config.nv2:
+        wanted.add(("nv2_va", 1))
+    return wanted

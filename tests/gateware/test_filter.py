@@ -1,0 +1,203 @@
+"""The record filter against the reference's `filtering.collect` and `filtering.feed`.
+
+test_filter_decisions.py compares a million random decisions of its Verilog.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import product
+from random import Random
+from typing import Any
+
+import pytest
+
+from formal.engine.features import FEATURES
+from spurtle.arch import PMSFCR_EL1
+from spurtle.config import SPUConfig, UnpredictableFilter
+from spurtle.gateware.filter import Filter
+from spurtle_sim.cosim.pack import sample_bits
+from spurtle_sim.model import filtering, records
+from spurtle_sim.model.records import Facts, Operation, Sample, Start
+from spurtle_sim.model.registers import Registers
+from tests.support.gateware import VARIANTS, Bench, random_registers, random_sample
+from tests.support.seeds import SEED
+from tests.support.tiers import configurations
+
+PORTS = {
+    "pmsfcr": "PMSFCR_EL1",
+    "pmsevfr": "PMSEVFR_EL1",
+    "pmsnevfr": "PMSNEVFR_EL1",
+    "pmslatfr": "PMSLATFR_EL1",
+    "pmsdsfr": "PMSDSFR_EL1",
+}
+CONFIGS = {**VARIANTS, **FEATURES}
+
+
+class FilterBench(Bench):
+    def __init__(self, config: SPUConfig):
+        self.config = config
+        self.dut = Filter(config)
+        super().__init__(self.dut, clocked=False)
+
+    def check(self, decisions: Iterable[tuple[Registers, Sample]]) -> list[bool]:
+        """The verdicts, which are the reference's, as is what is fed to the PMU."""
+        dut, config = self.dut, self.config
+        ports = [(getattr(dut, port).as_value(), name) for port, name in PORTS.items() if hasattr(dut, port)]
+
+        async def scenario(ctx: Any) -> list[bool]:
+            verdicts = []
+            there = None
+            for registers, sample in decisions:
+                if sample is not there:
+                    there = sample
+                    ctx.set(dut.sample.as_value(), sample_bits(config, sample))
+                    ctx.set(dut.events, records.events(config, sample))
+                for port, name in ports:
+                    ctx.set(port, getattr(registers, name))
+                verdicts.append(ctx.get(dut.rejected.as_value()) == 0)
+                assert verdicts[-1] == filtering.collect(config, registers, sample), (registers, sample)
+                fed = ctx.get(dut.feed.as_value())
+                told = filtering.feed(config, registers, sample)
+                assert fed == sum(told[event] << bit for bit, event in enumerate(config.feed_events)), (told, sample)
+            return verdicts
+
+        return self.run(scenario)
+
+
+@pytest.fixture(scope="module", params=configurations(CONFIGS))
+def bench(request: pytest.FixtureRequest) -> FilterBench:
+    return FilterBench(request.param)
+
+
+@pytest.fixture(scope="module")
+def everything() -> FilterBench:
+    """A filter with all that there is."""
+    return FilterBench(VARIANTS["v1p4"])
+
+
+def plain(total: int = 10, data_source: int = 0, **facts: int) -> Sample:
+    return Sample(
+        start=Start(), operation=Operation(facts=Facts(retired=1, **facts), data_source=data_source), total=total
+    )
+
+
+def test_like_the_reference(bench: FilterBench) -> None:
+    random = Random(SEED)
+    samples = [random_sample(random, bench.config) for _ in range(400)]
+    verdicts = bench.check((random_registers(random, bench.config, sample), sample) for sample in samples)
+    assert min(Counter(verdicts).values()) >= 50, "one verdict is rare"
+
+
+# D17.5.1.
+
+
+def test_every_combination_of_facts_is_of_these_types(bench: FilterBench) -> None:
+    names = ("load", "store", "branch", "exception", "simd_fp", "vector", "floating_point")
+    for bits in product((0, 1), repeat=len(names)):
+        facts = dict(zip(names, bits, strict=True))
+        if not (facts["branch"] and (facts["load"] or facts["store"])) or bench.config.gcs:
+            bench.check([(Registers(), plain(gcs=facts["branch"], **facts))])
+
+
+def test_every_setting_of_types_and_masks(everything: FilterBench) -> None:
+    """Of FEAT_SPE_EFT, with every combination of types."""
+
+    def decisions() -> Iterable[tuple[Registers, Sample]]:
+        for flags in range(32):
+            names = ("branch", "load", "store", "floating_point", "vector")
+            facts = {name: flags >> bit & 1 for bit, name in enumerate(names)}
+            sample = plain(gcs=facts["branch"], **facts)
+            assert filtering.flags(everything.config, sample.operation.facts) == flags
+            for types, masks in product(range(32), repeat=2):
+                yield Registers(PMSFCR_EL1=PMSFCR_EL1.pack(FT=1) | types << 16 | masks << 48), sample
+
+    verdicts = everything.check(decisions())
+    # A mask takes all but one of the values of its flags; where any flag is wanted, only none of them is discarded.
+    kept = sum(2 ** (5 - m) - (2 ** (5 - m - c) if c else 0) for m, c in _masked_and_wanted())
+    assert sum(verdicts) == kept
+
+
+def _masked_and_wanted() -> Iterable[tuple[int, int]]:
+    """How many types have a mask, and how many others are selected, in every setting."""
+    for types, masks in product(range(32), repeat=2):
+        yield masks.bit_count(), (types & ~masks).bit_count()
+
+
+def test_every_setting_of_types_without_masks(bench: FilterBench) -> None:
+    kinds = [{}, {"load": 1}, {"load": 1, "store": 1}, {"store": 1}, {"branch": 1}, {"branch": 1, "exception": 1}]
+    settings = [Registers(PMSFCR_EL1=PMSFCR_EL1.pack(FT=1) | types << 16) for types in range(8)]
+    bench.check((registers, plain(**facts)) for registers, facts in product(settings, kinds))
+
+
+# D17.5.3, D17.5.4.
+
+
+def test_latency_is_compared_saturated(bench: FilterBench) -> None:
+    largest = (1 << bench.config.counter_bits) - 1
+    written = Registers(PMSFCR_EL1=PMSFCR_EL1.pack(FL=1), PMSLATFR_EL1=largest)
+    totals = (largest - 1, largest, largest + 1, largest * 3)
+    assert bench.check((written, plain(total)) for total in totals) == [False, True, True, True]
+
+
+def test_every_data_source(everything: FilterBench) -> None:
+    """Six bits of it select a bit of PMSDSFR_EL1: greater ones share it."""
+    sources = [*range(64), *range(64, 128), 0xFFC0, 0xFFFF]
+    bits = [Registers(PMSFCR_EL1=PMSFCR_EL1.pack(FDS=1), PMSDSFR_EL1=1 << bit) for bit in range(64)]
+    pairs = [*product(sources, range(64))]
+    verdicts = everything.check(
+        (bits[bit], plain(load=1, data_source_valid=1, data_source=source)) for source, bit in pairs
+    )
+    assert verdicts == [source % 64 == bit for source, bit in pairs]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [{"load": 1}, {"store": 1, "data_source_valid": 1}, {"branch": 1, "data_source_valid": 1}, {"data_source_valid": 1},
+     {"load": 1, "data_source_valid": 1, "exception": 1},
+     {"load": 1, "store": 1, "data_source_valid": 1, "memory_copy": 1, "destination": 1}],
+    ids=str,
+)  # fmt: skip
+def test_what_has_no_data_source_passes(everything: FilterBench, facts: dict[str, int]) -> None:
+    assert everything.check([(Registers(PMSFCR_EL1=PMSFCR_EL1.pack(FDS=1)), plain(**facts))]) == [True]
+
+
+# CONSTRAINED UNPREDICTABLE.
+
+
+@pytest.fixture(scope="module", params=UnpredictableFilter, ids=lambda choice: choice.name)
+def either(request: pytest.FixtureRequest) -> tuple[FilterBench, FilterBench, bool]:
+    """The smallest filter, and one with FEAT_SPE_FnE, of either choice; and whether it is to keep the record."""
+    choice = request.param
+    configs = (VARIANTS["minimal"], FEATURES["minimal_fne"])
+    small, fne = (FilterBench(replace(config, unpredictable_filter=choice)) for config in configs)
+    return small, fne, choice is UnpredictableFilter.NO_EFFECT
+
+
+@pytest.mark.parametrize("enable", ["FE", "FT", "FL", "FnE"])
+def test_a_filter_that_selects_nothing(either: tuple[FilterBench, FilterBench, bool], enable: str) -> None:
+    small, fne, keeps = either
+    registers = Registers(PMSFCR_EL1=PMSFCR_EL1.pack(**{enable: 1}))
+    for bench in [fne] if enable == "FnE" else [small, fne]:
+        assert bench.check([(registers, plain()), (Registers(), plain())]) == [keeps, True]
+
+
+@pytest.mark.parametrize("wanted", [1 << 5, 1 << 1, 1 << 5 | 1 << 1])
+def test_an_event_that_is_both_wanted_and_not(either: tuple[FilterBench, FilterBench, bool], wanted: int) -> None:
+    """Neither of the two filters has an effect then, or both discard everything; others filter as ever."""
+    _, bench, keeps = either
+    overlap = Registers(PMSFCR_EL1=PMSFCR_EL1.pack(FE=1, FnE=1), PMSEVFR_EL1=wanted, PMSNEVFR_EL1=1 << 2 | wanted)
+    latency = replace(overlap, PMSFCR_EL1=PMSFCR_EL1.pack(FE=1, FnE=1, FL=1), PMSLATFR_EL1=11)
+    assert bench.check([(overlap, plain()), (latency, plain(10)), (latency, plain(11))]) == [keeps, False, keeps]
+    # One of the two alone is no such case.
+    retired = wanted == 1 << 1
+    for enable, verdict in (("FE", retired), ("FnE", wanted & 1 << 1 == 0)):
+        alone = replace(overlap, PMSFCR_EL1=PMSFCR_EL1.pack(**{enable: 1}))
+        assert bench.check([(alone, plain())]) == [verdict]
+
+
+def test_types_of_nothing_are_none_with_masks(everything: FilterBench) -> None:
+    """With FEAT_SPE_EFT nothing is unpredictable of them, in either choice."""
+    registers = Registers(PMSFCR_EL1=PMSFCR_EL1.pack(FT=1))
+    discards = FilterBench(replace(everything.config, unpredictable_filter=UnpredictableFilter.DISCARD))
+    assert [bench.check([(registers, plain())]) for bench in (everything, discards)] == [[True]] * 2

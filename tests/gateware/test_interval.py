@@ -1,0 +1,225 @@
+"""The sample interval counters against the reference's `sampling.advance`, cycle by cycle."""
+
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import cycle as endless
+from itertools import product
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spurtle.arch import PMSICR_EL1
+from spurtle.config import SPUConfig
+from spurtle.config.record_layouts import MINIMAL
+from spurtle.gateware.interval import IntervalCounter
+from spurtle_sim.model.sampling import advance
+from tests.support.gateware import Bench, cycle
+from tests.support.interval_cases import CASES
+from tests.support.seeds import SEED
+from tests.support.tiers import configurations
+
+RES0 = 0x00AB_CDEF << 32
+"""What software should not, but can, write to PMSICR_EL1 besides its fields."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One cycle: lanes in which an operation passes, PMSIRR_EL1, and the COUNT and ECOUNT that software writes."""
+
+    lanes: int = 0
+    interval: int = 1
+    rnd: int = 0
+    write: tuple[int, int] | None = None
+
+
+class IntervalBench(Bench):
+    def __init__(self, config: SPUConfig):
+        self.config = config
+        self.width = config.ops_per_cycle
+        self.full = (1 << self.width) - 1
+        self.dut = IntervalCounter(config)
+        self.at_once = Counter[int]()
+        super().__init__(self.dut)
+
+    def play(self, steps: Sequence[Step], numbers: Sequence[int] = (0,)) -> tuple[list[int], tuple[int, int]]:
+        """Checks each cycle, and as many more as it takes to see what came of the last.
+
+        `numbers` are the random numbers in the order of their use, the first again after the last. Returns which
+        operations were selected, the first that passed being 1, and what is left in COUNT and ECOUNT.
+        """
+        config, dut = self.config, self.dut
+        outputs = (dut.pmsicr.as_value(), dut.draw, dut.population, *dut.selected)
+
+        async def scenario(ctx: Any) -> tuple[list[int], tuple[int, int]]:
+            count = ecount = passed = 0
+            chosen: list[int] = []
+            coming = deque([0] * config.count_delay)
+            answers: dict[int, list[int]] = {}
+            fresh = deque(numbers)
+            rest = [replace(steps[-1], lanes=0, write=None)] * (config.answer_latency + 1)
+            earlier = Step(interval=0)
+            for now, step in enumerate([*steps, *rest]):
+                written = step.write or (0xDEAD_BEEF, 0xA5)
+                inputs = [
+                    (dut.operations, step.lanes),
+                    (dut.interval, step.interval),
+                    (dut.rnd, step.rnd),
+                    (dut.random, fresh[0]),
+                    (dut.write, step.write is not None),
+                    (dut.wdata.as_value(), PMSICR_EL1.pack(COUNT=written[0], ECOUNT=written[1]) | RES0),
+                ]
+                pmsicr, draw, population, *selected = await cycle(ctx, inputs, *outputs)
+
+                coming.append(step.lanes)
+                lanes = coming.popleft()
+                where = (now, step, f"counted {lanes:b}", fresh)
+                assert pmsicr == PMSICR_EL1.pack(COUNT=count, ECOUNT=ecount), where
+                answer = [1 << lane for lane in answers.pop(now, [])]
+                assert selected == answer + [0] * (len(selected) - len(answer)), where
+                assert population == lanes.bit_count(), where
+
+                answer = []
+                drawn = 0
+                # PMSIRR_EL1 and the random number are as old as that; no number is used in the cycle after another was.
+                settled = step if self.width == 1 else earlier
+                rule = {"interval": settled.interval, "rnd": settled.rnd, "random": fresh[0], "ernd": config.ernd}
+                for lane in range(self.width):
+                    if lanes >> lane & 1:
+                        passed += 1
+                        if step.write is not None:
+                            continue
+                        count, ecount, is_selected, is_drawn = advance(count, ecount, **rule)
+                        drawn += is_drawn
+                        if is_selected:
+                            answer.append(lane)
+                            chosen.append(passed)
+                assert draw == drawn, where
+                fresh.rotate(-drawn)
+                answers[now - config.count_delay + config.answer_latency] = answer
+                self.at_once[len(answer)] += 1
+                if step.write is not None:
+                    count, ecount = step.write[0], step.write[1] if config.ernd else 0
+                earlier = step
+            return chosen, (count, ecount)
+
+        return self.run(scenario)
+
+    def pass_members(self, patterns: Iterator[int], members: int) -> list[int]:
+        """Lanes, cycle by cycle, until so many members have passed; the last cycle has no more than are left."""
+        result = []
+        while members:
+            lanes = next(patterns)
+            while lanes.bit_count() > members:
+                lanes &= lanes - 1
+            members -= lanes.bit_count()
+            result.append(lanes)
+        return result
+
+    def ragged(self, seed: int) -> Iterator[int]:
+        """Any lanes, all of them every other time."""
+        random = Random(f"{SEED} {seed}")
+        while True:
+            yield random.choice([self.full, random.getrandbits(self.width)])
+
+
+LANES = {
+    f"{lanes}-ernd{ernd:d}": SPUConfig(name="lanes", layout=MINIMAL, ops_per_cycle=lanes, ernd=ernd)
+    for lanes, ernd in product((1, 2, 3, 4, 5, 8), (False, True))
+}
+
+
+@pytest.fixture(scope="module", params=configurations(LANES, fast=("1-ernd0", "3-ernd1")))
+def bench(request: pytest.FixtureRequest) -> IntervalBench:
+    return IntervalBench(request.param)
+
+
+def test_rules(bench: IntervalBench) -> None:
+    # PMSIRR_EL1 is for the operations that are counted, so it changes `late` cycles after they pass.
+    late = max(bench.config.count_delay - 1, 0)
+    for seed, case in enumerate(CASES):
+        if bench.config.ernd not in case.ernd:
+            continue
+        lanes, rnds = [], [case.passing[0][1]] * late
+        for members, rnd in case.passing:
+            passing = bench.pass_members(bench.ragged(seed), members)
+            lanes += passing
+            rnds += [rnd] * len(passing)
+        steps = [Step(write=(case.count, case.ecount))]
+        steps += [Step(*step) for step in zip(lanes + [0] * late, endless([case.interval]), rnds, strict=False)]
+        assert bench.play(steps, case.numbers) == (list(case.selected), case.left), f"seed {seed}: {case}"
+
+
+def test_every_end_of_the_counters_in_one_cycle(bench: IntervalBench) -> None:
+    # COUNT, ECOUNT and the random number are within reach of the operations of a cycle. Another shows what they left.
+    near = range(bench.width + 2)
+    idle = [Step()] * bench.config.count_delay
+    bench.at_once.clear()
+    for number in near:
+        lanes = bench.ragged(number)
+        steps = []
+        for count, ecount in product(near, near if bench.config.ernd else (0, 3)):
+            steps += [Step(write=(count, ecount)), Step(next(lanes)), Step(bench.full), *idle]
+        for rnd in (0, 1) if number == 0 else (1,):
+            bench.play([replace(step, rnd=rnd) for step in steps], [number])
+    assert max(bench.at_once) == bench.config.selections_per_cycle
+
+
+def test_a_write_at_any_time_beside_a_carry(bench: IntervalBench) -> None:
+    # The upper part of COUNT follows the lower one some cycles late: a write may come before, in or after each of them.
+    width = bench.width
+    steps = []
+    for start, offset, delay in product((0, 0x100), range(width + 1), range(5)):
+        for written in (0, width, 0x100, 0x100 + width):
+            steps += [Step(write=(start + offset, 0)), *[Step(bench.full)] * delay]
+            steps += [Step(bench.full, write=(written, 0)), *[Step(bench.full)] * 4]
+    intervals = Random(f"{SEED} {width}")
+    bench.play([replace(step, interval=intervals.choice([0, 1, 2, 0xFF_FFFF])) for step in steps])
+
+
+counts = st.integers(0, 12) | st.integers(0xF8, 0x108) | st.integers(0, 0x301) | st.integers(0, 0xFFFF_FFFF)
+ecounts = st.integers(0, 12) | st.integers(0, 0xFF)
+numbers = st.lists(st.integers(0, 9) | st.integers(0, 0xFF), min_size=1, max_size=4)
+
+
+@st.composite
+def schedules(draw: st.DrawFn, width: int) -> list[Step]:
+    """Stretches in which PMSIRR_EL1 changes little, most of them ended by a write."""
+    steps: list[Step] = []
+    for _ in range(draw(st.integers(1, 6))):
+        # Now and then as long as an interval.
+        cycles = draw(st.integers(1, 12) | st.integers(1, 12) | st.integers(256 // width, 256 // width + 3))
+        intervals = draw(st.lists(st.integers(0, 2) | st.just(0xFF_FFFF), min_size=1, max_size=2))
+        rnd = draw(st.integers(0, 1))
+        sparse = draw(st.booleans())
+        random = Random(draw(st.integers(0, 9999)))
+        for number in range(cycles):
+            lanes = random.getrandbits(width) if sparse else (1 << width) - 1
+            steps.append(Step(lanes, intervals[number % len(intervals)], rnd))
+        steps[-1] = replace(steps[-1], write=draw(st.none() | st.tuples(counts, ecounts)))
+    return steps
+
+
+@settings(max_examples=15)
+@given(st.data(), numbers)
+def test_like_the_reference(bench: IntervalBench, data: st.DataObject, numbers: list[int]) -> None:
+    bench.play(data.draw(schedules(bench.width)), numbers)
+
+
+@settings(max_examples=5)
+@given(counts, ecounts, st.integers(0, 1), st.integers(0, 0xFF), st.integers(0, 300), st.integers(0, 99))
+def test_what_was_saved_goes_on_where_it_was(
+    bench: IntervalBench, count: int, ecount: int, rnd: int, number: int, members: int, seed: int
+) -> None:
+    def play(start: tuple[int, int], members: int) -> tuple[list[int], tuple[int, int]]:
+        passing = bench.pass_members(bench.ragged(seed), members)
+        return bench.play([Step(0, 1, rnd, start), *(Step(lanes, 1, rnd) for lanes in passing)], [number])
+
+    chosen, left = play((count, ecount), 300)
+    before, saved = play((count, ecount), members)
+    after, restored = play(saved, 300 - members)
+    assert before + [members + later for later in after] == chosen
+    assert restored == left

@@ -1,0 +1,266 @@
+"""The random numbers of sampling (D17.3.2): the gateware's are the reference's, no number is favoured, and it takes
+2**32 - 1 of them before the first comes again.
+"""
+
+from collections.abc import Sequence
+from math import sqrt
+from random import Random
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spurtle.config import LFSR_ACCESS_RESET, LFSR_RESET
+from spurtle.gateware.lfsr import LFSR
+from spurtle_sim.model.sampling import access_number, draw, draw_access, random_byte, seed
+from tests.support.gateware import Bench, boundary_integers, cycle
+from tests.support.seeds import SEED
+
+BITS = 32
+PERIOD = (1 << BITS) - 1
+PRIME_FACTORS = (3, 5, 17, 257, 65537)
+
+# The gateware.
+
+
+@pytest.fixture(scope="module")
+def dut() -> LFSR:
+    return LFSR(bits=8, draws=1, reset=LFSR_RESET)
+
+
+@pytest.fixture(scope="module")
+def bench(dut: LFSR) -> Bench:
+    return Bench(dut)
+
+
+@pytest.fixture(scope="module", params=[(1, 1), (1, 2), (8, 1), (8, 2), (9, 2)], ids=str)
+def accesses(request: pytest.FixtureRequest) -> tuple[Bench, LFSR, int]:
+    """The generator that chooses accesses, by a number of so many bits for each of so many operations that can be
+    selected in a cycle.
+    """
+    bits, draws = request.param
+    dut = LFSR(bits=bits, draws=draws, reset=LFSR_ACCESS_RESET)
+    return Bench(dut), dut, bits
+
+
+def play(bench: Bench, dut: LFSR, steps: Sequence[tuple[bool, int | None]]) -> None:
+    """From reset, in each cycle whether a number is used, and what software writes; like the reference in each."""
+
+    async def scenario(ctx: Any) -> None:
+        state = LFSR_RESET
+        for number, (used, written) in enumerate([*steps, (False, None)]):
+            inputs = [(dut.draw, used), (dut.write, written is not None), (dut.wdata, written or 0)]
+            seen = await cycle(ctx, inputs, dut.state, dut.random[0])
+            assert seen == (state, random_byte(state)), f"cycle {number} of {steps}"
+            if written is not None:
+                state = seed(written)
+            elif used:
+                state = draw(state)
+
+    bench.run(scenario)
+
+
+steps = st.tuples(st.booleans(), st.none() | boundary_integers(BITS))
+
+
+@settings(max_examples=50)
+@given(st.lists(steps, max_size=40))
+def test_like_the_reference(bench: Bench, dut: LFSR, steps: list[tuple[bool, int | None]]) -> None:
+    play(bench, dut, steps)
+
+
+def test_a_thousand_numbers_from_reset(bench: Bench, dut: LFSR) -> None:
+    play(bench, dut, [(True, None)] * 1000)
+
+
+def test_it_stands_still_while_no_number_is_used(bench: Bench, dut: LFSR) -> None:
+    play(bench, dut, [(False, None)] * 10)
+
+
+def test_zero_is_written_as_one(bench: Bench, dut: LFSR) -> None:
+    play(bench, dut, [(False, 0), (False, None), (True, None), (True, 0), (True, None)])
+
+
+def test_a_write_comes_after_a_draw_of_the_same_cycle(bench: Bench, dut: LFSR) -> None:
+    play(bench, dut, [(True, 0x8000_0000), (True, None), (True, None)])
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.integers(0, 2), st.none() | boundary_integers(BITS)), max_size=60))
+def test_up_to_two_numbers_a_cycle(accesses: tuple[Bench, LFSR, int], steps: list[tuple[int, int | None]]) -> None:
+    bench, dut, bits = accesses
+    draws = len(dut.random)
+
+    async def scenario(ctx: Any) -> None:
+        state = LFSR_ACCESS_RESET
+        for number, (used, written) in enumerate([*steps, (0, None)]):
+            used = min(used, draws)
+            inputs = [(dut.draw, used), (dut.write, written is not None), (dut.wdata, written or 0)]
+            seen = await cycle(ctx, inputs, dut.state, *dut.random)
+            states = [state]
+            for _ in range(draws):
+                states.append(draw_access(states[-1], bits))
+            expected = (state, *(access_number(later, bits) for later in states[:draws]))
+            assert seen == expected, f"cycle {number} of {steps}"
+            state = states[used]
+            if written is not None:
+                state = seed(written)
+
+    bench.run(scenario)
+
+
+# The sequence, by algebra over GF(2). A matrix is its columns, each a number; bit k of it belongs to row k.
+
+Matrix = tuple[int, ...]
+IDENTITY: Matrix = tuple(1 << k for k in range(BITS))
+STEP: Matrix = tuple(draw(column) for column in IDENTITY)
+
+
+def apply(matrix: Matrix, vector: int) -> int:
+    result = 0
+    for place, column in enumerate(matrix):
+        if vector >> place & 1:
+            result ^= column
+    return result
+
+
+def multiply(left: Matrix, right: Matrix) -> Matrix:
+    return tuple(apply(left, column) for column in right)
+
+
+def add(left: Matrix, right: Matrix) -> Matrix:
+    return tuple(a ^ b for a, b in zip(left, right, strict=True))
+
+
+def power(matrix: Matrix, exponent: int) -> Matrix:
+    result = IDENTITY
+    while exponent:
+        if exponent & 1:
+            result = multiply(result, matrix)
+        matrix = multiply(matrix, matrix)
+        exponent >>= 1
+    return result
+
+
+def rank(vectors: Sequence[int]) -> int:
+    """How many of them are linearly independent."""
+    reduced: list[int] = []
+    for vector in vectors:
+        for other in reduced:
+            vector = min(vector, vector ^ other)
+        if vector:
+            reduced.append(vector)
+    return len(reduced)
+
+
+def test_a_draw_is_linear() -> None:
+    # So that `STEP`, made of what becomes of single bits, says what becomes of any state.
+    assert draw(0) == 0
+    random = Random(SEED)
+    for _ in range(1000):
+        state = random.getrandbits(BITS)
+        assert draw(state) == apply(STEP, state), state
+
+
+def test_every_state_comes_back_after_the_whole_period_and_not_before() -> None:
+    """The period of a state divides 2**32 - 1, because STEP**(2**32 - 1) = I. Were it shorter, it would divide
+    (2**32 - 1) / p for a prime p, and the state would be unchanged by that power of STEP; but that power less I is
+    invertible, so that only zero is.
+
+    Hence all states but zero are on one cycle, and zero alone stands still. Over the period the newest byte is each
+    value 2**24 times, but zero 2**24 - 1 times: the state with 24 more bits of zero is not there.
+    """
+    rest = PERIOD
+    for prime in PRIME_FACTORS:
+        assert rest % prime == 0 and all(prime % divisor for divisor in range(2, int(sqrt(prime)) + 1))
+        rest //= prime
+    assert rest == 1
+
+    assert power(STEP, PERIOD) == IDENTITY
+    for prime in PRIME_FACTORS:
+        assert rank(add(power(STEP, PERIOD // prime), IDENTITY)) == BITS, prime
+
+
+def test_single_bits_make_up_a_number() -> None:
+    """The second generator has the first one's sequence, and so its period. Numbers of nine bits come again after a
+    third of it: three is what nine and the period have in common.
+    """
+    random = Random(SEED)
+    for _ in range(1000):
+        state = stepped = random.getrandbits(BITS)
+        for _ in range(8):
+            stepped = draw_access(stepped, 1)
+        assert stepped == draw(state) == draw_access(state, 8)
+        assert draw_access(state, 9) == draw_access(stepped, 1)
+
+
+def test_the_state_is_the_last_four_numbers() -> None:
+    """So any four in a row come once in the period, but for four zeros."""
+    state = LFSR_RESET
+    numbers = [random_byte(state)]
+    for _ in range(3):
+        state = draw(state)
+        numbers.append(random_byte(state))
+    assert state == int.from_bytes(bytes(numbers), "big")
+
+
+@pytest.mark.parametrize("lag", range(1, 65))
+def test_two_numbers_of_the_period_say_nothing_of_each_other(lag: int) -> None:
+    """The sixteen bits of two numbers so far apart are linearly independent functions of the state. So over the period
+    each pair of values comes 2**16 times, but a pair of zeros once less.
+    """
+    later = power(STEP, lag)
+    # A row is what one bit of the later number depends on; those of the earlier number are its own bits.
+    rows = [sum((later[place] >> bit & 1) << place for place in range(BITS)) for bit in range(8)]
+    assert rank([*(1 << bit for bit in range(8)), *rows]) == 16
+
+
+# The sequence, by measurement: a stretch of it, which is what a profile uses, is no more regular than chance.
+
+DRAWS = 1 << 16
+LEVEL = 0.001
+"""How often true chance would fail one of these tests, half of it by being too even."""
+
+
+def chi_square_limits(degrees: int) -> tuple[float, float]:
+    """The chi-square distribution's quantiles at LEVEL / 2 and 1 - LEVEL / 2, as Wilson and Hilferty approximate them:
+    its cube root is close to normal. With eight degrees of freedom that is 15 % and 1 % on the generous side.
+    """
+
+    def quantile(probability: float) -> float:
+        spread = 2 / (9 * degrees)
+        return degrees * (1 - spread + NormalDist().inv_cdf(probability) * sqrt(spread)) ** 3
+
+    return quantile(LEVEL / 2), quantile(1 - LEVEL / 2)
+
+
+@pytest.fixture(scope="module", params=[LFSR_RESET, 1, 0x8000_0000, PERIOD], ids=hex)
+def stretch(request: pytest.FixtureRequest) -> np.ndarray:
+    """DRAWS numbers from that state on."""
+    state = request.param
+    numbers = []
+    for _ in range(DRAWS):
+        numbers.append(random_byte(state))
+        state = draw(state)
+    return np.array(numbers)
+
+
+def test_each_number_comes_about_as_often(stretch: np.ndarray) -> None:
+    expected = DRAWS / 256
+    statistic = ((np.bincount(stretch, minlength=256) - expected) ** 2 / expected).sum()
+    least, most = chi_square_limits(255)
+    assert least < statistic < most
+
+
+def test_no_number_tells_of_those_after_it(stretch: np.ndarray) -> None:
+    # Of independent numbers each autocorrelation times sqrt(DRAWS) is close to normal (Box and Pierce).
+    lags = range(1, 9)
+    centred = stretch - 127.5
+    variance = (256**2 - 1) / 12
+    correlations = [(centred[lag:] * centred[:-lag]).mean() / variance for lag in lags]
+    statistic = DRAWS * sum(correlation**2 for correlation in correlations)
+    least, most = chi_square_limits(len(lags))
+    assert least < statistic < most, correlations

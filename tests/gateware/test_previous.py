@@ -1,0 +1,45 @@
+"""Where the last taken branch went, against the reference's `take_branch`."""
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from spurtle.gateware.previous import PreviousTarget
+from spurtle_sim.model.records import Location
+from tests.support.gateware import VARIANTS, Bench, random_location
+from tests.support.seeds import SEED
+
+
+@pytest.mark.parametrize("name", ["arm_model", "v1p4"])
+def test_the_last_branch_that_may_be_recorded(name: str) -> None:
+    config = VARIANTS[name]
+    dut = PreviousTarget(config)
+    seen = set()
+
+    async def scenario(ctx: Any) -> None:
+        random = Random(SEED)
+        kept: Location | None = None
+        for _ in range(2000):
+            valid, enabled, target = random.getrandbits(1), random.random() < 0.7, random_location(random, config)
+            new_owner = random.random() < 0.1
+            ctx.set(dut.branch.valid, valid)
+            ctx.set(dut.enabled, enabled)
+            ctx.set(dut.new_owner, new_owner)
+            members = {"address": target.address, "el": target.el, "ns": target.ns}
+            ctx.set(dut.branch.target, members | ({"nse": target.nse} if config.rme else {}))
+            await ctx.tick()
+            if valid:
+                kept = target if enabled else None
+            if new_owner:
+                kept = None
+            previous = ctx.get(dut.previous)
+            assert previous.valid == (kept is not None)
+            if kept is not None:
+                found = Location(*(previous.target[part] for part in members), previous.target.nse if config.rme else 0)
+                assert found == kept
+            seen.add((valid, enabled, new_owner, kept is None))
+
+    Bench(dut).run(scenario)
+    # Two with a branch, four without one; with a new owner there is but one outcome of each.
+    assert len(seen) == 6 + 4

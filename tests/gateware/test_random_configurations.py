@@ -1,0 +1,131 @@
+"""Gateware and reference agree in configurations that nobody has chosen: whole records, events, and the filter."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields, replace
+from itertools import product
+from random import Random
+from typing import Any
+
+import pytest
+
+from spurtle.arch import AltClk, PMSVer
+from spurtle.config import SPUConfig
+from spurtle.config.record_layouts import LAST, Packet
+from spurtle.gateware.spu import RecordPath
+from spurtle_sim.cosim.pack import sample_bits
+from spurtle_sim.model import records
+from spurtle_sim.model.records import Sample
+from spurtle_sim.records import decode
+from spurtle_sim.records.checks import Monitor
+from spurtle_sim.records.json import from_json, to_json
+from tests.gateware.test_filter import FilterBench
+from tests.support.gateware import Bench, random_registers, random_sample
+from tests.support.random_configurations import random_configuration
+from tests.support.seeds import SEED
+from tests.support.tiers import tiers
+from tests.support.variants import as_taken
+
+SAMPLES = 25
+"""Of each configuration."""
+
+
+class RecordPathBench(Bench):
+    def __init__(self, config: SPUConfig):
+        self.config = config
+        self.dut = RecordPath(config)
+        # The simulator writes masks in decimal, and those of 2,048 bytes have more digits than Python would read.
+        digits = sys.get_int_max_str_digits()
+        sys.set_int_max_str_digits(0)
+        try:
+            super().__init__(self.dut)
+        finally:
+            sys.set_int_max_str_digits(digits)
+
+    def encode(self, samples: Iterable[Sample]) -> list[tuple[bytes, int]]:
+        """The record and the Events packet of each sample. No beat is stalled."""
+        dut, config = self.dut, self.config
+
+        async def scenario(ctx: Any) -> list[tuple[bytes, int]]:
+            ctx.set(dut.beat.ready, 1)
+            ctx.set(dut.begun, 1)
+            made = []
+            for sample in samples:
+                ctx.set(dut.sample.payload.as_value(), sample_bits(config, sample))
+                await ctx.tick().repeat(2)
+                ctx.set(dut.sample.valid, 1)
+                octets, last = b"", 0
+                while not last:
+                    valid, last, data, end, taken = await self._cycle(ctx)
+                    if taken:
+                        ctx.set(dut.sample.valid, 0)
+                    if valid:
+                        octets += data.to_bytes(config.bus_bytes, "little")[: end * config.layout.align or None]
+                made.append((octets, ctx.get(dut.events)))
+            return made
+
+        return self.run(scenario)
+
+    async def _cycle(self, ctx: Any) -> Sequence[int]:
+        """A beat: whether there is one, whether it is the last, data and end; and whether the sample is taken."""
+        beat, sample = self.dut.beat, self.dut.sample
+        end = beat.p.end if hasattr(beat.p, "end") else beat.valid
+        _, _, valid, last, data, units, taken = await ctx.tick().sample(
+            beat.valid, beat.p.last, beat.p.data, end, sample.ready
+        )
+        last &= valid
+        return valid, last, data, units if last and end is not beat.valid else 0, taken
+
+
+def plausible(config: SPUConfig, sample: Sample) -> Sample:
+    """The same without what no core states: what is not conditional was taken."""
+    sample = as_taken(config, sample)
+    facts = sample.operation.facts
+    facts = replace(facts, taken=facts.taken | 1 - facts.conditional)
+    return replace(sample, operation=replace(sample.operation, facts=facts))
+
+
+def test_every_choice_is_drawn() -> None:
+    random = Random(SEED)
+    drawn = [random_configuration(random) for _ in range(200)]
+    for field in fields(SPUConfig):
+        if field.type is bool:
+            assert {getattr(config, field.name) for config in drawn} == {False, True}, field.name
+    for name, every in (("version", PMSVer), ("altclk", AltClk), ("bus_bytes", (4, 8, 16, 32, 64))):
+        assert {getattr(config, name) for config in drawn} == {*every}, name
+    layouts = [config.layout for config in drawn]
+    assert {(layout.packed, layout.padding_last) for layout in layouts} == {*product((False, True), repeat=2)}
+    assert {layout.align for layout in layouts} >= {1, 2, 4, 8, 128, 256, 512, 1024, 2048}
+    assert {*Packet} == {packet for layout in layouts for place in layout.places for packet in place.packets} | {*LAST}
+    assert any(len(place.runs) == 2 for layout in layouts for place in layout.places)
+    assert any(len(place.runs[0]) > 1 and place.elastic for layout in layouts for place in layout.places)
+
+
+@pytest.mark.parametrize("count", tiers(fast=[2], full=[10], long=[200]))
+def test_like_the_reference(count: int, record_property: Callable[[str, object], None]) -> None:
+    for number in range(count):
+        random = Random(f"{SEED} {number}")
+        config = random_configuration(random)
+        samples = [random_sample(random, config) for _ in range(SAMPLES)]
+        for sample, (octets, events) in zip(samples, RecordPathBench(config).encode(samples), strict=True):
+            assert events == records.events(config, sample), (number, config, sample)
+            assert octets == records.encode(config, sample), (number, config, sample)
+        decisions = [(random_registers(random, config, sample), sample) for sample in samples for _ in range(2)]
+        FilterBench(config).check(decisions)
+    record_property("configurations", count)
+
+
+@pytest.mark.parametrize("count", tiers(fast=[20], full=[200], long=[4_000]))
+def test_records_are_read_and_made_again(count: int) -> None:
+    """Each keeps the invariants, and the facts that it tells make the same record."""
+    for number in range(count):
+        random = Random(f"{SEED} {number}")
+        config = random_configuration(random)
+        samples = [plausible(config, random_sample(random, config)) for _ in range(SAMPLES)]
+        made = [records.encode(config, sample) for sample in samples]
+        assert Monitor(config, promises=False).check(b"".join(made)) == [], (number, config)
+        for sample, octets in zip(samples, made, strict=True):
+            (record,) = decode.records(octets)
+            facts = json.loads(json.dumps(to_json(record)))
+            assert records.encode(config, from_json(config, facts)) == octets, (number, config, sample)

@@ -1,0 +1,182 @@
+"""Record construction against the reference's, byte for byte."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from formal.engine.features import FEATURES
+from spurtle.arch import ETS, Header, OperationClass
+from spurtle.config import SPUConfig
+from spurtle.config.record_layouts import LAST, Packet
+from spurtle.gateware.record import Record
+from spurtle.gateware.spu import RecordPath
+from spurtle.interface.operation import Vectors as VectorsLayout
+from spurtle_sim.cosim.pack import sample_bits
+from spurtle_sim.model import records
+from spurtle_sim.model.records import Facts, Location, Operation, Sample, Start, Vectors
+from tests.support.gateware import VARIANTS, Bench, cycle, samples
+from tests.support.tiers import configurations
+
+ALL = (1 << 64) - 1
+NO_VECTORS = Vectors()
+
+
+class RecordBench(Bench):
+    def __init__(self, config: SPUConfig):
+        self.config = config
+        self.dut = Record(config)
+        super().__init__(self.dut)
+
+    def check(self, sample: Sample, hidden: int = ALL) -> dict[Packet, bytes]:
+        """The packets, which are the reference's, whatever `hidden` the gateware was given where there is nothing."""
+        layout = self.config.layout
+
+        async def scenario(ctx: Any) -> tuple[int, int, int]:
+            ctx.set(self.dut.sample.as_value(), sample_bits(self.config, sample, hidden))
+            await ctx.tick()
+            await ctx.tick()
+            packets = self.dut.packets
+            return ctx.get(packets.octets), ctx.get(packets.present) if layout.packed else 0, ctx.get(self.dut.events)
+
+        octets, present, events = self.run(scenario)
+        expected = dict(records.packets(self.config, sample))
+        assert events == records.events(self.config, sample)
+        image = bytearray(len(self.dut.packets.octets) // 8)
+        for packet, content in expected.items():
+            at = layout.offsets(self.config.packet_bytes)[packet]
+            if packet in LAST and not (layout.packed or layout.padding_last):
+                at = len(image) - len(content)
+            image[at : at + len(content)] = content
+        assert octets.to_bytes(len(image), "little") == image, (sample, expected)
+        if layout.packed:
+            places = [place for place in layout.places if place.elastic]
+            told = [any(packet in expected for packet in place.packets) for place in places]
+            told.append(Packet.TIMESTAMP in expected)
+            assert present == sum(there << number for number, there in enumerate(told)), sample
+        return expected
+
+
+@pytest.fixture(scope="module", params=configurations(VARIANTS))
+def bench(request: pytest.FixtureRequest) -> RecordBench:
+    return RecordBench(request.param)
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_like_the_reference(bench: RecordBench, data: st.DataObject) -> None:
+    bench.check(data.draw(samples(bench.config)), hidden=data.draw(st.integers(0, ALL)))
+
+
+def everything(config: SPUConfig, vectors: Vectors = NO_VECTORS, **facts: int) -> Sample:
+    """A sample with each number all ones."""
+    location = Location(ALL >> 8, 3, 1, int(config.rme))
+    valid = ("va_valid", "pa_valid", "va_tagged", "data_source_valid", "imp_counter_valid", "imp_address_valid")
+    return Sample(
+        start=Start(
+            el=1, nse=int(config.rme), contextidr_el1=ALL >> 32, timestamp=ALL, collect_pa=True, collect_nv2_va=True
+        ),
+        operation=Operation(
+            facts=Facts(**dict.fromkeys(valid, 1), **facts),
+            events=(1 << 8 * config.events_bytes) - 1,
+            pc=ALL >> 8,
+            target=location,
+            va=ALL,
+            pa=ALL >> 8,
+            pa_ns=1,
+            pa_nse=int(config.rme),
+            pa_checked=int(config.mte),
+            pa_tag=15 * config.mte,
+            data_source=(1 << 8 * config.data_source_bytes) - 1,
+            vectors=vectors,
+            imp_counter=((1 << config.counter_bits) - 1) * (config.imp_counter != 0),
+            imp_address=ALL * (config.imp_address != 0),
+        ),
+        previous_target=location if config.pbt else None,
+        total=ALL,
+        issue=ALL,
+        translation=ALL,
+        alternate_issue=ALL * (config.altclk != 0),
+    )
+
+
+# Every combination of the facts that decide which packets there are.
+@pytest.mark.parametrize("kind", [{}, {"load": 1}, {"store": 1}, {"load": 1, "store": 1}, {"branch": 1}], ids=str)
+def test_every_kind_of_operation(bench: RecordBench, kind: dict[str, int]) -> None:
+    names = (
+        "atomic",
+        "acquire_release",
+        "exclusive",
+        "simd_fp",
+        "conditional",
+        "taken",
+        "asynchronous",
+        "retired",
+        "exception",
+    )
+    for bits in range(1 << len(names)):
+        bench.check(everything(bench.config, **kind, **{name: bits >> bit & 1 for bit, name in enumerate(names)}))
+
+
+@pytest.mark.parametrize("access", [{"load": 1}, {"store": 1}, {"load": 1, "store": 1}], ids=str)
+def test_a_branch_is_a_branch_whatever_it_accesses(bench: RecordBench, access: dict[str, int]) -> None:
+    """D17.6.3: an access to the Guarded control stack, of which nothing is told without FEAT_GCS."""
+    packets = bench.check(everything(bench.config, branch=1, taken=1, gcs=1, retired=1, **access))
+    assert packets[Packet.OPERATION][0] == Header.OPERATION | OperationClass.BRANCH
+    assert Packet.TARGET in packets
+    assert (Packet.VA in packets) == bench.config.gcs
+
+
+# Every size around which the code changes, and those that have none.
+SIZES = sorted({size + step for power in range(19) for size in [1 << power] for step in (-1, 0, 1)} - {1 << 19})
+
+
+@pytest.mark.parametrize("kind", [{}, {"load": 1}, {"store": 1}], ids=str)
+def test_every_vector_length(bench: RecordBench, kind: dict[str, int]) -> None:
+    if not bench.config.scalable:
+        pytest.skip("no vector length is recorded")
+    largest = 1 << (19 if bench.config.spe_sme else 12)
+    forms = [Vectors(sve=1), Vectors(sve=1, predicated=1)]
+    if bench.config.spe_sme:
+        forms = [Vectors(sve=1, count=count) for count in (0, 1, 3, 31)]
+        forms += [Vectors(sme=1, count=count) for count in (1, 3, 16)]
+        forms += [Vectors(sme=1, tile=1), Vectors(sme=1, tile=1, whole_array=1, count=1)]
+    for form in forms:
+        for size in [*SIZES, largest - 1]:
+            if size < largest:
+                bench.check(everything(bench.config, replace(form, bits=size), retired=1, **kind))
+
+
+@pytest.mark.parametrize(("name", "largest"), [("spe_sme", 128 << ETS.BITS_262144), ("sve", 2048), ("sme", 2048)])
+def test_the_size_of_vectors_has_the_bits_of_the_largest(name: str, largest: int) -> None:
+    assert VectorsLayout(FEATURES[f"minimal_{name}"])["bits"].width == largest.bit_length()
+
+
+def test_an_operation_that_did_not_retire_shows_nothing(bench: RecordBench) -> None:
+    packets = bench.check(everything(bench.config, load=1, asynchronous=1))
+    assert packets.keys() == {Packet.EVENTS, Packet.TIMESTAMP}
+    assert not any(packets[Packet.EVENTS][1:])
+
+
+@pytest.mark.parametrize("config", configurations(VARIANTS))
+def test_a_sample_stands_until_its_record_is_begun(config: SPUConfig) -> None:
+    """Whether the record is wanted is asked of the sample that is there: of each record anew, though it is all read,
+    once.
+    """
+    path = RecordPath(config)
+    long_after = 4 * config.max_record_bytes // config.bus_bytes + 20
+
+    async def scenario(ctx: Any) -> None:
+        async def cycles(*begun: int) -> list[tuple[int, int]]:
+            """In each cycle whether the sample is taken, and whether the record ends."""
+            ends = path.beat.valid & path.beat.payload.last
+            inputs = [(path.sample.valid, 1), (path.beat.ready, 1)]
+            return [await cycle(ctx, [*inputs, (path.begun, now)], path.sample.ready, ends) for now in begun]
+
+        for _ in range(3):
+            assert sorted(await cycles(*[0] * long_after)) == [*[(0, 0)] * (long_after - 1), (0, 1)]
+            assert await cycles(1, 0) == [(0, 0), (1, 0)]
+
+    Bench(path).run(scenario)

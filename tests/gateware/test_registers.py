@@ -1,0 +1,271 @@
+"""The System registers behind their port: encodings, access, implemented bits."""
+
+from collections import Counter
+from itertools import product
+from random import Random
+from typing import Any
+
+import pytest
+from amaranth.hdl import Value
+
+from spurtle.arch import PMBIDR_EL1, PMSCR_EL1, PMSCR_EL2, PMSCR_EL12, PMSIDR_EL1, REGISTERS, Register
+from spurtle.config import SPUConfig
+from spurtle.gateware.registers import Registers
+from spurtle.interface.sysreg import Outcome
+from spurtle_sim.cosim.pack import pe_members
+from spurtle_sim.model.control import PEState
+from spurtle_sim.model.pe import programmable
+from spurtle_sim.model.registers import Registers as ReferenceRegisters
+from spurtle_sim.model.registers import access
+from tests.support.gateware import VARIANTS, Bench, cycle, random_pe
+from tests.support.seeds import SEED
+from tests.support.tiers import configurations
+
+ONES = (1 << 64) - 1
+EL0, EL1, EL2, EL3 = (PEState(el=el) for el in range(4))
+"""Non-secure EL1 owns the buffer, and nothing traps."""
+Encoding = tuple[int, int, int, int]
+ELSEWHERE = {"PMSICR_EL1": "pmsicr", "PMBPTR_EL1": "pmbptr", "PMBSR_EL1": "pmbsr", "IMP_PMSRNDR_EL1": "pmsrndr"}
+PORTS = {"PMSCR_EL2": "pmscr_el2"}
+"""The others are called after themselves, without `_EL1`."""
+
+
+class RegistersBench(Bench):
+    def __init__(self, config: SPUConfig):
+        self.config = config
+        self.dut = Registers(config)
+        self.names = [register.name for register in config.registers if not register.read_only]
+        super().__init__(self.dut)
+
+    async def access(
+        self, ctx: Any, encoding: Encoding, *, write: int | None = None, pe: PEState = EL3
+    ) -> tuple[Outcome, int, set[str]]:
+        """Outcome, value, and which of the write strobes there was, in the cycle after that of the access."""
+        dut = self.dut
+        strobes = {name: getattr(dut, f"{name}_write") for name in (*ELSEWHERE.values(), "pmblimitr")}
+        members = pe_members(self.config, pe)
+        inputs = [
+            *((Value.cast(getattr(dut.pe, name)), value) for name, value in members.items()),
+            (dut.port.valid, 1),
+            (dut.port.write, write is not None),
+            *zip((dut.port.op1, dut.port.crn, dut.port.crm, dut.port.op2), encoding, strict=True),
+            (dut.port.wdata, write or 0),
+        ]
+        assert not any(await cycle(ctx, inputs, *strobes.values()))
+        seen = await cycle(ctx, [(dut.port.valid, 0), (dut.port.wdata, ~(write or 0) & ONES)], *strobes.values())
+        struck = {name for name, strobe in zip(strobes, seen, strict=True) if strobe}
+        return ctx.get(dut.port.outcome), ctx.get(dut.port.rdata), struck
+
+    def stored(self, ctx: Any) -> dict[str, int]:
+        return {
+            name: ctx.get(getattr(self.dut, PORTS.get(name, name.lower()[:-4])).as_value())
+            for name in self.names
+            if name not in ELSEWHERE
+        }
+
+
+@pytest.fixture(scope="module", params=configurations(VARIANTS))
+def bench(request: pytest.FixtureRequest) -> RegistersBench:
+    return RegistersBench(request.param)
+
+
+def encoding(register: Register) -> Encoding:
+    return register.op1, register.crn, register.crm, register.op2
+
+
+ENCODINGS = {encoding(register): register for register in REGISTERS}
+SOME_ENCODINGS = [
+    (op1, crn, crm, op2)
+    for op1, crn, crm, op2 in product(range(8), range(16), range(16), range(8))
+    if crn == 9 or (op1 in (0, 4) and crm in (9, 10))
+]
+"""All with the CRn of the architecture's registers, and those that differ from one of ours in CRn alone."""
+
+
+def test_where_the_random_numbers_are() -> None:
+    """S3_0_C15_C10_2: CRn 11 and 15 are for IMPLEMENTATION DEFINED registers (D24.1)."""
+    assert ENCODINGS[0, 15, 10, 2].name == "IMP_PMSRNDR_EL1"
+    assert ENCODINGS[4, 9, 9, 0].name == "PMSCR_EL2"
+    assert {crn for _, crn, _, _ in ENCODINGS} == {9, 15}
+
+
+def test_every_register_is_zero_after_reset(bench: RegistersBench) -> None:
+    """Without EL2 PMSCR_EL1.PCT is not: 0b01."""
+    pct = 0 if bench.config.el2 else 0x40
+
+    async def scenario(ctx: Any) -> None:
+        assert set(bench.stored(ctx).values()) == {0}
+        for register in bench.config.registers:
+            if not register.read_only:
+                value = pct if register is PMSCR_EL1 else 0
+                assert await bench.access(ctx, encoding(register)) == (Outcome.VALUE, value, set())
+
+    bench.run(scenario)
+
+
+def test_no_other_encoding(bench: RegistersBench) -> None:
+    async def scenario(ctx: Any) -> None:
+        for where in SOME_ENCODINGS:
+            register = ENCODINGS.get(where)
+            if register not in bench.config.registers:
+                register = None
+            outcome, value, struck = await bench.access(ctx, where)
+            assert outcome == (Outcome.VALUE if register else Outcome.UNDEFINED), where
+            assert register or value == 0
+            assert not struck
+            if register is None:
+                assert await bench.access(ctx, where, write=ONES) == (Outcome.UNDEFINED, 0, set()), where
+        assert set(bench.stored(ctx).values()) == {0}
+
+    bench.run(scenario)
+
+
+@pytest.mark.parametrize("register", REGISTERS, ids=lambda register: register.name)
+def test_nothing_happens_at_el0(bench: RegistersBench, register: Register) -> None:
+    async def scenario(ctx: Any) -> None:
+        for write in (None, ONES):
+            assert await bench.access(ctx, encoding(register), write=write, pe=PEState(el=0)) == (
+                Outcome.UNDEFINED,
+                0,
+                set(),
+            )
+        assert set(bench.stored(ctx).values()) == {0}
+
+    bench.run(scenario)
+
+
+def test_a_register_of_el2_is_undefined_at_el1(bench: RegistersBench) -> None:
+    async def scenario(ctx: Any) -> None:
+        where = encoding(PMSCR_EL2)
+        for write in (None, ONES):
+            assert await bench.access(ctx, where, write=write, pe=EL1) == (Outcome.UNDEFINED, 0, set())
+        assert set(bench.stored(ctx).values()) == {0}
+        there = Outcome.VALUE if PMSCR_EL2 in bench.config.registers else Outcome.UNDEFINED
+        for pe in (EL2, EL3):
+            value = bench.config.writable(PMSCR_EL2) & (ONES if pe == EL2 else 0b10_1000)
+            assert (await bench.access(ctx, where, write=ONES if pe == EL2 else value, pe=pe))[0] == there
+            assert await bench.access(ctx, where, pe=pe) == (there, value, set())
+            assert (await bench.access(ctx, where, pe=EL1))[:2] == (Outcome.UNDEFINED, 0)
+
+    bench.run(scenario)
+
+
+def test_nothing_happens_without_an_access(bench: RegistersBench) -> None:
+    async def scenario(ctx: Any) -> None:
+        dut = bench.dut
+        inputs = [(dut.pe.el, 1), (dut.port.write, 1), (dut.port.crn, 9), (dut.port.crm, 9), (dut.port.wdata, ONES)]
+        await cycle(ctx, inputs)
+        await cycle(ctx, inputs)
+        assert ctx.get(dut.port.rdata) == 0
+        assert set(bench.stored(ctx).values()) == {0}
+
+    bench.run(scenario)
+
+
+@pytest.mark.parametrize("register", [register for register in REGISTERS if register.read_only], ids=lambda r: r.name)
+def test_a_write_to_an_id_register_is_undefined(bench: RegistersBench, register: Register) -> None:
+    async def scenario(ctx: Any) -> None:
+        assert await bench.access(ctx, encoding(register), write=ONES) == (Outcome.UNDEFINED, 0, set())
+
+    bench.run(scenario)
+
+
+def test_id_registers_and_who_may_program_the_buffer(bench: RegistersBench) -> None:
+    async def scenario(ctx: Any) -> None:
+        # Control says who may.
+        owned = (0, 1) if bench.config.several_owners else (1,)
+        for pe, mine in product((EL1, EL2, EL3), owned):
+            if owned != (1,):
+                ctx.set(bench.dut.programmable, mine)
+            assert (await bench.access(ctx, encoding(PMSIDR_EL1), pe=pe))[1] == bench.config.pmsidr
+            _, value, _ = await bench.access(ctx, encoding(PMBIDR_EL1), pe=pe)
+            assert value == bench.config.pmbidr | (0 if mine else PMBIDR_EL1.fields["P"].mask)
+
+    bench.run(scenario)
+
+
+def test_pct_is_physical_time_without_el2(bench: RegistersBench) -> None:
+    """PMSCR_EL1.PCT reads as 0b01 then, and ignores writes."""
+    where = encoding(PMSCR_EL1)
+
+    async def scenario(ctx: Any) -> None:
+        for written in (0, ONES):
+            await bench.access(ctx, where, write=written)
+            _, value, _ = await bench.access(ctx, where)
+            expected = written & bench.config.writable(PMSCR_EL1)
+            assert value == (expected if bench.config.el2 else expected & ~0xC0 | 0x40)
+
+    bench.run(scenario)
+
+
+def test_bits_that_are_not_implemented_read_as_zero(bench: RegistersBench) -> None:
+    """Random writes and reads, each register beside the reference's; a write reaches no other register."""
+    random = Random(SEED)
+    reference = ReferenceRegisters()
+    writable = [register for register in bench.config.registers if not register.read_only]
+
+    async def scenario(ctx: Any) -> None:
+        for name, port in ELSEWHERE.items():
+            value = random.getrandbits(64)
+            setattr(reference, name, value)
+            ctx.set(getattr(bench.dut, port), value)
+        for number in range(200):
+            register = writable[number % len(writable)]
+            data = random.choice([0, ONES, random.getrandbits(64)])
+            pe = random.choice([EL2, EL3] if register.op1 == 4 else [EL1, EL2, EL3])
+            outcome, value, struck = await bench.access(ctx, encoding(register), write=data, pe=pe)
+            strobe = {**ELSEWHERE, "PMBLIMITR_EL1": "pmblimitr"}.get(register.name)
+            assert (outcome, value) == (Outcome.VALUE, 0)
+            assert struck == ({strobe} if strobe else set())
+            if register.name not in ELSEWHERE:
+                reference.write(bench.config, register, data)
+            for other in writable:
+                expected = reference.read(bench.config, other, PEState())
+                assert (await bench.access(ctx, encoding(other)))[:2] == (Outcome.VALUE, expected), other.name
+            assert bench.stored(ctx) == {
+                name: getattr(reference, name) for name in bench.names if name not in ELSEWHERE
+            }
+
+    bench.run(scenario)
+
+
+def test_an_access_in_every_cycle(bench: RegistersBench) -> None:
+    """From anywhere: what it comes to and what it reads, as the reference says, two cycles later."""
+    config, dut = bench.config, bench.dut
+    random = Random(SEED)
+    reference = ReferenceRegisters(IMP_PMSRNDR_EL1=0)
+    seen = Counter[tuple[str, bool]]()
+
+    async def scenario(ctx: Any) -> None:
+        made: tuple[Any, ...] | None = None
+        answer = None
+        for number in range(1000):
+            register = random.choice((*REGISTERS, PMSCR_EL12))
+            write, data = random.getrandbits(1), random.getrandbits(64)
+            pe = random_pe(random, config)
+            valid = random.random() < 0.9
+            inputs = [
+                *((Value.cast(getattr(dut.pe, name)), value) for name, value in pe_members(config, pe).items()),
+                (dut.port.valid, valid),
+                (dut.port.write, write),
+                *zip((dut.port.op1, dut.port.crn, dut.port.crm, dut.port.op2), encoding(register), strict=True),
+                (dut.port.wdata, data),
+            ]
+            if config.several_owners:
+                inputs.append((dut.programmable, programmable(config, pe)))
+            told = await cycle(ctx, inputs, dut.port.outcome, dut.port.rdata)
+            if answer:
+                assert (told[0].value, told[1]) == answer, number
+            answer = None
+            if made:
+                outcome, target, was_write, value, then = made
+                reads = target and not was_write
+                answer = outcome, reference.read(config, target, then) if reads else 0
+                seen[outcome.name, was_write] += 1
+                if target and was_write and target.name not in ELSEWHERE:
+                    reference.write(config, target, value)
+            made = (*access(config, register, write, pe), write, data, pe) if valid else None
+
+    bench.run(scenario)
+    outcomes = {"VALUE", "UNDEFINED"} | ({"TRAP_EL2"} if config.el2 else set())
+    assert {*seen} == {*product(outcomes | ({"TRAP_EL3"} if config.el3 else set()), (0, 1))}

@@ -1,0 +1,162 @@
+"""The packet serializer: records in, beats out, whatever the pace of either side."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spurtle.config import SPUConfig
+from spurtle.config.record_layouts import LAST, Packet
+from spurtle.gateware.serializer import Serializer
+from spurtle_sim.model import records
+from tests.support.gateware import VARIANTS, Bench, cycle, random_sample
+from tests.support.seeds import SEED
+from tests.support.tiers import configurations
+
+
+def image(config: SPUConfig, packets: dict[Packet, bytes]) -> int:
+    """`packets` as `record.record_layout` carries them."""
+    layout, sizes = config.layout, config.packet_bytes
+    offsets = layout.offsets(sizes)
+    octets = bytearray(offsets[Packet.TIMESTAMP] + sizes[Packet.TIMESTAMP] if layout.packed else layout.max_size)
+    for packet, content in packets.items():
+        padded = packet in LAST and not (layout.packed or layout.padding_last)
+        at = len(octets) - len(content) if padded else offsets[packet]
+        octets[at : at + len(content)] = content
+    places = [place.packets for place in layout.places if place.elastic] + [(Packet.TIMESTAMP,)]
+    present = sum(any(packet in packets for packet in place) << number for number, place in enumerate(places))
+    return int.from_bytes(octets, "little") | (present << 8 * len(octets) if layout.packed else 0)
+
+
+class SerializerBench(Bench):
+    def __init__(self, config: SPUConfig):
+        self.config = config
+        self.dut = Serializer(config)
+        super().__init__(self.dut)
+
+    def sizes(self, sent: Sequence[dict[Packet, bytes]]) -> list[int]:
+        """Bytes of each record."""
+        return [len(records.lay_out(self.config, packets.items())) for packets in sent]
+
+    def play(self, sent: Sequence[dict[Packet, bytes]], gaps: Sequence[int], stalls: Sequence[bool]) -> list[list[int]]:
+        """One record after each of `gaps`, while the sink stalls as `stalls` says; both over and over.
+
+        Checks beats and stream rules. Returns for each record the cycles of its beats.
+        """
+        config = self.config
+
+        async def scenario(ctx: Any) -> list[list[int]]:
+            dut = self.dut
+            end = dut.o.p.end if hasattr(dut.o.p, "end") else dut.o.p.last
+            received: list[bytes] = []
+            cycles: list[list[int]] = [[]]
+            octets = b""
+            source, gap, stalled = 0, gaps[0], None
+            for now in range(100 + (sum(gaps) + 40) * len(sent) * (1 + len(stalls))):
+                if len(received) == len(sent):
+                    break
+                valid = source < len(sent) and gap == 0
+                gap = max(gap - 1, 0)
+                inputs = [
+                    (dut.i.valid, valid),
+                    (dut.i.payload.as_value(), image(config, sent[source]) if valid else 0),
+                    (dut.o.ready, not stalls[now % len(stalls)]),
+                ]
+                taken, out, ready, data, last, units = await cycle(
+                    ctx, inputs, dut.i.ready, dut.o.valid, dut.o.ready, dut.o.p.data, dut.o.p.last, end
+                )
+                if stalled is not None:
+                    assert (out, data, last, units) == stalled, "a stalled beat stands still"
+                stalled = (out, data, last, units) if out and not ready else None
+                if out and ready:
+                    size = (
+                        units * config.layout.align if last and end is not dut.o.p.last and units else config.bus_bytes
+                    )
+                    octets += data.to_bytes(config.bus_bytes, "little")[:size]
+                    cycles[-1].append(now)
+                    if last:
+                        received.append(octets)
+                        cycles.append([])
+                        octets = b""
+                if valid and taken:
+                    source += 1
+                    gap = gaps[source % len(gaps)]
+            assert received == [records.lay_out(config, packets.items()) for packets in sent]
+            return cycles[:-1]
+
+        return self.run(scenario)
+
+    def independent_of_ready(self, sent: Sequence[dict[Packet, bytes]]) -> None:
+        """In no cycle does what the input is told depend on what the output is told in it."""
+
+        async def scenario(ctx: Any) -> None:
+            dut, random = self.dut, Random(SEED)
+            source = 0
+            while source < len(sent):
+                ctx.set(dut.i.valid, 1)
+                ctx.set(dut.i.payload.as_value(), image(self.config, sent[source]))
+                answers = []
+                for ready in (0, 1):
+                    ctx.set(dut.o.ready, ready)
+                    answers.append(ctx.get(dut.i.ready))
+                assert answers[0] == answers[1]
+                ctx.set(dut.o.ready, random.random() < 0.6)
+                source += answers[0]
+                await ctx.tick()
+
+        self.run(scenario)
+
+
+def random_packets(config: SPUConfig, seed: int, count: int) -> list[dict[Packet, bytes]]:
+    random = Random(seed)
+    return [dict(records.packets(config, random_sample(random, config))) for _ in range(count)]
+
+
+@pytest.fixture(scope="module", params=configurations(VARIANTS))
+def bench(request: pytest.FixtureRequest) -> SerializerBench:
+    return SerializerBench(request.param)
+
+
+def test_no_idle_beat(bench: SerializerBench) -> None:
+    """Fixed layouts: exactly as many beats as bytes need, the next record's first right behind the last one's."""
+    if bench.config.layout.packed:
+        pytest.skip("records of several sizes")
+    beats = bench.config.max_record_bytes // bench.config.bus_bytes
+    cycles = bench.play(random_packets(bench.config, 1, 5), [0], [False])
+    assert [beat for record in cycles for beat in record] == list(range(1, 5 * beats + 1))
+
+
+@pytest.mark.parametrize(("name", "combinations"), [("kunpeng_920", 24), ("hisilicon_mobile", 24), ("arm_model", 48)])
+def test_loads_and_branches_take_a_quarter_more_cycles_than_beats_at_most(name: str, combinations: int) -> None:
+    """Of 8 bytes, back to back: with and without each context, physical address, data source, previous target,
+    Timestamp.
+    """
+    bench = SerializerBench(VARIANTS[name])
+    kinds: dict[frozenset[Packet], dict[Packet, bytes]] = {}
+    for packets in random_packets(bench.config, 3, 4000):
+        if Packet.VA in packets or Packet.TARGET in packets:
+            kinds[frozenset(packets)] = packets
+    assert len(kinds) == combinations
+    # The second and the third of a kind follow one of the same kind.
+    cycles = bench.play([packets for packets in kinds.values() for _ in range(3)], [0], [False])
+    ends = [record[-1] for record in cycles]
+    beats = [-(-size // 8) for size in bench.sizes(list(kinds.values()))]
+    for kind, most, first, second, third in zip(kinds, beats, ends[::3], ends[1::3], ends[2::3], strict=True):
+        assert max(second - first, third - second) <= 1.25 * most, sorted(packet.value for packet in kind)
+
+
+def test_input_and_output_are_not_joined(bench: SerializerBench) -> None:
+    bench.independent_of_ready(random_packets(bench.config, 4, 60))
+
+
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, (1 << 32) - 1),
+    gaps=st.lists(st.sampled_from([0, 0, 1, 2, 9]), min_size=1, max_size=5),
+    stalls=st.lists(st.booleans(), min_size=1, max_size=12).filter(lambda stalls: not all(stalls)),
+)
+def test_any_pace(bench: SerializerBench, seed: int, gaps: list[int], stalls: list[bool]) -> None:
+    bench.play(random_packets(bench.config, seed, 6), gaps, stalls)

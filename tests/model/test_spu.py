@@ -1,0 +1,582 @@
+"""The System registers, and a whole sampling of operations."""
+
+from copy import copy
+from itertools import product
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from formal.engine.features import FEATURES
+from spurtle.arch import REGISTERS
+from spurtle.config import CONFIGS, LFSR_ACCESS_RESET, LFSR_RESET, SPUConfig
+from spurtle_sim.model.control import PEState
+from spurtle_sim.model.records import Facts, Location, Operation
+from spurtle_sim.model.sampling import access_number, draw, draw_access
+from spurtle_sim.model.spu import SPU
+from spurtle_sim.records.decode import records
+from tests.support.tiers import configurations
+
+ONES = (1 << 64) - 1
+USER = PEState(el=0, contextidr_el1=77, physical_count=1000)
+
+# D24.7, written down from the register descriptions: what is left when all ones were written.
+ONES_READ_BACK = {
+    "minimal": {
+        "PMSCR_EL1": 0x7B,
+        "PMSICR_EL1": 0xFFFF_FFFF,
+        "PMSIRR_EL1": 0xFFFF_FF01,
+        "PMSFCR_EL1": 0x0007_0007,
+        "PMSEVFR_EL1": 0b1011_1110,
+        "PMSLATFR_EL1": 0xFFF,
+        "PMBLIMITR_EL1": 0xFFFF_FFFF_FFFF_F001,
+        "PMBPTR_EL1": ONES,
+        "PMBSR_EL1": 0xFC0F_FFFF,
+        "IMP_PMSRNDR_EL1": 0xFFFF_FFFF,
+    },
+}
+# What one feature changes.
+_FNE = {"PMSEVFR_EL1": 0b1111_1110, "PMSNEVFR_EL1": 0b1111_1110, "PMSFCR_EL1": 0x0007_000F}
+_V1P2 = {**_FNE, "PMBLIMITR_EL1": 0xFFFF_FFFF_FFFF_F027}
+_TWO_ACCESSES = {**_V1P2, "IMP_PMSRNDR_EL1": ONES}
+_EL2 = {"PMSCR_EL2": 0x7B}
+_EL2_ECV = {"PMSCR_EL1": 0xFB, "PMSCR_EL2": 0xFB}
+_CHANGES = {
+    "neoverse_n1": {**_EL2, "PMSEVFR_EL1": 0b1_0111_1011_1110},
+    "minimal_ernd": {"PMSICR_EL1": 0xFF00_0000_FFFF_FFFF},
+    "minimal_counters16": {"PMSLATFR_EL1": 0xFFFF},
+    "minimal_data_source": {},
+    "minimal_eft": {**_V1P2, "PMSFCR_EL1": 0x001F_0000_001F_000F},
+    "minimal_fne": _FNE,
+    "minimal_fds": {**_V1P2, "PMSFCR_EL1": 0x0007_001F, "PMSDSFR_EL1": ONES},
+    "minimal_v1p2": _V1P2,
+    "minimal_mops": _TWO_ACCESSES,
+    "minimal_gcs": _TWO_ACCESSES,
+    "minimal_unpredictable": _FNE,
+    "minimal_el2": _EL2,
+    "minimal_el3": {"PMSCR_EL2": 0},  # to EL3, without EL2
+    "minimal_ecv": {},
+    "minimal_ecv_poff": _EL2_ECV,
+    "minimal_sve": {"PMSEVFR_EL1": 0x6_00BE, "IMP_PMSRNDR_EL1": ONES},
+    "kunpeng_920": {**_EL2, "PMSEVFR_EL1": 0b111_1011_1110},
+    "hisilicon_mobile": {**_EL2, "PMSEVFR_EL1": 0b111_1011_1110},
+    "arm_model": {
+        **_V1P2,
+        **_EL2_ECV,
+        "IMP_PMSRNDR_EL1": ONES,
+        "PMSLATFR_EL1": 0xFFFF,
+        "PMSEVFR_EL1": 0x0006_0FFE,
+        "PMSNEVFR_EL1": 0x0006_0FFE,
+    },
+    "v1p4": {
+        **_EL2_ECV,
+        "PMSICR_EL1": 0xFF00_0000_FFFF_FFFF,
+        "PMSLATFR_EL1": 0xFFFF,
+        "PMSFCR_EL1": 0x001F_0000_001F_001F,
+        "PMSEVFR_EL1": 0x03FE_1FFE,
+        "PMSNEVFR_EL1": 0x03FE_1FFE,
+        "PMBLIMITR_EL1": 0xFFFF_FFFF_FFFF_F027,
+        "PMBSR_EL1": 0x01E0_FC0F_FFFF,
+        "PMSDSFR_EL1": ONES,
+        "IMP_PMSRNDR_EL1": ONES,
+    },
+}
+ONES_READ_BACK |= {name: ONES_READ_BACK["minimal"] | changes for name, changes in _CHANGES.items()}
+
+
+@pytest.fixture(params=configurations(CONFIGS))
+def config(request: pytest.FixtureRequest) -> SPUConfig:
+    return request.param
+
+
+def running(config: SPUConfig, *, interval: int = 1, records: int = 64, pmscr: int = 0b11_1011) -> SPU:
+    """An SPU as a driver starts it: all of EL0 and EL1, with context, physical address, timestamp; EL2 permits it."""
+    spu = SPU(config)
+    spu.write("PMBPTR_EL1", 0x2000 - records * config.max_record_bytes)
+    spu.write("PMBLIMITR_EL1", 0x2000 | 1)
+    spu.write("PMSIRR_EL1", interval << 8)
+    spu.write("PMSICR_EL1", 0)
+    if config.el2:
+        spu.write("PMSCR_EL2", 1 << 4)
+    spu.write("PMSCR_EL1", pmscr)
+    return spu
+
+
+def generators(config: SPUConfig, state: int, access: int) -> int:
+    """IMP_PMSRNDR_EL1, which has the second half only where an access is chosen."""
+    return access << 32 | state if config.mops or config.gcs or config.scalable else state
+
+
+ALL = {**CONFIGS, **FEATURES}
+WRITTEN_DOWN = [config for config in ALL.values() if config.name in ONES_READ_BACK]
+
+
+def test_what_named_configurations_read_back_is_written_down():
+    assert {*CONFIGS} <= {config.name for config in WRITTEN_DOWN}
+
+
+@pytest.mark.parametrize("config", WRITTEN_DOWN, ids=[config.name for config in WRITTEN_DOWN])
+def test_bits_that_are_not_implemented_read_as_zero(config: SPUConfig):
+    for register in REGISTERS:
+        if register.read_only:
+            continue
+        spu = SPU(config)
+        if register.name not in ONES_READ_BACK[config.name]:
+            message = f"^register must be one of PMSCR_EL1, .*, not '{register.name}'$"
+            for one in (register, register.name):
+                with pytest.raises(ValueError, match=message):
+                    spu.read(one)
+                with pytest.raises(ValueError, match=message):
+                    spu.write(one, 1)
+            assert getattr(spu.registers, register.name) == 0
+            continue
+        generator = register.name == "IMP_PMSRNDR_EL1"
+        reset = generators(config, LFSR_RESET, LFSR_ACCESS_RESET)
+        # Without EL2 PCT is 0b01, whatever is written.
+        least = 0x40 if register.name == "PMSCR_EL1" and not config.el2 else 0
+        assert spu.read(register) == (reset if generator else least), register.name
+        spu.write("PMBSR_EL1", 1 << 17)  # stopped, so that no written pointer counts as a full buffer
+        spu.write(register, ONES)
+        assert spu.read(register) == ONES_READ_BACK[config.name][register.name], register.name
+        spu.write(register, 0)
+        # A generator would never leave zero.
+        assert spu.read(register) == (generators(config, 1, 1) if generator else least), register.name
+
+
+def test_each_generator_has_its_half_of_the_register():
+    spu = SPU(CONFIGS["v1p4"])
+    for written, expected in ((7, 1 << 32 | 7), (9 << 32, 9 << 32 | 1), (ONES, ONES)):
+        spu.write("IMP_PMSRNDR_EL1", written)
+        assert spu.read("IMP_PMSRNDR_EL1") == expected
+    spu.write("IMP_PMSRNDR_EL1", 0x1234_5678_9ABC_DEF0)
+    spu.choose_access()
+    assert spu.read("IMP_PMSRNDR_EL1") == draw_access(0x1234_5678, 9) << 32 | 0x9ABC_DEF0
+    spu.write("PMSIRR_EL1", 1 << 8 | 1)
+    spu.write("PMSICR_EL1", 1)
+    assert not spu.count_operation()
+    assert spu.read("IMP_PMSRNDR_EL1") == draw_access(0x1234_5678, 9) << 32 | draw(0x9ABC_DEF0)
+
+
+@pytest.mark.parametrize(
+    ("name", "pmsidr", "pmbidr"),
+    [
+        ("neoverse_n1", 0x0002_6017, 6),
+        ("kunpeng_920", 0x0002_7007, 2),
+        ("hisilicon_mobile", 0x0002_6007, 3),
+        ("arm_model", 0x0303_705F, 3),
+        ("v1p4", 0x1_1F03_70F7, 0x127),
+    ],
+)
+@given(value=st.integers(0, ONES))
+def test_identification_registers_ignore_writes(name: str, pmsidr: int, pmbidr: int, value: int):
+    spu = SPU(CONFIGS[name])
+    for register, expected in (("PMSIDR_EL1", pmsidr), ("PMBIDR_EL1", pmbidr)):
+        spu.write(register, value)
+        assert spu.read(register) == expected
+
+
+def test_an_unknown_register_is_named():
+    with pytest.raises(ValueError, match=r"register must be one of PMSCR_EL1, .*, not 'PMSNEVFR_EL1'"):
+        SPU(CONFIGS["minimal"]).read("PMSNEVFR_EL1")
+
+
+def test_pmbsr_can_be_set_by_software(config: SPUConfig):
+    spu = SPU(config)
+    spu.write("PMBSR_EL1", 0x12345678 | 1 << 17)
+    assert spu.read("PMBSR_EL1") == 0x10065678 | 1 << 17
+
+
+def test_random_numbers_are_drawn_from_the_seed(config: SPUConfig):
+    """With FEAT_SPE_ERnd one is used where an interval ends, without where it begins."""
+    spu = running(config)
+    spu.write("PMSIRR_EL1", 1 << 8 | 1)
+    spu.write("IMP_PMSRNDR_EL1", 0x1234_5605)
+    first = [number for number in range(1, 800) if spu.pass_operation(USER)]
+    state = draw(0x1234_5605)
+    if config.ernd:
+        # Intervals end at 257, 514, 771; the selections come 5, and so on, operations later.
+        assert first[:2] == [257 + 5, 514 + (state & 0xFF)]
+    else:
+        # 256 + 5 operations after the one that loads the counter; the next one reloads it.
+        assert first[:2] == [1 + 256 + 5, 1 + 256 + 5 + 1 + 256 + (state & 0xFF)]
+    spu.write("IMP_PMSRNDR_EL1", 0x1234_5605)
+    spu.write("PMSICR_EL1", 0)
+    assert [number for number in range(1, 800) if spu.pass_operation(USER)] == first
+
+
+def test_no_random_number_is_used_without_rnd(config: SPUConfig):
+    spu = running(config)
+    assert any(spu.pass_operation(USER) for _ in range(600))
+    assert spu.read("IMP_PMSRNDR_EL1") == generators(config, LFSR_RESET, LFSR_ACCESS_RESET)
+
+
+def test_every_257th_operation_is_selected(config: SPUConfig):
+    spu = running(config)
+    assert [number for number in range(1, 1000) if spu.pass_operation(USER)] == [257, 514, 771]
+
+
+def test_the_counter_stands_still_where_profiling_is_disabled(config: SPUConfig):
+    spu = running(config)
+    spu.pass_operation(USER)
+    assert spu.read("PMSICR_EL1") == 256
+    others = [*([PEState(ns=0)] if config.el3 else []), *([PEState(nse=1)] if config.rme else [])]
+    for elsewhere in (PEState(el=2), PEState(debug=1), PEState(aarch32=1), *others):
+        assert not spu.pass_operation(elsewhere)
+    assert spu.read("PMSICR_EL1") == 256
+    spu.write("PMBSR_EL1", 1 << 17)
+    assert not spu.pass_operation(USER)
+    assert spu.read("PMSICR_EL1") == 256
+
+
+def test_what_may_be_collected_is_decided_at_the_sampling_point(config: SPUConfig):
+    spu = running(config)
+    start = spu.start(USER)
+    spu.write("PMSCR_EL1", 0b11)  # CX, PA, TS are zero when it finishes
+    facts = Facts(load=1, retired=1, va_valid=1, pa_valid=1)
+    written = spu.finish(start, Operation(facts=facts, va=0x10, pa=0x20), total=9, issue=3, translation=1)
+    assert written is not None
+    (record,) = records(written)
+    assert (record.context_el1, record.timestamp) == (77, 1000)
+    assert record.pa is not None
+
+
+def test_what_may_not_be_collected_is_not_there(config: SPUConfig):
+    spu = running(config, pmscr=0b11)
+    facts = Facts(load=1, retired=1, va_valid=1, pa_valid=1)
+    written = spu.finish(spu.start(USER), Operation(facts=facts, va=0x10, pa=0x20), total=9, issue=3, translation=1)
+    assert written is not None
+    (record,) = records(written)
+    assert (record.context_el1, record.timestamp, record.pa, record.va) == (None, None, None, 0x10)
+
+
+def test_a_filtered_operation_writes_nothing(config: SPUConfig):
+    spu = running(config)
+    spu.write("PMSFCR_EL1", 0b10 | 1 << 16)  # FT, B
+    assert spu.finish(spu.start(USER), Operation(facts=Facts(retired=1)), total=9, issue=3, translation=0) is None
+    assert spu.buffer.memory == {}
+
+
+def test_profiling_stops_when_the_buffer_is_full_and_goes_on_where_it_stood(config: SPUConfig):
+    spu = running(config, records=2)
+    operation = Operation(facts=Facts(retired=1))
+    pointer = 0x2000 - 2 * config.max_record_bytes
+    addresses: list[int] = []
+    while pointer <= 0x2000 - config.max_record_bytes:
+        written = spu.finish(spu.start(USER), operation, total=9, issue=3, translation=0)
+        assert written is not None
+        addresses.append(pointer)
+        pointer += len(written)
+    assert len(addresses) == 2 or config.layout.packed
+    assert spu.read("PMBSR_EL1") == 0x20001
+    assert spu.finish(spu.start(USER), operation, total=9, issue=3, translation=0) is None
+    assert spu.read("PMBPTR_EL1") == pointer
+    # In the order in which FreeBSD does it: new pointer and limit with E = 1 and S = 1, S = 0 as the last act.
+    spu.write("PMBPTR_EL1", 0x3000)
+    spu.write("PMBLIMITR_EL1", 0x4001)
+    assert spu.finish(spu.start(USER), operation, total=9, issue=3, translation=0) is None
+    spu.write("PMBSR_EL1", 0)
+    assert spu.finish(spu.start(USER), operation, total=9, issue=3, translation=0) is not None
+    assert sorted(spu.buffer.memory) == [*addresses, 0x3000]
+
+
+def test_a_bad_pointer_stops_as_soon_as_the_buffer_is_enabled(config: SPUConfig):
+    spu = SPU(config)
+    spu.write("PMBPTR_EL1", 0x2000)
+    spu.write("PMSCR_EL1", 0b11)
+    assert spu.read("PMBSR_EL1") == 0
+    spu.write("PMBLIMITR_EL1", 0x2001)
+    assert spu.read("PMBSR_EL1") == 0x20001
+    assert not spu.pass_operation(USER)
+    spu.write("PMBSR_EL1", 0)  # the same pointer cannot be used again
+    assert spu.read("PMBSR_EL1") == 0x20001
+
+
+def test_a_collision_is_told_in_pmbsr_and_does_not_stop(config: SPUConfig):
+    spu = running(config)
+    spu.collide()
+    assert spu.read("PMBSR_EL1") == 1 << 16
+    assert [number for number in range(1, 600) if spu.pass_operation(USER)] == [257, 514]
+
+
+# D17.6.3.1.
+
+PBT = [config for config in ALL.values() if config.pbt]
+BRANCH = Operation(facts=Facts(branch=1, taken=1, retired=1), target=Location(0x900, 0, 1))
+FIRST, SECOND = Location(0x100, 0, 1), Location(0x200, 1, 1)
+
+
+def previous_target(spu: SPU, operation: Operation = BRANCH) -> int | None:
+    """What the record of `operation` says."""
+    written = spu.finish(spu.start(USER), operation, total=9, issue=3, translation=0)
+    assert written is not None
+    (record,) = records(written)
+    return record.previous_target and record.previous_target.address
+
+
+@pytest.mark.parametrize("config", PBT, ids=[config.name for config in PBT])
+def test_the_last_taken_branch_before_the_operation_is_recorded(config: SPUConfig):
+    spu = running(config)
+    assert previous_target(spu) is None  # none was taken yet
+    spu.take_branch(FIRST, el=0, ns=1)
+    start = spu.start(USER)
+    spu.take_branch(SECOND, el=1, ns=1)  # older than the sampled one, although it retires while that is in flight
+    written = spu.finish(start, BRANCH, total=9, issue=3, translation=0)
+    assert written is not None
+    (record,) = records(written)
+    assert record.previous_target == (0x200, 1, 1, 0)
+    # The sampled one itself is told of later, and is the previous one of the next.
+    spu.take_branch(BRANCH.target, el=0, ns=1)
+    assert [previous_target(spu), previous_target(spu)] == [0x900, 0x900]
+    assert previous_target(spu, Operation(facts=Facts(branch=1, conditional=1, retired=1))) == 0x900
+    assert previous_target(spu, Operation(facts=Facts(retired=1))) == (0x900 if config.pbt_of_all else None)
+
+
+NOT_PROFILED = [
+    (config, state)
+    for config in PBT
+    for state in (
+        {"el": 2},
+        {"el": 3},
+        {"aarch32": 1},
+        *([{"ns": 0}, {"ns": 0, "nse": 1}] if config.el3 else []),
+        *([{"nse": 1}] if config.rme else []),
+    )
+]
+
+
+@pytest.mark.parametrize(("config", "state"), NOT_PROFILED)
+def test_a_branch_that_is_not_profiled_leaves_none(config: SPUConfig, state: dict[str, int]):
+    spu = running(config)
+    spu.take_branch(FIRST, el=0, ns=1)
+    assert previous_target(spu) == 0x100
+    spu.take_branch(SECOND, **{"el": 0, "ns": 1, **state})
+    assert previous_target(spu) is None
+    spu.take_branch(FIRST, el=1, ns=1)
+    assert previous_target(spu) == 0x100
+
+
+@pytest.mark.parametrize(
+    ("register", "value", "el", "kept"),
+    [
+        ("PMSCR_EL1", 0b01, 0, True),
+        ("PMSCR_EL1", 0b01, 1, False),
+        ("PMSCR_EL1", 0b10, 0, False),
+        ("PMSCR_EL1", 0b10, 1, True),
+        ("PMBSR_EL1", 1 << 17, 0, False),
+        ("PMBLIMITR_EL1", 0x2000, 0, False),
+        ("PMBLIMITR_EL1", 0x2000 | 0b10 << 1 | 1, 0, True),  # Discard mode
+    ],
+)
+def test_profiling_is_enabled_where_a_branch_is_executed(register: str, value: int, el: int, kept: bool):
+    spu = running(CONFIGS["arm_model"])
+    spu.take_branch(FIRST, el=0, ns=1)
+    before = spu.read(register)
+    spu.write(register, value)
+    spu.take_branch(SECOND, el=el, ns=1)
+    spu.write(register, before)
+    assert previous_target(spu) == (0x200 if kept else None)
+    # What is written without a branch changes nothing.
+    spu.take_branch(FIRST, el=0, ns=1)
+    spu.write(register, value)
+    spu.write(register, before)
+    assert previous_target(spu) == 0x100
+
+
+def test_another_owner_has_no_previous_target():
+    """What the owner is, whatever else changes."""
+    spu = running(CONFIGS["v1p4"])
+    spu.take_branch(FIRST, el=0, ns=1)
+    same = [PEState(el=3, ns=0, nse=1), PEState(mdcr_el2_e2pb=0b10, mdcr_el3_nspb=0b10), PEState(scr_el3_eel2=1)]
+    assert not any(spu.own(pe) for pe in same)
+    assert previous_target(spu) == 0x100
+    others = [
+        PEState(mdcr_el2_e2pb=0),
+        PEState(mdcr_el2_e2pb=0, mdcr_el3_nspbe=1),
+        PEState(mdcr_el3_nspbe=1),
+        PEState(mdcr_el3_nspb=0),
+        PEState(mdcr_el3_nspb=0, mdcr_el2_e2pb=0, scr_el3_eel2=1),
+        PEState(),
+    ]
+    for pe in others:
+        spu.take_branch(FIRST, el=0, ns=1)
+        assert spu.own(pe)
+        assert not spu.own(pe)
+        assert previous_target(spu) is None
+
+
+def test_a_branch_is_profiled_by_the_registers_that_there_are():
+    """E0HSPE in a host of EL2, which owns the buffer."""
+    spu = running(CONFIGS["v1p4"])
+    host = PEState(mdcr_el2_e2pb=0, hcr_el2_tge=1)
+    spu.own(host)
+    spu.take_branch(FIRST, pe=host, el=0, ns=1)
+    assert previous_target(spu) is None
+    spu.write("PMSCR_EL2", 1)
+    spu.take_branch(FIRST, pe=host, el=0, ns=1)
+    assert previous_target(spu) == 0x100
+
+
+def test_without_pbt_there_is_no_previous_target():
+    spu = running(CONFIGS["neoverse_n1"])
+    spu.take_branch(FIRST, el=0, ns=1)
+    assert previous_target(spu) is None
+
+
+# D17.6.1, D18.2.1.
+
+
+def test_latencies_and_states_reach_the_record():
+    spu = running(CONFIGS["v1p4"])
+    start = spu.start(PEState(el=1, ns=1, nse=1))
+    assert (start.nse, start.collect_nv2_va) == (1, False)
+    operation = Operation(facts=Facts(retired=1, asynchronous=1))
+    for late, expected in (({}, 0), ({"alternate_issue": 5}, 5)):
+        written = spu.finish(start, operation, total=9, issue=3, translation=0, **late)
+        assert written is not None
+        (record,) = records(written)
+        assert record.counters == {0: 9, 1: 3, 4: expected}
+        assert record.pc == (0, 1, 1, 1)
+
+
+# D17.5.5.
+
+V1P2 = FEATURES["minimal_v1p2"]
+DISCARD = 0b10 << 1 | 1
+
+
+@pytest.mark.parametrize("pointer", [0, 0x1FC0, 0x2000, 0x1008])
+def test_in_discard_mode_profiling_runs_and_nothing_is_written(pointer: int):
+    spu = running(V1P2)
+    spu.write("PMBLIMITR_EL1", DISCARD)  # LIMIT is zero: it is ignored
+    spu.write("PMBPTR_EL1", pointer)
+    operation = Operation(facts=Facts(retired=1))
+    assert [number for number in range(1, 1000) if spu.pass_operation(USER)] == [257, 514, 771]
+    for _ in range(3):
+        assert spu.finish(spu.start(USER), operation, total=9, issue=3, translation=0) is None
+    assert (spu.read("PMBPTR_EL1"), spu.read("PMBSR_EL1"), spu.buffer.memory) == (pointer, 0, {})
+    spu.collide()
+    assert spu.read("PMBSR_EL1") == 1 << 16
+    spu.write("PMBSR_EL1", 1 << 17)
+    assert not any(spu.pass_operation(USER) for _ in range(600))
+
+
+def test_what_discard_mode_leaves_behind_counts_when_it_ends():
+    spu = running(V1P2)
+    spu.write("PMBLIMITR_EL1", 0x2000 | DISCARD)
+    spu.write("PMBPTR_EL1", 0x2000)
+    assert spu.read("PMBSR_EL1") == 0
+    spu.write("PMBLIMITR_EL1", 0x2001)
+    assert spu.read("PMBSR_EL1") == 0x20001
+
+
+def test_before_spev1p2_there_is_no_discard_mode():
+    spu = running(CONFIGS["minimal"])
+    spu.write("PMBLIMITR_EL1", 0x2000 | DISCARD)
+    assert spu.read("PMBLIMITR_EL1") == 0x2001
+    operation = Operation(facts=Facts(retired=1))
+    assert spu.finish(spu.start(USER), operation, total=9, issue=3, translation=0) is not None
+
+
+# D17.6.4.2, D17.6.9.
+
+
+def test_what_el2_permits_is_collected_with_the_operation():
+    """The timestamp is EL2's, CONTEXTIDR_EL2 beside CONTEXTIDR_EL1, and the address of a System register in memory."""
+    spu = running(CONFIGS["v1p4"])
+    spu.write("PMSCR_EL2", 0b10 | 1 << 3 | 1 << 5 | 0b11 << 6)  # E2SPE, CX, TS, PCT: not PA
+    pe = PEState(
+        el=1,
+        contextidr_el1=7,
+        contextidr_el2=8,
+        mdcr_el2_e2pb=0,
+        physical_count=1000,
+        cntpoff_el2=300,
+        cnthctl_el2_ecv=1,
+        scr_el3_ecven=1,
+    )
+    start = spu.start(pe)
+    assert (start.contextidr_el1, start.contextidr_el2, start.timestamp) == (7, 8, 700)
+    assert (start.collect_pa, start.collect_nv2_va) == (False, True)
+    facts = Facts(load=1, nv2=1, retired=1, va_valid=1, pa_valid=1)
+    written = spu.finish(start, Operation(facts=facts, va=0x10, pa=0x20), total=9, issue=3, translation=1)
+    assert written is not None
+    (record,) = records(written)
+    assert (record.context_el1, record.context_el2, record.timestamp) == (7, 8, 700)
+    assert (record.va, record.pa) == (0x10, None)
+
+
+# D17.6.4.3, D17.6.4.5, D17.6.6 R_MYPFF.
+
+CHOOSING = [config for config in ALL.values() if config.mops or config.gcs or config.scalable]
+TWO_ACCESSES = [config for config in CHOOSING if config.mops or config.gcs]
+FT, LD, ST = 1 << 1, 1 << 17, 1 << 18
+
+
+def number_bits(config: SPUConfig) -> int:
+    """Of a random number: one for an access, eight for an element."""
+    return (1 if config in TWO_ACCESSES else 0) + (8 if config.scalable else 0)
+
+
+def assert_fair(bits: list[int]) -> None:
+    """Of 20,000, within four standard deviations of the mean: 10,000 +- 283 are one, and of each kind of pair there are
+    2,500 +- 173.
+    """
+    assert len(bits) == 20_000
+    assert abs(sum(bits) - 10_000) <= 283
+    pairs = [*zip(bits[::2], bits[1::2], strict=True)]
+    assert all(abs(pairs.count((one, other)) - 2_500) <= 173 for one, other in product((0, 1), repeat=2))
+
+
+@pytest.mark.parametrize("config", CHOOSING, ids=[config.name for config in CHOOSING])
+def test_either_access_and_any_element_without_bias(config: SPUConfig):
+    random = Random(1)
+    for pmsfcr in (0, LD, ST, FT, FT | LD | ST, FT | 1 << 16) if config in TWO_ACCESSES else (0,):
+        spu = SPU(config)
+        spu.write("PMSFCR_EL1", pmsfcr)
+        spu.write("IMP_PMSRNDR_EL1", random.getrandbits(64))
+        chosen = [spu.choose_access() for _ in range(20_000)]
+        if config in TWO_ACCESSES:
+            assert_fair([destination for destination, _ in chosen])
+        else:
+            assert not any(destination for destination, _ in chosen)
+        for bit in range(8):
+            if config.scalable:
+                assert_fair([element >> bit & 1 for _, element in chosen])
+        assert max(element for _, element in chosen) == (255 if config.scalable else 0)
+
+
+@pytest.mark.parametrize("config", CHOOSING, ids=[config.name for config in CHOOSING])
+def test_a_number_is_drawn_where_the_filter_decides_too(config: SPUConfig):
+    """Bit 0, if an access is chosen, and the next eight, if an element is."""
+    spu = SPU(config)
+    state = LFSR_ACCESS_RESET
+    bits = number_bits(config)
+    for number in range(400):
+        pmsfcr = (0, FT | LD, FT | ST)[number % 3]
+        spu.write("PMSFCR_EL1", pmsfcr)
+        drawn = access_number(state, bits)
+        destination = (drawn & 1, 0, 1)[number % 3] if config in TWO_ACCESSES else 0
+        element = (drawn >> 1 if config in TWO_ACCESSES else drawn) if config.scalable else 0
+        assert spu.choose_access() == (destination, element)
+        state = draw_access(state, bits)
+        assert spu.read("IMP_PMSRNDR_EL1") == state << 32 | LFSR_RESET
+
+
+def test_an_access_can_be_chosen_by_earlier_settings():
+    """The number drawn and the filter are theirs; what is left is in the present registers."""
+    spu = SPU(CONFIGS["v1p4"])
+    spu.write("IMP_PMSRNDR_EL1", 0xE06 << 32 | 5)
+    spu.write("PMSFCR_EL1", FT | ST)
+    earlier = copy(spu.registers)
+    spu.write("IMP_PMSRNDR_EL1", 0x1001 << 32 | 7)
+    spu.write("PMSFCR_EL1", 0)
+    assert spu.choose_access(earlier) == (1, 3)
+    assert spu.read("IMP_PMSRNDR_EL1") == draw_access(0xE06, 9) << 32 | 7
+    assert earlier.IMP_PMSRNDR_EL1 == 0xE06 << 32 | 5
+
+
+def test_there_is_no_choice_where_every_operation_has_one_access():
+    spu = SPU(CONFIGS["neoverse_n1"])
+    with pytest.raises(ValueError, match=r"mops, gcs, sve or sme must be True .*, not False in neoverse_n1"):
+        spu.choose_access()

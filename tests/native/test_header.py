@@ -1,0 +1,37 @@
+"""C++ declarations of what Python and C++ share."""
+
+import numpy as np
+import pytest
+
+from spurtle.support.errors import UserError
+from spurtle_sim.native.header import constants, enumeration, struct
+from spurtle_sim.native.library import Library, load
+
+LITTLE = np.dtype([("first", "<u8"), ("some", "u1", 3), ("last", "<u2")], align=True)
+
+
+def test_a_struct_has_the_members_and_the_padding_of_a_table() -> None:
+    expected = """\
+struct Little {
+    uint64_t first;
+    uint8_t some[3];
+    uint8_t padding_11[1];
+    uint16_t last;
+    uint8_t padding_14[2];
+};
+static_assert(sizeof(Little) == 16);"""
+    assert struct("Little", LITTLE) == expected
+
+
+def test_constants() -> None:
+    assert constants("FACT_", "uint32_t", {"load": 1, "store": 2}) == (
+        "constexpr uint32_t FACT_LOAD = 1;\nconstexpr uint32_t FACT_STORE = 2;"
+    )
+    assert enumeration("Kind", "uint8_t", {"LOAD": 3}) == "enum class Kind : uint8_t {\n    LOAD = 3,\n};"
+
+
+def test_a_table_that_is_no_struct_does_not_compile() -> None:
+    packed = np.dtype([("small", "u1"), ("large", "<u8")])
+    source = f"#include <cstdint>\n{struct('Packed', packed)}\n"
+    with pytest.raises(UserError, match="assert"):
+        load([Library("packed", {"packed.cpp": source})])

@@ -1,0 +1,384 @@
+"""`spurtle profile`, whole: a program through the RTL, checked by the reference, read back by Linux perf."""
+
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from spurtle.config import CONFIGS
+from spurtle_sim.emulator.a64 import FACT
+from spurtle_sim.emulator.program import Program
+from spurtle_sim.native import library as native
+from spurtle_sim.perf import reader as perf_reader
+from spurtle_sim.profile.driver import Driver
+from spurtle_sim.profile.options import Sampling, parse_filters
+from spurtle_sim.profile.run import Options, profile
+from spurtle_sim.records import decode
+from spurtle_sim.records import text as packet_text
+from spurtle_sim.records.checks import Monitor
+from spurtle_sim.timing.core import Parameters
+from spurtle_sim.timing.machine import Machine
+from tests.perf.test_words import INSTEAD, WORDS, printed
+from tests.support.elf import DATA, EXIT, write_elf
+from tests.support.paths import WORKLOADS
+from tests.support.plain_filter import kept
+from tests.support.tiers import tiers
+
+TABLE = tomllib.loads((WORKLOADS / "workloads.toml").read_text())
+
+needs_perf = pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not here: apt-get install linux-perf")
+
+
+def spurtle(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(sys.executable).with_name("spurtle")), *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=300, env={**os.environ, **environment}
+    )
+
+
+def perf(*arguments: object) -> str:
+    command = ["perf", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+WORKLOAD = {"neoverse_n1": "chase", "kunpeng_920": "chase", "arm_model": "sort", "v1p4": "simd"}
+"""A whole program for each of these configurations. In `sort` branches go to many places: a previous branch target that
+belongs to another record shows."""
+
+
+# mov w2, #0xffff; subs w2, w2, #1; b.ne of that
+LOOP = (0x529FFFE2, 0x71000442, 0x54FFFFE1)
+
+
+@pytest.fixture(params=tiers(fast=["loop"], full=["sort"]))
+def program(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Return a program of 131,000 operations, or a workload of 1.7 million."""
+    return WORKLOADS / "sort.elf" if request.param == "sort" else write_elf(tmp_path / "loop", [*LOOP, *EXIT])
+
+
+@pytest.fixture(scope="module", params=tiers(fast=["v1p4"], full=WORKLOAD))
+def profiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """Name of a configuration and the perf.data of its workload's profile, each record checked by the reference."""
+    config = request.param
+    name = WORKLOAD[config]
+    output = tmp_path_factory.mktemp(name) / "perf.data"
+    run = spurtle("profile", "--check", "--config", config, "-o", output, WORKLOADS / f"{name}.elf")
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == TABLE[name]["output"] + "\n"
+    assert "each one checked" in run.stderr
+    assert f"{TABLE[name]['operations']:,} operations" in run.stderr
+    assert f"perf report -i {output}" in run.stderr
+    return config, output
+
+
+def records(output: Path) -> list[decode.Record]:
+    return list(decode.records(Path(f"{output}.spe").read_bytes()))
+
+
+def test_every_record_is_whole_and_retired(profiled: tuple[str, Path]):
+    config, output = profiled
+    found = records(output)
+    assert len(found) == TABLE[WORKLOAD[config]]["operations"] // 769
+    assert not any(record.problems for record in found)
+    assert all(record.events & 2 and record.pc and record.total for record in found)
+    branches = [record for record in found if record.target]
+    assert all(bool(record.previous_target) == CONFIGS[config].pbt for record in branches)
+    assert branches
+
+
+def test_what_the_monitor_says(profiled: tuple[str, Path]):
+    config, output = profiled
+    assert Monitor(CONFIGS[config]).check(Path(f"{output}.spe").read_bytes()) == []
+
+
+def test_the_program_runs_straight_on_from_the_previous_branch_target(profiled: tuple[str, Path]):
+    config, output = profiled
+    found = [(each.previous_target.address, each.pc.address) for each in records(output) if each.previous_target]
+    assert bool(found) == CONFIGS[config].pbt
+    program = Program(WORKLOADS / f"{WORKLOAD[config]}.elf")
+    for _ in program.run() if found else ():
+        pass
+    for first, last in found:
+        assert first <= last
+        passed = [program.instructions[pc].facts for pc in range(first, last, 4)]
+        assert not any(facts & FACT["branch"] and not facts & FACT["conditional"] for facts in passed)
+
+
+@needs_perf
+def test_perf_decodes_the_same_packets(profiled: tuple[str, Path]):
+    _, output = profiled
+    theirs = [line for line in perf("report", "-D", "-i", output).splitlines() if re.match(r"\.  [0-9a-f]{8}: ", line)]
+    version = re.match(r"perf version (\d+\.\d+)", perf("--version"))
+    if version is None or version[1] not in INSTEAD:
+        pytest.skip(f"what this version of perf has words for is not known here: {perf('--version').strip()}")
+    buffers = [buffer.data for buffer in perf_reader.read(output.read_bytes()).buffers]
+    ours = [packet_text.line(data, packet) for data in buffers for packet in decode.packets(data)]
+    ours = [line[:WORDS] + printed(version[1], line[WORDS:]) for line in ours]
+    assert [line.split() for line in theirs] == [line.split() for line in ours]
+
+
+@needs_perf
+def test_perf_samples_every_record(profiled: tuple[str, Path]):
+    config, output = profiled
+    fields = "ip,sym,addr,phys_addr,weight"
+    lines = perf("script", "-i", output, "--itrace=i1i", "-F", fields).splitlines()
+    functions = function_names(WORKLOADS / f"{WORKLOAD[config]}.elf")
+    found = records(output)
+    assert len(lines) == len(found)
+    for line, record in zip(lines, found, strict=True):
+        # perf prints: addr, weight, ip, symbol, phys_addr
+        addr, weight, ip, symbol, physical = line.split()
+        assert record.pc is not None
+        assert (int(addr, 16), int(weight), int(ip, 16)) == (record.va or 0, record.total, record.pc.address)
+        assert int(physical, 16) == (record.pa.address if record.pa else 0)
+        assert symbol == next(name for start, end, name in functions if start <= record.pc.address < end)
+
+
+@needs_perf
+def test_perf_names_the_hot_function(profiled: tuple[str, Path]):
+    config, output = profiled
+    symbols = [line.split()[1] for line in perf("script", "-i", output, "--itrace=i1i", "-F", "ip,sym").splitlines()]
+    assert max(set(symbols), key=symbols.count) == TABLE[WORKLOAD[config]]["hot"]
+
+
+def function_names(path: Path) -> list[tuple[int, int, str]]:
+    from elftools.elf.elffile import ELFFile
+
+    with path.open("rb") as file:
+        symbols = ELFFile(file).get_section_by_name(".symtab").iter_symbols()
+        functions = [symbol for symbol in symbols if symbol["st_info"]["type"] == "STT_FUNC"]
+        return [(s["st_value"], s["st_value"] + s["st_size"], s.name) for s in functions]
+
+
+@pytest.mark.parametrize("filters", [[], ["load_filter,min_latency=6"]], ids=["all", "filtered"])
+@pytest.mark.parametrize("jitter", [False, True], ids=["regular", "jitter"])
+@pytest.mark.parametrize("name", CONFIGS)
+def test_the_beginning_of_a_workload_is_the_references(name: str, jitter: bool, filters: list[str]):
+    config = CONFIGS[name]
+    program = Program(WORKLOADS / "chase.elf")
+    machine = Machine(program.instructions, Parameters(ops_per_cycle=config.ops_per_cycle))
+    sampling = Sampling(interval=1, filters=parse_filters(config, filters), jitter=jitter, seed=5 if jitter else None)
+    driver = Driver(config, sampling, context=1, check=True)
+    operations = next(program.run())
+    driver.run(machine.time(operations))
+    driver.stop()
+    assert driver.checker is not None
+    assert driver.checker.mismatches == []
+    mean = 256 + 128.5 if jitter and not config.ernd else 257
+    assert driver.sampled + driver.collided == pytest.approx(len(operations) / mean, rel=0.05)
+    kept = len(list(decode.records(driver.data)))
+    assert 0 < kept < driver.sampled if filters else kept == driver.sampled
+
+
+def loop(path: Path, turns: int) -> Path:
+    """Write a program that executes four operations in each of `turns` turns: a load, arithmetic and a branch."""
+    again = [
+        0x92402C05,  # and x5, x0, #0xfff
+        0xF8656823,  # ldr x3, [x1, x5]
+        0xF1000400,  # subs x0, x0, #1
+        0x54FFFFA1,  # b.ne to the first of these
+    ]
+    start = [0xD2A00001 | (DATA >> 16) << 5, 0xD2800000 | (turns & 0xFFFF) << 5, 0xF2A00000 | (turns >> 16) << 5]
+    return write_elf(path, [*start, *again, *EXIT])
+
+
+@pytest.mark.long
+def test_memory_does_not_grow_with_the_run(tmp_path: Path):
+
+    def peak(operations: int) -> int:
+        """Return the KiB of a run."""
+        program = loop(tmp_path / "program", operations // 4)
+        spurtle = str(Path(sys.executable).with_name("spurtle"))
+        command = [spurtle, "profile", "-o", str(tmp_path / "perf.data"), str(program)]
+        pid = os.posix_spawn(spurtle, command, os.environ)
+        _, status, usage = os.wait4(pid, 0)
+        assert status == 0
+        return usage.ru_maxrss
+
+    assert peak(100_000_000) < 1.1 * peak(1_000_000)
+
+
+def test_jitter_follows_its_seed(program: Path, tmp_path: Path):
+    buffers: list[bytes] = []
+    for seed in (1, 2, 1):
+        output = tmp_path / f"{len(buffers)}.data"
+        run = spurtle("profile", "--jitter", "--seed", seed, "--config", "v1p4", "-o", output, program)
+        assert run.returncode == 0, run.stderr
+        buffers.append(Path(f"{output}.spe").read_bytes())
+        assert buffers[-1]
+    assert buffers[0] == buffers[2] != buffers[1]
+
+
+FILTERS = {
+    "neoverse_n1": ("load_filter,event_filter=0x8,min_latency=20",),
+    "kunpeng_920": ("store_filter,load_filter",),
+    "arm_model": ("load_filter,branch_filter,inv_event_filter=0x4",),
+    "v1p4": ("simd_filter,load_filter,simd_filter_mask", "load_filter_mask,inv_event_filter=0x80000"),
+}
+
+
+@pytest.fixture(scope="module")
+def filtered(profiled: tuple[str, Path], tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Path]:
+    """The same run with the filters of `FILTERS`: configuration, unfiltered and filtered perf.data."""
+    config, unfiltered = profiled
+    name = WORKLOAD[config]
+    output = tmp_path_factory.mktemp(name) / "filtered.data"
+    options = [part for terms in FILTERS[config] for part in ("--filter", terms)]
+    run = spurtle("profile", "--check", "--config", config, *options, "-o", output, WORKLOADS / f"{name}.elf")
+    assert run.returncode == 0, run.stderr
+    assert "each one checked" in run.stderr
+    return config, unfiltered, output
+
+
+def test_filters_reach_the_records(filtered: tuple[str, Path, Path], capfd: pytest.CaptureFixture[str]):
+    config, unfiltered, output = filtered
+    program = Program(WORKLOADS / f"{WORKLOAD[config]}.elf")
+    for _ in program.run():
+        pass
+    terms = {key: int(value or "1", 0) for key, _, value in
+             (term.partition("=") for term in ",".join(FILTERS[config]).split(","))}  # fmt: skip
+
+    def untimed(path: Path) -> list[decode.Record]:
+        """Interrupts come at other times, and the program waits for them."""
+        return [replace(record, offset=0, timestamp=None) for record in records(path)]
+
+    every = untimed(unfiltered)
+    expected = [each for each in every if each.pc and kept(terms, each, program.instructions[each.pc.address])]
+    assert untimed(output) == expected
+    assert 20 < len(expected) < len(every) - 20
+
+
+@needs_perf
+def test_perf_samples_what_the_filters_keep(filtered: tuple[str, Path, Path]):
+    _, _, output = filtered
+    assert len(perf("script", "-i", output, "--itrace=i1i", "-F", "ip").splitlines()) == len(records(output))
+
+
+def test_discard_leaves_no_file(program: Path, tmp_path: Path):
+    output = tmp_path / "out" / "perf.data"
+    output.parent.mkdir()
+    run = spurtle(
+        "profile", "--check", "--config", "v1p4", "--filter", "discard,branch_filter", "--interval", 25600,
+        "-o", output, program,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    *_, sampled, counted = run.stderr.splitlines()
+    assert " sampled, " in sampled and ", 0 interrupts" in sampled
+    assert counted.startswith("no record and no file, as all is discarded, all checked: SAMPLE_FEED_BR ")
+    assert list(output.parent.iterdir()) == []
+
+
+@pytest.mark.full
+def test_a_busybox_of_a_distribution(tmp_path: Path):
+    busybox = os.environ.get("SPURTLE_BUSYBOX")
+    if busybox is None:
+        pytest.skip("SPURTLE_BUSYBOX does not name a static AArch64 busybox: see docs/workloads.md")
+    # The digest of 20 KB of the letter a, from hashlib.
+    import hashlib
+
+    data = tmp_path / "data"
+    data.write_bytes(b"a" * 20_000)
+    run = spurtle("profile", "--check", "-o", tmp_path / "perf.data", busybox, "sha256sum", data)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split()[0] == hashlib.sha256(data.read_bytes()).hexdigest()
+    assert "each one checked" in run.stderr
+
+
+def elf_header(machine: int) -> bytes:
+    identification = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
+    return identification + struct.pack("<HHIQQQIHHHHHH", 2, machine, 1, 0, 64, 0, 0, 64, 56, 0, 64, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, ["program", "No such file"]),
+        (b"#!/bin/sh\n", ["program", "ELF"]),
+        (elf_header(62), ["program", "AArch64"]),
+    ],
+)
+def test_a_program_that_cannot_run(tmp_path: Path, content: bytes | None, words: list[str]):
+    program = tmp_path / "program"
+    if content is not None:
+        program.write_bytes(content)
+    refused(spurtle("profile", "-o", tmp_path / "perf.data", program), *words)
+    assert not list(tmp_path.glob("*.data*"))
+
+
+def refused(run: subprocess.CompletedProcess[str], *words: str) -> None:
+    """One sentence that holds `words`, and exit status 2, of `profile` 125."""
+    assert run.returncode == (125 if "profile" in run.args else 2), run.stderr
+    assert run.stderr.startswith("spurtle: ")
+    assert run.stderr.count("\n") == 1
+    for word in words:
+        assert word in run.stderr
+
+
+def test_an_output_that_cannot_be_written(tmp_path: Path):
+    sort = WORKLOADS / "sort.elf"
+    refused(spurtle("profile", "-o", tmp_path / "missing" / "perf.data", sort), "missing", "No such file or directory")
+    refused(spurtle("profile", "-o", tmp_path, sort), str(tmp_path), "is a directory")
+    (tmp_path / "perf.data.spe").mkdir()
+    refused(spurtle("profile", "-o", tmp_path / "perf.data", sort), "perf.data.spe", "is a directory")
+
+
+def test_libraries_are_compiled_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    class LoadedError(Exception):
+        pass
+
+    def load(libraries: Sequence[native.Loadable]) -> None:
+        raise LoadedError({library.name for library in libraries})
+
+    monkeypatch.setattr(native, "load", load)
+    with pytest.raises(LoadedError) as loaded:
+        profile(
+            Options(
+                config=CONFIGS["v1p4"],
+                program=str(WORKLOADS / "sort.elf"),
+                arguments=[],
+                sampling=Sampling(interval=3),
+                output=str(tmp_path / "perf.data"),
+                check=False,
+            )
+        )
+    assert loaded.value.args == ({"spurtle_v1p4", "timing_model", "emulator_hooks"},)
+
+
+def test_a_compiler_that_is_not_there(tmp_path: Path):
+    run = spurtle("profile", "-o", tmp_path / "perf.data", WORKLOADS / "sort.elf", CXX="no-such-compiler")
+    refused(run, "no-such-compiler", "install g++")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("interval", ["0", "100", "4294967296", "x"])
+def test_an_interval_that_cannot_be(interval: str):
+    refused(spurtle("profile", "--interval", interval, WORKLOADS / "sort.elf"), f"not {interval}", "multiple of 256")
+
+
+@pytest.mark.parametrize("seed", ["0", "4294967296", "x"])
+def test_a_seed_that_cannot_be(seed: str):
+    run = spurtle("profile", "--jitter", "--seed", seed, WORKLOADS / "sort.elf")
+    refused(run, f"not {seed}", "from 1 to 2**32 - 1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("profile", "--seed", "1", "x"), ("--seed must come with --jitter",)),
+        (("verilog", "--config", "n1"), ("'n1'", "minimal", "neoverse_n1")),
+        (("profile",), ("PROGRAM",)),
+        (("profile", "--filter", "loads", WORKLOADS / "sort.elf"), ("'loads'", "load_filter", "neoverse_n1")),
+        (("frobnicate",), ("'frobnicate'", "profile")),
+        (("verilog", "-o", "/dev/null/x"), ("/dev/null/x", "is not a directory")),
+    ],
+)
+def test_arguments_that_cannot_be(arguments: tuple[str, ...], words: tuple[str, ...]):
+    refused(spurtle(*arguments), *words)

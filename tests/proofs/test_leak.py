@@ -1,0 +1,213 @@
+"""The proofs of no leak find what leaks."""
+
+import inspect
+import sys
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import pytest
+import z3
+from amaranth.lib import wiring
+
+from formal.engine.features import FEATURES
+from formal.engine.induction import fresh_solver
+from formal.engine.proof import Result
+from formal.engine.transition import Transition, transition
+from formal.spu.leak import THEOREMS, prove, prove_differ
+from spurtle.arch import PMBLIMITR_EL1, PMSCR_EL1, PMSICR_EL1, PMSVer, Register
+from spurtle.config import CONFIGS, SPUConfig
+from spurtle.gateware import spu
+from tests.support.tiers import tiers
+
+MINIMAL = CONFIGS["minimal"]
+_FDS: dict[str, Any] = {"version": PMSVer.SPE_V1P3, "fne": True, "fds": True, "fgt": True, "fgt2": True}
+RICH = replace(CONFIGS["neoverse_n1"], name="rich", nv2=True, **_FDS)
+PBT = FEATURES["minimal_pbt"]
+TWO = replace(FEATURES["minimal_packed"], name="two", ops_per_cycle=2, slots=2)
+
+
+@dataclass(frozen=True)
+class Leak:
+    """What a theorem is to find in an SPU: one piece of a module's source in the place of another."""
+
+    theorem: str
+    config: SPUConfig
+    module: str
+    old: str
+    new: str
+
+
+LEAKS = {
+    "PA whatever collect says": Leak(
+        "addresses", RICH, "record", "has_va & facts.pa_valid & start.collect.pa", "has_va & facts.pa_valid"
+    ),
+    "what another slot may show": Leak(
+        "addresses",
+        TWO,
+        "inflight",
+        "chosen.start.eq(slot.start),",
+        "chosen.start.eq(slot.start), chosen.start.collect.pa.eq(slots[0].start.collect.pa),",
+    ),
+    "VA of a register in memory": Leak(
+        "addresses", RICH, "record", "has_va &= ~facts.nv2 | start.collect.nv2_va", "has_va &= C(1)"
+    ),
+    "context whatever collect says": Leak(
+        "contexts", RICH, "record", "facts.retired & start.collect.context_el2", "facts.retired"
+    ),
+    "context of EL1 in a host": Leak("contexts", RICH, "control", "(self.pe.el < 2) & ~self._tge(self.pe)", "C(1)"),
+    "virtual offset in a host": Leak(
+        "contexts", RICH, "control", "(time == PCT.VIRTUAL) & ~host", "time == PCT.VIRTUAL"
+    ),
+    "what a later cycle may show": Leak(
+        "contexts",
+        TWO,
+        "inflight",
+        "slot.following.eq(following),",
+        "slot.following.eq(following), slot.following.collect.eq(self.collect),",
+    ),
+    "whoever owns the buffer": Leak(
+        "other states",
+        RICH,
+        "control",
+        "return self.running & self._same_state(state, owner) & ~state.aarch32",
+        "return self.running & ~state.aarch32",
+    ),
+    "Debug state": Leak(
+        "other states",
+        RICH,
+        "control",
+        "self._profiled(self.pe, owner) & ~self.pe.debug",
+        "self._profiled(self.pe, owner)",
+    ),
+    "a slot that goes on following": Leak(
+        "other states",
+        RICH,
+        "inflight",
+        "m.d.comb += self.in_flight.eq(1)",
+        "m.d.comb += self.in_flight.eq(1); m.d.sync += self.start.eq(self.following)",
+    ),
+    "a branch that was not profiled": Leak(
+        "other states", PBT, "previous", "self.previous.valid.eq(self.enabled)", "self.previous.valid.eq(1)"
+    ),
+    "VA of what did not retire": Leak(
+        "not completed", RICH, "record", "has_va = completed &", "has_va = ~facts.exception &"
+    ),
+    "VA of an exception": Leak("not completed", RICH, "record", "has_va = completed &", "has_va = facts.retired &"),
+    "events of what did not retire": Leak(
+        "not completed", RICH, "record", "bits.append(bit & facts.retired)", "bits.append(bit)"
+    ),
+    "the PMU sees a data source": Leak(
+        "not completed", RICH, "filter", "self.feed.ds.eq(present & chosen)", "self.feed.ds.eq(chosen)"
+    ),
+    "what the operation before might show": Leak(
+        "stale",
+        RICH,
+        "inflight",
+        "self.start.eq(self.following),",
+        "self.start.eq(self.following), self.start.collect.pa.eq(self.start.collect.pa | self.following.collect.pa),",
+    ),
+    "a counter that was saturated": Leak("stale", TWO, "inflight", "*(flag.eq(0) for flag in saturated.values()),", ""),
+    "bytes of the beat before": Leak("stale", TWO, "aligner", "begun.eq(~last)", "begun.eq(1)"),
+    "packets of the sample before": Leak(
+        "stale",
+        RICH,
+        "completion",
+        "m.d.comb += self.fed.eq(self.i.valid)",
+        "m.d.comb += [self.fed.eq(self.i.valid), self.o.valid.eq(self.i.valid)]",
+    ),
+}
+
+
+@cache
+def system(config: SPUConfig) -> Transition:
+    return transition(spu.SPU(config))
+
+
+def edit(monkeypatch: pytest.MonkeyPatch, leak: Leak) -> None:
+    """Have the SPU made of the components that the module's source says with `new` in it."""
+    module = import_module(f"spurtle.gateware.{leak.module}")
+    source = inspect.getsource(module)
+    assert source.count(leak.old) == 1
+    twin = ModuleType(module.__name__)
+    twin.__package__ = module.__package__
+    exec(compile(source.replace(leak.old, leak.new), module.__name__, "exec"), vars(twin))
+    for user in [user for name, user in sys.modules.items() if name.startswith("spurtle.")]:
+        for name, part in list(vars(user).items()):
+            if inspect.isclass(part) and issubclass(part, wiring.Component) and part.__module__ == module.__name__:
+                monkeypatch.setattr(user, name, getattr(twin, name))
+
+
+@pytest.mark.parametrize(
+    ("theorem", "config"),
+    tiers(
+        fast=[("not completed", RICH)],
+        full=[(leak.theorem, leak.config) for leak in LEAKS.values()],
+    ),
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_nothing_leaks(theorem: str, config: SPUConfig) -> None:
+    assert prove(THEOREMS[theorem], config, system(config)).result is Result.PASS
+    assert prove_differ(THEOREMS[theorem], config, system(config)).result is Result.PASS
+
+
+@pytest.mark.parametrize("name", tiers(fast=["VA of an exception"], full=LEAKS))
+def test_leaks_are_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    leak = LEAKS[name]
+    edit(monkeypatch, leak)
+    verdict = prove(THEOREMS[leak.theorem], leak.config, transition(spu.SPU(leak.config)))
+    assert verdict.result is Result.FAIL
+
+
+@pytest.mark.parametrize("name", tiers(fast=["not completed"], full=THEOREMS))
+def test_without_secrets_nothing_differs(name: str) -> None:
+    theorem = replace(THEOREMS[name], secrets=lambda _: ())
+    assert prove_differ(theorem, MINIMAL, system(MINIMAL)).result is Result.FAIL
+
+
+# The copies do differ: inputs are found that lead to it from power-up.
+
+CYCLES = {"addresses": 14, "contexts": 14, "other states": 18, "not completed": 14, "stale": 26}
+"""Until a record is written, and a secret is another in the other copy."""
+
+
+def written(register: Register, value: int) -> dict[str, int]:
+    encoding = {f"sysreg__{name}": getattr(register, name) for name in ("op1", "crn", "crm", "op2")}
+    return {**encoding, "sysreg__valid": 1, "sysreg__write": 1, "sysreg__wdata": value}
+
+
+def driven(theorem: str, cycle: int) -> dict[str, int]:
+    """Software enables profiling of EL1 and has the fourth operation sampled, and one when that has left its slot."""
+    programmed = {
+        0: written(PMSICR_EL1, 4),
+        1: written(PMBLIMITR_EL1, 1 << 16 | PMBLIMITR_EL1.fields["E"].mask),
+        2: written(PMSCR_EL1, PMSCR_EL1.fields["E1SPE"].mask),
+        20: written(PMSICR_EL1, 1),
+    }
+    elsewhere = theorem == "other states" and cycle > 13
+    state = {"rst": 0, "pe__el": 1, "pe__debug": int(elsewhere), "pe__aarch32": 0, "sysreg__valid": 0}
+    return state | ({} if elsewhere else {"sampling__valid": 1}) | programmed.get(cycle, {})
+
+
+@pytest.mark.parametrize("name", tiers(full=["not completed", "stale"], long=THEOREMS))
+def test_the_copies_differ(name: str) -> None:
+    theorem = THEOREMS[name]
+    one = system(MINIMAL)
+    other = replace(one, _name="other")
+    secrets = [secret for secret in theorem.secrets(MINIMAL) if secret.part.wire in one.inputs]
+    solver = fresh_solver(one.initial(), other.initial())
+    for cycle in range(CYCLES[name] + 1):
+        here, there = one.wires(cycle), other.wires(cycle)
+        for wire in one.inputs:
+            hidden = sum((1 << s.part.width) - 1 << s.part.lsb for s in secrets if s.part.wire == wire)
+            solver.add((here[wire] ^ there[wire]) & ~hidden == 0)
+        for secret in secrets:
+            shown = z3.Or(secret.shown(here), secret.shown(there))
+            solver.add(z3.Implies(shown, secret.part(here) == secret.part(there)))
+        solver.add(*(here[wire] == value for wire, value in driven(name, cycle).items()))
+        if cycle < CYCLES[name]:
+            solver.add(one.step(cycle), other.step(cycle))
+    solver.add(theorem.differ(MINIMAL)(here, there))
+    assert solver.check() == z3.sat

@@ -1,0 +1,192 @@
+"""The proofs of a record find what is wrong: in the gateware, and in the reference."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+import pytest
+import z3
+
+from formal.engine.faults import differs, faulty
+from formal.engine.features import FEATURES, distinct
+from formal.engine.induction import Wires
+from formal.engine.proof import Result, Verdict
+from formal.engine.symbolic import rebuilt
+from formal.engine.transition import Transition, transition
+from formal.record import record
+from formal.record.sample import meaningless, promised
+from spurtle.config import CONFIGS, SPUConfig
+from spurtle.config.record_layouts import Packet
+from spurtle.gateware.record import Record
+from spurtle_sim.model import records
+from tests.support.seeds import SEED
+from tests.support.tiers import tiers
+
+
+def twin(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The reference that the proofs will look at."""
+    module = rebuilt(records)
+    monkeypatch.setattr(record, "rebuilt", lambda _: module)
+    return module
+
+
+FORMS: dict[str, Callable[[int], int]] = {
+    "minimal_mops": lambda payload: payload ^ 1,
+    "minimal_gcs": lambda payload: payload ^ 1 << 2,
+    "minimal_tags": lambda payload: payload ^ 1 << 4,
+    "minimal_nv2": lambda payload: payload ^ 1 << 5,
+    "minimal_sve": lambda payload: payload ^ 1 << 7,
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_fault_of_the_operation_type_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = FEATURES[name]
+    reference = twin(monkeypatch)
+    right = reference._load_store
+    monkeypatch.setattr(reference, "_load_store", lambda config, operation: FORMS[name](right(config, operation)))
+    verdict = record.prove_operation(config, transition(Record(config)))
+    assert verdict.result is Result.FAIL
+    assert "expected  packet_operation = 0x" in verdict.evidence
+
+
+def test_a_size_that_is_not_rounded_up_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = FEATURES["minimal_spe_sme"]
+    system = transition(Record(config))
+    assert record.prove_operation(config, system).result is Result.PASS
+    reference = twin(monkeypatch)
+    monkeypatch.setattr(
+        reference, "_evl", lambda config, operation: sum(operation.vectors.bits >= 64 << n for n in range(7))
+    )
+    assert record.prove_operation(config, system).result is Result.FAIL
+
+
+class Reserved(Record):
+    """One payload more than there is."""
+
+    def _branch(self):
+        return super()._branch() | 1 << 7
+
+
+@pytest.mark.parametrize(
+    ("wrong", "asked"),
+    [
+        (Reserved(FEATURES["minimal_crr"]), FEATURES["minimal_crr"]),
+        # A form that only the Guarded control stack has.
+        (Record(FEATURES["minimal_gcs"]), replace(FEATURES["minimal_gcs"], name="without", gcs=False)),
+        # An operation on the ZA array.
+        (
+            Record(FEATURES["minimal_spe_sme"]),
+            replace(FEATURES["minimal_spe_sme"], name="less", spe_sme=False, events=frozenset({*range(8), 17, 18})),
+        ),
+    ],
+    ids=["reserved", "gcs", "sme"],
+)
+def test_a_form_that_there_is_not_is_found(wrong: Record, asked: SPUConfig) -> None:
+    assert (
+        record.prove_defined(FEATURES["minimal_v1p2"], transition(Record(FEATURES["minimal_v1p2"]))).result
+        is Result.PASS
+    )
+    assert "a cycle breaks it" in record.prove_defined(asked, transition(wrong)).evidence
+
+
+REFERENCE: dict[str, tuple[str, str, Callable[[Any], Any], str]] = {
+    "an address": (
+        "minimal",
+        "_address",
+        lambda right: lambda index, address, top: right(index, address ^ 1, top),
+        Packet.PC.value,
+    ),
+    "a tag that was not checked": (
+        "minimal_mte",
+        "_physical_address",
+        lambda right: lambda config, operation: right(config, replace(operation, pa_checked=1)),
+        Packet.PA.value,
+    ),
+    "an address of NV2": ("minimal_nv2", "_has_va", lambda right: lambda config, sample: 1, Packet.VA.value),
+    "a branch that is an exception": (
+        "minimal",
+        "is_branch",
+        lambda right: lambda facts: facts.branch,
+        Packet.EVENTS.value,
+    ),
+    "a packet more": (
+        "kunpeng_920",
+        "_has_va",
+        lambda right: lambda config, sample: right(config, sample) & sample.operation.facts.pa_valid,
+        Packet.VA.value,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", tiers(fast=[*REFERENCE][:1], full=REFERENCE))
+def test_another_reference_is_told_from_the_gateware(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    configuration, function, change, packet = REFERENCE[name]
+    config = {**CONFIGS, **FEATURES}[configuration]
+    system = transition(Record(config))
+    assert record.prove_bytes(config, system).result is Result.PASS
+    reference = twin(monkeypatch)
+    monkeypatch.setattr(reference, function, change(getattr(reference, function)))
+    verdict = record.prove_bytes(config, system)
+    assert verdict.result is Result.FAIL
+    assert packet in verdict.evidence
+
+
+@pytest.mark.full
+def test_places_in_another_order_are_found() -> None:
+    config = FEATURES["minimal_packed"]
+    other = replace(config, name="other", layout=replace(config.layout, places=config.layout.places[::-1]))
+    assert record.prove_bytes(config, transition(Record(config))).result is Result.PASS
+    assert record.prove_bytes(other, transition(Record(config))).result is Result.FAIL
+
+
+def holds(config: SPUConfig, system: Transition) -> bool:
+    proofs: tuple[Callable[[SPUConfig, Transition], Verdict], ...] = (
+        record.prove_events,
+        record.prove_operation,
+        record.prove_bytes,
+    )
+    return all(prove(config, system).result is Result.PASS for prove in proofs)
+
+
+@pytest.mark.parametrize("name", ["minimal_pbt", "minimal_packed"])
+@pytest.mark.parametrize("count", tiers(full=[3], long=[10]))
+def test_faults_of_the_record_are_found(name: str, count: int) -> None:
+    config = FEATURES[name]
+    right = transition(Record(config))
+
+    def assumed(wires: Wires) -> z3.BoolRef:
+        return z3.And(wires["rst"] == 0, promised(config, wires["sample"]))
+
+    def matters(name: str, value: z3.BitVecRef) -> z3.ExprRef:
+        """The header of a Timestamp packet has the bit that is an End packet's."""
+        return z3.BoolVal(True) if name == "has_end" else value
+
+    faults = faulty(
+        lambda: Record(config),
+        count=count,
+        seed=SEED,
+        differs=lambda system: differs(right, system, assuming=assumed, matters=matters),
+    )
+    assert [fault for fault, system in faults if holds(config, system)] == []
+
+
+@pytest.mark.full
+def test_a_sample_that_breaks_its_promise_has_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = CONFIGS["minimal"]
+    monkeypatch.setattr(record, "promised", lambda config, sample: z3.BoolVal(True))
+    with pytest.raises(ValueError, match=r"^a record of minimal has no place for CONTEXT_EL2$"):
+        record.prove_bytes(config, transition(Record(config)))
+
+
+def test_what_has_no_feature_means_nothing() -> None:
+    assert set(meaningless(CONFIGS["v1p4"])) == {"imp_counter_valid", "imp_address_valid"}
+    assert "floating_point" not in meaningless(FEATURES["minimal_sve"])
+    assert "floating_point" in meaningless(CONFIGS["minimal"])
+
+
+def test_a_circuit_is_proved_once() -> None:
+    configs = [CONFIGS["minimal"], FEATURES["minimal_ernd"], FEATURES["minimal_crr"], FEATURES["minimal_pbt"]]
+    names = [config.name for config in distinct(configs, "crr layout.max_size layout.places")]
+    assert names == ["minimal", "minimal_crr", "minimal_pbt"]

@@ -1,0 +1,133 @@
+"""The proofs of the shells' ports find what is wrong."""
+
+import pytest
+
+from formal.engine.features import FEATURES
+from formal.engine.induction import inductive
+from formal.engine.proof import Result
+from formal.engine.transition import transition
+from formal.shell.shell import APB, AXI, prove_steady, watched_completer, watched_writer
+from spurtle.shell import shell as bus
+from spurtle.shell.shell import APB4Completer, AXI4Writer
+from tests.support.tiers import tiers
+
+PACKED = FEATURES["minimal_packed"]
+
+
+class Impatient(AXI4Writer):
+    """Takes back an address that is refused."""
+
+    def _send(self, m, *arguments):
+        super()._send(m, *arguments)
+        with m.If(self.axi.awvalid):
+            m.d.sync += self.axi.awvalid.eq(0)
+
+
+class Restless(AXI4Writer):
+    """A word that is refused becomes another."""
+
+    def _send(self, m, going, left, begins, sending, port, loaded):
+        super()._send(m, going, left, begins, sending, port, loaded)
+        m.d.comb += port.en.eq(1)
+
+
+class Hasty(AXI4Writer):
+    """The first word of a burst is its last."""
+
+    def _send(self, m, *arguments):
+        super()._send(m, *arguments)
+        with m.If(~self.axi.wvalid):
+            m.d.sync += self.axi.wlast.eq(1)
+
+
+class Forgetful(AXI4Writer):
+    """PSB CSYNC does not wait for it."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += self.busy.eq(0)
+        return m
+
+
+class Greedy(AXI4Writer):
+    """Has more bursts open than it says."""
+
+    def __init__(self, config, *, outstanding):
+        super().__init__(config, outstanding=outstanding + 1)
+
+
+class Early(AXI4Writer):
+    """A record is done when its last beat has come."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += self.write.done.eq(self.write.beat.valid & self.write.beat.p.last)
+        return m
+
+
+@pytest.mark.parametrize(
+    ("wrong", "outstanding"),
+    tiers(
+        fast=[(Impatient, 1), (Greedy, 3)],
+        full=[(Restless, 1), (Hasty, 1), (Hasty, 3), (Forgetful, 3), (Early, 1), (Early, 3)],
+    ),
+)
+def test_a_wrong_writer_is_found(wrong: type[AXI4Writer], outstanding: int) -> None:
+    axi, system = AXI(PACKED, outstanding), watched_writer(transition(wrong(PACKED, outstanding=outstanding)))
+    verdicts = [prove(system) for prove in (prove_steady, axi.prove_relation, axi.prove_words)]
+    assert Result.FAIL in [verdict.result for verdict in verdicts]
+
+
+def test_a_burst_across_a_page_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bus, "_PAGE_BYTES", 8192)
+    assert AXI(PACKED, 1).prove_burst(watched_writer(transition(AXI4Writer(PACKED)))).result is Result.FAIL
+
+
+class Twice(APB4Completer):
+    """Accesses a register as long as a transfer is there."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += self.sysreg.valid.eq(self.apb.psel & self.apb.penable)
+        return m
+
+
+class Eager(APB4Completer):
+    """Is ready in the setup phase."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += self.apb.pready.eq(self.apb.psel & ~self.apb.penable)
+        return m
+
+
+class Silent(APB4Completer):
+    """No access fails."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += self.apb.pslverr.eq(0)
+        return m
+
+
+class Half(APB4Completer):
+    """Writes what is not strobed as well."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += self.sysreg.write.eq(self.apb.pwrite)
+        return m
+
+
+@pytest.mark.parametrize("wrong", [Twice, Eager, Silent, Half])
+def test_a_wrong_completer_is_found(wrong: type[APB4Completer]) -> None:
+    system = watched_completer(transition(wrong()))
+    verdicts = [APB.prove_relation(system), APB.prove_transfers(system)]
+    assert Result.FAIL in [verdict.result for verdict in verdicts]
+
+
+@pytest.mark.parametrize("outstanding", [1, 3])
+def test_without_the_bus_s_promises_nothing_holds(outstanding: int) -> None:
+    """An answer before its burst."""
+    system = watched_writer(transition(AXI4Writer(PACKED, outstanding=outstanding)))
+    assert inductive(system, AXI(PACKED, outstanding).relation).result is Result.FAIL

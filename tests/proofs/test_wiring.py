@@ -1,0 +1,132 @@
+"""The proof of the connections between the blocks of the SPU finds each that is wrong."""
+
+import pytest
+from amaranth.hdl import C, Cat
+
+from formal.engine.proof import Result
+from formal.engine.transition import Transition, transition
+from formal.spu import spu, wiring
+from spurtle.config import CONFIGS
+from spurtle.gateware.spu import SPU
+from tests.support.tiers import tiers
+
+
+class WithoutMinlatBit(SPU):
+    """MINLAT[11] does not reach the filter."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        register = m.submodules.registers.pmslatfr.as_value()
+        m.d.comb += m.submodules.filter.pmslatfr.eq(Cat(register[:11], C(0, 1), register[12:]))
+        return m
+
+
+class WithoutIntervalBit(SPU):
+    """The most significant bit of INTERVAL does not reach the interval counter."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += m.submodules.interval_counter.interval.eq(m.submodules.registers.pmsirr.INTERVAL[:-1])
+        return m
+
+
+class OtherState(SPU):
+    """Random numbers are read where PMSICR_EL1 is."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += m.submodules.registers.pmsrndr.eq(m.submodules.interval_counter.pmsicr)
+        return m
+
+
+class AlwaysWanted(SPU):
+    """No record is dropped because the buffer did not run."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += m.submodules.completion.unwanted.eq(0)
+        return m
+
+
+class Unfiltered(SPU):
+    """PMU event SAMPLE_FEED_LD counts every sample."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.sync += self.pmu.sample_feed_ld.eq(m.submodules.completion.fed)
+        return m
+
+
+class Strobe(SPU):
+    """Interrupts when the buffer is full, and not for as long as S is set."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += self.pmbirq.eq(m.submodules.buffer.full)
+        return m
+
+
+class Unread(SPU):
+    """PMU event SAMPLE_FILTRATE is SAMPLE_FEED, and nothing reads what it has to be."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.sync += self.pmu.sample_filtrate.eq(m.submodules.completion.fed)
+        return m
+
+
+class FrozenForever(SPU):
+    """The PMU's counters are frozen while the Profiling Buffer is disabled."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.sync += self.pmu.freeze.eq(m.submodules.registers.pmblimitr.PMFZ & m.submodules.buffer.pmbsr.S)
+        return m
+
+
+@pytest.fixture(scope="module")
+def narrow() -> Transition:
+    return transition(WithoutIntervalBit(CONFIGS["minimal"]))
+
+
+def test_a_register_bit_that_reaches_no_block_is_found(narrow: Transition) -> None:
+    config = CONFIGS["minimal"]
+    assert "a cycle breaks it" in wiring.prove_wiring(config, narrow).evidence
+    assert wiring.prove_register_bits(config, narrow).result is Result.FAIL
+
+
+def test_an_input_without_a_row_is_an_error(narrow: Transition, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {name: source for name, source in wiring.SAME.items() if name != "control.pmscr"}
+    monkeypatch.setattr(wiring, "SAME", rows)
+    verdict = wiring.prove_wiring(CONFIGS["minimal"], narrow)
+    assert verdict.result is Result.ERROR
+    assert verdict.evidence.endswith("does not say what drives control.pmscr")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "name"),
+    tiers(
+        full=[
+            (WithoutMinlatBit, "minimal"),
+            (Strobe, "minimal"),
+            *((wrong, name) for wrong in (OtherState, AlwaysWanted, Unfiltered) for name in ("minimal", "v1p4")),
+        ],
+    ),
+)
+def test_a_wrong_connection_is_found(wrong: type[SPU], name: str) -> None:
+    config = CONFIGS[name]
+    assert "a cycle breaks it" in wiring.prove_wiring(config, transition(wrong(config))).evidence
+
+
+@pytest.mark.full
+def test_an_output_that_nothing_reads_is_found() -> None:
+    config = CONFIGS["minimal"]
+    verdict = wiring.prove_wiring(config, transition(Unread(config)))
+    assert (verdict.result, verdict.evidence) == (Result.FAIL, "nothing reads completion.filtrated")
+
+
+@pytest.mark.full
+def test_counters_that_are_frozen_wrongly_are_found() -> None:
+    config = CONFIGS["arm_model"]
+    verdict = spu.prove_freeze(config, transition(FrozenForever(config)))
+    assert verdict.evidence.startswith("path ")

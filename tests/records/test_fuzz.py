@@ -1,0 +1,149 @@
+"""Bytes that no SPU wrote: the decoder never raises, always moves on, and finds the next whole record."""
+
+import json
+import random
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spurtle.config import CONFIGS, SPUConfig
+from spurtle.support.errors import UserError
+from spurtle_sim.model import records
+from spurtle_sim.records import decode
+from spurtle_sim.records.checks import Monitor
+from spurtle_sim.records.decode import Kind, Record
+from spurtle_sim.records.json import from_json, to_json
+from spurtle_sim.records.text import describe, line
+from tests.records.test_decode import RECORD
+from tests.records.test_encode import written
+from tests.support.seeds import SEED
+from tests.support.tiers import configurations, tiers
+from tests.support.variants import VARIANTS
+
+LONGEST = 10
+"""Bytes of the longest packet: an extended header and eight of payload. Padding is shown in lines of sixteen."""
+
+
+def check(data: bytes) -> list[Record]:
+    """The records of any bytes."""
+    offset = 0
+    for packet in decode.packets(data):
+        assert packet.offset == offset
+        assert 0 < packet.size <= (16 if packet.kind is Kind.PADDING else LONGEST)
+        assert describe(packet)
+        assert line(data, packet).split("  ")[2].startswith(data[offset : offset + packet.size].hex(" "))
+        offset += packet.size
+    assert offset == len(data)
+    found = list(decode.records(data))
+    assert all(record.complete for record in found[:-1])
+    end = 0
+    for record in found:
+        assert end <= record.offset < record.offset + record.size <= len(data)
+        end = record.offset + record.size
+        assert record.complete or record.problems
+        assert json.dumps(to_json(record))
+    return found
+
+
+def facts(record: Record) -> dict[str, object]:
+    """What it says, wherever it stands."""
+    return {name: fact for name, fact in to_json(record).items() if name not in ("offset", "size")}
+
+
+def check_whole_record_is_found(garbage: bytes) -> None:
+    """It starts where a packet does: after enough zero bytes for the last packet of the garbage, or at its end."""
+    (expected,) = decode.records(RECORD)
+    for gap in (LONGEST - 1, LONGEST + 7):
+        found = check(garbage + bytes(gap) + RECORD + RECORD)
+        assert (found[-1].offset, facts(found[-1])) == (len(garbage) + gap + len(RECORD), facts(expected))
+        # What was left open by the garbage goes on in the first of the two, which tells of it.
+        before = found[-2]
+        assert before.offset + before.size == found[-1].offset
+        assert before.problems or before.unknown or facts(before).items() >= facts(expected).items()
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes(data: bytes):
+    check(data)
+    check_whole_record_is_found(data)
+
+
+# What is likely to confuse: headers of every kind, pieces of records, runs of zeros.
+HEADERS = bytes.fromhex(
+    "00 01 20 23 24 3f 42 52 62 72 43 53 48 49 4a 4b 64 65 71 98 99 9a 9c 9e b0 b1 b2 b3 b4 b6 90 f0 02 1f 40"
+)
+
+
+def pieces(random: random.Random) -> Iterator[bytes]:
+    for _ in range(random.randrange(1, 20)):
+        match random.randrange(4):
+            case 0:
+                yield random.randbytes(random.randrange(8))
+            case 1:
+                yield bytes([random.choice(HEADERS)]) + random.randbytes(random.choice((0, 1, 2, 4, 8)))
+            case 2:
+                start = random.randrange(len(RECORD))
+                yield RECORD[start : start + random.randrange(len(RECORD))]
+            case _:
+                yield bytes(random.randrange(20))
+
+
+@pytest.mark.parametrize("seed", tiers(fast=[0], full=range(4)))
+def test_a_long_run(seed: int):
+    source = random.Random(f"{SEED} {seed}")
+    for _ in range(1500):
+        check_whole_record_is_found(b"".join(pieces(source)))
+
+
+@pytest.mark.parametrize("config", configurations(VARIANTS))
+@settings(max_examples=40)
+@given(data=st.data())
+def test_records_with_one_wrong_byte(config: SPUConfig, data: st.DataObject):
+    """Of the buffer of a configuration: the decoder survives, and so do the monitor and the way back to an SPU. The
+    records before the byte are as they were.
+    """
+    buffer = b"".join(data.draw(written(config)) for _ in range(3))
+    at, value = data.draw(st.integers(0, len(buffer) - 1)), data.draw(st.integers(0, 255))
+    wrong = buffer[:at] + bytes([value]) + buffer[at + 1 :]
+    found = check(wrong)
+    before = [record for record in decode.records(buffer) if record.offset + record.size <= at]
+    assert found[: len(before)] == before
+    Monitor(config).check(wrong)
+    for record in found:
+        try:
+            from_json(config, to_json(record))
+        except UserError as error:
+            assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("config", configurations(CONFIGS))
+def test_a_wrong_byte_costs_one_record_or_two(config: SPUConfig):
+    """The other one is the next, where the byte hid an end or is taken for the header of something longer."""
+    source = random.Random(f"{SEED} {config.name}")
+    for _ in range(300):
+        octets = [records.encode(config, from_json(config, branch(source))) for _ in range(5)]
+        buffer, first = b"".join(octets), len(octets[0])
+        at = source.randrange(first, first + len(octets[1]))
+        wrong = buffer[:at] + source.randbytes(1) + buffer[at + 1 :]
+        lost = [
+            number
+            for number, record in enumerate(decode.records(buffer))
+            if facts(record) not in map(facts, decode.records(wrong))
+        ]
+        assert {*lost} <= {1, 2}
+
+
+def branch(source: random.Random) -> dict[str, object]:
+    """Random addresses and times, as JSON."""
+    pc, target = ({"address": source.getrandbits(56), "el": 1, "ns": 1} for _ in range(2))
+    return {
+        "pc": pc,
+        "target": target,
+        "operation": {"kind": "branch"},
+        "events": [1],
+        "issue": source.randrange(4096),
+        "total": source.randrange(4096),
+        "timestamp": source.getrandbits(64),
+    }

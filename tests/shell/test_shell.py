@@ -1,0 +1,553 @@
+# amaranth: UnusedElaboratable=no
+
+"""The AXI4 writer and the APB4 completer alone, and shells as Verilog beside models of the buses that are others'."""
+
+import shutil
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+import pytest
+from amaranth.hdl import Module, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import Out, connect, flipped
+
+from spurtle.arch import PMBLIMITR_EL1
+from spurtle.config import CONFIGS, SPUConfig
+from spurtle.export import verilog
+from spurtle.gateware.buffer import Buffer
+from spurtle.gateware.spu import SPU
+from spurtle.interface.memory import Beat, FaultKind
+from spurtle.interface.sysreg import Outcome
+from spurtle.shell.shell import APB4, APB4Completer, AXI4Write, AXI4Writer, Shell
+from tests.support.cocotb_shell import SHELLS, Watched
+from tests.support.gateware import VARIANTS, Bench, cycle
+from tests.support.seeds import SEED
+from tests.support.simulator import run_icarus, run_verilator
+from tests.support.tiers import configurations
+
+PAGE = 4096
+LONGEST_BURST = 256
+SYNCHRONOUS = 0b010000
+
+CONFIGURATIONS = {
+    # Records within a page; that begin and end within a word; whose errors are ignored, with Realm state.
+    **{name: VARIANTS[name] for name in ("minimal", "kunpeng_920", "v1p4")},
+    # Records of more words than a burst has beats.
+    "narrow": replace(
+        VARIANTS["unnamed"],
+        name="narrow",
+        layout=replace(VARIANTS["unnamed"].layout, align=1, max_size=2048),
+    ),
+}
+
+
+@dataclass
+class Record:
+    """What is to be written, from `address` on, for the Security state `ns`."""
+
+    address: int
+    octets: bytes
+    ns: int = 0
+    nse: int = 0
+
+    def beats(self, bus: int) -> Iterator[tuple[int, int, int, bool]]:
+        """Address, data, strobe and whether it is the last, of each word."""
+        start = self.address % bus
+        padded = bytes(start) + self.octets + bytes(-(start + len(self.octets)) % bus)
+        for at in range(0, len(padded), bus):
+            strobe = sum(1 << n for n in range(bus) if start <= at + n < start + len(self.octets))
+            data = int.from_bytes(padded[at : at + bus], "little")
+            yield self.address - start + at, data, strobe, at + bus == len(padded)
+
+    def bursts(self, bus: int, *, limit: int) -> list[tuple[int, int]]:
+        """Address and words of each burst, none of them across a multiple of `limit`."""
+        address, words = self.address & -bus, len([*self.beats(bus)])
+        made: list[tuple[int, int]] = []
+        while words:
+            there = min(words, (limit - address % limit) // bus)
+            made.append((address, there))
+            address, words = address + there * bus, words - there
+        return made
+
+
+@dataclass
+class Memory:
+    """An AXI4 subordinate that answers a burst with an error if it touches `bad`, and writes nothing of it then."""
+
+    config: SPUConfig
+    random: Random
+    patience: float = 1.0
+    latency: int = 0
+    bad: range = range(0)
+    octets: dict[int, int] = field(default_factory=dict)
+    bursts: list[tuple[int, int, int, int]] = field(default_factory=list)
+    """Address, words, AWPROT and AWNSE of each."""
+    words: list[tuple[int, int]] = field(default_factory=list)
+    """Data and strobe of those of the burst that comes."""
+    lengths: list[int] = field(default_factory=list)
+    """Words of each burst that has come whole."""
+    answered: int = 0
+    answers: deque[tuple[int, int]] = field(default_factory=deque)
+    """The first cycle in which each can come, and what it is."""
+    offered: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Of a channel that was not ready."""
+    whole: list[list[tuple[int, int]]] = field(default_factory=list)
+    errors: int = 0
+    most_open: int = 0
+    sent_at: list[int] = field(default_factory=list)
+    """Cycles of the words."""
+    offers_b: bool = False
+
+    def ready(self) -> bool:
+        return self.random.random() < self.patience
+
+    def inputs(self, axi: Any, now: int) -> list[tuple[Any, int]]:
+        due = bool(self.answers) and self.answers[0][0] <= now
+        self.offers_b = self.offers_b or (due and self.ready())
+        return [
+            (axi.awready, self.ready()),
+            (axi.wready, self.ready()),
+            (axi.bvalid, self.offers_b),
+            (axi.bresp, self.answers[0][1] if self.offers_b else self.random.getrandbits(2)),
+            (axi.bid, 0),
+        ]
+
+    def see(self, now: int, aw: tuple[int, ...], w: tuple[int, ...], b: tuple[int, ...]) -> None:
+        """Valid, ready and payload of each channel in a cycle."""
+        for name, (valid, ready, *payload) in {"AW": aw, "W": w}.items():
+            if before := self.offered.pop(name, None):
+                assert valid, f"cycle {now}: {name}VALID was taken back"
+                assert before == tuple(payload), f"cycle {now}: what {name} offers has changed"
+            if valid and not ready:
+                self.offered[name] = tuple(payload)
+        if b[0]:
+            assert b[1], f"cycle {now}: a response is not taken"
+            self.answers.popleft()
+            self.offers_b = False
+            self.answered += 1
+        if aw[0] and aw[1]:
+            self._address(*aw[2:])
+        if w[0] and w[1]:
+            self.sent_at.append(now)
+            self.words.append((w[2], w[3]))
+            if w[4]:
+                self.whole.append(self.words)
+                self.words = []
+        while self.whole and len(self.lengths) < len(self.bursts):
+            self._write(now)
+        # The one whose address is offered is open as well.
+        self.most_open = max(self.most_open, len(self.bursts) + (aw[0] and not aw[1]) - self.answered)
+
+    def _address(self, ident: int, address: int, length: int, size: int, burst: int, prot: int, nse: int) -> None:
+        assert (ident, burst, 1 << size) == (0, 1, self.config.bus_bytes)
+        end = address + (length + 1) * self.config.bus_bytes
+        assert address % self.config.bus_bytes == 0
+        assert address // PAGE == (end - 1) // PAGE, f"a burst from {address:#x} to {end:#x} crosses a page"
+        self.bursts.append((address, length + 1, prot, nse))
+
+    def _write(self, now: int) -> None:
+        words, (address, length, _, _) = self.whole.pop(0), self.bursts[len(self.lengths)]
+        assert len(words) == length, f"cycle {now}: a burst of {length} words has {len(words)}"
+        self.lengths.append(length)
+        bus = self.config.bus_bytes
+        error = any(at in self.bad for at in range(address, address + length * bus))
+        self.errors += error
+        answer = self.random.choice([2, 3]) if error else self.random.choice([0, 1])
+        self.answers.append((now + 1 + self.latency, answer))
+        if error:
+            return
+        for number, (data, strobe) in enumerate(words):
+            for octet in range(bus):
+                if strobe >> octet & 1:
+                    self.octets[address + number * bus + octet] = data >> 8 * octet & 0xFF
+
+
+@dataclass
+class Answer:
+    """What the SPU was told of a record, and how many bursts had been answered then."""
+
+    fault: tuple[Any, ...]
+    answered: int
+    done_at: int
+    begun_at: int
+
+
+class Writing:
+    """An `AXI4Writer` between a buffer and memory."""
+
+    def __init__(self, ctx: Any, dut: AXI4Writer, config: SPUConfig, memory: Memory, random: Random):
+        self._ctx, self._dut, self._config, self._memory, self._random = ctx, dut, config, memory, random
+        self.now = 0
+        self.aborts = 0
+        self.busy = 0
+
+    async def cycle(self, record: Record | None = None, beat: tuple[int, int, int, bool] = (0, 0, 0, False)) -> Any:
+        """Returns ready, done and the fault."""
+        dut, axi, memory = self._dut, self._dut.axi, self._memory
+        offered = Beat(self._config).const(dict(zip(("address", "data", "strobe", "last"), beat, strict=True)))
+        inputs = [
+            (dut.write.beat.valid, record is not None),
+            (dut.write.beat.payload, offered),
+            (dut.ns, record.ns if record else self._random.getrandbits(1)),
+            *([(dut.nse, record.nse if record else self._random.getrandbits(1))] if self._config.rme else []),
+            *memory.inputs(axi, self.now),
+        ]
+        aborts = self._config.external_aborts
+        ready, done, busy, fault, abort, *channels = await cycle(
+            self._ctx, inputs, dut.write.beat.ready, dut.write.done, dut.busy, dut.write.fault,
+            dut.write.abort if aborts else dut.busy,
+            axi.awvalid, axi.awready, axi.awid, axi.awaddr, axi.awlen, axi.awsize, axi.awburst, axi.awprot,
+            axi.awnse if self._config.rme else axi.awid,
+            axi.wvalid, axi.wready, axi.wdata, axi.wstrb, axi.wlast,
+            axi.bvalid, axi.bready,
+        )  # fmt: skip
+        memory.see(self.now, tuple(channels[:9]), tuple(channels[9:14]), tuple(channels[14:]))
+        self.aborts += abort if aborts else 0
+        self.busy = busy
+        self.now += 1
+        return ready, done, (fault.kind, fault.fsc, fault.word, fault.external if aborts else 0)
+
+    async def write(self, record: Record, gaps: float = 0.0) -> Answer:
+        """Until it is done."""
+        begun_at = self.now
+        for number, beat in enumerate(record.beats(self._config.bus_bytes)):
+            while number and self._random.random() < gaps:
+                await self.cycle()
+            ready, done, _ = await self.cycle(replace(record, ns=record.ns ^ (number > 0)), beat)
+            assert ready and not done
+        for _ in range(100 * LONGEST_BURST):
+            _, done, fault = await self.cycle()
+            if done:
+                return Answer(fault, self._memory.answered, self.now, begun_at)
+        raise AssertionError("a record is never done")
+
+    async def drain(self) -> None:
+        for _ in range(100 * LONGEST_BURST):
+            await self.cycle()
+            if not self.busy:
+                return
+        raise AssertionError("it is always busy")
+
+
+def random_record(random: Random, config: SPUConfig) -> Record:
+    """Anywhere, often across a page."""
+    layout = config.layout
+    size = layout.max_size if not layout.packed else random.randrange(1, layout.max_size // layout.align) * layout.align
+    address = random.choice([PAGE, PAGE, random.getrandbits(20)]) - random.randrange(size + 1) + (1 << 40)
+    rme = random.getrandbits(1) if config.rme else 0
+    return Record(address & -layout.align, random.randbytes(size), random.getrandbits(1) | rme, rme)
+
+
+def limit(config: SPUConfig) -> int:
+    """Of what no burst crosses a multiple: a page, unless a record can be longer than a burst."""
+    longest = config.max_record_bytes // config.bus_bytes + (config.layout.align < config.bus_bytes)
+    return PAGE if longest <= LONGEST_BURST else LONGEST_BURST * config.bus_bytes
+
+
+@pytest.mark.parametrize("outstanding", [1, 3])
+@pytest.mark.parametrize("name", configurations([*CONFIGURATIONS]))
+def test_what_is_written_is_in_memory(name: str, outstanding: int) -> None:
+    """Whatever memory's pace is; and errors are what they are said to be."""
+    config = CONFIGURATIONS[name]
+    bench = Bench(dut := AXI4Writer(config, outstanding=outstanding))
+    count = 2 if name == "narrow" else 16
+
+    async def scenario(ctx: Any, seed: int, bad: bool) -> None:
+        random = Random(f"{SEED} {seed}")
+        memory = Memory(config, random, patience=random.choice([1.0, 0.3]), latency=random.choice([0, 1, 30]))
+        writing = Writing(ctx, dut, config, memory, random)
+        expected: dict[int, int] = {}
+        made: list[tuple[int, int, int, int]] = []
+        failed = 0
+        for _ in range(count):
+            record = random_record(random, config)
+            bursts = record.bursts(config.bus_bytes, limit=limit(config))
+            if bad:  # What is still open is not to fail with it.
+                await writing.drain()
+            fails = random.randrange(len(bursts) + 1) if bad else len(bursts)
+            start = bursts[fails][0] if fails < len(bursts) else 0
+            memory.bad = range(start, start + (1 if fails < len(bursts) else 0))
+            answer = await writing.write(record, gaps=random.choice([0.0, 0.5]))
+            failed += fails < len(bursts)
+            stops = outstanding == 1 and config.external_aborts
+            sent = bursts[: fails + 1] if stops else bursts
+            made += [(at, words, 1 | record.ns << 1, record.nse) for at, words in sent]
+            lost = range(0)
+            if fails < len(bursts):
+                lost = range(start, (1 << 64) if stops else start + bursts[fails][1] * config.bus_bytes)
+            expected |= {
+                record.address + n: octet for n, octet in enumerate(record.octets) if record.address + n not in lost
+            }
+            if stops and fails < len(bursts):
+                word = sum(words for _, words in bursts[:fails])
+                assert answer.fault == (FaultKind.STAGE_1, SYNCHRONOUS, word, 1)
+            else:
+                assert answer.fault[0] is FaultKind.NONE
+            if outstanding == 1:
+                assert memory.answered == len(made), "done, and a burst has not been answered"
+        await writing.drain()
+        assert memory.answered == len(made)
+        assert memory.bursts == made
+        assert memory.octets == expected
+        assert memory.errors == failed
+        assert writing.aborts == (failed if outstanding > 1 and config.external_aborts else 0)
+        assert memory.most_open <= outstanding
+
+    for seed in range(2):
+        try:
+            bench.run(lambda ctx, seed=seed: scenario(ctx, seed, bad=seed % 2 == 1))
+        except AssertionError as failed:
+            raise AssertionError(f"with seed {seed}: {failed}") from failed
+
+
+@pytest.mark.parametrize("name", configurations(["minimal", "kunpeng_920"]))
+def test_posted_records_leave_as_fast_as_they_come(name: str) -> None:
+    """A record of n words takes n + 2 cycles at most, though memory answers late; no buffer is faster."""
+    config = CONFIGURATIONS[name]
+    bench = Bench(dut := AXI4Writer(config, outstanding=4))
+    records = 50
+
+    async def scenario(ctx: Any) -> None:
+        memory = Memory(config, Random(SEED), latency=20)
+        writing = Writing(ctx, dut, config, memory, Random(SEED))
+        size = config.max_record_bytes
+        answers = [await writing.write(Record(number * size, bytes(size))) for number in range(records)]
+        await writing.drain()
+        words = size // config.bus_bytes
+        assert {answer.done_at - answer.begun_at for answer in answers} <= {words + 1, words + 2}
+        # Between the first and the last word that leaves.
+        sent = memory.sent_at[-1] - memory.sent_at[0] + 1
+        assert len(memory.sent_at) / sent >= words / (words + 2)
+        assert memory.most_open > 1
+
+    bench.run(scenario)
+
+
+class Path(wiring.Component):
+    """A buffer and its writer."""
+
+    def __init__(self, config: SPUConfig, outstanding: int):
+        self._config = config
+        self._writer = AXI4Writer(config, outstanding=outstanding)
+        self._buffer = Buffer(config)
+        ports = self._buffer.signature.members
+        super().__init__(
+            {
+                **{name: ports[name] for name in ("i", "pmblimitr", "pmbptr")},
+                "axi": Out(AXI4Write(config)),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        m.submodules.buffer, m.submodules.writer = buffer, writer = self._buffer, self._writer
+        connect(m, flipped(self.i), buffer.i)
+        connect(m, buffer.write, writer.write)
+        connect(m, writer.axi, flipped(self.axi))
+        m.d.comb += [buffer.pmblimitr.eq(self.pmblimitr), self.pmbptr.eq(buffer.pmbptr)]
+        return m
+
+
+def cycles_between_records(config: SPUConfig, dut: Any, answer: Any) -> int:
+    """The longest records, one after the other, from a buffer that always has one."""
+    layout = config.layout
+    words = layout.max_size // config.bus_bytes
+    moved: list[int] = []
+
+    async def scenario(ctx: Any) -> None:
+        before = number = done = 0
+        ctx.set(Value.cast(dut.pmblimitr), PMBLIMITR_EL1.pack(E=1, LIMIT=1 << 20))
+        for now in range(40 * words):
+            inputs = [(dut.i.valid, 1), (dut.i.p.last, number % words == words - 1), *answer(dut, done)]
+            watched = dut.write.beat if hasattr(dut, "write") else dut.i
+            ready, pointer, valid, taken, last = await cycle(
+                ctx, inputs, dut.i.ready, dut.pmbptr, watched.valid, watched.ready, watched.p.last
+            )
+            done = valid and taken and last
+            number += ready
+            if pointer != before:
+                moved.append(now)
+                before = pointer
+
+    Bench(dut).run(scenario)
+    steps = {later - earlier for earlier, later in pairwise(moved[5:])}
+    assert len(steps) == 1, steps
+    return steps.pop()
+
+
+@pytest.mark.parametrize("name", configurations(["minimal", "arm_model"]))
+def test_posted_writes_cost_the_buffer_no_cycle(name: str) -> None:
+    """It is as fast as with memory that answers in the cycle after a record's last beat."""
+    config = CONFIGS[name]
+    plain = cycles_between_records(
+        config, Buffer(config), lambda dut, done: [(dut.write.beat.ready, 1), (dut.write.done, done)]
+    )
+
+    def always(dut: Any, done: int) -> list[tuple[Any, int]]:
+        return [(dut.axi.awready, 1), (dut.axi.wready, 1), (dut.axi.bvalid, 0)]
+
+    assert cycles_between_records(config, Path(config, 256), always) == plain
+
+
+# APB4.
+
+
+@dataclass
+class Registers:
+    """A port whose registers software alone changes, and of which some accesses come to nothing."""
+
+    values: dict[int, int]
+    outcomes: dict[tuple[int, bool], Outcome]
+    accesses: list[tuple[int, bool, int]] = field(default_factory=list)
+    _answers: deque[tuple[int, Outcome]] = field(default_factory=lambda: deque([(0, Outcome.UNDEFINED)] * 2))
+
+    def see(self, valid: int, write: int, encoding: int, wdata: int) -> None:
+        answer = (0, Outcome.UNDEFINED)
+        if valid:
+            self.accesses.append((encoding, bool(write), wdata if write else 0))
+            outcome = self.outcomes.get((encoding, bool(write)), Outcome.VALUE)
+            if outcome is Outcome.VALUE and write:
+                self.values[encoding] = wdata
+            answer = (self.values[encoding] if outcome is Outcome.VALUE and not write else 0, outcome)
+        self._answers.append(answer)
+        self._answers.popleft()
+
+    @property
+    def answer(self) -> tuple[int, Outcome]:
+        return self._answers[0]
+
+
+class Requester:
+    """Transfers on APB, and the registers behind them."""
+
+    def __init__(self, ctx: Any, dut: APB4Completer, registers: Registers, random: Random):
+        self._ctx, self._dut, self._registers, self._random = ctx, dut, registers, random
+
+    async def _cycle(self, *, psel: int, penable: int, write: int, address: int, data: int, strobe: int) -> Any:
+        apb, port = self._dut.apb, self._dut.sysreg
+        rdata, outcome = self._registers.answer
+        inputs = [
+            (apb.psel, psel), (apb.penable, penable), (apb.pwrite, write), (apb.paddr, address), (apb.pwdata, data),
+            (apb.pstrb, strobe), (port.rdata, rdata), (port.outcome, outcome),
+        ]  # fmt: skip
+        pready, pslverr, prdata, valid, pwrite, op1, crn, crm, op2, wdata = await cycle(
+            self._ctx, inputs, apb.pready, apb.pslverr, apb.prdata,
+            port.valid, port.write, port.op1, port.crn, port.crm, port.op2, port.wdata,
+        )  # fmt: skip
+        assert not (pready or valid) or (psel and penable), "something happens outside of the access phase"
+        assert pready or not pslverr
+        self._registers.see(valid, pwrite, op1 << 11 | crn << 7 | crm << 3 | op2, wdata)
+        return pready, pslverr, prdata
+
+    async def transfer(self, address: int, *, write: bool = False, data: int = 0, strobe: int = 0) -> tuple[int, ...]:
+        """Read data, PSLVERR and the cycles of the access phase."""
+        what = {"write": write, "address": address, "data": data, "strobe": strobe}
+        while self._random.random() < 0.3:
+            await self._cycle(psel=0, penable=self._random.getrandbits(1), **what)
+        await self._cycle(psel=1, penable=0, **what)
+        for cycles in range(1, 10):
+            pready, pslverr, prdata = await self._cycle(psel=1, penable=1, **what)
+            if pready:
+                return prdata, pslverr, cycles
+        raise AssertionError("a transfer never ends")
+
+
+def merged(value: int, data: int, strobe: int) -> int:
+    """`value` with the strobed bytes of `data`."""
+    mask = sum(0xFF << 8 * byte for byte in range(8) if strobe >> byte & 1)
+    return value & ~mask | data & mask
+
+
+def test_apb_accesses_each_register_once() -> None:
+    bench = Bench(dut := APB4Completer())
+
+    async def scenario(ctx: Any, seed: int) -> None:
+        random = Random(f"{SEED} {seed}")
+        encodings = random.sample(range(1 << 14), 8)
+        registers = Registers(
+            {encoding: random.getrandbits(64) for encoding in encodings},
+            {
+                (encoding, write): random.choice([Outcome.UNDEFINED, Outcome.TRAP_EL2, Outcome.TRAP_EL3])
+                for encoding in encodings
+                for write in (False, True)
+                if random.random() < 0.15
+            },
+        )
+        requester = Requester(ctx, dut, registers, random)
+        kept = low = low_strobe = 0
+        for _ in range(300):
+            encoding, high, write = random.choice(encodings), random.getrandbits(1), random.getrandbits(1)
+            data, strobe = random.getrandbits(32), random.choice([15, 15, random.getrandbits(4)])
+            registers.accesses.clear()
+            before = registers.values[encoding]
+            address = encoding << 3 | high << 2 | random.getrandbits(2)
+            value, error, cycles = await requester.transfer(address, write=bool(write), data=data, strobe=strobe)
+            reads, writes = (registers.outcomes.get((encoding, w), Outcome.VALUE) is Outcome.VALUE for w in (0, 1))
+            if high != write:
+                assert (registers.accesses, error, cycles) == ([], 0, 1)
+                if write:
+                    low, low_strobe = data, strobe
+                else:
+                    assert value == kept
+            elif not write:
+                shown = before if reads else 0
+                assert registers.accesses == [(encoding, False, 0)]
+                assert (value, error, cycles) == (shown & 0xFFFF_FFFF, not reads, 3)
+                kept = shown >> 32
+            else:
+                whole = low_strobe | strobe << 4
+                new = merged(before, low | data << 32, whole)
+                wanted = [(encoding, False, 0)] if whole != 255 else []
+                if whole == 255 or reads:
+                    wanted.append((encoding, True, new))
+                assert registers.accesses == wanted
+                assert error == (not writes or (whole != 255 and not reads))
+                assert registers.values[encoding] == (before if error else new)
+                assert cycles == 1 + 2 * len(wanted)
+                low_strobe = 0
+
+    for seed in range(4):
+        try:
+            bench.run(lambda ctx, seed=seed: scenario(ctx, seed))
+        except AssertionError as failed:
+            raise AssertionError(f"with seed {seed}: {failed}") from failed
+
+
+# Shells.
+
+
+@cache
+def shell(name: str) -> verilog.Verilog:
+    return verilog.generate(Watched(SHELLS[name]), f"shell_{name}")
+
+
+def test_what_a_shell_cannot_be() -> None:
+    with pytest.raises(ValueError, match=r"^shell must be axi4 or axi4-apb, not 'ahb'$"):
+        Shell(CONFIGS["minimal"], "ahb")
+    for outstanding in (0, 257):
+        with pytest.raises(ValueError, match=f"^outstanding must be from 1 to 256, not {outstanding}$"):
+            AXI4Writer(CONFIGS["minimal"], outstanding=outstanding)
+
+
+@pytest.mark.parametrize("name", configurations([*SHELLS], fast=["packed"]))
+def test_the_ports_of_a_shell(name: str) -> None:
+    """Those of the buses instead of those of the SPU."""
+    config = SHELLS[name].config
+    apb = SHELLS[name].shell == "axi4-apb"
+    replaced = ("write__", "sysreg__") if apb else ("write__",)
+    plain = {port.name for port in verilog.ports(SPU(config)) if not port.name.startswith(replaced)}
+    buses = {"m_axi_": AXI4Write(config), **({"s_apb_": APB4()} if apb else {})}
+    added = {f"{prefix}{member}" for prefix, bus in buses.items() for member in bus.members}
+    assert {port.name for port in shell(name).ports} == plain | added | {"watch", "taken"}
+
+
+@pytest.mark.parametrize("name", configurations([*SHELLS], fast=["packed"]))
+def test_the_verilog_of_a_shell(name: str) -> None:
+    # What Icarus Verilog needs not compile is worth more here than what Verilator runs faster.
+    run = run_icarus if shutil.which("iverilog") else run_verilator
+    run(shell(name), "tests.support.cocotb_shell", {"SPURTLE_SHELL": name, "SPURTLE_ROUNDS": "8"})

@@ -1,0 +1,98 @@
+"""Boards for tests: the engine behind the host's own driver, and a line that loses and breaks bytes."""
+
+import random
+
+from boards.board import Board
+from boards.host import Port
+from boards.host.driver import BASE
+from boards.memory import PAGE_BYTES
+from boards.protocol import Control, Register, Status
+from boards.workload import excerpt, repeated
+from spurtle import arch
+from spurtle.config import CONFIGS
+from spurtle_sim.cosim.engine import Engine
+from spurtle_sim.emulator.linux.signals import PID
+from spurtle_sim.model.pe import PEState
+
+__all__ = ["EngineBoard", "Noise", "NoisyPort"]
+
+_OPERATIONS = 200_000
+
+
+class EngineBoard:
+    """What a board should be: `boards.host.driver.Target` on the compiled SPU alone, which plays the excerpt as
+    `spurtle profile` plays a program. It plays to the next interrupt as soon as the program runs.
+    """
+
+    def __init__(self, board: Board) -> None:
+        config = CONFIGS[board.config]
+        self._board = board
+        self._engine = Engine(config)
+        self._engine.set_buffer(BASE, 2 * PAGE_BYTES)
+        self._engine.set_pe(PEState(contextidr_el1=PID))
+        self._rows = repeated(excerpt(config, board.operations), _OPERATIONS // board.operations)
+        self._passed = 0
+        self._runs = False
+
+    def read(self, register: arch.Register | Register) -> int:
+        if isinstance(register, arch.Register):
+            return self._engine.read(register)
+        if register is Register.DRAIN:
+            self._engine.drain()
+            return 0
+        if register is Register.STATUS:
+            self._play()
+            return Status.IDLE | Status.IRQ * self._engine.interrupt
+        counts = self._engine.counts()
+        return self._passed if register is Register.OPERATIONS else counts[register.name.lower()]
+
+    def write(self, register: arch.Register | Register, value: int) -> None:
+        if isinstance(register, arch.Register):
+            self._engine.write(register, value)
+        else:
+            self._runs = bool(value & Control.RUN)
+
+    def fetch(self, address: int, count: int) -> bytes:
+        half, place = divmod(address, self._board.half_bytes)
+        first = (half + 1) * PAGE_BYTES - self._board.half_bytes + place
+        return self._engine.memory[first : first + count].tobytes()
+
+    def _play(self) -> None:
+        if self._runs and not self._engine.interrupt:
+            self._passed += self._engine.play(self._rows[self._passed :])
+            assert self._engine.interrupt, f"the buffer is not full after {_OPERATIONS:,} operations: play more"
+
+
+class Noise:
+    """What a line does with each byte, by chance: of 10,000 so many are lost, and so many come with a wrong bit."""
+
+    def __init__(self, seed: int, *, lost: int, broken: int) -> None:
+        self._random = random.Random(seed)
+        self._lost = lost
+        self._broken = broken
+
+    def pass_on(self, octets: bytes) -> bytes:
+        out = bytearray()
+        for octet in octets:
+            fate = self._random.randrange(10_000)
+            if fate >= self._lost:
+                out.append(octet ^ (1 << self._random.randrange(8) if fate < self._lost + self._broken else 0))
+        return bytes(out)
+
+
+class NoisyPort:
+    """A port whose line has noise in both directions."""
+
+    def __init__(self, port: Port, noise: Noise) -> None:
+        self._port = port
+        self._noise = noise
+
+    @property
+    def in_waiting(self) -> int:
+        return self._port.in_waiting
+
+    def read(self, size: int = 1) -> bytes:
+        return self._noise.pass_on(self._port.read(size))
+
+    def write(self, data: bytes, /) -> int | None:
+        return self._port.write(self._noise.pass_on(data))

@@ -1,0 +1,31 @@
+"""The SPE test of Arm's SBSA architecture compliance suite: that PMBIRQ arrives (c018)."""
+
+from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMSCR_EL2, PMSFCR_EL1, PMSIDR_EL1, PMSIRR_EL1
+from tests.support.cpu import CPU
+from tests.support.drivers import disable_and_drain
+
+__all__ = ["INTERVALS", "SIZE", "disable", "generate_pmbirq"]
+
+SIZE = 0x10000
+"""Of the buffer."""
+
+INTERVALS = {0: 256, 2: 512, 3: 768, 4: 1024, 5: 1536, 6: 2048, 7: 3072, 8: 4096}
+"""PMSIDR_EL1.Interval."""
+
+
+def generate_pmbirq(cpu: CPU, address: int, pmscr: int) -> int:
+    """Enable profiling at EL2, which owns the buffer, where there is no memory. How many operations are to follow: the
+    test takes the interval, which counts in units of 256 operations, for that many.
+    """
+    interval = INTERVALS[PMSIDR_EL1.unpack(cpu.mrs(PMSIDR_EL1)).Interval]
+    cpu.msr(PMSIRR_EL1, interval << PMSIRR_EL1.fields["INTERVAL"].lsb)
+    cpu.msr(PMSCR_EL2, pmscr)
+    cpu.msr(PMSFCR_EL1, 0)
+    cpu.msr(PMBPTR_EL1, address)
+    cpu.msr(PMBLIMITR_EL1, address + SIZE | PMBLIMITR_EL1.pack(E=1))
+    return interval
+
+
+def disable(cpu: CPU) -> None:
+    """What the handler does."""
+    disable_and_drain(cpu, PMSCR_EL2)

@@ -1,0 +1,307 @@
+"""Drives a block in Amaranth's simulator, and makes the numbers that its ports carry."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from random import Random
+from typing import Any
+
+from amaranth.hdl import Shape, Signal
+from amaranth.lib import wiring
+from amaranth.sim import Simulator
+from hypothesis import strategies as st
+
+from spurtle.arch import PMSFCR_EL1, AltClk, PMSVer
+from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
+from spurtle.config.record_layouts import ARM_MODEL, NEOVERSE_N1, V1P4, Packet, Place, RecordLayout
+from spurtle.interface.pe_state import PEState as PEPort
+from spurtle_sim.model.control import PEState
+from spurtle_sim.model.records import Facts, Location, Operation, Sample, Start, Vectors, events, saturate
+from spurtle_sim.model.registers import Registers
+
+__all__ = [
+    "VARIANTS",
+    "Bench",
+    "boundary_integers",
+    "cycle",
+    "pe_bits",
+    "random_location",
+    "random_operation",
+    "random_pe",
+    "random_registers",
+    "random_sample",
+    "samples",
+]
+
+VARIANTS = {
+    **CONFIGS,
+    # Each choice of a configuration that no named one makes: SPEv1p4 without FEAT_GCS among them.
+    "unnamed": replace(
+        CONFIGS["v1p4"],
+        name="unnamed",
+        gcs=False,
+        layout=RecordLayout(
+            (
+                *(replace(place, elastic=number % 3 > 0) for number, place in enumerate(V1P4.places)),
+                Place(((Packet.IMP_ADDRESS, Packet.IMP_COUNTER),), elastic=True, least=15),
+            ),
+            align=1,
+            max_size=256,
+        ),
+        ops_per_cycle=3,
+        slots=3,
+        unpredictable_filter=UnpredictableFilter.DISCARD,
+        altclk=AltClk.IMPLEMENTATION_DEFINED,
+        events=frozenset({*range(16), *range(17, 26), *range(48, 64)}),
+        events_bytes=8,
+        bus_bytes=4,
+        pbt_of_all=True,
+        imp_counter=6,
+        imp_address=31,
+        not_taken_target=False,
+    ),
+    # An older version without FEAT_SPE_FnE has other events, and events that can be recorded but not selected.
+    # There is FEAT_SME, but not FEAT_SPE_SME. Records of one size are padded last.
+    "unnamed_v1p1": SPUConfig(
+        name="unnamed_v1p1",
+        layout=replace(NEOVERSE_N1, align=128, max_size=128, padding_last=True),
+        version=PMSVer.SPE_V1P1,
+        slots=2,
+        unpredictable_filter=UnpredictableFilter.DISCARD,
+        sve=True,
+        sme=True,
+        # There is EL3, and no EL2.
+        el3=True,
+        events=frozenset({*range(16), 17, 18, *range(24, 32)}),
+        events_bytes=4,
+        data_source_bytes=1,
+        bus_bytes=64,
+    ),
+    # Records that may begin on any two bytes of a wide bus, padded last. There is EL2, and no EL3.
+    "unnamed_packed": SPUConfig(
+        name="unnamed_packed",
+        layout=RecordLayout(
+            (
+                *ARM_MODEL.without(Packet.PREVIOUS_TARGET, Packet.DATA_SOURCE).places,
+                Place(((Packet.IMP_COUNTER,),), elastic=True),
+                Place(((Packet.IMP_ADDRESS,),), elastic=True),
+            ),
+            align=2,
+            max_size=128,
+            padding_last=True,
+        ),
+        el2=True,
+        ecv=True,
+        ecv_poff=True,
+        imp_counter=17,
+        imp_address=7,
+        bus_bytes=32,
+    ),
+}
+"""Configurations that blocks are tested in."""
+
+
+class Bench:
+    """A block in the simulator. It is compiled once, and starts from reset in each `run`."""
+
+    def __init__(self, dut: wiring.Component, *, clocked: bool = True):
+        self._simulator = Simulator(dut)
+        if clocked:
+            self._simulator.add_clock(1e-6)
+        self._simulator.add_testbench(self._play)
+        self._scenario: Callable[[Any], Awaitable[Any]]
+        self._result = None
+        self._used = False
+
+    async def _play(self, ctx: Any) -> None:
+        self._result = await self._scenario(ctx)
+
+    def run(self, scenario: Callable[[Any], Awaitable[Any]]) -> Any:
+        """What `scenario(ctx)`, a coroutine function, returns."""
+        self._scenario = scenario
+        if self._used:
+            self._simulator.reset()
+        self._used = True
+        self._simulator.run()
+        return self._result
+
+
+async def cycle(ctx: Any, inputs: Sequence[tuple[Any, Any]], *outputs: Any) -> tuple[Any, ...]:
+    """Set each signal of `inputs`, advance by one clock cycle and return `outputs` as they were before its edge."""
+    for signal, value in inputs:
+        # The simulator evaluates the design after each `set`, which takes several times as long as `get`.
+        if not isinstance(signal, Signal) or ctx.get(signal) != value:
+            ctx.set(signal, value)
+    _, _, *values = await ctx.tick().sample(*outputs)
+    return tuple(values)
+
+
+def boundary_integers(bits: int) -> st.SearchStrategy[int]:
+    """Unsigned integers of so many bits; the smallest, the largest and single bits come often."""
+    edges = [0, 1, (1 << bits) - 1, *(1 << bit for bit in range(bits))]
+    return st.sampled_from(edges) | st.integers(0, (1 << bits) - 1)
+
+
+# Random values.
+
+_KINDS = ((1, 0, 0), (0, 1, 0), (1, 1, 0), (0, 0, 1), (1, 0, 1), (0, 1, 1), (0, 0, 0))
+"""Load, store, branch. An atomic operation is load and store."""
+
+_RARE = (
+    "atomic",
+    "acquire_release",
+    "exclusive",
+    "unspecified",
+    "allocation_tag",
+    "nv2",
+    "memory_copy",
+    "memory_set",
+    "gcs",
+)
+"""What makes a load or store a special one: so many of these at once that it hides the others is rare, too."""
+
+
+def _number(random: Random, bits: int) -> int:
+    return random.choice([0, (1 << bits) - 1, random.getrandbits(bits), random.getrandbits(bits)]) if bits else 0
+
+
+def random_location(random: Random, config: SPUConfig) -> Location:
+    """Any instruction address in any state that there is."""
+    nse = random.getrandbits(1) if config.rme else 0
+    return Location(_number(random, 56), random.getrandbits(2), random.getrandbits(1), nse)
+
+
+@cache  # Amaranth takes milliseconds to build the port's signature.
+def pe_bits(config: SPUConfig) -> Mapping[str, int]:
+    """Return the width in bits of each member of the port that carries the state of the PE."""
+    return {name: Shape.cast(member.shape).width for name, member in PEPort(config).members.items()}
+
+
+def random_pe(random: Random, config: SPUConfig) -> PEState:
+    """Any state of the PE: often one in which EL1 or EL2 owns the Profiling Buffer of the state that it is in."""
+    bits = random.getrandbits
+    state = {name: bits(64 if name.startswith("hdfg") else width) for name, width in pe_bits(config).items()}
+    for name in ("debug", "aarch32"):
+        state[name] = int(random.random() < 0.1)
+    state["count_enabled"] = int(random.random() < 0.9)
+    if config.el2:
+        state["mdcr_el2_e2pb"] = random.choice([0, 0, 0, 1, 2, 3])
+        state["hcr_el2_tge"] = bits(1) & bits(1)
+    if config.ecv_poff:
+        state["cnthctl_el2_ecv"] |= bits(1)
+    if config.el3 and random.random() < 0.8:
+        state["ns"] = state["mdcr_el3_nspb"] >> 1
+        if config.rme:
+            state["nse"] = state["ns"] & state["mdcr_el3_nspbe"]
+    return PEState(**state)
+
+
+def _random_vectors(random: Random, config: SPUConfig) -> Vectors:
+    """Sizes around those that have a code, and any others."""
+    bits = random.getrandbits
+    if not config.scalable:
+        return Vectors()
+    size = random.choice([bits(12), 1 << random.randrange(12), (1 << random.randrange(12)) + 1])
+    vectors = Vectors(sve=bits(1), predicated=bits(1), gather_scatter=bits(1), bits=size)
+    if config.sme:
+        vectors = replace(vectors, sme=bits(1) & bits(1))
+    if not config.spe_sme:
+        return vectors
+    tile = random.choice([bits(19), 1 << random.randrange(19), (1 << random.randrange(18)) + 1])
+    return replace(
+        vectors,
+        tile=bits(1),
+        whole_array=bits(1) & bits(1),
+        bits=random.choice([size, tile]),
+        count=random.choice([1, 1, 2, 3, 4, 16, bits(5)]),
+    )
+
+
+def random_operation(random: Random, config: SPUConfig) -> Operation:
+    """Facts in any combination that a core may state, plausible or not.
+
+    A branch is neither load nor store, unless it accesses the Guarded control stack, whether or not `config` has that.
+    Facts that belong to a feature which `config` lacks are anything.
+    """
+    bits = random.getrandbits
+    facts = {name: bits(1) for name in Facts.__slots__}
+    facts |= {name: int(random.random() < 0.15) for name in _RARE}
+    facts |= dict(zip(("load", "store", "branch"), random.choice(_KINDS), strict=True))
+    facts |= {"retired": int(random.random() < 0.9), "exception": int(random.random() < 0.1)}
+    if random.random() < 0.5 and config.mops and facts["memory_copy"]:
+        facts |= {"load": 1, "store": 1}
+    if facts["branch"] and not facts["gcs"]:
+        facts |= {"load": 0, "store": 0}
+    return Operation(
+        facts=Facts(**facts),
+        events=_number(random, 8 * config.events_bytes),
+        pc=_number(random, 56),
+        target=random_location(random, config),
+        va=_number(random, 64),
+        pa=_number(random, 56),
+        pa_ns=bits(1),
+        pa_nse=bits(1) if config.rme else 0,
+        pa_checked=bits(1) if config.mte else 0,
+        pa_tag=bits(4) if config.mte else 0,
+        data_source=_number(random, 8 * config.data_source_bytes),
+        vectors=_random_vectors(random, config),
+        imp_counter=_number(random, config.counter_bits) if config.imp_counter else 0,
+        imp_address=_number(random, 64) if config.imp_address else 0,
+    )
+
+
+def random_sample(random: Random, config: SPUConfig) -> Sample:
+    """A random operation with random latencies, started with random permissions."""
+
+    def context(packet: Packet) -> int | None:
+        return random.choice([None, random.getrandbits(32)]) if packet in config.layout.packets else None
+
+    def latency() -> int:
+        return random.choice([random.randrange(40), random.getrandbits(config.counter_bits + 1)])
+
+    return Sample(
+        start=Start(
+            el=random.getrandbits(2),
+            ns=random.getrandbits(1),
+            nse=random.getrandbits(1) if config.rme else 0,
+            contextidr_el1=context(Packet.CONTEXT_EL1),
+            contextidr_el2=context(Packet.CONTEXT_EL2),
+            timestamp=random.choice([None, random.getrandbits(64)]),
+            collect_pa=random.choice([False, True]),
+            collect_nv2_va=random.choice([False, True]),
+        ),
+        operation=random_operation(random, config),
+        previous_target=random.choice([None, random_location(random, config)]) if config.pbt else None,
+        total=latency(),
+        issue=latency(),
+        translation=latency(),
+        alternate_issue=latency() if config.altclk else 0,
+    )
+
+
+def samples(config: SPUConfig) -> st.SearchStrategy[Sample]:
+    """Random samples; an even choice for each bit matters more than how a failing one shrinks."""
+    return st.integers(0, (1 << 32) - 1).map(lambda seed: random_sample(Random(seed), config))
+
+
+def random_registers(random: Random, config: SPUConfig, sample: Sample) -> Registers:
+    """Registers that filter as software may have set them up: any filters enabled, most of them within reach of
+    `sample`, some that select nothing, some that want an event both to be set and not to be.
+    """
+    bits = random.getrandbits
+    seen = events(config, sample)
+    one = 1 << random.choice(sorted(config.events))
+    latency = saturate(config, sample.total) + random.randint(-1, 1)
+    masks = random.choice([0, bits(5), bits(5) & bits(5)])
+    values = {
+        "PMSFCR_EL1": bits(5) | bits(5) << PMSFCR_EL1.fields["B"].lsb | masks << PMSFCR_EL1.fields["Bm"].lsb,
+        "PMSEVFR_EL1": random.choice([0, seen, seen & bits(64), seen & bits(64), one, one, bits(64)]),
+        "PMSNEVFR_EL1": random.choice([0, bits(64) & ~seen, bits(64) & ~seen, one, one, bits(64)]),
+        "PMSLATFR_EL1": random.choice([0, max(latency, 0), bits(config.counter_bits)]),
+        "PMSDSFR_EL1": random.choice([0, bits(64), bits(64), 1 << bits(6), (1 << 64) - 1]),
+    }
+    result = Registers()
+    for register in config.registers:
+        if register.name in values:
+            result.write(config, register, values[register.name])
+    return result

@@ -1,0 +1,87 @@
+"""The kernel's own drivers/perf/arm_spe_pmu.c, unmodified, as a library for this machine, over `shim.h` and `shim.c`.
+
+The file is GPL-2.0: it is taken from Debian's source package when it is needed, and stays in the user's cache.
+"""
+
+import os
+import re
+from pathlib import Path
+
+from spurtle_sim.native import library as native
+
+__all__ = ["VERSIONS", "build", "find_source", "sysreg_defs"]
+
+VERSIONS = ("6.1", "6.12")
+
+_HERE = Path(__file__).parent
+
+_DRIVER = "drivers/perf/arm_spe_pmu.c"
+_SYSREG = "arch/arm64/tools/sysreg"
+_GENERATOR = "arch/arm64/tools/gen-sysreg.awk"
+_HEADERS = ("arch/arm64/include/asm/sysreg.h", "include/linux/perf/arm_pmu.h")
+
+_DEFINITION = re.compile(
+    r"^#define[ \t]+(?:(?:SYS_)?(?:PM[SB][A-Z]+_EL1|ID_AA64DFR0_EL1)"
+    r"|_*GEN_PMU_FORMAT_ATTR|_?ATTR_CFG_GET_FLD|ARMV8_SPE_PDEV_NAME)(?:.*\\\n)*.*\n",
+    re.MULTILINE,
+)
+"""What the driver uses of the kernel's definitions: registers and their fields, and how it tells of perf's terms."""
+
+
+def find_source(version: str) -> Path | None:
+    """Return Debian's tarball of a kernel, where the package or `.ci/linux-source` puts it; None if it is absent."""
+    folders = Path("/usr/src"), native.cache_folder() / "tools"
+    tarballs = [folder / f"linux-source-{version}.tar.xz" for folder in folders]
+    return next((tarball for tarball in tarballs if tarball.exists()), None)
+
+
+def build(tarball: Path, page_shift: int) -> Path:
+    """Return the library of that kernel with pages of `1 << page_shift` bytes, from the cache if it has been built."""
+    kernel = _unpack(tarball)
+    shim = {name: (_HERE / name).read_text() for name in ("shim.h", "shim.c", "library.py")}
+    command = [os.environ.get("CC", "gcc"), "-std=gnu11", "-O1", "-w", "-fPIC", "-shared", "-fvisibility=hidden"]
+    command += ["-Wl,-z,defs", "-I.", "-Iinclude", f"-DPAGE_SHIFT={page_shift}"]
+    if "static int arm_spe_pmu_device_remove" in (kernel / _DRIVER).read_text():
+        command += ["-DSPE_REMOVE_RETURNS_INT"]
+
+    def compile_(folder: Path) -> Path:
+        _write_headers(kernel, folder)
+        driver = [f"-I{_HERE}", "-include", _HERE / "shim.h", kernel / _DRIVER]
+        native.run([*command, "-o", "library.so", *driver, _HERE / "shim.c"], folder)
+        return folder / "library.so"
+
+    return native.kept("linux_driver.so", (sorted(shim.items()), kernel.name, command), compile_)
+
+
+def _unpack(tarball: Path) -> Path:
+    """Return a folder with the files of the kernel that are used, of a tree of some gigabytes."""
+    name = tarball.name.removesuffix(".tar.xz")
+    files = [f"{name}/{file}" for file in (_DRIVER, _SYSREG, _GENERATOR, *_HEADERS)]
+
+    def extract(folder: Path) -> Path:
+        # With --occurrence it does not read on after the last of them.
+        native.run(["tar", "--extract", "--occurrence=1", "--file", tarball, *files], folder)
+        return folder / name
+
+    status = tarball.stat()
+    return native.kept("linux", (name, status.st_size, status.st_mtime_ns), extract)
+
+
+def sysreg_defs(tarball: Path) -> str:
+    """Return the header sysreg-defs.h of that kernel, which a script of its own generates."""
+    return _sysreg_defs(_unpack(tarball))
+
+
+def _sysreg_defs(kernel: Path) -> str:
+    return native.run(["awk", "-f", kernel / _GENERATOR, kernel / _SYSREG], kernel)
+
+
+def _write_headers(kernel: Path, folder: Path) -> None:
+    """spe_regs.h, and an empty file for each header that the driver names."""
+    headers = [_sysreg_defs(kernel), *((kernel / header).read_text() for header in _HEADERS)]
+    definitions = [match[0] for header in headers for match in _DEFINITION.finditer(header)]
+    (folder / "spe_regs.h").write_text("".join(definitions))
+    for name in re.findall(r"^#include <(.*)>", (kernel / _DRIVER).read_text(), re.MULTILINE):
+        header = folder / "include" / name
+        header.parent.mkdir(parents=True, exist_ok=True)
+        header.touch()

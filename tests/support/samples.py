@@ -1,0 +1,87 @@
+"""Random samples, as a core may report them and a register setting may permit."""
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from spurtle.config import SPUConfig
+from spurtle.config.record_layouts import Packet
+from spurtle_sim.model.records import Facts, Location, Operation, Sample, Start, Vectors
+
+__all__ = ["facts", "samples"]
+
+_bit = st.integers(0, 1)
+_address = st.integers(0, (1 << 56) - 1)
+_sizes = st.sampled_from([1 << bit for bit in range(19)]) | st.integers(0, (1 << 19) - 1)
+_cycles = st.one_of(st.integers(0, 5), st.integers(4090, 4100), st.integers(0, 1 << 20))
+
+
+@st.composite
+def facts(draw: st.DrawFn) -> Facts:
+    """Any facts, but a branch is neither load nor store, unless it accesses the Guarded control stack."""
+    value = Facts.unpack(draw(st.integers(0, (1 << len(Facts.__slots__)) - 1)))
+    if value.branch and not value.gcs:
+        return replace(value, load=0, store=0)
+    return value
+
+
+@st.composite
+def _states(draw: st.DrawFn) -> tuple[int, int, int]:
+    """EL, NS and NSE. Root state, where NSE is 1 and NS is 0, has no code: nothing of it is recorded (D18.2.1)."""
+    ns = draw(_bit)
+    return draw(st.integers(0, 3)), ns, draw(st.integers(0, ns))
+
+
+@st.composite
+def _locations(draw: st.DrawFn) -> Location:
+    return Location(draw(_address), *draw(_states()))
+
+
+@st.composite
+def _vectors(draw: st.DrawFn) -> Vectors:
+    flags = {name: draw(_bit) for name in Vectors.__slots__ if name not in ("bits", "count")}
+    return Vectors(**flags, bits=draw(_sizes), count=draw(st.integers(0, 31)))
+
+
+@st.composite
+def samples(draw: st.DrawFn, config: SPUConfig) -> Sample:
+    """Any sample of `config`. What belongs to a feature that it lacks is anything."""
+
+    def context(packet: Packet) -> st.SearchStrategy[int | None]:
+        return st.none() | st.integers(0, (1 << 32) - 1) if packet in config.layout.packets else st.none()
+
+    el, ns, nse = draw(_states())
+    _, pa_ns, pa_nse = draw(_states())
+    return Sample(
+        start=Start(
+            el=el,
+            ns=ns,
+            nse=nse,
+            contextidr_el1=draw(context(Packet.CONTEXT_EL1)),
+            contextidr_el2=draw(context(Packet.CONTEXT_EL2)),
+            timestamp=draw(st.none() | st.integers(0, (1 << 64) - 1)),
+            collect_pa=draw(st.booleans()),
+            collect_nv2_va=draw(st.booleans()),
+        ),
+        operation=Operation(
+            facts=draw(facts()),
+            events=draw(st.integers(0, (1 << 8 * config.events_bytes) - 1)),
+            pc=draw(_address),
+            target=draw(_locations()),
+            va=draw(st.integers(0, (1 << 64) - 1)),
+            pa=draw(_address),
+            pa_ns=pa_ns,
+            pa_nse=pa_nse,
+            pa_checked=draw(_bit),
+            pa_tag=draw(st.integers(0, 15)),
+            data_source=draw(st.integers(0, max(0, (1 << 8 * config.data_source_bytes) - 1))),
+            vectors=draw(_vectors()),
+            imp_counter=draw(st.integers(0, (1 << config.counter_bits) - 1)),
+            imp_address=draw(st.integers(0, (1 << 64) - 1)),
+        ),
+        previous_target=draw(st.none() | _locations()),
+        total=draw(_cycles),
+        issue=draw(_cycles),
+        translation=draw(_cycles),
+        alternate_issue=draw(_cycles),
+    )

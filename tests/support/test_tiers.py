@@ -1,0 +1,117 @@
+"""Tiers and seed, as conftest.py gives them to each test: shown in a folder of its own."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+from tests.support.tiers import tiers
+
+TESTS = """
+import pytest
+from hypothesis import given, strategies as st
+from tests.support.tiers import tiers
+
+seen = []
+
+def test_plain(): pass
+
+@pytest.mark.full
+def test_full(): pass
+
+@pytest.mark.parametrize("a, b", tiers(fast=[(1, 2)], full=[(1, 2), (3, 4)], long=[(5, 6), (7, 8)]))
+def test_cases(a, b): assert b == a + 1
+
+@pytest.mark.long
+@given(st.integers())
+def test_random(number): assert number < 1_000, number
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "tests" / "support").mkdir(parents=True)
+    for name in ("conftest.py", *(f"{part}__init__.py" for part in ("", "support/"))):
+        (tmp_path / "tests" / name).write_text((ROOT / "tests" / name).read_text())
+    for name in ("perfs.py", "seeds.py", "tiers.py"):
+        (tmp_path / "tests" / "support" / name).write_text((ROOT / "tests" / "support" / name).read_text())
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n fast:\n full:\n long:\n")
+    (tmp_path / "tests" / "test_it.py").write_text(TESTS)
+    return tmp_path
+
+
+def run(folder: Path, *options: str, seed: str | None = None) -> tuple[int, list[str], str]:
+    """Returns the exit status, the lines of standard output, and standard error."""
+    environment = {"PATH": "/nowhere", **({} if seed is None else {"SPURTLE_SEED": seed})}
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    return done.returncode, done.stdout.splitlines(), done.stderr
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "1"]], ids=["alone", "xdist"])
+@pytest.mark.parametrize(
+    ("tier", "passed", "last"),
+    [
+        ("fast", 2, "tests not run: 2 of the full tier (make test-full), 3 of the long tier (make test-long)"),
+        ("fast or full", 4, "tests not run: 3 of the long tier (make test-long)"),
+    ],
+    ids=["fast", "full"],
+)
+def test_the_last_line_says_what_was_not_run(
+    folder: Path, workers: list[str], tier: str, passed: int, last: str
+) -> None:
+    status, lines, _ = run(folder, *workers, "-m", tier)
+    assert status == 0
+    assert f" {passed} passed" in lines[-2]
+    assert lines[-1] == last
+
+
+def test_what_is_deselected_within_a_tier_is_not_of_another(folder: Path) -> None:
+    status, lines, _ = run(folder, "-k", "cases and not 7")
+    assert status == 0
+    assert re.search(r" 3 passed, 4 deselected", lines[-1])
+
+
+def test_the_last_tier_of_the_parameters_counts(folder: Path) -> None:
+    crossed = """
+import pytest
+from tests.support.tiers import configurations, tiers
+
+@pytest.mark.parametrize("count", tiers(fast=[1], long=[2]))
+@pytest.mark.parametrize("name", configurations(["minimal", "own"]))
+def test_crossed(name, count): pass
+"""
+    (folder / "tests" / "test_it.py").write_text(crossed)
+    for tier, names in {"fast": ["minimal-1"], "full": ["own-1"], "long": ["minimal-2", "own-2"]}.items():
+        _, lines, _ = run(folder, "--collect-only", "-q", "-m", tier)
+        assert re.findall(r"test_crossed\[(.*)\]", "\n".join(lines)) == names
+
+
+def test_a_failure_prints_the_seed_that_repeats_it(folder: Path) -> None:
+    def falsifying(seed: str) -> list[str]:
+        status, lines, _ = run(folder, "-m", "long", "-k", "random", "--hypothesis-verbosity=verbose", seed=seed)
+        assert status == 1
+        assert f"seed: {seed} (SPURTLE_SEED in the environment sets another)" in lines
+        at = next(number for number, line in enumerate(lines) if re.fullmatch(r"-+ seed -+", line))
+        assert lines[at + 1] == f"SPURTLE_SEED={seed}"
+        return re.findall(r"number=(-?\d+)", "\n".join(lines))
+
+    first = falsifying("1")
+    assert falsifying("1") == first
+    assert falsifying("2") != first
+
+
+@pytest.mark.parametrize("seed", ["", "x", "-1", "1.5"])
+def test_a_seed_is_a_whole_number(folder: Path, seed: str) -> None:
+    status, _, errors = run(folder, seed=seed)
+    assert status != 0
+    assert f"SPURTLE_SEED must be a whole number of 0 or more, not {seed!r}" in errors
+
+
+def test_a_case_is_in_the_first_tier_that_has_it() -> None:
+    cases = tiers(fast=["a"], full=["a", "b"], long=["b", ("c", "d")])
+    assert [case.values for case in cases] == [("a",), ("b",), ("c", "d")]
+    assert [[marker.name for marker in case.marks] for case in cases] == [["fast"], ["full"], ["long"]]

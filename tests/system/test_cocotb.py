@@ -1,0 +1,45 @@
+"""Run cocotb_spu.py on the Verilog of each configuration: in Verilator, and in Icarus Verilog where it is installed."""
+
+import shutil
+from collections.abc import Callable
+
+import pytest
+
+from spurtle.config import CONFIGS
+from spurtle.export import verilog
+from tests.support.simulator import run_icarus, run_verilator
+from tests.support.spu_bench import VARIANTS
+from tests.support.tiers import tiers
+
+CYCLES = {
+    **dict.fromkeys(("minimal", "v1p4"), 10_000),
+    "lanes1_slots1_filters": 20_000,
+}
+"""Of the runs of the full tier that must have met everything; its others are shorter."""
+
+LARGE = ("lanes5_slots8", "lanes2_slots1_ernd", "lanes1_slots3_ernd", "unnamed_packed")
+"""Configurations of the long tier alone: they take longest to compile."""
+
+MANY_CYCLES = 50_000
+"""Of the long tier, in which each run must have met everything."""
+
+
+@pytest.mark.parametrize(
+    ("config", "cycles"),
+    tiers(
+        fast=[("neoverse_n1", 1_000)],
+        full=[(config, CYCLES.get(config, 2_500)) for config in VARIANTS if config not in LARGE],
+        long=[(config, MANY_CYCLES) for config in VARIANTS],
+    ),
+)
+def test_verilator(config: str, cycles: int, record_property: Callable[[str, object], None]) -> None:
+    settings = {"SPURTLE_CONFIG": config, "SPURTLE_CYCLES": str(cycles)}
+    run_verilator(verilog.spu(VARIANTS[config]), "tests.support.cocotb_spu", settings)
+    record_property("cycles", cycles)
+
+
+@pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog (iverilog) is not installed")
+@pytest.mark.parametrize("cycles", tiers(fast=[1_000], full=[8_000]))
+def test_icarus(cycles: int) -> None:
+    settings = {"SPURTLE_CONFIG": "minimal", "SPURTLE_CYCLES": str(cycles)}
+    run_icarus(verilog.spu(CONFIGS["minimal"]), "tests.support.cocotb_spu", settings)

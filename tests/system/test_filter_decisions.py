@@ -1,0 +1,182 @@
+"""Random decisions of the filter: the Verilog of record and filter, compiled, beside the reference."""
+
+import ctypes
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from formal.record.filter import Judged
+from spurtle.arch import PMSFCR_EL1
+from spurtle.config import SPUConfig, UnpredictableFilter
+from spurtle.export import verilog
+from spurtle_sim.cosim.compiled import compiled
+from spurtle_sim.cosim.pack import sample_bits
+from spurtle_sim.model import filtering
+from spurtle_sim.model.records import Sample
+from spurtle_sim.model.registers import Registers
+from tests.support.gateware import VARIANTS, random_registers, random_sample
+from tests.support.seeds import SEED
+from tests.support.tiers import tiers
+
+SAMPLES = 64
+SETTINGS = 128
+"""A batch combines each of the samples with each of the settings of the registers."""
+
+REGISTERS = ("PMSFCR_EL1", "PMSEVFR_EL1", "PMSNEVFR_EL1", "PMSLATFR_EL1", "PMSDSFR_EL1")
+"""In the order of their 64 bits in a setting, the first in bit 0."""
+
+
+class Filter:
+    """The compiled filter of a configuration."""
+
+    def __init__(self, config: SPUConfig):
+        self.config = config
+        design = verilog.generate(Judged(config), "judged")
+        (width,) = (port.width for port in design.ports if port.name == "sample")
+        self._sample_words = -(-width // 32)
+        sizes = {"SAMPLE_WORDS": self._sample_words, "SETTING_WORDS": 2 * len(REGISTERS)}
+        self._library = compiled(
+            "decisions",
+            design.text + _decisions(config, design, width),
+            Path(__file__).with_name("decisions.cpp"),
+            {},
+            sizes,
+            ("--top-module", "decisions"),
+        )
+
+    def answers(self, samples: Sequence[Sample], settings: Sequence[Registers]) -> NDArray[np.uint32]:
+        """Return an answer for each setting (row) and sample (column): the verdict in bit 0, then the PMU events."""
+        config = self.config
+        sample_words = _words([sample_bits(config, sample) for sample in samples], self._sample_words)
+        setting_words = _words(
+            [sum(getattr(one, name) << 64 * place for place, name in enumerate(REGISTERS)) for one in settings],
+            2 * len(REGISTERS),
+        )
+        answers = np.zeros((len(settings), len(samples)), np.uint32)
+        self._library.decide(
+            sample_words.ctypes.data_as(ctypes.c_void_p),
+            ctypes.c_uint64(len(samples)),
+            setting_words.ctypes.data_as(ctypes.c_void_p),
+            ctypes.c_uint64(len(settings)),
+            answers.ctypes.data_as(ctypes.c_void_p),
+        )
+        return answers
+
+
+def _decisions(config: SPUConfig, design: verilog.Verilog, width: int) -> str:
+    """Return the Verilog of a module around `judged` with one port for all registers and one for all answers."""
+    outputs = ["collect", *(f"feed_{event}" for event in config.feed_events)]
+    ports = [name.lower().removesuffix("_el1") for name in REGISTERS]
+    connections = [
+        *(f".{name}(registers[{64 * place} +: 64])" for place, name in enumerate(ports)),
+        ".sample(sample)",
+        *(f".{name}(answer[{bit}])" for bit, name in enumerate(outputs)),
+        *(f".{port.name}(1'b0)" for port in design.ports if port.name in ("clk", "rst")),
+    ]
+    return f"""
+module decisions(
+  input [{64 * len(REGISTERS) - 1}:0] registers,
+  input [{width - 1}:0] sample,
+  output [{len(outputs) - 1}:0] answer
+);
+  judged one({", ".join(connections)});
+endmodule
+"""
+
+
+def _words(numbers: Sequence[int], words: int) -> NDArray[np.uint32]:
+    return np.frombuffer(b"".join(number.to_bytes(4 * words, "little") for number in numbers), np.uint32)
+
+
+def expected(config: SPUConfig, samples: Sequence[Sample], settings: Sequence[Registers]) -> NDArray[np.uint32]:
+    """Return the reference's answers, in the form of `Filter.answers`."""
+
+    def answer(registers: Registers, sample: Sample) -> int:
+        bits = int(filtering.collect(config, registers, sample))
+        events = filtering.feed(config, registers, sample)
+        return bits | sum(int(events[event]) << bit for bit, event in enumerate(config.feed_events, 1))
+
+    return np.array([[answer(registers, sample) for sample in samples] for registers in settings], np.uint32)
+
+
+def count(config: SPUConfig, registers: Registers, answers: NDArray[np.uint32], seen: Counter[str]) -> None:
+    """Count which filters kept and discarded samples, and each value of each PMU event."""
+    ones = [int((answers >> bit & 1).sum()) for bit in range(1 + len(config.feed_events))]
+    enabled = [name for name in config.filters if registers.PMSFCR_EL1 & PMSFCR_EL1.fields[name].mask]
+    for filters in ("+".join(enabled) or "none", *_unpredictable(config, registers, enabled)):
+        seen[f"{filters} keeps"] += ones[0]
+        seen[f"{filters} discards"] += answers.size - ones[0]
+    for event, number in zip(config.feed_events, ones[1:], strict=True):
+        seen[f"{event} 1"] += number
+        seen[f"{event} 0"] += answers.size - number
+
+
+def _unpredictable(config: SPUConfig, registers: Registers, enabled: list[str]) -> Iterator[str]:
+    """Yield the settings of enabled filters that are CONSTRAINED UNPREDICTABLE."""
+    empty = {
+        "FE": registers.PMSEVFR_EL1 == 0,
+        "FnE": registers.PMSNEVFR_EL1 == 0,
+        "FL": registers.PMSLATFR_EL1 == 0,
+        "FT": registers.PMSFCR_EL1 & sum(PMSFCR_EL1.fields[name].mask for name in config.filter_types) == 0,
+    }
+    for name in _selecting(config):
+        if name in enabled and empty[name]:
+            yield f"{name} of nothing"
+    if "FE" in enabled and "FnE" in enabled and registers.PMSEVFR_EL1 & registers.PMSNEVFR_EL1:
+        yield "overlap"
+
+
+def _selecting(config: SPUConfig) -> list[str]:
+    """Return the filters that must select something."""
+    return [name for name in config.filters if name != "FDS" and not (name == "FT" and config.eft)]
+
+
+def to_be_seen(config: SPUConfig) -> Iterator[str]:
+    """Yield what a run of a million decisions must have seen."""
+    sets = [[]]
+    for name in config.filters:
+        sets += [[*names, name] for names in sets]
+    for names in sets:
+        yield f"{'+'.join(names) or 'none'} keeps"
+        if names:
+            yield f"{'+'.join(names)} discards"
+    for setting in (*(f"{name} of nothing" for name in _selecting(config)), *(["overlap"] if config.fne else [])):
+        yield f"{setting} discards"
+        if config.unpredictable_filter is UnpredictableFilter.NO_EFFECT:
+            yield f"{setting} keeps"
+    for event in config.feed_events:
+        yield from (f"{event} 0", f"{event} 1")
+
+
+@pytest.mark.parametrize(
+    ("name", "decisions"),
+    tiers(
+        fast=[(name, 16_000) for name in ("minimal", "unnamed")],
+        full=[(name, 250_000 if name == "minimal" else 64_000) for name in VARIANTS],
+        long=[(name, 1_000_000) for name in VARIANTS],
+    ),
+)
+def test_filter(name: str, decisions: int, record_property: Callable[[str, object], None]) -> None:
+    config = VARIANTS[name]
+    compiled_filter = Filter(config)
+    random = Random(f"{SEED} {name}")
+    seen = Counter[str]()
+    for _ in range(-(-decisions // (SAMPLES * SETTINGS))):
+        samples = [random_sample(random, config) for _ in range(SAMPLES)]
+        settings = [random_registers(random, config, random.choice(samples)) for _ in range(SETTINGS)]
+        answers, wanted = compiled_filter.answers(samples, settings), expected(config, samples, settings)
+        for setting, sample in np.argwhere(answers != wanted)[:1]:
+            got, right = answers[setting, sample], wanted[setting, sample]
+            outputs = ", ".join(["verdict", *config.feed_events])
+            pytest.fail(f"{got:#b} is not {right:#b} ({outputs}; from bit 0): {samples[sample]}, {settings[setting]}")
+        for registers, row in zip(settings, answers, strict=True):
+            count(config, registers, row, seen)
+    if decisions >= 1_000_000:  # shorter runs may miss something
+        rare = [what for what in to_be_seen(config) if seen[what] < 50]
+        assert not rare, f"rarely seen: {rare}"
+    record_property("decisions", decisions)
