@@ -18,7 +18,7 @@ from .devices import DEVICES, Device
 from .flow import Circuit, FlowError, Measurement, measure
 from .harness import Harness, elaborate
 from .publish import publish
-from .report import Row, path_table, rows, table, write
+from .report import FigureRow, path_table, rows, table, write
 
 __all__ = ["main"]
 
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = _parse(arguments)
         blocks = select(options.names)
         devices = [DEVICES[options.device]] if options.device else list(DEVICES.values())
-        published: list[Row] = []
+        published: list[FigureRow] = []
         for device in devices:
             measured = _measure_all(console, blocks, device, options.seeds, options.fresh)
             figures = rows(device, measured)

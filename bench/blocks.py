@@ -10,16 +10,16 @@ from spurtle.config import CONFIGS, LFSR_ACCESS_RESET, LFSR_RESET, SPUConfig
 from spurtle.config.record_layouts import MINIMAL
 from spurtle.gateware.access import AccessChoice
 from spurtle.gateware.aligner import Aligner
-from spurtle.gateware.buffer import Buffer
+from spurtle.gateware.buffer import ProfilingBuffer
 from spurtle.gateware.completion import Completion
-from spurtle.gateware.control import Control
+from spurtle.gateware.control import ProfilingControl
 from spurtle.gateware.filter import Filter
 from spurtle.gateware.inflight import InFlight
 from spurtle.gateware.interval import IntervalCounter
 from spurtle.gateware.lfsr import LFSR
 from spurtle.gateware.previous import PreviousTarget
-from spurtle.gateware.record import Record
-from spurtle.gateware.registers import Registers
+from spurtle.gateware.record import RecordBuilder
+from spurtle.gateware.registers import RegisterFile
 from spurtle.gateware.serializer import Serializer
 from spurtle.gateware.spu import SPU
 from spurtle.support.errors import UserError
@@ -96,7 +96,7 @@ BLOCKS = (
     Block("shift_register", ANY, lambda: bare.ShiftRegister(record_bytes=64, bus_bytes=8)),
     Block("pointer", ANY, lambda: bare.Pointer(step=64)),
     Block("multiplexer", ANY, lambda: bare.Multiplexer(ways=len(REGISTERS), width=64)),
-    *_each("control", Control, "gate", lambda config: config.pbt or config.name in ("minimal", "neoverse_n1")),
+    *_each("control", ProfilingControl, "gate", lambda config: config.pbt or config.name in ("minimal", "neoverse_n1")),
     *(Block("interval", config.name, lambda config=config: IntervalCounter(config), "counter") for config in _LANES),
     Block("lfsr", "interval", lambda: LFSR(bits=8, draws=1, reset=LFSR_RESET), "gate"),
     *_each("lfsr", _access_lfsr, "gate", lambda config: config.access_bits > 0),
@@ -106,11 +106,11 @@ BLOCKS = (
     *_each("completion", Completion, "gate"),
     *_each("filter", Filter, "event_compare"),
     Block("filter", _ALL_EVENTS.name, lambda: Filter(_ALL_EVENTS), "event_compare"),
-    *_each("record", Record, "gated_word"),
+    *_each("record", RecordBuilder, "gated_word"),
     *_each("serializer", Serializer, "shift_register"),
     *_each("aligner", Aligner, "gated_word", lambda config: config.layout.align < config.bus_bytes),
-    *_each("buffer", Buffer, "pointer"),
-    *_each("registers", Registers, "multiplexer"),
+    *_each("buffer", ProfilingBuffer, "pointer"),
+    *_each("registers", RegisterFile, "multiplexer"),
     *_each("spu", SPU, "counter"),
 )
 """Bare circuits first. The whole SPU holds an interval counter, so nothing bounds it tighter than that."""

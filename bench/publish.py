@@ -11,7 +11,7 @@ from spurtle.support.files import write_json, write_whole
 
 from .blocks import ANY, BLOCKS
 from .devices import DEVICES
-from .report import Row
+from .report import FigureRow
 
 __all__ = ["FIGURES", "PAGE", "SUMMARY", "publish", "read", "with_tables"]
 
@@ -24,12 +24,12 @@ PAGE = ROOT / "docs" / "bench.md"
 _HEADINGS = ("block", "configuration", "LUT4", "FF", "Fmax, MHz", "levels", "bound", "ratio")
 
 
-def read() -> list[Row]:
+def read() -> list[FigureRow]:
     """What has been published so far."""
-    return [Row(**row) for row in json.loads(FIGURES.read_text())]
+    return [FigureRow(**row) for row in json.loads(FIGURES.read_text())]
 
 
-def publish(rows: Iterable[Row]) -> None:
+def publish(rows: Iterable[FigureRow]) -> None:
     """Puts `rows` in the place of what was published of the same circuits. Raises UserError if it cannot be written."""
     known = {(row.device, row.name, row.config): row for row in [*read(), *rows]}
     places = [(device, block.name, block.config) for device in DEVICES for block in BLOCKS]
@@ -39,7 +39,7 @@ def publish(rows: Iterable[Row]) -> None:
     write_whole(PAGE, with_tables(PAGE.read_text(), published).encode())
 
 
-def with_tables(page: str, rows: Iterable[Row]) -> str:
+def with_tables(page: str, rows: Iterable[FigureRow]) -> str:
     """Return the page with the rows of each device between its marks."""
     published = list(rows)
     for device in DEVICES:
@@ -47,7 +47,7 @@ def with_tables(page: str, rows: Iterable[Row]) -> str:
     return page
 
 
-def _summary(rows: Iterable[Row]) -> dict[str, dict[str, dict[str, object]]]:
+def _summary(rows: Iterable[FigureRow]) -> dict[str, dict[str, dict[str, object]]]:
     """Return the figures of each whole SPU by configuration and device."""
     summary: dict[str, dict[str, dict[str, object]]] = {}
     for row in rows:
@@ -57,7 +57,7 @@ def _summary(rows: Iterable[Row]) -> dict[str, dict[str, dict[str, object]]]:
     return summary
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: FigureRow) -> tuple[str, ...]:
     one_seed = " (one seed)" if row.seeds == 1 else ""
     return (
         f"*{row.name}*" if row.bound is None else f"`{row.name}`",

@@ -13,11 +13,11 @@ from .blocks import Block, bound_of
 from .devices import Device
 from .flow import Measurement
 
-__all__ = ["Row", "path_table", "rows", "table", "write"]
+__all__ = ["FigureRow", "path_table", "rows", "table", "write"]
 
 
 @dataclass(frozen=True)
-class Row:
+class FigureRow:
     """What is published of one circuit on one device.
 
     Parameters
@@ -49,11 +49,11 @@ class Row:
     ratio: float | None
 
 
-def rows(device: Device, measured: Mapping[Block, Measurement]) -> list[Row]:
+def rows(device: Device, measured: Mapping[Block, Measurement]) -> list[FigureRow]:
     """One row for each measurement; every block's bound is among them."""
     fmax = {block: measurement.fmax_mhz and round(measurement.fmax_mhz, 1) for block, measurement in measured.items()}
 
-    def row(block: Block, measurement: Measurement) -> Row:
+    def row(block: Block, measurement: Measurement) -> FigureRow:
         bound = bound_of(block)
         mhz = fmax[block]
         most = fmax[bound] if bound else None
@@ -61,12 +61,12 @@ def rows(device: Device, measured: Mapping[Block, Measurement]) -> list[Row]:
         levels = measurement.slowest.levels if measurement.slowest else None
         size = (measurement.lut4, measurement.ff)
         seeds = len(measurement.placed)
-        return Row(block.name, block.config, device.name, *size, mhz, seeds, levels, block.bound, ratio)
+        return FigureRow(block.name, block.config, device.name, *size, mhz, seeds, levels, block.bound, ratio)
 
     return [row(block, measurement) for block, measurement in measured.items()]
 
 
-def table(device: Device, rows: Iterable[Row], measured: Mapping[Block, Measurement]) -> Table:
+def table(device: Device, rows: Iterable[FigureRow], measured: Mapping[Block, Measurement]) -> Table:
     """The rows of one device for the terminal, with the spread of the seeds."""
     shown = _table(f"{device.title}: area, speed", "bound")
     for heading in ("LUT4", "FF", "Fmax, MHz", "seeds", "ratio"):
@@ -104,6 +104,6 @@ def _table(title: str, *headings: str) -> Table:
     return Table("block", "configuration", *headings, title=title, title_justify="left", box=SIMPLE)
 
 
-def write(path: Path, rows: Iterable[Row]) -> None:
+def write(path: Path, rows: Iterable[FigureRow]) -> None:
     """Writes the rows as a JSON list."""
     write_json(path, [asdict(row) for row in rows])

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from spurtle.config import SPUConfig
-from spurtle.interface.memory import WritePort
+from spurtle.interface.memory import WriteSignature
 
 __all__ = ["PAGE_BYTES", "BufferMemory"]
 
@@ -43,7 +43,7 @@ class BufferMemory(wiring.Component):
             raise ValueError(f"half_bytes must be at most {PAGE_BYTES}, not {half_bytes}")
         self._config = config
         self._half_bytes = half_bytes
-        super().__init__({"write": In(WritePort(config)), "address": In(range(2 * half_bytes)), "octet": Out(8)})
+        super().__init__({"write": In(WriteSignature(config)), "address": In(range(2 * half_bytes)), "octet": Out(8)})
 
     def elaborate(self, platform):
         m = Module()

@@ -4,7 +4,7 @@ from amaranth.lib.wiring import In, Member, Out
 
 from spurtle.arch import AltClk
 from spurtle.config import SPUConfig
-from spurtle.interface.sampling import Finish, InFlight, SamplingPoint
+from spurtle.interface.sampling import FinishSignature, InFlightSignature, SamplingPointSignature
 
 __all__ = ["operation_ports"]
 
@@ -23,7 +23,7 @@ def operation_ports(config: SPUConfig) -> dict[str, Member]:
     return {
         "run": In(1),
         "idle": Out(1),
-        "sampling": Out(SamplingPoint(config)),
-        "in_flight": Out(InFlight(config)),
-        "finish": Out(Finish(config)),
+        "sampling": Out(SamplingPointSignature(config)),
+        "in_flight": Out(InFlightSignature(config)),
+        "finish": Out(FinishSignature(config)),
     }

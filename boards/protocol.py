@@ -21,10 +21,10 @@ __all__ = [
     "REFUSED",
     "SYNC",
     "WORD_BYTES",
-    "Control",
+    "BoardRegister",
+    "CommandOperation",
+    "ControlBits",
     "Frame",
-    "Operation",
-    "Register",
     "Status",
 ]
 
@@ -44,7 +44,7 @@ CHUNK_BYTES = 256
 
 
 @unique
-class Operation(IntEnum):
+class CommandOperation(IntEnum):
     """What a command asks for."""
 
     READ = 0
@@ -71,13 +71,13 @@ COUNT_BITS = 32
 
 
 @unique
-class Register(IntEnum):
+class BoardRegister(IntEnum):
     """Registers of the board, of 64 bits. What can only be read ignores writes."""
 
     IDENTITY = 0
     """MAGIC, and the number of the board in the low eight bits."""
     CONTROL = 1
-    """`Control`."""
+    """`ControlBits`."""
     STATUS = 2
     """`Status`."""
     DRAIN = 3
@@ -92,7 +92,7 @@ class Register(IntEnum):
     COLLISION = 8
 
 
-class Control(IntFlag):
+class ControlBits(IntFlag):
     """Bits of Register.CONTROL."""
 
     RUN = 1

@@ -8,14 +8,14 @@ from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
 from spurtle.config import SPUConfig
-from spurtle.interface.operation import Facts
+from spurtle.interface.operation import FactsLayout
 
 from .operations import operation_ports
 
-__all__ = ["RVFI", "Adapter", "Mode"]
+__all__ = ["RVFI", "Adapter", "PrivilegeMode"]
 
 
-class Mode(enum.IntEnum, shape=2):
+class PrivilegeMode(enum.IntEnum, shape=2):
     """Privilege modes, as RVFI encodes them."""
 
     USER = 0
@@ -39,7 +39,7 @@ class RVFI(wiring.Signature):
     intr : Out(1)
         It is the first one of a trap handler: of an exception, or of an interrupt.
     mode : Out(2)
-        `Mode` in which it was executed.
+        `PrivilegeMode` in which it was executed.
     pc_rdata, pc_wdata : Out(32)
         Its address, and that of the next.
     mem_addr, mem_rmask, mem_wmask : Out(32), Out(4), Out(4)
@@ -110,9 +110,9 @@ class Adapter(wiring.Component):
     -------
     rvfi : In(RVFI)
     mode : In(2)
-        `Mode` of the operation that begins in this cycle.
+        `PrivilegeMode` of the operation that begins in this cycle.
     el : In(2)
-        Exception level that stands for it, as in `PEState`.
+        Exception level that stands for it, as in `PEStateSignature`.
     run : In(1)
         Operations that begin in this cycle are members of the sample population.
     idle : Out(1)
@@ -153,7 +153,7 @@ class Adapter(wiring.Component):
                 self.finish.vanished.eq((rvfi.mode != begun) | (rvfi.intr & ~trapped)),
             ]
 
-        facts = Signal(Facts)
+        facts = Signal(FactsLayout)
         self._decode(m, facts)
         address = Signal(32)
         m.d.comb += address.eq(rvfi.mem_addr + _lowest(rvfi.mem_rmask | rvfi.mem_wmask))

@@ -4,14 +4,25 @@ from amaranth import *
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from spurtle.interface.memory import Drain
-from spurtle.interface.sysreg import Outcome, SystemRegisterPort
+from spurtle.interface.memory import DrainSignature
+from spurtle.interface.sysreg import AccessOutcome, SystemRegisterSignature
 
-from .protocol import ANSWER, BOARD, CHUNK_BYTES, COMMAND, COUNT_BITS, MAGIC, REFUSED, WORD_BYTES, Operation, Register
+from .protocol import (
+    ANSWER,
+    BOARD,
+    CHUNK_BYTES,
+    COMMAND,
+    COUNT_BITS,
+    MAGIC,
+    REFUSED,
+    WORD_BYTES,
+    BoardRegister,
+    CommandOperation,
+)
 
 __all__ = ["COUNTED", "BoardRegisters", "Server"]
 
-COUNTED = tuple(Register(number) for number in range(Register.OPERATIONS, len(Register)))
+COUNTED = tuple(BoardRegister(number) for number in range(BoardRegister.OPERATIONS, len(BoardRegister)))
 """Registers that count, in order."""
 
 
@@ -46,7 +57,7 @@ class BoardRegisters(wiring.Component):
         self._identity = MAGIC | identity
         super().__init__(
             {
-                "number": In(range(len(Register))),
+                "number": In(range(len(BoardRegister))),
                 "value": Out(8 * WORD_BYTES),
                 "write": In(1),
                 "wdata": In(8 * WORD_BYTES),
@@ -63,16 +74,16 @@ class BoardRegisters(wiring.Component):
         m = Module()
 
         armed = Signal()
-        control = Cat(self.run, self.keep, armed)  # as `protocol.Control` has them
-        with m.If(self.write & (self.number == Register.CONTROL)):
+        control = Cat(self.run, self.keep, armed)  # as `protocol.ControlBits` has them
+        with m.If(self.write & (self.number == BoardRegister.CONTROL)):
             m.d.sync += control.eq(self.wdata)
         with m.Elif(self.button & armed):
             m.d.sync += [self.run.eq(1), armed.eq(0)]
 
         values = {
-            Register.IDENTITY: Const(self._identity, 64),
-            Register.CONTROL: control,
-            Register.STATUS: Cat(self.idle, self.irq),  # `protocol.Status`
+            BoardRegister.IDENTITY: Const(self._identity, 64),
+            BoardRegister.CONTROL: control,
+            BoardRegister.STATUS: Cat(self.idle, self.irq),  # `protocol.Status`
         }
         for register in COUNTED:
             values[register] = count = Signal(COUNT_BITS, name=register.name.lower())
@@ -118,9 +129,9 @@ class Server(wiring.Component):
                 "command": In(stream.Signature(COMMAND.layout)),
                 "answer": Out(stream.Signature(ANSWER.layout)),
                 "payload": Out(stream.Signature(8)),
-                "sysreg": Out(SystemRegisterPort()),
-                "drain": Out(Drain()),
-                "number": Out(range(len(Register))),
+                "sysreg": Out(SystemRegisterSignature()),
+                "drain": Out(DrainSignature()),
+                "number": Out(range(len(BoardRegister))),
                 "value": In(8 * WORD_BYTES),
                 "write": Out(1),
                 "wdata": Out(8 * WORD_BYTES),
@@ -137,7 +148,7 @@ class Server(wiring.Component):
         of_board = command.address[BOARD.bit_length() - 1]
         number = command.address[: BOARD.bit_length() - 1]
         m.d.comb += [
-            self.sysreg.write.eq(command.operation == Operation.WRITE),
+            self.sysreg.write.eq(command.operation == CommandOperation.WRITE),
             self.sysreg.wdata.eq(command.data),
             self.number.eq(number),
             self.wdata.eq(command.data),
@@ -164,9 +175,11 @@ class Server(wiring.Component):
             m.d.sync += [word.eq(word >> 8), self.address.eq(self.address + 1), left.eq(left - 1)]
 
         known = Signal()
-        m.d.comb += known.eq((command.operation <= Operation.WRITE) & (~of_board | (number < len(Register))))
+        m.d.comb += known.eq(
+            (command.operation <= CommandOperation.WRITE) & (~of_board | (number < len(BoardRegister)))
+        )
         repeated = Signal()
-        m.d.comb += repeated.eq((command.operation == Operation.WRITE) & (command.tag == last_tag))
+        m.d.comb += repeated.eq((command.operation == CommandOperation.WRITE) & (command.tag == last_tag))
 
         with m.FSM(name="server"):
             with m.State("COMMAND"):
@@ -175,8 +188,8 @@ class Server(wiring.Component):
                     m.d.sync += last_tag.eq(command.tag)
                     with m.If(repeated):
                         m.next = "ANSWER"
-                    with m.Elif(command.operation == Operation.FETCH):
-                        m.d.sync += outcome.eq(Outcome.VALUE)
+                    with m.Elif(command.operation == CommandOperation.FETCH):
+                        m.d.sync += outcome.eq(AccessOutcome.VALUE)
                         m.next = "FETCH"
                     with m.Elif(~known):
                         m.d.sync += outcome.eq(REFUSED)
@@ -184,10 +197,10 @@ class Server(wiring.Component):
                     with m.Elif(~of_board):
                         m.next = "ACCESS"
                     with m.Else():
-                        m.d.comb += self.write.eq(command.operation == Operation.WRITE)
-                        m.d.sync += [outcome.eq(Outcome.VALUE), word.eq(self.value)]
+                        m.d.comb += self.write.eq(command.operation == CommandOperation.WRITE)
+                        m.d.sync += [outcome.eq(AccessOutcome.VALUE), word.eq(self.value)]
                         m.next = "ANSWER"
-                        with m.If(number == Register.DRAIN):
+                        with m.If(number == BoardRegister.DRAIN):
                             m.next = "DRAIN"
 
             with m.State("ACCESS"):

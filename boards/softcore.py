@@ -11,8 +11,8 @@ from amaranth.utils import exact_log2
 from spurtle.config import SPUConfig
 
 from .operations import operation_ports
-from .riscv import BASE, SIZE, Program
-from .rvfi import RVFI, Adapter, Mode
+from .riscv import BASE, SIZE, SoftCoreProgram
+from .rvfi import RVFI, Adapter, PrivilegeMode
 
 __all__ = ["SoftCore", "picorv32"]
 
@@ -54,7 +54,7 @@ class SoftCore(wiring.Component):
         What retires, for a trace.
     """
 
-    def __init__(self, config: SPUConfig, program: Program):
+    def __init__(self, config: SPUConfig, program: SoftCoreProgram):
         self._config = config
         self._program = program
         super().__init__({**operation_ports(config), "tick": Out(1), "rvfi": Out(RVFI())})
@@ -68,7 +68,7 @@ class SoftCore(wiring.Component):
         m.submodules.adapter = adapter = Adapter(self._config)
         m.d.comb += [
             adapter.run.eq(self.run),
-            adapter.mode.eq(Mode.MACHINE),
+            adapter.mode.eq(PrivilegeMode.MACHINE),
             adapter.el.eq(0),
             self.idle.eq(adapter.idle),
             self.tick.eq(~self.idle),

@@ -9,7 +9,7 @@ from amaranth.hdl import Shape
 from numpy.typing import NDArray
 
 from spurtle.config import SPUConfig
-from spurtle.interface.operation import Location, Operation
+from spurtle.interface.operation import LocationLayout, OperationLayout
 from spurtle_sim.emulator.program import Program
 from spurtle_sim.perf.events import Process
 from spurtle_sim.profile.run import process_of
@@ -107,11 +107,11 @@ def pack(config: SPUConfig, rows: NDArray[np.void]) -> Packed:
 
 def _widths(config: SPUConfig) -> dict[str, int]:
     """Of the fields that ports carry. Latencies are not carried: they may be as long as they like."""
-    operation = Operation(config)
+    operation = OperationLayout(config)
     told = ("facts", "events", "pc", "va", "pa", "data_source")
     latencies = ("issue", "finish", "translate_from", "translate_to")
     return {
         **{name: Shape.cast(operation[name].shape).width for name in told if name in operation.members},
-        "target": Shape.cast(Location(config)["address"].shape).width,
+        "target": Shape.cast(LocationLayout(config)["address"].shape).width,
         **{name: 8 * TIMED[name].itemsize for name in latencies},
     }

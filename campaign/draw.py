@@ -5,14 +5,14 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 
-from .faults import Kind, Mutant, mutants_of, sources
+from .faults import Mutant, MutantKind, mutants_of, sources
 
 __all__ = ["draw"]
 
 
 def draw(
     root: Path, count: int, seed: int, legal: Callable[[Sequence[Mutant]], Sequence[Mutant]]
-) -> dict[Mutant, Kind]:
+) -> dict[Mutant, MutantKind]:
     """Return `count` mutants, as many of each kind, with their kinds.
 
     Parameters
@@ -22,14 +22,14 @@ def draw(
     """
     random = Random(seed)
     found = {file: mutants_of(file, (root / file).read_text()) for file in sources(root)}
-    drawn: dict[Mutant, Kind] = {}
-    shares = [count // len(Kind) + (place < count % len(Kind)) for place in range(len(Kind))]
-    missing = dict(zip(Kind, shares, strict=True))
+    drawn: dict[Mutant, MutantKind] = {}
+    shares = [count // len(MutantKind) + (place < count % len(MutantKind)) for place in range(len(MutantKind))]
+    missing = dict(zip(MutantKind, shares, strict=True))
     orders = {
         kind: _spread([mutant for mutants in found.values() for mutant in mutants[kind]], missing[kind], random)
-        for kind in Kind
+        for kind in MutantKind
     }
-    while next_ones := {mutant: kind for kind in Kind for mutant in islice(orders[kind], missing[kind])}:
+    while next_ones := {mutant: kind for kind in MutantKind for mutant in islice(orders[kind], missing[kind])}:
         for mutant in legal(list(next_ones)):
             drawn[mutant] = next_ones[mutant]
             missing[next_ones[mutant]] -= 1

@@ -8,7 +8,7 @@ from enum import StrEnum
 from itertools import chain, pairwise
 from pathlib import Path, PurePath
 
-__all__ = ["Kind", "Mutant", "MutantError", "applied", "is_model", "mutants_of", "sources"]
+__all__ = ["Mutant", "MutantError", "MutantKind", "applied", "is_model", "mutants_of", "sources"]
 
 _GATEWARE = (Path("rtl/spurtle/gateware"), Path("rtl/spurtle/interface"), Path("rtl/spurtle/shell"))
 _MODEL = Path("sim/spurtle_sim/model")
@@ -18,7 +18,7 @@ class MutantError(Exception):
     """The text of a mutant does not occur exactly once in its file."""
 
 
-class Kind(StrEnum):
+class MutantKind(StrEnum):
     """Kind of a fault."""
 
     OPERATOR = "operator"
@@ -75,11 +75,11 @@ def applied(mutant: Mutant, source: str) -> str:
     return source.replace(mutant.text, mutant.replacement)
 
 
-def mutants_of(file: str, source: str) -> dict[Kind, list[Mutant]]:
+def mutants_of(file: str, source: str) -> dict[MutantKind, list[Mutant]]:
     """Return the mutants of a file by the kind of their fault, in the order of the lines."""
     finder = _Finder(source)
     finder.visit(ast.parse(source))
-    found: dict[Kind, list[Mutant]] = {kind: [] for kind in Kind}
+    found: dict[MutantKind, list[Mutant]] = {kind: [] for kind in MutantKind}
     seen: set[Mutant] = set()
     for edit in sorted(finder.edits, key=lambda edit: (edit.start, edit.stop)):
         mutant = _mutant(file, source, edit)
@@ -93,7 +93,7 @@ def mutants_of(file: str, source: str) -> dict[Kind, list[Mutant]]:
 class _Edit:
     """Source between two offsets, both in one line, and what replaces it."""
 
-    kind: Kind
+    kind: MutantKind
     start: int
     stop: int
     new: str
@@ -169,11 +169,11 @@ class _Finder(ast.NodeVisitor):
         atom = isinstance(node, ast.Name | ast.Attribute | ast.Constant | ast.Call | ast.Subscript)
         return self._text(node) if atom else f"({self._text(node)})"
 
-    def _add(self, kind: Kind, start: int, stop: int, new: str) -> None:
+    def _add(self, kind: MutantKind, start: int, stop: int, new: str) -> None:
         if "\n" not in self._source[start:stop]:
             self.edits.append(_Edit(kind, start, stop, new))
 
-    def _between(self, kind: Kind, left: ast.expr, right: ast.expr, old: str, new: str) -> None:
+    def _between(self, kind: MutantKind, left: ast.expr, right: ast.expr, old: str, new: str) -> None:
         """Replace the operator between two operands. Parentheses may stand around it."""
         gap = self._source[self._stop(left) : self._start(right)]
         if "\n" not in gap:
@@ -218,19 +218,19 @@ class _Finder(ast.NodeVisitor):
 
     def visit_Compare(self, node: ast.Compare) -> None:
         for (left, right), operator in zip(pairwise((node.left, *node.comparators)), node.ops, strict=True):
-            self._between(Kind.OPERATOR, left, right, *_COMPARISONS[type(operator)])
+            self._between(MutantKind.OPERATOR, left, right, *_COMPARISONS[type(operator)])
             if isinstance(operator, ast.Lt | ast.LtE | ast.Gt | ast.GtE) and len(node.ops) == 1:
                 symbol = _COMPARISONS[type(operator)][0]
                 swapped = f"{self._operand(right)} {symbol} {self._operand(left)}"
-                self._add(Kind.SWAP, self._start(node), self._stop(node), swapped)
+                self._add(MutantKind.SWAP, self._start(node), self._stop(node), swapped)
         self.generic_visit(node)
 
     def visit_BinOp(self, node: ast.BinOp) -> None:
         if type(node.op) in _OPERATIONS:
-            self._between(Kind.OPERATOR, node.left, node.right, *_OPERATIONS[type(node.op)])
+            self._between(MutantKind.OPERATOR, node.left, node.right, *_OPERATIONS[type(node.op)])
         if isinstance(node.op, ast.Sub):
             swapped = f"{self._operand(node.right)} - {self._operand(node.left)}"
-            self._add(Kind.SWAP, self._start(node), self._stop(node), swapped)
+            self._add(MutantKind.SWAP, self._start(node), self._stop(node), swapped)
         if isinstance(node.op, ast.LShift) and isinstance(node.left, ast.Constant) and node.left.value == 1:
             self._narrow(node.right)
         self.generic_visit(node)
@@ -238,7 +238,7 @@ class _Finder(ast.NodeVisitor):
     def visit_BoolOp(self, node: ast.BoolOp) -> None:
         old, new = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
         for left, right in pairwise(node.values):
-            self._between(Kind.OPERATOR, left, right, old, new)
+            self._between(MutantKind.OPERATOR, left, right, old, new)
         self.generic_visit(node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
@@ -247,23 +247,26 @@ class _Finder(ast.NodeVisitor):
             before = self._source[self._start(node) : self._start(node.operand)]
             operator = "~" if isinstance(node.op, ast.Invert) else "not"
             self._add(
-                Kind.OPERATOR, self._start(node), self._start(node.operand), before.removeprefix(operator).lstrip()
+                MutantKind.OPERATOR,
+                self._start(node),
+                self._start(node.operand),
+                before.removeprefix(operator).lstrip(),
             )
         self.generic_visit(node)
 
     def visit_IfExp(self, node: ast.IfExp) -> None:
         swapped = f"{self._operand(node.orelse)} if {self._text(node.test)} else {self._operand(node.body)}"
-        self._add(Kind.SWAP, self._start(node), self._stop(node), swapped)
+        self._add(MutantKind.SWAP, self._start(node), self._stop(node), swapped)
         self.generic_visit(node)
 
     # Numbers.
 
     def visit_Constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, bool):
-            self._add(Kind.CONSTANT, self._start(node), self._stop(node), str(not node.value))
+            self._add(MutantKind.CONSTANT, self._start(node), self._stop(node), str(not node.value))
         elif isinstance(node.value, int):
-            kind = Kind.WIDTH if id(node) in self._widths else Kind.CONSTANT
-            changed = 1 - node.value if node.value in (0, 1) else node.value + (-1 if kind is Kind.WIDTH else 1)
+            kind = MutantKind.WIDTH if id(node) in self._widths else MutantKind.CONSTANT
+            changed = 1 - node.value if node.value in (0, 1) else node.value + (-1 if kind is MutantKind.WIDTH else 1)
             self._add(kind, self._start(node), self._stop(node), str(changed))
 
     def _narrow(self, node: ast.expr) -> None:
@@ -275,7 +278,7 @@ class _Finder(ast.NodeVisitor):
         elif isinstance(node, ast.BinOp | ast.Name | ast.Attribute) or (
             isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("len", "min", "max")
         ):
-            self._add(Kind.WIDTH, self._start(node), self._stop(node), f"{self._operand(node)} - 1")
+            self._add(MutantKind.WIDTH, self._start(node), self._stop(node), f"{self._operand(node)} - 1")
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
         if isinstance(node.slice, ast.Slice):
@@ -301,7 +304,9 @@ class _Finder(ast.NodeVisitor):
     def _swap(self, left: ast.expr, right: ast.expr) -> None:
         if not isinstance(left, ast.Starred | ast.GeneratorExp) and not isinstance(right, ast.Starred):
             gap = self._source[self._stop(left) : self._start(right)]
-            self._add(Kind.SWAP, self._start(left), self._stop(right), f"{self._text(right)}{gap}{self._text(left)}")
+            self._add(
+                MutantKind.SWAP, self._start(left), self._stop(right), f"{self._text(right)}{gap}{self._text(left)}"
+            )
 
     # Assignments and resets.
 
@@ -309,12 +314,12 @@ class _Finder(ast.NodeVisitor):
         if not _is_statements(node.target):
             if type(node.op) in _OPERATIONS:
                 old, new = _OPERATIONS[type(node.op)]
-                self._between(Kind.OPERATOR, node.target, node.value, f"{old}=", f"{new}=")
+                self._between(MutantKind.OPERATOR, node.target, node.value, f"{old}=", f"{new}=")
             self._drop(node)
         elif isinstance(node.value, ast.List):
             for element in node.value.elts:
                 # A list may always hold what unpacks to nothing.
-                self._add(Kind.ASSIGNMENT, self._start(element), self._stop(element), "*()")
+                self._add(MutantKind.ASSIGNMENT, self._start(element), self._stop(element), "*()")
         else:
             self._drop(node)
         self.generic_visit(node)
@@ -332,17 +337,17 @@ class _Finder(ast.NodeVisitor):
     def _drop(self, node: ast.stmt) -> None:
         # What a constructor does not store is missed by all that follows.
         if self._function != "__init__":
-            self._add(Kind.ASSIGNMENT, self._start(node), self._stop(node), "pass")
+            self._add(MutantKind.ASSIGNMENT, self._start(node), self._stop(node), "pass")
 
     def _drop_keyword(self, keyword: ast.keyword) -> None:
         start, stop = self._offset(keyword.lineno, keyword.col_offset), self._stop(keyword.value)
         before = self._source[:start].rstrip()
-        self._add(Kind.RESET, len(before) - before.endswith(","), stop, "")
+        self._add(MutantKind.RESET, len(before) - before.endswith(","), stop, "")
 
     def _reset_less(self, call: ast.Call) -> None:
         if isinstance(call.func, ast.Name) and call.func.id == "Signal" and "\n" not in self._text(call):
             comma = ", " if call.args or call.keywords else ""
-            self._add(Kind.RESET, self._stop(call) - 1, self._stop(call), f"{comma}reset_less=True)")
+            self._add(MutantKind.RESET, self._stop(call) - 1, self._stop(call), f"{comma}reset_less=True)")
 
 
 def _is_statements(target: ast.expr) -> bool:

@@ -20,7 +20,7 @@ from spurtle.support.errors import UserError
 from spurtle.support.files import write_whole
 
 from .processes import Run, collect, command_of
-from .results import Result, append, load, next_tests, with_results
+from .results import RunResult, append, load, next_tests, with_results
 
 __all__ = ["main"]
 
@@ -54,7 +54,7 @@ class Session:
     queue: deque[str]
     deadline: float
     running: list[Run] = field(default_factory=list[Run])
-    results: list[Result] = field(default_factory=list[Result])
+    results: list[RunResult] = field(default_factory=list[RunResult])
 
     def run(self) -> None:
         """Run tests until the deadline. A test that runs then is ended; as it has no result, it is the first one of
@@ -165,13 +165,13 @@ def _conclude(session: Session) -> bool:
     return bool(failed)
 
 
-def _line(result: Result) -> str:
+def _line(result: RunResult) -> str:
     figures = "".join(f", {name} {value}" for name, value in result.figures.items())
     reason = f": {result.detail}" if result.detail else ""
     return f"{result.outcome}: {result.test}, SPURTLE_SEED={result.seed}, {result.seconds:.0f} s{figures}{reason}"
 
 
-def _counts(results: Sequence[Result]) -> str:
+def _counts(results: Sequence[RunResult]) -> str:
     outcomes = [result.outcome for result in results]
     return ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in ("passed", "failed", "skipped"))
 

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 from spurtle.support.errors import UserError
 
-from .results import Result
+from .results import RunResult
 
 __all__ = ["Run", "collect", "command_of"]
 
@@ -34,7 +34,7 @@ def collect(root: Path) -> list[str]:
     return done.stdout.partition("\n\n")[0].splitlines()
 
 
-def command_of(result: Result) -> str:
+def command_of(result: RunResult) -> str:
     """Return the command that repeats a test with its seed."""
     return f"SPURTLE_SEED={result.seed} .venv/bin/python -m pytest {shlex.quote(result.test)}"
 
@@ -100,14 +100,14 @@ class Run:
         """Whether pytest has exited."""
         return self._process.poll() is not None
 
-    def result(self) -> Result:
+    def result(self) -> RunResult:
         """Return the outcome, once `done`."""
         seconds = self.seconds
         outcome, figures, detail = self._outcome()
         if outcome == "failed":
             detail = f"{detail}; see {self._log.relative_to(self._root)}"
         self._clean(keep_log=outcome == "failed")
-        return Result(
+        return RunResult(
             test=self.test,
             commit=self._commit,
             seed=self._seed,

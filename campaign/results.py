@@ -8,13 +8,13 @@ from pathlib import Path
 from docs.markdown import rows, with_table
 from spurtle.support.errors import UserError
 
-__all__ = ["Result", "append", "load", "next_tests", "with_results"]
+__all__ = ["RunResult", "append", "load", "next_tests", "with_results"]
 
 _HEADINGS = ("test", "commit", "runs", "outcome", "seed", "figures", "seconds", "date")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
+class RunResult:
     """The outcome of one test with one seed.
 
     Parameters
@@ -46,20 +46,20 @@ class Result:
     detail: str
 
 
-def load(path: Path) -> list[Result]:
+def load(path: Path) -> list[RunResult]:
     """Return all results so far, the oldest first. Raise UserError if the file holds anything else."""
     if not path.exists():
         return []
-    results: list[Result] = []
+    results: list[RunResult] = []
     for number, line in enumerate(path.read_text().splitlines(), 1):
         try:
-            results.append(Result(**json.loads(line)))
+            results.append(RunResult(**json.loads(line)))
         except (ValueError, TypeError) as error:
             raise UserError(f"line {number} of {path} is not a result: delete the line or the file") from error
     return results
 
 
-def append(path: Path, result: Result) -> None:
+def append(path: Path, result: RunResult) -> None:
     """Add a result to the file. Raise UserError if it cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -69,24 +69,24 @@ def append(path: Path, result: Result) -> None:
         raise UserError(f"cannot write {path}: {error.strerror}") from error
 
 
-def next_tests(tests: Sequence[str], results: Sequence[Result]) -> list[str]:
+def next_tests(tests: Sequence[str], results: Sequence[RunResult]) -> list[str]:
     """Return the tests in the order in which they are due: those without a result first, then by their last result."""
     last = {result.test: number for number, result in enumerate(results)}
     return sorted(tests, key=lambda test: last.get(test, -1))
 
 
-def with_results(page: str, tests: Sequence[str], results: Iterable[Result]) -> str:
+def with_results(page: str, tests: Sequence[str], results: Iterable[RunResult]) -> str:
     """Return the page with a row for each of `tests` that has a result. A test without one keeps the row that the page
     has. Raise ValueError if the page has no such table.
     """
-    by_test: dict[str, list[Result]] = {}
+    by_test: dict[str, list[RunResult]] = {}
     for result in results:
         by_test.setdefault(result.test, []).append(result)
     known = rows(page, "long") | {f"`{test}`": _row(several) for test, several in by_test.items()}
     return with_table(page, "long", _HEADINGS, (known[f"`{test}`"] for test in tests if f"`{test}`" in known))
 
 
-def _row(results: Sequence[Result]) -> tuple[str, ...]:
+def _row(results: Sequence[RunResult]) -> tuple[str, ...]:
     """Return the row of one test at the commit of its last result. A failure is not hidden by a later run that passes
     with another seed.
     """

@@ -382,7 +382,7 @@ def _first_differences(name: str, seed: int, chunk: int, count: int) -> list[str
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class SoakOutcome:
     """Of one configuration. `records` were compared until the first chunk with a difference, if there was one."""
 
     config: str
@@ -392,7 +392,7 @@ class Outcome:
     differences: list[str]
 
 
-def _soak(name: str, seed: int, count: int, console: Console) -> Outcome:
+def _soak(name: str, seed: int, count: int, console: Console) -> SoakOutcome:
     """Compare `count` records of one configuration. A bar on a terminal shows how far it is."""
     _engine(name)  # Compiled once, before the workers look for it.
     counts = [min(CHUNK, count - first) for first in range(0, count, CHUNK)]
@@ -413,7 +413,7 @@ def _soak(name: str, seed: int, count: int, console: Console) -> Outcome:
                     break
     finally:
         pool.shutdown(cancel_futures=True)
-    return Outcome(config=name, seed=seed, records=done, seconds=time.monotonic() - begin, differences=found)
+    return SoakOutcome(config=name, seed=seed, records=done, seconds=time.monotonic() - begin, differences=found)
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -434,7 +434,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 0 if every record is as it should be, 1 if one is not, 2 if nothing could be tried."""
     console = Console(soft_wrap=True, highlight=False)
-    outcomes: list[Outcome] = []
+    outcomes: list[SoakOutcome] = []
     try:
         options = _parse(arguments)
         seed = secrets.randbits(32) if options.seed is None else options.seed

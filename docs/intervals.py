@@ -26,7 +26,7 @@ from spurtle.config.record_layouts import MINIMAL
 from spurtle_sim.cosim.engine import Engine
 from spurtle_sim.trace.dtypes import TIMED
 
-__all__ = ["FILE", "MODES", "Mode", "Selections", "expected_mean", "picture", "run", "seed", "select"]
+__all__ = ["FILE", "MODES", "IntervalMode", "Selections", "expected_mean", "picture", "run", "seed", "select"]
 
 FILE = Path(__file__).with_name("intervals.svg")
 _BASE, _ROOM = 0x1_0000, 0x1000
@@ -34,7 +34,7 @@ _CYCLES = 1 << 15
 """Cycles that are played in one go."""
 
 
-class Mode(NamedTuple):
+class IntervalMode(NamedTuple):
     """One of the three of D17.3.4. With INTERVAL = 1 its intervals are `steps`, or, with FEAT_SPE_ERnd, those between
     points of a grid of 257 moved by `steps`. `samples` is the number of selections that are measured.
     """
@@ -47,9 +47,9 @@ class Mode(NamedTuple):
 
 
 MODES = (
-    Mode("RND = 0", ernd=False, rnd=0, steps=range(257, 258), samples=600),
-    Mode("RND = 1", ernd=False, rnd=1, steps=range(257, 513), samples=20_000),
-    Mode("RND = 1, FEAT_SPE_ERnd", ernd=True, rnd=1, steps=range(256), samples=20_000),
+    IntervalMode("RND = 0", ernd=False, rnd=0, steps=range(257, 258), samples=600),
+    IntervalMode("RND = 1", ernd=False, rnd=1, steps=range(257, 513), samples=20_000),
+    IntervalMode("RND = 1, FEAT_SPE_ERnd", ernd=True, rnd=1, steps=range(256), samples=20_000),
 )
 
 
@@ -69,7 +69,7 @@ class Selections(NamedTuple):
     passing: NDArray[np.uint8]
 
 
-def run(mode: Mode, lanes: int) -> Selections:
+def run(mode: IntervalMode, lanes: int) -> Selections:
     """The run of an SPU of so many lanes that is measured."""
     return select(_configuration(mode, lanes), rnd=mode.rnd, samples=mode.samples, state=seed(lanes))
 
@@ -79,7 +79,7 @@ def seed(lanes: int) -> int:
     return 0x5EED_0000 + lanes
 
 
-def _configuration(mode: Mode, lanes: int) -> SPUConfig:
+def _configuration(mode: IntervalMode, lanes: int) -> SPUConfig:
     """A named one, if there is one; with slots enough for operations that finish at once."""
     for config in CONFIGS.values():
         if (config.ops_per_cycle, config.ernd) == (lanes, mode.ernd):
@@ -162,7 +162,7 @@ _PANEL = """\
 {labels}"""
 
 
-def _shares(mode: Mode) -> NDArray[np.float64]:
+def _shares(mode: IntervalMode) -> NDArray[np.float64]:
     """The exact odds of each interval, by its length."""
     steps = np.bincount(mode.steps) / len(mode.steps)
     if not mode.ernd:
@@ -172,13 +172,13 @@ def _shares(mode: Mode) -> NDArray[np.float64]:
     return np.concatenate([np.zeros(257 - (len(difference) // 2)), difference])
 
 
-def expected_mean(mode: Mode, interval: int = 1) -> float:
+def expected_mean(mode: IntervalMode, interval: int = 1) -> float:
     """Mean interval, operations."""
     shares = _shares(mode)
     return float(shares @ np.arange(len(shares))) + 256 * (interval - 1)
 
 
-def picture(runs: Callable[[Mode], NDArray[np.int64]]) -> str:
+def picture(runs: Callable[[IntervalMode], NDArray[np.int64]]) -> str:
     """An SVG of the intervals in each mode. `runs` says which rows were selected in it."""
     panels: list[str] = []
     for number, mode in enumerate(MODES):
@@ -192,7 +192,7 @@ def _x(operations: float) -> float:
     return _LEFT + _SCALE * operations
 
 
-def _panel(mode: Mode, intervals: NDArray[np.int64], top: int) -> str:
+def _panel(mode: IntervalMode, intervals: NDArray[np.int64], top: int) -> str:
     base = top + _HEIGHT
     shares = _shares(mode)
     expected = len(intervals) * np.histogram(np.arange(len(shares)), _BINS, weights=shares)[0]

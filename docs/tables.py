@@ -25,7 +25,7 @@ __all__ = ["DOCS", "configurations", "excerpt", "main", "members", "stale", "up_
 DOCS = Path(__file__).parent
 EXAMPLES = DOCS.parent / "examples"
 
-_FROM_THE_SPU = (memory.WritePort, pmu.PMUEvents)
+_FROM_THE_SPU = (memory.WriteSignature, pmu.PMUEventsSignature)
 """Signatures that are seen from the SPU; others are seen from the core."""
 
 _INTERFACE = {

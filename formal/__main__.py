@@ -18,7 +18,7 @@ from rich.table import Table
 from spurtle.support.errors import UserError
 from spurtle.support.files import write_json
 
-from .engine.proof import Proof, Result, Row
+from .engine.proof import Proof, ProofRow, Result
 from .engine.tools import BUILD, warm_up
 from .proofs import all_proofs
 
@@ -38,16 +38,16 @@ _groups: list[list[Proof]] = []
 """What is to be proved. A process that is forked finds it here: a proof is a function, and cannot be sent to one."""
 
 
-def _prove(group: int) -> list[Row]:
+def _prove(group: int) -> list[ProofRow]:
     return [proof.run() for proof in _groups[group]]
 
 
-def prove(proofs: Sequence[Proof], console: Console) -> list[Row]:
+def prove(proofs: Sequence[Proof], console: Console) -> list[ProofRow]:
     """Run the proofs on all cores, those of a block in a configuration one after the other: they share the circuit. The
     rows are in the order of the proofs. A line or a spinner says what is done.
     """
     _groups[:] = [list(group) for _, group in groupby(proofs, key=lambda proof: (proof.block, proof.config))]
-    rows: list[Row] = []
+    rows: list[ProofRow] = []
     cores = os.cpu_count() or 1
     with get_context("fork").Pool(cores) as pool, console.status(f"{len(proofs)} proofs on {cores} cores") as status:
         for done in pool.imap(_prove, range(len(_groups))):
@@ -61,7 +61,7 @@ def prove(proofs: Sequence[Proof], console: Console) -> list[Row]:
     return rows
 
 
-def show(rows: Sequence[Row], console: Console) -> None:
+def show(rows: Sequence[ProofRow], console: Console) -> None:
     """The table, then what is to be looked at of each proof that did not pass."""
     table = Table(*COLUMNS)
     for row in rows:
@@ -74,7 +74,7 @@ def show(rows: Sequence[Row], console: Console) -> None:
             console.print(row.evidence, markup=False, highlight=False, soft_wrap=True)
 
 
-def write_report(rows: Sequence[Row], seconds: float, path: Path) -> None:
+def write_report(rows: Sequence[ProofRow], seconds: float, path: Path) -> None:
     """Write the duration of the run and an object for each row."""
     write_json(
         path,

@@ -22,7 +22,7 @@ from spurtle_sim.profile import outputs as perfdata
 
 from ..board import BOARDS, Board
 from ..source import process
-from .driver import Driver
+from .driver import BoardDriver
 from .link import Link, LinkError, open_port
 
 __all__ = ["main"]
@@ -74,7 +74,7 @@ def _profile(options: argparse.Namespace) -> int:
     wanted = sampling.parse(config, options)
     if wanted.filters.discard:
         raise UserError("--filter must not have discard: a board has nothing else to show than records")
-    driver = Driver(board, link, wanted, keep_running=options.keep_running)
+    driver = BoardDriver(board, link, wanted, keep_running=options.keep_running)
     print(f"{board.name}: {board.title}, {config.name}", file=sys.stderr)
     failure = None
     with _until_interrupted() as stop:
@@ -122,7 +122,7 @@ def _until_interrupted() -> Generator[threading.Event]:
         restore()
 
 
-def _begin(driver: Driver, board: Board, button: bool, stop: threading.Event) -> None:
+def _begin(driver: BoardDriver, board: Board, button: bool, stop: threading.Event) -> None:
     if not button:
         driver.start()
         return
@@ -140,7 +140,7 @@ def _board(number: int) -> Board:
     raise LinkError(f"the board says that it is number {number}; known are {known}")
 
 
-def _run(driver: Driver, wanted: int, stop: threading.Event) -> None:
+def _run(driver: BoardDriver, wanted: int, stop: threading.Event) -> None:
     """Until so many bytes have come, or `stop`."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
@@ -160,7 +160,7 @@ def _run(driver: Driver, wanted: int, stop: threading.Event) -> None:
     driver.stop()
 
 
-def _summary(options: argparse.Namespace, driver: Driver, link: Link, seconds: float, record_bytes: int) -> int:
+def _summary(options: argparse.Namespace, driver: BoardDriver, link: Link, seconds: float, record_bytes: int) -> int:
     counts = driver.counts()
     records = len(driver.data) // record_bytes
     unobserved = counts["operations"] - counts["pop"]

@@ -12,10 +12,10 @@ from spurtle_sim.profile.options import Sampling
 
 from ..board import Board
 from ..memory import PAGE_BYTES
-from ..protocol import COUNT_BITS, Control, Register, Status
+from ..protocol import COUNT_BITS, BoardRegister, ControlBits, Status
 from .link import LinkError
 
-__all__ = ["BASE", "Driver", "Target"]
+__all__ = ["BASE", "BoardDriver", "Target"]
 
 BASE = 0xFFFF_0000_1000_0000
 """The virtual address of the buffer's two pages."""
@@ -26,14 +26,14 @@ _PATIENCE = 5.0
 class Target(Protocol):
     """What is programmed: `Link`."""
 
-    def read(self, register: arch.Register | Register) -> int: ...
+    def read(self, register: arch.Register | BoardRegister) -> int: ...
 
-    def write(self, register: arch.Register | Register, value: int) -> None: ...
+    def write(self, register: arch.Register | BoardRegister, value: int) -> None: ...
 
     def fetch(self, address: int, count: int) -> bytes: ...
 
 
-class Driver:
+class BoardDriver:
     """Profiles the program of a board. Of the buffer's halves the SPU fills one while the other is read.
 
     Parameters
@@ -58,7 +58,7 @@ class Driver:
     def __init__(self, board: Board, target: Target, sampling: Sampling, *, keep_running: bool = False) -> None:
         self._board = board
         self._target = target
-        self._keep = Control.KEEP if keep_running else Control(0)
+        self._keep = ControlBits.KEEP if keep_running else ControlBits(0)
         self._half = 0
         self._counts = dict.fromkeys(_COUNTS, 0)
         self.data = bytearray()
@@ -74,16 +74,16 @@ class Driver:
 
     def start(self) -> None:
         """Let the program run."""
-        self._target.write(Register.CONTROL, Control.RUN | self._keep)
+        self._target.write(BoardRegister.CONTROL, ControlBits.RUN | self._keep)
 
     def arm(self) -> None:
         """Let the board's button start it, once."""
-        self._target.write(Register.CONTROL, Control.ARM | self._keep)
+        self._target.write(BoardRegister.CONTROL, ControlBits.ARM | self._keep)
 
     @property
     def started(self) -> bool:
         """Whether the program runs, or will when the interrupt is served."""
-        return bool(self._target.read(Register.CONTROL) & Control.RUN)
+        return bool(self._target.read(BoardRegister.CONTROL) & ControlBits.RUN)
 
     def serve(self) -> bool:
         """The interrupt handler, if there is an interrupt: whether there was. The program goes on while the half that
@@ -91,10 +91,10 @@ class Driver:
 
         Raises LinkError if the SPU has met a fault, or the board has been reset.
         """
-        if not self._target.read(Register.STATUS) & Status.IRQ:
+        if not self._target.read(BoardRegister.STATUS) & Status.IRQ:
             return False
         if self._keep:
-            self._target.write(Register.CONTROL, self._keep)
+            self._target.write(BoardRegister.CONTROL, self._keep)
         first, count = self._finish_half()
         self.interrupts += 1
         self._use(self._half ^ 1)
@@ -134,7 +134,7 @@ class Driver:
     def _finish_half(self) -> tuple[int, int]:
         """Where in memory the records are that the SPU has written to this half, and how many bytes they are."""
         self._wait_until_idle()
-        self._target.read(Register.DRAIN)
+        self._target.read(BoardRegister.DRAIN)
         syndrome = self._target.read(arch.PMBSR_EL1)
         if arch.PMBSR_EL1.unpack(syndrome).EC:
             raise LinkError(f"the SPU reports a fault: PMBSR_EL1 is {syndrome:#x}")
@@ -146,14 +146,14 @@ class Driver:
         return self._half * self._board.half_bytes, count
 
     def _stop_program(self) -> None:
-        self._target.write(Register.CONTROL, self._keep)
+        self._target.write(BoardRegister.CONTROL, self._keep)
         self._wait_until_idle()
 
     def _wait_until_idle(self) -> None:
         deadline = time.monotonic() + _PATIENCE
-        while not self._target.read(Register.STATUS) & Status.IDLE:
+        while not self._target.read(BoardRegister.STATUS) & Status.IDLE:
             if time.monotonic() > deadline:
                 raise LinkError(f"the program does not stop: its last operation has not finished in {_PATIENCE:g} s")
 
 
-_COUNTS = {register.name.lower(): register for register in Register if register >= Register.OPERATIONS}
+_COUNTS = {register.name.lower(): register for register in BoardRegister if register >= BoardRegister.OPERATIONS}

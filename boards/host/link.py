@@ -21,11 +21,11 @@ from ..protocol import (
     REFUSED,
     SYNC,
     WORD_BYTES,
-    Operation,
-    Register,
+    BoardRegister,
+    CommandOperation,
 )
 
-__all__ = ["Answer", "Deframer", "Link", "LinkError", "Port", "crc", "open_port"]
+__all__ = ["Answer", "Deframer", "Link", "LinkError", "SerialPort", "crc", "open_port"]
 
 _TRIES = 8
 _PATIENCE = 1.0
@@ -43,7 +43,7 @@ class LinkError(Exception):
     """The board does not answer, refuses what it is asked for, or is gone: a sentence."""
 
 
-class Port(Protocol):
+class SerialPort(Protocol):
     """Bytes to and from a board: what is used of `serial.Serial`."""
 
     @property
@@ -164,7 +164,7 @@ class Link:
         If nothing answers, or what answers is no board of ours.
     """
 
-    def __init__(self, port: Port, patience: float = _PATIENCE) -> None:
+    def __init__(self, port: SerialPort, patience: float = _PATIENCE) -> None:
         self._port = port
         self._patience = patience
         self._deframer = Deframer()
@@ -173,7 +173,7 @@ class Link:
         self.lost = 0
         # Ends what another host may have begun (`CommandReceiver`). A READ comes first, as `Server` wants it.
         self._resynchronize()
-        identity = self.read(Register.IDENTITY)
+        identity = self.read(BoardRegister.IDENTITY)
         if identity & ~0xFF != MAGIC:
             raise LinkError(f"what answers is no board of Spurtle's: it says {identity:#018x}")
         self.board = identity & 0xFF
@@ -183,13 +183,13 @@ class Link:
         """Frames that came broken."""
         return self._deframer.broken
 
-    def read(self, register: arch.Register | Register) -> int:
+    def read(self, register: arch.Register | BoardRegister) -> int:
         """What is in it. Raises LinkError if it cannot be read."""
-        return self._access(Operation.READ, register, 0)
+        return self._access(CommandOperation.READ, register, 0)
 
-    def write(self, register: arch.Register | Register, value: int) -> None:
+    def write(self, register: arch.Register | BoardRegister, value: int) -> None:
         """Raises LinkError if it cannot be written."""
-        self._access(Operation.WRITE, register, value)
+        self._access(CommandOperation.WRITE, register, value)
 
     def fetch(self, address: int, count: int) -> bytes:
         """`count` bytes of the buffer's memory. What cannot be had is zero, and counts as `lost`. Raises LinkError if
@@ -201,7 +201,7 @@ class Link:
             if attempt:
                 self.repeated += len(wanted)
             for first, size in wanted:
-                answers = self._answers(Operation.FETCH, first, size)
+                answers = self._answers(CommandOperation.FETCH, first, size)
                 chunks |= {answer.address: answer.payload for answer in answers}
                 if not answers:
                     break
@@ -219,8 +219,8 @@ class Link:
             chunks[place] = bytes(size)
         return b"".join(chunks[place] for place in range(address, address + count, CHUNK_BYTES))
 
-    def _access(self, operation: Operation, register: arch.Register | Register, value: int) -> int:
-        address = BOARD | register if isinstance(register, Register) else register.encoding
+    def _access(self, operation: CommandOperation, register: arch.Register | BoardRegister, value: int) -> int:
+        address = BOARD | register if isinstance(register, BoardRegister) else register.encoding
         self._tag = (self._tag + 1) % 256
         for attempt in range(_TRIES):
             self.repeated += attempt > 0
@@ -232,11 +232,11 @@ class Link:
                 return int.from_bytes(answer.payload, "little")
         raise LinkError(f"the board does not answer: {operation.name} of {register.name} was sent {_TRIES} times")
 
-    def _answers(self, operation: Operation, address: int, count: int) -> list[Answer]:
+    def _answers(self, operation: CommandOperation, address: int, count: int) -> list[Answer]:
         self._tag = (self._tag + 1) % 256
         return list(self._exchange(operation, address, count, count))
 
-    def _exchange(self, operation: Operation, address: int, value: int, expected: int) -> Iterator[Answer]:
+    def _exchange(self, operation: CommandOperation, address: int, value: int, expected: int) -> Iterator[Answer]:
         """Sends a command; yields what answers it until `expected` bytes have come, or no more come."""
         command = COMMAND.pack(tag=self._tag, operation=operation, address=address, data=value)
         self._write(bytes([SYNC]) + command + crc(command).to_bytes(CRC_BYTES, "big"))

@@ -10,7 +10,7 @@ from spurtle_sim.emulator.linux.guest import EXECUTE, PAGE, READ
 from spurtle_sim.emulator.loader import Mapping
 from spurtle_sim.perf.events import Process
 
-__all__ = ["BASE", "PROGRAM", "SIZE", "Program", "load"]
+__all__ = ["BASE", "PROGRAM", "SIZE", "SoftCoreProgram", "load"]
 
 PROGRAM = Path(__file__).with_name("program.elf")
 
@@ -23,7 +23,7 @@ SIZE = 16 << 10
 
 
 @dataclass(frozen=True)
-class Program:
+class SoftCoreProgram:
     """An executable for the soft core.
 
     Parameters
@@ -48,7 +48,7 @@ class Program:
         return Process(path=self.path, argv=[self.path.name], pid=pid, mappings=self.mappings)
 
 
-def load(path: Path = PROGRAM) -> Program:
+def load(path: Path = PROGRAM) -> SoftCoreProgram:
     """Read an executable that `program.ld` has placed."""
     with path.open("rb") as file:
         elf = ELFFile(file)
@@ -70,4 +70,4 @@ def load(path: Path = PROGRAM) -> Program:
             for symbol in table.iter_symbols()
             if symbol["st_info"]["type"] == "STT_FUNC"
         }
-    return Program(path.resolve(), bytes(memory), functions, tuple(mappings))
+    return SoftCoreProgram(path.resolve(), bytes(memory), functions, tuple(mappings))

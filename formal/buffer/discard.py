@@ -10,7 +10,7 @@ import z3
 from spurtle.arch import FM, PMBLIMITR_EL1, PMBSR_EL1
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.aligner import word_layout
-from spurtle.gateware.buffer import Buffer
+from spurtle.gateware.buffer import ProfilingBuffer
 
 from ..engine.features import FEATURES, distinct
 from ..engine.induction import Wires, always, inductive, reach
@@ -53,12 +53,12 @@ def kept(wires: Wires) -> z3.BoolRef:
 
 
 def prove_kept(system: Transition) -> Verdict:
-    """`system` is a `Buffer`. That PMBLIMITR_EL1 stands is proved of the SPU."""
+    """`system` is a `ProfilingBuffer`. That PMBLIMITR_EL1 stands is proved of the SPU."""
     return inductive(system, kept, contract=filling.limit_stands)
 
 
 def prove_discards(config: SPUConfig, system: Transition) -> Verdict:
-    """Each cycle of discard mode, whatever software writes in it. `system` is a `Buffer` of `config`."""
+    """Each cycle of discard mode, whatever software writes in it. `system` is a `ProfilingBuffer` of `config`."""
 
     def discards(now: Wires, then: Wires) -> z3.BoolRef:
         state, after = now["buffer_state"], then["buffer_state"]
@@ -97,7 +97,7 @@ def prove_discards(config: SPUConfig, system: Transition) -> Verdict:
 
 
 def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:
-    """The cycle in which the buffer is told of another owner. `system` is a `Buffer` of `config`."""
+    """The cycle in which the buffer is told of another owner. `system` is a `ProfilingBuffer` of `config`."""
 
     def passes(now: Wires, then: Wires) -> z3.BoolRef:
         state, after = now["buffer_state"], then["buffer_state"]
@@ -148,7 +148,7 @@ def _dropped(config: SPUConfig, wires: Wires) -> z3.BoolRef:
 
 @cache
 def _system(config: SPUConfig) -> Transition:
-    return transition(Buffer(config))
+    return transition(ProfilingBuffer(config))
 
 
 def proofs() -> Iterator[Proof]:

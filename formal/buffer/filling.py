@@ -9,8 +9,8 @@ import z3
 
 from spurtle.arch import FM, PMBLIMITR_EL1, PMBSR_EL1
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.gateware.buffer import Buffer
-from spurtle.interface.memory import FaultKind as PortFaultKind
+from spurtle.gateware.buffer import ProfilingBuffer
+from spurtle.interface.memory import WriteFaultKind
 from spurtle_sim.model.buffer import Buffer as ReferenceBuffer
 from spurtle_sim.model.buffer import Fault, FaultKind
 from spurtle_sim.model.registers import Registers
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 IDLE, DROP, WRITE, RESPONSE, FAULT = range(5)
-"""States of the buffer, in the order in which `Buffer` names them."""
+"""States of the buffer, in the order in which `ProfilingBuffer` names them."""
 
 _LIMIT = PMBLIMITR_EL1.fields["LIMIT"]
 
@@ -133,7 +133,7 @@ class _Record:
 
 
 def watched(config: SPUConfig, system: Transition) -> Transition:
-    """A `Buffer` of `config`, and beside it what has become of a record.
+    """A `ProfilingBuffer` of `config`, and beside it what has become of a record.
 
     origin, limit : PMBPTR_EL1 and the limit when the record was begun
     words_out, length : words and bytes of it that memory has taken
@@ -207,7 +207,7 @@ def _fitting(config: SPUConfig, wires: Wires) -> z3.BoolRef:
 
 def _there_are(config: SPUConfig, kind: z3.BitVecRef) -> z3.BoolRef:
     """Faults of this kind."""
-    kinds = [each for each in PortFaultKind if config.rme or each != PortFaultKind.GRANULE_PROTECTION]
+    kinds = [each for each in WriteFaultKind if config.rme or each != WriteFaultKind.GRANULE_PROTECTION]
     return z3.Or(*(kind == each.value for each in kinds))
 
 
@@ -259,7 +259,7 @@ def relation(config: SPUConfig) -> Invariant:
                 wires["buffer_state"] == FAULT,
                 z3.And(
                     _there_are(config, wires["fault.kind"]),
-                    wires["fault.kind"] != PortFaultKind.NONE.value,
+                    wires["fault.kind"] != WriteFaultKind.NONE.value,
                     z3.ULT(_wide(wires["fault.word"]), record.words),
                     z3.Implies(wires["undisturbed"] == 1, record.here == _fault_address(config, wires)),
                 ),
@@ -423,7 +423,7 @@ def prove_fate(config: SPUConfig, system: Transition) -> Verdict:
         last = now["write__beat__payload.last"] == 1
         taken = z3.And(now["i__valid"] == 1, now["i__ready"] == 1)
         done = z3.And(state == RESPONSE, now["write__done"] == 1)
-        fault = now["write__fault.kind"] != PortFaultKind.NONE.value
+        fault = now["write__fault.kind"] != WriteFaultKind.NONE.value
         ends = _bit(z3.And(record.leaves, last))
         return z3.Implies(
             now["rst"] == 0,
@@ -542,7 +542,7 @@ def prove_full(config: SPUConfig, system: Transition) -> Verdict:
 def _fault(config: SPUConfig, wires: Mapping[str, int]) -> Fault:
     """The fault of the record that was begun at PMBPTR_EL1."""
     word, pointer = wires["fault.word"], wires["pmbptr"]
-    kind = next(kind for kind in FaultKind if wires["fault.kind"] == PortFaultKind[kind.name].value)
+    kind = next(kind for kind in FaultKind if wires["fault.kind"] == WriteFaultKind[kind.name].value)
     flags = 0
     for name in config.fault_flags:
         flags = flags | wires[f"fault.{name}"] << PMBSR_EL1.fields[name].lsb
@@ -657,7 +657,7 @@ def cover(config: SPUConfig, system: Transition) -> Verdict:
 
 @cache
 def _system(config: SPUConfig) -> Transition:
-    return watched(config, transition(Buffer(config)))
+    return watched(config, transition(ProfilingBuffer(config)))
 
 
 PROOFS: Mapping[str, tuple[str, Callable[[SPUConfig, Transition], Verdict]]] = {

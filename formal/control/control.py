@@ -7,13 +7,13 @@ import z3
 
 from spurtle.arch import PMSCR_EL1, PMSCR_EL2
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.gateware.control import Control
+from spurtle.gateware.control import ProfilingControl
 from spurtle.gateware.previous import PreviousTarget
-from spurtle.interface.pe_state import PEState as PEStatePort
+from spurtle.interface.pe_state import PEStateSignature
 from spurtle_sim.model import control, pe
 from spurtle_sim.model.control import PEState
 from spurtle_sim.model.registers import PMBLIMITR_E, Registers
-from spurtle_sim.model.spu import SPU
+from spurtle_sim.model.spu import ReferenceSPU
 
 from ..engine.features import FEATURES, distinct
 from ..engine.induction import Invariant, Reference, Wires, follows, reach_all
@@ -43,12 +43,12 @@ ANSWERS: Mapping[str, Permission] = {
     "collect.pa": lambda *asked: control.collect_physical_address(*asked),
     "collect.nv2_va": lambda *asked: control.collect_nv2_va(*asked),
 }
-"""What the reference says of each answer of `Control`, but for the timestamp."""
+"""What the reference says of each answer of `ProfilingControl`, but for the timestamp."""
 
 
 def _state(config: SPUConfig) -> list[str]:
     """The PE's state, by wire."""
-    return [f"pe__{name}" for name in PEStatePort(config).members]
+    return [f"pe__{name}" for name in PEStateSignature(config).members]
 
 
 def _programmed(config: SPUConfig) -> list[str]:
@@ -57,7 +57,7 @@ def _programmed(config: SPUConfig) -> list[str]:
 
 
 def _pe(config: SPUConfig, wires: Mapping[str, int], prefix: str = "") -> PEState:
-    return PEState(**{name: wires[f"{prefix}pe__{name}"] for name in PEStatePort(config).members})
+    return PEState(**{name: wires[f"{prefix}pe__{name}"] for name in PEStateSignature(config).members})
 
 
 def _registers(running: int, pmscr: int, pmscr_el2: int = 0) -> Registers:
@@ -91,7 +91,7 @@ def _answers(config: SPUConfig, system: Transition, reference: Reference, *more:
 
 
 def prove_permission(answer: str, config: SPUConfig, system: Transition) -> Verdict:
-    """One of ANSWERS. `system` is a `Control` of `config`."""
+    """One of ANSWERS. `system` is a `ProfilingControl` of `config`."""
 
     def asked(wires: Wires) -> z3.BoolRef:
         # At EL0 the registers are UNDEFINED: nobody asks.
@@ -102,7 +102,7 @@ def prove_permission(answer: str, config: SPUConfig, system: Transition) -> Verd
 
 def prove_time(config: SPUConfig, system: Transition) -> Verdict:
     """Whether the timestamp may be collected, and what is taken off the system counter if it is. `system` is a
-    `Control` of `config`.
+    `ProfilingControl` of `config`.
     """
 
     def collected(wires: Mapping[str, int]) -> Mapping[str, int]:
@@ -117,7 +117,7 @@ def prove_time(config: SPUConfig, system: Transition) -> Verdict:
 
 
 def prove_branches(config: SPUConfig, system: Transition) -> Verdict:
-    """Whether profiling is enabled where a branch was executed. `system` is a `Control` of `config`."""
+    """Whether profiling is enabled where a branch was executed. `system` is a `ProfilingControl` of `config`."""
     where = ["el", "ns", *(["nse"] if config.rme else []), "aarch32"]
 
     def profiled(wires: Mapping[str, int]) -> Mapping[str, int]:
@@ -130,11 +130,11 @@ def prove_branches(config: SPUConfig, system: Transition) -> Verdict:
 
 def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:
     """Of three cycles, the last one tells whether the Profiling Buffer went to another owner from the first to the
-    second. `system` is a `Control` of `config`.
+    second. `system` is a `ProfilingControl` of `config`.
     """
 
     def told(wires: Mapping[str, int]) -> Mapping[str, int]:
-        spu = SPU(config)
+        spu = ReferenceSPU(config)
         spu.own(_pe(config, wires, "before__"))
         return {"new_owner": spu.own(_pe(config, wires))}
 
@@ -163,7 +163,7 @@ def previous_target(config: SPUConfig) -> Reference:
     ) -> Mapping[str, int]:
         if rst:
             return {"valid": 0}
-        spu = SPU(config)
+        spu = ReferenceSPU(config)
         state = PEState()
         spu.own(state)
         # Where the branch was executed profiling is enabled if the buffer is.
@@ -242,7 +242,7 @@ def cover(config: SPUConfig, system: Transition) -> Verdict:
 
 @cache
 def _system(config: SPUConfig) -> Transition:
-    return transition(Control(config))
+    return transition(ProfilingControl(config))
 
 
 _CHANGING = "el2 el3 sel2 ecv ecv_poff rme nv2 pbt"

@@ -11,7 +11,7 @@ from spurtle.support.errors import UserError
 from .symbolic import Undecided
 from .tools import ToolError
 
-__all__ = ["Proof", "Result", "Row", "Verdict"]
+__all__ = ["Proof", "ProofRow", "Result", "Verdict"]
 
 
 class Result(StrEnum):
@@ -44,7 +44,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Row:
+class ProofRow:
     """A line of the report."""
 
     property: str
@@ -67,7 +67,7 @@ class Proof:
     method: str
     prove: Callable[[], Verdict]
 
-    def run(self) -> Row:
+    def run(self) -> ProofRow:
         """Prove it. What goes wrong on the way is in the row, and never a PASS."""
         started = time.monotonic()
         try:
@@ -80,7 +80,7 @@ class Proof:
             verdict = Verdict(Result.ERROR, 0, str(failed))
         except Exception:  # A fault of this proof does not keep the others from running.
             verdict = Verdict(Result.ERROR, 0, traceback.format_exc())
-        return Row(
+        return ProofRow(
             property=self.property,
             block=self.block,
             config=self.config,

@@ -8,7 +8,7 @@ from itertools import pairwise
 import z3
 
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.gateware.inflight import Allocation, InFlight, Slot, Start
+from spurtle.gateware.inflight import Allocation, InFlight, Slot, StartLayout
 
 from ..engine.features import distinct
 from ..engine.induction import Invariant, Wires, always, inductive, reach
@@ -187,7 +187,7 @@ def prove_captures(config: SPUConfig, system: Transition) -> Verdict:
             "timestamp": passed["pe__physical_count"] - (passed["offset"] if config.el2 else 0),
             "collect": passed["collect"],
         }
-        start = z3.Concat(*(state[name] for name, _ in reversed(list(Start(config)))))
+        start = z3.Concat(*(state[name] for name, _ in reversed(list(StartLayout(config)))))
         return z3.And(
             *(
                 z3.Implies(

@@ -12,8 +12,8 @@ from amaranth.lib.wiring import In, Out
 from spurtle.arch import PMSDSFR_EL1, PMSEVFR_EL1, PMSFCR_EL1, PMSLATFR_EL1, PMSNEVFR_EL1
 from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
 from spurtle.gateware.filter import Filter
-from spurtle.gateware.inflight import Sample
-from spurtle.gateware.record import Record
+from spurtle.gateware.inflight import SampleLayout
+from spurtle.gateware.record import RecordBuilder
 from spurtle.interface.register_layout import register_layout
 from spurtle_sim.model import filtering, records
 from spurtle_sim.model.registers import Registers
@@ -58,7 +58,7 @@ class Judged(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "sample": In(Sample(config)),
+                "sample": In(SampleLayout(config)),
                 **{name: In(register_layout(register)) for name, register in _REGISTERS.items()},
                 "collect": Out(1),
                 **{f"feed_{event}": Out(1) for event in config.feed_events},
@@ -67,7 +67,7 @@ class Judged(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.record = record = Record(self._config)
+        m.submodules.record = record = RecordBuilder(self._config)
         m.submodules.filter = judge = Filter(self._config)
         m.d.comb += [
             record.sample.eq(self.sample),

@@ -10,7 +10,7 @@ import z3
 from spurtle.arch import Header, OperationClass
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import Packet, RecordLayout
-from spurtle.gateware.record import Record, record_layout
+from spurtle.gateware.record import RecordBuilder, record_layout
 from spurtle_sim.model import records
 from spurtle_sim.records.operation_type import forms, operation_type
 
@@ -33,7 +33,7 @@ def _rests(config: SPUConfig) -> Invariant:
 
 
 def prove_events(config: SPUConfig, system: Transition) -> Verdict:
-    """The events that the filter is shown. `system` is a `Record` of `config`."""
+    """The events that the filter is shown. `system` is a `RecordBuilder` of `config`."""
 
     samples = Samples(config)
 
@@ -44,7 +44,7 @@ def prove_events(config: SPUConfig, system: Transition) -> Verdict:
 
 
 def prove_operation(config: SPUConfig, system: Transition) -> Verdict:
-    """The Operation Type packet, which has the most forms. `system` is a `Record` of `config`."""
+    """The Operation Type packet, which has the most forms. `system` is a `RecordBuilder` of `config`."""
     reference = rebuilt(records)
     samples = Samples(config, reference)
 
@@ -60,7 +60,7 @@ def prove_operation(config: SPUConfig, system: Transition) -> Verdict:
 
 def prove_defined(config: SPUConfig, system: Transition) -> Verdict:
     """The Operation Type packet is never a reserved encoding, nor one of a feature that there is not. `system` is a
-    `Record` of `config`.
+    `RecordBuilder` of `config`.
     """
 
     def defined(operation_class: int, payload: int) -> bool:
@@ -83,7 +83,7 @@ def prove_defined(config: SPUConfig, system: Transition) -> Verdict:
 
 def prove_bytes(config: SPUConfig, system: Transition) -> Verdict:
     """Every byte of every packet, what is zero because there is none, and in a packed layout which places are left out.
-    The payload of the Operation Type packet is proved on its own. `system` is a `Record` of `config`.
+    The payload of the Operation Type packet is proved on its own. `system` is a `RecordBuilder` of `config`.
     """
     sample = system.wires(0)["sample"]
     assumptions = z3.SolverFor("QF_BV")
@@ -182,7 +182,7 @@ def _answers(
 
 
 def prove_ignored(config: SPUConfig, system: Transition) -> Verdict:
-    """Facts for which there is no feature change nothing. `system` is a `Record` of `config`."""
+    """Facts for which there is no feature change nothing. `system` is a `RecordBuilder` of `config`."""
 
     def ignored(*cycles: Wires) -> z3.BoolRef:
         # One sample stands still, then the other does.
@@ -198,7 +198,7 @@ def prove_ignored(config: SPUConfig, system: Transition) -> Verdict:
 
 @cache
 def _system(config: SPUConfig) -> Transition:
-    return transition(Record(config))
+    return transition(RecordBuilder(config))
 
 
 _CHANGING = (

@@ -11,8 +11,8 @@ from amaranth.lib import data
 from spurtle.arch import PMSVer
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import V1P4, Packet, Place, RecordLayout
-from spurtle.gateware.inflight import Sample
-from spurtle.interface.operation import Facts
+from spurtle.gateware.inflight import SampleLayout
+from spurtle.interface.operation import FactsLayout
 from spurtle_sim.model import records
 
 __all__ = ["WIDEST", "Samples", "alike", "meaningless", "promised"]
@@ -104,7 +104,7 @@ class Samples:
         """An instance that has forked no path yet."""
         if packed is not self._packed:
             self._packed = packed
-            self._unpacked = _unpack(Sample(self._config), packed)
+            self._unpacked = _unpack(SampleLayout(self._config), packed)
             operation = vars(self._unpacked.operation)
             parts = {
                 "facts": self._reference.Facts,
@@ -129,7 +129,7 @@ def promised(config: SPUConfig, sample: z3.BitVecRef) -> z3.BoolRef:
     """What a sample promises: what has no place in a record is never collected (`Control`)."""
     return z3.Or(
         Packet.CONTEXT_EL2 in config.layout.packets,
-        _member(Sample(config), sample, "start", "collect", "context_el2") == 0,
+        _member(SampleLayout(config), sample, "start", "collect", "context_el2") == 0,
     )
 
 
@@ -157,7 +157,7 @@ def meaningless(config: SPUConfig) -> tuple[str, ...]:
 
 def alike(config: SPUConfig, one: z3.BitVecRef, other: z3.BitVecRef) -> z3.BoolRef:
     """The samples differ in meaningless facts at the most."""
-    operation = Sample(config)["operation"]
+    operation = SampleLayout(config)["operation"]
     lsb = operation.offset + operation.shape["facts"].offset
-    ignored = sum(1 << lsb + Facts.as_shape()[name].offset for name in meaningless(config))
+    ignored = sum(1 << lsb + FactsLayout.as_shape()[name].offset for name in meaningless(config))
     return (one ^ other) & ~ignored == 0

@@ -9,8 +9,7 @@ import z3
 from spurtle.arch import PMSCR_EL1, PMSCR_EL2, PMSCR_EL12, REGISTERS, PMSVer, Register
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.registers import RegisterAccess
-from spurtle.interface.pe_state import FineGrainedTraps
-from spurtle.interface.pe_state import PEState as PEStatePort
+from spurtle.interface.pe_state import FineGrainedTrapsLayout, PEStateSignature
 from spurtle_sim.model import registers
 from spurtle_sim.model.pe import PEState
 from spurtle_sim.model.registers import Outcome
@@ -25,7 +24,7 @@ __all__ = ["WITHOUT_EL3", "WITHOUT_FGT2", "cover", "proofs", "prove", "whole"]
 _BITS = {register.fine_grained.name: register.fine_grained.bit for register in REGISTERS if register.fine_grained}
 
 
-def whole(layout: FineGrainedTraps, fields: int) -> int:
+def whole(layout: FineGrainedTrapsLayout, fields: int) -> int:
     """The register of fine-grained traps whose fields these are: what is not there is zero."""
     register = 0
     for name, field in layout:
@@ -34,10 +33,10 @@ def whole(layout: FineGrainedTraps, fields: int) -> int:
 
 
 def _pe(config: SPUConfig, wires: Mapping[str, int]) -> PEState:
-    members = PEStatePort(config).members
+    members = PEStateSignature(config).members
     state = {name: wires[f"pe__{name}"] for name in members}
     for name, member in members.items():
-        if isinstance(member.shape, FineGrainedTraps):
+        if isinstance(member.shape, FineGrainedTrapsLayout):
             state[name] = whole(member.shape, state[name])
     return PEState(**state)
 
@@ -60,7 +59,7 @@ def prove(config: SPUConfig, system: Transition) -> Verdict:
                 return {"outcome": outcome, "target": _target(config, accessed)}
         return {"outcome": Outcome.UNDEFINED, "target": 0}
 
-    state = (f"pe__{name}" for name in PEStatePort(config).members)
+    state = (f"pe__{name}" for name in PEStateSignature(config).members)
     return follows(system, access, arguments=["write", *_ENCODING, *state], latency=0)
 
 

@@ -10,7 +10,7 @@ from spurtle.arch import IMP_PMSRNDR_EL1, PMSFCR_EL1
 from spurtle.config import CONFIGS, ELEMENT_BITS, SPUConfig
 from spurtle.gateware.access import AccessChoice
 from spurtle_sim.model.registers import Registers
-from spurtle_sim.model.spu import SPU
+from spurtle_sim.model.spu import ReferenceSPU
 
 from ..engine.features import FEATURES
 from ..engine.induction import Invariant, Reference, Wires, follows, reach_all
@@ -35,7 +35,7 @@ def cycle(config: SPUConfig) -> Reference:
     """
 
     def choose(wires: Mapping[str, int]) -> Mapping[str, int]:
-        spu = SPU(config)
+        spu = ReferenceSPU(config)
         told = {name: wires[name] for name in _told(config)}
         draw = 0
         for index in range(config.selections_per_cycle):

@@ -8,7 +8,7 @@ from functools import cache
 import z3
 
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.interface.sysreg import Outcome
+from spurtle.interface.sysreg import AccessOutcome
 from spurtle.shell.shell import APB4Completer, AXI4Writer
 
 from ..engine.features import FEATURES
@@ -315,7 +315,7 @@ class APB:
             write = wires["apb__pwrite"] == 1
             whole = z3.And(wires["low_strobe"] == 15, wires["apb__pstrb"] == 15)
             reads, writes = wires["reads"], wires["writes"]
-            succeeded = wires["sysreg__outcome"] == Outcome.VALUE.value
+            succeeded = wires["sysreg__outcome"] == AccessOutcome.VALUE.value
             encoding = z3.Concat(*(wires[f"sysreg__{name}"] for name in ("op1", "crn", "crm", "op2")))
             return z3.And(
                 z3.Implies(z3.Or(ready, made), access),

@@ -7,10 +7,11 @@ that are written.
 Each theorem says what may differ from copy to copy, and where it may not: of the inputs, and of the registers that it
 comes by. All other registers are the same in both, and so are all other inputs: when something happens, what software
 writes, whose the buffer is. What is permitted in a cycle is the reference's to say; what of an operation in flight, its
-own `Start.collect`, which is proved to be the reference's of the cycle in which it passed (`control`, `inflight`).
+own `StartLayout.collect`, which is proved to be the reference's of the cycle in which it passed (`control`,
+`inflight`).
 
-Of the core nothing is assumed but what `pe.PEState` says: without EL3, `ns` is the same in both. An operation that
-finishes without being in flight changes nothing.
+Of the core nothing is assumed but what `interface.pe_state` says: without EL3, `ns` is the same in both. An operation
+that finishes without being in flight changes nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,12 +24,12 @@ from amaranth.lib import data
 from spurtle.arch import PMBIDR_EL1, PMSCR_EL1, PMSCR_EL2
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import Packet
-from spurtle.gateware.inflight import Sample, Start
+from spurtle.gateware.inflight import SampleLayout, StartLayout
 from spurtle.gateware.previous import previous_layout
 from spurtle.gateware.serializer import beat_layout
-from spurtle.interface.memory import Beat
-from spurtle.interface.operation import Location, Operation
-from spurtle.interface.sysreg import Outcome
+from spurtle.interface.memory import BeatLayout
+from spurtle.interface.operation import LocationLayout, OperationLayout
+from spurtle.interface.sysreg import AccessOutcome
 
 from ..buffer.discard import DROP, IDLE, WRITE
 from ..engine.induction import Invariant, Wires
@@ -79,13 +80,13 @@ _FINISH, _SAMPLE = "finish__operation", "inflight.sample__payload"
 
 def _start(slot: int, config: SPUConfig) -> Part:
     """State of the PE when the operation in this slot passed the sampling point."""
-    return Part(f"inflight.slot_{slot}.start", Start(config))
+    return Part(f"inflight.slot_{slot}.start", StartLayout(config))
 
 
 def _told(slot: int, config: SPUConfig) -> Part:
     """What was told of the operation that is finished in this slot."""
     shape = data.StructLayout(
-        {"operation": Operation(config), **({"previous": previous_layout(config)} if config.pbt else {})}
+        {"operation": OperationLayout(config), **({"previous": previous_layout(config)} if config.pbt else {})}
     )
     return Part("inflight.told" if config.slots == 1 else f"inflight.operations[{slot}]", shape)
 
@@ -100,7 +101,7 @@ def _used(slot: int) -> Invariant:
 
 def _samples(config: SPUConfig) -> list[Part]:
     """Where a sample waits for its record, if that is not its slot."""
-    return [Part(_SAMPLE, Sample(config))] if config.slots > 1 else []
+    return [Part(_SAMPLE, SampleLayout(config))] if config.slots > 1 else []
 
 
 def _passing(config: SPUConfig) -> list[tuple[Part, Invariant]]:
@@ -119,7 +120,7 @@ def _passing(config: SPUConfig) -> list[tuple[Part, Invariant]]:
     counted = [lambda wires, stage=stage: wires[stage] != 0 for stage in stages]
     selected = [f"interval_counter.selected__{index}" for index in range(config.selections_per_cycle)]
     counted.append(lambda wires: z3.Or(*(wires[one] != 0 for one in selected)))
-    starts = [Part(f"inflight.start_{age}", Start(config)) for age in range(config.answer_latency)]
+    starts = [Part(f"inflight.start_{age}", StartLayout(config)) for age in range(config.answer_latency)]
     return list(zip(starts, counted, strict=True))
 
 
@@ -205,14 +206,16 @@ def _addresses(config: SPUConfig) -> Iterator[Secret]:
     """Physical addresses, of an operation that passed while they could not be collected; and the virtual address of an
     access that FEAT_NV2 made, where that could not.
     """
-    physical = [name for name in ("pa", "pa_ns", "pa_nse", "pa_checked", "pa_tag") if name in Operation(config).members]
+    physical = [
+        name for name in ("pa", "pa_ns", "pa_nse", "pa_checked", "pa_tag") if name in OperationLayout(config).members
+    ]
 
     def of(operation: Part, there: Invariant, collected: Callable[[str], Invariant]) -> Iterator[Secret]:
         yield from (Secret(operation[name], _all(there, collected("pa"))) for name in physical)
         if config.nv2:
             yield Secret(operation["va"], _all(there, _any(_clear(operation["facts"]["nv2"]), collected("nv2_va"))))
 
-    yield from of(Part(_FINISH, Operation(config)), _is("finish__valid", 1), partial(_finishing, config))
+    yield from of(Part(_FINISH, OperationLayout(config)), _is("finish__valid", 1), partial(_finishing, config))
     for slot in range(config.slots):
         collect = _start(slot, config)["collect"]
         yield from of(_told(slot, config)["operation"], _finished(slot), lambda name, of=collect: _set(of[name]))
@@ -223,7 +226,7 @@ def _addresses(config: SPUConfig) -> Iterator[Secret]:
 
 
 def _with_address(config: SPUConfig) -> Packets:
-    sample = Part(_SAMPLE, Sample(config))
+    sample = Part(_SAMPLE, SampleLayout(config))
     collect, nv2 = sample["start"]["collect"], sample["operation"]["facts"]["nv2"]
     return {"pa": _set(collect["pa"]), **({"va": _any(_clear(nv2), _set(collect["nv2_va"]))} if config.nv2 else {})}
 
@@ -244,7 +247,7 @@ def _contexts(config: SPUConfig) -> Iterator[Secret]:
     if config.el2:
         yield Secret(Part("pe__contextidr_el2", 32), contextidr_collected(config, 2))
         yield Secret(Part("pe__cntvoff_el2", 64), time_tells(config, "pe__cntvoff_el2"))
-        first = Part("inflight.start_0", Start(config))
+        first = Part("inflight.start_0", StartLayout(config))
         yield Secret(Part("inflight.offset_before", 64), _set(first["collect"]["timestamp"]))
     if config.ecv_poff:
         yield Secret(Part("pe__cntpoff_el2", 64), time_tells(config, "pe__cntpoff_el2"))
@@ -257,7 +260,7 @@ def _contexts(config: SPUConfig) -> Iterator[Secret]:
 
 
 def _with_context(config: SPUConfig) -> Packets:
-    collect = Part(_SAMPLE, Sample(config))["start"]["collect"]
+    collect = Part(_SAMPLE, SampleLayout(config))["start"]["collect"]
     return {name: _set(collect[name]) for name in ("context_el1", "context_el2", "timestamp")}
 
 
@@ -289,7 +292,7 @@ def _other_states(config: SPUConfig) -> Iterator[Secret]:
     # Nothing but PMBIDR_EL1 has a value under its number.
     number = _is("registers.number", (PMBIDR_EL1.crm & 1) << 3 | PMBIDR_EL1.op2)
     if config.several_owners:
-        yield Secret(Part("registers.owned", 1), _all(number, _is("registers.outcome", Outcome.VALUE.value)))
+        yield Secret(Part("registers.owned", 1), _all(number, _is("registers.outcome", AccessOutcome.VALUE.value)))
 
     for start, passed in _passing(config):
         yield Secret(start, passed)
@@ -303,7 +306,7 @@ def _other_states(config: SPUConfig) -> Iterator[Secret]:
 
     if config.pbt:
         profiled = _all(_is("branch__valid", 1), branch_profiled(config))
-        yield Secret(Part("branch__target", Location(config)), profiled)
+        yield Secret(Part("branch__target", LocationLayout(config)), profiled)
         yield from (Secret(part, profiled) for part in executed(config))
         kept = [Part("previous_target.previous", previous_layout(config))]
         kept += [_told(slot, config)["previous"] for slot in range(config.slots)]
@@ -314,7 +317,7 @@ def _other_states(config: SPUConfig) -> Iterator[Secret]:
 def _with_branch(config: SPUConfig) -> Packets:
     if not config.pbt:
         return {}
-    return {"previous_target": _set(Part(_SAMPLE, Sample(config))["previous"]["valid"])}
+    return {"previous_target": _set(Part(_SAMPLE, SampleLayout(config))["previous"]["valid"])}
 
 
 _FILTERED = ("retired", "exception", "branch", "load", "store", "floating_point", "simd_fp", "vector")
@@ -340,20 +343,20 @@ def _not_completed(config: SPUConfig) -> Iterator[Secret]:
             if name != "facts" and name not in _FILTERED:
                 yield Secret(part, completed if name in _OF_COMPLETED else retired)
 
-    yield from of(Part(_FINISH, Operation(config)))
+    yield from of(Part(_FINISH, OperationLayout(config)))
     for slot in range(config.slots):
         yield from of(_told(slot, config)["operation"])
     for sample in _samples(config):
         yield from of(sample["operation"])
     if config.spe_sme:
-        retired = _set(Part(_SAMPLE, Sample(config))["operation"]["facts"]["retired"])
+        retired = _set(Part(_SAMPLE, SampleLayout(config))["operation"]["facts"]["retired"])
         yield Secret(Part("record_path.record.size", 19), _all(_stands(VERDICT), retired))
         yield Secret(Part("record_path.record.packet_operation", 16), _stands(RECORD))
     yield from _record_path(config)
 
 
 def _with_operation(config: SPUConfig) -> Packets:
-    facts = Part(_SAMPLE, Sample(config))["operation"]["facts"]
+    facts = Part(_SAMPLE, SampleLayout(config))["operation"]["facts"]
     retired = _set(facts["retired"])
     completed = _all(retired, _clear(facts["exception"]))
     names = ("target", "va", "pa", "data_source", "imp_counter", "imp_address")
@@ -365,7 +368,7 @@ def _stale(config: SPUConfig) -> Iterator[Secret]:
     record; and what is told of an operation when none finishes, or one vanishes.
     """
     finishes = _all(_is("finish__valid", 1), _is("finish__vanished", 0))
-    yield Secret(Part(_FINISH, Operation(config)), finishes)
+    yield Secret(Part(_FINISH, OperationLayout(config)), finishes)
     for slot in range(config.slots):
         yield Secret(_told(slot, config), _finished(slot))
         yield Secret(_start(slot, config), _used(slot))
@@ -393,7 +396,7 @@ def _stale(config: SPUConfig) -> Iterator[Secret]:
 
 def _observed(config: SPUConfig, system: Transition, wires: Wires) -> Mapping[str, z3.BitVecRef]:
     """Every output; of the write port's data what is written."""
-    beat = Part("write__beat__payload", Beat(config))
+    beat = Part("write__beat__payload", BeatLayout(config))
     strobe = beat["strobe"](wires)
     strobes = (z3.Extract(byte, byte, strobe) for byte in reversed(range(strobe.size())))
     written = beat["data"](wires) & z3.Concat(*(z3.SignExt(7, bit) for bit in strobes))
@@ -435,7 +438,7 @@ def _of_sample(*path: str, where: Callable[[Part], Invariant]) -> Callable[[SPUC
     """A part of the sample whose record is written differs."""
 
     def differ(config: SPUConfig) -> Both:
-        part = sample = Part(_SAMPLE, Sample(config))
+        part = sample = Part(_SAMPLE, SampleLayout(config))
         for name in path:
             part = part[name]
         return _differs(part, _stands(RECORD), where(sample))

@@ -6,8 +6,8 @@ from functools import cache
 import z3
 
 from spurtle.config import SPUConfig
-from spurtle.interface.pe_state import PEState as PEStatePort
-from spurtle.interface.sampling import TakenBranch
+from spurtle.interface.pe_state import PEStateSignature
+from spurtle.interface.sampling import TakenBranchSignature
 from spurtle_sim.model import control
 from spurtle_sim.model.control import PEState
 from spurtle_sim.model.registers import Registers
@@ -31,13 +31,13 @@ Ask = Callable[[SPUConfig, Registers, PEState, Mapping[str, int]], object]
 
 def state(config: SPUConfig) -> list[Part]:
     """State of the PE."""
-    return [Part(f"pe__{name}", member.shape) for name, member in PEStatePort(config).members.items()]
+    return [Part(f"pe__{name}", member.shape) for name, member in PEStateSignature(config).members.items()]
 
 
 def executed(config: SPUConfig) -> list[Part]:
     """Where the branch was executed that is told of."""
     names = ("el", "ns", *(["nse"] if config.rme else []), "aarch32")
-    members = TakenBranch(config).members
+    members = TakenBranchSignature(config).members
     return [Part(f"branch__{name}", members[name].shape) for name in names] if config.pbt else []
 
 

@@ -11,7 +11,7 @@ import z3
 from spurtle.arch import IMP_PMSRNDR_EL1, PMSCR_EL2
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.spu import SPU
-from spurtle.interface.sysreg import Outcome
+from spurtle.interface.sysreg import AccessOutcome
 from spurtle_sim.model import control
 from spurtle_sim.model.registers import Registers
 
@@ -137,7 +137,7 @@ def prove_pmscr_el2(config: SPUConfig, system: Transition) -> Verdict:
         lower = z3.ULT(came["pe__el"], 2)
         accessed = z3.And(came["sysreg__valid"] == 1, came["sysreg__op1"] == PMSCR_EL2.op1)
         written = z3.And(came["sysreg__valid"] == 1, came["sysreg__write"] == 1)
-        told = z3.And(answered["sysreg__outcome"] == Outcome.UNDEFINED.value, answered["sysreg__rdata"] == 0)
+        told = z3.And(answered["sysreg__outcome"] == AccessOutcome.UNDEFINED.value, answered["sysreg__rdata"] == 0)
         stands = answered["registers.pmscr_el2"] == made["registers.pmscr_el2"]
         return z3.Implies(
             z3.And(came["rst"] == 0, made["rst"] == 0),

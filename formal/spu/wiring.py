@@ -9,15 +9,15 @@ from amaranth.lib import wiring
 from spurtle.arch import PMBSR_EL1, PMSIRR_EL1, Register
 from spurtle.config import SPUConfig
 from spurtle.gateware.access import AccessChoice
-from spurtle.gateware.buffer import Buffer
+from spurtle.gateware.buffer import ProfilingBuffer
 from spurtle.gateware.completion import Completion
-from spurtle.gateware.control import Control
+from spurtle.gateware.control import ProfilingControl
 from spurtle.gateware.filter import Filter
 from spurtle.gateware.inflight import InFlight
 from spurtle.gateware.interval import IntervalCounter
 from spurtle.gateware.lfsr import LFSR
 from spurtle.gateware.previous import PreviousTarget
-from spurtle.gateware.registers import Registers
+from spurtle.gateware.registers import RegisterFile
 from spurtle.gateware.spu import RecordPath
 
 from ..engine.induction import Wires, always, happens
@@ -32,15 +32,15 @@ _FILTER_REGISTERS = ("pmsfcr", "pmsevfr", "pmsnevfr", "pmslatfr", "pmsdsfr")
 def _blocks(config: SPUConfig) -> dict[str, wiring.Component]:
     """Return the submodules of `SPU` by their names."""
     blocks: dict[str, wiring.Component] = {
-        "registers": Registers(config),
-        "control": Control(config),
+        "registers": RegisterFile(config),
+        "control": ProfilingControl(config),
         "interval_counter": IntervalCounter(config),
         "lfsr": LFSR(bits=8, draws=1, reset=1),
         "inflight": InFlight(config),
         "completion": Completion(config),
         "filter": Filter(config),
         "record_path": RecordPath(config),
-        "buffer": Buffer(config),
+        "buffer": ProfilingBuffer(config),
     }
     if config.access_bits:
         blocks["access_lfsr"] = LFSR(bits=config.access_bits, draws=config.selections_per_cycle, reset=1)

@@ -27,9 +27,9 @@ from boards.protocol import (
     MAGIC,
     REFUSED,
     SYNC,
+    BoardRegister,
+    CommandOperation,
     Frame,
-    Operation,
-    Register,
 )
 from boards.uart import BITS_PER_BYTE, UARTReceiver, UARTTransmitter
 from spurtle.config import CONFIGS
@@ -88,16 +88,18 @@ def test_the_document_has_the_numbers_of_the_protocol() -> None:
         sizes = {name: int(size) for name, size, _ in rows if size}
         assert sizes == {"SYNC": 1, **frame.fields, "CRC": CRC_BYTES}
         assert rows[0][2] == f"{SYNC:#X}".replace("X", "x")
-    assert re.findall(r"(\d+) ([A-Z]+)", commands[2][2]) == [(str(int(number)), number.name) for number in Operation]
+    assert re.findall(r"(\d+) ([A-Z]+)", commands[2][2]) == [
+        (str(int(number)), number.name) for number in CommandOperation
+    ]
     assert f"0x{REFUSED:X} unknown to the board" in answers[2][2]
     assert f"at most {CHUNK_BYTES} of memory" in answers[4][2]
     assert f"in pieces of {CHUNK_BYTES} bytes" in page
     assert f"bit {BOARD.bit_length() - 1} set" in page
     assert MAGIC.to_bytes(8, "little").strip(b"\0") == b"spurtle"
     numbers = [int(number) for row in registers[:-1] for number in row[:1]]
-    assert numbers == [int(number) for number in Register if number < Register.POP]
-    assert [row[1] for row in registers[:-1]] == [number.name for number in Register if number < Register.POP]
-    counted = [number for number in Register if number >= Register.POP]
+    assert numbers == [int(number) for number in BoardRegister if number < BoardRegister.POP]
+    assert [row[1] for row in registers[:-1]] == [number.name for number in BoardRegister if number < BoardRegister.POP]
+    counted = [number for number in BoardRegister if number >= BoardRegister.POP]
     assert registers[-1][:2] == [
         f"{int(counted[0])} to {int(counted[-1])}",
         ", ".join(number.name for number in counted),
@@ -170,8 +172,8 @@ def received(octets: bytes) -> list[tuple[int, ...]]:
     return [tuple(values) for valid, *values in rows if valid]
 
 
-FIRST = {"tag": 7, "operation": Operation.WRITE, "address": 0x24D5, "data": 0x0123_4567_89AB_CDEF}
-SECOND = {"tag": SYNC, "operation": Operation.READ, "address": SYNC, "data": 0}
+FIRST = {"tag": 7, "operation": CommandOperation.WRITE, "address": 0x24D5, "data": 0x0123_4567_89AB_CDEF}
+SECOND = {"tag": SYNC, "operation": CommandOperation.READ, "address": SYNC, "data": 0}
 
 
 def test_commands_of_frames() -> None:
@@ -310,14 +312,14 @@ def test_a_command_without_an_answer_is_sent_again_with_its_tag() -> None:
     port = DeafBoard(identity(lambda count, command: word(command, 77) if count == 4 else b""))
     link = Link(port, patience=0.01)
     assert link.board == 9
-    assert link.read(Register.POP) == 77
+    assert link.read(BoardRegister.POP) == 77
     assert link.repeated == 2
     assert port.commands[1:] == [port.commands[1]] * 3
 
 
 def test_an_answer_to_an_earlier_command_is_none() -> None:
     port = DeafBoard(identity(lambda _, command: word(command | {"tag": command["tag"] ^ 1}, 1) + word(command, 2)))
-    assert Link(port, patience=0.01).read(Register.POP) == 2
+    assert Link(port, patience=0.01).read(BoardRegister.POP) == 2
 
 
 def test_a_board_that_is_silent() -> None:

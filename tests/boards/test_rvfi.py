@@ -12,11 +12,11 @@ from amaranth import *
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from boards.rvfi import RVFI, Adapter, Mode
+from boards.rvfi import RVFI, Adapter, PrivilegeMode
 from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMSCR_EL1, PMSICR_EL1, PMSIRR_EL1, CounterIndex, Event, Register
 from spurtle.config import CONFIGS
 from spurtle.gateware.spu import SPU
-from spurtle.interface.sysreg import SystemRegisterPort
+from spurtle.interface.sysreg import SystemRegisterSignature
 from spurtle_sim.records import decode
 from tests.support.gateware import Bench, cycle
 from tests.support.rvfi_core import CoreModel, Cycle
@@ -25,10 +25,10 @@ from tests.support.tiers import tiers
 
 CONFIG = CONFIGS["minimal"]
 BUFFER, LIMIT = 0x10_0000, 0x20_0000
-LEVELS = {Mode.USER: 0, Mode.MACHINE: 1}
+LEVELS = {PrivilegeMode.USER: 0, PrivilegeMode.MACHINE: 1}
 """Exception level that stands for each mode: there is no EL3 in this configuration."""
 
-PROFILED = {"user mode": [Mode.USER], "both modes": [Mode.USER, Mode.MACHINE]}
+PROFILED = {"user mode": [PrivilegeMode.USER], "both modes": [PrivilegeMode.USER, PrivilegeMode.MACHINE]}
 APART = 20
 """Cycles from one sampled operation to the next: the slot is free again."""
 
@@ -45,7 +45,7 @@ class Rig(wiring.Component):
     rvfi: In(RVFI())
     mode: In(2)
     run: In(1)
-    sysreg: In(SystemRegisterPort())
+    sysreg: In(SystemRegisterSignature())
     sampled: Out(1)
     beat: Out(1)
     address: Out(64)
@@ -65,7 +65,9 @@ class Rig(wiring.Component):
             adapter.mode.eq(self.mode),
             adapter.el.eq(spu.pe.el),
             adapter.run.eq(self.run),
-            spu.pe.el.eq(Mux(self.mode == Mode.USER, LEVELS[Mode.USER], LEVELS[Mode.MACHINE])),
+            spu.pe.el.eq(
+                Mux(self.mode == PrivilegeMode.USER, LEVELS[PrivilegeMode.USER], LEVELS[PrivilegeMode.MACHINE])
+            ),
             spu.pe.ns.eq(1),
             spu.pe.count_enabled.eq(1),
             spu.pe.physical_count.eq(self.time_),
@@ -114,7 +116,7 @@ def access(register: Register, value: int) -> list[tuple[Any, int]]:
     ]
 
 
-def choose(cycles: Sequence[Cycle], modes: Collection[Mode], random: Random) -> dict[int, int]:
+def choose(cycles: Sequence[Cycle], modes: Collection[PrivilegeMode], random: Random) -> dict[int, int]:
     """Return in which cycles software writes PMSICR_EL1.COUNT, and what. It does so in machine mode, and so that most
     of the instructions that are sampled are interrupted.
     """
@@ -124,7 +126,7 @@ def choose(cycles: Sequence[Cycle], modes: Collection[Mode], random: Random) -> 
     for (number, now, _), (_, _, following) in pairwise(retirements):
         if now.mode not in modes or number < last + APART or random.random() > (0.8 if following.flushed else 0.3):
             continue
-        writes = (write for write in range(number - DELAY, last, -1) if cycles[write].mode == Mode.MACHINE)
+        writes = (write for write in range(number - DELAY, last, -1) if cycles[write].mode == PrivilegeMode.MACHINE)
         if write := next(writes, None):
             begun = cycles[write + DELAY : number + 1]
             counts[write] = sum(len(other.retired) for other in begun if other.mode in modes)
@@ -157,7 +159,7 @@ def play(cycles: Sequence[Cycle], enabled: Mapping[str, int], counts: Mapping[in
             if beat:
                 memory[address] = data
 
-        await step([(RIG.mode, Mode.MACHINE)])
+        await step([(RIG.mode, PrivilegeMode.MACHINE)])
         for register, value in (
             (PMBPTR_EL1, BUFFER),
             (PMBLIMITR_EL1, LIMIT | PMBLIMITR_EL1.pack(E=1)),
@@ -189,7 +191,7 @@ def expected(cycles: Sequence[Cycle], begun: Sequence[int]) -> list[Summary | No
         if retirement.flushed or rvfi["mode"] != cycles[time].mode:
             records.append(None)
         else:
-            level = LEVELS[Mode(rvfi["mode"])]
+            level = LEVELS[PrivilegeMode(rvfi["mode"])]
             summary = Summary(time, end - time, rvfi["pc_rdata"], level, exception=bool(rvfi["trap"]))
             if retirement.branch:
                 after = LEVELS[cycles[end].mode] if retirement.exception_return else level

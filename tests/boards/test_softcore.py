@@ -30,8 +30,8 @@ from spurtle import arch
 from spurtle.config import CONFIGS, LFSR_RESET
 from spurtle.export import verilog
 from spurtle.gateware.spu import SPU
-from spurtle.interface.memory import Drain
-from spurtle.interface.sysreg import SystemRegisterPort
+from spurtle.interface.memory import DrainSignature
+from spurtle.interface.sysreg import SystemRegisterSignature
 from spurtle_sim.cosim.compiled import compiled
 from spurtle_sim.model import sampling
 from spurtle_sim.model.records import Facts, Location, Operation, Sample, Start, encode
@@ -57,8 +57,8 @@ class Rig(wiring.Component):
     """The SPU, the soft core, memory that takes everything, and a PE whose software is outside."""
 
     run: In(1)
-    sysreg: In(SystemRegisterPort())
-    drain: In(Drain())
+    sysreg: In(SystemRegisterSignature())
+    drain: In(DrainSignature())
     pmbirq: Out(1)
     idle: Out(1)
     time_: Out(64)

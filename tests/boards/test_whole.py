@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from boards.board import BOARDS, Board
-from boards.host import Driver, Link, LinkError, open_port
+from boards.host import BoardDriver, Link, LinkError, open_port
 from boards.host.__main__ import main
-from boards.protocol import CHUNK_BYTES, Register
+from boards.protocol import CHUNK_BYTES, BoardRegister
 from boards.riscv import load
 from boards.simulate import Simulation
 from boards.simulate import main as simulate
@@ -67,7 +67,7 @@ def eventually(done: Callable[[], bool]) -> None:
         assert time.monotonic() < deadline, "it has not come within two minutes"
 
 
-def fill(driver: Driver, halves: int) -> None:
+def fill(driver: BoardDriver, halves: int) -> None:
     """Serve so many interrupts."""
 
     def filled() -> bool:
@@ -79,7 +79,7 @@ def fill(driver: Driver, halves: int) -> None:
 
 def profiled(board: Board, target: Link | EngineBoard, halves: int = HALVES) -> bytes:
     """What the SPU has written until the buffer has been full so many times."""
-    driver = Driver(board, target, Sampling(interval=1))
+    driver = BoardDriver(board, target, Sampling(interval=1))
     driver.start()
     fill(driver, halves)
     return bytes(driver.data)
@@ -89,7 +89,7 @@ def test_the_first_profile(board: Board, link: Link) -> None:
     """Of the excerpt, the engine's byte for byte; of the soft core, of its functions. The first after reset."""
     assert link.board == board.number
     data = profiled(board, link)
-    link.write(Register.CONTROL, 0)
+    link.write(BoardRegister.CONTROL, 0)
     assert len(data) == HALVES * board.half_bytes
     assert (link.broken, link.repeated, link.lost) == (0, 0, 0)
     if board.operations:
@@ -105,7 +105,7 @@ def test_the_first_profile(board: Board, link: Link) -> None:
 def test_a_line_with_noise_loses_nothing(board: Board, simulation: Simulation) -> None:
     """What is broken is asked for again, until all is there."""
     link = Link(NoisyPort(open_port(simulation.port, board.baud), Noise(SEED, lost=4, broken=4)), patience=0.5)
-    driver = Driver(board, link, Sampling(interval=1))
+    driver = BoardDriver(board, link, Sampling(interval=1))
     driver.start()
     fill(driver, 3)
     driver.stop()
@@ -119,7 +119,7 @@ def test_a_line_with_noise_loses_nothing(board: Board, simulation: Simulation) -
 
 def test_what_waits_is_not_lost_and_what_does_not_wait_is_counted(board: Board, link: Link) -> None:
     for keep_running in (False, True):
-        driver = Driver(board, link, Sampling(interval=1), keep_running=keep_running)
+        driver = BoardDriver(board, link, Sampling(interval=1), keep_running=keep_running)
         driver.start()
         fill(driver, 3)
         driver.stop()
@@ -133,23 +133,23 @@ def test_what_waits_is_not_lost_and_what_does_not_wait_is_counted(board: Board, 
 
 
 def test_accesses_of_a_board(link: Link) -> None:
-    link.write(Register.CONTROL, 0)
+    link.write(BoardRegister.CONTROL, 0)
     link.write(arch.PMSIRR_EL1, 0x1234_5601)
     assert link.read(arch.PMSIRR_EL1) == 0x1234_5601
     with pytest.raises(LinkError, match=r"^READ of PMSNEVFR_EL1 is UNDEFINED where the PE is$"):
         link.read(arch.PMSNEVFR_EL1)
-    count = link.read(Register.POP)
-    link.write(Register.POP, count + 77)
-    assert link.read(Register.POP) == count
-    assert link.read(Register.CONTROL) == 0
-    link.write(Register.CONTROL, 0b110)
-    assert link.read(Register.CONTROL) == 0b110
+    count = link.read(BoardRegister.POP)
+    link.write(BoardRegister.POP, count + 77)
+    assert link.read(BoardRegister.POP) == count
+    assert link.read(BoardRegister.CONTROL) == 0
+    link.write(BoardRegister.CONTROL, 0b110)
+    assert link.read(BoardRegister.CONTROL) == 0b110
     # A program that runs is at EL0, where the registers are not there.
     link.write(arch.PMSCR_EL1, 0)
-    link.write(Register.CONTROL, 0b11)
+    link.write(BoardRegister.CONTROL, 0b11)
     with pytest.raises(LinkError, match=r"^WRITE of PMSCR_EL1 is UNDEFINED where the PE is$"):
         link.write(arch.PMSCR_EL1, 0)
-    link.write(Register.CONTROL, 0)
+    link.write(BoardRegister.CONTROL, 0)
 
 
 def test_a_write_with_the_tag_of_the_command_before_is_not_done_again(link: Link) -> None:
@@ -162,7 +162,7 @@ def test_a_write_with_the_tag_of_the_command_before_is_not_done_again(link: Link
 
 
 def test_memory_in_pieces(board: Board, link: Link) -> None:
-    driver = Driver(board, link, Sampling(interval=1))
+    driver = BoardDriver(board, link, Sampling(interval=1))
     driver.start()
     fill(driver, 1)
     driver.stop()
@@ -176,13 +176,13 @@ def test_a_register_that_is_not_there(link: Link, monkeypatch: pytest.MonkeyPatc
     class Unknown(int):
         name = "IMPOSSIBLE"
 
-    monkeypatch.setattr("boards.host.link.Register", Unknown)
+    monkeypatch.setattr("boards.host.link.BoardRegister", Unknown)
     with pytest.raises(LinkError, match=r"^READ of IMPOSSIBLE is unknown to the board$"):
-        link.read(Unknown(len(Register)))  # pyright: ignore[reportArgumentType]
+        link.read(Unknown(len(BoardRegister)))  # pyright: ignore[reportArgumentType]
 
 
 def test_a_button_starts_the_program(board: Board, simulation: Simulation, link: Link) -> None:
-    driver = Driver(board, link, Sampling(interval=1))
+    driver = BoardDriver(board, link, Sampling(interval=1))
     before = driver.counts()["operations"]
     simulation.press(1)
     assert not driver.started, "it is not armed"
@@ -194,12 +194,12 @@ def test_a_button_starts_the_program(board: Board, simulation: Simulation, link:
 
 
 def test_what_the_leds_show(board: Board, simulation: Simulation, link: Link) -> None:
-    driver = Driver(board, link, Sampling(interval=1))
+    driver = BoardDriver(board, link, Sampling(interval=1))
     simulation.lit()
     assert simulation.lit() == set()
     driver.start()
     eventually(lambda: simulation.lit() == {"full"})  # the program waits
-    link.read(Register.STATUS)
+    link.read(BoardRegister.STATUS)
     assert simulation.lit() == {"full", "sending"}
     driver.serve()
     assert simulation.lit() - {"full"} == {"running", "sending"}
@@ -259,7 +259,7 @@ def test_what_has_come_is_kept_when_the_port_is_gone(
 
 
 def test_a_board_that_has_been_reset(board: Board, link: Link) -> None:
-    driver = Driver(board, link, Sampling(interval=1))
+    driver = BoardDriver(board, link, Sampling(interval=1))
     link.write(arch.PMBPTR_EL1, 0)
     with pytest.raises(LinkError, match=r"^PMBPTR_EL1 is not where it was put: the board has been reset$"):
         driver.stop()
@@ -274,16 +274,16 @@ def test_a_signal_ends_it_with_all_that_was_written(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: Any,
 ) -> None:
-    serve = Driver.serve
+    serve = BoardDriver.serve
     sent: list[int] = []
 
-    def interrupted(driver: Driver) -> bool:
+    def interrupted(driver: BoardDriver) -> bool:
         if not sent:
             sent.append(number)
             os.kill(os.getpid(), number)
         return serve(driver)
 
-    monkeypatch.setattr(Driver, "serve", interrupted)
+    monkeypatch.setattr(BoardDriver, "serve", interrupted)
     output = tmp_path / "out.data"
     assert main([simulation.port, "--interval", "256", "-o", str(output)]) == 0
     records = len(list(decode.records(Path(f"{output}.spe").read_bytes())))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from campaign import long
-from campaign.results import Result, append, load, next_tests, with_results
+from campaign.results import RunResult, append, load, next_tests, with_results
 from docs.markdown import rows
 from spurtle.support.errors import UserError
 from tests.support import tiers
@@ -75,7 +75,7 @@ def until(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], bool]], Non
     return set_clock
 
 
-def results(root: Path) -> list[Result]:
+def results(root: Path) -> list[RunResult]:
     return load(root / "build" / "long" / "results.jsonl")
 
 
@@ -183,7 +183,7 @@ def test_an_interrupt_keeps_what_was_done(
 # The order and the table.
 
 
-def result(test: str, **members: Any) -> Result:
+def result(test: str, **members: Any) -> RunResult:
     known: dict[str, Any] = {
         "commit": "abc",
         "seed": 1,
@@ -192,7 +192,7 @@ def result(test: str, **members: Any) -> Result:
         "figures": {},
         "detail": "",
     }
-    return Result(test=test, date="2026-01-02T03:04:05+00:00", **{**known, **members})
+    return RunResult(test=test, date="2026-01-02T03:04:05+00:00", **{**known, **members})
 
 
 def test_new_tests_come_first_then_the_oldest_result() -> None:

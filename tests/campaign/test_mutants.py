@@ -17,7 +17,7 @@ from campaign import mutants as command
 from campaign import selection
 from campaign.draw import draw
 from campaign.equivalence import compare, netlist
-from campaign.faults import Kind, Mutant, MutantError, applied, mutants_of, sources
+from campaign.faults import Mutant, MutantError, MutantKind, applied, mutants_of, sources
 from campaign.known import known
 from campaign.mutants import Campaign, main
 from campaign.report import Difference, Effect, Report, State, Tried, publish, table
@@ -46,28 +46,28 @@ class Block(wiring.Component):
 """
 
 FAULTS = {
-    Kind.OPERATOR: [
+    MutantKind.OPERATOR: [
         "count.eq(count + 1),",
         "last.eq((count[0])),",
         "with m.If(count <= self.most):",
         "self.both = self.one or last == 0",
         "self.both = self.one and last != 0",
     ],
-    Kind.CONSTANT: [
+    MutantKind.CONSTANT: [
         "def block(self, m, width: int = 4):",
         "count = Signal(width, init=3)",
         "count.eq(count - 0),",
         "m.d.comb += self.o.eq(Mux(last, count, 1))",
         "self.both = self.one and last == 1",
     ],
-    Kind.WIDTH: ["count = Signal(width - 1, init=2)", "last.eq(~(count[1])),"],
-    Kind.SWAP: [
+    MutantKind.WIDTH: ["count = Signal(width - 1, init=2)", "last.eq(~(count[1])),"],
+    MutantKind.SWAP: [
         "count.eq(1 - count),",
         "m.d.comb += self.o.eq(Mux(last, 0, count))",
         "with m.If(self.most < count):",
     ],
-    Kind.ASSIGNMENT: ["*(),", "*(),", "pass", "pass", "pass"],
-    Kind.RESET: [
+    MutantKind.ASSIGNMENT: ["*(),", "*(),", "pass", "pass", "pass"],
+    MutantKind.RESET: [
         "count = Signal(width)",
         "count = Signal(width, init=2, reset_less=True)",
         "last = Signal(reset_less=True)",
@@ -90,11 +90,11 @@ def test_each_kind_of_fault_is_found_and_nothing_that_is_no_behaviour() -> None:
 
 def test_a_text_that_occurs_twice_is_extended_until_it_occurs_once() -> None:
     mutants = mutants_of("twice.py", "a = 2\nb = x[i]\nc = 3\nb = x[i]\n\ndef f(x):\n    return x + y\n\ny = x + y\n")
-    assert [mutant.text for mutant in mutants[Kind.OPERATOR]] == ["return x + y", "y = x + y"]
+    assert [mutant.text for mutant in mutants[MutantKind.OPERATOR]] == ["return x + y", "y = x + y"]
     with pytest.raises(MutantError, match=r"twice\.py must hold the text of a mutant once, not 2 times: 'b = x\[i\]'"):
         applied(Mutant("twice.py", "b = x[i]", ""), "b = x[i]\nb = x[i]\n")
     repeated = "if a:\n    x += 1\nif b:\n    x += 1\n"
-    assert [mutant.text for mutant in mutants_of("twice.py", repeated)[Kind.OPERATOR]] == [
+    assert [mutant.text for mutant in mutants_of("twice.py", repeated)[MutantKind.OPERATOR]] == [
         "if a:\n    x += 1",
         "if b:\n    x += 1",
     ]
@@ -106,7 +106,7 @@ def everything(mutants: Sequence[Mutant]) -> Sequence[Mutant]:
 
 def test_a_draw_is_of_every_kind_and_changes_one_line_of_python() -> None:
     drawn = draw(ROOT, 60, 1, everything)
-    assert {kind: [*drawn.values()].count(kind) for kind in Kind} == dict.fromkeys(Kind, 10)
+    assert {kind: [*drawn.values()].count(kind) for kind in MutantKind} == dict.fromkeys(MutantKind, 10)
     assert len({mutant.file for mutant in drawn}) > len(sources(ROOT)) // 2
     for mutant in drawn:
         source = (ROOT / mutant.file).read_text()
@@ -437,7 +437,9 @@ def test_the_status_says_whether_enough_is_caught(
     monkeypatch.setattr(command, "commit_of", lambda root, clean: "abcdef01")
     monkeypatch.setattr(command, "known", lambda root, section: {})
     mutants = [Mutant(MODEL, f"line {number}", f"{number}") for number in range(11)]
-    monkeypatch.setattr(command, "draw", lambda root, count, seed, legal: dict.fromkeys(legal(mutants), Kind.WIDTH))
+    monkeypatch.setattr(
+        command, "draw", lambda root, count, seed, legal: dict.fromkeys(legal(mutants), MutantKind.WIDTH)
+    )
     states: list[State | None] = [State.CAUGHT] * caught + [State.MISSED] * (10 - caught) + [None]
     given = reported(dict(zip(mutants, states, strict=True)))
     given.save(tmp_path / "mutants" / "report.json")

@@ -15,7 +15,7 @@ from spurtle.config import CONFIGS
 from spurtle_sim.model import records
 from spurtle_sim.model.records import Sample
 from spurtle_sim.records import decode
-from spurtle_sim.records.decode import Kind
+from spurtle_sim.records.decode import PacketKind
 from spurtle_sim.records.operation_type import forms
 from tests.support.seeds import SEED
 from tests.support.tiers import configurations, tiers
@@ -106,7 +106,9 @@ def test_a_wrong_bit_is_found_even_if_the_reference_has_it_too(monkeypatch: pyte
     for chunk in range(200):
         (sample,) = random_samples(config, (SEED, chunk), 1)
         octets = bytearray(encode(config, sample))
-        sized = [packet for packet in decode.packets(octets) if packet.kind in (Kind.EVENTS, Kind.DATA_SOURCE)]
+        sized = [
+            packet for packet in decode.packets(octets) if packet.kind in (PacketKind.EVENTS, PacketKind.DATA_SOURCE)
+        ]
         hidden = {8 * packet.offset + bit for packet in sized for bit in (4, 5)}
         bit = random.choice([bit for bit in range(8 * len(octets)) if bit not in hidden])
         octets[bit // 8] ^= 1 << bit % 8

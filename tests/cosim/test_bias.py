@@ -32,7 +32,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from docs.intervals import FILE, MODES, Mode, Selections, expected_mean, picture, run, seed, select
+from docs.intervals import FILE, MODES, IntervalMode, Selections, expected_mean, picture, run, seed, select
 from spurtle.config import CONFIGS
 from tests.support.seeds import SEED
 from tests.support.tiers import tiers
@@ -52,7 +52,7 @@ TAIL = LEVEL / TESTS / 2
 """Odds of each of the two ends of one test: 2.8e-6. Counts that are too even are as wrong as such that are too odd."""
 
 
-def runs(modes: Sequence[Mode], lanes: Sequence[int] = LANES) -> pytest.MarkDecorator:
+def runs(modes: Sequence[IntervalMode], lanes: Sequence[int] = LANES) -> pytest.MarkDecorator:
     """Parametrise a test by runs. Those of named configurations are fast."""
     every = [*product(modes, lanes)]
     cases = tiers(fast=[run for run in every if run in NAMED], full=every)
@@ -60,7 +60,7 @@ def runs(modes: Sequence[Mode], lanes: Sequence[int] = LANES) -> pytest.MarkDeco
 
 
 @cache
-def selections(mode: Mode, lanes: int) -> Selections:
+def selections(mode: IntervalMode, lanes: int) -> Selections:
     return run(mode, lanes)
 
 
@@ -73,7 +73,7 @@ def upper_tail(statistic: float, degrees: int) -> float:
     return tail + (math.erfc(math.sqrt(half)) if degrees % 2 else 0.0)
 
 
-def even(rows: NDArray[np.int64], mode: Mode, length: int) -> float:
+def even(rows: NDArray[np.int64], mode: IntervalMode, length: int) -> float:
     """How likely correct selections are at least this uneven, over a loop of that length."""
     steps = np.array(mode.steps)
     if mode.ernd and length == GRID:
@@ -95,27 +95,27 @@ def pearson(counts: NDArray[np.int64], shares: NDArray[np.float64]) -> float:
     return upper_tail(float(((counts - expected) ** 2 / expected).sum()), len(counts) - 1)
 
 
-def uniform(rows: NDArray[np.int64], mode: Mode) -> float:
+def uniform(rows: NDArray[np.int64], mode: IntervalMode) -> float:
     """How likely uniform random steps are at least as uneven as those to these selections."""
     steps = rows + 1 - GRID * np.arange(1, len(rows) + 1) if mode.ernd else np.diff(rows, prepend=-1)
     counts = np.bincount(steps - mode.steps[0], minlength=len(mode.steps))
     return pearson(counts, np.full(len(mode.steps), 1 / len(mode.steps)))
 
 
-def worst(rows: NDArray[np.int64], mode: Mode) -> tuple[float, int]:
+def worst(rows: NDArray[np.int64], mode: IntervalMode) -> tuple[float, int]:
     """The odds of the loop that fits worst, and its length."""
     odds = {length: even(rows, mode, length) for length in LENGTHS[1:]}
     return min((min(tail, 1 - tail), length) for length, tail in odds.items())
 
 
 @runs(RANDOM)
-def test_loops_are_sampled_evenly(mode: Mode, lanes: int) -> None:
+def test_loops_are_sampled_evenly(mode: IntervalMode, lanes: int) -> None:
     odds, length = worst(selections(mode, lanes).rows, mode)
     assert odds > TAIL, f"a loop of {length}, generator seeded with {seed(lanes):#x}: {odds:.2g}"
 
 
 @runs(RANDOM, [lanes for lanes in LANES if lanes > 1])
-def test_no_lane_is_favoured(mode: Mode, lanes: int) -> None:
+def test_no_lane_is_favoured(mode: IntervalMode, lanes: int) -> None:
     # In the first half, cycles of 1 to `lanes` operations are equally likely, and so is each place in each kind of
     # cycle; in a full cycle the place is the lane. A selection and the next but one are at least 259 operations apart,
     # so that their cycles have nothing to do with each other. In the other half all cycles are full, and the lane is
@@ -128,13 +128,13 @@ def test_no_lane_is_favoured(mode: Mode, lanes: int) -> None:
 
 
 @runs(RANDOM)
-def test_the_random_numbers_are_uniform(mode: Mode, lanes: int) -> None:
+def test_the_random_numbers_are_uniform(mode: IntervalMode, lanes: int) -> None:
     odds = uniform(selections(mode, lanes).rows, mode)
     assert min(odds, 1 - odds) > TAIL, f"generator seeded with {seed(lanes):#x}: {odds:.2g}"
 
 
 @runs(MODES[:1])
-def test_without_random_numbers_arithmetic_selects(mode: Mode, lanes: int) -> None:
+def test_without_random_numbers_arithmetic_selects(mode: IntervalMode, lanes: int) -> None:
     rows = selections(mode, lanes).rows
     assert rows.tolist() == [GRID * number - 1 for number in range(1, mode.samples + 1)]
     for length in LENGTHS:
@@ -146,7 +146,7 @@ def test_without_random_numbers_arithmetic_selects(mode: Mode, lanes: int) -> No
 
 
 @runs(MODES)
-def test_mean_interval(mode: Mode, lanes: int) -> None:
+def test_mean_interval(mode: IntervalMode, lanes: int) -> None:
     rows = selections(mode, lanes).rows
     check_mean(rows, mode, 1, f"generator seeded with {seed(lanes):#x}")
 
@@ -159,7 +159,7 @@ def test_mean_of_a_longer_interval(name: str, rnd: int) -> None:
     check_mean(rows, mode, 4, f"generator seeded with {seed(0):#x}")
 
 
-def check_mean(rows: NDArray[np.int64], mode: Mode, interval: int, note: str) -> None:
+def check_mean(rows: NDArray[np.int64], mode: IntervalMode, interval: int, note: str) -> None:
     """The mean interval is what it should be."""
     intervals = len(rows) - 1
     error = (rows[-1] - rows[0]) / intervals - expected_mean(mode, interval)
@@ -181,19 +181,19 @@ def test_the_picture_is_of_this_rtl() -> None:
 # What is above has to find a generator or a choice of the operation that is slightly wrong.
 
 
-def ideal(mode: Mode, steps: NDArray[np.int64]) -> NDArray[np.int64]:
+def ideal(mode: IntervalMode, steps: NDArray[np.int64]) -> NDArray[np.int64]:
     """The selections that random steps make, by D17.3.4."""
     if mode.ernd:
         return GRID * np.arange(1, len(steps) + 1) - 1 + steps
     return np.cumsum(steps) - 1
 
 
-def random_steps(mode: Mode) -> NDArray[np.int64]:
+def random_steps(mode: IntervalMode) -> NDArray[np.int64]:
     return np.random.default_rng(SEED).choice(np.array(mode.steps), mode.samples)
 
 
 @pytest.mark.parametrize("mode", RANDOM, ids=lambda mode: mode.title)
-def test_a_bias_is_found(mode: Mode) -> None:
+def test_a_bias_is_found(mode: IntervalMode) -> None:
     steps = random_steps(mode)
     rows = ideal(mode, steps)
     every = np.arange(len(rows))
@@ -209,7 +209,7 @@ def test_a_bias_is_found(mode: Mode) -> None:
 
 
 @pytest.mark.parametrize("mode", RANDOM, ids=lambda mode: mode.title)
-def test_steps_that_are_not_uniform_are_found(mode: Mode) -> None:
+def test_steps_that_are_not_uniform_are_found(mode: IntervalMode) -> None:
     steps = random_steps(mode)
     rare = np.where((steps >= mode.steps[-2]) & (np.arange(len(steps)) % 10 > 0), mode.steps[0], steps)
     assert uniform(ideal(mode, steps), mode) > TAIL

@@ -17,9 +17,9 @@ from spurtle import arch
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.parse import vary
 from spurtle.gateware.spu import SPU
-from spurtle.interface.memory import FaultKind
-from spurtle.interface.operation import Location as LocationLayout
-from spurtle.interface.sysreg import Outcome
+from spurtle.interface.memory import WriteFaultKind
+from spurtle.interface.operation import LocationLayout
+from spurtle.interface.sysreg import AccessOutcome
 from spurtle_sim.cli import main
 from spurtle_sim.cosim.pack import operation_bits
 from spurtle_sim.model.records import Facts, Location, Operation
@@ -146,7 +146,7 @@ def _meaning(config: SPUConfig, paths: tuple[str, ...], label: str) -> tuple[int
         location = BRANCHES[label]
         members = LocationLayout(config).members
         return (LocationLayout(config).const({name: getattr(location, name) for name in members}).as_bits(),)
-    for names in (Outcome, FaultKind):
+    for names in (AccessOutcome, WriteFaultKind):
         if label in names.__members__:
             return (names[label].value,)
     if register := getattr(arch, f"{label}_EL1", None):

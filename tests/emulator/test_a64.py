@@ -3,7 +3,7 @@
 import capstone
 import pytest
 
-from spurtle_sim.emulator.a64 import FACT, NZCV, SP, Instruction, Kind, UnsupportedError, classify
+from spurtle_sim.emulator.a64 import FACT, NZCV, SP, Instruction, InstructionKind, UnsupportedError, classify
 
 # Word, what it is, facts, bytes moved, registers needed, registers made, base register written back.
 MEMORY = [
@@ -168,7 +168,13 @@ def test_memory() -> None:
         assert found.traffic == traffic, meaning
         assert [*map(names, (found.sources, found.destinations, found.base))] == registers, meaning
         assert found.irregular == meaning.startswith(("stxr", "stlxp", "dc zva")), meaning
-        kind = Kind.ATOMIC if "atomic" in expected else Kind.LOAD if "load" in expected else Kind.STORE
+        kind = (
+            InstructionKind.ATOMIC
+            if "atomic" in expected
+            else InstructionKind.LOAD
+            if "load" in expected
+            else InstructionKind.STORE
+        )
         assert found.kind is kind, meaning
 
 
@@ -186,7 +192,7 @@ def test_minimum_and_maximum_of_an_immediate() -> None:
         for opcode in range(4):
             for number in (0, 0x55, 0xFF):
                 word = size | 0x11C00000 | opcode << 18 | number << 10 | 2 << 5 | 1
-                assert classify(word) == Instruction(Kind.INTEGER, 0, (2,), (1,))
+                assert classify(word) == Instruction(InstructionKind.INTEGER, 0, (2,), (1,))
     for unallocated in (0x11D00041, 0x31C00041, 0x51C00041):
         with pytest.raises(UnsupportedError):
             classify(unallocated)

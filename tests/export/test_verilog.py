@@ -16,7 +16,7 @@ from spurtle.arch import Event
 from spurtle.config import CONFIGS
 from spurtle.export import verilog
 from spurtle.export.ports import Reset
-from spurtle.gateware.inflight import Sample, Start
+from spurtle.gateware.inflight import SampleLayout, StartLayout
 from spurtle.gateware.serializer import beat_layout
 from tests.support import verilators
 from tests.support.tiers import configurations, tiers
@@ -138,10 +138,10 @@ def state_bits(name: str, family: str) -> int:
     config = CONFIGS[name]
     registers = sum(config.writable(register).bit_count() for register in config.registers)
     # Without EL2 no CONTEXTIDR_EL2, nor that it may be collected; the same of the address of NV2.
-    start = Start(config).size - (0 if config.el2 else 33) - (not config.nv2)
+    start = StartLayout(config).size - (0 if config.el2 else 33) - (not config.nv2)
     counters = len(config.latencies) * config.counter_bits
     derived = {Event.GENERATED_EXCEPTION, Event.RETIRED, Event.NOT_TAKEN} | ({Event.SMCU} if config.spe_sme else set())
-    told = Sample(config).size - Start(config).size - counters
+    told = SampleLayout(config).size - StartLayout(config).size - counters
     told -= 8 * config.events_bytes - len(config.events - derived) + len(meaningless(config))
     kept = start + counters + told
     if config.slots > 1:

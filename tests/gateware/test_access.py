@@ -1,4 +1,4 @@
-"""Which access is sampled of an operation that makes several, against the reference's `SPU.choose_access`."""
+"""Which access is sampled of an operation that makes several, against the reference's `ReferenceSPU.choose_access`."""
 
 from itertools import product
 from random import Random
@@ -11,7 +11,7 @@ from spurtle.arch import IMP_PMSRNDR_EL1, PMSFCR_EL1
 from spurtle.config import SPUConfig
 from spurtle.gateware.access import AccessChoice
 from spurtle_sim.model.registers import Registers
-from spurtle_sim.model.spu import SPU
+from spurtle_sim.model.spu import ReferenceSPU
 from tests.support.gateware import VARIANTS, Bench
 from tests.support.seeds import SEED
 
@@ -73,7 +73,7 @@ def test_like_the_reference(any_bench: AccessBench) -> None:
             for number in numbers[: len(lanes)]:
                 # The generator's state ends in the number.
                 registers.write(config, IMP_PMSRNDR_EL1, IMP_PMSRNDR_EL1.pack(ACCESS=1 << config.access_bits | number))
-                expected.append(SPU(config).choose_access(registers))
+                expected.append(ReferenceSPU(config).choose_access(registers))
             assert any_bench.choose(registers.PMSFCR_EL1, lanes, numbers) == expected
 
 

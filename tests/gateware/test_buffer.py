@@ -1,4 +1,4 @@
-"""The Profiling Buffer: alone, and against the reference's `Buffer`."""
+"""The Profiling Buffer: alone, and against the reference's `ProfilingBuffer`."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from spurtle.arch import FM, PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, Register
 from spurtle.config import SPUConfig
-from spurtle.gateware.buffer import Buffer
-from spurtle.interface.memory import FaultKind as PortFaultKind
+from spurtle.gateware.buffer import ProfilingBuffer
+from spurtle.interface.memory import WriteFaultKind
 from spurtle_sim.model.buffer import Buffer as ReferenceBuffer
 from spurtle_sim.model.buffer import Fault, FaultKind, fault_kinds
 from spurtle_sim.model.control import buffer_enabled, discard_mode
@@ -45,7 +45,7 @@ class Meets:
     def members(self, config: SPUConfig) -> Mapping[str, int]:
         """Of the port."""
         return {
-            "kind": PortFaultKind[self.kind.name].value,
+            "kind": WriteFaultKind[self.kind.name].value,
             "fsc": self.fsc,
             "word": self.word,
             **({"external": self.external} if config.external_aborts else {}),
@@ -78,7 +78,9 @@ class Driver:
     earliest its `done` comes.
     """
 
-    def __init__(self, ctx: Any, dut: Buffer, config: SPUConfig, stalls: Sequence[bool] = (False,), late: int = 0):
+    def __init__(
+        self, ctx: Any, dut: ProfilingBuffer, config: SPUConfig, stalls: Sequence[bool] = (False,), late: int = 0
+    ):
         self._ctx, self._dut, self._config = ctx, dut, config
         self._stalls, self._late = stalls, late
         self._beats: list[tuple[int, bool, int]] = []
@@ -176,7 +178,7 @@ class Driver:
         fault = (1 << layout.size) - 1
         if done:
             members = (
-                {"kind": PortFaultKind.NONE.value} if self._meeting is None else self._meeting.members(self._config)
+                {"kind": WriteFaultKind.NONE.value} if self._meeting is None else self._meeting.members(self._config)
             )
             for name, value in members.items():
                 field = layout[name]
@@ -298,7 +300,7 @@ class BufferBench(Bench):
         self.room = config.max_record_bytes  # that there must be
         # Records of the longest size, or of one that is not a multiple of the bus.
         self.size = config.layout.longest(config.packet_bytes) // self.align * self.align
-        self.dut = Buffer(config)
+        self.dut = ProfilingBuffer(config)
         super().__init__(self.dut)
 
     def drive(self, scenario: Callable[[Driver], Any], **pace: Any) -> Driver:

@@ -18,7 +18,7 @@ from spurtle.gateware.access import AccessChoice
 from spurtle.gateware.interval import Numbering
 from spurtle.gateware.lfsr import LFSR
 from spurtle.gateware.previous import PreviousTarget
-from spurtle.gateware.registers import RegisterAccess, Registers
+from spurtle.gateware.registers import RegisterAccess, RegisterFile
 from spurtle.gateware.serializer import Cutter, Packer
 from spurtle.gateware.spu import SPU
 
@@ -42,7 +42,7 @@ CONFIGURED = [component for component in components() if "config" in signature(c
 
 
 def test_there_are_components() -> None:
-    assert {SPU, Registers, Cutter} < {*CONFIGURED}
+    assert {SPU, RegisterFile, Cutter} < {*CONFIGURED}
     assert len(CONFIGURED) > 20
 
 
@@ -104,7 +104,7 @@ def test_more_lanes_than_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     ("component", "where", "message"),
     [
         # CRm[0] and op2 are those of PMSCR_EL1.
-        (Registers, {"crm": 11, "op2": 0}, "short number of TWIN_EL1 must be its own, not that of PMSCR_EL1, 0x8"),
+        (RegisterFile, {"crm": 11, "op2": 0}, "short number of TWIN_EL1 must be its own, not that of PMSCR_EL1, 0x8"),
         (RegisterAccess, {"crm": 9, "op2": 0}, "encoding of TWIN_EL1 must be its own, not that of PMSCR_EL1, 0x4c8"),
     ],
 )

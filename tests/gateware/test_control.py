@@ -13,7 +13,7 @@ from amaranth.hdl import Cat, Const
 from formal.engine.features import distinct
 from spurtle.arch import PMBLIMITR_EL1, PMBSR_EL1, PMSCR_EL1, PMSCR_EL2
 from spurtle.config import SPUConfig
-from spurtle.gateware.control import Control
+from spurtle.gateware.control import ProfilingControl
 from spurtle_sim.model import control
 from spurtle_sim.model.control import Owner, PEState
 from spurtle_sim.model.pe import programmable
@@ -49,7 +49,7 @@ async def at_once(ctx: Any, inputs: Sequence[tuple[Any, Any]], *outputs: Any) ->
 
 @pytest.mark.parametrize("config", configurations({config.name: config for config in CONFIGS}))
 def test_like_the_reference(config: SPUConfig) -> None:
-    dut = Control(config)
+    dut = ProfilingControl(config)
     clocked = config.several_owners
     play = cycle if clocked else at_once
     bits = pe_bits(config)

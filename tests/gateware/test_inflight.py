@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import MINIMAL
 from spurtle.gateware.control import Collect
-from spurtle.gateware.inflight import Allocation, InFlight, Sample, Slot, Start
+from spurtle.gateware.inflight import Allocation, InFlight, SampleLayout, Slot, StartLayout
 from tests.support.gateware import VARIANTS, Bench, cycle
 from tests.support.tiers import configurations, tiers
 
@@ -260,7 +260,7 @@ class InFlightBench(Bench):
 
     def _bits(self, sampled: Sampled) -> int:
         """The sample as its port carries it, latencies counted anew from what happened."""
-        layout = Sample(self.config)
+        layout = SampleLayout(self.config)
         flight = sampled.flight
         latencies = {
             "total": flight.ends,
@@ -270,7 +270,9 @@ class InFlightBench(Bench):
         }
         state = dict(sampled.state)
         time = state["timestamp"] - state.pop("offset", 0) & (1 << 64) - 1
-        start = Start(self.config).const(state | {"timestamp": time, "collect": Collect.from_bits(state["collect"])})
+        start = StartLayout(self.config).const(
+            state | {"timestamp": time, "collect": Collect.from_bits(state["collect"])}
+        )
         bits = start.as_bits() << layout["start"].offset | sampled.operation << layout["operation"].offset
         if self.config.pbt:
             bits |= sampled.previous << layout["previous"].offset

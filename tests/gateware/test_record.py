@@ -11,9 +11,9 @@ from formal.engine.features import FEATURES
 from spurtle.arch import ETS, Header, OperationClass
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import LAST, Packet
-from spurtle.gateware.record import Record
+from spurtle.gateware.record import RecordBuilder
 from spurtle.gateware.spu import RecordPath
-from spurtle.interface.operation import Vectors as VectorsLayout
+from spurtle.interface.operation import VectorsLayout
 from spurtle_sim.cosim.pack import sample_bits
 from spurtle_sim.model import records
 from spurtle_sim.model.records import Facts, Location, Operation, Sample, Start, Vectors
@@ -27,7 +27,7 @@ NO_VECTORS = Vectors()
 class RecordBench(Bench):
     def __init__(self, config: SPUConfig):
         self.config = config
-        self.dut = Record(config)
+        self.dut = RecordBuilder(config)
         super().__init__(self.dut)
 
     def check(self, sample: Sample, hidden: int = ALL) -> dict[Packet, bytes]:

@@ -10,8 +10,8 @@ from amaranth.hdl import Value
 
 from spurtle.arch import PMBIDR_EL1, PMSCR_EL1, PMSCR_EL2, PMSCR_EL12, PMSIDR_EL1, REGISTERS, Register
 from spurtle.config import SPUConfig
-from spurtle.gateware.registers import Registers
-from spurtle.interface.sysreg import Outcome
+from spurtle.gateware.registers import RegisterFile
+from spurtle.interface.sysreg import AccessOutcome
 from spurtle_sim.cosim.pack import pe_members
 from spurtle_sim.model.control import PEState
 from spurtle_sim.model.pe import programmable
@@ -33,13 +33,13 @@ PORTS = {"PMSCR_EL2": "pmscr_el2"}
 class RegistersBench(Bench):
     def __init__(self, config: SPUConfig):
         self.config = config
-        self.dut = Registers(config)
+        self.dut = RegisterFile(config)
         self.names = [register.name for register in config.registers if not register.read_only]
         super().__init__(self.dut)
 
     async def access(
         self, ctx: Any, encoding: Encoding, *, write: int | None = None, pe: PEState = EL3
-    ) -> tuple[Outcome, int, set[str]]:
+    ) -> tuple[AccessOutcome, int, set[str]]:
         """Outcome, value, and which of the write strobes there was, in the cycle after that of the access."""
         dut = self.dut
         strobes = {name: getattr(dut, f"{name}_write") for name in (*ELSEWHERE.values(), "pmblimitr")}
@@ -98,7 +98,7 @@ def test_every_register_is_zero_after_reset(bench: RegistersBench) -> None:
         for register in bench.config.registers:
             if not register.read_only:
                 value = pct if register is PMSCR_EL1 else 0
-                assert await bench.access(ctx, encoding(register)) == (Outcome.VALUE, value, set())
+                assert await bench.access(ctx, encoding(register)) == (AccessOutcome.VALUE, value, set())
 
     bench.run(scenario)
 
@@ -110,11 +110,11 @@ def test_no_other_encoding(bench: RegistersBench) -> None:
             if register not in bench.config.registers:
                 register = None
             outcome, value, struck = await bench.access(ctx, where)
-            assert outcome == (Outcome.VALUE if register else Outcome.UNDEFINED), where
+            assert outcome == (AccessOutcome.VALUE if register else AccessOutcome.UNDEFINED), where
             assert register or value == 0
             assert not struck
             if register is None:
-                assert await bench.access(ctx, where, write=ONES) == (Outcome.UNDEFINED, 0, set()), where
+                assert await bench.access(ctx, where, write=ONES) == (AccessOutcome.UNDEFINED, 0, set()), where
         assert set(bench.stored(ctx).values()) == {0}
 
     bench.run(scenario)
@@ -125,7 +125,7 @@ def test_nothing_happens_at_el0(bench: RegistersBench, register: Register) -> No
     async def scenario(ctx: Any) -> None:
         for write in (None, ONES):
             assert await bench.access(ctx, encoding(register), write=write, pe=PEState(el=0)) == (
-                Outcome.UNDEFINED,
+                AccessOutcome.UNDEFINED,
                 0,
                 set(),
             )
@@ -138,14 +138,14 @@ def test_a_register_of_el2_is_undefined_at_el1(bench: RegistersBench) -> None:
     async def scenario(ctx: Any) -> None:
         where = encoding(PMSCR_EL2)
         for write in (None, ONES):
-            assert await bench.access(ctx, where, write=write, pe=EL1) == (Outcome.UNDEFINED, 0, set())
+            assert await bench.access(ctx, where, write=write, pe=EL1) == (AccessOutcome.UNDEFINED, 0, set())
         assert set(bench.stored(ctx).values()) == {0}
-        there = Outcome.VALUE if PMSCR_EL2 in bench.config.registers else Outcome.UNDEFINED
+        there = AccessOutcome.VALUE if PMSCR_EL2 in bench.config.registers else AccessOutcome.UNDEFINED
         for pe in (EL2, EL3):
             value = bench.config.writable(PMSCR_EL2) & (ONES if pe == EL2 else 0b10_1000)
             assert (await bench.access(ctx, where, write=ONES if pe == EL2 else value, pe=pe))[0] == there
             assert await bench.access(ctx, where, pe=pe) == (there, value, set())
-            assert (await bench.access(ctx, where, pe=EL1))[:2] == (Outcome.UNDEFINED, 0)
+            assert (await bench.access(ctx, where, pe=EL1))[:2] == (AccessOutcome.UNDEFINED, 0)
 
     bench.run(scenario)
 
@@ -165,7 +165,7 @@ def test_nothing_happens_without_an_access(bench: RegistersBench) -> None:
 @pytest.mark.parametrize("register", [register for register in REGISTERS if register.read_only], ids=lambda r: r.name)
 def test_a_write_to_an_id_register_is_undefined(bench: RegistersBench, register: Register) -> None:
     async def scenario(ctx: Any) -> None:
-        assert await bench.access(ctx, encoding(register), write=ONES) == (Outcome.UNDEFINED, 0, set())
+        assert await bench.access(ctx, encoding(register), write=ONES) == (AccessOutcome.UNDEFINED, 0, set())
 
     bench.run(scenario)
 
@@ -215,13 +215,13 @@ def test_bits_that_are_not_implemented_read_as_zero(bench: RegistersBench) -> No
             pe = random.choice([EL2, EL3] if register.op1 == 4 else [EL1, EL2, EL3])
             outcome, value, struck = await bench.access(ctx, encoding(register), write=data, pe=pe)
             strobe = {**ELSEWHERE, "PMBLIMITR_EL1": "pmblimitr"}.get(register.name)
-            assert (outcome, value) == (Outcome.VALUE, 0)
+            assert (outcome, value) == (AccessOutcome.VALUE, 0)
             assert struck == ({strobe} if strobe else set())
             if register.name not in ELSEWHERE:
                 reference.write(bench.config, register, data)
             for other in writable:
                 expected = reference.read(bench.config, other, PEState())
-                assert (await bench.access(ctx, encoding(other)))[:2] == (Outcome.VALUE, expected), other.name
+                assert (await bench.access(ctx, encoding(other)))[:2] == (AccessOutcome.VALUE, expected), other.name
             assert bench.stored(ctx) == {
                 name: getattr(reference, name) for name in bench.names if name not in ELSEWHERE
             }

@@ -25,12 +25,12 @@ from spurtle.arch import (
 )
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.spu import SPU
-from spurtle.interface.sysreg import Outcome
+from spurtle.interface.sysreg import AccessOutcome
 from spurtle_sim.cosim.pack import operation_bits
 from spurtle_sim.model import control, filtering, records
 from spurtle_sim.model.control import PEState
 from spurtle_sim.model.records import Facts, Operation, Sample, Start
-from spurtle_sim.model.spu import SPU as ReferenceSPU
+from spurtle_sim.model.spu import ReferenceSPU
 from tests.support.gateware import Bench, cycle
 from tests.support.seeds import SEED
 from tests.support.tiers import configurations, tiers
@@ -141,7 +141,7 @@ class Driver:
     async def read(self, register: Register) -> int:
         await self.tick(read=register)
         await self.tick()
-        assert self._ctx.get(self._dut.sysreg.outcome) == Outcome.VALUE
+        assert self._ctx.get(self._dut.sysreg.outcome) == AccessOutcome.VALUE
         return self._ctx.get(self._dut.sysreg.rdata)
 
     async def set_up(self) -> None:

@@ -17,7 +17,7 @@ from spurtle.interface import operation, pe_state
 from spurtle_sim.model import records
 from spurtle_sim.model.control import PEState
 from spurtle_sim.model.records import Facts, Location, Operation, Sample, Start, Vectors
-from spurtle_sim.records.decode import InstructionAddress, Kind, PhysicalAddress, Record, packets
+from spurtle_sim.records.decode import InstructionAddress, PacketKind, PhysicalAddress, Record, packets
 from spurtle_sim.records.decode import records as decode
 from spurtle_sim.records.operation_type import operation_type
 from tests.support.samples import facts as any_facts
@@ -484,15 +484,20 @@ def test_no_record_holds_anything_reserved(config: SPUConfig, data: st.DataObjec
     octets = records.encode(config, data.draw(samples(config)))
     addresses = {0, 1, 2, 3, *([4] if config.pbt else []), *([config.imp_address] if config.imp_address else [])}
     counters = {0, 1, 2, *([4] if config.altclk else []), *([config.imp_counter] if config.imp_counter else [])}
-    allowed = {Kind.ADDRESS: addresses, Kind.COUNTER: counters, Kind.CONTEXT: {0, 1}, Kind.OPERATION: {0, 1, 2}}
+    allowed = {
+        PacketKind.ADDRESS: addresses,
+        PacketKind.COUNTER: counters,
+        PacketKind.CONTEXT: {0, 1},
+        PacketKind.OPERATION: {0, 1, 2},
+    }
     for packet in packets(octets):
-        assert packet.kind not in (Kind.UNKNOWN, Kind.BAD)
+        assert packet.kind not in (PacketKind.UNKNOWN, PacketKind.BAD)
         assert packet.index in allowed.get(packet.kind, {0})
         # An extended header whose INDEX would fit a short one, and what such a header must not be followed by.
         assert octets[packet.offset] != 0x20
-        if packet.kind is Kind.OPERATION:
+        if packet.kind is PacketKind.OPERATION:
             assert operation_type(packet.index, packet.value).kind != "reserved"
-        if packet.kind is Kind.ADDRESS and packet.index not in (2, config.imp_address):
+        if packet.kind is PacketKind.ADDRESS and packet.index not in (2, config.imp_address):
             assert packet.value >> 63 or not packet.value >> 60 & 1  # Root has no code
 
 
@@ -551,12 +556,12 @@ def test_facts_pack_in_the_order_of_their_names():
 def test_members_are_those_of_the_ports():
     """In their order, so that a packed number means the same."""
     for mine, port in (
-        (Facts, operation.Facts.as_shape()),
-        (Vectors, operation.Vectors(V1P4)),
-        (Location, operation.Location(V1P4)),
+        (Facts, operation.FactsLayout.as_shape()),
+        (Vectors, operation.VectorsLayout(V1P4)),
+        (Location, operation.LocationLayout(V1P4)),
     ):
         assert [*mine.__slots__] == [name for name, _ in port]
-    named = [name for name, _ in operation.Operation(V1P4)]
+    named = [name for name, _ in operation.OperationLayout(V1P4)]
     assert [*Operation.__slots__] == [*named, "imp_counter", "imp_address"]
-    assert [name for name, _ in operation.Operation(OWN[0])][-2:] == ["imp_counter", "imp_address"]
-    assert [*PEState.__slots__] == [*pe_state.PEState(V1P4).members]
+    assert [name for name, _ in operation.OperationLayout(OWN[0])][-2:] == ["imp_counter", "imp_address"]
+    assert [*PEState.__slots__] == [*pe_state.PEStateSignature(V1P4).members]

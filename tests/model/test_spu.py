@@ -14,7 +14,7 @@ from spurtle.config import CONFIGS, LFSR_ACCESS_RESET, LFSR_RESET, SPUConfig
 from spurtle_sim.model.control import PEState
 from spurtle_sim.model.records import Facts, Location, Operation
 from spurtle_sim.model.sampling import access_number, draw, draw_access
-from spurtle_sim.model.spu import SPU
+from spurtle_sim.model.spu import ReferenceSPU
 from spurtle_sim.records.decode import records
 from tests.support.tiers import configurations
 
@@ -90,9 +90,9 @@ def config(request: pytest.FixtureRequest) -> SPUConfig:
     return request.param
 
 
-def running(config: SPUConfig, *, interval: int = 1, records: int = 64, pmscr: int = 0b11_1011) -> SPU:
+def running(config: SPUConfig, *, interval: int = 1, records: int = 64, pmscr: int = 0b11_1011) -> ReferenceSPU:
     """An SPU as a driver starts it: all of EL0 and EL1, with context, physical address, timestamp; EL2 permits it."""
-    spu = SPU(config)
+    spu = ReferenceSPU(config)
     spu.write("PMBPTR_EL1", 0x2000 - records * config.max_record_bytes)
     spu.write("PMBLIMITR_EL1", 0x2000 | 1)
     spu.write("PMSIRR_EL1", interval << 8)
@@ -121,7 +121,7 @@ def test_bits_that_are_not_implemented_read_as_zero(config: SPUConfig):
     for register in REGISTERS:
         if register.read_only:
             continue
-        spu = SPU(config)
+        spu = ReferenceSPU(config)
         if register.name not in ONES_READ_BACK[config.name]:
             message = f"^register must be one of PMSCR_EL1, .*, not '{register.name}'$"
             for one in (register, register.name):
@@ -145,7 +145,7 @@ def test_bits_that_are_not_implemented_read_as_zero(config: SPUConfig):
 
 
 def test_each_generator_has_its_half_of_the_register():
-    spu = SPU(CONFIGS["v1p4"])
+    spu = ReferenceSPU(CONFIGS["v1p4"])
     for written, expected in ((7, 1 << 32 | 7), (9 << 32, 9 << 32 | 1), (ONES, ONES)):
         spu.write("IMP_PMSRNDR_EL1", written)
         assert spu.read("IMP_PMSRNDR_EL1") == expected
@@ -170,7 +170,7 @@ def test_each_generator_has_its_half_of_the_register():
 )
 @given(value=st.integers(0, ONES))
 def test_identification_registers_ignore_writes(name: str, pmsidr: int, pmbidr: int, value: int):
-    spu = SPU(CONFIGS[name])
+    spu = ReferenceSPU(CONFIGS[name])
     for register, expected in (("PMSIDR_EL1", pmsidr), ("PMBIDR_EL1", pmbidr)):
         spu.write(register, value)
         assert spu.read(register) == expected
@@ -178,11 +178,11 @@ def test_identification_registers_ignore_writes(name: str, pmsidr: int, pmbidr: 
 
 def test_an_unknown_register_is_named():
     with pytest.raises(ValueError, match=r"register must be one of PMSCR_EL1, .*, not 'PMSNEVFR_EL1'"):
-        SPU(CONFIGS["minimal"]).read("PMSNEVFR_EL1")
+        ReferenceSPU(CONFIGS["minimal"]).read("PMSNEVFR_EL1")
 
 
 def test_pmbsr_can_be_set_by_software(config: SPUConfig):
-    spu = SPU(config)
+    spu = ReferenceSPU(config)
     spu.write("PMBSR_EL1", 0x12345678 | 1 << 17)
     assert spu.read("PMBSR_EL1") == 0x10065678 | 1 << 17
 
@@ -281,7 +281,7 @@ def test_profiling_stops_when_the_buffer_is_full_and_goes_on_where_it_stood(conf
 
 
 def test_a_bad_pointer_stops_as_soon_as_the_buffer_is_enabled(config: SPUConfig):
-    spu = SPU(config)
+    spu = ReferenceSPU(config)
     spu.write("PMBPTR_EL1", 0x2000)
     spu.write("PMSCR_EL1", 0b11)
     assert spu.read("PMBSR_EL1") == 0
@@ -306,7 +306,7 @@ BRANCH = Operation(facts=Facts(branch=1, taken=1, retired=1), target=Location(0x
 FIRST, SECOND = Location(0x100, 0, 1), Location(0x200, 1, 1)
 
 
-def previous_target(spu: SPU, operation: Operation = BRANCH) -> int | None:
+def previous_target(spu: ReferenceSPU, operation: Operation = BRANCH) -> int | None:
     """What the record of `operation` says."""
     written = spu.finish(spu.start(USER), operation, total=9, issue=3, translation=0)
     assert written is not None
@@ -532,7 +532,7 @@ def assert_fair(bits: list[int]) -> None:
 def test_either_access_and_any_element_without_bias(config: SPUConfig):
     random = Random(1)
     for pmsfcr in (0, LD, ST, FT, FT | LD | ST, FT | 1 << 16) if config in TWO_ACCESSES else (0,):
-        spu = SPU(config)
+        spu = ReferenceSPU(config)
         spu.write("PMSFCR_EL1", pmsfcr)
         spu.write("IMP_PMSRNDR_EL1", random.getrandbits(64))
         chosen = [spu.choose_access() for _ in range(20_000)]
@@ -549,7 +549,7 @@ def test_either_access_and_any_element_without_bias(config: SPUConfig):
 @pytest.mark.parametrize("config", CHOOSING, ids=[config.name for config in CHOOSING])
 def test_a_number_is_drawn_where_the_filter_decides_too(config: SPUConfig):
     """Bit 0, if an access is chosen, and the next eight, if an element is."""
-    spu = SPU(config)
+    spu = ReferenceSPU(config)
     state = LFSR_ACCESS_RESET
     bits = number_bits(config)
     for number in range(400):
@@ -565,7 +565,7 @@ def test_a_number_is_drawn_where_the_filter_decides_too(config: SPUConfig):
 
 def test_an_access_can_be_chosen_by_earlier_settings():
     """The number drawn and the filter are theirs; what is left is in the present registers."""
-    spu = SPU(CONFIGS["v1p4"])
+    spu = ReferenceSPU(CONFIGS["v1p4"])
     spu.write("IMP_PMSRNDR_EL1", 0xE06 << 32 | 5)
     spu.write("PMSFCR_EL1", FT | ST)
     earlier = copy(spu.registers)
@@ -577,6 +577,6 @@ def test_an_access_can_be_chosen_by_earlier_settings():
 
 
 def test_there_is_no_choice_where_every_operation_has_one_access():
-    spu = SPU(CONFIGS["neoverse_n1"])
+    spu = ReferenceSPU(CONFIGS["neoverse_n1"])
     with pytest.raises(ValueError, match=r"mops, gcs, sve or sme must be True .*, not False in neoverse_n1"):
         spu.choose_access()

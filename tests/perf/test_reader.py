@@ -11,8 +11,8 @@ import pytest
 from spurtle.support.errors import UserError
 from spurtle_sim.cli import main
 from spurtle_sim.perf import reader as perf_reader
-from spurtle_sim.perf.events import Aux, Event, Process, life
-from spurtle_sim.perf.format import AuxFlag, Record
+from spurtle_sim.perf.events import Aux, Process, TimedEvent, life
+from spurtle_sim.perf.format import AuxFlag, RecordType
 from spurtle_sim.perf.writer import Recording, content
 from tests.perf.test_writer import PID, branch, load
 from tests.support.perfs import Perf, needed
@@ -23,7 +23,7 @@ PROCESS = Process(Path("/nowhere/program"), ["program"], PID, ())
 TRUNCATED = AuxFlag.TRUNCATED | AuxFlag.PARTIAL
 
 
-def several() -> list[Event]:
+def several() -> list[TimedEvent]:
     """Return what was taken of three CPUs, of which CPU 1 has no records; three times something was lost."""
     records = {
         (0, 100): [load(0x40_0000 + 4 * n, 0x41_0000 + n, 0x8000_0000, 5, 10 * n + 1, 0) for n in range(3)],
@@ -115,7 +115,7 @@ def piped(data: bytes) -> bytes:
         attribute = data[offset : offset + attr_size - 16]
         ids, ids_size = struct.unpack_from("<2Q", data, offset + attr_size - 16)
         body = attribute + data[ids : ids + ids_size]
-        records.append(struct.pack("<I2H", Record.ATTR, 0, 8 + len(body)) + body)
+        records.append(struct.pack("<I2H", RecordType.ATTR, 0, 8 + len(body)) + body)
     return b"".join([data[:8], struct.pack("<Q", 16), *records, data[start : start + size]])
 
 
@@ -132,11 +132,11 @@ def test_a_file_from_a_pipe(perf: Perf, file: Path, tmp_path: Path, capsys: pyte
 def test_newer_metadata(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """perf 6.14 and newer describe each CPU in AUXTRACE_INFO."""
     data = piped(file.read_bytes())
-    start = data.index(struct.pack("<I2H", Record.AUXTRACE_INFO, 0, 32))
+    start = data.index(struct.pack("<I2H", RecordType.AUXTRACE_INFO, 0, 32))
     pmu = struct.unpack_from("<Q", data, start + 16)[0]
     cpus = [(0x1010_1010_1010_1010, cpu, 4, 0x410F_D0C1, pmu, 256, 0) for cpu in range(3)]
     words = [2, 4, pmu, 3, *(word for cpu in cpus for word in cpu)]
-    info = struct.pack("<I2H2I", Record.AUXTRACE_INFO, 0, 16 + 8 * len(words), 4, 0) + struct.pack(
+    info = struct.pack("<I2H2I", RecordType.AUXTRACE_INFO, 0, 16 + 8 * len(words), 4, 0) + struct.pack(
         f"<{len(words)}Q", *words
     )
     newer = tmp_path / "newer"
@@ -168,7 +168,7 @@ def test_what_cannot_be_read_is_one_sentence(file: Path) -> None:
     refused(data[7::-1] + data[8:], "must be little-endian, and it is big-endian")
     refused(data[:50], "must have 104 bytes, and it is cut off")
     refused(content(Recording(argv=["x"], events=[])), "must hold AUX data of Arm SPE, and it holds none")
-    info = data.index(struct.pack("<I2H", Record.AUXTRACE_INFO, 0, 32))
+    info = data.index(struct.pack("<I2H", RecordType.AUXTRACE_INFO, 0, 32))
     refused(data[: info + 8] + b"\3" + data[info + 9 :], "must be of Arm SPE, type 4, not 3")
 
 

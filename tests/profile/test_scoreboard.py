@@ -27,7 +27,7 @@ from spurtle_sim.model import records
 from spurtle_sim.model.buffer import Fault, FaultKind
 from spurtle_sim.model.pe import PEState
 from spurtle_sim.model.records import Facts, Location, Operation, Sample, Start
-from spurtle_sim.model.spu import SPU
+from spurtle_sim.model.spu import ReferenceSPU
 from spurtle_sim.profile.scoreboard import Checker
 from spurtle_sim.trace.dtypes import FINISH, SELECTION, TIMED
 from tests.support.seeds import SEED
@@ -171,7 +171,7 @@ def test_operations_are_counted_as_if_one_by_one() -> None:
             (PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=1, RND=random.getrandbits(1))),
             (PMBLIMITR_EL1, PMBLIMITR_EL1.pack(E=1, FM=FM.DISCARD)),
         )
-        it, reference = Checker(config, PEState()), SPU(config)
+        it, reference = Checker(config, PEState()), ReferenceSPU(config)
         for register, value in values:
             it.write(register, value)
             reference.write(register, value)

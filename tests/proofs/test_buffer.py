@@ -15,8 +15,8 @@ from formal.engine.transition import Transition, transition
 from spurtle import arch
 from spurtle.arch import PMSVer
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.gateware.buffer import Buffer
-from spurtle.interface.memory import FaultKind
+from spurtle.gateware.buffer import ProfilingBuffer
+from spurtle.interface.memory import WriteFaultKind
 from tests.proofs.test_serializer import check_faults
 from tests.support.tiers import tiers
 
@@ -30,18 +30,18 @@ SHORT = replace(CONFIGS["hisilicon_mobile"], name="short", version=PMSVer.SPE_V1
 Prove = Callable[[SPUConfig, Transition], Verdict]
 
 
-def watched(config: SPUConfig, component: Buffer) -> Transition:
+def watched(config: SPUConfig, component: ProfilingBuffer) -> Transition:
     return filling.watched(config, transition(component))
 
 
-class Knows(Buffer):
+class Knows(ProfilingBuffer):
     """Takes what is worked out for known in every cycle in which nothing is written."""
 
     def _fits(self, m, align, idle):
         return super()._fits(m, align, Mux(idle, 1, 1))
 
 
-class Last(Buffer):
+class Last(ProfilingBuffer):
     """There is room for one more record than there is."""
 
     def _fits(self, m, align, idle):
@@ -49,7 +49,7 @@ class Last(Buffer):
         return fits | (self.pmbptr[12:] == self.pmblimitr.LIMIT), known
 
 
-class Above(Buffer):
+class Above(ProfilingBuffer):
     """Writes a word further up."""
 
     def elaborate(self, platform):
@@ -58,7 +58,7 @@ class Above(Buffer):
         return m
 
 
-class Strobes(Buffer):
+class Strobes(ProfilingBuffer):
     """Writes the first byte of every word."""
 
     def elaborate(self, platform):
@@ -67,7 +67,7 @@ class Strobes(Buffer):
         return m
 
 
-class Begins(Buffer):
+class Begins(ProfilingBuffer):
     """Does not care whether it is stopped."""
 
     def elaborate(self, platform):
@@ -76,7 +76,7 @@ class Begins(Buffer):
         return m
 
 
-class Loses(Buffer):
+class Loses(ProfilingBuffer):
     """Does not move the pointer if the status is written."""
 
     def elaborate(self, platform):
@@ -86,7 +86,7 @@ class Loses(Buffer):
         return m
 
 
-class Eager(Buffer):
+class Eager(ProfilingBuffer):
     """Is not busy until the status says that the buffer is full."""
 
     def elaborate(self, platform):
@@ -96,20 +96,20 @@ class Eager(Buffer):
         return m
 
 
-class Hangs(Buffer):
+class Hangs(ProfilingBuffer):
     """Is busy once there has been a fault."""
 
     def elaborate(self, platform):
         m = super().elaborate(platform)
         hangs = Signal()
-        with m.If(self.write.done & (self.write.fault.kind != FaultKind.NONE)):
+        with m.If(self.write.done & (self.write.fault.kind != WriteFaultKind.NONE)):
             m.d.sync += hangs.eq(1)
         with m.If(hangs):
             m.d.comb += self.busy.eq(1)
         return m
 
 
-class Full(Buffer):
+class Full(ProfilingBuffer):
     """Is never full where it may be."""
 
     def elaborate(self, platform):
@@ -118,7 +118,7 @@ class Full(Buffer):
         return m
 
 
-class Overwrites(Buffer):
+class Overwrites(ProfilingBuffer):
     """A collision is lost where software writes."""
 
     def elaborate(self, platform):
@@ -128,7 +128,7 @@ class Overwrites(Buffer):
         return m
 
 
-class Forgets(Buffer):
+class Forgets(ProfilingBuffer):
     """An abort does not say that data may be lost."""
 
     def elaborate(self, platform):
@@ -138,15 +138,15 @@ class Forgets(Buffer):
         return m
 
 
-class Renames(Buffer):
+class Renames(ProfilingBuffer):
     """A Granule Protection Check fault is one of stage 2."""
 
     def _fault_class(self, m, fault):
         ec, data_abort = super()._fault_class(m, fault)
-        return Mux(fault.kind == FaultKind.GRANULE_PROTECTION, arch.EC.STAGE_2, ec), data_abort
+        return Mux(fault.kind == WriteFaultKind.GRANULE_PROTECTION, arch.EC.STAGE_2, ec), data_abort
 
 
-WRONG: list[tuple[type[Buffer], SPUConfig, Prove, str]] = [
+WRONG: list[tuple[type[ProfilingBuffer], SPUConfig, Prove, str]] = [
     (Knows, PACKED, filling.prove_relation, "a cycle breaks it"),
     (Last, MINIMAL, filling.prove_relation, "a cycle breaks it"),
     (Above, MINIMAL, filling.prove_beats, "a cycle breaks it"),
@@ -168,7 +168,7 @@ WRONG: list[tuple[type[Buffer], SPUConfig, Prove, str]] = [
     tiers(fast=WRONG[:10:3], full=WRONG),
     ids=lambda each: getattr(each, "__name__", ""),
 )
-def test_a_wrong_buffer_is_found(wrong: type[Buffer], config: SPUConfig, prove: Prove, evidence: str) -> None:
+def test_a_wrong_buffer_is_found(wrong: type[ProfilingBuffer], config: SPUConfig, prove: Prove, evidence: str) -> None:
     verdict = prove(config, watched(config, wrong(config)))
     assert verdict.result is Result.FAIL
     assert evidence in verdict.evidence
@@ -190,7 +190,7 @@ def test_faults_of_the_buffer_are_found(config: SPUConfig, count: int) -> None:
         filling.prove_silence, filling.prove_drains, filling.prove_status,
     ]  # fmt: skip
     check_faults(
-        lambda: Buffer(config),
+        lambda: ProfilingBuffer(config),
         lambda system: filling.watched(config, system),
         runs,
         [lambda system, prove=prove: prove(config, system) for prove in proofs],
@@ -200,7 +200,7 @@ def test_faults_of_the_buffer_are_found(config: SPUConfig, count: int) -> None:
 
 def test_the_relation_needs_what_others_promise() -> None:
     """No record is too long, and PMBLIMITR_EL1 stands."""
-    system = watched(MINIMAL, Buffer(MINIMAL))
+    system = watched(MINIMAL, ProfilingBuffer(MINIMAL))
     relation = filling.relation(MINIMAL)
     assert inductive(system, relation).result is Result.FAIL
     assert inductive(system, relation, contract=filling.limit_stands).result is Result.FAIL

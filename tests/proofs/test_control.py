@@ -16,11 +16,11 @@ from formal.engine.proof import Result, Verdict
 from formal.engine.transition import Transition, transition
 from spurtle.arch import PCT
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.gateware.control import Control
+from spurtle.gateware.control import ProfilingControl
 from spurtle.gateware.previous import PreviousTarget
 from spurtle.interface.pe_state import el2_enabled
 from spurtle_sim.model import control, pe
-from spurtle_sim.model.spu import SPU
+from spurtle_sim.model.spu import ReferenceSPU
 from tests.support.seeds import SEED
 from tests.support.tiers import tiers
 
@@ -28,7 +28,7 @@ EVERY = CONFIGS["v1p4"]
 
 
 def every_proof(config: SPUConfig) -> Iterator[Callable[[SPUConfig, Transition], Verdict]]:
-    """All that is proved of `Control`, but for what can be reached."""
+    """All that is proved of `ProfilingControl`, but for what can be reached."""
     yield from (partial(proofs.prove_permission, answer) for answer in proofs.ANSWERS)
     yield proofs.prove_new_owner
     if config.pbt:
@@ -49,10 +49,10 @@ def asked(wires: Wires) -> z3.BoolRef:
 
 @pytest.mark.parametrize("count", tiers(long=[10]))
 def test_faults_of_the_permissions_are_found(count: int) -> None:
-    right = transition(Control(EVERY))
+    right = transition(ProfilingControl(EVERY))
     assert holds(EVERY, right)
     faults = faulty(
-        lambda: Control(EVERY),
+        lambda: ProfilingControl(EVERY),
         count=count,
         seed=SEED,
         differs=lambda system: differs(right, system, assuming=asked),
@@ -60,7 +60,7 @@ def test_faults_of_the_permissions_are_found(count: int) -> None:
     assert [fault for fault, system in faults if holds(EVERY, system)] == []
 
 
-class Reserved(Control):
+class Reserved(ProfilingControl):
     """Gives the buffer to Non-secure state in a reserved setting of MDCR_EL3.NSPB."""
 
     def _own(self, m, owner):
@@ -68,7 +68,7 @@ class Reserved(Control):
         m.d.comb += owner.ns.eq(self.pe.mdcr_el3_nspb.any())
 
 
-class Trusting(Control):
+class Trusting(ProfilingControl):
     """EL2 is enabled in Secure state whatever SCR_EL3.EEL2 says."""
 
     def elaborate(self, platform):
@@ -76,14 +76,14 @@ class Trusting(Control):
             return super().elaborate(platform)
 
 
-class Alike(Control):
+class Alike(ProfilingControl):
     """Takes Realm state for Non-secure state."""
 
     def _same_state(self, state, owner):
         return state.ns == owner.ns
 
 
-class Guest(Control):
+class Guest(ProfilingControl):
     """EL1 owns the buffer of a host too."""
 
     def _profiled(self, state, owner):
@@ -92,14 +92,14 @@ class Guest(Control):
         )
 
 
-class Anywhere(Control):
+class Anywhere(ProfilingControl):
     """Of an access that FEAT_NV2 made any VA is collected where EL2 owns the buffer."""
 
     def _el2_profiled(self, owner):
         return owner.el2
 
 
-class Current(Control):
+class Current(ProfilingControl):
     """Looks at the current Security state where the owning one counts."""
 
     def _collect(self, m, owner):
@@ -108,7 +108,7 @@ class Current(Control):
         m.d.comb += self.collect.pa.eq((self.pmscr_el2.PA | ~higher) & (owner.el2 | self.pmscr.PA))
 
 
-class Generous(Control):
+class Generous(ProfilingControl):
     """EL1 has the physical time that it asks for."""
 
     def _choose_offset(self, m, owner):
@@ -117,14 +117,14 @@ class Generous(Control):
             m.d.comb += self.offset.eq(0)
 
 
-class Literal(Control):
+class Literal(ProfilingControl):
     """Takes the reserved time for physical time."""
 
     def _time(self, m, name, pmscr):
         return Mux(pmscr.PCT == 0b10, PCT.PHYSICAL, pmscr.PCT)
 
 
-class Undisturbed(Control):
+class Undisturbed(ProfilingControl):
     """Has no host in which the virtual offset is zero."""
 
     def _choose_offset(self, m, owner):
@@ -133,7 +133,7 @@ class Undisturbed(Control):
             m.d.comb += self.offset.eq(self.pe.cntvoff_el2)
 
 
-class Stopped(Control):
+class Stopped(ProfilingControl):
     """Collects the time of a system counter that does not count."""
 
     def _collect(self, m, owner):
@@ -141,7 +141,7 @@ class Stopped(Control):
         m.d.comb += self.collect.timestamp.eq(Mux(owner.el2, self.pmscr_el2.TS, self.pmscr.TS))
 
 
-class Level(Control):
+class Level(ProfilingControl):
     """Is not told of another owner in the same Security state."""
 
     def elaborate(self, platform):
@@ -181,7 +181,7 @@ PROOFS = {
 @pytest.mark.parametrize(
     ("wrong", "found"), tiers(fast=WRONG[::4], full=WRONG), ids=lambda case: getattr(case, "__name__", "")
 )
-def test_a_wrong_permission_is_found(wrong: type[Control], found: list[str]) -> None:
+def test_a_wrong_permission_is_found(wrong: type[ProfilingControl], found: list[str]) -> None:
     system = transition(wrong(EVERY))
     assert [name for name in found if PROOFS[name](EVERY, system).result is not Result.FAIL] == []
 
@@ -208,7 +208,7 @@ def test_a_permission_that_the_reference_does_not_give_is_found(
 
 @pytest.fixture(scope="module")
 def permissions() -> Transition:
-    return transition(Control(EVERY))
+    return transition(ProfilingControl(EVERY))
 
 
 def test_another_owner_that_the_reference_does_not_see_is_found(
@@ -220,7 +220,7 @@ def test_another_owner_that_the_reference_does_not_see_is_found(
 
 
 def test_a_permission_that_is_never_given_is_found() -> None:
-    class Closed(Control):
+    class Closed(ProfilingControl):
         """No timestamp is ever collected."""
 
         def _collect(self, m, owner):
@@ -228,7 +228,7 @@ def test_a_permission_that_is_never_given_is_found() -> None:
             m.d.comb += self.collect.timestamp.eq(0)
 
     config = FEATURES["minimal_ecv_poff"]
-    assert proofs.cover(config, transition(Control(config))).result is Result.PASS
+    assert proofs.cover(config, transition(ProfilingControl(config))).result is Result.PASS
     assert "collect.timestamp is 1" in proofs.cover(config, transition(Closed(config))).evidence
 
 
@@ -255,7 +255,7 @@ def test_faults_of_the_previous_target_are_found(count: int) -> None:
 
 @pytest.mark.parametrize(("name", "returned"), [("take_branch", None), ("own", False)])
 def test_a_target_that_is_kept_is_found(name: str, returned: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SPU, name, lambda *_, **__: returned)
+    monkeypatch.setattr(ReferenceSPU, name, lambda *_, **__: returned)
     assert proofs.prove_previous(EVERY, transition(PreviousTarget(EVERY))).result is Result.FAIL
 
 

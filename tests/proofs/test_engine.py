@@ -37,12 +37,12 @@ from spurtle.gateware import inflight as inflight_rtl
 from spurtle.gateware import registers as registers_rtl
 from spurtle.gateware import spu as spu_rtl
 from spurtle.gateware.access import AccessChoice
-from spurtle.gateware.buffer import Buffer
+from spurtle.gateware.buffer import ProfilingBuffer
 from spurtle.gateware.completion import Completion
 from spurtle.gateware.filter import Filter
 from spurtle.gateware.inflight import Allocation
 from spurtle.gateware.interval import IntervalCounter
-from spurtle.gateware.record import Record
+from spurtle.gateware.record import RecordBuilder
 from spurtle.gateware.spu import SPU
 from spurtle.support.errors import UserError
 from spurtle_sim.model import filtering, records, sampling
@@ -666,7 +666,7 @@ class Unguarded(registers_rtl.RegisterAccess):
         return C(0)
 
 
-class Whole(registers_rtl.Registers):
+class Whole(registers_rtl.RegisterFile):
     """Bits that are not implemented can be set."""
 
     def _write(self, m, register, written):
@@ -864,14 +864,14 @@ def test_a_fact_of_no_feature_that_changes_something_is_found(
 
     # Records of a configuration with the Guarded control stack, as if it had none.
     config, without = FEATURES["minimal_gcs"], replace(FEATURES["minimal_gcs"], name="without", gcs=False)
-    assert record.prove_ignored(config, transition(Record(config))).result is Result.PASS
-    assert "a cycle breaks it" in record.prove_ignored(without, transition(Record(config))).evidence
+    assert record.prove_ignored(config, transition(RecordBuilder(config))).result is Result.PASS
+    assert "a cycle breaks it" in record.prove_ignored(without, transition(RecordBuilder(config))).evidence
 
 
 # The proofs of discard mode.
 
 
-class Fills(Buffer):
+class Fills(ProfilingBuffer):
     """Knows no discard mode."""
 
     def elaborate(self, platform):
@@ -880,7 +880,7 @@ class Fills(Buffer):
         return m
 
 
-class Forgets(Buffer):
+class Forgets(ProfilingBuffer):
     """A collision is not told of in discard mode."""
 
     def elaborate(self, platform):
@@ -890,7 +890,7 @@ class Forgets(Buffer):
         return m
 
 
-class Moves(Buffer):
+class Moves(ProfilingBuffer):
     """The pointer follows what is dropped."""
 
     def elaborate(self, platform):
@@ -900,7 +900,7 @@ class Moves(Buffer):
         return m
 
 
-class Waits(Buffer):
+class Waits(ProfilingBuffer):
     """What is dropped waits for memory."""
 
     def elaborate(self, platform):
@@ -910,7 +910,7 @@ class Waits(Buffer):
         return m
 
 
-class Stops(Buffer):
+class Stops(ProfilingBuffer):
     """It is full whenever no record would fit."""
 
     def elaborate(self, platform):
@@ -924,11 +924,11 @@ DISCARDS = FEATURES["minimal_v1p2"]
 
 
 @pytest.mark.parametrize("wrong", tiers(fast=[Fills], full=[Forgets, Moves, Waits, Stops]))
-def test_a_fault_of_discard_mode_is_found(wrong: type[Buffer]) -> None:
+def test_a_fault_of_discard_mode_is_found(wrong: type[ProfilingBuffer]) -> None:
     assert "a cycle breaks it" in buffer.prove_discards(DISCARDS, transition(wrong(DISCARDS))).evidence
 
 
-class Deaf(Buffer):
+class Deaf(ProfilingBuffer):
     """Goes on for another owner."""
 
     def elaborate(self, platform):
@@ -937,7 +937,7 @@ class Deaf(Buffer):
         return m
 
 
-class Commits(Buffer):
+class Commits(ProfilingBuffer):
     """The pointer moves with the end of each record."""
 
     def elaborate(self, platform):
@@ -955,7 +955,7 @@ def test_a_buffer_that_goes_on_for_another_owner_is_found() -> None:
 def test_a_record_that_moves_the_pointer_in_discard_mode_is_found() -> None:
     assert "a cycle breaks it" in buffer.prove_kept(transition(Fills(DISCARDS))).evidence
     # PMBLIMITR_EL1 changes and nobody tells the buffer.
-    assert "a cycle breaks it" in inductive(transition(Buffer(DISCARDS)), buffer.kept).evidence
+    assert "a cycle breaks it" in inductive(transition(ProfilingBuffer(DISCARDS)), buffer.kept).evidence
 
 
 # Spec components under sby.

@@ -18,7 +18,7 @@ from formal.record import record
 from formal.record.sample import meaningless, promised
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import Packet
-from spurtle.gateware.record import Record
+from spurtle.gateware.record import RecordBuilder
 from spurtle_sim.model import records
 from tests.support.seeds import SEED
 from tests.support.tiers import tiers
@@ -46,14 +46,14 @@ def test_a_fault_of_the_operation_type_is_found(name: str, monkeypatch: pytest.M
     reference = twin(monkeypatch)
     right = reference._load_store
     monkeypatch.setattr(reference, "_load_store", lambda config, operation: FORMS[name](right(config, operation)))
-    verdict = record.prove_operation(config, transition(Record(config)))
+    verdict = record.prove_operation(config, transition(RecordBuilder(config)))
     assert verdict.result is Result.FAIL
     assert "expected  packet_operation = 0x" in verdict.evidence
 
 
 def test_a_size_that_is_not_rounded_up_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     config = FEATURES["minimal_spe_sme"]
-    system = transition(Record(config))
+    system = transition(RecordBuilder(config))
     assert record.prove_operation(config, system).result is Result.PASS
     reference = twin(monkeypatch)
     monkeypatch.setattr(
@@ -62,7 +62,7 @@ def test_a_size_that_is_not_rounded_up_is_found(monkeypatch: pytest.MonkeyPatch)
     assert record.prove_operation(config, system).result is Result.FAIL
 
 
-class Reserved(Record):
+class Reserved(RecordBuilder):
     """One payload more than there is."""
 
     def _branch(self):
@@ -74,18 +74,18 @@ class Reserved(Record):
     [
         (Reserved(FEATURES["minimal_crr"]), FEATURES["minimal_crr"]),
         # A form that only the Guarded control stack has.
-        (Record(FEATURES["minimal_gcs"]), replace(FEATURES["minimal_gcs"], name="without", gcs=False)),
+        (RecordBuilder(FEATURES["minimal_gcs"]), replace(FEATURES["minimal_gcs"], name="without", gcs=False)),
         # An operation on the ZA array.
         (
-            Record(FEATURES["minimal_spe_sme"]),
+            RecordBuilder(FEATURES["minimal_spe_sme"]),
             replace(FEATURES["minimal_spe_sme"], name="less", spe_sme=False, events=frozenset({*range(8), 17, 18})),
         ),
     ],
     ids=["reserved", "gcs", "sme"],
 )
-def test_a_form_that_there_is_not_is_found(wrong: Record, asked: SPUConfig) -> None:
+def test_a_form_that_there_is_not_is_found(wrong: RecordBuilder, asked: SPUConfig) -> None:
     assert (
-        record.prove_defined(FEATURES["minimal_v1p2"], transition(Record(FEATURES["minimal_v1p2"]))).result
+        record.prove_defined(FEATURES["minimal_v1p2"], transition(RecordBuilder(FEATURES["minimal_v1p2"]))).result
         is Result.PASS
     )
     assert "a cycle breaks it" in record.prove_defined(asked, transition(wrong)).evidence
@@ -124,7 +124,7 @@ REFERENCE: dict[str, tuple[str, str, Callable[[Any], Any], str]] = {
 def test_another_reference_is_told_from_the_gateware(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     configuration, function, change, packet = REFERENCE[name]
     config = {**CONFIGS, **FEATURES}[configuration]
-    system = transition(Record(config))
+    system = transition(RecordBuilder(config))
     assert record.prove_bytes(config, system).result is Result.PASS
     reference = twin(monkeypatch)
     monkeypatch.setattr(reference, function, change(getattr(reference, function)))
@@ -137,8 +137,8 @@ def test_another_reference_is_told_from_the_gateware(name: str, monkeypatch: pyt
 def test_places_in_another_order_are_found() -> None:
     config = FEATURES["minimal_packed"]
     other = replace(config, name="other", layout=replace(config.layout, places=config.layout.places[::-1]))
-    assert record.prove_bytes(config, transition(Record(config))).result is Result.PASS
-    assert record.prove_bytes(other, transition(Record(config))).result is Result.FAIL
+    assert record.prove_bytes(config, transition(RecordBuilder(config))).result is Result.PASS
+    assert record.prove_bytes(other, transition(RecordBuilder(config))).result is Result.FAIL
 
 
 def holds(config: SPUConfig, system: Transition) -> bool:
@@ -154,7 +154,7 @@ def holds(config: SPUConfig, system: Transition) -> bool:
 @pytest.mark.parametrize("count", tiers(full=[3], long=[10]))
 def test_faults_of_the_record_are_found(name: str, count: int) -> None:
     config = FEATURES[name]
-    right = transition(Record(config))
+    right = transition(RecordBuilder(config))
 
     def assumed(wires: Wires) -> z3.BoolRef:
         return z3.And(wires["rst"] == 0, promised(config, wires["sample"]))
@@ -164,7 +164,7 @@ def test_faults_of_the_record_are_found(name: str, count: int) -> None:
         return z3.BoolVal(True) if name == "has_end" else value
 
     faults = faulty(
-        lambda: Record(config),
+        lambda: RecordBuilder(config),
         count=count,
         seed=SEED,
         differs=lambda system: differs(right, system, assuming=assumed, matters=matters),
@@ -177,7 +177,7 @@ def test_a_sample_that_breaks_its_promise_has_no_record(monkeypatch: pytest.Monk
     config = CONFIGS["minimal"]
     monkeypatch.setattr(record, "promised", lambda config, sample: z3.BoolVal(True))
     with pytest.raises(ValueError, match=r"^a record of minimal has no place for CONTEXT_EL2$"):
-        record.prove_bytes(config, transition(Record(config)))
+        record.prove_bytes(config, transition(RecordBuilder(config)))
 
 
 def test_what_has_no_feature_means_nothing() -> None:

@@ -82,7 +82,7 @@ VIOLATIONS: list[tuple[SPUConfig, dict[str, Any], dict[str, Any], str]] = [
     (
         N1,
         OTHER,
-        {"unknown": (decode.Packet(0, 1, decode.Kind.UNKNOWN, 0, 2),)},
+        {"unknown": (decode.DecodedPacket(0, 1, decode.PacketKind.UNKNOWN, 0, 2),)},
         "a packet with header 0x02, which is unknown",
     ),
     (N1, OTHER, {"problems": (decode.Problem(0, "a second Counter packet"),)}, "a second Counter packet"),

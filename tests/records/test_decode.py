@@ -12,7 +12,7 @@ import pytest
 from spurtle.config import CONFIGS
 from spurtle_sim.cli import main
 from spurtle_sim.records import decode
-from spurtle_sim.records.decode import Kind, Packet
+from spurtle_sim.records.decode import DecodedPacket, PacketKind
 from spurtle_sim.records.json import to_json
 from spurtle_sim.records.operation_type import OperationType, forms, operation_type
 from spurtle_sim.records.text import describe
@@ -216,18 +216,18 @@ def test_every_form_is_defined_somewhere():
     assert defined == {(one.kind, one.form) for one in operation_types().values()}
 
 
-def headers() -> dict[int, tuple[Kind, int, int]]:
+def headers() -> dict[int, tuple[PacketKind, int, int]]:
     """Kind, INDEX and bytes of payload, by the first byte of every packet that D18.2 lists in its short format."""
     return {
-        0x00: (Kind.PADDING, 0, 0),
-        0x01: (Kind.END, 0, 0),
-        0b01_11_0001: (Kind.TIMESTAMP, 0, 8),
-        **{0b01_00_0010 | size << 4: (Kind.EVENTS, 0, 1 << size) for size in range(4)},
-        **{0b01_00_0011 | size << 4: (Kind.DATA_SOURCE, 0, 1 << size) for size in range(2)},
-        **{0b01_10_0100 | index: (Kind.CONTEXT, index, 4) for index in range(4)},
-        **{0b01_00_1000 | index: (Kind.OPERATION, index, 1) for index in range(4)},
-        **{0b10_11_0000 | index: (Kind.ADDRESS, index, 8) for index in range(8)},
-        **{0b10_01_1000 | index: (Kind.COUNTER, index, 2) for index in range(8)},
+        0x00: (PacketKind.PADDING, 0, 0),
+        0x01: (PacketKind.END, 0, 0),
+        0b01_11_0001: (PacketKind.TIMESTAMP, 0, 8),
+        **{0b01_00_0010 | size << 4: (PacketKind.EVENTS, 0, 1 << size) for size in range(4)},
+        **{0b01_00_0011 | size << 4: (PacketKind.DATA_SOURCE, 0, 1 << size) for size in range(2)},
+        **{0b01_10_0100 | index: (PacketKind.CONTEXT, index, 4) for index in range(4)},
+        **{0b01_00_1000 | index: (PacketKind.OPERATION, index, 1) for index in range(4)},
+        **{0b10_11_0000 | index: (PacketKind.ADDRESS, index, 8) for index in range(8)},
+        **{0b10_01_1000 | index: (PacketKind.COUNTER, index, 2) for index in range(8)},
     }
 
 
@@ -239,24 +239,24 @@ def test_every_header_byte():
     listed = headers()
     assert len(listed) == 33
     for header in (*range(0x20), *range(0x40, 0x100)):
-        kind, index, size = listed.get(header, (Kind.UNKNOWN, 0, 0 if header < 0x20 else 1 << (header >> 4 & 3)))
-        value = header if kind is Kind.UNKNOWN else int.from_bytes(PAYLOAD[:size], "little")
+        kind, index, size = listed.get(header, (PacketKind.UNKNOWN, 0, 0 if header < 0x20 else 1 << (header >> 4 & 3)))
+        value = header if kind is PacketKind.UNKNOWN else int.from_bytes(PAYLOAD[:size], "little")
         first = next(decode.packets(bytes([header]) + PAYLOAD))
-        assert first == Packet(0, 1 + size, kind, index, value)
+        assert first == DecodedPacket(0, 1 + size, kind, index, value)
 
 
 def test_every_extended_header():
     """D18.2.1, D18.2.3: INDEX[4:3] are bits [1:0] of the first byte, and bits [4:2] are zero."""
     listed = headers()
     for prefix, header in product(range(0x20, 0x40), range(0x100)):
-        kind, index, size = listed.get(header, (Kind.UNKNOWN, 0, 1 << (header >> 4 & 3)))
+        kind, index, size = listed.get(header, (PacketKind.UNKNOWN, 0, 1 << (header >> 4 & 3)))
         if header < 0x40:
-            expected = Packet(0, 1, Kind.BAD, 0, prefix)
-        elif kind in (Kind.ADDRESS, Kind.COUNTER) and prefix < 0x24:
+            expected = DecodedPacket(0, 1, PacketKind.BAD, 0, prefix)
+        elif kind in (PacketKind.ADDRESS, PacketKind.COUNTER) and prefix < 0x24:
             value = int.from_bytes(PAYLOAD[:size], "little")
-            expected = Packet(0, 2 + size, kind, (prefix & 3) << 3 | index, value)
+            expected = DecodedPacket(0, 2 + size, kind, (prefix & 3) << 3 | index, value)
         else:
-            expected = Packet(0, 2 + size, Kind.UNKNOWN, 0, prefix)
+            expected = DecodedPacket(0, 2 + size, PacketKind.UNKNOWN, 0, prefix)
         assert next(decode.packets(bytes([prefix, header]) + PAYLOAD)) == expected
 
 
@@ -311,7 +311,7 @@ def test_an_unknown_extended_packet_is_skipped_by_its_size(fill: int):
             (first,) = list(decode.packets(packet))
             known = prefix < 0x24 and (second & 0xF8 in (0x98, 0xB0))
             assert first.kind is (
-                Kind.UNKNOWN if not known else Kind.COUNTER if second & 0xF8 == 0x98 else Kind.ADDRESS
+                PacketKind.UNKNOWN if not known else PacketKind.COUNTER if second & 0xF8 == 0x98 else PacketKind.ADDRESS
             )
             if not known:
                 check_skipped(packet)
@@ -322,14 +322,14 @@ def check_skipped(unknown: bytes) -> None:
     first, second = decode.records(RECORD + unknown + RECORD)
     assert (first.problems, second.problems) == ((), ())
     assert first.unknown == ()
-    assert second.unknown == (Packet(len(RECORD), len(unknown), Kind.UNKNOWN, 0, unknown[0]),)
+    assert second.unknown == (DecodedPacket(len(RECORD), len(unknown), PacketKind.UNKNOWN, 0, unknown[0]),)
     assert (second.pc, second.total, second.timestamp) == (first.pc, first.total, first.timestamp)
 
 
 @pytest.mark.parametrize("second", [0x00, 0x01, 0x1F, 0x20, 0x3F])
 def test_a_header_without_a_size_is_told_and_one_byte_is_skipped(second: int):
     packet = next(decode.packets(bytes([0x20, second]) + RECORD))
-    assert packet == Packet(0, 1, Kind.BAD, 0, 0x20)
+    assert packet == DecodedPacket(0, 1, PacketKind.BAD, 0, 0x20)
     first = next(decode.records(b"\x20\x00" + RECORD))
     assert first.problems == ((0, "header 0x20 is extended, but no header that has a size follows it"),)
     assert first.pc is not None

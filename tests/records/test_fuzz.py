@@ -13,7 +13,7 @@ from spurtle.support.errors import UserError
 from spurtle_sim.model import records
 from spurtle_sim.records import decode
 from spurtle_sim.records.checks import Monitor
-from spurtle_sim.records.decode import Kind, Record
+from spurtle_sim.records.decode import PacketKind, Record
 from spurtle_sim.records.json import from_json, to_json
 from spurtle_sim.records.text import describe, line
 from tests.records.test_decode import RECORD
@@ -31,7 +31,7 @@ def check(data: bytes) -> list[Record]:
     offset = 0
     for packet in decode.packets(data):
         assert packet.offset == offset
-        assert 0 < packet.size <= (16 if packet.kind is Kind.PADDING else LONGEST)
+        assert 0 < packet.size <= (16 if packet.kind is PacketKind.PADDING else LONGEST)
         assert describe(packet)
         assert line(data, packet).split("  ")[2].startswith(data[offset : offset + packet.size].hex(" "))
         offset += packet.size

@@ -141,7 +141,7 @@ def test_records_of_the_fvp_come_back_but_for_its_defect(name: str):
     ]
     repaired = bytearray(data)
     for packet in decode.packets(data):
-        if packet.kind is decode.Kind.ADDRESS and packet.index in (AddressIndex.PC, AddressIndex.TARGET):
+        if packet.kind is decode.PacketKind.ADDRESS and packet.index in (AddressIndex.PC, AddressIndex.TARGET):
             assert data[packet.offset] == Header.ADDRESS | packet.index
             repaired[packet.offset + 8] &= 0b1111_0000
     assert records.encode(FVP, from_json(FVP, to_json(record))).hex(" ") == repaired.hex(" ")

@@ -19,10 +19,10 @@ from amaranth.lib.wiring import Out, connect, flipped
 from spurtle.arch import PMBLIMITR_EL1
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.export import verilog
-from spurtle.gateware.buffer import Buffer
+from spurtle.gateware.buffer import ProfilingBuffer
 from spurtle.gateware.spu import SPU
-from spurtle.interface.memory import Beat, FaultKind
-from spurtle.interface.sysreg import Outcome
+from spurtle.interface.memory import BeatLayout, WriteFaultKind
+from spurtle.interface.sysreg import AccessOutcome
 from spurtle.shell.shell import APB4, APB4Completer, AXI4Write, AXI4Writer, Shell
 from tests.support.cocotb_shell import SHELLS, Watched
 from tests.support.gateware import VARIANTS, Bench, cycle
@@ -189,7 +189,7 @@ class Writing:
     async def cycle(self, record: Record | None = None, beat: tuple[int, int, int, bool] = (0, 0, 0, False)) -> Any:
         """Returns ready, done and the fault."""
         dut, axi, memory = self._dut, self._dut.axi, self._memory
-        offered = Beat(self._config).const(dict(zip(("address", "data", "strobe", "last"), beat, strict=True)))
+        offered = BeatLayout(self._config).const(dict(zip(("address", "data", "strobe", "last"), beat, strict=True)))
         inputs = [
             (dut.write.beat.valid, record is not None),
             (dut.write.beat.payload, offered),
@@ -285,9 +285,9 @@ def test_what_is_written_is_in_memory(name: str, outstanding: int) -> None:
             }
             if stops and fails < len(bursts):
                 word = sum(words for _, words in bursts[:fails])
-                assert answer.fault == (FaultKind.STAGE_1, SYNCHRONOUS, word, 1)
+                assert answer.fault == (WriteFaultKind.STAGE_1, SYNCHRONOUS, word, 1)
             else:
-                assert answer.fault[0] is FaultKind.NONE
+                assert answer.fault[0] is WriteFaultKind.NONE
             if outstanding == 1:
                 assert memory.answered == len(made), "done, and a burst has not been answered"
         await writing.drain()
@@ -334,7 +334,7 @@ class Path(wiring.Component):
     def __init__(self, config: SPUConfig, outstanding: int):
         self._config = config
         self._writer = AXI4Writer(config, outstanding=outstanding)
-        self._buffer = Buffer(config)
+        self._buffer = ProfilingBuffer(config)
         ports = self._buffer.signature.members
         super().__init__(
             {
@@ -385,7 +385,7 @@ def test_posted_writes_cost_the_buffer_no_cycle(name: str) -> None:
     """It is as fast as with memory that answers in the cycle after a record's last beat."""
     config = CONFIGS[name]
     plain = cycles_between_records(
-        config, Buffer(config), lambda dut, done: [(dut.write.beat.ready, 1), (dut.write.done, done)]
+        config, ProfilingBuffer(config), lambda dut, done: [(dut.write.beat.ready, 1), (dut.write.done, done)]
     )
 
     def always(dut: Any, done: int) -> list[tuple[Any, int]]:
@@ -402,23 +402,25 @@ class Registers:
     """A port whose registers software alone changes, and of which some accesses come to nothing."""
 
     values: dict[int, int]
-    outcomes: dict[tuple[int, bool], Outcome]
+    outcomes: dict[tuple[int, bool], AccessOutcome]
     accesses: list[tuple[int, bool, int]] = field(default_factory=list)
-    _answers: deque[tuple[int, Outcome]] = field(default_factory=lambda: deque([(0, Outcome.UNDEFINED)] * 2))
+    _answers: deque[tuple[int, AccessOutcome]] = field(
+        default_factory=lambda: deque([(0, AccessOutcome.UNDEFINED)] * 2)
+    )
 
     def see(self, valid: int, write: int, encoding: int, wdata: int) -> None:
-        answer = (0, Outcome.UNDEFINED)
+        answer = (0, AccessOutcome.UNDEFINED)
         if valid:
             self.accesses.append((encoding, bool(write), wdata if write else 0))
-            outcome = self.outcomes.get((encoding, bool(write)), Outcome.VALUE)
-            if outcome is Outcome.VALUE and write:
+            outcome = self.outcomes.get((encoding, bool(write)), AccessOutcome.VALUE)
+            if outcome is AccessOutcome.VALUE and write:
                 self.values[encoding] = wdata
-            answer = (self.values[encoding] if outcome is Outcome.VALUE and not write else 0, outcome)
+            answer = (self.values[encoding] if outcome is AccessOutcome.VALUE and not write else 0, outcome)
         self._answers.append(answer)
         self._answers.popleft()
 
     @property
-    def answer(self) -> tuple[int, Outcome]:
+    def answer(self) -> tuple[int, AccessOutcome]:
         return self._answers[0]
 
 
@@ -472,7 +474,9 @@ def test_apb_accesses_each_register_once() -> None:
         registers = Registers(
             {encoding: random.getrandbits(64) for encoding in encodings},
             {
-                (encoding, write): random.choice([Outcome.UNDEFINED, Outcome.TRAP_EL2, Outcome.TRAP_EL3])
+                (encoding, write): random.choice(
+                    [AccessOutcome.UNDEFINED, AccessOutcome.TRAP_EL2, AccessOutcome.TRAP_EL3]
+                )
                 for encoding in encodings
                 for write in (False, True)
                 if random.random() < 0.15
@@ -487,7 +491,9 @@ def test_apb_accesses_each_register_once() -> None:
             before = registers.values[encoding]
             address = encoding << 3 | high << 2 | random.getrandbits(2)
             value, error, cycles = await requester.transfer(address, write=bool(write), data=data, strobe=strobe)
-            reads, writes = (registers.outcomes.get((encoding, w), Outcome.VALUE) is Outcome.VALUE for w in (0, 1))
+            reads, writes = (
+                registers.outcomes.get((encoding, w), AccessOutcome.VALUE) is AccessOutcome.VALUE for w in (0, 1)
+            )
             if high != write:
                 assert (registers.accesses, error, cycles) == ([], 0, 1)
                 if write:

@@ -3,10 +3,10 @@
 import random
 
 from boards.board import Board
-from boards.host import Port
+from boards.host import SerialPort
 from boards.host.driver import BASE
 from boards.memory import PAGE_BYTES
-from boards.protocol import Control, Register, Status
+from boards.protocol import BoardRegister, ControlBits, Status
 from boards.workload import excerpt, repeated
 from spurtle import arch
 from spurtle.config import CONFIGS
@@ -34,23 +34,23 @@ class EngineBoard:
         self._passed = 0
         self._runs = False
 
-    def read(self, register: arch.Register | Register) -> int:
+    def read(self, register: arch.Register | BoardRegister) -> int:
         if isinstance(register, arch.Register):
             return self._engine.read(register)
-        if register is Register.DRAIN:
+        if register is BoardRegister.DRAIN:
             self._engine.drain()
             return 0
-        if register is Register.STATUS:
+        if register is BoardRegister.STATUS:
             self._play()
             return Status.IDLE | Status.IRQ * self._engine.interrupt
         counts = self._engine.counts()
-        return self._passed if register is Register.OPERATIONS else counts[register.name.lower()]
+        return self._passed if register is BoardRegister.OPERATIONS else counts[register.name.lower()]
 
-    def write(self, register: arch.Register | Register, value: int) -> None:
+    def write(self, register: arch.Register | BoardRegister, value: int) -> None:
         if isinstance(register, arch.Register):
             self._engine.write(register, value)
         else:
-            self._runs = bool(value & Control.RUN)
+            self._runs = bool(value & ControlBits.RUN)
 
     def fetch(self, address: int, count: int) -> bytes:
         half, place = divmod(address, self._board.half_bytes)
@@ -83,7 +83,7 @@ class Noise:
 class NoisyPort:
     """A port whose line has noise in both directions."""
 
-    def __init__(self, port: Port, noise: Noise) -> None:
+    def __init__(self, port: SerialPort, noise: Noise) -> None:
         self._port = port
         self._noise = noise
 

@@ -33,8 +33,8 @@ from spurtle.arch import (
 )
 from spurtle.config import SPUConfig
 from spurtle.export import verilog
-from spurtle.interface.memory import Beat
-from spurtle.interface.sysreg import Outcome
+from spurtle.interface.memory import BeatLayout
+from spurtle.interface.sysreg import AccessOutcome
 from spurtle.shell.shell import Shell
 from spurtle_sim.cosim.pack import operation_bits, pe_members
 from spurtle_sim.model.pe import PEState
@@ -74,7 +74,7 @@ class Watched(wiring.Component):
         self._config = setting.config
         self._shell = Shell(self._config, setting.shell, outstanding=setting.outstanding)
         super().__init__(
-            {**self._shell.signature.members, "watch": Out(Beat(self._config)), "taken": Out(1)},
+            {**self._shell.signature.members, "watch": Out(BeatLayout(self._config)), "taken": Out(1)},
         )
 
     def elaborate(self, platform: Any) -> Module:
@@ -183,7 +183,7 @@ class Core:
     def _watch(self) -> None:
         dut = self.dut
         if dut.taken.value:
-            beat = Beat(self.config).from_bits(int(dut.watch.value))
+            beat = BeatLayout(self.config).from_bits(int(dut.watch.value))
             if self._last:
                 self.records.append([])
             self.records[-1].append(beat)
@@ -242,7 +242,7 @@ class Ports:
             dut.sysreg__valid.value = 0
             await RisingEdge(dut.clk)
             await FallingEdge(dut.clk)
-            assert int(dut.sysreg__outcome.value) == Outcome.VALUE.value, register.name
+            assert int(dut.sysreg__outcome.value) == AccessOutcome.VALUE.value, register.name
             return int(dut.sysreg__rdata.value)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from spurtle.arch import PMSFCR_EL1, AltClk, PMSVer
 from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
 from spurtle.config.record_layouts import ARM_MODEL, NEOVERSE_N1, V1P4, Packet, Place, RecordLayout
-from spurtle.interface.pe_state import PEState as PEPort
+from spurtle.interface.pe_state import PEStateSignature
 from spurtle_sim.model.control import PEState
 from spurtle_sim.model.records import Facts, Location, Operation, Sample, Start, Vectors, events, saturate
 from spurtle_sim.model.registers import Registers
@@ -174,7 +174,7 @@ def random_location(random: Random, config: SPUConfig) -> Location:
 @cache  # Amaranth takes milliseconds to build the port's signature.
 def pe_bits(config: SPUConfig) -> Mapping[str, int]:
     """Return the width in bits of each member of the port that carries the state of the PE."""
-    return {name: Shape.cast(member.shape).width for name, member in PEPort(config).members.items()}
+    return {name: Shape.cast(member.shape).width for name, member in PEStateSignature(config).members.items()}
 
 
 def random_pe(random: Random, config: SPUConfig) -> PEState:

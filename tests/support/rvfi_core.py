@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from boards.rvfi import Mode
+from boards.rvfi import PrivilegeMode
 
 __all__ = ["CoreModel", "Cycle", "Retirement"]
 
@@ -90,7 +90,7 @@ class Cycle:
         What RVFI reports, in program order. This core retires one instruction in a cycle at most.
     """
 
-    mode: Mode
+    mode: PrivilegeMode
     retired: Sequence[Retirement]
 
 
@@ -127,12 +127,12 @@ class CoreModel:
         retired = nothing + [retirement for _, retirement in cycles]
         return [Cycle(mode, [row] if row else []) for mode, row in zip(modes, retired, strict=True)]
 
-    def _execute(self) -> Iterable[tuple[Mode, Retirement | None]]:
+    def _execute(self) -> Iterable[tuple[PrivilegeMode, Retirement | None]]:
         """Yield the mode that follows each cycle, and what retires in the cycle."""
         random = self._random
         left = self._interruptible()
-        pc, mode = _HANDLER, Mode.MACHINE
-        returns = [(_PROGRAM, Mode.USER)]
+        pc, mode = _HANDLER, PrivilegeMode.MACHINE
+        returns = [(_PROGRAM, PrivilegeMode.USER)]
         intr = flushed = False
         while left:
             instruction = self._memory[pc]
@@ -143,10 +143,10 @@ class CoreModel:
             if taken:
                 left.remove((pc, taken[0]))
                 returns.append((pc, mode))
-                target = (_HANDLER, Mode.MACHINE)
+                target = (_HANDLER, PrivilegeMode.MACHINE)
             elif traps:
                 returns.append((pc + instruction.size, mode))
-                target = (_HANDLER, Mode.MACHINE)
+                target = (_HANDLER, PrivilegeMode.MACHINE)
             elif instruction is _MRET:
                 target = returns.pop()
             else:

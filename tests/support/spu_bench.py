@@ -26,16 +26,15 @@ from spurtle.config import SPUConfig, UnpredictableFilter
 from spurtle.config.record_layouts import ARM_MODEL, MINIMAL, NEOVERSE_N1, V1P4, Packet
 from spurtle.export import verilog
 from spurtle.gateware import spu
-from spurtle.interface.memory import Beat
-from spurtle.interface.memory import Fault as FaultLayout
-from spurtle.interface.operation import Location as LocationLayout
+from spurtle.interface.memory import BeatLayout, FaultLayout
+from spurtle.interface.operation import LocationLayout
 from spurtle_sim.cosim.pack import fault_bits, operation_bits, pe_members
 from spurtle_sim.model import control, filtering, records
 from spurtle_sim.model.buffer import Fault, fault_kinds
 from spurtle_sim.model.control import Owner, PEState
 from spurtle_sim.model.records import Facts, Location, Operation, Sample, Start
 from spurtle_sim.model.registers import Outcome, Registers, access
-from spurtle_sim.model.spu import SPU
+from spurtle_sim.model.spu import ReferenceSPU
 from spurtle_sim.records import decode
 from spurtle_sim.records.checks import Monitor
 from tests.support.gateware import VARIANTS as BLOCK_VARIANTS
@@ -270,7 +269,7 @@ class Bench:
         self.dut = dut
         self.config = config
         self.random = random
-        self.reference = SPU(config)
+        self.reference = ReferenceSPU(config)
         self.registers = self.reference.registers
         self.coverage = Counter[str]()
         self.now = 1
@@ -790,7 +789,7 @@ class Bench:
             self._begin()
         flight = self.writing
         assert flight
-        beat: Any = Beat(self.config).from_bits(int(self.dut.write__beat__payload.value))
+        beat: Any = BeatLayout(self.config).from_bits(int(self.dut.write__beat__payload.value))
         # What it has to be, as the record is known.
         record = records.encode(self.config, flight.sample)
         at = flight.address + len(flight.octets)

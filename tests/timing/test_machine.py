@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from spurtle.arch import Event
-from spurtle_sim.emulator.a64 import FACT, Instruction, Kind
+from spurtle_sim.emulator.a64 import FACT, Instruction, InstructionKind
 from spurtle_sim.emulator.program import Program
 from spurtle_sim.timing.core import DataSource, Parameters
 from spurtle_sim.timing.machine import Machine
@@ -23,15 +23,15 @@ from tests.support.seeds import SEED
 
 P = Parameters()
 
-ALU = Instruction(Kind.INTEGER, sources=(1,), destinations=(1,))
-FREE = Instruction(Kind.INTEGER, destinations=(2,))
-LOAD = Instruction(Kind.LOAD, FACT["load"], sources=(1,), destinations=(1,), traffic=8)
-LOAD_FREE = Instruction(Kind.LOAD, FACT["load"], sources=(3,), destinations=(4,), traffic=8)
-STORE = Instruction(Kind.STORE, FACT["store"], sources=(1, 3), traffic=8)
-ATOMIC = Instruction(Kind.ATOMIC, FACT["load"] | FACT["store"] | FACT["atomic"], (3,), (4,), traffic=16)
-BRANCH = Instruction(Kind.BRANCH, FACT["branch"] | FACT["conditional"])
-ISB = Instruction(Kind.SYNCHRONIZE)
-DMB = Instruction(Kind.MEMORY_BARRIER)
+ALU = Instruction(InstructionKind.INTEGER, sources=(1,), destinations=(1,))
+FREE = Instruction(InstructionKind.INTEGER, destinations=(2,))
+LOAD = Instruction(InstructionKind.LOAD, FACT["load"], sources=(1,), destinations=(1,), traffic=8)
+LOAD_FREE = Instruction(InstructionKind.LOAD, FACT["load"], sources=(3,), destinations=(4,), traffic=8)
+STORE = Instruction(InstructionKind.STORE, FACT["store"], sources=(1, 3), traffic=8)
+ATOMIC = Instruction(InstructionKind.ATOMIC, FACT["load"] | FACT["store"] | FACT["atomic"], (3,), (4,), traffic=16)
+BRANCH = Instruction(InstructionKind.BRANCH, FACT["branch"] | FACT["conditional"])
+ISB = Instruction(InstructionKind.SYNCHRONIZE)
+DMB = Instruction(InstructionKind.MEMORY_BARRIER)
 
 LINE, PAGE = 64, 4096
 
@@ -103,19 +103,26 @@ def test_dependent_operations_wait_and_others_do_not() -> None:
 
 
 def test_an_operation_waits_for_each_source_and_makes_each_destination() -> None:
-    slow, pair = Instruction(Kind.DIVIDE, destinations=(5,)), Instruction(Kind.MULTIPLY, destinations=(6, 7, 8, 9))
-    steps = [slow, pair, *(Instruction(Kind.INTEGER, sources=(11, register)) for register in (5, 6, 7, 8, 9, 10))]
+    slow, pair = (
+        Instruction(InstructionKind.DIVIDE, destinations=(5,)),
+        Instruction(InstructionKind.MULTIPLY, destinations=(6, 7, 8, 9)),
+    )
+    steps = [
+        slow,
+        pair,
+        *(Instruction(InstructionKind.INTEGER, sources=(11, register)) for register in (5, 6, 7, 8, 9, 10)),
+    ]
     timed = play([(instruction, 0) for instruction in steps], Parameters(ops_per_cycle=8))
     ends = timed["dispatch"] + timed["finish"]
     assert (timed["dispatch"] == 1).all()
     assert (timed["dispatch"] + timed["issue"])[2:].tolist() == [ends[0], *[ends[1]] * 4, 2]
-    both = play([(slow, 0), (pair, 0), (Instruction(Kind.SIMD, sources=(0, 1, 2, 3, 6, 5)), 0)])
+    both = play([(slow, 0), (pair, 0), (Instruction(InstructionKind.SIMD, sources=(0, 1, 2, 3, 6, 5)), 0)])
     assert both["dispatch"][2] + both["issue"][2] == both["dispatch"][0] + both["finish"][0]
 
 
 def test_a_base_that_is_written_back_is_ready_early() -> None:
-    posted = Instruction(Kind.LOAD, FACT["load"], (1,), (2,), (1,), traffic=8)
-    steps = [(posted, 0), (posted, 8), (Instruction(Kind.INTEGER, sources=(2,)), 0)]
+    posted = Instruction(InstructionKind.LOAD, FACT["load"], (1,), (2,), (1,), traffic=8)
+    steps = [(posted, 0), (posted, 8), (Instruction(InstructionKind.INTEGER, sources=(2,)), 0)]
     timed = play(steps, Parameters(ops_per_cycle=3))
     issues = timed["dispatch"] + timed["issue"]
     assert issues[1] == issues[0] + 1
@@ -197,7 +204,7 @@ def test_an_atomic_operation_takes_longer_than_a_load() -> None:
 
 
 def test_an_atomic_operation_without_a_result_is_a_store() -> None:
-    instruction = Instruction(Kind.ATOMIC, FACT["store"] | FACT["atomic"], (3, 1), traffic=16)
+    instruction = Instruction(InstructionKind.ATOMIC, FACT["store"] | FACT["atomic"], (3, 1), traffic=16)
     [timed] = play([(instruction, 0x1000)])
     assert events(timed) == {Event.TLB_ACCESS, Event.TLB_WALK}
     assert timed["finish"] - timed["issue"] == P.walk + P.store
@@ -205,7 +212,7 @@ def test_an_atomic_operation_without_a_result_is_a_store() -> None:
 
 
 def test_a_store_exclusive_that_failed_meets_nothing() -> None:
-    instruction = Instruction(Kind.STORE, FACT["store"] | FACT["exclusive"], (1, 3), (2,))
+    instruction = Instruction(InstructionKind.STORE, FACT["store"] | FACT["exclusive"], (1, 3), (2,))
     timed = play([(instruction, 0)])
     assert timed["events"].tolist() == [0]
     assert timed["finish"].tolist() == [1 + P.store]
@@ -365,7 +372,7 @@ class Branches:
         self._instructions: dict[int, Instruction] = {}
         self._machine = Machine(self._instructions, parameters)
 
-    def mispredicts(self, kind: Kind, pc: int, target: int, facts: int) -> bool:
+    def mispredicts(self, kind: InstructionKind, pc: int, target: int, facts: int) -> bool:
         instruction = self._instructions.setdefault(pc, Instruction(kind, facts & ~FACT["taken"]))
         assert instruction.kind is kind
         [row] = self._machine.time(np.array([(pc, target, 0, facts | FACT["retired"])], OPERATION))
@@ -380,32 +387,39 @@ def test_predictor_learns() -> None:
         FACT["taken"],
         FACT["branch"] | FACT["indirect"],
     )
-    always = [predictor.mispredicts(Kind.BRANCH, 0x100, 0x200, conditional | taken) for _ in range(20)]
+    always = [predictor.mispredicts(InstructionKind.BRANCH, 0x100, 0x200, conditional | taken) for _ in range(20)]
     assert not any(always)
-    alternating = [predictor.mispredicts(Kind.BRANCH, 0x100, 0x200, conditional | taken * (i & 1)) for i in range(200)]
+    alternating = [
+        predictor.mispredicts(InstructionKind.BRANCH, 0x100, 0x200, conditional | taken * (i & 1)) for i in range(200)
+    ]
     assert any(alternating) and not any(alternating[100:])
-    jumps = [predictor.mispredicts(Kind.BRANCH, 0x300, target, indirect) for target in (0x400, 0x400, 0x500, 0x500)]
+    jumps = [
+        predictor.mispredicts(InstructionKind.BRANCH, 0x300, target, indirect)
+        for target in (0x400, 0x400, 0x500, 0x500)
+    ]
     assert jumps == [True, False, True, False]
     for pc in (0x10, 0x20, 0x30):  # one call more than the stack holds
-        assert not predictor.mispredicts(Kind.CALL, pc, 0x1000, FACT["branch"])
-    returns = [predictor.mispredicts(Kind.RETURN, 0x1000, pc + 4, indirect) for pc in (0x30, 0x20, 0x10)]
+        assert not predictor.mispredicts(InstructionKind.CALL, pc, 0x1000, FACT["branch"])
+    returns = [predictor.mispredicts(InstructionKind.RETURN, 0x1000, pc + 4, indirect) for pc in (0x30, 0x20, 0x10)]
     assert returns == [False, False, True]
-    assert not predictor.mispredicts(Kind.BRANCH, 0x600, 0x700, FACT["branch"])
+    assert not predictor.mispredicts(InstructionKind.BRANCH, 0x600, 0x700, FACT["branch"])
 
 
 def test_branches_are_told_apart_by_their_pc() -> None:
     predictor = Branches(Parameters(predictor_bits=1))
     facts = FACT["branch"] | FACT["indirect"]
     jumps = [(0x100, 0x400), (0x104, 0x500)] * 3
-    assert [predictor.mispredicts(Kind.BRANCH, *jump, facts) for jump in jumps] == [True, True, *[False] * 4]
-    assert predictor.mispredicts(Kind.BRANCH, 0x108, 0x500, facts), "it shares the entry of 0x100"
+    assert [predictor.mispredicts(InstructionKind.BRANCH, *jump, facts) for jump in jumps] == [True, True, *[False] * 4]
+    assert predictor.mispredicts(InstructionKind.BRANCH, 0x108, 0x500, facts), "it shares the entry of 0x100"
 
 
 def test_a_counter_changes_its_mind_after_two_mispredictions() -> None:
     predictor = Branches(Parameters(predictor_bits=0))  # one counter, no history
     outcomes = [1, 1, 0, 0, 1, 0, 0, 0, 1, 1, 1]
     facts = FACT["branch"] | FACT["conditional"]
-    wrong = [predictor.mispredicts(Kind.BRANCH, 0x100, 0x200, facts | FACT["taken"] * taken) for taken in outcomes]
+    wrong = [
+        predictor.mispredicts(InstructionKind.BRANCH, 0x100, 0x200, facts | FACT["taken"] * taken) for taken in outcomes
+    ]
     assert wrong == [bool(digit) for digit in (0, 0, 1, 1, 1, 1, 0, 0, 1, 1, 0)]
 
 
@@ -417,12 +431,12 @@ def test_returns_follow_the_latest_calls() -> None:
     for _ in range(1000):
         if random.random() < 0.5:
             pc = random.randrange(0x1000, 0x1010, 4)
-            assert not predictor.mispredicts(Kind.CALL, pc, 0x4000, call)
+            assert not predictor.mispredicts(InstructionKind.CALL, pc, 0x4000, call)
             stack = [*stack, pc + 4][-3:]
         else:
             target = random.choice([*stack[-1:], random.randrange(0x1004, 0x1014, 4)])
             right = bool(stack) and stack.pop() == target
-            assert predictor.mispredicts(Kind.RETURN, 0x4000, target, back) is not right, f"seed {SEED}"
+            assert predictor.mispredicts(InstructionKind.RETURN, 0x4000, target, back) is not right, f"seed {SEED}"
 
 
 @pytest.mark.parametrize(
@@ -436,7 +450,7 @@ def test_returns_follow_the_latest_calls() -> None:
         ({"walk": -1}, "walk must be 0 to 16384, not -1"),
         ({"predictor_bits": 25}, "predictor_bits must be 0 to 24, not 25"),
         ({"l2_bytes": 1 << 31}, "l2_bytes must be 1 to 1073741824, not 2147483648"),
-        ({"latencies": {Kind.DIVIDE: 0}}, "latency of DIVIDE must be 1 to 16384, not 0"),
+        ({"latencies": {InstructionKind.DIVIDE: 0}}, "latency of DIVIDE must be 1 to 16384, not 0"),
     ],
 )
 def test_parameters_out_of_range(parameters: dict[str, Any], message: str) -> None:
@@ -459,18 +473,20 @@ def mixture(count: int) -> tuple[dict[int, Instruction], np.ndarray]:
     instructions: dict[int, Instruction] = {}
     operations = np.zeros(count, OPERATION)
     for row in operations:
-        kind = random.choice([*Kind, *[Kind.LOAD, Kind.STORE, Kind.INTEGER] * 8])
+        kind = random.choice(
+            [*InstructionKind, *[InstructionKind.LOAD, InstructionKind.STORE, InstructionKind.INTEGER] * 8]
+        )
         pc = row["pc"] = 0x1000 * kind + 4 * random.randrange(32)
         facts = FACT["retired"] | random.choice((0, FACT["taken"]))
-        if kind in (Kind.LOAD, Kind.STORE, Kind.ATOMIC):
-            facts |= FACT["store" if kind is Kind.STORE else "load"] | FACT["va_valid"]
+        if kind in (InstructionKind.LOAD, InstructionKind.STORE, InstructionKind.ATOMIC):
+            facts |= FACT["store" if kind is InstructionKind.STORE else "load"] | FACT["va_valid"]
             row["va"] = LINE * int(random.paretovariate(0.6)) % (40 * PAGE)
-        if kind is Kind.BRANCH:
+        if kind is InstructionKind.BRANCH:
             facts |= FACT["branch"] | (FACT["indirect"] if pc & 4 else FACT["conditional"])
             row["target"] = random.choice((0x1000, 0x2000))
-        if kind is Kind.CALL:
+        if kind is InstructionKind.CALL:
             calls.append(pc + 4)
-        if kind is Kind.RETURN:
+        if kind is InstructionKind.RETURN:
             row["target"] = calls.pop() if len(calls) > 1 else calls[0]
         row["facts"] = facts
         instructions[pc] = Instruction(kind, facts & ~(FACT["taken"]), (pc >> 2 & 3,), (pc >> 4 & 3,), (4,))
@@ -514,10 +530,14 @@ def test_an_operation_without_an_instruction() -> None:
         (0x1002, FREE, "the PC of an instruction must be a multiple of 4, not 0x1002"),
         (
             0x1000,
-            Instruction(Kind.SIMD, sources=(*range(7),)),
+            Instruction(InstructionKind.SIMD, sources=(*range(7),)),
             "the sources of an instruction must be at most 6 registers, not 7",
         ),
-        (0x1000, Instruction(Kind.LOAD, base=(1, 2)), "the base of an instruction must be at most 1 registers, not 2"),
+        (
+            0x1000,
+            Instruction(InstructionKind.LOAD, base=(1, 2)),
+            "the base of an instruction must be at most 1 registers, not 2",
+        ),
     ],
 )
 def test_an_instruction_that_cannot_be(pc: int, instruction: Instruction, message: str) -> None:

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from .. import arch
 from ..config import SPUConfig, check_config
 from ..interface.register_layout import register_layout
-from ..interface.sampling import SamplingPoint
+from ..interface.sampling import SamplingPointSignature
 
 __all__ = ["AccessChoice"]
 
@@ -40,7 +40,7 @@ class AccessChoice(wiring.Component):
             raise ValueError(
                 f"mops, gcs, sve or sme must be True where an access is chosen, not False in {config.name}"
             )
-        point = SamplingPoint(config).flip().members
+        point = SamplingPointSignature(config).flip().members
         super().__init__(
             {
                 "selected": In(config.ops_per_cycle).array(config.selections_per_cycle),

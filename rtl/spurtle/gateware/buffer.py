@@ -9,15 +9,15 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from .. import arch
 from ..config import SPUConfig, check_config
-from ..interface.memory import FaultKind, WritePort
+from ..interface.memory import WriteFaultKind, WriteSignature
 from ..interface.register_layout import register_layout
 from .aligner import Aligner
 from .serializer import beat_layout
 
-__all__ = ["Buffer"]
+__all__ = ["ProfilingBuffer"]
 
 
-class Buffer(wiring.Component):
+class ProfilingBuffer(wiring.Component):
     """Writes records to memory from PMBPTR_EL1 upward, one at a time, and moves the pointer when memory has a record
     whole.
 
@@ -52,7 +52,7 @@ class Buffer(wiring.Component):
     pmblimitr_write : In(1)
         Software writes PMBLIMITR_EL1 in this cycle.
     new_owner : In(1)
-        See `control.Control`.
+        See `control.ProfilingControl`.
     pmbptr, pmbsr : Out
     pmbptr_write, pmbsr_write : In(1)
     wdata : In(64)
@@ -77,7 +77,7 @@ class Buffer(wiring.Component):
                 "i": In(stream.Signature(beat_layout(config))),
                 "unwanted": In(1),
                 "begun": Out(1),
-                "write": Out(WritePort(config)),
+                "write": Out(WriteSignature(config)),
                 "pmblimitr": In(register_layout(arch.PMBLIMITR_EL1)),
                 "pmblimitr_write": In(1),
                 "new_owner": In(1),
@@ -174,7 +174,7 @@ class Buffer(wiring.Component):
                         m.next = "RESPONSE"
 
             with m.State("RESPONSE"):
-                whole = self.write.fault.kind == FaultKind.NONE
+                whole = self.write.fault.kind == WriteFaultKind.NONE
                 m.d.comb += commit.eq(self.write.done & whole & keep & self.running)
                 with m.If(self.write.done):
                     m.d.sync += fault.eq(self.write.fault)
@@ -225,21 +225,21 @@ class Buffer(wiring.Component):
             ec, data_abort = self._fault_class(m, fault)
             record(ec, Mux(data_abort, fault.fsc, 0))
             m.d.sync += [self.pmbsr[flag].eq(data_abort & fault[flag]) for flag in self._config.fault_flags]
-        with m.If(faulted & ((fault.word != 0) | (fault.kind == FaultKind.NOT_ALLOWED))):
+        with m.If(faulted & ((fault.word != 0) | (fault.kind == WriteFaultKind.NOT_ALLOWED))):
             m.d.sync += self.pmbsr.DL.eq(1)
 
     def _fault_class(self, m, fault):
         """EC of a fault, and whether it is a Data Abort, of which MSS and MSS2 tell more."""
         ec = Signal(arch.EC)
         with m.Switch(fault.kind):
-            with m.Case(FaultKind.STAGE_1):
+            with m.Case(WriteFaultKind.STAGE_1):
                 m.d.comb += ec.eq(arch.EC.STAGE_1)
-            with m.Case(FaultKind.STAGE_2):
+            with m.Case(WriteFaultKind.STAGE_2):
                 m.d.comb += ec.eq(arch.EC.STAGE_2)
             if self._config.rme:
-                with m.Case(FaultKind.GRANULE_PROTECTION):
+                with m.Case(WriteFaultKind.GRANULE_PROTECTION):
                     m.d.comb += ec.eq(arch.EC.GRANULE_PROTECTION)
-        return ec, (fault.kind == FaultKind.STAGE_1) | (fault.kind == FaultKind.STAGE_2)
+        return ec, (fault.kind == WriteFaultKind.STAGE_1) | (fault.kind == WriteFaultKind.STAGE_2)
 
     def _fits(self, m, align, idle):
         """Whether the longest record fits at the pointer, and whether that is known: it is worked out in steps, and is

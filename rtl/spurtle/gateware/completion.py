@@ -7,7 +7,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import SPUConfig, check_config
-from .inflight import Sample
+from .inflight import SampleLayout
 
 __all__ = ["Completion"]
 
@@ -38,13 +38,13 @@ class Completion(wiring.Component):
         check_config(config)
         super().__init__(
             {
-                "i": In(stream.Signature(Sample(config))),
+                "i": In(stream.Signature(SampleLayout(config))),
                 "unwanted": In(1),
                 "writing": In(1),
                 "rejected": In(len(config.filters)),
                 "fed": Out(1),
                 "filtrated": Out(1),
-                "o": Out(stream.Signature(Sample(config))),
+                "o": Out(stream.Signature(SampleLayout(config))),
             }
         )
 

@@ -11,11 +11,11 @@ from amaranth.lib.wiring import In, Out
 from .. import arch
 from ..arch import PCT
 from ..config import SPUConfig, check_config
-from ..interface.pe_state import PEState, el2_enabled, owner_state
+from ..interface.pe_state import PEStateSignature, el2_enabled, owner_state
 from ..interface.register_layout import register_layout
-from ..interface.sampling import TakenBranch
+from ..interface.sampling import TakenBranchSignature
 
-__all__ = ["Collect", "Control"]
+__all__ = ["Collect", "ProfilingControl"]
 
 
 class Collect(data.Struct):
@@ -38,7 +38,7 @@ class _Owner(data.Struct):
     el2: 1
 
 
-class Control(wiring.Component):
+class ProfilingControl(wiring.Component):
     """Permissions from the registers and the state of the PE in this cycle. Combinational, but for `new_owner`.
 
     Without EL3 the only Security state owns the buffer. Reserved values of MDCR_EL3.{NSPBE, NSPB} give it to Secure
@@ -71,14 +71,14 @@ class Control(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "pe": In(PEState(config)),
+                "pe": In(PEStateSignature(config)),
                 "pmscr": In(register_layout(arch.PMSCR_EL1)),
                 **({"pmscr_el2": In(register_layout(arch.PMSCR_EL2)), "offset": Out(64)} if config.el2 else {}),
                 "running": In(1),
                 "enabled": Out(1),
                 "collect": Out(Collect),
                 **({"programmable": Out(1), "new_owner": Out(1)} if config.several_owners else {}),
-                **({"branch": In(TakenBranch(config)), "branch_enabled": Out(1)} if config.pbt else {}),
+                **({"branch": In(TakenBranchSignature(config)), "branch_enabled": Out(1)} if config.pbt else {}),
             }
         )
 

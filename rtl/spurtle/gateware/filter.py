@@ -10,7 +10,7 @@ from .. import arch
 from ..config import SPUConfig, UnpredictableFilter, check_config
 from ..interface.operation import has_data_source, is_branch
 from ..interface.register_layout import register_layout
-from .inflight import Sample
+from .inflight import SampleLayout
 
 __all__ = ["Filter"]
 
@@ -37,7 +37,7 @@ class Filter(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "sample": In(Sample(config)),
+                "sample": In(SampleLayout(config)),
                 "events": In(8 * config.events_bytes),
                 "pmsfcr": In(register_layout(arch.PMSFCR_EL1)),
                 "pmsevfr": In(register_layout(arch.PMSEVFR_EL1)),

@@ -8,17 +8,16 @@ from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from ..config import SPUConfig, check_config
-from ..interface.operation import Operation
-from ..interface.pe_state import PEState
-from ..interface.sampling import Finish, SamplingPoint
-from ..interface.sampling import InFlight as InFlightPort
+from ..interface.operation import OperationLayout
+from ..interface.pe_state import PEStateSignature
+from ..interface.sampling import FinishSignature, InFlightSignature, SamplingPointSignature
 from .control import Collect
 from .previous import previous_layout
 
-__all__ = ["Allocation", "InFlight", "Sample", "Slot", "Start"]
+__all__ = ["Allocation", "InFlight", "SampleLayout", "Slot", "StartLayout"]
 
 
-class Start(data.StructLayout):
+class StartLayout(data.StructLayout):
     """State of the PE when the operation passed the sampling point, and what of it may be recorded. LSB first; `nse`
     only with FEAT_RME.
     """
@@ -37,7 +36,7 @@ class Start(data.StructLayout):
         )
 
 
-class Sample(data.StructLayout):
+class SampleLayout(data.StructLayout):
     """A sampled operation, from start to finish. LSB first.
 
     Members
@@ -52,14 +51,14 @@ class Sample(data.StructLayout):
 
     def __init__(self, config: SPUConfig):
         super().__init__(
-            {"start": Start(config), **_told(config), **dict.fromkeys(config.latencies, config.counter_bits)}
+            {"start": StartLayout(config), **_told(config), **dict.fromkeys(config.latencies, config.counter_bits)}
         )
 
 
 def _told(config: SPUConfig) -> dict[str, data.Layout]:
     """What of a sample is known when its operation finishes, and not before."""
     return {
-        "operation": Operation(config),
+        "operation": OperationLayout(config),
         **({"previous": previous_layout(config)} if config.pbt else {}),
     }
 
@@ -83,7 +82,7 @@ class Allocation(wiring.Component):
     def __init__(self, config: SPUConfig):
         check_config(config)
         self._config = config
-        point = SamplingPoint(config).flip().members
+        point = SamplingPointSignature(config).flip().members
         super().__init__(
             {
                 "selected": In(config.ops_per_cycle).array(config.selections_per_cycle),
@@ -163,8 +162,8 @@ class Slot(wiring.Component):
         super().__init__(
             {
                 "take": In(1),
-                "following": In(Start(config)),
-                "start": Out(Start(config)),
+                "following": In(StartLayout(config)),
+                "start": Out(StartLayout(config)),
                 "running": In(1),
                 "missed": In(1),
                 "issued": In(1),
@@ -284,20 +283,20 @@ class InFlight(wiring.Component):
     def __init__(self, config: SPUConfig):
         check_config(config)
         self._config = config
-        point = SamplingPoint(config).flip().members
+        point = SamplingPointSignature(config).flip().members
         super().__init__(
             {
                 "selected": In(config.ops_per_cycle).array(config.selections_per_cycle),
                 **{name: point[name] for name in ("sampled", "slot") if name in point},
                 "collisions": Out(range(config.selections_per_cycle + 1)),
-                "pe": In(PEState(config)),
+                "pe": In(PEStateSignature(config)),
                 "collect": In(Collect),
                 **({"offset": In(64)} if config.el2 else {}),
                 "running": In(1),
-                "in_flight": In(InFlightPort(config)),
-                "finish": In(Finish(config)),
+                "in_flight": In(InFlightSignature(config)),
+                "finish": In(FinishSignature(config)),
                 **({"previous": In(previous_layout(config))} if config.pbt else {}),
-                "sample": Out(stream.Signature(Sample(config))),
+                "sample": Out(stream.Signature(SampleLayout(config))),
                 "unwanted": Out(1),
                 "pending": Out(1),
             }
@@ -342,7 +341,7 @@ class InFlight(wiring.Component):
         """State of the PE, and whether the buffer has not run since, of the operations that are answered in this
         cycle.
         """
-        now = Signal(Start(self._config))
+        now = Signal(StartLayout(self._config))
         states = ("el", "ns", "nse", "contextidr_el1", "contextidr_el2")
         m.d.comb += [
             *(now[name].eq(getattr(self.pe, name)) for name in states if hasattr(self.pe, name)),
@@ -354,7 +353,7 @@ class InFlight(wiring.Component):
             if age:
                 before, missed = missed, Signal(name=f"missed_{age}")
                 m.d.sync += missed.eq(before | ~self.running)
-            before, now = now, Signal(Start(self._config), name=f"start_{age}")
+            before, now = now, Signal(StartLayout(self._config), name=f"start_{age}")
             m.d.sync += now.eq(before)
             if age == 0 and self._config.el2:
                 now = self._take_off(m, now)
@@ -400,7 +399,7 @@ class InFlight(wiring.Component):
         ends = Cat(slot.in_flight & slot.finish for slot in slots).any()
         next_slot = order.r_data
         moves = Signal()
-        chosen = Signal(Sample(self._config))
+        chosen = Signal(SampleLayout(self._config))
         chosen_unwanted = Signal()
         m.d.comb += [
             order.w_en.eq(ends),

@@ -7,15 +7,15 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import SPUConfig, check_config
-from ..interface.operation import Location
-from ..interface.sampling import TakenBranch
+from ..interface.operation import LocationLayout
+from ..interface.sampling import TakenBranchSignature
 
 __all__ = ["PreviousTarget", "previous_layout"]
 
 
 def previous_layout(config: SPUConfig) -> data.StructLayout:
     """The target of a branch, and whether there is one that may be recorded. LSB first."""
-    return data.StructLayout({"valid": 1, "target": Location(config)})
+    return data.StructLayout({"valid": 1, "target": LocationLayout(config)})
 
 
 class PreviousTarget(wiring.Component):
@@ -31,7 +31,7 @@ class PreviousTarget(wiring.Component):
     enabled : In(1)
         Profiling is enabled in the state that the branch was executed in.
     new_owner : In(1)
-        See `control.Control`.
+        See `control.ProfilingControl`.
     previous : Out(previous_layout)
     """
 
@@ -41,7 +41,7 @@ class PreviousTarget(wiring.Component):
             raise ValueError(f"pbt must be True where the previous branch target is kept, not False in {config.name}")
         super().__init__(
             {
-                "branch": In(TakenBranch(config)),
+                "branch": In(TakenBranchSignature(config)),
                 "enabled": In(1),
                 "new_owner": In(1),
                 "previous": Out(previous_layout(config)),

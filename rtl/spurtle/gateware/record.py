@@ -10,9 +10,9 @@ from ..arch import CR, ETS, EVL, AddressIndex, ContextIndex, CounterIndex, Event
 from ..config import SPUConfig, check_config
 from ..config.record_layouts import LAST, Packet
 from ..interface.operation import has_data_access, has_data_source, has_load, is_branch, is_destination, is_scalable
-from .inflight import Sample
+from .inflight import SampleLayout
 
-__all__ = ["Record", "record_layout"]
+__all__ = ["RecordBuilder", "record_layout"]
 
 _MEMORY_EVENTS = frozenset(range(16)) - {Event.GENERATED_EXCEPTION, Event.RETIRED, Event.NOT_TAKEN, Event.MISPREDICTED}
 _LOAD_EVENTS = frozenset(range(Event.L2D_ACCESS, Event.STREAMING_SVE))
@@ -42,7 +42,7 @@ def record_layout(config: SPUConfig) -> data.StructLayout:
     )
 
 
-class Record(wiring.Component):
+class RecordBuilder(wiring.Component):
     """Each packet at its place of the layout, or zeros there: those that share a place exclude each other.
 
     An operation that did not retire shows nothing but an Events packet of zeros and the Timestamp or End packet; one
@@ -66,7 +66,7 @@ class Record(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "sample": In(Sample(config)),
+                "sample": In(SampleLayout(config)),
                 "events": Out(8 * config.events_bytes),
                 "packets": Out(record_layout(config)),
             }

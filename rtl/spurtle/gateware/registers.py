@@ -11,11 +11,11 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from .. import arch
 from ..config import SPUConfig, check_config
-from ..interface.pe_state import PEState, el2_enabled
+from ..interface.pe_state import PEStateSignature, el2_enabled
 from ..interface.register_layout import register_layout
-from ..interface.sysreg import Outcome, SystemRegisterPort
+from ..interface.sysreg import AccessOutcome, SystemRegisterSignature
 
-__all__ = ["RegisterAccess", "Registers"]
+__all__ = ["RegisterAccess", "RegisterFile"]
 
 _STORED = (
     arch.PMSCR_EL1,
@@ -61,23 +61,23 @@ class RegisterAccess(wiring.Component):
     Members
     -------
     write, op1, crn, crm, op2 : In
-        As in `SystemRegisterPort`.
+        As in `SystemRegisterSignature`.
     pe : In(PEState)
     outcome : Out(Outcome)
     target : Out(1 bit for each register of the configuration)
-        One hot, by the names of the members of `Registers`: the one that is read or written. Zero without a value.
+        One hot, by the names of the members of `RegisterFile`: the one that is read or written. Zero without a value.
     """
 
     def __init__(self, config: SPUConfig):
         check_config(config)
         _check_distinct(config.accessors, lambda register: register.encoding, "encoding")
         self._config = config
-        port = SystemRegisterPort().flip().members
+        port = SystemRegisterSignature().flip().members
         super().__init__(
             {
                 **{name: port[name] for name in _NAMED},
-                "pe": In(PEState(config)),
-                "outcome": Out(Outcome, init=Outcome.UNDEFINED),
+                "pe": In(PEStateSignature(config)),
+                "outcome": Out(AccessOutcome, init=AccessOutcome.UNDEFINED),
                 "target": Out(data.StructLayout({_port(register): 1 for register in config.registers})),
             }
         )
@@ -95,13 +95,13 @@ class RegisterAccess(wiring.Component):
             for register in self._config.accessors:
                 with m.Case(register.encoding):
                     with m.If(self._undefined(register, host)):
-                        m.d.comb += self.outcome.eq(Outcome.UNDEFINED)
+                        m.d.comb += self.outcome.eq(AccessOutcome.UNDEFINED)
                     with m.Elif(from_el1 & self._trapped_to_el2(register)):
-                        m.d.comb += self.outcome.eq(Outcome.TRAP_EL2)
+                        m.d.comb += self.outcome.eq(AccessOutcome.TRAP_EL2)
                     with m.Elif(below_el3 & self._trapped_to_el3(register)):
-                        m.d.comb += self.outcome.eq(Outcome.TRAP_EL3)
+                        m.d.comb += self.outcome.eq(AccessOutcome.TRAP_EL3)
                     with m.Else():
-                        m.d.comb += self.outcome.eq(Outcome.VALUE)
+                        m.d.comb += self.outcome.eq(AccessOutcome.VALUE)
                         self._mean(m, register, host)
 
         return m
@@ -160,7 +160,7 @@ class RegisterAccess(wiring.Component):
             m.d.comb += self.target[_port(register)].eq(1)
 
 
-class Registers(wiring.Component):
+class RegisterFile(wiring.Component):
     """Decodes accesses, keeps the registers that only software writes, and reads the others where they live. What
     comes to no value changes nothing.
 
@@ -172,7 +172,7 @@ class Registers(wiring.Component):
     port : In(SystemRegisterPort)
     pe : In(PEState)
     programmable : In(1)
-        See `control.Control`. Only with EL2 or EL3.
+        See `control.ProfilingControl`. Only with EL2 or EL3.
     pmscr, pmscr_el2, pmsnevfr, pmsirr, pmsfcr, pmsevfr, pmslatfr, pmblimitr, pmsdsfr : Out
         The stored registers that this configuration has, in their layouts.
     pmblimitr_write : Out(1)
@@ -191,8 +191,8 @@ class Registers(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "port": In(SystemRegisterPort()),
-                "pe": In(PEState(config)),
+                "port": In(SystemRegisterSignature()),
+                "pe": In(PEStateSignature(config)),
                 **({"programmable": In(1)} if config.several_owners else {}),
                 **{
                     _port(register): Out(register_layout(register))
@@ -217,7 +217,7 @@ class Registers(wiring.Component):
         meant = Signal.like(access.target)
         target = Signal.like(access.target)
         write = Signal()
-        outcome = Signal(Outcome, init=Outcome.UNDEFINED)
+        outcome = Signal(AccessOutcome, init=AccessOutcome.UNDEFINED)
         number = Signal(5)
         m.d.comb += meant.eq(Mux(self.port.valid, access.target, 0))
         el2 = meant.pmscr_el2 if self._config.several_owners else C(0, 1)
@@ -225,7 +225,7 @@ class Registers(wiring.Component):
             target.eq(meant),
             write.eq(self.port.write),
             self.wdata.eq(self.port.wdata),
-            outcome.eq(Mux(self.port.valid, access.outcome, Outcome.UNDEFINED)),
+            outcome.eq(Mux(self.port.valid, access.outcome, AccessOutcome.UNDEFINED)),
             number.eq(Cat(self.port.op2, self.port.crm[0], el2)),
         ]
         for register in self._config.registers:
@@ -237,7 +237,7 @@ class Registers(wiring.Component):
         if self._config.several_owners:
             m.d.sync += owned.eq(~self.programmable)
         m.d.sync += [self.port.rdata.eq(0), self.port.outcome.eq(outcome)]
-        with m.If(~write & (outcome == Outcome.VALUE)):
+        with m.If(~write & (outcome == AccessOutcome.VALUE)):
             with m.Switch(number):
                 for register in self._config.registers:
                     with m.Case(_number(register)):

@@ -5,23 +5,22 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..config import LFSR_ACCESS_RESET, LFSR_RESET, SPUConfig, check_config
-from ..interface.memory import Drain, WritePort
-from ..interface.pe_state import PEState
-from ..interface.pmu import PMUEvents
-from ..interface.sampling import Finish, SamplingPoint, TakenBranch
-from ..interface.sampling import InFlight as InFlightPort
-from ..interface.sysreg import SystemRegisterPort
+from ..interface.memory import DrainSignature, WriteSignature
+from ..interface.pe_state import PEStateSignature
+from ..interface.pmu import PMUEventsSignature
+from ..interface.sampling import FinishSignature, InFlightSignature, SamplingPointSignature, TakenBranchSignature
+from ..interface.sysreg import SystemRegisterSignature
 from .access import AccessChoice
-from .buffer import Buffer
+from .buffer import ProfilingBuffer
 from .completion import Completion
-from .control import Control
+from .control import ProfilingControl
 from .filter import Filter
-from .inflight import InFlight, Sample
+from .inflight import InFlight, SampleLayout
 from .interval import IntervalCounter
 from .lfsr import LFSR
 from .previous import PreviousTarget
-from .record import Record
-from .registers import Registers
+from .record import RecordBuilder
+from .registers import RegisterFile
 from .serializer import Serializer, beat_layout
 
 __all__ = ["SPU", "RecordPath"]
@@ -46,7 +45,7 @@ class RecordPath(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "sample": In(stream.Signature(Sample(config))),
+                "sample": In(stream.Signature(SampleLayout(config))),
                 "events": Out(8 * config.events_bytes),
                 "beat": Out(stream.Signature(beat_layout(config))),
                 "begun": In(1),
@@ -56,7 +55,7 @@ class RecordPath(wiring.Component):
     def elaborate(self, platform):
         m = Module()
 
-        m.submodules.record = record = Record(self._config)
+        m.submodules.record = record = RecordBuilder(self._config)
         m.submodules.serializer = serializer = Serializer(self._config)
         serialized = Signal()
         was_begun = Signal()
@@ -105,15 +104,15 @@ class SPU(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "pe": In(PEState(config)),
-                "sampling": In(SamplingPoint(config)),
-                "in_flight": In(InFlightPort(config)),
-                "finish": In(Finish(config)),
-                **({"branch": In(TakenBranch(config))} if config.pbt else {}),
-                "sysreg": In(SystemRegisterPort()),
-                "drain": In(Drain()),
-                "write": Out(WritePort(config)),
-                "pmu": Out(PMUEvents(config)),
+                "pe": In(PEStateSignature(config)),
+                "sampling": In(SamplingPointSignature(config)),
+                "in_flight": In(InFlightSignature(config)),
+                "finish": In(FinishSignature(config)),
+                **({"branch": In(TakenBranchSignature(config))} if config.pbt else {}),
+                "sysreg": In(SystemRegisterSignature()),
+                "drain": In(DrainSignature()),
+                "write": Out(WriteSignature(config)),
+                "pmu": Out(PMUEventsSignature(config)),
                 "pmbirq": Out(1),
             }
         )
@@ -121,15 +120,15 @@ class SPU(wiring.Component):
     def elaborate(self, platform):
         m = Module()
 
-        m.submodules.registers = registers = Registers(self._config)
-        m.submodules.control = control = Control(self._config)
+        m.submodules.registers = registers = RegisterFile(self._config)
+        m.submodules.control = control = ProfilingControl(self._config)
         m.submodules.interval_counter = interval = IntervalCounter(self._config)
         m.submodules.lfsr = lfsr = LFSR(bits=8, draws=1, reset=LFSR_RESET)
         m.submodules.inflight = inflight = InFlight(self._config)
         m.submodules.completion = completion = Completion(self._config)
         m.submodules.filter = filter_ = Filter(self._config)
         m.submodules.record_path = record_path = RecordPath(self._config)
-        m.submodules.buffer = buffer = Buffer(self._config)
+        m.submodules.buffer = buffer = ProfilingBuffer(self._config)
 
         # The way of an operation.
         connect(m, flipped(self.pe), control.pe)

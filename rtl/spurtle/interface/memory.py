@@ -5,10 +5,10 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import SPUConfig
 
-__all__ = ["Beat", "Drain", "Fault", "FaultKind", "WritePort"]
+__all__ = ["BeatLayout", "DrainSignature", "FaultLayout", "WriteFaultKind", "WriteSignature"]
 
 
-class Beat(data.StructLayout):
+class BeatLayout(data.StructLayout):
     """One write to memory. LSB first.
 
     Members
@@ -28,7 +28,7 @@ class Beat(data.StructLayout):
         super().__init__({"address": 64, "data": 8 * config.bus_bytes, "strobe": config.bus_bytes, "last": 1})
 
 
-class FaultKind(enum.Enum, shape=3):
+class WriteFaultKind(enum.Enum, shape=3):
     """Why a write to the Profiling Buffer could not be made."""
 
     NONE = 0
@@ -42,7 +42,7 @@ class FaultKind(enum.Enum, shape=3):
     """The Profiling Buffer's owner may not access memory there: access not allowed."""
 
 
-class Fault(data.StructLayout):
+class FaultLayout(data.StructLayout):
     """What a write to the Profiling Buffer met. LSB first.
 
     Members
@@ -61,7 +61,7 @@ class Fault(data.StructLayout):
     def __init__(self, config: SPUConfig):
         super().__init__(
             {
-                "kind": FaultKind,
+                "kind": WriteFaultKind,
                 "fsc": 6,
                 "word": range(config.max_record_bytes // config.bus_bytes + 1),
                 **({"external": 1} if config.external_aborts else {}),
@@ -70,7 +70,7 @@ class Fault(data.StructLayout):
         )
 
 
-class WritePort(wiring.Signature):
+class WriteSignature(wiring.Signature):
     """Writes to the Profiling Buffer, seen from the SPU. A record is a run of beats with ascending addresses.
 
     Members
@@ -88,15 +88,15 @@ class WritePort(wiring.Signature):
     def __init__(self, config: SPUConfig):
         super().__init__(
             {
-                "beat": Out(stream.Signature(Beat(config))),
+                "beat": Out(stream.Signature(BeatLayout(config))),
                 "done": In(1),
-                "fault": In(Fault(config)),
+                "fault": In(FaultLayout(config)),
                 **({"abort": In(1)} if config.external_aborts else {}),
             }
         )
 
 
-class Drain(wiring.Signature):
+class DrainSignature(wiring.Signature):
     """PSB CSYNC, seen from the core.
 
     Members

@@ -9,10 +9,10 @@ from ..arch import ADDRESS_BITS
 from ..config import SPUConfig
 
 __all__ = [
-    "Facts",
-    "Location",
-    "Operation",
-    "Vectors",
+    "FactsLayout",
+    "LocationLayout",
+    "OperationLayout",
+    "VectorsLayout",
     "has_data_access",
     "has_data_source",
     "has_load",
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 
-class Facts(data.Struct):
+class FactsLayout(data.Struct):
     """What an operation is and did, one bit each. LSB first. What belongs to a feature is nothing without it.
 
     Members
@@ -77,8 +77,8 @@ class Facts(data.Struct):
         `data_source` says where the loaded data came from.
     destination : unsigned(1)
         Of an operation that loads from one address and stores to another, Memory Copy or GCSSS2: `va` and `pa` are
-        where it stores, as `SamplingPoint.destination` asked. Nothing without `memory_copy` or `gcs`; zero of a swap,
-        GCSSS1.
+        where it stores, as `SamplingPointSignature.destination` asked. Nothing without `memory_copy` or `gcs`; zero of
+        a swap, GCSSS1.
     imp_counter_valid, imp_address_valid : unsigned(1)
         `imp_counter`, `imp_address` are to be recorded.
     """
@@ -115,7 +115,7 @@ class Facts(data.Struct):
     imp_address_valid: 1
 
 
-class Vectors(data.StructLayout):
+class VectorsLayout(data.StructLayout):
     """What an SVE or SME operation works on (D17.6.6). LSB first.
 
     Members
@@ -152,7 +152,7 @@ class Vectors(data.StructLayout):
         )
 
 
-class Location(data.StructLayout):
+class LocationLayout(data.StructLayout):
     """An instruction address with the Exception level and Security state that it belongs to. LSB first: `address`, 56
     bits; `el`, two; `ns`; and with FEAT_RME `nse`.
     """
@@ -161,7 +161,7 @@ class Location(data.StructLayout):
         super().__init__({"address": ADDRESS_BITS, "el": 2, "ns": 1, **({"nse": 1} if config.rme else {})})
 
 
-class Operation(data.StructLayout):
+class OperationLayout(data.StructLayout):
     """A finished operation, as the core tells it. LSB first; widths follow the configuration.
 
     Members
@@ -192,29 +192,29 @@ class Operation(data.StructLayout):
     def __init__(self, config: SPUConfig):
         super().__init__(
             {
-                "facts": Facts,
+                "facts": FactsLayout,
                 "events": 8 * config.events_bytes,
                 "pc": ADDRESS_BITS,
-                "target": Location(config),
+                "target": LocationLayout(config),
                 "va": 64,
                 "pa": ADDRESS_BITS,
                 "pa_ns": 1,
                 **({"pa_nse": 1} if config.rme else {}),
                 **({"pa_checked": 1, "pa_tag": 4} if config.mte else {}),
                 **({"data_source": 8 * config.data_source_bytes} if config.data_source_bytes else {}),
-                **({"vectors": Vectors(config)} if config.scalable else {}),
+                **({"vectors": VectorsLayout(config)} if config.scalable else {}),
                 **({"imp_counter": config.counter_bits} if config.imp_counter else {}),
                 **({"imp_address": 64} if config.imp_address else {}),
             }
         )
 
 
-def is_branch(facts: Facts):
+def is_branch(facts: FactsLayout):
     """It is sampled as a branch: an operation that generates an exception is none (D17.5.1, D17.6.3)."""
     return facts.branch & ~facts.exception
 
 
-def is_destination(config: SPUConfig, facts: Facts):
+def is_destination(config: SPUConfig, facts: FactsLayout):
     """Of two accesses the store is sampled (D17.6.4.3, D17.6.4.5)."""
     two = Const(0)
     if config.mops:
@@ -224,28 +224,28 @@ def is_destination(config: SPUConfig, facts: Facts):
     return two & facts.store & facts.destination
 
 
-def _recorded(config: SPUConfig, facts: Facts, accesses):
+def _recorded(config: SPUConfig, facts: FactsLayout, accesses):
     """Return `accesses` as far as they are recorded: those of a branch only with FEAT_GCS (D17.6.3)."""
     return accesses if config.gcs else accesses & ~is_branch(facts)
 
 
-def has_data_access(config: SPUConfig, facts: Facts):
+def has_data_access(config: SPUConfig, facts: FactsLayout):
     """Return whether the record of a completed operation holds a data access."""
     return _recorded(config, facts, facts.load | facts.store)
 
 
-def has_load(config: SPUConfig, facts: Facts):
+def has_load(config: SPUConfig, facts: FactsLayout):
     """Return whether the record of a completed operation holds a data access that loads, alone or with a store."""
     return _recorded(config, facts, facts.load)
 
 
-def has_data_source(config: SPUConfig, facts: Facts):
+def has_data_source(config: SPUConfig, facts: FactsLayout):
     """Its record holds a Data Source packet: a load, or the load of two accesses, that completed (D18.2.4)."""
     loads = has_load(config, facts) & ~is_destination(config, facts)
     return facts.retired & ~facts.exception & loads & facts.data_source_valid
 
 
-def is_scalable(config: SPUConfig, operation: Operation):
+def is_scalable(config: SPUConfig, operation: OperationLayout):
     """A Sampled SVE SIMD operation, or with FEAT_SME one on the ZA array (D17.6.6)."""
     if not config.scalable:
         return Const(0)

@@ -7,10 +7,10 @@ from amaranth.lib.wiring import Out
 from ..arch import FineGrainedTrap
 from ..config import SPUConfig
 
-__all__ = ["FineGrainedTraps", "PEState", "el2_enabled", "owner_state"]
+__all__ = ["FineGrainedTrapsLayout", "PEStateSignature", "el2_enabled", "owner_state"]
 
 
-class FineGrainedTraps(data.StructLayout):
+class FineGrainedTrapsLayout(data.StructLayout):
     """Of HDFGRTR_EL2, or of HDFGWTR_EL2, the fields that trap reads, or writes, of the registers of this SPU: one bit
     each, by its name, in the order of their bits. LSB first. With `second` of HDFGRTR2_EL2, of HDFGWTR2_EL2.
     """
@@ -28,7 +28,7 @@ def _fine_grained_traps(config: SPUConfig, *, write: bool, second: bool) -> list
     return sorted((trap for trap in traps if trap.second == second), key=lambda trap: trap.bit)
 
 
-class PEState(wiring.Signature):
+class PEStateSignature(wiring.Signature):
     """State of the PE in this cycle, as it is for the operation at the sampling point; seen from the core.
 
     Fields of System registers are those that software wrote: what their Effective values are is the SPU's to say. Each
@@ -118,8 +118,8 @@ class PEState(wiring.Signature):
 def _trapping(config: SPUConfig, suffix: str, enable: str):
     second = suffix == "2"
     return {
-        f"hdfgrtr{suffix}_el2": Out(FineGrainedTraps(config, write=False, second=second)),
-        f"hdfgwtr{suffix}_el2": Out(FineGrainedTraps(config, write=True, second=second)),
+        f"hdfgrtr{suffix}_el2": Out(FineGrainedTrapsLayout(config, write=False, second=second)),
+        f"hdfgwtr{suffix}_el2": Out(FineGrainedTrapsLayout(config, write=True, second=second)),
         **({enable: Out(1)} if config.el3 else {}),
     }
 

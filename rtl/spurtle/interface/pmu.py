@@ -5,10 +5,10 @@ from amaranth.lib.wiring import Out
 
 from ..config import SPUConfig
 
-__all__ = ["PMUEvents"]
+__all__ = ["PMUEventsSignature"]
 
 
-class PMUEvents(wiring.Signature):
+class PMUEventsSignature(wiring.Signature):
     """PMU events of the SPU, seen from the SPU: how many of each in this cycle.
 
     Members

@@ -6,19 +6,19 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import ELEMENT_BITS, SPUConfig
-from .operation import Location, Operation
+from .operation import LocationLayout, OperationLayout
 
-__all__ = ["Finish", "InFlight", "SamplingPoint", "TakenBranch"]
+__all__ = ["FinishSignature", "InFlightSignature", "SamplingPointSignature", "TakenBranchSignature"]
 
 
-class SamplingPoint(wiring.Signature):
+class SamplingPointSignature(wiring.Signature):
     """The point of the pipeline at which the core samples, seen from the core. A lane is a bit; they are in program
     order, bit 0 first, and any of them may be empty.
 
     Members
     -------
     valid : Out(ops_per_cycle)
-        Members of the sample population that pass in this cycle. One `PEState` holds for all of them.
+        Members of the sample population that pass in this cycle. One `PEStateSignature` holds for all of them.
     sampled : In(ops_per_cycle)
         `answer_latency` cycles after `valid`: which of those operations are sampled. More than one can be with
         FEAT_SPE_ERnd alone, and then at most two.
@@ -45,12 +45,12 @@ class SamplingPoint(wiring.Signature):
         )
 
 
-class InFlight(wiring.Signature):
+class InFlightSignature(wiring.Signature):
     """What the sampled operations are doing, one bit for each slot, seen from the core; meaningful from an operation's
-    `sampled` to its `Finish`.
+    `sampled` to its `FinishSignature`.
 
-    What happens to an operation is told `answer_latency - 1` cycles late, here and in `Finish`. So the cycle after it
-    passed the sampling point is told with the answer, nothing is told before, and the latencies are true.
+    What happens to an operation is told `answer_latency - 1` cycles late, here and in `FinishSignature`. So the cycle
+    after it passed the sampling point is told with the answer, nothing is told before, and the latencies are true.
 
     Members
     -------
@@ -58,7 +58,7 @@ class InFlight(wiring.Signature):
         The operation leaves the issue queue: the issue counter stops.
     completed : Out(slots)
         It has finished execution and can stall no instruction that consumes its output (D18.2.3): its counters stop. In
-        the cycle of `Finish` at the latest: that stops them as well.
+        the cycle of `FinishSignature` at the latest: that stops them as well.
     translating : Out(slots)
         Level: part of the operation waits for an address translation, and the translation counter counts.
     alternate_tick : Out(1)
@@ -76,14 +76,14 @@ class InFlight(wiring.Signature):
         )
 
 
-class Finish(wiring.Signature):
+class FinishSignature(wiring.Signature):
     """The end of a sampled operation, seen from the core. Always accepted: the SPU never stalls the core.
 
     Members
     -------
     valid : Out(1)
         A sampled operation has finished, at the earliest one cycle after its `sampled` strobe. All is known of it,
-        whether it retired too: where that comes after it completed, `InFlight.completed` has told its latency.
+        whether it retired too: where that comes after it completed, `InFlightSignature.completed` has told its latency.
     slot : Out(range(slots))
         Which. Not there with one slot.
     vanished : Out(1)
@@ -98,17 +98,17 @@ class Finish(wiring.Signature):
                 "valid": Out(1),
                 **({"slot": Out(range(config.slots))} if config.slots > 1 else {}),
                 "vanished": Out(1),
-                "operation": Out(Operation(config)),
+                "operation": Out(OperationLayout(config)),
             }
         )
 
 
-class TakenBranch(wiring.Signature):
+class TakenBranchSignature(wiring.Signature):
     """The taken branches that retire, in program order, seen from the core. Only there with FEAT_SPE_PBT.
 
     The core chooses whether exceptions, exception returns and other context synchronization are told of as branches
     (D17.6.3.1). A branch that is older in program order than a sampled operation is told before the cycle in which
-    `Finish` tells of that operation, and nothing younger is, nor the operation itself.
+    `FinishSignature` tells of that operation, and nothing younger is, nor the operation itself.
 
     Members
     -------
@@ -117,14 +117,14 @@ class TakenBranch(wiring.Signature):
     target : Out(Location)
         Where it went.
     el, ns, nse, aarch32 : Out
-        State of the PE that it was executed in, as in `PEState`; `nse` only with FEAT_RME.
+        State of the PE that it was executed in, as in `PEStateSignature`; `nse` only with FEAT_RME.
     """
 
     def __init__(self, config: SPUConfig):
         super().__init__(
             {
                 "valid": Out(1),
-                "target": Out(Location(config)),
+                "target": Out(LocationLayout(config)),
                 "el": Out(2),
                 "ns": Out(1),
                 **({"nse": Out(1)} if config.rme else {}),

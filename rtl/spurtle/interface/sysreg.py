@@ -3,10 +3,10 @@
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["Outcome", "SystemRegisterPort"]
+__all__ = ["AccessOutcome", "SystemRegisterSignature"]
 
 
-class Outcome(enum.Enum, shape=2):
+class AccessOutcome(enum.Enum, shape=2):
     """What a System register access came to."""
 
     VALUE = 0
@@ -15,7 +15,7 @@ class Outcome(enum.Enum, shape=2):
     TRAP_EL3 = 3
 
 
-class SystemRegisterPort(wiring.Signature):
+class SystemRegisterSignature(wiring.Signature):
     """MRS and MSR of the SPU's registers (op0 = 3), seen from the core.
 
     `rdata` and `outcome` answer two cycles after `valid`. A write has taken effect in that cycle. There can be an
@@ -27,7 +27,7 @@ class SystemRegisterPort(wiring.Signature):
     Members
     -------
     valid : Out(1)
-        An access, in the state that `PEState` says in this cycle.
+        An access, in the state that `PEStateSignature` says in this cycle.
     write : Out(1)
         MSR, not MRS.
     op1, crn, crm, op2 : Out(3), Out(4), Out(4), Out(3)
@@ -49,6 +49,6 @@ class SystemRegisterPort(wiring.Signature):
                 "op2": Out(3),
                 "wdata": Out(64),
                 "rdata": In(64),
-                "outcome": In(Outcome),
+                "outcome": In(AccessOutcome),
             }
         )

@@ -11,9 +11,9 @@ from amaranth.utils import ceil_log2, exact_log2
 from .. import arch
 from ..config import SHELLS, SPUConfig, check_config
 from ..gateware.spu import SPU
-from ..interface.memory import FaultKind, WritePort
+from ..interface.memory import WriteFaultKind, WriteSignature
 from ..interface.pe_state import owner_state
-from ..interface.sysreg import Outcome, SystemRegisterPort
+from ..interface.sysreg import AccessOutcome, SystemRegisterSignature
 
 __all__ = ["APB4", "APB4Completer", "AXI4Write", "AXI4Writer", "Shell"]
 
@@ -114,7 +114,7 @@ class AXI4Writer(wiring.Component):
         self._outstanding = outstanding
         super().__init__(
             {
-                "write": In(WritePort(config)),
+                "write": In(WriteSignature(config)),
                 "ns": In(1),
                 **({"nse": In(1)} if config.rme else {}),
                 "axi": Out(AXI4Write(config)),
@@ -193,7 +193,7 @@ class AXI4Writer(wiring.Component):
             if not posted:
                 with m.If(failed):
                     m.d.comb += [
-                        self.write.fault.kind.eq(FaultKind.STAGE_1),
+                        self.write.fault.kind.eq(WriteFaultKind.STAGE_1),
                         self.write.fault.fsc.eq(arch.FSC_SYNCHRONOUS),
                         self.write.fault.external.eq(1),
                         self.write.fault.word.eq(first),
@@ -270,7 +270,9 @@ class AXI4Writer(wiring.Component):
 
 
 class APB4(wiring.Signature):
-    """APB4, seen from the requester. Names and meanings are APB's. There is no PPROT: `PEState` says who accesses.
+    """APB4, seen from the requester. Names and meanings are APB's.
+
+    There is no PPROT: `PEStateSignature` says who accesses.
 
     Members
     -------
@@ -312,7 +314,7 @@ class APB4Completer(wiring.Component):
     """
 
     def __init__(self):
-        super().__init__({"apb": In(APB4()), "sysreg": Out(SystemRegisterPort())})
+        super().__init__({"apb": In(APB4()), "sysreg": Out(SystemRegisterSignature())})
 
     def elaborate(self, platform):
         m = Module()
@@ -351,7 +353,7 @@ class APB4Completer(wiring.Component):
                 m.next = "ANSWER"
 
             with m.State("ANSWER"):
-                made = sysreg.outcome == Outcome.VALUE
+                made = sysreg.outcome == AccessOutcome.VALUE
                 with m.If(merging & made):
                     m.d.comb += [sysreg.valid.eq(1), sysreg.write.eq(1)]
                     m.d.sync += merging.eq(0)

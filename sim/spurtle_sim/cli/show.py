@@ -10,7 +10,7 @@ from spurtle.support.streams import say
 
 from ..perf import reader as perf_reader
 from ..perf.format import AuxFlag
-from ..perf.reader import Buffer, Contents
+from ..perf.reader import AuxBuffer, Contents
 from ..records import decode
 from ..records import json as records_json
 from ..records import text as packet_text
@@ -79,7 +79,7 @@ def _perf_data(printer: _Printer, contents: Contents) -> None:
         say(f"spurtle: {line}")
 
 
-def _names(buffer: Buffer) -> Iterator[str]:
+def _names(buffer: AuxBuffer) -> Iterator[str]:
     if buffer.cpu is not None:
         yield f"CPU {buffer.cpu}"
     if buffer.tid is not None:

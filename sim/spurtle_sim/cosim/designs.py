@@ -11,10 +11,9 @@ from spurtle.config import SPUConfig
 from spurtle.export import verilog
 from spurtle.gateware.serializer import beat_layout
 from spurtle.gateware.spu import RecordPath
-from spurtle.interface.memory import Beat
-from spurtle.interface.memory import Fault as FaultLayout
-from spurtle.interface.operation import Location, Operation
-from spurtle.interface.sampling import TakenBranch
+from spurtle.interface.memory import BeatLayout, FaultLayout
+from spurtle.interface.operation import LocationLayout, OperationLayout
+from spurtle.interface.sampling import TakenBranchSignature
 
 from ..model.pe import PEState
 from ..model.records import Facts
@@ -29,8 +28,8 @@ __all__ = ["engine", "on_each_edge", "record_engine"]
 
 def engine(config: SPUConfig) -> dict[str, str]:
     """Return the files of the SPU for `engine.cpp`."""
-    beat = Beat(config)
-    operation = Operation(config)
+    beat = BeatLayout(config)
+    operation = OperationLayout(config)
     faults = [fault_bits(config, 0, fault) for fault in (None, *memory_faults(config))]
     lanes = range(config.ops_per_cycle)
     slots = [f"spu.PORT_OF(sampling, slot, {lane})" for lane in lanes] if config.slots > 1 else ["0"]
@@ -43,7 +42,7 @@ def engine(config: SPUConfig) -> dict[str, str]:
             "BEAT_DATA": _field(beat, "data"),
             "BEAT_STROBE": _field(beat, "strobe"),
             "BEAT_LAST": _field(beat, "last"),
-            "LOCATION_NS": _field(Location(config), "ns"),
+            "LOCATION_NS": _field(LocationLayout(config), "ns"),
             "FACTS": _field(operation, "facts"),
             "EVENTS": _field(operation, "events"),
             "PC": _field(operation, "pc"),
@@ -107,7 +106,7 @@ def on_each_edge(text: str) -> str:
 def _state(config: SPUConfig) -> Iterator[str]:
     """Return assignments to the ports that hold the PE's state while the program runs, from the fields of `PEState`."""
     indices = {field.name: index for index, field in enumerate(fields(PEState))}
-    of_branch = TakenBranch(config).members if config.pbt else ()
+    of_branch = TakenBranchSignature(config).members if config.pbt else ()
     for name, bits in pe_bits(config):
         value = f"values[{indices[name]}]"
         if bits is not None:

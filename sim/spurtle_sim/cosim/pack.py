@@ -10,12 +10,10 @@ from amaranth.lib import data
 
 from spurtle.arch import PMBSR_EL1, REGISTERS
 from spurtle.config import SPUConfig
-from spurtle.gateware.inflight import Sample as SampleLayout
-from spurtle.interface.memory import Fault as FaultLayout
-from spurtle.interface.memory import FaultKind as FaultKindPort
-from spurtle.interface.operation import Operation as OperationLayout
-from spurtle.interface.pe_state import FineGrainedTraps
-from spurtle.interface.pe_state import PEState as PEStateSignature
+from spurtle.gateware.inflight import SampleLayout
+from spurtle.interface.memory import FaultLayout, WriteFaultKind
+from spurtle.interface.operation import OperationLayout
+from spurtle.interface.pe_state import FineGrainedTrapsLayout, PEStateSignature
 
 from ..model.buffer import Fault
 from ..model.pe import PEState
@@ -62,7 +60,7 @@ def fault_bits(config: SPUConfig, address: int, fault: Fault | None) -> int:
         return 0
     flags = {flag: fault.flags >> PMBSR_EL1.fields[flag].lsb & 1 for flag in config.fault_flags}
     members = {
-        "kind": FaultKindPort[fault.kind.name],
+        "kind": WriteFaultKind[fault.kind.name],
         "fsc": fault.fsc,
         "word": (address % config.bus_bytes + fault.written) // config.bus_bytes,
         **({"external": fault.external} if config.external_aborts else {}),
@@ -92,7 +90,7 @@ def pe_bits(config: SPUConfig) -> list[tuple[str, list[int] | None]]:
     bits = {register.fine_grained.name: register.fine_grained.bit for register in REGISTERS if register.fine_grained}
     shapes = {name: member.shape for name, member in PEStateSignature(config).members.items()}
     return [
-        (name, [bits[str(trap)] for trap, _ in shape] if isinstance(shape, FineGrainedTraps) else None)
+        (name, [bits[str(trap)] for trap, _ in shape] if isinstance(shape, FineGrainedTrapsLayout) else None)
         for name, shape in shapes.items()
     ]
 

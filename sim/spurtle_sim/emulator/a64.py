@@ -15,7 +15,17 @@ from typing import Any
 
 from ..model.records import Facts
 
-__all__ = ["FACT", "NZCV", "REGISTERS", "SP", "Instruction", "Kind", "UnsupportedError", "classify", "condition_holds"]
+__all__ = [
+    "FACT",
+    "NZCV",
+    "REGISTERS",
+    "SP",
+    "Instruction",
+    "InstructionKind",
+    "UnsupportedError",
+    "classify",
+    "condition_holds",
+]
 
 FACT: dict[str, int] = {name: 1 << bit for bit, name in enumerate(Facts.__slots__)}
 """The bit of each member of `interface.operation.Facts`. The reference has the same order, and loads no Amaranth."""
@@ -35,7 +45,7 @@ class UnsupportedError(ValueError):
 
 
 @unique
-class Kind(IntEnum):
+class InstructionKind(IntEnum):
     """What the timing model distinguishes."""
 
     INTEGER = auto()
@@ -68,7 +78,7 @@ class Instruction:
     ----------
     kind : Kind
     facts : int
-        Bits of `spurtle.interface.operation.Facts` that are the same at each execution.
+        Bits of `spurtle.interface.operation.FactsLayout` that are the same at each execution.
     sources, destinations : tuple of int
         Register numbers. A base register that is written back is in `base` instead of `destinations`.
     base : tuple of int
@@ -81,7 +91,7 @@ class Instruction:
         Condition code of a conditional select or compare, whose outcome the next PC does not tell.
     """
 
-    kind: Kind
+    kind: InstructionKind
     facts: int = 0
     sources: Registers = ()
     destinations: Registers = ()
@@ -153,8 +163,8 @@ def _access(
 ) -> Instruction:
     """A load to, or a store of, `registers`."""
     if load:
-        return Instruction(Kind.LOAD, _facts("load", *names), address, registers, base, traffic)
-    return Instruction(Kind.STORE, _facts("store", *names), (*address, *registers), (), base, traffic)
+        return Instruction(InstructionKind.LOAD, _facts("load", *names), address, registers, base, traffic)
+    return Instruction(InstructionKind.STORE, _facts("store", *names), (*address, *registers), (), base, traffic)
 
 
 def _simd_fp_names(width: int) -> tuple[str, ...]:
@@ -204,7 +214,7 @@ def _exclusive(word: int) -> Instruction | None:
         names = ("load", "store", "atomic", *(_ORDERED if load or release else ()))
         compared = _x(*range(rs, rs + registers))
         sources = (rn, *compared, *_x(*range(rt, rt + registers)))
-        return Instruction(Kind.ATOMIC, _facts(*names), sources, compared, traffic=2 * registers * width)
+        return Instruction(InstructionKind.ATOMIC, _facts(*names), sources, compared, traffic=2 * registers * width)
     if ordered:
         return _access(load, _ORDERED, _x(rt), 1 << size, (rn,))
     registers = _x(rt, rt2) if pair else _x(rt)
@@ -212,14 +222,16 @@ def _exclusive(word: int) -> Instruction | None:
     traffic = (1 << size) * (2 if pair else 1)
     if load:
         return _access(True, names, registers, traffic, (rn,))
-    return Instruction(Kind.STORE, _facts("store", *names), (rn, *registers), _x(rs), (), traffic, irregular=True)
+    return Instruction(
+        InstructionKind.STORE, _facts("store", *names), (rn, *registers), _x(rs), (), traffic, irregular=True
+    )
 
 
 def _literal(word: int) -> Instruction | None:
     size, vector, rt = _bits(word, 31, 30), _bits(word, 26, 26), word & 31
     if vector:
         return None if size == 3 else _access(True, _simd_fp_names(4 << size), _v(rt), 4 << size, ())
-    return Instruction(Kind.INTEGER) if size == 3 else _access(True, (), _x(rt), (4, 8, 4)[size], ())
+    return Instruction(InstructionKind.INTEGER) if size == 3 else _access(True, (), _x(rt), (4, 8, 4)[size], ())
 
 
 def _ordered_unscaled(word: int) -> Instruction | None:
@@ -261,7 +273,7 @@ def _single(word: int) -> Instruction | None:
         width = 16 if opc & 2 else 1 << size
         return None if opc & 2 and size else _access(bool(opc & 1), _simd_fp_names(width), _v(rt), width, address, base)
     if size == 3 and opc == 2:  # prefetch
-        return Instruction(Kind.INTEGER, sources=address)
+        return Instruction(InstructionKind.INTEGER, sources=address)
     return None if size == 3 and opc == 3 else _access(opc != 0, (), _x(rt), 1 << size, address, base)
 
 
@@ -276,7 +288,7 @@ def _atomic(word: int) -> Instruction | None:
         return None
     loads = ("load",) if swap or rt != 31 else ()
     facts = _facts(*loads, "store", "atomic", *names)
-    return Instruction(Kind.ATOMIC, facts, (rn, *_x(rs)), _x(rt), traffic=2 << size)
+    return Instruction(InstructionKind.ATOMIC, facts, (rn, *_x(rs)), _x(rt), traffic=2 << size)
 
 
 _ZVA_BYTES = 64
@@ -287,37 +299,41 @@ def _branch_system(word: int) -> Instruction | None:
     top, link, rn, rt = word >> 24, bool(word >> 31), _bits(word, 9, 5), word & 31
     if top & 0x7C == 0x14:  # B, BL
         if link:
-            return Instruction(Kind.CALL, _facts("branch", "link"), destinations=(30,))
-        return Instruction(Kind.BRANCH, FACT["branch"])
+            return Instruction(InstructionKind.CALL, _facts("branch", "link"), destinations=(30,))
+        return Instruction(InstructionKind.BRANCH, FACT["branch"])
     if top & 0x7C == 0x34:  # CBZ, CBNZ, TBZ, TBNZ
-        return Instruction(Kind.BRANCH, _facts("branch", "conditional"), _x(rt))
+        return Instruction(InstructionKind.BRANCH, _facts("branch", "conditional"), _x(rt))
     if top == 0x54:
-        return Instruction(Kind.BRANCH, _facts("branch", "conditional"), (NZCV,))
+        return Instruction(InstructionKind.BRANCH, _facts("branch", "conditional"), (NZCV,))
     if top == 0xD4:
-        return Instruction(Kind.SYNCHRONIZE, FACT["exception"])
+        return Instruction(InstructionKind.SYNCHRONIZE, FACT["exception"])
     if top & 0xFE == 0xD6:
         opc, facts = _bits(word, 22, 21), _facts("branch", "indirect")
         if _bits(word, 23, 23):
             return None  # ERET and DRPS are UNDEFINED at EL0
         if opc == 0b00:
-            return Instruction(Kind.BRANCH, facts, _x(rn))
+            return Instruction(InstructionKind.BRANCH, facts, _x(rn))
         if opc == 0b01:
-            return Instruction(Kind.CALL, facts | FACT["link"], _x(rn), (30,))
+            return Instruction(InstructionKind.CALL, facts | FACT["link"], _x(rn), (30,))
         if opc == 0b10:  # RETAA names no register: it is X30
-            return Instruction(Kind.RETURN, facts | FACT["procedure_return"], _x(rn) or (30,))
+            return Instruction(InstructionKind.RETURN, facts | FACT["procedure_return"], _x(rn) or (30,))
         return None
     if word >> 22 != 0x354:
         return None
     if word & 0xFFD8FF00 == 0xD5087700 or word & 0xFFFFFFE0 in (0xD50B7460, 0xD50B7480):
         return None  # Guarded control stack; DC GVA, DC GZVA
     if word & 0xFFFFF01F == 0xD503301F:
-        kind = {4: Kind.MEMORY_BARRIER, 5: Kind.MEMORY_BARRIER, 6: Kind.SYNCHRONIZE}
-        return Instruction(kind.get(_bits(word, 7, 5), Kind.INTEGER))
+        kind = {4: InstructionKind.MEMORY_BARRIER, 5: InstructionKind.MEMORY_BARRIER, 6: InstructionKind.SYNCHRONIZE}
+        return Instruction(kind.get(_bits(word, 7, 5), InstructionKind.INTEGER))
     if word & 0xFFFFFFE0 == 0xD50B7420:
-        return Instruction(Kind.STORE, _facts("store", "unspecified"), _x(rt), traffic=_ZVA_BYTES, irregular=True)
+        return Instruction(
+            InstructionKind.STORE, _facts("store", "unspecified"), _x(rt), traffic=_ZVA_BYTES, irregular=True
+        )
     if word & 0xFFFFF01F == 0xD503201F:  # hints
-        return Instruction(Kind.INTEGER)
-    return Instruction(Kind.SYSTEM, 0, () if _bits(word, 21, 21) else _x(rt), _x(rt) if _bits(word, 21, 21) else ())
+        return Instruction(InstructionKind.INTEGER)
+    return Instruction(
+        InstructionKind.SYSTEM, 0, () if _bits(word, 21, 21) else _x(rt), _x(rt) if _bits(word, 21, 21) else ()
+    )
 
 
 # Data processing.
@@ -326,19 +342,19 @@ def _branch_system(word: int) -> Instruction | None:
 def _immediate(word: int) -> Instruction | None:
     opcode, opc, rn, rd = _bits(word, 25, 23), _bits(word, 30, 29), _bits(word, 9, 5), word & 31
     if opcode <= 0b001:
-        return Instruction(Kind.INTEGER, 0, (), _x(rd))
+        return Instruction(InstructionKind.INTEGER, 0, (), _x(rd))
     if opcode in (0b010, 0b100):  # add and subtract, logical: SP unless flags are set
         flags = opc & 1 if opcode == 0b010 else opc == 3
         sources = (rn,) if opcode == 0b010 else _x(rn)
-        return Instruction(Kind.INTEGER, 0, sources, (*_x(rd), NZCV) if flags else (rd,))
+        return Instruction(InstructionKind.INTEGER, 0, sources, (*_x(rd), NZCV) if flags else (rd,))
     if opcode == 0b011 and opc == 0 and _bits(word, 22, 20) == 0b100:  # SMAX, UMAX, SMIN, UMIN (FEAT_CSSC)
-        return Instruction(Kind.INTEGER, 0, _x(rn), _x(rd))
+        return Instruction(InstructionKind.INTEGER, 0, _x(rn), _x(rd))
     if opcode == 0b101:
-        return Instruction(Kind.INTEGER, 0, _x(rd) if opc == 3 else (), _x(rd))
+        return Instruction(InstructionKind.INTEGER, 0, _x(rd) if opc == 3 else (), _x(rd))
     if opcode == 0b110:
-        return Instruction(Kind.INTEGER, 0, _x(rn, rd) if opc == 1 else _x(rn), _x(rd))
+        return Instruction(InstructionKind.INTEGER, 0, _x(rn, rd) if opc == 1 else _x(rn), _x(rd))
     if opcode == 0b111:
-        return Instruction(Kind.INTEGER, 0, _x(rn, _bits(word, 20, 16)), _x(rd))
+        return Instruction(InstructionKind.INTEGER, 0, _x(rn, _bits(word, 20, 16)), _x(rd))
     return None
 
 
@@ -347,25 +363,27 @@ def _register(word: int) -> Instruction | None:
     if not _bits(word, 28, 28):
         arithmetic, extended = _bits(word, 24, 24), _bits(word, 24, 24) and _bits(word, 21, 21)
         flags = opc & 1 if arithmetic else opc == 3
-        kind = Kind.SHIFTED if extended or _bits(word, 15, 10) else Kind.INTEGER
+        kind = InstructionKind.SHIFTED if extended or _bits(word, 15, 10) else InstructionKind.INTEGER
         sources = (rn, *_x(rm)) if extended else _x(rn, rm)
         written = (rd,) if extended and not flags else _x(rd)
         return Instruction(kind, 0, sources, (*written, NZCV) if flags else written)
     if _bits(word, 24, 24):
-        return Instruction(Kind.MULTIPLY, 0, _x(rn, rm, ra), _x(rd))
+        return Instruction(InstructionKind.MULTIPLY, 0, _x(rn, rm, ra), _x(rd))
     opcode, flags, condition = _bits(word, 23, 21), _bits(word, 29, 29), _bits(word, 15, 12)
     if opcode == 0b000 and _bits(word, 14, 10):  # RMIF, SETF
-        return Instruction(Kind.INTEGER, 0, (*_x(rn), NZCV), (NZCV,))
+        return Instruction(InstructionKind.INTEGER, 0, (*_x(rn), NZCV), (NZCV,))
     if opcode == 0b000:
-        return Instruction(Kind.INTEGER, 0, (*_x(rn, rm), NZCV), (*_x(rd), NZCV) if flags else _x(rd))
+        return Instruction(InstructionKind.INTEGER, 0, (*_x(rn, rm), NZCV), (*_x(rd), NZCV) if flags else _x(rd))
     if opcode == 0b010:
         sources = (*(_x(rn) if _bits(word, 11, 11) else _x(rn, rm)), NZCV)
-        return Instruction(Kind.INTEGER, FACT["conditional"], sources, (NZCV,), condition=condition)
+        return Instruction(InstructionKind.INTEGER, FACT["conditional"], sources, (NZCV,), condition=condition)
     if opcode == 0b100:
-        return Instruction(Kind.INTEGER, FACT["conditional"], (*_x(rn, rm), NZCV), _x(rd), condition=condition)
+        return Instruction(
+            InstructionKind.INTEGER, FACT["conditional"], (*_x(rn, rm), NZCV), _x(rd), condition=condition
+        )
     if opcode == 0b110:
         divide = opc & 2 == 0 and _bits(word, 15, 11) == 1
-        kind = Kind.DIVIDE if divide else Kind.INTEGER
+        kind = InstructionKind.DIVIDE if divide else InstructionKind.INTEGER
         return Instruction(kind, 0, _x(rn) if opc & 2 else _x(rn, rm), _x(rd))
     return None
 
@@ -381,12 +399,13 @@ def _disassembler() -> Any:
 
 
 _SIMD_KINDS = (
-    (("fdiv", "fsqrt"), Kind.FP_DIVIDE),
-    (("fmadd", "fmsub", "fnmadd", "fnmsub", "fmla", "fmls", "fcmla"), Kind.FP_FUSED),
-    (("fmul", "fnmul", "frecps", "frsqrts"), Kind.FP_MULTIPLY),
-    (("f", "scvtf", "ucvtf", "bfcvt"), Kind.FP_ADD),
+    (("fdiv", "fsqrt"), InstructionKind.FP_DIVIDE),
+    (("fmadd", "fmsub", "fnmadd", "fnmsub", "fmla", "fmls", "fcmla"), InstructionKind.FP_FUSED),
+    (("fmul", "fnmul", "frecps", "frsqrts"), InstructionKind.FP_MULTIPLY),
+    (("f", "scvtf", "ucvtf", "bfcvt"), InstructionKind.FP_ADD),
     (("mul", "mla", "mls", "smul", "umul", "smla", "umla", "smls", "umls", "pmul", "sqd", "sqrd",
-      "sdot", "udot", "usdot", "sudot", "smmla", "ummla", "usmmla", "bfdot", "bfmmla", "bfmlal"), Kind.SIMD_MULTIPLY),
+      "sdot", "udot", "usdot", "sudot", "smmla", "ummla", "usmmla", "bfdot", "bfmmla", "bfmlal"),
+     InstructionKind.SIMD_MULTIPLY),
 )  # fmt: skip
 
 
@@ -399,9 +418,9 @@ def _simd_fp(word: int) -> Instruction | None:
     if found is None:
         return None
     sources, destinations = _accesses(found)
-    kind = next((kind for prefixes, kind in _SIMD_KINDS if found.mnemonic.startswith(prefixes)), Kind.SIMD)
+    kind = next((kind for prefixes, kind in _SIMD_KINDS if found.mnemonic.startswith(prefixes)), InstructionKind.SIMD)
     if any(register <= SP for register in (*sources, *destinations)):
-        kind = Kind.TRANSFER
+        kind = InstructionKind.TRANSFER
     # All of the scalar floating-point group is floating point, FMOV too; all else is Advanced SIMD, scalar or not.
     if word & 0x50000000 == 0x10000000:
         names = ("floating_point",)

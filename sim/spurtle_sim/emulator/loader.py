@@ -43,7 +43,7 @@ _BUILD_ID_BYTES = 20  # as many as perf keeps
 _HWCAP = 0x1FB  # FP, ASIMD, AES, PMULL, SHA1, SHA2, CRC32, ATOMICS; no SVE, which `classify` does not know
 
 
-class Header(NamedTuple):
+class ELFHeader(NamedTuple):
     """An ELF header."""
 
     ident: bytes
@@ -272,11 +272,11 @@ def _read(path: str | Path) -> bytes:
         raise UserError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def _header(path: str | Path, content: bytes) -> Header:
+def _header(path: str | Path, content: bytes) -> ELFHeader:
     """Return the ELF header of a file that can be run. Raises UserError."""
     if content[:4] != b"\x7fELF" or len(content) < _HEADER.size:
         raise UserError(f"{path} must be a static AArch64 Linux executable, and it is not an ELF file")
-    header = Header(*_HEADER.unpack_from(content))
+    header = ELFHeader(*_HEADER.unpack_from(content))
     if header.ident[4:6] != _CLASS_64_LITTLE_ENDIAN or header.machine != _EM_AARCH64:
         raise UserError(f"{path} must be built for AArch64, 64 bits and little-endian")
     if header.type not in (_ET_EXEC, _ET_DYN):

@@ -14,7 +14,7 @@ from .linux.guest import PAGE, Call, Guest, Int, Long, NotEmulatedError, UInt
 from .linux.memory import Memory
 from .linux.names import NAMES
 from .linux.paths import Paths
-from .linux.process import Process
+from .linux.process import ProcessCalls
 from .linux.signals import Signals
 from .linux.streams import Streams
 
@@ -65,7 +65,7 @@ class Kernel:
         self._descriptors = Descriptors(guest)
         self._paths = Paths(guest, self._descriptors, path)
         streams = Streams(guest, self._descriptors, clock, signals)
-        process = Process(guest, memory, clock, name=path.name, seed=seed, end=self._end)
+        process = ProcessCalls(guest, memory, clock, name=path.name, seed=seed, end=self._end)
         groups = (clock, memory, signals, self._descriptors, self._paths, streams, process)
         self._calls = {call.__name__: (call, _types(call)) for group in groups for call in group.calls}
 

@@ -20,8 +20,8 @@ def _untrapping(*, second: bool) -> int:
 class PEState:
     """State of the PE, as it is for the operation at the sampling point.
 
-    It has the members of `interface.pe_state.PEState`, but the registers of fine-grained traps whole. Of what belongs
-    to a feature nothing counts without it.
+    It has the members of `interface.pe_state.PEStateSignature`, but the registers of fine-grained traps whole. Of what
+    belongs to a feature nothing counts without it.
 
     It is in Realm state where both `ns` and `nse` are 1. Unless told otherwise, Non-secure EL1 owns the buffer, and
     none of its accesses to System registers traps.

@@ -122,7 +122,7 @@ class Location:
 class Operation:
     """A finished operation, as the core tells it.
 
-    It has the members of `interface.operation.Operation`, and their widths. What belongs to a feature is nothing
+    It has the members of `interface.operation.OperationLayout`, and their widths. What belongs to a feature is nothing
     without it.
 
     A branch is neither load nor store, but for an access to the Guarded control stack.

@@ -11,7 +11,7 @@ from .control import PEState
 from .records import Location, Operation, Sample, Start
 from .registers import Registers, find
 
-__all__ = ["SPU"]
+__all__ = ["ReferenceSPU"]
 
 # Plain numbers, because a program asks once for each of its operations.
 _INTERVAL_LSB = PMSIRR_EL1.fields["INTERVAL"].lsb
@@ -24,7 +24,7 @@ _ACCESS_LSB = IMP_PMSRNDR_EL1.fields["ACCESS"].lsb
 _KERNEL = PEState(el=1)
 
 
-class SPU:
+class ReferenceSPU:
     """A Statistical Profiling Unit.
 
     Parameters

@@ -12,13 +12,13 @@ from ..emulator.loader import Mapping
 from .format import AuxFlag
 from .spool import Data
 
-__all__ = ["NOTHING_LOST", "Aux", "Comm", "Event", "Exit", "Fork", "Mmap", "Process", "life", "losses"]
+__all__ = ["NOTHING_LOST", "Aux", "Comm", "Exit", "Fork", "Mmap", "Process", "TimedEvent", "life", "losses"]
 
 NOTHING_LOST = AuxFlag(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class TimedEvent:
     """An event of one thread.
 
     Parameters
@@ -35,14 +35,14 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comm(Event):
+class Comm(TimedEvent):
     """The thread has the name `name` from now on, because it executed another program."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mmap(Event):
+class Mmap(TimedEvent):
     """The process has `mapping` from now on.
 
     Parameters
@@ -57,7 +57,7 @@ class Mmap(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fork(Event):
+class Fork(TimedEvent):
     """The thread begins; `parent_pid` and `parent_tid` made it."""
 
     parent_pid: int
@@ -65,7 +65,7 @@ class Fork(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exit(Event):
+class Exit(TimedEvent):
     """The thread ends."""
 
     parent_pid: int
@@ -73,7 +73,7 @@ class Exit(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aux(Event):
+class Aux(TimedEvent):
     """Records were taken from the Profiling Buffer of a CPU.
 
     Parameters
@@ -126,7 +126,9 @@ def losses(pmbsr: int) -> AuxFlag:
     return flags | AuxFlag.TRUNCATED | AuxFlag.PARTIAL if status.DL else flags
 
 
-def life(process: Process, aux: Sequence[Aux], *, mapped: Sequence[Mmap] = (), end: int | None = None) -> list[Event]:
+def life(
+    process: Process, aux: Sequence[Aux], *, mapped: Sequence[Mmap] = (), end: int | None = None
+) -> list[TimedEvent]:
     """Return the events of a process with one thread, in the order of their times.
 
     Parameters
@@ -139,7 +141,7 @@ def life(process: Process, aux: Sequence[Aux], *, mapped: Sequence[Mmap] = (), e
         Time of its exit; None for the time of the last event.
     """
     pid = process.pid
-    events: list[Event] = [
+    events: list[TimedEvent] = [
         Comm(time=0, pid=pid, tid=pid, name=process.path.name),
         *(process.mapped(0, mapping) for mapping in process.mappings),
         *sorted([*mapped, *aux], key=lambda event: event.time),

@@ -13,7 +13,7 @@ __all__ = [
     "AuxFlag",
     "Feature",
     "Misc",
-    "Record",
+    "RecordType",
     "SampleField",
     "Settings",
 ]
@@ -28,7 +28,7 @@ ARM_SPE = 4
 
 
 @unique
-class Record(IntEnum):
+class RecordType(IntEnum):
     """Types of the records in the data section. Those from 64 on are written by the perf tool, not by the kernel."""
 
     COMM = 3

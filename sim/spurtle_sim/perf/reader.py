@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 from spurtle.support.errors import UserError
 
-from .format import ARM_SPE, HEADER_BYTES, MAGIC, Attribute, AuxFlag, Record, SampleField
+from .format import ARM_SPE, HEADER_BYTES, MAGIC, Attribute, AuxFlag, RecordType, SampleField
 
-__all__ = ["AuxRecord", "Buffer", "Contents", "is_perf_data", "read"]
+__all__ = ["AuxBuffer", "AuxRecord", "Contents", "is_perf_data", "read"]
 
 _PIPE_HEADER_BYTES = 16  # magic and size: what `perf record -o -` begins with
 _LEAST_ATTR_BYTES = 64
 _NONE = (1 << 32) - 1  # -1: no CPU, no thread
 
 
-class Buffer(NamedTuple):
+class AuxBuffer(NamedTuple):
     """Bytes of one Profiling Buffer, as one AUXTRACE record holds them.
 
     Members
@@ -66,7 +66,7 @@ class Contents:
         Parts of the file that could not be read, one sentence each.
     """
 
-    buffers: list[Buffer] = field(default_factory=list[Buffer])
+    buffers: list[AuxBuffer] = field(default_factory=list[AuxBuffer])
     aux: list[AuxRecord] = field(default_factory=list[AuxRecord])
     problems: list[str] = field(default_factory=list[str])
 
@@ -99,16 +99,16 @@ def read(data: bytes) -> Contents:
     for kind, offset, size in _records(data, start, end, contents):
         body = data[offset + 8 : offset + size]
         match kind:
-            case Record.ATTR:
+            case RecordType.ATTR:
                 _add_trailer(trailers, body, _pipe_identifiers(body))
-            case Record.AUXTRACE_INFO if len(body) >= 4 and (found := _word(body, 0)) != ARM_SPE:
+            case RecordType.AUXTRACE_INFO if len(body) >= 4 and (found := _word(body, 0)) != ARM_SPE:
                 raise UserError(f"the AUX data of the perf.data file must be of Arm SPE, type {ARM_SPE}, not {found}")
-            case Record.AUXTRACE if len(body) >= 40:
+            case RecordType.AUXTRACE if len(body) >= 40:
                 _add_buffer(contents, data, offset + size, body)
-            case Record.AUX if len(body) >= 24:
+            case RecordType.AUX if len(body) >= 24:
                 _, aux_size, flags = struct.unpack_from("<3Q", body)
                 contents.aux.append(AuxRecord(_cpu(trailers, body), aux_size, AuxFlag(flags & 0xF)))
-            case Record.COMPRESSED | Record.COMPRESSED2 if not contents.problems:
+            case RecordType.COMPRESSED | RecordType.COMPRESSED2 if not contents.problems:
                 contents.problems.append("records of the kernel are compressed and were not read: lost data is unknown")
             case _:
                 pass
@@ -176,7 +176,7 @@ def _records(data: bytes, start: int, end: int, contents: Contents) -> Iterator[
             return
         yield kind, offset, size
         offset += size
-        if kind == Record.AUXTRACE and size >= 16:
+        if kind == RecordType.AUXTRACE and size >= 16:
             offset += _number(data, offset - size + 8)
 
 
@@ -188,7 +188,7 @@ def _add_buffer(contents: Contents, data: bytes, start: int, body: bytes) -> Non
         message = f"buffer {number} must have {size} bytes, and the file ends after {len(data) - start} of them"
         contents.problems.append(message)
     content = data[start : start + size]
-    contents.buffers.append(Buffer(number, None if cpu == _NONE else cpu, None if tid == _NONE else tid, content))
+    contents.buffers.append(AuxBuffer(number, None if cpu == _NONE else cpu, None if tid == _NONE else tid, content))
 
 
 def _number(data: bytes, offset: int) -> int:

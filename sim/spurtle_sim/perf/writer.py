@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .events import Aux, Comm, Event, Exit, Fork, Mmap
-from .format import ARM_SPE, HEADER_BYTES, MAGIC, Attribute, Feature, Misc, Record, SampleField, Settings
+from .events import Aux, Comm, Exit, Fork, Mmap, TimedEvent
+from .format import ARM_SPE, HEADER_BYTES, MAGIC, Attribute, Feature, Misc, RecordType, SampleField, Settings
 from .spool import Data
 
 __all__ = ["NO_SILICON", "Recording", "chunks", "content"]
@@ -60,7 +60,7 @@ class Recording:
     """
 
     argv: Sequence[str]
-    events: Sequence[Event]
+    events: Sequence[TimedEvent]
     midr: int = NO_SILICON
     settings: Settings = _NO_SETTINGS
     timed: bool = True
@@ -133,7 +133,7 @@ def _attributes(recording: Recording, size: int) -> tuple[bytes, bytes]:
 class _Bytes(NamedTuple):
     """A record of the data section, and the AUX data behind it, which is followed by zeros up to 8 bytes."""
 
-    kind: Record
+    kind: RecordType
     head: bytes
     data: Data = b""
 
@@ -146,7 +146,7 @@ def _traces(records: Sequence[_Bytes], offset: int) -> list[tuple[int, int]]:
     """Return offset and size of each AUXTRACE record, without the data. The first record is at `offset` of the file."""
     traces: list[tuple[int, int]] = []
     for record in records:
-        if record.kind is Record.AUXTRACE:
+        if record.kind is RecordType.AUXTRACE:
             traces.append((offset, len(record.head)))
         offset += record.size
     return traces
@@ -163,29 +163,29 @@ class _Records:
         timed = self._recording.timed
         if timed:
             # perf turns a timestamp into nanoseconds: (count * multiplier) >> shift. One cycle is one nanosecond here.
-            yield self._plain(Record.TIME_CONV, struct.pack("<5Q2B6x", 0, 1, 0, 0, _ALL, 1, 0))
-        yield self._plain(Record.AUXTRACE_INFO, struct.pack("<2I2Q", ARM_SPE, 0, _PMU_TYPE, timed))
+            yield self._plain(RecordType.TIME_CONV, struct.pack("<5Q2B6x", 0, 1, 0, 0, _ALL, 1, 0))
+        yield self._plain(RecordType.AUXTRACE_INFO, struct.pack("<2I2Q", ARM_SPE, 0, _PMU_TYPE, timed))
         for event in self._recording.events:
             match event:
                 case Comm():
                     yield self._comm(event)
-                    yield self._timed(Record.ITRACE_START, event, struct.pack("<2I", event.pid, event.tid))
+                    yield self._timed(RecordType.ITRACE_START, event, struct.pack("<2I", event.pid, event.tid))
                 case Mmap():
                     yield self._mmap(event)
                 case Fork():
-                    yield self._task(Record.FORK, event)
+                    yield self._task(RecordType.FORK, event)
                 case Exit():
-                    yield self._task(Record.EXIT, event)
+                    yield self._task(RecordType.EXIT, event)
                 case Aux():
                     yield from self._aux(event)
                 case _:
                     raise TypeError(f"{event!r} has no record")
 
     @staticmethod
-    def _plain(kind: Record, body: bytes, misc: int = 0) -> _Bytes:
+    def _plain(kind: RecordType, body: bytes, misc: int = 0) -> _Bytes:
         return _Bytes(kind, struct.pack("<I2H", kind, misc, 8 + len(body)) + body)
 
-    def _timed(self, kind: Record, event: Event, body: bytes, misc: int = 0) -> _Bytes:
+    def _timed(self, kind: RecordType, event: TimedEvent, body: bytes, misc: int = 0) -> _Bytes:
         """Return a record that ends with thread, time, CPU and event (`sample_id_all`)."""
         sample = struct.pack("<2I", event.pid, event.tid)
         if self._recording.timed:
@@ -196,7 +196,7 @@ class _Records:
 
     def _comm(self, event: Comm) -> _Bytes:
         name = _padded(os.fsencode(event.name)[:_COMM_BYTES] + b"\0", 8)
-        return self._timed(Record.COMM, event, struct.pack("<2I", event.pid, event.tid) + name, Misc.COMM_EXEC)
+        return self._timed(RecordType.COMM, event, struct.pack("<2I", event.pid, event.tid) + name, Misc.COMM_EXEC)
 
     def _mmap(self, event: Mmap) -> _Bytes:
         mapping = event.mapping
@@ -209,9 +209,9 @@ class _Records:
             file = struct.pack("<B3x20s", len(event.build_id), event.build_id)
         body = struct.pack("<2I3Q", event.pid, event.tid, mapping.start, mapping.length, mapping.offset)
         body += file + struct.pack("<2I", mapping.protection, _MAP_PRIVATE)
-        return self._timed(Record.MMAP2, event, body + _padded(os.fsencode(mapping.path) + b"\0", 8), misc)
+        return self._timed(RecordType.MMAP2, event, body + _padded(os.fsencode(mapping.path) + b"\0", 8), misc)
 
-    def _task(self, kind: Record, event: Fork | Exit) -> _Bytes:
+    def _task(self, kind: RecordType, event: Fork | Exit) -> _Bytes:
         body = struct.pack("<4IQ", event.pid, event.parent_pid, event.tid, event.parent_tid, event.time)
         return self._timed(kind, event, body)
 
@@ -224,10 +224,10 @@ class _Records:
         offset = self._offsets.get(queue, 0)
         self._offsets[queue] = offset + len(event.data)
         if event.data or event.flags:
-            yield self._timed(Record.AUX, event, struct.pack("<3Q", offset, len(event.data), event.flags))
+            yield self._timed(RecordType.AUX, event, struct.pack("<3Q", offset, len(event.data), event.flags))
         if event.data:
             body = struct.pack("<3QIiiI", _aligned(len(event.data)), offset, 0, queue, thread, cpu, 0)
-            yield self._plain(Record.AUXTRACE, body)._replace(data=event.data)
+            yield self._plain(RecordType.AUXTRACE, body)._replace(data=event.data)
 
 
 def _features(recording: Recording, traces: Sequence[tuple[int, int]]) -> dict[Feature, bytes]:
@@ -265,7 +265,7 @@ def _memory_topology() -> bytes:
     return struct.pack("<7Q", version, _MEMORY_BLOCK, nodes, node, last, last, blocks)
 
 
-def _build_ids(events: Sequence[Event]) -> bytes:
+def _build_ids(events: Sequence[TimedEvent]) -> bytes:
     """Return one record for each file with a build ID."""
     files = {event.mapping.path: event.build_id for event in events if isinstance(event, Mmap) and event.build_id}
     section = b""

@@ -57,7 +57,7 @@ class Checker:
     """
 
     def __init__(self, config: SPUConfig, pe: PEState):
-        self._spu = spu.SPU(config)
+        self._spu = spu.ReferenceSPU(config)
         self._spu.own(pe)
         self._pe = pe
         self._rows = 0

@@ -29,7 +29,7 @@ from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import Packet
 
 from . import decode
-from .decode import InstructionAddress, Kind, PhysicalAddress, Record
+from .decode import InstructionAddress, PacketKind, PhysicalAddress, Record
 from .operation_type import OperationType, forms
 
 __all__ = ["Monitor", "broken_promises", "violations"]
@@ -122,7 +122,7 @@ class Monitor:
 
 def _headers(data: bytes) -> Iterator[str]:
     for offset, _, kind, index, _ in decode.bare_packets(data):
-        if kind in (Kind.ADDRESS, Kind.COUNTER) and (0x20 <= data[offset] <= 0x3F) != (index >= 8):
+        if kind in (PacketKind.ADDRESS, PacketKind.COUNTER) and (0x20 <= data[offset] <= 0x3F) != (index >= 8):
             header = "a short" if index >= 8 else "an extended"
             yield f"packet at {offset:#x}: {header} header for INDEX {index}"
 

@@ -15,9 +15,9 @@ from spurtle.arch import ADDRESS_BITS, AddressIndex, ContextIndex, CounterIndex,
 from .operation_type import OperationType, operation_type
 
 __all__ = [
+    "DecodedPacket",
     "InstructionAddress",
-    "Kind",
-    "Packet",
+    "PacketKind",
     "PhysicalAddress",
     "Problem",
     "Record",
@@ -27,11 +27,11 @@ __all__ = [
 ]
 
 _LONGEST_PADDING = 16
-"""Padding bytes in one `Packet`: as many as `perf report -D` shows on a line."""
+"""Padding bytes in one `DecodedPacket`: as many as `perf report -D` shows on a line."""
 
 
 @unique
-class Kind(Enum):
+class PacketKind(Enum):
     """What a packet is."""
 
     PADDING = "padding"
@@ -48,7 +48,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Packet:
+class DecodedPacket:
     """One packet.
 
     Parameters
@@ -64,48 +64,54 @@ class Packet:
 
     offset: int
     size: int
-    kind: Kind
+    kind: PacketKind
     index: int
     value: int
 
 
-def _short_header(header: int) -> tuple[Kind, int, int]:
+def _short_header(header: int) -> tuple[PacketKind, int, int]:
     """Kind, index and payload bytes. D18.1: SZ is in bits [5:4] of any header from 0x40 upward, known or not."""
     payload = 1 << (header >> 4 & 0b11)
     if header <= 0x1F:
         if header == Header.PADDING:
-            return Kind.PADDING, 0, 0
-        return Kind.END if header == Header.END else Kind.UNKNOWN, 0, 0
+            return PacketKind.PADDING, 0, 0
+        return PacketKind.END if header == Header.END else PacketKind.UNKNOWN, 0, 0
     if header == Header.TIMESTAMP:
-        return Kind.TIMESTAMP, 0, payload
+        return PacketKind.TIMESTAMP, 0, payload
     if header & 0b1100_1111 == Header.EVENTS:
-        return Kind.EVENTS, 0, payload
+        return PacketKind.EVENTS, 0, payload
     if header & 0b1110_1111 == Header.DATA_SOURCE:
-        return Kind.DATA_SOURCE, 0, payload
+        return PacketKind.DATA_SOURCE, 0, payload
     for known, kind, index_mask in (
-        (Header.CONTEXT, Kind.CONTEXT, 0b11),
-        (Header.OPERATION, Kind.OPERATION, 0b11),
-        (Header.ADDRESS, Kind.ADDRESS, 0b111),
-        (Header.COUNTER, Kind.COUNTER, 0b111),
+        (Header.CONTEXT, PacketKind.CONTEXT, 0b11),
+        (Header.OPERATION, PacketKind.OPERATION, 0b11),
+        (Header.ADDRESS, PacketKind.ADDRESS, 0b111),
+        (Header.COUNTER, PacketKind.COUNTER, 0b111),
     ):
         if header & ~index_mask == known:
             return kind, header & index_mask, payload
-    return Kind.UNKNOWN, 0, payload
+    return PacketKind.UNKNOWN, 0, payload
 
 
 _HEADERS = [_short_header(header) for header in range(256)]
 _EXTENDED = range(0x20, 0x40)
 
 
-def packets(data: bytes | bytearray | memoryview) -> Iterator[Packet]:
+def packets(data: bytes | bytearray | memoryview) -> Iterator[DecodedPacket]:
     """Every byte of `data` as packets, in order and without a gap. Never raises, whatever the bytes are."""
     for fields in bare_packets(bytes(data)):
-        yield Packet(*fields)
+        yield DecodedPacket(*fields)
 
 
-def bare_packets(data: bytes) -> Iterator[tuple[int, int, Kind, int, int]]:
-    """The fields of each `Packet`: bare, because a large buffer holds millions of them."""
-    headers, pad, unknown, bad, number = _HEADERS, Kind.PADDING, Kind.UNKNOWN, Kind.BAD, int.from_bytes
+def bare_packets(data: bytes) -> Iterator[tuple[int, int, PacketKind, int, int]]:
+    """The fields of each `DecodedPacket`: bare, because a large buffer holds millions of them."""
+    headers, pad, unknown, bad, number = (
+        _HEADERS,
+        PacketKind.PADDING,
+        PacketKind.UNKNOWN,
+        PacketKind.BAD,
+        int.from_bytes,
+    )
     offset, end = 0, len(data)
     while offset < end:
         header = data[offset]
@@ -131,21 +137,21 @@ def bare_packets(data: bytes) -> Iterator[tuple[int, int, Kind, int, int]]:
         offset = stop
 
 
-def _extended(data: bytes, offset: int) -> tuple[int, int, Kind, int, int]:
+def _extended(data: bytes, offset: int) -> tuple[int, int, PacketKind, int, int]:
     """A packet whose header has two bytes: INDEX[4:3] are in the first, the second looks like a short header."""
     prefix = data[offset]
     if offset + 1 == len(data):
-        return offset, 1, Kind.BAD, 0, prefix
+        return offset, 1, PacketKind.BAD, 0, prefix
     second = data[offset + 1]
     if second <= _EXTENDED[-1]:
         # No SZ in the second byte. It may start the next packet, so only the first is skipped.
-        return offset, 1, Kind.BAD, 0, prefix
+        return offset, 1, PacketKind.BAD, 0, prefix
     kind, index, payload_bytes = _HEADERS[second]
     size = 2 + payload_bytes
     if offset + size > len(data):
-        return offset, len(data) - offset, Kind.BAD, 0, prefix
-    if kind not in (Kind.ADDRESS, Kind.COUNTER) or prefix & 0b1_1100:
-        return offset, size, Kind.UNKNOWN, 0, prefix
+        return offset, len(data) - offset, PacketKind.BAD, 0, prefix
+    if kind not in (PacketKind.ADDRESS, PacketKind.COUNTER) or prefix & 0b1_1100:
+        return offset, size, PacketKind.UNKNOWN, 0, prefix
     value = int.from_bytes(data[offset + 2 : offset + size], "little")
     return offset, size, kind, (prefix & 0b11) << 3 | index, value
 
@@ -209,7 +215,7 @@ class Record:
     events: int | None = None
     data_source: int | None = None
     timestamp: int | None = None
-    unknown: tuple[Packet, ...] = ()
+    unknown: tuple[DecodedPacket, ...] = ()
     problems: tuple[Problem, ...] = ()
 
     @property
@@ -285,11 +291,11 @@ def records(data: bytes | bytearray | memoryview) -> Iterator[Record]:
     A record with `problems` is decoded as far as its bytes allow. Where a packet stands twice, the first one counts.
     """
     padding, end_packet, timestamp, address, counter = (
-        Kind.PADDING,
-        Kind.END,
-        Kind.TIMESTAMP,
-        Kind.ADDRESS,
-        Kind.COUNTER,
+        PacketKind.PADDING,
+        PacketKind.END,
+        PacketKind.TIMESTAMP,
+        PacketKind.ADDRESS,
+        PacketKind.COUNTER,
     )
     record: Record | None = None
     stop = 0
@@ -310,34 +316,34 @@ def records(data: bytes | bytearray | memoryview) -> Iterator[Record]:
             yield _finished(record, stop)
             record = None
         else:
-            _add(record, Packet(offset, size, kind, index, value), len(data))
+            _add(record, DecodedPacket(offset, size, kind, index, value), len(data))
     if record is not None:
         message = "the record is incomplete: the data ends before its Timestamp or End packet"
         record.problems += (Problem(record.offset, message),)
         yield _finished(record, stop)
 
 
-def _add(record: Record, packet: Packet, end: int) -> None:
+def _add(record: Record, packet: DecodedPacket, end: int) -> None:
     """Put any packet in its place but for the frequent ones, which never come here the first time."""
     kind, index, value = packet.kind, packet.index, packet.value
-    if kind is Kind.EVENTS and record.events is None:
+    if kind is PacketKind.EVENTS and record.events is None:
         record.events = value
-    elif kind is Kind.OPERATION and record.operation_packet is None:
+    elif kind is PacketKind.OPERATION and record.operation_packet is None:
         record.operation_packet = (index, value)
-    elif kind is Kind.CONTEXT and index not in record.contexts:
+    elif kind is PacketKind.CONTEXT and index not in record.contexts:
         record.contexts[index] = value
-    elif kind is Kind.DATA_SOURCE and record.data_source is None:
+    elif kind is PacketKind.DATA_SOURCE and record.data_source is None:
         record.data_source = value
-    elif kind is Kind.UNKNOWN:
+    elif kind is PacketKind.UNKNOWN:
         record.unknown += (packet,)
-    elif kind is Kind.BAD:
+    elif kind is PacketKind.BAD:
         record.problems += (_bad(packet, end),)
     else:
         message = f"a second {kind.value} packet in the record that starts at {record.offset:#x}"
         record.problems += (Problem(packet.offset, message),)
 
 
-def _bad(packet: Packet, end: int) -> Problem:
+def _bad(packet: DecodedPacket, end: int) -> Problem:
     offset, size, header = packet.offset, packet.size, packet.value
     if offset + size == end:
         return Problem(

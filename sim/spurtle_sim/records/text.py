@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from spurtle.arch import ADDRESS_BITS, AddressIndex, CounterIndex, Event
 
-from .decode import Kind, Packet
+from .decode import DecodedPacket, PacketKind
 from .operation_type import OperationType, operation_type
 
 __all__ = ["describe", "line"]
@@ -69,13 +69,13 @@ _FLAG_WORDS = {
 _PROCEDURE_WORDS = {"unknown": "", "call": " CR-BL", "return": " CR-RET", "neither": " CR-NON-BL-RET"}
 
 
-def line(data: bytes, packet: Packet) -> str:
+def line(data: bytes, packet: DecodedPacket) -> str:
     """Offset, bytes and meaning of a packet of `data`, as `perf report -D` lays them out."""
     packet_bytes = data[packet.offset : packet.offset + packet.size].hex(" ")
     return f".  {packet.offset:08x}:  {packet_bytes:<47} {describe(packet)}"
 
 
-def describe(packet: Packet) -> str:
+def describe(packet: DecodedPacket) -> str:
     """The meaning of a packet."""
     return _DESCRIBE[packet.kind](packet.index, packet.value)
 
@@ -131,16 +131,16 @@ def _branch(operation: OperationType) -> str:
     return f"B{flags}{_PROCEDURE_WORDS[str(attributes['procedure'])]}"
 
 
-_DESCRIBE: dict[Kind, Callable[[int, int], str]] = {
-    Kind.PADDING: lambda _index, _value: "PAD",
-    Kind.END: lambda _index, _value: "END",
-    Kind.TIMESTAMP: lambda _index, value: f"TS {value}",
-    Kind.EVENTS: _events,
-    Kind.DATA_SOURCE: lambda _index, value: f"DATA-SOURCE {value}",
-    Kind.CONTEXT: lambda index, value: f"CONTEXT {value:#x} el{index + 1}",
-    Kind.OPERATION: _operation,
-    Kind.ADDRESS: _address,
-    Kind.COUNTER: _counter,
-    Kind.UNKNOWN: lambda _index, value: f"UNKNOWN {value:#04x}",
-    Kind.BAD: lambda _index, _value: "Bad packet!",
+_DESCRIBE: dict[PacketKind, Callable[[int, int], str]] = {
+    PacketKind.PADDING: lambda _index, _value: "PAD",
+    PacketKind.END: lambda _index, _value: "END",
+    PacketKind.TIMESTAMP: lambda _index, value: f"TS {value}",
+    PacketKind.EVENTS: _events,
+    PacketKind.DATA_SOURCE: lambda _index, value: f"DATA-SOURCE {value}",
+    PacketKind.CONTEXT: lambda index, value: f"CONTEXT {value:#x} el{index + 1}",
+    PacketKind.OPERATION: _operation,
+    PacketKind.ADDRESS: _address,
+    PacketKind.COUNTER: _counter,
+    PacketKind.UNKNOWN: lambda _index, value: f"UNKNOWN {value:#04x}",
+    PacketKind.BAD: lambda _index, _value: "Bad packet!",
 }

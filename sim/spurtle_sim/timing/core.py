@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import IntEnum, unique
 
-from ..emulator.a64 import Kind
+from ..emulator.a64 import InstructionKind
 
 __all__ = ["LINE_SHIFT", "DataSource", "Parameters"]
 
@@ -25,25 +25,25 @@ class DataSource(IntEnum):
 _MAY_BE_ZERO = {"redirect", "predictor_bits", "atomic", "l2_tlb", "walk"}
 
 
-def _latencies() -> dict[Kind, int]:
+def _latencies() -> dict[InstructionKind, int]:
     return {
-        Kind.INTEGER: 1,
-        Kind.SHIFTED: 2,
-        Kind.MULTIPLY: 3,
-        Kind.DIVIDE: 12,
-        Kind.SIMD: 2,
-        Kind.SIMD_MULTIPLY: 4,
-        Kind.FP_ADD: 2,
-        Kind.FP_MULTIPLY: 3,
-        Kind.FP_FUSED: 4,
-        Kind.FP_DIVIDE: 10,
-        Kind.TRANSFER: 3,
-        Kind.BRANCH: 1,
-        Kind.CALL: 1,
-        Kind.RETURN: 1,
-        Kind.SYSTEM: 4,
-        Kind.MEMORY_BARRIER: 1,
-        Kind.SYNCHRONIZE: 1,
+        InstructionKind.INTEGER: 1,
+        InstructionKind.SHIFTED: 2,
+        InstructionKind.MULTIPLY: 3,
+        InstructionKind.DIVIDE: 12,
+        InstructionKind.SIMD: 2,
+        InstructionKind.SIMD_MULTIPLY: 4,
+        InstructionKind.FP_ADD: 2,
+        InstructionKind.FP_MULTIPLY: 3,
+        InstructionKind.FP_FUSED: 4,
+        InstructionKind.FP_DIVIDE: 10,
+        InstructionKind.TRANSFER: 3,
+        InstructionKind.BRANCH: 1,
+        InstructionKind.CALL: 1,
+        InstructionKind.RETURN: 1,
+        InstructionKind.SYSTEM: 4,
+        InstructionKind.MEMORY_BARRIER: 1,
+        InstructionKind.SYNCHRONIZE: 1,
     }
 
 
@@ -88,7 +88,7 @@ class Parameters:
     """
 
     ops_per_cycle: int = 1
-    latencies: Mapping[Kind, int] = field(default_factory=_latencies)
+    latencies: Mapping[InstructionKind, int] = field(default_factory=_latencies)
     window: int = 128
     scheduler: int = 24
     redirect: int = 9

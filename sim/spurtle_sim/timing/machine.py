@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from spurtle.arch import Event
 
-from ..emulator.a64 import FACT, REGISTERS, Instruction, Kind
+from ..emulator.a64 import FACT, REGISTERS, Instruction, InstructionKind
 from ..native.header import constants, enumeration, struct
 from ..native.library import Library, declare, load, package_files
 from ..trace.dtypes import OPERATION, TIMED
@@ -43,7 +43,7 @@ _INSTRUCTION = np.dtype(
 
 _PARAMETERS = np.dtype(
     [
-        (field.name, "<u4", (max(Kind) + 1,)) if field.name == "latencies" else (field.name, "<u4")
+        (field.name, "<u4", (max(InstructionKind) + 1,)) if field.name == "latencies" else (field.name, "<u4")
         for field in fields(Parameters)
     ]
 )
@@ -151,7 +151,7 @@ def _layout() -> str:
     declarations = [
         "#pragma once",
         "#include <cstdint>",
-        enumeration("Kind", "uint8_t", {kind.name: kind for kind in Kind}),
+        enumeration("Kind", "uint8_t", {kind.name: kind for kind in InstructionKind}),
         constants("FACT_", "uint32_t", FACT),
         constants("EVENT_", "uint64_t", {event.name: 1 << event for event in Event}),
         constants("DATA_SOURCE_", "uint16_t", {source.name: source for source in DataSource}),

@@ -10,7 +10,8 @@ OPERATION = np.dtype([("pc", "<u8"), ("target", "<u8"), ("va", "<u8"), ("facts",
 """One retired instruction.
 
 `target` is of a branch: the next PC. `va` is the lowest address accessed; zero without an access. `facts` are those of
-`spurtle.interface.operation.Facts` that the program decides: all but `pa_valid`, `va_tagged` and `data_source_valid`.
+`spurtle.interface.operation.FactsLayout` that the program decides: all but `pa_valid`, `va_tagged` and
+`data_source_valid`.
 """
 
 TIMED = np.dtype(
@@ -25,7 +26,7 @@ TIMED = np.dtype(
         ("finish", "<u4"),  # cycles from dispatch until it completes: at least 2, and more than issue
         ("translate_from", "<u4"),  # cycles from dispatch to the start of the wait for a translation
         ("translate_to", "<u4"),  # and to its end; the same where there is none
-        ("facts", "<u4"),  # bits of `spurtle.interface.operation.Facts`
+        ("facts", "<u4"),  # bits of `spurtle.interface.operation.FactsLayout`
         ("data_source", "<u2"),
     ],
     align=True,

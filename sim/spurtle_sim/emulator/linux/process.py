@@ -14,7 +14,7 @@ from .guest import WRITE, Call, Guest, Int, NotEmulatedError, UInt
 from .memory import LIMIT, Memory
 from .signals import PID
 
-__all__ = ["Process"]
+__all__ = ["ProcessCalls"]
 
 _PARENT = 1
 _UNAME = ("Linux", "spurtle", "6.1.0", "#1", "aarch64", "(none)")
@@ -29,7 +29,7 @@ _ROBUST_LIST_BYTES = 24
 _CPU_SET_BYTES = 8
 
 
-class Process:
+class ProcessCalls:
     """Facts of the one process, which has one thread and one CPU. It runs as the user and group of the host.
 
     Parameters
