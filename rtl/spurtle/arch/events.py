@@ -2,14 +2,18 @@
 
 # Ref: DDI0487 M.a, D18.2.6.
 
-from enum import IntEnum, unique
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from enum import Enum, IntEnum, unique
 
-__all__ = ["Event"]
+from .values import PMSVer
+
+__all__ = ["EVENTS", "Event", "EventRow", "Operations", "defined_events", "events_of", "mask", "required_events"]
 
 
 @unique
 class Event(IntEnum):
-    """Bit numbers of the Events packet (D18.2.6)."""
+    """Bit numbers of the Events packet."""
 
     GENERATED_EXCEPTION = 0
     RETIRED = 1
@@ -32,3 +36,124 @@ class Event(IntEnum):
     DATA_SNOOPED = 23
     STREAMING_SVE = 24
     SMCU = 25
+
+
+@unique
+class Operations(Enum):
+    """Operations that can have an event. The value describes them."""
+
+    ALL = "all"
+    EXCEPTIONS = "all but branches"
+    CONDITIONAL = "conditional operations"
+    BRANCHES = "branches"
+    ACCESSES = "loads and stores"
+    LOADS = "loads"
+    VECTORS = "SVE and SME operations"
+
+
+@dataclass(frozen=True)
+class EventRow:
+    """An event.
+
+    Parameters
+    ----------
+    event : Event
+    title : str
+        Meaning, in the words of the architecture.
+    operations : Operations
+    word : str
+        Word of Linux perf for it.
+    optional : bool
+        An implementation can leave it out.
+    version : PMSVer
+        First version of FEAT_SPE that defines it.
+    features : tuple of str
+        Fields of `SPUConfig` of which one must be set, by name. None are needed if it is empty.
+    """
+
+    event: Event
+    title: str
+    operations: Operations
+    word: str
+    optional: bool = False
+    version: PMSVer = PMSVer.SPE
+    features: tuple[str, ...] = ()
+
+
+_VECTORS = ("sve", "sme")
+
+EVENTS = (
+    EventRow(Event.GENERATED_EXCEPTION, "generated exception", Operations.EXCEPTIONS, "EXCEPTION-GEN"),
+    EventRow(Event.RETIRED, "architecturally retired", Operations.ALL, "RETIRED"),
+    EventRow(Event.L1D_ACCESS, "level 1 data cache access", Operations.ACCESSES, "L1D-ACCESS"),
+    EventRow(Event.L1D_REFILL, "level 1 data cache refill or miss", Operations.ACCESSES, "L1D-REFILL"),
+    EventRow(Event.TLB_ACCESS, "TLB access", Operations.ACCESSES, "TLB-ACCESS"),
+    EventRow(Event.TLB_WALK, "TLB walk", Operations.ACCESSES, "TLB-REFILL"),
+    EventRow(Event.NOT_TAKEN, "not taken", Operations.CONDITIONAL, "NOT-TAKEN"),
+    EventRow(Event.MISPREDICTED, "mispredicted", Operations.BRANCHES, "MISPRED"),
+    EventRow(Event.LLC_ACCESS, "last level cache access", Operations.ACCESSES, "LLC-ACCESS", optional=True),
+    EventRow(Event.LLC_MISS, "last level cache miss", Operations.ACCESSES, "LLC-REFILL", optional=True),
+    EventRow(Event.REMOTE_ACCESS, "access to another socket", Operations.ACCESSES, "REMOTE-ACCESS", optional=True),
+    EventRow(Event.MISALIGNED, "misalignment", Operations.ACCESSES, "ALIGNMENT", True, PMSVer.SPE_V1P1),
+    EventRow(
+        Event.PARTIAL_PREDICATE,
+        "partial or empty predicate",
+        Operations.VECTORS,
+        "SVE-PARTIAL-PRED",
+        features=_VECTORS,
+    ),
+    EventRow(Event.EMPTY_PREDICATE, "empty predicate", Operations.VECTORS, "SVE-EMPTY-PRED", features=_VECTORS),
+    EventRow(Event.L2D_ACCESS, "level 2 data cache access", Operations.LOADS, "L2D-ACCESS", True, PMSVer.SPE_V1P4),
+    EventRow(Event.L2D_MISS, "level 2 data cache miss", Operations.LOADS, "L2D-MISS", True, PMSVer.SPE_V1P4),
+    EventRow(Event.CACHE_DATA_MODIFIED, "cache data modified", Operations.LOADS, "HITM", True, PMSVer.SPE_V1P4),
+    EventRow(Event.RECENTLY_FETCHED, "recently fetched", Operations.LOADS, "LFB", True, PMSVer.SPE_V1P4),
+    EventRow(Event.DATA_SNOOPED, "data snooped", Operations.LOADS, "SNOOPED", True, PMSVer.SPE_V1P4),
+    EventRow(
+        Event.STREAMING_SVE, "Streaming SVE mode", Operations.ALL, "STREAMING-SVE", False, PMSVer.SPE_V1P4, ("spe_sme",)
+    ),
+    EventRow(
+        Event.SMCU,
+        "SMCU or external coprocessor operation",
+        Operations.ALL,
+        "SMCU",
+        False,
+        PMSVer.SPE_V1P4,
+        ("spe_sme",),
+    ),
+)
+"""The events that the architecture defines. The others read as zero, or are IMPLEMENTATION DEFINED."""
+
+_OWN_OF_ACCESSES = range(12, 16)
+"""IMPLEMENTATION DEFINED in every version. All known ones are of loads and stores (docs/choices.md)."""
+
+_OWN = range(48, 64)
+"""IMPLEMENTATION DEFINED in every version."""
+
+_OWN_BEFORE_V1P4 = range(24, 32)
+"""IMPLEMENTATION DEFINED before FEAT_SPEv1p4."""
+
+
+def mask(events: Iterable[int]) -> int:
+    """Return the Events packet with these events."""
+    return sum(1 << event for event in events)
+
+
+def events_of(operations: Operations) -> frozenset[int]:
+    """Return the events that no other operations can have, with those that are IMPLEMENTATION DEFINED."""
+    own = _OWN_OF_ACCESSES if operations is Operations.ACCESSES else ()
+    return frozenset({*own, *(row.event for row in EVENTS if row.operations is operations)})
+
+
+def required_events(version: PMSVer, features: Collection[str]) -> frozenset[int]:
+    """Return the events that every SPU of a version and with these features records."""
+    return frozenset(row.event for row in EVENTS if not row.optional and _is_defined(row, version, features))
+
+
+def defined_events(version: PMSVer, features: Collection[str]) -> frozenset[int]:
+    """Return the events that an SPU of a version and with these features can record."""
+    own = {*_OWN_OF_ACCESSES, *_OWN, *(_OWN_BEFORE_V1P4 if version < PMSVer.SPE_V1P4 else ())}
+    return frozenset(own | {row.event for row in EVENTS if _is_defined(row, version, features)})
+
+
+def _is_defined(row: EventRow, version: PMSVer, features: Collection[str]) -> bool:
+    return version >= row.version and (not row.features or any(feature in features for feature in row.features))

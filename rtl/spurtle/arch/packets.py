@@ -4,11 +4,19 @@
 
 from enum import IntEnum, unique
 
+from .fields import BitField
+
 __all__ = [
     "ADDRESS_BITS",
     "CR",
     "ETS",
     "EVL",
+    "EXTENDED_INDEX",
+    "HEADER_CLASS",
+    "HEADER_INDEX",
+    "HEADER_SIZE",
+    "INSTRUCTION_TOP",
+    "PHYSICAL_TOP",
     "AddressIndex",
     "ContextIndex",
     "CounterIndex",
@@ -36,8 +44,8 @@ class Header(IntEnum):
 
     @staticmethod
     def size_field(payload_bytes: int) -> int:
-        """SZ in its place, for the packets whose payload has more than one size."""
-        return (payload_bytes.bit_length() - 1) << 4
+        """Return SZ in its place, for the packets whose payload has more than one size."""
+        return (payload_bytes.bit_length() - 1) << HEADER_SIZE.lsb
 
 
 @unique
@@ -108,3 +116,21 @@ class CR(IntEnum):
 
 ADDRESS_BITS = 56
 """ADDR of an Address packet: what the top byte says depends on INDEX (D18.2.1)."""
+
+HEADER_SIZE = BitField(4, 2)
+"""SZ of a header from 0x40 upward: the payload has `1 << SZ` bytes (D18.1)."""
+
+HEADER_INDEX = BitField(0, 3)
+"""INDEX[2:0] of an Address or Counter packet (D18.2.1, D18.2.3)."""
+
+HEADER_CLASS = BitField(0, 2)
+"""INDEX of a Context packet, CLASS of an Operation Type packet (D18.2.2, D18.2.7)."""
+
+EXTENDED_INDEX = BitField(0, 2)
+"""INDEX[4:3] in the extended header, the byte before (D18.2.1, D18.2.3)."""
+
+INSTRUCTION_TOP = {"NSE": BitField(4, 1), "EL": BitField(5, 2), "NS": BitField(7, 1)}
+"""Top byte of the address of an instruction: PC, target, previous target (D18.2.1)."""
+
+PHYSICAL_TOP = {"PAT": BitField(0, 4), "NSE": BitField(4, 1), "CH": BitField(6, 1), "NS": BitField(7, 1)}
+"""Top byte of a data physical address (D18.2.1)."""

@@ -7,35 +7,26 @@ from enum import Enum, IntEnum, unique
 from types import SimpleNamespace
 from typing import Any
 
+from .fields import BitField
+
 __all__ = ["Field", "FineGrainedTrap", "Register", "Trap"]
 
 
 @dataclass(frozen=True)
-class Field:
-    """A field of a System register: `width` bits from bit `lsb` upward.
+class Field(BitField):
+    """A field of a System register.
 
     Parameters
     ----------
     lsb, width : int
     doc : str
-        What it says, and what other values than the architecture's are taken as.
+        Meaning, and how values that the architecture does not define are taken.
     values : type of IntEnum or None
         Names of its values, where they have some.
     """
 
-    lsb: int
-    width: int
     doc: str
     values: type[IntEnum] | None = None
-
-    @property
-    def mask(self) -> int:
-        """The field's bits, in place."""
-        return ((1 << self.width) - 1) << self.lsb
-
-    def of(self, register: int) -> int:
-        """Return the value of the field in the value of its register."""
-        return (register >> self.lsb) & ((1 << self.width) - 1)
 
 
 @unique

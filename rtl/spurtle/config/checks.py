@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import fields
 from itertools import combinations, product
 
-from ..arch import AltClk, Event, PMSVer
+from ..arch import AltClk, PMSVer
+from ..arch.events import defined_events, required_events
 from ..support.arguments import check_choice, check_range, check_type
 from .choices import Choices, UnpredictableFilter
 from .record_layouts import Packet, RecordLayout
@@ -91,37 +92,22 @@ def check(choices: Choices) -> None:
 
 
 def _check_events(choices: Choices) -> None:
-    if missing := _required_events(choices) - choices.events:
+    if missing := required_events(choices.version, _features(choices)) - choices.events:
         raise ValueError(
             f"events must include {sorted(map(int, missing))} (not optional), not just {sorted(choices.events)}"
         )
     if outside := [event for event in sorted(choices.events) if not 0 <= event < 8 * choices.events_bytes]:
         raise ValueError(f"events must be below 8 * events_bytes = {8 * choices.events_bytes}, not {outside[-1]}")
-    if undefined := choices.events - _defined_events(choices):
+    if undefined := choices.events - defined_events(choices.version, _features(choices)):
         vectors = (f"{name} {getattr(choices, name)}" for name in ("sve", "sme", "spe_sme"))
         raise ValueError(
             f"events must be defined in version {choices.version:d} with {', '.join(vectors)}, not {sorted(undefined)}"
         )
 
 
-def _required_events(choices: Choices) -> frozenset[int]:
-    """Bits of the Events packet that D18.2.6 does not make optional."""
-    vectors = {Event.PARTIAL_PREDICATE, Event.EMPTY_PREDICATE} if choices.scalable else set()
-    streaming = {Event.STREAMING_SVE, Event.SMCU} if choices.spe_sme else set()
-    return frozenset({*range(8), *vectors, *streaming})
-
-
-def _defined_events(choices: Choices) -> frozenset[int]:
-    """Bits of the Events packet that can be one (D18.2.6)."""
-    events = {*range(11), *range(12, 16), *range(48, 64)}
-    if choices.version >= PMSVer.SPE_V1P1:
-        events.add(Event.MISALIGNED)
-    if choices.scalable:
-        events |= {Event.PARTIAL_PREDICATE, Event.EMPTY_PREDICATE}
-    if choices.spe_sme:
-        events |= {Event.STREAMING_SVE, Event.SMCU}
-    events |= {*range(19, 24)} if choices.version >= PMSVer.SPE_V1P4 else {*range(24, 32)}
-    return frozenset(events)
+def _features(choices: Choices) -> set[str]:
+    """Return the names of the features that are set."""
+    return {field.name for field in fields(choices) if getattr(choices, field.name) is True}
 
 
 def _check_features(choices: Choices) -> None:

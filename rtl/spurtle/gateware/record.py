@@ -6,11 +6,27 @@ from amaranth import *
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ..arch import CR, ETS, EVL, AddressIndex, ContextIndex, CounterIndex, Event, Header, OperationClass, PMSVer
+from ..arch import (
+    ADDRESS_BITS,
+    CR,
+    ETS,
+    EVL,
+    AddressIndex,
+    ContextIndex,
+    CounterIndex,
+    Event,
+    Header,
+    OperationClass,
+    PMSVer,
+)
+from ..arch import operation_types as types
+from ..arch.packets import HEADER_INDEX, INSTRUCTION_TOP, PHYSICAL_TOP
 from ..config import SPUConfig, check_config
 from ..config.record_layouts import LAST, Packet
 from ..interface.operation import has_data_access, has_data_source, has_load, is_branch, is_destination, is_scalable
 from .inflight import SampleLayout
+from .payload import in_place
+from .payload import payload as payload_of
 
 __all__ = ["RecordBuilder", "record_layout"]
 
@@ -172,7 +188,7 @@ class RecordBuilder(wiring.Component):
             Packet.VA: (
                 has_va,
                 _address(AddressIndex.VA),
-                Cat(operation.va[:56], operation.va[56:] & facts.va_tagged.replicate(8)),
+                Cat(operation.va[:ADDRESS_BITS], operation.va[ADDRESS_BITS:] & facts.va_tagged.replicate(8)),
             ),
             Packet.PA: (
                 has_va & facts.pa_valid & start.collect.pa,
@@ -232,15 +248,15 @@ class RecordBuilder(wiring.Component):
     def _state(self, location):
         """Top byte of an instruction address: NS, EL and NSE."""
         nse = location.nse if self._config.rme else C(0, 1)
-        return Cat(C(0, 4), nse, location.el, location.ns)
+        return in_place(INSTRUCTION_TOP, NSE=nse, EL=location.el, NS=location.ns)
 
     def _physical(self, operation):
         """Top byte of a physical address: NS, CH, NSE and PAT. An access that is not checked has no tag here."""
         nse = operation.pa_nse if self._config.rme else C(0, 1)
         if not self._config.mte:
-            return Cat(C(0, 4), nse, C(0, 2), operation.pa_ns)
-        tag = operation.pa_tag & operation.pa_checked.replicate(4)
-        return Cat(tag, nse, C(0, 1), operation.pa_checked, operation.pa_ns)
+            return in_place(PHYSICAL_TOP, NSE=nse, NS=operation.pa_ns)
+        tag = operation.pa_tag & operation.pa_checked.replicate(len(operation.pa_tag))
+        return in_place(PHYSICAL_TOP, PAT=tag, NSE=nse, CH=operation.pa_checked, NS=operation.pa_ns)
 
     def _operation_type(self, m, branch):
         """CLASS and payload of the Operation Type packet (D18.2.7). An access makes no less of a branch (D17.6.3)."""
@@ -269,7 +285,8 @@ class RecordBuilder(wiring.Component):
         procedure = C(CR.NOT_RECORDED, 2)
         if self._config.crr:
             procedure = Mux(facts.link, CR.LINK, Mux(facts.procedure_return, CR.RETURN, CR.NEITHER))
-        return Cat(facts.conditional, facts.indirect, gcs, procedure)
+        fields = {"COND": facts.conditional, "IND": facts.indirect, "GCS": gcs, "CR": procedure}
+        return payload_of(types.BRANCH, short=True, **fields)
 
     def _data_processing(self, size):
         """Payload of an operation that is neither a branch nor a load or store."""
@@ -277,18 +294,21 @@ class RecordBuilder(wiring.Component):
         operation = self.sample.operation
         facts = operation.facts
 
-        payload = facts.conditional
+        payload = payload_of(types.OTHER, short=True, COND=facts.conditional)
         if config.fpf:
             advanced = facts.vector & ~facts.unspecified & ~is_scalable(config, operation)
-            payload = Cat(facts.conditional, facts.floating_point, advanced)
+            fields = {"COND": facts.conditional, "FP": facts.floating_point, "ASE": advanced}
+            payload = payload_of(types.OTHER, short=True, **fields)
         if config.scalable:
             vectors = operation.vectors
-            of_vectors = Cat(C(0, 1), facts.floating_point, vectors.predicated, C(1, 1), self._evl(size), C(0, 1))
+            of_vectors = payload_of(
+                types.SVE_DATA_PROCESSING, FP=facts.floating_point, PRED=vectors.predicated, EVL=self._evl(size)
+            )
             payload = Mux(vectors.sve, of_vectors, payload)
         if config.spe_sme:
             ets = _rounded_up(size, ETS.BITS_128, 7, ETS.BITS_262144, beyond=ETS.WHOLE_ARRAY)
             ets |= vectors.whole_array.replicate(4)
-            of_array = Cat(C(0, 1), facts.floating_point, ets[0], C(1, 1), ets[1:], C(1, 1))
+            of_array = payload_of(types.SME_DATA_PROCESSING, FP=facts.floating_point, ETS=ets)
             payload = Mux(vectors.sme, of_array, payload)
         return payload
 
@@ -300,30 +320,32 @@ class RecordBuilder(wiring.Component):
         # An atomic that returns a value reads memory first of all. Of two accesses one is sampled.
         ldst = facts.store & (~facts.load | is_destination(config, facts))
 
-        payload = Cat(ldst, C(0, 1), facts.simd_fp)
+        payload = payload_of(types.GENERAL, short=True, LDST=ldst, SIMD_FP=facts.simd_fp)
         if config.version >= PMSVer.SPE_V1P1:
-            payload = Mux(facts.unspecified, Cat(ldst, C(0b0001_000, 7)), payload)
+            payload = Mux(facts.unspecified, payload_of(types.UNSPECIFIED, LDST=ldst), payload)
         extended = facts.atomic | facts.acquire_release | facts.exclusive
-        payload = Mux(extended, Cat(ldst, C(1, 1), facts.atomic, facts.exclusive, facts.acquire_release), payload)
+        flags = {"AT": facts.atomic, "EXCL": facts.exclusive, "AR": facts.acquire_release}
+        payload = Mux(extended, payload_of(types.EXTENDED, short=True, LDST=ldst, **flags), payload)
         if config.sme and not config.spe_sme:
-            payload = Mux(operation.vectors.sme, Cat(ldst, C(0b0001_000, 7)), payload)
+            payload = Mux(operation.vectors.sme, payload_of(types.UNSPECIFIED, LDST=ldst), payload)
         if config.scalable:
             # A load with zeroing predication is said to be predicated from FEAT_SPEv1p2 on.
             told = C(config.version >= PMSVer.SPE_V1P2, 1) | ~facts.load
             predicated = operation.vectors.predicated & told
-            of_vectors = Cat(ldst, C(0, 1), predicated, C(1, 1), self._evl(size), operation.vectors.gather_scatter)
+            fields = {"PRED": predicated, "EVL": self._evl(size), "SG": operation.vectors.gather_scatter}
+            of_vectors = payload_of(types.SVE_LOAD_STORE, LDST=ldst, **fields)
             named = is_scalable(config, operation) if config.spe_sme else operation.vectors.sve
             payload = Mux(named, of_vectors, payload)
         if config.nv2:
-            payload = Mux(facts.nv2, Cat(ldst, C(0b0011_000, 7)), payload)
+            payload = Mux(facts.nv2, payload_of(types.NV2, LDST=ldst), payload)
         if config.mte and config.version >= PMSVer.SPE_V1P3:
-            payload = Mux(facts.allocation_tag, Cat(ldst, C(0b0001_010, 7)), payload)
+            payload = Mux(facts.allocation_tag, payload_of(types.TAG, LDST=ldst), payload)
         if config.gcs:
             common = ~(facts.link | facts.procedure_return)
-            payload = Mux(facts.gcs, Cat(ldst, C(0, 1), common, C(0b01000, 5)), payload)
+            payload = Mux(facts.gcs, payload_of(types.GUARDED_CONTROL_STACK, LDST=ldst, COMM=common), payload)
         if config.mops:
-            payload = Mux(facts.memory_set, 0b0010_0101, payload)
-            payload = Mux(facts.memory_copy, Cat(ldst, C(0b0010_000, 7)), payload)
+            payload = Mux(facts.memory_set, types.MEMORY_SET.value, payload)
+            payload = Mux(facts.memory_copy, payload_of(types.MEMORY_COPY, LDST=ldst), payload)
         return payload
 
     def _evl(self, size):
@@ -341,8 +363,9 @@ def _counter(index: int):
 
 def _header(header: Header, index: int):
     """Short, or extended where INDEX needs it (D18.2.1, D18.2.3)."""
-    short = C(header | index & 0b111, 8)
-    return Cat(C(Header.EXTENDED | index >> 3, 8), short) if index >> 3 else short
+    short = C(header | HEADER_INDEX.of(index), 8)
+    extension = index >> HEADER_INDEX.width
+    return Cat(C(Header.EXTENDED | extension, 8), short) if extension else short
 
 
 def _rounded_up(size, first: int, power: int, last: int, *, beyond: int):

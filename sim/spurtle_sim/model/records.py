@@ -3,10 +3,25 @@
 # Ref: DDI0487 M.a, D17.6 (what is collected) and D18.2 (packets). docs/choices.md says what is IMPLEMENTATION DEFINED.
 # All of this also runs over z3 values: nothing but `if`, comparisons, `+`, `*`, bit operations and shifts by constants.
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from spurtle.arch import CR, ETS, EVL, AddressIndex, ContextIndex, CounterIndex, Event, Header, OperationClass, PMSVer
+from spurtle.arch import (
+    ADDRESS_BITS,
+    CR,
+    ETS,
+    EVL,
+    AddressIndex,
+    ContextIndex,
+    CounterIndex,
+    Event,
+    Header,
+    OperationClass,
+    PMSVer,
+)
+from spurtle.arch import operation_types as types
+from spurtle.arch.fields import BitField
+from spurtle.arch.packets import HEADER_INDEX, INSTRUCTION_TOP, PHYSICAL_TOP
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import Packet
 
@@ -343,7 +358,7 @@ def packets(config: SPUConfig, sample: Sample) -> Iterator[tuple[Packet, bytes]]
     if config.pbt and (config.pbt_of_all or is_branch(facts)) and sample.previous_target is not None:
         yield Packet.PREVIOUS_TARGET, _instruction_address(config, AddressIndex.PREVIOUS_TARGET, sample.previous_target)
     if _has_va(config, sample):
-        yield Packet.VA, _address(AddressIndex.VA, operation.va, operation.va >> 56 & -facts.va_tagged)
+        yield Packet.VA, _address(AddressIndex.VA, operation.va, operation.va >> ADDRESS_BITS & -facts.va_tagged)
         yield Packet.TRANSLATION, _counter(CounterIndex.TRANSLATION, saturate(config, sample.translation))
         if facts.pa_valid == 1 and start.collect_pa:
             yield Packet.PA, _physical_address(config, operation)
@@ -352,7 +367,8 @@ def packets(config: SPUConfig, sample: Sample) -> Iterator[tuple[Packet, bytes]]
     if config.imp_counter and facts.imp_counter_valid == 1:
         yield Packet.IMP_COUNTER, _counter(config.imp_counter, operation.imp_counter)
     if config.imp_address and facts.imp_address_valid == 1:
-        yield Packet.IMP_ADDRESS, _address(config.imp_address, operation.imp_address, operation.imp_address >> 56)
+        address = operation.imp_address
+        yield Packet.IMP_ADDRESS, _address(config.imp_address, address, address >> ADDRESS_BITS)
 
 
 def _has_va(config: SPUConfig, sample: Sample) -> int:
@@ -377,7 +393,7 @@ def _operation_type(config: SPUConfig, operation: Operation) -> bytes:
 def _branch(config: SPUConfig, facts: Facts) -> int:
     """Payload of a branch."""
     guarded = facts.gcs if config.gcs else 0
-    return _procedure(config, facts) << 3 | guarded << 2 | facts.indirect << 1 | facts.conditional
+    return types.BRANCH.pack(CR=_procedure(config, facts), GCS=guarded, IND=facts.indirect, COND=facts.conditional)
 
 
 def _procedure(config: SPUConfig, facts: Facts) -> int:
@@ -396,43 +412,46 @@ def _load_store(config: SPUConfig, operation: Operation) -> int:
     facts = operation.facts
     ldst = facts.store & (~facts.load | is_destination(config, facts))
     if config.mops and facts.memory_copy == 1:
-        return 0b0010_0000 | ldst
+        return types.MEMORY_COPY.pack(LDST=ldst)
     if config.mops and facts.memory_set == 1:
-        return 0b0010_0101
+        return types.MEMORY_SET.pack()
     if config.gcs and facts.gcs == 1:
         common = (facts.link | facts.procedure_return) ^ 1
-        return 0b0100_0000 | common << 2 | ldst
+        return types.GUARDED_CONTROL_STACK.pack(COMM=common, LDST=ldst)
     if config.mte and config.version >= PMSVer.SPE_V1P3 and facts.allocation_tag == 1:
-        return 0b0001_0100 | ldst
+        return types.TAG.pack(LDST=ldst)
     if config.nv2 and facts.nv2 == 1:
-        return 0b0011_0000 | ldst
+        return types.NV2.pack(LDST=ldst)
     if _is_sve(config, operation) | _has_sme_format(config, operation):
         vectors = operation.vectors
         # The predicate of a load counts from FEAT_SPEv1p2 on.
         predicated = vectors.predicated if config.version >= PMSVer.SPE_V1P2 else vectors.predicated & ldst
-        return vectors.gather_scatter << 7 | _evl(config, operation) << 4 | 1 << 3 | predicated << 2 | ldst
+        return types.SVE_LOAD_STORE.pack(
+            SG=vectors.gather_scatter, EVL=_evl(config, operation), PRED=predicated, LDST=ldst
+        )
     if _is_sme(config, operation):
-        return 0b0001_0000 | ldst
+        return types.UNSPECIFIED.pack(LDST=ldst)
     if facts.acquire_release | facts.exclusive | facts.atomic:
-        return facts.acquire_release << 4 | facts.exclusive << 3 | facts.atomic << 2 | 1 << 1 | ldst
+        return types.EXTENDED.pack(AR=facts.acquire_release, EXCL=facts.exclusive, AT=facts.atomic, LDST=ldst)
     if config.version >= PMSVer.SPE_V1P1 and facts.unspecified == 1:
-        return 0b0001_0000 | ldst
-    return facts.simd_fp << 2 | ldst
+        return types.UNSPECIFIED.pack(LDST=ldst)
+    return types.GENERAL.pack(SIMD_FP=facts.simd_fp, LDST=ldst)
 
 
 def _other(config: SPUConfig, operation: Operation) -> int:
     """Payload of data processing, and of all that is nothing else."""
     facts, vectors = operation.facts, operation.vectors
     if _has_sme_format(config, operation):
-        ets = _ets(operation)
-        return 1 << 7 | ets >> 1 << 4 | 1 << 3 | (ets & 1) << 2 | facts.floating_point << 1
+        return types.SME_DATA_PROCESSING.pack(ETS=_ets(operation), FP=facts.floating_point)
     if _is_sve(config, operation):
-        return _evl(config, operation) << 4 | 1 << 3 | vectors.predicated << 2 | facts.floating_point << 1
+        return types.SVE_DATA_PROCESSING.pack(
+            EVL=_evl(config, operation), PRED=vectors.predicated, FP=facts.floating_point
+        )
     if config.fpf:
         # Without FEAT_SPE_SME an SME operation is Other, and none of Advanced SIMD.
         advanced = facts.vector & ~facts.unspecified & ~_is_sme(config, operation)
-        return advanced << 2 | facts.floating_point << 1 | facts.conditional
-    return facts.conditional
+        return types.OTHER.pack(ASE=advanced, FP=facts.floating_point, COND=facts.conditional)
+    return types.OTHER.pack(COND=facts.conditional)
 
 
 def _evl(config: SPUConfig, operation: Operation) -> int:
@@ -442,7 +461,7 @@ def _evl(config: SPUConfig, operation: Operation) -> int:
     size, most = operation.vectors.bits & _VECTOR_BITS, EVL.BITS_2048
     if config.spe_sme:
         size, most = size * operation.vectors.count, EVL.MORE
-    return sum(size > 32 << doublings for doublings in range(most))
+    return sum(size > types.EVL_UNIT << doublings for doublings in range(most))
 
 
 def _ets(operation: Operation) -> int:
@@ -454,7 +473,7 @@ def _ets(operation: Operation) -> int:
         size = vectors.bits
     else:
         size = (vectors.bits & _VECTOR_BITS) * vectors.count
-    doubled = sum(size > 128 << doublings for doublings in range(ETS.BITS_262144 + 1))
+    doubled = sum(size > types.ETS_UNIT << doublings for doublings in range(ETS.BITS_262144 + 1))
     if vectors.whole_array | (doubled > ETS.BITS_262144):
         return ETS.WHOLE_ARRAY
     return doubled
@@ -466,26 +485,38 @@ def _sized(header: Header, value: int, payload_bytes: int) -> bytes:
 
 def _indexed(header: Header, index: int) -> bytes:
     """Header of an Address or Counter packet: one byte while INDEX[4:3] are zero, two otherwise."""
-    short = bytes([header | index & 0b111])
-    return bytes([Header.EXTENDED | index >> 3]) + short if index >> 3 else short
+    short = bytes([header | HEADER_INDEX.of(index)])
+    extension = index >> HEADER_INDEX.width
+    return bytes([Header.EXTENDED | extension]) + short if extension else short
 
 
 def _address(index: int, address: int, top_byte: int) -> bytes:
-    return _indexed(Header.ADDRESS, index) + (address & (1 << 56) - 1 | top_byte << 56).to_bytes(8, "little")
+    value = address & (1 << ADDRESS_BITS) - 1 | top_byte << ADDRESS_BITS
+    return _indexed(Header.ADDRESS, index) + value.to_bytes(8, "little")
+
+
+def _in_place(fields: Mapping[str, BitField], **values: int) -> int:
+    """Return the byte with these fields."""
+    byte = 0
+    for name, value in values.items():
+        byte = byte | value << fields[name].lsb
+    return byte
 
 
 def _instruction_address(config: SPUConfig, index: AddressIndex, location: Location) -> bytes:
     nse = location.nse if config.rme else 0
-    return _address(index, location.address, location.ns << 7 | location.el << 5 | nse << 4)
+    top_byte = _in_place(INSTRUCTION_TOP, NS=location.ns, EL=location.el, NSE=nse)
+    return _address(index, location.address, top_byte)
 
 
 def _physical_address(config: SPUConfig, operation: Operation) -> bytes:
     """D18.2.1. PAT of an access that is not checked is zero."""
-    top_byte = operation.pa_ns << 7
+    top_byte = _in_place(PHYSICAL_TOP, NS=operation.pa_ns)
     if config.rme:
-        top_byte |= operation.pa_nse << 4
+        top_byte |= _in_place(PHYSICAL_TOP, NSE=operation.pa_nse)
     if config.mte:
-        top_byte |= operation.pa_checked << 6 | operation.pa_tag & -operation.pa_checked
+        tag = operation.pa_tag & -operation.pa_checked
+        top_byte |= _in_place(PHYSICAL_TOP, CH=operation.pa_checked, PAT=tag)
     return _address(AddressIndex.PA, operation.pa, top_byte)
 
 

@@ -25,6 +25,7 @@ from collections.abc import Iterable, Iterator, Set
 from typing import Any, NamedTuple
 
 from spurtle.arch import ADDRESS_BITS, AddressIndex, ContextIndex, CounterIndex, Event, PMSVer
+from spurtle.arch.events import Operations, events_of, mask
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import Packet
 
@@ -35,15 +36,8 @@ from .operation_type import OperationType, forms
 __all__ = ["Monitor", "broken_promises", "violations"]
 
 
-def _mask(*numbers: int) -> int:
-    return sum(1 << number for number in numbers)
-
-
-_MEMORY_EVENTS = _mask(2, 3, 4, 5, *range(8, 16))
-_LOAD_EVENTS = _mask(*range(19, 24))
-_TELLING_EVENTS = _mask(Event.GENERATED_EXCEPTION, Event.RETIRED, Event.NOT_TAKEN, Event.SMCU)
+_TELLING_EVENTS = mask((Event.GENERATED_EXCEPTION, Event.RETIRED, Event.NOT_TAKEN, Event.SMCU))
 """What a record may hold depends on these."""
-_PREDICATE_EVENTS = _mask(Event.PARTIAL_PREDICATE, Event.EMPTY_PREDICATE)
 
 _ADDRESSES = {
     AddressIndex.PC: Packet.PC,
@@ -343,18 +337,18 @@ def _operation(config: SPUConfig, operation: OperationType) -> Iterator[str]:
 def _never(config: SPUConfig, operation: OperationType) -> int:
     """Events that are not of such an operation (D18.2.6)."""
     kind, form, attributes = operation.kind, operation.form, operation.attributes
-    never = (1 << 64) - 1 - _mask(*config.events)
+    never = (1 << 64) - 1 - mask(config.events)
     if not _accesses(operation):
-        never |= _MEMORY_EVENTS
+        never |= mask(events_of(Operations.ACCESSES))
     # A copy, and a switch of the Guarded control stack, loads too where its store was sampled.
     if not _accesses(operation) or (kind == "store" and form not in ("memory_copy", "gcs")):
-        never |= _LOAD_EVENTS
-    never |= _mask(Event.GENERATED_EXCEPTION if kind == "branch" else Event.MISPREDICTED)
+        never |= mask(events_of(Operations.LOADS))
+    never |= mask(events_of(Operations.EXCEPTIONS if kind == "branch" else Operations.BRANCHES))
     if not attributes.get("conditional", True):
-        never |= _mask(Event.NOT_TAKEN)
+        never |= mask(events_of(Operations.CONDITIONAL))
     # Without FEAT_SPE_SME the packet of an SME operation does not tell that it is one.
     hidden = ("other", "unspecified") if config.sme and not config.spe_sme else ()
     plain = {"other", "general", "simd_fp", "unspecified", "extended"}.difference(hidden)
     if kind == "branch" or form in plain:
-        never |= _PREDICATE_EVENTS
+        never |= mask(events_of(Operations.VECTORS))
     return never

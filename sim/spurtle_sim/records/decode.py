@@ -11,6 +11,7 @@ from enum import Enum, unique
 from typing import NamedTuple
 
 from spurtle.arch import ADDRESS_BITS, AddressIndex, ContextIndex, CounterIndex, Header
+from spurtle.arch.packets import EXTENDED_INDEX, HEADER_CLASS, HEADER_INDEX, HEADER_SIZE, INSTRUCTION_TOP, PHYSICAL_TOP
 
 from .operation_type import OperationType, operation_type
 
@@ -70,31 +71,32 @@ class DecodedPacket:
 
 
 def _short_header(header: int) -> tuple[PacketKind, int, int]:
-    """Kind, index and payload bytes. D18.1: SZ is in bits [5:4] of any header from 0x40 upward, known or not."""
-    payload = 1 << (header >> 4 & 0b11)
+    """Return kind, index and payload bytes. D18.1: any header from 0x40 upward has SZ, known or not."""
+    payload = 1 << HEADER_SIZE.of(header)
     if header <= 0x1F:
         if header == Header.PADDING:
             return PacketKind.PADDING, 0, 0
         return PacketKind.END if header == Header.END else PacketKind.UNKNOWN, 0, 0
     if header == Header.TIMESTAMP:
         return PacketKind.TIMESTAMP, 0, payload
-    if header & 0b1100_1111 == Header.EVENTS:
+    if header & ~HEADER_SIZE.mask == Header.EVENTS:
         return PacketKind.EVENTS, 0, payload
-    if header & 0b1110_1111 == Header.DATA_SOURCE:
+    # One or two bytes: the more significant bit of SZ is zero.
+    if header in (Header.DATA_SOURCE | Header.size_field(size) for size in (1, 2)):
         return PacketKind.DATA_SOURCE, 0, payload
-    for known, kind, index_mask in (
-        (Header.CONTEXT, PacketKind.CONTEXT, 0b11),
-        (Header.OPERATION, PacketKind.OPERATION, 0b11),
-        (Header.ADDRESS, PacketKind.ADDRESS, 0b111),
-        (Header.COUNTER, PacketKind.COUNTER, 0b111),
+    for known, kind, index in (
+        (Header.CONTEXT, PacketKind.CONTEXT, HEADER_CLASS),
+        (Header.OPERATION, PacketKind.OPERATION, HEADER_CLASS),
+        (Header.ADDRESS, PacketKind.ADDRESS, HEADER_INDEX),
+        (Header.COUNTER, PacketKind.COUNTER, HEADER_INDEX),
     ):
-        if header & ~index_mask == known:
-            return kind, header & index_mask, payload
+        if header & ~index.mask == known:
+            return kind, index.of(header), payload
     return PacketKind.UNKNOWN, 0, payload
 
 
 _HEADERS = [_short_header(header) for header in range(256)]
-_EXTENDED = range(0x20, 0x40)
+_EXTENDED = range(Header.EXTENDED, 2 * Header.EXTENDED)
 
 
 def packets(data: bytes | bytearray | memoryview) -> Iterator[DecodedPacket]:
@@ -119,7 +121,7 @@ def bare_packets(data: bytes) -> Iterator[tuple[int, int, PacketKind, int, int]]
             run = data[offset : offset + _LONGEST_PADDING]
             stop = offset + len(run) - len(run.lstrip(b"\0"))
             yield offset, stop - offset, pad, 0, 0
-        elif 0x20 <= header <= 0x3F:
+        elif header in _EXTENDED:
             packet = _extended(data, offset)
             stop = offset + packet[1]
             yield packet
@@ -150,10 +152,10 @@ def _extended(data: bytes, offset: int) -> tuple[int, int, PacketKind, int, int]
     size = 2 + payload_bytes
     if offset + size > len(data):
         return offset, len(data) - offset, PacketKind.BAD, 0, prefix
-    if kind not in (PacketKind.ADDRESS, PacketKind.COUNTER) or prefix & 0b1_1100:
+    if kind not in (PacketKind.ADDRESS, PacketKind.COUNTER) or prefix & ~EXTENDED_INDEX.mask != Header.EXTENDED:
         return offset, size, PacketKind.UNKNOWN, 0, prefix
     value = int.from_bytes(data[offset + 2 : offset + size], "little")
-    return offset, size, kind, (prefix & 0b11) << 3 | index, value
+    return offset, size, kind, EXTENDED_INDEX.of(prefix) << HEADER_INDEX.width | index, value
 
 
 class InstructionAddress(NamedTuple):
@@ -245,7 +247,8 @@ class Record:
         if value is None:
             return None
         top = value >> ADDRESS_BITS
-        return PhysicalAddress(value & (1 << ADDRESS_BITS) - 1, top >> 7, top >> 4 & 1, top >> 6 & 1, top & 0b1111)
+        state = (PHYSICAL_TOP[name].of(top) for name in ("NS", "NSE", "CH", "PAT"))
+        return PhysicalAddress(value & (1 << ADDRESS_BITS) - 1, *state)
 
     @property
     def context_el1(self) -> int | None:
@@ -282,7 +285,8 @@ class Record:
         if value is None:
             return None
         top = value >> ADDRESS_BITS
-        return InstructionAddress(value & (1 << ADDRESS_BITS) - 1, top >> 5 & 0b11, top >> 7, top >> 4 & 1)
+        state = (INSTRUCTION_TOP[name].of(top) for name in ("EL", "NS", "NSE"))
+        return InstructionAddress(value & (1 << ADDRESS_BITS) - 1, *state)
 
 
 def records(data: bytes | bytearray | memoryview) -> Iterator[Record]:

@@ -4,7 +4,10 @@
 
 from collections.abc import Callable
 
-from spurtle.arch import ADDRESS_BITS, AddressIndex, CounterIndex, Event
+from spurtle.arch import ADDRESS_BITS, AddressIndex, CounterIndex
+from spurtle.arch.events import EVENTS
+from spurtle.arch.operation_types import EVL_UNIT, SVE_LOAD_STORE
+from spurtle.arch.packets import INSTRUCTION_TOP, PHYSICAL_TOP
 
 from .decode import DecodedPacket, PacketKind
 from .operation_type import OperationType, operation_type
@@ -12,28 +15,8 @@ from .operation_type import OperationType, operation_type
 __all__ = ["describe", "line"]
 
 _EVENT_WORDS: dict[int, str] = {
-    Event.GENERATED_EXCEPTION: "EXCEPTION-GEN",
-    Event.RETIRED: "RETIRED",
-    Event.L1D_ACCESS: "L1D-ACCESS",
-    Event.L1D_REFILL: "L1D-REFILL",
-    Event.TLB_ACCESS: "TLB-ACCESS",
-    Event.TLB_WALK: "TLB-REFILL",
-    Event.NOT_TAKEN: "NOT-TAKEN",
-    Event.MISPREDICTED: "MISPRED",
-    Event.LLC_ACCESS: "LLC-ACCESS",
-    Event.LLC_MISS: "LLC-REFILL",
-    Event.REMOTE_ACCESS: "REMOTE-ACCESS",
-    Event.MISALIGNED: "ALIGNMENT",
+    **{row.event: row.word for row in EVENTS},
     16: "TXN",  # Transactional: reads as zero now
-    Event.PARTIAL_PREDICATE: "SVE-PARTIAL-PRED",
-    Event.EMPTY_PREDICATE: "SVE-EMPTY-PRED",
-    Event.L2D_ACCESS: "L2D-ACCESS",
-    Event.L2D_MISS: "L2D-MISS",
-    Event.CACHE_DATA_MODIFIED: "HITM",
-    Event.RECENTLY_FETCHED: "LFB",
-    Event.DATA_SNOOPED: "SNOOPED",
-    Event.STREAMING_SVE: "STREAMING-SVE",
-    Event.SMCU: "SMCU",
 }
 _LOCATION_WORDS: dict[int, str] = {
     AddressIndex.PC: "PC",
@@ -88,18 +71,23 @@ def _events(_index: int, value: int) -> str:
 def _address(index: int, value: int) -> str:
     address, top = value & (1 << ADDRESS_BITS) - 1, value >> ADDRESS_BITS
     if index in _LOCATION_WORDS:
-        nse = " nse=1" if top >> 4 & 1 else ""
-        return f"{_LOCATION_WORDS[index]} {address:#x} el{top >> 5 & 0b11} ns={top >> 7}{nse}"
+        el, ns, nse = (INSTRUCTION_TOP[name].of(top) for name in ("EL", "NS", "NSE"))
+        return f"{_LOCATION_WORDS[index]} {address:#x} el{el} ns={ns}{' nse=1' if nse else ''}"
     if index == AddressIndex.VA:
         return f"VA {value:#x}"
     if index == AddressIndex.PA:
-        nse = " nse=1" if top >> 4 & 1 else ""
-        return f"PA {address:#x} ns={top >> 7} ch={top >> 6 & 1} pat={top & 0b1111:x}{nse}"
+        ns, ch, pat, nse = (PHYSICAL_TOP[name].of(top) for name in ("NS", "CH", "PAT", "NSE"))
+        return f"PA {address:#x} ns={ns} ch={ch} pat={pat:x}{' nse=1' if nse else ''}"
     return f"ADDR {value:#x} ({index})"
 
 
 def _counter(index: int, value: int) -> str:
     return f"LAT {value}{_COUNTER_WORDS.get(index, f' ({index})')}"
+
+
+def _vector_bits(payload: int) -> int:
+    """Return the vector length as perf prints it: EVL has the same bits in both forms."""
+    return EVL_UNIT << SVE_LOAD_STORE.unpack(payload)["EVL"]
 
 
 def _operation(index: int, value: int) -> str:
@@ -110,10 +98,10 @@ def _operation(index: int, value: int) -> str:
     flags = "".join(word for name, word in _FLAG_WORDS.items() if attributes.get(name))
     if operation.kind in ("load", "store"):
         # perf says 4096 for "more than 2048 bits".
-        bits = f" EVLEN {32 << (value >> 4 & 0b111)}" if "bits" in attributes else ""
+        bits = f" EVLEN {_vector_bits(value)}" if "bits" in attributes else ""
         return ("LD" if operation.kind == "load" else "ST") + _FORM_WORDS.get(operation.form, "") + bits + flags
     if operation.form == "sve":
-        return f"SVE-OTHER EVLEN {32 << (value >> 4 & 0b111)}{flags}"
+        return f"SVE-OTHER EVLEN {_vector_bits(value)}{flags}"
     if operation.form == "sme":
         return f"SME-OTHER ETS {attributes['bits']}{flags}"
     if operation.form == "other":

@@ -1,0 +1,63 @@
+"""Payloads of packets from their fields."""
+
+from collections.abc import Mapping
+from itertools import groupby
+
+from amaranth.hdl import C, Cat, Value
+
+from ..arch.fields import BitField
+from ..arch.operation_types import Form
+
+__all__ = ["in_place", "payload"]
+
+
+def payload(form: Form, *, short: bool = False, **fields: Value) -> Value:
+    """Return the payload of an Operation Type packet with these fields, all others zero. Combinational.
+
+    It has 8 bits. With `short` it ends with the last of the fields, above which all bits must be zero: multiplexers
+    between short payloads are smaller.
+
+    Raises
+    ------
+    KeyError
+        If there is no such field.
+    ValueError
+        If a bit above the last field is one, with `short`.
+    """
+    sources: list[tuple[str, int]] = [("", form.value >> bit & 1) for bit in range(len(form.subclass))]
+    for name in fields:
+        for index, bit in enumerate(form.fields[name]):
+            sources[bit] = name, index
+    if short:
+        sources = sources[: 1 + max(bit for name in fields for bit in form.fields[name])]
+        if form.value >> len(sources):
+            raise ValueError(f"{form.name} must be 0 from bit {len(sources)} up to be short, not {form.subclass}")
+    parts: list[Value] = []
+    for name, group in groupby(enumerate(sources), key=_neighbours):
+        indices = [index for _, (_, index) in group]
+        if name[0]:
+            parts.append(Value.cast(fields[name[0]])[indices[0] : indices[-1] + 1])
+        else:
+            parts.append(C(sum(bit << place for place, bit in enumerate(indices)), len(indices)))
+    return Cat(parts)
+
+
+def _neighbours(source: tuple[int, tuple[str, int]]) -> tuple[str, int]:
+    """Return what is the same for bits that are one part: constants, or bits of one field in their order."""
+    place, (name, index) = source
+    return name, index - place if name else 0
+
+
+def in_place(fields: Mapping[str, BitField], **values: Value) -> Value:
+    """Return a value with these fields, zero elsewhere. Its most significant bit is that of the last field.
+
+    Combinational. The values have the widths of their fields.
+    """
+    parts: list[Value] = []
+    end = 0
+    for name, value in sorted(values.items(), key=lambda item: fields[item[0]].lsb):
+        if fields[name].lsb > end:
+            parts.append(C(0, fields[name].lsb - end))
+        parts.append(value)
+        end = fields[name].lsb + fields[name].width
+    return Cat(parts)

@@ -1,0 +1,93 @@
+"""The table of events: the model and the gateware record each event of the operations that the table says."""
+
+from typing import Any
+
+import pytest
+
+from spurtle.arch import PMSVer
+from spurtle.arch.events import EVENTS, Event, EventRow, Operations, defined_events, events_of, mask, required_events
+from spurtle.config import CONFIGS
+from spurtle.gateware.record import RecordBuilder
+from spurtle_sim.cosim.pack import sample_bits
+from spurtle_sim.model import records
+from spurtle_sim.model.records import Facts, Operation, Sample, Start, Vectors
+from tests.support.gateware import Bench
+
+V1P4 = CONFIGS["v1p4"]
+ALL = mask(range(8 * V1P4.events_bytes))
+
+KINDS = {
+    "branch": Operation(facts=Facts(retired=1, branch=1, taken=1), events=ALL),
+    "conditional": Operation(facts=Facts(retired=1, conditional=1), events=ALL),
+    "exception": Operation(facts=Facts(retired=1, exception=1), events=ALL),
+    "load": Operation(facts=Facts(retired=1, load=1), events=ALL),
+    "store": Operation(facts=Facts(retired=1, store=1), events=ALL),
+    "vector": Operation(facts=Facts(retired=1, asynchronous=1), events=ALL, vectors=Vectors(sve=1, bits=128, count=1)),
+}
+HAVING = {
+    Operations.ALL: {*KINDS},
+    Operations.EXCEPTIONS: {"exception"},
+    Operations.CONDITIONAL: {"conditional"},
+    Operations.BRANCHES: {"branch"},
+    Operations.ACCESSES: {"load", "store"},
+    Operations.LOADS: {"load"},
+    Operations.VECTORS: {"vector"},
+}
+"""Kinds of operation that have the events of a row, all of which the core reports."""
+
+
+def expected(kind: str) -> int:
+    having = {row.event for row in EVENTS if kind in HAVING[row.operations]}
+    # Whether an operation executed on an SMCU is a fact of its own.
+    having -= {Event.SMCU} if kind != "vector" else set()
+    own = events_of(Operations.ACCESSES) if kind in HAVING[Operations.ACCESSES] else set()
+    return mask((having | own) & V1P4.events)
+
+
+def difference(found: int, kind: str) -> list[str]:
+    return [Event(bit).name for bit in sorted(V1P4.events & {*Event}) if (found ^ expected(kind)) >> bit & 1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_model_records_what_the_table_says(kind: str) -> None:
+    wrong = difference(records.events(V1P4, Sample(start=Start(), operation=KINDS[kind])), kind)
+    assert not wrong, (
+        f"sim/spurtle_sim/model records {', '.join(wrong)} of other operations than spurtle.arch.events says"
+    )
+
+
+@pytest.fixture(scope="module")
+def bench() -> Bench:
+    return Bench(RecordBuilder(V1P4))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_gateware_records_what_the_table_says(bench: Bench, kind: str) -> None:
+    async def scenario(ctx: Any) -> int:
+        ctx.set(bench.dut.sample.as_value(), sample_bits(V1P4, Sample(start=Start(), operation=KINDS[kind])))
+        await ctx.tick()
+        return ctx.get(bench.dut.events)
+
+    wrong = difference(bench.run(scenario), kind)
+    assert not wrong, (
+        f"rtl/spurtle/gateware/record.py records {', '.join(wrong)} of other operations than spurtle.arch.events says"
+    )
+
+
+@pytest.mark.parametrize("row", EVENTS, ids=lambda row: row.event.name)
+def test_each_event_is_of_a_kind_that_is_tried(row: EventRow) -> None:
+    assert row.event in V1P4.events
+    assert any(expected(kind) >> row.event & 1 for kind in KINDS)
+
+
+def test_each_event_has_one_row() -> None:
+    assert [row.event for row in EVENTS] == [*Event]
+
+
+def test_required_and_defined_events() -> None:
+    assert required_events(PMSVer.SPE, ()) == {*range(8)}
+    assert defined_events(PMSVer.SPE, ()) == {*range(11), *range(12, 16), *range(24, 32), *range(48, 64)}
+    assert required_events(PMSVer.SPE_V1P1, ["sve"]) == {*range(8), 17, 18}
+    every = {"sve", "sme", "spe_sme"}
+    assert defined_events(PMSVer.SPE_V1P4, every) == {*range(16), *range(17, 26), *range(48, 64)}
+    assert required_events(PMSVer.SPE_V1P4, every) == {*range(8), 17, 18, 24, 25}

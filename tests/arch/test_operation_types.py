@@ -1,0 +1,31 @@
+"""Formats of the Operation Type packet: SUBCLASS fixes every bit that no field has, and no payload has two formats."""
+
+import pytest
+
+from spurtle.arch import OperationClass
+from spurtle.arch.operation_types import FORMS, MEMORY_SET, Form
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.operation_class.name}-{form.name}")
+def test_each_bit_is_fixed_or_of_one_field(form: Form) -> None:
+    bits = [bit for field in form.fields.values() for bit in field]
+    assert sorted(bits) == [bit for bit in range(8) if not form.fixed >> bit & 1]
+
+
+@pytest.mark.parametrize("operation_class", OperationClass)
+def test_no_payload_has_two_formats(operation_class: OperationClass) -> None:
+    for payload in range(256):
+        assert len([form for form in FORMS if form.matches(operation_class, payload)]) <= 1, f"{payload:#04x}"
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.operation_class.name}-{form.name}")
+def test_fields_come_back(form: Form) -> None:
+    payloads = [payload for payload in range(256) if form.matches(form.operation_class, payload)]
+    assert len(payloads) == 1 << sum(map(len, form.fields.values()))
+    for payload in payloads:
+        assert form.pack(**form.unpack(payload)) == payload
+
+
+def test_a_field_that_a_format_does_not_have() -> None:
+    with pytest.raises(KeyError, match="LDST"):
+        MEMORY_SET.pack(LDST=1)
