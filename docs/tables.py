@@ -16,6 +16,7 @@ from docs.markdown import marked_names, table, with_marked
 from docs.register_pages import REGISTERS, listed
 from docs.register_pages import page as register_page
 from docs.rules import proofs, rules, tests
+from spurtle.arch.events import EVENTS
 from spurtle.interface import memory, operation, pe_state, pmu, sampling, sysreg
 from spurtle.support.files import write_whole
 from spurtle_sim.cli.summary import side_by_side
@@ -109,8 +110,26 @@ def _entry(entry: str) -> tuple[str, str, str, str]:
     return ", ".join(f"`{name}`" for name in names.split(", ")), flow, ", ".join(bits), " ".join(said.split())
 
 
+def events() -> str:
+    """Return the table of the events that the architecture defines."""
+    rows = [
+        (
+            f"{row.event:d}",
+            row.title,
+            row.operations.value,
+            f"v1p{row.version - 1}",
+            " or ".join(f"`{feature}`" for feature in row.features),
+            "yes" if row.optional else "",
+            f"`{row.word}`",
+        )
+        for row in EVENTS
+    ]
+    return table(("bit", "event", "of", "since", "with", "optional", "word of perf"), *rows)
+
+
 MAKERS: Mapping[str, Callable[..., str]] = {
     "configurations": configurations,
+    "events": events,
     "excerpt": excerpt,
     "members": members,
     "proofs": proofs,

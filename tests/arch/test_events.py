@@ -56,19 +56,16 @@ def test_the_model_records_what_the_table_says(kind: str) -> None:
     )
 
 
-@pytest.fixture(scope="module")
-def bench() -> Bench:
-    return Bench(RecordBuilder(V1P4))
-
-
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_gateware_records_what_the_table_says(bench: Bench, kind: str) -> None:
-    async def scenario(ctx: Any) -> int:
-        ctx.set(bench.dut.sample.as_value(), sample_bits(V1P4, Sample(start=Start(), operation=KINDS[kind])))
-        await ctx.tick()
-        return ctx.get(bench.dut.events)
+def test_the_gateware_records_what_the_table_says(kind: str) -> None:
+    dut = RecordBuilder(V1P4)
 
-    wrong = difference(bench.run(scenario), kind)
+    async def scenario(ctx: Any) -> int:
+        ctx.set(dut.sample.as_value(), sample_bits(V1P4, Sample(start=Start(), operation=KINDS[kind])))
+        await ctx.tick()
+        return ctx.get(dut.events)
+
+    wrong = difference(Bench(dut).run(scenario), kind)
     assert not wrong, (
         f"rtl/spurtle/gateware/record.py records {', '.join(wrong)} of other operations than spurtle.arch.events says"
     )
