@@ -1,0 +1,53 @@
+"""Files of the project for those who join it: the subject of a commit, and what services read."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support.paths import ROOT
+
+LONG = "buffer: " + "x" * 65
+
+
+def subject(tmp_path: Path, text: str) -> subprocess.CompletedProcess[str]:
+    message = tmp_path / "message"
+    message.write_text(f"{text}\n\nWhy.\n")
+    return subprocess.run([ROOT / ".ci" / "subject", message], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("text", ["buffer: a fault", "formal, tests: x", "CHANGELOG: y", LONG[:72]])
+def test_a_subject(tmp_path: Path, text: str) -> None:
+    assert subject(tmp_path, text).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (LONG, "the subject of a commit must have at most 72 characters, not 73"),
+        ("a fault", "the subject of a commit must begin with what it changes and a colon"),
+        ("", "the subject of a commit must begin with what it changes and a colon"),
+    ],
+)
+def test_a_subject_that_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    run = subject(tmp_path, text)
+    assert run.returncode == 1
+    assert run.stderr.startswith(message)
+
+
+def test_the_workflow_runs_what_a_maintainer_runs() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    commands = [step["run"] for step in workflow["jobs"]["run"]["steps"] if "run" in step]
+    assert commands == [".ci/run"]
+
+
+@pytest.mark.parametrize("name", [".pre-commit-config.yaml", "CITATION.cff"])
+def test_files_are_yaml(name: str) -> None:
+    assert isinstance(yaml.safe_load((ROOT / name).read_text()), dict)
+
+
+def test_hooks_are_there() -> None:
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][-1]["hooks"]
+    assert {hook["entry"].split()[0] for hook in hooks} == {".venv/bin/ruff", ".ci/subject"}
+    assert (ROOT / ".ci" / "subject").is_file()
