@@ -17,8 +17,8 @@ from spurtle_sim.perf.events import Aux, Process, life
 from spurtle_sim.perf.writer import Recording, content
 from spurtle_sim.profile.run import PID
 from spurtle_sim.records.json import from_json
-from tests.records.test_fuzz import branch
 from tests.support import forked
+from tests.support.example_records import random_branch
 from tests.support.paths import WORKLOADS
 from tests.support.seeds import SEED
 from tests.support.tiers import tiers
@@ -77,7 +77,9 @@ def executable(_: random.Random) -> tuple[bytes, Sequence[range]]:
 def buffer(source: random.Random) -> tuple[bytes, Sequence[range]]:
     """Records of a random configuration."""
     config = CONFIGS[source.choice([*CONFIGS])]
-    content = b"".join(records.encode(config, from_json(config, branch(source))) for _ in range(source.randrange(1, 6)))
+    content = b"".join(
+        records.encode(config, from_json(config, random_branch(source))) for _ in range(source.randrange(1, 6))
+    )
     return content, ()
 
 

@@ -31,7 +31,6 @@ from spurtle_sim.cosim.record_engine import RecordEngine
 from spurtle_sim.model import records
 from spurtle_sim.model.buffer import Fault, FaultKind
 from spurtle_sim.model.pe import PEState
-from spurtle_sim.model.records import Facts
 from spurtle_sim.model.registers import Outcome
 from spurtle_sim.model.sampling import draw, random_byte
 from spurtle_sim.profile.scoreboard import Checker
@@ -40,41 +39,11 @@ from spurtle_sim.trace.dtypes import FINISH, SELECTION, TIMED
 from tests.support.gateware import samples
 from tests.support.seeds import SEED
 from tests.support.tiers import configurations
+from tests.support.timed_operations import table
 
 BASE = 0xFFFF_0000_0040_0000
 SIZE = 8192
 PE = PEState(contextidr_el1=0xBEEF)
-KINDS = (
-    Facts(load=1, va_valid=1, pa_valid=1, data_source_valid=1, retired=1, taken=1),
-    Facts(store=1, va_valid=1, retired=1, taken=1),
-    Facts(branch=1, conditional=1, retired=1),
-    Facts(retired=1, taken=1),
-)
-
-
-def table(rows: int, seed: int, *, lanes: int, gap: int = 3, longest: int = 400) -> NDArray[np.void]:
-    """Operations, up to `lanes` in a cycle, at most `gap` cycles to the next; each in flight for up to `longest`."""
-    random = Random(f"{SEED} {seed}")
-    operations = np.zeros(rows, TIMED)
-    dispatch, room = 10, lanes
-    for row in operations:
-        finish = random.choice([2, 3, random.randint(2, 20), random.randint(2, longest)])
-        translate_from = random.randint(1, finish)
-        room -= 1
-        if room == 0 or random.random() < 0.25:
-            dispatch += random.randint(1, gap)
-            room = lanes
-        row["dispatch"] = dispatch
-        row["facts"] = random.choice(KINDS).pack()
-        row["events"] = random.getrandbits(8)
-        row["finish"] = finish
-        row["issue"] = random.randint(1, finish - 1)
-        row["translate_from"] = translate_from
-        row["translate_to"] = random.randint(translate_from, finish)
-        row["data_source"] = random.getrandbits(8)
-        for name, bits in (("pc", 56), ("target", 56), ("va", 56), ("pa", 48)):
-            row[name] = random.getrandbits(bits)
-    return operations
 
 
 class Profile:

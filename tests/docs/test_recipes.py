@@ -126,8 +126,8 @@ def test_an_archive_has_the_executable(tmp_path: Path):
     from spurtle_sim.perf.writer import Recording
     from spurtle_sim.profile import outputs as perfdata
     from spurtle_sim.profile.run import process_of
-    from tests.perf.test_writer import branch
     from tests.support.elf import write_with_build_id
+    from tests.support.perf_records import branch
 
     write_with_build_id(WORKLOADS / "sort.elf", tmp_path / "program", bytes(range(20)))
     process = process_of(Program(tmp_path / "program"))

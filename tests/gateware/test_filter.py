@@ -8,61 +8,21 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
 from random import Random
-from typing import Any
 
 import pytest
 
 from formal.engine.features import FEATURES
 from spurtle.arch import PMSFCR_EL1
-from spurtle.config import SPUConfig, UnpredictableFilter
-from spurtle.gateware.filter import Filter
-from spurtle_sim.cosim.pack import sample_bits
-from spurtle_sim.model import filtering, records
+from spurtle.config import UnpredictableFilter
+from spurtle_sim.model import filtering
 from spurtle_sim.model.records import Facts, Operation, Sample, Start
 from spurtle_sim.model.registers import Registers
-from tests.support.gateware import VARIANTS, Bench, random_registers, random_sample
+from tests.support.filter_bench import FilterBench
+from tests.support.gateware import VARIANTS, random_registers, random_sample
 from tests.support.seeds import SEED
 from tests.support.tiers import configurations
 
-PORTS = {
-    "pmsfcr": "PMSFCR_EL1",
-    "pmsevfr": "PMSEVFR_EL1",
-    "pmsnevfr": "PMSNEVFR_EL1",
-    "pmslatfr": "PMSLATFR_EL1",
-    "pmsdsfr": "PMSDSFR_EL1",
-}
 CONFIGS = {**VARIANTS, **FEATURES}
-
-
-class FilterBench(Bench):
-    def __init__(self, config: SPUConfig):
-        self.config = config
-        self.dut = Filter(config)
-        super().__init__(self.dut, clocked=False)
-
-    def check(self, decisions: Iterable[tuple[Registers, Sample]]) -> list[bool]:
-        """The verdicts, which are the reference's, as is what is fed to the PMU."""
-        dut, config = self.dut, self.config
-        ports = [(getattr(dut, port).as_value(), name) for port, name in PORTS.items() if hasattr(dut, port)]
-
-        async def scenario(ctx: Any) -> list[bool]:
-            verdicts = []
-            there = None
-            for registers, sample in decisions:
-                if sample is not there:
-                    there = sample
-                    ctx.set(dut.sample.as_value(), sample_bits(config, sample))
-                    ctx.set(dut.events, records.events(config, sample))
-                for port, name in ports:
-                    ctx.set(port, getattr(registers, name))
-                verdicts.append(ctx.get(dut.rejected.as_value()) == 0)
-                assert verdicts[-1] == filtering.collect(config, registers, sample), (registers, sample)
-                fed = ctx.get(dut.feed.as_value())
-                told = filtering.feed(config, registers, sample)
-                assert fed == sum(told[event] << bit for bit, event in enumerate(config.feed_events)), (told, sample)
-            return verdicts
-
-        return self.run(scenario)
 
 
 @pytest.fixture(scope="module", params=configurations(CONFIGS))

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from itertools import product
 from random import Random
 from typing import Any
@@ -20,12 +20,12 @@ from spurtle_sim.model.records import Sample
 from spurtle_sim.records import decode
 from spurtle_sim.records.checks import Monitor
 from spurtle_sim.records.json import from_json, to_json
-from tests.gateware.test_filter import FilterBench
+from tests.support.filter_bench import FilterBench
 from tests.support.gateware import Bench, random_registers, random_sample
 from tests.support.random_configurations import random_configuration
+from tests.support.samples import plausible
 from tests.support.seeds import SEED
 from tests.support.tiers import tiers
-from tests.support.variants import as_taken
 
 SAMPLES = 25
 """Of each configuration."""
@@ -76,14 +76,6 @@ class RecordPathBench(Bench):
         )
         last &= valid
         return valid, last, data, units if last and end is not beat.valid else 0, taken
-
-
-def plausible(config: SPUConfig, sample: Sample) -> Sample:
-    """The same without what no core states: what is not conditional was taken."""
-    sample = as_taken(config, sample)
-    facts = sample.operation.facts
-    facts = replace(facts, taken=facts.taken | 1 - facts.conditional)
-    return replace(sample, operation=replace(sample.operation, facts=facts))
 
 
 def test_every_choice_is_drawn() -> None:

@@ -14,7 +14,7 @@ from spurtle_sim.perf import reader as perf_reader
 from spurtle_sim.perf.events import Aux, Process, TimedEvent, life
 from spurtle_sim.perf.format import AuxFlag, RecordType
 from spurtle_sim.perf.writer import Recording, content
-from tests.perf.test_writer import PID, branch, load
+from tests.support.perf_records import PID, branch, load
 from tests.support.perfs import Perf, needed
 from tests.support.seeds import SEED
 from tests.support.tiers import tiers

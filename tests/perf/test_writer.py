@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from spurtle.arch import PMBSR_EL1, Event, Header
+from spurtle.arch import PMBSR_EL1
 from spurtle.config import CONFIGS
 from spurtle.support.errors import UserError
 from spurtle_sim.emulator.loader import Mapping
@@ -23,51 +23,12 @@ from spurtle_sim.profile.run import Options, process_of, profile
 from spurtle_sim.trace.dtypes import TIMED
 from tests.support.elf import EXIT, write_elf, write_with_build_id
 from tests.support.paths import WORKLOADS
+from tests.support.perf_records import HIT, PID, REFILL, branch, load
 from tests.support.perfs import Perf
 
 SORT = WORKLOADS / "sort.elf"
-PID = 1000
-EL0 = 0b1000_0000 << 56  # top byte of an address: Non-secure EL0, or the Non-secure physical address space
 HEAP = Mapping(0x50_0000, 0x2000, 0, 3, "[heap]")
 ANONYMOUS = Mapping(0x7000_0000_0000, 0x1000, 0, 3, "//anon")
-
-RETIRED = 1 << Event.RETIRED
-HIT = RETIRED | 1 << Event.L1D_ACCESS | 1 << Event.TLB_ACCESS
-REFILL = HIT | 1 << Event.L1D_REFILL
-
-
-def record(pc: int, operation: int, events: int, total: int, time: int | None, *addresses: bytes, pid: int) -> bytes:
-    """Return a record in the packet order of Neoverse N1, packed: perf does not mind."""
-    packets = [
-        bytes([Header.ADDRESS]) + (pc | EL0).to_bytes(8, "little"),
-        bytes([Header.CONTEXT]) + pid.to_bytes(4, "little"),
-        operation.to_bytes(2, "big"),
-        bytes([Header.EVENTS | Header.size_field(2)]) + events.to_bytes(2, "little"),
-        bytes([Header.COUNTER | 1, 1, 0]),
-        bytes([Header.COUNTER]) + total.to_bytes(2, "little"),
-        *addresses,
-        bytes([Header.END]) if time is None else bytes([Header.TIMESTAMP]) + time.to_bytes(8, "little"),
-    ]
-    octets = b"".join(packets)
-    return bytes(64 - len(octets)) + octets
-
-
-def load(
-    pc: int, va: int, pa: int, total: int, time: int | None, source: int | None, *, events: int = HIT, pid: int = PID
-) -> bytes:
-    return record(
-        pc, 0x4900, events, total, time,
-        bytes([Header.ADDRESS | 2]) + va.to_bytes(8, "little"),
-        bytes([Header.COUNTER | 2, 1, 0]),
-        bytes([Header.ADDRESS | 3]) + (pa | EL0).to_bytes(8, "little"),
-        b"" if source is None else bytes([Header.DATA_SOURCE, source]),
-        pid=pid,
-    )  # fmt: skip
-
-
-def branch(pc: int, target: int, total: int, time: int | None, *, pid: int = PID) -> bytes:
-    packet = bytes([Header.ADDRESS | 1]) + (target | EL0).to_bytes(8, "little")
-    return record(pc, 0x4A01, RETIRED | 1 << Event.MISPREDICTED, total, time, packet, pid=pid)
 
 
 @pytest.fixture(scope="module")

@@ -26,9 +26,9 @@ from spurtle_sim.records import text as packet_text
 from spurtle_sim.records.checks import Monitor
 from spurtle_sim.timing.core import Parameters
 from spurtle_sim.timing.machine import Machine
-from tests.perf.test_words import INSTEAD, WORDS, printed
 from tests.support.elf import DATA, EXIT, write_elf
 from tests.support.paths import WORKLOADS
+from tests.support.perf_words import INSTEAD, WORDS, printed
 from tests.support.plain_filter import kept
 from tests.support.tiers import tiers
 

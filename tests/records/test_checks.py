@@ -16,10 +16,10 @@ from spurtle_sim.records import decode
 from spurtle_sim.records.checks import Monitor, broken_promises, violations
 from spurtle_sim.records.decode import Record
 from spurtle_sim.records.json import from_json
-from tests.records.test_encode import BRANCH, LOAD, OTHER, PLAIN, changed, of_form
-from tests.support.samples import samples
+from tests.support.example_records import BRANCH, LOAD, OTHER, PLAIN, changed, of_form
+from tests.support.samples import as_taken, samples
 from tests.support.tiers import configurations
-from tests.support.variants import VARIANTS, as_taken
+from tests.support.variants import VARIANTS
 
 N1, V1P4, OWN = CONFIGS["neoverse_n1"], CONFIGS["v1p4"], VARIANTS["own"]
 

@@ -16,10 +16,8 @@ from spurtle_sim.records.decode import DecodedPacket, PacketKind
 from spurtle_sim.records.json import to_json
 from spurtle_sim.records.operation_type import OperationType, forms, operation_type
 from spurtle_sim.records.text import describe
+from tests.support.example_records import RECORD
 from tests.support.silicon import Vector, merge_padding, vectors
-
-RECORD = bytes.fromhex("b0 00 10 00 00 00 00 00 80 48 00 52 02 00 99 02 00 98 03 00 71 01 00 00 00 00 00 00 00")
-"""A record without padding: what must not be lost."""
 
 
 def text(data: bytes) -> list[str]:

@@ -19,53 +19,12 @@ from spurtle_sim.model import records
 from spurtle_sim.model.records import Sample
 from spurtle_sim.records import decode
 from spurtle_sim.records.json import from_json, to_json
-from tests.support.samples import samples
+from tests.support.example_records import BRANCH, LOAD, OTHER, PLAIN, changed, of_form
+from tests.support.samples import written
 from tests.support.tiers import configurations
-from tests.support.variants import VARIANTS, as_taken
+from tests.support.variants import VARIANTS
 
 N1 = CONFIGS["neoverse_n1"]
-
-LOAD: dict[str, Any] = {
-    "pc": {"address": "0x1000", "el": 1, "ns": 1},
-    "operation": {"kind": "load", "form": "general"},
-    "events": [1, 2, 4],
-    "issue": 4,
-    "total": 12,
-    "va": "0xff00000000001234",
-    "translation": 1,
-    "pa": {"address": "0x80001234", "ns": 1},
-    "data_source": 9,
-    "context_el2": 3,
-    "timestamp": 99,
-}
-BRANCH: dict[str, Any] = {
-    "pc": {"address": "0x1000", "el": 0, "ns": 1},
-    "operation": {"kind": "branch", "conditional": True},
-    "events": [1, 6],
-    "issue": 4,
-    "total": 5,
-    "target": {"address": "0x1004", "el": 0, "ns": 1},
-}
-OTHER: dict[str, Any] = {
-    "pc": {"address": 0x1000, "el": 0, "ns": 1},
-    "operation": {"kind": "other"},
-    "events": [1],
-    "issue": 1,
-    "total": 2,
-}
-
-
-def changed(facts: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """`facts` with some replaced, or left out where the new value is None. `a__b` is member b of a."""
-    result = {name: dict(value) if isinstance(value, dict) else value for name, value in facts.items()}
-    for name, value in changes.items():
-        outer, _, inner = name.partition("__")
-        into, key = (result[outer], inner) if inner else (result, outer)
-        if value is None:
-            into.pop(key)
-        else:
-            into[key] = value
-    return result
 
 
 def decode_one(config: SPUConfig, facts: dict[str, Any]) -> decode.Record:
@@ -77,15 +36,6 @@ def encode(*lines: str, config: str = "neoverse_n1", engine: str = "reference", 
     source = output.with_suffix(".jsonl")
     source.write_text("".join(line + "\n" for line in lines))
     return main(["encode", "--config", config, "--engine", engine, str(source), "-o", str(output)])
-
-
-@st.composite
-def written(draw: st.DrawFn, config: SPUConfig) -> bytes:
-    """The record of a sample that an SPU can take. No core says that what is not conditional was not taken."""
-    sample = as_taken(config, draw(samples(config)))
-    facts = sample.operation.facts
-    facts = replace(facts, taken=facts.taken | 1 - facts.conditional)
-    return records.encode(config, replace(sample, operation=replace(sample.operation, facts=facts)))
 
 
 @pytest.mark.parametrize("config", configurations(VARIANTS))
@@ -231,7 +181,6 @@ def test_facts_that_another_configuration_holds_are_errors(tmp_path: Path, capsy
 # What features add. Each line: the fields of `SPUConfig` without which it is refused.
 
 V1P4, OWN, EVERYTHING = CONFIGS["v1p4"], VARIANTS["own"], VARIANTS["everything"]
-PLAIN = {name: value for name, value in LOAD.items() if name not in ("data_source", "context_el2")}
 GUARDED_BRANCH: dict[str, Any] = {
     **BRANCH,
     "operation": {"kind": "branch", "indirect": True, "gcs": True},
@@ -241,10 +190,6 @@ GUARDED_BRANCH: dict[str, Any] = {
     "pa": {"address": "0x80000008", "ns": 1},
 }
 NO_ADDRESS = {name: value for name, value in PLAIN.items() if name not in ("va", "translation", "pa")}
-
-
-def of_form(kind: str, form: str, base: dict[str, Any] = PLAIN, **attributes: Any) -> dict[str, Any]:
-    return {**base, "operation": {"kind": kind, "form": form, **attributes}}
 
 
 FORMS: list[tuple[str, dict[str, Any], int]] = [

@@ -16,8 +16,8 @@ from spurtle_sim.records.checks import Monitor
 from spurtle_sim.records.decode import PacketKind, Record
 from spurtle_sim.records.json import from_json, to_json
 from spurtle_sim.records.text import describe, line
-from tests.records.test_decode import RECORD
-from tests.records.test_encode import written
+from tests.support.example_records import RECORD, random_branch
+from tests.support.samples import written
 from tests.support.seeds import SEED
 from tests.support.tiers import configurations, tiers
 from tests.support.variants import VARIANTS
@@ -123,7 +123,7 @@ def test_a_wrong_byte_costs_one_record_or_two(config: SPUConfig):
     """The other one is the next, where the byte hid an end or is taken for the header of something longer."""
     source = random.Random(f"{SEED} {config.name}")
     for _ in range(300):
-        octets = [records.encode(config, from_json(config, branch(source))) for _ in range(5)]
+        octets = [records.encode(config, from_json(config, random_branch(source))) for _ in range(5)]
         buffer, first = b"".join(octets), len(octets[0])
         at = source.randrange(first, first + len(octets[1]))
         wrong = buffer[:at] + source.randbytes(1) + buffer[at + 1 :]
@@ -133,17 +133,3 @@ def test_a_wrong_byte_costs_one_record_or_two(config: SPUConfig):
             if facts(record) not in map(facts, decode.records(wrong))
         ]
         assert {*lost} <= {1, 2}
-
-
-def branch(source: random.Random) -> dict[str, object]:
-    """Random addresses and times, as JSON."""
-    pc, target = ({"address": source.getrandbits(56), "el": 1, "ns": 1} for _ in range(2))
-    return {
-        "pc": pc,
-        "target": target,
-        "operation": {"kind": "branch"},
-        "events": [1],
-        "issue": source.randrange(4096),
-        "total": source.randrange(4096),
-        "timestamp": source.getrandbits(64),
-    }

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import Packet
-from spurtle_sim.model.records import Facts, Location, Operation, Sample, Start, Vectors
+from spurtle_sim.model.records import Facts, Location, Operation, Sample, Start, Vectors, encode
 
-__all__ = ["facts", "samples"]
+__all__ = ["as_taken", "facts", "plausible", "samples", "written"]
 
 _bit = st.integers(0, 1)
 _address = st.integers(0, (1 << 56) - 1)
@@ -85,3 +85,25 @@ def samples(draw: st.DrawFn, config: SPUConfig) -> Sample:
         translation=draw(_cycles),
         alternate_issue=draw(_cycles),
     )
+
+
+def as_taken(config: SPUConfig, sample: Sample) -> Sample:
+    """Return the sample without an impossible fact: a memory set that loads."""
+    facts = sample.operation.facts
+    if config.mops and facts.memory_set and not facts.memory_copy:
+        facts = replace(facts, load=0)
+    return replace(sample, operation=replace(sample.operation, facts=facts))
+
+
+def plausible(config: SPUConfig, sample: Sample) -> Sample:
+    """Return the sample as a core may report it: an operation that is not conditional was taken."""
+    sample = as_taken(config, sample)
+    facts = sample.operation.facts
+    facts = replace(facts, taken=facts.taken | 1 - facts.conditional)
+    return replace(sample, operation=replace(sample.operation, facts=facts))
+
+
+@st.composite
+def written(draw: st.DrawFn, config: SPUConfig) -> bytes:
+    """Return the record of a plausible sample."""
+    return encode(config, plausible(config, draw(samples(config))))

@@ -1,4 +1,4 @@
-"""Configurations with what no named one has, and samples that an SPU can take: whatever a record can hold."""
+"""The named configurations, and some with what none of these has: whatever a record can hold."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,9 +7,8 @@ from types import MappingProxyType
 from spurtle.arch import AltClk, PMSVer
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import ARM_MODEL, V1P4, Packet, Place, RecordLayout
-from spurtle_sim.model.records import Sample
 
-__all__ = ["VARIANTS", "as_taken"]
+__all__ = ["VARIANTS"]
 
 
 def _place(packet: Packet) -> Place:
@@ -62,11 +61,3 @@ VARIANTS: Mapping[str, SPUConfig] = MappingProxyType(
         )
     }
 )
-
-
-def as_taken(config: SPUConfig, sample: Sample) -> Sample:
-    """The same without what cannot be: a memory set that loads."""
-    facts = sample.operation.facts
-    if config.mops and facts.memory_set and not facts.memory_copy:
-        facts = replace(facts, load=0)
-    return replace(sample, operation=replace(sample.operation, facts=facts))

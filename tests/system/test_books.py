@@ -20,9 +20,9 @@ from spurtle_sim.model import filtering
 from spurtle_sim.model.records import Facts, Operation, Sample, Start
 from spurtle_sim.model.registers import Registers
 from spurtle_sim.records import decode
-from tests.cosim.test_engine import table
 from tests.support.seeds import SEED
 from tests.support.tiers import tiers
+from tests.support.timed_operations import table
 
 ROWS = 4_000
 """Of a program that goes round and round."""

@@ -31,7 +31,6 @@ from spurtle_sim.model.records import Facts
 from spurtle_sim.profile.options import parse_filters
 from spurtle_sim.records import decode
 from spurtle_sim.trace.dtypes import TIMED
-from tests.cosim.test_engine import table
 from tests.support.cpu import CPU, PAGE, Step
 from tests.support.drivers import sbsa
 from tests.support.drivers.freebsd import FreeBSD
@@ -39,6 +38,7 @@ from tests.support.drivers.kvm_unit_tests import Profiler
 from tests.support.drivers.linux import Linux, Refused
 from tests.support.seeds import SEED
 from tests.support.tiers import configurations
+from tests.support.timed_operations import table
 
 PERIOD = 300
 """Of events: 300 operations to the first sample, then each 257th."""

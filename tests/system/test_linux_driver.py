@@ -20,7 +20,6 @@ from spurtle_sim.model.buffer import FaultKind
 from spurtle_sim.records import decode
 from spurtle_sim.timing.core import Parameters
 from spurtle_sim.timing.machine import Machine
-from tests.cosim.test_engine import table
 from tests.support.cpu import Step
 from tests.support.linux_driver import library
 from tests.support.linux_driver.binding import AuxFlag, Handled
@@ -29,6 +28,7 @@ from tests.support.linux_driver.user import User
 from tests.support.paths import WORKLOADS
 from tests.support.seeds import SEED
 from tests.support.tiers import configurations, tiers
+from tests.support.timed_operations import table
 
 ACTS = 150
 """Of the user of a session, at most."""

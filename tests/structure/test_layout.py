@@ -1,0 +1,122 @@
+"""The layout of the repository: bounds of files and functions, unique class names, and which tests stand where."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from campaign.selection import imports
+from tests.support.paths import ROOT
+
+PACKAGES = ("rtl/spurtle", "sim/spurtle_sim")
+"""Folders whose sub-packages the tests mirror."""
+TOOLS = ("bench", "boards", "campaign", "docs")
+"""Folders of the repository whose tests have the same name."""
+OTHER_TESTS = {
+    "files": "spurtle.support; tests/support holds the helpers of the tests",
+    "proofs": "the folder formal",
+    "structure": "the repository",
+    "support": "the helpers of the tests",
+    "system": "several packages together",
+}
+"""Folders of tests that have another name than what they test."""
+TESTED_BY_USERS = {"arch", "interface", "support", "trace"}
+"""Packages without a folder of tests: tables and types, tested with the components and the records that use them."""
+
+SOURCES = ("rtl", "sim", "formal", "boards", "bench", "campaign", "docs", "fusesoc")
+SUFFIXES = {".py", ".cpp", ".h", ".c"}
+LINES = {"source": 400, "tests": 600}
+"""Bounds of the lines of a file."""
+FUNCTION, ELABORATE = 60, 80
+"""Bounds of the lines of a function, and of the method `elaborate`."""
+
+EXCESSES = {
+    "boards/server.py: elaborate",
+    "campaign/soak.py",
+    "campaign/soak.py: random_samples",
+    "formal/buffer/filling.py",
+    "formal/buffer/filling.py: holds",
+    "formal/buffer/filling.py: relation",
+    "formal/engine/induction.py: follows",
+    "formal/serializer/packer.py",
+    "formal/spu/leak.py",
+    "rtl/spurtle/gateware/buffer.py: elaborate",
+    "rtl/spurtle/gateware/inflight.py",
+    "rtl/spurtle/gateware/record.py: _packets",
+    "rtl/spurtle/gateware/spu.py: elaborate",
+    "rtl/spurtle/shell/shell.py",
+    "sim/spurtle_sim/cosim/engine.cpp",
+    "sim/spurtle_sim/emulator/a64.py",
+    "sim/spurtle_sim/model/records.py",
+    "tests/emulator/test_syscalls.py",
+    "tests/gateware/test_buffer.py",
+    "tests/gateware/test_control.py: test_like_the_reference",
+    "tests/gateware/test_inflight.py: play",
+    "tests/gateware/test_inflight.py: scenario",
+    "tests/gateware/test_interval.py: play",
+    "tests/proofs/test_engine.py",
+    "tests/support/spu_bench.py",
+}
+"""Files and functions that are known to be longer than the bounds. An entry that is within the bounds is an error."""
+
+BETWEEN_TESTS = {("tests/proofs/test_buffer.py", "tests/proofs/test_serializer.py")}
+"""Imports of a test module by another that are known. An entry without an import is an error."""
+
+
+@cache
+def files(*folders: str) -> list[str]:
+    """Return the files of the program text in some folders of the repository."""
+    paths = (path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES)
+    return sorted(str(path.relative_to(ROOT)) for path in paths)
+
+
+@cache
+def tree(file: str) -> ast.Module:
+    return ast.parse((ROOT / file).read_text())
+
+
+def excesses(file: str) -> Iterator[str]:
+    """Yield the name of the file, and of each of its functions, if it is longer than the bounds."""
+    if len((ROOT / file).read_text().splitlines()) > LINES["tests" if file.startswith("tests/") else "source"]:
+        yield file
+    for node in ast.walk(tree(file)) if file.endswith(".py") else ():
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            bound = ELABORATE if node.name == "elaborate" else FUNCTION
+            if node.end_lineno is not None and node.end_lineno - node.lineno >= bound:
+                yield f"{file}: {node.name}"
+
+
+def test_files_and_functions_are_within_the_bounds() -> None:
+    found = {excess for file in files(*SOURCES, "tests") for excess in excesses(file)}
+    assert sorted(found - EXCESSES) == [], "longer than the bounds"
+    assert sorted(EXCESSES - found) == [], "no longer an excess: remove the entry"
+
+
+def test_the_name_of_a_public_class_is_unique() -> None:
+    places: dict[str, list[str]] = defaultdict(list)
+    for file in files(*SOURCES):
+        for node in ast.walk(tree(file)) if file.endswith(".py") else ():
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(file)
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_no_test_module_imports_another() -> None:
+    python = [file for file in files("tests") if file.endswith(".py")]
+    tests = {file for file in python if Path(file).name.startswith("test_")}
+    imported = imports(ROOT, python)
+    assert {(test, other) for test in tests for other in imported[test] & tests} == BETWEEN_TESTS
+
+
+def test_tests_mirror_the_packages() -> None:
+    packages = {path.parent.name for root in PACKAGES for path in (ROOT / root).glob("*/__init__.py")}
+    folders = {Path(file).parts[1] for file in files("tests") if Path(file).name.startswith("test_")}
+    assert folders == packages - TESTED_BY_USERS | {*TOOLS, *OTHER_TESTS}
+
+
+def test_a_test_stands_directly_in_the_folder_of_its_package() -> None:
+    """Python finds it there, and docs/rules.toml names it so."""
+    tests = [Path(file) for file in files("tests") if Path(file).name.startswith("test_") and file.endswith(".py")]
+    assert [str(test) for test in tests if len(test.parts) != 3] == []
+    assert {test.parts[1] for test in tests if not (ROOT / test).with_name("__init__.py").exists()} == set()

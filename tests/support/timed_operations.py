@@ -1,0 +1,44 @@
+"""Random tables of timed operations."""
+
+from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spurtle_sim.model.records import Facts
+from spurtle_sim.trace.dtypes import TIMED
+from tests.support.seeds import SEED
+
+__all__ = ["table"]
+
+_KINDS = (
+    Facts(load=1, va_valid=1, pa_valid=1, data_source_valid=1, retired=1, taken=1),
+    Facts(store=1, va_valid=1, retired=1, taken=1),
+    Facts(branch=1, conditional=1, retired=1),
+    Facts(retired=1, taken=1),
+)
+
+
+def table(rows: int, seed: int, *, lanes: int, gap: int = 3, longest: int = 400) -> NDArray[np.void]:
+    """Operations, up to `lanes` in a cycle, at most `gap` cycles to the next; each in flight for up to `longest`."""
+    random = Random(f"{SEED} {seed}")
+    operations = np.zeros(rows, TIMED)
+    dispatch, room = 10, lanes
+    for row in operations:
+        finish = random.choice([2, 3, random.randint(2, 20), random.randint(2, longest)])
+        translate_from = random.randint(1, finish)
+        room -= 1
+        if room == 0 or random.random() < 0.25:
+            dispatch += random.randint(1, gap)
+            room = lanes
+        row["dispatch"] = dispatch
+        row["facts"] = random.choice(_KINDS).pack()
+        row["events"] = random.getrandbits(8)
+        row["finish"] = finish
+        row["issue"] = random.randint(1, finish - 1)
+        row["translate_from"] = translate_from
+        row["translate_to"] = random.randint(translate_from, finish)
+        row["data_source"] = random.getrandbits(8)
+        for name, bits in (("pc", 56), ("target", 56), ("va", 56), ("pa", 48)):
+            row[name] = random.getrandbits(bits)
+    return operations
