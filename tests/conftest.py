@@ -23,6 +23,7 @@ FIRST = (
     "cosim/test_engine.py",
     "proofs/test_engine.py",
     "gateware/test_buffer.py",
+    "gateware/test_buffer_cycles.py",
     "system/test_cocotb.py",
     "export/test_verilog.py",
     "system/test_packages.py",

@@ -20,7 +20,7 @@ from spurtle_sim.model.pe import programmable
 from spurtle_sim.model.registers import Registers
 from tests.support.gateware import Bench, cycle, pe_bits, random_pe
 from tests.support.seeds import SEED
-from tests.support.spu_bench import VARIANTS
+from tests.support.spu_bench.variants import VARIANTS
 from tests.support.tiers import configurations
 
 CONFIGS = [*distinct(VARIANTS.values(), "el2 el3 sel2 ecv ecv_poff rme nv2 pbt")]
@@ -47,79 +47,94 @@ async def at_once(ctx: Any, inputs: Sequence[tuple[Any, Any]], *outputs: Any) ->
     return tuple(ctx.get(output) for output in outputs)
 
 
+class ControlBench(Bench):
+    """Permissions in one state after the other, each compared with the reference's."""
+
+    def __init__(self, config: SPUConfig):
+        self.config = config
+        self.dut = dut = ProfilingControl(config)
+        self.clocked = config.several_owners
+        self.seen = Counter[tuple[Any, ...]]()
+        self.owners = [Owner(0, 0, 1), Owner(0, 0, 1)]  # reset: Secure EL1
+        self.bits = pe_bits(config)
+        self.branch = ["el", "ns", "aarch32", *(["nse"] if config.rme else [])]
+        # All at once: the simulator looks at what follows from each on its own.
+        self.inputs = Cat(
+            *(getattr(dut.pe, name) for name in self.bits),
+            dut.pmscr.as_value()[:8],
+            *([dut.pmscr_el2.as_value()[:8]] if config.el2 else []),
+            *([getattr(dut.branch, name) for name in self.branch] if config.pbt else []),
+            dut.running,
+        )
+        self.outputs = (
+            dut.enabled,
+            dut.collect,
+            dut.offset if config.el2 else Const(0),
+            getattr(dut, "programmable", Const(1)),
+            dut.branch_enabled if config.pbt else Const(0),
+            getattr(dut, "new_owner", Const(0)),
+        )
+        super().__init__(dut, clocked=self.clocked)
+
+    async def check(self, ctx: Any, registers: Registers, pe: PEState, other: PEState) -> None:
+        """Compare in a state of the PE; `other` is the one in which a branch was executed."""
+        config = self.config
+        values = [
+            *((getattr(pe, name), width) for name, width in self.bits.items()),
+            (registers.PMSCR_EL1, 8),
+            *([(registers.PMSCR_EL2, 8)] if config.el2 else []),
+            *([(getattr(other, name), self.bits[name]) for name in self.branch] if config.pbt else []),
+            (control.buffer_enabled(registers), 1),
+        ]
+        play = cycle if self.clocked else at_once
+        enabled, collect, offset, may_program, branch_enabled, new_owner = await play(
+            ctx, [(self.inputs, packed(values))], *self.outputs
+        )
+        where = registers, pe
+        assert enabled == control.profiling_enabled(config, registers, pe), where
+        self.check_collection(registers, pe, collect, offset)
+        if pe.el:  # nobody asks at EL0
+            assert may_program == programmable(config, pe), where
+        if config.pbt:
+            at = {name: getattr(other, name) for name in ("el", "ns", "nse", "aarch32")}
+            told = control.branch_profiled(config, registers, pe, **at)
+            assert branch_enabled == told, (where, at)
+            self.seen["branch", told] += 1
+        if self.clocked:
+            assert new_owner == (self.owners[-1] != self.owners[-2]), where
+        self.owners.append(control.owner(config, pe))
+        self.seen["programmable", may_program] += 1
+        if enabled:
+            self.seen["at", self.owners[-1], pe.el] += 1
+
+    def check_collection(self, registers: Registers, pe: PEState, collect: Any, offset: int) -> None:
+        config, where = self.config, (registers, pe)
+        assert collect.context_el1 == control.collect_contextidr_el1(config, registers, pe), where
+        assert collect.context_el2 == control.collect_contextidr_el2(config, registers, pe), where
+        assert collect.pa == control.collect_physical_address(config, registers, pe), where
+        assert collect.nv2_va == control.collect_nv2_va(config, registers, pe), where
+        time = control.timestamp(config, registers, pe)
+        assert collect.timestamp == (time is not None), where
+        assert time is None or time == pe.physical_count - offset & ALL, where
+        if control.profiling_enabled(config, registers, pe):
+            self.seen["pa", collect.pa] += 1
+            self.seen["nv2_va", collect.nv2_va] += 1
+            self.seen["contexts", collect.context_el1, collect.context_el2] += 1
+            self.seen["offset", None if time is None else kind(pe, offset)] += 1
+
+
 @pytest.mark.parametrize("config", configurations({config.name: config for config in CONFIGS}))
 def test_like_the_reference(config: SPUConfig) -> None:
-    dut = ProfilingControl(config)
-    clocked = config.several_owners
-    play = cycle if clocked else at_once
-    bits = pe_bits(config)
-    branch = ["el", "ns", "aarch32", *(["nse"] if config.rme else [])]
-    # All at once: the simulator looks at what follows from each on its own.
-    inputs = Cat(
-        *(getattr(dut.pe, name) for name in bits),
-        dut.pmscr.as_value()[:8],
-        *([dut.pmscr_el2.as_value()[:8]] if config.el2 else []),
-        *([getattr(dut.branch, name) for name in branch] if config.pbt else []),
-        dut.running,
-    )
-    seen = Counter[tuple[Any, ...]]()
+    bench = ControlBench(config)
 
     async def scenario(ctx: Any) -> None:
         random = Random(SEED)
-        owners = [Owner(0, 0, 1), Owner(0, 0, 1)]  # reset: Secure EL1
         for _ in range(STATES):
-            registers, pe, other = (
-                random_registers(random, config),
-                random_pe(random, config),
-                random_pe(random, config),
-            )
-            values = [
-                *((getattr(pe, name), width) for name, width in bits.items()),
-                (registers.PMSCR_EL1, 8),
-                *([(registers.PMSCR_EL2, 8)] if config.el2 else []),
-                *([(getattr(other, name), bits[name]) for name in branch] if config.pbt else []),
-                (control.buffer_enabled(registers), 1),
-            ]
-            enabled, collect, offset, may_program, branch_enabled, new_owner = await play(
-                ctx,
-                [(inputs, packed(values))],
-                dut.enabled,
-                dut.collect,
-                dut.offset if config.el2 else Const(0),
-                getattr(dut, "programmable", Const(1)),
-                dut.branch_enabled if config.pbt else Const(0),
-                getattr(dut, "new_owner", Const(0)),
-            )
-            where = registers, pe
-            profiled = control.profiling_enabled(config, registers, pe)
-            assert enabled == profiled, where
-            assert collect.context_el1 == control.collect_contextidr_el1(config, registers, pe), where
-            assert collect.context_el2 == control.collect_contextidr_el2(config, registers, pe), where
-            assert collect.pa == control.collect_physical_address(config, registers, pe), where
-            assert collect.nv2_va == control.collect_nv2_va(config, registers, pe), where
-            time = control.timestamp(config, registers, pe)
-            assert collect.timestamp == (time is not None), where
-            assert time is None or time == pe.physical_count - offset & ALL, where
-            if pe.el:  # nobody asks at EL0
-                assert may_program == programmable(config, pe), where
-            if config.pbt:
-                at = {name: getattr(other, name) for name in ("el", "ns", "nse", "aarch32")}
-                told = control.branch_profiled(config, registers, pe, **at)
-                assert branch_enabled == told, (where, at)
-                seen["branch", told] += 1
-            if clocked:
-                assert new_owner == (owners[-1] != owners[-2]), where
-            owners.append(control.owner(config, pe))
-            if profiled:
-                seen["at", owners[-1], pe.el] += 1
-                seen["pa", collect.pa] += 1
-                seen["nv2_va", collect.nv2_va] += 1
-                seen["contexts", collect.context_el1, collect.context_el2] += 1
-                seen["offset", None if time is None else kind(pe, offset)] += 1
-            seen["programmable", may_program] += 1
+            registers = random_registers(random, config)
+            await bench.check(ctx, registers, random_pe(random, config), random_pe(random, config))
 
-    Bench(dut, clocked=clocked).run(scenario)
-    missing = to_be_seen(config) - seen.keys()
+    bench.run(scenario)
+    missing = to_be_seen(config) - bench.seen.keys()
     assert not missing
 
 

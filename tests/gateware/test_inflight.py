@@ -109,6 +109,12 @@ class Sampled:
     """Of the alternate clock, until it was issued."""
 
 
+_STATE = {
+    "el": 2, "ns": 1, "nse": 1, "contextidr_el1": 32, "contextidr_el2": 32, "timestamp": 64, "offset": 64, "collect": 5,
+}  # fmt: skip
+"""What is captured when an operation passes, and its bits."""
+
+
 class InFlightBench(Bench):
     def __init__(self, config: SPUConfig):
         self.config = config
@@ -123,130 +129,20 @@ class InFlightBench(Bench):
         stops: frozenset[int] = frozenset(),
         seed: int = 0,
     ) -> None:
-        """Checks every output in every cycle. What no rule gives a meaning to is noise from `seed`.
+        """Check every output in every cycle. Inputs without a meaning are noise from `seed`.
 
         In each cycle of `schedule` some lanes pass whose operations will be selected, unless it is one of `stops`, in
         which the buffer does not run. Those that are sampled take from `flights`, over and over.
         """
-        config, dut = self.config, self.dut
-        latency = config.answer_latency
-        random = Random(seed)
-        outputs = (dut.sampled, dut.collisions, dut.sample.valid, dut.pending, dut.unwanted)
-        tags = tuple(dut.slot) if config.slots > 1 else ()
+        play = Play(self, schedule, flights, stops, seed)
 
         async def scenario(ctx: Any) -> None:
-            states: list[Mapping[str, int]] = []
-            free_from = dict.fromkeys(range(config.slots), 0)
-            flying: dict[int, Sampled] = {}
-            finished: deque[Sampled] = deque()
-            offered: Sampled | None = None
-            since = 0
-            count = now = 0
-            while now < len(schedule) + latency or flying or finished or offered:
-                where = ("cycle", now, "seed", seed, schedule, flights, stops)
-                # Who passed `latency` cycles ago, and meets which slots.
-                passed = now - latency
-                there = sorted(slot for slot, cycle in free_from.items() if slot not in flying and cycle <= now)
-                lanes = schedule[passed] if 0 <= passed < len(schedule) and passed not in stops else ()
-                given = dict(zip(lanes, there, strict=False))
-                ends = next((s for s in flying.values() if s.passed + s.flight.finish + latency - 1 == now), None)
-                ready = now - since >= offered.flight.wait if offered else random.getrandbits(1)
-
-                ports = self._state_ports()
-                state = {name: random.getrandbits(bits) for name, bits in _STATE.items() if name in ports}
-                states.append(state)
-                previous = random.getrandbits(64) & (1 << len(dut.previous.as_value())) - 1 if config.pbt else 0
-                tick = random.getrandbits(1)
-                for slot in given.values():
-                    flight = flights[count % len(flights)]
-                    ending = {s.passed + s.flight.finish for s in flying.values()}
-                    while passed + flight.finish in ending:
-                        flight = replace(flight, finish=flight.finish + 1)
-                    flying[slot] = Sampled(slot, passed, states[passed], flight)
-                    free_from.pop(slot)
-                    count += 1
-                told = [self._told(random, flying.get(slot), now) for slot in range(config.slots)]
-                operation = random.getrandbits(len(dut.finish.operation.as_value()))
-
-                inputs = [
-                    *zip(dut.selected, one_hot(config, lanes), strict=True),
-                    *((ports[name], value) for name, value in state.items()),
-                    (dut.running, now not in stops),
-                    *(
-                        (port, sum(there[what] << slot for slot, there in enumerate(told)))
-                        for what, port in enumerate(
-                            (dut.in_flight.issued, dut.in_flight.completed, dut.in_flight.translating)
-                        )
-                    ),
-                    (dut.finish.valid, ends is not None),
-                    (dut.finish.vanished, ends.flight.vanished if ends else random.getrandbits(1)),
-                    (dut.finish.operation.as_value(), operation),
-                    (dut.sample.ready, ready),
-                ]
-                if config.pbt:
-                    inputs.append((dut.previous.as_value(), previous))
-                if config.altclk:
-                    inputs.append((dut.in_flight.alternate_tick, tick))
-                for flying_one in flying.values():
-                    flying_one.ticks += tick * self._waits(flying_one, now)
-                if config.slots > 1:
-                    inputs.append((dut.finish.slot, ends.slot if ends else random.randrange(config.slots)))
-                sampled, collisions, valid, pending, unwanted, payload, *slots = await cycle(
-                    ctx, inputs, *outputs, dut.sample.payload.as_value(), *tags
-                )
-
-                assert sampled == sum(1 << lane for lane in given), where
-                assert collisions == len(lanes) - len(given), where
-                if tags:
-                    assert {lane: slots[lane] for lane in given} == given, where
-                assert valid == (offered is not None), where
-                assert pending == bool(finished or offered), where
-                if offered:
-                    assert payload == self._bits(offered), where
-                    assert unwanted == any(stop in stops for stop in range(offered.passed + 1, now)), where
-                    self.seen["unwanted" if unwanted else "wanted"] += 1
-                self.seen[f"{len(given)} sampled"] += 1
-                self.seen["waits for another"] += len(finished) > 0 and offered is not None
-
-                taken = offered is not None and ready
-                if config.slots > 1:
-                    if taken or not offered:
-                        offered, since = finished.popleft() if finished else None, now + 1
-                        if offered:
-                            free_from[offered.slot] = now + 1
-                elif taken:
-                    free_from[offered.slot] = now + 1
-                    offered = None
-                if ends:
-                    del flying[ends.slot]
-                    ends.operation, ends.previous = operation, previous
-                    self.seen["overtakes"] += any(other.passed < ends.passed for other in flying.values())
-                    if ends.flight.vanished:
-                        free_from[ends.slot] = now + 1
-                    elif config.slots > 1:
-                        finished.append(ends)
-                    else:
-                        offered, since = ends, now + 1
-                now += 1
+            while play.under_way:
+                await play.cycle(ctx)
 
         self.run(scenario)
 
-    def _told(self, random: Random, sampled: Sampled | None, now: int) -> tuple[int, int, int]:
-        """`issued`, `completed` and `translating` of a slot: the truth of an operation from the cycle after it passed
-        until it finishes.
-        """
-        at = now - (self.config.answer_latency - 1) - sampled.passed if sampled else 0
-        if sampled and 1 <= at < sampled.flight.finish:
-            flight = sampled.flight
-            return int(at == flight.issue), int(at == flight.complete), int(at in flight.translating)
-        return random.getrandbits(1), random.getrandbits(1), random.getrandbits(1)
-
-    def _waits(self, sampled: Sampled, now: int) -> bool:
-        """It waits to be issued, as the core has told so far."""
-        at = now - (self.config.answer_latency - 1) - sampled.passed
-        return 1 <= at < min(sampled.flight.ends, sampled.flight.issue or NEVER)
-
-    def _state_ports(self) -> Mapping[str, Any]:
+    def state_ports(self) -> Mapping[str, Any]:
         dut = self.dut
         return {
             **({"nse": dut.pe.nse} if self.config.rme else {}),
@@ -258,8 +154,8 @@ class InFlightBench(Bench):
             "collect": dut.collect.as_value(),
         }
 
-    def _bits(self, sampled: Sampled) -> int:
-        """The sample as its port carries it, latencies counted anew from what happened."""
+    def sample(self, sampled: Sampled) -> int:
+        """Return the sample as its port carries it, with latencies counted anew from what happened."""
         layout = SampleLayout(self.config)
         flight = sampled.flight
         latencies = {
@@ -281,10 +177,161 @@ class InFlightBench(Bench):
         return bits
 
 
-_STATE = {
-    "el": 2, "ns": 1, "nse": 1, "contextidr_el1": 32, "contextidr_el2": 32, "timestamp": 64, "offset": 64, "collect": 5,
-}  # fmt: skip
-"""What is captured when an operation passes, and its bits."""
+class Play:
+    """A run of an `InFlightBench`, cycle by cycle: the operations in flight, and what each output has to be."""
+
+    def __init__(
+        self,
+        bench: InFlightBench,
+        schedule: Sequence[Sequence[int]],
+        flights: Sequence[Flight],
+        stops: frozenset[int],
+        seed: int,
+    ):
+        self.bench, self.config, self.dut = bench, bench.config, bench.dut
+        self.schedule, self.flights, self.stops, self.seed = schedule, flights, stops, seed
+        self.random = Random(seed)
+        self.now = self.count = 0
+        self.states: list[Mapping[str, int]] = []
+        self.free_from = dict.fromkeys(range(self.config.slots), 0)
+        self.flying: dict[int, Sampled] = {}
+        self.finished: deque[Sampled] = deque()
+        self.offered: Sampled | None = None
+        self.since = 0
+        """Cycle from which on the sample is offered."""
+
+    @property
+    def under_way(self) -> bool:
+        passing = self.now < len(self.schedule) + self.config.answer_latency
+        return passing or bool(self.flying or self.finished or self.offered)
+
+    @property
+    def where(self) -> object:
+        return ("cycle", self.now, "seed", self.seed, self.schedule, self.flights, self.stops)
+
+    async def cycle(self, ctx: Any) -> None:
+        config, dut, random, now = self.config, self.dut, self.random, self.now
+        # Which operations passed `latency` cycles ago, and which slots they can have.
+        passed = now - config.answer_latency
+        free = sorted(slot for slot, since in self.free_from.items() if slot not in self.flying and since <= now)
+        lanes = self.schedule[passed] if 0 <= passed < len(self.schedule) and passed not in self.stops else ()
+        given = dict(zip(lanes, free, strict=False))
+        ends = next((s for s in self.flying.values() if s.passed + s.flight.finish - 1 == passed), None)
+        ready = now - self.since >= self.offered.flight.wait if self.offered else bool(random.getrandbits(1))
+
+        ports = self.bench.state_ports()
+        state = {name: random.getrandbits(bits) for name, bits in _STATE.items() if name in ports}
+        self.states.append(state)
+        previous = random.getrandbits(64) & (1 << len(dut.previous.as_value())) - 1 if config.pbt else 0
+        tick = random.getrandbits(1)
+        for slot in given.values():
+            self._take(slot, passed)
+        reports = [self._report(slot) for slot in range(config.slots)]
+        operation = random.getrandbits(len(dut.finish.operation.as_value()))
+        for sampled in self.flying.values():
+            sampled.ticks += tick * self._waits(sampled)
+        inputs = [
+            *zip(dut.selected, one_hot(config, lanes), strict=True),
+            *((ports[name], value) for name, value in state.items()),
+            (dut.running, now not in self.stops),
+            *self._in_flight(reports, tick),
+            *self._finish(ends, operation),
+            (dut.sample.ready, ready),
+            *([(dut.previous.as_value(), previous)] if config.pbt else []),
+        ]
+        await self._check(ctx, inputs, lanes, given)
+        self._move_samples(ready)
+        if ends:
+            ends.operation, ends.previous = operation, previous
+            self._end(ends)
+        self.now += 1
+
+    def _take(self, slot: int, passed: int) -> None:
+        """An operation gets a slot. If another finishes in the same cycle, it finishes later."""
+        flight = self.flights[self.count % len(self.flights)]
+        ending = {sampled.passed + sampled.flight.finish for sampled in self.flying.values()}
+        while passed + flight.finish in ending:
+            flight = replace(flight, finish=flight.finish + 1)
+        self.flying[slot] = Sampled(slot, passed, self.states[passed], flight)
+        self.free_from.pop(slot)
+        self.count += 1
+
+    def _in_flight(self, reports: Sequence[tuple[int, int, int]], tick: int) -> Iterator[tuple[Any, int]]:
+        ports = self.dut.in_flight
+        for what, port in enumerate((ports.issued, ports.completed, ports.translating)):
+            yield port, sum(report[what] << slot for slot, report in enumerate(reports))
+        if self.config.altclk:
+            yield ports.alternate_tick, tick
+
+    def _finish(self, ends: Sampled | None, operation: int) -> Iterator[tuple[Any, int]]:
+        finish, random = self.dut.finish, self.random
+        yield finish.valid, ends is not None
+        yield finish.vanished, ends.flight.vanished if ends else random.getrandbits(1)
+        yield finish.operation.as_value(), operation
+        if self.config.slots > 1:
+            yield finish.slot, ends.slot if ends else random.randrange(self.config.slots)
+
+    async def _check(
+        self, ctx: Any, inputs: Sequence[tuple[Any, int]], lanes: Sequence[int], given: Mapping[int, int]
+    ) -> None:
+        """Let a cycle pass. Operations in `lanes` were selected, and have the slots that were `given` to them."""
+        dut, offered, seen = self.dut, self.offered, self.bench.seen
+        outputs = (dut.sampled, dut.collisions, dut.sample.valid, dut.pending, dut.unwanted)
+        tags = tuple(dut.slot) if self.config.slots > 1 else ()
+        sampled, collisions, valid, pending, unwanted, payload, *slots = await cycle(
+            ctx, inputs, *outputs, dut.sample.payload.as_value(), *tags
+        )
+        assert sampled == sum(1 << lane for lane in given), self.where
+        assert collisions == len(lanes) - len(given), self.where
+        if tags:
+            assert {lane: slots[lane] for lane in given} == given, self.where
+        assert valid == (offered is not None), self.where
+        assert pending == bool(self.finished or offered), self.where
+        if offered:
+            assert payload == self.bench.sample(offered), self.where
+            assert unwanted == any(stop in self.stops for stop in range(offered.passed + 1, self.now)), self.where
+            seen["unwanted" if unwanted else "wanted"] += 1
+        seen[f"{len(given)} sampled"] += 1
+        seen["waits for another"] += len(self.finished) > 0 and offered is not None
+
+    def _move_samples(self, ready: bool) -> None:
+        """The sample is taken, if there is one, and the next one follows, if it has a slot of its own."""
+        taken = self.offered is not None and ready
+        if self.config.slots > 1:
+            if taken or not self.offered:
+                self.offered, self.since = self.finished.popleft() if self.finished else None, self.now + 1
+                if self.offered:
+                    self.free_from[self.offered.slot] = self.now + 1
+        elif self.offered and taken:
+            self.free_from[self.offered.slot] = self.now + 1
+            self.offered = None
+
+    def _end(self, ends: Sampled) -> None:
+        """An operation finishes."""
+        del self.flying[ends.slot]
+        self.bench.seen["overtakes"] += any(other.passed < ends.passed for other in self.flying.values())
+        if ends.flight.vanished:
+            self.free_from[ends.slot] = self.now + 1
+        elif self.config.slots > 1:
+            self.finished.append(ends)
+        else:
+            self.offered, self.since = ends, self.now + 1
+
+    def _report(self, slot: int) -> tuple[int, int, int]:
+        """Return `issued`, `completed` and `translating` of a slot: those of its operation from the cycle after it
+        passed until it finishes, noise otherwise.
+        """
+        random, sampled = self.random, self.flying.get(slot)
+        at = self.now - (self.config.answer_latency - 1) - sampled.passed if sampled else 0
+        if sampled and 1 <= at < sampled.flight.finish:
+            flight = sampled.flight
+            return int(at == flight.issue), int(at == flight.complete), int(at in flight.translating)
+        return random.getrandbits(1), random.getrandbits(1), random.getrandbits(1)
+
+    def _waits(self, sampled: Sampled) -> bool:
+        """Return whether the operation waits to be issued, as the core has reported so far."""
+        at = self.now - (self.config.answer_latency - 1) - sampled.passed
+        return 1 <= at < min(sampled.flight.ends, sampled.flight.issue or NEVER)
 
 
 @pytest.fixture(scope="module", params=configurations(CONFIGURATIONS))

@@ -36,6 +36,49 @@ class Step:
     write: tuple[int, int] | None = None
 
 
+class Expected:
+    """The counters, the selections and their answers by the reference. `fresh[0]` is the next random number."""
+
+    def __init__(self, config: SPUConfig, numbers: Sequence[int]):
+        self.config = config
+        self.count = self.ecount = self.passed = 0
+        self.chosen: list[int] = []
+        self.answers: dict[int, list[int]] = {}
+        self.fresh = deque(numbers)
+        self._coming = deque([0] * config.count_delay)
+        self._earlier = Step(interval=0)
+
+    def counted(self, lanes: int) -> int:
+        """Return the lanes that are counted in the cycle in which operations pass in `lanes`."""
+        self._coming.append(lanes)
+        return self._coming.popleft()
+
+    def advance(self, now: int, step: Step, lanes: int) -> tuple[int, list[int]]:
+        """Count operations in `lanes`. Return how many random numbers they drew, and the lanes that were selected."""
+        config = self.config
+        # PMSIRR_EL1 and the random number are as old as that; no number is used in the cycle after another was.
+        settled = step if config.ops_per_cycle == 1 else self._earlier
+        rule = {"interval": settled.interval, "rnd": settled.rnd, "random": self.fresh[0], "ernd": config.ernd}
+        answer: list[int] = []
+        drawn = 0
+        for lane in range(config.ops_per_cycle):
+            if lanes >> lane & 1:
+                self.passed += 1
+                if step.write is not None:
+                    continue
+                self.count, self.ecount, is_selected, is_drawn = advance(self.count, self.ecount, **rule)
+                drawn += is_drawn
+                if is_selected:
+                    answer.append(lane)
+                    self.chosen.append(self.passed)
+        self.fresh.rotate(-drawn)
+        self.answers[now - config.count_delay + config.answer_latency] = answer
+        if step.write is not None:
+            self.count, self.ecount = step.write[0], step.write[1] if config.ernd else 0
+        self._earlier = step
+        return drawn, answer
+
+
 class IntervalBench(Bench):
     def __init__(self, config: SPUConfig):
         self.config = config
@@ -46,65 +89,39 @@ class IntervalBench(Bench):
         super().__init__(self.dut)
 
     def play(self, steps: Sequence[Step], numbers: Sequence[int] = (0,)) -> tuple[list[int], tuple[int, int]]:
-        """Checks each cycle, and as many more as it takes to see what came of the last.
+        """Check each cycle, and as many more as it takes to see the effect of the last.
 
-        `numbers` are the random numbers in the order of their use, the first again after the last. Returns which
+        `numbers` are the random numbers in the order of their use, the first again after the last. Return which
         operations were selected, the first that passed being 1, and what is left in COUNT and ECOUNT.
         """
         config, dut = self.config, self.dut
         outputs = (dut.pmsicr.as_value(), dut.draw, dut.population, *dut.selected)
 
         async def scenario(ctx: Any) -> tuple[list[int], tuple[int, int]]:
-            count = ecount = passed = 0
-            chosen: list[int] = []
-            coming = deque([0] * config.count_delay)
-            answers: dict[int, list[int]] = {}
-            fresh = deque(numbers)
+            expected = Expected(config, numbers)
             rest = [replace(steps[-1], lanes=0, write=None)] * (config.answer_latency + 1)
-            earlier = Step(interval=0)
             for now, step in enumerate([*steps, *rest]):
                 written = step.write or (0xDEAD_BEEF, 0xA5)
                 inputs = [
                     (dut.operations, step.lanes),
                     (dut.interval, step.interval),
                     (dut.rnd, step.rnd),
-                    (dut.random, fresh[0]),
+                    (dut.random, expected.fresh[0]),
                     (dut.write, step.write is not None),
                     (dut.wdata.as_value(), PMSICR_EL1.pack(COUNT=written[0], ECOUNT=written[1]) | RES0),
                 ]
                 pmsicr, draw, population, *selected = await cycle(ctx, inputs, *outputs)
 
-                coming.append(step.lanes)
-                lanes = coming.popleft()
-                where = (now, step, f"counted {lanes:b}", fresh)
-                assert pmsicr == PMSICR_EL1.pack(COUNT=count, ECOUNT=ecount), where
-                answer = [1 << lane for lane in answers.pop(now, [])]
+                lanes = expected.counted(step.lanes)
+                where = (now, step, f"counted {lanes:b}", expected.fresh)
+                assert pmsicr == PMSICR_EL1.pack(COUNT=expected.count, ECOUNT=expected.ecount), where
+                answer = [1 << lane for lane in expected.answers.pop(now, [])]
                 assert selected == answer + [0] * (len(selected) - len(answer)), where
                 assert population == lanes.bit_count(), where
-
-                answer = []
-                drawn = 0
-                # PMSIRR_EL1 and the random number are as old as that; no number is used in the cycle after another was.
-                settled = step if self.width == 1 else earlier
-                rule = {"interval": settled.interval, "rnd": settled.rnd, "random": fresh[0], "ernd": config.ernd}
-                for lane in range(self.width):
-                    if lanes >> lane & 1:
-                        passed += 1
-                        if step.write is not None:
-                            continue
-                        count, ecount, is_selected, is_drawn = advance(count, ecount, **rule)
-                        drawn += is_drawn
-                        if is_selected:
-                            answer.append(lane)
-                            chosen.append(passed)
+                drawn, answer = expected.advance(now, step, lanes)
                 assert draw == drawn, where
-                fresh.rotate(-drawn)
-                answers[now - config.count_delay + config.answer_latency] = answer
                 self.at_once[len(answer)] += 1
-                if step.write is not None:
-                    count, ecount = step.write[0], step.write[1] if config.ernd else 0
-                earlier = step
-            return chosen, (count, ecount)
+            return expected.chosen, (expected.count, expected.ecount)
 
         return self.run(scenario)
 

@@ -50,13 +50,7 @@ EXCESSES = {
     "sim/spurtle_sim/emulator/a64.py",
     "sim/spurtle_sim/model/records.py",
     "tests/emulator/test_syscalls.py",
-    "tests/gateware/test_buffer.py",
-    "tests/gateware/test_control.py: test_like_the_reference",
-    "tests/gateware/test_inflight.py: play",
-    "tests/gateware/test_inflight.py: scenario",
-    "tests/gateware/test_interval.py: play",
     "tests/proofs/test_engine.py",
-    "tests/support/spu_bench.py",
 }
 """Files and functions that are known to be longer than the bounds. An entry that is within the bounds is an error."""
 

@@ -34,7 +34,11 @@ from spurtle.arch import (
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import Packet
 from spurtle_sim.model.buffer import fault_kinds
-from tests.support.spu_bench import BUFFER, PAGE, STOPPED, VARIANTS, Bench, discarding, owners
+from tests.support.spu_bench.bench import Bench
+from tests.support.spu_bench.core import owners
+from tests.support.spu_bench.memory import PAGE
+from tests.support.spu_bench.state import BUFFER, STOPPED, discarding
+from tests.support.spu_bench.variants import VARIANTS
 
 
 class Software(Bench):

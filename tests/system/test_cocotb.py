@@ -8,7 +8,7 @@ import pytest
 from spurtle.config import CONFIGS
 from spurtle.export import verilog
 from tests.support.simulator import run_icarus, run_verilator
-from tests.support.spu_bench import VARIANTS
+from tests.support.spu_bench.variants import VARIANTS
 from tests.support.tiers import tiers
 
 CYCLES = {

@@ -1,0 +1,124 @@
+"""State of the core, memory and scoreboard, cycle by cycle."""
+
+from collections import Counter, deque
+from copy import copy
+from random import Random
+from typing import Any
+
+from spurtle.arch import FM, PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1
+from spurtle.config import SPUConfig
+from spurtle.interface.memory import FaultLayout
+from spurtle.interface.operation import LocationLayout
+from spurtle_sim.model import control
+from spurtle_sim.model.buffer import Fault
+from spurtle_sim.model.control import PEState
+from spurtle_sim.model.records import Location
+from spurtle_sim.model.registers import Registers
+from spurtle_sim.model.spu import ReferenceSPU
+from spurtle_sim.records.checks import Monitor
+from tests.support.gateware import pe_bits
+from tests.support.spu_bench.flight import NEVER, Access, Flight, Occupancy, Passing
+
+__all__ = ["BUFFER", "STOPPED", "State", "discarding"]
+
+STOPPED = PMBSR_EL1.pack(S=1)
+BUFFER = (PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1)
+EVENTS = ("pop", "feed", "filtrate", "collision", "buffer_full")
+
+
+def discarding(registers: Registers) -> bool:
+    """Discard mode, if the buffer is enabled (D17.5.5)."""
+    return PMBLIMITR_EL1.unpack(registers.PMBLIMITR_EL1).FM == FM.DISCARD
+
+
+class State:
+    """State of the core, memory and scoreboard around the SPU.
+
+    Parameters
+    ----------
+    dut
+        The module in the simulator.
+    config : SPUConfig
+        What it was generated from.
+    random : Random
+        Decides everything.
+    """
+
+    def __init__(self, dut: Any, config: SPUConfig, random: Random):
+        self.dut = dut
+        self.config = config
+        self.random = random
+        self.reference = ReferenceSPU(config)
+        self.registers = self.reference.registers
+        self.coverage = Counter[str]()
+        self.now = 1
+        self.operations = 0
+        self.events = (*EVENTS, *(f"feed_{event}" for event in config.feed_events))
+        self.expected = dict.fromkeys(self.events, 0)
+        self.counted = dict.fromkeys(self.events, 0)
+        self.pe = self.passing_pe = PEState(physical_count=self.random.getrandbits(64))
+        self.pe_members = pe_bits(config)
+        self.ownership: dict[str, int] = {}  # what decides who owns the buffer
+        # The buffer got another owner in the cycle before this one, and in this one.
+        self.new_owner = self.newer_owner = False
+        # How often in a cycle the PE is in another state, and the buffer gets another owner.
+        self.restless = self.fickle = 0.0
+        self.issued = self.completed = self.translating = self.tick = 0
+        # Operations pass, are counted, are answered. A sampled one is in flight, in its slot, and has finished; the
+        # oldest that has is looked at by the filter, its record waits, is written, answered.
+        self.uncounted = deque[Passing]()
+        self.unanswered = deque[Passing]()
+        self.flights: dict[int, Flight] = {}
+        self.finished = deque[Flight]()
+        self.waiting: Flight | None = None
+        self.writing: Flight | None = None
+        self.responding: Flight | None = None
+        # What the record met that memory answers for; what it was a fault of, in the cycle after; how often.
+        self.meets: Fault | None = None
+        self.faulting: Flight | None = None
+        self.faulty = self.aborting = 0.0
+        self.aborts = False
+        self.fault_bits = FaultLayout(config).size
+        self.responds_at = NEVER
+        self.slots = [Occupancy() for _ in range(config.slots)]
+        self.completion = Occupancy()
+        # Where the last taken branch went; sampled operations so far, and the youngest of them that has finished.
+        self.previous_target: Location | None = None
+        self.started = self.youngest_finished = 0
+        self.longest = 10  # an operation takes, nearly
+        self.monitor = Monitor(config, promises=False)
+        self.memory: dict[int, int] = {}
+        self.written: dict[int, int] = {}
+        self.patience = 1.0
+        self.pointer = self.last_pointer = self.pointer_written = 0
+        self.visible = self.earlier = copy(self.registers)
+        # The access that came in the cycle before, and is made in this; its answer, told in the next.
+        self.coming: Access | None = None
+        self.answer: tuple[Access, int] | None = None
+        self.draining = self.drained = False
+        self.quiet = False  # nothing finishes
+        self.settled_from = 0
+        # Whether a record of a size that differs fits takes longer to find out.
+        self.settling = 3 if config.layout.align == config.max_record_bytes else 5
+        # Cycles for the beats of a record that is dropped: a packed layout needs at most two for each.
+        self.longest_drop = 2 * (config.max_record_bytes // config.bus_bytes + 1)
+        self._driven: dict[str, int] = {}
+        self.location = LocationLayout(config)
+
+    @property
+    def queued(self) -> bool:
+        """A record waits for another that is being written."""
+        return self.waiting is not None and (self.writing is not None or self.responding is not None)
+
+    @property
+    def running(self) -> bool:
+        """The Profiling Buffer runs in this cycle."""
+        return control.buffer_enabled(self.registers) and not self.new_owner
+
+    def drive(self, name: str, value: int) -> None:
+        if self._driven.get(name) != value:
+            self._driven[name] = value
+            getattr(self.dut, name).value = int(value)
+
+    def pmu(self, event: str) -> int:
+        return int(getattr(self.dut, f"pmu__sample_{event}").value)
