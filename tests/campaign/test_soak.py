@@ -10,7 +10,9 @@ from random import Random
 import pytest
 
 from campaign import soak
-from campaign.soak import CHUNK, RECORDS, SHOWN, differences, expected, main, random_samples
+from campaign.expected_records import expected
+from campaign.random_samples import random_samples
+from campaign.soak import CHUNK, RECORDS, SHOWN, differences, main
 from spurtle.config import CONFIGS
 from spurtle_sim.model import records
 from spurtle_sim.model.records import Sample

@@ -5,65 +5,29 @@ import os
 import random
 import re
 import signal
-import stat
-import struct
 import tarfile
 from io import BytesIO
 from pathlib import Path
 
 import pytest
-from unicorn import UC_ARCH_ARM64, UC_MODE_ARM, UC_PROT_ALL, UC_PROT_READ
-from unicorn.unicorn import Uc
 
 from spurtle_sim.emulator.linux.guest import Guest
 from spurtle_sim.emulator.linux.names import NAMES
 from spurtle_sim.emulator.program import Program
-from spurtle_sim.emulator.syscalls import PAGE, Kernel
+from spurtle_sim.emulator.syscalls import PAGE
 from tests.support.elf import EXIT, write_elf
 from tests.support.seeds import SEED
-
-NUMBERS = {name: number for number, name in NAMES.items()}
-PATH, BUFFER, CODE_PAGE = 0x1000, 0x1800, 0x4000
-HERE = -100  # AT_FDCWD
-SIGUSR1, SIG_IGN, HANDLER = 10, 1, 0x400000
-EMPTY_PATH, NO_FOLLOW = 0x1000, 0x100
-
-
-class Caller:
-    """A kernel with one page at PATH to pass structures in, and a page of code; each errno is checked by its name."""
-
-    def __init__(self) -> None:
-        self.uc = Uc(UC_ARCH_ARM64, UC_MODE_ARM)
-        self.uc.mem_map(0x1000, PAGE, UC_PROT_ALL)
-        self.uc.mem_map(CODE_PAGE, PAGE, UC_PROT_READ)
-        self.instructions = 2_000_000_007
-        self.kernel = Kernel(self.uc, path=Path("/bin/program"), end=0x5345, now=lambda: self.instructions, seed=1)
-
-    def __call__(self, name: str, *arguments: int) -> int:
-        values = tuple(argument % 2**64 for argument in arguments)
-        return self.kernel.call(NUMBERS[name], (*values, *[0] * (6 - len(arguments))))
-
-    def fails(self, name: str, *arguments: int) -> str:
-        """Return the name of the error."""
-        return errno.errorcode[-self(name, *arguments)]
-
-    def path(self, name: str | Path) -> int:
-        """Return the address of a path."""
-        self.uc.mem_write(PATH, os.fsencode(name) + b"\0")
-        return PATH
-
-    def put(self, layout: str, *fields: int, at: int = BUFFER) -> int:
-        self.uc.mem_write(at, struct.pack("<" + layout, *fields))
-        return at
-
-    def get(self, layout: str, at: int = BUFFER) -> tuple[int, ...]:
-        return struct.unpack("<" + layout, self.uc.mem_read(at, struct.calcsize("<" + layout)))
-
-    def bytes(self, length: int, at: int = BUFFER) -> bytes:
-        return bytes(self.uc.mem_read(at, length))
-
-    def open(self, path: Path, flags: int = 0) -> int:
-        return self("openat", HERE, self.path(path), flags)
+from tests.support.system_calls import (
+    BUFFER,
+    CODE_PAGE,
+    HANDLER,
+    HERE,
+    NUMBERS,
+    PATH,
+    SIG_IGN,
+    SIGUSR1,
+    Caller,
+)
 
 
 @pytest.fixture
@@ -363,219 +327,6 @@ def test_a_program_that_ignores_a_signal_goes_on(tmp_path: Path) -> None:
     executed = sum(len(operations) for operations in program.run())
     assert program.exit_status == 7
     assert executed == len(words)
-
-
-# Descriptors.
-
-
-def test_descriptors_are_those_that_are_free(call: Caller, tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"0123456789")
-    assert call.open(tmp_path / "file") == 3
-    assert call("fcntl", 3, 0, 10) == 10
-    assert call("fcntl", 3, 1030, 10) == 11
-    assert call("dup", 3) == 4
-    assert call("dup3", 3, 20, 0o2000000) == 20
-    assert call("dup3", 3, 0, 0) == 0
-    assert [call("fcntl", descriptor, 1) for descriptor in (3, 10, 11, 4, 20, 0)] == [0, 0, 1, 0, 1, 0]
-    assert call("fcntl", 3, 2, 1) == 0
-    assert call("fcntl", 3, 1) == 1
-    # They share the offset of one file.
-    assert call("read", 3, BUFFER, 4) == 4
-    assert call("read", 20, BUFFER, 2) == 2
-    assert call.bytes(2) == b"45"
-    assert call("lseek", 0, 0, 1) == 6
-    assert call("close", 0) == 0
-    assert call("dup", 3) == 0
-    assert call("close", 1) == 0
-    assert call.fails("write", 1, BUFFER, 1) == "EBADF"
-    call.kernel.close()
-    assert os.fstat(1)  # the host's own are open
-
-
-def test_no_more_descriptors_than_the_limit(call: Caller) -> None:
-    assert call("prlimit64", 0, 7, 0, BUFFER) == 0
-    most, _ = call.get("2Q")
-    assert [call("dup", 0) for _ in range(most - 3)][-1] == most - 1
-    assert call.fails("dup", 0) == "EMFILE"
-    call.kernel.close()
-
-
-def test_status_flags(call: Caller, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    descriptor = call.open(tmp_path / "file", 0o4000)
-    assert call("fcntl", descriptor, 3) == 0o4000
-    assert call("fcntl", descriptor, 4, 0o2000) == 0
-    assert call("fcntl", descriptor, 3) == 0o2000
-    writer = call.open(Path("/dev/null"), 1)
-    assert call("fcntl", writer, 3) == 1
-
-
-def test_pipe_and_poll(call: Caller) -> None:
-    assert call("pipe2", BUFFER, 0o2004000) == 0
-    reader, writer = call.get("2i")
-    assert call("fcntl", reader, 1) == 1
-    assert call.fails("read", reader, BUFFER, 1) == "EAGAIN"
-    entries = call.put("i2H i2H i2H i2H", reader, 1, 9, writer, 4, 9, -1, 1, 9, reader, 4, 9)
-    assert call("ppoll", entries, 4, 0, 0) == 1
-    assert call.get("i2H i2H i2H i2H")[2::3] == (0, 4, 0, 0)
-    assert call("write", writer, PATH, 5) == 5
-    assert call("ppoll", entries, 4, 0, 0) == 2
-    assert call.get("i2H i2H i2H i2H")[2::3] == (1, 4, 0, 0)
-    assert call("ppoll", call.put("i2H", 99, 1, 0), 1, 0, 0) == 1
-    assert call.get("i2H") == (99, 1, 0x20)
-
-
-def test_a_poll_that_times_out_takes_its_time(call: Caller) -> None:
-    timeout = call.put("2q", 3, 5)
-    assert call("ppoll", 0, 0, timeout, 0) == 0
-    assert call.get("2q", timeout) == (0, 0)
-    assert call("clock_gettime", 1, BUFFER) == 0
-    assert call.get("2q") == (5, 12)
-
-
-# Transfers.
-
-
-def test_files_are_read(call: Caller, tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"0123456789")
-    descriptor = call.open(tmp_path / "file")
-    assert call("lseek", descriptor, 4, 0) == 4
-    assert call("read", descriptor, BUFFER, 100) == 6
-    assert call.bytes(6) == b"456789"
-    assert call("pread64", descriptor, BUFFER, 3, 1) == 3
-    assert call.bytes(3) == b"123"
-    assert call("lseek", descriptor, -2, 1) == 8
-    vectors = call.put("4Q", BUFFER, 1, BUFFER + 100, 100, at=BUFFER + 200)
-    assert call("readv", descriptor, vectors, 2) == 2
-    assert (call.bytes(1), call.bytes(1, BUFFER + 100)) == (b"8", b"9")
-    assert call.fails("write", descriptor, BUFFER, 1) == "EBADF"
-    assert call("fadvise64", descriptor, 0, 0, 2) == 0
-
-
-def test_gathered_and_copied_output(call: Caller, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "file").write_bytes(b"0123456789")
-    descriptor = call.open(tmp_path / "file")
-    call.uc.mem_write(PATH, b"abcd")
-    assert call("writev", 1, call.put("4Q", PATH, 3, PATH + 3, 1), 2) == 4
-    assert call("sendfile", 1, descriptor, 0, 4) == 4
-    assert call("sendfile", 1, descriptor, call.put("q", 8), 4) == 2
-    assert call.get("q") == (10,)
-    assert call("sendfile", 1, descriptor, 0, 100) == 6
-    assert call("sendfile", 1, descriptor, 0, 100) == 0
-    assert capfd.readouterr().out == "abcd012389456789"
-
-
-# Paths.
-
-
-def test_files_cannot_be_written(call: Caller, tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    assert call.fails("openat", HERE, call.path(path), 0o101) == "EROFS"
-    assert not path.exists()
-    path.touch()
-    for flags in (1, 2, 0o100, 0o1000):
-        assert call.fails("openat", HERE, call.path(path), flags) == "EROFS"
-    assert call.fails("faccessat", HERE, call.path(path), os.W_OK) == "EROFS"
-    assert call.fails("faccessat", HERE, call.path(path), os.X_OK) == "EACCES"
-    assert call("faccessat", HERE, call.path(path), os.R_OK) == 0
-    assert call.fails("faccessat2", HERE, call.path(tmp_path / "absent"), os.R_OK, NO_FOLLOW) == "ENOENT"
-    assert call("faccessat", HERE, call.path("/dev/null"), os.W_OK) == 0
-    null = call.open(Path("/dev/null"), 0o1101)
-    assert call("write", null, BUFFER, 10) == 10
-
-
-def test_stat_is_the_hosts(call: Caller, tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(bytes(5000))
-    os.utime(path, ns=(1_000_000_007, 2_000_000_009))
-    (tmp_path / "hard").hardlink_to(path)
-    (tmp_path / "soft").symlink_to("file")
-    host = path.stat()
-    expected = (host.st_dev, host.st_ino, host.st_mode, 2, host.st_uid, host.st_gid, 0, 5000, host.st_blksize)
-    expected += (host.st_blocks, 1, 7, 2, 9, *divmod(host.st_ctime_ns, 10**9))
-    descriptor = call.open(path)
-    for name in ("file", "hard", "soft"):
-        assert call("newfstatat", HERE, call.path(tmp_path / name), BUFFER, 0) == 0
-        assert call.get("2Q4IQ8xqi4xq6q") == expected
-    for found in (call("fstat", descriptor, BUFFER), call("newfstatat", descriptor, call.path(""), BUFFER, EMPTY_PATH)):
-        assert found == 0
-        assert call.get("2Q4IQ8xqi4xq6q") == expected
-    assert call("newfstatat", HERE, call.path(tmp_path / "soft"), BUFFER, NO_FOLLOW) == 0
-    assert stat.S_ISLNK(call.get("16xI")[0])
-    assert call("statx", HERE, call.path(path), 0, 0xFFF, BUFFER) == 0
-    mask, _, links, _, _, mode, inode, size = call.get("2I8x3IH2x2Q")
-    assert (mask, links, mode, inode, size) == (0x7FF, 2, host.st_mode, host.st_ino, 5000)
-    assert call.get("qI4x qI4x qI4x qI4x 4I", BUFFER + 64) == (
-        *(1, 7, 0, 0, *divmod(host.st_ctime_ns, 10**9), 2, 9, 0, 0),
-        *(os.major(host.st_dev), os.minor(host.st_dev)),
-    )
-
-
-def test_standard_streams_are_the_hosts(call: Caller) -> None:
-    for descriptor in range(3):
-        assert call("fstat", descriptor, BUFFER) == 0
-        host = os.fstat(descriptor)
-        assert call.get("2QI") == (host.st_dev, host.st_ino, host.st_mode)
-
-
-def test_directories(call: Caller, tmp_path: Path) -> None:
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "sub" / "link").symlink_to("target")
-    directory = call.open(tmp_path, 0o40000)
-    assert call.fails("openat", directory, call.path("sub/link"), 0o100000) == "ELOOP"
-    count = call("getdents64", directory, BUFFER, 1000)
-    entries, content = set[tuple[int, bytes, int]](), call.bytes(count)
-    while content:
-        inode, _, length, kind = struct.unpack_from("<QqHB", content)
-        entries.add((inode, content[19:length].split(b"\0")[0], kind))
-        content = content[length:]
-    assert {(name, kind) for _, name, kind in entries} == {(b".", 4), (b"..", 4), (b"sub", 4)}
-    assert ((tmp_path / "sub").stat().st_ino, b"sub", 4) in entries
-    assert call("getdents64", directory, BUFFER, 1000) == 0
-    assert call("readlinkat", directory, call.path("sub/link"), BUFFER, 100) == 6
-    assert call.bytes(6) == b"target"
-    assert call.fails("readlinkat", directory, call.path("sub"), BUFFER, 100) == "EINVAL"
-    assert call.fails("getdents64", 0, BUFFER, 100) == "ENOTDIR"
-
-
-def test_the_working_directory_is_the_programs_own(call: Caller, tmp_path: Path) -> None:
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "sub" / "file").touch()
-    before = Path.cwd()
-
-    def working() -> str:
-        return os.fsdecode(call.bytes(call("getcwd", BUFFER, 1000))[:-1])
-
-    assert working() == str(before)
-    assert call("chdir", call.path(tmp_path)) == 0
-    assert working() == str(tmp_path)
-    directory = call.open(Path("sub"), 0o40000)
-    assert call("fchdir", directory) == 0
-    assert working() == str(tmp_path / "sub")
-    assert call.open(Path("file")) > directory
-    assert call.fails("chdir", call.path("file")) == "ENOTDIR"
-    assert call.fails("getcwd", BUFFER, 3) == "ERANGE"
-    assert Path.cwd() == before
-    call.kernel.close()
-
-
-def test_proc_self_is_the_program(call: Caller, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "file").write_bytes(b"x")
-    descriptor = call.open(tmp_path / "file")
-    assert call("dup3", descriptor, 0, 0) == 0
-    program = os.fsencode(Path("/bin/program").resolve())
-    assert call("readlinkat", HERE, call.path("/proc/self/exe"), BUFFER, 100) == len(program)
-    assert call.bytes(len(program)) == program
-    for name in ("/dev/stdin", "/dev/fd/0", f"/proc/1000/fd/{descriptor}"):
-        assert call("read", call.open(Path(name)), BUFFER, 9) == 1
-    assert call.fails("openat", HERE, call.path("/dev/fd/77"), 0) == "ENOENT"
-    assert capsys.readouterr().err == ""
-    assert call.fails("openat", HERE, call.path("/proc/self/maps"), 0) == "ENOENT"
-    assert "openat (system call 56) on /proc/self/maps is not emulated" in capsys.readouterr().err
-    assert call("chdir", call.path("/proc")) == 0
-    assert call.fails("newfstatat", HERE, call.path("self/../self/status"), BUFFER, 0) == "ENOENT"
-    assert "newfstatat (system call 79) on /proc/self/../self/status is not emulated" in capsys.readouterr().err
-    call.kernel.close()
 
 
 # Time, and the process.

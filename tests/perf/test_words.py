@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from campaign.soak import random_samples
+from campaign.random_samples import random_samples
 from spurtle.arch import Event
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle_sim.model.records import Facts, Location, Operation, Sample, Start, Vectors, encode

@@ -1,0 +1,163 @@
+"""Expected content of a record: an independent reading of the architecture, of facts and not of bytes."""
+
+# Ref: DDI0487 M.a, D17.6 (collected information), D18.2 (packets).
+
+from typing import Any
+
+from spurtle.arch import ContextIndex, CounterIndex, Event, PMSVer
+from spurtle.config import SPUConfig
+from spurtle_sim.model.records import Facts, Location, Operation, Sample
+from spurtle_sim.records.operation_type import OperationType
+
+__all__ = ["expected"]
+
+
+def expected(config: SPUConfig, sample: Sample) -> dict[str, Any]:
+    """What the record of a sample says, by the names of `decode.Record`; None, or nothing, where it does not."""
+    start, operation, facts = sample.start, sample.operation, sample.operation.facts
+    said: dict[str, Any] = {
+        "pc": None, "target": None, "previous_target": None, "va": None, "pa": None, "data_source": None,
+        "operation": None, "contexts": {}, "counters": {}, "events": 0, "timestamp": start.timestamp,
+    }  # fmt: skip
+    if not facts.retired:  # D17.6.7
+        return said
+    completed = not facts.exception
+    accesses, loads = _told_of_access(config, facts)
+    second = _samples_store_of_two(config, facts)
+
+    said["pc"] = (operation.pc, start.el, start.ns, start.nse)
+    contexts = {ContextIndex.EL1: start.contextidr_el1, ContextIndex.EL2: start.contextidr_el2}
+    said["contexts"] = {index: value for index, value in contexts.items() if value is not None}
+    said["operation"] = _operation(config, operation)
+    said["events"] = _events(config, operation)
+    latencies = {CounterIndex.TOTAL: sample.total, CounterIndex.ISSUE: sample.issue}
+    if config.altclk and facts.asynchronous:  # D17.6.1
+        latencies[CounterIndex.ALTERNATE_ISSUE] = sample.alternate_issue
+    if completed and facts.branch:  # D17.6.3
+        said["target"] = _instruction_address(operation.target)
+        if config.pbt and sample.previous_target is not None:
+            said["previous_target"] = _instruction_address(sample.previous_target)
+    permitted = start.collect_nv2_va or not (config.nv2 and facts.nv2)
+    if completed and accesses and facts.va_valid and permitted:  # D17.6.4, D17.6.4.2
+        said["va"] = operation.va if facts.va_tagged else operation.va % (1 << 56)
+        latencies[CounterIndex.TRANSLATION] = sample.translation
+        if facts.pa_valid and start.collect_pa:
+            tag = operation.pa_tag if operation.pa_checked else 0
+            said["pa"] = (operation.pa, operation.pa_ns, operation.pa_nse, operation.pa_checked, tag)
+    said["counters"] = {index: min(cycles, (1 << config.counter_bits) - 1) for index, cycles in latencies.items()}
+    if completed and loads and not second and facts.data_source_valid and config.data_source_bytes:  # D18.2.4
+        said["data_source"] = operation.data_source
+    return said
+
+
+def _instruction_address(location: Location) -> tuple[int, int, int, int]:
+    return (location.address, location.el, location.ns, location.nse)
+
+
+def _samples_store_of_two(config: SPUConfig, facts: Facts) -> bool:
+    """D17.6.4.3, D17.6.4.5."""
+    two = (config.mops and facts.memory_copy) or (config.gcs and facts.gcs)
+    return bool(two and facts.store and facts.destination)
+
+
+def _told_of_access(config: SPUConfig, facts: Facts) -> tuple[int, int]:
+    """Of a load or store, and of a load. Of a branch nothing without FEAT_GCS (D17.6.3)."""
+    told = config.gcs or facts.exception or not facts.branch
+    return (facts.load | facts.store, facts.load) if told else (0, 0)
+
+
+def _mask(*events: int) -> int:
+    return sum(1 << event for event in events)
+
+
+_FACTS = _mask(Event.GENERATED_EXCEPTION, Event.RETIRED, Event.NOT_TAKEN)
+_OF_ACCESSES = _mask(*range(2, 6), *range(8, 16))
+_OF_LOADS = _mask(*range(19, 24))
+_OF_BRANCHES = _mask(Event.MISPREDICTED)
+_OF_VECTORS = _mask(Event.PARTIAL_PREDICATE, Event.EMPTY_PREDICATE)
+
+
+def _events(config: SPUConfig, operation: Operation) -> int:
+    """D18.2.6."""
+    facts = operation.facts
+    accesses, loads = _told_of_access(config, facts)
+    value = operation.events & ~_FACTS | _mask(Event.RETIRED)
+    for possible, events in (
+        (accesses, _OF_ACCESSES),
+        (loads, _OF_LOADS),
+        (facts.branch and not facts.exception, _OF_BRANCHES),
+        ((operation.vectors.sve or operation.vectors.sme) and not (facts.branch and not facts.exception), _OF_VECTORS),
+    ):
+        if not possible:
+            value &= ~events
+    if facts.exception:
+        value |= _mask(Event.GENERATED_EXCEPTION)
+    if facts.conditional and not facts.taken:
+        value |= _mask(Event.NOT_TAKEN)
+    if config.spe_sme:
+        value = value | _mask(Event.SMCU) if facts.asynchronous else value & ~_mask(Event.SMCU)
+    return value & sum(1 << event for event in config.events)
+
+
+def _operation(config: SPUConfig, operation: Operation) -> OperationType:
+    """D18.2.7."""
+    facts, vectors = operation.facts, operation.vectors
+    if facts.branch and not facts.exception:
+        procedure = "call" if facts.link else "return" if facts.procedure_return else "neither"
+        return OperationType("branch", "branch", {
+            "conditional": facts.conditional, "indirect": facts.indirect, "gcs": facts.gcs if config.gcs else 0,
+            "procedure": procedure if config.crr else "unknown",
+        })  # fmt: skip
+    scalable = vectors.sve or vectors.sme
+    size = vectors.bits % (1 << 12) * (vectors.count if config.spe_sme else 1)
+    if not facts.load and not facts.store:
+        if vectors.sme:
+            size = vectors.bits if vectors.tile else size
+            whole = vectors.whole_array or size > 262144
+            bits = "all" if whole else _rounded(size, 128)
+            return OperationType("other", "sme", {"bits": bits, "fp": facts.floating_point})
+        if scalable:
+            attributes = {
+                "bits": _vector_bits(config, size),
+                "fp": facts.floating_point,
+                "predicated": vectors.predicated,
+            }
+            return OperationType("other", "sve", attributes)
+        fp, simd = (facts.floating_point, facts.vector and not facts.unspecified) if config.fpf else (0, 0)
+        return OperationType("other", "other", {"conditional": facts.conditional, "fp": fp, "simd": simd})
+
+    # An atomic that returns a value is a load, a copy what is sampled of it.
+    kind = "store" if not facts.load or _samples_store_of_two(config, facts) else "load"
+    if config.mops and facts.memory_copy:
+        return OperationType(kind, "memory_copy", {})
+    if config.mops and facts.memory_set:
+        return OperationType(kind, "memory_set", {})
+    if config.gcs and facts.gcs:
+        return OperationType(kind, "gcs", {"common": not (facts.link or facts.procedure_return)})
+    if config.mte and facts.allocation_tag:
+        return OperationType(kind, "tag", {})
+    if config.nv2 and facts.nv2:
+        return OperationType(kind, "nv2", {})
+    if scalable:
+        predicated = vectors.predicated if kind == "store" or config.version >= PMSVer.SPE_V1P2 else 0
+        return OperationType(kind, "sve", {
+            "bits": _vector_bits(config, size), "predicated": predicated, "gather_scatter": vectors.gather_scatter,
+        })  # fmt: skip
+    if facts.atomic or facts.acquire_release or facts.exclusive:
+        return OperationType(kind, "extended", {
+            "atomic": facts.atomic, "exclusive": facts.exclusive, "acquire_release": facts.acquire_release,
+        })  # fmt: skip
+    if facts.unspecified and config.version >= PMSVer.SPE_V1P1:
+        return OperationType(kind, "unspecified", {})
+    return OperationType(kind, "simd_fp" if facts.simd_fp else "general", {})
+
+
+def _vector_bits(config: SPUConfig, size: int) -> int | str:
+    if size > 2048:
+        return "more" if config.spe_sme else 2048
+    return _rounded(size, 32)
+
+
+def _rounded(size: int, least: int) -> int:
+    """The next power of two."""
+    return max(least, 1 << max(0, size - 1).bit_length())

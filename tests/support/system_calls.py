@@ -1,0 +1,69 @@
+"""A kernel of the emulator to call without a program."""
+
+import errno
+import os
+import struct
+from pathlib import Path
+
+from unicorn import UC_ARCH_ARM64, UC_MODE_ARM, UC_PROT_ALL, UC_PROT_READ
+from unicorn.unicorn import Uc
+
+from spurtle_sim.emulator.linux.names import NAMES
+from spurtle_sim.emulator.syscalls import PAGE, Kernel
+
+__all__ = [
+    "BUFFER",
+    "CODE_PAGE",
+    "EMPTY_PATH",
+    "HANDLER",
+    "HERE",
+    "NO_FOLLOW",
+    "NUMBERS",
+    "PATH",
+    "SIGUSR1",
+    "SIG_IGN",
+    "Caller",
+]
+
+NUMBERS = {name: number for number, name in NAMES.items()}
+PATH, BUFFER, CODE_PAGE = 0x1000, 0x1800, 0x4000
+HERE = -100  # AT_FDCWD
+SIGUSR1, SIG_IGN, HANDLER = 10, 1, 0x400000
+EMPTY_PATH, NO_FOLLOW = 0x1000, 0x100
+
+
+class Caller:
+    """A kernel with one page at PATH to pass structures in, and a page of code; each errno is checked by its name."""
+
+    def __init__(self) -> None:
+        self.uc = Uc(UC_ARCH_ARM64, UC_MODE_ARM)
+        self.uc.mem_map(0x1000, PAGE, UC_PROT_ALL)
+        self.uc.mem_map(CODE_PAGE, PAGE, UC_PROT_READ)
+        self.instructions = 2_000_000_007
+        self.kernel = Kernel(self.uc, path=Path("/bin/program"), end=0x5345, now=lambda: self.instructions, seed=1)
+
+    def __call__(self, name: str, *arguments: int) -> int:
+        values = tuple(argument % 2**64 for argument in arguments)
+        return self.kernel.call(NUMBERS[name], (*values, *[0] * (6 - len(arguments))))
+
+    def fails(self, name: str, *arguments: int) -> str:
+        """Return the name of the error."""
+        return errno.errorcode[-self(name, *arguments)]
+
+    def path(self, name: str | Path) -> int:
+        """Return the address of a path."""
+        self.uc.mem_write(PATH, os.fsencode(name) + b"\0")
+        return PATH
+
+    def put(self, layout: str, *fields: int, at: int = BUFFER) -> int:
+        self.uc.mem_write(at, struct.pack("<" + layout, *fields))
+        return at
+
+    def get(self, layout: str, at: int = BUFFER) -> tuple[int, ...]:
+        return struct.unpack("<" + layout, self.uc.mem_read(at, struct.calcsize("<" + layout)))
+
+    def bytes(self, length: int, at: int = BUFFER) -> bytes:
+        return bytes(self.uc.mem_read(at, length))
+
+    def open(self, path: Path, flags: int = 0) -> int:
+        return self("openat", HERE, self.path(path), flags)
