@@ -1,13 +1,13 @@
 """What is measured: each block of the SPU, the whole in each named configuration, the bare circuits that bound them."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from amaranth.lib import wiring
 
+from configurations import ALL_EVENTS, lanes
 from spurtle.arch import REGISTERS
 from spurtle.config import CONFIGS, LFSR_ACCESS_RESET, LFSR_RESET, SPUConfig
-from spurtle.config.record_layouts import MINIMAL
 from spurtle.gateware.access import AccessChoice
 from spurtle.gateware.aligner import Aligner
 from spurtle.gateware.buffer import ProfilingBuffer
@@ -72,20 +72,7 @@ def _access_lfsr(config: SPUConfig) -> LFSR:
     return LFSR(bits=config.access_bits, draws=config.selections_per_cycle, reset=LFSR_ACCESS_RESET)
 
 
-# Nothing else of a configuration matters to the interval counter.
-_LANES = [
-    SPUConfig(name=f"lanes_{lanes}{'_ernd' if ernd else ''}", layout=MINIMAL, ops_per_cycle=lanes, ernd=ernd)
-    for ernd in (False, True)
-    for lanes in (1, 2, 4, 8)
-]
-
-_ALL_EVENTS = replace(
-    CONFIGS["v1p4"],
-    name="v1p4_events64",
-    events=frozenset({*range(16), *range(17, 26), *range(48, 64)}),
-    events_bytes=8,
-)
-"""Every event that there can be: nothing that a filter may have to look at is left out."""
+_LANES = [lanes(width, ernd=ernd) for ernd in (False, True) for width in (1, 2, 4, 8)]
 
 BLOCKS = (
     Block("gate", ANY, lambda: bare.Gate(1)),
@@ -105,7 +92,7 @@ BLOCKS = (
     *_each("inflight", InFlight, "saturating_counter"),
     *_each("completion", Completion, "gate"),
     *_each("filter", Filter, "event_compare"),
-    Block("filter", _ALL_EVENTS.name, lambda: Filter(_ALL_EVENTS), "event_compare"),
+    Block("filter", ALL_EVENTS.name, lambda: Filter(ALL_EVENTS), "event_compare"),
     *_each("record", RecordBuilder, "gated_word"),
     *_each("serializer", Serializer, "shift_register"),
     *_each("aligner", Aligner, "gated_word", lambda config: config.layout.align < config.bus_bytes),

@@ -14,15 +14,14 @@ import z3
 from amaranth.back import rtlil
 from amaranth.lib import wiring
 
+from configurations import FEATURES, FOR_BLOCKS
 from formal.engine.faults import differs
-from formal.engine.features import FEATURES
 from formal.engine.symbolic import Undecided
 from formal.engine.tools import ToolError, yosys
 from formal.engine.transition import PREPARE, WRITE, Transition, from_smt2
 from spurtle.config import CONFIGS
 from spurtle.gateware.spu import SPU
 from spurtle.shell.shell import Shell
-from tests.support.gateware import VARIANTS
 
 from .report import Difference, Effect
 
@@ -36,7 +35,7 @@ def _designs() -> Iterator[tuple[str, Callable[[], wiring.Component]]]:
     for name, config in CONFIGS.items():
         yield f"{name}_axi4_apb", lambda config=config: Shell(config, "axi4-apb")
         yield f"{name}_axi4_posted", lambda config=config: Shell(config, "axi4", outstanding=4)
-    for name, config in {**VARIANTS, **FEATURES}.items():
+    for name, config in {**FOR_BLOCKS, **FEATURES}.items():
         if name not in CONFIGS:
             yield name, lambda config=config: SPU(config)
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+import configurations
 from spurtle.arch import (
     IMP_PMSRNDR_EL1,
     PMBLIMITR_EL1,
@@ -22,7 +23,6 @@ from spurtle.arch import (
     PMSLATFR_EL1,
 )
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.config.record_layouts import MINIMAL
 from spurtle_sim.cosim.engine import Engine
 from spurtle_sim.trace.dtypes import TIMED
 
@@ -84,8 +84,7 @@ def _configuration(mode: IntervalMode, lanes: int) -> SPUConfig:
     for config in CONFIGS.values():
         if (config.ops_per_cycle, config.ernd) == (lanes, mode.ernd):
             return config
-    name = f"lanes_{lanes}_ernd" if mode.ernd else f"lanes_{lanes}"
-    return SPUConfig(name=name, layout=MINIMAL, ops_per_cycle=lanes, slots=2 if mode.ernd else 1, ernd=mode.ernd)
+    return configurations.lanes(lanes, slots=2 if mode.ernd else 1, ernd=mode.ernd)
 
 
 def select(config: SPUConfig, *, rnd: int, samples: int, state: int, interval: int = 1) -> Selections:

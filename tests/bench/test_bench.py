@@ -24,10 +24,11 @@ from bench.harness import Harness, elaborate, flip_flops, port_bits
 from bench.paths import CriticalPath, critical_path
 from bench.publish import FIGURES, PAGE, SUMMARY, publish, read, with_tables
 from bench.report import path_table, rows, table
+from configurations import FAST
 from spurtle.config import CONFIGS
 from spurtle.config.figures import Figures, figures
 from spurtle.support.errors import UserError
-from tests.support.tiers import FAST, tiers
+from tests.support.tiers import tiers
 
 ECP5, ICE40 = DEVICES["ecp5"], DEVICES["ice40"]
 

@@ -25,7 +25,7 @@ from boards.riscv import BASE, SIZE, load
 from boards.rvfi import RVFI, Adapter
 from boards.simulate import WAIVERS
 from boards.softcore import SoftCore, picorv32
-from formal.engine.features import FEATURES
+from configurations import FEATURES
 from spurtle import arch
 from spurtle.config import CONFIGS, LFSR_RESET
 from spurtle.export import verilog

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from formal.engine.features import FEATURES
+from configurations import FEATURES
 from spurtle.arch import PMBIDR_EL1, PMSIDR_EL1, REGISTERS, AltClk
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import MINIMAL, NEOVERSE_N1, Packet, Place, fixed

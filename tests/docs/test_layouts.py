@@ -2,8 +2,8 @@
 
 import pytest
 
+from configurations import FEATURES
 from docs.layouts import FILE, cells, picture
-from formal.engine.features import FEATURES
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import LAST, Packet
 from spurtle_sim.model import records

@@ -24,18 +24,18 @@ from boards.board import BOARDS
 from boards.demonstration import Demonstration
 from boards.riscv import load
 from boards.softcore import SoftCore
+from configurations import FOR_BLOCKS
 from spurtle.config import CONFIGS, SHELLS
 from spurtle.export import verilog
 from spurtle.gateware.spu import SPU
 from spurtle.shell.shell import Shell
 from spurtle_sim.cli import main
-from tests.support.gateware import VARIANTS
 from tests.support.tiers import tiers
 
 PACKAGES = (spurtle, boards, bench)
 
 TOPS: dict[str, Callable[[], wiring.Component]] = {
-    **{f"SPU {name}": partial(SPU, config) for name, config in VARIANTS.items()},
+    **{f"SPU {name}": partial(SPU, config) for name, config in FOR_BLOCKS.items()},
     **{
         f"{shell} {name} {outstanding}": partial(Shell, CONFIGS[name], shell, outstanding=outstanding)
         for shell, name in zip(SHELLS, ("arm_model", "minimal"), strict=True)

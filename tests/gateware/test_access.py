@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from formal.engine.features import FEATURES
+from configurations import FEATURES, FOR_BLOCKS
 from spurtle.arch import IMP_PMSRNDR_EL1, PMSFCR_EL1
 from spurtle.config import SPUConfig
 from spurtle.gateware.access import AccessChoice
 from spurtle_sim.model.registers import Registers
 from spurtle_sim.model.spu import ReferenceSPU
-from tests.support.gateware import VARIANTS, Bench
+from tests.support.gateware import Bench
 from tests.support.seeds import SEED
 
-CONFIGS = {name: config for name, config in (VARIANTS | FEATURES).items() if config.access_bits}
+CONFIGS = {name: config for name, config in (FOR_BLOCKS | FEATURES).items() if config.access_bits}
 TWO_ACCESSES = {name: config for name, config in CONFIGS.items() if config.two_accesses}
 
 

@@ -6,28 +6,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from configurations import FOR_BLOCKS
 from spurtle.arch import FM, PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, Register
 from spurtle_sim.model.buffer import Buffer as ReferenceBuffer
 from spurtle_sim.model.control import buffer_enabled, discard_mode
 from spurtle_sim.model.registers import Registers
 from tests.support.buffer_bench import ALL, BASE, FEW, FULL, PAGE, STOPPED, SYNDROME, BufferBench, Driver, Meets, enable
-from tests.support.gateware import VARIANTS, boundary_integers
+from tests.support.gateware import boundary_integers
 from tests.support.tiers import tiers
 
 
 @pytest.fixture(scope="module", params=FEW)
 def bench(request: pytest.FixtureRequest) -> BufferBench:
-    return BufferBench(VARIANTS[request.param])
+    return BufferBench(FOR_BLOCKS[request.param])
 
 
 @pytest.fixture(scope="module", params=ALL)
 def any_bench(request: pytest.FixtureRequest) -> BufferBench:
-    return BufferBench(VARIANTS[request.param])
+    return BufferBench(FOR_BLOCKS[request.param])
 
 
 @pytest.fixture(scope="module")
 def discarding() -> BufferBench:
-    return BufferBench(VARIANTS["v1p4"])
+    return BufferBench(FOR_BLOCKS["v1p4"])
 
 
 @pytest.mark.parametrize("limit", [BASE + PAGE, PAGE, 0xFFFF_FFFF_FFFF_F000])

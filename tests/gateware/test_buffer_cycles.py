@@ -5,22 +5,22 @@ from typing import Any
 
 import pytest
 
+from configurations import FOR_BLOCKS
 from spurtle.arch import FM, PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, Register
 from spurtle_sim.model.buffer import FaultKind
 from tests.support.buffer_bench import ALL, BASE, FEW, FULL, PAGE, STOPPED, SYNDROME, BufferBench, Driver, Meets, enable
-from tests.support.gateware import VARIANTS
 from tests.support.seeds import SEED
 from tests.support.tiers import tiers
 
 
 @pytest.fixture(scope="module", params=FEW)
 def bench(request: pytest.FixtureRequest) -> BufferBench:
-    return BufferBench(VARIANTS[request.param])
+    return BufferBench(FOR_BLOCKS[request.param])
 
 
 @pytest.fixture(scope="module", params=ALL)
 def any_bench(request: pytest.FixtureRequest) -> BufferBench:
-    return BufferBench(VARIANTS[request.param])
+    return BufferBench(FOR_BLOCKS[request.param])
 
 
 # Software writes in any cycle from before the record arrives until after it is committed.

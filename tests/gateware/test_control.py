@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from amaranth.hdl import Cat, Const
 
-from formal.engine.features import distinct
+from configurations import FOR_SPUS, distinct
 from spurtle.arch import PMBLIMITR_EL1, PMBSR_EL1, PMSCR_EL1, PMSCR_EL2
 from spurtle.config import SPUConfig
 from spurtle.gateware.control import ProfilingControl
@@ -20,10 +20,9 @@ from spurtle_sim.model.pe import programmable
 from spurtle_sim.model.registers import Registers
 from tests.support.gateware import Bench, cycle, pe_bits, random_pe
 from tests.support.seeds import SEED
-from tests.support.spu_bench.variants import VARIANTS
 from tests.support.tiers import configurations
 
-CONFIGS = [*distinct(VARIANTS.values(), "el2 el3 sel2 ecv ecv_poff rme nv2 pbt")]
+CONFIGS = [*distinct(FOR_SPUS.values(), "el2 el3 sel2 ecv ecv_poff rme nv2 pbt")]
 STATES = 2000
 """In each configuration."""
 

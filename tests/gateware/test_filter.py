@@ -11,18 +11,18 @@ from random import Random
 
 import pytest
 
-from formal.engine.features import FEATURES
+from configurations import FEATURES, FOR_BLOCKS
 from spurtle.arch import PMSFCR_EL1
 from spurtle.config import UnpredictableFilter
 from spurtle_sim.model import filtering
 from spurtle_sim.model.records import Facts, Operation, Sample, Start
 from spurtle_sim.model.registers import Registers
 from tests.support.filter_bench import FilterBench
-from tests.support.gateware import VARIANTS, random_registers, random_sample
+from tests.support.gateware import random_registers, random_sample
 from tests.support.seeds import SEED
 from tests.support.tiers import configurations
 
-CONFIGS = {**VARIANTS, **FEATURES}
+CONFIGS = {**FOR_BLOCKS, **FEATURES}
 
 
 @pytest.fixture(scope="module", params=configurations(CONFIGS))
@@ -33,7 +33,7 @@ def bench(request: pytest.FixtureRequest) -> FilterBench:
 @pytest.fixture(scope="module")
 def everything() -> FilterBench:
     """A filter with all that there is."""
-    return FilterBench(VARIANTS["v1p4"])
+    return FilterBench(FOR_BLOCKS["v1p4"])
 
 
 def plain(total: int = 10, data_source: int = 0, **facts: int) -> Sample:
@@ -129,7 +129,7 @@ def test_what_has_no_data_source_passes(everything: FilterBench, facts: dict[str
 def either(request: pytest.FixtureRequest) -> tuple[FilterBench, FilterBench, bool]:
     """The smallest filter, and one with FEAT_SPE_FnE, of either choice; and whether it is to keep the record."""
     choice = request.param
-    configs = (VARIANTS["minimal"], FEATURES["minimal_fne"])
+    configs = (FOR_BLOCKS["minimal"], FEATURES["minimal_fne"])
     small, fne = (FilterBench(replace(config, unpredictable_filter=choice)) for config in configs)
     return small, fne, choice is UnpredictableFilter.NO_EFFECT
 

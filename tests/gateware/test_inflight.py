@@ -13,20 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from configurations import FOR_BLOCKS, SLOTS, lanes
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.config.record_layouts import MINIMAL
 from spurtle.gateware.control import Collect
 from spurtle.gateware.inflight import Allocation, InFlight, SampleLayout, Slot, StartLayout
-from tests.support.gateware import VARIANTS, Bench, cycle
+from tests.support.gateware import Bench, cycle
 from tests.support.tiers import configurations, tiers
 
 NEVER = 1 << 30
 
-CONFIGURATIONS = {
-    **VARIANTS,
-    "one_lane_many_slots": SPUConfig(name="one_lane_many_slots", layout=MINIMAL, slots=8),
-    "many_lanes_one_slot": SPUConfig(name="many_lanes_one_slot", layout=MINIMAL, ops_per_cycle=4, ernd=True),
-}
+CONFIGURATIONS = {**FOR_BLOCKS, **SLOTS}
 
 
 def selections(config: SPUConfig) -> Iterator[tuple[int, ...]]:
@@ -46,8 +42,8 @@ def one_hot(config: SPUConfig, lanes: Sequence[int]) -> list[int]:
 @pytest.mark.parametrize(
     "config",
     [
-        SPUConfig(name="lanes", layout=MINIMAL, ops_per_cycle=lanes, slots=slots, ernd=ernd)
-        for lanes, slots, ernd in [*product((1, 2, 3), (1, 2, 3, 4), (False, True)), (8, 4, True), (4, 8, False)]
+        lanes(width, slots=slots, ernd=ernd)
+        for width, slots, ernd in [*product((1, 2, 3), (1, 2, 3, 4), (False, True)), (8, 4, True), (4, 8, False)]
     ],
     ids=lambda config: f"{config.ops_per_cycle}-{config.slots}-ernd{config.ernd:d}",
 )
@@ -55,17 +51,17 @@ def test_the_lowest_free_slot_is_given_first(config: SPUConfig) -> None:
     dut = Allocation(config)
 
     async def scenario(ctx: Any) -> None:
-        for lanes, free in product(selections(config), range(1 << config.slots)):
-            for port, selected in zip(dut.selected, one_hot(config, lanes), strict=True):
+        for order, free in product(selections(config), range(1 << config.slots)):
+            for port, selected in zip(dut.selected, one_hot(config, order), strict=True):
                 ctx.set(port, selected)
             ctx.set(dut.free, free)
 
             there = [slot for slot in range(config.slots) if free >> slot & 1]
-            given = dict(zip(lanes, there, strict=False))
-            where = f"lanes {lanes}, free {free:b}"
+            given = dict(zip(order, there, strict=False))
+            where = f"lanes {order}, free {free:b}"
             assert ctx.get(dut.sampled) == sum(1 << lane for lane in given), where
             assert ctx.get(dut.take) == sum(1 << slot for slot in given.values()), where
-            assert ctx.get(dut.collisions) == len(lanes) - len(given), where
+            assert ctx.get(dut.collisions) == len(order) - len(given), where
             if config.slots > 1:
                 assert {lane: ctx.get(dut.slot[lane]) for lane in given} == given, where
 

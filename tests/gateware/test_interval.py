@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from configurations import lanes
 from spurtle.arch import PMSICR_EL1
 from spurtle.config import SPUConfig
-from spurtle.config.record_layouts import MINIMAL
 from spurtle.gateware.interval import IntervalCounter
 from spurtle_sim.model.sampling import advance
 from tests.support.gateware import Bench, cycle
@@ -143,10 +143,7 @@ class IntervalBench(Bench):
             yield random.choice([self.full, random.getrandbits(self.width)])
 
 
-LANES = {
-    f"{lanes}-ernd{ernd:d}": SPUConfig(name="lanes", layout=MINIMAL, ops_per_cycle=lanes, ernd=ernd)
-    for lanes, ernd in product((1, 2, 3, 4, 5, 8), (False, True))
-}
+LANES = {f"{width}-ernd{ernd:d}": lanes(width, ernd=ernd) for width, ernd in product((1, 2, 3, 4, 5, 8), (False, True))}
 
 
 @pytest.fixture(scope="module", params=configurations(LANES, fast=("1-ernd0", "3-ernd1")))

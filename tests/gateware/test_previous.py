@@ -5,15 +5,16 @@ from typing import Any
 
 import pytest
 
+from configurations import FOR_BLOCKS
 from spurtle.gateware.previous import PreviousTarget
 from spurtle_sim.model.records import Location
-from tests.support.gateware import VARIANTS, Bench, random_location
+from tests.support.gateware import Bench, random_location
 from tests.support.seeds import SEED
 
 
 @pytest.mark.parametrize("name", ["arm_model", "v1p4"])
 def test_the_last_branch_that_may_be_recorded(name: str) -> None:
-    config = VARIANTS[name]
+    config = FOR_BLOCKS[name]
     dut = PreviousTarget(config)
     seen = set()
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formal.engine.features import FEATURES
+from configurations import FEATURES, FOR_BLOCKS
 from spurtle.arch import ETS, Header, OperationClass
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import LAST, Packet
@@ -17,7 +17,7 @@ from spurtle.interface.operation import VectorsLayout
 from spurtle_sim.cosim.pack import sample_bits
 from spurtle_sim.model import records
 from spurtle_sim.model.records import Facts, Location, Operation, Sample, Start, Vectors
-from tests.support.gateware import VARIANTS, Bench, cycle, samples
+from tests.support.gateware import Bench, cycle, samples
 from tests.support.tiers import configurations
 
 ALL = (1 << 64) - 1
@@ -59,7 +59,7 @@ class RecordBench(Bench):
         return expected
 
 
-@pytest.fixture(scope="module", params=configurations(VARIANTS))
+@pytest.fixture(scope="module", params=configurations(FOR_BLOCKS))
 def bench(request: pytest.FixtureRequest) -> RecordBench:
     return RecordBench(request.param)
 
@@ -160,7 +160,7 @@ def test_an_operation_that_did_not_retire_shows_nothing(bench: RecordBench) -> N
     assert not any(packets[Packet.EVENTS][1:])
 
 
-@pytest.mark.parametrize("config", configurations(VARIANTS))
+@pytest.mark.parametrize("config", configurations(FOR_BLOCKS))
 def test_a_sample_stands_until_its_record_is_begun(config: SPUConfig) -> None:
     """Whether the record is wanted is asked of the sample that is there: of each record anew, though it is all read,
     once.

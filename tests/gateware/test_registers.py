@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from amaranth.hdl import Value
 
+from configurations import FOR_BLOCKS
 from spurtle.arch import PMBIDR_EL1, PMSCR_EL1, PMSCR_EL2, PMSCR_EL12, PMSIDR_EL1, REGISTERS, Register
 from spurtle.config import SPUConfig
 from spurtle.gateware.registers import RegisterFile
@@ -17,7 +18,7 @@ from spurtle_sim.model.control import PEState
 from spurtle_sim.model.pe import programmable
 from spurtle_sim.model.registers import Registers as ReferenceRegisters
 from spurtle_sim.model.registers import access
-from tests.support.gateware import VARIANTS, Bench, cycle, random_pe
+from tests.support.gateware import Bench, cycle, random_pe
 from tests.support.seeds import SEED
 from tests.support.tiers import configurations
 
@@ -64,7 +65,7 @@ class RegistersBench(Bench):
         }
 
 
-@pytest.fixture(scope="module", params=configurations(VARIANTS))
+@pytest.fixture(scope="module", params=configurations(FOR_BLOCKS))
 def bench(request: pytest.FixtureRequest) -> RegistersBench:
     return RegistersBench(request.param)
 

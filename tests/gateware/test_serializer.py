@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from configurations import FOR_BLOCKS
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import LAST, Packet
 from spurtle.gateware.serializer import Serializer
 from spurtle_sim.model import records
-from tests.support.gateware import VARIANTS, Bench, cycle, random_sample
+from tests.support.gateware import Bench, cycle, random_sample
 from tests.support.seeds import SEED
 from tests.support.tiers import configurations
 
@@ -115,7 +116,7 @@ def random_packets(config: SPUConfig, seed: int, count: int) -> list[dict[Packet
     return [dict(records.packets(config, random_sample(random, config))) for _ in range(count)]
 
 
-@pytest.fixture(scope="module", params=configurations(VARIANTS))
+@pytest.fixture(scope="module", params=configurations(FOR_BLOCKS))
 def bench(request: pytest.FixtureRequest) -> SerializerBench:
     return SerializerBench(request.param)
 
@@ -134,7 +135,7 @@ def test_loads_and_branches_take_a_quarter_more_cycles_than_beats_at_most(name: 
     """Of 8 bytes, back to back: with and without each context, physical address, data source, previous target,
     Timestamp.
     """
-    bench = SerializerBench(VARIANTS[name])
+    bench = SerializerBench(FOR_BLOCKS[name])
     kinds: dict[frozenset[Packet], dict[Packet, bytes]] = {}
     for packets in random_packets(bench.config, 3, 4000):
         if Packet.VA in packets or Packet.TARGET in packets:

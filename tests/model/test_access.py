@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from formal.engine.features import FEATURES
+from configurations import FEATURES
 from spurtle import arch
 from spurtle.arch import Register
 from spurtle.config import CONFIGS, SPUConfig

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from formal.engine.features import FEATURES
+from configurations import FEATURES
 from spurtle.arch import PMBIDR_EL1, PMBLIMITR_EL1, PMBSR_EL1, PMSCR_EL1, PMSCR_EL2
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle_sim.model import control

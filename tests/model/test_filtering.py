@@ -12,12 +12,11 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from formal.engine.features import FEATURES
+from configurations import FEATURES, FOR_FILTERS
 from formal.engine.symbolic import explore
 from spurtle import arch
-from spurtle.arch import PMSFCR_EL1, PMSVer
+from spurtle.arch import PMSFCR_EL1
 from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
-from spurtle.config.record_layouts import V1P4, Packet
 from spurtle_sim.model import filtering
 from spurtle_sim.model.records import Facts, Operation, Sample, Start, events
 from spurtle_sim.model.registers import Registers
@@ -26,25 +25,8 @@ from tests.support.samples import samples
 from tests.support.tiers import configurations
 
 N1 = CONFIGS["neoverse_n1"]
-FULL = SPUConfig(
-    name="full",
-    layout=V1P4.without(Packet.PREVIOUS_TARGET, Packet.ALTERNATE_ISSUE),
-    version=PMSVer.SPE_V1P4,
-    eft=True,
-    fpf=True,
-    fne=True,
-    fds=True,
-    mops=True,
-    gcs=True,
-    crr=True,
-    events=frozenset({*range(13), *range(19, 24)}),
-    events_bytes=4,
-    data_source_bytes=2,
-)
-"""Every filter."""
-DISCARD = replace(FULL, name="full_discard", unpredictable_filter=UnpredictableFilter.DISCARD)
-BEFORE_EFT = replace(FULL, name="before_eft", eft=False, fpf=False)
-ALL = {config.name: config for config in (*CONFIGS.values(), *FEATURES.values(), FULL, DISCARD, BEFORE_EFT)}
+ALL = {config.name: config for config in (*CONFIGS.values(), *FEATURES.values(), *FOR_FILTERS)}
+FULL, DISCARD, BEFORE_EFT = FOR_FILTERS
 IMPLEMENTED = pytest.mark.parametrize("config", configurations(ALL))
 
 # Filters of D17.5 by operation; the flags are those of the chapter's list, by the names of its fields.

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from formal.engine.features import FEATURES
+from configurations import FEATURES, OWN_PACKETS
 from spurtle.arch import AltClk, PMSVer
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.config.record_layouts import ARM_MODEL, MINIMAL, Packet, Place, RecordLayout
+from spurtle.config.record_layouts import MINIMAL, Packet
 from spurtle.interface import operation, pe_state
 from spurtle_sim.model import records
 from spurtle_sim.model.control import PEState
@@ -26,22 +26,7 @@ from tests.support.tiers import configurations
 
 N1, V1P4, MODEL = (CONFIGS[name] for name in ("neoverse_n1", "v1p4", "arm_model"))
 MOPS, GCS, SME = (FEATURES[f"minimal_{name}"] for name in ("mops", "gcs", "sme"))
-OWN = [
-    replace(
-        MODEL,
-        name=f"own_{counter}_{address}",
-        imp_counter=counter,
-        imp_address=address,
-        layout=RecordLayout(
-            (*ARM_MODEL.places, *(Place(((own,),), elastic=True) for own in (Packet.IMP_COUNTER, Packet.IMP_ADDRESS))),
-            align=1,
-            max_size=128,
-        ),
-    )
-    for counter, address in ((6, 7), (7, 6), (16, 31), (31, 16), (24, 23))
-]
-"""With packets of the core's own, of every kind of header; and a layout that needs no padding."""
-ALL = {config.name: config for config in (*CONFIGS.values(), *FEATURES.values(), *OWN)}
+ALL = {config.name: config for config in (*CONFIGS.values(), *FEATURES.values(), *OWN_PACKETS)}
 IMPLEMENTED = pytest.mark.parametrize("config", configurations(ALL))
 LOAD = Facts(load=1, retired=1, va_valid=1, pa_valid=1, data_source_valid=1)
 BRANCH = Facts(branch=1, taken=1, retired=1)
@@ -444,7 +429,7 @@ def test_root_state_is_recorded_where_the_core_reports_it():
     assert recorded(LOAD, V1P4, pa_ns=0, pa_nse=1).addresses[3] >> 56 == 0x10
 
 
-@pytest.mark.parametrize("config", OWN, ids=[config.name for config in OWN])
+@pytest.mark.parametrize("config", OWN_PACKETS, ids=[config.name for config in OWN_PACKETS])
 def test_packets_of_the_core_s_own(config: SPUConfig):
     own = {"imp_counter": 0x123, "imp_address": 0xFEDC_BA98_7654_3210}
     facts = replace(LOAD, imp_counter_valid=1, imp_address_valid=1)
@@ -468,7 +453,7 @@ def test_packets_of_the_core_s_own(config: SPUConfig):
 def test_headers_are_as_short_as_they_can_be(index: int, counter: str, address: str):
     """P1: extended from INDEX 8 on."""
     facts = Facts(retired=1, imp_counter_valid=1, imp_address_valid=1)
-    config = replace(OWN[0], imp_counter=index, imp_address=index)
+    config = replace(OWN_PACKETS[0], imp_counter=index, imp_address=index)
     found = dict(records.packets(config, sample(facts, imp_counter=0xABC, imp_address=1)))
     assert found[Packet.IMP_COUNTER] == bytes.fromhex(counter) + b"\xbc\x0a"
     assert found[Packet.IMP_ADDRESS] == bytes.fromhex(address) + b"\x01" + bytes(7)
@@ -563,5 +548,5 @@ def test_members_are_those_of_the_ports():
         assert [*mine.__slots__] == [name for name, _ in port]
     named = [name for name, _ in operation.OperationLayout(V1P4)]
     assert [*Operation.__slots__] == [*named, "imp_counter", "imp_address"]
-    assert [name for name, _ in operation.OperationLayout(OWN[0])][-2:] == ["imp_counter", "imp_address"]
+    assert [name for name, _ in operation.OperationLayout(OWN_PACKETS[0])][-2:] == ["imp_counter", "imp_address"]
     assert [*PEState.__slots__] == [*pe_state.PEStateSignature(V1P4).members]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formal.engine.features import FEATURES
+from configurations import FEATURES
 from spurtle.arch import REGISTERS
 from spurtle.config import CONFIGS, LFSR_ACCESS_RESET, LFSR_RESET, SPUConfig
 from spurtle_sim.model.control import PEState

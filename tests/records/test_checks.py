@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from configurations import FOR_RECORDS
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import Packet, Place, RecordLayout
 from spurtle_sim.model import records
@@ -19,19 +20,18 @@ from spurtle_sim.records.json import from_json
 from tests.support.example_records import BRANCH, LOAD, OTHER, PLAIN, changed, of_form
 from tests.support.samples import as_taken, samples
 from tests.support.tiers import configurations
-from tests.support.variants import VARIANTS
 
-N1, V1P4, OWN = CONFIGS["neoverse_n1"], CONFIGS["v1p4"], VARIANTS["own"]
+N1, V1P4, OWN = CONFIGS["neoverse_n1"], CONFIGS["v1p4"], FOR_RECORDS["own"]
 
 
-@pytest.mark.parametrize("config", configurations(VARIANTS))
+@pytest.mark.parametrize("config", configurations(FOR_RECORDS))
 @given(data=st.data())
 def test_the_record_of_any_sample_keeps_its_part(config: SPUConfig, data: st.DataObject):
     sample = as_taken(config, data.draw(samples(config)))
     assert Monitor(config, promises=False).check(records.encode(config, sample)) == []
 
 
-@pytest.mark.parametrize("config", configurations(VARIANTS))
+@pytest.mark.parametrize("config", configurations(FOR_RECORDS))
 @given(data=st.data())
 def test_the_record_of_a_sample_that_can_be_keeps_all(config: SPUConfig, data: st.DataObject):
     sample = as_taken(config, data.draw(samples(config)))
@@ -230,7 +230,7 @@ def test_timestamps_do_not_decrease_with_one_slot():
 
 
 def test_headers_are_as_short_as_they_can_be():
-    config = VARIANTS["everything"]
+    config = FOR_RECORDS["everything"]
     good = octets(config, {**OTHER, "counters": {"16": 1}})
     assert Monitor(config).check(good) == []
     wrong = good.replace(bytes.fromhex("22 98 01 00"), bytes.fromhex("20 9c 01 00"))

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from configurations import FOR_RECORDS
 from spurtle.arch import PMSVer
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.support.errors import UserError
@@ -22,7 +23,6 @@ from spurtle_sim.records.json import from_json, to_json
 from tests.support.example_records import BRANCH, LOAD, OTHER, PLAIN, changed, of_form
 from tests.support.samples import written
 from tests.support.tiers import configurations
-from tests.support.variants import VARIANTS
 
 N1 = CONFIGS["neoverse_n1"]
 
@@ -38,7 +38,7 @@ def encode(*lines: str, config: str = "neoverse_n1", engine: str = "reference", 
     return main(["encode", "--config", config, "--engine", engine, str(source), "-o", str(output)])
 
 
-@pytest.mark.parametrize("config", configurations(VARIANTS))
+@pytest.mark.parametrize("config", configurations(FOR_RECORDS))
 @given(data=st.data())
 def test_what_was_decoded_encodes_to_the_same_bytes(config: SPUConfig, data: st.DataObject):
     octets = data.draw(written(config))
@@ -47,7 +47,7 @@ def test_what_was_decoded_encodes_to_the_same_bytes(config: SPUConfig, data: st.
     assert records.encode(config, from_json(config, facts)) == octets
 
 
-@pytest.mark.parametrize("config", configurations(VARIANTS))
+@pytest.mark.parametrize("config", configurations(FOR_RECORDS))
 @given(data=st.data())
 def test_what_was_encoded_decodes_to_the_same_facts(config: SPUConfig, data: st.DataObject):
     (record,) = decode.records(data.draw(written(config)))
@@ -180,7 +180,7 @@ def test_facts_that_another_configuration_holds_are_errors(tmp_path: Path, capsy
 
 # What features add. Each line: the fields of `SPUConfig` without which it is refused.
 
-V1P4, OWN, EVERYTHING = CONFIGS["v1p4"], VARIANTS["own"], VARIANTS["everything"]
+V1P4, OWN, EVERYTHING = CONFIGS["v1p4"], FOR_RECORDS["own"], FOR_RECORDS["everything"]
 GUARDED_BRANCH: dict[str, Any] = {
     **BRANCH,
     "operation": {"kind": "branch", "indirect": True, "gcs": True},

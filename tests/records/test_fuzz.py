@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from configurations import FOR_RECORDS
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.support.errors import UserError
 from spurtle_sim.model import records
@@ -20,7 +21,6 @@ from tests.support.example_records import RECORD, random_branch
 from tests.support.samples import written
 from tests.support.seeds import SEED
 from tests.support.tiers import configurations, tiers
-from tests.support.variants import VARIANTS
 
 LONGEST = 10
 """Bytes of the longest packet: an extended header and eight of payload. Padding is shown in lines of sixteen."""
@@ -97,7 +97,7 @@ def test_a_long_run(seed: int):
         check_whole_record_is_found(b"".join(pieces(source)))
 
 
-@pytest.mark.parametrize("config", configurations(VARIANTS))
+@pytest.mark.parametrize("config", configurations(FOR_RECORDS))
 @settings(max_examples=40)
 @given(data=st.data())
 def test_records_with_one_wrong_byte(config: SPUConfig, data: st.DataObject):

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from formal.engine.features import FEATURES
+from configurations import FEATURES, V1P1
 from spurtle.arch import PMSVer
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import Packet
@@ -19,7 +19,6 @@ from tests.support.tiers import configurations
 
 N1, V1P4, MODEL = (CONFIGS[name] for name in ("neoverse_n1", "v1p4", "arm_model"))
 """FEAT_SPE alone, up to FEAT_SPEv1p4, and FEAT_SPEv1p2 with SVE and FEAT_SPE_CRR, without FEAT_SPE_SME."""
-V1P1 = replace(MODEL, name="v1p1", version=PMSVer.SPE_V1P1)
 ALL = {config.name: config for config in (*CONFIGS.values(), *FEATURES.values(), V1P1)}
 SCALAR = Vectors()
 IMPLEMENTED = pytest.mark.parametrize("config", configurations(ALL))

@@ -16,6 +16,7 @@ from amaranth.hdl import Module, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out, connect, flipped
 
+from configurations import NARROW
 from spurtle.arch import PMBLIMITR_EL1
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.export import verilog
@@ -25,7 +26,7 @@ from spurtle.interface.memory import BeatLayout, WriteFaultKind
 from spurtle.interface.sysreg import AccessOutcome
 from spurtle.shell.shell import APB4, APB4Completer, AXI4Write, AXI4Writer, Shell
 from tests.support.cocotb_shell import SHELLS, Watched
-from tests.support.gateware import VARIANTS, Bench, cycle
+from tests.support.gateware import Bench, cycle
 from tests.support.seeds import SEED
 from tests.support.simulator import run_icarus, run_verilator
 from tests.support.tiers import configurations
@@ -36,13 +37,9 @@ SYNCHRONOUS = 0b010000
 
 CONFIGURATIONS = {
     # Records within a page; that begin and end within a word; whose errors are ignored, with Realm state.
-    **{name: VARIANTS[name] for name in ("minimal", "kunpeng_920", "v1p4")},
+    **{name: CONFIGS[name] for name in ("minimal", "kunpeng_920", "v1p4")},
     # Records of more words than a burst has beats.
-    "narrow": replace(
-        VARIANTS["unnamed"],
-        name="narrow",
-        layout=replace(VARIANTS["unnamed"].layout, align=1, max_size=2048),
-    ),
+    "narrow": NARROW,
 }
 
 

@@ -24,7 +24,7 @@ OTHER_TESTS = {
 TESTED_BY_USERS = {"arch", "interface", "support", "trace"}
 """Packages without a folder of tests: tables and types, tested with the components and the records that use them."""
 
-SOURCES = ("rtl", "sim", "formal", "boards", "bench", "campaign", "docs", "fusesoc")
+SOURCES = ("rtl", "sim", "formal", "boards", "bench", "campaign", "docs", "fusesoc", "configurations.py")
 SUFFIXES = {".py", ".cpp", ".h", ".c"}
 LINES = {"source": 400, "tests": 600}
 """Bounds of the lines of a file."""
@@ -51,15 +51,23 @@ EXCESSES = {
 }
 """Files and functions that are known to be longer than the bounds. An entry that is within the bounds is an error."""
 
+IMPORTS = {
+    "rtl": {"rtl"},
+    "sim": {"rtl", "sim"},
+    "formal": {"rtl", "sim", "formal", "configurations.py"},
+    "configurations.py": {"rtl"},
+}
+"""What the files of a folder may import."""
+
 BETWEEN_TESTS = {("tests/proofs/test_buffer.py", "tests/proofs/test_serializer.py")}
 """Imports of a test module by another that are known. An entry without an import is an error."""
 
 
 @cache
 def files(*folders: str) -> list[str]:
-    """Return the files of the program text in some folders of the repository."""
-    paths = (path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES)
-    return sorted(str(path.relative_to(ROOT)) for path in paths)
+    """Return the files of the program text in some folders of the repository. A folder may be a file itself."""
+    paths = (path for folder in folders for path in ((ROOT / folder), *(ROOT / folder).rglob("*")))
+    return sorted(str(path.relative_to(ROOT)) for path in paths if path.suffix in SUFFIXES)
 
 
 @cache
@@ -91,6 +99,17 @@ def test_the_name_of_a_public_class_is_unique() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(file)
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_a_folder_imports_only_what_is_below_it() -> None:
+    imported = imports(ROOT, files(*SOURCES, "tests"))
+    wrong = {
+        (file, other)
+        for file, others in imported.items()
+        for other in others
+        if Path(other).parts[0] not in IMPORTS.get(Path(file).parts[0], {Path(other).parts[0]})
+    }
+    assert wrong == set()
 
 
 def test_no_test_module_imports_another() -> None:

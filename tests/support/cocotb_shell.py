@@ -19,7 +19,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, Lock, RisingEdge
 from cocotbext.axi import ApbBus, ApbMaster, AxiResp, AxiSlaveWrite, AxiWriteBus
 
-from formal.engine.features import FEATURES
+from configurations import FEATURES
 from spurtle.arch import (
     EC,
     PMBLIMITR_EL1,

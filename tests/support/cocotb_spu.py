@@ -9,6 +9,7 @@ from typing import Any
 
 import cocotb
 
+from configurations import FOR_SPUS
 from spurtle.arch import (
     FM,
     IMP_PMSRNDR_EL1,
@@ -38,7 +39,6 @@ from tests.support.spu_bench.bench import Bench
 from tests.support.spu_bench.core import owners
 from tests.support.spu_bench.memory import PAGE
 from tests.support.spu_bench.state import BUFFER, STOPPED, discarding
-from tests.support.spu_bench.variants import VARIANTS
 
 
 class Software(Bench):
@@ -293,7 +293,7 @@ class Software(Bench):
 
 @cocotb.test()
 async def random_operations(dut: Any) -> None:
-    bench = Software(dut, VARIANTS[os.environ["SPURTLE_CONFIG"]], Random(os.environ["SPURTLE_SEED"]))
+    bench = Software(dut, FOR_SPUS[os.environ["SPURTLE_CONFIG"]], Random(os.environ["SPURTLE_SEED"]))
     await bench.reset()
     await bench.read(*REGISTERS)
     random = bench.random

@@ -11,16 +11,15 @@ from amaranth.lib import wiring
 from amaranth.sim import Simulator
 from hypothesis import strategies as st
 
-from spurtle.arch import PMSFCR_EL1, AltClk, PMSVer
-from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
-from spurtle.config.record_layouts import ARM_MODEL, NEOVERSE_N1, V1P4, Packet, Place, RecordLayout
+from spurtle.arch import PMSFCR_EL1
+from spurtle.config import SPUConfig
+from spurtle.config.record_layouts import Packet
 from spurtle.interface.pe_state import PEStateSignature
 from spurtle_sim.model.control import PEState
 from spurtle_sim.model.records import Facts, Location, Operation, Sample, Start, Vectors, events, saturate
 from spurtle_sim.model.registers import Registers
 
 __all__ = [
-    "VARIANTS",
     "Bench",
     "boundary_integers",
     "cycle",
@@ -32,73 +31,6 @@ __all__ = [
     "random_sample",
     "samples",
 ]
-
-VARIANTS = {
-    **CONFIGS,
-    # Each choice of a configuration that no named one makes: SPEv1p4 without FEAT_GCS among them.
-    "unnamed": replace(
-        CONFIGS["v1p4"],
-        name="unnamed",
-        gcs=False,
-        layout=RecordLayout(
-            (
-                *(replace(place, elastic=number % 3 > 0) for number, place in enumerate(V1P4.places)),
-                Place(((Packet.IMP_ADDRESS, Packet.IMP_COUNTER),), elastic=True, least=15),
-            ),
-            align=1,
-            max_size=256,
-        ),
-        ops_per_cycle=3,
-        slots=3,
-        unpredictable_filter=UnpredictableFilter.DISCARD,
-        altclk=AltClk.IMPLEMENTATION_DEFINED,
-        events=frozenset({*range(16), *range(17, 26), *range(48, 64)}),
-        events_bytes=8,
-        bus_bytes=4,
-        pbt_of_all=True,
-        imp_counter=6,
-        imp_address=31,
-        not_taken_target=False,
-    ),
-    # An older version without FEAT_SPE_FnE has other events, and events that can be recorded but not selected.
-    # There is FEAT_SME, but not FEAT_SPE_SME. Records of one size are padded last.
-    "unnamed_v1p1": SPUConfig(
-        name="unnamed_v1p1",
-        layout=replace(NEOVERSE_N1, align=128, max_size=128, padding_last=True),
-        version=PMSVer.SPE_V1P1,
-        slots=2,
-        unpredictable_filter=UnpredictableFilter.DISCARD,
-        sve=True,
-        sme=True,
-        # There is EL3, and no EL2.
-        el3=True,
-        events=frozenset({*range(16), 17, 18, *range(24, 32)}),
-        events_bytes=4,
-        data_source_bytes=1,
-        bus_bytes=64,
-    ),
-    # Records that may begin on any two bytes of a wide bus, padded last. There is EL2, and no EL3.
-    "unnamed_packed": SPUConfig(
-        name="unnamed_packed",
-        layout=RecordLayout(
-            (
-                *ARM_MODEL.without(Packet.PREVIOUS_TARGET, Packet.DATA_SOURCE).places,
-                Place(((Packet.IMP_COUNTER,),), elastic=True),
-                Place(((Packet.IMP_ADDRESS,),), elastic=True),
-            ),
-            align=2,
-            max_size=128,
-            padding_last=True,
-        ),
-        el2=True,
-        ecv=True,
-        ecv_poff=True,
-        imp_counter=17,
-        imp_address=7,
-        bus_bytes=32,
-    ),
-}
-"""Configurations that blocks are tested in."""
 
 
 class Bench:

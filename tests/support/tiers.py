@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from configurations import FAST
+
 __all__ = ["TIERS", "configurations", "not_run", "tier_of", "tiers"]
 
 TIERS = {"fast": "make test", "full": "make test-full", "long": "make test-long"}
@@ -25,12 +27,6 @@ def tiers(*, fast: Iterable[Any] = (), full: Iterable[Any] = (), long: Iterable[
                 arguments = value if isinstance(value, tuple) else (value,)
                 cases.append(pytest.param(*arguments, marks=getattr(pytest.mark, name)))
     return cases
-
-
-FAST = ("minimal", "v1p4", "everything", "unnamed")
-"""Configurations in which the fast tier tests a block: no optional feature, all of them, all packets, and choices that
-no named configuration makes.
-"""
 
 
 def configurations(every: Mapping[str, Any] | Iterable[str], *, fast: Collection[str] = FAST) -> list[Any]:

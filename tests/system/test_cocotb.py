@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
+from configurations import FOR_SPUS
 from spurtle.config import CONFIGS
 from spurtle.export import verilog
 from tests.support.simulator import run_icarus, run_verilator
-from tests.support.spu_bench.variants import VARIANTS
 from tests.support.tiers import tiers
 
 CYCLES = {
@@ -28,13 +28,13 @@ MANY_CYCLES = 50_000
     ("config", "cycles"),
     tiers(
         fast=[("neoverse_n1", 1_000)],
-        full=[(config, CYCLES.get(config, 2_500)) for config in VARIANTS if config not in LARGE],
-        long=[(config, MANY_CYCLES) for config in VARIANTS],
+        full=[(config, CYCLES.get(config, 2_500)) for config in FOR_SPUS if config not in LARGE],
+        long=[(config, MANY_CYCLES) for config in FOR_SPUS],
     ),
 )
 def test_verilator(config: str, cycles: int, record_property: Callable[[str, object], None]) -> None:
     settings = {"SPURTLE_CONFIG": config, "SPURTLE_CYCLES": str(cycles)}
-    run_verilator(verilog.spu(VARIANTS[config]), "tests.support.cocotb_spu", settings)
+    run_verilator(verilog.spu(FOR_SPUS[config]), "tests.support.cocotb_spu", settings)
     record_property("cycles", cycles)
 
 

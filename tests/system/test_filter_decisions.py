@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from configurations import FOR_BLOCKS
 from formal.record.filter import Judged
 from spurtle.arch import PMSFCR_EL1
 from spurtle.config import SPUConfig, UnpredictableFilter
@@ -19,7 +20,7 @@ from spurtle_sim.cosim.pack import sample_bits
 from spurtle_sim.model import filtering
 from spurtle_sim.model.records import Sample
 from spurtle_sim.model.registers import Registers
-from tests.support.gateware import VARIANTS, random_registers, random_sample
+from tests.support.gateware import random_registers, random_sample
 from tests.support.seeds import SEED
 from tests.support.tiers import tiers
 
@@ -157,12 +158,12 @@ def to_be_seen(config: SPUConfig) -> Iterator[str]:
     ("name", "decisions"),
     tiers(
         fast=[(name, 16_000) for name in ("minimal", "unnamed")],
-        full=[(name, 250_000 if name == "minimal" else 64_000) for name in VARIANTS],
-        long=[(name, 1_000_000) for name in VARIANTS],
+        full=[(name, 250_000 if name == "minimal" else 64_000) for name in FOR_BLOCKS],
+        long=[(name, 1_000_000) for name in FOR_BLOCKS],
     ),
 )
 def test_filter(name: str, decisions: int, record_property: Callable[[str, object], None]) -> None:
-    config = VARIANTS[name]
+    config = FOR_BLOCKS[name]
     compiled_filter = Filter(config)
     random = Random(f"{SEED} {name}")
     seen = Counter[str]()

@@ -1,0 +1,376 @@
+"""Configurations for tests, proofs, benches and campaigns, beside the named ones: each one stands here, and why."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from operator import attrgetter
+from types import MappingProxyType
+
+from spurtle.arch import AltClk, PMSVer
+from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
+from spurtle.config.record_layouts import ARM_MODEL, MINIMAL, NEOVERSE_N1, V1P4, Packet, Place, RecordLayout
+
+__all__ = [
+    "ALL_EVENTS", "FAST", "FEATURES", "FOR_BLOCKS", "FOR_FILTERS", "FOR_RECORDS", "FOR_SPUS", "NARROW", "OWN_PACKETS",
+    "SLOTS", "V1P1", "distinct", "lanes",
+]  # fmt: skip
+
+FAST = ("minimal", "v1p4", "everything", "unnamed")
+"""Configurations in which the fast tier tests a block: no optional feature, all of them, all packets, and choices that
+no named configuration makes.
+"""
+
+
+def _by_name(*configs: SPUConfig) -> Mapping[str, SPUConfig]:
+    return MappingProxyType({config.name: config for config in configs})
+
+
+# One feature each: `minimal` and nothing else that the feature does not bring along.
+
+
+def _with(name: str, **choices: object) -> SPUConfig:
+    return replace(CONFIGS["minimal"], name=f"minimal_{name}", **choices)  # pyright: ignore[reportArgumentType]
+
+
+def _and(packet: Packet) -> RecordLayout:
+    return replace(MINIMAL, places=(*MINIMAL.places, Place(((packet,),))))
+
+
+_DATA_SOURCE = {"layout": _and(Packet.DATA_SOURCE), "data_source_bytes": 1}
+_VECTORS = {"events": frozenset({*range(8), 17, 18}), "events_bytes": 4}
+_EL2 = {"el2": True, "layout": _and(Packet.CONTEXT_EL2)}
+_APART = V1P4.without(Packet.DATA_SOURCE, Packet.PREVIOUS_TARGET, Packet.ALTERNATE_ISSUE)
+# Every place that can be left out, and a place of two runs that has room for more than either.
+_ELASTIC = tuple(replace(place, elastic=True, least=12 * (len(place.runs) > 1)) for place in MINIMAL.places)
+# The end of the record shares its step with the packet before it.
+_ENDS = (_ELASTIC[1], *_ELASTIC[4:], _ELASTIC[0], *_ELASTIC[2:4])
+
+FEATURES = _by_name(
+    _with("ernd", ernd=True),
+    _with("counters16", counter_bits=16),
+    # Data sources without a filter of them.
+    _with("data_source", **_DATA_SOURCE),
+    _with("eft", version=PMSVer.SPE_V1P4, fne=True, eft=True, fpf=True),
+    _with("fne", fne=True),
+    _with("fds", version=PMSVer.SPE_V1P3, fne=True, fds=True, **_DATA_SOURCE),
+    # The version alone: predicates of loads, and discard mode.
+    _with("v1p2", version=PMSVer.SPE_V1P2, fne=True),
+    _with("mops", version=PMSVer.SPE_V1P3, fne=True, mops=True),
+    _with("gcs", version=PMSVer.SPE_V1P4, fne=True, gcs=True, crr=True, layout=_APART),
+    _with("unpredictable", fne=True, unpredictable_filter=UnpredictableFilter.DISCARD),
+    _with("mte", mte=True),
+    _with("tags", version=PMSVer.SPE_V1P3, fne=True, mte=True),
+    _with("el2", **_EL2),
+    _with("el3", el3=True),
+    _with("sel2", el3=True, sel2=True, **_EL2),
+    _with("ecv", ecv=True),
+    _with("ecv_poff", ecv=True, ecv_poff=True, **_EL2),
+    _with("nv2", nv2=True, **_EL2),
+    _with("rme", version=PMSVer.SPE_V1P2, fne=True, rme=True, el3=True, sel2=True, **_EL2),
+    _with("sve", version=PMSVer.SPE_V1P1, sve=True, **_VECTORS),
+    # From FEAT_SPEv1p2 on a load has a predicate.
+    _with("sve_v1p2", version=PMSVer.SPE_V1P2, fne=True, sve=True, **_VECTORS),
+    _with("sme", version=PMSVer.SPE_V1P1, sme=True, **_VECTORS),
+    _with("sme_fpf", version=PMSVer.SPE_V1P4, fne=True, eft=True, sme=True, fpf=True, **_VECTORS),
+    _with(
+        "spe_sme",
+        version=PMSVer.SPE_V1P4,
+        fne=True,
+        sme=True,
+        spe_sme=True,
+        events=frozenset({*range(8), 17, 18, 24, 25}),
+        events_bytes=4,
+    ),
+    _with("pbt", pbt=True, layout=_and(Packet.PREVIOUS_TARGET)),
+    _with("pbt_of_all", pbt=True, pbt_of_all=True, layout=_and(Packet.PREVIOUS_TARGET)),
+    _with("crr", crr=True),
+    _with("altclk", altclk=AltClk.IMPLEMENTATION_DEFINED, layout=_and(Packet.ALTERNATE_ISSUE)),
+    # A short header, or an extended one, for a packet of the core's own.
+    _with("imp_counter", imp_counter=6, layout=_and(Packet.IMP_COUNTER)),
+    _with("imp_counter_extended", imp_counter=16, layout=_and(Packet.IMP_COUNTER)),
+    _with("imp_address", imp_address=7, layout=_and(Packet.IMP_ADDRESS)),
+    _with("imp_address_extended", imp_address=31, layout=_and(Packet.IMP_ADDRESS)),
+    _with("no_issue", layout=MINIMAL.without(Packet.ISSUE)),
+    _with("no_target", not_taken_target=False),
+    _with("padded_last", layout=replace(MINIMAL, padding_last=True)),
+    # Every place can be left out; records of several sizes from any byte on, or padded last.
+    _with("packed", layout=RecordLayout(_ELASTIC, align=1, max_size=64)),
+    _with("packed_last", layout=RecordLayout(_ENDS, align=8, max_size=64, padding_last=True), bus_bytes=16),
+)
+"""By name. What a feature needs comes with it: a data source to filter by, the version that defines its packets, a
+place in the record, the Exception levels that it is of."""
+
+
+# Blocks.
+
+FOR_BLOCKS = _by_name(
+    *CONFIGS.values(),
+    # Each choice of a configuration that no named one makes: SPEv1p4 without FEAT_GCS among them.
+    replace(
+        CONFIGS["v1p4"],
+        name="unnamed",
+        gcs=False,
+        layout=RecordLayout(
+            (
+                *(replace(place, elastic=number % 3 > 0) for number, place in enumerate(V1P4.places)),
+                Place(((Packet.IMP_ADDRESS, Packet.IMP_COUNTER),), elastic=True, least=15),
+            ),
+            align=1,
+            max_size=256,
+        ),
+        ops_per_cycle=3,
+        slots=3,
+        unpredictable_filter=UnpredictableFilter.DISCARD,
+        altclk=AltClk.IMPLEMENTATION_DEFINED,
+        events=frozenset({*range(16), *range(17, 26), *range(48, 64)}),
+        events_bytes=8,
+        bus_bytes=4,
+        pbt_of_all=True,
+        imp_counter=6,
+        imp_address=31,
+        not_taken_target=False,
+    ),
+    # An older version without FEAT_SPE_FnE has other events, and events that can be recorded but not selected.
+    # There is FEAT_SME, but not FEAT_SPE_SME. Records of one size are padded last.
+    SPUConfig(
+        name="unnamed_v1p1",
+        layout=replace(NEOVERSE_N1, align=128, max_size=128, padding_last=True),
+        version=PMSVer.SPE_V1P1,
+        slots=2,
+        unpredictable_filter=UnpredictableFilter.DISCARD,
+        sve=True,
+        sme=True,
+        # There is EL3, and no EL2.
+        el3=True,
+        events=frozenset({*range(16), 17, 18, *range(24, 32)}),
+        events_bytes=4,
+        data_source_bytes=1,
+        bus_bytes=64,
+    ),
+    # Records that may begin on any two bytes of a wide bus, padded last. There is EL2, and no EL3.
+    SPUConfig(
+        name="unnamed_packed",
+        layout=RecordLayout(
+            (
+                *ARM_MODEL.without(Packet.PREVIOUS_TARGET, Packet.DATA_SOURCE).places,
+                Place(((Packet.IMP_COUNTER,),), elastic=True),
+                Place(((Packet.IMP_ADDRESS,),), elastic=True),
+            ),
+            align=2,
+            max_size=128,
+            padding_last=True,
+        ),
+        el2=True,
+        ecv=True,
+        ecv_poff=True,
+        imp_counter=17,
+        imp_address=7,
+        bus_bytes=32,
+    ),
+)
+"""Configurations in which blocks are tested."""
+
+SLOTS = _by_name(
+    # More slots than lanes, and more lanes than slots.
+    SPUConfig(name="one_lane_many_slots", layout=MINIMAL, slots=8),
+    SPUConfig(name="many_lanes_one_slot", layout=MINIMAL, ops_per_cycle=4, ernd=True),
+)
+"""Configurations in which sampled operations are tested, beside `FOR_BLOCKS`."""
+
+# A record has more words than a burst has beats.
+NARROW = replace(
+    FOR_BLOCKS["unnamed"], name="narrow", layout=replace(FOR_BLOCKS["unnamed"].layout, align=1, max_size=2048)
+)
+
+# Every event that there can be: nothing that a filter may have to look at is left out of its size.
+ALL_EVENTS = replace(
+    CONFIGS["v1p4"],
+    name="v1p4_events64",
+    events=frozenset({*range(16), *range(17, 26), *range(48, 64)}),
+    events_bytes=8,
+)
+
+
+def lanes(width: int, *, ernd: bool = False, slots: int = 1) -> SPUConfig:
+    """Return `minimal` with so many lanes, with FEAT_SPE_ERnd or without: all that matters to the interval counter."""
+    name = f"lanes_{width}{'_ernd' * ernd}"
+    return replace(CONFIGS["minimal"], name=name, ops_per_cycle=width, ernd=ernd, slots=slots)
+
+
+# Records.
+
+
+def _elastic(packet: Packet) -> Place:
+    return Place(((packet,),), elastic=True)
+
+
+_EVERYTHING = RecordLayout(
+    (*V1P4.places, Place(((Packet.IMP_COUNTER,),)), Place(((Packet.IMP_ADDRESS,),))), V1P4.align, V1P4.max_size
+)
+_OWN = RecordLayout(
+    (
+        *(place for place in ARM_MODEL.places if not {Packet.DATA_SOURCE, Packet.TOTAL} & {*place.packets}),
+        _elastic(Packet.TOTAL),
+        _elastic(Packet.ALTERNATE_ISSUE),
+        _elastic(Packet.IMP_COUNTER),
+        _elastic(Packet.IMP_ADDRESS),
+    ),
+    align=2,
+    max_size=128,
+)
+
+FOR_RECORDS = _by_name(
+    *CONFIGS.values(),
+    # Each packet that there is, for what a record can hold.
+    replace(
+        CONFIGS["v1p4"],
+        name="everything",
+        layout=_EVERYTHING,
+        pbt_of_all=True,
+        imp_counter=16,
+        imp_address=31,
+    ),
+    # The core's own choice wherever there is one; no ISSUE, no target of a branch that is not taken.
+    SPUConfig(
+        name="own",
+        layout=_OWN,
+        version=PMSVer.SPE_V1P1,
+        sve=True,
+        pbt=True,
+        altclk=AltClk.IMPLEMENTATION_DEFINED,
+        imp_counter=6,
+        imp_address=7,
+        events=frozenset({*range(16), 17, 18, *range(24, 32), *range(48, 64)}),
+        events_bytes=8,
+        not_taken_target=False,
+    ),
+)
+"""Configurations in which records are tested."""
+
+OWN_PACKETS = [
+    replace(
+        CONFIGS["arm_model"],
+        name=f"own_{counter}_{address}",
+        imp_counter=counter,
+        imp_address=address,
+        layout=RecordLayout(
+            (*ARM_MODEL.places, *(Place(((own,),), elastic=True) for own in (Packet.IMP_COUNTER, Packet.IMP_ADDRESS))),
+            align=1,
+            max_size=128,
+        ),
+    )
+    for counter, address in ((6, 7), (7, 6), (16, 31), (31, 16), (24, 23))
+]
+"""Packets of the core's own, with every kind of header; and a layout that needs no padding."""
+
+# SVE and SME operations before FEAT_SPEv1p2: a load has no predicate.
+V1P1 = replace(CONFIGS["arm_model"], name="v1p1", version=PMSVer.SPE_V1P1)
+
+# Filters.
+
+_NO_PREVIOUS = V1P4.without(Packet.PREVIOUS_TARGET, Packet.ALTERNATE_ISSUE)
+_FULL = SPUConfig(
+    name="full",
+    layout=_NO_PREVIOUS,
+    version=PMSVer.SPE_V1P4,
+    eft=True,
+    fpf=True,
+    fne=True,
+    fds=True,
+    mops=True,
+    gcs=True,
+    crr=True,
+    events=frozenset({*range(13), *range(19, 24)}),
+    events_bytes=4,
+    data_source_bytes=2,
+)
+FOR_FILTERS = [
+    _FULL,
+    replace(_FULL, name="full_discard", unpredictable_filter=UnpredictableFilter.DISCARD),
+    replace(_FULL, name="before_eft", eft=False, fpf=False),
+]
+"""Every filter; with the other choice where a setting is UNPREDICTABLE; before FEAT_SPE_EFT."""
+
+# Whole SPUs.
+
+FOR_SPUS = _by_name(
+    *FOR_BLOCKS.values(),
+    # All of filtering where an operation has neither a lane nor a slot of its own.
+    SPUConfig(
+        name="lanes1_slots1_filters",
+        layout=_NO_PREVIOUS,
+        version=PMSVer.SPE_V1P4,
+        eft=True,
+        fpf=True,
+        fne=True,
+        fds=True,
+        mops=True,
+        gcs=True,
+        crr=True,
+        fgt=True,
+        fgt2=True,
+        el2=True,
+        el3=True,
+        sel2=True,
+        ecv=True,
+        unpredictable_filter=UnpredictableFilter.DISCARD,
+        counter_bits=16,
+        events=frozenset({*range(13), *range(19, 24), *range(48, 64)}),
+        events_bytes=8,
+        data_source_bytes=1,
+        bus_bytes=32,
+    ),
+    # Lanes, slots and features in combinations that no named configuration has.
+    SPUConfig(
+        name="lanes2_slots1_ernd",
+        layout=MINIMAL,
+        version=PMSVer.SPE_V1P3,
+        ops_per_cycle=2,
+        ernd=True,
+        fne=True,
+        mops=True,
+        bus_bytes=4,
+    ),
+    # A record is one beat. There is EL2 and nothing else.
+    SPUConfig(
+        name="lanes5_slots8",
+        layout=NEOVERSE_N1,
+        version=PMSVer.SPE_V1P4,
+        ops_per_cycle=5,
+        slots=8,
+        eft=True,
+        fpf=True,
+        fne=True,
+        fds=True,
+        el2=True,
+        fgt=True,
+        fgt2=True,
+        data_source_bytes=1,
+        bus_bytes=64,
+    ),
+    # A word of memory is longer than many records.
+    SPUConfig(
+        name="lanes1_slots3_ernd",
+        layout=replace(ARM_MODEL.without(Packet.DATA_SOURCE), padding_last=False),
+        version=PMSVer.SPE_V1P4,
+        slots=3,
+        ernd=True,
+        fne=True,
+        mops=True,
+        nv2=True,
+        el2=True,
+        el3=True,
+        pbt=True,
+        bus_bytes=64,
+    ),
+)
+"""Configurations in which whole SPUs are tested."""
+
+
+def distinct(configs: Iterable[SPUConfig], choices: str) -> Iterator[SPUConfig]:
+    """Yield the first of all that agree in the `choices`, names of attributes: those that change a circuit."""
+    seen: set[object] = set()
+    for config in configs:
+        made = attrgetter(*choices.split())(config)
+        if made not in seen:
+            seen.add(made)
+            yield config
