@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 WORKLOADS := sort chase simd
+OTHERS := formal boards bench campaign docs configurations.py
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -23,7 +24,7 @@ help:
 	@echo 'make bench-sim  rates of the simulators, as multiples of a CXXRTL model; PUBLISH=1 keeps them in docs/bench.md'
 	@echo 'make board      a bitstream, in build/boards; without BOARD=name it lists the boards'
 	@echo 'make boards     the whole of each board simulated, then all bitstreams'
-	@echo 'make lint       ruff and pyright'
+	@echo 'make lint       ruff, pyright, and lines that stand twice'
 	@echo 'make docs       the documents as a site, in build/docs'
 	@echo 'make clean      remove build; `make clean VENV_TOO=1` removes .venv as well'
 
@@ -81,6 +82,7 @@ lint: $(READY)
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/pyright
+	@$(BIN)/pylint --score=n --recursive=y rtl/spurtle sim/spurtle_sim $(OTHERS)
 
 docs: $(READY)
 	@$(BIN)/sphinx-build -q -W --keep-going -b html docs build/docs && echo 'documents: build/docs/index.html'

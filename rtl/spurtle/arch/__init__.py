@@ -1,27 +1,10 @@
 """The architecture: registers, packets, events and values, under its own names. Without Amaranth."""
 
+from . import registers
 from .events import Event
 from .packets import ADDRESS_BITS, CR, ETS, EVL, AddressIndex, ContextIndex, CounterIndex, Header, OperationClass
 from .register import Field, FineGrainedTrap, Register, Trap
-from .registers import (
-    IMP_PMSRNDR_EL1,
-    PMBIDR_EL1,
-    PMBLIMITR_EL1,
-    PMBPTR_EL1,
-    PMBSR_EL1,
-    PMSCR_EL1,
-    PMSCR_EL2,
-    PMSCR_EL12,
-    PMSDSFR_EL1,
-    PMSEVFR_EL1,
-    PMSFCR_EL1,
-    PMSICR_EL1,
-    PMSIDR_EL1,
-    PMSIRR_EL1,
-    PMSLATFR_EL1,
-    PMSNEVFR_EL1,
-    REGISTERS,
-)
+from .registers import *
 from .values import BSC, EC, FM, FSC_ASYNCHRONOUS, FSC_SYNCHRONOUS, PCT, AltClk, PMSVer
 
 __all__ = [
@@ -34,24 +17,7 @@ __all__ = [
     "FM",
     "FSC_ASYNCHRONOUS",
     "FSC_SYNCHRONOUS",
-    "IMP_PMSRNDR_EL1",
     "PCT",
-    "PMBIDR_EL1",
-    "PMBLIMITR_EL1",
-    "PMBPTR_EL1",
-    "PMBSR_EL1",
-    "PMSCR_EL1",
-    "PMSCR_EL2",
-    "PMSCR_EL12",
-    "PMSDSFR_EL1",
-    "PMSEVFR_EL1",
-    "PMSFCR_EL1",
-    "PMSICR_EL1",
-    "PMSIDR_EL1",
-    "PMSIRR_EL1",
-    "PMSLATFR_EL1",
-    "PMSNEVFR_EL1",
-    "REGISTERS",
     "AddressIndex",
     "AltClk",
     "ContextIndex",
@@ -65,3 +31,4 @@ __all__ = [
     "Register",
     "Trap",
 ]
+__all__ += registers.__all__
