@@ -21,7 +21,7 @@ OTHER_TESTS = {
     "system": "several packages together",
 }
 """Folders of tests that have another name than what they test."""
-TESTED_BY_USERS = {"arch", "interface", "support", "trace"}
+TESTED_BY_USERS = {"interface", "support", "trace"}
 """Packages without a folder of tests: tables and types, tested with the components and the records that use them."""
 
 SOURCES = ("rtl", "sim", "formal", "boards", "bench", "campaign", "docs", "fusesoc", "configurations.py")

@@ -9,7 +9,7 @@ from itertools import combinations, product
 from ..arch import AltClk, PMSVer
 from ..arch.events import defined_events, required_events
 from ..support.arguments import check_choice, check_range, check_type
-from .choices import Choices, UnpredictableFilter
+from .choices import OPTIONAL_PACKETS, Choices, UnpredictableFilter
 from .record_layouts import Packet, RecordLayout
 
 __all__ = ["check"]
@@ -138,14 +138,8 @@ def _check_layout(choices: Choices) -> None:
     placed = layout.packets
     if twice := {packet for packet in placed if placed.count(packet) > 1}:
         raise ValueError(f"layout must have one place for each packet, not more for {_names(twice)}")
-    wanted = {
-        Packet.DATA_SOURCE: ("data_source_bytes", choices.data_source_bytes),
-        Packet.PREVIOUS_TARGET: ("pbt", choices.pbt),
-        Packet.ALTERNATE_ISSUE: ("altclk", choices.altclk),
-        Packet.IMP_COUNTER: ("imp_counter", choices.imp_counter),
-        Packet.IMP_ADDRESS: ("imp_address", choices.imp_address),
-    }
-    for packet, (name, value) in wanted.items():
+    for packet, name in OPTIONAL_PACKETS.items():
+        value = getattr(choices, name)
         if bool(value) != (packet in placed):
             has = "a place" if packet in placed else "no place"
             raise ValueError(
@@ -154,7 +148,7 @@ def _check_layout(choices: Choices) -> None:
             )
     if choices.el2 and Packet.CONTEXT_EL2 not in placed:
         raise ValueError("layout must have a place for CONTEXT_EL2 with el2, in which it may be collected")
-    if missing := {*Packet} - {*wanted} - _OPTIONAL - {*placed}:
+    if missing := {*Packet} - {*OPTIONAL_PACKETS} - _OPTIONAL - {*placed}:
         raise ValueError(f"layout must have a place for {_names(missing)}")
     for place in layout.places:
         for one, other in combinations(place.runs, 2):

@@ -12,7 +12,18 @@ from ..arch import AltClk, PMSVer
 from .random_numbers import ELEMENT_BITS
 from .record_layouts import Packet, Place, RecordLayout
 
-__all__ = ["Choices", "UnpredictableFilter"]
+__all__ = ["OPTIONAL_PACKETS", "Choices", "UnpredictableFilter"]
+
+OPTIONAL_PACKETS: Mapping[Packet, str] = MappingProxyType(
+    {
+        Packet.DATA_SOURCE: "data_source_bytes",
+        Packet.PREVIOUS_TARGET: "pbt",
+        Packet.ALTERNATE_ISSUE: "altclk",
+        Packet.IMP_COUNTER: "imp_counter",
+        Packet.IMP_ADDRESS: "imp_address",
+    }
+)
+"""Packets that a choice adds: a layout has a place for one exactly if the choice is set."""
 
 
 class UnpredictableFilter(Enum):
