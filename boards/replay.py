@@ -8,8 +8,8 @@ from amaranth.lib.wiring import Out
 from numpy.typing import NDArray
 
 from spurtle.config import SPUConfig
+from spurtle.interface.source import operation_ports
 
-from .operations import operation_ports
 from .workload import COLUMNS_OF_CONSTANTS, gaps, pack
 
 __all__ = ["Replay"]

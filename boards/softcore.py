@@ -9,10 +9,10 @@ from amaranth.lib.wiring import Out, connect, flipped
 from amaranth.utils import exact_log2
 
 from spurtle.config import SPUConfig
+from spurtle.interface.source import operation_ports
+from spurtle.shell.rvfi import RVFI, PrivilegeMode, RVFIAdapter
 
-from .operations import operation_ports
 from .riscv import BASE, SIZE, SoftCoreProgram
-from .rvfi import RVFI, Adapter, PrivilegeMode
 
 __all__ = ["SoftCore", "picorv32"]
 
@@ -65,7 +65,7 @@ class SoftCore(wiring.Component):
         if platform is not None:
             platform.add_file("picorv32.v", picorv32())
 
-        m.submodules.adapter = adapter = Adapter(self._config)
+        m.submodules.adapter = adapter = RVFIAdapter(self._config)
         m.d.comb += [
             adapter.run.eq(self.run),
             adapter.mode.eq(PrivilegeMode.MACHINE),

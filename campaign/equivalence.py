@@ -21,6 +21,7 @@ from formal.engine.tools import ToolError, yosys
 from formal.engine.transition import PREPARE, WRITE, Transition, from_smt2
 from spurtle.config import CONFIGS
 from spurtle.gateware.spu import SPU
+from spurtle.shell.rvfi import RVFIAdapter
 from spurtle.shell.shell import Shell
 
 from .report import Difference, Effect
@@ -32,6 +33,7 @@ _MODULE = re.compile(r"^module (\S+)$.*?^end$", re.MULTILINE | re.DOTALL)
 
 def _designs() -> Iterator[tuple[str, Callable[[], wiring.Component]]]:
     """Yield what the fast tests elaborate: each shell, named configuration, variation of the tests, single feature."""
+    yield "rvfi", lambda: RVFIAdapter(CONFIGS["minimal"])
     for name, config in CONFIGS.items():
         yield f"{name}_axi4_apb", lambda config=config: Shell(config, "axi4-apb")
         yield f"{name}_axi4_posted", lambda config=config: Shell(config, "axi4", outstanding=4)

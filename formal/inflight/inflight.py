@@ -8,7 +8,9 @@ from itertools import pairwise
 import z3
 
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.gateware.inflight import Allocation, InFlight, Slot, StartLayout
+from spurtle.gateware.inflight import InFlight
+from spurtle.gateware.sample import StartLayout
+from spurtle.gateware.slots import Allocation, Slot
 
 from ..engine.features import distinct
 from ..engine.induction import Invariant, Wires, always, inductive, reach

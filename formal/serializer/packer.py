@@ -17,8 +17,8 @@ import z3
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import LAST, Packet
 from spurtle.gateware import serializer
+from spurtle.gateware.packer import Packer
 from spurtle.gateware.record import record_layout
-from spurtle.gateware.serializer import Packer
 from spurtle_sim.model import records
 
 from ..engine.features import FEATURES

@@ -12,8 +12,11 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from spurtle.config import CONFIGS, SPUConfig
+from spurtle.gateware.beat import beat_layout
+from spurtle.gateware.cutter import Cutter
 from spurtle.gateware.record import record_layout
-from spurtle.gateware.serializer import Cutter, Serializer, SkidBuffer, beat_layout
+from spurtle.gateware.serializer import Serializer
+from spurtle.gateware.skid import SkidBuffer
 from spurtle.gateware.spu import RecordPath
 
 from ..engine.contracts import RecordBeats, StreamContract

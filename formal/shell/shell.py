@@ -9,7 +9,8 @@ import z3
 
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.interface.sysreg import AccessOutcome
-from spurtle.shell.shell import APB4Completer, AXI4Writer
+from spurtle.shell.apb4 import APB4Completer
+from spurtle.shell.axi4 import AXI4Writer
 
 from ..engine.features import FEATURES
 from ..engine.induction import Invariant, Wires, always, inductive, reach_all

@@ -24,9 +24,9 @@ from amaranth.lib import data
 from spurtle.arch import PMBIDR_EL1, PMSCR_EL1, PMSCR_EL2
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import Packet
-from spurtle.gateware.inflight import SampleLayout, StartLayout
+from spurtle.gateware.beat import beat_layout
 from spurtle.gateware.previous import previous_layout
-from spurtle.gateware.serializer import beat_layout
+from spurtle.gateware.sample import SampleLayout, StartLayout
 from spurtle.interface.memory import BeatLayout
 from spurtle.interface.operation import LocationLayout, OperationLayout
 from spurtle.interface.sysreg import AccessOutcome

@@ -22,7 +22,6 @@ from amaranth.sim import Simulator
 from unicorn import riscv_const
 
 from boards.riscv import BASE, SIZE, load
-from boards.rvfi import RVFI, Adapter
 from boards.simulate import WAIVERS
 from boards.softcore import SoftCore, picorv32
 from configurations import FEATURES
@@ -32,6 +31,7 @@ from spurtle.export import verilog
 from spurtle.gateware.spu import SPU
 from spurtle.interface.memory import DrainSignature
 from spurtle.interface.sysreg import SystemRegisterSignature
+from spurtle.shell.rvfi import RVFI, RVFIAdapter
 from spurtle_sim.cosim.compiled import compiled
 from spurtle_sim.model import sampling
 from spurtle_sim.model.records import Facts, Location, Operation, Sample, Start, encode
@@ -330,7 +330,7 @@ def retire(
     Members of the sample population in each cycle, the cycle and content of each finish, and `idle` in each cycle; in
     the content `total` counts from the cycle in which the operation passed to that in which it completed.
     """
-    dut = Adapter(CONFIG)
+    dut = RVFIAdapter(CONFIG)
     valid: list[int] = []
     idle: list[int] = []
     finishes: list[tuple[int, dict[str, int]]] = []
@@ -452,6 +452,6 @@ def test_facts_of_each_instruction():
 
 def test_one_lane_one_slot_and_one_clock():
     with pytest.raises(ValueError, match="must be 1, not 8, 4 and 4"):
-        Adapter(CONFIGS["v1p4"])
+        RVFIAdapter(CONFIGS["v1p4"])
     with pytest.raises(ValueError, match="altclk must be 0, not 15"):
-        Adapter(FEATURES["minimal_altclk"])
+        RVFIAdapter(FEATURES["minimal_altclk"])

@@ -18,6 +18,8 @@ from spurtle import arch
 from spurtle.arch import BSC, EC, PCT, Register
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.export import regmap
+from spurtle.export.header import header
+from spurtle.export.svd import svd
 from spurtle_sim.cli import main
 from spurtle_sim.model.pe import PEState, el2_enabled, owner, owns
 from spurtle_sim.model.registers import Outcome, Registers, access
@@ -78,7 +80,7 @@ def test_reset_is_the_reference_s(config: SPUConfig) -> None:
 
 @configs
 def test_svd_has_the_shape_of_its_schema(config: SPUConfig) -> None:
-    device = ElementTree.fromstring(regmap.svd(config).encode())
+    device = ElementTree.fromstring(svd(config).encode())
     assert (device.tag, device.get("schemaVersion")) == ("device", "1.3")
     for element in device.iter():
         tags = [child.tag for child in element]
@@ -94,7 +96,7 @@ def test_svd_has_the_shape_of_its_schema(config: SPUConfig) -> None:
 
 @configs
 def test_svd_says_what_is_there(config: SPUConfig) -> None:
-    device = ElementTree.fromstring(regmap.svd(config).encode())
+    device = ElementTree.fromstring(svd(config).encode())
     block = device.find(".//addressBlock")
     assert block is not None
     found = {(register.findtext("name") or ""): register for register in device.iter("register")}
@@ -122,7 +124,7 @@ def test_svd_says_what_is_there(config: SPUConfig) -> None:
 
 
 def test_svd_names_values() -> None:
-    device = ElementTree.fromstring(regmap.svd(CONFIGS["minimal"]).encode())
+    device = ElementTree.fromstring(svd(CONFIGS["minimal"]).encode())
     named = {
         f"{register.findtext('name')}.{field.findtext('name')}": {
             value.findtext("name"): int(value.findtext("value") or "", 16) for value in field.iter("enumeratedValue")
@@ -161,7 +163,7 @@ def expected_macros(config: SPUConfig) -> dict[str, int | str]:
 @GCC
 @configs
 def test_header_compiles_and_means_what_arch_says(config: SPUConfig, tmp_path: Path) -> None:
-    (tmp_path / f"{config.module}.h").write_text(regmap.header(config))
+    (tmp_path / f"{config.module}.h").write_text(header(config))
     expected = expected_macros(config)
     prints = [
         f'    printf("{name} %s\\n", {name});'
@@ -177,7 +179,7 @@ def test_header_compiles_and_means_what_arch_says(config: SPUConfig, tmp_path: P
     run = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True)
     found = dict(line.split(" ") for line in run.stdout.splitlines())
     assert found == {name: value if isinstance(value, str) else f"{value:d}" for name, value in expected.items()}
-    defined = re.findall(r"^#define (\w+) +\S", regmap.header(config), re.MULTILINE)
+    defined = re.findall(r"^#define (\w+) +\S", header(config), re.MULTILINE)
     assert sorted(defined) == sorted(expected)
 
 
@@ -193,7 +195,7 @@ def preprocess(headers: Mapping[str, str], folder: Path) -> str:
 
 @GCC
 def test_headers_of_all_configurations_in_one_file(tmp_path: Path) -> None:
-    headers = {f"{config.module}.h": regmap.header(config) for config in CONFIGS.values()}
+    headers = {f"{config.module}.h": header(config) for config in CONFIGS.values()}
     assert preprocess(headers, tmp_path) == ""
     again = {"one.h": headers["spurtle_minimal.h"], "two.h": "#define SPURTLE_MINIMAL_PMSCR_EL1_NAME 1\n"}
     assert "redefined" in preprocess(again, tmp_path)
@@ -206,13 +208,13 @@ def test_headers_beside_that_of_linux(tmp_path: Path) -> None:
         pytest.skip("Linux 6.12 is not here: apt-get install linux-source-6.12")
     linux = library.sysreg_defs(source)
     assert re.search(r"^#define PMSCR_EL1_PCT_MASK\s", linux, re.MULTILINE)
-    headers = {f"{config.module}.h": regmap.header(config) for config in CONFIGS.values()}
+    headers = {f"{config.module}.h": header(config) for config in CONFIGS.values()}
     assert preprocess({"sysreg-defs.h": linux, **headers}, tmp_path) == ""
 
 
 def test_encodings_that_linux_has() -> None:
     """Numbers of its SYS_PMSCR_EL1, SYS_PMSDSFR_EL1, SYS_PMBIDR_EL1 and SYS_PMSCR_EL2."""
-    macros = dict(re.findall(r"#define SPURTLE_V1P4_(\w+_SYSREG) +UINT32_C\((\w+)\)", regmap.header(CONFIGS["v1p4"])))
+    macros = dict(re.findall(r"#define SPURTLE_V1P4_(\w+_SYSREG) +UINT32_C\((\w+)\)", header(CONFIGS["v1p4"])))
     assert macros["PMSCR_EL1_SYSREG"] == "0x189900"
     assert macros["PMSDSFR_EL1_SYSREG"] == "0x189a80"
     assert macros["PMBIDR_EL1_SYSREG"] == "0x189ae0"
@@ -221,8 +223,9 @@ def test_encodings_that_linux_has() -> None:
 
 def test_the_same_text_in_every_process() -> None:
     text = (
-        "import sys; from spurtle.config import CONFIGS; from spurtle.export import regmap; config = CONFIGS['v1p4']; "
-        "sys.stdout.write(regmap.svd(config) + regmap.header(config))"
+        "import sys; from spurtle.config import CONFIGS; from spurtle.export.header import header; "
+        "from spurtle.export.svd import svd; config = CONFIGS['v1p4']; "
+        "sys.stdout.write(svd(config) + header(config))"
     )
     runs = [
         subprocess.run(
@@ -237,8 +240,8 @@ def test_they_are_beside_the_verilog(tmp_path: Path) -> None:
     config = CONFIGS["minimal"]
     assert main(["verilog", "--config", config.name, "-o", str(tmp_path)]) == 0
     folder = tmp_path / config.name
-    assert (folder / f"{config.module}.svd").read_text() == regmap.svd(config)
-    assert (folder / f"{config.module}.h").read_text() == regmap.header(config)
+    assert (folder / f"{config.module}.svd").read_text() == svd(config)
+    assert (folder / f"{config.module}.h").read_text() == header(config)
 
 
 def test_list_in_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:

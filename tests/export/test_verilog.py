@@ -16,8 +16,9 @@ from spurtle.arch import Event
 from spurtle.config import CONFIGS
 from spurtle.export import verilog
 from spurtle.export.ports import Reset
-from spurtle.gateware.inflight import SampleLayout, StartLayout
-from spurtle.gateware.serializer import beat_layout
+from spurtle.export.waivers import LINT_WAIVERS
+from spurtle.gateware.beat import beat_layout
+from spurtle.gateware.sample import SampleLayout, StartLayout
 from tests.support import verilators
 from tests.support.tiers import configurations, tiers
 
@@ -74,7 +75,7 @@ def lint(design: verilog.Verilog, folder: Path, waivers: list[str]) -> str:
 
 @configs
 def test_verilator_finds_nothing_but_what_is_waived(name: str, tmp_path: Path) -> None:
-    messages = lint(generated(name), tmp_path, list(verilog.LINT_WAIVERS))
+    messages = lint(generated(name), tmp_path, list(LINT_WAIVERS))
     assert not re.search("%(Warning|Error)", messages), messages
 
 
@@ -84,7 +85,7 @@ def test_verilator_finds_no_loop_behind_an_asynchronous_reset(name: str, tmp_pat
     """Yosys gives its registers other names."""
     reset = Reset(asynchronous=True, active_low=True)
     design = verilog.spu(CONFIGS[name], shell="axi4-apb", outstanding=2, reset=reset)
-    messages = lint(design, tmp_path, list(verilog.LINT_WAIVERS))
+    messages = lint(design, tmp_path, list(LINT_WAIVERS))
     assert not re.search("%(Warning|Error)", messages), messages
 
 
@@ -94,7 +95,7 @@ def test_every_waiver_is_needed(tmp_path: Path) -> None:
     for name in CONFIGS:
         seen |= set(re.findall(r"%Warning-(\w+):", lint(generated(name), tmp_path, [])))
     # This release divides one of them.
-    assert {"WIDTH" if rule.startswith("WIDTH") else rule for rule in seen} == set(verilog.LINT_WAIVERS)
+    assert {"WIDTH" if rule.startswith("WIDTH") else rule for rule in seen} == set(LINT_WAIVERS)
 
 
 @ICARUS

@@ -40,9 +40,9 @@ from spurtle.gateware.access import AccessChoice
 from spurtle.gateware.buffer import ProfilingBuffer
 from spurtle.gateware.completion import Completion
 from spurtle.gateware.filter import Filter
-from spurtle.gateware.inflight import Allocation
 from spurtle.gateware.interval import IntervalCounter
 from spurtle.gateware.record import RecordBuilder
+from spurtle.gateware.slots import Allocation
 from spurtle.gateware.spu import SPU
 from spurtle.support.errors import UserError
 from spurtle_sim.model import filtering, records, sampling

@@ -8,7 +8,8 @@ from formal.engine.proof import Result
 from formal.engine.transition import transition
 from formal.shell.shell import APB, AXI, prove_steady, watched_completer, watched_writer
 from spurtle.shell import shell as bus
-from spurtle.shell.shell import APB4Completer, AXI4Writer
+from spurtle.shell.apb4 import APB4Completer
+from spurtle.shell.axi4 import AXI4Writer
 from tests.support.tiers import tiers
 
 PACKED = FEATURES["minimal_packed"]

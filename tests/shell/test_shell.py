@@ -24,7 +24,9 @@ from spurtle.gateware.buffer import ProfilingBuffer
 from spurtle.gateware.spu import SPU
 from spurtle.interface.memory import BeatLayout, WriteFaultKind
 from spurtle.interface.sysreg import AccessOutcome
-from spurtle.shell.shell import APB4, APB4Completer, AXI4Write, AXI4Writer, Shell
+from spurtle.shell.apb4 import APB4, APB4Completer
+from spurtle.shell.axi4 import AXI4Write, AXI4Writer
+from spurtle.shell.shell import Shell
 from tests.support.cocotb_shell import SHELLS, Watched
 from tests.support.gateware import Bench, cycle
 from tests.support.seeds import SEED

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from boards.rvfi import PrivilegeMode
+from spurtle.shell.rvfi import PrivilegeMode
 
 __all__ = ["CoreModel", "Cycle", "Retirement"]
 

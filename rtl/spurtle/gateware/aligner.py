@@ -7,7 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import SPUConfig, check_config
-from .serializer import beat_layout
+from .beat import beat_layout
 
 __all__ = ["Aligner", "word_layout"]
 

@@ -12,7 +12,7 @@ from ..config import SPUConfig, check_config
 from ..interface.memory import WriteFaultKind, WriteSignature
 from ..interface.register_layout import register_layout
 from .aligner import Aligner
-from .serializer import beat_layout
+from .beat import beat_layout
 
 __all__ = ["ProfilingBuffer"]
 

@@ -7,7 +7,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import SPUConfig, check_config
-from .inflight import SampleLayout
+from .sample import SampleLayout
 
 __all__ = ["Completion"]
 

@@ -10,7 +10,7 @@ from .. import arch
 from ..config import SPUConfig, UnpredictableFilter, check_config
 from ..interface.operation import has_data_source, is_branch
 from ..interface.register_layout import register_layout
-from .inflight import SampleLayout
+from .sample import SampleLayout
 
 __all__ = ["Filter"]
 

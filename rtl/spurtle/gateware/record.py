@@ -24,9 +24,9 @@ from ..arch.packets import HEADER_INDEX, INSTRUCTION_TOP, PHYSICAL_TOP
 from ..config import SPUConfig, check_config
 from ..config.record_layouts import LAST, Packet
 from ..interface.operation import has_data_access, has_data_source, has_load, is_branch, is_destination, is_scalable
-from .inflight import SampleLayout
 from .payload import in_place
 from .payload import payload as payload_of
+from .sample import SampleLayout
 
 __all__ = ["RecordBuilder", "record_layout"]
 

@@ -11,17 +11,19 @@ from ..interface.pmu import PMUEventsSignature
 from ..interface.sampling import FinishSignature, InFlightSignature, SamplingPointSignature, TakenBranchSignature
 from ..interface.sysreg import SystemRegisterSignature
 from .access import AccessChoice
+from .beat import beat_layout
 from .buffer import ProfilingBuffer
 from .completion import Completion
 from .control import ProfilingControl
 from .filter import Filter
-from .inflight import InFlight, SampleLayout
+from .inflight import InFlight
 from .interval import IntervalCounter
 from .lfsr import LFSR
 from .previous import PreviousTarget
 from .record import RecordBuilder
 from .registers import RegisterFile
-from .serializer import Serializer, beat_layout
+from .sample import SampleLayout
+from .serializer import Serializer
 
 __all__ = ["SPU", "RecordPath"]
 

@@ -237,7 +237,7 @@ def runtime(parts: Sequence[str], *options: str) -> Path:
 
 def _translate(folder: Path, options: Sequence[str]) -> None:
     # Imported here because it loads Amaranth, which a model in the cache does not need.
-    from spurtle.export.verilog import LINT_WAIVERS
+    from spurtle.export.waivers import LINT_WAIVERS
 
     waivers = [f"-Wno-{name}" for name in LINT_WAIVERS]
     native.run(

@@ -9,7 +9,7 @@ from amaranth.lib import data
 
 from spurtle.config import SPUConfig
 from spurtle.export import verilog
-from spurtle.gateware.serializer import beat_layout
+from spurtle.gateware.beat import beat_layout
 from spurtle.gateware.spu import RecordPath
 from spurtle.interface.memory import BeatLayout, FaultLayout
 from spurtle.interface.operation import LocationLayout, OperationLayout

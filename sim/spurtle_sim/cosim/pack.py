@@ -10,7 +10,7 @@ from amaranth.lib import data
 
 from spurtle.arch import PMBSR_EL1, REGISTERS
 from spurtle.config import SPUConfig
-from spurtle.gateware.inflight import SampleLayout
+from spurtle.gateware.sample import SampleLayout
 from spurtle.interface.memory import FaultLayout, WriteFaultKind
 from spurtle.interface.operation import OperationLayout
 from spurtle.interface.pe_state import FineGrainedTrapsLayout, PEStateSignature

@@ -12,11 +12,11 @@ from amaranth import *
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from boards.rvfi import RVFI, Adapter, PrivilegeMode
 from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMSCR_EL1, PMSICR_EL1, PMSIRR_EL1, CounterIndex, Event, Register
 from spurtle.config import CONFIGS
 from spurtle.gateware.spu import SPU
 from spurtle.interface.sysreg import SystemRegisterSignature
+from spurtle.shell.rvfi import RVFI, PrivilegeMode, RVFIAdapter
 from spurtle_sim.records import decode
 from tests.support.gateware import Bench, cycle
 from tests.support.rvfi_core import CoreModel, Cycle
@@ -56,7 +56,7 @@ class Rig(wiring.Component):
         m = Module()
 
         m.submodules.spu = spu = SPU(CONFIG)
-        m.submodules.adapter = adapter = Adapter(CONFIG)
+        m.submodules.adapter = adapter = RVFIAdapter(CONFIG)
         for name in ("sampling", "in_flight", "finish"):
             connect(m, getattr(adapter, name), getattr(spu, name))
         connect(m, flipped(self.rvfi), adapter.rvfi)

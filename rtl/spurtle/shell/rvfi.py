@@ -7,12 +7,11 @@ from amaranth import *
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
-from spurtle.config import SPUConfig
-from spurtle.interface.operation import FactsLayout
+from ..config import SPUConfig
+from ..interface.operation import FactsLayout
+from ..interface.source import operation_ports
 
-from .operations import operation_ports
-
-__all__ = ["RVFI", "Adapter", "PrivilegeMode"]
+__all__ = ["RVFI", "PrivilegeMode", "RVFIAdapter"]
 
 
 class PrivilegeMode(enum.IntEnum, shape=2):
@@ -87,7 +86,7 @@ _RETURNS = (0x3020_0073, 0x1020_0073)
 """MRET and SRET."""
 
 
-class Adapter(wiring.Component):
+class RVFIAdapter(wiring.Component):
     """An in-order core, by its retirements.
 
     An operation begins when the one before it retires, and passes the sampling point then; it completes when it

@@ -2,9 +2,9 @@
 
 from amaranth.lib.wiring import In, Member, Out
 
-from spurtle.arch import AltClk
-from spurtle.config import SPUConfig
-from spurtle.interface.sampling import FinishSignature, InFlightSignature, SamplingPointSignature
+from ..arch import AltClk
+from ..config import SPUConfig
+from .sampling import FinishSignature, InFlightSignature, SamplingPointSignature
 
 __all__ = ["operation_ports"]
 

@@ -1,0 +1,51 @@
+"""A FuseSoC core file."""
+
+from importlib.metadata import version
+
+from ..config import SPUConfig
+from .banner import title
+from .verilog import Verilog
+
+__all__ = ["core"]
+
+
+def core(config: SPUConfig, design: Verilog) -> str:
+    """A FuseSoC core file (CAPI2) for what is in the folder. Each tool picks the types that it knows: with the flow API
+    no flag has the name of the tool.
+    """
+    name = design.module
+    return f"""\
+CAPI=2:
+# {" ".join(title(design, "FuseSoC core"))}
+name: spurtle:spe:{name}:{version("spurtle")}
+description: Arm Statistical Profiling Unit (FEAT_SPE), configuration {config.name}
+
+filesets:
+  rtl:
+    files:
+      - {name}.v
+      - {name}.vh: {{is_include_file: true}}
+    file_type: verilogSource
+  waivers:
+    files:
+      - {name}.vlt: {{file_type: vlt}}
+  unpacked:
+    files:
+      - {name}_unpacked.v
+    file_type: verilogSource
+  constraints:
+    files:
+      - {name}.xdc: {{file_type: xdc}}
+
+targets:
+  default: &default
+    filesets: [rtl, waivers, constraints]
+  lint:
+    <<: *default
+    filesets: [rtl, waivers, unpacked]
+    toplevel: {name}_unpacked
+    flow: lint
+    flow_options:
+      tool: verilator
+      verilator_options: [-Wall]
+"""

@@ -1,0 +1,49 @@
+"""Verilog macros for the fields and values of ports and registers."""
+
+from collections.abc import Iterable
+
+from ..config import SPUConfig
+from . import regmap
+from .banner import comment, title
+from .pins import plain
+from .ports import Port, PortField
+from .verilog import Verilog
+
+__all__ = ["macro", "macros"]
+
+
+def macros(config: SPUConfig, design: Verilog) -> str:
+    """A macro for each field of a struct port and of a register, for a part-select; for the values that have a name;
+    and for the encoding of each register, {op1, CRn, CRm, op2}.
+    """
+    guard = f"{design.module}_vh".upper()
+    lines = [*comment("//", title(design, "names")), f"`ifndef {guard}", f"`define {guard}"]
+    for port in design.ports:
+        lines += _named(macro(design, port), port.width, port.values)
+        for field in port.fields:
+            name = macro(design, port, field)
+            lines.append(_part(name, field.lsb, field.width))
+            lines += _named(name, field.width, field.values)
+    for register in config.accessors:
+        prefix = f"{design.module}_{register.name}".upper()
+        lines.append(f"`define {prefix} 14'h{register.encoding:04x}")
+        for field_name, field in regmap.fields(config, register).items():
+            name = f"{prefix}_{field_name.upper()}"
+            lines.append(_part(name, field.lsb, field.width))
+            values = ((value.name, int(value)) for value in regmap.values(config, register, field))
+            lines += _named(name, field.width, values)
+    return "\n".join([*lines, "`endif", ""])
+
+
+def macro(design: Verilog, port: Port, field: PortField | None = None) -> str:
+    """Return the name of the macro for a port, or for a field of it."""
+    names = [design.module, plain(port.name), *([field.name] if field else [])]
+    return "_".join(names).upper()
+
+
+def _part(macro: str, lsb: int, width: int) -> str:
+    return f"`define {macro} {lsb + width - 1}:{lsb}"
+
+
+def _named(macro: str, width: int, values: Iterable[tuple[str, int]]) -> list[str]:
+    return [f"`define {macro}_IS_{name} {width}'d{value}" for name, value in values]

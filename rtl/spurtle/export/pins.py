@@ -1,0 +1,58 @@
+"""The pins of a wrapper: one for each field of a port that is not a struct itself."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from .ports import Port, PortField
+from .verilog import Verilog
+
+__all__ = ["Pin", "assignments", "is_packed", "pins", "plain", "structs"]
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A pin of a wrapper: a port, or a field of one."""
+
+    name: str
+    port: Port
+    field: PortField | None
+
+    @property
+    def width(self) -> int:
+        """Bits of it."""
+        return self.port.width if self.field is None else self.field.width
+
+
+def pins(design: Verilog) -> Iterator[Pin]:
+    """Yield the pins of a wrapper in the order of the module's ports."""
+    for port in design.ports:
+        name = plain(port.name)
+        if not is_packed(port):
+            yield Pin(name, port, None)
+            continue
+        for field in port.fields:
+            if not field.struct:
+                yield Pin(f"{name}_{field.name}", port, field)
+
+
+def is_packed(port: Port) -> bool:
+    """Return whether a port is divided into pins. Of one bit nothing can be selected."""
+    return bool(port.fields) and port.width > 1
+
+
+def structs(design: Verilog) -> list[Port]:
+    """Return the ports that are divided into pins."""
+    return [port for port in design.ports if is_packed(port)]
+
+
+def assignments(design: Verilog, part: Callable[[Port, PortField], str]) -> Iterator[tuple[str, str]]:
+    """Yield target and source of each assignment between a pin and its `part` of a port."""
+    for pin in pins(design):
+        if pin.field is not None:
+            inner = part(pin.port, pin.field)
+            yield (pin.name, inner) if pin.port.direction == "out" else (inner, pin.name)
+
+
+def plain(name: str) -> str:
+    """Return a name that VHDL takes as well: no two underscores in a row."""
+    return name.replace("__", "_")

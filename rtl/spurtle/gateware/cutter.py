@@ -1,0 +1,50 @@
+"""Beats of records of one size."""
+
+from amaranth import *
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from ..config import SPUConfig, check_config
+from .beat import beat_layout
+from .record import record_layout
+
+__all__ = ["Cutter"]
+
+
+class Cutter(wiring.Component):
+    """Records of one size: `max_size / bus_bytes` beats each, and the record is taken with its last. Combinational, but
+    for the number of the beat.
+
+    Members
+    -------
+    i : In(stream of record_layout)
+    o : Out(stream of beat_layout)
+    """
+
+    def __init__(self, config: SPUConfig):
+        check_config(config)
+        if config.layout.packed:
+            raise ValueError(f"layout must have no elastic place where records are cut, not some in {config.name}")
+        self._beats = config.layout.max_size // config.bus_bytes
+        super().__init__(
+            {
+                "i": In(stream.Signature(record_layout(config))),
+                "o": Out(stream.Signature(beat_layout(config))),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+
+        beat = Signal(range(self._beats))
+        m.d.comb += [
+            self.o.valid.eq(self.i.valid),
+            self.o.p.data.eq(self.i.p.octets.word_select(beat, len(self.o.p.data))),
+            self.o.p.last.eq(beat == self._beats - 1),
+            self.i.ready.eq(self.o.ready & self.o.p.last),
+        ]
+        with m.If(self.o.valid & self.o.ready):
+            # The number of beats is a power of two: the counter wraps by itself.
+            m.d.sync += beat.eq(beat + 1)
+
+        return m

@@ -1,0 +1,66 @@
+"""The payload of a sampled operation."""
+
+# Ref: DDI0487 M.a, D17.6 (what is captured).
+
+from amaranth.lib import data
+
+from ..config import SPUConfig
+from ..interface.operation import OperationLayout
+from .control import Collect
+from .previous import previous_layout
+
+__all__ = ["KnownAtFinishLayout", "SampleLayout", "StartLayout"]
+
+
+class StartLayout(data.StructLayout):
+    """State of the PE when the operation passed the sampling point, and what of it may be recorded. LSB first; `nse`
+    only with FEAT_RME.
+    """
+
+    def __init__(self, config: SPUConfig):
+        super().__init__(
+            {
+                "el": 2,
+                "ns": 1,
+                **({"nse": 1} if config.rme else {}),
+                "contextidr_el1": 32,
+                "contextidr_el2": 32,
+                "timestamp": 64,
+                "collect": Collect,
+            }
+        )
+
+
+class KnownAtFinishLayout(data.StructLayout):
+    """The members of `SampleLayout` that are known when the operation finishes, and not before. LSB first."""
+
+    def __init__(self, config: SPUConfig):
+        super().__init__(
+            {
+                "operation": OperationLayout(config),
+                **({"previous": previous_layout(config)} if config.pbt else {}),
+            }
+        )
+
+
+class SampleLayout(data.StructLayout):
+    """A sampled operation, from start to finish. LSB first.
+
+    Members
+    -------
+    start : Start
+    operation : Operation
+    previous : previous_layout
+        Where the taken branch before it went. Only with FEAT_SPE_PBT.
+    total, issue, translation, alternate_issue : unsigned(counter_bits)
+        Latencies in cycles; all ones when saturated. The last one only with an alternate clock.
+    """
+
+    def __init__(self, config: SPUConfig):
+        super().__init__(
+            {
+                "start": StartLayout(config),
+                **KnownAtFinishLayout(config).members,
+                **dict.fromkeys(config.latencies, config.counter_bits),
+            }
+        )

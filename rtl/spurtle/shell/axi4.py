@@ -1,0 +1,266 @@
+"""Writes of records to memory by AXI4."""
+
+# Ref: IHI0022 (AXI4); DDI0487 M.a, D17.7 and D24.7 (PMBSR_EL1) for the outcome of an External abort.
+
+from amaranth import *
+from amaranth.lib import data, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2, exact_log2
+
+from .. import arch
+from ..config import SPUConfig, check_config
+from ..interface.memory import WriteFaultKind, WriteSignature
+
+__all__ = ["AXI4Write", "AXI4Writer"]
+
+_PAGE_BYTES = 4096
+"""No burst of AXI crosses a multiple of it."""
+
+_BURST_WORDS = 256
+"""The longest burst of AXI4."""
+
+_MOST_OUTSTANDING = 256
+"""More than a memory system needs to hide its latency."""
+
+_INCR = 0b01
+"""AWBURST."""
+
+_NON_CACHEABLE_NON_BUFFERABLE = 0b0010
+"""AWCACHE of Normal memory."""
+
+
+class AXI4Write(wiring.Signature):
+    """The write channels of AXI4, seen from the manager. Names and meanings are AXI's.
+
+    Members
+    -------
+    awid : Out(1)
+        Always zero: writes, and their responses, are in order.
+    awaddr : Out(64)
+        What PMBPTR_EL1 counts: a virtual address, for who translates the Profiling Buffer's.
+    awcache : Out(4)
+        Normal, Non-cacheable, Non-bufferable: a response comes from where the data is, and tells whether it got there.
+    awprot : Out(3)
+        Privileged data of the Security state that owned the Profiling Buffer when the record was begun.
+    awnse : Out(1)
+        With `awprot[1]`: Realm state. Of a later AXI, and only there with FEAT_RME.
+    """
+
+    def __init__(self, config: SPUConfig):
+        super().__init__(
+            {
+                "awid": Out(1),
+                "awaddr": Out(64),
+                "awlen": Out(8),
+                "awsize": Out(3),
+                "awburst": Out(2),
+                "awcache": Out(4),
+                "awprot": Out(3),
+                **({"awnse": Out(1)} if config.rme else {}),
+                "awvalid": Out(1),
+                "awready": In(1),
+                "wdata": Out(8 * config.bus_bytes),
+                "wstrb": Out(config.bus_bytes),
+                "wlast": Out(1),
+                "wvalid": Out(1),
+                "wready": In(1),
+                "bid": In(1),
+                "bresp": In(2),
+                "bvalid": In(1),
+                "bready": Out(1),
+            }
+        )
+
+
+class AXI4Writer(wiring.Component):
+    """Writes records to memory by AXI4. A record is taken whole, a beat in every cycle, and leaves as one INCR burst of
+    whole words, or as several where it crosses 4 KB or is longer than a burst can be. A burst is sent without a gap, as
+    fast as memory takes it.
+
+    With `outstanding` = 1 a burst goes out when the one before has been answered, and `write.done` comes with the last
+    answer. An error is a synchronous External abort on the first word of its burst, and what is left of the record is
+    not sent. Otherwise writes are posted: `write.done` comes as soon as there is room for another record, and an error
+    is an asynchronous External abort, `write.abort`. Where PMBSR_EL1 does not report External aborts, errors are
+    ignored.
+
+    Timing: a burst's address is offered three cycles after the record's last beat, or one cycle after the burst before
+    it has left; its first word one cycle later. Posted, `write.done` comes one cycle after the last beat, or as soon
+    as the words of the record before have left. Reset: nothing is valid, nothing is open.
+
+    Parameters
+    ----------
+    outstanding : int
+        Bursts that may be sent and not answered, from 1 to 256.
+
+    Members
+    -------
+    write : In(WritePort)
+    ns, nse : In(1)
+        The Security state that a record belongs to, in the cycle of its first beat. The latter only with FEAT_RME.
+    axi : Out(AXI4Write)
+    busy : Out(1)
+        Something that was taken is not in memory yet, nor known to have failed.
+    """
+
+    def __init__(self, config: SPUConfig, *, outstanding: int = 1):
+        check_config(config)
+        if not 1 <= outstanding <= _MOST_OUTSTANDING:
+            raise ValueError(f"outstanding must be from 1 to {_MOST_OUTSTANDING}, not {outstanding!r}")
+        self._config = config
+        self._outstanding = outstanding
+        super().__init__(
+            {
+                "write": In(WriteSignature(config)),
+                "ns": In(1),
+                **({"nse": In(1)} if config.rme else {}),
+                "axi": Out(AXI4Write(config)),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+
+        config, axi = self._config, self.axi
+        posted = self._outstanding > 1
+        # A record that begins within a word may take one more.
+        longest = config.max_record_bytes // config.bus_bytes + (config.layout.align < config.bus_bytes)
+        word = exact_log2(config.bus_bytes)
+        place = exact_log2(_PAGE_BYTES if longest <= _BURST_WORDS else _BURST_WORDS * config.bus_bytes) - word
+        # A stretch of memory: `more` words and one, the first of them word `first` of a page, and whose they are.
+        stretch = data.StructLayout(
+            {"first": place, "page": 64 - place - word, "more": range(longest), "ns": 1, "nse": int(config.rme)}
+        )
+        # The record that comes; and of the one that goes what is in no burst yet, if anything is left.
+        coming = Signal(stretch)
+        going = Signal(stretch)
+        left = Signal()
+
+        sending = Signal()
+        open_ = Signal(range(self._outstanding + 1))
+        failed = Signal()
+        begins = Signal()
+        m.d.comb += [
+            axi.awid.eq(0),
+            axi.bready.eq(1),
+            failed.eq(axi.bvalid & axi.bresp[1]),
+            begins.eq(left & ~sending & (~axi.awvalid | axi.awready) & (open_ != self._outstanding)),
+        ]
+        m.d.sync += open_.eq(open_ + begins - axi.bvalid)
+
+        # Words leave in the order in which they came. Where a record goes alone its words have their own numbers here.
+        m.submodules.words = words = Memory(
+            shape=data.StructLayout({"data": 8 * config.bus_bytes, "strobe": config.bus_bytes}),
+            depth=1 << ceil_log2((1 + posted) * longest),
+            init=[],
+        )
+        stored = Signal(range(words.depth))
+        loaded = Signal(range(words.depth))
+        self._send(m, going, left, begins, sending, words.read_port(), loaded)
+
+        whole = Signal()
+        with m.FSM(name="writer"):
+            with m.State("COLLECT"):
+                self._collect(m, coming, words.write_port(), stored)
+                with m.If(self.write.beat.valid & self.write.beat.p.last):
+                    m.next = "WHOLE"
+
+            with m.State("WHOLE"):
+                m.d.comb += whole.eq(1)
+                with m.If(~left & ~sending):
+                    m.d.sync += [going.eq(coming), left.eq(1)]
+                    m.d.comb += self.write.done.eq(posted)
+                    m.next = "COLLECT" if posted else "RESPONSE"
+
+            if not posted:
+                with m.State("RESPONSE"):
+                    first = Signal.like(loaded)
+                    with m.If(begins):
+                        m.d.sync += first.eq(loaded)
+                    with m.If(axi.bvalid & (~left | (failed if config.external_aborts else 0))):
+                        m.d.comb += self.write.done.eq(1)
+                        m.d.sync += [left.eq(0), stored.eq(0), loaded.eq(0)]
+                        m.next = "COLLECT"
+
+        m.d.comb += self.busy.eq(whole | left | (open_ != 0))
+        m.d.comb += self.write.fault.eq(0)
+        if config.external_aborts:
+            m.d.comb += self.write.abort.eq(failed if posted else 0)
+            if not posted:
+                with m.If(failed):
+                    m.d.comb += [
+                        self.write.fault.kind.eq(WriteFaultKind.STAGE_1),
+                        self.write.fault.fsc.eq(arch.FSC_SYNCHRONOUS),
+                        self.write.fault.external.eq(1),
+                        self.write.fault.word.eq(first),
+                    ]
+
+        return m
+
+    def _collect(self, m, coming, port, stored):
+        """Keeps the beat that is offered."""
+        beat = self.write.beat
+        begun = Signal()
+        m.d.comb += [
+            beat.ready.eq(1),
+            port.en.eq(beat.valid),
+            port.addr.eq(stored),
+            port.data.data.eq(beat.p.data),
+            port.data.strobe.eq(beat.p.strobe),
+        ]
+        with m.If(beat.valid):
+            m.d.sync += [stored.eq(stored + 1), coming.more.eq(coming.more + 1), begun.eq(~beat.p.last)]
+            with m.If(~begun):
+                m.d.sync += [
+                    Cat(coming.first, coming.page).eq(beat.p.address >> exact_log2(self._config.bus_bytes)),
+                    coming.more.eq(0),
+                    coming.ns.eq(self.ns),
+                ]
+                if self._config.rme:
+                    m.d.sync += coming.nse.eq(self.nse)
+
+    def _send(self, m, going, left, begins, sending, port, loaded):
+        """Makes a burst of what is left up to the end of the page when it `begins`, and sends its words."""
+        axi = self.axi
+        place = len(going.first)
+        end = going.first + going.more
+        crosses = end[place:].any()
+        length = Signal.like(axi.awlen)  # without the last word, as AXI counts
+        rest = Signal.like(axi.awlen)
+        moves = Signal()
+        m.d.comb += [
+            axi.awsize.eq(exact_log2(self._config.bus_bytes)),
+            axi.awburst.eq(_INCR),
+            axi.awcache.eq(_NON_CACHEABLE_NON_BUFFERABLE),
+            length.eq(Mux(crosses, ~going.first, going.more)),
+            moves.eq(sending & (~axi.wvalid | axi.wready)),
+            port.en.eq(moves),
+            port.addr.eq(loaded),
+            axi.wdata.eq(port.data.data),
+            axi.wstrb.eq(port.data.strobe),
+        ]
+
+        with m.If(begins):
+            m.d.sync += [
+                axi.awvalid.eq(1),
+                axi.awaddr.eq(Cat(going.first, going.page) << exact_log2(self._config.bus_bytes)),
+                axi.awlen.eq(length),
+                axi.awprot.eq(Cat(C(1), going.ns)),
+                left.eq(crosses),
+                going.first.eq(0),
+                going.page.eq(going.page + 1),
+                going.more.eq(Cat(end[:place], end[place:] - 1)),
+            ]
+            if self._config.rme:
+                m.d.sync += axi.awnse.eq(going.nse)
+        with m.Elif(axi.awready):
+            m.d.sync += axi.awvalid.eq(0)
+
+        with m.If(moves):
+            m.d.sync += [axi.wvalid.eq(1), axi.wlast.eq(rest == 0), sending.eq(rest != 0)]
+            m.d.sync += [rest.eq(rest - 1), loaded.eq(loaded + 1)]
+        with m.Elif(axi.wready):
+            m.d.sync += axi.wvalid.eq(0)
+        with m.If(begins):
+            m.d.sync += [sending.eq(1), rest.eq(length)]
