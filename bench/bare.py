@@ -4,6 +4,8 @@ from amaranth.hdl import Array, Elaboratable, Module, Signal, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from spurtle.support.arguments import check_least
+
 __all__ = ["Counter", "EventCompare", "Gate", "Multiplexer", "Pointer", "SaturatingCounter", "ShiftRegister"]
 
 
@@ -24,7 +26,14 @@ class Gate(wiring.Component):
     """
 
     def __init__(self, width: int):
+        check_least("width", width, 1)
+        self._width = width
         super().__init__({"conditions": In(3), "word": In(width), "gated": Out(width)})
+
+    @property
+    def width(self) -> int:
+        """Bits of a word."""
+        return self._width
 
     def elaborate(self, platform: object) -> Elaboratable:
         """Builds the gate."""
@@ -75,7 +84,14 @@ class EventCompare(wiring.Component):
     """
 
     def __init__(self, width: int):
+        check_least("width", width, 1)
+        self._width = width
         super().__init__({"events": In(width), "mask": In(width), "inverted_mask": In(width), "passed": Out(1)})
+
+    @property
+    def width(self) -> int:
+        """Number of events."""
+        return self._width
 
     def elaborate(self, platform: object) -> Elaboratable:
         """Builds the comparison."""
@@ -103,6 +119,12 @@ class ShiftRegister(wiring.Component):
     """
 
     def __init__(self, *, record_bytes: int, bus_bytes: int):
+        check_least("record_bytes", record_bytes, 1)
+        check_least("bus_bytes", bus_bytes, 1)
+        if record_bytes % bus_bytes:
+            raise ValueError(f"record_bytes must be a multiple of bus_bytes, {bus_bytes}, not {record_bytes}")
+        self._record_bytes = record_bytes
+        self._bus_bytes = bus_bytes
         self._beats = record_bytes // bus_bytes
         super().__init__(
             {
@@ -115,6 +137,16 @@ class ShiftRegister(wiring.Component):
                 "last": Out(1),
             }
         )
+
+    @property
+    def record_bytes(self) -> int:
+        """Bytes of a record."""
+        return self._record_bytes
+
+    @property
+    def bus_bytes(self) -> int:
+        """Bytes of a word of the bus."""
+        return self._bus_bytes
 
     def elaborate(self, platform: object) -> Elaboratable:
         """Builds the shift register and a count of the words that are left, with its two tests kept as registers."""
@@ -159,7 +191,14 @@ class SaturatingCounter(wiring.Component):
     """
 
     def __init__(self, width: int):
+        check_least("width", width, 1)
+        self._width = width
         super().__init__({"clear": In(1), "enable": In(1), "count": Out(width)})
+
+    @property
+    def width(self) -> int:
+        """Bits of the counter."""
+        return self._width
 
     def elaborate(self, platform: object) -> Elaboratable:
         """Builds the counter."""
@@ -192,10 +231,18 @@ class Pointer(wiring.Component):
     """
 
     def __init__(self, step: int):
+        check_least("step", step, 1)
+        if step & step - 1:
+            raise ValueError(f"step must be a power of two, not {step}")
         self._step = step
         super().__init__(
             {"write": In(1), "wdata": In(64), "advance": In(1), "limit": In(52), "pointer": Out(64), "fits": Out(1)}
         )
+
+    @property
+    def step(self) -> int:
+        """Bytes of a record."""
+        return self._step
 
     def elaborate(self, platform: object) -> Elaboratable:
         """Builds pointer and comparison."""
@@ -223,7 +270,21 @@ class Multiplexer(wiring.Component):
     """
 
     def __init__(self, *, ways: int, width: int):
+        check_least("ways", ways, 1)
+        check_least("width", width, 1)
+        self._ways = ways
+        self._width = width
         super().__init__({"index": In(range(ways)), "words": In(width).array(ways), "chosen": Out(width)})
+
+    @property
+    def ways(self) -> int:
+        """Words to choose from."""
+        return self._ways
+
+    @property
+    def width(self) -> int:
+        """Bits of a word."""
+        return self._width
 
     def elaborate(self, platform: object) -> Elaboratable:
         """Builds the multiplexer."""

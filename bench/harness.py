@@ -7,6 +7,8 @@ from amaranth.hdl import Cat, ClockDomain, Elaboratable, Module, ResetSignal, Si
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from spurtle.support.arguments import check_type
+
 __all__ = ["Harness", "elaborate", "flip_flops", "port_bits"]
 
 XOR_INPUTS = 4
@@ -39,8 +41,14 @@ class Harness(wiring.Component):
     """
 
     def __init__(self, component: wiring.Component):
+        check_type("component", component, wiring.Component)
         self._component = component
         super().__init__({"clk": In(1), "serial_in": In(1), "serial_out": Out(1)})
+
+    @property
+    def component(self) -> wiring.Component:
+        """The component inside the ring."""
+        return self._component
 
     def elaborate(self, platform: object) -> Elaboratable:
         """Builds the ring."""

@@ -5,8 +5,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect
 
 from spurtle.arch import PMSCR_EL2
-from spurtle.config import CONFIGS
+from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.spu import SPU
+from spurtle.support.arguments import check_least, check_type
 from spurtle_sim.profile.run import PID
 
 from .board import Board
@@ -35,8 +36,14 @@ class Stretch(wiring.Component):
     level: Out(1)
 
     def __init__(self, cycles: int):
+        check_least("cycles", cycles, 1)
         self._cycles = cycles
         super().__init__()
+
+    @property
+    def cycles(self) -> int:
+        """Cycles for which `level` is high."""
+        return self._cycles
 
     def elaborate(self, platform):
         m = Module()
@@ -89,10 +96,28 @@ class Demonstration(wiring.Component):
     collision: Out(1)
 
     def __init__(self, board: Board, divisor: int | None = None):
+        check_type("board", board, Board)
+        if divisor is not None:
+            check_least("divisor", divisor, 2)
         self._board = board
         self._config = CONFIGS[board.config]
         self._divisor = divisor or board.clock_hz // board.baud
         super().__init__()
+
+    @property
+    def board(self) -> Board:
+        """The board."""
+        return self._board
+
+    @property
+    def config(self) -> SPUConfig:
+        """The configuration of its SPU."""
+        return self._config
+
+    @property
+    def divisor(self) -> int:
+        """Clock cycles of a bit on the line."""
+        return self._divisor
 
     def elaborate(self, platform):
         m = Module()
@@ -161,7 +186,8 @@ class Demonstration(wiring.Component):
             pe.contextidr_el1.eq(PID),
             pe.count_enabled.eq(1),
             # Non-secure EL1 owns the buffer.
-            *(getattr(pe, name).eq(0b11) for name in ("mdcr_el2_e2pb", "mdcr_el3_nspb") if hasattr(pe, name)),
+            *([pe.mdcr_el2_e2pb.eq(0b11)] if self._config.el2 else []),
+            *([pe.mdcr_el3_nspb.eq(0b11)] if self._config.el3 else []),
         ]
         with m.If(program.tick):
             m.d.sync += pe.physical_count.eq(pe.physical_count + 1)

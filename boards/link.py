@@ -4,9 +4,20 @@ from amaranth import *
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from spurtle.gateware.fsm import FSMState
+
 from .protocol import ANSWER, CHUNK_BYTES, COMMAND, CRC, CRC_BYTES, SYNC
 
-__all__ = ["AnswerSender", "CommandReceiver"]
+__all__ = ["AnswerSender", "AnswerSenderState", "CommandReceiver", "CommandReceiverState"]
+
+
+class CommandReceiverState(FSMState):
+    """States of `CommandReceiver`."""
+
+    SYNC = 0
+    FRAME = 1
+    CHECK = 2
+    OFFER = 3
 
 
 class CommandReceiver(wiring.Component):
@@ -37,31 +48,40 @@ class CommandReceiver(wiring.Component):
         m.d.comb += [crc.data.eq(self.i.payload), self.o.payload.eq(octets)]
 
         with m.FSM(name="command"):
-            with m.State("SYNC"):
+            with m.State(CommandReceiverState.SYNC):
                 m.d.comb += crc.start.eq(1)
                 m.d.sync += count.eq(COMMAND.size + CRC_BYTES - 1)
                 with m.If(self.i.valid & (self.i.payload == SYNC)):
-                    m.next = "FRAME"
+                    m.next = CommandReceiverState.FRAME
 
-            with m.State("FRAME"):
+            with m.State(CommandReceiverState.FRAME):
                 m.d.comb += crc.valid.eq(self.i.valid)
                 with m.If(self.i.valid):
                     m.d.sync += [octets.eq(Cat(octets, self.i.payload)[8:]), count.eq(count - 1)]
                     with m.If(count == 0):
-                        m.next = "CHECK"
+                        m.next = CommandReceiverState.CHECK
 
-            with m.State("CHECK"):
+            with m.State(CommandReceiverState.CHECK):
                 with m.If(crc.match_detected):
-                    m.next = "OFFER"
+                    m.next = CommandReceiverState.OFFER
                 with m.Else():
-                    m.next = "SYNC"
+                    m.next = CommandReceiverState.SYNC
 
-            with m.State("OFFER"):
+            with m.State(CommandReceiverState.OFFER):
                 m.d.comb += self.o.valid.eq(1)
                 with m.If(self.o.ready):
-                    m.next = "SYNC"
+                    m.next = CommandReceiverState.SYNC
 
         return m
+
+
+class AnswerSenderState(FSMState):
+    """States of `AnswerSender`."""
+
+    SYNC = 0
+    HEAD = 1
+    PAYLOAD = 2
+    CRC = 3
 
 
 class AnswerSender(wiring.Component):
@@ -92,13 +112,13 @@ class AnswerSender(wiring.Component):
         m.d.comb += crc.data.eq(self.o.payload)
 
         with m.FSM(name="answer"):
-            with m.State("SYNC"):
+            with m.State(AnswerSenderState.SYNC):
                 m.d.comb += [crc.start.eq(1), self.o.valid.eq(self.i.valid), self.o.payload.eq(SYNC)]
                 m.d.sync += [place.eq(0), left.eq(self.i.p.length)]
                 with m.If(self.o.valid & self.o.ready):
-                    m.next = "HEAD"
+                    m.next = AnswerSenderState.HEAD
 
-            with m.State("HEAD"):
+            with m.State(AnswerSenderState.HEAD):
                 m.d.comb += [
                     self.o.valid.eq(1),
                     self.o.payload.eq(self.i.p.as_value().word_select(place, 8)),
@@ -108,11 +128,11 @@ class AnswerSender(wiring.Component):
                     m.d.sync += place.eq(place + 1)
                     with m.If(place == ANSWER.size - 1):
                         m.d.sync += place.eq(0)
-                        m.next = "PAYLOAD"
+                        m.next = AnswerSenderState.PAYLOAD
 
-            with m.State("PAYLOAD"):
+            with m.State(AnswerSenderState.PAYLOAD):
                 with m.If(left == 0):
-                    m.next = "CRC"
+                    m.next = AnswerSenderState.CRC
                 with m.Else():
                     m.d.comb += [
                         self.o.valid.eq(self.payload.valid),
@@ -123,12 +143,12 @@ class AnswerSender(wiring.Component):
                     with m.If(crc.valid):
                         m.d.sync += left.eq(left - 1)
 
-            with m.State("CRC"):
+            with m.State(AnswerSenderState.CRC):
                 m.d.comb += [self.o.valid.eq(1), self.o.payload.eq(Mux(place[0], crc.crc[:8], crc.crc[8:]))]
                 with m.If(self.o.ready):
                     m.d.sync += place.eq(place + 1)
                     with m.If(place[0]):
                         m.d.comb += self.i.ready.eq(1)
-                        m.next = "SYNC"
+                        m.next = AnswerSenderState.SYNC
 
         return m

@@ -3,13 +3,14 @@
 # Ref: DDI0487 M.a, D17.7.2: PMBLIMITR_EL1.LIMIT is the address of a page.
 
 from amaranth import *
-from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from spurtle.config import SPUConfig
+from spurtle.config import SPUConfig, check_config
+from spurtle.gateware.component import ConfiguredComponent
 from spurtle.interface.memory import WriteSignature
+from spurtle.support.arguments import check_type
 
 __all__ = ["PAGE_BYTES", "BufferMemory"]
 
@@ -17,7 +18,7 @@ PAGE_BYTES = 4096
 """Granule of PMBLIMITR_EL1.LIMIT."""
 
 
-class BufferMemory(wiring.Component):
+class BufferMemory(ConfiguredComponent):
     """Two halves, so that one can be read while the SPU fills the other. Each is the end of a page, as a buffer ends
     with one: the first half of the even pages, the second of the odd ones. The address within the memory is the half,
     then the low bits of the virtual address; nothing else of that matters. No write meets a fault.
@@ -33,17 +34,28 @@ class BufferMemory(wiring.Component):
 
     Members
     -------
-    write : In(WritePort)
+    write : In(WriteSignature)
     address : In(range(2 * half_bytes))
     octet : Out(8)
     """
 
     def __init__(self, config: SPUConfig, half_bytes: int):
+        check_config(config)
+        check_type("half_bytes", half_bytes, int)
         if half_bytes > PAGE_BYTES:
             raise ValueError(f"half_bytes must be at most {PAGE_BYTES}, not {half_bytes}")
-        self._config = config
+        if half_bytes < config.bus_bytes or half_bytes & half_bytes - 1:
+            raise ValueError(f"half_bytes must be a power of two from {config.bus_bytes} on, not {half_bytes}")
         self._half_bytes = half_bytes
-        super().__init__({"write": In(WriteSignature(config)), "address": In(range(2 * half_bytes)), "octet": Out(8)})
+        super().__init__(
+            config,
+            {"write": In(WriteSignature(config)), "address": In(range(2 * half_bytes)), "octet": Out(8)},
+        )
+
+    @property
+    def half_bytes(self) -> int:
+        """Bytes of each half."""
+        return self._half_bytes
 
     def elaborate(self, platform):
         m = Module()

@@ -2,20 +2,22 @@
 
 import numpy as np
 from amaranth import *
-from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import Out
 from numpy.typing import NDArray
 
 from spurtle.config import SPUConfig
+from spurtle.gateware.component import ConfiguredComponent
 from spurtle.interface.source import operation_ports
+from spurtle.support.arguments import check_type
+from spurtle_sim.trace.dtypes import TIMED
 
 from .workload import COLUMNS_OF_CONSTANTS, gaps, pack
 
 __all__ = ["Replay"]
 
 
-class Replay(wiring.Component):
+class Replay(ConfiguredComponent):
     """Passes the rows through the sampling point at their distances, and follows the sampled one to its end with its
     own latencies, while others pass. It does in each cycle of the program what `cosim.engine.Engine.play` does.
 
@@ -44,13 +46,22 @@ class Replay(wiring.Component):
 
     def __init__(self, config: SPUConfig, rows: NDArray[np.void]):
         ports = operation_ports(config)
+        check_type("rows", rows, np.ndarray)
+        if rows.dtype != TIMED:
+            raise TypeError(f"rows must be of dtype TIMED, not {rows.dtype!r}")
         if len(rows) < 2 or len(rows) & len(rows) - 1:
             raise ValueError(f"rows must be as many as a power of two from 2 on, not {len(rows)}")
         # With one lane there is a gap of at least one cycle.
         self._waits = (gaps(rows) - np.uint64(1)).tolist()
         self._packed = pack(config, rows)
         self._longest = int(rows["finish"].max())
-        super().__init__({**ports, "tick": Out(1)})
+        self._rows = rows
+        super().__init__(config, {**ports, "tick": Out(1)})
+
+    @property
+    def rows(self) -> NDArray[np.void]:
+        """The excerpt."""
+        return self._rows
 
     def elaborate(self, platform):
         m = Module()

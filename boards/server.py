@@ -4,8 +4,10 @@ from amaranth import *
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from spurtle.gateware.fsm import FSMState
 from spurtle.interface.memory import DrainSignature
 from spurtle.interface.sysreg import AccessOutcome, SystemRegisterSignature
+from spurtle.support.arguments import check_least, check_range, check_type
 
 from .protocol import (
     ANSWER,
@@ -20,7 +22,7 @@ from .protocol import (
     CommandOperation,
 )
 
-__all__ = ["COUNTED", "BoardRegisters", "Server"]
+__all__ = ["COUNTED", "BoardRegisters", "Server", "ServerState"]
 
 COUNTED = tuple(BoardRegister(number) for number in range(BoardRegister.OPERATIONS, len(BoardRegister)))
 """Registers that count, in order."""
@@ -54,7 +56,9 @@ class BoardRegisters(wiring.Component):
     """
 
     def __init__(self, identity: int):
-        self._identity = MAGIC | identity
+        check_type("identity", identity, int)
+        check_range("identity", identity, 0, 0xFF)
+        self._identity = identity
         super().__init__(
             {
                 "number": In(range(len(BoardRegister))),
@@ -70,6 +74,11 @@ class BoardRegisters(wiring.Component):
             }
         )
 
+    @property
+    def identity(self) -> int:
+        """Number of the board."""
+        return self._identity
+
     def elaborate(self, platform):
         m = Module()
 
@@ -81,7 +90,7 @@ class BoardRegisters(wiring.Component):
             m.d.sync += [self.run.eq(1), armed.eq(0)]
 
         values = {
-            BoardRegister.IDENTITY: Const(self._identity, 64),
+            BoardRegister.IDENTITY: Const(MAGIC | self._identity, 8 * WORD_BYTES),
             BoardRegister.CONTROL: control,
             BoardRegister.STATUS: Cat(self.idle, self.irq),  # `protocol.Status`
         }
@@ -94,6 +103,18 @@ class BoardRegisters(wiring.Component):
                     m.d.comb += self.value.eq(value)
 
         return m
+
+
+class ServerState(FSMState):
+    """States of `Server`."""
+
+    COMMAND = 0
+    ANSWER = 1
+    FETCH = 2
+    ACCESS = 3
+    DRAIN = 4
+    ACCESSED = 5
+    VALUE = 6
 
 
 class Server(wiring.Component):
@@ -114,8 +135,8 @@ class Server(wiring.Component):
         Taken when it has been answered.
     answer : Out(stream of ANSWER)
     payload : Out(stream of 8)
-    sysreg : Out(SystemRegisterPort)
-    drain : Out(Drain)
+    sysreg : Out(SystemRegisterSignature)
+    drain : Out(DrainSignature)
     number, value, write, wdata
         To `BoardRegisters`.
     address : Out(range(memory_bytes))
@@ -124,6 +145,8 @@ class Server(wiring.Component):
     """
 
     def __init__(self, memory_bytes: int):
+        check_least("memory_bytes", memory_bytes, 1)
+        self._memory_bytes = memory_bytes
         super().__init__(
             {
                 "command": In(stream.Signature(COMMAND.layout)),
@@ -139,6 +162,11 @@ class Server(wiring.Component):
                 "octet": In(8),
             }
         )
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of the buffer's memory."""
+        return self._memory_bytes
 
     def elaborate(self, platform):
         m = Module()
@@ -182,59 +210,70 @@ class Server(wiring.Component):
         m.d.comb += repeated.eq((command.operation == CommandOperation.WRITE) & (command.tag == last_tag))
 
         with m.FSM(name="server"):
-            with m.State("COMMAND"):
+            with m.State(ServerState.COMMAND):
                 m.d.sync += [self.address.eq(command.address), left.eq(command.data)]
                 with m.If(self.command.valid):
                     m.d.sync += last_tag.eq(command.tag)
-                    with m.If(repeated):
-                        m.next = "ANSWER"
-                    with m.Elif(command.operation == CommandOperation.FETCH):
-                        m.d.sync += outcome.eq(AccessOutcome.VALUE)
-                        m.next = "FETCH"
-                    with m.Elif(~known):
-                        m.d.sync += outcome.eq(REFUSED)
-                        m.next = "ANSWER"
-                    with m.Elif(~of_board):
-                        m.next = "ACCESS"
-                    with m.Else():
-                        m.d.comb += self.write.eq(command.operation == CommandOperation.WRITE)
-                        m.d.sync += [outcome.eq(AccessOutcome.VALUE), word.eq(self.value)]
-                        m.next = "ANSWER"
-                        with m.If(number == BoardRegister.DRAIN):
-                            m.next = "DRAIN"
-
-            with m.State("ACCESS"):
-                m.d.comb += self.sysreg.valid.eq(1)
-                m.next = "ACCESSED"
-
-            with m.State("ACCESSED"):
-                m.next = "VALUE"
-
-            with m.State("VALUE"):
-                m.d.sync += [outcome.eq(self.sysreg.outcome), word.eq(self.sysreg.rdata)]
-                m.next = "ANSWER"
-
-            with m.State("DRAIN"):
-                m.d.comb += self.drain.request.eq(1)
-                with m.If(self.drain.done):
-                    m.next = "ANSWER"
-
-            with m.State("ANSWER"):
-                m.d.comb += self.answer.valid.eq(1)
-                with m.If(self.answer.ready):
-                    m.d.comb += self.command.ready.eq(1)
-                    m.next = "COMMAND"
-
-            with m.State("FETCH"):
-                # The head has left before the first byte moves `address` and `left`.
-                m.d.comb += [
-                    fetching.eq(1),
-                    self.answer.valid.eq(1),
-                    self.answer.p.address.eq(self.address),
-                    self.answer.p.length.eq(Mux(left > CHUNK_BYTES, CHUNK_BYTES, left)),
-                ]
-                with m.If(self.answer.ready & (left == 0)):
-                    m.d.comb += self.command.ready.eq(1)
-                    m.next = "COMMAND"
+                    self._begin(m, of_board, number, known, repeated, outcome, word)
+            self._access(m, outcome, word)
+            self._answer(m, fetching, left)
 
         return m
+
+    def _begin(self, m, of_board, number, known, repeated, outcome, word):
+        """Begin what the command asks for. An access to a register of the board is made at once."""
+        command = self.command.p
+        with m.If(repeated):
+            m.next = ServerState.ANSWER
+        with m.Elif(command.operation == CommandOperation.FETCH):
+            m.d.sync += outcome.eq(AccessOutcome.VALUE)
+            m.next = ServerState.FETCH
+        with m.Elif(~known):
+            m.d.sync += outcome.eq(REFUSED)
+            m.next = ServerState.ANSWER
+        with m.Elif(~of_board):
+            m.next = ServerState.ACCESS
+        with m.Else():
+            m.d.comb += self.write.eq(command.operation == CommandOperation.WRITE)
+            m.d.sync += [outcome.eq(AccessOutcome.VALUE), word.eq(self.value)]
+            m.next = ServerState.ANSWER
+            with m.If(number == BoardRegister.DRAIN):
+                m.next = ServerState.DRAIN
+
+    def _access(self, m, outcome, word):
+        """States of an access to a System register, and of PSB CSYNC."""
+        with m.State(ServerState.ACCESS):
+            m.d.comb += self.sysreg.valid.eq(1)
+            m.next = ServerState.ACCESSED
+
+        with m.State(ServerState.ACCESSED):
+            m.next = ServerState.VALUE
+
+        with m.State(ServerState.VALUE):
+            m.d.sync += [outcome.eq(self.sysreg.outcome), word.eq(self.sysreg.rdata)]
+            m.next = ServerState.ANSWER
+
+        with m.State(ServerState.DRAIN):
+            m.d.comb += self.drain.request.eq(1)
+            with m.If(self.drain.done):
+                m.next = ServerState.ANSWER
+
+    def _answer(self, m, fetching, left):
+        """States in which the command is answered: with a word, and with bytes of memory."""
+        with m.State(ServerState.ANSWER):
+            m.d.comb += self.answer.valid.eq(1)
+            with m.If(self.answer.ready):
+                m.d.comb += self.command.ready.eq(1)
+                m.next = ServerState.COMMAND
+
+        with m.State(ServerState.FETCH):
+            # The head has left before the first byte moves `address` and `left`.
+            m.d.comb += [
+                fetching.eq(1),
+                self.answer.valid.eq(1),
+                self.answer.p.address.eq(self.address),
+                self.answer.p.length.eq(Mux(left > CHUNK_BYTES, CHUNK_BYTES, left)),
+            ]
+            with m.If(self.answer.ready & (left == 0)):
+                m.d.comb += self.command.ready.eq(1)
+                m.next = ServerState.COMMAND

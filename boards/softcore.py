@@ -4,13 +4,15 @@ from pathlib import Path
 
 import pythondata_cpu_picorv32
 from amaranth import *
-from amaranth.lib import memory, wiring
+from amaranth.lib import memory
 from amaranth.lib.wiring import Out, connect, flipped
 from amaranth.utils import exact_log2
 
 from spurtle.config import SPUConfig
+from spurtle.gateware.component import ConfiguredComponent
 from spurtle.interface.source import operation_ports
 from spurtle.shell.rvfi import RVFI, PrivilegeMode, RVFIAdapter
+from spurtle.support.arguments import check_type
 
 from .riscv import BASE, SIZE, SoftCoreProgram
 
@@ -22,7 +24,7 @@ def picorv32() -> str:
     return "`define RISCV_FORMAL\n" + Path(pythondata_cpu_picorv32.data_file("picorv32.v")).read_text()
 
 
-class SoftCore(wiring.Component):
+class SoftCore(ConfiguredComponent):
     """Runs a program for ever. An instruction takes three cycles or more; a word of memory takes two. There are neither
     interrupts nor another mode than machine mode.
 
@@ -55,9 +57,15 @@ class SoftCore(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig, program: SoftCoreProgram):
-        self._config = config
+        ports = operation_ports(config)
+        check_type("program", program, SoftCoreProgram)
         self._program = program
-        super().__init__({**operation_ports(config), "tick": Out(1), "rvfi": Out(RVFI())})
+        super().__init__(config, {**ports, "tick": Out(1), "rvfi": Out(RVFI())})
+
+    @property
+    def program(self) -> SoftCoreProgram:
+        """The program that it runs."""
+        return self._program
 
     def elaborate(self, platform):
         m = Module()
@@ -76,6 +84,14 @@ class SoftCore(wiring.Component):
         for name in ("sampling", "in_flight", "finish"):
             connect(m, getattr(adapter, name), flipped(getattr(self, name)))
 
+        rvfi = self._run(m)
+        connect(m, rvfi, adapter.rvfi)
+        connect(m, rvfi, flipped(self.rvfi))
+
+        return m
+
+    def _run(self, m):
+        """Run the core with its memory, and return its RVFI."""
         words = [int.from_bytes(self._program.memory[place : place + 4], "little") for place in range(0, SIZE, 4)]
         m.submodules.memory = ram = memory.Memory(shape=32, depth=len(words), init=words)
         store = ram.write_port(granularity=8)
@@ -124,7 +140,4 @@ class SoftCore(wiring.Component):
         # It reads whole words, and says so: the place in the word is that of base register plus immediate.
         with m.If(rvfi.mem_rmask.any()):
             m.d.comb += rvfi.mem_addr[:2].eq(operand[:2] + rvfi.insn[20:22])
-        connect(m, rvfi, adapter.rvfi)
-        connect(m, rvfi, flipped(self.rvfi))
-
-        return m
+        return rvfi

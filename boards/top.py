@@ -4,6 +4,8 @@ from amaranth import *
 from amaranth.lib import io
 from amaranth.lib.cdc import FFSynchronizer
 
+from spurtle.support.arguments import check_type
+
 from .board import Board
 from .demonstration import Demonstration
 
@@ -17,7 +19,13 @@ class Top(Elaboratable):
     """The demonstration with pins: UART, button, and as many of its LEDs as the board has."""
 
     def __init__(self, board: Board):
+        check_type("board", board, Board)
         self._board = board
+
+    @property
+    def board(self) -> Board:
+        """The board."""
+        return self._board
 
     def elaborate(self, platform):
         m = Module()

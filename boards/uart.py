@@ -4,6 +4,8 @@ from amaranth import *
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from spurtle.support.arguments import check_least
+
 __all__ = ["BITS_PER_BYTE", "UARTReceiver", "UARTTransmitter"]
 
 BITS_PER_BYTE = 10
@@ -30,10 +32,14 @@ class UARTReceiver(wiring.Component):
     """
 
     def __init__(self, divisor: int):
-        if divisor < 2:
-            raise ValueError(f"divisor must be at least 2, not {divisor}")
+        check_least("divisor", divisor, 2)
         self._divisor = divisor
         super().__init__({"rx": In(1), "o": Out(stream.Signature(8, always_ready=True))})
+
+    @property
+    def divisor(self) -> int:
+        """Clock cycles of a bit."""
+        return self._divisor
 
     def elaborate(self, platform):
         m = Module()
@@ -79,10 +85,14 @@ class UARTTransmitter(wiring.Component):
     """
 
     def __init__(self, divisor: int):
-        if divisor < 1:
-            raise ValueError(f"divisor must be at least 1, not {divisor}")
+        check_least("divisor", divisor, 1)
         self._divisor = divisor
         super().__init__({"i": In(stream.Signature(8)), "tx": Out(1, init=1)})
+
+    @property
+    def divisor(self) -> int:
+        """Clock cycles of a bit."""
+        return self._divisor
 
     def elaborate(self, platform):
         m = Module()

@@ -16,8 +16,7 @@ import z3
 
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import LAST, Packet
-from spurtle.gateware import serializer
-from spurtle.gateware.packer import Packer
+from spurtle.gateware.packer import STEP_BYTES, Packer
 from spurtle.gateware.record import record_layout
 from spurtle_sim.model import records
 
@@ -40,7 +39,6 @@ __all__ = [
     "watched",
 ]
 
-STEP_BYTES = serializer._STEP_BYTES
 
 PACKED = (
     *(config for config in (*CONFIGS.values(), *FEATURES.values()) if config.layout.packed),

@@ -42,7 +42,7 @@ from spurtle.gateware.completion import Completion
 from spurtle.gateware.filter import Filter
 from spurtle.gateware.interval import IntervalCounter
 from spurtle.gateware.record import RecordBuilder
-from spurtle.gateware.slots import Allocation
+from spurtle.gateware.slots import Allocation, Slot
 from spurtle.gateware.spu import SPU
 from spurtle.support.errors import UserError
 from spurtle_sim.model import filtering, records, sampling
@@ -524,7 +524,7 @@ def test_faults_of_completion_are_found(count: int) -> None:
     assert [fault for fault, system in faults if holds(system)] == []
 
 
-class Follows(inflight_rtl.Slot):
+class Follows(Slot):
     """Goes on following the PE's state."""
 
     def elaborate(self, platform):
@@ -533,7 +533,7 @@ class Follows(inflight_rtl.Slot):
         return m
 
 
-class Early(inflight_rtl.Slot):
+class Early(Slot):
     """Keeps the PE's state of the cycle before."""
 
     def elaborate(self, platform):
@@ -543,7 +543,7 @@ class Early(inflight_rtl.Slot):
         return m
 
 
-class Forgets(inflight_rtl.Slot):
+class Forgets(Slot):
     """Is not told that the buffer did not run before it was given its operation."""
 
     def elaborate(self, platform):
@@ -553,7 +553,7 @@ class Forgets(inflight_rtl.Slot):
         return m
 
 
-class CountsOn(inflight_rtl.Slot):
+class CountsOn(Slot):
     """Counts waits for translations of an operation that has completed."""
 
     def elaborate(self, platform):
@@ -592,7 +592,7 @@ def test_a_queue_that_keeps_what_left_is_found(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("wrong", tiers(fast=[Early], full=[Forgets]))
-def test_a_slot_that_starts_wrongly_is_found(wrong: type[inflight_rtl.Slot], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slot_that_starts_wrongly_is_found(wrong: type[Slot], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inflight_rtl, "Slot", wrong)
     verdict = inflight.prove_captures(SEVERAL, transition(inflight_rtl.InFlight(SEVERAL)))
     assert "a cycle breaks it" in verdict.evidence

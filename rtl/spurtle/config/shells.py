@@ -6,4 +6,4 @@ NO_SHELL = "none"
 """In place of the name of a shell: the SPU's own ports."""
 
 SHELLS = ("axi4", "axi4-apb")
-"""What can stand around an SPU: see `bus.Shell`."""
+"""What can stand around an SPU: see `spurtle.shell.shell.Shell`."""

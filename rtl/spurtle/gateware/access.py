@@ -3,18 +3,18 @@
 # Ref: DDI0487 M.a, D17.6.4.3 (Memory Copy), D17.6.4.5 (GCSSS2), D17.6.6 R_MYPFF (non-contiguous SVE accesses).
 
 from amaranth import *
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from .. import arch
 from ..config import SPUConfig, check_config
 from ..interface.register_layout import register_layout
 from ..interface.sampling import SamplingPointSignature
+from .component import ConfiguredComponent
 
 __all__ = ["AccessChoice"]
 
 
-class AccessChoice(wiring.Component):
+class AccessChoice(ConfiguredComponent):
     """Of a load from one address and a store to another the one that the filter by type selects, if it selects one of
     load and store alone; else either, at random. Of the elements of a vector any, at random.
 
@@ -31,7 +31,7 @@ class AccessChoice(wiring.Component):
     draw : Out(range(selections_per_cycle + 1))
         So many random numbers are used in this cycle.
     destination, element : Out
-        See `pe.SamplingPoint`.
+        See `SamplingPointSignature`.
     """
 
     def __init__(self, config: SPUConfig):
@@ -42,13 +42,14 @@ class AccessChoice(wiring.Component):
             )
         point = SamplingPointSignature(config).flip().members
         super().__init__(
+            config,
             {
                 "selected": In(config.ops_per_cycle).array(config.selections_per_cycle),
                 "pmsfcr": In(register_layout(arch.PMSFCR_EL1)),
                 "random": In(config.access_bits).array(config.selections_per_cycle),
                 "draw": Out(range(config.selections_per_cycle + 1)),
                 **{name: point[name] for name in ("destination", "element") if name in point},
-            }
+            },
         )
 
     def elaborate(self, platform):
@@ -56,13 +57,13 @@ class AccessChoice(wiring.Component):
 
         m.d.comb += self.draw.eq(sum(selected.any() for selected in self.selected))
         numbers = list(self.random)
-        if hasattr(self, "destination"):
+        if self._config.two_accesses:
             control = self.pmsfcr
             decided = control.FT & (control.ST ^ control.LD)
             stores = [Mux(decided, control.ST, number[0]) for number in numbers]
             numbers = [number[1:] for number in numbers]
             self._hand_out(m, self.destination, stores)
-        if hasattr(self, "element"):
+        if self._config.scalable:
             self._hand_out(m, self.element, numbers)
 
         return m

@@ -3,13 +3,16 @@
 # Ref: DDI0487 M.a, D24.7 (PMBIDR_EL1.Align): a record may begin wherever that permits.
 
 from amaranth import *
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from ..config import SPUConfig, check_config
+from ..interface.members import when
 from .beat import beat_layout
+from .component import ConfiguredComponent
+from .fsm import FSMState
 
-__all__ = ["Aligner", "word_layout"]
+__all__ = ["Aligner", "AlignerState", "word_layout"]
 
 
 def word_layout(config: SPUConfig) -> data.StructLayout:
@@ -20,7 +23,14 @@ def word_layout(config: SPUConfig) -> data.StructLayout:
     return data.StructLayout({"data": members["data"], "strobe": config.bus_bytes, **members})
 
 
-class Aligner(wiring.Component):
+class AlignerState(FSMState):
+    """States of `Aligner`."""
+
+    BEATS = 0
+    REST = 1
+
+
+class Aligner(ConfiguredComponent):
     """Moves the bytes of a record up by `offset` units of its alignment, which can make one word more of them.
 
     Combinational, but for the beat before. Where the alignment is not less than the bus every beat is a word.
@@ -35,14 +45,14 @@ class Aligner(wiring.Component):
 
     def __init__(self, config: SPUConfig):
         check_config(config)
-        self._config = config
         self._units = max(1, config.bus_bytes // config.layout.align)
         super().__init__(
+            config,
             {
-                **({"offset": In(range(self._units))} if self._units > 1 else {}),
+                **when(self._units > 1, offset=In(range(self._units))),
                 "i": In(stream.Signature(beat_layout(config))),
                 "o": Out(stream.Signature(word_layout(config))),
-            }
+            },
         )
 
     def elaborate(self, platform):
@@ -72,21 +82,21 @@ class Aligner(wiring.Component):
         m.d.comb += [self.o.p.last.eq(last), self.o.p.end.eq(end)]
 
         with m.FSM(name="aligner"):
-            with m.State("BEATS"):
+            with m.State(AlignerState.BEATS):
                 size = Mux(self.i.p.end == 0, units, self.i.p.end)
                 m.d.comb += [last.eq(self.i.p.last & (self.offset + size <= units)), end.eq(self.offset + self.i.p.end)]
                 m.d.sync += ended.eq(end)
                 with m.If(self.o.valid & self.o.ready):
                     m.d.sync += [before.eq(self.i.p.data[unit:]), begun.eq(~last)]
                     with m.If(self.i.p.last & ~last):
-                        m.next = "REST"
+                        m.next = AlignerState.REST
 
-            with m.State("REST"):
+            with m.State(AlignerState.REST):
                 # What the last beat has left over.
                 m.d.comb += [rest.eq(1), self.o.valid.eq(1), last.eq(1), end.eq(ended), self.i.ready.eq(0)]
                 with m.If(self.o.ready):
                     m.d.sync += begun.eq(0)
-                    m.next = "BEATS"
+                    m.next = AlignerState.BEATS
 
         # The next record may come while the last word is stalled. A stalled word is the same until it is taken, in the
         # bytes that are not written as well.

@@ -3,6 +3,7 @@
 from amaranth.lib import data
 
 from ..config import SPUConfig
+from ..interface.members import when
 
 __all__ = ["beat_layout"]
 
@@ -22,5 +23,5 @@ def beat_layout(config: SPUConfig) -> data.StructLayout:
     """
     units = config.bus_bytes // config.layout.align
     return data.StructLayout(
-        {"data": 8 * config.bus_bytes, "last": 1, **({"end": range(units)} if units > 1 else {})},
+        {"data": 8 * config.bus_bytes, "last": 1, **when(units > 1, end=range(units))},
     )

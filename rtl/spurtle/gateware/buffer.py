@@ -4,8 +4,9 @@
 # PMBSR_EL1).
 
 from amaranth import *
-from amaranth.lib import stream, wiring
+from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.utils import exact_log2
 
 from .. import arch
 from ..config import SPUConfig, check_config
@@ -13,11 +14,23 @@ from ..interface.memory import WriteFaultKind, WriteSignature
 from ..interface.register_layout import register_layout
 from .aligner import Aligner
 from .beat import beat_layout
+from .component import ConfiguredComponent
+from .fsm import FSMState
 
-__all__ = ["ProfilingBuffer"]
+__all__ = ["ProfilingBuffer", "ProfilingBufferState"]
 
 
-class ProfilingBuffer(wiring.Component):
+class ProfilingBufferState(FSMState):
+    """States of `ProfilingBuffer`."""
+
+    IDLE = 0
+    DROP = 1
+    WRITE = 2
+    RESPONSE = 3
+    FAULT = 4
+
+
+class ProfilingBuffer(ConfiguredComponent):
     """Writes records to memory from PMBPTR_EL1 upward, one at a time, and moves the pointer when memory has a record
     whole.
 
@@ -47,7 +60,7 @@ class ProfilingBuffer(wiring.Component):
         dropped.
     begun : Out(1)
         Strobe: the record at `i` is being written, or dropped, from the next cycle on.
-    write : Out(WritePort)
+    write : Out(WriteSignature)
     pmblimitr : In(PMBLIMITR_EL1)
     pmblimitr_write : In(1)
         Software writes PMBLIMITR_EL1 in this cycle.
@@ -71,8 +84,8 @@ class ProfilingBuffer(wiring.Component):
 
     def __init__(self, config: SPUConfig):
         check_config(config)
-        self._config = config
         super().__init__(
+            config,
             {
                 "i": In(stream.Signature(beat_layout(config))),
                 "unwanted": In(1),
@@ -91,16 +104,14 @@ class ProfilingBuffer(wiring.Component):
                 "writing": Out(1),
                 "busy": Out(1),
                 "full": Out(1),
-            }
+            },
         )
 
     def elaborate(self, platform):
         m = Module()
 
         layout = self._config.layout
-        align = layout.align.bit_length() - 1
-        size = layout.max_size.bit_length() - 1
-        word = self._config.bus_bytes.bit_length() - 1
+        align, size, word = (exact_log2(number) for number in (layout.align, layout.max_size, self._config.bus_bytes))
         idle = Signal()
         keep = Signal()
         commit = Signal()
@@ -113,15 +124,9 @@ class ProfilingBuffer(wiring.Component):
         ]
         fits, fits_known = self._fits(m, align, idle)
 
-        # Where the record goes: `base` and a number of words, which may carry into the next one. What that is takes
-        # two cycles after the one in which `base` is taken; it has been when a record is known to fit.
         base = Signal(64 - size)
         words = Signal(size - word + 1)
-        half = len(base) // 2
-        next_low = Signal(half + 1)
-        next_high = Signal(len(base) - half)
-        m.d.sync += [next_low.eq(base[:half] + 1), next_high.eq(base[half:] + next_low[-1])]
-        upper = Mux(words[-1], Cat(next_low[:-1], next_high), base)
+        upper = self._upper(m, base, words)
 
         m.submodules.aligner = aligner = Aligner(self._config)
         connect(m, flipped(self.i), aligner.i)
@@ -140,15 +145,10 @@ class ProfilingBuffer(wiring.Component):
             m.d.sync += self.pmbptr.eq(self.wdata)
         with m.Elif(commit):
             m.d.sync += self.pmbptr.eq(Cat(C(0, min(align, word)), within, words[:-1], upper))
-
-        with m.If(self.pmbsr_write):
-            m.d.sync += self.pmbsr.eq(self.wdata & self._config.writable(arch.PMBSR_EL1))
-        with m.If(self.collision):
-            m.d.sync += self.pmbsr.COLL.eq(1)
         self._report(m, fault, faulted)
 
         with m.FSM(name="buffer"):
-            with m.State("IDLE"):
+            with m.State(ProfilingBufferState.IDLE):
                 m.d.comb += idle.eq(1)
                 m.d.sync += [
                     base.eq(self.pmbptr[size:]),
@@ -156,49 +156,26 @@ class ProfilingBuffer(wiring.Component):
                     within.eq(within_pointer),
                     keep.eq(1),
                 ]
-                with m.If(fits_known & self.writing & ~fits):
-                    m.d.comb += self.full.eq(1)
-                with m.Elif(aligner.o.valid & (~self.writing | self.unwanted)):
-                    m.d.comb += self.begun.eq(1)
-                    m.next = "DROP"
-                with m.Elif(aligner.o.valid & fits_known):
-                    m.d.comb += self.begun.eq(1)
-                    m.next = "WRITE"
+                self._begin(m, aligner.o.valid, fits, fits_known)
 
-            with m.State("WRITE"):
-                m.d.comb += [self.write.beat.valid.eq(aligner.o.valid), aligner.o.ready.eq(self.write.beat.ready)]
-                with m.If(aligner.o.valid & aligner.o.ready):
-                    m.d.sync += words.eq(words + (~aligner.o.p.last | (end == 0)))
-                    with m.If(aligner.o.p.last):
-                        m.d.sync += within.eq(end)
-                        m.next = "RESPONSE"
+            with m.State(ProfilingBufferState.WRITE):
+                self._write(m, aligner.o, words, within, end)
 
-            with m.State("RESPONSE"):
-                whole = self.write.fault.kind == WriteFaultKind.NONE
-                m.d.comb += commit.eq(self.write.done & whole & keep & self.running)
-                with m.If(self.write.done):
-                    m.d.sync += fault.eq(self.write.fault)
-                    m.next = "IDLE"
-                    with m.If(~whole):
-                        first = self.write.fault.word == 0
-                        m.d.sync += [
-                            words.eq(self.pmbptr[word:size] + self.write.fault.word),
-                            within.eq(Mux(first, within_pointer, 0)),
-                        ]
-                        m.next = "FAULT"
+            with m.State(ProfilingBufferState.RESPONSE):
+                self._take_response(m, words, within, within_pointer, fault, commit, keep)
 
-            with m.State("FAULT"):
+            with m.State(ProfilingBufferState.FAULT):
                 m.d.comb += [faulted.eq(keep & self.running), commit.eq(faulted)]
                 if self._config.external_aborts:
-                    # Whatever has become of the record.
+                    # Whatever the outcome of the record is.
                     with m.If(fault.external):
                         m.d.sync += self.pmbsr.EA.eq(1)
-                m.next = "IDLE"
+                m.next = ProfilingBufferState.IDLE
 
-            with m.State("DROP"):
+            with m.State(ProfilingBufferState.DROP):
                 m.d.comb += aligner.o.ready.eq(1)
                 with m.If(aligner.o.valid & aligner.o.p.last):
-                    m.next = "IDLE"
+                    m.next = ProfilingBufferState.IDLE
 
         with m.If(self.pmbptr_write | self.pmblimitr_write | (~self.running & ~idle)):
             m.d.sync += keep.eq(0)
@@ -206,8 +183,60 @@ class ProfilingBuffer(wiring.Component):
 
         return m
 
+    def _upper(self, m, base, words):
+        """Return the address above `words`, a number of words from `base` on that may carry into it.
+
+        The sum takes two cycles after the one in which `base` is captured. They have passed when a record is known to
+        fit.
+        """
+        half = len(base) // 2
+        next_low = Signal(half + 1)
+        next_high = Signal(len(base) - half)
+        m.d.sync += [next_low.eq(base[:half] + 1), next_high.eq(base[half:] + next_low[-1])]
+        return Mux(words[-1], Cat(next_low[:-1], next_high), base)
+
+    def _begin(self, m, valid, fits, fits_known):
+        """Begin a record that waits, to write or to drop it, unless the buffer is full."""
+        with m.If(fits_known & self.writing & ~fits):
+            m.d.comb += self.full.eq(1)
+        with m.Elif(valid & (~self.writing | self.unwanted)):
+            m.d.comb += self.begun.eq(1)
+            m.next = ProfilingBufferState.DROP
+        with m.Elif(valid & fits_known):
+            m.d.comb += self.begun.eq(1)
+            m.next = ProfilingBufferState.WRITE
+
+    def _write(self, m, words_out, words, within, end):
+        """Write the words of the record, and count them."""
+        m.d.comb += [self.write.beat.valid.eq(words_out.valid), words_out.ready.eq(self.write.beat.ready)]
+        with m.If(words_out.valid & words_out.ready):
+            m.d.sync += words.eq(words + (~words_out.p.last | (end == 0)))
+            with m.If(words_out.p.last):
+                m.d.sync += within.eq(end)
+                m.next = ProfilingBufferState.RESPONSE
+
+    def _take_response(self, m, words, within, within_pointer, fault, commit, keep):
+        """Advance the pointer past the record, or find the first byte that was not written."""
+        word, size = exact_log2(self._config.bus_bytes), exact_log2(self._config.layout.max_size)
+        whole = self.write.fault.kind == WriteFaultKind.NONE
+        m.d.comb += commit.eq(self.write.done & whole & keep & self.running)
+        with m.If(self.write.done):
+            m.d.sync += fault.eq(self.write.fault)
+            m.next = ProfilingBufferState.IDLE
+            with m.If(~whole):
+                first = self.write.fault.word == 0
+                m.d.sync += [
+                    words.eq(self.pmbptr[word:size] + self.write.fault.word),
+                    within.eq(Mux(first, within_pointer, 0)),
+                ]
+                m.next = ProfilingBufferState.FAULT
+
     def _report(self, m, fault, faulted):
-        """Buffer management events, which are recorded as long as none is."""
+        """Keep the status. A buffer management event is recorded as long as none is."""
+        with m.If(self.pmbsr_write):
+            m.d.sync += self.pmbsr.eq(self.wdata & self._config.writable(arch.PMBSR_EL1))
+        with m.If(self.collision):
+            m.d.sync += self.pmbsr.COLL.eq(1)
         stopped = Signal()
         m.d.comb += stopped.eq(Mux(self.pmbsr_write, self.wdata[arch.PMBSR_EL1.fields["S"].lsb], self.pmbsr.S))
 

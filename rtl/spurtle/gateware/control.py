@@ -5,15 +5,17 @@
 # CollectTimeStamp() have it.
 
 from amaranth import *
-from amaranth.lib import data, wiring
+from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from .. import arch
 from ..arch import PCT
 from ..config import SPUConfig, check_config
+from ..interface.members import when
 from ..interface.pe_state import PEStateSignature, el2_enabled, owner_state
 from ..interface.register_layout import register_layout
 from ..interface.sampling import TakenBranchSignature
+from .component import ConfiguredComponent
 
 __all__ = ["Collect", "ProfilingControl"]
 
@@ -38,7 +40,7 @@ class _Owner(data.Struct):
     el2: 1
 
 
-class ProfilingControl(wiring.Component):
+class ProfilingControl(ConfiguredComponent):
     """Permissions from the registers and the state of the PE in this cycle. Combinational, but for `new_owner`.
 
     Without EL3 the only Security state owns the buffer. Reserved values of MDCR_EL3.{NSPBE, NSPB} give it to Secure
@@ -46,7 +48,7 @@ class ProfilingControl(wiring.Component):
 
     Members
     -------
-    pe : In(PEState)
+    pe : In(PEStateSignature)
     pmscr : In(PMSCR_EL1)
     pmscr_el2 : In(PMSCR_EL2)
         Only with EL2.
@@ -61,25 +63,25 @@ class ProfilingControl(wiring.Component):
         Neither a higher Exception level nor another Security state owns the buffer: PMBIDR_EL1.P is zero.
     new_owner : Out(1)
         In the cycle before, the buffer's owner was not who it had been until then. These two only with EL2 or EL3.
-    branch : In(TakenBranch)
+    branch : In(TakenBranchSignature)
     branch_enabled : Out(1)
         Profiling is enabled in the state that the branch was executed in. These two only with FEAT_SPE_PBT.
     """
 
     def __init__(self, config: SPUConfig):
         check_config(config)
-        self._config = config
         super().__init__(
+            config,
             {
                 "pe": In(PEStateSignature(config)),
                 "pmscr": In(register_layout(arch.PMSCR_EL1)),
-                **({"pmscr_el2": In(register_layout(arch.PMSCR_EL2)), "offset": Out(64)} if config.el2 else {}),
+                **when(config.el2, pmscr_el2=In(register_layout(arch.PMSCR_EL2)), offset=Out(64)),
                 "running": In(1),
                 "enabled": Out(1),
                 "collect": Out(Collect),
-                **({"programmable": Out(1), "new_owner": Out(1)} if config.several_owners else {}),
-                **({"branch": In(TakenBranchSignature(config)), "branch_enabled": Out(1)} if config.pbt else {}),
-            }
+                **when(config.several_owners, programmable=Out(1), new_owner=Out(1)),
+                **when(config.pbt, branch=In(TakenBranchSignature(config)), branch_enabled=Out(1)),
+            },
         )
 
     def elaborate(self, platform):

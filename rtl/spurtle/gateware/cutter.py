@@ -1,17 +1,18 @@
 """Beats of records of one size."""
 
 from amaranth import *
-from amaranth.lib import stream, wiring
+from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from ..config import SPUConfig, check_config
 from .beat import beat_layout
+from .component import ConfiguredComponent
 from .record import record_layout
 
 __all__ = ["Cutter"]
 
 
-class Cutter(wiring.Component):
+class Cutter(ConfiguredComponent):
     """Records of one size: `max_size / bus_bytes` beats each, and the record is taken with its last. Combinational, but
     for the number of the beat.
 
@@ -27,10 +28,11 @@ class Cutter(wiring.Component):
             raise ValueError(f"layout must have no elastic place where records are cut, not some in {config.name}")
         self._beats = config.layout.max_size // config.bus_bytes
         super().__init__(
+            config,
             {
                 "i": In(stream.Signature(record_layout(config))),
                 "o": Out(stream.Signature(beat_layout(config))),
-            }
+            },
         )
 
     def elaborate(self, platform):

@@ -3,25 +3,27 @@
 # Ref: DDI0487 M.a, D17.5.1 to D17.5.4; PMU events SAMPLE_FEED_*. CONSTRAINED UNPREDICTABLE cases in docs/choices.md.
 
 from amaranth import *
-from amaranth.lib import data, wiring
+from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from .. import arch
 from ..config import SPUConfig, UnpredictableFilter, check_config
+from ..interface.members import when
 from ..interface.operation import has_data_source, is_branch
 from ..interface.register_layout import register_layout
+from .component import ConfiguredComponent
 from .sample import SampleLayout
 
 __all__ = ["Filter"]
 
 
-class Filter(wiring.Component):
+class Filter(ConfiguredComponent):
     """Which of the enabled filters reject a sample; it is collected if none does. And what of each filter it meets,
     enabled or not, for the PMU.
 
     Members
     -------
-    sample : In(Sample)
+    sample : In(SampleLayout)
     events : In(8 * events_bytes)
         The Events packet of that sample.
     pmsfcr, pmsevfr, pmsnevfr, pmslatfr, pmsdsfr : In
@@ -29,24 +31,24 @@ class Filter(wiring.Component):
         FEAT_SPE_FDS.
     rejected : Out, one bit for each of filters
     feed : Out, one bit for each of feed_events
-        See `pe.PMUEvents`.
+        See `PMUEventsSignature`.
     """
 
     def __init__(self, config: SPUConfig):
         check_config(config)
-        self._config = config
         super().__init__(
+            config,
             {
                 "sample": In(SampleLayout(config)),
                 "events": In(8 * config.events_bytes),
                 "pmsfcr": In(register_layout(arch.PMSFCR_EL1)),
                 "pmsevfr": In(register_layout(arch.PMSEVFR_EL1)),
-                **({"pmsnevfr": In(register_layout(arch.PMSNEVFR_EL1))} if config.fne else {}),
+                **when(config.fne, pmsnevfr=In(register_layout(arch.PMSNEVFR_EL1))),
                 "pmslatfr": In(register_layout(arch.PMSLATFR_EL1)),
-                **({"pmsdsfr": In(register_layout(arch.PMSDSFR_EL1))} if config.fds else {}),
+                **when(config.fds, pmsdsfr=In(register_layout(arch.PMSDSFR_EL1))),
                 "rejected": Out(data.StructLayout(dict.fromkeys(config.filters, 1))),
                 "feed": Out(data.StructLayout(dict.fromkeys(config.feed_events, 1))),
-            }
+            },
         )
 
     def elaborate(self, platform):

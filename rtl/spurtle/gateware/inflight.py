@@ -3,13 +3,15 @@
 # Ref: DDI0487 M.a, D17.3.7 (sampled operations), D17.6 (what is captured).
 
 from amaranth import *
-from amaranth.lib import memory, stream, wiring
+from amaranth.lib import memory, stream
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from ..config import SPUConfig, check_config
+from ..interface.members import when
 from ..interface.pe_state import PEStateSignature
 from ..interface.sampling import FinishSignature, InFlightSignature, SamplingPointSignature
+from .component import ConfiguredComponent
 from .control import Collect
 from .previous import previous_layout
 from .sample import KnownAtFinishLayout, SampleLayout, StartLayout
@@ -18,7 +20,7 @@ from .slots import Allocation, Slot
 __all__ = ["InFlight"]
 
 
-class InFlight(wiring.Component):
+class InFlight(ConfiguredComponent):
     """The sampled operations, from the sampling point until their records have left.
 
     Samples are offered in the order in which their operations finished. With one slot the sample stays in it until it
@@ -30,7 +32,7 @@ class InFlight(wiring.Component):
         See `Allocation`; `answer_latency` cycles after the operation passed.
     sampled, slot, collisions : Out
         See `Allocation`.
-    pe, collect : In(PEState), In(Collect)
+    pe, collect : In(PEStateSignature), In(Collect)
         As they are for the operations that pass in this cycle.
     offset : In(64)
         Taken off the system counter of the same cycle for the timestamp. Only with EL2.
@@ -40,7 +42,7 @@ class InFlight(wiring.Component):
         What the core reports.
     previous : In(previous_layout)
         Where the taken branch went that retired last. Only with FEAT_SPE_PBT.
-    sample : Out(stream of Sample)
+    sample : Out(stream of SampleLayout)
         A finished operation, steady until it is taken. From a `finish` it takes one cycle to be offered with one slot,
         two with more.
     unwanted : Out(1)
@@ -51,24 +53,24 @@ class InFlight(wiring.Component):
 
     def __init__(self, config: SPUConfig):
         check_config(config)
-        self._config = config
         point = SamplingPointSignature(config).flip().members
         super().__init__(
+            config,
             {
                 "selected": In(config.ops_per_cycle).array(config.selections_per_cycle),
                 **{name: point[name] for name in ("sampled", "slot") if name in point},
                 "collisions": Out(range(config.selections_per_cycle + 1)),
                 "pe": In(PEStateSignature(config)),
                 "collect": In(Collect),
-                **({"offset": In(64)} if config.el2 else {}),
+                **when(config.el2, offset=In(64)),
                 "running": In(1),
                 "in_flight": In(InFlightSignature(config)),
                 "finish": In(FinishSignature(config)),
-                **({"previous": In(previous_layout(config))} if config.pbt else {}),
+                **when(config.pbt, previous=In(previous_layout(config))),
                 "sample": Out(stream.Signature(SampleLayout(config))),
                 "unwanted": Out(1),
                 "pending": Out(1),
-            }
+            },
         )
 
     def elaborate(self, platform):
@@ -79,20 +81,7 @@ class InFlight(wiring.Component):
         following, missed = self._delay(m)
         for number, slot in enumerate(slots):
             m.submodules[f"slot_{number}"] = slot
-            mine = self.finish.valid & (self.finish.slot == number if len(slots) > 1 else 1)
-            m.d.comb += [
-                allocation.free[number].eq(slot.free),
-                slot.take.eq(allocation.take[number]),
-                slot.following.eq(following),
-                slot.running.eq(self.running),
-                slot.missed.eq(missed),
-                slot.issued.eq(self.in_flight.issued[number]),
-                slot.completed.eq(self.in_flight.completed[number]),
-                slot.translating.eq(self.in_flight.translating[number]),
-                *([slot.alternate_tick.eq(self.in_flight.alternate_tick)] if self._config.altclk else []),
-                slot.finish.eq(mine & ~self.finish.vanished),
-                slot.vanish.eq(mine & self.finish.vanished),
-            ]
+            self._connect_slot(m, number, slot, allocation, following, missed)
         m.d.comb += [
             *(mine.eq(selected) for mine, selected in zip(allocation.selected, self.selected, strict=True)),
             self.sampled.eq(allocation.sampled),
@@ -106,14 +95,33 @@ class InFlight(wiring.Component):
 
         return m
 
+    def _connect_slot(self, m, number, slot, allocation, following, missed):
+        """Connect a slot to the allocation, and to what the core reports of its operation."""
+        mine = self.finish.valid & (self.finish.slot == number if self._config.slots > 1 else 1)
+        m.d.comb += [
+            allocation.free[number].eq(slot.free),
+            slot.take.eq(allocation.take[number]),
+            slot.following.eq(following),
+            slot.running.eq(self.running),
+            slot.missed.eq(missed),
+            slot.issued.eq(self.in_flight.issued[number]),
+            slot.completed.eq(self.in_flight.completed[number]),
+            slot.translating.eq(self.in_flight.translating[number]),
+            *([slot.alternate_tick.eq(self.in_flight.alternate_tick)] if self._config.altclk else []),
+            slot.finish.eq(mine & ~self.finish.vanished),
+            slot.vanish.eq(mine & self.finish.vanished),
+        ]
+
     def _delay(self, m):
         """State of the PE, and whether the buffer has not run since, of the operations that are answered in this
         cycle.
         """
         now = Signal(StartLayout(self._config))
-        states = ("el", "ns", "nse", "contextidr_el1", "contextidr_el2")
+        config = self._config
+        states = ["el", "ns", *(["nse"] if config.rme else []), "contextidr_el1"]
+        states += ["contextidr_el2"] if config.el2 else []
         m.d.comb += [
-            *(now[name].eq(getattr(self.pe, name)) for name in states if hasattr(self.pe, name)),
+            *(now[name].eq(getattr(self.pe, name)) for name in states),
             now.timestamp.eq(self.pe.physical_count),
             now.collect.eq(self.collect),
         ]

@@ -3,13 +3,14 @@
 # Ref: DDI0487 M.a, D17.3.3 to D17.3.5; the reload takes one operation that does not decrement (docs/choices.md).
 
 from amaranth import *
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for, ceil_log2
 
 from .. import arch
 from ..config import SPUConfig, check_config
+from ..interface.members import when
 from ..interface.register_layout import register_layout
+from .component import ConfiguredComponent
 
 __all__ = ["IntervalCounter", "Numbering"]
 
@@ -17,7 +18,7 @@ _GROUP = 4
 """Lanes that are numbered in one cycle: what depends on four of them is a LUT."""
 
 
-class Numbering(wiring.Component):
+class Numbering(ConfiguredComponent):
     """Numbers the operations of a cycle in program order.
 
     Latency: `count_delay` cycles; without one it is combinational.
@@ -42,13 +43,14 @@ class Numbering(wiring.Component):
         if width > 2 * _GROUP:
             raise ValueError(f"ops_per_cycle must be at most {2 * _GROUP}, two groups, not {width}")
         super().__init__(
+            config,
             {
                 "operations": In(width),
                 "lanes": Out(width),
                 "before": Out(range(width)).array(width),
                 "count": Out(range(width + 1)),
-                **({"next_count": Out(range(width + 1))} if config.count_delay else {}),
-            }
+                **when(config.count_delay, next_count=Out(range(width + 1))),
+            },
         )
 
     def elaborate(self, platform):
@@ -94,7 +96,7 @@ class Numbering(wiring.Component):
                         m.d.sync += before[lane].eq((pattern & (1 << place) - 1).bit_count())
 
 
-class IntervalCounter(wiring.Component):
+class IntervalCounter(ConfiguredComponent):
     """PMSICR_EL1, which takes the members of the sample population in program order, some in each cycle.
 
     An operation that meets COUNT = 0 reloads it. Any other decrements it; the one that makes it zero ends the interval
@@ -129,9 +131,9 @@ class IntervalCounter(wiring.Component):
 
     def __init__(self, config: SPUConfig):
         check_config(config)
-        self._config = config
         self._width = config.ops_per_cycle
         super().__init__(
+            config,
             {
                 "operations": In(self._width),
                 "interval": In(24),
@@ -143,7 +145,7 @@ class IntervalCounter(wiring.Component):
                 "pmsicr": Out(register_layout(arch.PMSICR_EL1)),
                 "population": Out(range(self._width + 1)),
                 "selected": Out(self._width).array(config.selections_per_cycle),
-            }
+            },
         )
 
     def elaborate(self, platform):

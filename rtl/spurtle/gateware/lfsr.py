@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import LFSR_DELAYS
-from ..support.arguments import check_type
+from ..support.arguments import check_range, check_type
 
 __all__ = ["LFSR"]
 
@@ -49,9 +49,8 @@ class LFSR(wiring.Component):
         ranges = {"bits": (bits, min(LFSR_DELAYS)), "draws": (draws, width), "reset": (reset, (1 << width) - 1)}
         for name, (value, most) in ranges.items():
             check_type(name, value, int)
-            if not 1 <= value <= most:
-                raise ValueError(f"{name} must be from 1 to {most}, not {value!r}")
-        self._bits = bits
+            check_range(name, value, 1, most)
+        self._bits, self._draws, self._reset = bits, draws, reset
         super().__init__(
             {
                 "random": Out(bits).array(draws),
@@ -62,12 +61,27 @@ class LFSR(wiring.Component):
             }
         )
 
+    @property
+    def bits(self) -> int:
+        """Width of a number."""
+        return self._bits
+
+    @property
+    def draws(self) -> int:
+        """Numbers that can be used in a cycle."""
+        return self._draws
+
+    @property
+    def reset(self) -> int:
+        """The state after reset."""
+        return self._reset
+
     def elaborate(self, platform):
         m = Module()
 
         # The newest bit is the last one here. Of eleven, none depends on another.
         sequence = [*reversed(self.state)]
-        most = self._bits * len(self.random)
+        most = self._bits * self._draws
         for _ in range(most):
             sequence.append(Cat(sequence[-delay] for delay in LFSR_DELAYS).xor())
         newest_first = Cat(*reversed(sequence))

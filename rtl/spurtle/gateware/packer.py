@@ -6,23 +6,24 @@ from collections.abc import Iterator
 from itertools import groupby, pairwise
 
 from amaranth import *
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from ..config import SPUConfig, check_config
 from ..config.record_layouts import Packet
 from .beat import beat_layout
+from .component import ConfiguredComponent
 from .record import record_layout
 
-__all__ = ["Packer"]
+__all__ = ["STEP_BYTES", "Packer"]
 
 
-_STEP_BYTES = 14
+STEP_BYTES = 14
 """What a packed record grows by in one cycle, at most."""
 
 
-class Packer(wiring.Component):
+class Packer(ConfiguredComponent):
     """Records whose elastic places may be left out. One step of the record is laid down behind the other, on whichever
     byte that is, and leaves beat by beat.
 
@@ -45,12 +46,12 @@ class Packer(wiring.Component):
         check_config(config)
         if not config.layout.packed:
             raise ValueError(f"layout must have an elastic place where records are packed, not none in {config.name}")
-        self._config = config
         super().__init__(
+            config,
             {
                 "i": In(stream.Signature(record_layout(config))),
                 "o": Out(stream.Signature(beat_layout(config))),
-            }
+            },
         )
 
     def elaborate(self, platform):
@@ -58,12 +59,12 @@ class Packer(wiring.Component):
 
         beat = self._config.bus_bytes
         step = Signal(
-            data.StructLayout({"octets": 8 * _STEP_BYTES, "size": range(_STEP_BYTES + 1), "ends": 1, "valid": 1})
+            data.StructLayout({"octets": 8 * STEP_BYTES, "size": range(STEP_BYTES + 1), "ends": 1, "valid": 1})
         )
         place = Signal(range(beat))
         placed = Signal(
             data.StructLayout(
-                {"octets": 8 * (beat - 1 + _STEP_BYTES), "fill": range(beat + _STEP_BYTES), "ends": 1, "valid": 1}
+                {"octets": 8 * (beat - 1 + STEP_BYTES), "fill": range(beat + STEP_BYTES), "ends": 1, "valid": 1}
             )
         )
         moves = Signal()
@@ -116,7 +117,7 @@ class Packer(wiring.Component):
             present += place.size(sizes) * [next(bits) if place.elastic else C(1, 1)]
         last = len(present) + (sizes[Packet.END] if layout.padding_last else 0)
         present += sizes[Packet.END] * [C(1, 1)] + (sizes[Packet.TIMESTAMP] - sizes[Packet.END]) * [next(bits)]
-        cuts = [0, *range(last % _STEP_BYTES or _STEP_BYTES, last, _STEP_BYTES), last, len(present)]
+        cuts = [0, *range(last % STEP_BYTES or STEP_BYTES, last, STEP_BYTES), last, len(present)]
         for start, stop in pairwise(cuts):
             runs = [[*run] for _, run in groupby(range(start, stop), key=lambda octet: id(present[octet]))]
             yield [(record.octets[8 * run[0] : 8 * (run[-1] + 1)], present[run[0]], len(run)) for run in runs]

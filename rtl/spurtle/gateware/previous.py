@@ -3,12 +3,13 @@
 # Ref: DDI0487 M.a, D17.6.3.1 (FEAT_SPE_PBT).
 
 from amaranth import *
-from amaranth.lib import data, wiring
+from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from ..config import SPUConfig, check_config
 from ..interface.operation import LocationLayout
 from ..interface.sampling import TakenBranchSignature
+from .component import ConfiguredComponent
 
 __all__ = ["PreviousTarget", "previous_layout"]
 
@@ -18,7 +19,7 @@ def previous_layout(config: SPUConfig) -> data.StructLayout:
     return data.StructLayout({"valid": 1, "target": LocationLayout(config)})
 
 
-class PreviousTarget(wiring.Component):
+class PreviousTarget(ConfiguredComponent):
     """Keeps the target of the last branch; of one that was executed while profiling was disabled or prohibited it keeps
     that there is none.
 
@@ -27,7 +28,7 @@ class PreviousTarget(wiring.Component):
 
     Members
     -------
-    branch : In(TakenBranch)
+    branch : In(TakenBranchSignature)
     enabled : In(1)
         Profiling is enabled in the state that the branch was executed in.
     new_owner : In(1)
@@ -40,12 +41,13 @@ class PreviousTarget(wiring.Component):
         if not config.pbt:
             raise ValueError(f"pbt must be True where the previous branch target is kept, not False in {config.name}")
         super().__init__(
+            config,
             {
                 "branch": In(TakenBranchSignature(config)),
                 "enabled": In(1),
                 "new_owner": In(1),
                 "previous": Out(previous_layout(config)),
-            }
+            },
         )
 
     def elaborate(self, platform):

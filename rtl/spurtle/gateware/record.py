@@ -3,29 +3,17 @@
 # Ref: DDI0487 M.a, D17.6.3 to D17.6.10 (what is recorded of which operation), D18.2 (packets).
 
 from amaranth import *
-from amaranth.lib import data, wiring
+from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
-from ..arch import (
-    ADDRESS_BITS,
-    CR,
-    ETS,
-    EVL,
-    AddressIndex,
-    ContextIndex,
-    CounterIndex,
-    Event,
-    Header,
-    OperationClass,
-    PMSVer,
-)
-from ..arch import operation_types as types
+from ..arch import ADDRESS_BITS, AddressIndex, ContextIndex, CounterIndex, Event, Header
 from ..arch.packets import HEADER_INDEX, INSTRUCTION_TOP, PHYSICAL_TOP
 from ..config import SPUConfig, check_config
 from ..config.record_layouts import LAST, Packet
-from ..interface.operation import has_data_access, has_data_source, has_load, is_branch, is_destination, is_scalable
+from ..interface.operation import has_data_access, has_data_source, has_load, is_branch, is_scalable
+from .component import ConfiguredComponent
+from .operation_type import OperationType
 from .payload import in_place
-from .payload import payload as payload_of
 from .sample import SampleLayout
 
 __all__ = ["RecordBuilder", "record_layout"]
@@ -58,7 +46,7 @@ def record_layout(config: SPUConfig) -> data.StructLayout:
     )
 
 
-class RecordBuilder(wiring.Component):
+class RecordBuilder(ConfiguredComponent):
     """Each packet at its place of the layout, or zeros there: those that share a place exclude each other.
 
     An operation that did not retire shows nothing but an Events packet of zeros and the Timestamp or End packet; one
@@ -71,7 +59,7 @@ class RecordBuilder(wiring.Component):
 
     Members
     -------
-    sample : In(Sample)
+    sample : In(SampleLayout)
     events : Out(8 * events_bytes)
         The Events packet, which the filter looks at.
     packets : Out(record_layout)
@@ -79,13 +67,13 @@ class RecordBuilder(wiring.Component):
 
     def __init__(self, config: SPUConfig):
         check_config(config)
-        self._config = config
         super().__init__(
+            config,
             {
                 "sample": In(SampleLayout(config)),
                 "events": Out(8 * config.events_bytes),
                 "packets": Out(record_layout(config)),
-            }
+            },
         )
 
     def elaborate(self, platform):
@@ -159,7 +147,7 @@ class RecordBuilder(wiring.Component):
         return Cat(bits)
 
     def _packets(self, m):
-        """Each packet as (present, header, payload)."""
+        """Return each packet as (present, header, payload)."""
         config = self._config
         sample = self.sample
         start = sample.start
@@ -172,13 +160,29 @@ class RecordBuilder(wiring.Component):
         has_va = completed & has_data_access(config, facts) & facts.va_valid
         if config.nv2:
             has_va &= ~facts.nv2 | start.collect.nv2_va
-        operation_class, operation_payload = self._operation_type(m, branch)
+        operation_class, operation_payload = OperationType(config, operation).encode(m, branch)
+        return {
+            **self._addresses(has_target, has_va),
+            **self._contexts(),
+            Packet.OPERATION: (facts.retired, C(0, 8) | Header.OPERATION | operation_class, operation_payload),
+            Packet.EVENTS: (C(1), C(Header.EVENTS | Header.size_field(config.events_bytes), 8), self.events),
+            Packet.TOTAL: (facts.retired, _counter(CounterIndex.TOTAL), sample.total),
+            Packet.ISSUE: (facts.retired, _counter(CounterIndex.ISSUE), sample.issue),
+            Packet.TRANSLATION: (has_va, _counter(CounterIndex.TRANSLATION), sample.translation),
+            Packet.TIMESTAMP: (start.collect.timestamp, C(Header.TIMESTAMP, 8), start.timestamp),
+            Packet.END: (~start.collect.timestamp, C(Header.END, 8), C(0, 0)),
+            **self._optional(completed, branch),
+        }
 
-        packets = {
+    def _addresses(self, has_target, has_va):
+        sample = self.sample
+        operation = sample.operation
+        facts = operation.facts
+        return {
             Packet.PC: (
                 facts.retired,
                 _address(AddressIndex.PC),
-                Cat(operation.pc, self._state(start)),
+                Cat(operation.pc, self._state(sample.start)),
             ),
             Packet.TARGET: (
                 has_target,
@@ -191,28 +195,36 @@ class RecordBuilder(wiring.Component):
                 Cat(operation.va[:ADDRESS_BITS], operation.va[ADDRESS_BITS:] & facts.va_tagged.replicate(8)),
             ),
             Packet.PA: (
-                has_va & facts.pa_valid & start.collect.pa,
+                has_va & facts.pa_valid & sample.start.collect.pa,
                 _address(AddressIndex.PA),
                 Cat(operation.pa, self._physical(operation)),
             ),
+        }
+
+    def _contexts(self):
+        start = self.sample.start
+        retired = self.sample.operation.facts.retired
+        return {
             Packet.CONTEXT_EL1: (
-                facts.retired & start.collect.context_el1,
+                retired & start.collect.context_el1,
                 C(Header.CONTEXT | ContextIndex.EL1, 8),
                 start.contextidr_el1,
             ),
             Packet.CONTEXT_EL2: (
-                facts.retired & start.collect.context_el2,
+                retired & start.collect.context_el2,
                 C(Header.CONTEXT | ContextIndex.EL2, 8),
                 start.contextidr_el2,
             ),
-            Packet.OPERATION: (facts.retired, C(0, 8) | Header.OPERATION | operation_class, operation_payload),
-            Packet.EVENTS: (C(1), C(Header.EVENTS | Header.size_field(config.events_bytes), 8), self.events),
-            Packet.TOTAL: (facts.retired, _counter(CounterIndex.TOTAL), sample.total),
-            Packet.ISSUE: (facts.retired, _counter(CounterIndex.ISSUE), sample.issue),
-            Packet.TRANSLATION: (has_va, _counter(CounterIndex.TRANSLATION), sample.translation),
-            Packet.TIMESTAMP: (start.collect.timestamp, C(Header.TIMESTAMP, 8), start.timestamp),
-            Packet.END: (~start.collect.timestamp, C(Header.END, 8), C(0, 0)),
         }
+
+    def _optional(self, completed, branch):
+        """Return the packets that not every configuration has."""
+        config = self._config
+        sample = self.sample
+        operation = sample.operation
+        facts = operation.facts
+
+        packets = {}
         if config.data_source_bytes:
             packets[Packet.DATA_SOURCE] = (
                 has_data_source(config, facts),
@@ -258,100 +270,6 @@ class RecordBuilder(wiring.Component):
         tag = operation.pa_tag & operation.pa_checked.replicate(len(operation.pa_tag))
         return in_place(PHYSICAL_TOP, PAT=tag, NSE=nse, CH=operation.pa_checked, NS=operation.pa_ns)
 
-    def _operation_type(self, m, branch):
-        """CLASS and payload of the Operation Type packet (D18.2.7). An access makes no less of a branch (D17.6.3)."""
-        config = self._config
-        facts = self.sample.operation.facts
-        memory = facts.load | facts.store
-        size = self._size(m, memory) if config.scalable else None
-
-        payload = Mux(branch, self._branch(), Mux(memory, self._load_store(size), self._data_processing(size)))
-        not_branch = Mux(memory, OperationClass.LOAD_STORE, OperationClass.OTHER)
-        return Mux(branch, OperationClass.BRANCH, not_branch), payload
-
-    def _size(self, m, memory):
-        """Bits that an SVE or SME operation works on: of all vectors with FEAT_SPE_SME, of one without (D17.6.6)."""
-        vectors = self.sample.operation.vectors
-        if not self._config.spe_sme:
-            return vectors.bits
-        size = Signal(19)
-        tiles = vectors.sme & vectors.tile & ~memory
-        m.d.sync += size.eq(Mux(tiles, vectors.bits, vectors.bits[:12] * vectors.count))
-        return size
-
-    def _branch(self):
-        facts = self.sample.operation.facts
-        gcs = facts.gcs if self._config.gcs else C(0, 1)
-        procedure = C(CR.NOT_RECORDED, 2)
-        if self._config.crr:
-            procedure = Mux(facts.link, CR.LINK, Mux(facts.procedure_return, CR.RETURN, CR.NEITHER))
-        fields = {"COND": facts.conditional, "IND": facts.indirect, "GCS": gcs, "CR": procedure}
-        return payload_of(types.BRANCH, short=True, **fields)
-
-    def _data_processing(self, size):
-        """Payload of an operation that is neither a branch nor a load or store."""
-        config = self._config
-        operation = self.sample.operation
-        facts = operation.facts
-
-        payload = payload_of(types.OTHER, short=True, COND=facts.conditional)
-        if config.fpf:
-            advanced = facts.vector & ~facts.unspecified & ~is_scalable(config, operation)
-            fields = {"COND": facts.conditional, "FP": facts.floating_point, "ASE": advanced}
-            payload = payload_of(types.OTHER, short=True, **fields)
-        if config.scalable:
-            vectors = operation.vectors
-            of_vectors = payload_of(
-                types.SVE_DATA_PROCESSING, FP=facts.floating_point, PRED=vectors.predicated, EVL=self._evl(size)
-            )
-            payload = Mux(vectors.sve, of_vectors, payload)
-        if config.spe_sme:
-            ets = _rounded_up(size, ETS.BITS_128, 7, ETS.BITS_262144, beyond=ETS.WHOLE_ARRAY)
-            ets |= vectors.whole_array.replicate(4)
-            of_array = payload_of(types.SME_DATA_PROCESSING, FP=facts.floating_point, ETS=ets)
-            payload = Mux(vectors.sme, of_array, payload)
-        return payload
-
-    def _load_store(self, size):
-        """Payload of a load or store: the most special of the forms that apply."""
-        config = self._config
-        operation = self.sample.operation
-        facts = operation.facts
-        # An atomic that returns a value reads memory first of all. Of two accesses one is sampled.
-        ldst = facts.store & (~facts.load | is_destination(config, facts))
-
-        payload = payload_of(types.GENERAL, short=True, LDST=ldst, SIMD_FP=facts.simd_fp)
-        if config.version >= PMSVer.SPE_V1P1:
-            payload = Mux(facts.unspecified, payload_of(types.UNSPECIFIED, LDST=ldst), payload)
-        extended = facts.atomic | facts.acquire_release | facts.exclusive
-        flags = {"AT": facts.atomic, "EXCL": facts.exclusive, "AR": facts.acquire_release}
-        payload = Mux(extended, payload_of(types.EXTENDED, short=True, LDST=ldst, **flags), payload)
-        if config.sme and not config.spe_sme:
-            payload = Mux(operation.vectors.sme, payload_of(types.UNSPECIFIED, LDST=ldst), payload)
-        if config.scalable:
-            # A load with zeroing predication is said to be predicated from FEAT_SPEv1p2 on.
-            told = C(config.version >= PMSVer.SPE_V1P2, 1) | ~facts.load
-            predicated = operation.vectors.predicated & told
-            fields = {"PRED": predicated, "EVL": self._evl(size), "SG": operation.vectors.gather_scatter}
-            of_vectors = payload_of(types.SVE_LOAD_STORE, LDST=ldst, **fields)
-            named = is_scalable(config, operation) if config.spe_sme else operation.vectors.sve
-            payload = Mux(named, of_vectors, payload)
-        if config.nv2:
-            payload = Mux(facts.nv2, payload_of(types.NV2, LDST=ldst), payload)
-        if config.mte and config.version >= PMSVer.SPE_V1P3:
-            payload = Mux(facts.allocation_tag, payload_of(types.TAG, LDST=ldst), payload)
-        if config.gcs:
-            common = ~(facts.link | facts.procedure_return)
-            payload = Mux(facts.gcs, payload_of(types.GUARDED_CONTROL_STACK, LDST=ldst, COMM=common), payload)
-        if config.mops:
-            payload = Mux(facts.memory_set, types.MEMORY_SET.value, payload)
-            payload = Mux(facts.memory_copy, payload_of(types.MEMORY_COPY, LDST=ldst), payload)
-        return payload
-
-    def _evl(self, size):
-        beyond = EVL.MORE if self._config.spe_sme else EVL.BITS_2048
-        return _rounded_up(size, EVL.BITS_32, 5, EVL.BITS_2048, beyond=beyond)
-
 
 def _address(index: int):
     return _header(Header.ADDRESS, index)
@@ -366,16 +284,3 @@ def _header(header: Header, index: int):
     short = C(header | HEADER_INDEX.of(index), 8)
     extension = index >> HEADER_INDEX.width
     return Cat(C(Header.EXTENDED | extension, 8), short) if extension else short
-
-
-def _rounded_up(size, first: int, power: int, last: int, *, beyond: int):
-    """The code of a size in bits, where `first` stands for 2^power and the codes up to `last` for its doubles: that of
-    the next size that is not less; `beyond` for anything more.
-    """
-    code = C(beyond, int(last).bit_length())
-    for place in reversed(range(last - first + 1)):
-        # More than this size: a higher bit, or this one and a lower one.
-        bit = power + place
-        more = size[bit + 1 :].any() | (size[bit] & size[:bit].any())
-        code = Mux(more, code, first + place)
-    return code

@@ -6,16 +6,18 @@
 from collections.abc import Callable, Sequence
 
 from amaranth import *
-from amaranth.lib import data, wiring
+from amaranth.lib import data
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from .. import arch
 from ..config import SPUConfig, check_config
+from ..interface.members import when
 from ..interface.pe_state import PEStateSignature, el2_enabled
 from ..interface.register_layout import register_layout
 from ..interface.sysreg import AccessOutcome, SystemRegisterSignature
+from .component import ConfiguredComponent
 
-__all__ = ["RegisterAccess", "RegisterFile"]
+__all__ = ["RegisterAccess", "RegisterFile", "port_name"]
 
 _STORED = (
     arch.PMSCR_EL1,
@@ -34,7 +36,8 @@ _NAMED = ("write", "op1", "crn", "crm", "op2")
 """Of the port, what says which access it is."""
 
 
-def _port(register: arch.Register) -> str:
+def port_name(register: arch.Register) -> str:
+    """Return the name of the port of a register."""
     return register.name.lower().removesuffix("_el1").removeprefix("imp_")
 
 
@@ -52,7 +55,7 @@ def _check_distinct(registers: Sequence[arch.Register], key: Callable[[arch.Regi
             raise ValueError(f"{what} of {register.name} must be its own, not that of {other.name}, {key(register):#x}")
 
 
-class RegisterAccess(wiring.Component):
+class RegisterAccess(ConfiguredComponent):
     """What a System register access comes to, and which register it means. Combinational.
 
     An access that names no register, comes from EL0, writes a read-only register, or comes from below the Exception
@@ -62,8 +65,8 @@ class RegisterAccess(wiring.Component):
     -------
     write, op1, crn, crm, op2 : In
         As in `SystemRegisterSignature`.
-    pe : In(PEState)
-    outcome : Out(Outcome)
+    pe : In(PEStateSignature)
+    outcome : Out(AccessOutcome)
     target : Out(1 bit for each register of the configuration)
         One hot, by the names of the members of `RegisterFile`: the one that is read or written. Zero without a value.
     """
@@ -71,15 +74,15 @@ class RegisterAccess(wiring.Component):
     def __init__(self, config: SPUConfig):
         check_config(config)
         _check_distinct(config.accessors, lambda register: register.encoding, "encoding")
-        self._config = config
         port = SystemRegisterSignature().flip().members
         super().__init__(
+            config,
             {
                 **{name: port[name] for name in _NAMED},
                 "pe": In(PEStateSignature(config)),
                 "outcome": Out(AccessOutcome, init=AccessOutcome.UNDEFINED),
-                "target": Out(data.StructLayout({_port(register): 1 for register in config.registers})),
-            }
+                "target": Out(data.StructLayout({port_name(register): 1 for register in config.registers})),
+            },
         )
 
     def elaborate(self, platform):
@@ -125,10 +128,10 @@ class RegisterAccess(wiring.Component):
         return trapped
 
     def _fine_grained(self, trap):
-        number = "2" if trap.second else ""
-        read, write = (getattr(self.pe, f"hdfg{kind}tr{number}_el2", None) for kind in "rw")
-        if read is None:
+        if not (self._config.fgt2 if trap.second else self._config.fgt):
             return C(0)
+        number = "2" if trap.second else ""
+        read, write = (getattr(self.pe, f"hdfg{kind}tr{number}_el2") for kind in "rw")
         field = read[trap.name]
         if trap.name in write.shape().members:
             field = Mux(self.write, write[trap.name], field)
@@ -157,10 +160,10 @@ class RegisterAccess(wiring.Component):
             redirected = (self.pe.el == 2) & host
             m.d.comb += [self.target.pmscr.eq(~redirected), self.target.pmscr_el2.eq(redirected)]
         else:
-            m.d.comb += self.target[_port(register)].eq(1)
+            m.d.comb += self.target[port_name(register)].eq(1)
 
 
-class RegisterFile(wiring.Component):
+class RegisterFile(ConfiguredComponent):
     """Decodes accesses, keeps the registers that only software writes, and reads the others where they live. What
     comes to no value changes nothing.
 
@@ -169,8 +172,8 @@ class RegisterFile(wiring.Component):
 
     Members
     -------
-    port : In(SystemRegisterPort)
-    pe : In(PEState)
+    port : In(SystemRegisterSignature)
+    pe : In(PEStateSignature)
     programmable : In(1)
         See `control.ProfilingControl`. Only with EL2 or EL3.
     pmscr, pmscr_el2, pmsnevfr, pmsirr, pmsfcr, pmsevfr, pmslatfr, pmblimitr, pmsdsfr : Out
@@ -188,22 +191,22 @@ class RegisterFile(wiring.Component):
     def __init__(self, config: SPUConfig):
         check_config(config)
         _check_distinct(config.registers, _number, "short number")
-        self._config = config
         super().__init__(
+            config,
             {
                 "port": In(SystemRegisterSignature()),
                 "pe": In(PEStateSignature(config)),
-                **({"programmable": In(1)} if config.several_owners else {}),
+                **when(config.several_owners, programmable=In(1)),
                 **{
-                    _port(register): Out(register_layout(register))
+                    port_name(register): Out(register_layout(register))
                     for register in _STORED
                     if register in config.registers
                 },
                 "pmblimitr_write": Out(1),
-                **{_port(register): In(64) for register in _OWNED_ELSEWHERE},
-                **{f"{_port(register)}_write": Out(1) for register in _OWNED_ELSEWHERE},
+                **{port_name(register): In(64) for register in _OWNED_ELSEWHERE},
+                **{f"{port_name(register)}_write": Out(1) for register in _OWNED_ELSEWHERE},
                 "wdata": Out(64),
-            }
+            },
         )
 
     def elaborate(self, platform):
@@ -230,7 +233,7 @@ class RegisterFile(wiring.Component):
         ]
         for register in self._config.registers:
             if not register.read_only:
-                self._write(m, register, target[_port(register)] & write)
+                self._write(m, register, target[port_name(register)] & write)
 
         # What comes to no value resets what is read, which takes no gates, and no time in a wide multiplexer.
         owned = Signal()
@@ -250,13 +253,13 @@ class RegisterFile(wiring.Component):
             return C(self._config.pmsidr, 64)
         if register is arch.PMBIDR_EL1:
             return self._config.pmbidr | (owned << arch.PMBIDR_EL1.fields["P"].lsb)
-        value = Value.cast(getattr(self, _port(register)))
+        value = Value.cast(getattr(self, port_name(register)))
         fixed = self._config.fixed(register)
         return value | fixed if fixed else value
 
     def _write(self, m, register, written):
         if register in _STORED:
             with m.If(written):
-                m.d.sync += getattr(self, _port(register)).eq(self.wdata & self._config.writable(register))
+                m.d.sync += getattr(self, port_name(register)).eq(self.wdata & self._config.writable(register))
         if register is arch.PMBLIMITR_EL1 or register in _OWNED_ELSEWHERE:
-            m.d.comb += getattr(self, f"{_port(register)}_write").eq(written)
+            m.d.comb += getattr(self, f"{port_name(register)}_write").eq(written)

@@ -4,7 +4,8 @@
 
 from amaranth.lib import data
 
-from ..config import SPUConfig
+from ..config import SPUConfig, check_config
+from ..interface.members import when
 from ..interface.operation import OperationLayout
 from .control import Collect
 from .previous import previous_layout
@@ -18,11 +19,12 @@ class StartLayout(data.StructLayout):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         super().__init__(
             {
                 "el": 2,
                 "ns": 1,
-                **({"nse": 1} if config.rme else {}),
+                **when(config.rme, nse=1),
                 "contextidr_el1": 32,
                 "contextidr_el2": 32,
                 "timestamp": 64,
@@ -35,10 +37,11 @@ class KnownAtFinishLayout(data.StructLayout):
     """The members of `SampleLayout` that are known when the operation finishes, and not before. LSB first."""
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         super().__init__(
             {
                 "operation": OperationLayout(config),
-                **({"previous": previous_layout(config)} if config.pbt else {}),
+                **when(config.pbt, previous=previous_layout(config)),
             }
         )
 
@@ -48,8 +51,8 @@ class SampleLayout(data.StructLayout):
 
     Members
     -------
-    start : Start
-    operation : Operation
+    start : StartLayout
+    operation : OperationLayout
     previous : previous_layout
         Where the taken branch before it went. Only with FEAT_SPE_PBT.
     total, issue, translation, alternate_issue : unsigned(counter_bits)
@@ -57,6 +60,7 @@ class SampleLayout(data.StructLayout):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         super().__init__(
             {
                 "start": StartLayout(config),

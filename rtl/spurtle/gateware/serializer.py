@@ -1,11 +1,12 @@
 """The packet serializer: the packets of a record in, beats out (D18.2)."""
 
 from amaranth import *
-from amaranth.lib import stream, wiring
+from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from ..config import SPUConfig, check_config
 from .beat import beat_layout
+from .component import ConfiguredComponent
 from .cutter import Cutter
 from .packer import Packer
 from .record import record_layout
@@ -14,7 +15,7 @@ from .skid import SkidBuffer
 __all__ = ["Serializer"]
 
 
-class Serializer(wiring.Component):
+class Serializer(ConfiguredComponent):
     """Cuts or packs records into beats of the bus width, record after record.
 
     A record is selected from, not shifted: it has to stand still while it is valid, as every stream payload does. What
@@ -33,12 +34,12 @@ class Serializer(wiring.Component):
 
     def __init__(self, config: SPUConfig):
         check_config(config)
-        self._config = config
         super().__init__(
+            config,
             {
                 "i": In(stream.Signature(record_layout(config))),
                 "o": Out(stream.Signature(beat_layout(config))),
-            }
+            },
         )
 
     def elaborate(self, platform):

@@ -1,6 +1,7 @@
 """A register stage of a stream."""
 
 from amaranth import *
+from amaranth.hdl import ShapeLike
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -13,13 +14,26 @@ class SkidBuffer(wiring.Component):
 
     Latency: one cycle. Reset: both places are empty.
 
+    Parameters
+    ----------
+    shape : ShapeLike
+        Of the payload.
+
     Members
     -------
     i, o : stream of `shape`
     """
 
-    def __init__(self, shape):
+    def __init__(self, shape: ShapeLike):
+        if not isinstance(shape, ShapeLike):
+            raise TypeError(f"shape must be a shape, not {shape!r}")
+        self._shape = shape
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
+
+    @property
+    def shape(self) -> ShapeLike:
+        """Shape of the payload."""
+        return self._shape
 
     def elaborate(self, platform):
         m = Module()

@@ -3,17 +3,19 @@
 # Ref: DDI0487 M.a, D17.3.7 R_QWTQB, R_LTMKQ (collisions), D18.2.3 (saturating counters).
 
 from amaranth import *
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import SPUConfig, check_config
+from ..interface.members import when
 from ..interface.sampling import SamplingPointSignature
+from .component import ConfiguredComponent
+from .fsm import FSMState
 from .sample import StartLayout
 
-__all__ = ["Allocation", "Slot"]
+__all__ = ["Allocation", "Slot", "SlotState"]
 
 
-class Allocation(wiring.Component):
+class Allocation(ConfiguredComponent):
     """Gives the free slots to the selected operations, the lowest first. Combinational.
 
     Members
@@ -22,7 +24,7 @@ class Allocation(wiring.Component):
         Lane of the selected operation, one bit or none; of the second one, if there are two.
     free : In(slots)
     sampled, slot : Out
-        See `pe.SamplingPoint`.
+        See `SamplingPointSignature`.
     take : Out(slots)
         Slots that are given away.
     collisions : Out(range(selections_per_cycle + 1))
@@ -31,16 +33,16 @@ class Allocation(wiring.Component):
 
     def __init__(self, config: SPUConfig):
         check_config(config)
-        self._config = config
         point = SamplingPointSignature(config).flip().members
         super().__init__(
+            config,
             {
                 "selected": In(config.ops_per_cycle).array(config.selections_per_cycle),
                 "free": In(config.slots),
                 **{name: point[name] for name in ("sampled", "slot") if name in point},
                 "take": Out(config.slots),
                 "collisions": Out(range(config.selections_per_cycle + 1)),
-            }
+            },
         )
 
     def elaborate(self, platform):
@@ -77,7 +79,15 @@ def _number(one_hot):
     return Cat(Cat(bit for place, bit in enumerate(one_hot) if place >> k & 1).any() for k in bits)
 
 
-class Slot(wiring.Component):
+class SlotState(FSMState):
+    """States of `Slot`."""
+
+    FREE = 0
+    IN_FLIGHT = 1
+    FINISHED = 2
+
+
+class Slot(ConfiguredComponent):
     """One slot. It follows the machine until it is given an operation, then stands still and counts, then holds its
     sample until that has been taken.
 
@@ -89,7 +99,7 @@ class Slot(wiring.Component):
     -------
     take : In(1)
         It is given the operation whose state of the PE is at `following`.
-    following, start : In(Start), Out(Start)
+    following, start : In(StartLayout), Out(StartLayout)
         State of the PE; what is kept of it, from the cycle after `take` on.
     running, missed : In(1)
         The Profiling Buffer runs in this cycle; it did not in one between that of `following` and this.
@@ -108,8 +118,8 @@ class Slot(wiring.Component):
 
     def __init__(self, config: SPUConfig):
         check_config(config)
-        self._config = config
         super().__init__(
+            config,
             {
                 "take": In(1),
                 "following": In(StartLayout(config)),
@@ -119,7 +129,7 @@ class Slot(wiring.Component):
                 "issued": In(1),
                 "completed": In(1),
                 "translating": In(1),
-                **({"alternate_tick": In(1)} if config.altclk else {}),
+                **when(config.altclk, alternate_tick=In(1)),
                 "finish": In(1),
                 "vanish": In(1),
                 "release": In(1),
@@ -128,7 +138,7 @@ class Slot(wiring.Component):
                 "finished": Out(1),
                 **dict.fromkeys(config.latencies, Out(config.counter_bits)),
                 "unwanted": Out(1),
-            }
+            },
         )
 
     def elaborate(self, platform):
@@ -140,22 +150,14 @@ class Slot(wiring.Component):
         leaves = self.issued | self.completed
         saturated = {name: Signal(name=f"{name}_saturated") for name in self._config.latencies}
 
-        def count(name):
-            latency = getattr(self, name)
-            with m.If(~saturated[name]):
-                m.d.sync += [
-                    latency.eq(latency + 1),
-                    saturated[name].eq(latency == (1 << self._config.counter_bits) - 2),
-                ]
-
         with m.If(~self.running):
             m.d.sync += self.unwanted.eq(1)
 
         with m.FSM(name="slot"):
-            with m.State("FREE"):
+            with m.State(SlotState.FREE):
                 m.d.comb += self.free.eq(1)
                 with m.If(self.take):
-                    m.next = "IN_FLIGHT"
+                    m.next = SlotState.IN_FLIGHT
                 # Whether it is taken or not: `take` comes late in its cycle, and enables none of these flip-flops.
                 m.d.sync += [
                     self.start.eq(self.following),
@@ -170,30 +172,43 @@ class Slot(wiring.Component):
                 if self._config.altclk:
                     m.d.sync += self.alternate_issue.eq(self.alternate_tick & ~leaves)
 
-            with m.State("IN_FLIGHT"):
+            with m.State(SlotState.IN_FLIGHT):
                 m.d.comb += self.in_flight.eq(1)
                 with m.If(self.vanish):
-                    m.next = "FREE"
+                    m.next = SlotState.FREE
                 with m.Elif(self.finish):
-                    m.next = "FINISHED"
+                    m.next = SlotState.FINISHED
                 with m.Else():
-                    with m.If(executing & ~self.completed):
-                        count("total")
-                        with m.If(self.translating):
-                            count("translation")
-                    with m.If(waiting & ~leaves):
-                        count("issue")
-                        if self._config.altclk:
-                            with m.If(self.alternate_tick):
-                                count("alternate_issue")
-                    with m.If(self.completed):
-                        m.d.sync += executing.eq(0)
-                    with m.If(leaves):
-                        m.d.sync += waiting.eq(0)
+                    self._count(m, executing, waiting, leaves, saturated)
 
-            with m.State("FINISHED"):
+            with m.State(SlotState.FINISHED):
                 m.d.comb += self.finished.eq(1)
                 with m.If(self.release):
-                    m.next = "FREE"
+                    m.next = SlotState.FREE
 
         return m
+
+    def _count(self, m, executing, waiting, leaves, saturated):
+        """Count the latencies of this cycle, and note which of them end with it."""
+
+        def count(name):
+            latency = getattr(self, name)
+            with m.If(~saturated[name]):
+                m.d.sync += [
+                    latency.eq(latency + 1),
+                    saturated[name].eq(latency == (1 << self._config.counter_bits) - 2),
+                ]
+
+        with m.If(executing & ~self.completed):
+            count("total")
+            with m.If(self.translating):
+                count("translation")
+        with m.If(waiting & ~leaves):
+            count("issue")
+            if self._config.altclk:
+                with m.If(self.alternate_tick):
+                    count("alternate_issue")
+        with m.If(self.completed):
+            m.d.sync += executing.eq(0)
+        with m.If(leaves):
+            m.d.sync += waiting.eq(0)

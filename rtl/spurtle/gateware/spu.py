@@ -1,10 +1,12 @@
 """The whole Statistical Profiling Unit, wired."""
 
 from amaranth import *
-from amaranth.lib import stream, wiring
+from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 
+from .. import arch
 from ..config import LFSR_ACCESS_RESET, LFSR_RESET, SPUConfig, check_config
+from ..interface.members import when
 from ..interface.memory import DrainSignature, WriteSignature
 from ..interface.pe_state import PEStateSignature
 from ..interface.pmu import PMUEventsSignature
@@ -14,6 +16,7 @@ from .access import AccessChoice
 from .beat import beat_layout
 from .buffer import ProfilingBuffer
 from .completion import Completion
+from .component import ConfiguredComponent
 from .control import ProfilingControl
 from .filter import Filter
 from .inflight import InFlight
@@ -21,19 +24,22 @@ from .interval import IntervalCounter
 from .lfsr import LFSR
 from .previous import PreviousTarget
 from .record import RecordBuilder
-from .registers import RegisterFile
+from .registers import RegisterFile, port_name
 from .sample import SampleLayout
 from .serializer import Serializer
 
 __all__ = ["SPU", "RecordPath"]
 
+_FILTERING = (arch.PMSFCR_EL1, arch.PMSEVFR_EL1, arch.PMSNEVFR_EL1, arch.PMSLATFR_EL1, arch.PMSDSFR_EL1)
+"""Registers that control the filters."""
 
-class RecordPath(wiring.Component):
+
+class RecordPath(ConfiguredComponent):
     """From a sample to the beats of its record: record construction and the serializer.
 
     Members
     -------
-    sample : In(stream of Sample)
+    sample : In(stream of SampleLayout)
         Taken when its record has been, and has been `begun`. The payload has to be there two cycles before it is valid.
     events : Out(8 * events_bytes)
         The Events packet of the sample, valid or not.
@@ -44,14 +50,14 @@ class RecordPath(wiring.Component):
 
     def __init__(self, config: SPUConfig):
         check_config(config)
-        self._config = config
         super().__init__(
+            config,
             {
                 "sample": In(stream.Signature(SampleLayout(config))),
                 "events": Out(8 * config.events_bytes),
                 "beat": Out(stream.Signature(beat_layout(config))),
                 "begun": In(1),
-            }
+            },
         )
 
     def elaborate(self, platform):
@@ -80,43 +86,43 @@ class RecordPath(wiring.Component):
         return m
 
 
-class SPU(wiring.Component):
+class SPU(ConfiguredComponent):
     """A Statistical Profiling Unit beside one PE.
 
-    One clock domain, `sync`. What each port carries, and when, is said by its signature in `pe.py`.
+    One clock domain, `sync`. What each port carries, and when, its signature says.
 
     Members
     -------
-    pe : In(PEState)
-    sampling : In(SamplingPoint)
-    in_flight : In(InFlight)
-    finish : In(Finish)
-    sysreg : In(SystemRegisterPort)
-    drain : In(Drain)
-    write : Out(WritePort)
-    branch : In(TakenBranch)
+    pe : In(PEStateSignature)
+    sampling : In(SamplingPointSignature)
+    in_flight : In(InFlightSignature)
+    finish : In(FinishSignature)
+    sysreg : In(SystemRegisterSignature)
+    drain : In(DrainSignature)
+    write : Out(WriteSignature)
+    branch : In(TakenBranchSignature)
         Only with FEAT_SPE_PBT.
-    pmu : Out(PMUEvents)
+    pmu : Out(PMUEventsSignature)
     pmbirq : Out(1)
         Profiling Buffer management interrupt, a level: PMBSR_EL1.S.
     """
 
     def __init__(self, config: SPUConfig):
         check_config(config)
-        self._config = config
         super().__init__(
+            config,
             {
                 "pe": In(PEStateSignature(config)),
                 "sampling": In(SamplingPointSignature(config)),
                 "in_flight": In(InFlightSignature(config)),
                 "finish": In(FinishSignature(config)),
-                **({"branch": In(TakenBranchSignature(config))} if config.pbt else {}),
+                **when(config.pbt, branch=In(TakenBranchSignature(config))),
                 "sysreg": In(SystemRegisterSignature()),
                 "drain": In(DrainSignature()),
                 "write": Out(WriteSignature(config)),
                 "pmu": Out(PMUEventsSignature(config)),
                 "pmbirq": Out(1),
-            }
+            },
         )
 
     def elaborate(self, platform):
@@ -132,7 +138,32 @@ class SPU(wiring.Component):
         m.submodules.record_path = record_path = RecordPath(self._config)
         m.submodules.buffer = buffer = ProfilingBuffer(self._config)
 
-        # The way of an operation.
+        self._sample(m, registers, control, interval, lfsr, inflight, buffer)
+        self._record(m, registers, inflight, filter_, completion, record_path, buffer)
+        new_owner = self._connect_features(m, registers, control, inflight)
+        m.d.comb += buffer.new_owner.eq(new_owner)
+        if self._config.access_bits:
+            self._choose_access(m, interval, registers)
+        if self._config.pbt:
+            self._keep_previous_target(m, control, inflight, new_owner)
+        connect(m, flipped(self.pe), inflight.pe)
+        connect(m, flipped(self.in_flight), inflight.in_flight)
+        connect(m, flipped(self.finish), inflight.finish)
+        connect(m, inflight.sample, completion.i)
+        connect(m, completion.o, record_path.sample)
+        connect(m, record_path.beat, buffer.i)
+        connect(m, buffer.write, flipped(self.write))
+        self._connect_registers(m, registers, interval, lfsr, buffer)
+        m.d.comb += [
+            self.pmbirq.eq(buffer.pmbsr.S),
+            self.drain.done.eq(self.drain.request & ~inflight.pending & ~record_path.beat.valid & ~buffer.busy),
+        ]
+        self._count(m, registers, interval, inflight, filter_, completion, buffer)
+
+        return m
+
+    def _sample(self, m, registers, control, interval, lfsr, inflight, buffer):
+        """Select operations while profiling is enabled, and give them slots."""
         connect(m, flipped(self.pe), control.pe)
         m.d.comb += [
             control.pmscr.eq(registers.pmscr),
@@ -146,50 +177,47 @@ class SPU(wiring.Component):
             inflight.collect.eq(control.collect),
             inflight.running.eq(buffer.running),
             self.sampling.sampled.eq(inflight.sampled),
+        ]
+
+    def _record(self, m, registers, inflight, filter_, completion, record_path, buffer):
+        """Filter finished operations, and write the records of those that pass."""
+        names = [port_name(register) for register in _FILTERING if register in self._config.registers]
+        m.d.comb += [
             completion.unwanted.eq(inflight.unwanted),
             completion.writing.eq(buffer.writing),
             completion.rejected.eq(filter_.rejected),
             filter_.sample.eq(inflight.sample.payload),
             filter_.events.eq(record_path.events),
-            *(
-                getattr(filter_, name).eq(getattr(registers, name))
-                for name in ("pmsfcr", "pmsevfr", "pmsnevfr", "pmslatfr", "pmsdsfr")
-                if hasattr(registers, name)
-            ),
+            *(getattr(filter_, name).eq(getattr(registers, name)) for name in names),
             buffer.unwanted.eq(inflight.unwanted),
             record_path.begun.eq(buffer.begun),
             buffer.pmblimitr.eq(registers.pmblimitr),
             buffer.collision.eq(inflight.collisions != 0),
         ]
+
+    def _connect_features(self, m, registers, control, inflight):
+        """Connect the ports of several slots and of EL2. Return whether the Profiling Buffer has another owner."""
         if self._config.slots > 1:
             m.d.comb += [mine.eq(slot) for mine, slot in zip(self.sampling.slot, inflight.slot, strict=True)]
         if self._config.el2:
             m.d.comb += [control.pmscr_el2.eq(registers.pmscr_el2), inflight.offset.eq(control.offset)]
-        new_owner = C(0)
-        if self._config.several_owners:
-            new_owner = control.new_owner
-            m.d.comb += registers.programmable.eq(control.programmable)
-        m.d.comb += buffer.new_owner.eq(new_owner)
-        if self._config.access_bits:
-            self._choose_access(m, interval, registers)
-        if self._config.pbt:
-            m.submodules.previous_target = previous_target = PreviousTarget(self._config)
-            connect(m, flipped(self.branch), control.branch)
-            connect(m, flipped(self.branch), previous_target.branch)
-            m.d.comb += [
-                previous_target.enabled.eq(control.branch_enabled),
-                previous_target.new_owner.eq(new_owner),
-                inflight.previous.eq(previous_target.previous),
-            ]
-        connect(m, flipped(self.pe), inflight.pe)
-        connect(m, flipped(self.in_flight), inflight.in_flight)
-        connect(m, flipped(self.finish), inflight.finish)
-        connect(m, inflight.sample, completion.i)
-        connect(m, completion.o, record_path.sample)
-        connect(m, record_path.beat, buffer.i)
-        connect(m, buffer.write, flipped(self.write))
+        if not self._config.several_owners:
+            return C(0)
+        m.d.comb += registers.programmable.eq(control.programmable)
+        return control.new_owner
 
-        # System registers that live where the hardware changes them.
+    def _keep_previous_target(self, m, control, inflight, new_owner):
+        m.submodules.previous_target = previous_target = PreviousTarget(self._config)
+        connect(m, flipped(self.branch), control.branch)
+        connect(m, flipped(self.branch), previous_target.branch)
+        m.d.comb += [
+            previous_target.enabled.eq(control.branch_enabled),
+            previous_target.new_owner.eq(new_owner),
+            inflight.previous.eq(previous_target.previous),
+        ]
+
+    def _connect_registers(self, m, registers, interval, lfsr, buffer):
+        """Connect the registers that are stored where the hardware changes them."""
         connect(m, flipped(self.pe), registers.pe)
         connect(m, flipped(self.sysreg), registers.port)
         m.d.comb += [
@@ -207,10 +235,8 @@ class SPU(wiring.Component):
             buffer.wdata.eq(registers.wdata),
         ]
 
-        m.d.comb += [
-            self.pmbirq.eq(buffer.pmbsr.S),
-            self.drain.done.eq(self.drain.request & ~inflight.pending & ~record_path.beat.valid & ~buffer.busy),
-        ]
+    def _count(self, m, registers, interval, inflight, filter_, completion, buffer):
+        """Report PMU events. They are registered, so that no path continues in the PMU."""
         m.d.sync += [
             self.pmu.sample_pop.eq(interval.population),
             self.pmu.sample_feed.eq(completion.fed),
@@ -225,8 +251,6 @@ class SPU(wiring.Component):
         if self._config.discard_mode:
             pmblimitr = registers.pmblimitr
             m.d.sync += self.pmu.freeze.eq(pmblimitr.PMFZ & pmblimitr.E & buffer.pmbsr.S)
-
-        return m
 
     def _choose_access(self, m, interval, registers):
         """Random numbers of its own: those of the interval counters do not depend on what is sampled."""

@@ -1,9 +1,11 @@
 """Writes to the Profiling Buffer, and PSB CSYNC."""
 
-from amaranth.lib import data, enum, stream, wiring
+from amaranth.lib import data, enum, stream
 from amaranth.lib.wiring import In, Out
 
-from ..config import SPUConfig
+from ..config import SPUConfig, check_config
+from .members import when
+from .signature import StructuralSignature
 
 __all__ = ["BeatLayout", "DrainSignature", "FaultLayout", "WriteFaultKind", "WriteSignature"]
 
@@ -25,6 +27,7 @@ class BeatLayout(data.StructLayout):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         super().__init__({"address": 64, "data": 8 * config.bus_bytes, "strobe": config.bus_bytes, "last": 1})
 
 
@@ -47,7 +50,7 @@ class FaultLayout(data.StructLayout):
 
     Members
     -------
-    kind : FaultKind
+    kind : WriteFaultKind
     fsc : unsigned(6)
         Fault status code (D24.7, PMBSR_EL1) of a stage 1 or stage 2 Data Abort.
     word : range(words of the longest record + 1)
@@ -59,44 +62,46 @@ class FaultLayout(data.StructLayout):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         super().__init__(
             {
                 "kind": WriteFaultKind,
                 "fsc": 6,
                 "word": range(config.max_record_bytes // config.bus_bytes + 1),
-                **({"external": 1} if config.external_aborts else {}),
+                **when(config.external_aborts, external=1),
                 **dict.fromkeys(config.fault_flags, 1),
             }
         )
 
 
-class WriteSignature(wiring.Signature):
+class WriteSignature(StructuralSignature):
     """Writes to the Profiling Buffer, seen from the SPU. A record is a run of beats with ascending addresses.
 
     Members
     -------
-    beat : Out(stream of Beat)
+    beat : Out(stream of BeatLayout)
     done : In(1)
         The record whose last beat was taken is in memory, or has met a fault. One strobe a record, in any cycle after
         its last beat's.
-    fault : In(Fault)
+    fault : In(FaultLayout)
         Of that record, in the cycle of `done`. From the first beat that could not be written on none was.
     abort : In(1)
         Strobe, in any cycle: an asynchronous External abort on some write before. Only there if PMBSR_EL1 reports it.
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         super().__init__(
             {
                 "beat": Out(stream.Signature(BeatLayout(config))),
                 "done": In(1),
                 "fault": In(FaultLayout(config)),
-                **({"abort": In(1)} if config.external_aborts else {}),
+                **when(config.external_aborts, abort=In(1)),
             }
         )
 
 
-class DrainSignature(wiring.Signature):
+class DrainSignature(StructuralSignature):
     """PSB CSYNC, seen from the core.
 
     Members

@@ -6,7 +6,8 @@ from amaranth.hdl import Const
 from amaranth.lib import data
 
 from ..arch import ADDRESS_BITS
-from ..config import SPUConfig
+from ..config import SPUConfig, check_config
+from .members import when
 
 __all__ = [
     "FactsLayout",
@@ -140,14 +141,15 @@ class VectorsLayout(data.StructLayout):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         super().__init__(
             {
                 "sve": 1,
                 "predicated": 1,
                 "gather_scatter": 1,
                 "bits": 19 if config.spe_sme else 12,
-                **({"sme": 1} if config.sme else {}),
-                **({"tile": 1, "whole_array": 1, "count": 5} if config.spe_sme else {}),
+                **when(config.sme, sme=1),
+                **when(config.spe_sme, tile=1, whole_array=1, count=5),
             }
         )
 
@@ -158,7 +160,8 @@ class LocationLayout(data.StructLayout):
     """
 
     def __init__(self, config: SPUConfig):
-        super().__init__({"address": ADDRESS_BITS, "el": 2, "ns": 1, **({"nse": 1} if config.rme else {})})
+        check_config(config)
+        super().__init__({"address": ADDRESS_BITS, "el": 2, "ns": 1, **when(config.rme, nse=1)})
 
 
 class OperationLayout(data.StructLayout):
@@ -166,12 +169,12 @@ class OperationLayout(data.StructLayout):
 
     Members
     -------
-    facts : Facts
+    facts : FactsLayout
     events : unsigned(8 * events_bytes)
         Bits of the Events packet (D18.2.6). E[0], E[1], E[6] and E[25] are derived from `facts` and ignored here.
     pc : unsigned(56)
         Its Exception level and Security state are those of the PE when it was sampled.
-    target : Location
+    target : LocationLayout
         Where a taken branch went; PC + 4 for a branch not taken.
     va : unsigned(64)
         Lowest virtual address accessed.
@@ -183,13 +186,14 @@ class OperationLayout(data.StructLayout):
         The access was checked against an Allocation Tag in memory; the Physical Address Tag. Only with FEAT_MTE2.
     data_source : unsigned(8 * data_source_bytes)
         IMPLEMENTATION DEFINED code. Not there without a Data Source packet.
-    vectors : Vectors
+    vectors : VectorsLayout
         Only with FEAT_SVE or FEAT_SME.
     imp_counter, imp_address : unsigned(counter_bits), unsigned(64)
         IMPLEMENTATION DEFINED. Where the configuration has an INDEX for it. No address that may not be collected.
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         super().__init__(
             {
                 "facts": FactsLayout,
@@ -199,12 +203,12 @@ class OperationLayout(data.StructLayout):
                 "va": 64,
                 "pa": ADDRESS_BITS,
                 "pa_ns": 1,
-                **({"pa_nse": 1} if config.rme else {}),
-                **({"pa_checked": 1, "pa_tag": 4} if config.mte else {}),
-                **({"data_source": 8 * config.data_source_bytes} if config.data_source_bytes else {}),
-                **({"vectors": VectorsLayout(config)} if config.scalable else {}),
-                **({"imp_counter": config.counter_bits} if config.imp_counter else {}),
-                **({"imp_address": 64} if config.imp_address else {}),
+                **when(config.rme, pa_nse=1),
+                **when(config.mte, pa_checked=1, pa_tag=4),
+                **when(config.data_source_bytes, data_source=8 * config.data_source_bytes),
+                **when(config.scalable, vectors=VectorsLayout(config)),
+                **when(config.imp_counter, imp_counter=config.counter_bits),
+                **when(config.imp_address, imp_address=64),
             }
         )
 

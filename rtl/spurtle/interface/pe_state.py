@@ -1,11 +1,14 @@
 """State of the PE: Exception level, Security state, and the System registers that control profiling."""
 
 from amaranth.hdl import Const
-from amaranth.lib import data, wiring
+from amaranth.lib import data
 from amaranth.lib.wiring import Out
 
 from ..arch import FineGrainedTrap
-from ..config import SPUConfig
+from ..config import SPUConfig, check_config
+from ..support.arguments import check_type
+from .members import when
+from .signature import StructuralSignature
 
 __all__ = ["FineGrainedTrapsLayout", "PEStateSignature", "el2_enabled", "owner_state"]
 
@@ -16,6 +19,9 @@ class FineGrainedTrapsLayout(data.StructLayout):
     """
 
     def __init__(self, config: SPUConfig, *, write: bool, second: bool = False):
+        check_config(config)
+        check_type("write", write, bool)
+        check_type("second", second, bool)
         super().__init__({trap.name: 1 for trap in _fine_grained_traps(config, write=write, second=second)})
 
 
@@ -28,7 +34,7 @@ def _fine_grained_traps(config: SPUConfig, *, write: bool, second: bool) -> list
     return sorted((trap for trap in traps if trap.second == second), key=lambda trap: trap.bit)
 
 
-class PEStateSignature(wiring.Signature):
+class PEStateSignature(StructuralSignature):
     """State of the PE in this cycle, as it is for the operation at the sampling point; seen from the core.
 
     Fields of System registers are those that software wrote: what their Effective values are is the SPU's to say. Each
@@ -67,9 +73,9 @@ class PEStateSignature(wiring.Signature):
         Only with EL3 and FEAT_ECV_POFF.
     mdcr_el3_enpmsn, mdcr_el3_enpms3 : Out(1)
         Otherwise accesses to PMSNEVFR_EL1, to PMSDSFR_EL1, trap to EL3. Only with EL3 and those registers.
-    hdfgrtr_el2, hdfgwtr_el2 : Out(FineGrainedTraps)
+    hdfgrtr_el2, hdfgwtr_el2 : Out(FineGrainedTrapsLayout)
         Only with FEAT_FGT.
-    hdfgrtr2_el2, hdfgwtr2_el2 : Out(FineGrainedTraps)
+    hdfgrtr2_el2, hdfgwtr2_el2 : Out(FineGrainedTrapsLayout)
         Only with FEAT_FGT2 and PMSDSFR_EL1.
     scr_el3_fgten, scr_el3_fgten2 : Out(1)
         Only with EL3 and the former, the latter.
@@ -80,35 +86,33 @@ class PEStateSignature(wiring.Signature):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         super().__init__(
             {
                 "el": Out(2),
                 "ns": Out(1),
-                **({"nse": Out(1)} if config.rme else {}),
+                **when(config.rme, nse=Out(1)),
                 "debug": Out(1),
                 "aarch32": Out(1),
                 "contextidr_el1": Out(32),
-                **(
-                    {
-                        "contextidr_el2": Out(32),
-                        "mdcr_el2_e2pb": Out(2),
-                        "mdcr_el2_tpms": Out(1),
-                        "hcr_el2_e2h": Out(1),
-                        "hcr_el2_tge": Out(1),
-                        "cntvoff_el2": Out(64),
-                    }
-                    if config.el2
-                    else {}
+                **when(
+                    config.el2,
+                    contextidr_el2=Out(32),
+                    mdcr_el2_e2pb=Out(2),
+                    mdcr_el2_tpms=Out(1),
+                    hcr_el2_e2h=Out(1),
+                    hcr_el2_tge=Out(1),
+                    cntvoff_el2=Out(64),
                 ),
-                **({"cnthctl_el2_ecv": Out(1), "cntpoff_el2": Out(64)} if config.ecv_poff else {}),
-                **({"mdcr_el3_nspb": Out(2)} if config.el3 else {}),
-                **({"mdcr_el3_nspbe": Out(1)} if config.rme else {}),
-                **({"scr_el3_eel2": Out(1)} if config.sel2 else {}),
-                **({"scr_el3_ecven": Out(1)} if config.el3 and config.ecv_poff else {}),
-                **({"mdcr_el3_enpmsn": Out(1)} if config.el3 and config.fne else {}),
-                **({"mdcr_el3_enpms3": Out(1)} if config.el3 and config.fds else {}),
-                **(_trapping(config, "", "scr_el3_fgten") if config.fgt else {}),
-                **(_trapping(config, "2", "scr_el3_fgten2") if config.fgt2 and config.fds else {}),
+                **when(config.ecv_poff, cnthctl_el2_ecv=Out(1), cntpoff_el2=Out(64)),
+                **when(config.el3, mdcr_el3_nspb=Out(2)),
+                **when(config.rme, mdcr_el3_nspbe=Out(1)),
+                **when(config.sel2, scr_el3_eel2=Out(1)),
+                **when(config.el3 and config.ecv_poff, scr_el3_ecven=Out(1)),
+                **when(config.el3 and config.fne, mdcr_el3_enpmsn=Out(1)),
+                **when(config.el3 and config.fds, mdcr_el3_enpms3=Out(1)),
+                **when(config.fgt, **_trapping(config, "", "scr_el3_fgten")),
+                **when(config.fgt2 and config.fds, **_trapping(config, "2", "scr_el3_fgten2")),
                 "physical_count": Out(64),
                 "count_enabled": Out(1),
             }
@@ -120,7 +124,7 @@ def _trapping(config: SPUConfig, suffix: str, enable: str):
     return {
         f"hdfgrtr{suffix}_el2": Out(FineGrainedTrapsLayout(config, write=False, second=second)),
         f"hdfgwtr{suffix}_el2": Out(FineGrainedTrapsLayout(config, write=True, second=second)),
-        **({enable: Out(1)} if config.el3 else {}),
+        **when(config.el3, **{enable: Out(1)}),
     }
 
 
@@ -136,4 +140,6 @@ def owner_state(config: SPUConfig, pe):
     reserved values of MDCR_EL3.{NSPBE, NSPB} are Secure state's.
     """
     ns = pe.mdcr_el3_nspb[1] if config.el3 else pe.ns
-    return {"ns": ns, **({"nse": pe.mdcr_el3_nspbe & ns} if config.rme else {})}
+    if not config.rme:
+        return {"ns": ns}
+    return {"ns": ns, "nse": pe.mdcr_el3_nspbe & ns}

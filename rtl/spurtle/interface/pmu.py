@@ -1,14 +1,15 @@
 """PMU events of the SPU."""
 
-from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
-from ..config import SPUConfig
+from ..config import SPUConfig, check_config
+from .members import when
+from .signature import StructuralSignature
 
 __all__ = ["PMUEventsSignature"]
 
 
-class PMUEventsSignature(wiring.Signature):
+class PMUEventsSignature(StructuralSignature):
     """PMU events of the SPU, seen from the SPU: how many of each in this cycle.
 
     Members
@@ -34,6 +35,7 @@ class PMUEventsSignature(wiring.Signature):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         super().__init__(
             {
                 "sample_pop": Out(range(config.ops_per_cycle + 1)),
@@ -42,6 +44,6 @@ class PMUEventsSignature(wiring.Signature):
                 "sample_filtrate": Out(1),
                 "sample_collision": Out(range(config.selections_per_cycle + 1)),
                 "sample_buffer_full": Out(1),
-                **({"freeze": Out(1)} if config.discard_mode else {}),
+                **when(config.discard_mode, freeze=Out(1)),
             }
         )

@@ -2,16 +2,17 @@
 
 # Ref: DDI0487 M.a, D17.3.6 (where operations are sampled is the core's choice).
 
-from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from ..config import ELEMENT_BITS, SPUConfig
+from ..config import ELEMENT_BITS, SPUConfig, check_config
+from .members import when
 from .operation import LocationLayout, OperationLayout
+from .signature import StructuralSignature
 
 __all__ = ["FinishSignature", "InFlightSignature", "SamplingPointSignature", "TakenBranchSignature"]
 
 
-class SamplingPointSignature(wiring.Signature):
+class SamplingPointSignature(StructuralSignature):
     """The point of the pipeline at which the core samples, seen from the core. A lane is a bit; they are in program
     order, bit 0 first, and any of them may be empty.
 
@@ -33,19 +34,20 @@ class SamplingPointSignature(wiring.Signature):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         lanes = config.ops_per_cycle
         super().__init__(
             {
                 "valid": Out(lanes),
                 "sampled": In(lanes),
-                **({"slot": In(range(config.slots)).array(lanes)} if config.slots > 1 else {}),
-                **({"destination": In(lanes)} if config.two_accesses else {}),
-                **({"element": In(ELEMENT_BITS).array(lanes)} if config.scalable else {}),
+                **when(config.slots > 1, slot=In(range(config.slots)).array(lanes)),
+                **when(config.two_accesses, destination=In(lanes)),
+                **when(config.scalable, element=In(ELEMENT_BITS).array(lanes)),
             }
         )
 
 
-class InFlightSignature(wiring.Signature):
+class InFlightSignature(StructuralSignature):
     """What the sampled operations are doing, one bit for each slot, seen from the core; meaningful from an operation's
     `sampled` to its `FinishSignature`.
 
@@ -66,17 +68,18 @@ class InFlightSignature(wiring.Signature):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         super().__init__(
             {
                 "issued": Out(config.slots),
                 "completed": Out(config.slots),
                 "translating": Out(config.slots),
-                **({"alternate_tick": Out(1)} if config.altclk else {}),
+                **when(config.altclk, alternate_tick=Out(1)),
             }
         )
 
 
-class FinishSignature(wiring.Signature):
+class FinishSignature(StructuralSignature):
     """The end of a sampled operation, seen from the core. Always accepted: the SPU never stalls the core.
 
     Members
@@ -88,22 +91,23 @@ class FinishSignature(wiring.Signature):
         Which. Not there with one slot.
     vanished : Out(1)
         It was flushed and leaves no record: only its slot is freed.
-    operation : Out(Operation)
+    operation : Out(OperationLayout)
         What it was.
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         super().__init__(
             {
                 "valid": Out(1),
-                **({"slot": Out(range(config.slots))} if config.slots > 1 else {}),
+                **when(config.slots > 1, slot=Out(range(config.slots))),
                 "vanished": Out(1),
                 "operation": Out(OperationLayout(config)),
             }
         )
 
 
-class TakenBranchSignature(wiring.Signature):
+class TakenBranchSignature(StructuralSignature):
     """The taken branches that retire, in program order, seen from the core. Only there with FEAT_SPE_PBT.
 
     The core chooses whether exceptions, exception returns and other context synchronization are told of as branches
@@ -114,20 +118,21 @@ class TakenBranchSignature(wiring.Signature):
     -------
     valid : Out(1)
         A taken branch has retired.
-    target : Out(Location)
+    target : Out(LocationLayout)
         Where it went.
     el, ns, nse, aarch32 : Out
         State of the PE that it was executed in, as in `PEStateSignature`; `nse` only with FEAT_RME.
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         super().__init__(
             {
                 "valid": Out(1),
                 "target": Out(LocationLayout(config)),
                 "el": Out(2),
                 "ns": Out(1),
-                **({"nse": Out(1)} if config.rme else {}),
+                **when(config.rme, nse=Out(1)),
                 "aarch32": Out(1),
             }
         )

@@ -1,20 +1,21 @@
-"""The ports of what gives the SPU of a board its operations."""
+"""The ports of a source of operations for an SPU that follows one of them at a time."""
 
 from amaranth.lib.wiring import In, Member, Out
 
 from ..arch import AltClk
-from ..config import SPUConfig
+from ..config import SPUConfig, check_config
 from .sampling import FinishSignature, InFlightSignature, SamplingPointSignature
 
 __all__ = ["operation_ports"]
 
 
 def operation_ports(config: SPUConfig) -> dict[str, Member]:
-    """`run`, `idle`, and what goes to the SPU.
+    """Return the members `run` and `idle`, and those that go to the SPU.
 
     Raises ValueError if the SPU of `config` has more lanes or slots than one, answers later than in the next cycle, or
     counts cycles of an alternate clock, which none of the sources has.
     """
+    check_config(config)
     shape = (config.ops_per_cycle, config.slots, config.answer_latency)
     if shape != (1, 1, 1):
         raise ValueError("ops_per_cycle, slots and answer_latency must be 1, not {}, {} and {}".format(*shape))

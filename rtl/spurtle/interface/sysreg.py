@@ -1,7 +1,9 @@
 """Accesses to the System registers of the SPU."""
 
-from amaranth.lib import enum, wiring
+from amaranth.lib import enum
 from amaranth.lib.wiring import In, Out
+
+from .signature import StructuralSignature
 
 __all__ = ["AccessOutcome", "SystemRegisterSignature"]
 
@@ -15,7 +17,7 @@ class AccessOutcome(enum.Enum, shape=2):
     TRAP_EL3 = 3
 
 
-class SystemRegisterSignature(wiring.Signature):
+class SystemRegisterSignature(StructuralSignature):
     """MRS and MSR of the SPU's registers (op0 = 3), seen from the core.
 
     `rdata` and `outcome` answer two cycles after `valid`. A write has taken effect in that cycle. There can be an
@@ -35,7 +37,7 @@ class SystemRegisterSignature(wiring.Signature):
     wdata : Out(64)
     rdata : In(64)
         Zero when the outcome is not a value.
-    outcome : In(Outcome)
+    outcome : In(AccessOutcome)
     """
 
     def __init__(self):

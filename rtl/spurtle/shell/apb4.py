@@ -6,12 +6,14 @@ from amaranth import *
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from ..gateware.fsm import FSMState
+from ..interface.signature import StructuralSignature
 from ..interface.sysreg import AccessOutcome, SystemRegisterSignature
 
-__all__ = ["APB4", "APB4Completer"]
+__all__ = ["APB4", "APB4Completer", "APB4CompleterState"]
 
 
-class APB4(wiring.Signature):
+class APB4(StructuralSignature):
     """APB4, seen from the requester. Names and meanings are APB's.
 
     There is no PPROT: `PEStateSignature` says who accesses.
@@ -39,6 +41,14 @@ class APB4(wiring.Signature):
         )
 
 
+class APB4CompleterState(FSMState):
+    """States of `APB4Completer`."""
+
+    IDLE = 0
+    ACCESS = 1
+    ANSWER = 2
+
+
 class APB4Completer(wiring.Component):
     """MRS and MSR by APB4. A register has 64 bits and a transfer 32, so that it takes two, the low half first.
 
@@ -52,7 +62,7 @@ class APB4Completer(wiring.Component):
     Members
     -------
     apb : In(APB4)
-    sysreg : Out(SystemRegisterPort)
+    sysreg : Out(SystemRegisterSignature)
     """
 
     def __init__(self):
@@ -81,31 +91,31 @@ class APB4Completer(wiring.Component):
 
         merging = Signal()
         with m.FSM(name="completer"):
-            with m.State("IDLE"):
+            with m.State(APB4CompleterState.IDLE):
                 with m.If(apb.psel & apb.penable & (upper == apb.pwrite)):
                     m.d.comb += [sysreg.valid.eq(1), sysreg.write.eq(apb.pwrite & strobe.all())]
                     m.d.sync += merging.eq(apb.pwrite & ~strobe.all())
-                    m.next = "ACCESS"
+                    m.next = APB4CompleterState.ACCESS
                 with m.Elif(apb.psel & apb.penable):
                     m.d.comb += apb.pready.eq(1)
                     with m.If(apb.pwrite):
                         m.d.sync += [low.eq(apb.pwdata), low_strobe.eq(apb.pstrb)]
 
-            with m.State("ACCESS"):
-                m.next = "ANSWER"
+            with m.State(APB4CompleterState.ACCESS):
+                m.next = APB4CompleterState.ANSWER
 
-            with m.State("ANSWER"):
+            with m.State(APB4CompleterState.ANSWER):
                 made = sysreg.outcome == AccessOutcome.VALUE
                 with m.If(merging & made):
                     m.d.comb += [sysreg.valid.eq(1), sysreg.write.eq(1)]
                     m.d.sync += merging.eq(0)
-                    m.next = "ACCESS"
+                    m.next = APB4CompleterState.ACCESS
                 with m.Else():
                     m.d.comb += [apb.pready.eq(1), apb.pslverr.eq(~made)]
                     with m.If(apb.pwrite):
                         m.d.sync += low_strobe.eq(0)
                     with m.Else():
                         m.d.sync += high.eq(sysreg.rdata[32:])
-                    m.next = "IDLE"
+                    m.next = APB4CompleterState.IDLE
 
         return m

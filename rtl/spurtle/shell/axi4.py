@@ -3,18 +3,23 @@
 # Ref: IHI0022 (AXI4); DDI0487 M.a, D17.7 and D24.7 (PMBSR_EL1) for the outcome of an External abort.
 
 from amaranth import *
-from amaranth.lib import data, wiring
+from amaranth.lib import data
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2, exact_log2
 
 from .. import arch
 from ..config import SPUConfig, check_config
+from ..gateware.component import ConfiguredComponent
+from ..gateware.fsm import FSMState
+from ..interface.members import when
 from ..interface.memory import WriteFaultKind, WriteSignature
+from ..interface.signature import StructuralSignature
+from ..support.arguments import check_range, check_type
 
-__all__ = ["AXI4Write", "AXI4Writer"]
+__all__ = ["AXI4Write", "AXI4Writer", "AXI4WriterState"]
 
-_PAGE_BYTES = 4096
+_BOUNDARY_BYTES = 4096
 """No burst of AXI crosses a multiple of it."""
 
 _BURST_WORDS = 256
@@ -30,7 +35,7 @@ _NON_CACHEABLE_NON_BUFFERABLE = 0b0010
 """AWCACHE of Normal memory."""
 
 
-class AXI4Write(wiring.Signature):
+class AXI4Write(StructuralSignature):
     """The write channels of AXI4, seen from the manager. Names and meanings are AXI's.
 
     Members
@@ -48,6 +53,7 @@ class AXI4Write(wiring.Signature):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         super().__init__(
             {
                 "awid": Out(1),
@@ -57,7 +63,7 @@ class AXI4Write(wiring.Signature):
                 "awburst": Out(2),
                 "awcache": Out(4),
                 "awprot": Out(3),
-                **({"awnse": Out(1)} if config.rme else {}),
+                **when(config.rme, awnse=Out(1)),
                 "awvalid": Out(1),
                 "awready": In(1),
                 "wdata": Out(8 * config.bus_bytes),
@@ -73,7 +79,15 @@ class AXI4Write(wiring.Signature):
         )
 
 
-class AXI4Writer(wiring.Component):
+class AXI4WriterState(FSMState):
+    """States of `AXI4Writer`."""
+
+    COLLECT = 0
+    WHOLE = 1
+    RESPONSE = 2
+
+
+class AXI4Writer(ConfiguredComponent):
     """Writes records to memory by AXI4. A record is taken whole, a beat in every cycle, and leaves as one INCR burst of
     whole words, or as several where it crosses 4 KB or is longer than a burst can be. A burst is sent without a gap, as
     fast as memory takes it.
@@ -95,7 +109,7 @@ class AXI4Writer(wiring.Component):
 
     Members
     -------
-    write : In(WritePort)
+    write : In(WriteSignature)
     ns, nse : In(1)
         The Security state that a record belongs to, in the cycle of its first beat. The latter only with FEAT_RME.
     axi : Out(AXI4Write)
@@ -105,19 +119,24 @@ class AXI4Writer(wiring.Component):
 
     def __init__(self, config: SPUConfig, *, outstanding: int = 1):
         check_config(config)
-        if not 1 <= outstanding <= _MOST_OUTSTANDING:
-            raise ValueError(f"outstanding must be from 1 to {_MOST_OUTSTANDING}, not {outstanding!r}")
-        self._config = config
+        check_type("outstanding", outstanding, int)
+        check_range("outstanding", outstanding, 1, _MOST_OUTSTANDING)
         self._outstanding = outstanding
         super().__init__(
+            config,
             {
                 "write": In(WriteSignature(config)),
                 "ns": In(1),
-                **({"nse": In(1)} if config.rme else {}),
+                **when(config.rme, nse=In(1)),
                 "axi": Out(AXI4Write(config)),
                 "busy": Out(1),
-            }
+            },
         )
+
+    @property
+    def outstanding(self) -> int:
+        """Bursts that may be sent and not answered."""
+        return self._outstanding
 
     def elaborate(self, platform):
         m = Module()
@@ -127,7 +146,7 @@ class AXI4Writer(wiring.Component):
         # A record that begins within a word may take one more.
         longest = config.max_record_bytes // config.bus_bytes + (config.layout.align < config.bus_bytes)
         word = exact_log2(config.bus_bytes)
-        place = exact_log2(_PAGE_BYTES if longest <= _BURST_WORDS else _BURST_WORDS * config.bus_bytes) - word
+        place = exact_log2(_BOUNDARY_BYTES if longest <= _BURST_WORDS else _BURST_WORDS * config.bus_bytes) - word
         # A stretch of memory: `more` words and one, the first of them word `first` of a page, and whose they are.
         stretch = data.StructLayout(
             {"first": place, "page": 64 - place - word, "more": range(longest), "ns": 1, "nse": int(config.rme)}
@@ -161,42 +180,46 @@ class AXI4Writer(wiring.Component):
 
         whole = Signal()
         with m.FSM(name="writer"):
-            with m.State("COLLECT"):
+            with m.State(AXI4WriterState.COLLECT):
                 self._collect(m, coming, words.write_port(), stored)
                 with m.If(self.write.beat.valid & self.write.beat.p.last):
-                    m.next = "WHOLE"
+                    m.next = AXI4WriterState.WHOLE
 
-            with m.State("WHOLE"):
+            with m.State(AXI4WriterState.WHOLE):
                 m.d.comb += whole.eq(1)
                 with m.If(~left & ~sending):
                     m.d.sync += [going.eq(coming), left.eq(1)]
                     m.d.comb += self.write.done.eq(posted)
-                    m.next = "COLLECT" if posted else "RESPONSE"
+                    m.next = AXI4WriterState.COLLECT if posted else AXI4WriterState.RESPONSE
 
             if not posted:
-                with m.State("RESPONSE"):
-                    first = Signal.like(loaded)
+                first = Signal.like(loaded)
+                with m.State(AXI4WriterState.RESPONSE):
                     with m.If(begins):
                         m.d.sync += first.eq(loaded)
                     with m.If(axi.bvalid & (~left | (failed if config.external_aborts else 0))):
                         m.d.comb += self.write.done.eq(1)
                         m.d.sync += [left.eq(0), stored.eq(0), loaded.eq(0)]
-                        m.next = "COLLECT"
+                        m.next = AXI4WriterState.COLLECT
 
         m.d.comb += self.busy.eq(whole | left | (open_ != 0))
         m.d.comb += self.write.fault.eq(0)
         if config.external_aborts:
             m.d.comb += self.write.abort.eq(failed if posted else 0)
             if not posted:
-                with m.If(failed):
-                    m.d.comb += [
-                        self.write.fault.kind.eq(WriteFaultKind.STAGE_1),
-                        self.write.fault.fsc.eq(arch.FSC_SYNCHRONOUS),
-                        self.write.fault.external.eq(1),
-                        self.write.fault.word.eq(first),
-                    ]
+                self._report(m, failed, first)
 
         return m
+
+    def _report(self, m, failed, first):
+        """Report a failed burst, whose first word of the record is `first`, as a synchronous External abort."""
+        with m.If(failed):
+            m.d.comb += [
+                self.write.fault.kind.eq(WriteFaultKind.STAGE_1),
+                self.write.fault.fsc.eq(arch.FSC_SYNCHRONOUS),
+                self.write.fault.external.eq(1),
+                self.write.fault.word.eq(first),
+            ]
 
     def _collect(self, m, coming, port, stored):
         """Keeps the beat that is offered."""

@@ -4,11 +4,13 @@
 # RISC-V Privileged ISA, 1.2 (privilege levels).
 
 from amaranth import *
-from amaranth.lib import enum, wiring
+from amaranth.lib import enum
 from amaranth.lib.wiring import In, Out
 
 from ..config import SPUConfig
+from ..gateware.component import ConfiguredComponent
 from ..interface.operation import FactsLayout
+from ..interface.signature import StructuralSignature
 from ..interface.source import operation_ports
 
 __all__ = ["RVFI", "PrivilegeMode", "RVFIAdapter"]
@@ -22,7 +24,7 @@ class PrivilegeMode(enum.IntEnum, shape=2):
     MACHINE = 3
 
 
-class RVFI(wiring.Signature):
+class RVFI(StructuralSignature):
     """What of RVFI the adapter looks at, for one retirement in a cycle and XLEN = 32; seen from the core.
 
     Members
@@ -86,7 +88,7 @@ _RETURNS = (0x3020_0073, 0x1020_0073)
 """MRET and SRET."""
 
 
-class RVFIAdapter(wiring.Component):
+class RVFIAdapter(ConfiguredComponent):
     """An in-order core, by its retirements.
 
     An operation begins when the one before it retires, and passes the sampling point then; it completes when it
@@ -121,7 +123,7 @@ class RVFIAdapter(wiring.Component):
     """
 
     def __init__(self, config: SPUConfig):
-        super().__init__({"rvfi": In(RVFI()), "mode": In(2), "el": In(2), **operation_ports(config)})
+        super().__init__(config, {"rvfi": In(RVFI()), "mode": In(2), "el": In(2), **operation_ports(config)})
 
     def elaborate(self, platform):
         m = Module()

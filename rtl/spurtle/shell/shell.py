@@ -1,19 +1,20 @@
 """The SPU with ports of AMBA: AXI4 for its records, APB4 for its registers."""
 
 from amaranth import *
-from amaranth.lib import wiring
 from amaranth.lib.wiring import Out, connect, flipped
 
 from ..config import SHELLS, SPUConfig, check_config
+from ..gateware.component import ConfiguredComponent
 from ..gateware.spu import SPU
+from ..interface.members import when
 from ..interface.pe_state import owner_state
-from .apb4 import APB4Completer
+from .apb4 import APB4, APB4Completer
 from .axi4 import AXI4Writer
 
 __all__ = ["Shell"]
 
 
-class Shell(wiring.Component):
+class Shell(ConfiguredComponent):
     """An SPU whose records leave by AXI4 and, in the shell `axi4-apb`, whose registers are reached by APB4.
 
     Parameters
@@ -38,18 +39,29 @@ class Shell(wiring.Component):
         check_config(config)
         if shell not in SHELLS:
             raise ValueError(f"shell must be {' or '.join(SHELLS)}, not {shell!r}")
-        self._config = config
+        self._shell = shell
         self._writer = AXI4Writer(config, outstanding=outstanding)
         self._spu = SPU(config)
         self._completer = APB4Completer() if shell == "axi4-apb" else None
         replaced = ("write", "sysreg") if self._completer else ("write",)
         super().__init__(
+            config,
             {
                 **{name: member for name, member in self._spu.signature.members.items() if name not in replaced},
                 **_prefixed("m_axi", self._writer.axi.signature),
-                **(_prefixed("s_apb", self._completer.apb.signature) if self._completer else {}),
-            }
+                **when(self._completer, **_prefixed("s_apb", APB4().flip())),
+            },
         )
+
+    @property
+    def shell(self) -> str:
+        """Name of the shell."""
+        return self._shell
+
+    @property
+    def outstanding(self) -> int:
+        """Bursts that may be sent and not answered."""
+        return self._writer.outstanding
 
     def elaborate(self, platform):
         m = Module()

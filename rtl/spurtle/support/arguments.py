@@ -1,6 +1,6 @@
 """Checks of the arguments of constructors. Each message says what the argument must be, and what it is."""
 
-__all__ = ["check_choice", "check_range", "check_type"]
+__all__ = ["check_choice", "check_least", "check_range", "check_type"]
 
 
 def check_type(name: str, value: object, wanted: type) -> None:
@@ -26,6 +26,21 @@ def check_choice(name: str, value: object, allowed: tuple[int, ...]) -> None:
     # To Python, True and 1.0 are 1.
     if not isinstance(value, int) or isinstance(value, bool) or value not in allowed:
         raise ValueError(f"{name} must be {' or '.join(str(int(choice)) for choice in allowed)}, not {value!r}")
+
+
+def check_least(name: str, value: int, least: int) -> None:
+    """Check that an argument is a number that is not less than `least`.
+
+    Raises
+    ------
+    TypeError
+        If `value` is no number.
+    ValueError
+        If it is less.
+    """
+    check_type(name, value, int)
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, not {value!r}")
 
 
 def check_range(name: str, value: int, least: int, most: int) -> None:

@@ -1,0 +1,141 @@
+"""The Operation Type packet (D18.2.7)."""
+
+# Ref: DDI0487 M.a, D18.2.7; D17.6.3 (branches), D17.6.6 (vector lengths).
+
+from amaranth import *
+
+from ..arch import CR, ETS, EVL, OperationClass, PMSVer
+from ..arch import operation_types as types
+from ..config import SPUConfig
+from ..interface.operation import is_destination, is_scalable
+from .payload import payload as payload_of
+
+__all__ = ["OperationType"]
+
+
+class OperationType:
+    """The Operation Type packet of an operation, as logic in the module of its record.
+
+    Parameters
+    ----------
+    config : SPUConfig
+    operation : OperationLayout
+    """
+
+    def __init__(self, config: SPUConfig, operation):
+        self._config = config
+        self._operation = operation
+
+    def encode(self, m, branch):
+        """Return CLASS and payload of the Operation Type packet (D18.2.7). A branch that accesses memory is a branch
+        (D17.6.3).
+
+        Parameters
+        ----------
+        branch : Value
+            The operation is sampled as a branch.
+        """
+        config = self._config
+        facts = self._operation.facts
+        memory = facts.load | facts.store
+        size = self._size(m, memory) if config.scalable else None
+
+        payload = Mux(branch, self._branch(), Mux(memory, self._load_store(size), self._data_processing(size)))
+        not_branch = Mux(memory, OperationClass.LOAD_STORE, OperationClass.OTHER)
+        return Mux(branch, OperationClass.BRANCH, not_branch), payload
+
+    def _size(self, m, memory):
+        """Bits that an SVE or SME operation works on: of all vectors with FEAT_SPE_SME, of one without (D17.6.6)."""
+        vectors = self._operation.vectors
+        if not self._config.spe_sme:
+            return vectors.bits
+        size = Signal(19)
+        tiles = vectors.sme & vectors.tile & ~memory
+        m.d.sync += size.eq(Mux(tiles, vectors.bits, vectors.bits[:12] * vectors.count))
+        return size
+
+    def _branch(self):
+        facts = self._operation.facts
+        gcs = facts.gcs if self._config.gcs else C(0, 1)
+        procedure = C(CR.NOT_RECORDED, 2)
+        if self._config.crr:
+            procedure = Mux(facts.link, CR.LINK, Mux(facts.procedure_return, CR.RETURN, CR.NEITHER))
+        fields = {"COND": facts.conditional, "IND": facts.indirect, "GCS": gcs, "CR": procedure}
+        return payload_of(types.BRANCH, short=True, **fields)
+
+    def _data_processing(self, size):
+        """Payload of an operation that is neither a branch nor a load or store."""
+        config = self._config
+        operation = self._operation
+        facts = operation.facts
+
+        payload = payload_of(types.OTHER, short=True, COND=facts.conditional)
+        if config.fpf:
+            advanced = facts.vector & ~facts.unspecified & ~is_scalable(config, operation)
+            fields = {"COND": facts.conditional, "FP": facts.floating_point, "ASE": advanced}
+            payload = payload_of(types.OTHER, short=True, **fields)
+        if config.scalable:
+            vectors = operation.vectors
+            of_vectors = payload_of(
+                types.SVE_DATA_PROCESSING, FP=facts.floating_point, PRED=vectors.predicated, EVL=self._evl(size)
+            )
+            payload = Mux(vectors.sve, of_vectors, payload)
+        if config.spe_sme:
+            ets = _rounded_up(size, ETS.BITS_128, 7, ETS.BITS_262144, beyond=ETS.WHOLE_ARRAY)
+            ets |= vectors.whole_array.replicate(4)
+            of_array = payload_of(types.SME_DATA_PROCESSING, FP=facts.floating_point, ETS=ets)
+            payload = Mux(vectors.sme, of_array, payload)
+        return payload
+
+    def _load_store(self, size):
+        """Payload of a load or store: the most special of the forms that apply."""
+        config = self._config
+        operation = self._operation
+        facts = operation.facts
+        # An atomic that returns a value reads memory first of all. Of two accesses one is sampled.
+        ldst = facts.store & (~facts.load | is_destination(config, facts))
+
+        payload = payload_of(types.GENERAL, short=True, LDST=ldst, SIMD_FP=facts.simd_fp)
+        if config.version >= PMSVer.SPE_V1P1:
+            payload = Mux(facts.unspecified, payload_of(types.UNSPECIFIED, LDST=ldst), payload)
+        extended = facts.atomic | facts.acquire_release | facts.exclusive
+        flags = {"AT": facts.atomic, "EXCL": facts.exclusive, "AR": facts.acquire_release}
+        payload = Mux(extended, payload_of(types.EXTENDED, short=True, LDST=ldst, **flags), payload)
+        if config.sme and not config.spe_sme:
+            payload = Mux(operation.vectors.sme, payload_of(types.UNSPECIFIED, LDST=ldst), payload)
+        if config.scalable:
+            # A load with zeroing predication is said to be predicated from FEAT_SPEv1p2 on.
+            told = C(config.version >= PMSVer.SPE_V1P2, 1) | ~facts.load
+            predicated = operation.vectors.predicated & told
+            fields = {"PRED": predicated, "EVL": self._evl(size), "SG": operation.vectors.gather_scatter}
+            of_vectors = payload_of(types.SVE_LOAD_STORE, LDST=ldst, **fields)
+            named = is_scalable(config, operation) if config.spe_sme else operation.vectors.sve
+            payload = Mux(named, of_vectors, payload)
+        if config.nv2:
+            payload = Mux(facts.nv2, payload_of(types.NV2, LDST=ldst), payload)
+        if config.mte and config.version >= PMSVer.SPE_V1P3:
+            payload = Mux(facts.allocation_tag, payload_of(types.TAG, LDST=ldst), payload)
+        if config.gcs:
+            common = ~(facts.link | facts.procedure_return)
+            payload = Mux(facts.gcs, payload_of(types.GUARDED_CONTROL_STACK, LDST=ldst, COMM=common), payload)
+        if config.mops:
+            payload = Mux(facts.memory_set, types.MEMORY_SET.value, payload)
+            payload = Mux(facts.memory_copy, payload_of(types.MEMORY_COPY, LDST=ldst), payload)
+        return payload
+
+    def _evl(self, size):
+        beyond = EVL.MORE if self._config.spe_sme else EVL.BITS_2048
+        return _rounded_up(size, EVL.BITS_32, 5, EVL.BITS_2048, beyond=beyond)
+
+
+def _rounded_up(size, first: int, power: int, last: int, *, beyond: int):
+    """The code of a size in bits, where `first` stands for 2^power and the codes up to `last` for its doubles: that of
+    the next size that is not less; `beyond` for anything more.
+    """
+    code = C(beyond, int(last).bit_length())
+    for place in reversed(range(last - first + 1)):
+        # More than this size: a higher bit, or this one and a lower one.
+        bit = power + place
+        more = size[bit + 1 :].any() | (size[bit] & size[:bit].any())
+        code = Mux(more, code, first + place)
+    return code

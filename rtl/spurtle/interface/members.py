@@ -1,0 +1,16 @@
+"""Members of signatures and layouts that depend on the configuration."""
+
+from typing import TypeVar
+
+__all__ = ["when"]
+
+_Member = TypeVar("_Member")
+
+
+def when(condition: object, **members: _Member) -> dict[str, _Member]:
+    """Return `members` if `condition` is true, and no member otherwise.
+
+    So the members of a feature are written where they stand: `{"ns": 1, **when(config.rme, nse=1)}`. They are evaluated
+    in any case.
+    """
+    return members if condition else {}

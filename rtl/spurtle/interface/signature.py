@@ -1,0 +1,20 @@
+"""Signatures that are compared by their members."""
+
+from typing import Any
+
+from amaranth.lib import wiring
+
+__all__ = ["StructuralSignature"]
+
+
+class StructuralSignature(wiring.Signature):
+    """A signature that equals each other one of its class with the same members.
+
+    Amaranth compares the signatures of a subclass by identity, although two made for one configuration are the same.
+    """
+
+    def __eq__(self, other: Any) -> bool:
+        return type(self) is type(other) and self.members == other.members
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.members!r})"
