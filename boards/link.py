@@ -8,10 +8,10 @@ from spurtle.gateware.fsm import FSMState
 
 from .protocol import ANSWER, CHUNK_BYTES, COMMAND, CRC, CRC_BYTES, SYNC
 
-__all__ = ["AnswerSender", "AnswerSenderState", "CommandReceiver", "CommandReceiverState"]
+__all__ = ["AnswerSender", "AnswerState", "CommandReceiver", "CommandState"]
 
 
-class CommandReceiverState(FSMState):
+class CommandState(FSMState):
     """States of `CommandReceiver`."""
 
     SYNC = 0
@@ -48,34 +48,34 @@ class CommandReceiver(wiring.Component):
         m.d.comb += [crc.data.eq(self.i.payload), self.o.payload.eq(octets)]
 
         with m.FSM(name="command"):
-            with m.State(CommandReceiverState.SYNC):
+            with m.State(CommandState.SYNC):
                 m.d.comb += crc.start.eq(1)
                 m.d.sync += count.eq(COMMAND.size + CRC_BYTES - 1)
                 with m.If(self.i.valid & (self.i.payload == SYNC)):
-                    m.next = CommandReceiverState.FRAME
+                    m.next = CommandState.FRAME
 
-            with m.State(CommandReceiverState.FRAME):
+            with m.State(CommandState.FRAME):
                 m.d.comb += crc.valid.eq(self.i.valid)
                 with m.If(self.i.valid):
                     m.d.sync += [octets.eq(Cat(octets, self.i.payload)[8:]), count.eq(count - 1)]
                     with m.If(count == 0):
-                        m.next = CommandReceiverState.CHECK
+                        m.next = CommandState.CHECK
 
-            with m.State(CommandReceiverState.CHECK):
+            with m.State(CommandState.CHECK):
                 with m.If(crc.match_detected):
-                    m.next = CommandReceiverState.OFFER
+                    m.next = CommandState.OFFER
                 with m.Else():
-                    m.next = CommandReceiverState.SYNC
+                    m.next = CommandState.SYNC
 
-            with m.State(CommandReceiverState.OFFER):
+            with m.State(CommandState.OFFER):
                 m.d.comb += self.o.valid.eq(1)
                 with m.If(self.o.ready):
-                    m.next = CommandReceiverState.SYNC
+                    m.next = CommandState.SYNC
 
         return m
 
 
-class AnswerSenderState(FSMState):
+class AnswerState(FSMState):
     """States of `AnswerSender`."""
 
     SYNC = 0
@@ -112,13 +112,13 @@ class AnswerSender(wiring.Component):
         m.d.comb += crc.data.eq(self.o.payload)
 
         with m.FSM(name="answer"):
-            with m.State(AnswerSenderState.SYNC):
+            with m.State(AnswerState.SYNC):
                 m.d.comb += [crc.start.eq(1), self.o.valid.eq(self.i.valid), self.o.payload.eq(SYNC)]
                 m.d.sync += [place.eq(0), left.eq(self.i.p.length)]
                 with m.If(self.o.valid & self.o.ready):
-                    m.next = AnswerSenderState.HEAD
+                    m.next = AnswerState.HEAD
 
-            with m.State(AnswerSenderState.HEAD):
+            with m.State(AnswerState.HEAD):
                 m.d.comb += [
                     self.o.valid.eq(1),
                     self.o.payload.eq(self.i.p.as_value().word_select(place, 8)),
@@ -128,11 +128,11 @@ class AnswerSender(wiring.Component):
                     m.d.sync += place.eq(place + 1)
                     with m.If(place == ANSWER.size - 1):
                         m.d.sync += place.eq(0)
-                        m.next = AnswerSenderState.PAYLOAD
+                        m.next = AnswerState.PAYLOAD
 
-            with m.State(AnswerSenderState.PAYLOAD):
+            with m.State(AnswerState.PAYLOAD):
                 with m.If(left == 0):
-                    m.next = AnswerSenderState.CRC
+                    m.next = AnswerState.CRC
                 with m.Else():
                     m.d.comb += [
                         self.o.valid.eq(self.payload.valid),
@@ -143,12 +143,12 @@ class AnswerSender(wiring.Component):
                     with m.If(crc.valid):
                         m.d.sync += left.eq(left - 1)
 
-            with m.State(AnswerSenderState.CRC):
+            with m.State(AnswerState.CRC):
                 m.d.comb += [self.o.valid.eq(1), self.o.payload.eq(Mux(place[0], crc.crc[:8], crc.crc[8:]))]
                 with m.If(self.o.ready):
                     m.d.sync += place.eq(place + 1)
                     with m.If(place[0]):
                         m.d.comb += self.i.ready.eq(1)
-                        m.next = AnswerSenderState.SYNC
+                        m.next = AnswerState.SYNC
 
         return m

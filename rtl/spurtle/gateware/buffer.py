@@ -17,10 +17,10 @@ from .beat import beat_layout
 from .component import ConfiguredComponent
 from .fsm import FSMState
 
-__all__ = ["ProfilingBuffer", "ProfilingBufferState"]
+__all__ = ["BufferState", "ProfilingBuffer"]
 
 
-class ProfilingBufferState(FSMState):
+class BufferState(FSMState):
     """States of `ProfilingBuffer`."""
 
     IDLE = 0
@@ -148,7 +148,7 @@ class ProfilingBuffer(ConfiguredComponent):
         self._report(m, fault, faulted)
 
         with m.FSM(name="buffer"):
-            with m.State(ProfilingBufferState.IDLE):
+            with m.State(BufferState.IDLE):
                 m.d.comb += idle.eq(1)
                 m.d.sync += [
                     base.eq(self.pmbptr[size:]),
@@ -158,24 +158,24 @@ class ProfilingBuffer(ConfiguredComponent):
                 ]
                 self._begin(m, aligner.o.valid, fits, fits_known)
 
-            with m.State(ProfilingBufferState.WRITE):
+            with m.State(BufferState.WRITE):
                 self._write(m, aligner.o, words, within, end)
 
-            with m.State(ProfilingBufferState.RESPONSE):
+            with m.State(BufferState.RESPONSE):
                 self._take_response(m, words, within, within_pointer, fault, commit, keep)
 
-            with m.State(ProfilingBufferState.FAULT):
+            with m.State(BufferState.FAULT):
                 m.d.comb += [faulted.eq(keep & self.running), commit.eq(faulted)]
                 if self._config.external_aborts:
                     # Whatever the outcome of the record is.
                     with m.If(fault.external):
                         m.d.sync += self.pmbsr.EA.eq(1)
-                m.next = ProfilingBufferState.IDLE
+                m.next = BufferState.IDLE
 
-            with m.State(ProfilingBufferState.DROP):
+            with m.State(BufferState.DROP):
                 m.d.comb += aligner.o.ready.eq(1)
                 with m.If(aligner.o.valid & aligner.o.p.last):
-                    m.next = ProfilingBufferState.IDLE
+                    m.next = BufferState.IDLE
 
         with m.If(self.pmbptr_write | self.pmblimitr_write | (~self.running & ~idle)):
             m.d.sync += keep.eq(0)
@@ -201,10 +201,10 @@ class ProfilingBuffer(ConfiguredComponent):
             m.d.comb += self.full.eq(1)
         with m.Elif(valid & (~self.writing | self.unwanted)):
             m.d.comb += self.begun.eq(1)
-            m.next = ProfilingBufferState.DROP
+            m.next = BufferState.DROP
         with m.Elif(valid & fits_known):
             m.d.comb += self.begun.eq(1)
-            m.next = ProfilingBufferState.WRITE
+            m.next = BufferState.WRITE
 
     def _write(self, m, words_out, words, within, end):
         """Write the words of the record, and count them."""
@@ -213,7 +213,7 @@ class ProfilingBuffer(ConfiguredComponent):
             m.d.sync += words.eq(words + (~words_out.p.last | (end == 0)))
             with m.If(words_out.p.last):
                 m.d.sync += within.eq(end)
-                m.next = ProfilingBufferState.RESPONSE
+                m.next = BufferState.RESPONSE
 
     def _take_response(self, m, words, within, within_pointer, fault, commit, keep):
         """Advance the pointer past the record, or find the first byte that was not written."""
@@ -222,14 +222,14 @@ class ProfilingBuffer(ConfiguredComponent):
         m.d.comb += commit.eq(self.write.done & whole & keep & self.running)
         with m.If(self.write.done):
             m.d.sync += fault.eq(self.write.fault)
-            m.next = ProfilingBufferState.IDLE
+            m.next = BufferState.IDLE
             with m.If(~whole):
                 first = self.write.fault.word == 0
                 m.d.sync += [
                     words.eq(self.pmbptr[word:size] + self.write.fault.word),
                     within.eq(Mux(first, within_pointer, 0)),
                 ]
-                m.next = ProfilingBufferState.FAULT
+                m.next = BufferState.FAULT
 
     def _report(self, m, fault, faulted):
         """Keep the status. A buffer management event is recorded as long as none is."""

@@ -8,7 +8,7 @@ __all__ = ["FSMState"]
 class FSMState(IntEnum):
     """A state of an FSM. Its value is its position in the encoding, so that proofs compare it with the register.
 
-    A component with an FSM exports an enumeration of its states, named after the component.
+    The module of a component with an FSM exports an enumeration of its states, named after the FSM.
     """
 
     def __format__(self, specification: str) -> str:

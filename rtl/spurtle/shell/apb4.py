@@ -10,7 +10,7 @@ from ..gateware.fsm import FSMState
 from ..interface.signature import StructuralSignature
 from ..interface.sysreg import AccessOutcome, SystemRegisterSignature
 
-__all__ = ["APB4", "APB4Completer", "APB4CompleterState"]
+__all__ = ["APB4", "APB4Completer", "CompleterState"]
 
 
 class APB4(StructuralSignature):
@@ -41,7 +41,7 @@ class APB4(StructuralSignature):
         )
 
 
-class APB4CompleterState(FSMState):
+class CompleterState(FSMState):
     """States of `APB4Completer`."""
 
     IDLE = 0
@@ -91,31 +91,31 @@ class APB4Completer(wiring.Component):
 
         merging = Signal()
         with m.FSM(name="completer"):
-            with m.State(APB4CompleterState.IDLE):
+            with m.State(CompleterState.IDLE):
                 with m.If(apb.psel & apb.penable & (upper == apb.pwrite)):
                     m.d.comb += [sysreg.valid.eq(1), sysreg.write.eq(apb.pwrite & strobe.all())]
                     m.d.sync += merging.eq(apb.pwrite & ~strobe.all())
-                    m.next = APB4CompleterState.ACCESS
+                    m.next = CompleterState.ACCESS
                 with m.Elif(apb.psel & apb.penable):
                     m.d.comb += apb.pready.eq(1)
                     with m.If(apb.pwrite):
                         m.d.sync += [low.eq(apb.pwdata), low_strobe.eq(apb.pstrb)]
 
-            with m.State(APB4CompleterState.ACCESS):
-                m.next = APB4CompleterState.ANSWER
+            with m.State(CompleterState.ACCESS):
+                m.next = CompleterState.ANSWER
 
-            with m.State(APB4CompleterState.ANSWER):
+            with m.State(CompleterState.ANSWER):
                 made = sysreg.outcome == AccessOutcome.VALUE
                 with m.If(merging & made):
                     m.d.comb += [sysreg.valid.eq(1), sysreg.write.eq(1)]
                     m.d.sync += merging.eq(0)
-                    m.next = APB4CompleterState.ACCESS
+                    m.next = CompleterState.ACCESS
                 with m.Else():
                     m.d.comb += [apb.pready.eq(1), apb.pslverr.eq(~made)]
                     with m.If(apb.pwrite):
                         m.d.sync += low_strobe.eq(0)
                     with m.Else():
                         m.d.sync += high.eq(sysreg.rdata[32:])
-                    m.next = APB4CompleterState.IDLE
+                    m.next = CompleterState.IDLE
 
         return m

@@ -17,7 +17,7 @@ from ..interface.memory import WriteFaultKind, WriteSignature
 from ..interface.signature import StructuralSignature
 from ..support.arguments import check_range, check_type
 
-__all__ = ["AXI4Write", "AXI4Writer", "AXI4WriterState"]
+__all__ = ["AXI4Write", "AXI4Writer", "WriterState"]
 
 _BOUNDARY_BYTES = 4096
 """No burst of AXI crosses a multiple of it."""
@@ -79,7 +79,7 @@ class AXI4Write(StructuralSignature):
         )
 
 
-class AXI4WriterState(FSMState):
+class WriterState(FSMState):
     """States of `AXI4Writer`."""
 
     COLLECT = 0
@@ -180,27 +180,27 @@ class AXI4Writer(ConfiguredComponent):
 
         whole = Signal()
         with m.FSM(name="writer"):
-            with m.State(AXI4WriterState.COLLECT):
+            with m.State(WriterState.COLLECT):
                 self._collect(m, coming, words.write_port(), stored)
                 with m.If(self.write.beat.valid & self.write.beat.p.last):
-                    m.next = AXI4WriterState.WHOLE
+                    m.next = WriterState.WHOLE
 
-            with m.State(AXI4WriterState.WHOLE):
+            with m.State(WriterState.WHOLE):
                 m.d.comb += whole.eq(1)
                 with m.If(~left & ~sending):
                     m.d.sync += [going.eq(coming), left.eq(1)]
                     m.d.comb += self.write.done.eq(posted)
-                    m.next = AXI4WriterState.COLLECT if posted else AXI4WriterState.RESPONSE
+                    m.next = WriterState.COLLECT if posted else WriterState.RESPONSE
 
             if not posted:
                 first = Signal.like(loaded)
-                with m.State(AXI4WriterState.RESPONSE):
+                with m.State(WriterState.RESPONSE):
                     with m.If(begins):
                         m.d.sync += first.eq(loaded)
                     with m.If(axi.bvalid & (~left | (failed if config.external_aborts else 0))):
                         m.d.comb += self.write.done.eq(1)
                         m.d.sync += [left.eq(0), stored.eq(0), loaded.eq(0)]
-                        m.next = AXI4WriterState.COLLECT
+                        m.next = WriterState.COLLECT
 
         m.d.comb += self.busy.eq(whole | left | (open_ != 0))
         m.d.comb += self.write.fault.eq(0)

@@ -1,0 +1,195 @@
+# amaranth: UnusedElaboratable=no
+"""The contract that every component and signature keeps: parameters are checked and shown, signatures compare by their
+members, FSMs have enumerations of states, and the configuration says what is present.
+"""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from inspect import getmembers, getsource, isclass
+from inspect import signature as signature_of
+from itertools import combinations
+from pkgutil import iter_modules
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from amaranth.hdl import Elaboratable
+from amaranth.lib import data, wiring
+
+import bench
+import boards
+from boards.board import BOARDS
+from boards.riscv import load
+from boards.uart import UARTTransmitter
+from spurtle import gateware, interface, shell
+from spurtle.gateware.component import ConfiguredComponent
+from spurtle.gateware.fsm import FSMState
+from spurtle.interface.signature import StructuralSignature
+from spurtle_sim.trace.dtypes import TIMED
+from tests.support.gateware import VARIANTS
+
+
+def modules() -> list[ModuleType]:
+    """Return each module that may have components or signatures."""
+    return [
+        import_module(f"{package.__name__}.{module.name}")
+        for package in (interface, gateware, shell, boards, bench)
+        for module in iter_modules(package.__path__)
+        if module.name != "__main__"
+    ]
+
+
+def classes(base: type, *but: type) -> list[type]:
+    """Return each class that is derived from `base`."""
+    return [
+        member
+        for module in modules()
+        for _, member in getmembers(module, isclass)
+        if issubclass(member, base) and member.__module__ == module.__name__ and member not in but
+    ]
+
+
+COMPONENTS = classes(Elaboratable, ConfiguredComponent)
+SIGNATURES = classes(wiring.Signature, StructuralSignature)
+LAYOUTS = classes(data.StructLayout)
+
+ROWS = np.zeros(2, TIMED)
+ROWS["dispatch"] = 1, 2
+ROWS["finish"] = 4
+
+ARGUMENTS: dict[str, Any] = {
+    "bits": 8,
+    "board": BOARDS["hx8k"],
+    "bus_bytes": 8,
+    "component": UARTTransmitter(2),
+    "cycles": 3,
+    "divisor": 4,
+    "draws": 2,
+    "half_bytes": 2048,
+    "identity": 1,
+    "memory_bytes": 4096,
+    "outstanding": 1,
+    "program": load(),
+    "record_bytes": 64,
+    "reset": 1,
+    "rows": ROWS,
+    "second": False,
+    "shape": 8,
+    "shell": "axi4-apb",
+    "step": 64,
+    "ways": 4,
+    "width": 4,
+    "write": True,
+}
+"""An argument for each parameter but the configuration. That of a new component is added here."""
+
+
+def parameters(of: type) -> list[str]:
+    """Return the names of the parameters that a class is built from."""
+    # A class without a constructor of its own has Amaranth's, whose parameters are not those of the component.
+    return [*signature_of(of).parameters] if "__init__" in vars(of) else []
+
+
+@cache
+def cases(of: type) -> list[dict[str, Any]]:
+    """Return arguments that a class can be built from: one set for each configuration that it accepts."""
+    fixed = {name: ARGUMENTS[name] for name in parameters(of) if name != "config"}
+    if "config" not in parameters(of):
+        return [fixed]
+    accepted: list[dict[str, Any]] = []
+    for config in VARIANTS.values():
+        try:
+            of(config=config, **fixed)
+        except ValueError:
+            continue
+        accepted.append({"config": config, **fixed})
+    return accepted
+
+
+def named(of: type) -> str:
+    return of.__name__
+
+
+def test_they_are_found() -> None:
+    assert {"SPU", "Shell", "RVFIAdapter", "Server", "Top", "Harness"} < {*map(named, COMPONENTS)}
+    assert {"PEStateSignature", "AXI4Write", "RVFI"} < {*map(named, SIGNATURES)}
+    assert {"SampleLayout", "OperationLayout"} < {*map(named, LAYOUTS)}
+
+
+@pytest.mark.parametrize(
+    ("of", "parameter"),
+    [(of, parameter) for of in (*COMPONENTS, *SIGNATURES, *LAYOUTS) for parameter in parameters(of)],
+    ids=lambda value: value if isinstance(value, str) else value.__name__,
+)
+def test_each_argument_is_checked(of: Any, parameter: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=f"^{parameter} must be .*, not <object object"):
+        of(**cases(of)[0] | {parameter: object()})
+
+
+@pytest.mark.parametrize("of", COMPONENTS, ids=named)
+def test_a_component_shows_its_parameters(of: Any) -> None:
+    arguments = cases(of)[0]
+    component = of(**arguments)
+    for name, value in arguments.items():
+        assert getattr(component, name) is value
+    assert all(isinstance(getattr(of, name), property) for name in arguments)
+
+
+@pytest.mark.parametrize("of", SIGNATURES, ids=named)
+def test_a_signature_is_compared_by_its_members(of: Any) -> None:
+    for arguments in cases(of):
+        assert of(**arguments) == of(**arguments)
+        assert of(**arguments).flip() == of(**arguments).flip()
+        assert repr(of(**arguments)).startswith(f"{of.__name__}(")
+        assert of(**arguments) != wiring.Signature(of(**arguments).members)
+
+
+@pytest.mark.parametrize("of", [of for of in (*SIGNATURES, *LAYOUTS) if parameters(of)], ids=named)
+def test_what_shows_makes_two_of_them_unequal(of: Any) -> None:
+    built = [of(**arguments) for arguments in cases(of)]
+    pairs = [(one == other, repr(one) == repr(other)) for one, other in combinations(built, 2)]
+    assert all(equal == same for equal, same in pairs)
+    assert not all(equal for equal, _ in pairs)
+
+
+def machines(of: Any) -> Iterator[tuple[str, dict[object, int]]]:
+    """Yield name and encoding of each FSM of a component, in each configuration."""
+    for arguments in cases(of):
+        module = of(**arguments).elaborate(None)
+        # Amaranth hands this out with the whole design alone, after the submodules were elaborated as well.
+        for name, machine in module._generated.items():
+            yield name, dict(machine.encoding)
+
+
+@pytest.mark.parametrize("of", [of for of in COMPONENTS if issubclass(of, wiring.Component)], ids=named)
+def test_the_states_of_an_fsm_are_its_enumeration(of: Any) -> None:
+    found = list(machines(of))
+    assert bool(found) == ("m.FSM(" in getsource(of))
+    unused: dict[type, set[object]] = {}
+    for name, encoding in found:
+        module = import_module(of.__module__)
+        enumeration = getattr(module, f"{name.capitalize()}State")
+        assert issubclass(enumeration, FSMState)
+        assert enumeration.__name__ in module.__all__
+        assert all(type(state) is enumeration for state in encoding)
+        assert encoding == {state: state.value for state in encoding}
+        # One configuration need not have every state.
+        unused[enumeration] = unused.get(enumeration, {*enumeration}) - encoding.keys()
+    assert not any(unused.values())
+
+
+def test_a_state_is_shown_by_its_name() -> None:
+    class State(FSMState):
+        IDLE = 0
+
+    assert f"{State.IDLE}/0" == "IDLE/0"
+    assert str(State.IDLE) == "0"
+
+
+@pytest.mark.parametrize("module", sorted({of.__module__ for of in (*COMPONENTS, *SIGNATURES, *LAYOUTS)}))
+def test_nothing_asks_an_object_what_it_has(module: str) -> None:
+    names = {node.id for node in ast.walk(ast.parse(getsource(import_module(module)))) if isinstance(node, ast.Name)}
+    assert "hasattr" not in names
