@@ -6,7 +6,7 @@ from functools import cache
 import z3
 
 from spurtle.config import SPUConfig
-from spurtle.gateware.aligner import Aligner
+from spurtle.gateware.aligner import Aligner, AlignerState
 
 from ..engine.features import distinct
 from ..engine.induction import Invariant, Wires, always, inductive, reach_all
@@ -17,9 +17,6 @@ from ..serializer.packer import PACKED, byte_at, count
 
 __all__ = ["proofs", "prove_stalled_words", "prove_words", "relation", "watched"]
 
-BEATS, REST = range(2)
-"""States of the aligner, in the order in which it names them."""
-
 
 class _Record:
     """What of its record an aligner is at, from the wires of a cycle."""
@@ -28,7 +25,7 @@ class _Record:
         self._wires = wires
         self.beat = config.bus_bytes
         self.width = width = _width(config)
-        self.beats = wires["aligner_state"] == BEATS
+        self.beats = wires["aligner_state"] == AlignerState.BEATS
         self.offset = count(wires["offset"], width) * config.layout.align
         self.first = wires["words"] * self.beat
         # Of a beat that is offered, how many bytes it has.
@@ -187,7 +184,7 @@ def _goals(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
     def ends(wires: Wires) -> z3.BoolRef:
         return z3.And(wires["o__valid"] == 1, wires["o__payload.last"] == 1)
 
-    yield "a word more than beats", lambda wires: z3.And(ends(wires), wires["aligner_state"] == REST), free
+    yield "a word more than beats", lambda wires: z3.And(ends(wires), wires["aligner_state"] == AlignerState.REST), free
     yield "a record within a word", lambda wires: z3.And(ends(wires), wires["words"] == 0, wires["offset"] != 0), free
     yield "a record of three words", lambda wires: z3.And(ends(wires), wires["words"] == 2), free
 

@@ -9,15 +9,15 @@ import z3
 
 from spurtle.arch import FM, PMBLIMITR_EL1, PMBSR_EL1
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.gateware.aligner import word_layout
-from spurtle.gateware.buffer import ProfilingBuffer
+from spurtle.gateware.aligner import AlignerState, word_layout
+from spurtle.gateware.buffer import BufferState, ProfilingBuffer
 
 from ..engine.features import FEATURES, distinct
 from ..engine.induction import Wires, always, inductive, reach
 from ..engine.proof import Proof, Verdict
 from ..engine.transition import Transition, transition
 from . import filling
-from .filling import CHANGING, DROP, FAULT, IDLE, RESPONSE, WRITE
+from .filling import CHANGING
 
 __all__ = [
     "discarding",
@@ -48,7 +48,7 @@ def discarding(wires: Wires) -> z3.BoolRef:
 
 def kept(wires: Wires) -> z3.BoolRef:
     """A record whose end will move the pointer was begun under the PMBLIMITR_EL1 of this cycle."""
-    writing = (wires["buffer_state"] == state for state in (WRITE, RESPONSE, FAULT))
+    writing = (wires["buffer_state"] == state for state in (BufferState.WRITE, BufferState.RESPONSE, BufferState.FAULT))
     return z3.Implies(z3.And(z3.Or(*writing), wires["keep"] == 1), z3.Not(discarding(wires)))
 
 
@@ -64,11 +64,15 @@ def prove_discards(config: SPUConfig, system: Transition) -> Verdict:
         state, after = now["buffer_state"], then["buffer_state"]
         ends = _ends(config, now)
         # Where a record can begin within a word, its last beat may have left over a word of its own.
-        rests = now["aligner.aligner_state"] == 1 if config.layout.align < config.bus_bytes else z3.BoolVal(False)
+        rests = (
+            now["aligner.aligner_state"] == AlignerState.REST
+            if config.layout.align < config.bus_bytes
+            else z3.BoolVal(False)
+        )
         told = [(now["collision"] == 1, "COLL")]
         quiet = now["pmbsr_write"] == 0
         if config.external_aborts:
-            told.append((z3.And(state == FAULT, now["fault.external"] == 1), "EA"))
+            told.append((z3.And(state == BufferState.FAULT, now["fault.external"] == 1), "EA"))
             quiet = z3.And(quiet, now["write__abort"] == 0)
         status = now["pmbsr"]
         for happens, name in told:
@@ -81,15 +85,23 @@ def prove_discards(config: SPUConfig, system: Transition) -> Verdict:
                 z3.Implies(now["pmbptr_write"] == 0, then["pmbptr"] == now["pmbptr"]),
                 z3.Implies(quiet, then["pmbsr"] == status),
                 # Words are those of a record that was begun before, and none is begun.
-                z3.Implies(now["write__beat__valid"] == 1, state == WRITE),
-                z3.Implies(after == WRITE, state == WRITE),
+                z3.Implies(now["write__beat__valid"] == 1, state == BufferState.WRITE),
+                z3.Implies(after == BufferState.WRITE, state == BufferState.WRITE),
                 # What comes is taken to its last word. It waits for no more than the end of a record begun before.
-                z3.Implies(z3.And(state == IDLE, now["aligner.o__valid"] == 1), after == DROP),
-                z3.Implies(state == DROP, z3.And(now["aligner.o__ready"] == 1, z3.Or(rests, now["i__ready"] == 1))),
-                z3.Implies(state == DROP, after == z3.If(ends, z3.BitVecVal(IDLE, 3), z3.BitVecVal(DROP, 3))),
-                z3.Implies(z3.And(state == RESPONSE, now["write__done"] == 1), z3.Or(after == IDLE, after == FAULT)),
-                z3.Implies(state == FAULT, after == IDLE),
-                z3.Implies(state == WRITE, now["aligner.o__ready"] == now["write__beat__ready"]),
+                z3.Implies(z3.And(state == BufferState.IDLE, now["aligner.o__valid"] == 1), after == BufferState.DROP),
+                z3.Implies(
+                    state == BufferState.DROP, z3.And(now["aligner.o__ready"] == 1, z3.Or(rests, now["i__ready"] == 1))
+                ),
+                z3.Implies(
+                    state == BufferState.DROP,
+                    after == z3.If(ends, z3.BitVecVal(BufferState.IDLE, 3), z3.BitVecVal(BufferState.DROP, 3)),
+                ),
+                z3.Implies(
+                    z3.And(state == BufferState.RESPONSE, now["write__done"] == 1),
+                    z3.Or(after == BufferState.IDLE, after == BufferState.FAULT),
+                ),
+                z3.Implies(state == BufferState.FAULT, after == BufferState.IDLE),
+                z3.Implies(state == BufferState.WRITE, now["aligner.o__ready"] == now["write__beat__ready"]),
             ),
         )
 
@@ -110,9 +122,12 @@ def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:
                 now["full"] == 0,
                 z3.Implies(now["pmbptr_write"] == 0, then["pmbptr"] == now["pmbptr"]),
                 # No record is begun but to be dropped, and the end of one begun before will move no pointer.
-                z3.Implies(after == WRITE, state == WRITE),
-                z3.Implies(z3.And(state == IDLE, now["aligner.o__valid"] == 1), after == DROP),
-                z3.Implies(z3.Or(after == WRITE, after == RESPONSE, after == FAULT), then["keep"] == 0),
+                z3.Implies(after == BufferState.WRITE, state == BufferState.WRITE),
+                z3.Implies(z3.And(state == BufferState.IDLE, now["aligner.o__valid"] == 1), after == BufferState.DROP),
+                z3.Implies(
+                    z3.Or(after == BufferState.WRITE, after == BufferState.RESPONSE, after == BufferState.FAULT),
+                    then["keep"] == 0,
+                ),
             ),
         )
 
@@ -124,11 +139,11 @@ def prove_unkept(config: SPUConfig, system: Transition) -> Verdict:
 
     def stays(now: Wires, then: Wires) -> z3.BoolRef:
         state, after = now["buffer_state"], then["buffer_state"]
-        begun = z3.Or(state == WRITE, state == RESPONSE, state == FAULT)
+        begun = z3.Or(state == BufferState.WRITE, state == BufferState.RESPONSE, state == BufferState.FAULT)
         return z3.Implies(
             z3.And(begun, now["keep"] == 0, now["rst"] == 0),
             z3.And(
-                z3.Implies(after != IDLE, then["keep"] == 0),
+                z3.Implies(after != BufferState.IDLE, then["keep"] == 0),
                 z3.Implies(now["pmbptr_write"] == 0, then["pmbptr"] == now["pmbptr"]),
             ),
         )
@@ -138,12 +153,12 @@ def prove_unkept(config: SPUConfig, system: Transition) -> Verdict:
 
 def _begun(wires: Wires) -> z3.BoolRef:
     """The buffer has another owner while a record is being written that would have moved the pointer."""
-    return z3.And(wires["buffer_state"] == WRITE, wires["keep"] == 1, wires["new_owner"] == 1)
+    return z3.And(wires["buffer_state"] == BufferState.WRITE, wires["keep"] == 1, wires["new_owner"] == 1)
 
 
 def _dropped(config: SPUConfig, wires: Wires) -> z3.BoolRef:
     """The last word of a record is taken and not written, while the buffer runs."""
-    return z3.And(wires["buffer_state"] == DROP, _ends(config, wires), wires["running"] == 1)
+    return z3.And(wires["buffer_state"] == BufferState.DROP, _ends(config, wires), wires["running"] == 1)
 
 
 @cache

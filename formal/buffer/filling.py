@@ -9,7 +9,8 @@ import z3
 
 from spurtle.arch import FM, PMBLIMITR_EL1, PMBSR_EL1
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.gateware.buffer import ProfilingBuffer
+from spurtle.gateware.aligner import AlignerState
+from spurtle.gateware.buffer import BufferState, ProfilingBuffer
 from spurtle.interface.memory import WriteFaultKind
 from spurtle_sim.model.buffer import Buffer as ReferenceBuffer
 from spurtle_sim.model.buffer import Fault, FaultKind
@@ -21,11 +22,6 @@ from ..engine.proof import Proof, Verdict
 from ..engine.transition import Transition, remembering, transition
 
 __all__ = [
-    "DROP",
-    "FAULT",
-    "IDLE",
-    "RESPONSE",
-    "WRITE",
     "cover",
     "limit_stands",
     "proofs",
@@ -40,9 +36,6 @@ __all__ = [
     "relation",
     "watched",
 ]
-
-IDLE, DROP, WRITE, RESPONSE, FAULT = range(5)
-"""States of the buffer, in the order in which `ProfilingBuffer` names them."""
 
 _LIMIT = PMBLIMITR_EL1.fields["LIMIT"]
 
@@ -108,7 +101,7 @@ class _Record:
 
     @property
     def offered(self) -> z3.BoolRef:
-        return z3.And(self._wires["buffer_state"] == WRITE, self._wires["write__beat__valid"] == 1)
+        return z3.And(self._wires["buffer_state"] == BufferState.WRITE, self._wires["write__beat__valid"] == 1)
 
     @property
     def leaves(self) -> z3.BoolRef:
@@ -229,10 +222,10 @@ def relation(config: SPUConfig) -> Invariant:
         after = base + 1
         next_low = _wide(wires["next_low"]) == (base & ((1 << low_bits) - 1)) + 1
         next_high = _wide(wires["next_high"]) == z3.LShR(after, low_bits) & ((1 << wires["next_high"].size()) - 1)
-        begun = _in(wires, WRITE, RESPONSE, FAULT)
+        begun = _in(wires, BufferState.WRITE, BufferState.RESPONSE, BufferState.FAULT)
         words = (z3.LShR(record.origin, record.word) & (size // record.bus - 1)) + record.words
         terms = [
-            z3.ULE(wires["buffer_state"], FAULT),
+            z3.ULE(wires["buffer_state"], BufferState.FAULT),
             _fitting(config, wires),
             z3.Implies(
                 begun,
@@ -241,22 +234,22 @@ def relation(config: SPUConfig) -> Invariant:
                     wires["keep"] == wires["undisturbed"],
                     z3.Implies(wires["undisturbed"] == 1, wires["pmbptr"] == record.origin),
                     _wide(wires["base"]) == base,
-                    z3.Implies(record.words == 0, wires["buffer_state"] == WRITE),
+                    z3.Implies(record.words == 0, wires["buffer_state"] == BufferState.WRITE),
                     z3.ULE(record.words, size // record.bus + 1),
                     next_low,
                     z3.Implies(record.words != 0, next_high),
                 ),
             ),
             z3.Implies(
-                wires["buffer_state"] == WRITE,
+                wires["buffer_state"] == BufferState.WRITE,
                 z3.And(_wide(wires["words"]) == words, record.within == record.origin & record.bus - 1),
             ),
             z3.Implies(
-                wires["buffer_state"] == RESPONSE,
+                wires["buffer_state"] == BufferState.RESPONSE,
                 z3.And(record.here == record.origin + record.length, z3.ULE(record.length, size)),
             ),
             z3.Implies(
-                wires["buffer_state"] == FAULT,
+                wires["buffer_state"] == BufferState.FAULT,
                 z3.And(
                     _there_are(config, wires["fault.kind"]),
                     wires["fault.kind"] != WriteFaultKind.NONE.value,
@@ -265,7 +258,7 @@ def relation(config: SPUConfig) -> Invariant:
                 ),
             ),
             z3.Implies(
-                z3.And(wires["buffer_state"] == IDLE, wires["fits_known"] == 1),
+                z3.And(wires["buffer_state"] == BufferState.IDLE, wires["fits_known"] == 1),
                 _wide(wires["base"]) == z3.LShR(wires["pmbptr"], size.bit_length() - 1),
             ),
             z3.ULT(record.beats, size // record.bus),
@@ -273,20 +266,23 @@ def relation(config: SPUConfig) -> Invariant:
         ]
         if record.units == 1:
             terms += [
-                z3.Implies(wires["buffer_state"] == WRITE, record.length == record.words * record.bus),
-                z3.Implies(wires["buffer_state"] == WRITE, record.words == record.beats),
-                z3.Implies(_in(wires, IDLE, RESPONSE, FAULT), record.beats == 0),
+                z3.Implies(wires["buffer_state"] == BufferState.WRITE, record.length == record.words * record.bus),
+                z3.Implies(wires["buffer_state"] == BufferState.WRITE, record.words == record.beats),
+                z3.Implies(_in(wires, BufferState.IDLE, BufferState.RESPONSE, BufferState.FAULT), record.beats == 0),
             ]
         else:
-            rest = wires["aligner.aligner_state"] == 1
+            rest = wires["aligner.aligner_state"] == AlignerState.REST
             begins = wires["aligner.begun"] == 1
             ended = _wide(wires["aligner.ended"]) * record.align
             terms += [
                 z3.Implies(rest, begins),
-                z3.Implies(_in(wires, IDLE, RESPONSE, FAULT), z3.And(z3.Not(begins), z3.Not(rest), record.beats == 0)),
+                z3.Implies(
+                    _in(wires, BufferState.IDLE, BufferState.RESPONSE, BufferState.FAULT),
+                    z3.And(z3.Not(begins), z3.Not(rest), record.beats == 0),
+                ),
                 z3.Implies(rest, record.beats == 0),
                 z3.Implies(
-                    wires["buffer_state"] == WRITE,
+                    wires["buffer_state"] == BufferState.WRITE,
                     z3.And(
                         begins == (record.words != 0),
                         record.length == z3.If(begins, record.words * record.bus - record.within, z3.BitVecVal(0, 64)),
@@ -318,7 +314,7 @@ def _promised(config: SPUConfig, now: Wires, then: Wires) -> z3.BoolRef:
         limit_stands(now, then),
         z3.Implies(z3.And(now["i__valid"] == 1, record.beats == last), now["i__payload.last"] == 1),
         z3.Implies(
-            z3.And(now["buffer_state"] == RESPONSE, now["write__done"] == 1),
+            z3.And(now["buffer_state"] == BufferState.RESPONSE, now["write__done"] == 1),
             z3.And(_there_are(config, now["write__fault.kind"]), z3.ULT(_wide(now["write__fault.word"]), record.words)),
         ),
     )
@@ -362,7 +358,7 @@ def prove_beats(config: SPUConfig, system: Transition) -> Verdict:
         return z3.Implies(
             wires["write__beat__valid"] == 1,
             z3.And(
-                wires["buffer_state"] == WRITE,
+                wires["buffer_state"] == BufferState.WRITE,
                 # Word by word; a sum that wraps would not be above the first.
                 address == record.first + record.words * record.bus,
                 z3.UGE(address, record.first),
@@ -386,7 +382,7 @@ def prove_silence(config: SPUConfig, system: Transition) -> Verdict:
     """
 
     def silent(now: Wires, then: Wires) -> z3.BoolRef:
-        begins = z3.And(now["buffer_state"] != WRITE, then["buffer_state"] == WRITE)
+        begins = z3.And(now["buffer_state"] != BufferState.WRITE, then["buffer_state"] == BufferState.WRITE)
         return z3.And(
             now["running"] == _bit(_runs(now)),
             now["writing"] == _bit(_fills(now)),
@@ -422,29 +418,33 @@ def prove_fate(config: SPUConfig, system: Transition) -> Verdict:
         record = _Record(config, now)
         last = now["write__beat__payload.last"] == 1
         taken = z3.And(now["i__valid"] == 1, now["i__ready"] == 1)
-        done = z3.And(state == RESPONSE, now["write__done"] == 1)
+        done = z3.And(state == BufferState.RESPONSE, now["write__done"] == 1)
         fault = now["write__fault.kind"] != WriteFaultKind.NONE.value
         ends = _bit(z3.And(record.leaves, last))
         return z3.Implies(
             now["rst"] == 0,
             z3.And(
-                z3.Implies(taken, z3.Or(state == WRITE, state == DROP)),
+                z3.Implies(taken, z3.Or(state == BufferState.WRITE, state == BufferState.DROP)),
                 z3.Implies(
-                    z3.And(state != DROP, after == DROP),
+                    z3.And(state != BufferState.DROP, after == BufferState.DROP),
                     z3.And(now["begun"] == 1, z3.Or(z3.Not(_fills(now)), now["unwanted"] == 1)),
                 ),
-                (now["begun"] == 1) == z3.And(state == IDLE, after != IDLE),
-                z3.Implies(state == WRITE, after == z3.If(ends == 1, z3.BitVecVal(RESPONSE, 3), state)),
-                z3.Implies(z3.And(state == WRITE, taken), record.leaves),
-                z3.Implies(z3.And(state == RESPONSE, z3.Not(done)), after == RESPONSE),
-                z3.Implies(done, after == z3.If(fault, z3.BitVecVal(FAULT, 3), z3.BitVecVal(IDLE, 3))),
-                z3.Implies(state == FAULT, after == IDLE),
+                (now["begun"] == 1) == z3.And(state == BufferState.IDLE, after != BufferState.IDLE),
+                z3.Implies(
+                    state == BufferState.WRITE, after == z3.If(ends == 1, z3.BitVecVal(BufferState.RESPONSE, 3), state)
+                ),
+                z3.Implies(z3.And(state == BufferState.WRITE, taken), record.leaves),
+                z3.Implies(z3.And(state == BufferState.RESPONSE, z3.Not(done)), after == BufferState.RESPONSE),
+                z3.Implies(
+                    done, after == z3.If(fault, z3.BitVecVal(BufferState.FAULT, 3), z3.BitVecVal(BufferState.IDLE, 3))
+                ),
+                z3.Implies(state == BufferState.FAULT, after == BufferState.IDLE),
                 z3.Implies(
                     now["pmbptr_write"] == 0,
                     z3.If(
                         z3.And(done, z3.Not(fault), now["undisturbed"] == 1, _runs(now)),
                         then["pmbptr"] == record.origin + record.length,
-                        z3.Implies(state != FAULT, then["pmbptr"] == now["pmbptr"]),
+                        z3.Implies(state != BufferState.FAULT, then["pmbptr"] == now["pmbptr"]),
                     ),
                 ),
             ),
@@ -463,16 +463,18 @@ def _left(config: SPUConfig, wires: Wires) -> z3.BitVecRef:
     # What the last beat has left over is a word of its own.
     words = beats
     if config.layout.align < config.bus_bytes:
-        words = z3.If(wires["aligner.aligner_state"] == 1, number(0), beats + 1)
+        words = z3.If(wires["aligner.aligner_state"] == AlignerState.REST, number(0), beats + 1)
     unknown = number(4)
     if config.layout.align < config.max_record_bytes:
         unknown = z3.If(wires["fits_known_2"] == 1, number(2), z3.If(wires["fits_known_1"] == 1, number(3), unknown))
     idle = z3.If(wires["fits_known"] == 1, z3.ZeroExt(15, wires["full"]), unknown)
     state = wires["buffer_state"]
     return z3.If(
-        state == IDLE,
+        state == BufferState.IDLE,
         idle,
-        z3.If(state == FAULT, number(5), z3.If(state == RESPONSE, number(6), number(7) + words)),
+        z3.If(
+            state == BufferState.FAULT, number(5), z3.If(state == BufferState.RESPONSE, number(6), number(7) + words)
+        ),
     )
 
 
@@ -483,16 +485,22 @@ def prove_drains(config: SPUConfig, system: Transition) -> Verdict:
 
     def nearer(now: Wires, then: Wires) -> z3.BoolRef:
         state = now["buffer_state"]
-        resting = now["aligner.aligner_state"] == 1 if config.layout.align < config.bus_bytes else z3.BoolVal(False)
+        resting = (
+            now["aligner.aligner_state"] == AlignerState.REST
+            if config.layout.align < config.bus_bytes
+            else z3.BoolVal(False)
+        )
         offered = z3.Or(now["i__valid"] == 1, resting)
         goes_on = z3.If(
-            state == WRITE,
+            state == BufferState.WRITE,
             z3.And(offered, now["write__beat__ready"] == 1),
-            z3.If(state == DROP, offered, z3.Implies(state == RESPONSE, now["write__done"] == 1)),
+            z3.If(
+                state == BufferState.DROP, offered, z3.Implies(state == BufferState.RESPONSE, now["write__done"] == 1)
+            ),
         )
         quiet = z3.And(
             *(now[name] == 0 for name in ("rst", "pmbptr_write", "pmblimitr_write", "pmbsr_write", "new_owner")),
-            z3.Implies(state == IDLE, now["i__valid"] == 0),
+            z3.Implies(state == BufferState.IDLE, now["i__valid"] == 0),
         )
         left, after = _left(config, now), _left(config, then)
         # Of the next cycle: `full` is answered in it.
@@ -507,7 +515,7 @@ def prove_drains(config: SPUConfig, system: Transition) -> Verdict:
             # It is not said to be idle while a record is on its way, or before the status says that it is full.
             z3.Implies(
                 now["busy"] == 0,
-                z3.And(state == IDLE, z3.Implies(_fills(now), _room(config, now["pmbptr"], _limit(now)))),
+                z3.And(state == BufferState.IDLE, z3.Implies(_fills(now), _room(config, now["pmbptr"], _limit(now)))),
             ),
         )
 
@@ -528,7 +536,7 @@ def prove_full(config: SPUConfig, system: Transition) -> Verdict:
     """It is found full exactly if it is, when no record is being written and what is worked out is known."""
 
     def found(wires: Mapping[str, int]) -> Mapping[str, int]:
-        if wires["buffer_state"] != IDLE or wires["fits_known"] == 0 or wires["new_owner"] == 1:
+        if wires["buffer_state"] != BufferState.IDLE or wires["fits_known"] == 0 or wires["new_owner"] == 1:
             return {"full": 0}
         registers = _registers(wires)
         before = PMBSR_EL1.unpack(registers.PMBSR_EL1).S
@@ -572,9 +580,13 @@ def prove_pointer(config: SPUConfig, system: Transition) -> Verdict:
         if wires["pmbptr_write"] == 1:
             return {"pmbptr": wires["wdata"]}
         registers = _registers(wires)
-        if wires["buffer_state"] == RESPONSE and wires["write__done"] == 1 and wires["write__fault.kind"] == 0:
+        if (
+            wires["buffer_state"] == BufferState.RESPONSE
+            and wires["write__done"] == 1
+            and wires["write__fault.kind"] == 0
+        ):
             _ends(config, wires, registers, None)
-        elif wires["buffer_state"] == FAULT:
+        elif wires["buffer_state"] == BufferState.FAULT:
             _ends(config, wires, registers, _fault(config, wires))
         return {"pmbptr": registers.PMBPTR_EL1}
 
@@ -597,7 +609,7 @@ def prove_status(config: SPUConfig, system: Transition) -> Verdict:
             buffer.collide()
         if wires["full"] == 1:
             buffer.stop_if_full()
-        if wires["buffer_state"] == FAULT:
+        if wires["buffer_state"] == BufferState.FAULT:
             _ends(config, wires, registers, _fault(config, wires))
         if config.external_aborts and wires["write__abort"] == 1:
             buffer.abort()
@@ -629,11 +641,13 @@ def _goals(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
 
     yield goal("a fault within a record", lambda wires: z3.And(wires["faulted"] == 1, wires["fault.word"] == 1))
     yield goal(
-        "a fault of which nobody hears", lambda wires: z3.And(wires["buffer_state"] == FAULT, wires["faulted"] == 0)
+        "a fault of which nobody hears",
+        lambda wires: z3.And(wires["buffer_state"] == BufferState.FAULT, wires["faulted"] == 0),
     )
     yield goal("a record that fills the buffer", lambda wires: z3.And(wires["full"] == 1, wires["length"] != 0))
     yield goal(
-        "a record that is dropped", lambda wires: z3.And(wires["buffer_state"] == DROP, wires["aligner.o__ready"] == 1)
+        "a record that is dropped",
+        lambda wires: z3.And(wires["buffer_state"] == BufferState.DROP, wires["aligner.o__ready"] == 1),
     )
     if config.layout.packed:
         yield goal(

@@ -10,14 +10,14 @@ import z3
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.inflight import InFlight
 from spurtle.gateware.sample import StartLayout
-from spurtle.gateware.slots import Allocation, Slot
+from spurtle.gateware.slots import Allocation, Slot, SlotState
 
 from ..engine.features import distinct
 from ..engine.induction import Invariant, Wires, always, inductive, reach
 from ..engine.proof import Proof, Verdict
 from ..engine.streams import steady
 from ..engine.transition import Transition, transition
-from .latencies import FINISHED, FREE, IN_FLIGHT, cover_counts, prove_counts, prove_latencies
+from .latencies import cover_counts, prove_counts, prove_latencies
 
 __all__ = [
     "proofs",
@@ -96,7 +96,7 @@ def _state(wires: Wires, slot: int) -> z3.BitVecRef:
 
 
 def _used(wires: Wires, slot: int) -> z3.BoolRef:
-    return z3.Or(_state(wires, slot) == IN_FLIGHT, _state(wires, slot) == FINISHED)
+    return z3.Or(_state(wires, slot) == SlotState.IN_FLIGHT, _state(wires, slot) == SlotState.FINISHED)
 
 
 def _told(config: SPUConfig, wires: Wires, slot: int) -> z3.BitVecRef:
@@ -128,17 +128,20 @@ def prove_slots(config: SPUConfig, system: Transition) -> Verdict:
         taken = _bit(now["allocation.take"], slot)
         start = then[f"slot_{slot}.start"] == now[f"slot_{slot}.start"]
         unwanted = z3.Or(now[f"slot_{slot}.unwanted"] == 1, now["running"] == 0)
-        ended = z3.And(state == IN_FLIGHT, after == FINISHED)
-        rests = z3.And(state == FINISHED, after == FINISHED)
-        left = z3.And(state == FINISHED, after == FREE)
+        ended = z3.And(state == SlotState.IN_FLIGHT, after == SlotState.FINISHED)
+        rests = z3.And(state == SlotState.FINISHED, after == SlotState.FINISHED)
+        left = z3.And(state == SlotState.FINISHED, after == SlotState.FREE)
         return z3.And(
             # Whoever is given the slot finds it free, and only its own finish moves it on.
-            z3.Implies(taken, state == FREE),
-            z3.Implies(state == FREE, after == z3.If(taken, z3.BitVecVal(IN_FLIGHT, 2), z3.BitVecVal(FREE, 2))),
-            z3.Implies(z3.And(state == IN_FLIGHT, z3.Not(mine)), after == IN_FLIGHT),
-            z3.Implies(z3.And(state == IN_FLIGHT, mine, vanished), after == FREE),
-            z3.Implies(z3.And(state == IN_FLIGHT, mine, z3.Not(vanished)), after == FINISHED),
-            z3.Implies(state == FINISHED, z3.Or(after == FINISHED, after == FREE)),
+            z3.Implies(taken, state == SlotState.FREE),
+            z3.Implies(
+                state == SlotState.FREE,
+                after == z3.If(taken, z3.BitVecVal(SlotState.IN_FLIGHT, 2), z3.BitVecVal(SlotState.FREE, 2)),
+            ),
+            z3.Implies(z3.And(state == SlotState.IN_FLIGHT, z3.Not(mine)), after == SlotState.IN_FLIGHT),
+            z3.Implies(z3.And(state == SlotState.IN_FLIGHT, mine, vanished), after == SlotState.FREE),
+            z3.Implies(z3.And(state == SlotState.IN_FLIGHT, mine, z3.Not(vanished)), after == SlotState.FINISHED),
+            z3.Implies(state == SlotState.FINISHED, z3.Or(after == SlotState.FINISHED, after == SlotState.FREE)),
             # While it is used what it started with stands still, and it is remembered that the buffer did not run.
             z3.Implies(z3.And(_used(now, slot), _used(then, slot)), start),
             z3.Implies(z3.And(_used(now, slot), _used(then, slot)), (then[f"slot_{slot}.unwanted"] == 1) == unwanted),
@@ -248,7 +251,9 @@ def queue(config: SPUConfig) -> Invariant:
         for slot in range(config.slots):
             found = (z3.And(z3.UGT(level, k), _entry(config, wires, k) == slot) for k in range(config.slots))
             times = reduce(operator.add, (z3.If(here, z3.BitVecVal(1, 8), z3.BitVecVal(0, 8)) for here in found))
-            terms.append(times == z3.If(_state(wires, slot) == FINISHED, z3.BitVecVal(1, 8), z3.BitVecVal(0, 8)))
+            terms.append(
+                times == z3.If(_state(wires, slot) == SlotState.FINISHED, z3.BitVecVal(1, 8), z3.BitVecVal(0, 8))
+            )
         return z3.And(*terms)
 
     return holds
@@ -259,9 +264,16 @@ def prove_order(config: SPUConfig, system: Transition) -> Verdict:
 
     def kept(now: Wires, then: Wires) -> z3.BoolRef:
         level, after = now["order.level"], then["order.level"]
-        left = [z3.And(_state(now, k) == FINISHED, _state(then, k) == FREE) for k in range(config.slots)]
+        left = [
+            z3.And(_state(now, k) == SlotState.FINISHED, _state(then, k) == SlotState.FREE) for k in range(config.slots)
+        ]
         moved = z3.Or(*left)
-        ended = z3.Or(*(z3.And(_state(now, k) == IN_FLIGHT, _state(then, k) == FINISHED) for k in range(config.slots)))
+        ended = z3.Or(
+            *(
+                z3.And(_state(now, k) == SlotState.IN_FLIGHT, _state(then, k) == SlotState.FINISHED)
+                for k in range(config.slots)
+            )
+        )
         one = {True: z3.BitVecVal(1, level.size()), False: z3.BitVecVal(0, level.size())}
         rest = level - z3.If(moved, one[True], one[False])
         terms = [after == rest + z3.If(ended, one[True], one[False])]
@@ -297,7 +309,7 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
     if config.slots > 1:
         yield (
             "all slots are in use",
-            lambda wires: z3.And(*(_state(wires, k) == IN_FLIGHT for k in range(config.slots))),
+            lambda wires: z3.And(*(_state(wires, k) == SlotState.IN_FLIGHT for k in range(config.slots))),
         )
         yield "two finished operations wait", lambda wires: wires["order.level"] == 2
     if config.selections_per_cycle > 1:

@@ -5,15 +5,13 @@ from dataclasses import replace
 import z3
 
 from spurtle.config import SPUConfig
+from spurtle.gateware.slots import SlotState
 
 from ..engine.induction import Wires, happens, inductive, reach
 from ..engine.proof import Result, Verdict
 from ..engine.transition import Transition, remembering
 
-__all__ = ["FINISHED", "FREE", "IN_FLIGHT", "counting", "cover_counts", "prove_counts", "prove_latencies"]
-
-FREE, IN_FLIGHT, FINISHED = range(3)
-"""States of a slot, in the order in which `Slot` names them."""
+__all__ = ["counting", "cover_counts", "prove_counts", "prove_latencies"]
 
 
 def prove_latencies(config: SPUConfig, system: Transition) -> Verdict:
@@ -28,8 +26,8 @@ def prove_latencies(config: SPUConfig, system: Transition) -> Verdict:
         for name in config.latencies:
             terms.append(z3.ULE(wires[name], total))
             terms.append((wires[f"{name}_saturated"] == 1) == (wires[name] == largest))
-        used = z3.Or(wires["slot_state"] == IN_FLIGHT, wires["slot_state"] == FINISHED)
-        return z3.And(z3.ULE(wires["slot_state"], FINISHED), z3.Implies(used, z3.And(*terms)))
+        used = z3.Or(wires["slot_state"] == SlotState.IN_FLIGHT, wires["slot_state"] == SlotState.FINISHED)
+        return z3.And(z3.ULE(wires["slot_state"], SlotState.FINISHED), z3.Implies(used, z3.And(*terms)))
 
     return inductive(system, counted)
 
@@ -43,8 +41,8 @@ def counting(config: SPUConfig, system: Transition) -> Transition:
     largest, zero, one = ((z3.BitVecVal(value, bits)) for value in ((1 << bits) - 1, 0, 1))
 
     def follow(wires: Wires) -> dict[str, z3.BitVecRef]:
-        starts = wires["slot_state"] == FREE
-        over = z3.Or(wires["finish"] == 1, wires["vanish"] == 1, wires["slot_state"] == FINISHED)
+        starts = wires["slot_state"] == SlotState.FREE
+        over = z3.Or(wires["finish"] == 1, wires["vanish"] == 1, wires["slot_state"] == SlotState.FINISHED)
         completed = wires["completed"] | z3.If(starts, z3.BitVecVal(0, 1), wires["has_completed"])
         issued = wires["issued"] | wires["completed"] | z3.If(starts, z3.BitVecVal(0, 1), wires["was_issued"])
         counted = {
@@ -76,9 +74,9 @@ def prove_counts(config: SPUConfig, system: Transition) -> Verdict:
         counted = [wires[name] == wires[f"reported_{name}"] for name in config.latencies]
         full = {name: f"{name}_saturated" for name in config.latencies if f"{name}_saturated" in wires}
         counted += [(wires[flag] == 1) == (wires[name] == largest) for name, flag in full.items()]
-        flies, rests = wires["slot_state"] == IN_FLIGHT, wires["slot_state"] == FINISHED
+        flies, rests = wires["slot_state"] == SlotState.IN_FLIGHT, wires["slot_state"] == SlotState.FINISHED
         return z3.And(
-            z3.ULE(wires["slot_state"], FINISHED),
+            z3.ULE(wires["slot_state"], SlotState.FINISHED),
             z3.Implies(flies, z3.And(*flags)),
             z3.Implies(z3.Or(flies, rests), z3.And(*counted)),
         )
@@ -93,14 +91,14 @@ def cover_counts(config: SPUConfig, system: Transition) -> Verdict:
 
         def alone(wires: Wires, name: str = name) -> z3.BoolRef:
             others = (wires["total"] != wires[other] for other in config.latencies if other not in ("total", name))
-            return z3.And(wires["slot_state"] == FINISHED, wires[name] == 3, *others)
+            return z3.And(wires["slot_state"] == SlotState.FINISHED, wires[name] == 3, *others)
 
         def full(now: Wires, then: Wires, name: str = name) -> z3.BoolRef:
             counts = (now[wire] == 1 for wire in ("executing", "waiting", "translating"))
             ticks = (now[wire] == 1 for wire in now if wire == "alternate_tick")
             reported = (now[wire] == 0 for wire in ("issued", "completed", "finish", "vanish", "rst"))
             stays = (wires[name] == largest for wires in (now, then))
-            return z3.And(now["slot_state"] == IN_FLIGHT, *counts, *ticks, *reported, *stays)
+            return z3.And(now["slot_state"] == SlotState.IN_FLIGHT, *counts, *ticks, *reported, *stays)
 
         for verdict in (reach(system, alone, cycles=6), happens(system, full)):
             if verdict.result is not Result.PASS:

@@ -6,7 +6,7 @@ from functools import cache
 import z3
 
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.gateware.completion import Completion
+from spurtle.gateware.completion import Completion, CompletionState
 
 from ..engine.features import distinct
 from ..engine.induction import Wires, always, inductive, reach
@@ -18,9 +18,10 @@ __all__ = ["proofs", "prove", "prove_waiting", "waiting"]
 
 
 def waiting(wires: Wires) -> z3.BoolRef:
-    """Where there is a verdict to come or a record to make, a sample is offered. The states are numbered as written."""
+    """Where there is a verdict to come or a record to make, a sample is offered."""
     return z3.And(
-        z3.ULE(wires["completion_state"], 2), z3.Implies(wires["completion_state"] != 0, wires["i__valid"] == 1)
+        z3.ULE(wires["completion_state"], CompletionState.RECORD),
+        z3.Implies(wires["completion_state"] != CompletionState.FILTER, wires["i__valid"] == 1),
     )
 
 

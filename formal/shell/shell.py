@@ -9,8 +9,8 @@ import z3
 
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.interface.sysreg import AccessOutcome
-from spurtle.shell.apb4 import APB4Completer
-from spurtle.shell.axi4 import AXI4Writer
+from spurtle.shell.apb4 import APB4Completer, CompleterState
+from spurtle.shell.axi4 import AXI4Writer, WriterState
 
 from ..engine.features import FEATURES
 from ..engine.induction import Invariant, Wires, always, inductive, reach_all
@@ -34,9 +34,6 @@ def _number(condition: z3.BoolRef) -> z3.BitVecRef:
 
 
 # AXI4.
-
-_COLLECT, _WHOLE, _RESPONSE = range(3)
-"""States of the writer, in the order in which it names them."""
 
 
 class _Bus:
@@ -125,7 +122,7 @@ class AXI:
         bus, state = _Bus(wires), wires["writer_state"]
         left, sending, begun = (wires[name] == 1 for name in ("left", "sending", "begun"))
         zero = z3.BitVecVal(0, WIDTH)
-        coming = z3.If(z3.Or(begun, state == _WHOLE), _wide(wires["coming.more"]) + 1, zero)
+        coming = z3.If(z3.Or(begun, state == WriterState.WHOLE), _wide(wires["coming.more"]) + 1, zero)
         going = z3.If(left, _wide(wires["going.more"]) + 1, zero)
         sent = z3.If(sending, _wide(wires["rest"]) + 1, zero)
         stored = _wide(wires["stored"] - wires["loaded"])
@@ -152,16 +149,16 @@ class AXI:
             z3.ULE(wires["written"], self._outstanding),
             open_ == wires["addressed"] + _number(bus.aw),
             open_ == wires["written"] + bus.queue,
-            z3.Implies(begun, state == _COLLECT),
+            z3.Implies(begun, state == WriterState.COLLECT),
         ]
         if self._outstanding == 1:
             # Nothing goes while a record comes.
             gone = z3.And(z3.Not(left), z3.Not(sending), open_ == 0)
             terms += [
-                z3.Implies(state != _RESPONSE, gone),
-                z3.Implies(state == _RESPONSE, z3.Or(left, open_ == 1)),
-                z3.Implies(state == _COLLECT, wires["loaded"] == 0),
-                z3.ULE(state, _RESPONSE),
+                z3.Implies(state != WriterState.RESPONSE, gone),
+                z3.Implies(state == WriterState.RESPONSE, z3.Or(left, open_ == 1)),
+                z3.Implies(state == WriterState.COLLECT, wires["loaded"] == 0),
+                z3.ULE(state, WriterState.RESPONSE),
             ]
         return z3.And(*terms)
 
@@ -190,7 +187,7 @@ class AXI:
                     idle,
                     z3.And(open_ == 0, z3.Not(bus.w), wires["written"] == 0, wires["stored"] == wires["loaded"]),
                 ),
-                (wires["write__beat__ready"] == 1) == (wires["writer_state"] == _COLLECT),
+                (wires["write__beat__ready"] == 1) == (wires["writer_state"] == WriterState.COLLECT),
                 z3.Implies(done, wires["write__beat__ready"] == 0),
             ]
             if self._outstanding == 1:
@@ -239,9 +236,6 @@ def prove_steady(system: Transition) -> Verdict:
 
 # APB4.
 
-_IDLE, _ACCESS, _ANSWER = range(3)
-"""States of the completer."""
-
 _TRANSFER = tuple(f"apb__{name}" for name in ("paddr", "pwrite", "pwdata", "pstrb"))
 
 
@@ -283,10 +277,10 @@ class APB:
         whole = z3.And(wires["low_strobe"] == 15, wires["apb__pstrb"] == 15)
         reading = z3.Or(z3.Not(write), merging)
         return z3.And(
-            z3.ULE(state, _ANSWER),
-            z3.Implies(state == _IDLE, z3.And(reads == 0, writes == 0)),
+            z3.ULE(state, CompleterState.ANSWER),
+            z3.Implies(state == CompleterState.IDLE, z3.And(reads == 0, writes == 0)),
             z3.Implies(
-                state != _IDLE,
+                state != CompleterState.IDLE,
                 z3.And(
                     wires["apb__psel"] == 1,
                     wires["apb__penable"] == 1,
@@ -346,7 +340,9 @@ class APB:
     @staticmethod
     def cover(system: Transition) -> Verdict:
         def free(wires: Wires) -> z3.BoolRef:
-            kept = z3.Implies(wires["completer_state"] != _IDLE, wires["apb__psel"] & wires["apb__penable"] == 1)
+            kept = z3.Implies(
+                wires["completer_state"] != CompleterState.IDLE, wires["apb__psel"] & wires["apb__penable"] == 1
+            )
             return z3.And(wires["rst"] == 0, kept, wires["apb__pwrite"] == 1)
 
         def goals() -> Iterator[tuple[str, Invariant, Invariant]]:

@@ -19,32 +19,30 @@ from dataclasses import dataclass
 from functools import partial
 
 import z3
-from amaranth.lib import data
 
 from spurtle.arch import PMBIDR_EL1, PMSCR_EL1, PMSCR_EL2
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import Packet
+from spurtle.gateware.aligner import AlignerState
 from spurtle.gateware.beat import beat_layout
+from spurtle.gateware.buffer import BufferState
+from spurtle.gateware.completion import CompletionState
 from spurtle.gateware.previous import previous_layout
-from spurtle.gateware.sample import SampleLayout, StartLayout
+from spurtle.gateware.sample import KnownAtFinishLayout, SampleLayout, StartLayout
+from spurtle.gateware.slots import SlotState
 from spurtle.interface.memory import BeatLayout
 from spurtle.interface.operation import LocationLayout, OperationLayout
 from spurtle.interface.sysreg import AccessOutcome
 
-from ..buffer.discard import DROP, IDLE, WRITE
 from ..engine.induction import Invariant, Wires
 from ..engine.noninterference import Both, Part, Secret, coexist, noninterference
 from ..engine.proof import Proof, Verdict
 from ..engine.transition import Transition
-from ..inflight.inflight import FINISHED, FREE, queue
+from ..inflight.inflight import queue
 from .permissions import branch_profiled, contextidr_collected, executed, profiling_enabled, state, time_tells
 from .spu import whole
 
 __all__ = ["THEOREMS", "Theorem", "proofs", "prove", "prove_differ"]
-
-FILTER, VERDICT, RECORD = range(3)
-"""States of `Completion`, in the order in which it names them."""
-
 
 # Where things are.
 
@@ -85,18 +83,15 @@ def _start(slot: int, config: SPUConfig) -> Part:
 
 def _told(slot: int, config: SPUConfig) -> Part:
     """What was told of the operation that is finished in this slot."""
-    shape = data.StructLayout(
-        {"operation": OperationLayout(config), **({"previous": previous_layout(config)} if config.pbt else {})}
-    )
-    return Part("inflight.told" if config.slots == 1 else f"inflight.operations[{slot}]", shape)
+    return Part("inflight.told" if config.slots == 1 else f"inflight.operations[{slot}]", KnownAtFinishLayout(config))
 
 
 def _finished(slot: int) -> Invariant:
-    return _is(f"inflight.slot_{slot}.slot_state", FINISHED)
+    return _is(f"inflight.slot_{slot}.slot_state", SlotState.FINISHED)
 
 
 def _used(slot: int) -> Invariant:
-    return lambda wires: wires[f"inflight.slot_{slot}.slot_state"] != FREE
+    return lambda wires: wires[f"inflight.slot_{slot}.slot_state"] != SlotState.FREE
 
 
 def _samples(config: SPUConfig) -> list[Part]:
@@ -147,7 +142,9 @@ def _record_path(config: SPUConfig) -> Iterator[Secret]:
 def _of_no_sample(config: SPUConfig) -> Iterator[Secret]:
     """What was worked out of a sample that is not there, or has just come."""
     packets = [packet.name.lower() for packet in config.layout.packets]
-    yield from (Secret(Part(f"record_path.record.has_{packet}", 1), _stands(VERDICT)) for packet in packets)
+    yield from (
+        Secret(Part(f"record_path.record.has_{packet}", 1), _stands(CompletionState.VERDICT)) for packet in packets
+    )
 
 
 def _stands(state: int) -> Invariant:
@@ -168,11 +165,16 @@ def _invariant(config: SPUConfig, packets: Packets) -> Invariant:
 
     def holds(wires: Wires) -> z3.BoolRef:
         state = wires["completion.completion_state"]
-        terms = [z3.ULE(state, RECORD), z3.Implies(state != FILTER, wires["inflight.sample__valid"] == 1)]
-        terms += [z3.ULE(wires[f"inflight.slot_{slot}.slot_state"], FINISHED) for slot in range(config.slots)]
+        terms = [
+            z3.ULE(state, CompletionState.RECORD),
+            z3.Implies(state != CompletionState.FILTER, wires["inflight.sample__valid"] == 1),
+        ]
+        terms += [z3.ULE(wires[f"inflight.slot_{slot}.slot_state"], SlotState.FINISHED) for slot in range(config.slots)]
         for packet, permitted in packets.items():
             if (has := f"record_path.record.has_{packet}") in wires:
-                terms.append(z3.Implies(z3.And(_stands(VERDICT)(wires), wires[has] == 1), permitted(wires)))
+                terms.append(
+                    z3.Implies(z3.And(_stands(CompletionState.VERDICT)(wires), wires[has] == 1), permitted(wires))
+                )
         for wire, register in (("pmscr", PMSCR_EL1), ("pmscr_el2", PMSCR_EL2)):
             if register in config.registers:
                 terms.append(wires[f"registers.{wire}"] & ~config.writable(register) == 0)
@@ -184,8 +186,13 @@ def _invariant(config: SPUConfig, packets: Packets) -> Invariant:
         if config.layout.packed:
             terms.append(_steps(wires))
         if config.layout.align < config.bus_bytes:
-            writes = z3.Or(wires["buffer.buffer_state"] == DROP, wires["buffer.buffer_state"] == WRITE)
-            begun, rests = wires["buffer.aligner.begun"] == 1, wires["buffer.aligner.aligner_state"] == 1
+            writes = z3.Or(
+                wires["buffer.buffer_state"] == BufferState.DROP, wires["buffer.buffer_state"] == BufferState.WRITE
+            )
+            begun, rests = (
+                wires["buffer.aligner.begun"] == 1,
+                wires["buffer.aligner.aligner_state"] == AlignerState.REST,
+            )
             terms.append(z3.Implies(z3.Or(begun, rests), writes))
         return z3.And(*terms)
 
@@ -195,7 +202,7 @@ def _invariant(config: SPUConfig, packets: Packets) -> Invariant:
 def _steps(wires: Wires) -> z3.BoolRef:
     """A step behind the first one is chosen only of a record that is asked for."""
     chosen = wires["record_path.serializer.cutter.chosen"]
-    asked = z3.And(wires["completion.completion_state"] == RECORD, wires["record_path.serialized"] == 0)
+    asked = z3.And(wires["completion.completion_state"] == CompletionState.RECORD, wires["record_path.serialized"] == 0)
     return z3.And(chosen != 0, chosen & (chosen - 1) == 0, z3.Implies(chosen != 1, asked))
 
 
@@ -350,8 +357,8 @@ def _not_completed(config: SPUConfig) -> Iterator[Secret]:
         yield from of(sample["operation"])
     if config.spe_sme:
         retired = _set(Part(_SAMPLE, SampleLayout(config))["operation"]["facts"]["retired"])
-        yield Secret(Part("record_path.record.size", 19), _all(_stands(VERDICT), retired))
-        yield Secret(Part("record_path.record.packet_operation", 16), _stands(RECORD))
+        yield Secret(Part("record_path.record.size", 19), _all(_stands(CompletionState.VERDICT), retired))
+        yield Secret(Part("record_path.record.packet_operation", 16), _stands(CompletionState.RECORD))
     yield from _record_path(config)
 
 
@@ -379,14 +386,21 @@ def _stale(config: SPUConfig) -> Iterator[Secret]:
             yield Secret(Part(f"{name}.{latency}_saturated", 1), _used(slot))
     yield from (Secret(sample, _is("inflight.sample__valid", 1)) for sample in _samples(config))
 
-    yield Secret(Part("completion.rejections", len(config.filters)), _is("completion.completion_state", VERDICT))
+    yield Secret(
+        Part("completion.rejections", len(config.filters)), _is("completion.completion_state", CompletionState.VERDICT)
+    )
     yield from _of_no_sample(config)
     record = "record_path.record"
-    yield Secret(Part(f"{record}.packet_events", 8 * config.packet_bytes[Packet.EVENTS]), _stands(VERDICT))
-    yield Secret(Part(f"{record}.packet_operation", 16), _stands(RECORD if config.spe_sme else VERDICT))
-    yield Secret(Part(f"{record}.size", 19), _stands(VERDICT))
+    yield Secret(
+        Part(f"{record}.packet_events", 8 * config.packet_bytes[Packet.EVENTS]), _stands(CompletionState.VERDICT)
+    )
+    yield Secret(
+        Part(f"{record}.packet_operation", 16),
+        _stands(CompletionState.RECORD if config.spe_sme else CompletionState.VERDICT),
+    )
+    yield Secret(Part(f"{record}.size", 19), _stands(CompletionState.VERDICT))
     if config.layout.align < config.bus_bytes:
-        begun = _all(_is("buffer.aligner.begun", 1), lambda wires: wires["buffer.buffer_state"] != IDLE)
+        begun = _all(_is("buffer.aligner.begun", 1), lambda wires: wires["buffer.buffer_state"] != BufferState.IDLE)
         yield Secret(Part("buffer.aligner.before", 8 * config.bus_bytes), begun)
     yield from _record_path(config)
 
@@ -441,7 +455,7 @@ def _of_sample(*path: str, where: Callable[[Part], Invariant]) -> Callable[[SPUC
         part = sample = Part(_SAMPLE, SampleLayout(config))
         for name in path:
             part = part[name]
-        return _differs(part, _stands(RECORD), where(sample))
+        return _differs(part, _stands(CompletionState.RECORD), where(sample))
 
     return differ
 
@@ -463,7 +477,7 @@ THEOREMS = {
         "what passes where profiling is not enabled shows nowhere",
         _other_states,
         _with_branch,
-        lambda config: _differs(Part("sampling__valid", config.ops_per_cycle), _stands(RECORD)),
+        lambda config: _differs(Part("sampling__valid", config.ops_per_cycle), _stands(CompletionState.RECORD)),
     ),
     "not completed": Theorem(
         "what an operation that did not complete would have told shows nowhere",
