@@ -21,6 +21,9 @@ __all__ = ["Demonstration", "Stretch"]
 
 _LED_SECONDS = 0.1
 
+_OWNED_BY_EL1 = 0b11
+"""MDCR_EL2.E2PB and MDCR_EL3.NSPB: Non-secure EL1 owns the Profiling Buffer, and its accesses do not trap."""
+
 
 class Stretch(wiring.Component):
     """Makes a strobe long enough to be seen.
@@ -186,8 +189,8 @@ class Demonstration(wiring.Component):
             pe.contextidr_el1.eq(PID),
             pe.count_enabled.eq(1),
             # Non-secure EL1 owns the buffer.
-            *([pe.mdcr_el2_e2pb.eq(0b11)] if self._config.el2 else []),
-            *([pe.mdcr_el3_nspb.eq(0b11)] if self._config.el3 else []),
+            *([pe.mdcr_el2_e2pb.eq(_OWNED_BY_EL1)] if self._config.el2 else []),
+            *([pe.mdcr_el3_nspb.eq(_OWNED_BY_EL1)] if self._config.el3 else []),
         ]
         with m.If(program.tick):
             m.d.sync += pe.physical_count.eq(pe.physical_count + 1)

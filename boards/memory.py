@@ -7,15 +7,13 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from spurtle.arch import PAGE_BYTES
 from spurtle.config import SPUConfig, check_config
 from spurtle.gateware.component import ConfiguredComponent
 from spurtle.interface.memory import WriteSignature
 from spurtle.support.arguments import check_type
 
-__all__ = ["PAGE_BYTES", "BufferMemory"]
-
-PAGE_BYTES = 4096
-"""Granule of PMBLIMITR_EL1.LIMIT."""
+__all__ = ["BufferMemory"]
 
 
 class BufferMemory(ConfiguredComponent):

@@ -6,12 +6,12 @@ import time
 from typing import Protocol
 
 from spurtle import arch
+from spurtle.arch import PAGE_BYTES
 from spurtle.config import CONFIGS
 from spurtle_sim.perf.events import NOTHING_LOST, losses
 from spurtle_sim.profile.options import Sampling
 
 from ..board import Board
-from ..memory import PAGE_BYTES
 from ..protocol import COUNT_BITS, BoardRegister, ControlBits, Status
 from .link import LinkError
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from boards.demonstration import Stretch
 from boards.host.link import Answer, Deframer, Link, LinkError, crc, open_port
 from boards.link import AnswerSender, CommandReceiver
-from boards.memory import PAGE_BYTES, BufferMemory
+from boards.memory import BufferMemory
 from boards.protocol import (
     ANSWER,
     BOARD,
@@ -32,6 +32,7 @@ from boards.protocol import (
     Frame,
 )
 from boards.uart import BITS_PER_BYTE, UARTReceiver, UARTTransmitter
+from spurtle.arch import PAGE_BYTES
 from spurtle.config import CONFIGS
 from spurtle.support.errors import UserError
 from tests.support.paths import ROOT

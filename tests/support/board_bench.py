@@ -5,10 +5,10 @@ import random
 from boards.board import Board
 from boards.host import SerialPort
 from boards.host.driver import BASE
-from boards.memory import PAGE_BYTES
 from boards.protocol import BoardRegister, ControlBits, Status
 from boards.workload import excerpt, repeated
 from spurtle import arch
+from spurtle.arch import PAGE_BYTES
 from spurtle.config import CONFIGS
 from spurtle_sim.cosim.engine import Engine
 from spurtle_sim.emulator.linux.signals import PID

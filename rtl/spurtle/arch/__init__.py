@@ -5,7 +5,7 @@ from .events import Event
 from .packets import ADDRESS_BITS, CR, ETS, EVL, AddressIndex, ContextIndex, CounterIndex, Header, OperationClass
 from .register import Field, FineGrainedTrap, Register, Trap
 from .registers import *
-from .values import BSC, EC, FM, FSC_ASYNCHRONOUS, FSC_SYNCHRONOUS, PCT, AltClk, PMSVer
+from .values import BSC, EC, FM, FSC_ASYNCHRONOUS, FSC_SYNCHRONOUS, PAGE_BYTES, PCT, AltClk, PMSVer
 
 __all__ = [
     "ADDRESS_BITS",
@@ -17,6 +17,7 @@ __all__ = [
     "FM",
     "FSC_ASYNCHRONOUS",
     "FSC_SYNCHRONOUS",
+    "PAGE_BYTES",
     "PCT",
     "AddressIndex",
     "AltClk",

@@ -4,7 +4,11 @@
 
 from enum import IntEnum, unique
 
-__all__ = ["BSC", "EC", "FM", "FSC_ASYNCHRONOUS", "FSC_SYNCHRONOUS", "PCT", "AltClk", "PMSVer"]
+__all__ = ["BSC", "EC", "FM", "FSC_ASYNCHRONOUS", "FSC_SYNCHRONOUS", "PAGE_BYTES", "PCT", "AltClk", "PMSVer"]
+
+
+PAGE_BYTES = 4096
+"""Granule of PMBLIMITR_EL1.LIMIT."""
 
 
 @unique

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import EnumMeta
+from typing import Any
 
 from amaranth.hdl import Shape
 from amaranth.lib import data, wiring
@@ -76,7 +77,7 @@ def _port(path: tuple[str | int, ...], member: wiring.Member) -> Port:
 
 def _fields(shape: object, prefix: str = "", offset: int = 0) -> Iterator[PortField]:
     try:
-        layout = data.Layout.cast(shape)
+        layout: Any = data.Layout.cast(shape)
     except TypeError:
         return
     for name, field in layout:
@@ -87,4 +88,7 @@ def _fields(shape: object, prefix: str = "", offset: int = 0) -> Iterator[PortFi
 
 
 def _values(shape: object) -> tuple[tuple[str, int], ...]:
-    return tuple((value.name, value.value) for value in shape) if isinstance(shape, EnumMeta) else ()
+    if not isinstance(shape, EnumMeta):
+        return ()
+    members: Any = shape
+    return tuple((member.name, member.value) for member in members)

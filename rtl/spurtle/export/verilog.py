@@ -95,6 +95,7 @@ def to_rtlil(component: wiring.Component, module: str, reset: Reset = SYNCHRONOU
     fragment = Fragment.get(component, None)
     domain = ClockDomain("sync", async_reset=reset.asynchronous)
     fragment.add_domains(domain)
+    assert domain.rst is not None  # only a domain without a reset has none
     reset_pin = domain.rst
     if reset.active_low:
         reset_pin = Signal(name=reset.port)

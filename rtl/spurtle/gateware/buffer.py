@@ -278,7 +278,9 @@ class ProfilingBuffer(ConfiguredComponent):
         to less than the longest of them, that one may reach into the page after the pointer's.
         """
         layout = self._config.layout
-        page, limit = self.pmbptr[12:], self.pmblimitr.LIMIT
+        page_bits = exact_log2(arch.PAGE_BYTES)
+        page, limit = self.pmbptr[page_bits:], self.pmblimitr.LIMIT
+        top = arch.ADDRESS_BITS - page_bits
         half = len(limit) // 2
         low_below, high_below, high_same, in_place = (
             Signal(name=name) for name in ("low_below", "high_below", "high_same", "in_place")
@@ -287,7 +289,7 @@ class ProfilingBuffer(ConfiguredComponent):
             low_below.eq(page[:half] < limit[:half]),
             high_below.eq(page[half:] < limit[half:]),
             high_same.eq(page[half:] == limit[half:]),
-            in_place.eq((page[44:] == limit[44:]) & (self.pmbptr[:align] == 0)),
+            in_place.eq((page[top:] == limit[top:]) & (self.pmbptr[:align] == 0)),
         ]
         fits = in_place & (high_below | (high_same & low_below))
         known = [idle & ~(self.pmbptr_write | self.pmblimitr_write)]
@@ -303,7 +305,7 @@ class ProfilingBuffer(ConfiguredComponent):
                 last_high.eq(limit[half:] - last_low[-1]),
                 on_last_low.eq(page[:half] == last_low[:-1]),
                 on_last_high.eq(page[half:] == last_high),
-                crosses.eq(self.pmbptr[:12] > 4096 - layout.max_size),
+                crosses.eq(self.pmbptr[:page_bits] > arch.PAGE_BYTES - layout.max_size),
             ]
             fits &= ~(on_last_low & on_last_high & crosses)
             known += [Signal(name=f"fits_known_{age}") for age in (1, 2)]

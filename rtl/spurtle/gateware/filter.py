@@ -5,6 +5,7 @@
 from amaranth import *
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from .. import arch
 from ..config import SPUConfig, UnpredictableFilter, check_config
@@ -123,6 +124,7 @@ class Filter(ConfiguredComponent):
         """D17.5.4: of what has a Data Source packet, and of nothing else."""
         operation = self.sample.operation
         present = has_data_source(self._config, operation.facts)
-        chosen = self.pmsdsfr.S.bit_select(operation.data_source[:6], 1)
+        codes = exact_log2(len(self.pmsdsfr.S))
+        chosen = self.pmsdsfr.S.bit_select(operation.data_source[:codes], 1)
         m.d.comb += self.feed.ds.eq(present & chosen)
         m.d.comb += self.rejected.FDS.eq(self.pmsfcr.FDS & present & ~chosen)

@@ -17,6 +17,9 @@ __all__ = ["IntervalCounter", "Numbering"]
 _GROUP = 4
 """Lanes that are numbered in one cycle: what depends on four of them is a LUT."""
 
+_LOW_BITS = 8
+"""Bits of COUNT that an operation decrements: as many as a random number has, which is loaded into them."""
+
 
 class Numbering(ConfiguredComponent):
     """Numbers the operations of a cycle in program order.
@@ -136,9 +139,9 @@ class IntervalCounter(ConfiguredComponent):
             config,
             {
                 "operations": In(self._width),
-                "interval": In(24),
+                "interval": In(arch.PMSIRR_EL1.fields["INTERVAL"].width),
                 "rnd": In(1),
-                "random": In(8),
+                "random": In(arch.PMSICR_EL1.fields["ECOUNT"].width),
                 "draw": Out(1),
                 "write": In(1),
                 "wdata": In(register_layout(arch.PMSICR_EL1)),
@@ -196,10 +199,11 @@ class IntervalCounter(ConfiguredComponent):
 
     def _primary(self, m, numbering):
         """COUNT. Returns whether an operation of this cycle reloads it, whether one makes it zero, and which one."""
-        low = Signal(8)
-        high = Signal(24)
+        low = Signal(_LOW_BITS)
+        high = Signal(len(self.pmsicr.COUNT) - _LOW_BITS)
+        half = len(high) // 2
         borrow = Signal()
-        m.d.comb += self.pmsicr.COUNT.eq(Cat(low, (high - borrow)[:24]))
+        m.d.comb += self.pmsicr.COUNT.eq(Cat(low, (high - borrow)[: len(high)]))
 
         # Only where COUNT is that small can an operation of this cycle find it zero or make it so.
         bits = bits_for(self._width)
@@ -214,8 +218,8 @@ class IntervalCounter(ConfiguredComponent):
             reaches.eq(near & (place != 0) & (place <= numbering.count)),
         ]
 
-        left = Signal(signed(9))
-        start = Signal(signed(10))
+        left = Signal(signed(_LOW_BITS + 1))
+        start = Signal(signed(_LOW_BITS + 2))
         random = C(0) if self._config.ernd else Mux(self.rnd, self.random, 0)
         m.d.comb += [
             left.eq(self._down(low, numbering.count)),
@@ -232,7 +236,7 @@ class IntervalCounter(ConfiguredComponent):
         halves_zero = Signal(2, init=0b11)
         high_zero = Signal(init=1)
         m.d.sync += [
-            halves_zero.eq(Cat((half == 0) & ~reloads for half in (high[:12], high[12:]))),
+            halves_zero.eq(Cat((part == 0) & ~reloads for part in (high[:half], high[half:]))),
             high_zero.eq(halves_zero.all() & ~reloads),
             close.eq(high_zero & (low[bits + 1 :] == 0) & ~reloads),
         ]
@@ -242,8 +246,8 @@ class IntervalCounter(ConfiguredComponent):
             m.d.sync += [
                 Cat(low, high).eq(written),
                 borrow.eq(0),
-                halves_zero.eq(Cat(written[8:20] == 0, written[20:] == 0)),
-                high_zero.eq(written[8:] == 0),
+                halves_zero.eq(Cat(written[_LOW_BITS : _LOW_BITS + half] == 0, written[_LOW_BITS + half :] == 0)),
+                high_zero.eq(written[_LOW_BITS:] == 0),
                 close.eq(written[bits + 1 :] == 0),
             ]
 

@@ -179,7 +179,7 @@ class Slot(ConfiguredComponent):
                 with m.Elif(self.finish):
                     m.next = SlotState.FINISHED
                 with m.Else():
-                    self._count(m, executing, waiting, leaves, saturated)
+                    self._count_latencies(m, executing, waiting, leaves, saturated)
 
             with m.State(SlotState.FINISHED):
                 m.d.comb += self.finished.eq(1)
@@ -188,7 +188,7 @@ class Slot(ConfiguredComponent):
 
         return m
 
-    def _count(self, m, executing, waiting, leaves, saturated):
+    def _count_latencies(self, m, executing, waiting, leaves, saturated):
         """Count the latencies of this cycle, and note which of them end with it."""
 
         def count(name):

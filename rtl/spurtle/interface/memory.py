@@ -93,7 +93,7 @@ class WriteSignature(StructuralSignature):
         check_config(config)
         super().__init__(
             {
-                "beat": Out(stream.Signature(BeatLayout(config))),
+                "beat": Out(stream.Signature(BeatLayout(config))),  # pyright: ignore[reportArgumentType]: it is a shape
                 "done": In(1),
                 "fault": In(FaultLayout(config)),
                 **when(config.external_aborts, abort=In(1)),

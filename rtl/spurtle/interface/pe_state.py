@@ -1,7 +1,9 @@
 """State of the PE: Exception level, Security state, and the System registers that control profiling."""
 
-from amaranth.hdl import Const
-from amaranth.lib import data
+from typing import Any
+
+from amaranth.hdl import Const, Value
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import Out
 
 from ..arch import FineGrainedTrap
@@ -119,7 +121,7 @@ class PEStateSignature(StructuralSignature):
         )
 
 
-def _trapping(config: SPUConfig, suffix: str, enable: str):
+def _trapping(config: SPUConfig, suffix: str, enable: str) -> dict[str, wiring.Member]:
     second = suffix == "2"
     return {
         f"hdfgrtr{suffix}_el2": Out(FineGrainedTrapsLayout(config, write=False, second=second)),
@@ -128,14 +130,14 @@ def _trapping(config: SPUConfig, suffix: str, enable: str):
     }
 
 
-def el2_enabled(config: SPUConfig, pe, ns):
+def el2_enabled(config: SPUConfig, pe: Any, ns: Value) -> Value:
     """EL2 is enabled in Non-secure or Realm state, or in Secure state. Without EL3 it always is."""
     if not (config.el2 and config.el3):
         return Const(config.el2, 1)
     return ns | pe.scr_el3_eel2 if config.sel2 else ns
 
 
-def owner_state(config: SPUConfig, pe):
+def owner_state(config: SPUConfig, pe: Any) -> dict[str, Value]:
     """The Security state that owns the Profiling Buffer, by the names of its bits: `ns`, and `nse` with FEAT_RME. The
     reserved values of MDCR_EL3.{NSPBE, NSPB} are Secure state's.
     """

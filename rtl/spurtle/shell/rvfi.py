@@ -84,6 +84,9 @@ class _Funct5(enum.IntEnum, shape=5):
     SC = 0b00011
 
 
+_UNCOMPRESSED = 0b11
+"""Bits 1:0 of an instruction of 32 bits."""
+
 _RETURNS = (0x3020_0073, 0x1020_0073)
 """MRET and SRET."""
 
@@ -173,7 +176,7 @@ class RVFIAdapter(ConfiguredComponent):
 
     def _decode(self, m, facts):
         rvfi = self.rvfi
-        compressed = rvfi.insn[:2] != 0b11
+        compressed = rvfi.insn[:2] != _UNCOMPRESSED
         with m.If(compressed):
             self._decode_compressed(m, facts)
         with m.Else():
