@@ -15,6 +15,7 @@ from amaranth.lib import wiring
 from spurtle import arch, gateware, shell
 from spurtle.config import CONFIGS
 from spurtle.gateware.access import AccessChoice
+from spurtle.gateware.component import ConfiguredComponent
 from spurtle.gateware.cutter import Cutter
 from spurtle.gateware.interval import Numbering
 from spurtle.gateware.lfsr import LFSR
@@ -36,6 +37,7 @@ def components() -> list[type[wiring.Component]]:
         for module in modules
         for _, member in getmembers(module, isclass)
         if issubclass(member, wiring.Component) and member.__module__ == module.__name__
+        if member is not ConfiguredComponent
     ]
 
 
