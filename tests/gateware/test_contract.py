@@ -23,8 +23,13 @@ from amaranth.lib import data, wiring
 
 import bench
 import boards
+from bench.bare import Pointer, ShiftRegister
 from boards.board import BOARDS
+from boards.demonstration import Stretch
+from boards.memory import BufferMemory
+from boards.replay import Replay
 from boards.riscv import load
+from boards.server import BoardRegisters
 from boards.uart import UARTTransmitter
 from spurtle import gateware, interface, shell
 from spurtle.gateware.component import ConfiguredComponent
@@ -140,6 +145,27 @@ def test_they_are_found() -> None:
 def test_each_argument_is_checked(of: Any, parameter: str) -> None:
     with pytest.raises((TypeError, ValueError), match=f"^{parameter} must be .*, not <object object"):
         of(**cases(of)[0] | {parameter: object()})
+
+
+@pytest.mark.parametrize(
+    ("of", "wrong", "message"),
+    [
+        (BufferMemory, {"half_bytes": 3000}, "half_bytes must be a power of two from 8 on, not 3000"),
+        (BufferMemory, {"half_bytes": 8192}, "half_bytes must be at most 4096, not 8192"),
+        (BoardRegisters, {"identity": 256}, "identity must be from 0 to 255, not 256"),
+        (Stretch, {"cycles": 0}, "cycles must be at least 1, not 0"),
+        (ShiftRegister, {"record_bytes": 12}, "record_bytes must be a multiple of bus_bytes, 8, not 12"),
+        (Pointer, {"step": 3}, "step must be a power of two, not 3"),
+    ],
+)
+def test_an_argument_out_of_range(of: Any, wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        of(**cases(of)[0] | wrong)
+
+
+def test_rows_of_another_type() -> None:
+    with pytest.raises(TypeError, match=r"^rows must be of dtype TIMED, not dtype\('int64'\)$"):
+        Replay(cases(Replay)[0]["config"], np.zeros(2, np.int64))
 
 
 @pytest.mark.parametrize("of", COMPONENTS, ids=named)
