@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from configurations import FOR_BLOCKS, SLOTS, lanes
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.control import Collect
-from tests.support.gateware import Bench, cycle
 from spurtle.gateware.inflight import InFlight
 from spurtle.gateware.sample import SampleLayout, StartLayout
 from spurtle.gateware.slots import Allocation, Slot
+from tests.support.gateware import Bench, cycle
 from tests.support.tiers import configurations, tiers
 
 NEVER = 1 << 30
