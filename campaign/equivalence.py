@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-import z3
 from amaranth.back import rtlil
 from amaranth.lib import wiring
 
 from configurations import FEATURES, FOR_BLOCKS
 from formal.engine.faults import differs
-from formal.engine.symbolic import Undecided
+from formal.engine.terms import TermError, Undecided, boolean
 from formal.engine.tools import ToolError, yosys
 from formal.engine.transition import PREPARE, WRITE, Transition, from_smt2
 from spurtle.config import CONFIGS
@@ -93,8 +92,8 @@ def compare(right: str, wrong: str) -> Difference:
         one, other = (
             from_smt2(_transition(_below(modules, module)), name) for modules, name in zip(both, "ab", strict=True)
         )
-        differ = not _comparable(one, other) or differs(one, other, assuming=lambda _: z3.BoolVal(True))
-    except (ToolError, Undecided, z3.Z3Exception):
+        differ = not _comparable(one, other) or differs(one, other, assuming=lambda _: boolean(True))
+    except (ToolError, Undecided, TermError):
         # Without a proof it counts as different. A signal of zero bits cannot be written as SMT.
         differ = True
     if differ:
@@ -131,7 +130,7 @@ def _comparable(right: Transition, wrong: Transition) -> bool:
     kinds = [(relation.inputs, relation.outputs, relation.registers) for relation in (right, wrong)]
     if [set(names) for names in kinds[0]] != [set(names) for names in kinds[1]]:
         return False
-    return all(one[name].size() == other[name].size() for names in kinds[0] for name in names)
+    return all(one[name].width == other[name].width for names in kinds[0] for name in names)
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from .buffer import aligner, discard
+from .buffer import aligner, buffer
 from .control import control
 from .engine.proof import Proof
 from .inflight import inflight
@@ -10,7 +10,7 @@ from .record import completion, filter, record
 from .registers import registers
 from .sampling import access, interval, lfsr
 from .serializer import serializer
-from .shell import shell
+from .shell import apb4, axi4
 from .spu import leak, spu
 
 __all__ = ["all_proofs"]
@@ -19,5 +19,5 @@ __all__ = ["all_proofs"]
 def all_proofs() -> Iterator[Proof]:
     """Each proof, none of them started."""
     blocks = (registers, control, interval, lfsr, access, inflight, completion, filter, record, serializer, aligner)
-    for block in (*blocks, discard, spu, shell, leak):
+    for block in (*blocks, buffer, spu, axi4, apb4, leak):
         yield from block.proofs()

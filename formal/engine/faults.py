@@ -5,12 +5,11 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import z3
 from amaranth.back import rtlil
 from amaranth.lib import wiring
 
-from .induction import Invariant, fresh_solver
-from .symbolic import possible
+from .induction import Invariant
+from .terms import BitVector, Solver, Term, any_of
 from .tools import YOSYS, require, run
 from .transition import PREPARE, WRITE, Transition, from_smt2
 
@@ -60,7 +59,7 @@ def differs(
     wrong: Transition,
     *,
     assuming: Invariant,
-    matters: Callable[[str, z3.BitVecRef], z3.ExprRef] = lambda _, value: value,
+    matters: Callable[[str, BitVector], Term] = lambda _, value: value,
 ) -> bool:
     """Return whether `wrong` shows another output or goes to another state from a state that meets `assuming`, or is in
     another state after power-up: whether it is a fault.
@@ -71,8 +70,8 @@ def differs(
         What of a register's value says which state it is, where that is not all: from its name and its value.
     """
     now, then, wrong_now, wrong_then = right.wires(0), right.wires(1), wrong.wires(0), wrong.wires(1)
-    solver = fresh_solver(assuming(now), right.step(0), wrong.step(0))
+    solver = Solver(assuming(now), right.step(0), wrong.step(0))
     solver.add(*(now[name] == wrong_now[name] for name in (*right.inputs, *right.registers)))
     outputs = (now[name] != wrong_now[name] for name in right.outputs)
     registers = (matters(name, then[name]) != matters(name, wrong_then[name]) for name in right.registers)
-    return possible(solver, z3.Or(*outputs, *registers, right.initial() != wrong.initial()))
+    return solver.possible(any_of(*outputs, *registers, right.initial() != wrong.initial()))

@@ -9,50 +9,35 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-import z3
-from amaranth.hdl import Shape, ShapeLike
-from amaranth.lib import data
-
-from .induction import Invariant, Wires, fresh_solver
+from .induction import Invariant
+from .parts import Part
 from .proof import Result, Verdict
-from .symbolic import possible
-from .transition import Transition
+from .terms import (
+    BitVector,
+    Boolean,
+    Model,
+    Solver,
+    all_of,
+    any_of,
+    boolean,
+    concat,
+    extract,
+    if_else,
+    implies,
+    not_,
+    simplify,
+    substitute,
+    variable,
+)
+from .transition import Transition, Wires
 
-__all__ = ["Both", "Observed", "Part", "Secret", "coexist", "noninterference"]
+__all__ = ["Both", "Observed", "Secret", "coexist", "noninterference"]
 
-Observed = Callable[[Wires], Mapping[str, z3.BitVecRef]]
+Observed = Callable[[Wires], Mapping[str, BitVector]]
 """What is seen of a cycle, over its wires."""
 
-Both = Callable[[Wires, Wires], z3.BoolRef]
+Both = Callable[[Wires, Wires], Boolean]
 """A relation between a cycle of the one copy and the same cycle of the other."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """Bits of a wire: `part["field"]` is a field of them, `part(wires)` their value."""
-
-    wire: str
-    shape: ShapeLike
-    lsb: int = 0
-
-    @property
-    def width(self) -> int:
-        """In bits."""
-        return Shape.cast(self.shape).width
-
-    def _layout(self) -> data.Layout:
-        return data.Layout.cast(self.shape)
-
-    def __getitem__(self, name: str) -> "Part":
-        field = self._layout()[name]
-        return Part(self.wire, field.shape, self.lsb + field.offset)
-
-    def fields(self) -> dict[str, "Part"]:
-        """Its fields, by name."""
-        return {str(name): self[str(name)] for name, _ in self._layout()}
-
-    def __call__(self, wires: Wires) -> z3.BitVecRef:
-        return z3.Extract(self.lsb + self.width - 1, self.lsb, wires[self.wire])
 
 
 @dataclass(frozen=True)
@@ -70,14 +55,14 @@ class Secret:
     shown: Invariant
 
 
-class _Elsewhere(Mapping[str, z3.BitVecRef]):
+class _Elsewhere(Mapping[str, BitVector]):
     """The same wires, of another state. Each is worked out when it is asked for."""
 
-    def __init__(self, wires: Wires, state: z3.BitVecRef, other: z3.BitVecRef):
+    def __init__(self, wires: Wires, state: BitVector, other: BitVector):
         self._wires, self._state, self._other = wires, state, other
-        self._known: dict[str, z3.BitVecRef] = {}
+        self._known: dict[str, BitVector] = {}
 
-    def __getitem__(self, name: str) -> z3.BitVecRef:
+    def __getitem__(self, name: str) -> BitVector:
         if name not in self._known:
             self._known[name] = _put(self._wires[name], self._state, self._other)
         return self._known[name]
@@ -89,31 +74,40 @@ class _Elsewhere(Mapping[str, z3.BitVecRef]):
         return len(self._wires)
 
 
-def _put(term: z3.ExprRef, state: z3.BitVecRef, other: z3.BitVecRef):
-    return z3.simplify(z3.substitute(term, (state, other)))
+def _put(term: BitVector, state: BitVector, other: BitVector) -> BitVector:
+    return simplify(substitute(term, (state, other)))
 
 
-def _bits(term: z3.BitVecRef, low: int, end: int) -> z3.BitVecRef:
-    return z3.Extract(end - 1, low, term)
+def _bits(term: BitVector, low: int, end: int) -> BitVector:
+    return extract(end - 1, low, term)
 
 
-def _joined(pieces: Iterable[z3.BitVecRef]) -> z3.BitVecRef:
+def _joined(pieces: Iterable[BitVector]) -> BitVector:
     """The lowest first."""
     *rest, lowest = reversed([*pieces])
-    return z3.simplify(z3.Concat(*rest, lowest) if rest else lowest)
+    return simplify(concat(*rest, lowest))
 
 
-def _origin(term: z3.ExprRef) -> list[int | None]:
+def _operands(term: Boolean | BitVector) -> list[BitVector]:
+    return [operand for operand in term.children if isinstance(operand, BitVector)]
+
+
+def _registers(system: Transition) -> Iterator[tuple[int, int, BitVector]]:
+    """Yield the highest and lowest bit of each register in the state, and its value in the next state."""
+    for equation in system.step(0).conjuncts:
+        term, register = _operands(equation)
+        assert register.extracted is not None
+        yield *register.extracted, term
+
+
+def _origin(term: BitVector) -> list[int | None]:
     """Which bits of the state a wire's are, the lowest first. None for one that is worked out, or constant."""
-    match term.decl().kind():
-        case z3.Z3_OP_EXTRACT if z3.is_const(term.arg(0)):
-            high, low = term.params()
-            return [*range(low, high + 1)]
-        case z3.Z3_OP_CONCAT:
-            return [bit for piece in reversed(term.children()) for bit in _origin(piece)]
-        case _:
-            assert isinstance(term, z3.BitVecRef)
-            return [None] * term.size()
+    if term.extracted is not None and _operands(term)[0].is_variable:
+        high, low = term.extracted
+        return [*range(low, high + 1)]
+    if term.is_concatenation:
+        return [bit for piece in reversed(_operands(term)) for bit in _origin(piece)]
+    return [None] * term.width
 
 
 class _Copies:
@@ -122,7 +116,7 @@ class _Copies:
     Attributes
     ----------
     one, other : Wires
-    alike : list of z3.BoolRef
+    alike : list of Boolean
         What is assumed of them.
     one_then, other_then : Wires
         In the next cycle, where the inputs are any.
@@ -132,27 +126,23 @@ class _Copies:
         self._system = system
         self.one = system.wires(0)
         # Where in the state each register is, and what it becomes.
-        self._steps = {
-            place.params()[1]: (place.params()[0] + 1, term)
-            for term, place in (equation.children() for equation in system.step(0).children())
-        }
-        then = system.step(0).arg(0).arg(1).arg(0)
-        self._size = then.size()
-        self._state = z3.BitVec(str(then).removesuffix("@1") + "@0", self._size)
+        self._steps = {low: (high + 1, term) for high, low, term in _registers(system)}
+        self._state = system.state(0)
+        self._size = self._state.width
 
         # Of a register that the circuit does not have, or works out from others, nothing is said.
         shown: list[tuple[Invariant, ...]] = [()] * self._size
         for secret in secrets:
             part = secret.part
             if part.wire in self.one or "." not in part.wire:
-                for bit in _origin(z3.simplify(self.one[part.wire]))[part.lsb : part.lsb + part.width]:
+                for bit in _origin(simplify(self.one[part.wire]))[part.lsb : part.lsb + part.width]:
                     if bit is not None:
                         shown[bit] += (secret.shown,)
         borders = {0, self._size, *(bit for bit in range(1, self._size) if shown[bit] != shown[bit - 1])}
         self._runs = [(low, end, shown[low]) for low, end in pairwise(sorted(borders))]
-        hidden = z3.BitVec("hidden", self._size)
+        hidden = variable("hidden", self._size)
         self._other = _joined(
-            z3.If(_any(conditions, self.one), _bits(self._state, low, end), _bits(hidden, low, end))
+            if_else(_any(conditions, self.one), _bits(self._state, low, end), _bits(hidden, low, end))
             if conditions
             else _bits(self._state, low, end)
             for low, end, conditions in self._runs
@@ -162,50 +152,50 @@ class _Copies:
         for low, end, conditions in self._runs:
             if conditions:
                 same = _bits(self._state, low, end) == _bits(self._other, low, end)
-                self.alike.append(z3.simplify(z3.Implies(_any(conditions, self.other), same)))
+                self.alike.append(simplify(implies(_any(conditions, self.other), same)))
         self._next = self._follow("one", self._state), self._follow("other", self._other)
         self.one_then, self.other_then = (_Elsewhere(self.one, self._state, state) for state in self._next)
 
-    def next_differences(self) -> Iterator[tuple[str, z3.BoolRef]]:
+    def next_differences(self) -> Iterator[tuple[str, Boolean]]:
         """How the next states can fail to be alike: in which register, and what the difference is."""
         for low, end, conditions in self._runs:
             for first, (behind, _) in sorted(self._steps.items()):
                 piece = max(low, first), min(end, behind)
                 if piece[0] < piece[1]:
-                    a, b = (z3.simplify(_bits(after, *piece)) for after in self._next)
-                    if not a.eq(b):
+                    a, b = (simplify(_bits(after, *piece)) for after in self._next)
+                    if not a.same(b):
                         asked = (_any(conditions, wires) for wires in (self.one_then, self.other_then))
-                        known = z3.Or(*asked) if conditions else z3.BoolVal(True)
-                        yield self._name(piece[0]), z3.And(known, a != b)
+                        known = any_of(*asked) if conditions else boolean(True)
+                        yield self._name(piece[0]), all_of(known, a != b)
 
-    def describe(self, model: z3.ModelRef, first: Wires, second: Wires) -> str:
+    def describe(self, model: Model, first: Wires, second: Wires) -> str:
         """The registers and inputs that are not the same in the two, and what they are."""
         lines = []
         for name in (*self._system.registers, *self._system.inputs):
-            values = [model.eval(wires[name], model_completion=True) for wires in (first, second)]
-            if not values[0].eq(values[1]):
-                lines.append(f"  {name}: {', '.join(hex(value.as_long()) for value in values)}")
+            values = [model.value(wires[name]) for wires in (first, second)]
+            if values[0] != values[1]:
+                lines.append(f"  {name}: {', '.join(map(hex, values))}")
         return "\n".join(lines)
 
     def _name(self, bit: int) -> str:
         """The register that a bit of the state is of."""
-        return next(name for name in self._system.registers if bit in _origin(z3.simplify(self.one[name])))
+        return next(name for name in self._system.registers if bit in _origin(simplify(self.one[name])))
 
-    def _follow(self, name: str, state: z3.BitVecRef) -> z3.BitVecRef:
+    def _follow(self, name: str, state: BitVector) -> BitVector:
         """What follows `state`. Inputs are free in it."""
         pieces, low = [], 0
         for first, (end, term) in sorted(self._steps.items()):
             if first > low:
-                pieces.append(z3.BitVec(f"{name}'s inputs {low}", first - low))
+                pieces.append(variable(f"{name}'s inputs {low}", first - low))
             pieces.append(_put(term, self._state, state))
             low = end
         if low < self._size:
-            pieces.append(z3.BitVec(f"{name}'s inputs {low}", self._size - low))
+            pieces.append(variable(f"{name}'s inputs {low}", self._size - low))
         return _joined(pieces)
 
 
-def _any(conditions: Iterable[Invariant], wires: Wires) -> z3.BoolRef:
-    return z3.simplify(z3.Or(*(condition(wires) for condition in conditions)))
+def _any(conditions: Iterable[Invariant], wires: Wires) -> Boolean:
+    return simplify(any_of(*(condition(wires) for condition in conditions)))
 
 
 def noninterference(
@@ -220,22 +210,22 @@ def noninterference(
     invariant : Invariant
         Of the registers of each copy. That it is one is proved along with the rest.
     """
-    start = fresh_solver(system.initial(), z3.Not(invariant(system.wires(0))))
-    if possible(start):
+    start = Solver(system.initial(), not_(invariant(system.wires(0))))
+    if start.possible():
         return Verdict(Result.FAIL, 0, "the invariant does not hold after power-up")
     copies = _Copies(system, secrets, invariant)
-    if not possible(fresh_solver(*copies.alike)):
+    if not Solver(*copies.alike).possible():
         return Verdict(Result.FAIL, 1, "the assumptions contradict each other, so that nothing is proved")
     one, other = observed(copies.one), observed(copies.other)
     differences = [*((name, one[name] != other[name]) for name in one), *copies.next_differences()]
-    question = fresh_solver(*copies.alike, z3.Or(*(difference for _, difference in differences)))
-    if possible(question):
+    question = Solver(*copies.alike, any_of(*(difference for _, difference in differences)))
+    if question.possible():
         model = question.model()
-        seen = [name for name, difference in differences if z3.is_true(model.eval(difference, model_completion=True))]
+        seen = [name for name, difference in differences if model.holds(difference)]
         differs = copies.describe(model, copies.one, copies.other)
         return Verdict(Result.FAIL, 1, f"{', '.join(seen)}: the one and the other differ in\n{differs}")
-    step = fresh_solver(invariant(copies.one), z3.Not(invariant(copies.one_then)))
-    if possible(step):
+    step = Solver(invariant(copies.one), not_(invariant(copies.one_then)))
+    if step.possible():
         changes = copies.describe(step.model(), copies.one, copies.one_then)
         return Verdict(Result.FAIL, 1, f"a cycle breaks the invariant, in which there change\n{changes}")
     return Verdict(Result.PASS, 1)
@@ -244,6 +234,6 @@ def noninterference(
 def coexist(system: Transition, secrets: Iterable[Secret], goal: Both, *, invariant: Invariant) -> Verdict:
     """Some two states that are alike meet `goal`: what may differ does."""
     copies = _Copies(system, secrets, invariant)
-    if possible(fresh_solver(*copies.alike, goal(copies.one, copies.other))):
+    if Solver(*copies.alike, goal(copies.one, copies.other)).possible():
         return Verdict(Result.PASS, 0)
     return Verdict(Result.FAIL, 0, "no such states")

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from spurtle.config import SPUConfig
 from spurtle.support.errors import UserError
 
-from .symbolic import Undecided
+from .terms import Undecided
 from .tools import ToolError
+from .transition import Transition
 
-__all__ = ["Proof", "ProofRow", "Result", "Verdict"]
+__all__ = ["Proof", "ProofRow", "ProvedBlock", "Result", "Verdict"]
 
 
 class Result(StrEnum):
@@ -55,6 +57,27 @@ class ProofRow:
     seconds: float
     result: Result
     evidence: str = ""
+
+
+@dataclass(frozen=True)
+class ProvedBlock:
+    """A block in a configuration: what proofs are about.
+
+    Members
+    -------
+    system : callable
+        Return the transition relation of the block. It is called when a proof runs.
+    """
+
+    name: str
+    config: SPUConfig
+    system: Callable[[SPUConfig], Transition]
+
+    def proof(self, property: str, method: str, prove: Callable[[SPUConfig, Transition], Verdict]) -> "Proof":
+        """Return the proof of a property."""
+        return Proof(
+            property, self.name, self.config.name, method, lambda: prove(self.config, self.system(self.config))
+        )
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,18 @@
 """What a stream promises from one cycle to the next."""
 
-import z3
-
-from .induction import Wires
+from .terms import Boolean, all_of, implies
+from .transition import Wires
 
 __all__ = ["refused", "steady"]
 
 
-def refused(name: str, wires: Wires) -> z3.BoolRef:
+def refused(name: str, wires: Wires) -> Boolean:
     """A payload is offered and not taken."""
-    return z3.And(wires[f"{name}__valid"] == 1, wires[f"{name}__ready"] == 0)
+    return all_of(wires[f"{name}__valid"] == 1, wires[f"{name}__ready"] == 0)
 
 
-def steady(name: str, now: Wires, then: Wires) -> z3.BoolRef:
+def steady(name: str, now: Wires, then: Wires) -> Boolean:
     """What was refused is offered again, unless a reset came between."""
     payload = f"{name}__payload"
-    again = z3.And(then[f"{name}__valid"] == 1, then[payload] == now[payload])
-    return z3.Implies(z3.And(refused(name, now), now["rst"] == 0), again)
+    again = all_of(then[f"{name}__valid"] == 1, then[payload] == now[payload])
+    return implies(all_of(refused(name, now), now["rst"] == 0), again)

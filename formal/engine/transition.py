@@ -1,16 +1,16 @@
-"""A component as a transition relation: what Yosys says that it does in one cycle, as z3 terms."""
+"""A component as a transition relation: what Yosys says that it does in one cycle, as terms."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
-import z3
 from amaranth.back import rtlil
 from amaranth.lib import wiring
 
+from .terms import BitVector, Boolean, Model, all_of, as_bits, parse, substitute, variable
 from .tools import yosys
 
-__all__ = ["PREPARE", "WRITE", "Transition", "bit_vector", "from_smt2", "remembering", "transition"]
+__all__ = ["PREPARE", "WRITE", "Transition", "Wires", "from_smt2", "remembering", "transition"]
 
 PREPARE = "prep -top top -flatten; memory_map; dffunmap; opt_clean; setundef -undriven -zero"
 WRITE = "write_smt2 -stbv -wires"
@@ -18,6 +18,10 @@ WRITE = "write_smt2 -stbv -wires"
 memory is a register, `memory[word]`. Bits that nobody reads have lost what drove them, and are zero."""
 
 _WIRE = re.compile(r"^; yosys-smt2-(input|output|register|wire) (\S+) (\d+)$", re.MULTILINE)
+
+
+Wires = Mapping[str, BitVector]
+"""Wires of one cycle, by name."""
 
 
 @dataclass(frozen=True)
@@ -34,54 +38,66 @@ class Transition:
     outputs: tuple[str, ...]
     registers: tuple[str, ...]
     _name: str
-    _wires: dict[str, z3.BitVecRef]
-    _initial: z3.BoolRef
-    _step: z3.BoolRef
-    _state: z3.BitVecRef
-    _next: z3.BitVecRef
+    _wires: dict[str, BitVector]
+    _initial: Boolean
+    _step: Boolean
+    _state: BitVector
+    _next: BitVector
 
-    def _at(self, n: int) -> z3.BitVecRef:
-        return z3.BitVec(f"{self._name}@{n}", self._state.size())
+    def state(self, n: int) -> BitVector:
+        """All registers and inputs in state `n`."""
+        return variable(f"{self._name}@{n}", self._state.width)
 
-    def initial(self, n: int = 0) -> z3.BoolRef:
+    def initial(self, n: int = 0) -> Boolean:
         """State `n` is as after power-up."""
-        return z3.substitute(self._initial, (self._state, self._at(n)))
+        return substitute(self._initial, (self._state, self.state(n)))
 
-    def step(self, n: int) -> z3.BoolRef:
+    def step(self, n: int) -> Boolean:
         """State `n + 1` follows state `n`."""
-        return z3.substitute(self._step, (self._state, self._at(n)), (self._next, self._at(n + 1)))
+        return substitute(self._step, (self._state, self.state(n)), (self._next, self.state(n + 1)))
 
-    def wires(self, n: int) -> dict[str, z3.BitVecRef]:
+    def wires(self, n: int) -> dict[str, BitVector]:
         """Every named wire in state `n`, unsigned, by name."""
-        return {name: z3.substitute(wire, (self._state, self._at(n))) for name, wire in self._wires.items()}
+        return {name: substitute(wire, (self._state, self.state(n))) for name, wire in self._wires.items()}
+
+    def describe(self, model: Model, cycles: Sequence[Wires]) -> str:
+        """Return the registers and the inputs of successive cycles, with the values that a model has for them."""
+
+        def values(names: Iterable[str], wires: Wires) -> str:
+            return ", ".join(f"{name} = {model.value(wires[name]):#x}" for name in names)
+
+        inputs = [name for name in self.inputs if name != "clk"]
+        return "\n  then\n".join(
+            f"  state   {values(self.registers, wires)}\n  inputs  {values(inputs, wires)}" for wires in cycles
+        )
 
 
 @dataclass(frozen=True)
 class _Remembering(Transition):
     _widths: Mapping[str, int]
-    _follow: Callable[[Mapping[str, z3.BitVecRef]], Mapping[str, z3.BitVecRef]]
+    _follow: Callable[[Wires], Wires]
     _initially: Mapping[str, int]
 
-    def _remembered(self, n: int) -> dict[str, z3.BitVecRef]:
-        return {name: z3.BitVec(f"{self._name}.{name}@{n}", width) for name, width in self._widths.items()}
+    def _remembered(self, n: int) -> dict[str, BitVector]:
+        return {name: variable(f"{self._name}.{name}@{n}", width) for name, width in self._widths.items()}
 
-    def initial(self, n: int = 0) -> z3.BoolRef:
+    def initial(self, n: int = 0) -> Boolean:
         remembered = self._remembered(n)
-        return z3.And(super().initial(n), *(remembered[name] == value for name, value in self._initially.items()))
+        return all_of(super().initial(n), *(remembered[name] == value for name, value in self._initially.items()))
 
-    def step(self, n: int) -> z3.BoolRef:
+    def step(self, n: int) -> Boolean:
         then = self._remembered(n + 1)
         followed = self._follow(self.wires(n)).items()
-        return z3.And(super().step(n), *(then[name] == value for name, value in followed))
+        return all_of(super().step(n), *(then[name] == value for name, value in followed))
 
-    def wires(self, n: int) -> dict[str, z3.BitVecRef]:
+    def wires(self, n: int) -> dict[str, BitVector]:
         return super().wires(n) | self._remembered(n)
 
 
 def remembering(
     system: Transition,
     widths: Mapping[str, int],
-    follow: Callable[[Mapping[str, z3.BitVecRef]], Mapping[str, z3.BitVecRef]],
+    follow: Callable[[Wires], Wires],
     initially: Mapping[str, int],
 ) -> Transition:
     """`system` and registers beside it that a proof speaks of: they see everything and change nothing.
@@ -98,11 +114,6 @@ def remembering(
     parts = {field.name: getattr(system, field.name) for field in fields(Transition)}
     parts["registers"] = (*system.registers, *widths)
     return _Remembering(**parts, _widths=widths, _follow=follow, _initially=initially)
-
-
-def bit_vector(term: z3.ExprRef) -> z3.BitVecRef:
-    """Yosys makes wires of one bit Boolean."""
-    return z3.If(term, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1)) if z3.is_bool(term) else term
 
 
 def transition(component: wiring.Component) -> Transition:
@@ -133,7 +144,7 @@ def from_smt2(text: str, name: str = "state") -> Transition:
         sort = "Bool" if width == 1 else f"(_ BitVec {width})"
         probes.append(f"(declare-const |wire {wire}| {sort}) (assert (= |wire {wire}| (|top_n {wire}| s)))")
     states = "(declare-const s |top_s|) (declare-const s1 |top_s|)"
-    initial, step, *equalities = z3.parse_smt2_string("\n".join([text, states, *probes]))
+    initial, step, *equalities = parse("\n".join([text, states, *probes]))
     sort = re.search(r"^\(define-sort \|top_s\| \(\) \(_ BitVec (\d+)\)\)$", text, re.MULTILINE)
     assert sort is not None
     return Transition(
@@ -141,9 +152,9 @@ def from_smt2(text: str, name: str = "state") -> Transition:
         outputs=tuple(kinds["output"]),
         registers=tuple(kinds["register"]),
         _name=name,
-        _wires={wire: bit_vector(equality.arg(1)) for wire, equality in zip(wires, equalities, strict=True)},
+        _wires={wire: as_bits(equality.children[1]) for wire, equality in zip(wires, equalities, strict=True)},
         _initial=initial,
         _step=step,
-        _state=z3.BitVec("s", int(sort[1])),
-        _next=z3.BitVec("s1", int(sort[1])),
+        _state=variable("s", int(sort[1])),
+        _next=variable("s1", int(sort[1])),
     )

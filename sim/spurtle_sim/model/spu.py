@@ -37,6 +37,8 @@ class ReferenceSPU:
         The System registers, as the architecture names them.
     buffer : Buffer
         The Profiling Buffer and what was written to it.
+    previous_target : Location or None
+        Target of the previous taken branch, if profiling was enabled where it was executed (D17.6.3.1).
     """
 
     def __init__(self, config: SPUConfig):
@@ -44,7 +46,7 @@ class ReferenceSPU:
         self.registers = Registers.after_reset(config)
         self.buffer = Buffer(config, self.registers)
         self._owner = control.owner(config, _KERNEL)
-        self._previous_target: Location | None = None
+        self.previous_target: Location | None = None
 
     def write(self, register: str | Register, value: int) -> None:
         """MSR. Raises ValueError if the SPU has no register of that name."""
@@ -67,7 +69,7 @@ class ReferenceSPU:
         if owner == self._owner:
             return False
         self._owner = owner
-        self._previous_target = None
+        self.previous_target = None
         return True
 
     def pass_operation(self, pe: PEState) -> bool:
@@ -160,7 +162,7 @@ class ReferenceSPU:
         If profiling was disabled or prohibited there, what follows has none (D17.6.3.1).
         """
         profiled = control.branch_profiled(self.config, self.registers, pe, el=el, ns=ns, nse=nse, aarch32=aarch32)
-        self._previous_target = target if profiled else None
+        self.previous_target = target if profiled else None
 
     def finish(
         self,
@@ -180,7 +182,7 @@ class ReferenceSPU:
         sample = Sample(
             start=start,
             operation=operation,
-            previous_target=self._previous_target,
+            previous_target=self.previous_target,
             total=total,
             issue=issue,
             translation=translation,
