@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
-
-import z3
+from typing import Any
 
 from spurtle.arch import PMSCR_EL1, PMSCR_EL2
 from spurtle.config import CONFIGS, SPUConfig
@@ -15,10 +14,13 @@ from spurtle_sim.model.control import PEState
 from spurtle_sim.model.registers import PMBLIMITR_E, Registers
 from spurtle_sim.model.spu import ReferenceSPU
 
+from ..engine.cover import reach_all
 from ..engine.features import FEATURES, distinct
-from ..engine.induction import Invariant, Reference, Wires, follows, reach_all
-from ..engine.proof import Proof, Verdict
-from ..engine.transition import Transition, transition
+from ..engine.induction import Invariant
+from ..engine.proof import Proof, ProvedBlock, Verdict
+from ..engine.reference import Reference, follows
+from ..engine.terms import Boolean, all_of, any_of, boolean
+from ..engine.transition import Transition, Wires, transition
 
 __all__ = [
     "ANSWERS",
@@ -74,13 +76,13 @@ def promised(config: SPUConfig) -> Invariant:
     Security state, so that a branch is of it, too.
     """
 
-    def holds(wires: Wires) -> z3.BoolRef:
+    def holds(wires: Wires) -> Boolean:
         terms = [wires["pmscr"] & ~config.writable(PMSCR_EL1) == 0]
         if config.el2:
             terms.append(wires["pmscr_el2"] & ~config.writable(PMSCR_EL2) == 0)
         if config.pbt and not config.el3:
             terms.append(wires["branch__ns"] == wires["pe__ns"])
-        return z3.And(*terms)
+        return all_of(*terms)
 
     return holds
 
@@ -93,9 +95,9 @@ def _answers(config: SPUConfig, system: Transition, reference: Reference, *more:
 def prove_permission(answer: str, config: SPUConfig, system: Transition) -> Verdict:
     """One of ANSWERS. `system` is a `ProfilingControl` of `config`."""
 
-    def asked(wires: Wires) -> z3.BoolRef:
+    def asked(wires: Wires) -> Boolean:
         # At EL0 the registers are UNDEFINED: nobody asks.
-        return z3.And(promised(config)(wires), z3.Or(answer != "programmable", wires["pe__el"] != 0))
+        return all_of(promised(config)(wires), any_of(answer != "programmable", wires["pe__el"] != 0))
 
     return _answers(config, system, lambda wires: {answer: ANSWERS[answer](*_asked(config, wires))}, assuming=asked)
 
@@ -138,7 +140,7 @@ def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:
         spu.own(_pe(config, wires, "before__"))
         return {"new_owner": spu.own(_pe(config, wires))}
 
-    def runs(wires: Wires) -> z3.BoolRef:
+    def runs(wires: Wires) -> Boolean:
         return wires["rst"] == 0
 
     now = _state(config)
@@ -159,8 +161,8 @@ def previous_target(config: SPUConfig) -> Reference:
     """What a cycle does to the previous branch target: nothing is asked about a target that is none."""
 
     def cycle(
-        rst: int, branch__valid: int, branch__target: int, enabled: int, new_owner: int, valid: int, target: int
-    ) -> Mapping[str, int]:
+        rst: int, branch__valid: int, branch__target: Any, enabled: int, new_owner: int, valid: int, target: Any
+    ) -> Mapping[str, Any]:
         if rst:
             return {"valid": 0}
         spu = ReferenceSPU(config)
@@ -169,12 +171,12 @@ def previous_target(config: SPUConfig) -> Reference:
         # Where the branch was executed profiling is enabled if the buffer is.
         spu.registers = _registers(enabled, PMSCR_EL1.fields["E0SPE"].mask)
         # A target is handed on as it is.
-        spu._previous_target = target if valid else None
+        spu.previous_target = target if valid else None
         if branch__valid:
             spu.take_branch(branch__target, pe=state, el=0, ns=1)
         if new_owner:
             spu.own(_others(config))
-        told = spu._previous_target
+        told = spu.previous_target
         return {"valid": 0} if told is None else {"valid": 1, "target": told}
 
     return cycle
@@ -188,8 +190,8 @@ def _others(config: SPUConfig) -> PEState:
 def prove_previous(config: SPUConfig, system: Transition) -> Verdict:
     """`system` is a `PreviousTarget` of `config`. Without EL2 and EL3 the buffer has one owner."""
 
-    def owned(wires: Wires) -> z3.BoolRef:
-        return z3.BoolVal(True) if config.several_owners else wires["new_owner"] == 0
+    def owned(wires: Wires) -> Boolean:
+        return boolean(True) if config.several_owners else wires["new_owner"] == 0
 
     inside = {"valid": "previous.valid", "target": "previous.target"}
     return follows(system, previous_target(config), assuming=owned, inside=inside)
@@ -217,8 +219,8 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
     for name, state in states.items():
         for el in range(3 if config.el2 and (name != "Secure" or config.sel2) else 2):
 
-            def profiled(wires: Wires, state: Mapping[str, int] = state, el: int = el) -> z3.BoolRef:
-                return z3.And(
+            def profiled(wires: Wires, state: Mapping[str, int] = state, el: int = el) -> Boolean:
+                return all_of(
                     *(wires[f"pe__{part}"] == value for part, value in {"el": el, **state}.items()),
                     wires["enabled"] == 1,
                 )
@@ -229,7 +231,7 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
     for name in (name for name, there in offsets.items() if there):
         yield (
             f"{name} is taken off",
-            lambda wires, name=name: z3.And(wires["collect.timestamp"] == 1, wires["offset"] == wires[f"pe__{name}"]),
+            lambda wires, name=name: all_of(wires["collect.timestamp"] == 1, wires["offset"] == wires[f"pe__{name}"]),
         )
     if config.several_owners:
         yield "another owner", lambda wires: wires["new_owner"] == 1
@@ -252,21 +254,16 @@ _CHANGING = "el2 el3 sel2 ecv ecv_poff rme nv2 pbt"
 def proofs() -> Iterator[Proof]:
     """For each configuration that has other permissions."""
     for config in distinct((*CONFIGS.values(), *FEATURES.values()), _CHANGING):
-
-        def proof(name, prove, method="reference", config=config):
-            return Proof(name, "control", config.name, method, lambda: prove(config, _system(config)))
-
+        proof = ProvedBlock("control", config, _system).proof
         for answer in ANSWERS:
             if answer == "programmable" and not config.several_owners:
                 continue
-            yield proof(f"{answer} is the reference's", partial(prove_permission, answer))
-        yield proof("the timestamp is the reference's", prove_time)
+            yield proof(f"{answer} is the reference's", "reference", partial(prove_permission, answer))
+        yield proof("the timestamp is the reference's", "reference", prove_time)
         if config.several_owners:
-            yield proof("another owner is told of in the cycle after", prove_new_owner)
+            yield proof("another owner is told of in the cycle after", "reference", prove_new_owner)
         if config.pbt:
-            yield proof("where a branch is profiled is the reference's", prove_branches)
-            yield Proof(
-                "the previous branch target is the reference's", "control", config.name, "reference",
-                lambda config=config: prove_previous(config, transition(PreviousTarget(config))),
-            )  # fmt: skip
-        yield proof("cover: each answer, each state that is profiled, each time", cover, "bounded search")
+            yield proof("where a branch is profiled is the reference's", "reference", prove_branches)
+            previous = ProvedBlock("control", config, lambda config: transition(PreviousTarget(config)))
+            yield previous.proof("the previous branch target is the reference's", "reference", prove_previous)
+        yield proof("cover: each answer, each state that is profiled, each time", "bounded search", cover)

@@ -1,23 +1,39 @@
 """The slots: none is given away twice, none changes another, and what an operation was stands until it is taken."""
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache, reduce
 from itertools import pairwise
 
-import z3
-
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.gateware.inflight import InFlight
-from spurtle.gateware.sample import StartLayout
-from spurtle.gateware.slots import Allocation, Slot, SlotState
+from spurtle.gateware.inflight import Allocation, InFlight, Slot, StartLayout
 
+from ..engine.cover import reach
 from ..engine.features import distinct
-from ..engine.induction import Invariant, Wires, always, inductive, reach
-from ..engine.proof import Proof, Verdict
+from ..engine.induction import Invariant, always, inductive
+from ..engine.proof import Proof, ProvedBlock, Verdict
 from ..engine.streams import steady
-from ..engine.transition import Transition, transition
-from .latencies import cover_counts, prove_counts, prove_latencies
+from ..engine.terms import (
+    BitVector,
+    Boolean,
+    all_of,
+    any_of,
+    as_bits,
+    boolean,
+    concat,
+    constant,
+    extract,
+    if_else,
+    implies,
+    not_,
+    remainder,
+    ugt,
+    ule,
+    ult,
+    zero_extend,
+)
+from ..engine.transition import Transition, Wires, transition
+from .latencies import FINISHED, FREE, IN_FLIGHT, cover_counts, prove_counts, prove_latencies
 
 __all__ = [
     "proofs",
@@ -32,13 +48,13 @@ __all__ = [
 ]
 
 
-def _bit(wire: z3.BitVecRef, place: int) -> z3.BoolRef:
-    return z3.Extract(place, place, wire) == 1
+def _bit(wire: BitVector, place: int) -> Boolean:
+    return extract(place, place, wire) == 1
 
 
-def _ones(wire: z3.BitVecRef) -> z3.BitVecRef:
+def _ones(wire: BitVector) -> BitVector:
     """How many bits are set, in eight bits."""
-    return reduce(operator.add, (z3.ZeroExt(7, z3.Extract(k, k, wire)) for k in range(wire.size())))
+    return reduce(operator.add, (zero_extend(7, extract(k, k, wire)) for k in range(wire.width)))
 
 
 # Allocation.
@@ -47,11 +63,11 @@ def _ones(wire: z3.BitVecRef) -> z3.BitVecRef:
 def selections(config: SPUConfig) -> Invariant:
     """One lane or none each; the second only beside the first, and in a later lane: as the interval counter answers."""
 
-    def holds(wires: Wires) -> z3.BoolRef:
+    def holds(wires: Wires) -> Boolean:
         selected = [wires[f"selected__{index}"] for index in range(config.selections_per_cycle)]
         alone = [one & (one - 1) == 0 for one in selected]
-        later = [z3.And(a != 0, z3.UGT(b, a)) for a, b in pairwise(selected)]
-        return z3.And(*alone, *(z3.Or(b == 0, order) for b, order in zip(selected[1:], later, strict=True)))
+        later = [all_of(a != 0, ugt(b, a)) for a, b in pairwise(selected)]
+        return all_of(*alone, *(any_of(b == 0, order) for b, order in zip(selected[1:], later, strict=True)))
 
     return holds
 
@@ -59,31 +75,29 @@ def selections(config: SPUConfig) -> Invariant:
 def prove_allocation(config: SPUConfig, system: Transition) -> Verdict:
     """`system` is an `Allocation`."""
 
-    def allocated(wires: Wires) -> z3.BoolRef:
+    def allocated(wires: Wires) -> Boolean:
         selected = [wires[f"selected__{index}"] for index in range(config.selections_per_cycle)]
         free, take, sampled = wires["free"], wires["take"], wires["sampled"]
-        wanted = reduce(operator.add, (z3.If(one != 0, z3.BitVecVal(1, 8), z3.BitVecVal(0, 8)) for one in selected))
-        given = z3.If(z3.ULT(wanted, _ones(free)), wanted, _ones(free))
+        wanted = reduce(operator.add, (as_bits(one != 0, 8) for one in selected))
+        given = if_else(ult(wanted, _ones(free)), wanted, _ones(free))
         # The first comes first.
-        met = [
-            z3.If(z3.UGT(_ones(free), index), one, z3.BitVecVal(0, one.size())) for index, one in enumerate(selected)
-        ]
+        met = [if_else(ugt(_ones(free), index), one, constant(0, one.width)) for index, one in enumerate(selected)]
         terms = [
             take & ~free == 0,
             _ones(take) == given,
             sampled == reduce(operator.or_, met),
-            z3.ZeroExt(8 - wires["collisions"].size(), wires["collisions"]) == wanted - given,
+            zero_extend(8 - wires["collisions"].width, wires["collisions"]) == wanted - given,
         ]
         if config.slots > 1:
             # Whom the core is told a slot, and nobody else, has it.
-            told = z3.BitVecVal(0, config.slots)
+            told = constant(0, config.slots)
             for lane in range(config.ops_per_cycle):
                 slot = wires[f"slot__{lane}"]
-                here = z3.BitVecVal(1, config.slots) << z3.ZeroExt(config.slots - slot.size(), slot)
-                terms.append(z3.Implies(_bit(sampled, lane), told & here == 0))
-                told = told | z3.If(_bit(sampled, lane), here, z3.BitVecVal(0, config.slots))
+                here = constant(1, config.slots) << zero_extend(config.slots - slot.width, slot)
+                terms.append(implies(_bit(sampled, lane), told & here == 0))
+                told = told | if_else(_bit(sampled, lane), here, constant(0, config.slots))
             terms.append(told == take)
-        return z3.And(*terms)
+        return all_of(*terms)
 
     return always(system, allocated, cycles=1, assuming=selections(config))
 
@@ -91,84 +105,81 @@ def prove_allocation(config: SPUConfig, system: Transition) -> Verdict:
 # Slots.
 
 
-def _state(wires: Wires, slot: int) -> z3.BitVecRef:
+def _state(wires: Wires, slot: int) -> BitVector:
     return wires[f"slot_{slot}.slot_state"]
 
 
-def _used(wires: Wires, slot: int) -> z3.BoolRef:
-    return z3.Or(_state(wires, slot) == SlotState.IN_FLIGHT, _state(wires, slot) == SlotState.FINISHED)
+def _used(wires: Wires, slot: int) -> Boolean:
+    return any_of(_state(wires, slot) == IN_FLIGHT, _state(wires, slot) == FINISHED)
 
 
-def _told(config: SPUConfig, wires: Wires, slot: int) -> z3.BitVecRef:
+def _told(config: SPUConfig, wires: Wires, slot: int) -> BitVector:
     """What is kept of the operation in this slot."""
     return wires["told"] if config.slots == 1 else wires[f"operations[{slot}]"]
 
 
-def _finish(config: SPUConfig, wires: Wires) -> z3.BitVecRef:
+def _finish(config: SPUConfig, wires: Wires) -> BitVector:
     """What is told of an operation in the cycle of its finish."""
     operation = wires["finish__operation"]
-    return z3.Concat(wires["previous"], operation) if config.pbt else operation
+    return concat(wires["previous"], operation) if config.pbt else operation
 
 
-def _sample(config: SPUConfig, wires: Wires, slot: int) -> z3.BitVecRef:
+def _sample(config: SPUConfig, wires: Wires, slot: int) -> BitVector:
     """The sample that is in this slot."""
     latencies = (wires[f"slot_{slot}.{name}"] for name in reversed(config.latencies))
-    return z3.Concat(*latencies, _told(config, wires, slot), wires[f"slot_{slot}.start"])
+    return concat(*latencies, _told(config, wires, slot), wires[f"slot_{slot}.start"])
 
 
 def prove_slots(config: SPUConfig, system: Transition) -> Verdict:
     """`system` is an `InFlight`. The queue has to be proved as well."""
 
-    def moves(now: Wires, then: Wires, slot: int) -> z3.BoolRef:
+    def moves(now: Wires, then: Wires, slot: int) -> Boolean:
         state, after = _state(now, slot), _state(then, slot)
         mine = now["finish__valid"] == 1
         if config.slots > 1:
-            mine = z3.And(mine, now["finish__slot"] == slot)
+            mine = all_of(mine, now["finish__slot"] == slot)
         vanished = now["finish__vanished"] == 1
         taken = _bit(now["allocation.take"], slot)
         start = then[f"slot_{slot}.start"] == now[f"slot_{slot}.start"]
-        unwanted = z3.Or(now[f"slot_{slot}.unwanted"] == 1, now["running"] == 0)
-        ended = z3.And(state == SlotState.IN_FLIGHT, after == SlotState.FINISHED)
-        rests = z3.And(state == SlotState.FINISHED, after == SlotState.FINISHED)
-        left = z3.And(state == SlotState.FINISHED, after == SlotState.FREE)
-        return z3.And(
+        unwanted = any_of(now[f"slot_{slot}.unwanted"] == 1, now["running"] == 0)
+        ended = all_of(state == IN_FLIGHT, after == FINISHED)
+        rests = all_of(state == FINISHED, after == FINISHED)
+        left = all_of(state == FINISHED, after == FREE)
+        return all_of(
             # Whoever is given the slot finds it free, and only its own finish moves it on.
-            z3.Implies(taken, state == SlotState.FREE),
-            z3.Implies(
-                state == SlotState.FREE,
-                after == z3.If(taken, z3.BitVecVal(SlotState.IN_FLIGHT, 2), z3.BitVecVal(SlotState.FREE, 2)),
-            ),
-            z3.Implies(z3.And(state == SlotState.IN_FLIGHT, z3.Not(mine)), after == SlotState.IN_FLIGHT),
-            z3.Implies(z3.And(state == SlotState.IN_FLIGHT, mine, vanished), after == SlotState.FREE),
-            z3.Implies(z3.And(state == SlotState.IN_FLIGHT, mine, z3.Not(vanished)), after == SlotState.FINISHED),
-            z3.Implies(state == SlotState.FINISHED, z3.Or(after == SlotState.FINISHED, after == SlotState.FREE)),
+            implies(taken, state == FREE),
+            implies(state == FREE, after == if_else(taken, constant(IN_FLIGHT, 2), constant(FREE, 2))),
+            implies(all_of(state == IN_FLIGHT, not_(mine)), after == IN_FLIGHT),
+            implies(all_of(state == IN_FLIGHT, mine, vanished), after == FREE),
+            implies(all_of(state == IN_FLIGHT, mine, not_(vanished)), after == FINISHED),
+            implies(state == FINISHED, any_of(after == FINISHED, after == FREE)),
             # While it is used what it started with stands still, and it is remembered that the buffer did not run.
-            z3.Implies(z3.And(_used(now, slot), _used(then, slot)), start),
-            z3.Implies(z3.And(_used(now, slot), _used(then, slot)), (then[f"slot_{slot}.unwanted"] == 1) == unwanted),
+            implies(all_of(_used(now, slot), _used(then, slot)), start),
+            implies(all_of(_used(now, slot), _used(then, slot)), (then[f"slot_{slot}.unwanted"] == 1) == unwanted),
             # Its operation is the one that finished: the word of a finished slot was written by its finish.
-            z3.Implies(ended, _told(config, then, slot) == _finish(config, now)),
-            z3.Implies(rests, _sample(config, then, slot) == _sample(config, now, slot)),
+            implies(ended, _told(config, then, slot) == _finish(config, now)),
+            implies(rests, _sample(config, then, slot) == _sample(config, now, slot)),
             # It is left when its sample goes on, and not before.
-            z3.Implies(left, offered(now, then, slot, unwanted)),
+            implies(left, offered(now, then, slot, unwanted)),
         )
 
-    def offered(now: Wires, then: Wires, slot: int, unwanted: z3.BoolRef) -> z3.BoolRef:
+    def offered(now: Wires, then: Wires, slot: int, unwanted: Boolean) -> Boolean:
         if config.slots == 1:
-            return z3.And(
+            return all_of(
                 now["sample__valid"] == 1,
                 now["sample__ready"] == 1,
                 now["sample__payload"] == _sample(config, now, slot),
                 now["unwanted"] == now[f"slot_{slot}.unwanted"],
             )
-        return z3.And(
-            z3.Or(now["sample__valid"] == 0, now["sample__ready"] == 1),
+        return all_of(
+            any_of(now["sample__valid"] == 0, now["sample__ready"] == 1),
             then["sample__valid"] == 1,
             then["sample__payload"] == _sample(config, now, slot),
             (then["unwanted"] == 1) == unwanted,
         )
 
-    def moved(now: Wires, then: Wires) -> z3.BoolRef:
-        return z3.Implies(now["rst"] == 0, z3.And(*(moves(now, then, slot) for slot in range(config.slots))))
+    def moved(now: Wires, then: Wires) -> Boolean:
+        return implies(now["rst"] == 0, all_of(*(moves(now, then, slot) for slot in range(config.slots))))
 
     return always(system, moved, assuming=queue(config))
 
@@ -179,25 +190,25 @@ def prove_captures(config: SPUConfig, system: Transition) -> Verdict:
     Nothing passes while the buffer does not run: `SPU` does not count it.
     """
 
-    def captured(*cycles: Wires) -> z3.BoolRef:
+    def captured(*cycles: Wires) -> Boolean:
         passed, *_, taking, taken = cycles
-        assumed = z3.And(*(wires["rst"] == 0 for wires in cycles[:-1]), passed["running"] == 1)
-        stopped = z3.Or(*(wires["running"] == 0 for wires in cycles[:-1]))
+        assumed = all_of(*(wires["rst"] == 0 for wires in cycles[:-1]), passed["running"] == 1)
+        stopped = any_of(*(wires["running"] == 0 for wires in cycles[:-1]))
         state = {
             "el": passed["pe__el"],
             "ns": passed["pe__ns"],
             **({"nse": passed["pe__nse"]} if config.rme else {}),
             "contextidr_el1": passed["pe__contextidr_el1"],
-            "contextidr_el2": passed["pe__contextidr_el2"] if config.el2 else z3.BitVecVal(0, 32),
+            "contextidr_el2": passed["pe__contextidr_el2"] if config.el2 else constant(0, 32),
             "timestamp": passed["pe__physical_count"] - (passed["offset"] if config.el2 else 0),
             "collect": passed["collect"],
         }
-        start = z3.Concat(*(state[name] for name, _ in reversed(list(StartLayout(config)))))
-        return z3.And(
+        start = concat(*(state[name] for name, _ in reversed(list(StartLayout(config)))))
+        return all_of(
             *(
-                z3.Implies(
-                    z3.And(assumed, _bit(taking["allocation.take"], slot)),
-                    z3.And(taken[f"slot_{slot}.start"] == start, (taken[f"slot_{slot}.unwanted"] == 1) == stopped),
+                implies(
+                    all_of(assumed, _bit(taking["allocation.take"], slot)),
+                    all_of(taken[f"slot_{slot}.start"] == start, (taken[f"slot_{slot}.unwanted"] == 1) == stopped),
                 )
                 for slot in range(config.slots)
             )
@@ -209,19 +220,19 @@ def prove_captures(config: SPUConfig, system: Transition) -> Verdict:
 def prove_reports(config: SPUConfig, system: Transition) -> Verdict:
     """Each slot is told what the core reports of it, and of no other. `system` is an `InFlight`."""
 
-    def reported(wires: Wires) -> z3.BoolRef:
+    def reported(wires: Wires) -> Boolean:
         terms = []
         for slot in range(config.slots):
             own = wires["finish__valid"] == 1
             if config.slots > 1:
-                own = z3.And(own, wires["finish__slot"] == slot)
+                own = all_of(own, wires["finish__slot"] == slot)
             vanished = wires["finish__vanished"] == 1
             told = {name: _bit(wires[f"in_flight__{name}"], slot) for name in ("issued", "completed", "translating")}
-            told |= {"finish": z3.And(own, z3.Not(vanished)), "vanish": z3.And(own, vanished)}
+            told |= {"finish": all_of(own, not_(vanished)), "vanish": all_of(own, vanished)}
             if config.altclk:
                 told["alternate_tick"] = wires["in_flight__alternate_tick"] == 1
             terms += [(wires[f"slot_{slot}.{name}"] == 1) == report for name, report in told.items()]
-        return z3.And(*terms)
+        return all_of(*terms)
 
     return always(system, reported, cycles=1)
 
@@ -229,32 +240,30 @@ def prove_reports(config: SPUConfig, system: Transition) -> Verdict:
 # The order in which samples are offered.
 
 
-def _entry(config: SPUConfig, wires: Wires, place: int) -> z3.BitVecRef:
+def _entry(config: SPUConfig, wires: Wires, place: int) -> BitVector:
     """The slot that is so far from the head of the queue."""
     words = [wires[f"order.storage[{word}]"] for word in range(config.slots)]
     head = wires["order.r_port__addr"]
-    here = z3.URem(z3.ZeroExt(4, head) + place, config.slots)
-    return reduce(lambda found, k: z3.If(here == k, words[k], found), range(config.slots), words[0])
+    here = remainder(zero_extend(4, head) + place, config.slots)
+    return reduce(lambda found, k: if_else(here == k, words[k], found), range(config.slots), words[0])
 
 
 def queue(config: SPUConfig) -> Invariant:
     """The queue holds the finished slots, each of them once."""
 
-    def holds(wires: Wires) -> z3.BoolRef:
+    def holds(wires: Wires) -> Boolean:
         if config.slots == 1:
-            return z3.BoolVal(True)
-        level = z3.ZeroExt(8 - wires["order.level"].size(), wires["order.level"])
-        head, tail = (z3.ZeroExt(4, wires[f"order.{port}__addr"]) for port in ("r_port", "w_port"))
-        length = z3.Extract(head.size() - 1, 0, level)
-        terms = [z3.ULE(level, config.slots), tail == z3.URem(head + length, config.slots)]
-        terms += [z3.ULT(address, config.slots) for address in (head, tail)]
+            return boolean(True)
+        level = zero_extend(8 - wires["order.level"].width, wires["order.level"])
+        head, tail = (zero_extend(4, wires[f"order.{port}__addr"]) for port in ("r_port", "w_port"))
+        length = extract(head.width - 1, 0, level)
+        terms = [ule(level, config.slots), tail == remainder(head + length, config.slots)]
+        terms += [ult(address, config.slots) for address in (head, tail)]
         for slot in range(config.slots):
-            found = (z3.And(z3.UGT(level, k), _entry(config, wires, k) == slot) for k in range(config.slots))
-            times = reduce(operator.add, (z3.If(here, z3.BitVecVal(1, 8), z3.BitVecVal(0, 8)) for here in found))
-            terms.append(
-                times == z3.If(_state(wires, slot) == SlotState.FINISHED, z3.BitVecVal(1, 8), z3.BitVecVal(0, 8))
-            )
-        return z3.And(*terms)
+            found = (all_of(ugt(level, k), _entry(config, wires, k) == slot) for k in range(config.slots))
+            times = reduce(operator.add, (as_bits(here, 8) for here in found))
+            terms.append(times == as_bits(_state(wires, slot) == FINISHED, 8))
+        return all_of(*terms)
 
     return holds
 
@@ -262,28 +271,21 @@ def queue(config: SPUConfig) -> Invariant:
 def prove_order(config: SPUConfig, system: Transition) -> Verdict:
     """The first to finish is the first to leave."""
 
-    def kept(now: Wires, then: Wires) -> z3.BoolRef:
+    def kept(now: Wires, then: Wires) -> Boolean:
         level, after = now["order.level"], then["order.level"]
-        left = [
-            z3.And(_state(now, k) == SlotState.FINISHED, _state(then, k) == SlotState.FREE) for k in range(config.slots)
-        ]
-        moved = z3.Or(*left)
-        ended = z3.Or(
-            *(
-                z3.And(_state(now, k) == SlotState.IN_FLIGHT, _state(then, k) == SlotState.FINISHED)
-                for k in range(config.slots)
-            )
-        )
-        one = {True: z3.BitVecVal(1, level.size()), False: z3.BitVecVal(0, level.size())}
-        rest = level - z3.If(moved, one[True], one[False])
-        terms = [after == rest + z3.If(ended, one[True], one[False])]
-        terms += [z3.Implies(left[k], _entry(config, now, 0) == k) for k in range(config.slots)]
+        left = [all_of(_state(now, k) == FINISHED, _state(then, k) == FREE) for k in range(config.slots)]
+        moved = any_of(*left)
+        ended = any_of(*(all_of(_state(now, k) == IN_FLIGHT, _state(then, k) == FINISHED) for k in range(config.slots)))
+        one = {True: constant(1, level.width), False: constant(0, level.width)}
+        rest = level - if_else(moved, one[True], one[False])
+        terms = [after == rest + if_else(ended, one[True], one[False])]
+        terms += [implies(left[k], _entry(config, now, 0) == k) for k in range(config.slots)]
         for place in range(config.slots):
             entry = _entry(config, then, place)
-            before = z3.If(moved, _entry(config, now, place + 1), _entry(config, now, place))
-            terms.append(z3.Implies(z3.UGT(rest, place), entry == before))
-            terms.append(z3.Implies(z3.And(ended, rest == place), entry == now["finish__slot"]))
-        return z3.Implies(now["rst"] == 0, z3.And(*terms))
+            before = if_else(moved, _entry(config, now, place + 1), _entry(config, now, place))
+            terms.append(implies(ugt(rest, place), entry == before))
+            terms.append(implies(all_of(ended, rest == place), entry == now["finish__slot"]))
+        return implies(now["rst"] == 0, all_of(*terms))
 
     return always(system, kept, assuming=queue(config))
 
@@ -309,14 +311,14 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
     if config.slots > 1:
         yield (
             "all slots are in use",
-            lambda wires: z3.And(*(_state(wires, k) == SlotState.IN_FLIGHT for k in range(config.slots))),
+            lambda wires: all_of(*(_state(wires, k) == IN_FLIGHT for k in range(config.slots))),
         )
         yield "two finished operations wait", lambda wires: wires["order.level"] == 2
     if config.selections_per_cycle > 1:
         yield "two slots in one cycle", lambda wires: _ones(wires["allocation.take"]) == 2
         yield (
             "the first of two gets the last slot",
-            lambda wires: z3.And(wires["collisions"] == 1, wires["allocation.take"] != 0),
+            lambda wires: all_of(wires["collisions"] == 1, wires["allocation.take"] != 0),
         )
 
 
@@ -327,16 +329,11 @@ _CHANGING = "ops_per_cycle slots ernd counter_bits el2 rme pbt altclk"
 def proofs() -> Iterator[Proof]:
     """For each configuration whose slots are not another's."""
     for config in distinct(CONFIGS.values(), _CHANGING):
-
-        def proof(
-            name: str, method: str, prove: Callable[[SPUConfig, Transition], Verdict], config: SPUConfig = config
-        ) -> Proof:
-            return Proof(name, "inflight", config.name, method, lambda: prove(config, _system(config)))
-
-        yield Proof(
-            "each selected operation gets a free slot of its own, or collides", "inflight", config.name, "any cycle",
-            lambda config=config: prove_allocation(config, transition(Allocation(config))),
-        )  # fmt: skip
+        proof = ProvedBlock("inflight", config, _system).proof
+        allocation = ProvedBlock("inflight", config, lambda config: transition(Allocation(config)))
+        yield allocation.proof(
+            "each selected operation gets a free slot of its own, or collides", "any cycle", prove_allocation
+        )
         if config.slots > 1:
             yield proof(
                 "the queue holds each finished slot once",
@@ -344,15 +341,10 @@ def proofs() -> Iterator[Proof]:
                 lambda config, system: inductive(system, queue(config)),
             )
             yield proof("who finished first leaves first", "induction", prove_order)
-        for name, method, prove in (
-            ("no latency is above the total latency", "induction", prove_latencies),
-            ("each latency is what the core reports", "induction", prove_counts),
-            ("cover: each latency counts and saturates", "bounded search", cover_counts),
-        ):
-            yield Proof(
-                name, "inflight", config.name, method,
-                lambda config=config, prove=prove: prove(config, _slot(config)),
-            )  # fmt: skip
+        slot = ProvedBlock("inflight", config, _slot)
+        yield slot.proof("no latency is above the total latency", "induction", prove_latencies)
+        yield slot.proof("each latency is what the core reports", "induction", prove_counts)
+        yield slot.proof("cover: each latency counts and saturates", "bounded search", cover_counts)
         yield proof("each slot follows the reports of its own operation", "any cycle", prove_reports)
         yield proof("a slot is nobody else's, and its sample stands still", "induction", prove_slots)
         yield proof("what a slot starts with is as the operation passed", "induction", prove_captures)

@@ -2,32 +2,34 @@
 
 from dataclasses import replace
 
-import z3
-
 from spurtle.config import SPUConfig
-from spurtle.gateware.slots import SlotState
 
-from ..engine.induction import Wires, happens, inductive, reach
+from ..engine.cover import happens, reach
+from ..engine.induction import inductive
 from ..engine.proof import Result, Verdict
-from ..engine.transition import Transition, remembering
+from ..engine.terms import BitVector, Boolean, all_of, any_of, constant, if_else, implies, not_, ule, ult
+from ..engine.transition import Transition, Wires, remembering
 
-__all__ = ["counting", "cover_counts", "prove_counts", "prove_latencies"]
+__all__ = ["FINISHED", "FREE", "IN_FLIGHT", "counting", "cover_counts", "prove_counts", "prove_latencies"]
+
+FREE, IN_FLIGHT, FINISHED = range(3)
+"""States of a slot, in the order in which `Slot` names them."""
 
 
 def prove_latencies(config: SPUConfig, system: Transition) -> Verdict:
     """`system` is a `Slot`."""
     largest = (1 << config.counter_bits) - 1
 
-    def counted(wires: Wires) -> z3.BoolRef:
+    def counted(wires: Wires) -> Boolean:
         total, executing, waiting = wires["total"], wires["executing"] == 1, wires["waiting"] == 1
-        terms = [z3.Implies(waiting, z3.And(executing, wires["issue"] == total))]
+        terms = [implies(waiting, all_of(executing, wires["issue"] == total))]
         # What waits for the next cycle of the slot has counted one cycle more than has been told of.
-        terms.append(z3.Implies(executing, z3.Or(z3.ULT(wires["translation"], total), total == largest)))
+        terms.append(implies(executing, any_of(ult(wires["translation"], total), total == largest)))
         for name in config.latencies:
-            terms.append(z3.ULE(wires[name], total))
+            terms.append(ule(wires[name], total))
             terms.append((wires[f"{name}_saturated"] == 1) == (wires[name] == largest))
-        used = z3.Or(wires["slot_state"] == SlotState.IN_FLIGHT, wires["slot_state"] == SlotState.FINISHED)
-        return z3.And(z3.ULE(wires["slot_state"], SlotState.FINISHED), z3.Implies(used, z3.And(*terms)))
+        used = any_of(wires["slot_state"] == IN_FLIGHT, wires["slot_state"] == FINISHED)
+        return all_of(ule(wires["slot_state"], FINISHED), implies(used, all_of(*terms)))
 
     return inductive(system, counted)
 
@@ -38,25 +40,25 @@ def counting(config: SPUConfig, system: Transition) -> Transition:
     latency when it is issued or completes, all of them when it finishes; each stops at all ones.
     """
     bits = config.counter_bits
-    largest, zero, one = ((z3.BitVecVal(value, bits)) for value in ((1 << bits) - 1, 0, 1))
+    largest, zero, one = ((constant(value, bits)) for value in ((1 << bits) - 1, 0, 1))
 
-    def follow(wires: Wires) -> dict[str, z3.BitVecRef]:
-        starts = wires["slot_state"] == SlotState.FREE
-        over = z3.Or(wires["finish"] == 1, wires["vanish"] == 1, wires["slot_state"] == SlotState.FINISHED)
-        completed = wires["completed"] | z3.If(starts, z3.BitVecVal(0, 1), wires["has_completed"])
-        issued = wires["issued"] | wires["completed"] | z3.If(starts, z3.BitVecVal(0, 1), wires["was_issued"])
+    def follow(wires: Wires) -> dict[str, BitVector]:
+        starts = wires["slot_state"] == FREE
+        over = any_of(wires["finish"] == 1, wires["vanish"] == 1, wires["slot_state"] == FINISHED)
+        completed = wires["completed"] | if_else(starts, constant(0, 1), wires["has_completed"])
+        issued = wires["issued"] | wires["completed"] | if_else(starts, constant(0, 1), wires["was_issued"])
         counted = {
             "total": (one, completed == 0),
             "issue": (one, issued == 0),
-            "translation": (zero, z3.And(wires["translating"] == 1, completed == 0)),
+            "translation": (zero, all_of(wires["translating"] == 1, completed == 0)),
         }
         if config.altclk:
-            counted["alternate_issue"] = (zero, z3.And(wires["alternate_tick"] == 1, issued == 0))
+            counted["alternate_issue"] = (zero, all_of(wires["alternate_tick"] == 1, issued == 0))
         following = {"has_completed": completed, "was_issued": issued}
         for name, (first, counts) in counted.items():
-            before = z3.If(starts, first, wires[f"reported_{name}"])
-            after = z3.If(z3.And(counts, before != largest), before + 1, before)
-            following[f"reported_{name}"] = z3.If(z3.And(z3.Not(starts), over), before, after)
+            before = if_else(starts, first, wires[f"reported_{name}"])
+            after = if_else(all_of(counts, before != largest), before + 1, before)
+            following[f"reported_{name}"] = if_else(all_of(not_(starts), over), before, after)
         return following
 
     widths = {"has_completed": 1, "was_issued": 1, **{f"reported_{name}": bits for name in config.latencies}}
@@ -67,18 +69,18 @@ def prove_counts(config: SPUConfig, system: Transition) -> Verdict:
     """Each latency is what the core reported of the operation: `counting`. `system` is a `Slot`."""
     largest = (1 << config.counter_bits) - 1
 
-    def equal(wires: Wires) -> z3.BoolRef:
+    def equal(wires: Wires) -> Boolean:
         # Yosys leaves out a flag that nothing reads.
         history = {"executing": "has_completed", "waiting": "was_issued"}
         flags = [(wires[flag] == 1) == (wires[seen] == 0) for flag, seen in history.items() if flag in wires]
         counted = [wires[name] == wires[f"reported_{name}"] for name in config.latencies]
         full = {name: f"{name}_saturated" for name in config.latencies if f"{name}_saturated" in wires}
         counted += [(wires[flag] == 1) == (wires[name] == largest) for name, flag in full.items()]
-        flies, rests = wires["slot_state"] == SlotState.IN_FLIGHT, wires["slot_state"] == SlotState.FINISHED
-        return z3.And(
-            z3.ULE(wires["slot_state"], SlotState.FINISHED),
-            z3.Implies(flies, z3.And(*flags)),
-            z3.Implies(z3.Or(flies, rests), z3.And(*counted)),
+        flies, rests = wires["slot_state"] == IN_FLIGHT, wires["slot_state"] == FINISHED
+        return all_of(
+            ule(wires["slot_state"], FINISHED),
+            implies(flies, all_of(*flags)),
+            implies(any_of(flies, rests), all_of(*counted)),
         )
 
     return inductive(counting(config, system), equal)
@@ -89,16 +91,16 @@ def cover_counts(config: SPUConfig, system: Transition) -> Verdict:
     largest = (1 << config.counter_bits) - 1
     for name in config.latencies:
 
-        def alone(wires: Wires, name: str = name) -> z3.BoolRef:
+        def alone(wires: Wires, name: str = name) -> Boolean:
             others = (wires["total"] != wires[other] for other in config.latencies if other not in ("total", name))
-            return z3.And(wires["slot_state"] == SlotState.FINISHED, wires[name] == 3, *others)
+            return all_of(wires["slot_state"] == FINISHED, wires[name] == 3, *others)
 
-        def full(now: Wires, then: Wires, name: str = name) -> z3.BoolRef:
+        def full(now: Wires, then: Wires, name: str = name) -> Boolean:
             counts = (now[wire] == 1 for wire in ("executing", "waiting", "translating"))
             ticks = (now[wire] == 1 for wire in now if wire == "alternate_tick")
             reported = (now[wire] == 0 for wire in ("issued", "completed", "finish", "vanish", "rst"))
             stays = (wires[name] == largest for wires in (now, then))
-            return z3.And(now["slot_state"] == SlotState.IN_FLIGHT, *counts, *ticks, *reported, *stays)
+            return all_of(now["slot_state"] == IN_FLIGHT, *counts, *ticks, *reported, *stays)
 
         for verdict in (reach(system, alone, cycles=6), happens(system, full)):
             if verdict.result is not Result.PASS:

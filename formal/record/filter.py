@@ -4,28 +4,22 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 
-import z3
-from amaranth import Module
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
-
-from spurtle.arch import PMSDSFR_EL1, PMSEVFR_EL1, PMSFCR_EL1, PMSLATFR_EL1, PMSNEVFR_EL1
+from spurtle.arch import PMSFCR_EL1
 from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
-from spurtle.gateware.filter import Filter
-from spurtle.gateware.record import RecordBuilder
-from spurtle.gateware.sample import SampleLayout
-from spurtle.interface.register_layout import register_layout
 from spurtle_sim.model import filtering, records
 from spurtle_sim.model.registers import Registers
 
+from ..engine.cover import happens, reach_all
 from ..engine.features import FEATURES, distinct
-from ..engine.induction import Invariant, Wires, always, follows, happens, reach_all
-from ..engine.proof import Proof, Verdict
-from ..engine.transition import Transition, transition
+from ..engine.induction import Invariant, always
+from ..engine.proof import Proof, ProvedBlock, Verdict
+from ..engine.reference import follows
+from ..engine.terms import Boolean, all_of, implies, not_
+from ..engine.transition import Transition, Wires, transition
+from .judged import FILTER_REGISTERS, Judged
 from .sample import WIDEST, Samples, alike, meaningless
 
 __all__ = [
-    "Judged",
     "cover",
     "cover_exception",
     "proofs",
@@ -35,62 +29,21 @@ __all__ = [
     "registers",
 ]
 
-_REGISTERS = {
-    "pmsfcr": PMSFCR_EL1,
-    "pmsevfr": PMSEVFR_EL1,
-    "pmsnevfr": PMSNEVFR_EL1,
-    "pmslatfr": PMSLATFR_EL1,
-    "pmsdsfr": PMSDSFR_EL1,
-}
-
 _FILTERS = {"FT": "op", "FE": "event", "FnE": "event", "FL": "lat", "FDS": "ds"}
 """What enables each filter, and the PMU event that tells what it lets pass when it is enabled alone."""
-
-Answer = Callable[[Registers, records.Sample], Mapping[str, int]]
-
-
-class Judged(wiring.Component):
-    """The filter, fed with the events that go into the record, as `SPU` wires them. Combinational. Registers that the
-    configuration lacks are ports as well, and drive nothing.
-    """
-
-    def __init__(self, config: SPUConfig):
-        self._config = config
-        super().__init__(
-            {
-                "sample": In(SampleLayout(config)),
-                **{name: In(register_layout(register)) for name, register in _REGISTERS.items()},
-                "collect": Out(1),
-                **{f"feed_{event}": Out(1) for event in config.feed_events},
-            }
-        )
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.record = record = RecordBuilder(self._config)
-        m.submodules.filter = judge = Filter(self._config)
-        m.d.comb += [
-            record.sample.eq(self.sample),
-            judge.sample.eq(self.sample),
-            judge.events.eq(record.events),
-            *(getattr(judge, name).eq(getattr(self, name)) for name in _REGISTERS if hasattr(judge, name)),
-            self.collect.eq(~judge.rejected.as_value().any()),
-            *(getattr(self, f"feed_{event}").eq(judge.feed[event]) for event in self._config.feed_events),
-        ]
-        return m
 
 
 def registers(config: SPUConfig) -> Invariant:
     """Register bits that `config` lacks are zero, as `Registers` keeps them."""
 
-    def holds(wires: Wires) -> z3.BoolRef:
-        return z3.And(*(wires[name] & ~config.writable(register) == 0 for name, register in _REGISTERS.items()))
+    def holds(wires: Wires) -> Boolean:
+        return all_of(*(wires[name] & ~config.writable(register) == 0 for name, register in FILTER_REGISTERS.items()))
 
     return holds
 
 
 def _follows(
-    config: SPUConfig, system: Transition, answer: Callable[[Registers, object], Mapping[str, int]]
+    config: SPUConfig, system: Transition, answer: Callable[[Registers, records.Sample], Mapping[str, int]]
 ) -> Verdict:
     """`answer` says the outputs, from what registers and sample are to the reference."""
 
@@ -126,11 +79,11 @@ def prove_feed(config: SPUConfig, system: Transition) -> Verdict:
 def prove_ignored(config: SPUConfig, system: Transition) -> Verdict:
     """Facts for which there is no feature change nothing. `system` is a `Judged` of `config`."""
 
-    def ignored(one: Wires, other: Wires) -> z3.BoolRef:
+    def ignored(one: Wires, other: Wires) -> Boolean:
         # Of a combinational block two cycles are two samples.
-        same = (one[name] == other[name] for name in _REGISTERS)
+        same = (one[name] == other[name] for name in FILTER_REGISTERS)
         told = (one[name] == other[name] for name in system.outputs)
-        return z3.Implies(z3.And(alike(config, one["sample"], other["sample"]), *same), z3.And(*told))
+        return implies(all_of(alike(config, one["sample"], other["sample"]), *same), all_of(*told))
 
     return always(system, ignored)
 
@@ -138,23 +91,23 @@ def prove_ignored(config: SPUConfig, system: Transition) -> Verdict:
 # Monotone: more filters keep less.
 
 
-def _enabled(wires: Wires, name: str) -> z3.BoolRef:
+def _enabled(wires: Wires, name: str) -> Boolean:
     return wires["pmsfcr"] & PMSFCR_EL1.fields[name].mask != 0
 
 
-def _overlap(wires: Wires) -> z3.BoolRef:
+def _overlap(wires: Wires) -> Boolean:
     """FE and FnE select an event both."""
-    both = z3.And(_enabled(wires, "FE"), _enabled(wires, "FnE"))
-    return z3.And(both, wires["pmsevfr"] & wires["pmsnevfr"] != 0)
+    both = all_of(_enabled(wires, "FE"), _enabled(wires, "FnE"))
+    return all_of(both, wires["pmsevfr"] & wires["pmsnevfr"] != 0)
 
 
-def _narrower(config: SPUConfig, one: Wires, other: Wires) -> z3.BoolRef:
+def _narrower(config: SPUConfig, one: Wires, other: Wires) -> Boolean:
     """The same sample and settings, and what is enabled in the one is enabled in the other too."""
     enables = sum(PMSFCR_EL1.fields[name].mask for name in _FILTERS)
-    return z3.And(
+    return all_of(
         registers(config)(one),
         registers(config)(other),
-        *(one[name] == other[name] for name in ("sample", *_REGISTERS) if name != "pmsfcr"),
+        *(one[name] == other[name] for name in ("sample", *FILTER_REGISTERS) if name != "pmsfcr"),
         one["pmsfcr"] & ~enables == other["pmsfcr"] & ~enables,
         one["pmsfcr"] & ~other["pmsfcr"] == 0,
     )
@@ -165,11 +118,11 @@ def prove_monotone(config: SPUConfig, system: Transition) -> Verdict:
     select an event both have no effect, if that is what CONSTRAINED UNPREDICTABLE filters are to have.
     """
 
-    def rejects(one: Wires, other: Wires) -> z3.BoolRef:
+    def rejects(one: Wires, other: Wires) -> Boolean:
         assumed = _narrower(config, one, other)
         if config.unpredictable_filter is UnpredictableFilter.NO_EFFECT:
-            assumed = z3.And(assumed, z3.Not(_overlap(other)))
-        return z3.Implies(z3.And(assumed, one["collect"] == 0), other["collect"] == 0)
+            assumed = all_of(assumed, not_(_overlap(other)))
+        return implies(all_of(assumed, one["collect"] == 0), other["collect"] == 0)
 
     return always(system, rejects)
 
@@ -177,8 +130,8 @@ def prove_monotone(config: SPUConfig, system: Transition) -> Verdict:
 def cover_exception(config: SPUConfig, system: Transition) -> Verdict:
     """FE or FnE alone rejects what both together let pass."""
 
-    def passes(one: Wires, other: Wires) -> z3.BoolRef:
-        return z3.And(_narrower(config, one, other), one["collect"] == 0, other["collect"] == 1)
+    def passes(one: Wires, other: Wires) -> Boolean:
+        return all_of(_narrower(config, one, other), one["collect"] == 0, other["collect"] == 1)
 
     return happens(system, passes)
 
@@ -192,23 +145,23 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
         if not config.writable(PMSFCR_EL1) & PMSFCR_EL1.fields[name].mask:
             continue
 
-        def alone(wires: Wires, name: str = name) -> z3.BoolRef:
-            others = (z3.Not(_enabled(wires, other)) for other in _FILTERS if other != name)
-            return z3.And(registers(config)(wires), _enabled(wires, name), *others, _selective(config, wires))
+        def alone(wires: Wires, name: str = name) -> Boolean:
+            others = (not_(_enabled(wires, other)) for other in _FILTERS if other != name)
+            return all_of(registers(config)(wires), _enabled(wires, name), *others, _selective(config, wires))
 
         yield f"{name} alone rejects", lambda wires: wires["collect"] == 0, alone
         yield (
             f"{name} alone lets pass",
-            lambda wires, event=event: z3.And(wires["collect"] == 1, wires[f"feed_{event}"] == 1),
+            lambda wires, event=event: all_of(wires["collect"] == 1, wires[f"feed_{event}"] == 1),
             alone,
         )
 
 
-def _selective(config: SPUConfig, wires: Wires) -> z3.BoolRef:
+def _selective(config: SPUConfig, wires: Wires) -> Boolean:
     """No filter is set so that what it does is CONSTRAINED UNPREDICTABLE."""
     types = sum(PMSFCR_EL1.fields[name].mask for name in config.filter_types)
-    there = [name for name, register in _REGISTERS.items() if register in config.registers]
-    return z3.And(wires["pmsfcr"] & types != 0, *(wires[name] != 0 for name in there))
+    there = [name for name, register in FILTER_REGISTERS.items() if register in config.registers]
+    return all_of(wires["pmsfcr"] & types != 0, *(wires[name] != 0 for name in there))
 
 
 def cover(config: SPUConfig, system: Transition) -> Verdict:
@@ -233,12 +186,7 @@ def proofs() -> Iterator[Proof]:
     """
     discarding = replace(WIDEST, name=f"{WIDEST.name}_discard", unpredictable_filter=UnpredictableFilter.DISCARD)
     for config in distinct((*CONFIGS.values(), *FEATURES.values(), WIDEST, discarding), _CHANGING):
-
-        def proof(
-            name: str, method: str, prove: Callable[[SPUConfig, Transition], Verdict], config: SPUConfig = config
-        ) -> Proof:
-            return Proof(name, "filter", config.name, method, lambda: prove(config, _system(config)))
-
+        proof = ProvedBlock("filter", config, _system).proof
         yield proof("the verdict is the reference's", "reference", prove)
         yield proof("the PMU events are the reference's", "reference", prove_feed)
         if meaningless(config):

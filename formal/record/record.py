@@ -1,11 +1,9 @@
 """A record's events and packets are those of `model.records`, for every sample."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from types import SimpleNamespace
-
-import z3
 
 from spurtle.arch import Header, OperationClass
 from spurtle.config import CONFIGS, SPUConfig
@@ -15,10 +13,26 @@ from spurtle_sim.model import records
 from spurtle_sim.records.operation_type import forms, operation_type
 
 from ..engine.features import FEATURES, distinct
-from ..engine.induction import Invariant, Wires, always, follows, fresh_solver
-from ..engine.proof import Proof, Result, Verdict
-from ..engine.symbolic import Integer, Octets, Path, explore, folded, possible, rebuilt
-from ..engine.transition import Transition, transition
+from ..engine.induction import Invariant, always
+from ..engine.integer import Integer, Octets, rebuilt, unasked
+from ..engine.paths import Path, explore, folded
+from ..engine.proof import Proof, ProvedBlock, Result, Verdict
+from ..engine.reference import follows
+from ..engine.terms import (
+    BitVector,
+    Boolean,
+    Solver,
+    all_of,
+    any_of,
+    concat,
+    constant,
+    extract,
+    implies,
+    shift_right,
+    variable,
+    zero_extend,
+)
+from ..engine.transition import Transition, Wires, transition
 from .sample import WIDEST, Samples, alike, meaningless, promised
 
 __all__ = ["proofs", "prove_bytes", "prove_defined", "prove_events", "prove_ignored", "prove_operation"]
@@ -29,7 +43,7 @@ AT_REST = 2
 
 def _rests(config: SPUConfig) -> Invariant:
     """Of the first cycle in which a sample stands, and of the next."""
-    return lambda wires: z3.And(wires["rst"] == 0, promised(config, wires["sample"]))
+    return lambda wires: all_of(wires["rst"] == 0, promised(config, wires["sample"]))
 
 
 def prove_events(config: SPUConfig, system: Transition) -> Verdict:
@@ -67,16 +81,16 @@ def prove_defined(config: SPUConfig, system: Transition) -> Verdict:
         read = operation_type(operation_class, payload)
         return read.kind != "reserved" and read.form in forms(config, read.kind)
 
-    def told(*cycles: Wires) -> z3.BoolRef:
-        header, payload = (z3.Extract(8 * byte + 7, 8 * byte, cycles[-1]["packet_operation"]) for byte in range(2))
+    def told(*cycles: Wires) -> Boolean:
+        header, payload = (extract(8 * byte + 7, 8 * byte, cycles[-1]["packet_operation"]) for byte in range(2))
         shown = [cycles[-1]["packet_operation"] == 0]
         for operation_class in OperationClass:
             table = sum(defined(operation_class, value) << value for value in range(256))
-            entry = z3.LShR(z3.BitVecVal(table, 256), z3.ZeroExt(248, payload))
-            shown.append(z3.And(header == Header.OPERATION | operation_class, z3.Extract(0, 0, entry) == 1))
+            entry = shift_right(constant(table, 256), zero_extend(248, payload))
+            shown.append(all_of(header == Header.OPERATION | operation_class, extract(0, 0, entry) == 1))
         rests = [_rests(config)(wires) for wires in cycles[:-1]]
         same = (wires["sample"] == cycles[0]["sample"] for wires in cycles)
-        return z3.Implies(z3.And(*rests, *same), z3.Or(*shown))
+        return implies(all_of(*rests, *same), any_of(*shown))
 
     return always(system, told, cycles=AT_REST + 1)
 
@@ -86,9 +100,8 @@ def prove_bytes(config: SPUConfig, system: Transition) -> Verdict:
     The payload of the Operation Type packet is proved on its own. `system` is a `RecordBuilder` of `config`.
     """
     sample = system.wires(0)["sample"]
-    assumptions = z3.SolverFor("QF_BV")
-    assumptions.add(promised(config, sample))
-    header, payload = z3.BitVecs("operation_header operation_payload", 8)
+    assumptions = Solver(promised(config, sample))
+    header, payload = (variable(f"operation_{name}", 8) for name in ("header", "payload"))
     paths = list(explore(partial(_packets, _Taken(config, header, payload)), sample, solver=assumptions))
     if not paths:
         return Verdict(Result.FAIL, AT_REST, "the assumptions contradict each other, so that nothing is proved")
@@ -100,15 +113,15 @@ def prove_bytes(config: SPUConfig, system: Transition) -> Verdict:
         *(system.step(n) for n in range(AT_REST)),
         *rests,
         *(wires["sample"] == sample for wires in cycles),
-        z3.Concat(payload, header) == told["packet_operation"],
+        concat(payload, header) == told["packet_operation"],
     ]
-    if not possible(fresh_solver(*context)):
+    if not Solver(*context).possible():
         return Verdict(Result.FAIL, AT_REST, "the assumptions contradict each other, so that nothing is proved")
     for name, expected, shown in _answers(config, paths, told["packets"]):
-        question = fresh_solver(*context, expected != shown)
-        if possible(question):
+        question = Solver(*context, expected != shown)
+        if question.possible():
             model = question.model()
-            known = [model.eval(term, model_completion=True).as_long() for term in (sample, expected, shown)]
+            known = [model.value(term) for term in (sample, expected, shown)]
             evidence = "{}, sample = {:#x}\n  expected  {:#x}\n  got       {:#x}".format(name, *known)
             return Verdict(Result.FAIL, AT_REST, evidence)
     return Verdict(Result.PASS, AT_REST, method=f"reference, all {len(paths)} paths")
@@ -117,16 +130,12 @@ def prove_bytes(config: SPUConfig, system: Transition) -> Verdict:
 class _Taken:
     """The reference's packets of a sample, with an Operation Type packet that is what it is."""
 
-    def __init__(self, config: SPUConfig, header: z3.BitVecRef, payload: z3.BitVecRef):
+    def __init__(self, config: SPUConfig, header: BitVector, payload: BitVector):
         self.config = config
         self.reference = rebuilt(records)
         self.samples = Samples(config, self.reference)
-        operation = Octets(Integer(z3.ZeroExt(1, byte), _closed) for byte in (header, payload))
+        operation = Octets(Integer(zero_extend(1, byte), unasked) for byte in (header, payload))
         self.reference._operation_type = lambda config, told: operation
-
-
-def _closed(condition: z3.BoolRef) -> bool:
-    raise AssertionError("nothing is asked about it")
 
 
 def _packets(taken: _Taken, sample: int) -> tuple[Octets, int]:
@@ -147,26 +156,26 @@ def _packets(taken: _Taken, sample: int) -> tuple[Octets, int]:
 
 
 def _answers(
-    config: SPUConfig, paths: list[Path[tuple[Octets, int]]], packets: z3.BitVecRef
-) -> Iterator[tuple[str, z3.BitVecRef, z3.BitVecRef]]:
+    config: SPUConfig, paths: list[Path[tuple[Octets, int]]], packets: BitVector
+) -> Iterator[tuple[str, BitVector, BitVector]]:
     """What is asked about, place by place: name, what the reference says, what the RTL shows."""
     sizes = config.packet_bytes
     shape = record_layout(config)
     total, width = shape["octets"].width // 8, shape.size - shape["octets"].width
-    cut: dict[int, z3.BitVecRef] = {}
+    cut: dict[int, BitVector] = {}
 
-    def byte(value: Integer | int) -> z3.BitVecRef:
+    def byte(value: Integer | int) -> BitVector:
         if not isinstance(value, Integer):
-            return z3.BitVecVal(value, 8)
-        number = value.bits.get_id()
+            return constant(value, 8)
+        number = value.bits.number
         if number not in cut:
-            cut[number] = z3.Extract(7, 0, value.bits)
+            cut[number] = extract(7, 0, value.bits)
         return cut[number]
 
-    def told(result: tuple[Octets, int]) -> list[z3.BitVecRef]:
+    def told(result: tuple[Octets, int]) -> list[BitVector]:
         octets, places = result
         shown = [byte(value) for value in (*octets, *[0] * (total - len(octets)))]
-        return [*shown, z3.BitVecVal(places, width)] if width else shown
+        return [*shown, constant(places, width)] if width else shown
 
     expected = folded(paths, told)
     starts = {}
@@ -176,22 +185,22 @@ def _answers(
         offset += place.size(sizes)
     starts["padding and the last packet"] = offset
     for (name, start), end in zip(starts.items(), [*[*starts.values()][1:], total], strict=True):
-        yield name, z3.Concat(*reversed(expected[start:end])), z3.Extract(8 * end - 1, 8 * start, packets)
+        yield name, concat(*reversed(expected[start:end])), extract(8 * end - 1, 8 * start, packets)
     if width:
-        yield "which places are there", expected[-1], z3.Extract(8 * total + width - 1, 8 * total, packets)
+        yield "which places are there", expected[-1], extract(8 * total + width - 1, 8 * total, packets)
 
 
 def prove_ignored(config: SPUConfig, system: Transition) -> Verdict:
     """Facts for which there is no feature change nothing. `system` is a `RecordBuilder` of `config`."""
 
-    def ignored(*cycles: Wires) -> z3.BoolRef:
+    def ignored(*cycles: Wires) -> Boolean:
         # One sample stands still, then the other does.
         halves = cycles[: AT_REST + 1], cycles[AT_REST + 1 :]
         stand = (wires["sample"] == half[0]["sample"] for half in halves for wires in half)
         running = (wires["rst"] == 0 for wires in cycles)
         told = (halves[0][-1][name] == halves[1][-1][name] for name in ("events", "packets"))
         differ = alike(config, *(half[0]["sample"] for half in halves))
-        return z3.Implies(z3.And(*stand, *running, differ), z3.And(*told))
+        return implies(all_of(*stand, *running, differ), all_of(*told))
 
     return always(system, ignored, cycles=2 * (AT_REST + 1))
 
@@ -211,19 +220,10 @@ _CHANGING = (
 def proofs() -> Iterator[Proof]:
     """For each configuration, and for each feature alone that makes records another configuration does not make."""
     for config in distinct((*CONFIGS.values(), *FEATURES.values(), WIDEST), _CHANGING):
-
-        def proof(
-            name: str,
-            prove: Callable[[SPUConfig, Transition], Verdict],
-            *,
-            method: str = "reference",
-            config: SPUConfig = config,
-        ) -> Proof:
-            return Proof(name, "record", config.name, method, lambda: prove(config, _system(config)))
-
-        yield proof("the Events packet is the reference's", prove_events)
-        yield proof("the Operation Type packet is the reference's", prove_operation)
-        yield proof("the Operation Type packet is never reserved", prove_defined, method="three cycles")
-        yield proof("every byte is the reference's", prove_bytes)
+        proof = ProvedBlock("record", config, _system).proof
+        yield proof("the Events packet is the reference's", "reference", prove_events)
+        yield proof("the Operation Type packet is the reference's", "reference", prove_operation)
+        yield proof("the Operation Type packet is never reserved", "three cycles", prove_defined)
+        yield proof("every byte is the reference's", "reference", prove_bytes)
         if meaningless(config):
-            yield proof("facts of no feature change nothing", prove_ignored, method="six cycles")
+            yield proof("facts of no feature change nothing", "six cycles", prove_ignored)

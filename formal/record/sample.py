@@ -5,15 +5,17 @@ from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
-import z3
 from amaranth.lib import data
 
 from spurtle.arch import PMSVer
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import V1P4, Packet, Place, RecordLayout
-from spurtle.gateware.sample import SampleLayout
+from spurtle.gateware.inflight import SampleLayout
 from spurtle.interface.operation import FactsLayout
 from spurtle_sim.model import records
+
+from ..engine.parts import Part, layout_fields
+from ..engine.terms import BitVector, Boolean, any_of
 
 __all__ = ["WIDEST", "Samples", "alike", "meaningless", "promised"]
 
@@ -40,10 +42,12 @@ def _unpack(shape: Any, value: int) -> Any:
         shape = shape.as_shape()
     if not isinstance(shape, data.Layout):
         return value
-    fields = {
-        str(name): _unpack(field.shape, (value >> field.offset) & ((1 << field.width) - 1)) for name, field in shape
-    }
-    return SimpleNamespace(**fields)
+    return SimpleNamespace(
+        **{
+            name: _unpack(field.shape, (value >> field.offset) & ((1 << field.width) - 1))
+            for name, field in layout_fields(shape).items()
+        }
+    )
 
 
 class _Start:
@@ -116,20 +120,12 @@ class Samples:
         return _Sample(self._config, self._unpacked, self._operation, self._reference.Location)
 
 
-def _member(layout: Any, sample: z3.BitVecRef, *path: str) -> z3.BitVecRef:
-    """The member of a structure within a structure."""
-    offset = 0
-    for name in path:
-        field = data.Layout.cast(layout)[name]
-        layout, offset = field.shape, offset + field.offset
-    return z3.Extract(offset + field.width - 1, offset, sample)
-
-
-def promised(config: SPUConfig, sample: z3.BitVecRef) -> z3.BoolRef:
+def promised(config: SPUConfig, sample: BitVector) -> Boolean:
     """What a sample promises: what has no place in a record is never collected (`Control`)."""
-    return z3.Or(
+    collected = Part("sample", SampleLayout(config))["start"]["collect"]["context_el2"]
+    return any_of(
         Packet.CONTEXT_EL2 in config.layout.packets,
-        _member(SampleLayout(config), sample, "start", "collect", "context_el2") == 0,
+        collected({"sample": sample}) == 0,
     )
 
 
@@ -155,7 +151,7 @@ def meaningless(config: SPUConfig) -> tuple[str, ...]:
     return tuple(name for name, feature in meant.items() if not feature)
 
 
-def alike(config: SPUConfig, one: z3.BitVecRef, other: z3.BitVecRef) -> z3.BoolRef:
+def alike(config: SPUConfig, one: BitVector, other: BitVector) -> Boolean:
     """The samples differ in meaningless facts at the most."""
     operation = SampleLayout(config)["operation"]
     lsb = operation.offset + operation.shape["facts"].offset

@@ -4,8 +4,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
 
-import z3
-
 from spurtle.arch import PMSCR_EL1, PMSCR_EL2, PMSCR_EL12, REGISTERS, PMSVer, Register
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.registers import RegisterAccess
@@ -14,10 +12,13 @@ from spurtle_sim.model import registers
 from spurtle_sim.model.pe import PEState
 from spurtle_sim.model.registers import Outcome
 
+from ..engine.cover import reach_all
 from ..engine.features import FEATURES, distinct
-from ..engine.induction import Invariant, Wires, follows, reach_all
-from ..engine.proof import Proof, Verdict
-from ..engine.transition import Transition, transition
+from ..engine.induction import Invariant
+from ..engine.proof import Proof, ProvedBlock, Verdict
+from ..engine.reference import follows
+from ..engine.terms import Boolean, all_of
+from ..engine.transition import Transition, Wires, transition
 
 __all__ = ["WITHOUT_EL3", "WITHOUT_FGT2", "cover", "proofs", "prove", "whole"]
 
@@ -72,7 +73,7 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
         for write in range(1 if register.read_only else 2):
             yield (
                 f"{'MSR' if write else 'MRS'} {name.name} accesses {register.name}",
-                lambda wires, write=write, register=register: z3.And(
+                lambda wires, write=write, register=register: all_of(
                     wires["write"] == write, wires["target"] == _target(config, register)
                 ),
                 partial(_named, name),
@@ -92,8 +93,8 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
             )
 
 
-def _named(register: Register, wires: Wires) -> z3.BoolRef:
-    return z3.And(*(wires[part] == getattr(register, part) for part in _ENCODING))
+def _named(register: Register, wires: Wires) -> Boolean:
+    return all_of(*(wires[part] == getattr(register, part) for part in _ENCODING))
 
 
 def cover(config: SPUConfig, system: Transition) -> Verdict:
@@ -118,9 +119,6 @@ def proofs() -> Iterator[Proof]:
     """For each configuration that has other registers, or other traps."""
     configs = (*CONFIGS.values(), *FEATURES.values(), WITHOUT_FGT2, WITHOUT_EL3)
     for config in distinct(configs, _DECIDING):
-
-        def proof(name, method, prove, config=config):
-            return Proof(name, "registers", config.name, method, lambda: prove(config, _system(config)))
-
+        proof = ProvedBlock("registers", config, _system).proof
         yield proof("what an access comes to is the reference's", "reference", prove)
         yield proof("cover: each outcome of each register", "any cycle", cover)

@@ -4,18 +4,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 
-import z3
-
 from spurtle.arch import IMP_PMSRNDR_EL1, PMSFCR_EL1
 from spurtle.config import CONFIGS, ELEMENT_BITS, SPUConfig
 from spurtle.gateware.access import AccessChoice
 from spurtle_sim.model.registers import Registers
 from spurtle_sim.model.spu import ReferenceSPU
 
+from ..engine.cover import reach_all
 from ..engine.features import FEATURES
-from ..engine.induction import Invariant, Reference, Wires, follows, reach_all
-from ..engine.proof import Proof, Verdict
-from ..engine.transition import Transition, transition
+from ..engine.induction import Invariant
+from ..engine.proof import Proof, ProvedBlock, Verdict
+from ..engine.reference import Reference, follows
+from ..engine.terms import Boolean, all_of
+from ..engine.transition import Transition, Wires, transition
 from ..inflight.inflight import selections
 
 __all__ = ["configured", "cover", "proofs", "prove"]
@@ -86,17 +87,17 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
     for index in range(config.selections_per_cycle):
         for name, (store, types) in chosen.items() if config.two_accesses else ():
 
-            def goal(wires: Wires, index: int = index, store: int = store, types: str = types) -> z3.BoolRef:
+            def goal(wires: Wires, index: int = index, store: int = store, types: str = types) -> Boolean:
                 selected = wires[f"selected__{index}"]
                 told = wires["destination"] & selected == (selected if store else 0)
-                return z3.And(selected != 0, wires["pmsfcr"] == settings(types), told)
+                return all_of(selected != 0, wires["pmsfcr"] == settings(types), told)
 
             yield f"selection {index}, {name}", goal, selections(config)
         for element in (0, (1 << ELEMENT_BITS) - 1) if config.scalable else ():
 
-            def end(wires: Wires, index: int = index, element: int = element) -> z3.BoolRef:
+            def end(wires: Wires, index: int = index, element: int = element) -> Boolean:
                 lane = config.ops_per_cycle - 1
-                return z3.And(wires[f"selected__{index}"] == 1 << lane, wires[f"element__{lane}"] == element)
+                return all_of(wires[f"selected__{index}"] == 1 << lane, wires[f"element__{lane}"] == element)
 
             yield f"selection {index}, element {element}", end, selections(config)
 
@@ -117,9 +118,6 @@ def proofs() -> Iterator[Proof]:
     """
     alone = [configured(feature, lanes, ernd=lanes == 8) for feature in ("mops", "sve") for lanes in (1, 2, 8)]
     for config in (*alone, CONFIGS["v1p4"]):
-
-        def proof(name, method, prove, config=config):
-            return Proof(name, "access", config.name, method, lambda: prove(config, _system(config)))
-
+        proof = ProvedBlock("access", config, _system).proof
         yield proof("access and draws are the reference's", "reference", prove)
         yield proof("cover: each access by filter and by chance", "any cycle", cover)

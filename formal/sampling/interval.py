@@ -6,17 +6,33 @@ from dataclasses import replace
 from functools import cache, reduce
 from typing import Any
 
-import z3
-
 from spurtle.arch import PMSICR_EL1
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.interval import IntervalCounter
 from spurtle_sim.model import sampling
 
-from ..engine.induction import Invariant, Reference, Wires, always, follows, inductive, reach_all, resets
-from ..engine.proof import Proof, Verdict
-from ..engine.symbolic import merged
-from ..engine.transition import Transition, transition
+from ..engine.cover import reach_all
+from ..engine.induction import Invariant, always, inductive, resets
+from ..engine.paths import merged
+from ..engine.proof import Proof, ProvedBlock, Verdict
+from ..engine.reference import Reference, follows
+from ..engine.terms import (
+    BitVector,
+    Boolean,
+    all_of,
+    any_of,
+    boolean,
+    constant,
+    extract,
+    implies,
+    not_,
+    slt,
+    uge,
+    ule,
+    ult,
+    zero_extend,
+)
+from ..engine.transition import Transition, Wires, transition
 
 __all__ = ["configured", "cover", "invariant", "proofs", "prove", "prove_delay", "prove_fresh"]
 
@@ -99,57 +115,57 @@ def invariant(config: SPUConfig) -> Invariant:
     width = config.ops_per_cycle
     near = 1 << width.bit_length()
 
-    def holds(wires: Wires) -> z3.BoolRef:
+    def holds(wires: Wires) -> Boolean:
         low, high = wires["low"], wires["high"]
         borrow, halves_zero = wires["borrow"] == 1, wires["halves_zero"] == 3
         high_zero, close = wires["high_zero"] == 1, wires["close"] == 1
-        zero = z3.And(high == 0, z3.Not(borrow))
+        zero = all_of(high == 0, not_(borrow))
         terms = [
-            z3.Implies(borrow, z3.And(z3.UGE(low, 256 - width), high != 0)),
-            z3.Implies(z3.Or(halves_zero, high_zero, close), zero),
-            z3.Implies(close, z3.ULT(low, 2 * near)),
-            z3.Implies(z3.And(zero, z3.Not(halves_zero)), z3.UGE(low, 256 - 2 * width)),
-            z3.Implies(z3.And(zero, z3.Not(high_zero)), z3.UGE(low, 256 - 3 * width)),
-            z3.Implies(z3.And(zero, z3.Not(close)), z3.UGE(low, near)),
+            implies(borrow, all_of(uge(low, 256 - width), high != 0)),
+            implies(any_of(halves_zero, high_zero, close), zero),
+            implies(close, ult(low, 2 * near)),
+            implies(all_of(zero, not_(halves_zero)), uge(low, 256 - 2 * width)),
+            implies(all_of(zero, not_(high_zero)), uge(low, 256 - 3 * width)),
+            implies(all_of(zero, not_(close)), uge(low, near)),
         ]
         if config.ernd:
             # One less than ECOUNT can be.
-            terms.append(wires["spare"] < 255)
+            terms.append(slt(wires["spare"], 255))
         if width > 1:
             terms.append(_numbers(wires, "numbering.lanes", "numbering.before__{}", range(width)))
             terms.append(_total(wires, "numbering.lanes", "numbering.count", range(width)))
             # What was made ready in the cycle before, if there are operations for it.
             ready = [
                 wires["settled_interval"] != 0,
-                z3.ULE(_number(wires, "restart", -1), 0 if config.ernd else 255),
-                *([z3.ULE(_number(wires, "reload", 1), 255)] if config.ernd else []),
+                ule(_number(wires, "restart", -1), 0 if config.ernd else 255),
+                *([ule(_number(wires, "reload", 1), 255)] if config.ernd else []),
             ]
-            terms.append(z3.Or(wires["numbering.count"] == 0, z3.And(*ready)))
+            terms.append(any_of(wires["numbering.count"] == 0, all_of(*ready)))
         if width > 4:
             for name, group in (("lower", range(4)), ("upper", range(4, width))):
                 terms.append(_total(wires, "numbering.lanes_in_groups", f"numbering.{name}", group))
                 terms.append(_numbers(wires, "numbering.lanes_in_groups", "numbering.before_{}_in_group", group))
-        return z3.And(*terms)
+        return all_of(*terms)
 
     return holds
 
 
-def _numbers(wires: Wires, lanes: str, numbers: str, group: range) -> z3.BoolRef:
+def _numbers(wires: Wires, lanes: str, numbers: str, group: range) -> Boolean:
     """The number of each lane counts the lanes of its group below it."""
-    return z3.And(*(_total(wires, lanes, numbers.format(lane), range(group.start, lane)) for lane in group))
+    return all_of(*(_total(wires, lanes, numbers.format(lane), range(group.start, lane)) for lane in group))
 
 
-def _total(wires: Wires, lanes: str, number: str, group: range) -> z3.BoolRef:
+def _total(wires: Wires, lanes: str, number: str, group: range) -> Boolean:
     """The number counts the operations in these lanes."""
-    width = wires[number].size()
-    ones = [z3.ZeroExt(width - 1, z3.Extract(lane, lane, wires[lanes])) for lane in group]
-    return wires[number] == reduce(operator.add, ones, z3.BitVecVal(0, width))
+    width = wires[number].width
+    ones = [zero_extend(width - 1, extract(lane, lane, wires[lanes])) for lane in group]
+    return wires[number] == reduce(operator.add, ones, constant(0, width))
 
 
-def _number(wires: Wires, name: str, bias: int) -> z3.BitVecRef:
+def _number(wires: Wires, name: str, bias: int) -> BitVector:
     """The number that the register holds less the operations and `bias`."""
     less, count = wires[name], wires["numbering.count"]
-    return less + z3.ZeroExt(less.size() - count.size(), count) + bias
+    return less + zero_extend(less.width - count.width, count) + bias
 
 
 def prove(config: SPUConfig, system: Transition) -> Verdict:
@@ -159,8 +175,8 @@ def prove(config: SPUConfig, system: Transition) -> Verdict:
     latency = {"draw": 0, "pmsicr": 1} | dict.fromkeys(selections, config.answer_latency - config.count_delay)
     settled = ("write", "wdata", "pmsicr", "lanes", "population")
 
-    def running(wires: Wires) -> z3.BoolRef:
-        return z3.And(invariant(config)(wires), wires["rst"] == 0)
+    def running(wires: Wires) -> Boolean:
+        return all_of(invariant(config)(wires), wires["rst"] == 0)
 
     return follows(
         system,
@@ -183,10 +199,10 @@ def _counted(config: SPUConfig) -> str:
 def prove_delay(config: SPUConfig, system: Transition) -> Verdict:
     """What is counted in a cycle are the operations that passed `count_delay` cycles before."""
 
-    def delayed(*cycles: Wires) -> z3.BoolRef:
+    def delayed(*cycles: Wires) -> Boolean:
         *before, counting = cycles
         running = (wires["rst"] == 0 for wires in before)
-        return z3.Implies(z3.And(*running), counting[_counted(config)] == cycles[0]["operations"])
+        return implies(all_of(*running), counting[_counted(config)] == cycles[0]["operations"])
 
     return always(system, delayed, cycles=config.count_delay + 1)
 
@@ -194,9 +210,9 @@ def prove_delay(config: SPUConfig, system: Transition) -> Verdict:
 def prove_fresh(config: SPUConfig, system: Transition) -> Verdict:
     """No random number is used in the cycle after another was, when it is not known yet that this one is gone."""
 
-    def fresh(now: Wires, then: Wires) -> z3.BoolRef:
-        used = z3.And(invariant(config)(now), now["draw"] == 1, now["rst"] == 0)
-        return z3.Implies(used, then["draw"] == 0)
+    def fresh(now: Wires, then: Wires) -> Boolean:
+        used = all_of(invariant(config)(now), now["draw"] == 1, now["rst"] == 0)
+        return implies(used, then["draw"] == 0)
 
     return always(system, fresh)
 
@@ -206,7 +222,7 @@ def _system(config: SPUConfig) -> Transition:
     return transition(IntervalCounter(config))
 
 
-def _selects(wires: Wires) -> z3.BoolRef:
+def _selects(wires: Wires) -> Boolean:
     return wires["selected__0"] != 0
 
 
@@ -215,31 +231,31 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
     yield "selected, RND = 0", _selects, lambda wires: wires["rnd"] == 0
     if config.ernd:
         # Software's own ECOUNT left out, it is the random number that selects.
-        def drawn(wires: Wires) -> z3.BoolRef:
-            return z3.And(wires["rnd"] == 1, z3.Extract(_ECOUNT.lsb + 7, _ECOUNT.lsb, wires["wdata"]) == 0)
+        def drawn(wires: Wires) -> Boolean:
+            return all_of(wires["rnd"] == 1, extract(_ECOUNT.lsb + 7, _ECOUNT.lsb, wires["wdata"]) == 0)
 
-        yield "selected, ERnd, random 0", _selects, lambda wires: z3.And(drawn(wires), wires["random"] == 0)
-        yield "selected, ERnd, ECOUNT", _selects, lambda wires: z3.And(drawn(wires), wires["random"] == 3)
+        yield "selected, ERnd, random 0", _selects, lambda wires: all_of(drawn(wires), wires["random"] == 0)
+        yield "selected, ERnd, ECOUNT", _selects, lambda wires: all_of(drawn(wires), wires["random"] == 3)
     else:
         yield "selected, RND = 1", _selects, lambda wires: wires["rnd"] == 1
         yield (
             "COUNT reloaded with a random number",
             lambda wires: wires["pmsicr"] == 0x5A5,
-            lambda wires: z3.And(wires["rnd"] == 1, wires["interval"] == 5, wires["wdata"] == 0),
+            lambda wires: all_of(wires["rnd"] == 1, wires["interval"] == 5, wires["wdata"] == 0),
         )
     if config.selections_per_cycle == 2:
         yield "two selected in one cycle", lambda wires: wires["selected__1"] != 0, lambda wires: wires["rnd"] == 1
     yield (
         "operations pass while a borrow makes the upper part zero",
-        lambda wires: z3.And(wires["borrow"] == 1, wires["high"] == 1, wires["population"] != 0),
-        lambda wires: z3.BoolVal(True),
+        lambda wires: all_of(wires["borrow"] == 1, wires["high"] == 1, wires["population"] != 0),
+        lambda wires: boolean(True),
     )
     for index in range(config.selections_per_cycle):
         for lane in range(index, config.ops_per_cycle):
             yield (
                 f"selection {index} in lane {lane}",
                 lambda wires, index=index, lane=lane: wires[f"selected__{index}"] == 1 << lane,
-                lambda wires: z3.BoolVal(True),
+                lambda wires: boolean(True),
             )
 
 
@@ -254,9 +270,7 @@ def proofs() -> Iterator[Proof]:
         for ernd in (False, True):
             config = configured(width, ernd=ernd)
 
-            def proof(name, method, prove, config=config):
-                return Proof(name, "interval", config.name, method, lambda: prove(config, _system(config)))
-
+            proof = ProvedBlock("interval", config, _system).proof
             yield proof(
                 "parts of COUNT, lanes and numbers agree",
                 "induction",

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import z3
-
 from spurtle.config import ELEMENT_BITS, LFSR_ACCESS_RESET, LFSR_RESET
 from spurtle.gateware.lfsr import LFSR
 from spurtle_sim.model import sampling
 
-from ..engine.induction import Reference, Wires, follows, inductive
+from ..engine.induction import inductive
 from ..engine.proof import Proof, Verdict
-from ..engine.transition import Transition, transition
+from ..engine.reference import Reference, follows
+from ..engine.terms import Boolean, ule
+from ..engine.transition import Transition, Wires, transition
 
 __all__ = ["GENERATORS", "Generator", "proofs", "prove", "prove_running"]
 
@@ -84,8 +84,8 @@ def prove(generator: Generator, system: Transition) -> Verdict:
     """`system` is an `LFSR`, built as `generator` says. No more is drawn than it has ports for."""
     latency = {"state": 1} | {f"random__{index}": 0 for index in range(generator.draws)}
 
-    def drawn(wires: Wires) -> z3.BoolRef:
-        return z3.ULE(wires["draw"], generator.draws)
+    def drawn(wires: Wires) -> Boolean:
+        return ule(wires["draw"], generator.draws)
 
     return follows(system, cycle(generator), assuming=drawn, latency=latency)
 

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Mapping
 from functools import cache
 
-import z3
-
 from spurtle.config import SPUConfig
 from spurtle.interface.pe_state import PEStateSignature
 from spurtle.interface.sampling import TakenBranchSignature
@@ -13,8 +11,10 @@ from spurtle_sim.model.control import PEState
 from spurtle_sim.model.registers import Registers
 
 from ..engine.induction import Invariant
-from ..engine.noninterference import Part
-from ..engine.symbolic import Integer, Path, explore
+from ..engine.integer import Integer
+from ..engine.parts import Part
+from ..engine.paths import Path, explore
+from ..engine.terms import BitVector, Term, any_of, substitute, variable
 
 __all__ = ["branch_profiled", "contextidr_collected", "executed", "profiling_enabled", "state", "time_tells"]
 
@@ -42,11 +42,11 @@ def executed(config: SPUConfig) -> list[Part]:
 
 
 @cache
-def _unknown(config: SPUConfig) -> Mapping[str, z3.BitVecRef]:
+def _unknown(config: SPUConfig) -> Mapping[str, BitVector]:
     """What the reference is asked about, by wire."""
     widths = {wire: 64 for name, wire in _PROGRAMMED.items() if config.el2 or name != "PMSCR_EL2"}
     widths |= {part.wire: part.width for part in (*state(config), *executed(config))}
-    return {wire: z3.BitVec(wire, width) for wire, width in widths.items()}
+    return {wire: variable(wire, width) for wire, width in widths.items()}
 
 
 @cache
@@ -65,8 +65,8 @@ def _answers(config: SPUConfig, ask: Ask) -> list[Path[object]]:
 
 def _where(config: SPUConfig, ask: Ask, wanted: Callable[[object], bool] = bool) -> Invariant:
     """Where the answer is `wanted`."""
-    condition = z3.Or(*(path.condition for path in _answers(config, ask) if wanted(path.result)))
-    return lambda wires: z3.substitute(condition, *((one, wires[wire]) for wire, one in _unknown(config).items()))
+    condition = any_of(*(path.condition for path in _answers(config, ask) if wanted(path.result)))
+    return lambda wires: substitute(condition, *((one, wires[wire]) for wire, one in _unknown(config).items()))
 
 
 def _enabled(config: SPUConfig, registers: Registers, pe: PEState, _) -> object:
@@ -110,5 +110,5 @@ def time_tells(config: SPUConfig, wire: str) -> Invariant:
     return _where(config, _time, lambda time: isinstance(time, Integer) and _mentions(time.bits, unknown))
 
 
-def _mentions(term: z3.ExprRef, unknown: z3.ExprRef) -> bool:
-    return term.eq(unknown) or any(_mentions(child, unknown) for child in term.children())
+def _mentions(term: Term, unknown: Term) -> bool:
+    return term.same(unknown) or any(_mentions(child, unknown) for child in term.children)

@@ -3,10 +3,8 @@ while profiling is disabled, counts its samples, and has nothing for another own
 of the one before.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache
-
-import z3
+from collections.abc import Iterator, Mapping
+from functools import cache, partial
 
 from spurtle.arch import IMP_PMSRNDR_EL1, PMSCR_EL2
 from spurtle.config import CONFIGS, SPUConfig
@@ -15,10 +13,12 @@ from spurtle.interface.sysreg import AccessOutcome
 from spurtle_sim.model import control
 from spurtle_sim.model.registers import Registers
 
-from ..buffer.filling import limit_stands
-from ..engine.induction import Wires, always, follows, inductive, resets
-from ..engine.proof import Proof, Verdict
-from ..engine.transition import Transition, transition
+from ..buffer.relation import limit_stands
+from ..engine.induction import always, inductive, resets
+from ..engine.proof import Proof, ProvedBlock, Verdict
+from ..engine.reference import follows
+from ..engine.terms import Boolean, all_of, any_of, implies, not_, ult
+from ..engine.transition import Transition, Wires, transition
 from .wiring import prove_register_bits, prove_wiring
 
 __all__ = [
@@ -52,15 +52,15 @@ def prove_reset(config: SPUConfig, system: Transition) -> Verdict:
 def prove_disabled(config: SPUConfig, system: Transition) -> Verdict:
     """What passes while profiling is disabled is not counted: unless they are written, the counters stand (D17.3.5)."""
 
-    def stands(*cycles: Wires) -> z3.BoolRef:
+    def stands(*cycles: Wires) -> Boolean:
         passing, counting, after = cycles[0], cycles[-2], cycles[-1]
-        no_reset = z3.And(*(wires["rst"] == 0 for wires in cycles[:-1]))
+        no_reset = all_of(*(wires["rst"] == 0 for wires in cycles[:-1]))
         still = {"interval_counter.pmsicr": "registers.pmsicr_write", "lfsr.state": "registers.pmsrndr_write"}
-        return z3.Implies(
-            z3.And(no_reset, passing["control.enabled"] == 0),
-            z3.And(
+        return implies(
+            all_of(no_reset, passing["control.enabled"] == 0),
+            all_of(
                 *(
-                    z3.Implies(counting[write] == 0, after[register] == counting[register])
+                    implies(counting[write] == 0, after[register] == counting[register])
                     for register, write in still.items()
                 ),
             ),
@@ -74,11 +74,11 @@ def prove_undrawn(config: SPUConfig, system: Transition) -> Verdict:
     which it is chosen stand.
     """
 
-    def stands(*cycles: Wires) -> z3.BoolRef:
+    def stands(*cycles: Wires) -> Boolean:
         passing, answering, after = cycles[0], cycles[-2], cycles[-1]
-        no_reset = z3.And(*(wires["rst"] == 0 for wires in cycles[:-1]))
-        return z3.Implies(
-            z3.And(no_reset, passing["control.enabled"] == 0, answering["registers.pmsrndr_write"] == 0),
+        no_reset = all_of(*(wires["rst"] == 0 for wires in cycles[:-1]))
+        return implies(
+            all_of(no_reset, passing["control.enabled"] == 0, answering["registers.pmsrndr_write"] == 0),
             after["access_lfsr.state"] == answering["access_lfsr.state"],
         )
 
@@ -88,12 +88,12 @@ def prove_undrawn(config: SPUConfig, system: Transition) -> Verdict:
 def prove_fed(config: SPUConfig, system: Transition) -> Verdict:
     """Variants of PMU event SAMPLE_FEED come with it, and SAMPLE_FILTRATE in the cycle after it."""
 
-    def told(*cycles: Wires) -> z3.BoolRef:
+    def told(*cycles: Wires) -> Boolean:
         before, now = cycles[-2:]
         variants = (now[f"pmu__sample_feed_{event}"] == 1 for event in config.feed_events)
-        return z3.And(
-            z3.Implies(z3.Or(*variants), now["pmu__sample_feed"] == 1),
-            z3.Implies(now["pmu__sample_filtrate"] == 1, before["pmu__sample_feed"] == 1),
+        return all_of(
+            implies(any_of(*variants), now["pmu__sample_feed"] == 1),
+            implies(now["pmu__sample_filtrate"] == 1, before["pmu__sample_feed"] == 1),
         )
 
     return always(system, told, cycles=3)
@@ -102,7 +102,7 @@ def prove_fed(config: SPUConfig, system: Transition) -> Verdict:
 def prove_limit(config: SPUConfig, system: Transition) -> Verdict:
     """PMBLIMITR_EL1 stands unless the buffer is told that software writes it: see `buffer`."""
 
-    def stands(now: Wires, then: Wires) -> z3.BoolRef:
+    def stands(now: Wires, then: Wires) -> Boolean:
         wires = [{name: one[f"buffer.{name}"] for name in ("pmblimitr", "pmblimitr_write")} for one in (now, then)]
         return limit_stands({"rst": now["rst"], **wires[0]}, wires[1])
 
@@ -127,21 +127,21 @@ def prove_implemented(config: SPUConfig, system: Transition) -> Verdict:
         for register in config.registers
         if not register.read_only and register is not IMP_PMSRNDR_EL1
     ]
-    return inductive(system, lambda wires: z3.And(*(wires[name] & bits == 0 for name, bits in unknown)))
+    return inductive(system, lambda wires: all_of(*(wires[name] & bits == 0 for name, bits in unknown)))
 
 
 def prove_pmscr_el2(config: SPUConfig, system: Transition) -> Verdict:
     """PMSCR_EL2 is nothing to EL0 and EL1, and what EL2 forbids they cannot permit."""
 
-    def hidden(came: Wires, made: Wires, answered: Wires) -> z3.BoolRef:
-        lower = z3.ULT(came["pe__el"], 2)
-        accessed = z3.And(came["sysreg__valid"] == 1, came["sysreg__op1"] == PMSCR_EL2.op1)
-        written = z3.And(came["sysreg__valid"] == 1, came["sysreg__write"] == 1)
-        told = z3.And(answered["sysreg__outcome"] == AccessOutcome.UNDEFINED.value, answered["sysreg__rdata"] == 0)
+    def hidden(came: Wires, made: Wires, answered: Wires) -> Boolean:
+        lower = ult(came["pe__el"], 2)
+        accessed = all_of(came["sysreg__valid"] == 1, came["sysreg__op1"] == PMSCR_EL2.op1)
+        written = all_of(came["sysreg__valid"] == 1, came["sysreg__write"] == 1)
+        told = all_of(answered["sysreg__outcome"] == AccessOutcome.UNDEFINED.value, answered["sysreg__rdata"] == 0)
         stands = answered["registers.pmscr_el2"] == made["registers.pmscr_el2"]
-        return z3.Implies(
-            z3.And(came["rst"] == 0, made["rst"] == 0),
-            z3.And(z3.Implies(z3.And(lower, accessed), told), z3.Implies(z3.Or(lower, z3.Not(written)), stands)),
+        return implies(
+            all_of(came["rst"] == 0, made["rst"] == 0),
+            all_of(implies(all_of(lower, accessed), told), implies(any_of(lower, not_(written)), stands)),
         )
 
     return always(system, hidden, cycles=3)
@@ -152,7 +152,7 @@ def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:
     previous branch target. What becomes of what is in flight or unwritten `inflight` and `buffer` say.
     """
 
-    def passed(*cycles: Wires) -> z3.BoolRef:
+    def passed(*cycles: Wires) -> Boolean:
         before, now, after, later = cycles
         told = [after["control.new_owner"] == 1]
         told += [after[f"{room}.running"] == 0 for room in ("buffer", "control", "inflight")]
@@ -162,9 +162,9 @@ def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:
         ]
         if config.pbt:
             told.append(later["previous_target.previous.valid"] == 0)
-        return z3.Implies(
-            z3.And(*(wires["rst"] == 0 for wires in cycles), before["control.owner"] != now["control.owner"]),
-            z3.And(*told),
+        return implies(
+            all_of(*(wires["rst"] == 0 for wires in cycles), before["control.owner"] != now["control.owner"]),
+            all_of(*told),
         )
 
     return always(system, passed, cycles=4)
@@ -179,22 +179,19 @@ def whole(config: SPUConfig) -> Transition:
 def proofs() -> Iterator[Proof]:
     """The same for each configuration."""
     for config in CONFIGS.values():
-
-        def proof(name: str, prove: Callable[[SPUConfig, Transition], Verdict], config: SPUConfig = config) -> Proof:
-            return Proof(name, "spu", config.name, "induction", lambda: prove(config, whole(config)))
-
-        yield proof("one cycle of reset, from any state", prove_reset)
-        yield proof("each input of a block is what it has to read, in all its bits", prove_wiring)
-        yield proof("cover: each bit of a register is one where it is read", prove_register_bits)
-        yield proof("PMSICR_EL1 and the random numbers stand while profiling is disabled", prove_disabled)
+        proof = partial(ProvedBlock("spu", config, whole).proof, method="induction")
+        yield proof("one cycle of reset, from any state", prove=prove_reset)
+        yield proof("each input of a block is what it has to read, in all its bits", prove=prove_wiring)
+        yield proof("cover: each bit of a register is one where it is read", prove=prove_register_bits)
+        yield proof("PMSICR_EL1 and the random numbers stand while profiling is disabled", prove=prove_disabled)
         if config.access_bits:
-            yield proof("ACCESS stands while profiling is disabled", prove_undrawn)
-        yield proof("SAMPLE_FEED_* and SAMPLE_FILTRATE tell of what SAMPLE_FEED counts", prove_fed)
-        yield proof("PMBLIMITR_EL1 stands unless software writes it", prove_limit)
+            yield proof("ACCESS stands while profiling is disabled", prove=prove_undrawn)
+        yield proof("SAMPLE_FEED_* and SAMPLE_FILTRATE tell of what SAMPLE_FEED counts", prove=prove_fed)
+        yield proof("PMBLIMITR_EL1 stands unless software writes it", prove=prove_limit)
         if config.discard_mode:
-            yield proof("the PMU's counters are frozen exactly if the reference's are", prove_freeze)
-        yield proof("bits that are not implemented are zero", prove_implemented)
+            yield proof("the PMU's counters are frozen exactly if the reference's are", prove=prove_freeze)
+        yield proof("bits that are not implemented are zero", prove=prove_implemented)
         if config.el2:
-            yield proof("PMSCR_EL2 is UNDEFINED below EL2, and stands", prove_pmscr_el2)
+            yield proof("PMSCR_EL2 is UNDEFINED below EL2, and stands", prove=prove_pmscr_el2)
         if config.several_owners:
-            yield proof("with another owner the buffer does not run, and no branch was before", prove_new_owner)
+            yield proof("with another owner the buffer does not run, and no branch was before", prove=prove_new_owner)

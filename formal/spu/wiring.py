@@ -3,7 +3,6 @@
 
 from collections.abc import Iterator
 
-import z3
 from amaranth.lib import wiring
 
 from spurtle.arch import PMBSR_EL1, PMSIRR_EL1, Register
@@ -20,9 +19,11 @@ from spurtle.gateware.previous import PreviousTarget
 from spurtle.gateware.registers import RegisterFile
 from spurtle.gateware.spu import RecordPath
 
-from ..engine.induction import Wires, always, happens
+from ..engine.cover import happens
+from ..engine.induction import always
 from ..engine.proof import Result, Verdict
-from ..engine.transition import Transition
+from ..engine.terms import BitVector, Boolean, all_of, as_bits, concat, constant, extract, if_else, implies
+from ..engine.transition import Transition, Wires
 
 __all__ = ["SAME", "prove_register_bits", "prove_wiring", "register_inputs"]
 
@@ -64,13 +65,13 @@ def _inputs(config: SPUConfig, system: Transition) -> Iterator[str]:
     yield from (name for name in system.outputs if name != "pmu__freeze")
 
 
-def _field(wires: Wires, wire: str, register: Register, name: str) -> z3.BitVecRef:
+def _field(wires: Wires, wire: str, register: Register, name: str) -> BitVector:
     field = register.fields[name]
-    return z3.Extract(field.lsb + field.width - 1, field.lsb, wires[wire])
+    return extract(field.lsb + field.width - 1, field.lsb, wires[wire])
 
 
-def _bit(condition: z3.BoolRef) -> z3.BitVecRef:
-    return z3.If(condition, z3.BitVecVal(1, 1), z3.BitVecVal(0, 1))
+def _bit(condition: Boolean) -> BitVector:
+    return as_bits(condition)
 
 
 SAME = {
@@ -147,27 +148,27 @@ def _unwanted(system: Transition) -> str:
     return next(registers, "inflight.unwanted")
 
 
-def _source(config: SPUConfig, system: Transition, wires: Wires, name: str) -> z3.BitVecRef | None:
+def _source(config: SPUConfig, system: Transition, wires: Wires, name: str) -> BitVector | None:
     """Return what drives an input or an output in the same cycle; None if this module has no row for it."""
     if name in SAME:
         return wires[SAME[name]]
     for table, (stem, _, rest) in ((_PORTS, name.partition("__")), (_ARRAYS, name.rpartition("__"))):
         if stem in table:
             return wires[f"{table[stem]}__{rest}"]
-    zero = z3.BitVecVal(0, config.ops_per_cycle)
+    zero = constant(0, config.ops_per_cycle)
     computed = {
-        "interval_counter.operations": lambda: z3.If(wires["control.enabled"] == 1, wires["sampling__valid"], zero),
+        "interval_counter.operations": lambda: if_else(wires["control.enabled"] == 1, wires["sampling__valid"], zero),
         "interval_counter.interval": lambda: _field(wires, "registers.pmsirr", PMSIRR_EL1, "INTERVAL"),
         "interval_counter.rnd": lambda: _field(wires, "registers.pmsirr", PMSIRR_EL1, "RND"),
         "completion.unwanted": lambda: wires[_unwanted(system)],
         "buffer.unwanted": lambda: wires[_unwanted(system)],
-        "lfsr.wdata": lambda: z3.Extract(31, 0, wires["registers.wdata"]),
-        "access_lfsr.wdata": lambda: z3.Extract(63, 32, wires["registers.wdata"]),
-        "registers.pmsrndr": lambda: z3.Concat(
-            wires["access_lfsr.state"] if config.access_bits else z3.BitVecVal(0, 32), wires["lfsr.state"]
+        "lfsr.wdata": lambda: extract(31, 0, wires["registers.wdata"]),
+        "access_lfsr.wdata": lambda: extract(63, 32, wires["registers.wdata"]),
+        "registers.pmsrndr": lambda: concat(
+            wires["access_lfsr.state"] if config.access_bits else constant(0, 32), wires["lfsr.state"]
         ),
         "buffer.collision": lambda: _bit(wires["inflight.collisions"] != 0),
-        "buffer.new_owner": lambda: wires["control.new_owner"] if config.several_owners else z3.BitVecVal(0, 1),
+        "buffer.new_owner": lambda: wires["control.new_owner"] if config.several_owners else constant(0, 1),
         "pmbirq": lambda: _field(wires, "buffer.pmbsr", PMBSR_EL1, "S"),
         "drain__done": lambda: (
             wires["drain__request"]
@@ -179,7 +180,7 @@ def _source(config: SPUConfig, system: Transition, wires: Wires, name: str) -> z
     return computed[name]() if name in computed else None
 
 
-def _event(config: SPUConfig, wires: Wires, name: str) -> z3.BitVecRef | None:
+def _event(config: SPUConfig, wires: Wires, name: str) -> BitVector | None:
     """Return what an output for the PMU is in the next cycle; None if it is none."""
     events = {
         "sample_pop": "interval_counter.population",
@@ -194,7 +195,7 @@ def _event(config: SPUConfig, wires: Wires, name: str) -> z3.BitVecRef | None:
     feed = event.removeprefix("sample_feed_")
     if feed in config.feed_events:
         index = config.feed_events.index(feed)
-        return wires["completion.fed"] & z3.Extract(index, index, wires["filter.feed"])
+        return wires["completion.fed"] & extract(index, index, wires["filter.feed"])
 
     return None
 
@@ -210,10 +211,10 @@ def prove_wiring(config: SPUConfig, system: Transition) -> Verdict:
     if unknown := sorted(name for name, source in events.items() if source is None):
         return Verdict(Result.ERROR, 0, f"formal/spu/wiring.py does not say what drives {', '.join(unknown)}")
 
-    def connected(now: Wires, then: Wires) -> z3.BoolRef:
+    def connected(now: Wires, then: Wires) -> Boolean:
         same = (now[name] == source for name, source in driven.items() if source is not None)
-        later = (z3.Implies(now["rst"] == 0, then[name] == source) for name, source in events.items())
-        return z3.And(*same, *later)
+        later = (implies(now["rst"] == 0, then[name] == source) for name, source in events.items())
+        return all_of(*same, *later)
 
     return always(system, connected)
 
@@ -241,7 +242,7 @@ def register_inputs(config: SPUConfig) -> dict[str, int]:
 def prove_register_bits(config: SPUConfig, system: Transition) -> Verdict:
     """Each implemented bit of a register reaches the blocks that read it: there is a state with all of them one."""
 
-    def ones(wires: Wires) -> z3.BoolRef:
-        return z3.And(*(wires[name] & bits == bits for name, bits in register_inputs(config).items()))
+    def ones(wires: Wires) -> Boolean:
+        return all_of(*(wires[name] & bits == bits for name, bits in register_inputs(config).items()))
 
     return happens(system, ones, cycles=1)

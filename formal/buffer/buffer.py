@@ -1,0 +1,89 @@
+"""The Profiling Buffer: outcome of each record, pointer, status, discard mode, and another owner."""
+
+from collections.abc import Iterator
+from functools import cache
+
+from spurtle.config import CONFIGS, SPUConfig
+from spurtle.gateware.buffer import ProfilingBuffer
+
+from ..engine.cover import reach_all
+from ..engine.features import FEATURES, distinct
+from ..engine.induction import Invariant
+from ..engine.proof import Proof, ProvedBlock, Verdict
+from ..engine.terms import Boolean, all_of, ult
+from ..engine.transition import Transition, Wires, transition
+from . import discard
+from .history import DROP, FAULT, watched
+from .pointer_and_status import prove_full, prove_pointer, prove_status
+from .records import prove_beats, prove_drains, prove_fate, prove_silence
+from .relation import promised_inputs, prove_relation
+
+__all__ = ["cover", "proofs"]
+
+
+def _goals(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
+    def promised(wires: Wires) -> Boolean:
+        return all_of(wires["rst"] == 0, promised_inputs(config, wires, wires))
+
+    def goal(name: str, reached: Invariant) -> tuple[str, Invariant, Invariant]:
+        return name, reached, promised
+
+    yield goal("a fault within a record", lambda wires: all_of(wires["faulted"] == 1, wires["fault.word"] == 1))
+    yield goal(
+        "a fault of which nobody hears", lambda wires: all_of(wires["buffer_state"] == FAULT, wires["faulted"] == 0)
+    )
+    yield goal("a record that fills the buffer", lambda wires: all_of(wires["full"] == 1, wires["length"] != 0))
+    yield goal(
+        "a record that is dropped", lambda wires: all_of(wires["buffer_state"] == DROP, wires["aligner.o__ready"] == 1)
+    )
+    if config.layout.packed:
+        yield goal(
+            "a record that crosses a multiple of the longest",
+            lambda wires: all_of(
+                wires["write__beat__valid"] == 1,
+                ult(wires["write__beat__payload.address"] & config.max_record_bytes - 1, config.bus_bytes),
+                wires["words_out"] != 0,
+            ),
+        )
+    if config.external_aborts:
+        yield goal(
+            "an abort as the buffer is full", lambda wires: all_of(wires["full"] == 1, wires["write__abort"] == 1)
+        )
+
+
+def cover(config: SPUConfig, system: Transition) -> Verdict:
+    """Every goal. `system` is a `watched` buffer."""
+    return reach_all(system, _goals(config), cycles=14)
+
+
+@cache
+def _system(config: SPUConfig) -> Transition:
+    return watched(config, transition(ProfilingBuffer(config)))
+
+
+_CHANGING = "layout.align layout.max_size bus_bytes discard_mode external_aborts fault_flags rme"
+"""What of a configuration changes the buffer."""
+
+
+def proofs() -> Iterator[Proof]:
+    """For each configuration that has a buffer that is not another's."""
+    configs = (*CONFIGS.values(), *FEATURES.values())
+    for config in distinct(configs, _CHANGING):
+        proof = ProvedBlock("buffer", config, _system).proof
+        yield proof("where a record stands that is being written", "induction", prove_relation)
+        yield proof("nothing is written outside of the buffer", "any cycle", prove_beats)
+        yield proof("stopped, disabled or without room: no record is begun", "one cycle", prove_silence)
+        yield proof(
+            "a record is written or dropped, and moves the pointer unless something came between",
+            "one cycle",
+            prove_fate,
+        )
+        yield proof("busy falls, and not before the status is known", "one cycle", prove_drains)
+        yield proof("full exactly if the reference's is", "reference", prove_full)
+        yield proof("PMBPTR_EL1 is the reference's", "reference", prove_pointer)
+        yield proof("cover: faults, full, dropped, an abort, across a boundary", "bounded search", cover)
+    # What of the layout it depends on, the word of a fault, is the relation's.
+    for config in distinct(configs, "external_aborts fault_flags rme"):
+        yield ProvedBlock("buffer", config, _system).proof("PMBSR_EL1 is the reference's", "reference", prove_status)
+    for config in distinct(configs, _CHANGING):
+        yield from discard.proofs(config)

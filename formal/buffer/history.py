@@ -1,0 +1,149 @@
+"""Registers beside the buffer, which a proof watches: what of a record is written, and where."""
+
+import operator
+from collections.abc import Mapping
+from functools import reduce
+
+from spurtle.arch import FM, PMBLIMITR_EL1
+from spurtle.config import SPUConfig
+
+from ..engine.terms import (
+    BitVector,
+    Boolean,
+    all_of,
+    any_of,
+    as_bits,
+    concat,
+    constant,
+    extract,
+    if_else,
+    not_,
+    shift_right,
+    ule,
+    widened,
+)
+from ..engine.transition import Transition, Wires, remembering
+
+__all__ = [
+    "DROP",
+    "FAULT",
+    "IDLE",
+    "RESPONSE",
+    "WRITE",
+    "WrittenRecord",
+    "has_room",
+    "in_state",
+    "limit_of",
+    "runs",
+    "watched",
+    "writes_records",
+]
+
+IDLE, DROP, WRITE, RESPONSE, FAULT = range(5)
+"""States of the buffer, in the order in which `ProfilingBuffer` names them."""
+
+_LIMIT = PMBLIMITR_EL1.fields["LIMIT"]
+
+
+def limit_of(wires: Wires) -> BitVector:
+    return concat(extract(63, _LIMIT.lsb, wires["pmblimitr"]), constant(0, _LIMIT.lsb))
+
+
+def in_state(wires: Wires, *states: int) -> Boolean:
+    return any_of(*(wires["buffer_state"] == state for state in states))
+
+
+def runs(wires: Wires) -> Boolean:
+    return all_of(wires["pmblimitr.E"] == 1, wires["pmbsr.S"] == 0, wires["new_owner"] == 0)
+
+
+def writes_records(wires: Wires) -> Boolean:
+    """Records are written, as far as PMBLIMITR_EL1, PMBSR_EL1 and the owner say."""
+    return all_of(runs(wires), wires["pmblimitr.FM"] != FM.DISCARD)
+
+
+def has_room(config: SPUConfig, pointer: BitVector, limit: BitVector) -> Boolean:
+    """`model.buffer` says so of a pointer that is as software must set it: see `prove_full`."""
+    size = config.max_record_bytes
+    return all_of(
+        pointer & (config.layout.align - 1) == 0,
+        shift_right(pointer, 56) == shift_right(limit, 56),
+        ule(widened(pointer, 65) + size, widened(limit, 65)),
+    )
+
+
+class WrittenRecord:
+    """What of a record is written, from the wires of a cycle."""
+
+    def __init__(self, config: SPUConfig, wires: Wires):
+        self._wires = wires
+        self.bus = config.bus_bytes
+        self.word = self.bus.bit_length() - 1
+        self.align = min(config.layout.align, self.bus)
+        self.units = self.bus // self.align
+        self.origin, self.length = wires["origin"], wires["length"]
+        self.within = widened(wires["within"], 64) * self.align if self.units > 1 else constant(0, 64)
+        self.words = widened(wires["words_out"], 64)
+        self.beats = widened(wires["beats_in"], 64)
+        self.first = self.origin & -self.bus
+        """Address of the word in which it begins."""
+
+    @property
+    def offered(self) -> Boolean:
+        return all_of(self._wires["buffer_state"] == WRITE, self._wires["write__beat__valid"] == 1)
+
+    @property
+    def leaves(self) -> Boolean:
+        return all_of(self.offered, self._wires["write__beat__ready"] == 1)
+
+    @property
+    def here(self) -> BitVector:
+        """Where the buffer is: a word that is written next, and in it the byte after what has been written."""
+        address = self._wires["write__beat__payload.address"]
+        return address + self.within
+
+    def strobed(self, byte: int) -> Boolean:
+        return extract(byte, byte, self._wires["write__beat__payload.strobe"]) == 1
+
+    @property
+    def bytes(self) -> BitVector:
+        """Of the word that is offered: how many bytes are written."""
+        sizes = (
+            if_else(self.strobed(byte), constant(self.align, 64), constant(0, 64))
+            for byte in range(0, self.bus, self.align)
+        )
+        return reduce(operator.add, sizes)
+
+
+def watched(config: SPUConfig, system: Transition) -> Transition:
+    """A `ProfilingBuffer` of `config`, and beside it what has become of a record.
+
+    origin, limit : PMBPTR_EL1 and the limit when the record was begun
+    words_out, length : words and bytes of it that memory has taken
+    beats_in : beats of it that were taken at `i`
+    undisturbed : since it was begun the buffer has not stopped, nor were pointer and limit written
+    """
+    number = (2 * config.max_record_bytes // config.bus_bytes).bit_length()
+
+    def follow(wires: Wires) -> Mapping[str, BitVector]:
+        record = WrittenRecord(config, wires)
+        begins = wires["begun"] == 1
+        comes = all_of(wires["i__valid"] == 1, wires["i__ready"] == 1)
+        zero = constant(0, number)
+        beats = if_else(wires["i__payload.last"] == 1, zero, wires["beats_in"] + 1)
+        written = any_of(wires["pmbptr_write"] == 1, wires["pmblimitr_write"] == 1)
+        return {
+            "origin": if_else(begins, wires["pmbptr"], wires["origin"]),
+            "limit": if_else(begins, limit_of(wires), wires["limit"]),
+            "words_out": if_else(begins, zero, if_else(record.leaves, wires["words_out"] + 1, wires["words_out"])),
+            "length": if_else(
+                begins, constant(0, 64), if_else(record.leaves, record.length + record.bytes, record.length)
+            ),
+            "beats_in": if_else(wires["rst"] == 1, zero, if_else(comes, beats, wires["beats_in"])),
+            "undisturbed": if_else(
+                begins, as_bits(not_(written)), as_bits(all_of(wires["undisturbed"] == 1, runs(wires), not_(written)))
+            ),
+        }
+
+    widths = {"origin": 64, "limit": 64, "length": 64, "words_out": number, "beats_in": number, "undisturbed": 1}
+    return remembering(system, widths, follow, {"beats_in": 0})

@@ -1,0 +1,115 @@
+"""PMBPTR_EL1, PMBSR_EL1 and the check for a full buffer are the reference's."""
+
+from collections.abc import Mapping
+
+from spurtle.arch import PMBSR_EL1
+from spurtle.config import SPUConfig
+from spurtle.interface.memory import WriteFaultKind
+from spurtle_sim.model.buffer import Buffer as ReferenceBuffer
+from spurtle_sim.model.buffer import Fault, FaultKind
+from spurtle_sim.model.registers import Registers
+
+from ..engine.proof import Verdict
+from ..engine.reference import Reference, follows
+from ..engine.transition import Transition
+from .history import FAULT, IDLE, RESPONSE
+from .relation import relation
+
+__all__ = ["prove_full", "prove_pointer", "prove_status"]
+
+
+def _registers(wires: Mapping[str, int]) -> Registers:
+    return Registers(PMBPTR_EL1=wires["pmbptr"], PMBLIMITR_EL1=wires["pmblimitr"], PMBSR_EL1=wires["pmbsr"])
+
+
+def prove_full(config: SPUConfig, system: Transition) -> Verdict:
+    """It is found full exactly if it is, when no record is being written and what is worked out is known."""
+
+    def found(wires: Mapping[str, int]) -> Mapping[str, int]:
+        if wires["buffer_state"] != IDLE or wires["fits_known"] == 0 or wires["new_owner"] == 1:
+            return {"full": 0}
+        registers = _registers(wires)
+        before = PMBSR_EL1.unpack(registers.PMBSR_EL1).S
+        ReferenceBuffer(config, registers).stop_if_full()
+        return {"full": PMBSR_EL1.unpack(registers.PMBSR_EL1).S - before}
+
+    arguments = ["buffer_state", "fits_known", "new_owner", "pmbptr", "pmblimitr", "pmbsr"]
+    return follows(system, found, arguments=arguments, assuming=relation(config), latency=0)
+
+
+def _fault(config: SPUConfig, wires: Mapping[str, int]) -> Fault:
+    """The fault of the record that was begun at PMBPTR_EL1."""
+    word, pointer = wires["fault.word"], wires["pmbptr"]
+    kind = next(kind for kind in FaultKind if wires["fault.kind"] == WriteFaultKind[kind.name].value)
+    flags = 0
+    for name in config.fault_flags:
+        flags = flags | wires[f"fault.{name}"] << PMBSR_EL1.fields[name].lsb
+    return Fault(
+        kind=kind,
+        written=0 if word == 0 else word * config.bus_bytes - (pointer & config.bus_bytes - 1),
+        fsc=wires["fault.fsc"],
+        flags=flags,
+        external=wires["fault.external"] == 1 if config.external_aborts else False,
+    )
+
+
+def _ends(config: SPUConfig, wires: Mapping[str, int], registers: Registers, fault: Fault | None) -> None:
+    buffer = ReferenceBuffer(config, registers)
+    if wires["undisturbed"] == 1 and wires["running"] == 1:
+        buffer.end(wires["length"], fault)
+    else:
+        buffer.discard(fault)
+
+
+def prove_pointer(config: SPUConfig, system: Transition) -> Verdict:
+    """PMBPTR_EL1, in each cycle: software's write comes last."""
+
+    def moved(wires: Mapping[str, int]) -> Mapping[str, int]:
+        if wires["rst"] == 1:
+            return {"pmbptr": 0}
+        if wires["pmbptr_write"] == 1:
+            return {"pmbptr": wires["wdata"]}
+        registers = _registers(wires)
+        if wires["buffer_state"] == RESPONSE and wires["write__done"] == 1 and wires["write__fault.kind"] == 0:
+            _ends(config, wires, registers, None)
+        elif wires["buffer_state"] == FAULT:
+            _ends(config, wires, registers, _fault(config, wires))
+        return {"pmbptr": registers.PMBPTR_EL1}
+
+    return _cycle(config, system, moved, "pmbptr_write", "write__done", "write__fault.kind")
+
+
+def prove_status(config: SPUConfig, system: Transition) -> Verdict:
+    """PMBSR_EL1, in each cycle: first software's write, then a collision, then a full buffer or a fault, then an
+    asynchronous External abort.
+    """
+
+    def changed(wires: Mapping[str, int]) -> Mapping[str, int]:
+        if wires["rst"] == 1:
+            return {"pmbsr": 0}
+        registers = _registers(wires)
+        buffer = ReferenceBuffer(config, registers)
+        if wires["pmbsr_write"] == 1:
+            registers.write(config, PMBSR_EL1, wires["wdata"])
+        if wires["collision"] == 1:
+            buffer.collide()
+        if wires["full"] == 1:
+            buffer.stop_if_full()
+        if wires["buffer_state"] == FAULT:
+            _ends(config, wires, registers, _fault(config, wires))
+        if config.external_aborts and wires["write__abort"] == 1:
+            buffer.abort()
+        return {"pmbsr": registers.PMBSR_EL1}
+
+    abort = ["write__abort"] if config.external_aborts else []
+    return _cycle(config, system, changed, "pmbsr_write", "collision", "full", *abort)
+
+
+def _cycle(config: SPUConfig, system: Transition, reference: Reference, *inputs: str) -> Verdict:
+    external = ["external"] if config.external_aborts else []
+    arguments = [
+        *("rst", "wdata", *inputs),
+        *("buffer_state", "pmbptr", "pmblimitr", "pmbsr", "running", "undisturbed", "length"),
+        *(f"fault.{name}" for name in ("kind", "word", "fsc", *external, *config.fault_flags)),
+    ]
+    return follows(system, reference, arguments=arguments, assuming=relation(config))
