@@ -7,13 +7,13 @@ from itertools import product
 from typing import Any
 
 import pytest
-import z3
 from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from configurations import FEATURES, FOR_FILTERS
-from formal.engine.symbolic import explore
+from formal.engine.paths import explore
+from formal.engine.terms import Solver, variable
 from spurtle import arch
 from spurtle.arch import PMSFCR_EL1
 from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
@@ -541,15 +541,15 @@ def test_the_filter_says_which_of_two_accesses_is_sampled(random: int):
         assert filtering.sampled_access(settings(FULL, **fields), random) == decided
 
 
-# The proofs run these functions over z3 values.
+# The proofs run these functions over terms of a solver.
 
 
 def test_a_symbolic_run_has_few_paths():
     """Each `if` on data doubles them, and each path is a question to the solver."""
     written = [getattr(arch, f"{name}_EL1") for name in ("PMSFCR", "PMSEVFR", "PMSNEVFR", "PMSLATFR", "PMSDSFR")]
-    values = [z3.BitVec(register.name, 64) for register in written]
-    operation = [z3.BitVec("facts", len(Facts.__slots__)), z3.BitVec("events", 32), z3.BitVec("data_source", 16)]
-    solver = z3.SolverFor("QF_BV")
+    values = [variable(register.name, 64) for register in written]
+    operation = [variable("facts", len(Facts.__slots__)), variable("events", 32), variable("data_source", 16)]
+    solver = Solver()
     solver.add(*(value & ~FULL.writable(register) == 0 for value, register in zip(values, written, strict=True)))
 
     def run(judge: Any, facts: Any, happened: Any, source: Any, total: Any, *values: Any) -> Any:
@@ -558,5 +558,5 @@ def test_a_symbolic_run_has_few_paths():
         return judge(FULL, registers, Sample(start=Start(), operation=told, total=total))
 
     for judge, most in ((filtering.collect, 128), (filtering.feed, 4)):
-        paths = explore(partial(run, judge), *operation, z3.BitVec("total", 12), *values, solver=solver)
+        paths = explore(partial(run, judge), *operation, variable("total", 12), *values, solver=solver)
         assert sum(1 for _ in paths) <= most

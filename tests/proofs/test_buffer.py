@@ -2,22 +2,26 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
-import z3
 from amaranth.hdl import Mux, Signal
 
-from formal.buffer import filling
+from formal.buffer import history
+from formal.buffer.pointer_and_status import prove_full, prove_pointer, prove_status
+from formal.buffer.records import prove_beats, prove_drains, prove_fate, prove_silence
+from formal.buffer.relation import limit_stands, prove_relation, relation
 from formal.engine.features import FEATURES
-from formal.engine.induction import Wires, always, inductive
+from formal.engine.induction import always, inductive
 from formal.engine.proof import Result, Verdict
-from formal.engine.transition import Transition, transition
+from formal.engine.terms import Boolean, all_of
+from formal.engine.transition import Transition, Wires, transition
 from spurtle import arch
 from spurtle.arch import PMSVer
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.buffer import ProfilingBuffer
 from spurtle.interface.memory import WriteFaultKind
-from tests.proofs.test_serializer import check_faults
+from tests.support.proofs import Changed, WrongCircuit, check_faults
 from tests.support.tiers import tiers
 
 MINIMAL = CONFIGS["minimal"]
@@ -28,10 +32,6 @@ SHORT = replace(CONFIGS["hisilicon_mobile"], name="short", version=PMSVer.SPE_V1
 """Records of several sizes, each of whole words. External aborts are not reported."""
 
 Prove = Callable[[SPUConfig, Transition], Verdict]
-
-
-def watched(config: SPUConfig, component: ProfilingBuffer) -> Transition:
-    return filling.watched(config, transition(component))
 
 
 class Knows(ProfilingBuffer):
@@ -49,93 +49,75 @@ class Last(ProfilingBuffer):
         return fits | (self.pmbptr[12:] == self.pmblimitr.LIMIT), known
 
 
-class Above(ProfilingBuffer):
+class Above(Changed, ProfilingBuffer):
     """Writes a word further up."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         m.d.comb += self.write.beat.p.address[12].eq(1)
-        return m
 
 
-class Strobes(ProfilingBuffer):
+class Strobes(Changed, ProfilingBuffer):
     """Writes the first byte of every word."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         m.d.comb += self.write.beat.p.strobe.eq(m.submodules.aligner.o.p.strobe | 1)
-        return m
 
 
-class Begins(ProfilingBuffer):
+class Begins(Changed, ProfilingBuffer):
     """Does not care whether it is stopped."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         m.d.comb += self.writing.eq(self.pmblimitr.E)
-        return m
 
 
-class Loses(ProfilingBuffer):
+class Loses(Changed, ProfilingBuffer):
     """Does not move the pointer if the status is written."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         with m.If(self.pmbsr_write):
             m.d.sync += self.pmbptr.eq(self.pmbptr)
-        return m
 
 
-class Eager(ProfilingBuffer):
+class Eager(Changed, ProfilingBuffer):
     """Is not busy until the status says that the buffer is full."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         with m.If(self.full):
             m.d.comb += self.busy.eq(0)
-        return m
 
 
-class Hangs(ProfilingBuffer):
+class Hangs(Changed, ProfilingBuffer):
     """Is busy once there has been a fault."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         hangs = Signal()
         with m.If(self.write.done & (self.write.fault.kind != WriteFaultKind.NONE)):
             m.d.sync += hangs.eq(1)
         with m.If(hangs):
             m.d.comb += self.busy.eq(1)
-        return m
 
 
-class Full(ProfilingBuffer):
+class Full(Changed, ProfilingBuffer):
     """Is never full where it may be."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         m.d.comb += self.full.eq(0)
-        return m
 
 
-class Overwrites(ProfilingBuffer):
+class Overwrites(Changed, ProfilingBuffer):
     """A collision is lost where software writes."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         with m.If(self.pmbsr_write):
             m.d.sync += self.pmbsr.COLL.eq(self.wdata[arch.PMBSR_EL1.fields["COLL"].lsb])
-        return m
 
 
-class Forgets(ProfilingBuffer):
+class Forgets(Changed, ProfilingBuffer):
     """An abort does not say that data may be lost."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         with m.If(self.write.abort & ~self.pmbsr_write):
             m.d.sync += self.pmbsr.DL.eq(self.pmbsr.DL)
-        return m
 
 
 class Renames(ProfilingBuffer):
@@ -146,32 +128,30 @@ class Renames(ProfilingBuffer):
         return Mux(fault.kind == WriteFaultKind.GRANULE_PROTECTION, arch.EC.STAGE_2, ec), data_abort
 
 
-WRONG: list[tuple[type[ProfilingBuffer], SPUConfig, Prove, str]] = [
-    (Knows, PACKED, filling.prove_relation, "a cycle breaks it"),
-    (Last, MINIMAL, filling.prove_relation, "a cycle breaks it"),
-    (Above, MINIMAL, filling.prove_beats, "a cycle breaks it"),
-    (Strobes, PACKED, filling.prove_beats, "a cycle breaks it"),
-    (Begins, MINIMAL, filling.prove_silence, "a cycle breaks it"),
-    (Loses, MINIMAL, filling.prove_fate, "a cycle breaks it"),
-    (Eager, MINIMAL, filling.prove_drains, "a cycle breaks it"),
-    (Hangs, MINIMAL, filling.prove_drains, "a cycle breaks it"),
-    (Full, MINIMAL, filling.prove_full, "expected  full = 0x1"),
-    (Loses, MODEL, filling.prove_pointer, "of the reference"),
-    (Overwrites, RME, filling.prove_status, "of the reference"),
-    (Forgets, RME, filling.prove_status, "of the reference"),
-    (Renames, RME, filling.prove_status, "of the reference"),
+def wrong(component: type[ProfilingBuffer], config: SPUConfig, prove: Prove, evidence: str) -> WrongCircuit:
+    return WrongCircuit(component, config, prove, evidence, history.watched)
+
+
+WRONG = [
+    wrong(Knows, PACKED, prove_relation, "a cycle breaks it"),
+    wrong(Last, MINIMAL, prove_relation, "a cycle breaks it"),
+    wrong(Above, MINIMAL, prove_beats, "a cycle breaks it"),
+    wrong(Strobes, PACKED, prove_beats, "a cycle breaks it"),
+    wrong(Begins, MINIMAL, prove_silence, "a cycle breaks it"),
+    wrong(Loses, MINIMAL, prove_fate, "a cycle breaks it"),
+    wrong(Eager, MINIMAL, prove_drains, "a cycle breaks it"),
+    wrong(Hangs, MINIMAL, prove_drains, "a cycle breaks it"),
+    wrong(Full, MINIMAL, prove_full, "expected  full = 0x1"),
+    wrong(Loses, MODEL, prove_pointer, "of the reference"),
+    wrong(Overwrites, RME, prove_status, "of the reference"),
+    wrong(Forgets, RME, prove_status, "of the reference"),
+    wrong(Renames, RME, prove_status, "of the reference"),
 ]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "config", "prove", "evidence"),
-    tiers(fast=WRONG[:10:3], full=WRONG),
-    ids=lambda each: getattr(each, "__name__", ""),
-)
-def test_a_wrong_buffer_is_found(wrong: type[ProfilingBuffer], config: SPUConfig, prove: Prove, evidence: str) -> None:
-    verdict = prove(config, watched(config, wrong(config)))
-    assert verdict.result is Result.FAIL
-    assert evidence in verdict.evidence
+@pytest.mark.parametrize("circuit", tiers(fast=WRONG[:10:3], full=WRONG), ids=str)
+def test_a_wrong_buffer_is_found(circuit: WrongCircuit) -> None:
+    circuit.check()
 
 
 @pytest.mark.parametrize("config", [FEATURES["minimal_mops"], SHORT], ids=lambda config: config.name)
@@ -181,27 +161,26 @@ def test_faults_of_the_buffer_are_found(config: SPUConfig, count: int) -> None:
     wrong in an aligner is for its own proofs.
     """
 
-    def runs(wires: Wires) -> z3.BoolRef:
+    def runs(wires: Wires) -> Boolean:
         # What a step on the way to something is after a reset, before that is known, makes no difference.
-        return z3.And(filling.relation(config)(wires), wires["rst"] == 0)
+        return all_of(relation(config)(wires), wires["rst"] == 0)
 
     proofs = [
-        filling.prove_relation, filling.prove_pointer, filling.prove_full, filling.prove_beats, filling.prove_fate,
-        filling.prove_silence, filling.prove_drains, filling.prove_status,
+        prove_relation, prove_pointer, prove_full, prove_beats, prove_fate, prove_silence, prove_drains, prove_status,
     ]  # fmt: skip
     check_faults(
         lambda: ProfilingBuffer(config),
-        lambda system: filling.watched(config, system),
-        runs,
-        [lambda system, prove=prove: prove(config, system) for prove in proofs],
-        count,
+        [partial(prove, config) for prove in proofs],
+        count=count,
+        assuming=runs,
+        watched=lambda system: history.watched(config, system),
     )
 
 
 def test_the_relation_needs_what_others_promise() -> None:
     """No record is too long, and PMBLIMITR_EL1 stands."""
-    system = watched(MINIMAL, ProfilingBuffer(MINIMAL))
-    relation = filling.relation(MINIMAL)
-    assert inductive(system, relation).result is Result.FAIL
-    assert inductive(system, relation, contract=filling.limit_stands).result is Result.FAIL
-    assert always(system, lambda wires: relation(wires), cycles=1).result is Result.FAIL
+    system = history.watched(MINIMAL, transition(ProfilingBuffer(MINIMAL)))
+    holds = relation(MINIMAL)
+    assert inductive(system, holds).result is Result.FAIL
+    assert inductive(system, holds, contract=limit_stands).result is Result.FAIL
+    assert always(system, lambda wires: holds(wires), cycles=1).result is Result.FAIL

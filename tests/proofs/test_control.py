@@ -5,15 +5,13 @@ from functools import partial
 from unittest.mock import patch
 
 import pytest
-import z3
 from amaranth.hdl import C, Cat, Mux, Signal
 
 from formal.control import control as proofs
-from formal.engine.faults import differs, faulty
 from formal.engine.features import FEATURES
-from formal.engine.induction import Wires
 from formal.engine.proof import Result, Verdict
-from formal.engine.transition import Transition, transition
+from formal.engine.terms import BitVector, Boolean, Term, all_of, extract, if_else
+from formal.engine.transition import Transition, Wires, transition
 from spurtle.arch import PCT
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.control import ProfilingControl
@@ -21,7 +19,7 @@ from spurtle.gateware.previous import PreviousTarget
 from spurtle.interface.pe_state import el2_enabled
 from spurtle_sim.model import control, pe
 from spurtle_sim.model.spu import ReferenceSPU
-from tests.support.seeds import SEED
+from tests.support.proofs import Changed, check_faults
 from tests.support.tiers import tiers
 
 EVERY = CONFIGS["v1p4"]
@@ -36,28 +34,17 @@ def every_proof(config: SPUConfig) -> Iterator[Callable[[SPUConfig, Transition],
     yield proofs.prove_time
 
 
-def holds(config: SPUConfig, system: Transition) -> bool:
-    return all(prove(config, system).result is Result.PASS for prove in every_proof(config))
-
-
-def asked(wires: Wires) -> z3.BoolRef:
+def asked(wires: Wires) -> Boolean:
     """Where each answer is looked at."""
-    return z3.And(
+    return all_of(
         proofs.promised(EVERY)(wires), wires["pe__el"] != 0, wires["rst"] == 0, wires["collect.timestamp"] == 1
     )
 
 
 @pytest.mark.parametrize("count", tiers(long=[10]))
 def test_faults_of_the_permissions_are_found(count: int) -> None:
-    right = transition(ProfilingControl(EVERY))
-    assert holds(EVERY, right)
-    faults = faulty(
-        lambda: ProfilingControl(EVERY),
-        count=count,
-        seed=SEED,
-        differs=lambda system: differs(right, system, assuming=asked),
-    )
-    assert [fault for fault, system in faults if holds(EVERY, system)] == []
+    proofs = [partial(prove, EVERY) for prove in every_proof(EVERY)]
+    check_faults(lambda: ProfilingControl(EVERY), proofs, count=count, assuming=asked)
 
 
 class Reserved(ProfilingControl):
@@ -141,14 +128,12 @@ class Stopped(ProfilingControl):
         m.d.comb += self.collect.timestamp.eq(Mux(owner.el2, self.pmscr_el2.TS, self.pmscr.TS))
 
 
-class Level(ProfilingControl):
+class Level(Changed, ProfilingControl):
     """Is not told of another owner in the same Security state."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         before = Signal(2)
         m.d.sync += [before.eq(Cat(m.owner.ns, m.owner.nse)), self.new_owner.eq(before != Cat(m.owner.ns, m.owner.nse))]
-        return m
 
     def _own(self, m, owner):
         super()._own(m, owner)
@@ -234,23 +219,18 @@ def test_a_permission_that_is_never_given_is_found() -> None:
 
 @pytest.mark.parametrize("count", tiers(fast=[2], full=[5]))
 def test_faults_of_the_previous_target_are_found(count: int) -> None:
-    right = transition(PreviousTarget(EVERY))
-    assert proofs.prove_previous(EVERY, right).result is Result.PASS
-
-    def matters(name: str, value: z3.BitVecRef) -> z3.ExprRef:
+    def matters(name: str, value: BitVector) -> Term:
         """Of a target that is none nothing is asked."""
-        return z3.If(z3.Extract(0, 0, value) == 1, value, 0) if name == "previous" else value
+        return if_else(extract(0, 0, value) == 1, value, 0) if name == "previous" else value
 
-    assert "previous" in right.registers
-    faults = faulty(
+    assert "previous" in transition(PreviousTarget(EVERY)).registers
+    check_faults(
         lambda: PreviousTarget(EVERY),
+        [partial(proofs.prove_previous, EVERY)],
         count=count,
-        seed=SEED,
-        differs=lambda system: differs(
-            right, system, assuming=lambda wires: wires["previous.valid"] == 1, matters=matters
-        ),
+        assuming=lambda wires: wires["previous.valid"] == 1,
+        matters=matters,
     )
-    assert [fault for fault, system in faults if proofs.prove_previous(EVERY, system).result is Result.PASS] == []
 
 
 @pytest.mark.parametrize(("name", "returned"), [("take_branch", None), ("own", False)])

@@ -7,22 +7,20 @@ from formal.engine.proof import Result
 from formal.engine.transition import transition
 from formal.inflight import inflight, latencies
 from spurtle.config import CONFIGS
-from spurtle.gateware.inflight import InFlight
-from spurtle.gateware.slots import Slot
+from spurtle.gateware.inflight import InFlight, Slot
+from tests.support.proofs import Changed
 from tests.support.tiers import tiers
 
 CONFIG = CONFIGS["v1p4"]
 LARGEST = (1 << CONFIG.counter_bits) - 1
 
 
-class Wrong(Slot):
+class Wrong(Changed, Slot):
     """Does `_count` besides, in each cycle in which its operation is in flight and has not ended."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         with m.If(self.in_flight & ~self.finish & ~self.vanish & ~self.completed):
             self._count(m)
-        return m
 
 
 class Wraps(Wrong):
@@ -80,16 +78,14 @@ def test_a_latency_that_counts_something_else_is_found(wrong: type[Slot]) -> Non
     assert "a cycle breaks it" in latencies.prove_counts(CONFIG, transition(wrong(CONFIG))).evidence
 
 
-class NeverFull(Slot):
+class NeverFull(Changed, Slot):
     """No total latency is all ones."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         with m.If(self.total == LARGEST - 1):
             m.d.sync += self.total.eq(0)
         with m.If(self.total == LARGEST):
             m.d.sync += self.total.eq(0)
-        return m
 
 
 @pytest.mark.full
@@ -99,13 +95,11 @@ def test_a_latency_that_is_never_full_is_found() -> None:
     assert verdict.evidence.startswith("total: ")
 
 
-class Neighbour(InFlight):
+class Neighbour(Changed, InFlight):
     """The first slot hears that the second was issued."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         m.d.comb += m.submodules.slot_0.issued.eq(self.in_flight.issued[1])
-        return m
 
 
 @pytest.mark.full

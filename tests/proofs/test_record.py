@@ -2,25 +2,24 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from types import ModuleType
 from typing import Any
 
 import pytest
-import z3
 
-from formal.engine.faults import differs, faulty
 from formal.engine.features import FEATURES, distinct
-from formal.engine.induction import Wires
-from formal.engine.proof import Result, Verdict
-from formal.engine.symbolic import rebuilt
-from formal.engine.transition import Transition, transition
+from formal.engine.integer import rebuilt
+from formal.engine.proof import Result
+from formal.engine.terms import BitVector, Boolean, Term, all_of, boolean
+from formal.engine.transition import Wires, transition
 from formal.record import record
 from formal.record.sample import meaningless, promised
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import Packet
 from spurtle.gateware.record import RecordBuilder
 from spurtle_sim.model import records
-from tests.support.seeds import SEED
+from tests.support.proofs import check_faults
 from tests.support.tiers import tiers
 
 
@@ -141,41 +140,26 @@ def test_places_in_another_order_are_found() -> None:
     assert record.prove_bytes(other, transition(RecordBuilder(config))).result is Result.FAIL
 
 
-def holds(config: SPUConfig, system: Transition) -> bool:
-    proofs: tuple[Callable[[SPUConfig, Transition], Verdict], ...] = (
-        record.prove_events,
-        record.prove_operation,
-        record.prove_bytes,
-    )
-    return all(prove(config, system).result is Result.PASS for prove in proofs)
-
-
 @pytest.mark.parametrize("name", ["minimal_pbt", "minimal_packed"])
 @pytest.mark.parametrize("count", tiers(full=[3], long=[10]))
 def test_faults_of_the_record_are_found(name: str, count: int) -> None:
     config = FEATURES[name]
-    right = transition(RecordBuilder(config))
 
-    def assumed(wires: Wires) -> z3.BoolRef:
-        return z3.And(wires["rst"] == 0, promised(config, wires["sample"]))
+    def assumed(wires: Wires) -> Boolean:
+        return all_of(wires["rst"] == 0, promised(config, wires["sample"]))
 
-    def matters(name: str, value: z3.BitVecRef) -> z3.ExprRef:
+    def matters(name: str, value: BitVector) -> Term:
         """The header of a Timestamp packet has the bit that is an End packet's."""
-        return z3.BoolVal(True) if name == "has_end" else value
+        return boolean(True) if name == "has_end" else value
 
-    faults = faulty(
-        lambda: RecordBuilder(config),
-        count=count,
-        seed=SEED,
-        differs=lambda system: differs(right, system, assuming=assumed, matters=matters),
-    )
-    assert [fault for fault, system in faults if holds(config, system)] == []
+    proofs = [partial(prove, config) for prove in (record.prove_events, record.prove_operation, record.prove_bytes)]
+    check_faults(lambda: RecordBuilder(config), proofs, count=count, assuming=assumed, matters=matters)
 
 
 @pytest.mark.full
 def test_a_sample_that_breaks_its_promise_has_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
     config = CONFIGS["minimal"]
-    monkeypatch.setattr(record, "promised", lambda config, sample: z3.BoolVal(True))
+    monkeypatch.setattr(record, "promised", lambda config, sample: boolean(True))
     with pytest.raises(ValueError, match=r"^a record of minimal has no place for CONTEXT_EL2$"):
         record.prove_bytes(config, transition(RecordBuilder(config)))
 

@@ -1,14 +1,14 @@
 """The proof of what a System register access comes to finds what is wrong."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
-import z3
 from amaranth.hdl import C
 
-from formal.engine.faults import differs, faulty
 from formal.engine.features import FEATURES
 from formal.engine.proof import Result
+from formal.engine.terms import boolean
 from formal.engine.transition import transition
 from formal.registers import registers as proofs
 from formal.registers.registers import WITHOUT_EL3
@@ -17,7 +17,7 @@ from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.registers import RegisterAccess
 from spurtle_sim.model import registers
 from spurtle_sim.model.registers import Outcome
-from tests.support.seeds import SEED
+from tests.support.proofs import check_faults
 from tests.support.tiers import tiers
 
 EL2_ALONE = FEATURES["minimal_el2"]
@@ -32,15 +32,9 @@ FGT_FNE = replace(BOTH, name="neoverse_n1_fne", fgt=True, fne=True)
 
 @pytest.mark.parametrize("count", tiers(full=[4], long=[20]))
 def test_faults_are_found(count: int) -> None:
-    right = transition(RegisterAccess(BOTH))
-    assert proofs.prove(BOTH, right).result is Result.PASS
-    faults = faulty(
-        lambda: RegisterAccess(BOTH),
-        count=count,
-        seed=SEED,
-        differs=lambda system: differs(right, system, assuming=lambda _: z3.BoolVal(True)),
+    check_faults(
+        lambda: RegisterAccess(BOTH), [partial(proofs.prove, BOTH)], count=count, assuming=lambda _: boolean(True)
     )
-    assert [fault for fault, system in faults if proofs.prove(BOTH, system).result is Result.PASS] == []
 
 
 class Trusting(RegisterAccess):

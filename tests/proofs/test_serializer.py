@@ -6,51 +6,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import z3
 
 from formal.buffer import aligner
 from formal.engine import sby
-from formal.engine.faults import differs, faulty
 from formal.engine.features import FEATURES
 from formal.engine.induction import inductive
 from formal.engine.proof import Result, Verdict
+from formal.engine.terms import all_of
 from formal.engine.transition import Transition, transition
-from formal.serializer import packer, serializer
+from formal.serializer import cutter, packer, serializer
+from formal.serializer.packer_history import watched
+from formal.serializer.steps import prove_steps
 from spurtle.config import CONFIGS
 from spurtle.gateware import serializer as serializer_rtl
 from spurtle.gateware.aligner import Aligner
-from spurtle.gateware.beat import beat_layout
-from spurtle.gateware.cutter import Cutter
-from spurtle.gateware.packer import Packer
-from spurtle.gateware.skid import SkidBuffer
+from spurtle.gateware.serializer import Cutter, Packer, SkidBuffer, beat_layout
 from spurtle.gateware.spu import RecordPath
 from spurtle_sim.model import records
-from tests.support.seeds import SEED
+from tests.support.proofs import Changed, check_faults
 from tests.support.tiers import tiers
 
 PACKED = FEATURES["minimal_packed"]
 KUNPENG = CONFIGS["kunpeng_920"]
 MODEL = CONFIGS["arm_model"]
-
-
-def check_faults(
-    component: Callable[[], Any],
-    watched: Callable[[Transition], Transition],
-    assuming: Any,
-    proofs: list[Callable[[Transition], Verdict]],
-    count: int,
-) -> None:
-    """Check that each of `count` faults that make a difference fails one of the proofs."""
-    right = watched(transition(component()))
-    assert [prove(right).result for prove in proofs] == [Result.PASS] * len(proofs)
-    faults = faulty(
-        component,
-        count=count,
-        seed=SEED,
-        differs=lambda system: differs(right, watched(system), assuming=assuming),
-    )
-    for fault, system in faults:
-        assert any(prove(watched(system)).result is not Result.PASS for prove in proofs), fault
 
 
 # The register stage.
@@ -59,16 +37,14 @@ def check_faults(
 @pytest.mark.parametrize("count", tiers(fast=[2], full=[9]))
 def test_faults_of_the_register_stage_are_found(count: int) -> None:
     proofs = [lambda system: inductive(system, serializer.spares), serializer.prove_queue]
-    check_faults(lambda: SkidBuffer(beat_layout(PACKED)), lambda system: system, serializer.spares, proofs, count)
+    check_faults(lambda: SkidBuffer(beat_layout(PACKED)), proofs, count=count, assuming=serializer.spares)
 
 
-class Open(SkidBuffer):
+class Open(Changed, SkidBuffer):
     """No place for what comes while the output stalls."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         m.d.comb += self.i.ready.eq(self.o.ready | ~self.o.valid)
-        return m
 
 
 @pytest.mark.full
@@ -94,8 +70,8 @@ class LosesRecords(Cutter):
 
 def test_a_fault_of_the_cutter_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sby, "BUILD", tmp_path)
-    monkeypatch.setattr(serializer, "Cutter", LosesRecords)
-    spec = serializer.CutterSpec(CONFIGS["minimal"])
+    monkeypatch.setattr(cutter, "Cutter", LosesRecords)
+    spec = cutter.CutterSpec(CONFIGS["minimal"])
     verdict = sby.check(spec, "faulty", mode="prove", depth=2, inside={"beat": "dut.beat"})
     # It takes more than two cycles to show after a reset: the step fails, not the base.
     assert verdict.result is Result.UNKNOWN
@@ -114,10 +90,10 @@ def test_faults_of_the_packer_are_found(count: int) -> None:
     ]
     check_faults(
         lambda: Packer(PACKED),
-        lambda system: packer.watched(PACKED, system),
-        lambda wires: z3.And(packer.invariant(PACKED)(wires), packer.record_comes(PACKED)(wires)),
         proofs,
-        count,
+        count=count,
+        assuming=lambda wires: all_of(packer.invariant(PACKED)(wires), packer.record_comes(PACKED)(wires)),
+        watched=lambda system: watched(PACKED, system),
     )
 
 
@@ -156,40 +132,38 @@ class Early(Packer):
 
 @pytest.mark.parametrize("wrong", tiers(fast=[Early], full=[Drops]))
 def test_a_packer_that_loses_or_doubles_is_found(wrong: type[Packer]) -> None:
-    system = packer.watched(KUNPENG, transition(wrong(KUNPENG)))
+    system = watched(KUNPENG, transition(wrong(KUNPENG)))
     verdicts = [packer.prove_invariant(KUNPENG, system), packer.prove_output(KUNPENG, system)]
     assert Result.FAIL in [verdict.result for verdict in verdicts]
 
 
 @pytest.mark.full
 def test_a_packer_that_does_not_come_to_an_end_is_found() -> None:
-    right, wrong = (packer.watched(MODEL, transition(each(MODEL))) for each in (Packer, Waits))
+    right, wrong = (watched(MODEL, transition(each(MODEL))) for each in (Packer, Waits))
     assert packer.prove_ends(MODEL, right).result is Result.PASS
     assert "a cycle breaks it" in packer.prove_ends(MODEL, wrong).evidence
 
 
 @pytest.mark.full
 def test_a_record_that_does_not_leave_is_not_covered() -> None:
-    assert (
-        "the shortest record" in packer.cover(KUNPENG, packer.watched(KUNPENG, transition(Endless(KUNPENG)))).evidence
-    )
+    assert "the shortest record" in packer.cover(KUNPENG, watched(KUNPENG, transition(Endless(KUNPENG)))).evidence
 
 
 @pytest.mark.parametrize("config", tiers(fast=[KUNPENG], full=[MODEL]), ids=lambda config: config.name)
 def test_other_padding_is_found(config: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert packer.prove_steps(config).result is Result.PASS
+    assert prove_steps(config).result is Result.PASS
     layout = replace(config.layout, padding_last=not config.layout.padding_last)
     right = records.lay_out
     other = replace(config, name="other", layout=layout)
     monkeypatch.setattr(records, "lay_out", lambda _, contents: right(other, contents))
-    assert "TIMESTAMP:\n  expected " in packer.prove_steps(config).evidence
+    assert "TIMESTAMP:\n  expected " in prove_steps(config).evidence
 
 
 def test_a_layout_in_another_order_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     right = records.lay_out
     other = replace(MODEL, name="other", layout=replace(MODEL.layout, places=MODEL.layout.places[::-1]))
     monkeypatch.setattr(records, "lay_out", lambda _, contents: right(other, contents))
-    assert packer.prove_steps(MODEL).result is Result.FAIL
+    assert prove_steps(MODEL).result is Result.FAIL
 
 
 # The words of memory.
@@ -202,28 +176,28 @@ def test_faults_of_the_aligner_are_found(count: int) -> None:
         lambda system: aligner.prove_words(PACKED, system),
     ]
     check_faults(
-        lambda: Aligner(PACKED), lambda system: aligner.watched(PACKED, system), aligner.relation(PACKED), proofs, count
+        lambda: Aligner(PACKED),
+        proofs,
+        count=count,
+        assuming=aligner.relation(PACKED),
+        watched=lambda system: aligner.watched(PACKED, system),
     )
 
 
-class Spills(Aligner):
+class Spills(Changed, Aligner):
     """Writes the whole of each last word."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         with m.If(self.o.p.last):
             m.d.comb += self.o.p.strobe.eq(-1)
-        return m
 
 
-class Cuts(Aligner):
+class Cuts(Changed, Aligner):
     """Forgets what a last beat has left over."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         with m.If(self.i.p.last):
             m.d.comb += self.o.p.last.eq(1)
-        return m
 
 
 @pytest.mark.parametrize("wrong", [Spills, Cuts])
@@ -232,14 +206,12 @@ def test_an_aligner_that_writes_more_or_less_is_found(wrong: type[Aligner]) -> N
     assert "a cycle breaks it" in aligner.prove_words(KUNPENG, system).evidence
 
 
-class Mixes(Aligner):
+class Mixes(Changed, Aligner):
     """Shows the next record in the last word of the one before it."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         with m.If(self.o.p.last):
             m.d.comb += self.o.p.data[-1].eq(self.i.p.data[0])
-        return m
 
 
 def test_a_stalled_word_that_changes_is_found() -> None:

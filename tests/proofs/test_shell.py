@@ -6,10 +6,11 @@ from formal.engine.features import FEATURES
 from formal.engine.induction import inductive
 from formal.engine.proof import Result
 from formal.engine.transition import transition
-from formal.shell.shell import APB, AXI, prove_steady, watched_completer, watched_writer
-from spurtle.shell import axi4
-from spurtle.shell.apb4 import APB4Completer
-from spurtle.shell.axi4 import AXI4Writer
+from formal.shell.apb4 import APB, watched_completer
+from formal.shell.axi4 import AXI, prove_steady, watched_writer
+from spurtle.shell import shell as bus
+from spurtle.shell.shell import APB4Completer, AXI4Writer
+from tests.support.proofs import Changed
 from tests.support.tiers import tiers
 
 PACKED = FEATURES["minimal_packed"]
@@ -41,13 +42,11 @@ class Hasty(AXI4Writer):
             m.d.sync += self.axi.wlast.eq(1)
 
 
-class Forgetful(AXI4Writer):
+class Forgetful(Changed, AXI4Writer):
     """PSB CSYNC does not wait for it."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         m.d.comb += self.busy.eq(0)
-        return m
 
 
 class Greedy(AXI4Writer):
@@ -57,13 +56,11 @@ class Greedy(AXI4Writer):
         super().__init__(config, outstanding=outstanding + 1)
 
 
-class Early(AXI4Writer):
+class Early(Changed, AXI4Writer):
     """A record is done when its last beat has come."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         m.d.comb += self.write.done.eq(self.write.beat.valid & self.write.beat.p.last)
-        return m
 
 
 @pytest.mark.parametrize(
@@ -80,44 +77,36 @@ def test_a_wrong_writer_is_found(wrong: type[AXI4Writer], outstanding: int) -> N
 
 
 def test_a_burst_across_a_page_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(axi4, "_BOUNDARY_BYTES", 8192)
+    monkeypatch.setattr(bus, "_PAGE_BYTES", 8192)
     assert AXI(PACKED, 1).prove_burst(watched_writer(transition(AXI4Writer(PACKED)))).result is Result.FAIL
 
 
-class Twice(APB4Completer):
+class Twice(Changed, APB4Completer):
     """Accesses a register as long as a transfer is there."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         m.d.comb += self.sysreg.valid.eq(self.apb.psel & self.apb.penable)
-        return m
 
 
-class Eager(APB4Completer):
+class Eager(Changed, APB4Completer):
     """Is ready in the setup phase."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         m.d.comb += self.apb.pready.eq(self.apb.psel & ~self.apb.penable)
-        return m
 
 
-class Silent(APB4Completer):
+class Silent(Changed, APB4Completer):
     """No access fails."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         m.d.comb += self.apb.pslverr.eq(0)
-        return m
 
 
-class Half(APB4Completer):
+class Half(Changed, APB4Completer):
     """Writes what is not strobed as well."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         m.d.comb += self.sysreg.write.eq(self.apb.pwrite)
-        return m
 
 
 @pytest.mark.parametrize("wrong", [Twice, Eager, Silent, Half])

@@ -8,80 +8,65 @@ from formal.engine.transition import Transition, transition
 from formal.spu import spu, wiring
 from spurtle.config import CONFIGS
 from spurtle.gateware.spu import SPU
+from tests.support.proofs import Changed
 from tests.support.tiers import tiers
 
 
-class WithoutMinlatBit(SPU):
+class WithoutMinlatBit(Changed, SPU):
     """MINLAT[11] does not reach the filter."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         register = m.submodules.registers.pmslatfr.as_value()
         m.d.comb += m.submodules.filter.pmslatfr.eq(Cat(register[:11], C(0, 1), register[12:]))
-        return m
 
 
-class WithoutIntervalBit(SPU):
+class WithoutIntervalBit(Changed, SPU):
     """The most significant bit of INTERVAL does not reach the interval counter."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         m.d.comb += m.submodules.interval_counter.interval.eq(m.submodules.registers.pmsirr.INTERVAL[:-1])
-        return m
 
 
-class OtherState(SPU):
+class OtherState(Changed, SPU):
     """Random numbers are read where PMSICR_EL1 is."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         m.d.comb += m.submodules.registers.pmsrndr.eq(m.submodules.interval_counter.pmsicr)
-        return m
 
 
-class AlwaysWanted(SPU):
+class AlwaysWanted(Changed, SPU):
     """No record is dropped because the buffer did not run."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         m.d.comb += m.submodules.completion.unwanted.eq(0)
-        return m
 
 
-class Unfiltered(SPU):
+class Unfiltered(Changed, SPU):
     """PMU event SAMPLE_FEED_LD counts every sample."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         m.d.sync += self.pmu.sample_feed_ld.eq(m.submodules.completion.fed)
-        return m
 
 
-class Strobe(SPU):
+class Strobe(Changed, SPU):
     """Interrupts when the buffer is full, and not for as long as S is set."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         m.d.comb += self.pmbirq.eq(m.submodules.buffer.full)
-        return m
 
 
-class Unread(SPU):
+class Unread(Changed, SPU):
     """PMU event SAMPLE_FILTRATE is SAMPLE_FEED, and nothing reads what it has to be."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         m.d.sync += self.pmu.sample_filtrate.eq(m.submodules.completion.fed)
-        return m
 
 
-class FrozenForever(SPU):
+class FrozenForever(Changed, SPU):
     """The PMU's counters are frozen while the Profiling Buffer is disabled."""
 
-    def elaborate(self, platform):
-        m = super().elaborate(platform)
+    def change(self, m):
         m.d.sync += self.pmu.freeze.eq(m.submodules.registers.pmblimitr.PMFZ & m.submodules.buffer.pmbsr.S)
-        return m
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from configurations import FOR_BLOCKS
-from formal.record.filter import Judged
+from formal.record.judged import Judged
 from spurtle.arch import PMSFCR_EL1
 from spurtle.config import SPUConfig, UnpredictableFilter
 from spurtle.export import verilog

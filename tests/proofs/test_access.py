@@ -1,0 +1,71 @@
+"""The proofs of the choice of an access find what is wrong."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from amaranth.hdl import Mux
+
+from formal.engine.features import FEATURES
+from formal.engine.proof import Result
+from formal.engine.terms import Boolean, all_of
+from formal.engine.transition import Wires, transition
+from formal.sampling import access
+from spurtle.arch import PMSVer
+from spurtle.gateware.access import AccessChoice
+from tests.support.proofs import Changed, check_faults
+from tests.support.tiers import tiers
+
+TWO = replace(FEATURES["minimal_sve_v1p2"], name="two", version=PMSVer.SPE_V1P3, mops=True, ops_per_cycle=2, ernd=True)
+"""Two can be selected in a cycle, each with one of two accesses and an element."""
+
+
+@pytest.mark.parametrize("count", tiers(fast=[2], full=[9]))
+def test_faults_of_the_access_choice_are_found(count: int) -> None:
+    assert access.cover(TWO, transition(AccessChoice(TWO))).result is Result.PASS
+
+    # What is told of a lane that is not selected does not matter: with both selected nothing is told but what does.
+    def both(wires: Wires) -> Boolean:
+        return all_of(wires["selected__0"] == 1, wires["selected__1"] == 2)
+
+    check_faults(lambda: AccessChoice(TWO), [partial(access.prove, TWO)], count=count, assuming=both)
+
+
+class Swaps(AccessChoice):
+    """The second of two selections gets the first random number."""
+
+    def elaborate(self, platform):
+        self.random = [*reversed(self.random)]
+        return super().elaborate(platform)
+
+
+class Shares(Changed, AccessChoice):
+    """The bit that chooses one of two accesses is one of the element."""
+
+    def change(self, m):
+        for lane, element in enumerate(self.element):
+            m.d.comb += element.eq(Mux(self.selected[-1][lane], self.random[-1], self.random[0]))
+
+
+class Constant(Changed, AccessChoice):
+    """Nothing is left to chance, but for what filters choose."""
+
+    def change(self, m):
+        m.d.comb += [self.destination.eq(0), *(element.eq(0) for element in self.element)]
+
+
+class Half(Changed, AccessChoice):
+    """The elements of the upper half are never chosen."""
+
+    def change(self, m):
+        m.d.comb += [element[-1].eq(0) for element in self.element]
+
+
+@pytest.mark.parametrize("wrong", [Swaps, Shares])
+def test_a_random_bit_in_the_wrong_place_is_found(wrong: type[AccessChoice]) -> None:
+    assert access.prove(TWO, transition(wrong(TWO))).result is Result.FAIL
+
+
+def test_an_access_that_is_never_chosen_is_found() -> None:
+    assert "destination by filter" in access.cover(TWO, transition(Constant(TWO))).evidence
+    assert "element 255" in access.cover(TWO, transition(Half(TWO))).evidence

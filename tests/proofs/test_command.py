@@ -1,0 +1,76 @@
+"""The command `python -m formal`: what cannot be said is not a PASS."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from formal import __main__ as command
+from formal.engine.proof import Proof, Result, Verdict
+from formal.engine.terms import Undecided
+from formal.proofs import all_proofs
+from spurtle.config import CONFIGS
+
+
+def raises(error: Exception) -> Verdict:
+    raise error
+
+
+def test_only_pass_is_good(build: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    outcomes: dict[str, Callable[[], Verdict]] = {
+        "PASS": lambda: Verdict(Result.PASS, 1),
+        "FAIL": lambda: Verdict(Result.FAIL, 1, "expected 1, got [2]"),
+        "UNKNOWN": lambda: raises(Undecided("timeout")),
+        "ERROR": lambda: raises(ValueError("no such wire")),
+    }
+    for wanted, prove in outcomes.items():
+        monkeypatch.setattr(command, "all_proofs", lambda prove=prove: [Proof("p", "b", "c", "m", prove)])
+        assert command.main([]) == (0 if wanted == "PASS" else 1)
+        (row,) = json.loads((build / "report.json").read_text())["proofs"]
+        assert list(row) == ["property", "block", "config", "method", "depth", "seconds", "result"]
+        assert (row["property"], row["block"], row["config"], row["result"]) == ("p", "b", "c", wanted)
+        printed = capsys.readouterr().out
+        assert printed.splitlines()[-1].startswith(f"{int(wanted == 'PASS')} of 1 passed; report: ")
+        assert {"PASS": "", "FAIL": "expected 1, got [2]", "UNKNOWN": "timeout", "ERROR": "no such wire"}[
+            wanted
+        ] in printed
+
+
+def test_an_unknown_block_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["nonsense"]) == 2
+    printed = capsys.readouterr()
+    blocks = "registers, control, interval, lfsr, access, inflight, completion, filter, record, serializer, aligner"
+    blocks += ", buffer, spu, writer, posting_writer, completer or leak"
+    assert printed.err == f"formal: NAME must be {blocks}, not 'nonsense'\n"
+    assert printed.out == ""
+
+
+def test_proofs_are_chosen_by_block() -> None:
+    proofs = list(all_proofs())
+    assert {proof.config for proof in proofs} >= {*CONFIGS}
+    assert command.select(proofs, []) == proofs
+    assert command.select(proofs, ["record"]) == [proof for proof in proofs if proof.block == "record"] != []
+
+
+def test_the_first_line_has_the_duration_of_the_last_run(
+    build: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(*names: str) -> str:
+        monkeypatch.setattr(command, "all_proofs", lambda: [Proof(name, "b", "c", "m", passing) for name in names])
+        assert command.main([]) == 0
+        return capsys.readouterr().out.splitlines()[0]
+
+    def passing() -> Verdict:
+        return Verdict(Result.PASS, 1)
+
+    monkeypatch.setattr(command, "time", SimpleNamespace(monotonic=lambda: 0.0))
+    report = build / "report.json"
+    assert run("one", "two") == "2 proofs"
+    report.write_text(report.read_text().replace('"seconds": 0.', '"seconds": 265.', 1))
+    assert run("one", "two") == "2 proofs; the last run took 4 min 25 s"
+    assert run("one", "two") == "2 proofs; the last run took 0 min 0 s"
+    assert run("one") == "1 proofs"
+    report.write_text("[]")
+    assert run("one") == "1 proofs"

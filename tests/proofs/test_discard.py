@@ -1,0 +1,84 @@
+"""The proofs of discard mode, and of another owner of the Profiling Buffer, find what is wrong."""
+
+import pytest
+
+from formal.buffer import discard
+from formal.engine.features import FEATURES
+from formal.engine.induction import inductive
+from formal.engine.transition import transition
+from spurtle.arch import FM
+from spurtle.gateware.buffer import ProfilingBuffer
+from tests.support.proofs import Changed
+from tests.support.tiers import tiers
+
+DISCARDS = FEATURES["minimal_v1p2"]
+
+
+class Fills(Changed, ProfilingBuffer):
+    """Knows no discard mode."""
+
+    def change(self, m):
+        m.d.comb += self.writing.eq(self.running)
+
+
+class LosesCollisions(Changed, ProfilingBuffer):
+    """A collision is not told of in discard mode."""
+
+    def change(self, m):
+        with m.If(self.pmblimitr.FM == FM.DISCARD):
+            m.d.sync += self.pmbsr.COLL.eq(self.pmbsr.COLL)
+
+
+class Moves(Changed, ProfilingBuffer):
+    """The pointer follows what is dropped."""
+
+    def change(self, m):
+        with m.If(self.i.valid & self.i.ready & ~self.write.beat.valid):
+            m.d.sync += self.pmbptr.eq(self.pmbptr + 8)
+
+
+class WaitsForMemory(Changed, ProfilingBuffer):
+    """What is dropped waits for memory."""
+
+    def change(self, m):
+        with m.If(~self.write.beat.ready):
+            m.d.comb += self.i.ready.eq(0)
+
+
+class Stops(Changed, ProfilingBuffer):
+    """It is full whenever no record would fit."""
+
+    def change(self, m):
+        with m.If(self.running & (self.pmbptr[12:] >= self.pmblimitr.LIMIT)):
+            m.d.comb += self.full.eq(1)
+
+
+@pytest.mark.parametrize("wrong", tiers(fast=[Fills], full=[LosesCollisions, Moves, WaitsForMemory, Stops]))
+def test_a_fault_of_discard_mode_is_found(wrong: type[ProfilingBuffer]) -> None:
+    assert "a cycle breaks it" in discard.prove_discards(DISCARDS, transition(wrong(DISCARDS))).evidence
+
+
+class Deaf(Changed, ProfilingBuffer):
+    """Goes on for another owner."""
+
+    def change(self, m):
+        m.d.comb += self.running.eq(self.pmblimitr.E & ~self.pmbsr.S)
+
+
+class Commits(Changed, ProfilingBuffer):
+    """The pointer moves with the end of each record."""
+
+    def change(self, m):
+        with m.If(self.write.done):
+            m.d.sync += self.pmbptr.eq(self.write.beat.p.address)
+
+
+def test_a_buffer_that_goes_on_for_another_owner_is_found() -> None:
+    assert "a cycle breaks it" in discard.prove_new_owner(DISCARDS, transition(Deaf(DISCARDS))).evidence
+    assert "a cycle breaks it" in discard.prove_unkept(DISCARDS, transition(Commits(DISCARDS))).evidence
+
+
+def test_a_record_that_moves_the_pointer_in_discard_mode_is_found() -> None:
+    assert "a cycle breaks it" in discard.prove_kept(transition(Fills(DISCARDS))).evidence
+    # PMBLIMITR_EL1 changes and nobody tells the discard.
+    assert "a cycle breaks it" in inductive(transition(ProfilingBuffer(DISCARDS)), discard.kept).evidence

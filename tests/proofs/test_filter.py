@@ -1,0 +1,113 @@
+"""The proofs of the filter find what is wrong."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from formal.engine.features import FEATURES
+from formal.engine.proof import Result
+from formal.engine.transition import Transition, transition
+from formal.record import filter as filter_
+from formal.record import judged as judged_filter
+from formal.record import record
+from spurtle.arch import PMSVer
+from spurtle.config import CONFIGS, UnpredictableFilter
+from spurtle.gateware.filter import Filter
+from spurtle.gateware.record import RecordBuilder
+from spurtle_sim.model import filtering
+from tests.support.proofs import Changed, check_faults
+from tests.support.tiers import tiers
+
+EVERY = replace(FEATURES["minimal_fds"], name="every", version=PMSVer.SPE_V1P4, eft=True, fpf=True)
+"""Each filter is there; all that the filter looks at is small."""
+
+
+@pytest.fixture(scope="module")
+def judged() -> Transition:
+    return transition(judged_filter.Judged(EVERY))
+
+
+def test_a_fault_of_the_filter_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = CONFIGS["minimal"]
+    monkeypatch.setattr(filtering, "flags", lambda config, facts: facts.store << 2 | facts.load << 1 | facts.branch)
+    system = transition(judged_filter.Judged(config))
+    verdict = filter_.prove(config, system)
+    assert verdict.result is Result.FAIL
+    assert "expected  collect = 0x" in verdict.evidence
+    assert "expected  feed_br = 0x" in filter_.prove_feed(config, system).evidence
+
+
+@pytest.mark.parametrize("name", ["by_type", "by_event", "by_inverted_event", "by_latency", "by_data_source"])
+def test_a_filter_that_is_not_there_is_found(name: str, monkeypatch: pytest.MonkeyPatch, judged: Transition) -> None:
+    monkeypatch.setattr(filtering, name, lambda config, registers, sample: 1)
+    assert filter_.prove(EVERY, judged).result is Result.FAIL
+
+
+@pytest.mark.parametrize("count", tiers(full=[5]))
+def test_faults_of_the_filter_are_found(count: int) -> None:
+    check_faults(
+        lambda: judged_filter.Judged(EVERY),
+        [partial(filter_.prove_feed, EVERY), partial(filter_.prove, EVERY)],
+        count=count,
+        assuming=filter_.registers(EVERY),
+    )
+
+
+class Lenient(Changed, Filter):
+    """A sample of some type passes whatever its latency."""
+
+    def change(self, m):
+        with m.If(self.pmsfcr.FT & self.feed.op):
+            m.d.comb += self.rejected.eq(0)
+
+
+class Open(Changed, Filter):
+    """Rejects nothing."""
+
+    def change(self, m):
+        m.d.comb += self.rejected.eq(0)
+
+
+def test_a_filter_that_lets_more_pass_is_found(monkeypatch: pytest.MonkeyPatch, judged: Transition) -> None:
+    assert filter_.prove_monotone(EVERY, judged).result is Result.PASS
+    monkeypatch.setattr(judged_filter, "Filter", Lenient)
+    assert "a cycle breaks it" in filter_.prove_monotone(EVERY, transition(judged_filter.Judged(EVERY))).evidence
+
+
+def test_a_filter_that_rejects_nothing_is_found(monkeypatch: pytest.MonkeyPatch, judged: Transition) -> None:
+    assert filter_.cover(EVERY, judged).result is Result.PASS
+    monkeypatch.setattr(judged_filter, "Filter", Open)
+    assert "FT alone rejects" in filter_.cover(EVERY, transition(judged_filter.Judged(EVERY))).evidence
+
+
+def test_only_filters_without_effect_switch_each_other_off(judged: Transition) -> None:
+    assert filter_.cover_exception(EVERY, judged).result is Result.PASS
+    discards = replace(EVERY, unpredictable_filter=UnpredictableFilter.DISCARD)
+    system = transition(judged_filter.Judged(discards))
+    assert filter_.prove_monotone(discards, system).result is Result.PASS
+    assert filter_.cover_exception(discards, system).result is Result.FAIL
+    # The same circuit with no exception made for it.
+    assert filter_.prove_monotone(discards, judged).result is Result.FAIL
+
+
+class Curious(Changed, Filter):
+    """Looks at a fact for which there is no feature."""
+
+    def change(self, m):
+        with m.If(self.sample.operation.facts.memory_copy):
+            m.d.comb += self.feed.st.eq(1)
+
+
+@pytest.mark.full
+def test_a_fact_of_no_feature_that_changes_something_is_found(
+    monkeypatch: pytest.MonkeyPatch, judged: Transition
+) -> None:
+    assert filter_.prove_ignored(EVERY, judged).result is Result.PASS
+    monkeypatch.setattr(judged_filter, "Filter", Curious)
+    assert "a cycle breaks it" in filter_.prove_ignored(EVERY, transition(judged_filter.Judged(EVERY))).evidence
+
+    # Records of a configuration with the Guarded control stack, as if it had none.
+    config, without = FEATURES["minimal_gcs"], replace(FEATURES["minimal_gcs"], name="without", gcs=False)
+    assert record.prove_ignored(config, transition(RecordBuilder(config))).result is Result.PASS
+    assert "a cycle breaks it" in record.prove_ignored(without, transition(RecordBuilder(config))).evidence

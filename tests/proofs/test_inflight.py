@@ -1,0 +1,134 @@
+"""The proofs of the slots find what is wrong."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from amaranth.hdl import Signal
+from amaranth.lib.fifo import SyncFIFO
+
+from formal.engine.features import FEATURES
+from formal.engine.induction import inductive, resets
+from formal.engine.proof import Result
+from formal.engine.transition import transition
+from formal.inflight import inflight, latencies
+from formal.sampling import interval
+from formal.spu import spu
+from spurtle.gateware import inflight as inflight_rtl
+from spurtle.gateware.inflight import Allocation
+from tests.support.proofs import Changed, check_faults
+from tests.support.tiers import tiers
+
+SEVERAL = replace(interval.configured(2, ernd=True), name="several", slots=3)
+
+
+@pytest.mark.parametrize("count", tiers(fast=[2], full=[11]))
+def test_faults_of_the_allocation_are_found(count: int) -> None:
+    check_faults(
+        lambda: Allocation(SEVERAL),
+        [partial(inflight.prove_allocation, SEVERAL)],
+        count=count,
+        assuming=inflight.selections(SEVERAL),
+    )
+
+
+class Follows(Changed, inflight_rtl.Slot):
+    """Goes on following the PE's state."""
+
+    def change(self, m):
+        m.d.sync += self.start.eq(self.following)
+
+
+class Early(Changed, inflight_rtl.Slot):
+    """Keeps the PE's state of the cycle before."""
+
+    def change(self, m):
+        with m.If(self.take):
+            m.d.sync += self.start.eq(self.start)
+
+
+class Forgets(Changed, inflight_rtl.Slot):
+    """Is not told that the buffer did not run before it was given its operation."""
+
+    def change(self, m):
+        with m.If(self.take):
+            m.d.sync += self.unwanted.eq(~self.running)
+
+
+class CountsOn(Changed, inflight_rtl.Slot):
+    """Counts waits for translations of an operation that has completed."""
+
+    def change(self, m):
+        with m.If(self.in_flight & self.translating):
+            m.d.sync += self.translation.eq(self.translation + 1)
+
+
+class Hoards(Changed, SyncFIFO):
+    """Does not count what is taken out."""
+
+    def change(self, m):
+        m.d.sync += self.level.eq(self.level + (self.w_en & self.w_rdy))
+
+
+@pytest.mark.full
+def test_a_slot_that_does_not_stand_still_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inflight_rtl, "Slot", Follows)
+    verdict = inflight.prove_slots(SEVERAL, transition(inflight_rtl.InFlight(SEVERAL)))
+    assert "a cycle breaks it" in verdict.evidence
+
+
+def test_a_counter_that_goes_on_is_found() -> None:
+    assert "a cycle breaks it" in latencies.prove_latencies(SEVERAL, transition(CountsOn(SEVERAL))).evidence
+
+
+@pytest.mark.full
+def test_a_queue_that_keeps_what_left_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inflight_rtl, "SyncFIFO", Hoards)
+    system = transition(inflight_rtl.InFlight(SEVERAL))
+    assert "a cycle breaks it" in inductive(system, inflight.queue(SEVERAL)).evidence
+    assert "a cycle breaks it" in inflight.prove_order(SEVERAL, system).evidence
+
+
+@pytest.mark.parametrize("wrong", tiers(fast=[Early], full=[Forgets]))
+def test_a_slot_that_starts_wrongly_is_found(wrong: type[inflight_rtl.Slot], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inflight_rtl, "Slot", wrong)
+    verdict = inflight.prove_captures(SEVERAL, transition(inflight_rtl.InFlight(SEVERAL)))
+    assert "a cycle breaks it" in verdict.evidence
+
+
+class Late(inflight_rtl.InFlight):
+    """Takes the offset of the cycle after off the system counter."""
+
+    def _take_off(self, m, start):
+        shifted = Signal.like(start)
+        m.d.comb += [shifted.eq(start), shifted.timestamp.eq(start.timestamp - self.offset)]
+        return shifted
+
+
+class Stays(inflight_rtl.InFlight):
+    """Takes no offset off."""
+
+    def _take_off(self, m, start):
+        return start
+
+
+@pytest.mark.parametrize("wrong", tiers(fast=[Late], full=[Stays]))
+def test_an_offset_of_another_cycle_is_found(wrong: type[inflight_rtl.InFlight]) -> None:
+    config = FEATURES["minimal_el2"]
+    assert inflight.prove_captures(config, transition(inflight_rtl.InFlight(config))).result is Result.PASS
+    assert "a cycle breaks it" in inflight.prove_captures(config, transition(wrong(config))).evidence
+
+
+@pytest.mark.full
+def test_a_state_of_another_cycle_is_found() -> None:
+    # Eight lanes are answered a cycle later than two.
+    later = replace(SEVERAL, ops_per_cycle=8)
+    assert "a cycle breaks it" in inflight.prove_captures(later, transition(inflight_rtl.InFlight(SEVERAL))).evidence
+
+
+def test_a_memory_survives_a_reset() -> None:
+    system = transition(inflight_rtl.InFlight(SEVERAL))
+    words = [name.removeprefix("inflight.") for name in spu.memories(SEVERAL)]
+    assert resets(system, kept=words).result is Result.PASS
+    for forgotten in (words[0], words[-1]):
+        assert "survives" in resets(system, kept=[word for word in words if word != forgotten]).evidence

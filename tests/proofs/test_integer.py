@@ -1,0 +1,70 @@
+"""Integers that are not known compute as Python's do."""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from formal.engine.integer import Integer, Octets, equal, rebuilt, unasked
+from formal.engine.terms import Solver, variable
+from spurtle.config import CONFIGS
+from spurtle_sim.model import records
+from tests.support.proofs import known, read
+
+
+@settings(max_examples=40)
+@given(st.integers(-300, 300), st.integers(-300, 300), st.integers(0, 12))
+def test_an_integer_computes_as_python_does(a: int, b: int, distance: int) -> None:
+    for name in ("add", "sub", "mul", "and_", "or_", "xor", "eq", "ne", "lt", "le", "gt", "ge"):
+        apply = getattr(operator, name)
+        for result in (apply(known(a), known(b)), apply(known(a), b), apply(a, known(b))):
+            assert read(result) == apply(a, b), name
+    for name in ("lshift", "rshift"):
+        apply = getattr(operator, name)
+        assert read(apply(known(a), distance)) == apply(a, distance), name
+    assert read(known(a) >> known(distance)) == a >> distance
+    if b < 0:
+        with pytest.raises(ValueError, match="negative shift count"):
+            known(a) >> known(b)
+    else:  # farther than the value is wide
+        assert read(known(a) >> known(b)) == a >> b
+    assert (read(-known(a)), read(~known(a))) == (-a, ~a)
+
+
+def test_bytes_of_an_integer_are_python_s() -> None:
+    assert list(map(read, known(0x1234).to_bytes(3, "little"))) == [0x34, 0x12, 0]
+    for value in (-1, 1 << 16):
+        with pytest.raises(OverflowError):
+            known(value).to_bytes(2, "little")
+
+
+def test_a_rebuilt_module_computes_the_same() -> None:
+    config = CONFIGS["minimal"]
+    twin = rebuilt(records)
+    encoded = []
+    for reference, number in ((records, int), (twin, known)):
+        facts = reference.Facts(load=1, retired=1, va_valid=1)
+        operation = reference.Operation(facts=facts, pc=number(0x40_0123), va=number(0xFFFF_0000_1234_5678))
+        start = reference.Start(el=number(1), timestamp=number(77))
+        encoded.append(reference.encode(config, reference.Sample(start=start, operation=operation, total=number(5000))))
+    assert bytes(map(read, encoded[1])) == encoded[0]
+    assert not hasattr(records, "bytes")
+
+
+@pytest.mark.parametrize(
+    "use", [lambda x: 1 << x, lambda x: x << x, range, lambda x: [0][x], lambda x: {x: 0}, "{}".format, int]
+)
+def test_what_needs_one_value_raises(use: Callable[[Any], object]) -> None:
+    with pytest.raises(TypeError):
+        use(Integer(variable("x", 8), unasked))
+
+
+def test_a_negative_or_too_large_value_is_on_no_wire() -> None:
+    wire = variable("wire", 4)
+    for value in (-1, 16):
+        assert not Solver().possible(equal(value, wire), equal(known(value), wire))
+    two = variable("two", 16)
+    assert not Solver().possible(equal(Octets([known(3), 2]), two), two != 0x203)

@@ -1,0 +1,55 @@
+"""The proofs of the interval counter find what is wrong."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from formal.engine.induction import inductive, resets
+from formal.engine.proof import Result, Verdict
+from formal.engine.transition import Transition, transition
+from formal.sampling import interval
+from spurtle.gateware.interval import IntervalCounter
+from spurtle_sim.model import sampling
+from tests.support.proofs import Changed, check_faults
+from tests.support.tiers import tiers
+
+LANES = interval.configured(2, ernd=True)
+"""It has everything: lanes, numbers, both counters, two selections."""
+
+
+def test_a_fault_of_the_reference_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = sampling.advance
+
+    def wrong(count: int, ecount: int, **settings: Any) -> tuple[int, int, bool, bool]:
+        *state, selected, _ = right(count, ecount, **settings)
+        return (*state, selected, count == 2)
+
+    monkeypatch.setattr(sampling, "advance", wrong)
+    evidence = interval.prove(LANES, transition(IntervalCounter(LANES))).evidence
+    assert "expected  draw = 0x" in evidence
+    assert "got       draw = 0x" in evidence
+
+
+@pytest.mark.parametrize("count", tiers(full=[8]))
+def test_faults_of_the_interval_counter_are_found(count: int) -> None:
+    proofs: list[Callable[[Transition], Verdict]] = [
+        lambda system: inductive(system, interval.invariant(LANES)),
+        lambda system: interval.prove_delay(LANES, system),
+        lambda system: interval.prove(LANES, system),
+        resets,
+    ]
+    check_faults(lambda: IntervalCounter(LANES), proofs, count=count, assuming=interval.invariant(LANES))
+
+
+class Hasty(Changed, IntervalCounter):
+    """Uses a random number where software writes PMSICR_EL1, and so perhaps another in the next cycle."""
+
+    def change(self, m):
+        with m.If(self.write):
+            m.d.comb += self.draw.eq(1)
+
+
+def test_random_numbers_one_after_the_other_are_found() -> None:
+    assert interval.prove_fresh(LANES, transition(IntervalCounter(LANES))).result is Result.PASS
+    assert interval.prove_fresh(LANES, transition(Hasty(LANES))).result is Result.FAIL

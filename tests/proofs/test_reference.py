@@ -1,0 +1,41 @@
+"""Steps compared with a reference: a fault of either is shown."""
+
+from formal.engine.induction import inductive, resets
+from formal.engine.proof import Result
+from formal.engine.reference import follows
+from formal.engine.terms import all_of
+from formal.engine.transition import Transition, transition
+from tests.support.countdown import Countdown, countdown, zero_is_zero
+
+
+def test_a_right_step_is_proved(subject: Transition) -> None:
+    assert inductive(subject, zero_is_zero).result is Result.PASS
+    verdict = follows(subject, countdown, assuming=zero_is_zero)
+    assert (verdict.result, verdict.method) == (Result.PASS, "reference, all 4 paths")
+    assert resets(subject).result is Result.PASS
+
+
+def test_without_its_invariant_it_is_not(subject: Transition) -> None:
+    assert follows(subject, countdown).result is Result.FAIL
+
+
+def test_a_wrong_reference_is_shown(subject: Transition) -> None:
+    def wrong(rst: int, load: int, start: int, value: int) -> dict[str, int]:
+        return countdown(rst, load, start, value) if value != 11 else {"value": 3}
+
+    verdict = follows(subject, wrong, assuming=zero_is_zero)
+    assert verdict.result is Result.FAIL
+    for part in ("state   value = 0xb, zero = 0x0", "inputs  ", "expected  value = 0x3", "got       value = "):
+        assert part in verdict.evidence
+
+
+def test_a_wrong_circuit_is_found() -> None:
+    assert follows(transition(Countdown(wraps=True)), countdown, assuming=zero_is_zero).result is Result.FAIL
+    verdict = resets(transition(Countdown(keeps=True)))
+    assert verdict.result is Result.FAIL
+    assert "survives" in verdict.evidence
+
+
+def test_contradicting_assumptions_prove_nothing(subject: Transition) -> None:
+    verdict = follows(subject, countdown, assuming=lambda wires: all_of(wires["value"] == 1, wires["value"] == 2))
+    assert verdict.result is Result.FAIL

@@ -1,0 +1,132 @@
+"""The proofs of the whole SPU find what is wrong."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from amaranth.hdl import C
+from amaranth.lib import wiring
+
+from formal.engine.features import FEATURES
+from formal.engine.proof import Result, Verdict
+from formal.engine.transition import transition
+from formal.spu import spu
+from spurtle.arch import PMSCR_EL1
+from spurtle.config import CONFIGS
+from spurtle.gateware import registers as registers_rtl
+from spurtle.gateware import spu as spu_rtl
+from spurtle.gateware.spu import SPU
+from tests.support.proofs import Changed
+from tests.support.tiers import tiers
+
+
+class Counts(Changed, SPU):
+    """Counts what passes in Debug state too."""
+
+    def change(self, m):
+        counted = m.submodules.control.enabled | self.pe.debug
+        m.d.comb += m.submodules.interval_counter.operations.eq(self.sampling.valid & counted)
+
+
+@pytest.mark.full
+def test_an_operation_that_is_counted_while_disabled_is_found() -> None:
+    config = CONFIGS["minimal"]
+    assert "a cycle breaks it" in spu.prove_disabled(config, transition(Counts(config))).evidence
+
+
+class Draws(Changed, SPU):
+    """Draws a number for whatever passes."""
+
+    def change(self, m):
+        m.d.comb += m.submodules.access_lfsr.draw.eq(self.sampling.valid != 0)
+
+
+@pytest.mark.full
+def test_a_number_that_is_drawn_while_disabled_is_found() -> None:
+    config = FEATURES["minimal_sve"]
+    assert "a cycle breaks it" in spu.prove_undrawn(config, transition(Draws(config))).evidence
+
+
+class Unguarded(registers_rtl.RegisterAccess):
+    """EL1 has what EL2 has."""
+
+    def _undefined(self, register, host):
+        return C(0)
+
+
+class Whole(registers_rtl.RegisterFile):
+    """Bits that are not implemented can be set."""
+
+    def _write(self, m, register, written):
+        super()._write(m, register, written)
+        if register is PMSCR_EL1:
+            with m.If(written):
+                m.d.sync += self.pmscr.eq(self.wdata)
+
+
+@pytest.mark.parametrize(
+    ("room", "wrong", "prove"),
+    tiers(full=[(registers_rtl, Unguarded, spu.prove_pmscr_el2), (spu_rtl, Whole, spu.prove_implemented)]),
+)
+def test_registers_that_are_open_are_found(
+    room: Any, wrong: type[wiring.Component], prove: Callable[..., Verdict], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, wrong.__bases__[0].__name__, wrong)
+    config = CONFIGS["neoverse_n1"]
+    assert "a cycle breaks it" in prove(config, transition(SPU(config))).evidence
+
+
+class Untold(Changed, SPU):
+    """Does not tell the buffer that it has another owner."""
+
+    def change(self, m):
+        m.d.comb += m.submodules.buffer.new_owner.eq(0)
+
+
+class Remembers(Changed, SPU):
+    """Keeps the previous branch target for another owner."""
+
+    def change(self, m):
+        m.d.comb += m.submodules.previous_target.new_owner.eq(0)
+
+
+@pytest.mark.full
+def test_another_owner_that_is_not_told_of_is_found() -> None:
+    config = replace(FEATURES["minimal_pbt"], name="owners", el3=True)
+    assert spu.prove_new_owner(config, transition(SPU(config))).result is Result.PASS
+    for wrong in (Untold, Remembers):
+        assert "a cycle breaks it" in spu.prove_new_owner(config, transition(wrong(config))).evidence
+
+
+class Anytime(Changed, SPU):
+    """Tells of the filters' answers when there is nothing to tell."""
+
+    def change(self, m):
+        m.d.sync += self.pmu.sample_feed_lat.eq(m.submodules.filter.feed.lat)
+
+
+class Unfed(Changed, SPU):
+    """Counts verdicts when there is no sample."""
+
+    def change(self, m):
+        m.d.sync += self.pmu.sample_filtrate.eq(~m.submodules.filter.rejected.as_value().any())
+
+
+class Silent(Changed, SPU):
+    """Does not tell the buffer that its limit is written."""
+
+    def change(self, m):
+        m.d.comb += m.submodules.buffer.pmblimitr_write.eq(0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "prove"),
+    tiers(
+        fast=[(Anytime, spu.prove_fed)],
+        full=[(Unfed, spu.prove_fed), (Silent, spu.prove_limit)],
+    ),
+)
+def test_what_the_spu_tells_wrongly_is_found(wrong: type[SPU], prove: Callable[..., Verdict]) -> None:
+    config = CONFIGS["minimal"]
+    assert "a cycle breaks it" in prove(config, transition(wrong(config))).evidence

@@ -1,0 +1,46 @@
+"""A small component of known behaviour, for tests of the proof engine."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from formal.engine.terms import Boolean
+from formal.engine.transition import Wires
+
+__all__ = ["Countdown", "countdown", "zero_is_zero"]
+
+
+class Countdown(wiring.Component):
+    """Counts down to zero and stays there. `zero` is a register of its own, as the interval counter's flag is."""
+
+    load: In(1)
+    start: In(4)
+    value: Out(4)
+
+    def __init__(self, *, wraps: bool = False, keeps: bool = False):
+        self._wraps = wraps
+        self._keeps = keeps
+        super().__init__()
+
+    def elaborate(self, platform):
+        m = Module()
+        value = Signal(4, reset_less=self._keeps)
+        zero = Signal(init=1)
+        m.d.comb += self.value.eq(value)
+        with m.If(self.load):
+            m.d.sync += [value.eq(self.start), zero.eq(self.start == 0)]
+        with m.Elif(~zero | (self._wraps & (self.start == 7))):
+            m.d.sync += [value.eq(value - 1), zero.eq(value == 1)]
+        return m
+
+
+def countdown(rst: int, load: int, start: int, value: int) -> dict[str, int]:
+    if rst:
+        return {"value": 0}
+    if load:
+        return {"value": start}
+    return {"value": max(value - 1, 0)}
+
+
+def zero_is_zero(wires: Wires) -> Boolean:
+    return (wires["zero"] == 1) == (wires["value"] == 0)
