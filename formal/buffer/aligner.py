@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from spurtle.config import SPUConfig
-from spurtle.gateware.aligner import Aligner
+from spurtle.gateware.aligner import Aligner, AlignerState
 
 from ..engine.cover import reach_all
 from ..engine.features import distinct
@@ -36,9 +36,6 @@ from ..serializer.steps import PACKED
 
 __all__ = ["proofs", "prove_stalled_words", "prove_words", "relation", "watched"]
 
-BEATS, REST = range(2)
-"""States of the aligner, in the order in which it names them."""
-
 
 class _Record:
     """What of its record an aligner is at, from the wires of a cycle."""
@@ -47,7 +44,7 @@ class _Record:
         self._wires = wires
         self.beat = config.bus_bytes
         self.width = width = _width(config)
-        self.beats = wires["aligner_state"] == BEATS
+        self.beats = wires["aligner_state"] == AlignerState.BEATS
         self.offset = widened(wires["offset"], width) * config.layout.align
         self.first = wires["words"] * self.beat
         # Of a beat that is offered, how many bytes it has.
@@ -204,7 +201,7 @@ def _goals(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
     def ends(wires: Wires) -> Boolean:
         return all_of(wires["o__valid"] == 1, wires["o__payload.last"] == 1)
 
-    yield "a word more than beats", lambda wires: all_of(ends(wires), wires["aligner_state"] == REST), free
+    yield "a word more than beats", lambda wires: all_of(ends(wires), wires["aligner_state"] == AlignerState.REST), free
     yield "a record within a word", lambda wires: all_of(ends(wires), wires["words"] == 0, wires["offset"] != 0), free
     yield "a record of three words", lambda wires: all_of(ends(wires), wires["words"] == 2), free
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.gateware.buffer import ProfilingBuffer
+from spurtle.gateware.buffer import BufferState, ProfilingBuffer
 
 from ..engine.cover import reach_all
 from ..engine.features import FEATURES, distinct
@@ -13,7 +13,7 @@ from ..engine.proof import Proof, ProvedBlock, Verdict
 from ..engine.terms import Boolean, all_of, ult
 from ..engine.transition import Transition, Wires, transition
 from . import discard
-from .history import DROP, FAULT, watched
+from .history import watched
 from .pointer_and_status import prove_full, prove_pointer, prove_status
 from .records import prove_beats, prove_drains, prove_fate, prove_silence
 from .relation import promised_inputs, prove_relation
@@ -30,11 +30,13 @@ def _goals(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
 
     yield goal("a fault within a record", lambda wires: all_of(wires["faulted"] == 1, wires["fault.word"] == 1))
     yield goal(
-        "a fault of which nobody hears", lambda wires: all_of(wires["buffer_state"] == FAULT, wires["faulted"] == 0)
+        "a fault of which nobody hears",
+        lambda wires: all_of(wires["buffer_state"] == BufferState.FAULT, wires["faulted"] == 0),
     )
     yield goal("a record that fills the buffer", lambda wires: all_of(wires["full"] == 1, wires["length"] != 0))
     yield goal(
-        "a record that is dropped", lambda wires: all_of(wires["buffer_state"] == DROP, wires["aligner.o__ready"] == 1)
+        "a record that is dropped",
+        lambda wires: all_of(wires["buffer_state"] == BufferState.DROP, wires["aligner.o__ready"] == 1),
     )
     if config.layout.packed:
         yield goal(

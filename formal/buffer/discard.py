@@ -7,15 +7,14 @@ from functools import cache
 
 from spurtle.arch import FM, PMBLIMITR_EL1, PMBSR_EL1
 from spurtle.config import SPUConfig
-from spurtle.gateware.aligner import word_layout
-from spurtle.gateware.buffer import ProfilingBuffer
+from spurtle.gateware.aligner import AlignerState, word_layout
+from spurtle.gateware.buffer import BufferState, ProfilingBuffer
 
 from ..engine.cover import reach
 from ..engine.induction import always, inductive
 from ..engine.proof import Proof, ProvedBlock, Verdict
 from ..engine.terms import BitVector, Boolean, all_of, any_of, boolean, constant, extract, if_else, implies, not_
 from ..engine.transition import Transition, Wires, transition
-from .history import DROP, FAULT, IDLE, RESPONSE, WRITE
 from .relation import limit_stands
 
 __all__ = [
@@ -47,7 +46,7 @@ def discarding(wires: Wires) -> Boolean:
 
 def kept(wires: Wires) -> Boolean:
     """A record whose end will move the pointer was begun under the PMBLIMITR_EL1 of this cycle."""
-    writing = (wires["buffer_state"] == state for state in (WRITE, RESPONSE, FAULT))
+    writing = (wires["buffer_state"] == state for state in (BufferState.WRITE, BufferState.RESPONSE, BufferState.FAULT))
     return implies(all_of(any_of(*writing), wires["keep"] == 1), not_(discarding(wires)))
 
 
@@ -63,11 +62,15 @@ def prove_discards(config: SPUConfig, system: Transition) -> Verdict:
         state, after = now["buffer_state"], then["buffer_state"]
         ends = _ends(config, now)
         # Where a record can begin within a word, its last beat may have left over a word of its own.
-        rests = now["aligner.aligner_state"] == 1 if config.layout.align < config.bus_bytes else boolean(False)
+        rests = (
+            now["aligner.aligner_state"] == AlignerState.REST
+            if config.layout.align < config.bus_bytes
+            else boolean(False)
+        )
         told = [(now["collision"] == 1, "COLL")]
         quiet = now["pmbsr_write"] == 0
         if config.external_aborts:
-            told.append((all_of(state == FAULT, now["fault.external"] == 1), "EA"))
+            told.append((all_of(state == BufferState.FAULT, now["fault.external"] == 1), "EA"))
             quiet = all_of(quiet, now["write__abort"] == 0)
         status = now["pmbsr"]
         for happens, name in told:
@@ -80,15 +83,23 @@ def prove_discards(config: SPUConfig, system: Transition) -> Verdict:
                 implies(now["pmbptr_write"] == 0, then["pmbptr"] == now["pmbptr"]),
                 implies(quiet, then["pmbsr"] == status),
                 # Words are those of a record that was begun before, and none is begun.
-                implies(now["write__beat__valid"] == 1, state == WRITE),
-                implies(after == WRITE, state == WRITE),
+                implies(now["write__beat__valid"] == 1, state == BufferState.WRITE),
+                implies(after == BufferState.WRITE, state == BufferState.WRITE),
                 # What comes is taken to its last word. It waits for no more than the end of a record begun before.
-                implies(all_of(state == IDLE, now["aligner.o__valid"] == 1), after == DROP),
-                implies(state == DROP, all_of(now["aligner.o__ready"] == 1, any_of(rests, now["i__ready"] == 1))),
-                implies(state == DROP, after == if_else(ends, constant(IDLE, 3), constant(DROP, 3))),
-                implies(all_of(state == RESPONSE, now["write__done"] == 1), any_of(after == IDLE, after == FAULT)),
-                implies(state == FAULT, after == IDLE),
-                implies(state == WRITE, now["aligner.o__ready"] == now["write__beat__ready"]),
+                implies(all_of(state == BufferState.IDLE, now["aligner.o__valid"] == 1), after == BufferState.DROP),
+                implies(
+                    state == BufferState.DROP, all_of(now["aligner.o__ready"] == 1, any_of(rests, now["i__ready"] == 1))
+                ),
+                implies(
+                    state == BufferState.DROP,
+                    after == if_else(ends, constant(BufferState.IDLE, 3), constant(BufferState.DROP, 3)),
+                ),
+                implies(
+                    all_of(state == BufferState.RESPONSE, now["write__done"] == 1),
+                    any_of(after == BufferState.IDLE, after == BufferState.FAULT),
+                ),
+                implies(state == BufferState.FAULT, after == BufferState.IDLE),
+                implies(state == BufferState.WRITE, now["aligner.o__ready"] == now["write__beat__ready"]),
             ),
         )
 
@@ -109,9 +120,12 @@ def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:
                 now["full"] == 0,
                 implies(now["pmbptr_write"] == 0, then["pmbptr"] == now["pmbptr"]),
                 # No record is begun but to be dropped, and the end of one begun before will move no pointer.
-                implies(after == WRITE, state == WRITE),
-                implies(all_of(state == IDLE, now["aligner.o__valid"] == 1), after == DROP),
-                implies(any_of(after == WRITE, after == RESPONSE, after == FAULT), then["keep"] == 0),
+                implies(after == BufferState.WRITE, state == BufferState.WRITE),
+                implies(all_of(state == BufferState.IDLE, now["aligner.o__valid"] == 1), after == BufferState.DROP),
+                implies(
+                    any_of(after == BufferState.WRITE, after == BufferState.RESPONSE, after == BufferState.FAULT),
+                    then["keep"] == 0,
+                ),
             ),
         )
 
@@ -123,11 +137,11 @@ def prove_unkept(config: SPUConfig, system: Transition) -> Verdict:
 
     def stays(now: Wires, then: Wires) -> Boolean:
         state, after = now["buffer_state"], then["buffer_state"]
-        begun = any_of(state == WRITE, state == RESPONSE, state == FAULT)
+        begun = any_of(state == BufferState.WRITE, state == BufferState.RESPONSE, state == BufferState.FAULT)
         return implies(
             all_of(begun, now["keep"] == 0, now["rst"] == 0),
             all_of(
-                implies(after != IDLE, then["keep"] == 0),
+                implies(after != BufferState.IDLE, then["keep"] == 0),
                 implies(now["pmbptr_write"] == 0, then["pmbptr"] == now["pmbptr"]),
             ),
         )
@@ -137,12 +151,12 @@ def prove_unkept(config: SPUConfig, system: Transition) -> Verdict:
 
 def _begun(wires: Wires) -> Boolean:
     """The buffer has another owner while a record is being written that would have moved the pointer."""
-    return all_of(wires["buffer_state"] == WRITE, wires["keep"] == 1, wires["new_owner"] == 1)
+    return all_of(wires["buffer_state"] == BufferState.WRITE, wires["keep"] == 1, wires["new_owner"] == 1)
 
 
 def _dropped(config: SPUConfig, wires: Wires) -> Boolean:
     """The last word of a record is taken and not written, while the buffer runs."""
-    return all_of(wires["buffer_state"] == DROP, _ends(config, wires), wires["running"] == 1)
+    return all_of(wires["buffer_state"] == BufferState.DROP, _ends(config, wires), wires["running"] == 1)
 
 
 @cache

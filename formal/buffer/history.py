@@ -6,6 +6,7 @@ from functools import reduce
 
 from spurtle.arch import FM, PMBLIMITR_EL1
 from spurtle.config import SPUConfig
+from spurtle.gateware.buffer import BufferState
 
 from ..engine.terms import (
     BitVector,
@@ -25,11 +26,6 @@ from ..engine.terms import (
 from ..engine.transition import Transition, Wires, remembering
 
 __all__ = [
-    "DROP",
-    "FAULT",
-    "IDLE",
-    "RESPONSE",
-    "WRITE",
     "WrittenRecord",
     "has_room",
     "in_state",
@@ -39,8 +35,6 @@ __all__ = [
     "writes_records",
 ]
 
-IDLE, DROP, WRITE, RESPONSE, FAULT = range(5)
-"""States of the buffer, in the order in which `ProfilingBuffer` names them."""
 
 _LIMIT = PMBLIMITR_EL1.fields["LIMIT"]
 
@@ -90,7 +84,7 @@ class WrittenRecord:
 
     @property
     def offered(self) -> Boolean:
-        return all_of(self._wires["buffer_state"] == WRITE, self._wires["write__beat__valid"] == 1)
+        return all_of(self._wires["buffer_state"] == BufferState.WRITE, self._wires["write__beat__valid"] == 1)
 
     @property
     def leaves(self) -> Boolean:

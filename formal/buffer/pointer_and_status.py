@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from spurtle.arch import PMBSR_EL1
 from spurtle.config import SPUConfig
+from spurtle.gateware.buffer import BufferState
 from spurtle.interface.memory import WriteFaultKind
 from spurtle_sim.model.buffer import Buffer as ReferenceBuffer
 from spurtle_sim.model.buffer import Fault, FaultKind
@@ -12,7 +13,6 @@ from spurtle_sim.model.registers import Registers
 from ..engine.proof import Verdict
 from ..engine.reference import Reference, follows
 from ..engine.transition import Transition
-from .history import FAULT, IDLE, RESPONSE
 from .relation import relation
 
 __all__ = ["prove_full", "prove_pointer", "prove_status"]
@@ -26,7 +26,7 @@ def prove_full(config: SPUConfig, system: Transition) -> Verdict:
     """It is found full exactly if it is, when no record is being written and what is worked out is known."""
 
     def found(wires: Mapping[str, int]) -> Mapping[str, int]:
-        if wires["buffer_state"] != IDLE or wires["fits_known"] == 0 or wires["new_owner"] == 1:
+        if wires["buffer_state"] != BufferState.IDLE or wires["fits_known"] == 0 or wires["new_owner"] == 1:
             return {"full": 0}
         registers = _registers(wires)
         before = PMBSR_EL1.unpack(registers.PMBSR_EL1).S
@@ -70,9 +70,13 @@ def prove_pointer(config: SPUConfig, system: Transition) -> Verdict:
         if wires["pmbptr_write"] == 1:
             return {"pmbptr": wires["wdata"]}
         registers = _registers(wires)
-        if wires["buffer_state"] == RESPONSE and wires["write__done"] == 1 and wires["write__fault.kind"] == 0:
+        if (
+            wires["buffer_state"] == BufferState.RESPONSE
+            and wires["write__done"] == 1
+            and wires["write__fault.kind"] == 0
+        ):
             _ends(config, wires, registers, None)
-        elif wires["buffer_state"] == FAULT:
+        elif wires["buffer_state"] == BufferState.FAULT:
             _ends(config, wires, registers, _fault(config, wires))
         return {"pmbptr": registers.PMBPTR_EL1}
 
@@ -95,7 +99,7 @@ def prove_status(config: SPUConfig, system: Transition) -> Verdict:
             buffer.collide()
         if wires["full"] == 1:
             buffer.stop_if_full()
-        if wires["buffer_state"] == FAULT:
+        if wires["buffer_state"] == BufferState.FAULT:
             _ends(config, wires, registers, _fault(config, wires))
         if config.external_aborts and wires["write__abort"] == 1:
             buffer.abort()

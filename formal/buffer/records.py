@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 
 from spurtle.config import SPUConfig
+from spurtle.gateware.aligner import AlignerState
+from spurtle.gateware.buffer import BufferState
 from spurtle.interface.memory import WriteFaultKind
 
 from ..engine.induction import always
@@ -25,7 +27,7 @@ from ..engine.terms import (
     zero_extend,
 )
 from ..engine.transition import Transition, Wires
-from .history import DROP, FAULT, IDLE, RESPONSE, WRITE, WrittenRecord, has_room, limit_of, runs, writes_records
+from .history import WrittenRecord, has_room, limit_of, runs, writes_records
 from .relation import promised_inputs, relation
 
 __all__ = ["prove_beats", "prove_drains", "prove_fate", "prove_silence"]
@@ -60,7 +62,7 @@ def prove_beats(config: SPUConfig, system: Transition) -> Verdict:
         return implies(
             wires["write__beat__valid"] == 1,
             all_of(
-                wires["buffer_state"] == WRITE,
+                wires["buffer_state"] == BufferState.WRITE,
                 # Word by word; a sum that wraps would not be above the first.
                 address == record.first + record.words * record.bus,
                 uge(address, record.first),
@@ -84,7 +86,7 @@ def prove_silence(config: SPUConfig, system: Transition) -> Verdict:
     """
 
     def silent(now: Wires, then: Wires) -> Boolean:
-        begins = all_of(now["buffer_state"] != WRITE, then["buffer_state"] == WRITE)
+        begins = all_of(now["buffer_state"] != BufferState.WRITE, then["buffer_state"] == BufferState.WRITE)
         return all_of(
             now["running"] == as_bits(runs(now)),
             now["writing"] == as_bits(writes_records(now)),
@@ -120,29 +122,31 @@ def prove_fate(config: SPUConfig, system: Transition) -> Verdict:
         record = WrittenRecord(config, now)
         last = now["write__beat__payload.last"] == 1
         taken = all_of(now["i__valid"] == 1, now["i__ready"] == 1)
-        done = all_of(state == RESPONSE, now["write__done"] == 1)
+        done = all_of(state == BufferState.RESPONSE, now["write__done"] == 1)
         fault = now["write__fault.kind"] != WriteFaultKind.NONE.value
         ends = as_bits(all_of(record.leaves, last))
         return implies(
             now["rst"] == 0,
             all_of(
-                implies(taken, any_of(state == WRITE, state == DROP)),
+                implies(taken, any_of(state == BufferState.WRITE, state == BufferState.DROP)),
                 implies(
-                    all_of(state != DROP, after == DROP),
+                    all_of(state != BufferState.DROP, after == BufferState.DROP),
                     all_of(now["begun"] == 1, any_of(not_(writes_records(now)), now["unwanted"] == 1)),
                 ),
-                (now["begun"] == 1) == all_of(state == IDLE, after != IDLE),
-                implies(state == WRITE, after == if_else(ends == 1, constant(RESPONSE, 3), state)),
-                implies(all_of(state == WRITE, taken), record.leaves),
-                implies(all_of(state == RESPONSE, not_(done)), after == RESPONSE),
-                implies(done, after == if_else(fault, constant(FAULT, 3), constant(IDLE, 3))),
-                implies(state == FAULT, after == IDLE),
+                (now["begun"] == 1) == all_of(state == BufferState.IDLE, after != BufferState.IDLE),
+                implies(
+                    state == BufferState.WRITE, after == if_else(ends == 1, constant(BufferState.RESPONSE, 3), state)
+                ),
+                implies(all_of(state == BufferState.WRITE, taken), record.leaves),
+                implies(all_of(state == BufferState.RESPONSE, not_(done)), after == BufferState.RESPONSE),
+                implies(done, after == if_else(fault, constant(BufferState.FAULT, 3), constant(BufferState.IDLE, 3))),
+                implies(state == BufferState.FAULT, after == BufferState.IDLE),
                 implies(
                     now["pmbptr_write"] == 0,
                     if_else(
                         all_of(done, not_(fault), now["undisturbed"] == 1, runs(now)),
                         then["pmbptr"] == record.origin + record.length,
-                        implies(state != FAULT, then["pmbptr"] == now["pmbptr"]),
+                        implies(state != BufferState.FAULT, then["pmbptr"] == now["pmbptr"]),
                     ),
                 ),
             ),
@@ -161,7 +165,7 @@ def _left(config: SPUConfig, wires: Wires) -> BitVector:
     # What the last beat has left over is a word of its own.
     words = beats
     if config.layout.align < config.bus_bytes:
-        words = if_else(wires["aligner.aligner_state"] == 1, number(0), beats + 1)
+        words = if_else(wires["aligner.aligner_state"] == AlignerState.REST, number(0), beats + 1)
     unknown = number(4)
     if config.layout.align < config.max_record_bytes:
         unknown = if_else(
@@ -170,9 +174,11 @@ def _left(config: SPUConfig, wires: Wires) -> BitVector:
     idle = if_else(wires["fits_known"] == 1, zero_extend(15, wires["full"]), unknown)
     state = wires["buffer_state"]
     return if_else(
-        state == IDLE,
+        state == BufferState.IDLE,
         idle,
-        if_else(state == FAULT, number(5), if_else(state == RESPONSE, number(6), number(7) + words)),
+        if_else(
+            state == BufferState.FAULT, number(5), if_else(state == BufferState.RESPONSE, number(6), number(7) + words)
+        ),
     )
 
 
@@ -183,16 +189,22 @@ def prove_drains(config: SPUConfig, system: Transition) -> Verdict:
 
     def nearer(now: Wires, then: Wires) -> Boolean:
         state = now["buffer_state"]
-        resting = now["aligner.aligner_state"] == 1 if config.layout.align < config.bus_bytes else boolean(False)
+        resting = (
+            now["aligner.aligner_state"] == AlignerState.REST
+            if config.layout.align < config.bus_bytes
+            else boolean(False)
+        )
         offered = any_of(now["i__valid"] == 1, resting)
         goes_on = if_else(
-            state == WRITE,
+            state == BufferState.WRITE,
             all_of(offered, now["write__beat__ready"] == 1),
-            if_else(state == DROP, offered, implies(state == RESPONSE, now["write__done"] == 1)),
+            if_else(
+                state == BufferState.DROP, offered, implies(state == BufferState.RESPONSE, now["write__done"] == 1)
+            ),
         )
         quiet = all_of(
             *(now[name] == 0 for name in ("rst", "pmbptr_write", "pmblimitr_write", "pmbsr_write", "new_owner")),
-            implies(state == IDLE, now["i__valid"] == 0),
+            implies(state == BufferState.IDLE, now["i__valid"] == 0),
         )
         left, after = _left(config, now), _left(config, then)
         # Of the next cycle: `full` is answered in it.
@@ -207,7 +219,10 @@ def prove_drains(config: SPUConfig, system: Transition) -> Verdict:
             # It is not said to be idle while a record is on its way, or before the status says that it is full.
             implies(
                 now["busy"] == 0,
-                all_of(state == IDLE, implies(writes_records(now), has_room(config, now["pmbptr"], limit_of(now)))),
+                all_of(
+                    state == BufferState.IDLE,
+                    implies(writes_records(now), has_room(config, now["pmbptr"], limit_of(now))),
+                ),
             ),
         )
 

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 from spurtle.arch import PMBSR_EL1
 from spurtle.config import SPUConfig
+from spurtle.gateware.aligner import AlignerState
+from spurtle.gateware.buffer import BufferState
 from spurtle.interface.memory import WriteFaultKind
 
 from ..engine.induction import Invariant, inductive
@@ -25,7 +27,7 @@ from ..engine.terms import (
     widened,
 )
 from ..engine.transition import Transition, Wires
-from .history import FAULT, IDLE, RESPONSE, WRITE, WrittenRecord, has_room, in_state, limit_of
+from .history import WrittenRecord, has_room, in_state, limit_of
 
 __all__ = ["limit_stands", "promised_inputs", "prove_relation", "relation"]
 
@@ -93,7 +95,7 @@ def relation(config: SPUConfig) -> Invariant:
         record = WrittenRecord(config, wires)
         aligned = _whole_words if record.units == 1 else _aligner
         return all_of(
-            ule(wires["buffer_state"], FAULT),
+            ule(wires["buffer_state"], BufferState.FAULT),
             _fitting(config, wires),
             *_record(config, wires, record),
             *aligned(config, wires, record),
@@ -115,28 +117,28 @@ def _record(config: SPUConfig, wires: Wires, record: WrittenRecord) -> Iterator[
     )
     words = (shift_right(record.origin, record.word) & (size // record.bus - 1)) + record.words
     yield implies(
-        in_state(wires, WRITE, RESPONSE, FAULT),
+        in_state(wires, BufferState.WRITE, BufferState.RESPONSE, BufferState.FAULT),
         all_of(
             has_room(config, record.origin, wires["limit"]),
             wires["keep"] == wires["undisturbed"],
             implies(wires["undisturbed"] == 1, wires["pmbptr"] == record.origin),
             widened(wires["base"], 64) == base,
-            implies(record.words == 0, wires["buffer_state"] == WRITE),
+            implies(record.words == 0, wires["buffer_state"] == BufferState.WRITE),
             ule(record.words, size // record.bus + 1),
             next_low,
             implies(record.words != 0, next_high),
         ),
     )
     yield implies(
-        wires["buffer_state"] == WRITE,
+        wires["buffer_state"] == BufferState.WRITE,
         all_of(widened(wires["words"], 64) == words, record.within == record.origin & record.bus - 1),
     )
     yield implies(
-        wires["buffer_state"] == RESPONSE,
+        wires["buffer_state"] == BufferState.RESPONSE,
         all_of(record.here == record.origin + record.length, ule(record.length, size)),
     )
     yield implies(
-        wires["buffer_state"] == FAULT,
+        wires["buffer_state"] == BufferState.FAULT,
         all_of(
             is_fault_kind(config, wires["fault.kind"]),
             wires["fault.kind"] != WriteFaultKind.NONE.value,
@@ -145,28 +147,31 @@ def _record(config: SPUConfig, wires: Wires, record: WrittenRecord) -> Iterator[
         ),
     )
     yield implies(
-        all_of(wires["buffer_state"] == IDLE, wires["fits_known"] == 1),
+        all_of(wires["buffer_state"] == BufferState.IDLE, wires["fits_known"] == 1),
         widened(wires["base"], 64) == shift_right(wires["pmbptr"], size.bit_length() - 1),
     )
 
 
 def _whole_words(config: SPUConfig, wires: Wires, record: WrittenRecord) -> Iterator[Boolean]:
     """Every beat is a word."""
-    yield implies(wires["buffer_state"] == WRITE, record.length == record.words * record.bus)
-    yield implies(wires["buffer_state"] == WRITE, record.words == record.beats)
-    yield implies(in_state(wires, IDLE, RESPONSE, FAULT), record.beats == 0)
+    yield implies(wires["buffer_state"] == BufferState.WRITE, record.length == record.words * record.bus)
+    yield implies(wires["buffer_state"] == BufferState.WRITE, record.words == record.beats)
+    yield implies(in_state(wires, BufferState.IDLE, BufferState.RESPONSE, BufferState.FAULT), record.beats == 0)
 
 
 def _aligner(config: SPUConfig, wires: Wires, record: WrittenRecord) -> Iterator[Boolean]:
     """The last beat may leave a word over, which the aligner writes on its own."""
-    rest = wires["aligner.aligner_state"] == 1
+    rest = wires["aligner.aligner_state"] == AlignerState.REST
     begins = wires["aligner.begun"] == 1
     ended = widened(wires["aligner.ended"], 64) * record.align
     yield implies(rest, begins)
-    yield implies(in_state(wires, IDLE, RESPONSE, FAULT), all_of(not_(begins), not_(rest), record.beats == 0))
+    yield implies(
+        in_state(wires, BufferState.IDLE, BufferState.RESPONSE, BufferState.FAULT),
+        all_of(not_(begins), not_(rest), record.beats == 0),
+    )
     yield implies(rest, record.beats == 0)
     yield implies(
-        wires["buffer_state"] == WRITE,
+        wires["buffer_state"] == BufferState.WRITE,
         all_of(
             begins == (record.words != 0),
             record.length == if_else(begins, record.words * record.bus - record.within, constant(0, 64)),
@@ -194,7 +199,7 @@ def promised_inputs(config: SPUConfig, now: Wires, then: Wires) -> Boolean:
         limit_stands(now, then),
         implies(all_of(now["i__valid"] == 1, record.beats == last), now["i__payload.last"] == 1),
         implies(
-            all_of(now["buffer_state"] == RESPONSE, now["write__done"] == 1),
+            all_of(now["buffer_state"] == BufferState.RESPONSE, now["write__done"] == 1),
             all_of(
                 is_fault_kind(config, now["write__fault.kind"]),
                 ult(widened(now["write__fault.word"], 64), record.words),

@@ -6,7 +6,9 @@ from functools import cache, reduce
 from itertools import pairwise
 
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.gateware.inflight import Allocation, InFlight, Slot, StartLayout
+from spurtle.gateware.inflight import InFlight
+from spurtle.gateware.sample import StartLayout
+from spurtle.gateware.slots import Allocation, Slot, SlotState
 
 from ..engine.cover import reach
 from ..engine.features import distinct
@@ -33,7 +35,7 @@ from ..engine.terms import (
     zero_extend,
 )
 from ..engine.transition import Transition, Wires, transition
-from .latencies import FINISHED, FREE, IN_FLIGHT, cover_counts, prove_counts, prove_latencies
+from .latencies import cover_counts, prove_counts, prove_latencies
 
 __all__ = [
     "proofs",
@@ -110,7 +112,7 @@ def _state(wires: Wires, slot: int) -> BitVector:
 
 
 def _used(wires: Wires, slot: int) -> Boolean:
-    return any_of(_state(wires, slot) == IN_FLIGHT, _state(wires, slot) == FINISHED)
+    return any_of(_state(wires, slot) == SlotState.IN_FLIGHT, _state(wires, slot) == SlotState.FINISHED)
 
 
 def _told(config: SPUConfig, wires: Wires, slot: int) -> BitVector:
@@ -142,17 +144,20 @@ def prove_slots(config: SPUConfig, system: Transition) -> Verdict:
         taken = _bit(now["allocation.take"], slot)
         start = then[f"slot_{slot}.start"] == now[f"slot_{slot}.start"]
         unwanted = any_of(now[f"slot_{slot}.unwanted"] == 1, now["running"] == 0)
-        ended = all_of(state == IN_FLIGHT, after == FINISHED)
-        rests = all_of(state == FINISHED, after == FINISHED)
-        left = all_of(state == FINISHED, after == FREE)
+        ended = all_of(state == SlotState.IN_FLIGHT, after == SlotState.FINISHED)
+        rests = all_of(state == SlotState.FINISHED, after == SlotState.FINISHED)
+        left = all_of(state == SlotState.FINISHED, after == SlotState.FREE)
         return all_of(
             # Whoever is given the slot finds it free, and only its own finish moves it on.
-            implies(taken, state == FREE),
-            implies(state == FREE, after == if_else(taken, constant(IN_FLIGHT, 2), constant(FREE, 2))),
-            implies(all_of(state == IN_FLIGHT, not_(mine)), after == IN_FLIGHT),
-            implies(all_of(state == IN_FLIGHT, mine, vanished), after == FREE),
-            implies(all_of(state == IN_FLIGHT, mine, not_(vanished)), after == FINISHED),
-            implies(state == FINISHED, any_of(after == FINISHED, after == FREE)),
+            implies(taken, state == SlotState.FREE),
+            implies(
+                state == SlotState.FREE,
+                after == if_else(taken, constant(SlotState.IN_FLIGHT, 2), constant(SlotState.FREE, 2)),
+            ),
+            implies(all_of(state == SlotState.IN_FLIGHT, not_(mine)), after == SlotState.IN_FLIGHT),
+            implies(all_of(state == SlotState.IN_FLIGHT, mine, vanished), after == SlotState.FREE),
+            implies(all_of(state == SlotState.IN_FLIGHT, mine, not_(vanished)), after == SlotState.FINISHED),
+            implies(state == SlotState.FINISHED, any_of(after == SlotState.FINISHED, after == SlotState.FREE)),
             # While it is used what it started with stands still, and it is remembered that the buffer did not run.
             implies(all_of(_used(now, slot), _used(then, slot)), start),
             implies(all_of(_used(now, slot), _used(then, slot)), (then[f"slot_{slot}.unwanted"] == 1) == unwanted),
@@ -262,7 +267,7 @@ def queue(config: SPUConfig) -> Invariant:
         for slot in range(config.slots):
             found = (all_of(ugt(level, k), _entry(config, wires, k) == slot) for k in range(config.slots))
             times = reduce(operator.add, (as_bits(here, 8) for here in found))
-            terms.append(times == as_bits(_state(wires, slot) == FINISHED, 8))
+            terms.append(times == as_bits(_state(wires, slot) == SlotState.FINISHED, 8))
         return all_of(*terms)
 
     return holds
@@ -273,9 +278,16 @@ def prove_order(config: SPUConfig, system: Transition) -> Verdict:
 
     def kept(now: Wires, then: Wires) -> Boolean:
         level, after = now["order.level"], then["order.level"]
-        left = [all_of(_state(now, k) == FINISHED, _state(then, k) == FREE) for k in range(config.slots)]
+        left = [
+            all_of(_state(now, k) == SlotState.FINISHED, _state(then, k) == SlotState.FREE) for k in range(config.slots)
+        ]
         moved = any_of(*left)
-        ended = any_of(*(all_of(_state(now, k) == IN_FLIGHT, _state(then, k) == FINISHED) for k in range(config.slots)))
+        ended = any_of(
+            *(
+                all_of(_state(now, k) == SlotState.IN_FLIGHT, _state(then, k) == SlotState.FINISHED)
+                for k in range(config.slots)
+            )
+        )
         one = {True: constant(1, level.width), False: constant(0, level.width)}
         rest = level - if_else(moved, one[True], one[False])
         terms = [after == rest + if_else(ended, one[True], one[False])]
@@ -311,7 +323,7 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
     if config.slots > 1:
         yield (
             "all slots are in use",
-            lambda wires: all_of(*(_state(wires, k) == IN_FLIGHT for k in range(config.slots))),
+            lambda wires: all_of(*(_state(wires, k) == SlotState.IN_FLIGHT for k in range(config.slots))),
         )
         yield "two finished operations wait", lambda wires: wires["order.level"] == 2
     if config.selections_per_cycle > 1:

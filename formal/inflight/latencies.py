@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from spurtle.config import SPUConfig
+from spurtle.gateware.slots import SlotState
 
 from ..engine.cover import happens, reach
 from ..engine.induction import inductive
@@ -10,10 +11,7 @@ from ..engine.proof import Result, Verdict
 from ..engine.terms import BitVector, Boolean, all_of, any_of, constant, if_else, implies, not_, ule, ult
 from ..engine.transition import Transition, Wires, remembering
 
-__all__ = ["FINISHED", "FREE", "IN_FLIGHT", "counting", "cover_counts", "prove_counts", "prove_latencies"]
-
-FREE, IN_FLIGHT, FINISHED = range(3)
-"""States of a slot, in the order in which `Slot` names them."""
+__all__ = ["counting", "cover_counts", "prove_counts", "prove_latencies"]
 
 
 def prove_latencies(config: SPUConfig, system: Transition) -> Verdict:
@@ -28,8 +26,8 @@ def prove_latencies(config: SPUConfig, system: Transition) -> Verdict:
         for name in config.latencies:
             terms.append(ule(wires[name], total))
             terms.append((wires[f"{name}_saturated"] == 1) == (wires[name] == largest))
-        used = any_of(wires["slot_state"] == IN_FLIGHT, wires["slot_state"] == FINISHED)
-        return all_of(ule(wires["slot_state"], FINISHED), implies(used, all_of(*terms)))
+        used = any_of(wires["slot_state"] == SlotState.IN_FLIGHT, wires["slot_state"] == SlotState.FINISHED)
+        return all_of(ule(wires["slot_state"], SlotState.FINISHED), implies(used, all_of(*terms)))
 
     return inductive(system, counted)
 
@@ -43,8 +41,8 @@ def counting(config: SPUConfig, system: Transition) -> Transition:
     largest, zero, one = ((constant(value, bits)) for value in ((1 << bits) - 1, 0, 1))
 
     def follow(wires: Wires) -> dict[str, BitVector]:
-        starts = wires["slot_state"] == FREE
-        over = any_of(wires["finish"] == 1, wires["vanish"] == 1, wires["slot_state"] == FINISHED)
+        starts = wires["slot_state"] == SlotState.FREE
+        over = any_of(wires["finish"] == 1, wires["vanish"] == 1, wires["slot_state"] == SlotState.FINISHED)
         completed = wires["completed"] | if_else(starts, constant(0, 1), wires["has_completed"])
         issued = wires["issued"] | wires["completed"] | if_else(starts, constant(0, 1), wires["was_issued"])
         counted = {
@@ -76,9 +74,9 @@ def prove_counts(config: SPUConfig, system: Transition) -> Verdict:
         counted = [wires[name] == wires[f"reported_{name}"] for name in config.latencies]
         full = {name: f"{name}_saturated" for name in config.latencies if f"{name}_saturated" in wires}
         counted += [(wires[flag] == 1) == (wires[name] == largest) for name, flag in full.items()]
-        flies, rests = wires["slot_state"] == IN_FLIGHT, wires["slot_state"] == FINISHED
+        flies, rests = wires["slot_state"] == SlotState.IN_FLIGHT, wires["slot_state"] == SlotState.FINISHED
         return all_of(
-            ule(wires["slot_state"], FINISHED),
+            ule(wires["slot_state"], SlotState.FINISHED),
             implies(flies, all_of(*flags)),
             implies(any_of(flies, rests), all_of(*counted)),
         )
@@ -93,14 +91,14 @@ def cover_counts(config: SPUConfig, system: Transition) -> Verdict:
 
         def alone(wires: Wires, name: str = name) -> Boolean:
             others = (wires["total"] != wires[other] for other in config.latencies if other not in ("total", name))
-            return all_of(wires["slot_state"] == FINISHED, wires[name] == 3, *others)
+            return all_of(wires["slot_state"] == SlotState.FINISHED, wires[name] == 3, *others)
 
         def full(now: Wires, then: Wires, name: str = name) -> Boolean:
             counts = (now[wire] == 1 for wire in ("executing", "waiting", "translating"))
             ticks = (now[wire] == 1 for wire in now if wire == "alternate_tick")
             reported = (now[wire] == 0 for wire in ("issued", "completed", "finish", "vanish", "rst"))
             stays = (wires[name] == largest for wires in (now, then))
-            return all_of(now["slot_state"] == IN_FLIGHT, *counts, *ticks, *reported, *stays)
+            return all_of(now["slot_state"] == SlotState.IN_FLIGHT, *counts, *ticks, *reported, *stays)
 
         for verdict in (reach(system, alone, cycles=6), happens(system, full)):
             if verdict.result is not Result.PASS:

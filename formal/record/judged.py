@@ -7,8 +7,8 @@ from amaranth.lib.wiring import In, Out
 from spurtle.arch import PMSDSFR_EL1, PMSEVFR_EL1, PMSFCR_EL1, PMSLATFR_EL1, PMSNEVFR_EL1
 from spurtle.config import SPUConfig
 from spurtle.gateware.filter import Filter
-from spurtle.gateware.inflight import SampleLayout
 from spurtle.gateware.record import RecordBuilder
+from spurtle.gateware.sample import SampleLayout
 from spurtle.interface.register_layout import register_layout
 
 __all__ = ["FILTER_REGISTERS", "Judged"]

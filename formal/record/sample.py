@@ -10,7 +10,7 @@ from amaranth.lib import data
 from spurtle.arch import PMSVer
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import V1P4, Packet, Place, RecordLayout
-from spurtle.gateware.inflight import SampleLayout
+from spurtle.gateware.sample import SampleLayout
 from spurtle.interface.operation import FactsLayout
 from spurtle_sim.model import records
 

@@ -5,8 +5,9 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from spurtle.config import SPUConfig
+from spurtle.gateware.beat import beat_layout
+from spurtle.gateware.cutter import Cutter
 from spurtle.gateware.record import record_layout
-from spurtle.gateware.serializer import Cutter, beat_layout
 
 from ..engine.contracts import RecordBeats, StreamContract
 

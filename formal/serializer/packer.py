@@ -12,8 +12,8 @@ from itertools import chain
 
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import Packet
+from spurtle.gateware.packer import STEP_BYTES, Packer
 from spurtle.gateware.record import record_layout
-from spurtle.gateware.serializer import Packer
 from spurtle_sim.model import records
 
 from ..engine.cover import reach_all
@@ -48,7 +48,7 @@ from .packer_history import (
     start_in_record,
     watched,
 )
-from .steps import PACKED, STEP_BYTES, Steps, contents_of_layout, prove_steps, steps
+from .steps import PACKED, Steps, contents_of_layout, prove_steps, steps
 
 __all__ = ["invariant", "proofs", "prove_ends", "prove_output", "record_comes"]
 

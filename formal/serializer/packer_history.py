@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from spurtle.config import SPUConfig
+from spurtle.gateware.packer import STEP_BYTES
 from spurtle.gateware.record import record_layout
 
 from ..engine.terms import (
@@ -19,7 +20,7 @@ from ..engine.terms import (
     zero_extend,
 )
 from ..engine.transition import Transition, Wires, remembering
-from .steps import STEP_BYTES, Steps, steps
+from .steps import Steps, steps
 
 __all__ = [
     "aligned",

@@ -4,10 +4,12 @@
 
 from collections.abc import Iterator
 from functools import cache, partial
-from typing import Literal
+from typing import Any, Literal
 
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.gateware.serializer import Serializer, SkidBuffer, beat_layout
+from spurtle.gateware.beat import beat_layout
+from spurtle.gateware.serializer import Serializer
+from spurtle.gateware.skid import SkidBuffer
 from spurtle.gateware.spu import RecordPath
 
 from ..engine.cover import reach
@@ -81,7 +83,8 @@ def _check(config: SPUConfig, mode: Literal["prove", "cover"], depth: int) -> Ve
 
 @cache
 def _skid(config: SPUConfig) -> Transition:
-    return transition(SkidBuffer(beat_layout(config)))
+    shape: Any = beat_layout(config)
+    return transition(SkidBuffer(shape))
 
 
 def _covers() -> Iterator[tuple[str, Invariant]]:

@@ -11,7 +11,7 @@ from itertools import combinations, product
 
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import LAST, Packet
-from spurtle.gateware import serializer
+from spurtle.gateware.packer import STEP_BYTES
 from spurtle.gateware.record import record_layout
 from spurtle_sim.model import records
 
@@ -19,9 +19,7 @@ from ..engine.features import FEATURES
 from ..engine.proof import Result, Verdict
 from ..engine.terms import BitVector, Boolean, all_of, any_of, constant, extract, if_else, zero_extend
 
-__all__ = ["PACKED", "STEP_BYTES", "Steps", "contents_of_layout", "prove_steps", "steps"]
-
-STEP_BYTES = serializer._STEP_BYTES
+__all__ = ["PACKED", "Steps", "contents_of_layout", "prove_steps", "steps"]
 
 PACKED = (
     *(config for config in (*CONFIGS.values(), *FEATURES.values()) if config.layout.packed),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from spurtle.interface.sysreg import AccessOutcome
-from spurtle.shell.shell import APB4Completer
+from spurtle.shell.apb4 import APB4Completer, CompleterState
 
 from ..engine.cover import reach_all
 from ..engine.induction import Invariant, always, inductive
@@ -34,9 +34,6 @@ WIDTH = 16
 def _number(condition: Boolean) -> BitVector:
     return as_bits(condition, WIDTH)
 
-
-_IDLE, _ACCESS, _ANSWER = range(3)
-"""States of the completer."""
 
 _TRANSFER = tuple(f"apb__{name}" for name in ("paddr", "pwrite", "pwdata", "pstrb"))
 
@@ -79,10 +76,10 @@ class APB:
         whole = all_of(wires["low_strobe"] == 15, wires["apb__pstrb"] == 15)
         reading = any_of(not_(write), merging)
         return all_of(
-            ule(state, _ANSWER),
-            implies(state == _IDLE, all_of(reads == 0, writes == 0)),
+            ule(state, CompleterState.ANSWER),
+            implies(state == CompleterState.IDLE, all_of(reads == 0, writes == 0)),
             implies(
-                state != _IDLE,
+                state != CompleterState.IDLE,
                 all_of(
                     wires["apb__psel"] == 1,
                     wires["apb__penable"] == 1,
@@ -142,7 +139,9 @@ class APB:
     @staticmethod
     def cover(system: Transition) -> Verdict:
         def free(wires: Wires) -> Boolean:
-            kept = implies(wires["completer_state"] != _IDLE, wires["apb__psel"] & wires["apb__penable"] == 1)
+            kept = implies(
+                wires["completer_state"] != CompleterState.IDLE, wires["apb__psel"] & wires["apb__penable"] == 1
+            )
             return all_of(wires["rst"] == 0, kept, wires["apb__pwrite"] == 1)
 
         def goals() -> Iterator[tuple[str, Invariant, Invariant]]:

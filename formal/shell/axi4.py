@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.shell.shell import AXI4Writer
+from spurtle.shell.axi4 import AXI4Writer, WriterState
 
 from ..engine.cover import reach_all
 from ..engine.features import FEATURES
@@ -41,10 +41,6 @@ def _wide(value: BitVector) -> BitVector:
 
 def _number(condition: Boolean) -> BitVector:
     return as_bits(condition, WIDTH)
-
-
-_COLLECT, _WHOLE, _RESPONSE = range(3)
-"""States of the writer, in the order in which it names them."""
 
 
 class _Bus:
@@ -133,7 +129,7 @@ class AXI:
         bus, state = _Bus(wires), wires["writer_state"]
         left, sending, begun = (wires[name] == 1 for name in ("left", "sending", "begun"))
         zero = constant(0, WIDTH)
-        coming = if_else(any_of(begun, state == _WHOLE), _wide(wires["coming.more"]) + 1, zero)
+        coming = if_else(any_of(begun, state == WriterState.WHOLE), _wide(wires["coming.more"]) + 1, zero)
         going = if_else(left, _wide(wires["going.more"]) + 1, zero)
         sent = if_else(sending, _wide(wires["rest"]) + 1, zero)
         stored = _wide(wires["stored"] - wires["loaded"])
@@ -160,16 +156,16 @@ class AXI:
             ule(wires["written"], self._outstanding),
             open_ == wires["addressed"] + _number(bus.aw),
             open_ == wires["written"] + bus.queue,
-            implies(begun, state == _COLLECT),
+            implies(begun, state == WriterState.COLLECT),
         ]
         if self._outstanding == 1:
             # Nothing goes while a record comes.
             gone = all_of(not_(left), not_(sending), open_ == 0)
             terms += [
-                implies(state != _RESPONSE, gone),
-                implies(state == _RESPONSE, any_of(left, open_ == 1)),
-                implies(state == _COLLECT, wires["loaded"] == 0),
-                ule(state, _RESPONSE),
+                implies(state != WriterState.RESPONSE, gone),
+                implies(state == WriterState.RESPONSE, any_of(left, open_ == 1)),
+                implies(state == WriterState.COLLECT, wires["loaded"] == 0),
+                ule(state, WriterState.RESPONSE),
             ]
         return all_of(*terms)
 
@@ -198,7 +194,7 @@ class AXI:
                     idle,
                     all_of(open_ == 0, not_(bus.w), wires["written"] == 0, wires["stored"] == wires["loaded"]),
                 ),
-                (wires["write__beat__ready"] == 1) == (wires["writer_state"] == _COLLECT),
+                (wires["write__beat__ready"] == 1) == (wires["writer_state"] == WriterState.COLLECT),
                 implies(done, wires["write__beat__ready"] == 0),
             ]
             if self._outstanding == 1:

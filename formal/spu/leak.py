@@ -7,7 +7,7 @@ that are written.
 Each theorem says what may differ from copy to copy, and where it may not: of the inputs, and of the registers that it
 comes by. All other registers are the same in both, and so are all other inputs: when something happens, what software
 writes, whose the buffer is. What is permitted in a cycle is the reference's to say; what of an operation in flight, its
-own `StartLayout.collect`, which is proved to be the reference's of the cycle in which it passed (`control`,
+own `StartLayout.collect`, which is proved to be the reference's of the cycle in which it passed (`control`
 `inflight`).
 
 Of the core nothing is assumed but what `interface.pe_state` says: without EL3, `ns` is the same in both. An operation
@@ -20,10 +20,13 @@ from functools import partial
 
 from spurtle.arch import PMSCR_EL1, PMSCR_EL2
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.gateware.inflight import SampleLayout
+from spurtle.gateware.aligner import AlignerState
+from spurtle.gateware.buffer import BufferState
+from spurtle.gateware.completion import CompletionState
+from spurtle.gateware.sample import SampleLayout
+from spurtle.gateware.slots import SlotState
 from spurtle.interface.memory import BeatLayout
 
-from ..buffer.history import DROP, WRITE
 from ..engine.induction import Invariant
 from ..engine.noninterference import Both, Secret, coexist, noninterference
 from ..engine.parts import Part
@@ -43,8 +46,8 @@ from ..engine.terms import (
     ule,
 )
 from ..engine.transition import Transition, Wires
-from ..inflight.inflight import FINISHED, queue
-from .operations import FILTER, RECORD, SAMPLE, VERDICT, at_completion, finished, is_set, report_of
+from ..inflight.inflight import queue
+from .operations import SAMPLE, at_completion, finished, is_set, report_of
 from .secrets import (
     Packets,
     addresses,
@@ -69,11 +72,16 @@ def _invariant(config: SPUConfig, packets: Packets) -> Invariant:
 
     def holds(wires: Wires) -> Boolean:
         state = wires["completion.completion_state"]
-        terms = [ule(state, RECORD), implies(state != FILTER, wires["inflight.sample__valid"] == 1)]
-        terms += [ule(wires[f"inflight.slot_{slot}.slot_state"], FINISHED) for slot in range(config.slots)]
+        terms = [
+            ule(state, CompletionState.RECORD),
+            implies(state != CompletionState.FILTER, wires["inflight.sample__valid"] == 1),
+        ]
+        terms += [ule(wires[f"inflight.slot_{slot}.slot_state"], SlotState.FINISHED) for slot in range(config.slots)]
         for packet, permitted in packets.items():
             if (has := f"record_path.record.has_{packet}") in wires:
-                terms.append(implies(all_of(at_completion(VERDICT)(wires), wires[has] == 1), permitted(wires)))
+                terms.append(
+                    implies(all_of(at_completion(CompletionState.VERDICT)(wires), wires[has] == 1), permitted(wires))
+                )
         for wire, register in (("pmscr", PMSCR_EL1), ("pmscr_el2", PMSCR_EL2)):
             if register in config.registers:
                 terms.append(wires[f"registers.{wire}"] & ~config.writable(register) == 0)
@@ -85,8 +93,13 @@ def _invariant(config: SPUConfig, packets: Packets) -> Invariant:
         if config.layout.packed:
             terms.append(_steps(wires))
         if config.layout.align < config.bus_bytes:
-            writes = any_of(wires["buffer.buffer_state"] == DROP, wires["buffer.buffer_state"] == WRITE)
-            begun, rests = wires["buffer.aligner.begun"] == 1, wires["buffer.aligner.aligner_state"] == 1
+            writes = any_of(
+                wires["buffer.buffer_state"] == BufferState.DROP, wires["buffer.buffer_state"] == BufferState.WRITE
+            )
+            begun, rests = (
+                wires["buffer.aligner.begun"] == 1,
+                wires["buffer.aligner.aligner_state"] == AlignerState.REST,
+            )
             terms.append(implies(any_of(begun, rests), writes))
         return all_of(*terms)
 
@@ -96,7 +109,7 @@ def _invariant(config: SPUConfig, packets: Packets) -> Invariant:
 def _steps(wires: Wires) -> Boolean:
     """A step behind the first one is chosen only of a record that is asked for."""
     chosen = wires["record_path.serializer.cutter.chosen"]
-    asked = all_of(wires["completion.completion_state"] == RECORD, wires["record_path.serialized"] == 0)
+    asked = all_of(wires["completion.completion_state"] == CompletionState.RECORD, wires["record_path.serialized"] == 0)
     return all_of(chosen != 0, chosen & (chosen - 1) == 0, implies(chosen != 1, asked))
 
 
@@ -147,7 +160,7 @@ def _of_sample(*path: str, where: Callable[[Part], Invariant]) -> Callable[[SPUC
         part = sample = Part(SAMPLE, SampleLayout(config))
         for name in path:
             part = part[name]
-        return _differs(part, at_completion(RECORD), where(sample))
+        return _differs(part, at_completion(CompletionState.RECORD), where(sample))
 
     return differ
 
@@ -169,7 +182,7 @@ THEOREMS = {
         "what passes where profiling is not enabled shows nowhere",
         other_states,
         packets_with_branch,
-        lambda config: _differs(Part("sampling__valid", config.ops_per_cycle), at_completion(RECORD)),
+        lambda config: _differs(Part("sampling__valid", config.ops_per_cycle), at_completion(CompletionState.RECORD)),
     ),
     "not completed": Theorem(
         "what an operation that did not complete would have told shows nowhere",

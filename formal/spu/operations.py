@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from amaranth.lib import data
 
 from spurtle.config import SPUConfig
-from spurtle.gateware.inflight import SampleLayout, StartLayout
+from spurtle.gateware.beat import beat_layout
+from spurtle.gateware.completion import CompletionState
 from spurtle.gateware.previous import previous_layout
-from spurtle.gateware.serializer import beat_layout
+from spurtle.gateware.sample import SampleLayout, StartLayout
+from spurtle.gateware.slots import SlotState
 from spurtle.interface.operation import OperationLayout
 
 from ..engine.induction import Invariant
@@ -15,14 +17,10 @@ from ..engine.noninterference import Secret
 from ..engine.parts import Part
 from ..engine.terms import Boolean, all_of, any_of, uge
 from ..engine.transition import Wires
-from ..inflight.inflight import FINISHED, FREE
 
 __all__ = [
-    "FILTER",
     "FINISH",
-    "RECORD",
     "SAMPLE",
-    "VERDICT",
     "all_hold",
     "any_holds",
     "at_completion",
@@ -39,9 +37,6 @@ __all__ = [
     "used",
     "without_sample",
 ]
-
-FILTER, VERDICT, RECORD = range(3)
-"""States of `Completion`, in the order in which it names them."""
 
 
 def has_value(wire: str, value: int) -> Invariant:
@@ -83,11 +78,11 @@ def report_of(slot: int, config: SPUConfig) -> Part:
 
 
 def finished(slot: int) -> Invariant:
-    return has_value(f"inflight.slot_{slot}.slot_state", FINISHED)
+    return has_value(f"inflight.slot_{slot}.slot_state", SlotState.FINISHED)
 
 
 def used(slot: int) -> Invariant:
-    return lambda wires: wires[f"inflight.slot_{slot}.slot_state"] != FREE
+    return lambda wires: wires[f"inflight.slot_{slot}.slot_state"] != SlotState.FREE
 
 
 def samples(config: SPUConfig) -> list[Part]:
@@ -138,7 +133,10 @@ def record_path(config: SPUConfig) -> Iterator[Secret]:
 def without_sample(config: SPUConfig) -> Iterator[Secret]:
     """What was worked out of a sample that is not there, or has just come."""
     packets = [packet.name.lower() for packet in config.layout.packets]
-    yield from (Secret(Part(f"record_path.record.has_{packet}", 1), at_completion(VERDICT)) for packet in packets)
+    yield from (
+        Secret(Part(f"record_path.record.has_{packet}", 1), at_completion(CompletionState.VERDICT))
+        for packet in packets
+    )
 
 
 def at_completion(state: int) -> Invariant:

@@ -6,20 +6,19 @@ from functools import partial
 from spurtle.arch import PMBIDR_EL1
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import Packet
-from spurtle.gateware.inflight import SampleLayout, StartLayout
+from spurtle.gateware.buffer import BufferState
+from spurtle.gateware.completion import CompletionState
 from spurtle.gateware.previous import previous_layout
+from spurtle.gateware.sample import SampleLayout, StartLayout
 from spurtle.interface.operation import LocationLayout, OperationLayout
 from spurtle.interface.sysreg import AccessOutcome
 
-from ..buffer.history import IDLE
 from ..engine.induction import Invariant, anything
 from ..engine.noninterference import Secret
 from ..engine.parts import Part
 from .operations import (
     FINISH,
-    RECORD,
     SAMPLE,
-    VERDICT,
     all_hold,
     any_holds,
     at_completion,
@@ -210,8 +209,8 @@ def not_completed(config: SPUConfig) -> Iterator[Secret]:
         yield from of(sample["operation"])
     if config.spe_sme:
         retired = is_set(Part(SAMPLE, SampleLayout(config))["operation"]["facts"]["retired"])
-        yield Secret(Part("record_path.record.size", 19), all_hold(at_completion(VERDICT), retired))
-        yield Secret(Part("record_path.record.packet_operation", 16), at_completion(RECORD))
+        yield Secret(Part("record_path.record.size", 19), all_hold(at_completion(CompletionState.VERDICT), retired))
+        yield Secret(Part("record_path.record.packet_operation", 16), at_completion(CompletionState.RECORD))
     yield from record_path(config)
 
 
@@ -239,13 +238,23 @@ def stale(config: SPUConfig) -> Iterator[Secret]:
             yield Secret(Part(f"{name}.{latency}_saturated", 1), used(slot))
     yield from (Secret(sample, has_value("inflight.sample__valid", 1)) for sample in samples(config))
 
-    yield Secret(Part("completion.rejections", len(config.filters)), has_value("completion.completion_state", VERDICT))
+    yield Secret(
+        Part("completion.rejections", len(config.filters)),
+        has_value("completion.completion_state", CompletionState.VERDICT),
+    )
     yield from without_sample(config)
     record = "record_path.record"
-    yield Secret(Part(f"{record}.packet_events", 8 * config.packet_bytes[Packet.EVENTS]), at_completion(VERDICT))
-    yield Secret(Part(f"{record}.packet_operation", 16), at_completion(RECORD if config.spe_sme else VERDICT))
-    yield Secret(Part(f"{record}.size", 19), at_completion(VERDICT))
+    yield Secret(
+        Part(f"{record}.packet_events", 8 * config.packet_bytes[Packet.EVENTS]), at_completion(CompletionState.VERDICT)
+    )
+    yield Secret(
+        Part(f"{record}.packet_operation", 16),
+        at_completion(CompletionState.RECORD if config.spe_sme else CompletionState.VERDICT),
+    )
+    yield Secret(Part(f"{record}.size", 19), at_completion(CompletionState.VERDICT))
     if config.layout.align < config.bus_bytes:
-        begun = all_hold(has_value("buffer.aligner.begun", 1), lambda wires: wires["buffer.buffer_state"] != IDLE)
+        begun = all_hold(
+            has_value("buffer.aligner.begun", 1), lambda wires: wires["buffer.buffer_state"] != BufferState.IDLE
+        )
         yield Secret(Part("buffer.aligner.before", 8 * config.bus_bytes), begun)
     yield from record_path(config)

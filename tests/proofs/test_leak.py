@@ -41,7 +41,7 @@ class Leak:
 
 LEAKS = {
     "PA whatever collect says": Leak(
-        "addresses", RICH, "record", "has_va & facts.pa_valid & start.collect.pa", "has_va & facts.pa_valid"
+        "addresses", RICH, "record", "has_va & facts.pa_valid & sample.start.collect.pa", "has_va & facts.pa_valid"
     ),
     "what another slot may show": Leak(
         "addresses",
@@ -53,9 +53,7 @@ LEAKS = {
     "VA of a register in memory": Leak(
         "addresses", RICH, "record", "has_va &= ~facts.nv2 | start.collect.nv2_va", "has_va &= C(1)"
     ),
-    "context whatever collect says": Leak(
-        "contexts", RICH, "record", "facts.retired & start.collect.context_el2", "facts.retired"
-    ),
+    "context whatever collect says": Leak("contexts", RICH, "record", "retired & start.collect.context_el2", "retired"),
     "context of EL1 in a host": Leak("contexts", RICH, "control", "(self.pe.el < 2) & ~self._tge(self.pe)", "C(1)"),
     "virtual offset in a host": Leak(
         "contexts", RICH, "control", "(time == PCT.VIRTUAL) & ~host", "time == PCT.VIRTUAL"
@@ -84,7 +82,7 @@ LEAKS = {
     "a slot that goes on following": Leak(
         "other states",
         RICH,
-        "inflight",
+        "slots",
         "m.d.comb += self.in_flight.eq(1)",
         "m.d.comb += self.in_flight.eq(1); m.d.sync += self.start.eq(self.following)",
     ),
@@ -104,11 +102,11 @@ LEAKS = {
     "what the operation before might show": Leak(
         "stale",
         RICH,
-        "inflight",
+        "slots",
         "self.start.eq(self.following),",
         "self.start.eq(self.following), self.start.collect.pa.eq(self.start.collect.pa | self.following.collect.pa),",
     ),
-    "a counter that was saturated": Leak("stale", TWO, "inflight", "*(flag.eq(0) for flag in saturated.values()),", ""),
+    "a counter that was saturated": Leak("stale", TWO, "slots", "*(flag.eq(0) for flag in saturated.values()),", ""),
     "bytes of the beat before": Leak("stale", TWO, "aligner", "begun.eq(~last)", "begun.eq(1)"),
     "packets of the sample before": Leak(
         "stale",

@@ -20,7 +20,10 @@ from formal.serializer.steps import prove_steps
 from spurtle.config import CONFIGS
 from spurtle.gateware import serializer as serializer_rtl
 from spurtle.gateware.aligner import Aligner
-from spurtle.gateware.serializer import Cutter, Packer, SkidBuffer, beat_layout
+from spurtle.gateware.beat import beat_layout
+from spurtle.gateware.cutter import Cutter
+from spurtle.gateware.packer import Packer
+from spurtle.gateware.skid import SkidBuffer
 from spurtle.gateware.spu import RecordPath
 from spurtle_sim.model import records
 from tests.support.proofs import Changed, check_faults

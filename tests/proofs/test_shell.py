@@ -9,7 +9,8 @@ from formal.engine.transition import transition
 from formal.shell.apb4 import APB, watched_completer
 from formal.shell.axi4 import AXI, prove_steady, watched_writer
 from spurtle.shell import shell as bus
-from spurtle.shell.shell import APB4Completer, AXI4Writer
+from spurtle.shell.apb4 import APB4Completer
+from spurtle.shell.axi4 import AXI4Writer
 from tests.support.proofs import Changed
 from tests.support.tiers import tiers
 
