@@ -21,7 +21,7 @@ settings.load_profile("spurtle")
 
 FIRST = (
     "cosim/test_engine.py",
-    "proofs/test_filter.py",
+    "proofs/test_registers.py",
     "gateware/test_buffer.py",
     "gateware/test_buffer_cycles.py",
     "system/test_cocotb.py",

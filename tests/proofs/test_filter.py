@@ -16,7 +16,7 @@ from spurtle.config import CONFIGS, UnpredictableFilter
 from spurtle.gateware.filter import Filter
 from spurtle.gateware.record import RecordBuilder
 from spurtle_sim.model import filtering
-from tests.support.proofs import Changed, check_faults
+from tests.support.proofs import Changed, WrongCircuit, check_faults
 from tests.support.tiers import tiers
 
 EVERY = replace(FEATURES["minimal_fds"], name="every", version=PMSVer.SPE_V1P4, eft=True, fpf=True)
@@ -72,7 +72,7 @@ class Open(Changed, Filter):
 def test_a_filter_that_lets_more_pass_is_found(monkeypatch: pytest.MonkeyPatch, judged: Transition) -> None:
     assert filter_.prove_monotone(EVERY, judged).result is Result.PASS
     monkeypatch.setattr(judged_filter, "Filter", Lenient)
-    assert "a cycle breaks it" in filter_.prove_monotone(EVERY, transition(judged_filter.Judged(EVERY))).evidence
+    WrongCircuit(judged_filter.Judged, EVERY, filter_.prove_monotone).check()
 
 
 def test_a_filter_that_rejects_nothing_is_found(monkeypatch: pytest.MonkeyPatch, judged: Transition) -> None:
@@ -105,7 +105,7 @@ def test_a_fact_of_no_feature_that_changes_something_is_found(
 ) -> None:
     assert filter_.prove_ignored(EVERY, judged).result is Result.PASS
     monkeypatch.setattr(judged_filter, "Filter", Curious)
-    assert "a cycle breaks it" in filter_.prove_ignored(EVERY, transition(judged_filter.Judged(EVERY))).evidence
+    WrongCircuit(judged_filter.Judged, EVERY, filter_.prove_ignored).check()
 
     # Records of a configuration with the Guarded control stack, as if it had none.
     config, without = FEATURES["minimal_gcs"], replace(FEATURES["minimal_gcs"], name="without", gcs=False)

@@ -7,9 +7,8 @@ from formal.engine.proof import Result
 from formal.engine.transition import transition
 from formal.inflight import inflight, latencies
 from spurtle.config import CONFIGS
-from spurtle.gateware.inflight import InFlight
-from spurtle.gateware.slots import Slot
-from tests.support.proofs import Changed
+from spurtle.gateware.inflight import InFlight, Slot
+from tests.support.proofs import Changed, WrongCircuit
 from tests.support.tiers import tiers
 
 CONFIG = CONFIGS["v1p4"]
@@ -76,7 +75,7 @@ class TicksAlways(Wrong):
     ),
 )
 def test_a_latency_that_counts_something_else_is_found(wrong: type[Slot]) -> None:
-    assert "a cycle breaks it" in latencies.prove_counts(CONFIG, transition(wrong(CONFIG))).evidence
+    WrongCircuit(wrong, CONFIG, latencies.prove_counts).check()
 
 
 class NeverFull(Changed, Slot):
@@ -106,5 +105,4 @@ class Neighbour(Changed, InFlight):
 @pytest.mark.full
 def test_a_slot_that_follows_another_operation_is_found() -> None:
     config = CONFIGS["arm_model"]
-    verdict = inflight.prove_reports(config, transition(Neighbour(config)))
-    assert "a cycle breaks it" in verdict.evidence
+    WrongCircuit(Neighbour, config, inflight.prove_reports).check()

@@ -17,7 +17,7 @@ from spurtle.config import CONFIGS
 from spurtle.gateware import registers as registers_rtl
 from spurtle.gateware import spu as spu_rtl
 from spurtle.gateware.spu import SPU
-from tests.support.proofs import Changed
+from tests.support.proofs import Changed, WrongCircuit
 from tests.support.tiers import tiers
 
 
@@ -32,7 +32,7 @@ class Counts(Changed, SPU):
 @pytest.mark.full
 def test_an_operation_that_is_counted_while_disabled_is_found() -> None:
     config = CONFIGS["minimal"]
-    assert "a cycle breaks it" in spu.prove_disabled(config, transition(Counts(config))).evidence
+    WrongCircuit(Counts, config, spu.prove_disabled).check()
 
 
 class Draws(Changed, SPU):
@@ -45,7 +45,7 @@ class Draws(Changed, SPU):
 @pytest.mark.full
 def test_a_number_that_is_drawn_while_disabled_is_found() -> None:
     config = FEATURES["minimal_sve"]
-    assert "a cycle breaks it" in spu.prove_undrawn(config, transition(Draws(config))).evidence
+    WrongCircuit(Draws, config, spu.prove_undrawn).check()
 
 
 class Unguarded(registers_rtl.RegisterAccess):
@@ -74,7 +74,7 @@ def test_registers_that_are_open_are_found(
 ) -> None:
     monkeypatch.setattr(room, wrong.__bases__[0].__name__, wrong)
     config = CONFIGS["neoverse_n1"]
-    assert "a cycle breaks it" in prove(config, transition(SPU(config))).evidence
+    WrongCircuit(SPU, config, prove).check()
 
 
 class Untold(Changed, SPU):
@@ -96,7 +96,7 @@ def test_another_owner_that_is_not_told_of_is_found() -> None:
     config = replace(FEATURES["minimal_pbt"], name="owners", el3=True)
     assert spu.prove_new_owner(config, transition(SPU(config))).result is Result.PASS
     for wrong in (Untold, Remembers):
-        assert "a cycle breaks it" in spu.prove_new_owner(config, transition(wrong(config))).evidence
+        WrongCircuit(wrong, config, spu.prove_new_owner).check()
 
 
 class Anytime(Changed, SPU):
@@ -129,4 +129,4 @@ class Silent(Changed, SPU):
 )
 def test_what_the_spu_tells_wrongly_is_found(wrong: type[SPU], prove: Callable[..., Verdict]) -> None:
     config = CONFIGS["minimal"]
-    assert "a cycle breaks it" in prove(config, transition(wrong(config))).evidence
+    WrongCircuit(wrong, config, prove).check()

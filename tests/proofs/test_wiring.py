@@ -8,7 +8,7 @@ from formal.engine.transition import Transition, transition
 from formal.spu import spu, wiring
 from spurtle.config import CONFIGS
 from spurtle.gateware.spu import SPU
-from tests.support.proofs import Changed
+from tests.support.proofs import Changed, WrongCircuit
 from tests.support.tiers import tiers
 
 
@@ -100,7 +100,7 @@ def test_an_input_without_a_row_is_an_error(narrow: Transition, monkeypatch: pyt
 )
 def test_a_wrong_connection_is_found(wrong: type[SPU], name: str) -> None:
     config = CONFIGS[name]
-    assert "a cycle breaks it" in wiring.prove_wiring(config, transition(wrong(config))).evidence
+    WrongCircuit(wrong, config, wiring.prove_wiring).check()
 
 
 @pytest.mark.full
