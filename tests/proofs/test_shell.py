@@ -8,7 +8,7 @@ from formal.engine.proof import Result
 from formal.engine.transition import transition
 from formal.shell.apb4 import APB, watched_completer
 from formal.shell.axi4 import AXI, prove_steady, watched_writer
-from spurtle.shell import shell as bus
+from spurtle.shell import axi4
 from spurtle.shell.apb4 import APB4Completer
 from spurtle.shell.axi4 import AXI4Writer
 from tests.support.proofs import Changed
@@ -78,7 +78,7 @@ def test_a_wrong_writer_is_found(wrong: type[AXI4Writer], outstanding: int) -> N
 
 
 def test_a_burst_across_a_page_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bus, "_PAGE_BYTES", 8192)
+    monkeypatch.setattr(axi4, "_BOUNDARY_BYTES", 8192)
     assert AXI(PACKED, 1).prove_burst(watched_writer(transition(AXI4Writer(PACKED)))).result is Result.FAIL
 
 
