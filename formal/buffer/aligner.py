@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from functools import cache
 
+from configurations import distinct
 from spurtle.config import SPUConfig
 from spurtle.gateware.aligner import Aligner, AlignerState
 
 from ..engine.cover import reach_all
-from ..engine.features import distinct
 from ..engine.induction import Invariant, always, inductive
 from ..engine.proof import Proof, ProvedBlock, Verdict
 from ..engine.streams import steady

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from functools import cache
 
+from configurations import FEATURES, distinct
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.buffer import BufferState, ProfilingBuffer
 
 from ..engine.cover import reach_all
-from ..engine.features import FEATURES, distinct
 from ..engine.induction import Invariant
 from ..engine.proof import Proof, ProvedBlock, Verdict
 from ..engine.terms import Boolean, all_of, ult

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from typing import Any
 
+from configurations import FEATURES, distinct
 from spurtle.arch import PMSCR_EL1, PMSCR_EL2
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.control import ProfilingControl
@@ -15,7 +16,6 @@ from spurtle_sim.model.registers import PMBLIMITR_E, Registers
 from spurtle_sim.model.spu import ReferenceSPU
 
 from ..engine.cover import reach_all
-from ..engine.features import FEATURES, distinct
 from ..engine.induction import Invariant
 from ..engine.proof import Proof, ProvedBlock, Verdict
 from ..engine.reference import Reference, follows

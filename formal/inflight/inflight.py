@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from functools import cache, reduce
 from itertools import pairwise
 
+from configurations import distinct
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.inflight import InFlight
 from spurtle.gateware.sample import StartLayout
 from spurtle.gateware.slots import Allocation, Slot, SlotState
 
 from ..engine.cover import reach
-from ..engine.features import distinct
 from ..engine.induction import Invariant, always, inductive
 from ..engine.proof import Proof, ProvedBlock, Verdict
 from ..engine.streams import steady

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from functools import cache
 
+from configurations import distinct
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.completion import Completion
 
 from ..engine.cover import reach
-from ..engine.features import distinct
 from ..engine.induction import always, inductive
 from ..engine.proof import Proof, ProvedBlock, Verdict
 from ..engine.streams import refused, steady

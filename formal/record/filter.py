@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 
+from configurations import FEATURES, distinct
 from spurtle.arch import PMSFCR_EL1
 from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
 from spurtle_sim.model import filtering, records
 from spurtle_sim.model.registers import Registers
 
 from ..engine.cover import happens, reach_all
-from ..engine.features import FEATURES, distinct
 from ..engine.induction import Invariant, always
 from ..engine.proof import Proof, ProvedBlock, Verdict
 from ..engine.reference import follows

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import cache, partial
 from types import SimpleNamespace
 
+from configurations import FEATURES, distinct
 from spurtle.arch import Header, OperationClass
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import Packet, RecordLayout
@@ -12,7 +13,6 @@ from spurtle.gateware.record import RecordBuilder, record_layout
 from spurtle_sim.model import records
 from spurtle_sim.records.operation_type import forms, operation_type
 
-from ..engine.features import FEATURES, distinct
 from ..engine.induction import Invariant, always
 from ..engine.integer import Integer, Octets, rebuilt, unasked
 from ..engine.paths import Path, explore, folded

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
 
+from configurations import FEATURES, distinct
 from spurtle.arch import PMSCR_EL1, PMSCR_EL2, PMSCR_EL12, REGISTERS, PMSVer, Register
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.registers import RegisterAccess
@@ -13,7 +14,6 @@ from spurtle_sim.model.pe import PEState
 from spurtle_sim.model.registers import Outcome
 
 from ..engine.cover import reach_all
-from ..engine.features import FEATURES, distinct
 from ..engine.induction import Invariant
 from ..engine.proof import Proof, ProvedBlock, Verdict
 from ..engine.reference import follows

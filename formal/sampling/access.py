@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 
+from configurations import FEATURES
 from spurtle.arch import IMP_PMSRNDR_EL1, PMSFCR_EL1
 from spurtle.config import CONFIGS, ELEMENT_BITS, SPUConfig
 from spurtle.gateware.access import AccessChoice
@@ -11,7 +12,6 @@ from spurtle_sim.model.registers import Registers
 from spurtle_sim.model.spu import ReferenceSPU
 
 from ..engine.cover import reach_all
-from ..engine.features import FEATURES
 from ..engine.induction import Invariant
 from ..engine.proof import Proof, ProvedBlock, Verdict
 from ..engine.reference import Reference, follows

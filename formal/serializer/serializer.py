@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any, Literal
 
+from configurations import FEATURES, distinct
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.beat import beat_layout
 from spurtle.gateware.serializer import Serializer
@@ -13,7 +14,6 @@ from spurtle.gateware.skid import SkidBuffer
 from spurtle.gateware.spu import RecordPath
 
 from ..engine.cover import reach
-from ..engine.features import FEATURES, distinct
 from ..engine.induction import Invariant, always, independent, inductive
 from ..engine.proof import Proof, ProvedBlock, Verdict
 from ..engine.sby import check

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import combinations, product
 
+from configurations import FEATURES
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import LAST, Packet
 from spurtle.gateware.packer import STEP_BYTES
 from spurtle.gateware.record import record_layout
 from spurtle_sim.model import records
 
-from ..engine.features import FEATURES
 from ..engine.proof import Result, Verdict
 from ..engine.terms import BitVector, Boolean, all_of, any_of, constant, extract, if_else, zero_extend
 

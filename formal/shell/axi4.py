@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from functools import cache
 
+from configurations import FEATURES
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.shell.axi4 import AXI4Writer, WriterState
 
 from ..engine.cover import reach_all
-from ..engine.features import FEATURES
 from ..engine.induction import Invariant, always, inductive
 from ..engine.proof import Proof, Verdict
 from ..engine.terms import (

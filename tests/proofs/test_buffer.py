@@ -7,11 +7,11 @@ from functools import partial
 import pytest
 from amaranth.hdl import Mux, Signal
 
+from configurations import FEATURES
 from formal.buffer import history
 from formal.buffer.pointer_and_status import prove_full, prove_pointer, prove_status
 from formal.buffer.records import prove_beats, prove_drains, prove_fate, prove_silence
 from formal.buffer.relation import limit_stands, prove_relation, relation
-from formal.engine.features import FEATURES
 from formal.engine.induction import always, inductive
 from formal.engine.proof import Result, Verdict
 from formal.engine.terms import Boolean, all_of

@@ -7,8 +7,8 @@ from unittest.mock import patch
 import pytest
 from amaranth.hdl import C, Cat, Mux, Signal
 
+from configurations import FEATURES
 from formal.control import control as proofs
-from formal.engine.features import FEATURES
 from formal.engine.proof import Result, Verdict
 from formal.engine.terms import BitVector, Boolean, Term, all_of, extract, if_else
 from formal.engine.transition import Transition, Wires, transition

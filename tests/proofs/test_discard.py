@@ -2,8 +2,8 @@
 
 import pytest
 
+from configurations import FEATURES
 from formal.buffer import discard
-from formal.engine.features import FEATURES
 from formal.engine.induction import inductive
 from formal.engine.transition import transition
 from spurtle.arch import FM

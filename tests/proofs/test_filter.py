@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from formal.engine.features import FEATURES
+from configurations import FEATURES
 from formal.engine.proof import Result
 from formal.engine.transition import Transition, transition
 from formal.record import filter as filter_

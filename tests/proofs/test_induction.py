@@ -1,6 +1,6 @@
 """Properties of one cycle: what holds is proved, and what does not is shown."""
 
-from formal.engine.features import FEATURES
+from configurations import FEATURES
 from formal.engine.induction import always, independent, inductive
 from formal.engine.proof import Result
 from formal.engine.terms import Boolean, any_of, ule

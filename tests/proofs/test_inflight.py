@@ -7,7 +7,7 @@ import pytest
 from amaranth.hdl import Signal
 from amaranth.lib.fifo import SyncFIFO
 
-from formal.engine.features import FEATURES
+from configurations import FEATURES
 from formal.engine.induction import inductive, resets
 from formal.engine.proof import Result
 from formal.engine.transition import transition

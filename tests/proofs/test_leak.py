@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from amaranth.lib import wiring
 
-from formal.engine.features import FEATURES
+from configurations import FEATURES
 from formal.engine.proof import Result
 from formal.engine.terms import Solver, any_of, implies
 from formal.engine.transition import Transition, transition

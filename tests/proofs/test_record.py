@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from formal.engine.features import FEATURES, distinct
+from configurations import FEATURES, distinct
 from formal.engine.integer import rebuilt
 from formal.engine.proof import Result
 from formal.engine.terms import BitVector, Boolean, Term, all_of, boolean

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from amaranth.hdl import C
 
-from formal.engine.features import FEATURES
+from configurations import FEATURES
 from formal.engine.proof import Result
 from formal.engine.terms import boolean
 from formal.engine.transition import transition

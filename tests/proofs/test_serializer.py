@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from configurations import FEATURES
 from formal.buffer import aligner
 from formal.engine import sby
-from formal.engine.features import FEATURES
 from formal.engine.induction import inductive
 from formal.engine.proof import Result, Verdict
 from formal.engine.terms import all_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from formal.engine.features import FEATURES
+from configurations import FEATURES
 from formal.engine.induction import inductive
 from formal.engine.proof import Result
 from formal.engine.transition import transition

@@ -8,7 +8,7 @@ import pytest
 from amaranth.hdl import C
 from amaranth.lib import wiring
 
-from formal.engine.features import FEATURES
+from configurations import FEATURES
 from formal.engine.proof import Result, Verdict
 from formal.engine.transition import transition
 from formal.spu import spu
