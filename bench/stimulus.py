@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, Register
 from spurtle.config import SPUConfig
-from spurtle_sim.model.records import Facts, Location, Operation
+from spurtle_sim.model.operation import Facts, Location, Operation
 from spurtle_sim.profile.options import Sampling
 from spurtle_sim.trace.dtypes import TIMED
 

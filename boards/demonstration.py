@@ -8,7 +8,7 @@ from spurtle.arch import PMSCR_EL2
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.spu import SPU
 from spurtle.support.arguments import check_least, check_type
-from spurtle_sim.profile.run import PID
+from spurtle_sim.perf.process import PID
 
 from .board import Board
 from .link import AnswerSender, CommandReceiver

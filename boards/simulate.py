@@ -15,6 +15,7 @@ from typing import Any
 from spurtle.export import verilog
 from spurtle.support.errors import UserError
 from spurtle_sim.cosim.compiled import compiled
+from spurtle_sim.native.header import constants
 
 from .board import BOARDS, Board, find
 from .demonstration import Demonstration
@@ -103,7 +104,8 @@ def _library(board: Board, divisor: int | None) -> Any:
     design = verilog.generate(Demonstration(board, divisor), f"spurtle_{board.name}", library=library)
     driver = Path(__file__).with_name("simulate.cpp")
     options = ("--top-module", design.module, *WAIVERS)
-    simulator = compiled(design.module, design.text + library, driver, {}, {"DIVISOR": divisor}, options)
+    declarations = [constants("", "unsigned", {"DIVISOR": divisor})]
+    simulator = compiled(design.module, design.text + library, driver, declarations, options)
     simulator.simulation_new.restype = ctypes.c_void_p
     simulator.simulation_cycles.restype = ctypes.c_uint64
     return simulator

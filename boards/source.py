@@ -3,8 +3,7 @@
 from typing import Any
 
 from spurtle.config import CONFIGS
-from spurtle_sim.perf.events import Process
-from spurtle_sim.profile.run import PID
+from spurtle_sim.perf.process import PID, Process
 
 from . import workload
 from .board import Board

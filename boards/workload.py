@@ -10,11 +10,8 @@ from numpy.typing import NDArray
 
 from spurtle.config import SPUConfig
 from spurtle.interface.operation import LocationLayout, OperationLayout
-from spurtle_sim.emulator.program import Program
-from spurtle_sim.perf.events import Process
-from spurtle_sim.profile.run import process_of
+from spurtle_sim.perf.process import Process
 from spurtle_sim.timing.core import Parameters
-from spurtle_sim.timing.machine import Machine
 from spurtle_sim.trace.dtypes import TIMED
 
 __all__ = ["COLUMNS_OF_CONSTANTS", "Packed", "excerpt", "gaps", "pack", "process", "repeated"]
@@ -35,6 +32,10 @@ COLUMNS_OF_CONSTANTS = 2
 
 def process() -> Process:
     """Whose the operations are."""
+    # Imported here because it loads the emulator, which the gateware does not need.
+    from spurtle_sim.emulator.program import Program
+    from spurtle_sim.profile.run import process_of
+
     return process_of(Program(_PROGRAM))
 
 
@@ -42,6 +43,10 @@ def excerpt(config: SPUConfig, operations: int) -> NDArray[np.void]:
     """So many consecutive operations of heap sort, timed as `spurtle profile` times them, from where it is at its work:
     rows of TIMED, whose `dispatch` counts from the first of them.
     """
+    # Imported here because it loads the emulator, which the gateware does not need.
+    from spurtle_sim.emulator.program import Program
+    from spurtle_sim.timing.machine import Machine
+
     program = Program(_PROGRAM)
     machine = Machine(program.instructions, Parameters(ops_per_cycle=config.ops_per_cycle))
     entry = next(address for address, name in program.image.functions if name == _FUNCTION)

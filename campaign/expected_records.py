@@ -6,7 +6,7 @@ from typing import Any
 
 from spurtle.arch import ContextIndex, CounterIndex, Event, PMSVer
 from spurtle.config import SPUConfig
-from spurtle_sim.model.records import Facts, Location, Operation, Sample
+from spurtle_sim.model.operation import Facts, Location, Operation, Sample
 from spurtle_sim.records.operation_type import OperationType
 
 __all__ = ["expected"]

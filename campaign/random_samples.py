@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import Packet
-from spurtle_sim.model.records import Facts, Location, Operation, Sample, Start, Vectors
+from spurtle_sim.model.operation import Facts, Location, Operation, Sample, Start, Vectors
 
 __all__ = ["random_samples"]
 

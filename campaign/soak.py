@@ -27,7 +27,7 @@ from spurtle.support.errors import UserError
 from spurtle.support.files import write_json
 from spurtle_sim.cosim.record_engine import RecordEngine
 from spurtle_sim.model import records
-from spurtle_sim.model.records import Sample
+from spurtle_sim.model.operation import Sample
 from spurtle_sim.records import decode
 from spurtle_sim.records.checks import Monitor
 

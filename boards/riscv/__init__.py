@@ -1,14 +1,13 @@
 """The soft core's program: its executable, which is committed, and what the core and `perf` want to know of it."""
 
 from dataclasses import dataclass
+from mmap import PROT_EXEC, PROT_READ
 from pathlib import Path
 from typing import Any
 
 from elftools.elf.elffile import ELFFile
 
-from spurtle_sim.emulator.linux.guest import EXECUTE, PAGE, READ
-from spurtle_sim.emulator.loader import Mapping
-from spurtle_sim.perf.events import Process
+from spurtle_sim.perf.process import PAGE_BYTES, Mapping, Process
 
 __all__ = ["BASE", "PROGRAM", "SIZE", "SoftCoreProgram", "load"]
 
@@ -59,11 +58,10 @@ def load(path: Path = PROGRAM) -> SoftCoreProgram:
             content = segment.data()
             memory[start - BASE : start - BASE + len(content)] = content
             if segment["p_flags"] & 1:
-                skew = start % PAGE
-                length = -(-(skew + segment["p_memsz"]) // PAGE) * PAGE
-                mappings.append(
-                    Mapping(start - skew, length, segment["p_offset"] - skew, READ | EXECUTE, str(path.resolve()))
-                )
+                skew = start % PAGE_BYTES
+                length = -(-(skew + segment["p_memsz"]) // PAGE_BYTES) * PAGE_BYTES
+                offset = segment["p_offset"] - skew
+                mappings.append(Mapping(start - skew, length, offset, PROT_READ | PROT_EXEC, str(path.resolve())))
         table: Any = elf.get_section_by_name(".symtab")
         functions = {
             symbol.name: range(symbol["st_value"], symbol["st_value"] + symbol["st_size"])

@@ -11,7 +11,7 @@ from spurtle.gateware.control import ProfilingControl
 from spurtle.gateware.previous import PreviousTarget
 from spurtle.interface.pe_state import PEStateSignature
 from spurtle_sim.model import control, pe
-from spurtle_sim.model.control import PEState
+from spurtle_sim.model.pe import PEState
 from spurtle_sim.model.registers import PMBLIMITR_E, Registers
 from spurtle_sim.model.spu import ReferenceSPU
 

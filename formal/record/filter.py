@@ -8,6 +8,7 @@ from configurations import FEATURES, distinct
 from spurtle.arch import PMSFCR_EL1
 from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
 from spurtle_sim.model import filtering, records
+from spurtle_sim.model.operation import Sample
 from spurtle_sim.model.registers import Registers
 
 from ..engine.cover import happens, reach_all
@@ -70,7 +71,7 @@ def prove(config: SPUConfig, system: Transition) -> Verdict:
 def prove_feed(config: SPUConfig, system: Transition) -> Verdict:
     """Each of the PMU events. `system` is a `Judged` of `config`."""
 
-    def told(settings: Registers, sample: records.Sample) -> Mapping[str, int]:
+    def told(settings: Registers, sample: Sample) -> Mapping[str, int]:
         return {f"feed_{event}": value for event, value in filtering.feed(config, settings, sample).items()}
 
     return _follows(config, system, told)

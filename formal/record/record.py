@@ -60,7 +60,7 @@ def prove_events(config: SPUConfig, system: Transition) -> Verdict:
 def prove_operation(config: SPUConfig, system: Transition) -> Verdict:
     """The Operation Type packet, which has the most forms. `system` is a `RecordBuilder` of `config`."""
     reference = rebuilt(records)
-    samples = Samples(config, reference)
+    samples = Samples(config)
 
     def packet(sample: int) -> Mapping[str, Octets | int]:
         operation = samples(sample).operation
@@ -133,7 +133,7 @@ class _Taken:
     def __init__(self, config: SPUConfig, header: BitVector, payload: BitVector):
         self.config = config
         self.reference = rebuilt(records)
-        self.samples = Samples(config, self.reference)
+        self.samples = Samples(config)
         operation = Octets(Integer(zero_extend(1, byte), unasked) for byte in (header, payload))
         self.reference._operation_type = lambda config, told: operation
 

@@ -12,7 +12,7 @@ from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import V1P4, Packet, Place, RecordLayout
 from spurtle.gateware.sample import SampleLayout
 from spurtle.interface.operation import FactsLayout
-from spurtle_sim.model import records
+from spurtle_sim.model.operation import Facts, Location, Operation, Vectors
 
 from ..engine.parts import Part, layout_fields
 from ..engine.terms import BitVector, Boolean, any_of
@@ -51,7 +51,7 @@ def _unpack(shape: Any, value: int) -> Any:
 
 
 class _Start:
-    """`records.Start` for a function that may ask for some of it only: what it does not ask for forks no path."""
+    """`operation.Start` for a function that may ask for some of it only: what it does not ask for forks no path."""
 
     def __init__(self, packed: Any):
         self._packed = packed
@@ -75,7 +75,7 @@ class _Start:
 
 
 class _Sample:
-    """`records.Sample`, likewise."""
+    """`operation.Sample`, likewise."""
 
     def __init__(self, config: SPUConfig, packed: Any, operation: Any, location: Any):
         self.start = _Start(packed.start)
@@ -92,14 +92,13 @@ class _Sample:
 
 
 class Samples:
-    """What a packed `gateware.inflight.Sample` is to `reference`, an instance of `spurtle_sim.model.records`.
+    """What a packed `gateware.inflight.Sample` is to the reference.
 
     It is asked for on each path, and each time it is the same: the fields are taken apart once.
     """
 
-    def __init__(self, config: SPUConfig, reference: Any = records):
+    def __init__(self, config: SPUConfig):
         self._config = config
-        self._reference = reference
         self._packed: int | None = None
         self._unpacked: Any = None
         self._operation: Any = None
@@ -111,13 +110,13 @@ class Samples:
             self._unpacked = _unpack(SampleLayout(self._config), packed)
             operation = vars(self._unpacked.operation)
             parts = {
-                "facts": self._reference.Facts,
-                "target": self._reference.Location,
-                "vectors": self._reference.Vectors,
+                "facts": Facts,
+                "target": Location,
+                "vectors": Vectors,
             }
             parts = {name: part(**vars(operation[name])) for name, part in parts.items() if name in operation}
-            self._operation = self._reference.Operation(**operation | parts)
-        return _Sample(self._config, self._unpacked, self._operation, self._reference.Location)
+            self._operation = Operation(**operation | parts)
+        return _Sample(self._config, self._unpacked, self._operation, Location)
 
 
 def promised(config: SPUConfig, sample: BitVector) -> Boolean:

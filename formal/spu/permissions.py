@@ -7,7 +7,7 @@ from spurtle.config import SPUConfig
 from spurtle.interface.pe_state import PEStateSignature
 from spurtle.interface.sampling import TakenBranchSignature
 from spurtle_sim.model import control
-from spurtle_sim.model.control import PEState
+from spurtle_sim.model.pe import PEState
 from spurtle_sim.model.registers import Registers
 
 from ..engine.induction import Invariant

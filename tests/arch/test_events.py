@@ -10,7 +10,7 @@ from spurtle.config import CONFIGS
 from spurtle.gateware.record import RecordBuilder
 from spurtle_sim.cosim.pack import sample_bits
 from spurtle_sim.model import records
-from spurtle_sim.model.records import Facts, Operation, Sample, Start, Vectors
+from spurtle_sim.model.operation import Facts, Operation, Sample, Start, Vectors
 from tests.support.gateware import Bench
 
 V1P4 = CONFIGS["v1p4"]

@@ -21,11 +21,11 @@ from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.spu import SPU
 from spurtle_sim.cosim.engine import Engine
 from spurtle_sim.cosim.pack import pe_members
-from spurtle_sim.emulator.a64 import FACT
 from spurtle_sim.emulator.program import Program
 from spurtle_sim.model.pe import PEState
 from spurtle_sim.timing.core import Parameters
 from spurtle_sim.trace.dtypes import TIMED
+from spurtle_sim.trace.instruction import FACT
 from tests.support.seeds import SEED
 from tests.support.tiers import tiers
 

@@ -34,7 +34,8 @@ from spurtle.interface.sysreg import SystemRegisterSignature
 from spurtle.shell.rvfi import RVFI, RVFIAdapter
 from spurtle_sim.cosim.compiled import compiled
 from spurtle_sim.model import sampling
-from spurtle_sim.model.records import Facts, Location, Operation, Sample, Start, encode
+from spurtle_sim.model.operation import Facts, Location, Operation, Sample, Start
+from spurtle_sim.model.records import encode
 from spurtle_sim.records import decode
 from tests.support.seeds import SEED
 
@@ -110,7 +111,7 @@ def library() -> ctypes.CDLL:
     design = verilog.generate(Rig(), "rig", library=core)
     driver = Path(__file__).with_name("softcore.cpp")
     options = ("--top-module", design.module, *WAIVERS)
-    return compiled(design.module, design.text + core, driver, {}, {}, options)
+    return compiled(design.module, design.text + core, driver, (), options)
 
 
 @dataclass(frozen=True)

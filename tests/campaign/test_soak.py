@@ -15,7 +15,7 @@ from campaign.random_samples import random_samples
 from campaign.soak import CHUNK, RECORDS, SHOWN, differences, main
 from spurtle.config import CONFIGS
 from spurtle_sim.model import records
-from spurtle_sim.model.records import Sample
+from spurtle_sim.model.operation import Sample
 from spurtle_sim.records import decode
 from spurtle_sim.records.decode import PacketKind
 from spurtle_sim.records.operation_type import forms

@@ -13,10 +13,10 @@ import pytest
 
 from spurtle.config import CONFIGS
 from spurtle_sim.model import records
-from spurtle_sim.perf.events import Aux, Process, life
+from spurtle_sim.perf.events import Aux, life
+from spurtle_sim.perf.process import PID, Process
 from spurtle_sim.perf.writer import Recording, content
-from spurtle_sim.profile.run import PID
-from spurtle_sim.records.json import from_json
+from spurtle_sim.records.json_sample import from_json
 from tests.support import forked
 from tests.support.example_records import random_branch
 from tests.support.paths import WORKLOADS

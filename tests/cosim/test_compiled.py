@@ -18,8 +18,10 @@ import spurtle_sim
 from spurtle.config import CONFIGS
 from spurtle.support.errors import UserError
 from spurtle_sim.cosim import compiled, designs, engine, generate
-from spurtle_sim.cosim.compiled import GeneratedModel, Model, design_files
-from spurtle_sim.native import library as native
+from spurtle_sim.cosim.compiled import GeneratedModel, VerilatedModel
+from spurtle_sim.cosim.layout import design_files
+from spurtle_sim.native import compiler
+from spurtle_sim.native.cache import cached
 from tests.support.tiers import tiers
 
 ROOTS = [Path(package.__file__).parent.parent for package in (spurtle, spurtle_sim) if package.__file__]
@@ -41,8 +43,8 @@ def test_the_runtime_is_compiled_once(cache: Path, monkeypatch: pytest.MonkeyPat
         (folder / "out.a").write_text(f"archive {len(ran)}")
         return ""
 
-    native.cached("", None)  # the release of the compiler is known from now on
-    monkeypatch.setattr(native, "run", run)
+    cached("", None)  # the release of the compiler is known from now on
+    monkeypatch.setattr(compiler, "run", run)
     first = compiled.runtime(["verilated"], "-fPIC")
     assert compiled.runtime(["verilated"], "-fPIC") == first
     assert len(ran) == 2, "the compiler, and what makes an archive"
@@ -63,7 +65,7 @@ def test_what_fails_leaves_nothing(cache: Path) -> None:
 def test_verilog_that_is_refused(cache: Path, tmp_path: Path) -> None:
     driver = tmp_path / "driver.cpp"
     driver.write_text("")
-    model = Model("broken", design_files("module broken; wire a = b; endmodule\n", {}, {}), driver)
+    model = VerilatedModel("broken", design_files("module broken; wire a = b; endmodule\n"), driver)
     with pytest.raises(UserError) as raised:
         model.make()
     assert re.fullmatch(r"verilator_bin failed: %Error: design\.v:1:\d+: .*'b'", str(raised.value))
@@ -82,7 +84,7 @@ from spurtle_sim.cosim.engine import Engine
 Engine(CONFIGS["minimal"])
 print(ran, {"amaranth", "rich", "spurtle.export.verilog"} & {*sys.modules})
 """
-    assert native.run([sys.executable, "-c", code], Path.cwd()) == "['--version'] set()\n"
+    assert compiler.run([sys.executable, "-c", code], Path.cwd()) == "['--version'] set()\n"
 
 
 def copied(folder: Path) -> dict[str, str]:
@@ -119,10 +121,10 @@ print(len(paths))
 def test_a_design_is_that_of_the_sources(cache: Path, tmp_path: Path) -> None:
     code = """
 from spurtle.config import CONFIGS
-from spurtle_sim.native import library as native
+from spurtle_sim.native.cache import kept
 from spurtle_sim.cosim import engine
 model = engine.library(CONFIGS["minimal"])
-print(native.kept(*model._identity(), model._generate))
+print(kept(*model._identity(), model._generate))
 """
     environment = copied(tmp_path)
 

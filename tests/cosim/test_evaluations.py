@@ -130,11 +130,12 @@ def test_one_evaluation_is_as_good_as_two(name: str) -> None:
         "WRITE": outputs.macro("OUTPUT", write),
         "OUTPUTS": outputs.macro("OUTPUT", [name for name in outputs.ports if name not in write]),
     }
+    lines = [f"#define {name} {value}" for name, value in macros.items()]
     driver = Path(__file__).with_name("evaluations.cpp")
     rows = random_inputs(inputs, pe_members(config, PEState()))
 
     def run(text: str, evaluations: int) -> NDArray[np.uint32]:
-        library = compiled(design.module, text, driver, {}, {**macros, "EVALUATIONS": evaluations})
+        library = compiled(design.module, text, driver, [*lines, f"#define EVALUATIONS {evaluations}"])
         found = np.zeros((CYCLES, outputs.words), np.uint32)
         pointers = [each.ctypes.data_as(ctypes.c_void_p) for each in (rows, found)]
         library.evaluate(pointers[0], ctypes.c_uint64(CYCLES), pointers[1])

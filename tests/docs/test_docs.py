@@ -22,7 +22,7 @@ from spurtle.interface.operation import LocationLayout
 from spurtle.interface.sysreg import AccessOutcome
 from spurtle_sim.cli import main
 from spurtle_sim.cosim.pack import operation_bits
-from spurtle_sim.model.records import Facts, Location, Operation
+from spurtle_sim.model.operation import Facts, Location, Operation
 from spurtle_sim.records import decode
 from tests.support.gateware import Bench, cycle
 from tests.support.paths import ROOT

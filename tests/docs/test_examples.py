@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spurtle_sim.records import decode
-from spurtle_sim.records.json import to_json
+from spurtle_sim.records.json_object import to_json
 from tests.support import verilators
 from tests.support.paths import ROOT
 from tests.support.tiers import tiers

@@ -10,10 +10,11 @@ from spurtle.config import CONFIGS
 from spurtle.config.record_layouts import Packet
 from spurtle.gateware.filter import Filter
 from spurtle_sim.cosim.pack import sample_bits
-from spurtle_sim.emulator.a64 import FACT, UnsupportedError, classify
+from spurtle_sim.emulator.a64 import UnsupportedError, classify
 from spurtle_sim.model import filtering, records
-from spurtle_sim.model.records import Facts, Operation, Sample, Start, Vectors
+from spurtle_sim.model.operation import Facts, Operation, Sample, Start, Vectors
 from spurtle_sim.records.operation_type import OperationType, operation_type
+from spurtle_sim.trace.instruction import FACT
 from tests.support.gateware import Bench
 from tests.support.paths import ROOT
 

@@ -24,7 +24,7 @@ from spurtle.arch import (
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.export import regmap
 from spurtle_sim.cosim.engine import Engine
-from spurtle_sim.model.records import Facts
+from spurtle_sim.model.operation import Facts
 from spurtle_sim.trace.dtypes import TIMED
 from tests.support.paths import ROOT
 from tests.support.tiers import configurations

@@ -3,7 +3,8 @@
 import capstone
 import pytest
 
-from spurtle_sim.emulator.a64 import FACT, NZCV, SP, Instruction, InstructionKind, UnsupportedError, classify
+from spurtle_sim.emulator.a64 import UnsupportedError, classify
+from spurtle_sim.trace.instruction import FACT, NZCV, SP, Instruction, InstructionKind
 
 # Word, what it is, facts, bytes moved, registers needed, registers made, base register written back.
 MEMORY = [

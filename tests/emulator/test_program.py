@@ -21,10 +21,11 @@ from unicorn.arm64_const import UC_ARM64_REG_SP
 from unicorn.unicorn import Uc
 
 from spurtle.support.errors import UserError
-from spurtle_sim.emulator.a64 import FACT, Instruction, classify, condition_holds
+from spurtle_sim.emulator.a64 import classify, condition_holds
 from spurtle_sim.emulator.loader import build_stack, read_image
 from spurtle_sim.emulator.program import Program
 from spurtle_sim.trace.dtypes import OPERATION
+from spurtle_sim.trace.instruction import FACT, Instruction
 from tests.support.elf import CODE, DATA, EXIT, write_elf
 from tests.support.paths import WORKLOADS
 

@@ -14,7 +14,7 @@ import pytest
 from spurtle_sim.emulator.linux.guest import Guest
 from spurtle_sim.emulator.linux.names import NAMES
 from spurtle_sim.emulator.program import Program
-from spurtle_sim.emulator.syscalls import PAGE
+from spurtle_sim.perf.process import PAGE_BYTES
 from tests.support.elf import EXIT, write_elf
 from tests.support.seeds import SEED
 from tests.support.system_calls import (
@@ -77,13 +77,13 @@ REFUSED = [
     ("fcntl", (0, 6), "EINVAL", "with command 6"),
     ("fcntl", (0, 4, 0o20000), "EINVAL", "with O_DIRECT or O_ASYNC"),
     ("ioctl", (0, 0x541B), "ENOTTY", "with command 0x541b"),
-    ("mmap", (0, PAGE, 3, 0x32), "EINVAL", "at a fixed address"),
-    ("mmap", (0, PAGE, 3, 0x2), "ENODEV", "of a file"),
-    ("mmap", (0, PAGE, 7, 0x22), "EACCES", "for memory that can be executed"),
+    ("mmap", (0, PAGE_BYTES, 3, 0x32), "EINVAL", "at a fixed address"),
+    ("mmap", (0, PAGE_BYTES, 3, 0x2), "ENODEV", "of a file"),
+    ("mmap", (0, PAGE_BYTES, 7, 0x22), "EACCES", "for memory that can be executed"),
     ("mmap", (0, 1 << 40, 3, 0x22), "ENOMEM", "beyond 1024 MiB"),
-    ("mprotect", (0x1000, PAGE, 5), "EACCES", "for memory that can be executed"),
-    ("madvise", (0x1000, PAGE, 9), "EINVAL", "with advice 9"),
-    ("madvise", (0x1000, PAGE, 4), "EINVAL", "with MADV_DONTNEED on other than private anonymous memory"),
+    ("mprotect", (0x1000, PAGE_BYTES, 5), "EACCES", "for memory that can be executed"),
+    ("madvise", (0x1000, PAGE_BYTES, 9), "EINVAL", "with advice 9"),
+    ("madvise", (0x1000, PAGE_BYTES, 4), "EINVAL", "with MADV_DONTNEED on other than private anonymous memory"),
     ("futex", (BUFFER, 0, 1, 0), "ENOSYS", "to wait for another thread"),
     ("futex", (BUFFER, 3, 1, 0), "ENOSYS", "with operation 3"),
     ("kill", (1000, 19), "ENOSYS", "to stop the program"),
@@ -130,12 +130,12 @@ ERRORS = [
     ("write", (1, BUFFER, -1), "EFAULT"),
     ("writev", (1, BUFFER, -1), "EINVAL"),
     ("mmap", (0, 0, 3, 0x22), "EINVAL"),
-    ("mmap", (0, PAGE, 3, 0x20), "EINVAL"),
-    ("munmap", (0x1001, PAGE), "EINVAL"),
+    ("mmap", (0, PAGE_BYTES, 3, 0x20), "EINVAL"),
+    ("munmap", (0x1001, PAGE_BYTES), "EINVAL"),
     ("munmap", (0x1000, 0), "EINVAL"),
-    ("mprotect", (0x9000_0000, PAGE, 1), "ENOMEM"),
-    ("mprotect", (0x1001, PAGE, 1), "EINVAL"),
-    ("madvise", (0x9000_0000, PAGE, 0), "ENOMEM"),
+    ("mprotect", (0x9000_0000, PAGE_BYTES, 1), "ENOMEM"),
+    ("mprotect", (0x1001, PAGE_BYTES, 1), "EINVAL"),
+    ("madvise", (0x9000_0000, PAGE_BYTES, 0), "ENOMEM"),
     ("futex", (BUFFER, 0, 2, 0), "EAGAIN"),
     ("futex", (BUFFER + 1, 0, 0, 0), "EINVAL"),
     ("kill", (1000, 65), "EINVAL"),
@@ -186,58 +186,58 @@ def test_heap(call: Caller) -> None:
 
 def test_mappings(call: Caller) -> None:
     first, second = (call("mmap", 0, 8000, 3, 0x22, -1) for _ in range(2))
-    assert second >= first + 8192 + PAGE
+    assert second >= first + 8192 + PAGE_BYTES
     call.uc.mem_write(first + 8191, b"x")
-    assert call("mprotect", first, PAGE, 1) == 0
+    assert call("mprotect", first, PAGE_BYTES, 1) == 0
     assert call.fails("getrandom", first, 1) == "EFAULT"
     assert call("munmap", first, 8000) == call("munmap", first, 8000) == 0
-    assert call("munmap", second, PAGE) == 0
-    assert call.fails("mprotect", second, 2 * PAGE, 1) == "ENOMEM"
-    assert call("mprotect", second + PAGE, PAGE, 2) == 0
-    assert call("getrandom", second + PAGE, 1, 0) == 1
-    most = (1 << 30) - PAGE
+    assert call("munmap", second, PAGE_BYTES) == 0
+    assert call.fails("mprotect", second, 2 * PAGE_BYTES, 1) == "ENOMEM"
+    assert call("mprotect", second + PAGE_BYTES, PAGE_BYTES, 2) == 0
+    assert call("getrandom", second + PAGE_BYTES, 1, 0) == 1
+    most = (1 << 30) - PAGE_BYTES
     assert call("munmap", call("mmap", 0, most, 3, 0x22), most) == 0
     assert call("mmap", 0, most, 3, 0x22) > 0
 
 
 def test_discarded_memory_is_zero(call: Caller) -> None:
-    start = call("mmap", 0, 2 * PAGE, 3, 0x22)
-    for address in (start, start + PAGE):
+    start = call("mmap", 0, 2 * PAGE_BYTES, 3, 0x22)
+    for address in (start, start + PAGE_BYTES):
         call.uc.mem_write(address, b"x")
-    assert call("mprotect", start, PAGE, 0) == 0
-    assert call("madvise", start, PAGE, 4) == 0
+    assert call("mprotect", start, PAGE_BYTES, 0) == 0
+    assert call("madvise", start, PAGE_BYTES, 4) == 0
     assert call.bytes(1, start) == b"\0"
-    assert call.bytes(1, start + PAGE) == b"x"
+    assert call.bytes(1, start + PAGE_BYTES) == b"x"
     assert call.fails("getrandom", start, 1) == "EFAULT"
-    assert call("madvise", start, 2 * PAGE, 3) == 0
-    shared = call("mmap", 0, PAGE, 3, 0x21)
-    assert call.fails("madvise", shared, PAGE, 4) == "EINVAL"
+    assert call("madvise", start, 2 * PAGE_BYTES, 3) == 0
+    shared = call("mmap", 0, PAGE_BYTES, 3, 0x21)
+    assert call.fails("madvise", shared, PAGE_BYTES, 4) == "EINVAL"
 
 
 def test_what_is_mapped_is_known(call: Caller) -> None:
     generator = random.Random(SEED)
-    start = call("mmap", 0, 16 * PAGE, 3, 0x22)
+    start = call("mmap", 0, 16 * PAGE_BYTES, 3, 0x22)
     guest = Guest(call.uc)
-    guest.map(start - 4 * PAGE, 4 * PAGE, 1)
+    guest.map(start - 4 * PAGE_BYTES, 4 * PAGE_BYTES, 1)
     for _ in range(100):
-        first, count = start + PAGE * generator.randrange(16), generator.randint(1, 4)
-        parts = [*guest.regions(first, first + count * PAGE)]
+        first, count = start + PAGE_BYTES * generator.randrange(16), generator.randint(1, 4)
+        parts = [*guest.regions(first, first + count * PAGE_BYTES)]
         if not parts:
-            guest.map(first, count * PAGE, generator.choice([0, 1, 3]))
+            guest.map(first, count * PAGE_BYTES, generator.choice([0, 1, 3]))
         elif generator.random() < 0.5:
             for part_start, part_end, _ in parts:
                 guest.unmap(part_start, part_end - part_start)
-        elif guest.covers(first, first + count * PAGE):
-            guest.protect(first, count * PAGE, generator.choice([0, 1, 3]))
-        expected = {page: allowed for a, b, allowed in call.uc.mem_regions() for page in range(a, b, PAGE)}
-        found = {page: allowed for a, b, allowed in guest.regions(0, 1 << 64) for page in range(a, b, PAGE)}
+        elif guest.covers(first, first + count * PAGE_BYTES):
+            guest.protect(first, count * PAGE_BYTES, generator.choice([0, 1, 3]))
+        expected = {page: allowed for a, b, allowed in call.uc.mem_regions() for page in range(a, b, PAGE_BYTES)}
+        found = {page: allowed for a, b, allowed in guest.regions(0, 1 << 64) for page in range(a, b, PAGE_BYTES)}
         assert found == expected
 
 
 def test_a_transfer_ends_where_the_memory_does(call: Caller, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(bytes(range(100)))
     descriptor = call.open(tmp_path / "file")
-    last = call("mmap", 0, PAGE, 3, 0x22) + PAGE - 10
+    last = call("mmap", 0, PAGE_BYTES, 3, 0x22) + PAGE_BYTES - 10
     assert call.fails("read", descriptor, last + 10, 100) == "EFAULT"
     assert call("read", descriptor, last, 1 << 40) == 10
     assert call.bytes(10, last) == bytes(range(10))

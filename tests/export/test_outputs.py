@@ -15,6 +15,8 @@ from amaranth.hdl import Fragment
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+import bench
+import boards
 import spurtle
 from bench.blocks import ANY, BLOCKS
 from bench.harness import Harness

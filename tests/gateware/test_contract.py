@@ -31,12 +31,12 @@ from boards.replay import Replay
 from boards.riscv import load
 from boards.server import BoardRegisters
 from boards.uart import UARTTransmitter
+from configurations import FOR_BLOCKS
 from spurtle import gateware, interface, shell
 from spurtle.gateware.component import ConfiguredComponent
 from spurtle.gateware.fsm import FSMState
 from spurtle.interface.signature import StructuralSignature
 from spurtle_sim.trace.dtypes import TIMED
-from tests.support.gateware import VARIANTS
 
 pytestmark = pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
 
@@ -118,7 +118,7 @@ def cases(of: type) -> list[dict[str, Any]]:
     if "config" not in parameters(of):
         return [fixed]
     accepted: list[dict[str, Any]] = []
-    for config in VARIANTS.values():
+    for config in FOR_BLOCKS.values():
         try:
             of(config=config, **fixed)
         except ValueError:

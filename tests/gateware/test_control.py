@@ -15,8 +15,7 @@ from spurtle.arch import PMBLIMITR_EL1, PMBSR_EL1, PMSCR_EL1, PMSCR_EL2
 from spurtle.config import SPUConfig
 from spurtle.gateware.control import ProfilingControl
 from spurtle_sim.model import control
-from spurtle_sim.model.control import Owner, PEState
-from spurtle_sim.model.pe import programmable
+from spurtle_sim.model.pe import Owner, PEState, programmable
 from spurtle_sim.model.registers import Registers
 from tests.support.gateware import Bench, cycle, pe_bits, random_pe
 from tests.support.seeds import SEED

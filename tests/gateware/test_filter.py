@@ -15,7 +15,7 @@ from configurations import FEATURES, FOR_BLOCKS
 from spurtle.arch import PMSFCR_EL1
 from spurtle.config import UnpredictableFilter
 from spurtle_sim.model import filtering
-from spurtle_sim.model.records import Facts, Operation, Sample, Start
+from spurtle_sim.model.operation import Facts, Operation, Sample, Start
 from spurtle_sim.model.registers import Registers
 from tests.support.filter_bench import FilterBench
 from tests.support.gateware import random_registers, random_sample

@@ -7,7 +7,7 @@ import pytest
 
 from configurations import FOR_BLOCKS
 from spurtle.gateware.previous import PreviousTarget
-from spurtle_sim.model.records import Location
+from spurtle_sim.model.operation import Location
 from tests.support.gateware import Bench, random_location
 from tests.support.seeds import SEED
 

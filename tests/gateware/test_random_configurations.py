@@ -16,10 +16,11 @@ from spurtle.config.record_layouts import LAST, Packet
 from spurtle.gateware.spu import RecordPath
 from spurtle_sim.cosim.pack import sample_bits
 from spurtle_sim.model import records
-from spurtle_sim.model.records import Sample
+from spurtle_sim.model.operation import Sample
 from spurtle_sim.records import decode
 from spurtle_sim.records.checks import Monitor
-from spurtle_sim.records.json import from_json, to_json
+from spurtle_sim.records.json_object import to_json
+from spurtle_sim.records.json_sample import from_json
 from tests.support.filter_bench import FilterBench
 from tests.support.gateware import Bench, random_registers, random_sample
 from tests.support.random_configurations import random_configuration

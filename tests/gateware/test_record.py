@@ -16,7 +16,7 @@ from spurtle.gateware.spu import RecordPath
 from spurtle.interface.operation import VectorsLayout
 from spurtle_sim.cosim.pack import sample_bits
 from spurtle_sim.model import records
-from spurtle_sim.model.records import Facts, Location, Operation, Sample, Start, Vectors
+from spurtle_sim.model.operation import Facts, Location, Operation, Sample, Start, Vectors
 from tests.support.gateware import Bench, cycle, samples
 from tests.support.tiers import configurations
 

@@ -14,8 +14,7 @@ from spurtle.config import SPUConfig
 from spurtle.gateware.registers import RegisterFile
 from spurtle.interface.sysreg import AccessOutcome
 from spurtle_sim.cosim.pack import pe_members
-from spurtle_sim.model.control import PEState
-from spurtle_sim.model.pe import programmable
+from spurtle_sim.model.pe import PEState, programmable
 from spurtle_sim.model.registers import Registers as ReferenceRegisters
 from spurtle_sim.model.registers import access
 from tests.support.gateware import Bench, cycle, random_pe

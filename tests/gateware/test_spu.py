@@ -28,8 +28,8 @@ from spurtle.gateware.spu import SPU
 from spurtle.interface.sysreg import AccessOutcome
 from spurtle_sim.cosim.pack import operation_bits
 from spurtle_sim.model import control, filtering, records
-from spurtle_sim.model.control import PEState
-from spurtle_sim.model.records import Facts, Operation, Sample, Start
+from spurtle_sim.model.operation import Facts, Operation, Sample, Start
+from spurtle_sim.model.pe import PEState
 from spurtle_sim.model.spu import ReferenceSPU
 from tests.support.gateware import Bench, cycle
 from tests.support.seeds import SEED

@@ -10,7 +10,7 @@ from configurations import FEATURES
 from spurtle.arch import PMBIDR_EL1, PMBLIMITR_EL1, PMBSR_EL1, PMSCR_EL1, PMSCR_EL2
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle_sim.model import control
-from spurtle_sim.model.control import Owner, PEState
+from spurtle_sim.model.pe import Owner, PEState
 from spurtle_sim.model.registers import Registers
 
 EVERY = CONFIGS["v1p4"]

@@ -18,7 +18,8 @@ from spurtle import arch
 from spurtle.arch import PMSFCR_EL1
 from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
 from spurtle_sim.model import filtering
-from spurtle_sim.model.records import Facts, Operation, Sample, Start, events
+from spurtle_sim.model.operation import Facts, Operation, Sample, Start
+from spurtle_sim.model.records import events
 from spurtle_sim.model.registers import Registers
 from tests.support.gateware import boundary_integers
 from tests.support.samples import samples

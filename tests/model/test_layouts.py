@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import LAST, Packet, Place, RecordLayout
 from spurtle_sim.model import records
-from spurtle_sim.model.records import Facts, Location, Operation, Sample, Start
+from spurtle_sim.model.operation import Facts, Location, Operation, Sample, Start
 from tests.support.samples import samples
 from tests.support.seeds import SEED
 from tests.support.tiers import configurations

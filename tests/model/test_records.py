@@ -15,8 +15,8 @@ from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import MINIMAL, Packet
 from spurtle.interface import operation, pe_state
 from spurtle_sim.model import records
-from spurtle_sim.model.control import PEState
-from spurtle_sim.model.records import Facts, Location, Operation, Sample, Start, Vectors
+from spurtle_sim.model.operation import Facts, Location, Operation, Sample, Start, Vectors
+from spurtle_sim.model.pe import PEState
 from spurtle_sim.records.decode import InstructionAddress, PacketKind, PhysicalAddress, Record, packets
 from spurtle_sim.records.decode import records as decode
 from spurtle_sim.records.operation_type import operation_type

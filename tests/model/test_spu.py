@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from configurations import FEATURES
 from spurtle.arch import REGISTERS
 from spurtle.config import CONFIGS, LFSR_ACCESS_RESET, LFSR_RESET, SPUConfig
-from spurtle_sim.model.control import PEState
-from spurtle_sim.model.records import Facts, Location, Operation
+from spurtle_sim.model.operation import Facts, Location, Operation
+from spurtle_sim.model.pe import PEState
 from spurtle_sim.model.sampling import access_number, draw, draw_access
 from spurtle_sim.model.spu import ReferenceSPU
 from spurtle_sim.records.decode import records

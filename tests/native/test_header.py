@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spurtle.support.errors import UserError
-from spurtle_sim.native.header import constants, enumeration, struct
+from spurtle_sim.native.header import array, constants, enumeration, struct
 from spurtle_sim.native.library import Library, load
 
 LITTLE = np.dtype([("first", "<u8"), ("some", "u1", 3), ("last", "<u2")], align=True)
@@ -28,6 +28,7 @@ def test_constants() -> None:
         "constexpr uint32_t FACT_LOAD = 1;\nconstexpr uint32_t FACT_STORE = 2;"
     )
     assert enumeration("Kind", "uint8_t", {"LOAD": 3}) == "enum class Kind : uint8_t {\n    LOAD = 3,\n};"
+    assert array("FAULTS", "uint64_t", [0, 7]) == "constexpr uint64_t FAULTS[] = {0, 7};"
 
 
 def test_a_table_that_is_no_struct_does_not_compile() -> None:

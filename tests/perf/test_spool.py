@@ -10,7 +10,8 @@ from typing import IO
 import pytest
 
 from spurtle.support.errors import UserError
-from spurtle_sim.perf.events import Aux, Process, life
+from spurtle_sim.perf.events import Aux, life
+from spurtle_sim.perf.process import Process
 from spurtle_sim.perf.spool import Data, Spool
 from spurtle_sim.perf.writer import Recording, content
 from spurtle_sim.profile import outputs as perfdata

@@ -11,8 +11,10 @@ import pytest
 from campaign.random_samples import random_samples
 from spurtle.arch import Event
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle_sim.model.records import Facts, Location, Operation, Sample, Start, Vectors, encode
-from spurtle_sim.perf.events import Aux, Process, life
+from spurtle_sim.model.operation import Facts, Location, Operation, Sample, Start, Vectors
+from spurtle_sim.model.records import encode
+from spurtle_sim.perf.events import Aux, life
+from spurtle_sim.perf.process import Process
 from spurtle_sim.perf.writer import Recording
 from spurtle_sim.profile import outputs as perfdata
 from spurtle_sim.records import decode

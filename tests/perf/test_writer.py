@@ -11,15 +11,15 @@ from elftools.elf.elffile import ELFFile
 from spurtle.arch import PMBSR_EL1
 from spurtle.config import CONFIGS
 from spurtle.support.errors import UserError
-from spurtle_sim.emulator.loader import Mapping
 from spurtle_sim.emulator.program import Program
-from spurtle_sim.perf.events import Aux, Comm, Exit, Fork, Process, life, losses
+from spurtle_sim.perf.events import Aux, Comm, Exit, Fork, life, losses, mapped
 from spurtle_sim.perf.format import AuxFlag, Settings
+from spurtle_sim.perf.process import Mapping, Process
 from spurtle_sim.perf.writer import Recording, content
 from spurtle_sim.profile import outputs as perfdata
 from spurtle_sim.profile.driver import Driver
 from spurtle_sim.profile.options import Sampling, parse_filters
-from spurtle_sim.profile.run import Options, process_of, profile
+from spurtle_sim.profile.run import process_of, run_profile
 from spurtle_sim.trace.dtypes import TIMED
 from tests.support.elf import EXIT, write_elf, write_with_build_id
 from tests.support.paths import WORKLOADS
@@ -174,8 +174,8 @@ def test_data_symbols(perf: Perf, tmp_path: Path, process: Process, sift: int) -
     [stack] = [mapping for mapping in process.mappings if mapping.path == "[stack]"]
     places = [numbers + 0x1C0, stack.end - 0x40, HEAP.start + 0x10, ANONYMOUS.start + 0x20]
     data = b"".join(load(sift, va, 0x8000_1000, 7, time, 0) for time, va in enumerate(places, 10))
-    mapped = [process.mapped(5, HEAP), process.mapped(6, ANONYMOUS)]
-    events = life(process, [perfdata.aux_of(PID, data)], mapped=mapped)
+    later = [mapped(process, 5, HEAP), mapped(process, 6, ANONYMOUS)]
+    events = life(process, [perfdata.aux_of(PID, data)], later=later)
     file = written(tmp_path, Recording(argv=process.argv, events=events, midr=perfdata.midr("neoverse_n1")))
     lines = perf.lines("mem", "report", "-i", file, "--itrace=M", "--stdio", "--sort=mem,symbol_daddr,dso_daddr")
     assert set(re.findall(r"\[\.\] (\S+) +(\S+)", "\n".join(lines))) == {
@@ -296,11 +296,7 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the profile of a program that asks for memory."""
     folder = tmp_path_factory.mktemp("memory")
     program = write_elf(folder / "program", [*MEMORY, *EXIT])
-    options = Options(
-        config=CONFIGS["neoverse_n1"], program=str(program), arguments=[], sampling=Sampling(interval=1),
-        output=str(folder / "perf.data"), check=False,
-    )  # fmt: skip
-    profile(options)
+    run_profile(CONFIGS["neoverse_n1"], program, sampling=Sampling(interval=1), output=str(folder / "perf.data"))
     return folder / "perf.data"
 
 

@@ -14,18 +14,19 @@ from pathlib import Path
 import pytest
 
 from spurtle.config import CONFIGS
-from spurtle_sim.emulator.a64 import FACT
 from spurtle_sim.emulator.program import Program
-from spurtle_sim.native import library as native
+from spurtle_sim.native.library import Loadable
 from spurtle_sim.perf import reader as perf_reader
+from spurtle_sim.profile import run
 from spurtle_sim.profile.driver import Driver
 from spurtle_sim.profile.options import Sampling, parse_filters
-from spurtle_sim.profile.run import Options, profile
+from spurtle_sim.profile.run import run_profile
 from spurtle_sim.records import decode
 from spurtle_sim.records import text as packet_text
 from spurtle_sim.records.checks import Monitor
 from spurtle_sim.timing.core import Parameters
 from spurtle_sim.timing.machine import Machine
+from spurtle_sim.trace.instruction import FACT
 from tests.support.elf import DATA, EXIT, write_elf
 from tests.support.paths import WORKLOADS
 from tests.support.perf_words import INSTEAD, WORDS, printed
@@ -334,21 +335,12 @@ def test_libraries_are_compiled_at_the_same_time(tmp_path: Path, monkeypatch: py
     class LoadedError(Exception):
         pass
 
-    def load(libraries: Sequence[native.Loadable]) -> None:
+    def load(libraries: Sequence[Loadable]) -> None:
         raise LoadedError({library.name for library in libraries})
 
-    monkeypatch.setattr(native, "load", load)
+    monkeypatch.setattr(run, "load", load)
     with pytest.raises(LoadedError) as loaded:
-        profile(
-            Options(
-                config=CONFIGS["v1p4"],
-                program=str(WORKLOADS / "sort.elf"),
-                arguments=[],
-                sampling=Sampling(interval=3),
-                output=str(tmp_path / "perf.data"),
-                check=False,
-            )
-        )
+        run_profile(CONFIGS["v1p4"], WORKLOADS / "sort.elf", output=str(tmp_path / "perf.data"))
     assert loaded.value.args == ({"spurtle_v1p4", "timing_model", "emulator_hooks"},)
 
 

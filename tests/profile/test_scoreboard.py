@@ -25,8 +25,8 @@ from spurtle.config import CONFIGS, SPUConfig
 from spurtle_sim.cosim.faults import ABORT
 from spurtle_sim.model import records
 from spurtle_sim.model.buffer import Fault, FaultKind
+from spurtle_sim.model.operation import Facts, Location, Operation, Sample, Start
 from spurtle_sim.model.pe import PEState
-from spurtle_sim.model.records import Facts, Location, Operation, Sample, Start
 from spurtle_sim.model.spu import ReferenceSPU
 from spurtle_sim.profile.scoreboard import Checker
 from spurtle_sim.trace.dtypes import FINISH, SELECTION, TIMED

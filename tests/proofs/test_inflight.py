@@ -15,7 +15,7 @@ from formal.inflight import inflight, latencies
 from formal.sampling import interval
 from formal.spu import spu
 from spurtle.gateware import inflight as inflight_rtl
-from spurtle.gateware.inflight import Allocation
+from spurtle.gateware.slots import Allocation
 from tests.support.proofs import Changed, WrongCircuit, check_faults
 from tests.support.tiers import tiers
 

@@ -12,6 +12,7 @@ from formal.engine.integer import Integer, Octets, equal, rebuilt, unasked
 from formal.engine.terms import Solver, variable
 from spurtle.config import CONFIGS
 from spurtle_sim.model import records
+from spurtle_sim.model.operation import Facts, Operation, Sample, Start
 from tests.support.proofs import known, read
 
 
@@ -46,10 +47,10 @@ def test_a_rebuilt_module_computes_the_same() -> None:
     twin = rebuilt(records)
     encoded = []
     for reference, number in ((records, int), (twin, known)):
-        facts = reference.Facts(load=1, retired=1, va_valid=1)
-        operation = reference.Operation(facts=facts, pc=number(0x40_0123), va=number(0xFFFF_0000_1234_5678))
-        start = reference.Start(el=number(1), timestamp=number(77))
-        encoded.append(reference.encode(config, reference.Sample(start=start, operation=operation, total=number(5000))))
+        facts = Facts(load=1, retired=1, va_valid=1)
+        operation = Operation(facts=facts, pc=number(0x40_0123), va=number(0xFFFF_0000_1234_5678))
+        start = Start(el=number(1), timestamp=number(77))
+        encoded.append(reference.encode(config, Sample(start=start, operation=operation, total=number(5000))))
     assert bytes(map(read, encoded[1])) == encoded[0]
     assert not hasattr(records, "bytes")
 

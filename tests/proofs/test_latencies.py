@@ -7,7 +7,8 @@ from formal.engine.proof import Result
 from formal.engine.transition import transition
 from formal.inflight import inflight, latencies
 from spurtle.config import CONFIGS
-from spurtle.gateware.inflight import InFlight, Slot
+from spurtle.gateware.inflight import InFlight
+from spurtle.gateware.slots import Slot
 from tests.support.proofs import Changed, WrongCircuit
 from tests.support.tiers import tiers
 

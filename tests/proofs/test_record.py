@@ -18,7 +18,7 @@ from formal.record.sample import meaningless, promised
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import Packet
 from spurtle.gateware.record import RecordBuilder
-from spurtle_sim.model import records
+from spurtle_sim.model import operation_type, records
 from tests.support.proofs import check_faults
 from tests.support.tiers import tiers
 
@@ -42,9 +42,8 @@ FORMS: dict[str, Callable[[int], int]] = {
 @pytest.mark.parametrize("name", FORMS)
 def test_a_fault_of_the_operation_type_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     config = FEATURES[name]
-    reference = twin(monkeypatch)
-    right = reference._load_store
-    monkeypatch.setattr(reference, "_load_store", lambda config, operation: FORMS[name](right(config, operation)))
+    right = operation_type.load_store
+    monkeypatch.setattr(operation_type, "load_store", lambda config, operation: FORMS[name](right(config, operation)))
     verdict = record.prove_operation(config, transition(RecordBuilder(config)))
     assert verdict.result is Result.FAIL
     assert "expected  packet_operation = 0x" in verdict.evidence
@@ -54,9 +53,8 @@ def test_a_size_that_is_not_rounded_up_is_found(monkeypatch: pytest.MonkeyPatch)
     config = FEATURES["minimal_spe_sme"]
     system = transition(RecordBuilder(config))
     assert record.prove_operation(config, system).result is Result.PASS
-    reference = twin(monkeypatch)
     monkeypatch.setattr(
-        reference, "_evl", lambda config, operation: sum(operation.vectors.bits >= 64 << n for n in range(7))
+        operation_type, "_evl", lambda config, operation: sum(operation.vectors.bits >= 64 << n for n in range(7))
     )
     assert record.prove_operation(config, system).result is Result.FAIL
 

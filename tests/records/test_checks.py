@@ -12,11 +12,11 @@ from configurations import FOR_RECORDS
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import Packet, Place, RecordLayout
 from spurtle_sim.model import records
-from spurtle_sim.model.records import Location
+from spurtle_sim.model.operation import Location
 from spurtle_sim.records import decode
 from spurtle_sim.records.checks import Monitor, broken_promises, violations
 from spurtle_sim.records.decode import Record
-from spurtle_sim.records.json import from_json
+from spurtle_sim.records.json_sample import from_json
 from tests.support.example_records import BRANCH, LOAD, OTHER, PLAIN, changed, of_form
 from tests.support.samples import as_taken, samples
 from tests.support.tiers import configurations

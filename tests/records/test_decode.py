@@ -13,7 +13,7 @@ from spurtle.config import CONFIGS
 from spurtle_sim.cli import main
 from spurtle_sim.records import decode
 from spurtle_sim.records.decode import DecodedPacket, PacketKind
-from spurtle_sim.records.json import to_json
+from spurtle_sim.records.json_object import to_json
 from spurtle_sim.records.operation_type import OperationType, forms, operation_type
 from spurtle_sim.records.text import describe
 from tests.support.example_records import RECORD

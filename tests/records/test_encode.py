@@ -17,9 +17,10 @@ from spurtle.config import CONFIGS, SPUConfig
 from spurtle.support.errors import UserError
 from spurtle_sim.cli import main
 from spurtle_sim.model import records
-from spurtle_sim.model.records import Sample
+from spurtle_sim.model.operation import Sample
 from spurtle_sim.records import decode
-from spurtle_sim.records.json import from_json, to_json
+from spurtle_sim.records.json_object import to_json
+from spurtle_sim.records.json_sample import from_json
 from tests.support.example_records import BRANCH, LOAD, OTHER, PLAIN, changed, of_form
 from tests.support.samples import written
 from tests.support.tiers import configurations

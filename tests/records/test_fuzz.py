@@ -15,7 +15,8 @@ from spurtle_sim.model import records
 from spurtle_sim.records import decode
 from spurtle_sim.records.checks import Monitor
 from spurtle_sim.records.decode import PacketKind, Record
-from spurtle_sim.records.json import from_json, to_json
+from spurtle_sim.records.json_object import to_json
+from spurtle_sim.records.json_sample import from_json
 from spurtle_sim.records.text import describe, line
 from tests.support.example_records import RECORD, random_branch
 from tests.support.samples import written

@@ -12,7 +12,7 @@ from spurtle.arch import PMSVer
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import Packet
 from spurtle_sim.model import records
-from spurtle_sim.model.records import Facts, Operation, Sample, Start, Vectors
+from spurtle_sim.model.operation import Facts, Operation, Sample, Start, Vectors
 from spurtle_sim.records.operation_type import OperationType, operation_type
 from tests.support.seeds import SEED
 from tests.support.tiers import configurations

@@ -14,7 +14,8 @@ from spurtle_sim.cli import main
 from spurtle_sim.model import records
 from spurtle_sim.records import decode
 from spurtle_sim.records.checks import Monitor
-from spurtle_sim.records.json import from_json, to_json
+from spurtle_sim.records.json_object import to_json
+from spurtle_sim.records.json_sample import from_json
 from tests.support.paths import DATA
 from tests.support.silicon import Vector, vectors
 

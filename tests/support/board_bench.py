@@ -11,8 +11,8 @@ from spurtle import arch
 from spurtle.arch import PAGE_BYTES
 from spurtle.config import CONFIGS
 from spurtle_sim.cosim.engine import Engine
-from spurtle_sim.emulator.linux.signals import PID
 from spurtle_sim.model.pe import PEState
+from spurtle_sim.perf.process import PID
 
 __all__ = ["EngineBoard", "Noise", "NoisyPort"]
 

@@ -7,7 +7,7 @@ from spurtle.config import SPUConfig
 from spurtle.gateware.filter import Filter
 from spurtle_sim.cosim.pack import sample_bits
 from spurtle_sim.model import filtering, records
-from spurtle_sim.model.records import Sample
+from spurtle_sim.model.operation import Sample
 from spurtle_sim.model.registers import Registers
 from tests.support.gateware import Bench
 

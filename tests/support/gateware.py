@@ -15,8 +15,9 @@ from spurtle.arch import PMSFCR_EL1
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import Packet
 from spurtle.interface.pe_state import PEStateSignature
-from spurtle_sim.model.control import PEState
-from spurtle_sim.model.records import Facts, Location, Operation, Sample, Start, Vectors, events, saturate
+from spurtle_sim.model.operation import Facts, Location, Operation, Sample, Start, Vectors
+from spurtle_sim.model.pe import PEState
+from spurtle_sim.model.records import events, saturate
 from spurtle_sim.model.registers import Registers
 
 __all__ = [

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from spurtle.arch import OperationClass
-from spurtle_sim.emulator.a64 import FACT, Instruction
 from spurtle_sim.records.decode import Record
 from spurtle_sim.records.operation_type import operation_type
+from spurtle_sim.trace.instruction import FACT, Instruction
 
 __all__ = ["kept", "types"]
 

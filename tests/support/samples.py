@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import Packet
-from spurtle_sim.model.records import Facts, Location, Operation, Sample, Start, Vectors, encode
+from spurtle_sim.model.operation import Facts, Location, Operation, Sample, Start, Vectors
+from spurtle_sim.model.records import encode
 
 __all__ = ["as_taken", "facts", "plausible", "samples", "written"]
 

@@ -15,7 +15,8 @@ from cocotb_tools.runner import get_runner
 from spurtle.export import verilog
 from spurtle.export.waivers import LINT_WAIVERS
 from spurtle_sim.cosim.compiled import runtime
-from spurtle_sim.native import library as native
+from spurtle_sim.native.cache import kept
+from spurtle_sim.native.compiler import run
 from tests.support.seeds import SEED
 from tests.support.verilators import skip_without_perl
 
@@ -44,7 +45,7 @@ def run_verilator(design: verilog.Verilog, test_module: str, settings: Mapping[s
 
 def run_icarus(design: verilog.Verilog, test_module: str, settings: Mapping[str, str]) -> None:
     """Run a test in Icarus Verilog; fail with its log. `settings` are environment variables of the test."""
-    release = native.run(["iverilog", "-V"], Path("/"))
+    release = run(["iverilog", "-V"], Path("/"))
     # In its default SystemVerilog mode Icarus would not evaluate an always @* whose inputs never change.
     build = _build("icarus", release, design, ["-g2005"], "sim.vvp")
     _test("icarus", build, design, test_module, settings)
@@ -65,7 +66,7 @@ def _build(simulator: str, release: str, design: verilog.Verilog, build_args: Se
         return shutil.move(folder / "build" / result, kept / result).parent
 
     tools = release, version("cocotb"), str(cocotb_tools.config.libs_dir), os.environ.get("MAKEFLAGS", "")
-    return native.kept(f"{simulator}_{design.module}", (design.text, build_args, tools), make)
+    return kept(f"{simulator}_{design.module}", (design.text, build_args, tools), make)
 
 
 def _test(simulator: str, build: Path, design: verilog.Verilog, test_module: str, settings: Mapping[str, str]) -> None:

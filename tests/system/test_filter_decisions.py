@@ -18,8 +18,9 @@ from spurtle.export import verilog
 from spurtle_sim.cosim.compiled import compiled
 from spurtle_sim.cosim.pack import sample_bits
 from spurtle_sim.model import filtering
-from spurtle_sim.model.records import Sample
+from spurtle_sim.model.operation import Sample
 from spurtle_sim.model.registers import Registers
+from spurtle_sim.native.header import constants
 from tests.support.gateware import random_registers, random_sample
 from tests.support.seeds import SEED
 from tests.support.tiers import tiers
@@ -45,8 +46,7 @@ class Filter:
             "decisions",
             design.text + _decisions(config, design, width),
             Path(__file__).with_name("decisions.cpp"),
-            {},
-            sizes,
+            [constants("", "unsigned", sizes)],
             ("--top-module", "decisions"),
         )
 

@@ -76,7 +76,7 @@ def constraints(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_the_packages_hold(packages: dict[str, Path]) -> None:
     """The same files of the two packages, and no others of the repository but what describes it."""
     files = [path.relative_to(ROOT) for top in ("rtl", "sim") for path in (ROOT / top).glob("spurtle*/**/*")]
-    files = [path for path in files if path.suffix in (".py", ".json", ".cpp", ".h")]
+    files = [path for path in files if path.suffix in (".py", ".json", ".cpp", ".h", ".typed")]
     assert len(files) > 80
     with ZipFile(packages["wheel"]) as wheel:
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}

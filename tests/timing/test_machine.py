@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from spurtle.arch import Event
-from spurtle_sim.emulator.a64 import FACT, Instruction, InstructionKind
 from spurtle_sim.emulator.program import Program
 from spurtle_sim.timing.core import DataSource, Parameters
 from spurtle_sim.timing.machine import Machine
 from spurtle_sim.trace.dtypes import OPERATION
+from spurtle_sim.trace.instruction import FACT, Instruction, InstructionKind
 from tests.support.paths import WORKLOADS
 from tests.support.seeds import SEED
 

@@ -10,10 +10,10 @@ from ..config import SPUConfig
 from ..interface.operation import is_destination, is_scalable
 from .payload import payload as payload_of
 
-__all__ = ["OperationType"]
+__all__ = ["OperationTypeEncoder"]
 
 
-class OperationType:
+class OperationTypeEncoder:
     """The Operation Type packet of an operation, as logic in the module of its record.
 
     Parameters

@@ -12,7 +12,7 @@ from ..config import SPUConfig, check_config
 from ..config.record_layouts import LAST, Packet
 from ..interface.operation import has_data_access, has_data_source, has_load, is_branch, is_scalable
 from .component import ConfiguredComponent
-from .operation_type import OperationType
+from .operation_type import OperationTypeEncoder
 from .payload import in_place
 from .sample import SampleLayout
 
@@ -160,7 +160,7 @@ class RecordBuilder(ConfiguredComponent):
         has_va = completed & has_data_access(config, facts) & facts.va_valid
         if config.nv2:
             has_va &= ~facts.nv2 | start.collect.nv2_va
-        operation_class, operation_payload = OperationType(config, operation).encode(m, branch)
+        operation_class, operation_payload = OperationTypeEncoder(config, operation).encode(m, branch)
         return {
             **self._addresses(has_target, has_va),
             **self._contexts(),

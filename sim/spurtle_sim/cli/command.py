@@ -137,24 +137,25 @@ def _encode_arguments(parser: argparse.ArgumentParser) -> None:
 def _encode(options: argparse.Namespace) -> int:
     from spurtle.support.files import check_stream, write_stream
 
-    from ..model import records
-    from ..records import json as records_json
+    from .. import encode
+    from ..model.operation import Sample
+    from ..records.json_sample import from_json
 
     check_stream(options.output, [options.file])
     config = CONFIGS[options.config]
-    samples: list[records.Sample] = []
+    samples: list[Sample] = []
     for number, value in _json_lines(_read(options.file)):
         try:
-            samples.append(records_json.from_json(config, value))
+            samples.append(from_json(config, value))
         except UserError as error:
             raise UserError(f"line {number}: {error}") from error
     if options.engine == "rtl":
         from ..cosim.record_engine import RecordEngine
 
-        encoded = RecordEngine(config).encode(samples)
+        encoded = b"".join(RecordEngine(config).encode(samples))
     else:
-        encoded = [records.encode(config, sample) for sample in samples]
-    write_stream(options.output, b"".join(encoded))
+        encoded = encode(config, samples)
+    write_stream(options.output, encoded)
     return 0
 
 
@@ -278,17 +279,10 @@ def _profile(options: argparse.Namespace) -> int:
     config = CONFIGS[options.config]
     wanted = sampling.parse(config, options)
 
-    from ..profile.run import Options, profile
+    from .. import run_profile
 
-    return profile(
-        Options(
-            config=config,
-            sampling=wanted,
-            program=options.program,
-            arguments=options.arguments,
-            output=options.output,
-            check=options.check,
-        )
+    return run_profile(
+        config, options.program, options.arguments, sampling=wanted, output=options.output, check=options.check
     )
 
 

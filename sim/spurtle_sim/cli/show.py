@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from spurtle.support.streams import say
 
+from .. import decode
 from ..perf import reader as perf_reader
 from ..perf.format import AuxFlag
 from ..perf.reader import AuxBuffer, Contents
-from ..records import decode
-from ..records import json as records_json
 from ..records import text as packet_text
+from ..records.decode import packets
+from ..records.json_object import to_json
 
 __all__ = ["show"]
 
@@ -39,12 +40,12 @@ class _Printer:
     def buffer(self, data: bytes, where: str, place: dict[str, int]) -> None:
         """Print the bytes of a buffer: `where` goes before each problem, `place` into each JSON object."""
         if not self.as_json:
-            for packet in decode.packets(data):
+            for packet in packets(data):
                 print(packet_text.line(data, packet))
-        for record in decode.records(data):
+        for record in decode(data):
             self.records += 1
             if self.as_json:
-                print(json.dumps(records_json.to_json(record, place)))
+                print(json.dumps(to_json(record, place)))
             for problem in record.problems:
                 self.problem(f"{where}offset {problem.offset:#x}: {problem.message}")
 

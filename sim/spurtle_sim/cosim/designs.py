@@ -1,7 +1,6 @@
-"""Designs of a configuration for the drivers in C++: the Verilog, and where the fields of its ports are."""
+"""Designs of a configuration for the drivers in C++: the Verilog, and the layout of its ports."""
 
 from collections.abc import Iterator
-from dataclasses import fields
 from typing import Any
 
 from amaranth.hdl import Shape
@@ -15,13 +14,13 @@ from spurtle.interface.memory import BeatLayout, FaultLayout
 from spurtle.interface.operation import LocationLayout, OperationLayout
 from spurtle.interface.sampling import TakenBranchSignature
 
-from ..model.pe import PEState
-from ..model.records import Facts
-from ..native.header import struct
+from ..model.operation import Facts
+from ..native.header import array, constants, struct
 from ..trace.dtypes import ANSWER, FINISH, SELECTION, TIMED
-from .compiled import design_files
 from .faults import memory_faults
+from .layout import bit_fields, conditions, design_files, function
 from .pack import fault_bits, pe_bits, sample_words
+from .structs import PE_STATE, counts
 
 __all__ = ["engine", "on_each_edge", "record_engine"]
 
@@ -30,70 +29,66 @@ def engine(config: SPUConfig) -> dict[str, str]:
     """Return the files of the SPU for `engine.cpp`."""
     beat = BeatLayout(config)
     operation = OperationLayout(config)
-    faults = [fault_bits(config, 0, fault) for fault in (None, *memory_faults(config))]
-    lanes = range(config.ops_per_cycle)
-    slots = [f"spu.PORT_OF(sampling, slot, {lane})" for lane in lanes] if config.slots > 1 else ["0"]
-    structs = {"Operation": TIMED, "Selection": SELECTION, "Finish": FINISH, "Answer": ANSWER}
-    declarations = ["#pragma once", "#include <cstdint>", *(struct(name, dtype) for name, dtype in structs.items()), ""]
-    files = design_files(
-        on_each_edge(verilog.spu(config).text),
-        {
-            "BEAT_ADDRESS": _field(beat, "address"),
-            "BEAT_DATA": _field(beat, "data"),
-            "BEAT_STROBE": _field(beat, "strobe"),
-            "BEAT_LAST": _field(beat, "last"),
-            "LOCATION_NS": _field(LocationLayout(config), "ns"),
-            "FACTS": _field(operation, "facts"),
-            "EVENTS": _field(operation, "events"),
-            "PC": _field(operation, "pc"),
-            "TARGET": _field(operation, "target", "address"),
-            "TARGET_NS": _field(operation, "target", "ns"),
-            "VA": _field(operation, "va"),
-            "PA": _field(operation, "pa"),
-            "PA_NS": _field(operation, "pa_ns"),
-            "FAULT_WORD": _field(FaultLayout(config), "word"),
-            "DATA_SOURCE": _optional_field(operation, "data_source"),
-        },
-        {
-            "BEAT_BYTES": config.bus_bytes,
-            "MOST_BEATS": config.max_record_bytes // config.bus_bytes + (config.layout.align < config.bus_bytes),
-            # A packed record is put together in steps, a cycle each, and fewer than one for each eight bytes.
-            "PACKING_CYCLES": config.max_record_bytes // 8 if config.layout.packed else 0,
-            "FAULT_BITS": f"{{{', '.join(map(str, faults))}}}",
-            "LANES": len(lanes),
-            "SLOTS": config.slots,
-            "ANSWER_LATENCY": config.answer_latency,
-            "SLOTS_OF_LANES(spu)": f"{{{', '.join(slots)}}}",
-            "SET_PE(spu, values)": f"{{ {' '.join(_state(config))} }}",
-            "EXTERNAL_ABORTS": int(config.external_aborts),
-            "PBT": int(config.pbt),
-            "TAKEN_BRANCH_MASK": Facts(branch=1, taken=1, retired=1, exception=1).pack(),
-            "TAKEN_BRANCH": Facts(branch=1, taken=1, retired=1).pack(),
-            "DESTINATIONS(spu)": "spu.PORT(sampling, destination)" if config.two_accesses else "0",
-            "FEED_EVENTS": len(config.feed_events),
-            "FEEDS(spu)": f"{{{', '.join(f'spu.PORT(pmu, sample_feed_{event})' for event in config.feed_events)}}}",
-        },
-    )
-    return {**files, "timed.h": "\n".join(declarations)}
+    structs = {
+        **{"Operation": TIMED, "Selection": SELECTION, "Finish": FINISH, "Answer": ANSWER},
+        **{"PEState": PE_STATE, "Counts": counts(config)},
+    }
+    numbers = {
+        "BEAT_BYTES": config.bus_bytes,
+        "MOST_BEATS": config.max_record_bytes // config.bus_bytes + (config.layout.align < config.bus_bytes),
+        # A packed record is put together in steps, a cycle each, and fewer than one for each eight bytes.
+        "PACKING_CYCLES": config.max_record_bytes // 8 if config.layout.packed else 0,
+        "LANES": config.ops_per_cycle,
+        "SLOTS": config.slots,
+        "ANSWER_LATENCY": config.answer_latency,
+        "TAKEN_BRANCH_MASK": Facts(branch=1, taken=1, retired=1, exception=1).pack(),
+        "TAKEN_BRANCH": Facts(branch=1, taken=1, retired=1).pack(),
+    }
+    places = {
+        "BEAT_ADDRESS": _field(beat, "address"),
+        "BEAT_DATA": _field(beat, "data"),
+        "BEAT_STROBE": _field(beat, "strobe"),
+        "BEAT_LAST": _field(beat, "last"),
+        "LOCATION_NS": _field(LocationLayout(config), "ns"),
+        "FACTS": _field(operation, "facts"),
+        "EVENTS": _field(operation, "events"),
+        "PC": _field(operation, "pc"),
+        "TARGET": _field(operation, "target", "address"),
+        "TARGET_NS": _field(operation, "target", "ns"),
+        "VA": _field(operation, "va"),
+        "PA": _field(operation, "pa"),
+        "PA_NS": _field(operation, "pa_ns"),
+        "FAULT_WORD": _field(FaultLayout(config), "word"),
+        "DATA_SOURCE": _optional_field(operation, "data_source"),
+    }
+    several_slots = config.slots > 1
+    declarations = [
+        conditions({"EXTERNAL_ABORTS": config.external_aborts, "PBT": config.pbt, "SEVERAL_SLOTS": several_slots}),
+        *(struct(name, dtype) for name, dtype in structs.items()),
+        constants("", "unsigned", numbers),
+        array("FAULTS", "uint64_t", [fault_bits(config, 0, fault) for fault in (None, *memory_faults(config))]),
+        bit_fields(places),
+        *_functions(config),
+    ]
+    return design_files(on_each_edge(verilog.spu(config).text), declarations)
 
 
 def record_engine(config: SPUConfig) -> dict[str, str]:
     """Return the files of the record path for `record_engine.cpp`."""
     beat = beat_layout(config)
-    return design_files(
-        verilog.generate(RecordPath(config), f"{config.module}_record_path").text,
-        {
-            "BEAT_DATA": _field(beat, "data"),
-            "BEAT_LAST": _field(beat, "last"),
-            "BEAT_END": _optional_field(beat, "end"),
-        },
-        {
-            "SAMPLE_WORDS": sample_words(config),
-            "MAX_RECORD_BYTES": config.max_record_bytes,
-            "BEAT_BYTES": config.bus_bytes,
-            "ALIGN": config.layout.align,
-        },
-    )
+    numbers = {
+        "SAMPLE_WORDS": sample_words(config),
+        "MAX_RECORD_BYTES": config.max_record_bytes,
+        "BEAT_BYTES": config.bus_bytes,
+        "ALIGN": config.layout.align,
+    }
+    places = {
+        "BEAT_DATA": _field(beat, "data"),
+        "BEAT_LAST": _field(beat, "last"),
+        "BEAT_END": _optional_field(beat, "end"),
+    }
+    text = verilog.generate(RecordPath(config), f"{config.module}_record_path").text
+    return design_files(text, [constants("", "unsigned", numbers), bit_fields(places)])
 
 
 def on_each_edge(text: str) -> str:
@@ -103,18 +98,29 @@ def on_each_edge(text: str) -> str:
     return text.replace("posedge clk", "edge clk")
 
 
+def _functions(config: SPUConfig) -> Iterator[str]:
+    """Yield the functions that read and drive ports which not every configuration has."""
+    slots = [f"spu.PORT_OF(sampling, slot, {lane})" for lane in range(config.ops_per_cycle)]
+    answer = f"return {{{', '.join(slots) if config.slots > 1 else ''}}}"
+    yield function("std::array<unsigned, LANES> slots_of_lanes(const design &spu)", [answer])
+    destinations = "spu.PORT(sampling, destination)" if config.two_accesses else "0"
+    yield function("uint64_t destinations(const design &spu)", [f"return {destinations}"])
+    yield function("void set_pe(design &spu, const PEState &pe)", _state(config))
+    feeds = [f"counts.feed_{event} += spu.PORT(pmu, sample_feed_{event})" for event in config.feed_events]
+    yield function("void count_feeds(const design &spu, Counts &counts)", feeds)
+
+
 def _state(config: SPUConfig) -> Iterator[str]:
-    """Return assignments to the ports that hold the PE's state while the program runs, from the fields of `PEState`."""
-    indices = {field.name: index for index, field in enumerate(fields(PEState))}
+    """Yield assignments to the ports that hold the PE's state while the program runs."""
     of_branch = TakenBranchSignature(config).members if config.pbt else ()
     for name, bits in pe_bits(config):
-        value = f"values[{indices[name]}]"
+        value = f"pe.{name}"
         if bits is not None:
             value = " | ".join(f"({value} >> {bit} & 1) << {place}" for place, bit in enumerate(bits))
         if name != "physical_count":
-            yield f"spu.PORT(pe, {name}) = {value};"
+            yield f"spu.PORT(pe, {name}) = {value}"
         if name in of_branch:
-            yield f"spu.PORT(branch, {name}) = {value};"
+            yield f"spu.PORT(branch, {name}) = {value}"
 
 
 def _field(layout: data.Layout, *path: str) -> tuple[int, int]:

@@ -1,7 +1,8 @@
-// Plays operations on the compiled SPU, a batch at a time. design.h is the translated Verilog. designs.py generates layout.h, with the
-// places of fields of struct ports, and timed.h, with the rows of the tables that Python sees.
+// Plays operations on the compiled SPU, a batch at a time. design.h is the translated Verilog. designs.py generates layout.h, with what
+// is shared with Python, and with functions for ports that not every configuration has.
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <iterator>
 #include <vector>
@@ -9,13 +10,10 @@
 #include "design.h"
 #include "layout.h"
 #include "ports.h"
-#include "timed.h"
 
 __attribute__((weak)) void design___024root___eval(design___024root *);
 
 namespace {
-
-constexpr uint64_t FAULTS[] = FAULT_BITS;
 
 // The number of an answer that is an asynchronous External abort; others are of FAULTS.
 constexpr uint64_t ABORT = std::size(FAULTS);
@@ -83,9 +81,9 @@ struct Engine {
     VerilatedContext context;
     design spu{&context};
 
-    uint64_t cycles = 0;      // simulated
-    uint64_t time = 0;        // of the program, in cycles; it stands still while an interrupt is served
-    uint64_t delay = 0;       // cycles by which interrupts put off the operations that follow
+    // Cycles simulated; time of the program in cycles, which stands still while an interrupt is served; cycles by which interrupts
+    // put off the operations that follow; beats outside of the Profiling Buffer; records that were written; and PMU events.
+    Counts counts{};
     bool put_off = false;     // an interrupt has been served since the last operation: the next one may be late
     uint64_t rows = 0;        // operations that have been given a cycle
     uint64_t idle = 0;        // cycles of the program since one passed or was in flight
@@ -99,8 +97,6 @@ struct Engine {
 
     uint8_t *memory = nullptr;    // the Profiling Buffer
     uint64_t base = 0, size = 0;
-    uint64_t strays = 0;          // beats outside of it
-    uint64_t records = 0;         // that were written
     Trouble trouble;
     Hole hole;
     unsigned beats = 0;           // of the record that is being written
@@ -114,17 +110,15 @@ struct Engine {
 
     std::vector<Selection> selections;
     std::vector<Finish> finishes;
-    uint64_t events[5] = {};      // population, feed, filtrate, collision, buffer full
-    uint64_t feeds[FEED_EVENTS] = {};
 
-    explicit Engine(const uint64_t *pe) {
-        SET_PE(spu, pe);
+    explicit Engine(const PEState &pe) {
+        ::set_pe(spu, pe);
         spu.eval();
         spu.rst = 1;
         cycle();
         spu.rst = 0;
         cycle();
-        cycles = 0;
+        counts.cycles = 0;
     }
 
     // The next edge of the clock. The function that eval() calls is called without the locks that eval() takes meanwhile for what
@@ -138,27 +132,26 @@ struct Engine {
     }
 
     // The operations of this cycle, or of one so many cycles ago.
-    Passing &at(unsigned ago = 0) { return passing[(cycles - ago) % REMEMBERED]; }
+    Passing &at(unsigned ago = 0) { return passing[(counts.cycles - ago) % REMEMBERED]; }
 
     // One clock cycle.
     void cycle() {
         pass();
         drive_in_flight();
-        spu.PORT(pe, physical_count) = time;
+        spu.PORT(pe, physical_count) = counts.time;
         bool ready = !trouble.state || trouble.draw(256) >= trouble.stall;
         spu.PORT_OF(write, beat, ready) = ready;
         tell_answer();
         // Valid and payload come from registers alone: they are those of this cycle already.
         if (ready && spu.PORT_OF(write, beat, valid)) take_beat(words_of(spu.PORT_OF(write, beat, payload)));
         evaluate();
-        cycles++;
-        events[0] += spu.PORT(pmu, sample_pop);
-        events[1] += spu.PORT(pmu, sample_feed);
-        events[2] += spu.PORT(pmu, sample_filtrate);
-        events[3] += spu.PORT(pmu, sample_collision);
-        events[4] += spu.PORT(pmu, sample_buffer_full);
-        const unsigned fed[] = FEEDS(spu);
-        for (unsigned index = 0; index < FEED_EVENTS; index++) feeds[index] += fed[index];
+        counts.cycles++;
+        counts.pop += spu.PORT(pmu, sample_pop);
+        counts.feed += spu.PORT(pmu, sample_feed);
+        counts.filtrate += spu.PORT(pmu, sample_filtrate);
+        counts.collision += spu.PORT(pmu, sample_collision);
+        counts.buffer_full += spu.PORT(pmu, sample_buffer_full);
+        count_feeds(spu, counts);
         hear();
         at().count = 0;
     }
@@ -172,7 +165,7 @@ struct Engine {
     // Cores leave lanes empty as they like: which ones changes from cycle to cycle.
     void pass() {
         Passing &now = at();
-        unsigned noise = uint32_t(time) * 0x9E3779B1u >> 16, left = now.count;
+        unsigned noise = uint32_t(counts.time) * 0x9E3779B1u >> 16, left = now.count;
         now.lanes = 0;
         for (unsigned lane = 0; left; lane++)
             if (left == LANES - lane || noise >> lane & 1) {
@@ -180,7 +173,7 @@ struct Engine {
                 left--;
             }
         now.first = rows;
-        now.time = time;
+        now.time = counts.time;
         rows += now.count;
         spu.PORT(sampling, valid) = now.lanes;
     }
@@ -193,31 +186,31 @@ struct Engine {
             selections.push_back({late.first, late.count, 0, late.time, 0});
         unsigned sampled = spu.PORT(sampling, sampled);
         if (!sampled) return;
-        const unsigned slots[] = SLOTS_OF_LANES(spu);
+        const auto slots = slots_of_lanes(spu);
         for (; sampled; sampled &= sampled - 1) {
             unsigned lane = __builtin_ctz(sampled);
             unsigned index = __builtin_popcount(answered.lanes & ((1u << lane) - 1));
             Flight &flight = flights[slots[lane]];
             flying += !flight.active;
-            flight = {true, answered.first + index, cycles - ANSWER_LATENCY, answered.operations[index],
+            flight = {true, answered.first + index, counts.cycles - ANSWER_LATENCY, answered.operations[index],
                       answered.previous[index]};
-            selections.push_back({flight.row, 1, 1, answered.time, uint64_t(DESTINATIONS(spu)) >> lane & 1});
+            selections.push_back({flight.row, 1, 1, answered.time, destinations(spu) >> lane & 1});
         }
     }
 
     // What memory says in this cycle: what has become of a record, or that some write before has failed.
     void tell_answer() {
-        bool done = cycles == answers_at;
+        bool done = counts.cycles == answers_at;
         spu.PORT(write, done) = done;
         spu.PORT(write, fault) = done ? FAULTS[answer.fault] | (answer.written + skipped) / BEAT_BYTES << FAULT_WORD.offset : 0;
 #if EXTERNAL_ABORTS
-        bool abort = unsettled && !done && cycles - answered > KNOWN && trouble.draw(65536) < trouble.abort;
+        bool abort = unsettled && !done && counts.cycles - answered > KNOWN && trouble.draw(65536) < trouble.abort;
         spu.PORT(write, abort) = abort;
         if (abort) answers.push_back({ABORT, 0});
 #endif
         if (!done) return;
         answers.push_back(answer);
-        answered = cycles;
+        answered = counts.cycles;
         answers_at = NOWHERE;
     }
 
@@ -239,17 +232,17 @@ struct Engine {
         if (beats++ < good) store(address, beat);
         if (!get_field(beat, BEAT_LAST)) return;
         if (beats <= good) {
-            records++;
+            counts.records++;
             answer.fault = 0;
         }
         answer.written = answer.fault && good ? good * BEAT_BYTES - skipped : 0;
         beats = 0;
-        answers_at = cycles + 1 + (trouble.state ? trouble.draw(trouble.late + 1) : 0);
+        answers_at = counts.cycles + 1 + (trouble.state ? trouble.draw(trouble.late + 1) : 0);
     }
 
     void store(uint64_t address, const uint32_t *beat) {
         if (address < base || address - base + BEAT_BYTES > size) {
-            strays++;
+            counts.strays++;
             return;
         }
         uint64_t strobe = get_field(beat, BEAT_STROBE);
@@ -291,10 +284,10 @@ struct Engine {
         if (ending) finish(*ending);
     }
 
-    uint64_t age_of(const Flight &flight) const { return cycles - (ANSWER_LATENCY - 1) - flight.since; }
+    uint64_t age_of(const Flight &flight) const { return counts.cycles - (ANSWER_LATENCY - 1) - flight.since; }
 
     void finish(Flight &flight) {
-#if SLOTS > 1
+#if SEVERAL_SLOTS
         spu.PORT(finish, slot) = &flight - flights;
 #endif
         uint32_t *operation = words_of(spu.PORT(finish, operation));
@@ -317,7 +310,7 @@ struct Engine {
         idle = at().count || flying ? 0 : idle + 1;
         settled = flying ? 0 : settled + 1;
         cycle();
-        time++;
+        counts.time++;
     }
 
     // Whether nothing that can be seen changes until the next operation passes. All that have passed are answered, so that none of
@@ -331,7 +324,7 @@ struct Engine {
     uint64_t play(const Operation *operations, uint64_t count, bool settle) {
         uint64_t next = 0;
         if (put_off && count) {
-            if (operations[0].dispatch + delay < time) delay = time - operations[0].dispatch;
+            if (operations[0].dispatch + counts.delay < counts.time) counts.delay = counts.time - operations[0].dispatch;
             put_off = false;
         }
         for (;;) {
@@ -339,13 +332,13 @@ struct Engine {
             put_off |= interrupted;
             Passing &now = at();
             if (!interrupted)
-                for (; next < count && now.count < LANES && operations[next].dispatch + delay <= time; next++)
+                for (; next < count && now.count < LANES && operations[next].dispatch + counts.delay <= counts.time; next++)
                     take_lane(now, operations[next]);
             bool over = interrupted || next == count;
             if (over && !interrupted && !settle && now.count < LANES) break;
             if (over && !now.count && idle >= ANSWER_LATENCY) break;
             if (!over && !now.count && unchanging())
-                time = operations[next].dispatch + delay;
+                counts.time = operations[next].dispatch + counts.delay;
             else
                 advance();
         }
@@ -364,9 +357,9 @@ struct Engine {
         settled = 0;
     }
 
-    void set_pe(const uint64_t *pe) {
+    void set_pe(const PEState &pe) {
         settle_answers();
-        SET_PE(spu, pe);
+        ::set_pe(spu, pe);
     }
 
     // An access, below EL1 that of the program's kernel: from EL1, or from EL2 to a register of its own. Its outcome.
@@ -431,7 +424,7 @@ uint64_t hand_over(std::vector<Row> &rows, Row *out, uint64_t room) {
 
 extern "C" {
 
-Engine *engine_new(const uint64_t *pe) { return new Engine(pe); }
+Engine *engine_new(const PEState *pe) { return new Engine(*pe); }
 void engine_delete(Engine *engine) { delete engine; }
 
 void engine_buffer(Engine *engine, uint8_t *memory, uint64_t base, uint64_t size) {
@@ -440,7 +433,7 @@ void engine_buffer(Engine *engine, uint8_t *memory, uint64_t base, uint64_t size
     engine->size = size;
 }
 
-void engine_pe(Engine *engine, const uint64_t *pe) { engine->set_pe(pe); }
+void engine_pe(Engine *engine, const PEState *pe) { engine->set_pe(*pe); }
 
 uint64_t engine_play(Engine *engine, const Operation *operations, uint64_t count, bool settle) {
     return engine->play(operations, count, settle);
@@ -461,13 +454,7 @@ void engine_skip(Engine *engine, bool skip) { engine->skipping = skip; }
 bool engine_drain(Engine *engine) { return engine->drain(); }
 bool engine_interrupt(Engine *engine) { return engine->spu.pmbirq; }
 
-// cycles, program time, delay, beats outside the buffer, records, then the PMU events, those of SAMPLE_FEED's family last
-void engine_counts(const Engine *engine, uint64_t *counts) {
-    const uint64_t first[] = {engine->cycles, engine->time, engine->delay, engine->strays, engine->records};
-    counts = std::copy(first, first + 5, counts);
-    counts = std::copy(engine->events, engine->events + 5, counts);
-    std::copy(engine->feeds, engine->feeds + FEED_EVENTS, counts);
-}
+void engine_counts(const Engine *engine, Counts *counts) { *counts = engine->counts; }
 
 uint64_t engine_selections(Engine *engine, Selection *out, uint64_t room) { return hand_over(engine->selections, out, room); }
 uint64_t engine_finishes(Engine *engine, Finish *out, uint64_t room) { return hand_over(engine->finishes, out, room); }

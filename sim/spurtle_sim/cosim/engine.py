@@ -1,7 +1,7 @@
 """The compiled SPU: its generated Verilog, translated by Verilator and driven in batches, no Python call per cycle."""
 
 import ctypes
-from dataclasses import fields, replace
+from dataclasses import astuple, replace
 from functools import cache
 from typing import Any
 
@@ -18,6 +18,7 @@ from ..native.library import declare, load
 from ..trace.dtypes import ANSWER, FINISH, SELECTION, TIMED
 from .compiled import GeneratedModel
 from .faults import ABORT, TRANSLATION, memory_faults
+from .structs import PE_STATE, counts
 
 __all__ = ["Engine", "library"]
 
@@ -79,7 +80,7 @@ class Engine:
     def __init__(self, config: SPUConfig):
         self._config = config
         self._library = _library(config)
-        self._engine = self._library.engine_new(_values(PEState()))
+        self._engine = self._library.engine_new(_row(PEState()).ctypes)
         self._memory = np.zeros(0, np.uint8)
         # In the order of the numbers that the compiled part has for them.
         self._answers = (None, *memory_faults(config), ABORT)
@@ -102,7 +103,7 @@ class Engine:
         """State of the PE from now on, in which operations play and software accesses registers. The system counter
         is the engine's own.
         """
-        self._library.engine_pe(self._engine, _values(pe))
+        self._library.engine_pe(self._engine, _row(pe).ctypes)
 
     def trouble(self, seed: int, *, stall: int = 0, late: int = 0, fault: int = 0, abort: int = 0) -> None:
         """From now on memory takes no beat in `stall` of 256 cycles, answers up to `late` cycles late, and meets a
@@ -205,17 +206,12 @@ class Engine:
         return out
 
     def counts(self) -> dict[str, int]:
-        """Cycles simulated, program time and its delay in cycles, beats outside the buffer, records written, and PMU
-        events so far, by their names without SAMPLE.
-        """
-        names = ("cycles", "time", "delay", "strays", "records", "pop", "feed", "filtrate", "collision", "buffer_full")
-        names += tuple(f"feed_{event}" for event in self._config.feed_events)
-        out = (ctypes.c_uint64 * len(names))()
-        self._library.engine_counts(self._engine, out)
-        return dict(zip(names, out, strict=True))
+        """Return what was counted so far. See `structs.counts`."""
+        out = np.zeros(1, counts(self._config))
+        self._library.engine_counts(self._engine, out.ctypes.data)
+        return dict(zip(out.dtype.names or (), out[0].item(), strict=True))
 
 
-def _values(pe: PEState) -> Any:
-    """Return the fields of `pe` in their order, as `SET_PE` takes them."""
-    values = [getattr(pe, field.name) for field in fields(pe)]
-    return (ctypes.c_uint64 * len(values))(*values)
+def _row(pe: PEState) -> NDArray[np.void]:
+    """Return `pe` as a row of PE_STATE."""
+    return np.array([astuple(pe)], PE_STATE)

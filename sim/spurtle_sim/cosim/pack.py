@@ -16,8 +16,9 @@ from spurtle.interface.operation import OperationLayout
 from spurtle.interface.pe_state import FineGrainedTrapsLayout, PEStateSignature
 
 from ..model.buffer import Fault
+from ..model.operation import Location, Operation, Sample
 from ..model.pe import PEState
-from ..model.records import Location, Operation, Sample, saturate
+from ..model.records import saturate
 
 __all__ = [
     "fault_bits",

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from spurtle.config import SPUConfig
 
-from ..model.records import Sample
-from ..native import library as native
+from ..model.operation import Sample
+from ..native.library import load
 from .compiled import GeneratedModel
 from .pack import sample_bits, sample_words
 
@@ -29,7 +29,7 @@ class RecordEngine:
     def __init__(self, config: SPUConfig):
         self._config = config
         model = GeneratedModel(f"{config.module}_record_path", "record_engine.cpp", "record_engine", config)
-        [self._library] = native.load([model])
+        [self._library] = load([model])
 
     def encode(self, samples: Sequence[Sample]) -> list[bytes]:
         """Return the record of each sample."""

@@ -13,7 +13,7 @@ from unicorn.unicorn import Uc
 from ..native.header import constants, enumeration, struct
 from ..native.library import Library, declare, load, package_files
 from ..trace.dtypes import OPERATION
-from .a64 import FACT
+from ..trace.instruction import FACT
 
 __all__ = ["WORD", "Hooks", "Stop", "library"]
 
@@ -21,7 +21,7 @@ WORD = np.dtype([("facts", "<u4"), ("passes", "<u2"), ("traffic", "u1"), ("irreg
 """Instruction word, as the hooks need it; `facts` of zero if it has not been classified.
 
 `passes` has a bit for each value of NZCV with which a conditional select or compare passes. The other fields are those
-of `classify.Instruction`.
+of `trace.instruction.Instruction`.
 """
 
 

@@ -19,9 +19,10 @@ from unicorn.unicorn import Uc
 
 from spurtle.support.errors import UserError
 
-from .linux.guest import EXECUTE, PAGE, READ, WRITE
+from ..perf.process import PAGE_BYTES, Mapping
+from .linux.guest import EXECUTE, READ, WRITE
 
-__all__ = ["Image", "Mapping", "build_stack", "read_image"]
+__all__ = ["Image", "build_stack", "read_image"]
 
 _PIE_BASE = 0x5555_5555_0000
 _STACK_TOP = 0x7FFF_FFFF_0000
@@ -70,38 +71,6 @@ class ProgramHeader(NamedTuple):
     filesz: int
     memsz: int
     align: int
-
-
-@dataclass(frozen=True, slots=True)
-class Mapping:
-    """A part of the address space of a process; page aligned.
-
-    Parameters
-    ----------
-    start, length : int
-    offset : int
-        In the file.
-    protection : int
-        PROT_READ, PROT_WRITE and PROT_EXEC.
-    path : str
-        The file, absolute. Memory without one has the name that Linux gives it: `[heap]`, `[stack]`, `//anon`.
-    """
-
-    start: int
-    length: int
-    offset: int
-    protection: int
-    path: str
-
-    @property
-    def end(self) -> int:
-        """First address after it."""
-        return self.start + self.length
-
-    @property
-    def executable(self) -> bool:
-        """Whether its content can be executed."""
-        return bool(self.protection & EXECUTE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,14 +129,14 @@ class Image:
         """Map and fill the segments. Where two share a page, it allows what either allows."""
         pages: dict[int, int] = {}
         for segment in self.segments:
-            for page in range(_down(segment.start), _up(segment.end), PAGE):
+            for page in range(_down(segment.start), _up(segment.end), PAGE_BYTES):
                 pages[page] = pages.get(page, 0) | segment.allowed
         runs: list[list[int]] = []  # first page, end, what is allowed
         for page, allowed in sorted(pages.items()):
             if runs and runs[-1][1:] == [page, allowed]:
-                runs[-1][1] += PAGE
+                runs[-1][1] += PAGE_BYTES
             else:
-                runs.append([page, page + PAGE, allowed])
+                runs.append([page, page + PAGE_BYTES, allowed])
         for start, end, allowed in runs:
             uc.mem_map(start, end - start, allowed)
         for segment in self.segments:
@@ -239,7 +208,7 @@ def build_stack(uc: Uc, image: Image, argv: Sequence[str], seed: int) -> None:
         3: image.headers[0],  # AT_PHDR
         4: image.headers[1],  # AT_PHENT
         5: image.headers[2],  # AT_PHNUM
-        6: PAGE,  # AT_PAGESZ
+        6: PAGE_BYTES,  # AT_PAGESZ
         9: image.entry,  # AT_ENTRY
         16: _HWCAP,  # AT_HWCAP
         17: 100,  # AT_CLKTCK
@@ -255,11 +224,11 @@ def build_stack(uc: Uc, image: Image, argv: Sequence[str], seed: int) -> None:
 
 
 def _down(address: int) -> int:
-    return address // PAGE * PAGE
+    return address // PAGE_BYTES * PAGE_BYTES
 
 
 def _up(address: int) -> int:
-    return -(-address // PAGE) * PAGE
+    return -(-address // PAGE_BYTES) * PAGE_BYTES
 
 
 def _read(path: str | Path) -> bytes:
@@ -289,7 +258,7 @@ def _check_segment(path: str | Path, header: ProgramHeader, base: int, file_byte
     cannot = f"{path} cannot be loaded: the segment at {header.vaddr:#x}"
     if header.filesz > header.memsz:
         raise UserError(f"{cannot} has {header.filesz:#x} bytes in the file and {header.memsz:#x} in memory")
-    if (header.vaddr - header.offset) % PAGE:
+    if (header.vaddr - header.offset) % PAGE_BYTES:
         raise UserError(f"{cannot} is at another place in its page of the file, at byte {header.offset:#x}")
     if header.offset + header.filesz > file_bytes:
         raise UserError(

@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from unicorn import arm64_const as regs
 from unicorn.unicorn import Uc, UcError
 
+from ..perf.process import PAGE_BYTES, Mapping
 from ..trace.dtypes import OPERATION
-from .a64 import FACT, Instruction, UnsupportedError, classify, condition_holds
+from ..trace.instruction import FACT, Instruction
+from .a64 import UnsupportedError, classify, condition_holds
 from .hooks import WORD, Hooks, Stop
-from .loader import Mapping, build_stack, read_image
-from .syscalls import PAGE, Kernel
+from .loader import build_stack, read_image
+from .syscalls import Kernel
 
 __all__ = ["Program"]
 
@@ -204,7 +206,7 @@ class Program:
             self._crash(pc, "PC is not a multiple of 4", Signals.SIGBUS)
             return
         rows: list[tuple[int, int, int, bool]] = []
-        for (word,) in struct.iter_unpack("<I", self._uc.mem_read(pc, min(_CHUNK, PAGE - pc % PAGE))):
+        for (word,) in struct.iter_unpack("<I", self._uc.mem_read(pc, min(_CHUNK, PAGE_BYTES - pc % PAGE_BYTES))):
             address = pc + 4 * len(rows)
             try:
                 instruction = classify(word)

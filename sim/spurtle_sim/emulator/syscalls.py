@@ -10,7 +10,7 @@ from unicorn.unicorn import Uc
 
 from .linux.clock import Clock
 from .linux.descriptors import Descriptors
-from .linux.guest import PAGE, Call, Guest, Int, Long, NotEmulatedError, UInt
+from .linux.guest import Call, Guest, Int, Long, NotEmulatedError, UInt
 from .linux.memory import Memory
 from .linux.names import NAMES
 from .linux.paths import Paths
@@ -18,7 +18,7 @@ from .linux.process import ProcessCalls
 from .linux.signals import Signals
 from .linux.streams import Streams
 
-__all__ = ["PAGE", "Kernel"]
+__all__ = ["Kernel"]
 
 
 class Kernel:

@@ -6,7 +6,9 @@
 from spurtle.arch import PMSFCR_EL1
 from spurtle.config import SPUConfig, UnpredictableFilter
 
-from .records import Facts, Sample, events, has_data_source, is_branch, is_memory, saturate
+from .kinds import has_data_source, is_branch, is_memory
+from .operation import Facts, Sample
+from .records import events, saturate
 from .registers import Registers
 
 __all__ = [

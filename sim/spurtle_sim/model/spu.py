@@ -8,7 +8,7 @@ from spurtle.config import SPUConfig
 from . import control, filtering, records, sampling
 from .buffer import Buffer
 from .control import PEState
-from .records import Location, Operation, Sample, Start
+from .operation import Location, Operation, Sample, Start
 from .registers import Registers, find
 
 __all__ = ["ReferenceSPU"]

@@ -1,11 +1,11 @@
 """C++ declarations of what Python and C++ share: structs from numpy dtypes, and constants."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-__all__ = ["constants", "enumeration", "struct"]
+__all__ = ["array", "constants", "enumeration", "struct"]
 
 
 def struct(name: str, dtype: np.dtype[np.void]) -> str:
@@ -30,6 +30,11 @@ def enumeration(name: str, shape: str, values: Mapping[str, int]) -> str:
 def constants(prefix: str, shape: str, values: Mapping[str, int]) -> str:
     """Return a constant of the C++ type `shape` for each of `values`, in upper case behind `prefix`."""
     return "\n".join(f"constexpr {shape} {prefix}{key.upper()} = {values[key]};" for key in values)
+
+
+def array(name: str, shape: str, values: Sequence[int]) -> str:
+    """Return a constant array of the C++ type `shape`."""
+    return f"constexpr {shape} {name}[] = {{{', '.join(map(str, values))}}};"
 
 
 def _padding(start: int, end: int) -> list[str]:

@@ -4,15 +4,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from spurtle.arch import PMBSR_EL1
 
-from ..emulator.loader import Mapping
 from .format import AuxFlag
+from .process import Mapping, Process
 from .spool import Data
 
-__all__ = ["NOTHING_LOST", "Aux", "Comm", "Exit", "Fork", "Mmap", "Process", "TimedEvent", "life", "losses"]
+__all__ = ["NOTHING_LOST", "Aux", "Comm", "Exit", "Fork", "Mmap", "TimedEvent", "life", "losses", "mapped"]
 
 NOTHING_LOST = AuxFlag(0)
 
@@ -90,35 +89,6 @@ class Aux(TimedEvent):
     cpu: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
-    """A process that executes one program.
-
-    Parameters
-    ----------
-    path : Path
-        The executable. Absolute: perf opens it to find symbols.
-    argv : sequence of str
-    pid : int
-        As in the Context packets (CONTEXTIDR_EL1): perf finds the process by it.
-    mappings : sequence of Mapping
-        Memory that the process has when it starts.
-    build_id : bytes
-        Of the executable; empty if it has none.
-    """
-
-    path: Path
-    argv: Sequence[str]
-    pid: int
-    mappings: Sequence[Mapping]
-    build_id: bytes = b""
-
-    def mapped(self, time: int, mapping: Mapping) -> Mmap:
-        """Return the event of a mapping that the process made at `time`."""
-        build_id = self.build_id if mapping.path == str(self.path) else b""
-        return Mmap(time=time, pid=self.pid, tid=self.pid, mapping=mapping, build_id=build_id)
-
-
 def losses(pmbsr: int) -> AuxFlag:
     """Return what was lost before the buffer was taken, by PMBSR_EL1, as the Linux driver reports it."""
     status = PMBSR_EL1.unpack(pmbsr)
@@ -126,8 +96,14 @@ def losses(pmbsr: int) -> AuxFlag:
     return flags | AuxFlag.TRUNCATED | AuxFlag.PARTIAL if status.DL else flags
 
 
+def mapped(process: Process, time: int, mapping: Mapping) -> Mmap:
+    """Return the event of a mapping that the process made at `time`."""
+    build_id = process.build_id if mapping.path == str(process.path) else b""
+    return Mmap(time=time, pid=process.pid, tid=process.pid, mapping=mapping, build_id=build_id)
+
+
 def life(
-    process: Process, aux: Sequence[Aux], *, mapped: Sequence[Mmap] = (), end: int | None = None
+    process: Process, aux: Sequence[Aux], *, later: Sequence[Mmap] = (), end: int | None = None
 ) -> list[TimedEvent]:
     """Return the events of a process with one thread, in the order of their times.
 
@@ -135,7 +111,7 @@ def life(
     ----------
     process : Process
     aux : sequence of Aux
-    mapped : sequence of Mmap
+    later : sequence of Mmap
         Mappings that it made after its start.
     end : int or None
         Time of its exit; None for the time of the last event.
@@ -143,8 +119,8 @@ def life(
     pid = process.pid
     events: list[TimedEvent] = [
         Comm(time=0, pid=pid, tid=pid, name=process.path.name),
-        *(process.mapped(0, mapping) for mapping in process.mappings),
-        *sorted([*mapped, *aux], key=lambda event: event.time),
+        *(mapped(process, 0, mapping) for mapping in process.mappings),
+        *sorted([*later, *aux], key=lambda event: event.time),
     ]
     last = events[-1].time if end is None else end
     return [*events, Exit(time=last, pid=pid, tid=pid, parent_pid=pid, parent_tid=pid)]

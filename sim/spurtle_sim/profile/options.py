@@ -13,7 +13,7 @@ from spurtle.support.numerals import decimal, number
 
 from ..perf.format import Settings
 
-__all__ = ["Filters", "Sampling", "add_arguments", "parse", "parse_filters"]
+__all__ = ["DEFAULT_INTERVAL", "Filters", "Sampling", "add_arguments", "parse", "parse_filters"]
 
 _ALL = (1 << 64) - 1
 _TYPES = {"branch": "B", "load": "LD", "store": "ST", "simd": "SIMD", "float": "FP"}
@@ -29,6 +29,10 @@ _ELSEWHERE = {
     "pa_enable": "physical addresses are always recorded",
     "pct_enable": "timestamps always are of the physical counter",
 }
+
+
+DEFAULT_INTERVAL = 768
+"""Operations between samples. One more passes at each, and 769 is a prime, which few loops have for their length."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ class Sampling:
         For the random numbers (IMP_PMSRNDR_EL1); None leaves them as they are after reset.
     """
 
-    interval: int
+    interval: int = DEFAULT_INTERVAL // 256
     filters: Filters = Filters()
     jitter: bool = False
     seed: int | None = None
@@ -194,9 +198,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--interval",
         metavar="N",
-        default="768",
-        help="operations between samples, a multiple of 256; one more passes at each. Default: 768, as 769 is a prime, "
-        "which few loops have for their length",
+        default=str(DEFAULT_INTERVAL),
+        help=f"operations between samples, a multiple of 256; one more passes at each. Default: {DEFAULT_INTERVAL}, as "
+        f"{DEFAULT_INTERVAL + 1} is a prime, which few loops have for their length",
     )
     parser.add_argument(
         "--jitter", action="store_true", help="put each sample off by a random number of operations below 256"

@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from signal import SIG_IGN, Signals, getsignal, signal
 from types import FrameType
@@ -22,11 +21,10 @@ from spurtle.support.streams import say
 
 from ..cosim import engine
 from ..emulator import hooks
-from ..emulator.linux.signals import PID
-from ..emulator.loader import Mapping
 from ..emulator.program import Program
-from ..native import library as native
-from ..perf.events import Mmap, Process, life
+from ..native.library import load
+from ..perf.events import Mmap, life, mapped
+from ..perf.process import PID, Mapping, Process
 from ..perf.spool import Spool
 from ..perf.writer import Recording
 from ..timing import machine
@@ -36,19 +34,29 @@ from . import outputs as perfdata
 from .driver import Driver
 from .options import Sampling
 
-__all__ = ["Options", "process_of", "profile"]
+__all__ = ["process_of", "run_profile"]
 
+_DEFAULT = Sampling()
 _PATIENCE = 2.0  # seconds before a run shows its progress
 
 
-@dataclass(frozen=True)
-class Options:
-    """What to profile, and how.
+def run_profile(
+    config: SPUConfig,
+    program: str | Path,
+    arguments: Sequence[str] = (),
+    *,
+    sampling: Sampling = _DEFAULT,
+    output: str = "perf.data",
+    check: bool = False,
+) -> int:
+    """Run a program and write its profile.
+
+    SIGINT and SIGTERM end the program. What has been sampled is written then, as it is after a crash.
 
     Parameters
     ----------
     config : SPUConfig
-    program : str
+    program : str or Path
         A static AArch64 Linux executable.
     arguments : sequence of str
     sampling : Sampling
@@ -56,55 +64,46 @@ class Options:
         Where perf.data goes; the raw buffer goes beside it, with `.spe` behind the name. In Discard mode there is none.
     check : bool
         Compare everything with the reference.
-    """
 
-    config: SPUConfig
-    program: str
-    arguments: Sequence[str]
-    sampling: Sampling
-    output: str
-    check: bool
-
-
-def profile(options: Options) -> int:
-    """Run the program and write its profile. SIGINT and SIGTERM end the program. What has been sampled is written then,
-    as it is after a crash. Return the program's exit status as a shell shows it, or PROFILE_FAILED if a check failed.
+    Returns
+    -------
+    int
+        The program's exit status as a shell shows it, or PROFILE_FAILED if a check failed.
 
     Raises
     ------
     UserError
         If the program cannot be run, or the output cannot be written.
     """
-    perfdata.check(options.output, options.program, STANDARD_INPUT)
-    with closing(Spool(Path(os.path.realpath(options.output)).parent)) as spool:
-        return _profile(options, spool)
+    perfdata.check(output, str(program), STANDARD_INPUT)
+    with closing(Spool(Path(os.path.realpath(output)).parent)) as spool:
+        return _run(config, Program(program, arguments), sampling, output, spool, check=check)
 
 
-def _profile(options: Options, spool: Spool) -> int:
-    program = Program(options.program, options.arguments)
-    discard = options.sampling.filters.discard
+def _run(config: SPUConfig, program: Program, sampling: Sampling, output: str, spool: Spool, *, check: bool) -> int:
     # What is not in the cache takes seconds to compile: all of it at the same time.
-    native.load([engine.library(options.config), machine.library(), hooks.library()])
+    load([engine.library(config), machine.library(), hooks.library()])
     process = process_of(program)
-    core = Machine(program.instructions, Parameters(ops_per_cycle=options.config.ops_per_cycle))
-    driver = Driver(options.config, options.sampling, context=process.pid, check=options.check, spool=spool)
+    core = Machine(program.instructions, Parameters(ops_per_cycle=config.ops_per_cycle))
+    driver = Driver(config, sampling, context=process.pid, check=check, spool=spool)
 
     start = time.monotonic()
-    mapped: list[Mmap] = []
+    mappings: list[Mmap] = []
     with _ended_by_signals(program) as received:
         with _progress(driver, start):
-            mapped.extend(process.mapped(driver.time, mapping) for mapping in _play(program, core, driver))
+            mappings.extend(mapped(process, driver.time, mapping) for mapping in _play(program, core, driver))
             driver.stop()
         seconds = time.monotonic() - start
-        if not discard:
+        if not sampling.filters.discard:
             recording = Recording(
                 argv=process.argv,
-                events=life(process, driver.aux, mapped=mapped, end=driver.time),
-                midr=perfdata.midr(options.config.name),
-                settings=options.sampling.settings(),
+                events=life(process, driver.aux, later=mappings, end=driver.time),
+                midr=perfdata.midr(config.name),
+                settings=sampling.settings(),
             )
-            perfdata.save(options.output, recording)
-    _summary(options, driver, seconds, discard=discard)
+            perfdata.save(output, recording)
+    discarded = config.feed_events if sampling.filters.discard else None
+    _summary(driver, seconds, output, discarded)
     if program.failure:
         say(f"spurtle: {program.failure}")
     elif received:
@@ -187,22 +186,22 @@ def _progress(driver: Driver, start: float) -> Generator[None]:
         yield
 
 
-def _summary(options: Options, driver: Driver, seconds: float, *, discard: bool) -> None:
+def _summary(driver: Driver, seconds: float, output: str, discarded: Sequence[str] | None) -> None:
+    """Report a run. `discarded` are the events whose counts are its only result, None if there are records."""
     counts = driver.counts()
     operations, passed, rate = counts["pop"], counts["filtrate"], counts["pop"] / seconds / 1e6
     records = counts["records"]
     checked = ""
     if driver.checker:
-        right = ", all checked" if discard else ", each one checked"
+        right = ", all checked" if discarded is not None else ", each one checked"
         checked = ", checked: not all are right" if driver.checker.count else right
-    if discard:
-        feeds = [f"feed_{name}" for name in options.config.feed_events]
-        counted = ", ".join(f"SAMPLE_{name.upper()} {counts[name]:,}" for name in feeds)
+    if discarded is not None:
+        counted = ", ".join(f"SAMPLE_FEED_{name.upper()} {counts[f'feed_{name}']:,}" for name in discarded)
         result = f"no record and no file, as all is discarded{checked}: {counted}"
     else:
         result = f"""\
-{records:,} records, {sum(len(aux.data) for aux in driver.aux):,} bytes{checked}: {perfdata.raw(options.output)}
-{perfdata.readers(options.output)}"""
+{records:,} records, {sum(len(aux.data) for aux in driver.aux):,} bytes{checked}: {perfdata.raw(output)}
+{perfdata.readers(output)}"""
     summary = f"""\
 {operations:,} operations in {counts["time"]:,} cycles, {seconds:.1f} s: {rate:.2f} million operations/s
 {driver.sampled:,} sampled, {driver.collided:,} collided, {passed:,} passed the filter, {driver.interrupts:,} interrupts

@@ -15,7 +15,7 @@ from ..cosim.faults import ABORT
 from ..model import control, filtering, records, spu
 from ..model.buffer import Fault
 from ..model.control import PEState
-from ..model.records import Facts, Location, Operation, Sample, Start
+from ..model.operation import Facts, Location, Operation, Sample, Start
 
 __all__ = ["Checker"]
 

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 from spurtle.arch import ADDRESS_BITS, AddressIndex, ContextIndex, CounterIndex, Event, PMSVer
 from spurtle.arch.events import Operations, events_of, mask
+from spurtle.arch.packets import INSTRUCTION_TOP
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import Packet
 
@@ -53,6 +54,9 @@ _COUNTERS = {
     CounterIndex.ALTERNATE_ISSUE: Packet.ALTERNATE_ISSUE,
 }
 _CONTEXTS = {ContextIndex.EL1: Packet.CONTEXT_EL1, ContextIndex.EL2: Packet.CONTEXT_EL2}
+
+_RESERVED_TOP = 0xFF & ~sum(field.mask for field in INSTRUCTION_TOP.values())
+"""Bits of the top byte of an instruction's address that are zero."""
 
 
 class Monitor:
@@ -300,7 +304,7 @@ def _values(config: SPUConfig, record: Record) -> Iterator[str]:
         if count >> config.counter_bits:
             yield f"Counter packet with INDEX {index} holds {count}, more than {config.counter_bits} bits"
     for index in (AddressIndex.PC, AddressIndex.TARGET, AddressIndex.PREVIOUS_TARGET):
-        if record.addresses.get(index, 0) >> ADDRESS_BITS & 0b1111:
+        if record.addresses.get(index, 0) >> ADDRESS_BITS & _RESERVED_TOP:
             yield f"bits [59:56] of the Address packet with INDEX {index:d} are not zero"
     for name, place in _places(record).items():
         if place.nse and not config.rme:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import IntEnum, unique
 
-from ..emulator.a64 import InstructionKind
+from ..trace.instruction import InstructionKind
 
 __all__ = ["LINE_SHIFT", "DataSource", "Parameters"]
 

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from spurtle.arch import Event
 
-from ..emulator.a64 import FACT, REGISTERS, Instruction, InstructionKind
 from ..native.header import constants, enumeration, struct
 from ..native.library import Library, declare, load, package_files
 from ..trace.dtypes import OPERATION, TIMED
+from ..trace.instruction import FACT, REGISTERS, Instruction, InstructionKind
 from .core import LINE_SHIFT, DataSource, Parameters
 
 __all__ = ["Machine", "library"]
@@ -69,7 +69,7 @@ class Machine:
         self._instructions = instructions
         self._defined = 0
         self._library = _library()
-        self._machine = self._library.machine_new(_row(parameters or Parameters()).ctypes.data)
+        self._machine = self._library.machine_new(_row(parameters or Parameters()).ctypes)
 
     def __del__(self) -> None:
         if hasattr(self, "_machine"):

@@ -7,7 +7,8 @@ import os
 import re
 from pathlib import Path
 
-from spurtle_sim.native import library as native
+from spurtle_sim.native.cache import cache_folder, kept
+from spurtle_sim.native.compiler import run
 
 __all__ = ["VERSIONS", "build", "find_source", "sysreg_defs"]
 
@@ -30,7 +31,7 @@ _DEFINITION = re.compile(
 
 def find_source(version: str) -> Path | None:
     """Return Debian's tarball of a kernel, where the package or `.ci/linux-source` puts it; None if it is absent."""
-    folders = Path("/usr/src"), native.cache_folder() / "tools"
+    folders = Path("/usr/src"), cache_folder() / "tools"
     tarballs = [folder / f"linux-source-{version}.tar.xz" for folder in folders]
     return next((tarball for tarball in tarballs if tarball.exists()), None)
 
@@ -47,10 +48,10 @@ def build(tarball: Path, page_shift: int) -> Path:
     def compile_(folder: Path) -> Path:
         _write_headers(kernel, folder)
         driver = [f"-I{_HERE}", "-include", _HERE / "shim.h", kernel / _DRIVER]
-        native.run([*command, "-o", "library.so", *driver, _HERE / "shim.c"], folder)
+        run([*command, "-o", "library.so", *driver, _HERE / "shim.c"], folder)
         return folder / "library.so"
 
-    return native.kept("linux_driver.so", (sorted(shim.items()), kernel.name, command), compile_)
+    return kept("linux_driver.so", (sorted(shim.items()), kernel.name, command), compile_)
 
 
 def _unpack(tarball: Path) -> Path:
@@ -60,11 +61,11 @@ def _unpack(tarball: Path) -> Path:
 
     def extract(folder: Path) -> Path:
         # With --occurrence it does not read on after the last of them.
-        native.run(["tar", "--extract", "--occurrence=1", "--file", tarball, *files], folder)
+        run(["tar", "--extract", "--occurrence=1", "--file", tarball, *files], folder)
         return folder / name
 
     status = tarball.stat()
-    return native.kept("linux", (name, status.st_size, status.st_mtime_ns), extract)
+    return kept("linux", (name, status.st_size, status.st_mtime_ns), extract)
 
 
 def sysreg_defs(tarball: Path) -> str:
@@ -73,7 +74,7 @@ def sysreg_defs(tarball: Path) -> str:
 
 
 def _sysreg_defs(kernel: Path) -> str:
-    return native.run(["awk", "-f", kernel / _GENERATOR, kernel / _SYSREG], kernel)
+    return run(["awk", "-f", kernel / _GENERATOR, kernel / _SYSREG], kernel)
 
 
 def _write_headers(kernel: Path, folder: Path) -> None:

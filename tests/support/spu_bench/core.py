@@ -6,8 +6,8 @@ from spurtle.arch import PMBLIMITR_EL1, Register
 from spurtle.config import SPUConfig
 from spurtle_sim.cosim.pack import operation_bits, pe_members
 from spurtle_sim.model import control
-from spurtle_sim.model.control import Owner, PEState
-from spurtle_sim.model.records import Location
+from spurtle_sim.model.operation import Location
+from spurtle_sim.model.pe import Owner, PEState
 from spurtle_sim.model.registers import Registers, access
 from tests.support.gateware import random_location, random_pe
 from tests.support.spu_bench.flight import Access, Flight

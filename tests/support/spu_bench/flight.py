@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from spurtle.arch import Register
-from spurtle_sim.model.control import PEState
-from spurtle_sim.model.records import Location, Operation, Sample, Start
+from spurtle_sim.model.operation import Location, Operation, Sample, Start
+from spurtle_sim.model.pe import PEState
 from spurtle_sim.model.registers import Outcome
 
 __all__ = ["NEVER", "Access", "Flight", "Occupancy", "Passing"]

@@ -5,8 +5,8 @@ from dataclasses import replace
 from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSFCR_EL1, PMSICR_EL1, Register
 from spurtle.config import SPUConfig
 from spurtle_sim.model import control, filtering
-from spurtle_sim.model.control import PEState
-from spurtle_sim.model.records import Facts, Location
+from spurtle_sim.model.operation import Facts, Location
+from spurtle_sim.model.pe import PEState
 from tests.support.gateware import random_operation
 from tests.support.spu_bench.flight import Access, Flight, Passing
 from tests.support.spu_bench.memory import Memory

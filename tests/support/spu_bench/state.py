@@ -11,8 +11,8 @@ from spurtle.interface.memory import FaultLayout
 from spurtle.interface.operation import LocationLayout
 from spurtle_sim.model import control
 from spurtle_sim.model.buffer import Fault
-from spurtle_sim.model.control import PEState
-from spurtle_sim.model.records import Location
+from spurtle_sim.model.operation import Location
+from spurtle_sim.model.pe import PEState
 from spurtle_sim.model.registers import Registers
 from spurtle_sim.model.spu import ReferenceSPU
 from spurtle_sim.records.checks import Monitor

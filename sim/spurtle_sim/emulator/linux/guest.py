@@ -12,9 +12,10 @@ from typing import Annotated, Any
 import unicorn
 from unicorn.unicorn import Uc, UcError
 
-__all__ = ["EXECUTE", "PAGE", "READ", "WRITE", "Call", "Guest", "Int", "Long", "NotEmulatedError", "UInt", "up"]
+from ...perf.process import PAGE_BYTES
 
-PAGE = 4096
+__all__ = ["EXECUTE", "READ", "WRITE", "Call", "Guest", "Int", "Long", "NotEmulatedError", "UInt", "up"]
+
 READ, WRITE, EXECUTE = unicorn.UC_PROT_READ, unicorn.UC_PROT_WRITE, unicorn.UC_PROT_EXEC
 """Protection bits of memory. Those of Linux (PROT) have the same numbers."""
 
@@ -87,7 +88,7 @@ class Guest:
             if len(found) >= _PATH_MAX:
                 raise OSError(errno.ENAMETOOLONG, "")
             start = address + len(found)
-            found += self.read(start, PAGE - start % PAGE)
+            found += self.read(start, PAGE_BYTES - start % PAGE_BYTES)
         return os.fsdecode(bytes(found[: found.index(0)]))
 
     def map(self, start: int, size: int, allowed: int) -> None:
@@ -155,4 +156,4 @@ class Guest:
 
 def up(size: int) -> int:
     """Return `size`, rounded up to whole pages."""
-    return -(-size // PAGE) * PAGE
+    return -(-size // PAGE_BYTES) * PAGE_BYTES

@@ -5,7 +5,8 @@
 import errno
 from collections.abc import Callable
 
-from .guest import EXECUTE, PAGE, READ, WRITE, Call, Guest, Int, NotEmulatedError, up
+from ...perf.process import PAGE_BYTES
+from .guest import EXECUTE, READ, WRITE, Call, Guest, Int, NotEmulatedError, up
 
 __all__ = ["LIMIT", "Memory"]
 
@@ -80,19 +81,19 @@ class Memory:
         self._guest.map(address, size, _protection(protection))
         self.mapped += size
         self._report(address, size, protection, "//anon")
-        self._next_mapping += size + PAGE  # the page after it stays unmapped, so that an overrun is a crash
+        self._next_mapping += size + PAGE_BYTES  # the page after it stays unmapped, so that an overrun is a crash
         if flags & _MAP_TYPE == _MAP_SHARED:
             self._shared.append((address, address + size))
         return address
 
     def munmap(self, address: int, length: int) -> int:
-        if address % PAGE or not length:
+        if address % PAGE_BYTES or not length:
             return -errno.EINVAL
         self.mapped -= self._unmap(address, address + up(length))
         return 0
 
     def mprotect(self, address: int, length: int, protection: int) -> int:
-        if address % PAGE or protection & ~_PROT_ALL:
+        if address % PAGE_BYTES or protection & ~_PROT_ALL:
             return -errno.EINVAL
         _refuse_code(protection)
         if not self._guest.covers(address, address + length):
@@ -102,7 +103,7 @@ class Memory:
         return 0
 
     def madvise(self, address: int, length: int, advice: Int) -> int:
-        if address % PAGE:
+        if address % PAGE_BYTES:
             return -errno.EINVAL
         end = address + up(length)
         if advice == _MADV_DONTNEED:

@@ -11,10 +11,10 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 
+from ...perf.process import PID
 from .descriptors import O_CLOEXEC, O_NONBLOCK, Descriptors
 from .guest import Call, Guest, Int, NotEmulatedError, UInt
 from .host import HostPath
-from .signals import PID
 
 __all__ = ["Paths"]
 

@@ -8,11 +8,11 @@ import os
 import random
 from collections.abc import Callable
 
+from ...perf.process import PID
 from .clock import Clock
 from .descriptors import DESCRIPTORS
 from .guest import WRITE, Call, Guest, Int, NotEmulatedError, UInt
 from .memory import LIMIT, Memory
-from .signals import PID
 
 __all__ = ["ProcessCalls"]
 

@@ -5,12 +5,10 @@
 import errno
 from collections.abc import Callable
 
+from ...perf.process import PID
 from .guest import Call, Guest, Int, NotEmulatedError
 
-__all__ = ["PID", "SIGPIPE", "Signals"]
-
-PID = 1000
-"""Process, thread and process group of the program, and so CONTEXTIDR_EL1 while it runs."""
+__all__ = ["SIGPIPE", "Signals"]
 
 SIGPIPE = 13
 _SIGKILL, _SIGSTOP, _LAST = 9, 19, 64

