@@ -63,8 +63,8 @@ def is_model(file: str) -> bool:
 
 def sources(root: Path) -> list[str]:
     """Return the files that have mutants: components with the signatures of their ports, and the model."""
-    gateware = [path for folder in _GATEWARE for path in sorted((root / folder).glob("*.py"))]
-    return [str(path.relative_to(root)) for path in (*gateware, *sorted((root / _MODEL).glob("*.py")))]
+    paths = [path for folder in (*_GATEWARE, _MODEL) for path in sorted((root / folder).glob("*.py"))]
+    return [str(path.relative_to(root)) for path in paths if path.name != "__init__.py"]
 
 
 def applied(mutant: Mutant, source: str) -> str:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -17,6 +18,7 @@ from formal.record import record
 from formal.record.sample import meaningless, promised
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import Packet
+from spurtle.gateware.operation_type import OperationTypeEncoder
 from spurtle.gateware.record import RecordBuilder
 from spurtle_sim.model import operation_type, records
 from tests.support.proofs import check_faults
@@ -59,11 +61,17 @@ def test_a_size_that_is_not_rounded_up_is_found(monkeypatch: pytest.MonkeyPatch)
     assert record.prove_operation(config, system).result is Result.FAIL
 
 
-class Reserved(RecordBuilder):
+class MoreBranches(OperationTypeEncoder):
     """One payload more than there is."""
 
     def _branch(self):
         return super()._branch() | 1 << 7
+
+
+class Reserved(RecordBuilder):
+    def elaborate(self, platform):
+        with patch("spurtle.gateware.record.OperationTypeEncoder", MoreBranches):
+            return super().elaborate(platform)
 
 
 @pytest.mark.parametrize(
