@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from configurations import FEATURES, FOR_BLOCKS
 from spurtle.arch import ETS, Header, OperationClass
+from spurtle.arch.operation_types import GENERAL, UNSPECIFIED
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import LAST, Packet
 from spurtle.gateware.record import RecordBuilder
@@ -180,3 +181,14 @@ def test_a_sample_stands_until_its_record_is_begun(config: SPUConfig) -> None:
             assert await cycles(1, 0) == [(0, 0), (1, 0)]
 
     Bench(path).run(scenario)
+
+
+@pytest.mark.parametrize("kind", ["load", "store"])
+@pytest.mark.parametrize("sme", [0, 1])
+def test_an_sme_access_is_of_unspecified_registers_without_feat_spe_sme(kind: str, sme: int) -> None:
+    """And any other access is what it is (D17.6.6)."""
+    config = FEATURES["minimal_sme"]
+    operation = Operation(facts=Facts(retired=1, simd_fp=1, **{kind: 1}), vectors=Vectors(sme=sme))
+    packets = RecordBench(config).check(Sample(start=Start(), operation=operation))
+    form = UNSPECIFIED.pack(LDST=kind == "store") if sme else GENERAL.pack(LDST=kind == "store", SIMD_FP=1)
+    assert packets[Packet.OPERATION][-1] == form
