@@ -52,7 +52,8 @@ class Choices:
     ops_per_cycle : int
         Lanes of the sampling point: 1 to 8 operations can pass in a cycle.
     slots : int
-        Sampled operations that can be in flight at once: 1 to 8 (D17.3.7).
+        Sampled operations that can be in flight at once: 1 to 8 (D17.3.7). The shorter the interval, the more
+        operations collide (I_RCCQG).
     ernd : bool
         FEAT_SPE_ERnd: the random number is counted after the interval, in PMSICR_EL1.ECOUNT (D17.3.4.3).
     eft, fne, fds : bool

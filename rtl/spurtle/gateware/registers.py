@@ -1,7 +1,7 @@
 """The System registers behind one port, and who may access them (D24.7)."""
 
-# Ref: DDI0487 M.a, D24.7, "Accessing" of each register; encodings, fields and traps in arch.py, implemented bits in
-# config.py.
+# Ref: DDI0487 M.a, D24.7, "Accessing" of each register; encodings, fields and traps in arch/registers.py, implemented
+# bits in config/spu.py.
 
 from collections.abc import Callable, Sequence
 

@@ -1,6 +1,7 @@
 """The slots of the sampled operations: their allocation, their state and their latency counters."""
 
-# Ref: DDI0487 M.a, D17.3.7 R_QWTQB, R_LTMKQ (collisions), D18.2.3 (saturating counters).
+# Ref: DDI0487 M.a, D17.3.7 R_QWTQB, R_LTMKQ (collisions), D17.6 (total and issue latency), D17.6.1 (alternate clock),
+# D17.6.4 (translation latency), D18.2.3 (saturating counters).
 
 from amaranth import *
 from amaranth.lib.wiring import In, Out

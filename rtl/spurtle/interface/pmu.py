@@ -1,5 +1,7 @@
 """PMU events of the SPU."""
 
+# Ref: DDI0487 M.a, D13.5 R_HSGZX (frozen event counters), D17.5.1 (types of SAMPLE_FEED_*).
+
 from amaranth.lib.wiring import Out
 
 from ..config import SPUConfig, check_config

@@ -92,7 +92,8 @@ class FinishSignature(StructuralSignature):
     vanished : Out(1)
         It was flushed and leaves no record: only its slot is freed.
     operation : Out(OperationLayout)
-        What it was.
+        The operation. A core that samples micro-ops reports the micro-op, by whose type it is filtered (D17.5.1
+        I_XNXRN).
     """
 
     def __init__(self, config: SPUConfig):

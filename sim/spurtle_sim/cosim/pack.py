@@ -34,7 +34,7 @@ _Field = tuple[Callable[[Any], int | None], int, int]
 
 
 def operation_bits(config: SPUConfig, operation: Operation) -> int:
-    """`operation` as `spurtle.interface.operation.Operation` carries it.
+    """`operation` as `interface.operation.OperationLayout` carries it.
 
     Raises ValueError if a number is too large for its field.
     """

@@ -9,7 +9,7 @@ __all__ = ["Facts", "Location", "Operation", "Sample", "Start", "Vectors"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Facts:
-    """What an operation is and did, 0 or 1 each: the members of `spurtle.interface.operation.Facts`, in its order."""
+    """What an operation is and did, 0 or 1 each: the members of `interface.operation.FactsLayout`, in its order."""
 
     load: int = 0
     store: int = 0
@@ -54,7 +54,7 @@ class Facts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Vectors:
-    """What an SVE or SME operation works on (D17.6.6): the members of `spurtle.interface.operation.Vectors`.
+    """What an SVE or SME operation works on (D17.6.6): the members of `interface.operation.VectorsLayout`.
 
     `bits` has 12 bits, of a tile operation 19, and `count` 5; all others are 0 or 1.
     """

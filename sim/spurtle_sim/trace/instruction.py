@@ -10,7 +10,7 @@ from ..model.operation import Facts
 __all__ = ["FACT", "NZCV", "REGISTERS", "SP", "Instruction", "InstructionKind", "Registers"]
 
 FACT: dict[str, int] = {name: 1 << bit for bit, name in enumerate(Facts.__slots__)}
-"""The bit of each member of `interface.operation.Facts`. The reference has the same order, and loads no Amaranth."""
+"""The bit of each member of `interface.operation.FactsLayout`. The model has the same order, and loads no Amaranth."""
 
 
 SP = 31
