@@ -61,7 +61,7 @@ BOARD = 1 << 14
 """In `address` of READ and WRITE: a register of the board. Without it, the encoding of a System register."""
 
 REFUSED = 0xFF
-"""Outcome of what the board does not know. Otherwise it is that of `spurtle.interface.sysreg.Outcome`."""
+"""Outcome of what the board does not know. Otherwise it is that of `interface.sysreg.AccessOutcome`."""
 
 
 MAGIC = int.from_bytes(b"\0spurtle", "little")

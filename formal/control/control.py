@@ -72,8 +72,8 @@ def _asked(config: SPUConfig, wires: Mapping[str, int]) -> tuple[SPUConfig, Regi
 
 
 def promised(config: SPUConfig) -> Invariant:
-    """Bits of registers that are not implemented are zero: proved of the SPU. `pe.PEState`: without EL3 there is one
-    Security state, so that a branch is of it, too.
+    """Bits of registers that are not implemented are zero: proved of the SPU. Without EL3 there is one Security state
+    (`interface.pe_state.PEStateSignature`), so that a branch is of it, too.
     """
 
     def holds(wires: Wires) -> Boolean:

@@ -1,6 +1,8 @@
 """Configurations: what excludes each other, and what software discovers."""
 
+import pickle
 import re
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -458,3 +460,10 @@ def test_a_choice_of_another_type(changes: dict[str, Any], message: str):
 def test_a_choice_of_another_value(changes: dict[str, Any], message: str):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
         replace(MINIMAL_CONFIG, **changes)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_configuration_can_be_pickled_and_copied(name: str) -> None:
+    for other in (pickle.loads(pickle.dumps(CONFIGS[name])), deepcopy(CONFIGS[name])):
+        assert other == CONFIGS[name]
+        assert other.packet_bytes == CONFIGS[name].packet_bytes

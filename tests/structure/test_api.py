@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -121,3 +122,26 @@ def test_the_examples_of_the_documents_run(page: str, tmp_path: Path, monkeypatc
         assert names["status"] == 0 and names["records"]
     else:
         assert names["record"].total == 12
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: encode("minimal", []), "config must be of type SPUConfig, not 'minimal'"),
+        (lambda: encode(CONFIGS["minimal"], [{}]), "a sample must be of type Sample, not {}"),
+        (lambda: [*decode("text")], "memoryview: a bytes-like object is required, not 'str'"),
+        (lambda: [*decode(5)], "memoryview: a bytes-like object is required, not 'int'"),
+        (lambda: run_profile("minimal", "program"), "config must be of type SPUConfig, not 'minimal'"),
+        (
+            lambda: run_profile(CONFIGS["minimal"], "program", sampling=None),
+            "sampling must be of type Sampling, not None",
+        ),
+        (
+            lambda: run_profile(CONFIGS["minimal"], "program", "-x"),
+            "arguments must be a sequence of strings, not the string '-x'",
+        ),
+    ],
+)
+def test_arguments_of_another_type(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
+        call()

@@ -33,7 +33,7 @@ def enable(limit: int, mode: int = FM.FILL) -> int:
 
 @dataclass(frozen=True)
 class Meets:
-    """What a record meets in memory: `spurtle.interface.memory.Fault`, by name."""
+    """What a record meets in memory: `interface.memory.FaultLayout`, by name."""
 
     kind: FaultKind
     word: int = 0

@@ -3,7 +3,7 @@
 # Ref: DDI0487 M.a, D17.3 to D17.7.
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 from functools import cached_property
 from types import MappingProxyType
@@ -271,3 +271,7 @@ class Choices:
         """Each place of the layout, its bytes, and the first byte in it of each packet that can stand there."""
         sizes = self.packet_bytes
         return tuple((place, place.size(sizes), dict(place.offsets(sizes))) for place in self.layout.places)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the choices alone: what is derived from them is not pickled or copied."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -11,7 +11,7 @@ TRANSLATION = 0b000111
 """PMBSR_EL1.FSC: translation fault, level 3."""
 
 ABORT = Fault(kind=FaultKind.STAGE_1, fsc=FSC_ASYNCHRONOUS, external=True)
-"""Asynchronous External abort: strobe `abort` of `spurtle.interface.memory.WritePort`. It belongs to no record."""
+"""Asynchronous External abort: strobe `abort` of `interface.memory.WriteSignature`. It belongs to no record."""
 
 
 def memory_faults(config: SPUConfig) -> list[Fault]:

@@ -56,7 +56,7 @@ def sample_words(config: SPUConfig) -> int:
 
 
 def fault_bits(config: SPUConfig, address: int, fault: Fault | None) -> int:
-    """`fault` of a record that begins at `address` as `spurtle.interface.memory.Fault` carries it."""
+    """`fault` of a record that begins at `address` as `interface.memory.FaultLayout` carries it."""
     if fault is None:
         return 0
     flags = {flag: fault.flags >> PMBSR_EL1.fields[flag].lsb & 1 for flag in config.fault_flags}

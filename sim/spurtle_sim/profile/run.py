@@ -14,7 +14,8 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
 
-from spurtle.config import SPUConfig
+from spurtle.config import SPUConfig, check_config
+from spurtle.support.arguments import check_type
 from spurtle.support.errors import PROFILE_FAILED
 from spurtle.support.files import STANDARD_INPUT
 from spurtle.support.streams import say
@@ -72,9 +73,15 @@ def run_profile(
 
     Raises
     ------
+    TypeError
+        If an argument is of another type.
     UserError
         If the program cannot be run, or the output cannot be written.
     """
+    check_config(config)
+    check_type("sampling", sampling, Sampling)
+    if isinstance(arguments, str):
+        raise TypeError(f"arguments must be a sequence of strings, not the string {arguments!r}")
     perfdata.check(output, str(program), STANDARD_INPUT)
     with closing(Spool(Path(os.path.realpath(output)).parent)) as spool:
         return _run(config, Program(program, arguments), sampling, output, spool, check=check)

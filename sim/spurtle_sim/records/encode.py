@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from spurtle.config import SPUConfig
+from spurtle.config import SPUConfig, check_config
+from spurtle.support.arguments import check_type
 
 from ..model import records
 from ..model.operation import Sample
@@ -15,7 +16,13 @@ def encode(config: SPUConfig, samples: Iterable[Sample]) -> bytes:
 
     Raises
     ------
+    TypeError
+        If `config` is not a configuration, or one of the samples not a sample.
     ValueError
         If the layout of `config` has no place for a packet of a sample.
     """
+    check_config(config)
+    samples = [*samples]
+    for sample in samples:
+        check_type("a sample", sample, Sample)
     return b"".join(records.encode(config, sample) for sample in samples)
