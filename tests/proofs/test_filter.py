@@ -44,7 +44,7 @@ def test_a_filter_that_is_not_there_is_found(name: str, monkeypatch: pytest.Monk
     assert filter_.prove(EVERY, judged).result is Result.FAIL
 
 
-@pytest.mark.parametrize("count", tiers(full=[5]))
+@pytest.mark.parametrize("count", tiers(full=[2], long=[10]))
 def test_faults_of_the_filter_are_found(count: int) -> None:
     check_faults(
         lambda: judged_filter.Judged(EVERY),

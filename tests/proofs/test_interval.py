@@ -31,7 +31,7 @@ def test_a_fault_of_the_reference_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     assert "got       draw = 0x" in evidence
 
 
-@pytest.mark.parametrize("count", tiers(full=[8]))
+@pytest.mark.parametrize("count", tiers(full=[4], long=[16]))
 def test_faults_of_the_interval_counter_are_found(count: int) -> None:
     proofs: list[Callable[[Transition], Verdict]] = [
         lambda system: inductive(system, interval.invariant(LANES)),

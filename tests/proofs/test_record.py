@@ -147,7 +147,7 @@ def test_places_in_another_order_are_found() -> None:
 
 
 @pytest.mark.parametrize("name", ["minimal_pbt", "minimal_packed"])
-@pytest.mark.parametrize("count", tiers(full=[3], long=[10]))
+@pytest.mark.parametrize("count", tiers(full=[1], long=[10]))
 def test_faults_of_the_record_are_found(name: str, count: int) -> None:
     config = FEATURES[name]
 

@@ -30,7 +30,7 @@ FGT2 = replace(WITHOUT_EL3, name="neoverse_n1_el3_fgt2", el3=True)
 FGT_FNE = replace(BOTH, name="neoverse_n1_fne", fgt=True, fne=True)
 
 
-@pytest.mark.parametrize("count", tiers(full=[4], long=[20]))
+@pytest.mark.parametrize("count", tiers(full=[2], long=[20]))
 def test_faults_are_found(count: int) -> None:
     check_faults(
         lambda: RegisterAccess(BOTH), [partial(proofs.prove, BOTH)], count=count, assuming=lambda _: boolean(True)

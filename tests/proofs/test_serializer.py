@@ -84,7 +84,7 @@ def test_a_fault_of_the_cutter_is_found(tmp_path: Path, monkeypatch: pytest.Monk
 # Records that differ in size.
 
 
-@pytest.mark.parametrize("count", tiers(full=[3], long=[10]))
+@pytest.mark.parametrize("count", tiers(long=[10]))
 def test_faults_of_the_packer_are_found(count: int) -> None:
     proofs: list[Callable[[Transition], Verdict]] = [
         lambda system: packer.prove_invariant(PACKED, system),
