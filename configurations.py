@@ -6,18 +6,35 @@ from operator import attrgetter
 from types import MappingProxyType
 
 from spurtle.arch import AltClk, PMSVer
+from spurtle.arch.events import defined_events
 from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
 from spurtle.config.record_layouts import ARM_MODEL, MINIMAL, NEOVERSE_N1, V1P4, Packet, Place, RecordLayout
 
 __all__ = [
-    "ALL_EVENTS", "FAST", "FEATURES", "FOR_BLOCKS", "FOR_FILTERS", "FOR_RECORDS", "FOR_SPUS", "NARROW", "OWN_PACKETS",
-    "SLOTS", "V1P1", "distinct", "lanes",
-]  # fmt: skip
+    "ALL_EVENTS",
+    "EVERY_EVENT",
+    "FAST",
+    "FEATURES",
+    "FOR_BLOCKS",
+    "FOR_FILTERS",
+    "FOR_RECORDS",
+    "FOR_SPUS",
+    "NARROW",
+    "OWN_PACKETS",
+    "SLOTS",
+    "V1P1",
+    "distinct",
+    "lanes",
+]
 
 FAST = ("minimal", "v1p4", "everything", "unnamed")
 """Configurations in which the fast tier tests a block: no optional feature, all of them, all packets, and choices that
 no named configuration makes.
 """
+
+
+EVERY_EVENT = defined_events(PMSVer.SPE_V1P4, CONFIGS["v1p4"].features)
+"""All events that an SPU can record."""
 
 
 def _by_name(*configs: SPUConfig) -> Mapping[str, SPUConfig]:
@@ -121,7 +138,7 @@ FOR_BLOCKS = _by_name(
         slots=3,
         unpredictable_filter=UnpredictableFilter.DISCARD,
         altclk=AltClk.IMPLEMENTATION_DEFINED,
-        events=frozenset({*range(16), *range(17, 26), *range(48, 64)}),
+        events=EVERY_EVENT,
         events_bytes=8,
         bus_bytes=4,
         pbt_of_all=True,
@@ -185,7 +202,7 @@ NARROW = replace(
 ALL_EVENTS = replace(
     CONFIGS["v1p4"],
     name="v1p4_events64",
-    events=frozenset({*range(16), *range(17, 26), *range(48, 64)}),
+    events=EVERY_EVENT,
     events_bytes=8,
 )
 

@@ -5,6 +5,7 @@
 from typing import Any
 
 from spurtle.arch import ContextIndex, CounterIndex, Event, PMSVer
+from spurtle.arch.events import Operations, events_of, mask
 from spurtle.config import SPUConfig
 from spurtle_sim.model.operation import Facts, Location, Operation, Sample
 from spurtle_sim.records.operation_type import OperationType
@@ -66,37 +67,31 @@ def _told_of_access(config: SPUConfig, facts: Facts) -> tuple[int, int]:
     return (facts.load | facts.store, facts.load) if told else (0, 0)
 
 
-def _mask(*events: int) -> int:
-    return sum(1 << event for event in events)
-
-
-_FACTS = _mask(Event.GENERATED_EXCEPTION, Event.RETIRED, Event.NOT_TAKEN)
-_OF_ACCESSES = _mask(*range(2, 6), *range(8, 16))
-_OF_LOADS = _mask(*range(19, 24))
-_OF_BRANCHES = _mask(Event.MISPREDICTED)
-_OF_VECTORS = _mask(Event.PARTIAL_PREDICATE, Event.EMPTY_PREDICATE)
+_EVENTS_OF = {operations: mask(events_of(operations)) for operations in Operations}
+"""The events that no other operations can have."""
 
 
 def _events(config: SPUConfig, operation: Operation) -> int:
     """D18.2.6."""
     facts = operation.facts
+    branch = facts.branch and not facts.exception
     accesses, loads = _told_of_access(config, facts)
-    value = operation.events & ~_FACTS | _mask(Event.RETIRED)
-    for possible, events in (
-        (accesses, _OF_ACCESSES),
-        (loads, _OF_LOADS),
-        (facts.branch and not facts.exception, _OF_BRANCHES),
-        ((operation.vectors.sve or operation.vectors.sme) and not (facts.branch and not facts.exception), _OF_VECTORS),
+    value = operation.events & ~mask((Event.GENERATED_EXCEPTION, Event.NOT_TAKEN)) | mask([Event.RETIRED])
+    for possible, operations in (
+        (accesses, Operations.ACCESSES),
+        (loads, Operations.LOADS),
+        (branch, Operations.BRANCHES),
+        ((operation.vectors.sve or operation.vectors.sme) and not branch, Operations.VECTORS),
     ):
         if not possible:
-            value &= ~events
+            value &= ~_EVENTS_OF[operations]
     if facts.exception:
-        value |= _mask(Event.GENERATED_EXCEPTION)
+        value |= mask([Event.GENERATED_EXCEPTION])
     if facts.conditional and not facts.taken:
-        value |= _mask(Event.NOT_TAKEN)
+        value |= mask([Event.NOT_TAKEN])
     if config.spe_sme:
-        value = value | _mask(Event.SMCU) if facts.asynchronous else value & ~_mask(Event.SMCU)
-    return value & sum(1 << event for event in config.events)
+        value = value | mask([Event.SMCU]) if facts.asynchronous else value & ~mask([Event.SMCU])
+    return value & mask(config.events)
 
 
 def _operation(config: SPUConfig, operation: Operation) -> OperationType:

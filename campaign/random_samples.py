@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import Packet
 from spurtle_sim.model.operation import Facts, Location, Operation, Sample, Start, Vectors
+from tests.support.operation_kinds import KINDS, RARE
 
 __all__ = ["random_samples"]
 
@@ -41,24 +42,6 @@ class _Columns:
         """Around those sizes of vectors and tiles that have a code, and any others."""
         power, one = np.uint64(1) << self.below(width + 1), np.uint64(1)
         return self.any_of(self.bits(width), power, power - one, power + one) & np.uint64((1 << width) - 1)
-
-
-_KINDS = ((1, 0, 0), (0, 1, 0), (1, 1, 0), (0, 0, 1), (1, 0, 1), (0, 1, 1), (0, 0, 0))
-"""Load, store, branch. An atomic operation is load and store."""
-
-
-_RARE = (
-    "atomic",
-    "acquire_release",
-    "exclusive",
-    "unspecified",
-    "allocation_tag",
-    "nv2",
-    "memory_copy",
-    "memory_set",
-    "gcs",
-)
-"""What makes a load or store a special one: all at once they would hide each other."""
 
 
 def random_samples(config: SPUConfig, seed: Sequence[int], count: int) -> list[Sample]:
@@ -112,8 +95,8 @@ def random_samples(config: SPUConfig, seed: Sequence[int], count: int) -> list[S
 def _facts(config: SPUConfig, columns: _Columns) -> list[Facts]:
     bits = columns.bits
     facts = {name: bits(1) for name in Facts.__slots__}
-    facts |= {name: columns.rare(0.15) for name in _RARE}
-    facts |= zip(("load", "store", "branch"), np.array(_KINDS, np.uint64)[columns.below(len(_KINDS))].T, strict=True)
+    facts |= {name: columns.rare(0.15) for name in RARE}
+    facts |= zip(("load", "store", "branch"), np.array(KINDS, np.uint64)[columns.below(len(KINDS))].T, strict=True)
     facts |= {"retired": columns.rare(0.9), "exception": columns.rare(0.1)}
     both = facts["memory_copy"] & bits(1) if config.mops else bits(0)
     may = facts["gcs"] | (facts["branch"] ^ np.uint64(1))

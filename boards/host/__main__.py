@@ -18,7 +18,7 @@ from spurtle.support.numerals import decimal
 from spurtle_sim.perf.events import life
 from spurtle_sim.perf.writer import Recording
 from spurtle_sim.profile import options as sampling
-from spurtle_sim.profile import outputs as perfdata
+from spurtle_sim.profile import outputs
 
 from ..board import BOARDS, Board
 from ..source import process
@@ -65,7 +65,7 @@ def _profile(options: argparse.Namespace) -> int:
     for name in ("baud", "records"):
         if not decimal(getattr(options, name)):
             raise UserError(f"--{name} must be a number from 1 on, not {getattr(options, name)}")
-    perfdata.check(options.output)
+    outputs.check(options.output)
     link = Link(open_port(options.port, int(options.baud)))
     board = _board(link.board)
     config = CONFIGS[board.config]
@@ -88,11 +88,11 @@ def _profile(options: argparse.Namespace) -> int:
     owner = process(board)
     recording = Recording(
         argv=owner.argv,
-        events=life(owner, [perfdata.aux_of(owner.pid, bytes(driver.data), driver.losses)]),
-        midr=perfdata.midr(config.name),
+        events=life(owner, [outputs.aux_of(owner.pid, bytes(driver.data), driver.losses)]),
+        midr=outputs.midr(config.name),
         settings=wanted.settings(),
     )
-    perfdata.save(options.output, recording)
+    outputs.save(options.output, recording)
     if failure:
         raise failure
     return _summary(options, driver, link, seconds, config.max_record_bytes)
@@ -174,7 +174,7 @@ def _summary(options: argparse.Namespace, driver: BoardDriver, link: Link, secon
             f"{link.broken:,} frames came broken, {link.repeated:,} commands were sent again, "
             f"{link.lost:,} bytes of the buffer are lost and zero in the file"
         )
-    lines.append(perfdata.readers(options.output))
+    lines.append(outputs.readers(options.output))
     print("\n".join(lines), file=sys.stderr)
     return 1 if link.lost else 0
 

@@ -7,7 +7,7 @@ from spurtle.gateware.aligner import AlignerState
 from spurtle.gateware.buffer import BufferState
 from spurtle.interface.memory import WriteFaultKind
 
-from ..engine.induction import always
+from ..engine.induction import Invariant, always
 from ..engine.proof import Verdict
 from ..engine.terms import (
     BitVector,
@@ -46,6 +46,11 @@ def _aligned(record: WrittenRecord, wires: Wires) -> Iterator[Boolean]:
         yield wires[f"aligner.o__payload.{name}"] == value
 
 
+def _promised(config: SPUConfig) -> Invariant:
+    """The relation, and inputs as the core and memory promise them."""
+    return lambda wires: all_of(relation(config)(wires), promised_inputs(config, wires, wires))
+
+
 def prove_beats(config: SPUConfig, system: Transition) -> Verdict:
     """Nothing is written outside of the buffer as it was when the record was begun. `system` is a `watched` buffer."""
 
@@ -74,10 +79,7 @@ def prove_beats(config: SPUConfig, system: Transition) -> Verdict:
             ),
         )
 
-    def promised(wires: Wires) -> Boolean:
-        return all_of(relation(config)(wires), promised_inputs(config, wires, wires))
-
-    return always(system, inside, cycles=1, assuming=promised)
+    return always(system, inside, cycles=1, assuming=_promised(config))
 
 
 def prove_silence(config: SPUConfig, system: Transition) -> Verdict:
@@ -226,7 +228,4 @@ def prove_drains(config: SPUConfig, system: Transition) -> Verdict:
             ),
         )
 
-    def promised(wires: Wires) -> Boolean:
-        return all_of(relation(config)(wires), promised_inputs(config, wires, wires))
-
-    return always(system, nearer, assuming=promised)
+    return always(system, nearer, assuming=_promised(config))

@@ -7,6 +7,7 @@ from typing import Any
 
 from amaranth.lib import data
 
+from configurations import EVERY_EVENT
 from spurtle.arch import PMSVer
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import V1P4, Packet, Place, RecordLayout
@@ -30,7 +31,7 @@ WIDEST = replace(
     pbt_of_all=True,
     imp_counter=16,
     imp_address=7,
-    events=frozenset({*range(16), *range(17, 26), *range(48, 64)}),
+    events=EVERY_EVENT,
     events_bytes=8,
 )
 """All features at once, every packet, and every event that there can be."""

@@ -124,15 +124,15 @@ def test_an_archive_has_the_executable(tmp_path: Path):
     from spurtle_sim.emulator.program import Program
     from spurtle_sim.perf.events import life
     from spurtle_sim.perf.writer import Recording
-    from spurtle_sim.profile import outputs as perfdata
+    from spurtle_sim.profile import outputs
     from spurtle_sim.profile.run import process_of
     from tests.support.elf import write_with_build_id
     from tests.support.perf_records import branch
 
     write_with_build_id(WORKLOADS / "sort.elf", tmp_path / "program", bytes(range(20)))
     process = process_of(Program(tmp_path / "program"))
-    aux = perfdata.aux_of(process.pid, branch(0x40_0300, 0x40_0310, 2, 5))
-    perfdata.write(tmp_path / "perf.data", Recording(argv=process.argv, events=life(process, [aux])))
+    aux = outputs.aux_of(process.pid, branch(0x40_0300, 0x40_0310, 2, 5))
+    outputs.write(tmp_path / "perf.data", Recording(argv=process.argv, events=life(process, [aux])))
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "perf").symlink_to(needed("6.1").path)
     cooked(tmp_path, 'perf --buildid-dir "$PWD/cache" buildid-cache --add program')

@@ -14,7 +14,7 @@ from spurtle_sim.perf.events import Aux, life
 from spurtle_sim.perf.process import Process
 from spurtle_sim.perf.spool import Data, Spool
 from spurtle_sim.perf.writer import Recording, content
-from spurtle_sim.profile import outputs as perfdata
+from spurtle_sim.profile import outputs
 
 PIECE = 1 << 20
 PIECES = 32
@@ -45,7 +45,7 @@ def test_a_profile_of_any_size_takes_the_memory_of_one_buffer(spool: Spool, tmp_
     pieces = [bytes([index]) * (PIECE + index) for index in range(PIECES)]
     made, same = recording([spool.keep(piece) for piece in pieces]), recording([*pieces])
     tracemalloc.start()
-    perfdata.save(str(tmp_path / "perf.data"), made)
+    outputs.save(str(tmp_path / "perf.data"), made)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert (tmp_path / "perf.data").read_bytes() == content(same)

@@ -16,7 +16,7 @@ from spurtle_sim.model.records import encode
 from spurtle_sim.perf.events import Aux, life
 from spurtle_sim.perf.process import Process
 from spurtle_sim.perf.writer import Recording
-from spurtle_sim.profile import outputs as perfdata
+from spurtle_sim.profile import outputs
 from spurtle_sim.records import decode
 from spurtle_sim.records.text import describe
 from tests.support.perf_words import INSTEAD, WORDS, printed
@@ -44,7 +44,7 @@ def dumped(perf: Perf, folder: Path, octets: bytes) -> list[str]:
     """Return the packets as `perf report -D` shows them."""
     file = folder / "perf.data"
     events = life(Process(Path("/nowhere"), ["nowhere"], 1, ()), [Aux(time=1, pid=1, tid=1, data=octets)])
-    perfdata.write(file, Recording(argv=["nowhere"], events=events))
+    outputs.write(file, Recording(argv=["nowhere"], events=events))
     return [line for line in perf.lines("report", "-D", "-i", file) if re.match(r"\.  [0-9a-f]{8}: ", line)]
 
 

@@ -16,7 +16,7 @@ from spurtle_sim.perf.events import Aux, Comm, Exit, Fork, life, losses, mapped
 from spurtle_sim.perf.format import AuxFlag, Settings
 from spurtle_sim.perf.process import Mapping, Process
 from spurtle_sim.perf.writer import Recording, content
-from spurtle_sim.profile import outputs as perfdata
+from spurtle_sim.profile import outputs
 from spurtle_sim.profile.driver import Driver
 from spurtle_sim.profile.options import Sampling, parse_filters
 from spurtle_sim.profile.run import process_of, run_profile
@@ -48,15 +48,15 @@ def recording(
     """Return the recording of a process with the records in `data`."""
     return Recording(
         argv=process.argv,
-        events=life(process, [perfdata.aux_of(process.pid, data)]),
-        midr=perfdata.midr(config),
+        events=life(process, [outputs.aux_of(process.pid, data)]),
+        midr=outputs.midr(config),
         settings=settings or Settings(),
         timed=timed,
     )
 
 
 def written(folder: Path, made: Recording) -> Path:
-    perfdata.write(folder / "perf.data", made)
+    outputs.write(folder / "perf.data", made)
     return folder / "perf.data"
 
 
@@ -161,9 +161,9 @@ def test_loads_hit_where_the_configuration_says(
 
 
 def test_midr_is_of_the_configuration():
-    assert perfdata.midr("neoverse_n1") == 0x410F_D0C1
-    assert perfdata.midr("kunpeng_920") == 0x481F_D010
-    others = {perfdata.midr(name) for name in CONFIGS} - {0x410F_D0C1, 0x481F_D010}
+    assert outputs.midr("neoverse_n1") == 0x410F_D0C1
+    assert outputs.midr("kunpeng_920") == 0x481F_D010
+    others = {outputs.midr(name) for name in CONFIGS} - {0x410F_D0C1, 0x481F_D010}
     assert [midr >> 24 for midr in others] == [0]  # reserved for software use
 
 
@@ -175,8 +175,8 @@ def test_data_symbols(perf: Perf, tmp_path: Path, process: Process, sift: int) -
     places = [numbers + 0x1C0, stack.end - 0x40, HEAP.start + 0x10, ANONYMOUS.start + 0x20]
     data = b"".join(load(sift, va, 0x8000_1000, 7, time, 0) for time, va in enumerate(places, 10))
     later = [mapped(process, 5, HEAP), mapped(process, 6, ANONYMOUS)]
-    events = life(process, [perfdata.aux_of(PID, data)], later=later)
-    file = written(tmp_path, Recording(argv=process.argv, events=events, midr=perfdata.midr("neoverse_n1")))
+    events = life(process, [outputs.aux_of(PID, data)], later=later)
+    file = written(tmp_path, Recording(argv=process.argv, events=events, midr=outputs.midr("neoverse_n1")))
     lines = perf.lines("mem", "report", "-i", file, "--itrace=M", "--stdio", "--sort=mem,symbol_daddr,dso_daddr")
     assert set(re.findall(r"\[\.\] (\S+) +(\S+)", "\n".join(lines))) == {
         ("numbers+0x1c0", "sort.elf"),
@@ -309,7 +309,7 @@ def test_losses_are_those_of_the_linux_driver(coll: int, dl: int) -> None:
 
 def test_same_bytes_each_time(tmp_path: Path, process: Process) -> None:
     for name in ("a", "b"):
-        perfdata.save(str(tmp_path / name), recording(process, bytes(64)))
+        outputs.save(str(tmp_path / name), recording(process, bytes(64)))
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert (tmp_path / "a").read_bytes().startswith(b"PERFILE2")
     assert (tmp_path / "a.spe").read_bytes() == bytes(64)
@@ -318,4 +318,4 @@ def test_same_bytes_each_time(tmp_path: Path, process: Process) -> None:
 
 def test_unwritable_path_is_the_users_error(tmp_path: Path, process: Process) -> None:
     with pytest.raises(UserError, match="absent"):
-        perfdata.write(tmp_path / "absent" / "perf.data", recording(process, b""))
+        outputs.write(tmp_path / "absent" / "perf.data", recording(process, b""))

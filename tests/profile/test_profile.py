@@ -16,13 +16,12 @@ import pytest
 from spurtle.config import CONFIGS
 from spurtle_sim.emulator.program import Program
 from spurtle_sim.native.library import Loadable
-from spurtle_sim.perf import reader as perf_reader
+from spurtle_sim.perf import reader
 from spurtle_sim.profile import run
 from spurtle_sim.profile.driver import Driver
 from spurtle_sim.profile.options import Sampling, parse_filters
 from spurtle_sim.profile.run import run_profile
-from spurtle_sim.records import decode
-from spurtle_sim.records import text as packet_text
+from spurtle_sim.records import decode, text
 from spurtle_sim.records.checks import Monitor
 from spurtle_sim.timing.core import Parameters
 from spurtle_sim.timing.machine import Machine
@@ -120,8 +119,8 @@ def test_perf_decodes_the_same_packets(profiled: tuple[str, Path]):
     version = re.match(r"perf version (\d+\.\d+)", perf("--version"))
     if version is None or version[1] not in INSTEAD:
         pytest.skip(f"what this version of perf has words for is not known here: {perf('--version').strip()}")
-    buffers = [buffer.data for buffer in perf_reader.read(output.read_bytes()).buffers]
-    ours = [packet_text.line(data, packet) for data in buffers for packet in decode.packets(data)]
+    buffers = [buffer.data for buffer in reader.read(output.read_bytes()).buffers]
+    ours = [text.line(data, packet) for data in buffers for packet in decode.packets(data)]
     ours = [line[:WORDS] + printed(version[1], line[WORDS:]) for line in ours]
     assert [line.split() for line in theirs] == [line.split() for line in ours]
 

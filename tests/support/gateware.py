@@ -19,6 +19,7 @@ from spurtle_sim.model.operation import Facts, Location, Operation, Sample, Star
 from spurtle_sim.model.pe import PEState
 from spurtle_sim.model.records import events, saturate
 from spurtle_sim.model.registers import Registers
+from tests.support.operation_kinds import KINDS, RARE
 
 __all__ = [
     "Bench",
@@ -76,22 +77,6 @@ def boundary_integers(bits: int) -> st.SearchStrategy[int]:
 
 
 # Random values.
-
-_KINDS = ((1, 0, 0), (0, 1, 0), (1, 1, 0), (0, 0, 1), (1, 0, 1), (0, 1, 1), (0, 0, 0))
-"""Load, store, branch. An atomic operation is load and store."""
-
-_RARE = (
-    "atomic",
-    "acquire_release",
-    "exclusive",
-    "unspecified",
-    "allocation_tag",
-    "nv2",
-    "memory_copy",
-    "memory_set",
-    "gcs",
-)
-"""What makes a load or store a special one: so many of these at once that it hides the others is rare, too."""
 
 
 def _number(random: Random, bits: int) -> int:
@@ -158,8 +143,8 @@ def random_operation(random: Random, config: SPUConfig) -> Operation:
     """
     bits = random.getrandbits
     facts = {name: bits(1) for name in Facts.__slots__}
-    facts |= {name: int(random.random() < 0.15) for name in _RARE}
-    facts |= dict(zip(("load", "store", "branch"), random.choice(_KINDS), strict=True))
+    facts |= {name: int(random.random() < 0.15) for name in RARE}
+    facts |= dict(zip(("load", "store", "branch"), random.choice(KINDS), strict=True))
     facts |= {"retired": int(random.random() < 0.9), "exception": int(random.random() < 0.1)}
     if random.random() < 0.5 and config.mops and facts["memory_copy"]:
         facts |= {"load": 1, "store": 1}

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum, IntEnum, unique
 
-from .values import PMSVer
+from .values import PMSVer, is_defined
 
 __all__ = ["EVENTS", "Event", "EventRow", "Operations", "defined_events", "events_of", "mask", "required_events"]
 
@@ -154,14 +154,10 @@ def events_of(operations: Operations) -> frozenset[int]:
 
 def required_events(version: PMSVer, features: Collection[str]) -> frozenset[int]:
     """Return the events that every SPU of a version and with these features records."""
-    return frozenset(row.event for row in EVENTS if not row.optional and _is_defined(row, version, features))
+    return frozenset(row.event for row in EVENTS if not row.optional and is_defined(row, version, features))
 
 
 def defined_events(version: PMSVer, features: Collection[str]) -> frozenset[int]:
     """Return the events that an SPU of a version and with these features can record."""
     own = {*_OWN_OF_ACCESSES, *_OWN, *(_OWN_BEFORE_V1P4 if version < PMSVer.SPE_V1P4 else ())}
-    return frozenset(own | {row.event for row in EVENTS if _is_defined(row, version, features)})
-
-
-def _is_defined(row: EventRow, version: PMSVer, features: Collection[str]) -> bool:
-    return version >= row.version and (not row.features or any(feature in features for feature in row.features))
+    return frozenset(own | {row.event for row in EVENTS if is_defined(row, version, features)})

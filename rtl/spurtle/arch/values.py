@@ -2,9 +2,23 @@
 
 # Ref: DDI0487 M.a, D24.7.
 
+from collections.abc import Collection
 from enum import IntEnum, unique
+from typing import Protocol
 
-__all__ = ["BSC", "EC", "FM", "FSC_ASYNCHRONOUS", "FSC_SYNCHRONOUS", "PAGE_BYTES", "PCT", "AltClk", "PMSVer"]
+__all__ = [
+    "BSC",
+    "EC",
+    "FM",
+    "FSC_ASYNCHRONOUS",
+    "FSC_SYNCHRONOUS",
+    "PAGE_BYTES",
+    "PCT",
+    "AltClk",
+    "Defined",
+    "PMSVer",
+    "is_defined",
+]
 
 
 PAGE_BYTES = 4096
@@ -73,3 +87,26 @@ class PCT(IntEnum):
     VIRTUAL = 0b00
     PHYSICAL = 0b01
     OFFSET_PHYSICAL = 0b11
+
+
+class Defined(Protocol):
+    """A row of a table of what some versions and features define.
+
+    Attributes
+    ----------
+    version : PMSVer
+        First version of FEAT_SPE that defines it.
+    features : tuple of str
+        Fields of `SPUConfig` of which one must be set, by name. None are needed if it is empty.
+    """
+
+    @property
+    def version(self) -> PMSVer: ...
+
+    @property
+    def features(self) -> tuple[str, ...]: ...
+
+
+def is_defined(row: Defined, version: PMSVer, features: Collection[str]) -> bool:
+    """Return whether a version defines a row with these features."""
+    return version >= row.version and (not row.features or any(feature in features for feature in row.features))

@@ -92,22 +92,17 @@ def check(choices: Choices) -> None:
 
 
 def _check_events(choices: Choices) -> None:
-    if missing := required_events(choices.version, _features(choices)) - choices.events:
+    if missing := required_events(choices.version, choices.features) - choices.events:
         raise ValueError(
             f"events must include {sorted(map(int, missing))} (not optional), not just {sorted(choices.events)}"
         )
     if outside := [event for event in sorted(choices.events) if not 0 <= event < 8 * choices.events_bytes]:
         raise ValueError(f"events must be below 8 * events_bytes = {8 * choices.events_bytes}, not {outside[-1]}")
-    if undefined := choices.events - defined_events(choices.version, _features(choices)):
+    if undefined := choices.events - defined_events(choices.version, choices.features):
         vectors = (f"{name} {getattr(choices, name)}" for name in ("sve", "sme", "spe_sme"))
         raise ValueError(
             f"events must be defined in version {choices.version:d} with {', '.join(vectors)}, not {sorted(undefined)}"
         )
-
-
-def _features(choices: Choices) -> set[str]:
-    """Return the names of the features that are set."""
-    return {field.name for field in fields(choices) if getattr(choices, field.name) is True}
 
 
 def _check_features(choices: Choices) -> None:

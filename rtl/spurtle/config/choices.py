@@ -149,6 +149,11 @@ class Choices:
     bus_bytes: int = 8
     not_taken_target: bool = True
 
+    @cached_property
+    def features(self) -> frozenset[str]:
+        """The features that are set, by the names of their fields."""
+        return frozenset(field.name for field in fields(self) if getattr(self, field.name) is True)
+
     @property
     def module(self) -> str:
         """Name of the Verilog module."""

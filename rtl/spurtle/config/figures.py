@@ -2,7 +2,9 @@
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
+from typing import Any
 
 __all__ = ["FILE", "Figures", "figures"]
 
@@ -28,6 +30,10 @@ class Figures:
 
 def figures(config: str, device: str) -> Figures | None:
     """Return the figures of a named configuration on `ecp5` or `ice40`, or None if they were not measured."""
-    measured = json.loads((resources.files("spurtle.config") / FILE).read_text(encoding="utf-8"))
-    row = measured.get(config, {}).get(device)
+    row = _measured().get(config, {}).get(device)
     return None if row is None else Figures(**row)
+
+
+@cache
+def _measured() -> dict[str, dict[str, dict[str, Any]]]:
+    return json.loads((resources.files("spurtle.config") / FILE).read_text(encoding="utf-8"))

@@ -8,7 +8,7 @@ from ..arch import CR, ETS, EVL, OperationClass, PMSVer
 from ..arch import operation_types as types
 from ..config import SPUConfig
 from ..interface.operation import is_destination, is_scalable
-from .payload import payload as payload_of
+from .payload import payload_of
 
 __all__ = ["OperationTypeEncoder"]
 

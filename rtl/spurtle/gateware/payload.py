@@ -8,10 +8,10 @@ from amaranth.hdl import C, Cat, Value
 from ..arch.fields import BitField
 from ..arch.operation_types import Form
 
-__all__ = ["in_place", "payload"]
+__all__ = ["in_place", "payload_of"]
 
 
-def payload(form: Form, *, short: bool = False, **fields: Value) -> Value:
+def payload_of(form: Form, *, short: bool = False, **fields: Value) -> Value:
     """Return the payload of an Operation Type packet with these fields, all others zero. Combinational.
 
     It has 8 bits. With `short` it ends with the last of the fields, above which all bits must be zero: multiplexers
@@ -33,6 +33,7 @@ def payload(form: Form, *, short: bool = False, **fields: Value) -> Value:
         if form.value >> len(sources):
             raise ValueError(f"{form.name} must be 0 from bit {len(sources)} up to be short, not {form.subclass}")
     parts: list[Value] = []
+    # A slice of an expression repeats its logic, so that bits that stand side by side are one slice.
     for name, group in groupby(enumerate(sources), key=_neighbours):
         indices = [index for _, (_, index) in group]
         if name[0]:
@@ -49,9 +50,9 @@ def _neighbours(source: tuple[int, tuple[str, int]]) -> tuple[str, int]:
 
 
 def in_place(fields: Mapping[str, BitField], **values: Value) -> Value:
-    """Return a value with these fields, zero elsewhere. Its most significant bit is that of the last field.
+    """Return a value with these fields, and zero elsewhere, up to the last field. Combinational.
 
-    Combinational. The values have the widths of their fields.
+    The values have the widths of their fields.
     """
     parts: list[Value] = []
     end = 0

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from spurtle.support.streams import say
 
 from .. import decode
-from ..perf import reader as perf_reader
+from ..perf import reader
 from ..perf.format import AuxFlag
 from ..perf.reader import AuxBuffer, Contents
-from ..records import text as packet_text
+from ..records import text
 from ..records.decode import packets
 from ..records.json_object import to_json
 
@@ -41,7 +41,7 @@ class _Printer:
         """Print the bytes of a buffer: `where` goes before each problem, `place` into each JSON object."""
         if not self.as_json:
             for packet in packets(data):
-                print(packet_text.line(data, packet))
+                print(text.line(data, packet))
         for record in decode(data):
             self.records += 1
             if self.as_json:
@@ -56,8 +56,8 @@ def show(data: bytes, *, as_json: bool) -> bool:
     Raises UserError if a perf.data file cannot be used.
     """
     printer = _Printer(as_json)
-    if perf_reader.is_perf_data(data):
-        _perf_data(printer, perf_reader.read(data))
+    if reader.is_perf_data(data):
+        _perf_data(printer, reader.read(data))
     else:
         printer.buffer(data, "", {})
     if printer.problems:

@@ -31,7 +31,7 @@ from ..perf.writer import Recording
 from ..timing import machine
 from ..timing.core import Parameters
 from ..timing.machine import Machine
-from . import outputs as perfdata
+from . import outputs
 from .driver import Driver
 from .options import Sampling
 
@@ -82,7 +82,7 @@ def run_profile(
     check_type("sampling", sampling, Sampling)
     if isinstance(arguments, str):
         raise TypeError(f"arguments must be a sequence of strings, not the string {arguments!r}")
-    perfdata.check(output, str(program), STANDARD_INPUT)
+    outputs.check(output, str(program), STANDARD_INPUT)
     with closing(Spool(Path(os.path.realpath(output)).parent)) as spool:
         return _run(config, Program(program, arguments), sampling, output, spool, check=check)
 
@@ -105,10 +105,10 @@ def _run(config: SPUConfig, program: Program, sampling: Sampling, output: str, s
             recording = Recording(
                 argv=process.argv,
                 events=life(process, driver.aux, later=mappings, end=driver.time),
-                midr=perfdata.midr(config.name),
+                midr=outputs.midr(config.name),
                 settings=sampling.settings(),
             )
-            perfdata.save(output, recording)
+            outputs.save(output, recording)
     discarded = config.feed_events if sampling.filters.discard else None
     _summary(driver, seconds, output, discarded)
     if program.failure:
@@ -207,8 +207,8 @@ def _summary(driver: Driver, seconds: float, output: str, discarded: Sequence[st
         result = f"no record and no file, as all is discarded{checked}: {counted}"
     else:
         result = f"""\
-{records:,} records, {sum(len(aux.data) for aux in driver.aux):,} bytes{checked}: {perfdata.raw(output)}
-{perfdata.readers(output)}"""
+{records:,} records, {sum(len(aux.data) for aux in driver.aux):,} bytes{checked}: {outputs.raw(output)}
+{outputs.readers(output)}"""
     summary = f"""\
 {operations:,} operations in {counts["time"]:,} cycles, {seconds:.1f} s: {rate:.2f} million operations/s
 {driver.sampled:,} sampled, {driver.collided:,} collided, {passed:,} passed the filter, {driver.interrupts:,} interrupts

@@ -101,7 +101,7 @@ _EXTENDED = range(Header.EXTENDED, 2 * Header.EXTENDED)
 
 def packets(data: bytes | bytearray | memoryview) -> Iterator[DecodedPacket]:
     """Every byte of `data` as packets, in order and without a gap. Never raises, whatever the bytes are."""
-    for fields in bare_packets(bytes(memoryview(data))):
+    for fields in bare_packets(data if isinstance(data, bytes) else bytes(memoryview(data))):
         yield DecodedPacket(*fields)
 
 
@@ -303,7 +303,7 @@ def records(data: bytes | bytearray | memoryview) -> Iterator[Record]:
     )
     record: Record | None = None
     stop = 0
-    for offset, size, kind, index, value in bare_packets(bytes(memoryview(data))):
+    for offset, size, kind, index, value in bare_packets(data if isinstance(data, bytes) else bytes(memoryview(data))):
         if kind is padding:
             continue
         if record is None:

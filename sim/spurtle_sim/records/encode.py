@@ -22,7 +22,8 @@ def encode(config: SPUConfig, samples: Iterable[Sample]) -> bytes:
         If the layout of `config` has no place for a packet of a sample.
     """
     check_config(config)
-    samples = [*samples]
+    encoded = bytearray()
     for sample in samples:
         check_type("a sample", sample, Sample)
-    return b"".join(records.encode(config, sample) for sample in samples)
+        encoded += records.encode(config, sample)
+    return bytes(encoded)

@@ -7,6 +7,7 @@ from functools import cache
 
 from spurtle.arch import ETS, EVL, OperationClass
 from spurtle.arch.operation_types import ETS_UNIT, EVL_UNIT, FORMS, GENERAL, Form
+from spurtle.arch.values import is_defined
 from spurtle.config import SPUConfig
 
 __all__ = ["OperationType", "forms", "operation_type"]
@@ -51,7 +52,7 @@ class OperationType:
 
 def forms(config: SPUConfig, kind: str) -> tuple[str, ...]:
     """Return the forms of the operations of `kind` that the version and the features of `config` define."""
-    defined = [form for form in FORMS if kind in _kinds(form) and _is_defined(config, form)]
+    defined = [form for form in FORMS if kind in _kinds(form) and is_defined(form, config.version, config.features)]
     return tuple(name for form in defined for name in _names(form))
 
 
@@ -64,11 +65,6 @@ def _kinds(form: Form) -> tuple[str, ...]:
 
 def _names(form: Form) -> tuple[str, ...]:
     return ("general", "simd_fp") if form is GENERAL else (form.name,)
-
-
-def _is_defined(config: SPUConfig, form: Form) -> bool:
-    has_feature = not form.features or any(getattr(config, feature) for feature in form.features)
-    return has_feature and config.version >= form.version
 
 
 @cache
