@@ -1,4 +1,4 @@
-"""What was measured, kept with the source: figures.json, tables of docs/bench.md, figures of `spurtle configs`."""
+"""Published figures: figures.json, the tables of docs/bench.md, and the figures of `spurtle configs`."""
 
 import json
 from collections.abc import Iterable

@@ -110,7 +110,7 @@ class WrittenRecord:
 
 
 def watched(config: SPUConfig, system: Transition) -> Transition:
-    """A `ProfilingBuffer` of `config`, and beside it what has become of a record.
+    """Return a `ProfilingBuffer` of `config` with registers that follow the outcome of a record.
 
     origin, limit : PMBPTR_EL1 and the limit when the record was begun
     words_out, length : words and bytes of it that memory has taken

@@ -1,4 +1,4 @@
-"""Outcome of each record: what is written where, what is dropped, and that the buffer is not busy for ever."""
+"""Outcome of each record: what is written where, what is dropped, and that the buffer does not stay busy."""
 
 from collections.abc import Iterator
 
@@ -47,7 +47,7 @@ def _aligned(record: WrittenRecord, wires: Wires) -> Iterator[Boolean]:
 
 
 def _promised(config: SPUConfig) -> Invariant:
-    """The relation, and inputs as the core and memory promise them."""
+    """Return the relation, with the inputs as the core and the memory promise them."""
     return lambda wires: all_of(relation(config)(wires), promised_inputs(config, wires, wires))
 
 

@@ -356,12 +356,12 @@ class Solver:
         self.add(*assertions)
 
     def add(self, *assertions: Boolean) -> None:
-        """Assume these as well."""
+        """Assume more conditions."""
         self._solver.add(*[_raw(assertion) for assertion in assertions])
 
     @property
     def assertions(self) -> Sequence[Boolean]:
-        """What it assumes."""
+        """The conditions that are assumed."""
         return [Boolean(assertion) for assertion in self._solver.assertions()]
 
     @contextmanager

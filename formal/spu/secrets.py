@@ -1,4 +1,4 @@
-"""What may differ from copy to copy, theorem by theorem, and which packets would show it."""
+"""Secrets of each theorem: inputs that may differ between the copies, and the packets that would show them."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial

@@ -107,7 +107,7 @@ ARGUMENTS: dict[str, Any] = {
 
 def parameters(of: type) -> list[str]:
     """Return the names of the parameters that a class is built from."""
-    # A class without a constructor of its own has Amaranth's, whose parameters are not those of the component.
+    # A class without a constructor of its own has Amaranth's, whose parameters are of no interest.
     return [*signature_of(of).parameters] if "__init__" in vars(of) else []
 
 

@@ -186,7 +186,7 @@ def test_a_sample_stands_until_its_record_is_begun(config: SPUConfig) -> None:
 @pytest.mark.parametrize("kind", ["load", "store"])
 @pytest.mark.parametrize("sme", [0, 1])
 def test_an_sme_access_is_of_unspecified_registers_without_feat_spe_sme(kind: str, sme: int) -> None:
-    """And any other access is what it is (D17.6.6)."""
+    """Other accesses keep their form (D17.6.6)."""
     config = FEATURES["minimal_sme"]
     operation = Operation(facts=Facts(retired=1, simd_fp=1, **{kind: 1}), vectors=Vectors(sme=sme))
     packets = RecordBench(config).check(Sample(start=Start(), operation=operation))

@@ -1,4 +1,4 @@
-"""What several tests of the proof engine need."""
+"""Fixtures of the tests of the proof engine."""
 
 from pathlib import Path
 

@@ -80,5 +80,5 @@ def test_a_buffer_that_goes_on_for_another_owner_is_found() -> None:
 
 def test_a_record_that_moves_the_pointer_in_discard_mode_is_found() -> None:
     assert "a cycle breaks it" in discard.prove_kept(transition(Fills(DISCARDS))).evidence
-    # PMBLIMITR_EL1 changes and nobody tells the discard.
+    # PMBLIMITR_EL1 can change without a write strobe.
     assert "a cycle breaks it" in inductive(transition(ProfilingBuffer(DISCARDS)), discard.kept).evidence

@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md says of additions: after the first edit a failure names the next place."""
+"""Additions as CONTRIBUTING.md describes them: after the first edit a failure names the next place."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What the two packages offer: names, types, nothing loaded too early, and an example of each that runs."""
+"""The public API of the two packages: names, types, imports on first use, and an example of each that runs."""
 
 import re
 import subprocess

@@ -33,7 +33,7 @@ def enable(limit: int, mode: int = FM.FILL) -> int:
 
 @dataclass(frozen=True)
 class Meets:
-    """What a record meets in memory: `interface.memory.FaultLayout`, by name."""
+    """Fault of a record in memory: the members of `interface.memory.FaultLayout`."""
 
     kind: FaultKind
     word: int = 0

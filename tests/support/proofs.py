@@ -1,4 +1,4 @@
-"""What tests of the proofs have in common: circuits that are wrong, each of which some proof has to find."""
+"""Wrong circuits for the tests of the proofs, each of which some proof must find."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ class Changed:
 
 
 def unwatched(config: SPUConfig, system: Transition) -> Transition:
-    """Return the circuit alone, without registers beside it."""
+    """Return the circuit alone, without further registers."""
     return system
 
 

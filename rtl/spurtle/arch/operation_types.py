@@ -1,4 +1,4 @@
-"""Payloads of the Operation Type packet (D18.2.7): SUBCLASS, and the fields beside it."""
+"""Payloads of the Operation Type packet (D18.2.7): SUBCLASS, and the other fields."""
 
 # Ref: DDI0487 M.a, D18.2.7. Where the figures and the lists of fields disagree, the description of each field decides.
 

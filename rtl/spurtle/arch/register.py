@@ -1,4 +1,4 @@
-"""What a System register is: encoding, fields and traps."""
+"""Description of a System register: encoding, fields and traps."""
 
 # Ref: DDI0487 M.a, D24.7.
 

@@ -167,7 +167,7 @@ class ProfilingBuffer(ConfiguredComponent):
             with m.State(BufferState.FAULT):
                 m.d.comb += [faulted.eq(keep & self.running), commit.eq(faulted)]
                 if self._config.external_aborts:
-                    # Whatever the outcome of the record is.
+                    # For each outcome of the record.
                     with m.If(fault.external):
                         m.d.sync += self.pmbsr.EA.eq(1)
                 m.next = BufferState.IDLE

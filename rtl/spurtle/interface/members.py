@@ -10,7 +10,7 @@ _Member = TypeVar("_Member")
 def when(condition: object, **members: _Member) -> dict[str, _Member]:
     """Return `members` if `condition` is true, and no member otherwise.
 
-    So the members of a feature are written where they stand: `{"ns": 1, **when(config.rme, nse=1)}`. They are evaluated
-    in any case.
+    The members of a feature are written in their place: `{"ns": 1, **when(config.rme, nse=1)}`. They are evaluated even
+    if the condition is false.
     """
     return members if condition else {}

@@ -8,9 +8,10 @@ __all__ = ["StructuralSignature"]
 
 
 class StructuralSignature(wiring.Signature):
-    """A signature that equals each other one of its class with the same members.
+    """A signature that is equal to any other of its class with the same members.
 
-    Amaranth compares the signatures of a subclass by identity, although two made for one configuration are the same.
+    Amaranth compares the signatures of a subclass by identity, although two of one configuration have the same
+    members.
     """
 
     def __eq__(self, other: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What is under way in an SPU: accesses of software, operations that passed, and those in flight."""
+"""Work in progress in an SPU: accesses of software, operations that passed, and operations in flight."""
 
 from dataclasses import dataclass, field
 

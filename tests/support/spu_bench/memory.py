@@ -1,4 +1,4 @@
-"""Memory: it takes the beats of records, which must be those of the reference, and answers."""
+"""Memory: it takes the beats of records, compares them with the reference, and answers."""
 
 from typing import Any
 
