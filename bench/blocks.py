@@ -8,7 +8,7 @@ from amaranth.lib import wiring
 from configurations import ALL_EVENTS, lanes
 from spurtle.arch import REGISTERS
 from spurtle.config import CONFIGS, LFSR_ACCESS_RESET, LFSR_RESET, SPUConfig
-from spurtle.gateware.access import AccessChoice
+from spurtle.gateware.access_choice import AccessChoice
 from spurtle.gateware.aligner import Aligner
 from spurtle.gateware.buffer import ProfilingBuffer
 from spurtle.gateware.completion import Completion
@@ -17,7 +17,7 @@ from spurtle.gateware.filter import Filter
 from spurtle.gateware.inflight import InFlight
 from spurtle.gateware.interval import IntervalCounter
 from spurtle.gateware.lfsr import LFSR
-from spurtle.gateware.previous import PreviousTarget
+from spurtle.gateware.previous_target import PreviousTarget
 from spurtle.gateware.record import RecordBuilder
 from spurtle.gateware.registers import RegisterFile
 from spurtle.gateware.serializer import Serializer

@@ -8,7 +8,7 @@ from configurations import FEATURES, distinct
 from spurtle.arch import PMSCR_EL1, PMSCR_EL2
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.control import ProfilingControl
-from spurtle.gateware.previous import PreviousTarget
+from spurtle.gateware.previous_target import PreviousTarget
 from spurtle.interface.pe_state import PEStateSignature
 from spurtle_sim.model import control, pe
 from spurtle_sim.model.pe import PEState

@@ -7,7 +7,7 @@ from functools import cache
 from configurations import FEATURES
 from spurtle.arch import IMP_PMSRNDR_EL1, PMSFCR_EL1
 from spurtle.config import CONFIGS, ELEMENT_BITS, SPUConfig
-from spurtle.gateware.access import AccessChoice
+from spurtle.gateware.access_choice import AccessChoice
 from spurtle_sim.model.registers import Registers
 from spurtle_sim.model.spu import ReferenceSPU
 

@@ -7,7 +7,7 @@ from amaranth.lib import data
 from spurtle.config import SPUConfig
 from spurtle.gateware.beat import beat_layout
 from spurtle.gateware.completion import CompletionState
-from spurtle.gateware.previous import previous_layout
+from spurtle.gateware.previous_target import previous_target_layout
 from spurtle.gateware.sample import SampleLayout, StartLayout
 from spurtle.gateware.slots import SlotState
 from spurtle.interface.operation import OperationLayout
@@ -72,7 +72,7 @@ def start_of(slot: int, config: SPUConfig) -> Part:
 def report_of(slot: int, config: SPUConfig) -> Part:
     """What was told of the operation that is finished in this slot."""
     shape = data.StructLayout(
-        {"operation": OperationLayout(config), **({"previous": previous_layout(config)} if config.pbt else {})}
+        {"operation": OperationLayout(config), **({"previous": previous_target_layout(config)} if config.pbt else {})}
     )
     return Part("inflight.told" if config.slots == 1 else f"inflight.operations[{slot}]", shape)
 

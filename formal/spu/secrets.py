@@ -8,7 +8,7 @@ from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import Packet
 from spurtle.gateware.buffer import BufferState
 from spurtle.gateware.completion import CompletionState
-from spurtle.gateware.previous import previous_layout
+from spurtle.gateware.previous_target import previous_target_layout
 from spurtle.gateware.sample import SampleLayout, StartLayout
 from spurtle.interface.operation import LocationLayout, OperationLayout
 from spurtle.interface.sysreg import AccessOutcome
@@ -167,7 +167,7 @@ def other_states(config: SPUConfig) -> Iterator[Secret]:
         profiled = all_hold(has_value("branch__valid", 1), branch_profiled(config))
         yield Secret(Part("branch__target", LocationLayout(config)), profiled)
         yield from (Secret(part, profiled) for part in executed(config))
-        kept = [Part("previous_target.previous", previous_layout(config))]
+        kept = [Part("previous_target.previous", previous_target_layout(config))]
         kept += [report_of(slot, config)["previous"] for slot in range(config.slots)]
         kept += [sample["previous"] for sample in samples(config)]
         yield from (Secret(previous["target"], is_set(previous["valid"])) for previous in kept)

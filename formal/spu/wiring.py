@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 
 from spurtle.arch import PMBSR_EL1, PMSIRR_EL1, Register
 from spurtle.config import SPUConfig
-from spurtle.gateware.access import AccessChoice
+from spurtle.gateware.access_choice import AccessChoice
 from spurtle.gateware.buffer import ProfilingBuffer
 from spurtle.gateware.completion import Completion
 from spurtle.gateware.control import ProfilingControl
@@ -15,7 +15,7 @@ from spurtle.gateware.filter import Filter
 from spurtle.gateware.inflight import InFlight
 from spurtle.gateware.interval import IntervalCounter
 from spurtle.gateware.lfsr import LFSR
-from spurtle.gateware.previous import PreviousTarget
+from spurtle.gateware.previous_target import PreviousTarget
 from spurtle.gateware.registers import RegisterFile
 from spurtle.gateware.spu import RecordPath
 

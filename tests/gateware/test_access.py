@@ -9,7 +9,7 @@ import pytest
 from configurations import FEATURES, FOR_BLOCKS
 from spurtle.arch import IMP_PMSRNDR_EL1, PMSFCR_EL1
 from spurtle.config import SPUConfig
-from spurtle.gateware.access import AccessChoice
+from spurtle.gateware.access_choice import AccessChoice
 from spurtle_sim.model.registers import Registers
 from spurtle_sim.model.spu import ReferenceSPU
 from tests.support.gateware import Bench

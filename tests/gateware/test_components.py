@@ -14,13 +14,13 @@ from amaranth.lib import wiring
 
 from spurtle import arch, gateware, shell
 from spurtle.config import CONFIGS
-from spurtle.gateware.access import AccessChoice
+from spurtle.gateware.access_choice import AccessChoice
 from spurtle.gateware.component import ConfiguredComponent
 from spurtle.gateware.cutter import Cutter
 from spurtle.gateware.interval import Numbering
 from spurtle.gateware.lfsr import LFSR
 from spurtle.gateware.packer import Packer
-from spurtle.gateware.previous import PreviousTarget
+from spurtle.gateware.previous_target import PreviousTarget
 from spurtle.gateware.registers import RegisterAccess, RegisterFile
 from spurtle.gateware.spu import SPU
 

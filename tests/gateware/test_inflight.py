@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from configurations import FOR_BLOCKS, SLOTS, lanes
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.gateware.control import Collect
+from spurtle.gateware.control import CollectionPermissions
 from spurtle.gateware.inflight import InFlight
 from spurtle.gateware.sample import SampleLayout, StartLayout
 from spurtle.gateware.slots import Allocation, Slot
@@ -165,7 +165,7 @@ class InFlightBench(Bench):
         state = dict(sampled.state)
         time = state["timestamp"] - state.pop("offset", 0) & (1 << 64) - 1
         start = StartLayout(self.config).const(
-            state | {"timestamp": time, "collect": Collect.from_bits(state["collect"])}
+            state | {"timestamp": time, "collect": CollectionPermissions.from_bits(state["collect"])}
         )
         bits = start.as_bits() << layout["start"].offset | sampled.operation << layout["operation"].offset
         if self.config.pbt:

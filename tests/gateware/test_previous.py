@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from configurations import FOR_BLOCKS
-from spurtle.gateware.previous import PreviousTarget
+from spurtle.gateware.previous_target import PreviousTarget
 from spurtle_sim.model.operation import Location
 from tests.support.gateware import Bench, random_location
 from tests.support.seeds import SEED

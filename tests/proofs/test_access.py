@@ -12,7 +12,7 @@ from formal.engine.terms import Boolean, all_of
 from formal.engine.transition import Wires, transition
 from formal.sampling import access
 from spurtle.arch import PMSVer
-from spurtle.gateware.access import AccessChoice
+from spurtle.gateware.access_choice import AccessChoice
 from tests.support.proofs import Changed, check_faults
 from tests.support.tiers import tiers
 

@@ -15,7 +15,7 @@ from formal.engine.transition import Transition, Wires, transition
 from spurtle.arch import PCT
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.control import ProfilingControl
-from spurtle.gateware.previous import PreviousTarget
+from spurtle.gateware.previous_target import PreviousTarget
 from spurtle.interface.pe_state import el2_enabled
 from spurtle_sim.model import control, pe
 from spurtle_sim.model.spu import ReferenceSPU

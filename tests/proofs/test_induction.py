@@ -5,7 +5,7 @@ from formal.engine.induction import always, independent, inductive
 from formal.engine.proof import Result
 from formal.engine.terms import Boolean, any_of, ule
 from formal.engine.transition import Transition, Wires, transition
-from spurtle.gateware.access import AccessChoice
+from spurtle.gateware.access_choice import AccessChoice
 
 
 def test_a_wrong_invariant_is_found(subject: Transition) -> None:

@@ -87,7 +87,7 @@ LEAKS = {
         "m.d.comb += self.in_flight.eq(1); m.d.sync += self.start.eq(self.following)",
     ),
     "a branch that was not profiled": Leak(
-        "other states", PBT, "previous", "self.previous.valid.eq(self.enabled)", "self.previous.valid.eq(1)"
+        "other states", PBT, "previous_target", "self.previous.valid.eq(self.enabled)", "self.previous.valid.eq(1)"
     ),
     "VA of what did not retire": Leak(
         "not completed", RICH, "record", "has_va = completed &", "has_va = ~facts.exception &"

@@ -17,10 +17,10 @@ from ..interface.register_layout import register_layout
 from ..interface.sampling import TakenBranchSignature
 from .component import ConfiguredComponent
 
-__all__ = ["Collect", "ProfilingControl"]
+__all__ = ["CollectionPermissions", "ProfilingControl"]
 
 
-class Collect(data.Struct):
+class CollectionPermissions(data.Struct):
     """What of an operation may be recorded besides what every record holds. LSB first. `nv2_va` is the virtual address
     of an access that FEAT_NV2 made of MRS or MSR.
     """
@@ -56,7 +56,7 @@ class ProfilingControl(ConfiguredComponent):
         The Profiling Buffer is enabled and not stopped.
     enabled : Out(1)
         Profiling is enabled for the operation that passes the sampling point in this cycle.
-    collect : Out(Collect)
+    collect : Out(CollectionPermissions)
     offset : Out(64)
         To be taken off the system counter for the timestamp. Only with EL2.
     programmable : Out(1)
@@ -78,7 +78,7 @@ class ProfilingControl(ConfiguredComponent):
                 **when(config.el2, pmscr_el2=In(register_layout(arch.PMSCR_EL2)), offset=Out(64)),
                 "running": In(1),
                 "enabled": Out(1),
-                "collect": Out(Collect),
+                "collect": Out(CollectionPermissions),
                 **when(config.several_owners, programmable=Out(1), new_owner=Out(1)),
                 **when(config.pbt, branch=In(TakenBranchSignature(config)), branch_enabled=Out(1)),
             },

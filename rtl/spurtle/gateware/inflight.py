@@ -12,8 +12,8 @@ from ..interface.members import when
 from ..interface.pe_state import PEStateSignature
 from ..interface.sampling import FinishSignature, InFlightSignature, SamplingPointSignature
 from .component import ConfiguredComponent
-from .control import Collect
-from .previous import previous_layout
+from .control import CollectionPermissions
+from .previous_target import previous_target_layout
 from .sample import KnownAtFinishLayout, SampleLayout, StartLayout
 from .slots import Allocation, Slot
 
@@ -32,7 +32,7 @@ class InFlight(ConfiguredComponent):
         See `Allocation`; `answer_latency` cycles after the operation passed.
     sampled, slot, collisions : Out
         See `Allocation`.
-    pe, collect : In(PEStateSignature), In(Collect)
+    pe, collect : In(PEStateSignature), In(CollectionPermissions)
         As they are for the operations that pass in this cycle.
     offset : In(64)
         Taken off the system counter of the same cycle for the timestamp. Only with EL2.
@@ -40,7 +40,7 @@ class InFlight(ConfiguredComponent):
         The Profiling Buffer is enabled and not stopped.
     in_flight, finish : In
         What the core reports.
-    previous : In(previous_layout)
+    previous : In(previous_target_layout)
         Where the taken branch went that retired last. Only with FEAT_SPE_PBT.
     sample : Out(stream of SampleLayout)
         A finished operation, steady until it is taken. From a `finish` it takes one cycle to be offered with one slot,
@@ -61,12 +61,12 @@ class InFlight(ConfiguredComponent):
                 **{name: point[name] for name in ("sampled", "slot") if name in point},
                 "collisions": Out(range(config.selections_per_cycle + 1)),
                 "pe": In(PEStateSignature(config)),
-                "collect": In(Collect),
+                "collect": In(CollectionPermissions),
                 **when(config.el2, offset=In(64)),
                 "running": In(1),
                 "in_flight": In(InFlightSignature(config)),
                 "finish": In(FinishSignature(config)),
-                **when(config.pbt, previous=In(previous_layout(config))),
+                **when(config.pbt, previous=In(previous_target_layout(config))),
                 "sample": Out(stream.Signature(SampleLayout(config))),
                 "unwanted": Out(1),
                 "pending": Out(1),

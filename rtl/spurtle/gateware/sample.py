@@ -7,8 +7,8 @@ from amaranth.lib import data
 from ..config import SPUConfig, check_config
 from ..interface.members import when
 from ..interface.operation import OperationLayout
-from .control import Collect
-from .previous import previous_layout
+from .control import CollectionPermissions
+from .previous_target import previous_target_layout
 
 __all__ = ["KnownAtFinishLayout", "SampleLayout", "StartLayout"]
 
@@ -28,7 +28,7 @@ class StartLayout(data.StructLayout):
                 "contextidr_el1": 32,
                 "contextidr_el2": 32,
                 "timestamp": 64,
-                "collect": Collect,
+                "collect": CollectionPermissions,
             }
         )
 
@@ -41,7 +41,7 @@ class KnownAtFinishLayout(data.StructLayout):
         super().__init__(
             {
                 "operation": OperationLayout(config),
-                **when(config.pbt, previous=previous_layout(config)),
+                **when(config.pbt, previous=previous_target_layout(config)),
             }
         )
 
@@ -53,7 +53,7 @@ class SampleLayout(data.StructLayout):
     -------
     start : StartLayout
     operation : OperationLayout
-    previous : previous_layout
+    previous : previous_target_layout
         Where the taken branch before it went. Only with FEAT_SPE_PBT.
     total, issue, translation, alternate_issue : unsigned(counter_bits)
         Latencies in cycles; all ones when saturated. The last one only with an alternate clock.

@@ -12,7 +12,7 @@ from ..interface.pe_state import PEStateSignature
 from ..interface.pmu import PMUEventsSignature
 from ..interface.sampling import FinishSignature, InFlightSignature, SamplingPointSignature, TakenBranchSignature
 from ..interface.sysreg import SystemRegisterSignature
-from .access import AccessChoice
+from .access_choice import AccessChoice
 from .beat import beat_layout
 from .buffer import ProfilingBuffer
 from .completion import Completion
@@ -22,7 +22,7 @@ from .filter import Filter
 from .inflight import InFlight
 from .interval import IntervalCounter
 from .lfsr import LFSR
-from .previous import PreviousTarget
+from .previous_target import PreviousTarget
 from .record import RecordBuilder
 from .registers import RegisterFile, port_name
 from .sample import SampleLayout

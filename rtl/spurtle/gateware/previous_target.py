@@ -11,10 +11,10 @@ from ..interface.operation import LocationLayout
 from ..interface.sampling import TakenBranchSignature
 from .component import ConfiguredComponent
 
-__all__ = ["PreviousTarget", "previous_layout"]
+__all__ = ["PreviousTarget", "previous_target_layout"]
 
 
-def previous_layout(config: SPUConfig) -> data.StructLayout:
+def previous_target_layout(config: SPUConfig) -> data.StructLayout:
     """The target of a branch, and whether there is one that may be recorded. LSB first."""
     return data.StructLayout({"valid": 1, "target": LocationLayout(config)})
 
@@ -33,7 +33,7 @@ class PreviousTarget(ConfiguredComponent):
         Profiling is enabled in the state that the branch was executed in.
     new_owner : In(1)
         See `control.ProfilingControl`.
-    previous : Out(previous_layout)
+    previous : Out(previous_target_layout)
     """
 
     def __init__(self, config: SPUConfig):
@@ -46,7 +46,7 @@ class PreviousTarget(ConfiguredComponent):
                 "branch": In(TakenBranchSignature(config)),
                 "enabled": In(1),
                 "new_owner": In(1),
-                "previous": Out(previous_layout(config)),
+                "previous": Out(previous_target_layout(config)),
             },
         )
 
