@@ -10,7 +10,7 @@ import pytest
 from amaranth.hdl import UnusedElaboratable
 from hypothesis import settings
 
-from tests.support.perfs import VERSIONS, Perf, needed
+from tests.support.perf_versions import VERSIONS, Perf, require_perf
 from tests.support.seeds import SEED
 from tests.support.tiers import TIERS, not_run, tier_of, tiers
 
@@ -47,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session", params=tiers(fast=["6.1", "newest"], full=VERSIONS))
 def perf(request: pytest.FixtureRequest) -> Perf:
     """Return each version of Linux perf that is here; in the fast tier the oldest and the newest."""
-    return needed(request.param)
+    return require_perf(request.param)
 
 
 def pytest_report_header() -> str:

@@ -104,7 +104,7 @@ def test_the_first_profile(board: Board, link: Link) -> None:
 
 def test_a_line_with_noise_loses_nothing(board: Board, simulation: Simulation) -> None:
     """What is broken is asked for again, until all is there."""
-    link = Link(NoisyPort(open_port(simulation.port, board.baud), Noise(SEED, lost=4, broken=4)), patience=0.5)
+    link = Link(NoisyPort(open_port(simulation.port, board.baud), Noise(SEED, lost=4, corrupted=4)), patience=0.5)
     driver = BoardDriver(board, link, Sampling(interval=1))
     driver.start()
     fill(driver, 3)

@@ -36,7 +36,7 @@ from spurtle_sim.model.sampling import draw, random_byte
 from spurtle_sim.profile.scoreboard import Checker
 from spurtle_sim.records import decode
 from spurtle_sim.trace.dtypes import FINISH, SELECTION, TIMED
-from tests.support.gateware import samples
+from tests.support.gateware import uniform_samples
 from tests.support.seeds import SEED
 from tests.support.tiers import configurations
 from tests.support.timed_operations import table
@@ -464,5 +464,5 @@ def test_records_are_the_references(name: str, data: st.DataObject) -> None:
     config = CONFIGS[name]
     if name not in ENGINES:
         ENGINES[name] = RecordEngine(config)
-    batch = data.draw(st.lists(samples(config), max_size=8))
+    batch = data.draw(st.lists(uniform_samples(config), max_size=8))
     assert ENGINES[name].encode(batch) == [records.encode(config, sample) for sample in batch]

@@ -10,7 +10,7 @@ import pytest
 
 from spurtle_sim.records import decode
 from spurtle_sim.records.json_object import to_json
-from tests.support import verilators
+from tests.support import verilator_releases
 from tests.support.paths import ROOT
 from tests.support.tiers import tiers
 
@@ -45,7 +45,7 @@ def path(tmp_path: Path) -> str:
     tiers(
         fast=[("icarus", None)],
         full=[("verilator", None)],
-        long=[("verilator", version) for version in verilators.OLDER],
+        long=[("verilator", version) for version in verilator_releases.OLDER],
     ),
 )
 def test_neoverse_n1_beside_a_core(simulator: str, release: str | None, folder: Path, path: str) -> None:
@@ -55,7 +55,7 @@ def test_neoverse_n1_beside_a_core(simulator: str, release: str | None, folder: 
     environment["PATH"] = path
     command = ["make", "-C", folder, f"SIMULATOR={simulator}", f"VENV={NEOVERSE_N1.parents[1] / '.venv'}"]
     if release is not None:
-        other = verilators.needed(release)
+        other = verilator_releases.require_release(release)
         environment |= other.environment
         command.append(f"VERILATOR={other.path}")
     result = folder / "buffer.bin"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.support.paths import ROOT, WORKLOADS
-from tests.support.perfs import VERSIONS, Perf, needed
+from tests.support.perf_versions import VERSIONS, Perf, require_perf
 
 PAGE = ROOT / "docs" / "recipes.md"
 
@@ -134,7 +134,7 @@ def test_an_archive_has_the_executable(tmp_path: Path):
     aux = outputs.aux_of(process.pid, branch(0x40_0300, 0x40_0310, 2, 5))
     outputs.write(tmp_path / "perf.data", Recording(argv=process.argv, events=life(process, [aux])))
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "perf").symlink_to(needed("6.1").path)
+    (tmp_path / "bin" / "perf").symlink_to(require_perf("6.1").path)
     cooked(tmp_path, 'perf --buildid-dir "$PWD/cache" buildid-cache --add program')
     cooked(tmp_path, 'perf --buildid-dir "$PWD/cache" archive perf.data')
     assert f"{bytes(range(20)).hex()}/elf" in cooked(tmp_path, "tar --list --file perf.data.tar.bz2")

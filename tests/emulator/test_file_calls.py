@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.system_calls import BUFFER, EMPTY_PATH, HERE, NO_FOLLOW, PATH, Caller
+from tests.support.system_calls import AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW, BUFFER, PATH, Caller
 
 
 @pytest.fixture
@@ -120,16 +120,16 @@ def test_gathered_and_copied_output(call: Caller, tmp_path: Path, capfd: pytest.
 
 def test_files_cannot_be_written(call: Caller, tmp_path: Path) -> None:
     path = tmp_path / "file"
-    assert call.fails("openat", HERE, call.path(path), 0o101) == "EROFS"
+    assert call.fails("openat", AT_FDCWD, call.path(path), 0o101) == "EROFS"
     assert not path.exists()
     path.touch()
     for flags in (1, 2, 0o100, 0o1000):
-        assert call.fails("openat", HERE, call.path(path), flags) == "EROFS"
-    assert call.fails("faccessat", HERE, call.path(path), os.W_OK) == "EROFS"
-    assert call.fails("faccessat", HERE, call.path(path), os.X_OK) == "EACCES"
-    assert call("faccessat", HERE, call.path(path), os.R_OK) == 0
-    assert call.fails("faccessat2", HERE, call.path(tmp_path / "absent"), os.R_OK, NO_FOLLOW) == "ENOENT"
-    assert call("faccessat", HERE, call.path("/dev/null"), os.W_OK) == 0
+        assert call.fails("openat", AT_FDCWD, call.path(path), flags) == "EROFS"
+    assert call.fails("faccessat", AT_FDCWD, call.path(path), os.W_OK) == "EROFS"
+    assert call.fails("faccessat", AT_FDCWD, call.path(path), os.X_OK) == "EACCES"
+    assert call("faccessat", AT_FDCWD, call.path(path), os.R_OK) == 0
+    assert call.fails("faccessat2", AT_FDCWD, call.path(tmp_path / "absent"), os.R_OK, AT_SYMLINK_NOFOLLOW) == "ENOENT"
+    assert call("faccessat", AT_FDCWD, call.path("/dev/null"), os.W_OK) == 0
     null = call.open(Path("/dev/null"), 0o1101)
     assert call("write", null, BUFFER, 10) == 10
 
@@ -145,14 +145,17 @@ def test_stat_is_the_hosts(call: Caller, tmp_path: Path) -> None:
     expected += (host.st_blocks, 1, 7, 2, 9, *divmod(host.st_ctime_ns, 10**9))
     descriptor = call.open(path)
     for name in ("file", "hard", "soft"):
-        assert call("newfstatat", HERE, call.path(tmp_path / name), BUFFER, 0) == 0
+        assert call("newfstatat", AT_FDCWD, call.path(tmp_path / name), BUFFER, 0) == 0
         assert call.get("2Q4IQ8xqi4xq6q") == expected
-    for found in (call("fstat", descriptor, BUFFER), call("newfstatat", descriptor, call.path(""), BUFFER, EMPTY_PATH)):
+    for found in (
+        call("fstat", descriptor, BUFFER),
+        call("newfstatat", descriptor, call.path(""), BUFFER, AT_EMPTY_PATH),
+    ):
         assert found == 0
         assert call.get("2Q4IQ8xqi4xq6q") == expected
-    assert call("newfstatat", HERE, call.path(tmp_path / "soft"), BUFFER, NO_FOLLOW) == 0
+    assert call("newfstatat", AT_FDCWD, call.path(tmp_path / "soft"), BUFFER, AT_SYMLINK_NOFOLLOW) == 0
     assert stat.S_ISLNK(call.get("16xI")[0])
-    assert call("statx", HERE, call.path(path), 0, 0xFFF, BUFFER) == 0
+    assert call("statx", AT_FDCWD, call.path(path), 0, 0xFFF, BUFFER) == 0
     mask, _, links, _, _, mode, inode, size = call.get("2I8x3IH2x2Q")
     assert (mask, links, mode, inode, size) == (0x7FF, 2, host.st_mode, host.st_ino, 5000)
     assert call.get("qI4x qI4x qI4x qI4x 4I", BUFFER + 64) == (
@@ -214,15 +217,15 @@ def test_proc_self_is_the_program(call: Caller, tmp_path: Path, capsys: pytest.C
     descriptor = call.open(tmp_path / "file")
     assert call("dup3", descriptor, 0, 0) == 0
     program = os.fsencode(Path("/bin/program").resolve())
-    assert call("readlinkat", HERE, call.path("/proc/self/exe"), BUFFER, 100) == len(program)
+    assert call("readlinkat", AT_FDCWD, call.path("/proc/self/exe"), BUFFER, 100) == len(program)
     assert call.bytes(len(program)) == program
     for name in ("/dev/stdin", "/dev/fd/0", f"/proc/1000/fd/{descriptor}"):
         assert call("read", call.open(Path(name)), BUFFER, 9) == 1
-    assert call.fails("openat", HERE, call.path("/dev/fd/77"), 0) == "ENOENT"
+    assert call.fails("openat", AT_FDCWD, call.path("/dev/fd/77"), 0) == "ENOENT"
     assert capsys.readouterr().err == ""
-    assert call.fails("openat", HERE, call.path("/proc/self/maps"), 0) == "ENOENT"
+    assert call.fails("openat", AT_FDCWD, call.path("/proc/self/maps"), 0) == "ENOENT"
     assert "openat (system call 56) on /proc/self/maps is not emulated" in capsys.readouterr().err
     assert call("chdir", call.path("/proc")) == 0
-    assert call.fails("newfstatat", HERE, call.path("self/../self/status"), BUFFER, 0) == "ENOENT"
+    assert call.fails("newfstatat", AT_FDCWD, call.path("self/../self/status"), BUFFER, 0) == "ENOENT"
     assert "newfstatat (system call 79) on /proc/self/../self/status is not emulated" in capsys.readouterr().err
     call.kernel.close()

@@ -18,10 +18,10 @@ from spurtle_sim.perf.process import PAGE_BYTES
 from tests.support.elf import EXIT, write_elf
 from tests.support.seeds import SEED
 from tests.support.system_calls import (
+    AT_FDCWD,
     BUFFER,
     CODE_PAGE,
     HANDLER,
-    HERE,
     NUMBERS,
     PATH,
     SIG_IGN,
@@ -70,9 +70,9 @@ def test_each_missing_call_is_named_once(call: Caller, capsys: pytest.CaptureFix
 
 # Call, arguments, error, what is not emulated. BUFFER has two words of 1, PATH an empty string.
 REFUSED = [
-    ("openat", (HERE, PATH, 0o101), "EROFS", "to write a file"),
-    ("openat", (HERE, PATH, 0o1000), "EROFS", "to write a file"),
-    ("openat", (HERE, PATH, 0o200000), "EINVAL", "with O_DIRECT"),
+    ("openat", (AT_FDCWD, PATH, 0o101), "EROFS", "to write a file"),
+    ("openat", (AT_FDCWD, PATH, 0o1000), "EROFS", "to write a file"),
+    ("openat", (AT_FDCWD, PATH, 0o200000), "EINVAL", "with O_DIRECT"),
     ("pipe2", (BUFFER, 0o200000), "EINVAL", "with O_DIRECT"),
     ("fcntl", (0, 6), "EINVAL", "with command 6"),
     ("fcntl", (0, 4, 0o20000), "EINVAL", "with O_DIRECT or O_ASYNC"),
@@ -114,7 +114,7 @@ def test_each_error_of_ours_is_reported_once(
 
 # Call, arguments, error of Linux.
 ERRORS = [
-    ("openat", (HERE, 0x9000_0000, 0), "EFAULT"),
+    ("openat", (AT_FDCWD, 0x9000_0000, 0), "EFAULT"),
     ("openat", (9, PATH, 0), "EBADF"),
     ("fcntl", (9, 1), "EBADF"),
     ("fcntl", (0, 0, 2000), "EINVAL"),

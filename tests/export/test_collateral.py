@@ -25,7 +25,7 @@ from spurtle.export import regmap, verilog
 from spurtle.export.collateral import files
 from spurtle.export.ports import Reset
 from spurtle_sim.cli import main
-from tests.support import verilators
+from tests.support import verilator_releases
 from tests.support.paths import ROOT
 from tests.support.tiers import tiers
 
@@ -134,7 +134,7 @@ def test_ghdl_takes_the_wrapper_in_vhdl(folder: Path, name: str, shell: str) -> 
             work.unlink()
 
 
-@pytest.mark.parametrize("release", tiers(fast=[""], long=verilators.OLDER))
+@pytest.mark.parametrize("release", tiers(fast=[""], long=verilator_releases.OLDER))
 @products
 def test_verilator_says_nothing_with_the_waivers(folder: Path, name: str, shell: str, release: str) -> None:
     """The last file has a timescale."""
@@ -142,7 +142,7 @@ def test_verilator_says_nothing_with_the_waivers(folder: Path, name: str, shell:
     (folder / "timed.v").write_text("`timescale 1ns/1ps\nmodule timed(); endmodule\n")
     sources = f"{module}.v", f"{module}_unpacked.v", "timed.v"
     options = "--lint-only", "-Wall", "-Wno-fatal", "--top-module", f"{module}_unpacked"
-    verilator = verilators.needed(release)
+    verilator = verilator_releases.require_release(release)
     assert "%Warning" in verilator.run(*options, *sources, folder=folder)
     assert not re.search("%(Warning|Error)", verilator.run(*options, f"{module}.vlt", *sources, folder=folder))
 
@@ -298,8 +298,8 @@ def fusesoc(tmp_path: Path) -> Fusesoc:
     (tmp_path / "mine.core").write_text(USER)
     inputs = [port.name for port in design("minimal", NO_SHELL).ports if port.direction == "in"]
     (tmp_path / "bench.v").write_text(BENCH.replace("INPUTS", ", ".join(f".{name}(0)" for name in inputs)))
-    verilators.skip_without_perl()
-    verilator = verilators.needed()
+    verilator_releases.skip_without_perl()
+    verilator = verilator_releases.require_release()
     path = f"{verilator.path.parent}:{os.environ['PATH']}"
     roots = "--cores-root", ROOT / "fusesoc", "--cores-root", tmp_path
 

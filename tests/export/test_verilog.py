@@ -19,7 +19,7 @@ from spurtle.export.ports import Reset
 from spurtle.export.waivers import LINT_WAIVERS
 from spurtle.gateware.beat import beat_layout
 from spurtle.gateware.sample import SampleLayout, StartLayout
-from tests.support import verilators
+from tests.support import verilator_releases
 from tests.support.tiers import configurations, tiers
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -70,7 +70,9 @@ def lint(design: verilog.Verilog, folder: Path, waivers: list[str]) -> str:
     timed = folder / "timed.v"
     timed.write_text("`timescale 1ns/1ps\nmodule timed(); endmodule\n")
     options = "--lint-only", "-Wall", "-Wno-fatal", *(f"-Wno-{waiver}" for waiver in waivers)
-    return verilators.needed().run(*options, "--top-module", design.module, source, timed, folder=folder)
+    return verilator_releases.require_release().run(
+        *options, "--top-module", design.module, source, timed, folder=folder
+    )
 
 
 @configs

@@ -18,7 +18,7 @@ from spurtle.interface.operation import VectorsLayout
 from spurtle_sim.cosim.pack import sample_bits
 from spurtle_sim.model import records
 from spurtle_sim.model.operation import Facts, Location, Operation, Sample, Start, Vectors
-from tests.support.gateware import Bench, cycle, samples
+from tests.support.gateware import Bench, cycle, uniform_samples
 from tests.support.tiers import configurations
 
 ALL = (1 << 64) - 1
@@ -68,7 +68,7 @@ def bench(request: pytest.FixtureRequest) -> RecordBench:
 @settings(max_examples=200)
 @given(st.data())
 def test_like_the_reference(bench: RecordBench, data: st.DataObject) -> None:
-    bench.check(data.draw(samples(bench.config)), hidden=data.draw(st.integers(0, ALL)))
+    bench.check(data.draw(uniform_samples(bench.config)), hidden=data.draw(st.integers(0, ALL)))
 
 
 def everything(config: SPUConfig, vectors: Vectors = NO_VECTORS, **facts: int) -> Sample:

@@ -16,7 +16,7 @@ from spurtle_sim.perf.format import AuxFlag, RecordType
 from spurtle_sim.perf.process import Process
 from spurtle_sim.perf.writer import Recording, content
 from tests.support.perf_records import PID, branch, load
-from tests.support.perfs import Perf, needed
+from tests.support.perf_versions import Perf, require_perf
 from tests.support.seeds import SEED
 from tests.support.tiers import tiers
 
@@ -143,7 +143,7 @@ def test_newer_metadata(file: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     newer = tmp_path / "newer"
     newer.write_bytes(data[:start] + info + data[start + 32 :])
     fields = ("--itrace=i1i", "-F", "cpu,time,ip")
-    perf = needed("newest")
+    perf = require_perf("newest")
     assert perf.lines("script", "-i", "-", *fields, stdin=newer) == perf.lines("script", "-i", file, *fields)
     assert decoded(capsys, "--json", newer) == decoded(capsys, "--json", file)
 

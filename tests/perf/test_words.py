@@ -19,8 +19,8 @@ from spurtle_sim.perf.writer import Recording
 from spurtle_sim.profile import outputs
 from spurtle_sim.records import decode
 from spurtle_sim.records.text import describe
-from tests.support.perf_words import INSTEAD, WORDS, printed
-from tests.support.perfs import Perf, needed
+from tests.support.perf_versions import Perf, require_perf
+from tests.support.perf_words import SUBSTITUTIONS, WORDS_COLUMN, printed_words
 from tests.support.seeds import SEED
 from tests.support.tiers import configurations, tiers
 
@@ -37,7 +37,7 @@ EVENT_WORDS = {
 @pytest.fixture(scope="module", params=tiers(fast=["6.1", "6.12"], full=["newest"]))
 def perf(request: pytest.FixtureRequest) -> Perf:
     """Return each version of Linux perf that is here."""
-    return needed(request.param)
+    return require_perf(request.param)
 
 
 def dumped(perf: Perf, folder: Path, octets: bytes) -> list[str]:
@@ -181,13 +181,13 @@ def test_each_packet_is_named_as_it_is_meant(perf: Perf, tmp_path: Path):
     octets = b"".join(encode(CONFIGS[config], sample) for _, config, sample in CASES)
     shown: list[set[str]] = [set()]
     for line in dumped(perf, tmp_path, octets):
-        words = line[WORDS:]
+        words = line[WORDS_COLUMN:]
         shown[-1].add(words)
         if words == "END" or words.startswith("TS "):
             shown.append(set())
     assert shown.pop() <= {"PAD"}
     assert len(shown) == len(CASES)
-    expected = [printed(perf.version, words) for words, _, _ in CASES]
+    expected = [printed_words(perf.version, words) for words, _, _ in CASES]
     missed = [
         (*told[:2], instead, lines)
         for told, instead, lines in zip(CASES, expected, shown, strict=True)
@@ -197,7 +197,7 @@ def test_each_packet_is_named_as_it_is_meant(perf: Perf, tmp_path: Path):
 
 
 def test_each_rule_of_what_is_printed_instead_has_a_case():
-    patterns = [pattern for rules in INSTEAD.values() for pattern in rules]
+    patterns = [pattern for rules in SUBSTITUTIONS.values() for pattern in rules]
     assert [pattern for pattern in patterns if not any(re.search(pattern, words) for words, _, _ in CASES)] == []
 
 
@@ -210,12 +210,12 @@ def test_every_packet_of_random_records(perf: Perf, name: str, tmp_path: Path):
     """As many records as there are, and nothing in them that perf reads in another way."""
     octets = random_octets(CONFIGS[name])
     lines = dumped(perf, tmp_path, octets)
-    ends = [line for line in lines if line[WORDS:] == "END" or line[WORDS:].startswith("TS ")]
+    ends = [line for line in lines if line[WORDS_COLUMN:] == "END" or line[WORDS_COLUMN:].startswith("TS ")]
     assert len(ends) == COUNT
     for line, packet in zip(lines, decode.packets(octets), strict=False):
         size = packet.size
         shown = octets[packet.offset : packet.offset + size].hex(" ")
-        assert line == f".  {packet.offset:08x}:  {shown:<47} {printed(perf.version, describe(packet))}"
+        assert line == f".  {packet.offset:08x}:  {shown:<47} {printed_words(perf.version, describe(packet))}"
 
 
 @pytest.mark.parametrize("name", configurations([*CONFIGS]))

@@ -24,7 +24,7 @@ from spurtle_sim.trace.dtypes import TIMED
 from tests.support.elf import EXIT, write_elf, write_with_build_id
 from tests.support.paths import WORKLOADS
 from tests.support.perf_records import HIT, PID, REFILL, branch, load
-from tests.support.perfs import Perf
+from tests.support.perf_versions import Perf
 
 SORT = WORKLOADS / "sort.elf"
 HEAP = Mapping(0x50_0000, 0x2000, 0, 3, "[heap]")

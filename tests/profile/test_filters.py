@@ -18,7 +18,7 @@ from spurtle_sim.records import decode
 from spurtle_sim.timing.core import Parameters
 from spurtle_sim.timing.machine import Machine
 from tests.support.paths import WORKLOADS
-from tests.support.plain_filter import kept
+from tests.support.plain_filter import passes_filter
 from tests.support.tiers import tiers
 
 NAMES = ("sort", "chase", "simd")
@@ -104,7 +104,9 @@ def records(played: Driver) -> list[decode.Record]:
 def plain(case: str, config: str, name: str, unfiltered: list[decode.Record]) -> list[decode.Record]:
     """What the plain filter keeps of the records."""
     instructions = timed(name, CONFIGS[config].ops_per_cycle)[0].instructions
-    return [each for each in unfiltered if each.pc and kept(numbers(case), each, instructions[each.pc.address])]
+    return [
+        each for each in unfiltered if each.pc and passes_filter(numbers(case), each, instructions[each.pc.address])
+    ]
 
 
 RUNS = [(config, name, case) for config, name in PLAYS for case in CASES if supported(CONFIGS[config], case)]

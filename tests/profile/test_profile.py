@@ -28,8 +28,8 @@ from spurtle_sim.timing.machine import Machine
 from spurtle_sim.trace.instruction import FACT
 from tests.support.elf import DATA, EXIT, write_elf
 from tests.support.paths import WORKLOADS
-from tests.support.perf_words import INSTEAD, WORDS, printed
-from tests.support.plain_filter import kept
+from tests.support.perf_words import SUBSTITUTIONS, WORDS_COLUMN, printed_words
+from tests.support.plain_filter import passes_filter
 from tests.support.tiers import tiers
 
 TABLE = tomllib.loads((WORKLOADS / "workloads.toml").read_text())
@@ -117,11 +117,11 @@ def test_perf_decodes_the_same_packets(profiled: tuple[str, Path]):
     _, output = profiled
     theirs = [line for line in perf("report", "-D", "-i", output).splitlines() if re.match(r"\.  [0-9a-f]{8}: ", line)]
     version = re.match(r"perf version (\d+\.\d+)", perf("--version"))
-    if version is None or version[1] not in INSTEAD:
+    if version is None or version[1] not in SUBSTITUTIONS:
         pytest.skip(f"what this version of perf has words for is not known here: {perf('--version').strip()}")
     buffers = [buffer.data for buffer in reader.read(output.read_bytes()).buffers]
     ours = [text.line(data, packet) for data in buffers for packet in decode.packets(data)]
-    ours = [line[:WORDS] + printed(version[1], line[WORDS:]) for line in ours]
+    ours = [line[:WORDS_COLUMN] + printed_words(version[1], line[WORDS_COLUMN:]) for line in ours]
     assert [line.split() for line in theirs] == [line.split() for line in ours]
 
 
@@ -251,7 +251,7 @@ def test_filters_reach_the_records(filtered: tuple[str, Path, Path], capfd: pyte
         return [replace(record, offset=0, timestamp=None) for record in records(path)]
 
     every = untimed(unfiltered)
-    expected = [each for each in every if each.pc and kept(terms, each, program.instructions[each.pc.address])]
+    expected = [each for each in every if each.pc and passes_filter(terms, each, program.instructions[each.pc.address])]
     assert untimed(output) == expected
     assert 20 < len(expected) < len(every) - 20
 

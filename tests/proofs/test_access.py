@@ -13,7 +13,7 @@ from formal.engine.transition import Wires, transition
 from formal.sampling import access
 from spurtle.arch import PMSVer
 from spurtle.gateware.access_choice import AccessChoice
-from tests.support.proofs import Changed, check_faults
+from tests.support.proofs import FaultMixin, check_faults
 from tests.support.tiers import tiers
 
 TWO = replace(FEATURES["minimal_sve_v1p2"], name="two", version=PMSVer.SPE_V1P3, mops=True, ops_per_cycle=2, ernd=True)
@@ -39,25 +39,25 @@ class Swaps(AccessChoice):
         return super().elaborate(platform)
 
 
-class Shares(Changed, AccessChoice):
+class Shares(FaultMixin, AccessChoice):
     """The bit that chooses one of two accesses is one of the element."""
 
-    def change(self, m):
+    def add_fault(self, m):
         for lane, element in enumerate(self.element):
             m.d.comb += element.eq(Mux(self.selected[-1][lane], self.random[-1], self.random[0]))
 
 
-class Constant(Changed, AccessChoice):
+class Constant(FaultMixin, AccessChoice):
     """Nothing is left to chance, but for what filters choose."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.comb += [self.destination.eq(0), *(element.eq(0) for element in self.element)]
 
 
-class Half(Changed, AccessChoice):
+class Half(FaultMixin, AccessChoice):
     """The elements of the upper half are never chosen."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.comb += [element[-1].eq(0) for element in self.element]
 
 

@@ -21,7 +21,7 @@ from spurtle.arch import PMSVer
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.buffer import ProfilingBuffer
 from spurtle.interface.memory import WriteFaultKind
-from tests.support.proofs import Changed, WrongCircuit, check_faults
+from tests.support.proofs import FaultMixin, WrongCircuit, check_faults
 from tests.support.tiers import tiers
 
 MINIMAL = CONFIGS["minimal"]
@@ -49,47 +49,47 @@ class Last(ProfilingBuffer):
         return fits | (self.pmbptr[12:] == self.pmblimitr.LIMIT), known
 
 
-class Above(Changed, ProfilingBuffer):
+class Above(FaultMixin, ProfilingBuffer):
     """Writes a word further up."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.comb += self.write.beat.p.address[12].eq(1)
 
 
-class Strobes(Changed, ProfilingBuffer):
+class Strobes(FaultMixin, ProfilingBuffer):
     """Writes the first byte of every word."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.comb += self.write.beat.p.strobe.eq(m.submodules.aligner.o.p.strobe | 1)
 
 
-class Begins(Changed, ProfilingBuffer):
+class Begins(FaultMixin, ProfilingBuffer):
     """Does not care whether it is stopped."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.comb += self.writing.eq(self.pmblimitr.E)
 
 
-class Loses(Changed, ProfilingBuffer):
+class Loses(FaultMixin, ProfilingBuffer):
     """Does not move the pointer if the status is written."""
 
-    def change(self, m):
+    def add_fault(self, m):
         with m.If(self.pmbsr_write):
             m.d.sync += self.pmbptr.eq(self.pmbptr)
 
 
-class Eager(Changed, ProfilingBuffer):
+class Eager(FaultMixin, ProfilingBuffer):
     """Is not busy until the status says that the buffer is full."""
 
-    def change(self, m):
+    def add_fault(self, m):
         with m.If(self.full):
             m.d.comb += self.busy.eq(0)
 
 
-class Hangs(Changed, ProfilingBuffer):
+class Hangs(FaultMixin, ProfilingBuffer):
     """Is busy once there has been a fault."""
 
-    def change(self, m):
+    def add_fault(self, m):
         hangs = Signal()
         with m.If(self.write.done & (self.write.fault.kind != WriteFaultKind.NONE)):
             m.d.sync += hangs.eq(1)
@@ -97,25 +97,25 @@ class Hangs(Changed, ProfilingBuffer):
             m.d.comb += self.busy.eq(1)
 
 
-class Full(Changed, ProfilingBuffer):
+class Full(FaultMixin, ProfilingBuffer):
     """Is never full where it may be."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.comb += self.full.eq(0)
 
 
-class Overwrites(Changed, ProfilingBuffer):
+class Overwrites(FaultMixin, ProfilingBuffer):
     """A collision is lost where software writes."""
 
-    def change(self, m):
+    def add_fault(self, m):
         with m.If(self.pmbsr_write):
             m.d.sync += self.pmbsr.COLL.eq(self.wdata[arch.PMBSR_EL1.fields["COLL"].lsb])
 
 
-class Forgets(Changed, ProfilingBuffer):
+class Forgets(FaultMixin, ProfilingBuffer):
     """An abort does not say that data may be lost."""
 
-    def change(self, m):
+    def add_fault(self, m):
         with m.If(self.write.abort & ~self.pmbsr_write):
             m.d.sync += self.pmbsr.DL.eq(self.pmbsr.DL)
 

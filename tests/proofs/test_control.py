@@ -19,7 +19,7 @@ from spurtle.gateware.previous_target import PreviousTarget
 from spurtle.interface.pe_state import el2_enabled
 from spurtle_sim.model import control, pe
 from spurtle_sim.model.spu import ReferenceSPU
-from tests.support.proofs import Changed, check_faults
+from tests.support.proofs import FaultMixin, check_faults
 from tests.support.tiers import tiers
 
 EVERY = CONFIGS["v1p4"]
@@ -128,10 +128,10 @@ class Stopped(ProfilingControl):
         m.d.comb += self.collect.timestamp.eq(Mux(owner.el2, self.pmscr_el2.TS, self.pmscr.TS))
 
 
-class Level(Changed, ProfilingControl):
+class Level(FaultMixin, ProfilingControl):
     """Is not told of another owner in the same Security state."""
 
-    def change(self, m):
+    def add_fault(self, m):
         before = Signal(2)
         m.d.sync += [before.eq(Cat(m.owner.ns, m.owner.nse)), self.new_owner.eq(before != Cat(m.owner.ns, m.owner.nse))]
 

@@ -8,47 +8,47 @@ from formal.engine.induction import inductive
 from formal.engine.transition import transition
 from spurtle.arch import FM
 from spurtle.gateware.buffer import ProfilingBuffer
-from tests.support.proofs import Changed, WrongCircuit
+from tests.support.proofs import FaultMixin, WrongCircuit
 from tests.support.tiers import tiers
 
 DISCARDS = FEATURES["minimal_v1p2"]
 
 
-class Fills(Changed, ProfilingBuffer):
+class Fills(FaultMixin, ProfilingBuffer):
     """Knows no discard mode."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.comb += self.writing.eq(self.running)
 
 
-class LosesCollisions(Changed, ProfilingBuffer):
+class LosesCollisions(FaultMixin, ProfilingBuffer):
     """A collision is not told of in discard mode."""
 
-    def change(self, m):
+    def add_fault(self, m):
         with m.If(self.pmblimitr.FM == FM.DISCARD):
             m.d.sync += self.pmbsr.COLL.eq(self.pmbsr.COLL)
 
 
-class Moves(Changed, ProfilingBuffer):
+class Moves(FaultMixin, ProfilingBuffer):
     """The pointer follows what is dropped."""
 
-    def change(self, m):
+    def add_fault(self, m):
         with m.If(self.i.valid & self.i.ready & ~self.write.beat.valid):
             m.d.sync += self.pmbptr.eq(self.pmbptr + 8)
 
 
-class WaitsForMemory(Changed, ProfilingBuffer):
+class WaitsForMemory(FaultMixin, ProfilingBuffer):
     """What is dropped waits for memory."""
 
-    def change(self, m):
+    def add_fault(self, m):
         with m.If(~self.write.beat.ready):
             m.d.comb += self.i.ready.eq(0)
 
 
-class Stops(Changed, ProfilingBuffer):
+class Stops(FaultMixin, ProfilingBuffer):
     """It is full whenever no record would fit."""
 
-    def change(self, m):
+    def add_fault(self, m):
         with m.If(self.running & (self.pmbptr[12:] >= self.pmblimitr.LIMIT)):
             m.d.comb += self.full.eq(1)
 
@@ -58,17 +58,17 @@ def test_a_fault_of_discard_mode_is_found(wrong: type[ProfilingBuffer]) -> None:
     WrongCircuit(wrong, DISCARDS, discard.prove_discards).check()
 
 
-class Deaf(Changed, ProfilingBuffer):
+class Deaf(FaultMixin, ProfilingBuffer):
     """Goes on for another owner."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.comb += self.running.eq(self.pmblimitr.E & ~self.pmbsr.S)
 
 
-class Commits(Changed, ProfilingBuffer):
+class Commits(FaultMixin, ProfilingBuffer):
     """The pointer moves with the end of each record."""
 
-    def change(self, m):
+    def add_fault(self, m):
         with m.If(self.write.done):
             m.d.sync += self.pmbptr.eq(self.write.beat.p.address)
 

@@ -16,7 +16,7 @@ from spurtle.config import CONFIGS, UnpredictableFilter
 from spurtle.gateware.filter import Filter
 from spurtle.gateware.record import RecordBuilder
 from spurtle_sim.model import filtering
-from tests.support.proofs import Changed, WrongCircuit, check_faults
+from tests.support.proofs import FaultMixin, WrongCircuit, check_faults
 from tests.support.tiers import tiers
 
 EVERY = replace(FEATURES["minimal_fds"], name="every", version=PMSVer.SPE_V1P4, eft=True, fpf=True)
@@ -54,18 +54,18 @@ def test_faults_of_the_filter_are_found(count: int) -> None:
     )
 
 
-class Lenient(Changed, Filter):
+class Lenient(FaultMixin, Filter):
     """A sample of some type passes whatever its latency."""
 
-    def change(self, m):
+    def add_fault(self, m):
         with m.If(self.pmsfcr.FT & self.feed.op):
             m.d.comb += self.rejected.eq(0)
 
 
-class Open(Changed, Filter):
+class Open(FaultMixin, Filter):
     """Rejects nothing."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.comb += self.rejected.eq(0)
 
 
@@ -91,10 +91,10 @@ def test_only_filters_without_effect_switch_each_other_off(judged: Transition) -
     assert filter_.prove_monotone(discards, judged).result is Result.FAIL
 
 
-class Curious(Changed, Filter):
+class Curious(FaultMixin, Filter):
     """Looks at a fact for which there is no feature."""
 
-    def change(self, m):
+    def add_fault(self, m):
         with m.If(self.sample.operation.facts.memory_copy):
             m.d.comb += self.feed.st.eq(1)
 

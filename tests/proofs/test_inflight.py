@@ -16,7 +16,7 @@ from formal.sampling import interval
 from formal.spu import spu
 from spurtle.gateware import inflight as inflight_rtl
 from spurtle.gateware.slots import Allocation
-from tests.support.proofs import Changed, WrongCircuit, check_faults
+from tests.support.proofs import FaultMixin, WrongCircuit, check_faults
 from tests.support.tiers import tiers
 
 SEVERAL = replace(interval.configured(2, ernd=True), name="several", slots=3)
@@ -32,41 +32,41 @@ def test_faults_of_the_allocation_are_found(count: int) -> None:
     )
 
 
-class Follows(Changed, inflight_rtl.Slot):
+class Follows(FaultMixin, inflight_rtl.Slot):
     """Goes on following the PE's state."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.sync += self.start.eq(self.following)
 
 
-class Early(Changed, inflight_rtl.Slot):
+class Early(FaultMixin, inflight_rtl.Slot):
     """Keeps the PE's state of the cycle before."""
 
-    def change(self, m):
+    def add_fault(self, m):
         with m.If(self.take):
             m.d.sync += self.start.eq(self.start)
 
 
-class Forgets(Changed, inflight_rtl.Slot):
+class Forgets(FaultMixin, inflight_rtl.Slot):
     """Is not told that the buffer did not run before it was given its operation."""
 
-    def change(self, m):
+    def add_fault(self, m):
         with m.If(self.take):
             m.d.sync += self.unwanted.eq(~self.running)
 
 
-class CountsOn(Changed, inflight_rtl.Slot):
+class CountsOn(FaultMixin, inflight_rtl.Slot):
     """Counts waits for translations of an operation that has completed."""
 
-    def change(self, m):
+    def add_fault(self, m):
         with m.If(self.in_flight & self.translating):
             m.d.sync += self.translation.eq(self.translation + 1)
 
 
-class Hoards(Changed, SyncFIFO):
+class Hoards(FaultMixin, SyncFIFO):
     """Does not count what is taken out."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.sync += self.level.eq(self.level + (self.w_en & self.w_rdy))
 
 

@@ -13,7 +13,7 @@ from formal.engine.terms import Solver, variable
 from spurtle.config import CONFIGS
 from spurtle_sim.model import records
 from spurtle_sim.model.operation import Facts, Operation, Sample, Start
-from tests.support.proofs import known, read
+from tests.support.proofs import integer_value, known_integer
 
 
 @settings(max_examples=40)
@@ -21,37 +21,41 @@ from tests.support.proofs import known, read
 def test_an_integer_computes_as_python_does(a: int, b: int, distance: int) -> None:
     for name in ("add", "sub", "mul", "and_", "or_", "xor", "eq", "ne", "lt", "le", "gt", "ge"):
         apply = getattr(operator, name)
-        for result in (apply(known(a), known(b)), apply(known(a), b), apply(a, known(b))):
-            assert read(result) == apply(a, b), name
+        for result in (
+            apply(known_integer(a), known_integer(b)),
+            apply(known_integer(a), b),
+            apply(a, known_integer(b)),
+        ):
+            assert integer_value(result) == apply(a, b), name
     for name in ("lshift", "rshift"):
         apply = getattr(operator, name)
-        assert read(apply(known(a), distance)) == apply(a, distance), name
-    assert read(known(a) >> known(distance)) == a >> distance
+        assert integer_value(apply(known_integer(a), distance)) == apply(a, distance), name
+    assert integer_value(known_integer(a) >> known_integer(distance)) == a >> distance
     if b < 0:
         with pytest.raises(ValueError, match="negative shift count"):
-            known(a) >> known(b)
+            known_integer(a) >> known_integer(b)
     else:  # farther than the value is wide
-        assert read(known(a) >> known(b)) == a >> b
-    assert (read(-known(a)), read(~known(a))) == (-a, ~a)
+        assert integer_value(known_integer(a) >> known_integer(b)) == a >> b
+    assert (integer_value(-known_integer(a)), integer_value(~known_integer(a))) == (-a, ~a)
 
 
 def test_bytes_of_an_integer_are_python_s() -> None:
-    assert list(map(read, known(0x1234).to_bytes(3, "little"))) == [0x34, 0x12, 0]
+    assert list(map(integer_value, known_integer(0x1234).to_bytes(3, "little"))) == [0x34, 0x12, 0]
     for value in (-1, 1 << 16):
         with pytest.raises(OverflowError):
-            known(value).to_bytes(2, "little")
+            known_integer(value).to_bytes(2, "little")
 
 
 def test_a_rebuilt_module_computes_the_same() -> None:
     config = CONFIGS["minimal"]
     twin = rebuilt(records)
     encoded = []
-    for reference, number in ((records, int), (twin, known)):
+    for reference, number in ((records, int), (twin, known_integer)):
         facts = Facts(load=1, retired=1, va_valid=1)
         operation = Operation(facts=facts, pc=number(0x40_0123), va=number(0xFFFF_0000_1234_5678))
         start = Start(el=number(1), timestamp=number(77))
         encoded.append(reference.encode(config, Sample(start=start, operation=operation, total=number(5000))))
-    assert bytes(map(read, encoded[1])) == encoded[0]
+    assert bytes(map(integer_value, encoded[1])) == encoded[0]
     assert not hasattr(records, "bytes")
 
 
@@ -66,6 +70,6 @@ def test_what_needs_one_value_raises(use: Callable[[Any], object]) -> None:
 def test_a_negative_or_too_large_value_is_on_no_wire() -> None:
     wire = variable("wire", 4)
     for value in (-1, 16):
-        assert not Solver().possible(equal(value, wire), equal(known(value), wire))
+        assert not Solver().possible(equal(value, wire), equal(known_integer(value), wire))
     two = variable("two", 16)
-    assert not Solver().possible(equal(Octets([known(3), 2]), two), two != 0x203)
+    assert not Solver().possible(equal(Octets([known_integer(3), 2]), two), two != 0x203)

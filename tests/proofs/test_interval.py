@@ -11,7 +11,7 @@ from formal.engine.transition import Transition, transition
 from formal.sampling import interval
 from spurtle.gateware.interval import IntervalCounter
 from spurtle_sim.model import sampling
-from tests.support.proofs import Changed, check_faults
+from tests.support.proofs import FaultMixin, check_faults
 from tests.support.tiers import tiers
 
 LANES = interval.configured(2, ernd=True)
@@ -42,10 +42,10 @@ def test_faults_of_the_interval_counter_are_found(count: int) -> None:
     check_faults(lambda: IntervalCounter(LANES), proofs, count=count, assuming=interval.invariant(LANES))
 
 
-class Hasty(Changed, IntervalCounter):
+class Hasty(FaultMixin, IntervalCounter):
     """Uses a random number where software writes PMSICR_EL1, and so perhaps another in the next cycle."""
 
-    def change(self, m):
+    def add_fault(self, m):
         with m.If(self.write):
             m.d.comb += self.draw.eq(1)
 

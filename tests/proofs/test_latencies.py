@@ -9,17 +9,17 @@ from formal.inflight import inflight, latencies
 from spurtle.config import CONFIGS
 from spurtle.gateware.inflight import InFlight
 from spurtle.gateware.slots import Slot
-from tests.support.proofs import Changed, WrongCircuit
+from tests.support.proofs import FaultMixin, WrongCircuit
 from tests.support.tiers import tiers
 
 CONFIG = CONFIGS["v1p4"]
 LARGEST = (1 << CONFIG.counter_bits) - 1
 
 
-class Wrong(Changed, Slot):
+class Wrong(FaultMixin, Slot):
     """Does `_count` besides, in each cycle in which its operation is in flight and has not ended."""
 
-    def change(self, m):
+    def add_fault(self, m):
         with m.If(self.in_flight & ~self.finish & ~self.vanish & ~self.completed):
             self._count(m)
 
@@ -79,10 +79,10 @@ def test_a_latency_that_counts_something_else_is_found(wrong: type[Slot]) -> Non
     WrongCircuit(wrong, CONFIG, latencies.prove_counts).check()
 
 
-class NeverFull(Changed, Slot):
+class NeverFull(FaultMixin, Slot):
     """No total latency is all ones."""
 
-    def change(self, m):
+    def add_fault(self, m):
         with m.If(self.total == LARGEST - 1):
             m.d.sync += self.total.eq(0)
         with m.If(self.total == LARGEST):
@@ -96,10 +96,10 @@ def test_a_latency_that_is_never_full_is_found() -> None:
     assert verdict.evidence.startswith("total: ")
 
 
-class Neighbour(Changed, InFlight):
+class Neighbour(FaultMixin, InFlight):
     """The first slot hears that the second was issued."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.comb += m.submodules.slot_0.issued.eq(self.in_flight.issued[1])
 
 

@@ -5,7 +5,7 @@ import pytest
 from formal.engine.integer import Integer, unasked
 from formal.engine.paths import explore, folded, merged
 from formal.engine.terms import BitVector, Solver, constant, extract, sign_extend, simplify, substitute, ugt, variable
-from tests.support.proofs import known, read
+from tests.support.proofs import integer_value, known_integer
 
 
 def classify(a: int, b: int) -> int:
@@ -30,7 +30,11 @@ def test_every_path_is_taken_and_no_other() -> None:
             taken = [path for path in paths if simplify(substitute(path.condition, *values)).value]
             assert len(taken) == 1
             result = taken[0].result
-            got = read(Integer(substitute(result.bits, *values), unasked)) if isinstance(result, Integer) else result
+            got = (
+                integer_value(Integer(substitute(result.bits, *values), unasked))
+                if isinstance(result, Integer)
+                else result
+            )
             assert got == classify(x, y)
     solver = Solver()
     assert all(solver.possible(path.condition) for path in paths)
@@ -41,7 +45,7 @@ def test_paths_are_folded_into_one_term() -> None:
     paths = list(explore(classify, a, b))
 
     def values(result: Integer | int) -> list[BitVector]:
-        bits = (known(result) if isinstance(result, int) else result).bits
+        bits = (known_integer(result) if isinstance(result, int) else result).bits
         return [extract(7, 0, sign_extend(8, bits)), constant(3, 4)]
 
     term, same = folded(paths, values)
@@ -66,7 +70,7 @@ def test_a_merged_function_says_the_same() -> None:
     merge = merged(lambda a, b: (classify(a, b) + 16, a == b), [4, 4], [6, 1])
     for x in range(16):
         for y in range(16):
-            assert list(map(read, merge(known(x), y))) == [classify(x, y) + 16, x == y]
+            assert list(map(integer_value, merge(known_integer(x), y))) == [classify(x, y) + 16, x == y]
 
 
 def test_what_may_not_fit_is_not_merged() -> None:
@@ -76,6 +80,6 @@ def test_what_may_not_fit_is_not_merged() -> None:
         merged(lambda a: (a - 1,), [4], [4])
     same = merged(lambda a: (a,), [4], [4])
     with pytest.raises(ValueError, match=r" may need more than 4 bits$"):
-        same(known(16))
+        same(known_integer(16))
     with pytest.raises(ValueError, match=r" may need more than 4 bits$"):
-        same(known(-1))
+        same(known_integer(-1))

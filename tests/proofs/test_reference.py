@@ -5,12 +5,12 @@ from formal.engine.proof import Result
 from formal.engine.reference import follows
 from formal.engine.terms import all_of
 from formal.engine.transition import Transition, transition
-from tests.support.countdown import Countdown, countdown, zero_is_zero
+from tests.support.countdown import Countdown, countdown, zero_flag_is_correct
 
 
 def test_a_right_step_is_proved(subject: Transition) -> None:
-    assert inductive(subject, zero_is_zero).result is Result.PASS
-    verdict = follows(subject, countdown, assuming=zero_is_zero)
+    assert inductive(subject, zero_flag_is_correct).result is Result.PASS
+    verdict = follows(subject, countdown, assuming=zero_flag_is_correct)
     assert (verdict.result, verdict.method) == (Result.PASS, "reference, all 4 paths")
     assert resets(subject).result is Result.PASS
 
@@ -23,15 +23,15 @@ def test_a_wrong_reference_is_shown(subject: Transition) -> None:
     def wrong(rst: int, load: int, start: int, value: int) -> dict[str, int]:
         return countdown(rst, load, start, value) if value != 11 else {"value": 3}
 
-    verdict = follows(subject, wrong, assuming=zero_is_zero)
+    verdict = follows(subject, wrong, assuming=zero_flag_is_correct)
     assert verdict.result is Result.FAIL
     for part in ("state   value = 0xb, zero = 0x0", "inputs  ", "expected  value = 0x3", "got       value = "):
         assert part in verdict.evidence
 
 
 def test_a_wrong_circuit_is_found() -> None:
-    assert follows(transition(Countdown(wraps=True)), countdown, assuming=zero_is_zero).result is Result.FAIL
-    verdict = resets(transition(Countdown(keeps=True)))
+    assert follows(transition(Countdown(wraps=True)), countdown, assuming=zero_flag_is_correct).result is Result.FAIL
+    verdict = resets(transition(Countdown(reset_less=True)))
     assert verdict.result is Result.FAIL
     assert "survives" in verdict.evidence
 

@@ -26,7 +26,7 @@ from spurtle.gateware.packer import Packer
 from spurtle.gateware.skid import SkidBuffer
 from spurtle.gateware.spu import RecordPath
 from spurtle_sim.model import records
-from tests.support.proofs import Changed, check_faults
+from tests.support.proofs import FaultMixin, check_faults
 from tests.support.tiers import tiers
 
 PACKED = FEATURES["minimal_packed"]
@@ -43,10 +43,10 @@ def test_faults_of_the_register_stage_are_found(count: int) -> None:
     check_faults(lambda: SkidBuffer(beat_layout(PACKED)), proofs, count=count, assuming=serializer.spares)
 
 
-class Open(Changed, SkidBuffer):
+class Open(FaultMixin, SkidBuffer):
     """No place for what comes while the output stalls."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.comb += self.i.ready.eq(self.o.ready | ~self.o.valid)
 
 
@@ -187,18 +187,18 @@ def test_faults_of_the_aligner_are_found(count: int) -> None:
     )
 
 
-class Spills(Changed, Aligner):
+class Spills(FaultMixin, Aligner):
     """Writes the whole of each last word."""
 
-    def change(self, m):
+    def add_fault(self, m):
         with m.If(self.o.p.last):
             m.d.comb += self.o.p.strobe.eq(-1)
 
 
-class Cuts(Changed, Aligner):
+class Cuts(FaultMixin, Aligner):
     """Forgets what a last beat has left over."""
 
-    def change(self, m):
+    def add_fault(self, m):
         with m.If(self.i.p.last):
             m.d.comb += self.o.p.last.eq(1)
 
@@ -209,10 +209,10 @@ def test_an_aligner_that_writes_more_or_less_is_found(wrong: type[Aligner]) -> N
     assert "a cycle breaks it" in aligner.prove_words(KUNPENG, system).evidence
 
 
-class Mixes(Changed, Aligner):
+class Mixes(FaultMixin, Aligner):
     """Shows the next record in the last word of the one before it."""
 
-    def change(self, m):
+    def add_fault(self, m):
         with m.If(self.o.p.last):
             m.d.comb += self.o.p.data[-1].eq(self.i.p.data[0])
 

@@ -11,7 +11,7 @@ from formal.shell.axi4 import AXI, prove_steady, watched_writer
 from spurtle.shell import axi4
 from spurtle.shell.apb4 import APB4Completer
 from spurtle.shell.axi4 import AXI4Writer
-from tests.support.proofs import Changed
+from tests.support.proofs import FaultMixin
 from tests.support.tiers import tiers
 
 PACKED = FEATURES["minimal_packed"]
@@ -43,10 +43,10 @@ class Hasty(AXI4Writer):
             m.d.sync += self.axi.wlast.eq(1)
 
 
-class Forgetful(Changed, AXI4Writer):
+class Forgetful(FaultMixin, AXI4Writer):
     """PSB CSYNC does not wait for it."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.comb += self.busy.eq(0)
 
 
@@ -57,10 +57,10 @@ class Greedy(AXI4Writer):
         super().__init__(config, outstanding=outstanding + 1)
 
 
-class Early(Changed, AXI4Writer):
+class Early(FaultMixin, AXI4Writer):
     """A record is done when its last beat has come."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.comb += self.write.done.eq(self.write.beat.valid & self.write.beat.p.last)
 
 
@@ -82,31 +82,31 @@ def test_a_burst_across_a_page_is_found(monkeypatch: pytest.MonkeyPatch) -> None
     assert AXI(PACKED, 1).prove_burst(watched_writer(transition(AXI4Writer(PACKED)))).result is Result.FAIL
 
 
-class Twice(Changed, APB4Completer):
+class Twice(FaultMixin, APB4Completer):
     """Accesses a register as long as a transfer is there."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.comb += self.sysreg.valid.eq(self.apb.psel & self.apb.penable)
 
 
-class Eager(Changed, APB4Completer):
+class Eager(FaultMixin, APB4Completer):
     """Is ready in the setup phase."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.comb += self.apb.pready.eq(self.apb.psel & ~self.apb.penable)
 
 
-class Silent(Changed, APB4Completer):
+class Silent(FaultMixin, APB4Completer):
     """No access fails."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.comb += self.apb.pslverr.eq(0)
 
 
-class Half(Changed, APB4Completer):
+class Half(FaultMixin, APB4Completer):
     """Writes what is not strobed as well."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.comb += self.sysreg.write.eq(self.apb.pwrite)
 
 

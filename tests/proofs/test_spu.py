@@ -17,14 +17,14 @@ from spurtle.config import CONFIGS
 from spurtle.gateware import registers as registers_rtl
 from spurtle.gateware import spu as spu_rtl
 from spurtle.gateware.spu import SPU
-from tests.support.proofs import Changed, WrongCircuit
+from tests.support.proofs import FaultMixin, WrongCircuit
 from tests.support.tiers import tiers
 
 
-class Counts(Changed, SPU):
+class Counts(FaultMixin, SPU):
     """Counts what passes in Debug state too."""
 
-    def change(self, m):
+    def add_fault(self, m):
         counted = m.submodules.control.enabled | self.pe.debug
         m.d.comb += m.submodules.interval_counter.operations.eq(self.sampling.valid & counted)
 
@@ -35,10 +35,10 @@ def test_an_operation_that_is_counted_while_disabled_is_found() -> None:
     WrongCircuit(Counts, config, spu.prove_disabled).check()
 
 
-class Draws(Changed, SPU):
+class Draws(FaultMixin, SPU):
     """Draws a number for whatever passes."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.comb += m.submodules.access_lfsr.draw.eq(self.sampling.valid != 0)
 
 
@@ -77,17 +77,17 @@ def test_registers_that_are_open_are_found(
     WrongCircuit(SPU, config, prove).check()
 
 
-class Untold(Changed, SPU):
+class Untold(FaultMixin, SPU):
     """Does not tell the buffer that it has another owner."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.comb += m.submodules.buffer.new_owner.eq(0)
 
 
-class Remembers(Changed, SPU):
+class Remembers(FaultMixin, SPU):
     """Keeps the previous branch target for another owner."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.comb += m.submodules.previous_target.new_owner.eq(0)
 
 
@@ -99,24 +99,24 @@ def test_another_owner_that_is_not_told_of_is_found() -> None:
         WrongCircuit(wrong, config, spu.prove_new_owner).check()
 
 
-class Anytime(Changed, SPU):
+class Anytime(FaultMixin, SPU):
     """Tells of the filters' answers when there is nothing to tell."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.sync += self.pmu.sample_feed_lat.eq(m.submodules.filter.feed.lat)
 
 
-class Unfed(Changed, SPU):
+class Unfed(FaultMixin, SPU):
     """Counts verdicts when there is no sample."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.sync += self.pmu.sample_filtrate.eq(~m.submodules.filter.rejected.as_value().any())
 
 
-class Silent(Changed, SPU):
+class Silent(FaultMixin, SPU):
     """Does not tell the buffer that its limit is written."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.comb += m.submodules.buffer.pmblimitr_write.eq(0)
 
 

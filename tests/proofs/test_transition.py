@@ -5,7 +5,7 @@ from formal.engine.induction import inductive
 from formal.engine.proof import Result
 from formal.engine.terms import BitVector, Boolean, all_of, any_of, constant, if_else, uge
 from formal.engine.transition import Transition, Wires, remembering
-from tests.support.countdown import zero_is_zero
+from tests.support.countdown import zero_flag_is_correct
 
 
 def test_what_is_remembered_follows(subject: Transition) -> None:
@@ -22,7 +22,9 @@ def test_what_is_remembered_follows(subject: Transition) -> None:
     assert "before = 0x" in loads.evidence
     assert (
         inductive(
-            system, lambda wires: all_of(zero_is_zero(wires), falls(wires)), contract=lambda now, _: now["load"] == 0
+            system,
+            lambda wires: all_of(zero_flag_is_correct(wires), falls(wires)),
+            contract=lambda now, _: now["load"] == 0,
         ).result
         is Result.PASS
     )

@@ -8,64 +8,64 @@ from formal.engine.transition import Transition, transition
 from formal.spu import spu, wiring
 from spurtle.config import CONFIGS
 from spurtle.gateware.spu import SPU
-from tests.support.proofs import Changed, WrongCircuit
+from tests.support.proofs import FaultMixin, WrongCircuit
 from tests.support.tiers import tiers
 
 
-class WithoutMinlatBit(Changed, SPU):
+class WithoutMinlatBit(FaultMixin, SPU):
     """MINLAT[11] does not reach the filter."""
 
-    def change(self, m):
+    def add_fault(self, m):
         register = m.submodules.registers.pmslatfr.as_value()
         m.d.comb += m.submodules.filter.pmslatfr.eq(Cat(register[:11], C(0, 1), register[12:]))
 
 
-class WithoutIntervalBit(Changed, SPU):
+class WithoutIntervalBit(FaultMixin, SPU):
     """The most significant bit of INTERVAL does not reach the interval counter."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.comb += m.submodules.interval_counter.interval.eq(m.submodules.registers.pmsirr.INTERVAL[:-1])
 
 
-class OtherState(Changed, SPU):
+class OtherState(FaultMixin, SPU):
     """Random numbers are read where PMSICR_EL1 is."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.comb += m.submodules.registers.pmsrndr.eq(m.submodules.interval_counter.pmsicr)
 
 
-class AlwaysWanted(Changed, SPU):
+class AlwaysWanted(FaultMixin, SPU):
     """No record is dropped because the buffer did not run."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.comb += m.submodules.completion.unwanted.eq(0)
 
 
-class Unfiltered(Changed, SPU):
+class Unfiltered(FaultMixin, SPU):
     """PMU event SAMPLE_FEED_LD counts every sample."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.sync += self.pmu.sample_feed_ld.eq(m.submodules.completion.fed)
 
 
-class Strobe(Changed, SPU):
+class Strobe(FaultMixin, SPU):
     """Interrupts when the buffer is full, and not for as long as S is set."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.comb += self.pmbirq.eq(m.submodules.buffer.full)
 
 
-class Unread(Changed, SPU):
+class Unread(FaultMixin, SPU):
     """PMU event SAMPLE_FILTRATE is SAMPLE_FEED, and nothing reads what it has to be."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.sync += self.pmu.sample_filtrate.eq(m.submodules.completion.fed)
 
 
-class FrozenForever(Changed, SPU):
+class FrozenForever(FaultMixin, SPU):
     """The PMU's counters are frozen while the Profiling Buffer is disabled."""
 
-    def change(self, m):
+    def add_fault(self, m):
         m.d.sync += self.pmu.freeze.eq(m.submodules.registers.pmblimitr.PMFZ & m.submodules.buffer.pmbsr.S)
 
 

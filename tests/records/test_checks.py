@@ -18,7 +18,7 @@ from spurtle_sim.records.checks import Monitor, broken_promises, violations
 from spurtle_sim.records.decode import Record
 from spurtle_sim.records.json_sample import from_json
 from tests.support.example_records import BRANCH, LOAD, OTHER, PLAIN, changed, of_form
-from tests.support.samples import as_taken, samples
+from tests.support.samples import samples, without_impossible_facts
 from tests.support.tiers import configurations
 
 N1, V1P4, OWN = CONFIGS["neoverse_n1"], CONFIGS["v1p4"], FOR_RECORDS["own"]
@@ -27,14 +27,14 @@ N1, V1P4, OWN = CONFIGS["neoverse_n1"], CONFIGS["v1p4"], FOR_RECORDS["own"]
 @pytest.mark.parametrize("config", configurations(FOR_RECORDS))
 @given(data=st.data())
 def test_the_record_of_any_sample_keeps_its_part(config: SPUConfig, data: st.DataObject):
-    sample = as_taken(config, data.draw(samples(config)))
+    sample = without_impossible_facts(config, data.draw(samples(config)))
     assert Monitor(config, promises=False).check(records.encode(config, sample)) == []
 
 
 @pytest.mark.parametrize("config", configurations(FOR_RECORDS))
 @given(data=st.data())
 def test_the_record_of_a_sample_that_can_be_keeps_all(config: SPUConfig, data: st.DataObject):
-    sample = as_taken(config, data.draw(samples(config)))
+    sample = without_impossible_facts(config, data.draw(samples(config)))
     operation, facts, start = sample.operation, sample.operation.facts, sample.start
     facts = replace(facts, taken=facts.taken | 1 - facts.conditional)
     events = operation.events | (operation.events >> 18 & 1) << 17

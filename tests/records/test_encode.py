@@ -22,7 +22,7 @@ from spurtle_sim.records import decode
 from spurtle_sim.records.json_object import to_json
 from spurtle_sim.records.json_sample import from_json
 from tests.support.example_records import BRANCH, LOAD, OTHER, PLAIN, changed, of_form
-from tests.support.samples import written
+from tests.support.samples import plausible_records
 from tests.support.tiers import configurations
 
 N1 = CONFIGS["neoverse_n1"]
@@ -42,7 +42,7 @@ def encode(*lines: str, config: str = "neoverse_n1", engine: str = "reference", 
 @pytest.mark.parametrize("config", configurations(FOR_RECORDS))
 @given(data=st.data())
 def test_what_was_decoded_encodes_to_the_same_bytes(config: SPUConfig, data: st.DataObject):
-    octets = data.draw(written(config))
+    octets = data.draw(plausible_records(config))
     (record,) = decode.records(octets)
     facts = json.loads(json.dumps(to_json(record)))
     assert records.encode(config, from_json(config, facts)) == octets
@@ -51,7 +51,7 @@ def test_what_was_decoded_encodes_to_the_same_bytes(config: SPUConfig, data: st.
 @pytest.mark.parametrize("config", configurations(FOR_RECORDS))
 @given(data=st.data())
 def test_what_was_encoded_decodes_to_the_same_facts(config: SPUConfig, data: st.DataObject):
-    (record,) = decode.records(data.draw(written(config)))
+    (record,) = decode.records(data.draw(plausible_records(config)))
     facts = to_json(record)
     (again,) = decode.records(records.encode(config, from_json(config, facts)))
     assert to_json(again) == facts

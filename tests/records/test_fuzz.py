@@ -19,7 +19,7 @@ from spurtle_sim.records.json_object import to_json
 from spurtle_sim.records.json_sample import from_json
 from spurtle_sim.records.text import describe, line
 from tests.support.example_records import RECORD, random_branch
-from tests.support.samples import written
+from tests.support.samples import plausible_records
 from tests.support.seeds import SEED
 from tests.support.tiers import configurations, tiers
 
@@ -105,7 +105,7 @@ def test_records_with_one_wrong_byte(config: SPUConfig, data: st.DataObject):
     """Of the buffer of a configuration: the decoder survives, and so do the monitor and the way back to an SPU. The
     records before the byte are as they were.
     """
-    buffer = b"".join(data.draw(written(config)) for _ in range(3))
+    buffer = b"".join(data.draw(plausible_records(config)) for _ in range(3))
     at, value = data.draw(st.integers(0, len(buffer) - 1)), data.draw(st.integers(0, 255))
     wrong = buffer[:at] + bytes([value]) + buffer[at + 1 :]
     found = check(wrong)

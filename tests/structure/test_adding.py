@@ -40,8 +40,8 @@ class Addition:
 
 
 def places(test: str) -> tuple[str, ...]:
-    """Return the arguments that run a test of test_places.py."""
-    return ("-m", "pytest", "-q", "-p", "no:cacheprovider", f"tests/structure/test_places.py::{test}")
+    """Return the arguments that run a test of test_completeness.py."""
+    return ("-m", "pytest", "-q", "-p", "no:cacheprovider", f"tests/structure/test_completeness.py::{test}")
 
 
 WIDE = """

@@ -66,17 +66,17 @@ class EngineBoard:
 class Noise:
     """What a line does with each byte, by chance: of 10,000 so many are lost, and so many come with a wrong bit."""
 
-    def __init__(self, seed: int, *, lost: int, broken: int) -> None:
+    def __init__(self, seed: int, *, lost: int, corrupted: int) -> None:
         self._random = random.Random(seed)
         self._lost = lost
-        self._broken = broken
+        self._corrupted = corrupted
 
-    def pass_on(self, octets: bytes) -> bytes:
+    def transmit(self, octets: bytes) -> bytes:
         out = bytearray()
         for octet in octets:
             fate = self._random.randrange(10_000)
             if fate >= self._lost:
-                out.append(octet ^ (1 << self._random.randrange(8) if fate < self._lost + self._broken else 0))
+                out.append(octet ^ (1 << self._random.randrange(8) if fate < self._lost + self._corrupted else 0))
         return bytes(out)
 
 
@@ -92,7 +92,7 @@ class NoisyPort:
         return self._port.in_waiting
 
     def read(self, size: int = 1) -> bytes:
-        return self._noise.pass_on(self._port.read(size))
+        return self._noise.transmit(self._port.read(size))
 
     def write(self, data: bytes, /) -> int | None:
-        return self._port.write(self._noise.pass_on(data))
+        return self._port.write(self._noise.transmit(data))

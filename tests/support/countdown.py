@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from formal.engine.terms import Boolean
 from formal.engine.transition import Wires
 
-__all__ = ["Countdown", "countdown", "zero_is_zero"]
+__all__ = ["Countdown", "countdown", "zero_flag_is_correct"]
 
 
 class Countdown(wiring.Component):
@@ -17,14 +17,14 @@ class Countdown(wiring.Component):
     start: In(4)
     value: Out(4)
 
-    def __init__(self, *, wraps: bool = False, keeps: bool = False):
+    def __init__(self, *, wraps: bool = False, reset_less: bool = False):
         self._wraps = wraps
-        self._keeps = keeps
+        self._reset_less = reset_less
         super().__init__()
 
     def elaborate(self, platform):
         m = Module()
-        value = Signal(4, reset_less=self._keeps)
+        value = Signal(4, reset_less=self._reset_less)
         zero = Signal(init=1)
         m.d.comb += self.value.eq(value)
         with m.If(self.load):
@@ -42,5 +42,5 @@ def countdown(rst: int, load: int, start: int, value: int) -> dict[str, int]:
     return {"value": max(value - 1, 0)}
 
 
-def zero_is_zero(wires: Wires) -> Boolean:
+def zero_flag_is_correct(wires: Wires) -> Boolean:
     return (wires["zero"] == 1) == (wires["value"] == 0)

@@ -31,7 +31,7 @@ __all__ = [
     "random_pe",
     "random_registers",
     "random_sample",
-    "samples",
+    "uniform_samples",
 ]
 
 
@@ -197,7 +197,7 @@ def random_sample(random: Random, config: SPUConfig) -> Sample:
     )
 
 
-def samples(config: SPUConfig) -> st.SearchStrategy[Sample]:
+def uniform_samples(config: SPUConfig) -> st.SearchStrategy[Sample]:
     """Random samples; an even choice for each bit matters more than how a failing one shrinks."""
     return st.integers(0, (1 << 32) - 1).map(lambda seed: random_sample(Random(seed), config))
 

@@ -3,9 +3,9 @@
 import re
 from typing import Any
 
-__all__ = ["INSTEAD", "WORDS", "printed"]
+__all__ = ["SUBSTITUTIONS", "WORDS_COLUMN", "printed_words"]
 
-WORDS = 62
+WORDS_COLUMN = 62
 """Column of `perf report -D` at which the words of a packet begin."""
 
 # Words that a version lacks, or has instead.
@@ -23,7 +23,7 @@ _STABLE: dict[str, Any] = {
     r"^OTHER( ASE| FP)+ COND-SELECT$": "OTHER COND-SELECT",
     r"^SME-OTHER.*$": "OTHER INSN-OTHER",
 }
-INSTEAD: dict[str, dict[str, Any]] = {
+SUBSTITUTIONS: dict[str, dict[str, Any]] = {
     "6.1": {
         r"^(LD|ST) (MTE-TAG|MEMCPY|MEMSET)$": r"\1",
         r"^B( COND)?.* (GCS|CR-).*$": r"B\1",
@@ -44,8 +44,8 @@ INSTEAD: dict[str, dict[str, Any]] = {
 """By version: patterns of the intended words, and the words that this version prints."""
 
 
-def printed(version: str, words: str) -> str:
+def printed_words(version: str, words: str) -> str:
     """Return the words that a version of perf prints where `words` are meant."""
-    for pattern, instead in INSTEAD[version].items():
+    for pattern, instead in SUBSTITUTIONS[version].items():
         words = re.sub(pattern, instead, words)
     return words

@@ -7,10 +7,10 @@ from spurtle_sim.records.decode import Record
 from spurtle_sim.records.operation_type import operation_type
 from spurtle_sim.trace.instruction import FACT, Instruction
 
-__all__ = ["kept", "types"]
+__all__ = ["operation_types", "passes_filter"]
 
 
-def types(record: Record, instruction: Instruction) -> set[str]:
+def operation_types(record: Record, instruction: Instruction) -> set[str]:
     """Of the sampled operation, by perf's names. Its packet does not say SIMD and FP: they are the instruction's."""
     assert record.operation_packet is not None
     found = operation_type(*record.operation_packet)
@@ -29,10 +29,10 @@ def types(record: Record, instruction: Instruction) -> set[str]:
     return result
 
 
-def kept(terms: Mapping[str, int], record: Record, instruction: Instruction) -> bool:
+def passes_filter(terms: Mapping[str, int], record: Record, instruction: Instruction) -> bool:
     """Whether a filter of these `terms`, all of them as `spurtle profile` takes them, keeps the record."""
     assert record.events is not None and record.total is not None
-    found = types(record, instruction)
+    found = operation_types(record, instruction)
     names = ("branch", "load", "store", "simd", "float")
     exact = {name for name in names if terms.get(f"{name}_filter_mask")}
     wanted = {name for name in names if terms.get(f"{name}_filter")}

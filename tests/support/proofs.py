@@ -17,7 +17,7 @@ from spurtle.config import SPUConfig
 
 from .seeds import SEED
 
-__all__ = ["Changed", "WrongCircuit", "check_faults", "known", "read", "unwatched"]
+__all__ = ["FaultMixin", "WrongCircuit", "check_faults", "integer_value", "known_integer"]
 
 Prove = Callable[[SPUConfig, Transition], Verdict]
 
@@ -31,12 +31,12 @@ def _decide(condition: Boolean) -> bool:
     return value
 
 
-def known(value: int) -> Integer:
+def known_integer(value: int) -> Integer:
     """Return an `Integer` with this value."""
     return Integer(constant(value, value.bit_length() + 1), _decide)
 
 
-def read(value: Integer | int) -> int:
+def integer_value(value: Integer | int) -> int:
     """Return the value of a known `Integer`, which may be of substituted terms."""
     if not isinstance(value, Integer):
         return value
@@ -48,20 +48,20 @@ def read(value: Integer | int) -> int:
 # Wrong circuits.
 
 
-class Changed:
-    """The first base class of a component with a fault, before the right component: `change` adds to its module."""
+class FaultMixin:
+    """The first base class of a component with a fault, before the right component: `add_fault` adds to its module."""
 
     def elaborate(self, platform: Any) -> Module:
         m = super().elaborate(platform)  # pyright: ignore[reportAttributeAccessIssue]
-        self.change(m)
+        self.add_fault(m)
         return m
 
-    def change(self, m: Any) -> None:
+    def add_fault(self, m: Any) -> None:
         """Add statements: the last assignment to a signal counts."""
         raise NotImplementedError
 
 
-def unwatched(config: SPUConfig, system: Transition) -> Transition:
+def unmodified(config: SPUConfig, system: Transition) -> Transition:
     """Return the circuit alone, without further registers."""
     return system
 
@@ -82,7 +82,7 @@ class WrongCircuit:
     config: SPUConfig
     prove: Prove
     evidence: str = "a cycle breaks it"
-    watched: Callable[[SPUConfig, Transition], Transition] = unwatched
+    watched: Callable[[SPUConfig, Transition], Transition] = unmodified
 
     def __str__(self) -> str:
         return getattr(self.component, "__name__", "")

@@ -9,7 +9,7 @@ from spurtle.config.record_layouts import Packet
 from spurtle_sim.model.operation import Facts, Location, Operation, Sample, Start, Vectors
 from spurtle_sim.model.records import encode
 
-__all__ = ["as_taken", "facts", "plausible", "samples", "written"]
+__all__ = ["facts", "plausible", "plausible_records", "samples", "without_impossible_facts"]
 
 _bit = st.integers(0, 1)
 _address = st.integers(0, (1 << 56) - 1)
@@ -88,7 +88,7 @@ def samples(draw: st.DrawFn, config: SPUConfig) -> Sample:
     )
 
 
-def as_taken(config: SPUConfig, sample: Sample) -> Sample:
+def without_impossible_facts(config: SPUConfig, sample: Sample) -> Sample:
     """Return the sample without an impossible fact: a memory set that loads."""
     facts = sample.operation.facts
     if config.mops and facts.memory_set and not facts.memory_copy:
@@ -98,13 +98,13 @@ def as_taken(config: SPUConfig, sample: Sample) -> Sample:
 
 def plausible(config: SPUConfig, sample: Sample) -> Sample:
     """Return the sample as a core may report it: an operation that is not conditional was taken."""
-    sample = as_taken(config, sample)
+    sample = without_impossible_facts(config, sample)
     facts = sample.operation.facts
     facts = replace(facts, taken=facts.taken | 1 - facts.conditional)
     return replace(sample, operation=replace(sample.operation, facts=facts))
 
 
 @st.composite
-def written(draw: st.DrawFn, config: SPUConfig) -> bytes:
+def plausible_records(draw: st.DrawFn, config: SPUConfig) -> bytes:
     """Return the record of a plausible sample."""
     return encode(config, plausible(config, draw(samples(config))))

@@ -18,7 +18,7 @@ from spurtle_sim.cosim.compiled import runtime
 from spurtle_sim.native.cache import kept
 from spurtle_sim.native.compiler import run
 from tests.support.seeds import SEED
-from tests.support.verilators import skip_without_perl
+from tests.support.verilator_releases import skip_without_perl
 
 __all__ = ["run_icarus", "run_verilator"]
 

@@ -13,12 +13,12 @@ from spurtle_sim.emulator.syscalls import Kernel
 from spurtle_sim.perf.process import PAGE_BYTES
 
 __all__ = [
+    "AT_EMPTY_PATH",
+    "AT_FDCWD",
+    "AT_SYMLINK_NOFOLLOW",
     "BUFFER",
     "CODE_PAGE",
-    "EMPTY_PATH",
     "HANDLER",
-    "HERE",
-    "NO_FOLLOW",
     "NUMBERS",
     "PATH",
     "SIGUSR1",
@@ -28,9 +28,9 @@ __all__ = [
 
 NUMBERS = {name: number for number, name in NAMES.items()}
 PATH, BUFFER, CODE_PAGE = 0x1000, 0x1800, 0x4000
-HERE = -100  # AT_FDCWD
+AT_FDCWD = -100
 SIGUSR1, SIG_IGN, HANDLER = 10, 1, 0x400000
-EMPTY_PATH, NO_FOLLOW = 0x1000, 0x100
+AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW = 0x1000, 0x100
 
 
 class Caller:
@@ -67,4 +67,4 @@ class Caller:
         return bytes(self.uc.mem_read(at, length))
 
     def open(self, path: Path, flags: int = 0) -> int:
-        return self("openat", HERE, self.path(path), flags)
+        return self("openat", AT_FDCWD, self.path(path), flags)

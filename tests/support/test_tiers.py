@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "tests" / "support").mkdir(parents=True)
     for name in ("conftest.py", *(f"{part}__init__.py" for part in ("", "support/"))):
         (tmp_path / "tests" / name).write_text((ROOT / "tests" / name).read_text())
-    for name in ("perfs.py", "seeds.py", "tiers.py"):
+    for name in ("perf_versions.py", "seeds.py", "tiers.py"):
         (tmp_path / "tests" / "support" / name).write_text((ROOT / "tests" / "support" / name).read_text())
     (tmp_path / "configurations.py").write_text((ROOT / "configurations.py").read_text())
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n fast:\n full:\n long:\n")

@@ -35,7 +35,7 @@ from tests.support.cpu import CPU, PAGE, Step
 from tests.support.drivers import sbsa
 from tests.support.drivers.freebsd import FreeBSD
 from tests.support.drivers.kvm_unit_tests import Profiler
-from tests.support.drivers.linux import Linux, Refused
+from tests.support.drivers.linux import Linux, UnsupportedSPU
 from tests.support.seeds import SEED
 from tests.support.tiers import configurations
 from tests.support.timed_operations import table
@@ -244,7 +244,7 @@ def test_linux_without_the_interrupt(cpu: CPU) -> None:
 @those(lambda config: config.el2)
 def test_linux_does_not_take_the_buffer_of_el2(config: SPUConfig) -> None:
     cpu = CPU(config, mixture(config.ops_per_cycle), pe=PEState(mdcr_el2_e2pb=0))
-    with pytest.raises(Refused, match="higher Exception level"):
+    with pytest.raises(UnsupportedSPU, match="higher Exception level"):
         Linux(cpu)
 
 

@@ -22,7 +22,7 @@ from spurtle_sim.timing.core import Parameters
 from spurtle_sim.timing.machine import Machine
 from tests.support.cpu import Step
 from tests.support.linux_driver import library
-from tests.support.linux_driver.binding import AuxFlag, Handled
+from tests.support.linux_driver.binding import AuxFlag, IRQReturn
 from tests.support.linux_driver.session import FULL, Session
 from tests.support.linux_driver.user import User
 from tests.support.paths import WORKLOADS
@@ -411,7 +411,7 @@ def test_an_interrupt_without_s_changes_nothing(session: Session) -> None:
     session.run(700)
     other = PMBSR_EL1.pack(COLL=1, DL=1)
     break_off(session, other)
-    assert session.kernel(session.driver.interrupt) == Handled.NOT_MINE
+    assert session.kernel(session.driver.interrupt) == IRQReturn.NONE
     assert session.steps == [Step("PSB CSYNC"), Step("DSB nsh"), Step("ISB"), Step("MRS PMBSR_EL1", other)]
     session.run(700)
     session.kernel(session.event.delete)

@@ -25,7 +25,7 @@ from spurtle_sim.profile.options import Filters
 from tests.support.cpu import CPU
 from tests.support.drivers import disable_and_drain
 
-__all__ = ["Linux", "Refused"]
+__all__ = ["Linux", "UnsupportedSPU"]
 
 _ALL = (1 << 64) - 1
 _ALIGN_MOST = 2048
@@ -33,7 +33,7 @@ _SIZES = (16, 2048)
 _PERIODS = (256, 0xFFFF_FF00)
 
 
-class Refused(Exception):
+class UnsupportedSPU(Exception):
     """The driver does not take this SPU."""
 
 
@@ -73,14 +73,14 @@ class Linux:
         cpu = self._cpu
         identification = PMBIDR_EL1.unpack(cpu.mrs(PMBIDR_EL1))
         if identification.P:
-            raise Refused("the Profiling Buffer is that of a higher Exception level")
+            raise UnsupportedSPU("the Profiling Buffer is that of a higher Exception level")
         self._align = 1 << identification.Align
         if self._align > _ALIGN_MOST:
-            raise Refused(f"alignment {self._align}")
+            raise UnsupportedSPU(f"alignment {self._align}")
         self._has = PMSIDR_EL1.unpack(cpu.mrs(PMSIDR_EL1))
         self._largest = 1 << self._has.MaxSize
         if not _SIZES[0] <= self._largest <= _SIZES[1]:
-            raise Refused(f"records of {self._largest} bytes")
+            raise UnsupportedSPU(f"records of {self._largest} bytes")
         self.discard = cpu.config.version >= PMSVer.SPE_V1P2
         cpu.msr(PMSEVFR_EL1, _ALL)
         self.event_filter = cpu.mrs(PMSEVFR_EL1)

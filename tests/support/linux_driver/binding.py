@@ -8,7 +8,7 @@ from enum import IntEnum, IntFlag
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["AuxFlag", "AuxRecord", "Exclude", "Handled", "LinuxDriver", "PerfEvent", "Start"]
+__all__ = ["AuxFlag", "AuxRecord", "Exclude", "IRQReturn", "LinuxDriver", "PerfEvent", "Start"]
 
 
 class AuxFlag(IntFlag):
@@ -35,11 +35,11 @@ class Start(IntFlag):
     UPDATE = 4
 
 
-class Handled(IntEnum):
+class IRQReturn(IntEnum):
     """What an interrupt handler says: irqreturn_t."""
 
-    NOT_MINE = 0
-    MINE = 1
+    NONE = 0
+    HANDLED = 1
 
 
 class AuxRecord(NamedTuple):
@@ -135,7 +135,7 @@ class LinuxDriver:
         return self.call("cpu", int(online))
 
     def interrupt(self) -> int:
-        """PMBIRQ: what the handler says, of `Handled`."""
+        """PMBIRQ: what the handler says, of `IRQReturn`."""
         return self.call("irq")
 
     @property

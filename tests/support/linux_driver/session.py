@@ -16,7 +16,7 @@ from spurtle.config import SPUConfig
 from spurtle_sim.model.pe import PEState
 from spurtle_sim.records import decode
 from tests.support.cpu import UNWRITTEN, Core, Step
-from tests.support.linux_driver.binding import AuxFlag, Handled, LinuxDriver, PerfEvent
+from tests.support.linux_driver.binding import AuxFlag, IRQReturn, LinuxDriver, PerfEvent
 
 __all__ = ["FULL", "Event", "Session"]
 
@@ -197,7 +197,7 @@ class Session(Core):
         """
         assert self.interrupt
         mine = self._enabled and not self.abandoned
-        assert self.kernel(self.driver.interrupt) == (Handled.MINE if mine else Handled.NOT_MINE)
+        assert self.kernel(self.driver.interrupt) == (IRQReturn.HANDLED if mine else IRQReturn.NONE)
         usable = self._start is None or self._start % self.config.layout.align == 0
         if mine and usable and not self.abandoned:
             assert not self.interrupt, "the interrupt was handled, and is still there"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-__all__ = ["VERSIONS", "Perf", "needed"]
+__all__ = ["VERSIONS", "Perf", "require_perf"]
 
 VERSIONS = {"6.1": r"6\.1\.", "6.12": r"6\.12\.", "newest": r"([789]|\d\d)\."}
 """What `perf version` has to begin with, by the name of the version: Debian's stable ones and that of its unstable."""
@@ -58,7 +58,7 @@ def _variable(version: str) -> str:
     return f"SPURTLE_PERF_{version.upper().replace('.', '_')}"
 
 
-def needed(version: str) -> Perf:
+def require_perf(version: str) -> Perf:
     """Return that version: what SPURTLE_PERF_6_12, for instance, names, or else `perf` if it is of that version. Skip
     the test if it is not here.
     """

