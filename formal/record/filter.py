@@ -17,8 +17,8 @@ from ..engine.proof import Proof, ProvedBlock, Verdict
 from ..engine.reference import follows
 from ..engine.terms import Boolean, all_of, implies, not_
 from ..engine.transition import Transition, Wires, transition
-from .judged import FILTER_REGISTERS, Judged
-from .sample import WIDEST, Samples, alike, meaningless
+from .filter_with_events import FILTER_REGISTERS, FilterWithEvents
+from .sample import WIDEST, Samples, alike, unimplemented_facts
 
 __all__ = [
     "cover",
@@ -64,12 +64,12 @@ def _follows(
 
 
 def prove(config: SPUConfig, system: Transition) -> Verdict:
-    """`system` is a `Judged` of `config`."""
+    """`system` is a `FilterWithEvents` of `config`."""
     return _follows(config, system, lambda settings, sample: {"collect": filtering.collect(config, settings, sample)})
 
 
 def prove_feed(config: SPUConfig, system: Transition) -> Verdict:
-    """Each of the PMU events. `system` is a `Judged` of `config`."""
+    """Each of the PMU events. `system` is a `FilterWithEvents` of `config`."""
 
     def told(settings: Registers, sample: Sample) -> Mapping[str, int]:
         return {f"feed_{event}": value for event, value in filtering.feed(config, settings, sample).items()}
@@ -78,7 +78,7 @@ def prove_feed(config: SPUConfig, system: Transition) -> Verdict:
 
 
 def prove_ignored(config: SPUConfig, system: Transition) -> Verdict:
-    """Facts for which there is no feature change nothing. `system` is a `Judged` of `config`."""
+    """Facts for which there is no feature change nothing. `system` is a `FilterWithEvents` of `config`."""
 
     def ignored(one: Wires, other: Wires) -> Boolean:
         # Of a combinational block two cycles are two samples.
@@ -172,7 +172,7 @@ def cover(config: SPUConfig, system: Transition) -> Verdict:
 
 @cache
 def _system(config: SPUConfig) -> Transition:
-    return transition(Judged(config))
+    return transition(FilterWithEvents(config))
 
 
 _CHANGING = (
@@ -190,7 +190,7 @@ def proofs() -> Iterator[Proof]:
         proof = ProvedBlock("filter", config, _system).proof
         yield proof("the verdict is the reference's", "reference", prove)
         yield proof("the PMU events are the reference's", "reference", prove_feed)
-        if meaningless(config):
+        if unimplemented_facts(config):
             yield proof("facts of no feature change nothing", "any two cycles", prove_ignored)
         yield proof("what is rejected stays so when another filter is enabled", "any two cycles", prove_monotone)
         yield proof("cover: each filter alone rejects and lets pass", "any cycle", cover)

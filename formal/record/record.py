@@ -33,7 +33,7 @@ from ..engine.terms import (
     zero_extend,
 )
 from ..engine.transition import Transition, Wires, transition
-from .sample import WIDEST, Samples, alike, meaningless, promised
+from .sample import WIDEST, Samples, alike, promised, unimplemented_facts
 
 __all__ = ["proofs", "prove_bytes", "prove_defined", "prove_events", "prove_ignored", "prove_operation"]
 
@@ -225,5 +225,5 @@ def proofs() -> Iterator[Proof]:
         yield proof("the Operation Type packet is the reference's", "reference", prove_operation)
         yield proof("the Operation Type packet is never reserved", "three cycles", prove_defined)
         yield proof("every byte is the reference's", "reference", prove_bytes)
-        if meaningless(config):
+        if unimplemented_facts(config):
             yield proof("facts of no feature change nothing", "six cycles", prove_ignored)

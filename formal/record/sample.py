@@ -18,7 +18,7 @@ from spurtle_sim.model.operation import Facts, Location, Operation, Vectors
 from ..engine.parts import Part, layout_fields
 from ..engine.terms import BitVector, Boolean, any_of
 
-__all__ = ["WIDEST", "Samples", "alike", "meaningless", "promised"]
+__all__ = ["WIDEST", "Samples", "alike", "promised", "unimplemented_facts"]
 
 _EVERY_PACKET = RecordLayout(
     (*V1P4.places, Place(((Packet.IMP_COUNTER,),)), Place(((Packet.IMP_ADDRESS,),))), V1P4.align, V1P4.max_size
@@ -129,7 +129,7 @@ def promised(config: SPUConfig, sample: BitVector) -> Boolean:
     )
 
 
-def meaningless(config: SPUConfig) -> tuple[str, ...]:
+def unimplemented_facts(config: SPUConfig) -> tuple[str, ...]:
     """Facts for which `config` has no feature."""
     meant = {
         "unspecified": config.version >= PMSVer.SPE_V1P1 or config.fpf,
@@ -152,8 +152,8 @@ def meaningless(config: SPUConfig) -> tuple[str, ...]:
 
 
 def alike(config: SPUConfig, one: BitVector, other: BitVector) -> Boolean:
-    """The samples differ in meaningless facts at the most."""
+    """The samples differ at most in unimplemented facts."""
     operation = SampleLayout(config)["operation"]
     lsb = operation.offset + operation.shape["facts"].offset
-    ignored = sum(1 << lsb + FactsLayout.as_shape()[name].offset for name in meaningless(config))
+    ignored = sum(1 << lsb + FactsLayout.as_shape()[name].offset for name in unimplemented_facts(config))
     return (one ^ other) & ~ignored == 0

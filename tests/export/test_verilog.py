@@ -11,7 +11,7 @@ from pathlib import Path
 import pyslang
 import pytest
 
-from formal.record.sample import meaningless
+from formal.record.sample import unimplemented_facts
 from spurtle.arch import Event
 from spurtle.config import CONFIGS
 from spurtle.export import verilog
@@ -145,7 +145,7 @@ def state_bits(name: str, family: str) -> int:
     counters = len(config.latencies) * config.counter_bits
     derived = {Event.GENERATED_EXCEPTION, Event.RETIRED, Event.NOT_TAKEN} | ({Event.SMCU} if config.spe_sme else set())
     told = SampleLayout(config).size - StartLayout(config).size - counters
-    told -= 8 * config.events_bytes - len(config.events - derived) + len(meaningless(config))
+    told -= 8 * config.events_bytes - len(config.events - derived) + len(unimplemented_facts(config))
     kept = start + counters + told
     if config.slots > 1:
         kept += config.slots * (start + counters + (told if family == "ice40" else 0))

@@ -9,8 +9,8 @@ from configurations import FEATURES
 from formal.engine.proof import Result
 from formal.engine.transition import Transition, transition
 from formal.record import filter as filter_
-from formal.record import judged as judged_filter
-from formal.record import record
+from formal.record import filter_with_events, record
+from formal.record.filter_with_events import FilterWithEvents
 from spurtle.arch import PMSVer
 from spurtle.config import CONFIGS, UnpredictableFilter
 from spurtle.gateware.filter import Filter
@@ -24,14 +24,14 @@ EVERY = replace(FEATURES["minimal_fds"], name="every", version=PMSVer.SPE_V1P4, 
 
 
 @pytest.fixture(scope="module")
-def judged() -> Transition:
-    return transition(judged_filter.Judged(EVERY))
+def circuit() -> Transition:
+    return transition(FilterWithEvents(EVERY))
 
 
 def test_a_fault_of_the_filter_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     config = CONFIGS["minimal"]
     monkeypatch.setattr(filtering, "flags", lambda config, facts: facts.store << 2 | facts.load << 1 | facts.branch)
-    system = transition(judged_filter.Judged(config))
+    system = transition(FilterWithEvents(config))
     verdict = filter_.prove(config, system)
     assert verdict.result is Result.FAIL
     assert "expected  collect = 0x" in verdict.evidence
@@ -39,15 +39,15 @@ def test_a_fault_of_the_filter_is_found(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("name", ["by_type", "by_event", "by_inverted_event", "by_latency", "by_data_source"])
-def test_a_filter_that_is_not_there_is_found(name: str, monkeypatch: pytest.MonkeyPatch, judged: Transition) -> None:
+def test_a_filter_that_is_not_there_is_found(name: str, monkeypatch: pytest.MonkeyPatch, circuit: Transition) -> None:
     monkeypatch.setattr(filtering, name, lambda config, registers, sample: 1)
-    assert filter_.prove(EVERY, judged).result is Result.FAIL
+    assert filter_.prove(EVERY, circuit).result is Result.FAIL
 
 
 @pytest.mark.parametrize("count", tiers(full=[2], long=[10]))
 def test_faults_of_the_filter_are_found(count: int) -> None:
     check_faults(
-        lambda: judged_filter.Judged(EVERY),
+        lambda: FilterWithEvents(EVERY),
         [partial(filter_.prove_feed, EVERY), partial(filter_.prove, EVERY)],
         count=count,
         assuming=filter_.registers(EVERY),
@@ -69,26 +69,26 @@ class Open(FaultMixin, Filter):
         m.d.comb += self.rejected.eq(0)
 
 
-def test_a_filter_that_lets_more_pass_is_found(monkeypatch: pytest.MonkeyPatch, judged: Transition) -> None:
-    assert filter_.prove_monotone(EVERY, judged).result is Result.PASS
-    monkeypatch.setattr(judged_filter, "Filter", Lenient)
-    WrongCircuit(judged_filter.Judged, EVERY, filter_.prove_monotone).check()
+def test_a_filter_that_lets_more_pass_is_found(monkeypatch: pytest.MonkeyPatch, circuit: Transition) -> None:
+    assert filter_.prove_monotone(EVERY, circuit).result is Result.PASS
+    monkeypatch.setattr(filter_with_events, "Filter", Lenient)
+    WrongCircuit(FilterWithEvents, EVERY, filter_.prove_monotone).check()
 
 
-def test_a_filter_that_rejects_nothing_is_found(monkeypatch: pytest.MonkeyPatch, judged: Transition) -> None:
-    assert filter_.cover(EVERY, judged).result is Result.PASS
-    monkeypatch.setattr(judged_filter, "Filter", Open)
-    assert "FT alone rejects" in filter_.cover(EVERY, transition(judged_filter.Judged(EVERY))).evidence
+def test_a_filter_that_rejects_nothing_is_found(monkeypatch: pytest.MonkeyPatch, circuit: Transition) -> None:
+    assert filter_.cover(EVERY, circuit).result is Result.PASS
+    monkeypatch.setattr(filter_with_events, "Filter", Open)
+    assert "FT alone rejects" in filter_.cover(EVERY, transition(FilterWithEvents(EVERY))).evidence
 
 
-def test_only_filters_without_effect_switch_each_other_off(judged: Transition) -> None:
-    assert filter_.cover_exception(EVERY, judged).result is Result.PASS
+def test_only_filters_without_effect_switch_each_other_off(circuit: Transition) -> None:
+    assert filter_.cover_exception(EVERY, circuit).result is Result.PASS
     discards = replace(EVERY, unpredictable_filter=UnpredictableFilter.DISCARD)
-    system = transition(judged_filter.Judged(discards))
+    system = transition(FilterWithEvents(discards))
     assert filter_.prove_monotone(discards, system).result is Result.PASS
     assert filter_.cover_exception(discards, system).result is Result.FAIL
     # The same circuit with no exception made for it.
-    assert filter_.prove_monotone(discards, judged).result is Result.FAIL
+    assert filter_.prove_monotone(discards, circuit).result is Result.FAIL
 
 
 class Curious(FaultMixin, Filter):
@@ -101,11 +101,11 @@ class Curious(FaultMixin, Filter):
 
 @pytest.mark.full
 def test_a_fact_of_no_feature_that_changes_something_is_found(
-    monkeypatch: pytest.MonkeyPatch, judged: Transition
+    monkeypatch: pytest.MonkeyPatch, circuit: Transition
 ) -> None:
-    assert filter_.prove_ignored(EVERY, judged).result is Result.PASS
-    monkeypatch.setattr(judged_filter, "Filter", Curious)
-    WrongCircuit(judged_filter.Judged, EVERY, filter_.prove_ignored).check()
+    assert filter_.prove_ignored(EVERY, circuit).result is Result.PASS
+    monkeypatch.setattr(filter_with_events, "Filter", Curious)
+    WrongCircuit(FilterWithEvents, EVERY, filter_.prove_ignored).check()
 
     # Records of a configuration with the Guarded control stack, as if it had none.
     config, without = FEATURES["minimal_gcs"], replace(FEATURES["minimal_gcs"], name="without", gcs=False)

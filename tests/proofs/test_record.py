@@ -15,7 +15,7 @@ from formal.engine.proof import Result
 from formal.engine.terms import BitVector, Boolean, Term, all_of, boolean
 from formal.engine.transition import Wires, transition
 from formal.record import record
-from formal.record.sample import meaningless, promised
+from formal.record.sample import promised, unimplemented_facts
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import Packet
 from spurtle.gateware.operation_type import OperationTypeEncoder
@@ -171,9 +171,9 @@ def test_a_sample_that_breaks_its_promise_has_no_record(monkeypatch: pytest.Monk
 
 
 def test_what_has_no_feature_means_nothing() -> None:
-    assert set(meaningless(CONFIGS["v1p4"])) == {"imp_counter_valid", "imp_address_valid"}
-    assert "floating_point" not in meaningless(FEATURES["minimal_sve"])
-    assert "floating_point" in meaningless(CONFIGS["minimal"])
+    assert set(unimplemented_facts(CONFIGS["v1p4"])) == {"imp_counter_valid", "imp_address_valid"}
+    assert "floating_point" not in unimplemented_facts(FEATURES["minimal_sve"])
+    assert "floating_point" in unimplemented_facts(CONFIGS["minimal"])
 
 
 def test_a_circuit_is_proved_once() -> None:

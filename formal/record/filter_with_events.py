@@ -11,7 +11,7 @@ from spurtle.gateware.record import RecordBuilder
 from spurtle.gateware.sample import SampleLayout
 from spurtle.interface.register_layout import register_layout
 
-__all__ = ["FILTER_REGISTERS", "Judged"]
+__all__ = ["FILTER_REGISTERS", "FilterWithEvents"]
 
 FILTER_REGISTERS = {
     "pmsfcr": PMSFCR_EL1,
@@ -22,7 +22,7 @@ FILTER_REGISTERS = {
 }
 
 
-class Judged(wiring.Component):
+class FilterWithEvents(wiring.Component):
     """The filter, fed with the events that go into the record, as `SPU` wires them. Combinational. Registers that the
     configuration lacks are ports as well, and drive nothing.
     """
