@@ -8,7 +8,7 @@ from types import MappingProxyType
 from spurtle.arch import AltClk, PMSVer
 from spurtle.arch.events import defined_events
 from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
-from spurtle.config.record_layouts import ARM_MODEL, MINIMAL, NEOVERSE_N1, V1P4, Packet, Place, RecordLayout
+from spurtle.config.record_layouts import ARM_MODEL, MINIMAL, NEOVERSE_N1, V1P4, Packet, RecordField, RecordLayout
 
 __all__ = [
     "ALL_EVENTS",
@@ -49,15 +49,15 @@ def _with(name: str, **choices: object) -> SPUConfig:
 
 
 def _and(packet: Packet) -> RecordLayout:
-    return replace(MINIMAL, places=(*MINIMAL.places, Place(((packet,),))))
+    return replace(MINIMAL, fields=(*MINIMAL.fields, RecordField(((packet,),))))
 
 
 _DATA_SOURCE = {"layout": _and(Packet.DATA_SOURCE), "data_source_bytes": 1}
 _VECTORS = {"events": frozenset({*range(8), 17, 18}), "events_bytes": 4}
 _EL2 = {"el2": True, "layout": _and(Packet.CONTEXT_EL2)}
 _APART = V1P4.without(Packet.DATA_SOURCE, Packet.PREVIOUS_TARGET, Packet.ALTERNATE_ISSUE)
-# Every place that can be left out, and a place of two runs that has room for more than either.
-_ELASTIC = tuple(replace(place, elastic=True, least=12 * (len(place.runs) > 1)) for place in MINIMAL.places)
+# Every field that can be left out, and a field of two runs that has room for more than either.
+_ELASTIC = tuple(replace(field, elastic=True, min_size=12 * (len(field.runs) > 1)) for field in MINIMAL.fields)
 # The end of the record shares its step with the packet before it.
 _ENDS = (_ELASTIC[1], *_ELASTIC[4:], _ELASTIC[0], *_ELASTIC[2:4])
 
@@ -109,12 +109,12 @@ FEATURES = _by_name(
     _with("no_issue", layout=MINIMAL.without(Packet.ISSUE)),
     _with("no_target", not_taken_target=False),
     _with("padded_last", layout=replace(MINIMAL, padding_last=True)),
-    # Every place can be left out; records of several sizes from any byte on, or padded last.
+    # Every field can be left out; records of several sizes from any byte on, or padded last.
     _with("packed", layout=RecordLayout(_ELASTIC, align=1, max_size=64)),
     _with("packed_last", layout=RecordLayout(_ENDS, align=8, max_size=64, padding_last=True), bus_bytes=16),
 )
 """By name. What a feature needs comes with it: a data source to filter by, the version that defines its packets, a
-place in the record, the Exception levels that it is of."""
+field in the record, the Exception levels that it is of."""
 
 
 # Blocks.
@@ -128,8 +128,8 @@ FOR_BLOCKS = _by_name(
         gcs=False,
         layout=RecordLayout(
             (
-                *(replace(place, elastic=number % 3 > 0) for number, place in enumerate(V1P4.places)),
-                Place(((Packet.IMP_ADDRESS, Packet.IMP_COUNTER),), elastic=True, least=15),
+                *(replace(field, elastic=number % 3 > 0) for number, field in enumerate(V1P4.fields)),
+                RecordField(((Packet.IMP_ADDRESS, Packet.IMP_COUNTER),), elastic=True, min_size=15),
             ),
             align=1,
             max_size=256,
@@ -168,9 +168,9 @@ FOR_BLOCKS = _by_name(
         name="unnamed_packed",
         layout=RecordLayout(
             (
-                *ARM_MODEL.without(Packet.PREVIOUS_TARGET, Packet.DATA_SOURCE).places,
-                Place(((Packet.IMP_COUNTER,),), elastic=True),
-                Place(((Packet.IMP_ADDRESS,),), elastic=True),
+                *ARM_MODEL.without(Packet.PREVIOUS_TARGET, Packet.DATA_SOURCE).fields,
+                RecordField(((Packet.IMP_COUNTER,),), elastic=True),
+                RecordField(((Packet.IMP_ADDRESS,),), elastic=True),
             ),
             align=2,
             max_size=128,
@@ -216,16 +216,18 @@ def lanes(width: int, *, ernd: bool = False, slots: int = 1) -> SPUConfig:
 # Records.
 
 
-def _elastic(packet: Packet) -> Place:
-    return Place(((packet,),), elastic=True)
+def _elastic(packet: Packet) -> RecordField:
+    return RecordField(((packet,),), elastic=True)
 
 
 _EVERYTHING = RecordLayout(
-    (*V1P4.places, Place(((Packet.IMP_COUNTER,),)), Place(((Packet.IMP_ADDRESS,),))), V1P4.align, V1P4.max_size
+    (*V1P4.fields, RecordField(((Packet.IMP_COUNTER,),)), RecordField(((Packet.IMP_ADDRESS,),))),
+    V1P4.align,
+    V1P4.max_size,
 )
 _OWN = RecordLayout(
     (
-        *(place for place in ARM_MODEL.places if not {Packet.DATA_SOURCE, Packet.TOTAL} & {*place.packets}),
+        *(field for field in ARM_MODEL.fields if not {Packet.DATA_SOURCE, Packet.TOTAL} & {*field.packets}),
         _elastic(Packet.TOTAL),
         _elastic(Packet.ALTERNATE_ISSUE),
         _elastic(Packet.IMP_COUNTER),
@@ -270,7 +272,10 @@ OWN_PACKETS = [
         imp_counter=counter,
         imp_address=address,
         layout=RecordLayout(
-            (*ARM_MODEL.places, *(Place(((own,),), elastic=True) for own in (Packet.IMP_COUNTER, Packet.IMP_ADDRESS))),
+            (
+                *ARM_MODEL.fields,
+                *(RecordField(((own,),), elastic=True) for own in (Packet.IMP_COUNTER, Packet.IMP_ADDRESS)),
+            ),
             align=1,
             max_size=128,
         ),

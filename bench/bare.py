@@ -4,7 +4,7 @@ from amaranth.hdl import Array, Elaboratable, Module, Signal, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from spurtle.support.arguments import check_least
+from spurtle.support.arguments import check_minimum
 
 __all__ = ["Counter", "EventCompare", "Gate", "Multiplexer", "Pointer", "SaturatingCounter", "ShiftRegister"]
 
@@ -26,7 +26,7 @@ class Gate(wiring.Component):
     """
 
     def __init__(self, width: int):
-        check_least("width", width, 1)
+        check_minimum("width", width, 1)
         self._width = width
         super().__init__({"conditions": In(3), "word": In(width), "gated": Out(width)})
 
@@ -84,7 +84,7 @@ class EventCompare(wiring.Component):
     """
 
     def __init__(self, width: int):
-        check_least("width", width, 1)
+        check_minimum("width", width, 1)
         self._width = width
         super().__init__({"events": In(width), "mask": In(width), "inverted_mask": In(width), "passed": Out(1)})
 
@@ -119,8 +119,8 @@ class ShiftRegister(wiring.Component):
     """
 
     def __init__(self, *, record_bytes: int, bus_bytes: int):
-        check_least("record_bytes", record_bytes, 1)
-        check_least("bus_bytes", bus_bytes, 1)
+        check_minimum("record_bytes", record_bytes, 1)
+        check_minimum("bus_bytes", bus_bytes, 1)
         if record_bytes % bus_bytes:
             raise ValueError(f"record_bytes must be a multiple of bus_bytes, {bus_bytes}, not {record_bytes}")
         self._record_bytes = record_bytes
@@ -191,7 +191,7 @@ class SaturatingCounter(wiring.Component):
     """
 
     def __init__(self, width: int):
-        check_least("width", width, 1)
+        check_minimum("width", width, 1)
         self._width = width
         super().__init__({"clear": In(1), "enable": In(1), "count": Out(width)})
 
@@ -231,7 +231,7 @@ class Pointer(wiring.Component):
     """
 
     def __init__(self, step: int):
-        check_least("step", step, 1)
+        check_minimum("step", step, 1)
         if step & step - 1:
             raise ValueError(f"step must be a power of two, not {step}")
         self._step = step
@@ -270,8 +270,8 @@ class Multiplexer(wiring.Component):
     """
 
     def __init__(self, *, ways: int, width: int):
-        check_least("ways", ways, 1)
-        check_least("width", width, 1)
+        check_minimum("ways", ways, 1)
+        check_minimum("width", width, 1)
         self._ways = ways
         self._width = width
         super().__init__({"index": In(range(ways)), "words": In(width).array(ways), "chosen": Out(width)})

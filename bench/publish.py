@@ -7,7 +7,7 @@ from pathlib import Path
 
 from docs.markdown import with_table
 from spurtle.config import figures
-from spurtle.support.files import write_json, write_whole
+from spurtle.support.files import write_file, write_json
 
 from .blocks import ANY, BLOCKS
 from .devices import DEVICES
@@ -36,7 +36,7 @@ def publish(rows: Iterable[FigureRow]) -> None:
     published = [known[place] for place in places if place in known]
     write_json(FIGURES, [asdict(row) for row in published])
     write_json(SUMMARY, _summary(published))
-    write_whole(PAGE, with_tables(PAGE.read_text(), published).encode())
+    write_file(PAGE, with_tables(PAGE.read_text(), published).encode())
 
 
 def with_tables(page: str, rows: Iterable[FigureRow]) -> str:

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from docs.markdown import with_table
 from spurtle.support.errors import UserError
-from spurtle.support.files import write_json, write_whole
+from spurtle.support.files import write_file, write_json
 
 from .rates import REFERENCE, ROUNDS, Measure, MeasureError, measures, rates
 
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(table(found, read()))
         if options.publish:
             write_json(KEPT, [asdict(rate) for rate in found])
-            write_whole(PAGE, with_rates(PAGE.read_text(), found).encode())
+            write_file(PAGE, with_rates(PAGE.read_text(), found).encode())
     except (UserError, MeasureError) as error:
         print(f"bench-sim: {error}", file=sys.stderr)
         return 2 if isinstance(error, UserError) else 1

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out, connect
 from spurtle.arch import PMSCR_EL2
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.spu import SPU
-from spurtle.support.arguments import check_least, check_type
+from spurtle.support.arguments import check_minimum, check_type
 from spurtle_sim.perf.process import PID
 
 from .board import Board
@@ -39,7 +39,7 @@ class Stretch(wiring.Component):
     level: Out(1)
 
     def __init__(self, cycles: int):
-        check_least("cycles", cycles, 1)
+        check_minimum("cycles", cycles, 1)
         self._cycles = cycles
         super().__init__()
 
@@ -101,7 +101,7 @@ class Demonstration(wiring.Component):
     def __init__(self, board: Board, divisor: int | None = None):
         check_type("board", board, Board)
         if divisor is not None:
-            check_least("divisor", divisor, 2)
+            check_minimum("divisor", divisor, 2)
         self._board = board
         self._config = CONFIGS[board.config]
         self._divisor = divisor or board.clock_hz // board.baud

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from docs import markdown
 from spurtle.config import CONFIGS
-from spurtle.support.files import write_whole
+from spurtle.support.files import write_file
 
 from .board import BOARDS, Board
 from .build import Built
@@ -32,7 +32,7 @@ def table(builds: Mapping[str, Built]) -> str:
 
 def publish(builds: Mapping[str, Built]) -> None:
     """Puts `builds` in the place of what was published of the same boards. Raises UserError if it cannot be written."""
-    write_whole(PAGE, _with_figures(PAGE.read_text(), builds).encode())
+    write_file(PAGE, _with_figures(PAGE.read_text(), builds).encode())
 
 
 def _with_figures(page: str, builds: Mapping[str, Built]) -> str:

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from spurtle.gateware.fsm import FSMState
 from spurtle.interface.memory import DrainSignature
 from spurtle.interface.sysreg import AccessOutcome, SystemRegisterSignature
-from spurtle.support.arguments import check_least, check_range, check_type
+from spurtle.support.arguments import check_minimum, check_range, check_type
 
 from .protocol import (
     ANSWER,
@@ -145,7 +145,7 @@ class Server(wiring.Component):
     """
 
     def __init__(self, memory_bytes: int):
-        check_least("memory_bytes", memory_bytes, 1)
+        check_minimum("memory_bytes", memory_bytes, 1)
         self._memory_bytes = memory_bytes
         super().__init__(
             {

@@ -4,7 +4,7 @@ from amaranth import *
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from spurtle.support.arguments import check_least
+from spurtle.support.arguments import check_minimum
 
 __all__ = ["BITS_PER_BYTE", "UARTReceiver", "UARTTransmitter"]
 
@@ -32,7 +32,7 @@ class UARTReceiver(wiring.Component):
     """
 
     def __init__(self, divisor: int):
-        check_least("divisor", divisor, 2)
+        check_minimum("divisor", divisor, 2)
         self._divisor = divisor
         super().__init__({"rx": In(1), "o": Out(stream.Signature(8, always_ready=True))})
 
@@ -85,7 +85,7 @@ class UARTTransmitter(wiring.Component):
     """
 
     def __init__(self, divisor: int):
-        check_least("divisor", divisor, 1)
+        check_minimum("divisor", divisor, 1)
         self._divisor = divisor
         super().__init__({"i": In(stream.Signature(8)), "tx": Out(1, init=1)})
 

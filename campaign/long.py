@@ -17,7 +17,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from spurtle.support.errors import UserError
-from spurtle.support.files import write_whole
+from spurtle.support.files import write_file
 
 from .processes import Run, collect, command_of
 from .results import RunResult, append, load, next_tests, with_results
@@ -109,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise UserError(f"no test ended within {options.time}: TIME must be longer")
         if options.publish:
             page = ROOT / "docs" / "verification.md"
-            write_whole(page, with_results(page.read_text(), tests, [*before, *session.results]).encode())
+            write_file(page, with_results(page.read_text(), tests, [*before, *session.results]).encode())
         failed = _conclude(session)
     except UserError as error:
         print(f"long: {error}", file=sys.stderr)

@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path, PurePath
 
 from docs import markdown
-from spurtle.support.files import write_json, write_whole
+from spurtle.support.files import write_file, write_json
 
 from .faults import Mutant, is_model
 
@@ -132,7 +132,7 @@ def publish(page: Path, chosen: Iterable[Mutant], report: Report) -> None:
         f"{caught} ({int(caught) / different:.0%})",
     )
     text = markdown.with_table(page.read_text(), "mutants run", _RUN_HEAD, [run])
-    write_whole(page, markdown.with_table(text, "mutants", _HEAD, rows).encode())
+    write_file(page, markdown.with_table(text, "mutants", _HEAD, rows).encode())
 
 
 def _rows(chosen: Iterable[Mutant], report: Report) -> list[tuple[str, ...]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.config.record_layouts import LAST, Packet, Place
+from spurtle.config.record_layouts import LAST, Packet, RecordField
 
 __all__ = ["FILE", "Cell", "cells", "picture"]
 
@@ -43,9 +43,9 @@ def cells(config: SPUConfig) -> Iterator[Cell]:
     """The longest record of `config`, from its first byte to its last: each byte once for each of its runs."""
     layout, sizes = config.layout, config.packet_bytes
     offset = 0
-    for place in layout.places:
-        yield from _place(config, place, offset)
-        offset += place.size(sizes)
+    for field in layout.fields:
+        yield from _record_field(config, field, offset)
+        offset += field.size(sizes)
     end = layout.longest(sizes) if layout.packed else layout.max_size
     last = sizes[Packet.TIMESTAMP]
     padding = end - offset - last
@@ -61,15 +61,15 @@ def cells(config: SPUConfig) -> Iterator[Cell]:
         yield Cell(None, second, padding, elastic=False)
 
 
-def _place(config: SPUConfig, place: Place, first: int) -> Iterator[Cell]:
-    sizes, size = config.packet_bytes, place.size(config.packet_bytes)
-    for number, run in enumerate(place.runs):
+def _record_field(config: SPUConfig, field: RecordField, first: int) -> Iterator[Cell]:
+    sizes, size = config.packet_bytes, field.size(config.packet_bytes)
+    for number, run in enumerate(field.runs):
         offset = first
         for packet in run:
-            yield Cell(packet, offset, sizes[packet], place.elastic, number, len(place.runs))
+            yield Cell(packet, offset, sizes[packet], field.elastic, number, len(field.runs))
             offset += sizes[packet]
         if offset < first + size:
-            yield Cell(None, offset, first + size - offset, place.elastic, number, len(place.runs))
+            yield Cell(None, offset, first + size - offset, field.elastic, number, len(field.runs))
 
 
 _WORDS = {

@@ -18,7 +18,7 @@ from docs.register_pages import page as register_page
 from docs.rules import proofs, rules, tests
 from spurtle.arch.events import EVENTS
 from spurtle.interface import memory, operation, pe_state, pmu, sampling, sysreg
-from spurtle.support.files import write_whole
+from spurtle.support.files import write_file
 from spurtle_sim.cli.summary import side_by_side
 
 __all__ = ["DOCS", "configurations", "excerpt", "main", "members", "stale", "up_to_date"]
@@ -40,7 +40,7 @@ _INTERFACE = {
 def main() -> None:
     """Write the pages that are not up to date, and name them."""
     for path, text in stale().items():
-        write_whole(path, text.encode())
+        write_file(path, text.encode())
         print(path.relative_to(DOCS.parent))
 
 

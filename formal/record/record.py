@@ -96,7 +96,7 @@ def prove_defined(config: SPUConfig, system: Transition) -> Verdict:
 
 
 def prove_bytes(config: SPUConfig, system: Transition) -> Verdict:
-    """Every byte of every packet, what is zero because there is none, and in a packed layout which places are left out.
+    """Every byte of every packet, what is zero because there is none, and in a packed layout which fields are left out.
     The payload of the Operation Type packet is proved on its own. `system` is a `RecordBuilder` of `config`.
     """
     sample = system.wires(0)["sample"]
@@ -139,19 +139,19 @@ class _Taken:
 
 
 def _packets(taken: _Taken, sample: int) -> tuple[Octets, int]:
-    """The record that leaves out no place and has no padding, as `record_layout` has it; which places are elastic and
+    """The record that leaves out no field and has no padding, as `record_layout` has it; which fields are elastic and
     there, and whether the last packet is Timestamp.
     """
     config = taken.config
     packets = dict(taken.reference.packets(config, taken.samples(sample)))
     layout = config.layout
     if layout.packed:
-        places = tuple((replace(place, elastic=False), *size) for place, *size in config.places)
-        whole = RecordLayout(tuple(place for place, *_ in places), 1, layout.max_size)
-        config = SimpleNamespace(name=config.name, layout=whole, places=places)
+        fields = tuple((replace(field, elastic=False), *size) for field, *size in config.record_fields)
+        whole = RecordLayout(tuple(field for field, *_ in fields), 1, layout.max_size)
+        config = SimpleNamespace(name=config.name, layout=whole, record_fields=fields)
     octets = taken.reference.lay_out(config, packets.items())
-    elastic = (place for place in layout.places if place.elastic)
-    there = [any(packet in packets for packet in place.packets) for place in elastic]
+    elastic = (field for field in layout.fields if field.elastic)
+    there = [any(packet in packets for packet in field.packets) for field in elastic]
     return octets, sum(bit << place for place, bit in enumerate([*there, Packet.TIMESTAMP in packets]))
 
 
@@ -173,21 +173,21 @@ def _answers(
         return cut[number]
 
     def told(result: tuple[Octets, int]) -> list[BitVector]:
-        octets, places = result
+        octets, fields = result
         shown = [byte(value) for value in (*octets, *[0] * (total - len(octets)))]
-        return [*shown, constant(places, width)] if width else shown
+        return [*shown, constant(fields, width)] if width else shown
 
     expected = folded(paths, told)
     starts = {}
     offset = 0
-    for place in config.layout.places:
-        starts[" or ".join(packet.value for packet in place.packets)] = offset
-        offset += place.size(sizes)
+    for field in config.layout.fields:
+        starts[" or ".join(packet.value for packet in field.packets)] = offset
+        offset += field.size(sizes)
     starts["padding and the last packet"] = offset
     for (name, start), end in zip(starts.items(), [*[*starts.values()][1:], total], strict=True):
         yield name, concat(*reversed(expected[start:end])), extract(8 * end - 1, 8 * start, packets)
     if width:
-        yield "which places are there", expected[-1], extract(8 * total + width - 1, 8 * total, packets)
+        yield "which fields are there", expected[-1], extract(8 * total + width - 1, 8 * total, packets)
 
 
 def prove_ignored(config: SPUConfig, system: Transition) -> Verdict:

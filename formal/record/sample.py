@@ -10,7 +10,7 @@ from amaranth.lib import data
 from configurations import EVERY_EVENT
 from spurtle.arch import PMSVer
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.config.record_layouts import V1P4, Packet, Place, RecordLayout
+from spurtle.config.record_layouts import V1P4, Packet, RecordField, RecordLayout
 from spurtle.gateware.sample import SampleLayout
 from spurtle.interface.operation import FactsLayout
 from spurtle_sim.model.operation import Facts, Location, Operation, Vectors
@@ -21,7 +21,9 @@ from ..engine.terms import BitVector, Boolean, any_of
 __all__ = ["WIDEST", "Samples", "alike", "promised", "unimplemented_facts"]
 
 _EVERY_PACKET = RecordLayout(
-    (*V1P4.places, Place(((Packet.IMP_COUNTER,),)), Place(((Packet.IMP_ADDRESS,),))), V1P4.align, V1P4.max_size
+    (*V1P4.fields, RecordField(((Packet.IMP_COUNTER,),)), RecordField(((Packet.IMP_ADDRESS,),))),
+    V1P4.align,
+    V1P4.max_size,
 )
 
 WIDEST = replace(

@@ -61,9 +61,9 @@ def steps(config: SPUConfig) -> list[list[Piece]]:
             found[count].append(Piece(offset, size, place))
 
     offset, elastic = 0, 0
-    for place in layout.places:
-        add(offset, place.size(sizes), elastic if place.elastic else None)
-        offset, elastic = offset + place.size(sizes), elastic + place.elastic
+    for field in layout.fields:
+        add(offset, field.size(sizes), elastic if field.elastic else None)
+        offset, elastic = offset + field.size(sizes), elastic + field.elastic
     add(end, sizes[Packet.END], None)
     add(timed, sizes[Packet.TIMESTAMP] - sizes[Packet.END], elastic)
     return found
@@ -74,11 +74,11 @@ def contents_of_layout(config: SPUConfig) -> Iterator[Mapping[Packet, int]]:
     sizes = config.packet_bytes
     choices: list[list[Mapping[Packet, int]]] = []
     offset = 0
-    for place in config.layout.places:
-        places = {packet: offset + within for packet, within in place.offsets(sizes)}
-        runs = [chosen for run in place.runs for count in range(1, len(run) + 1) for chosen in combinations(run, count)]
-        choices.append([{}, *({packet: places[packet] for packet in chosen} for chosen in runs)])
-        offset += place.size(sizes)
+    for field in config.layout.fields:
+        offsets = {packet: offset + within for packet, within in field.offsets(sizes)}
+        runs = [chosen for run in field.runs for count in range(1, len(run) + 1) for chosen in combinations(run, count)]
+        choices.append([{}, *({packet: offsets[packet] for packet in chosen} for chosen in runs)])
+        offset += field.size(sizes)
     choices.append([{packet: offset} for packet in LAST])
     for chosen in product(*choices):
         yield reduce(operator.or_, chosen, {})
@@ -97,7 +97,7 @@ def prove_steps(config: SPUConfig) -> Verdict:
         for packet, offset in packets.items():
             contents[packet] = bytes(range(offset + 1, offset + 1 + sizes[packet]))
             octets[offset : offset + sizes[packet]] = contents[packet]
-        there = [any(packet in packets for packet in place.packets) for place in layout.places if place.elastic]
+        there = [any(packet in packets for packet in field.packets) for field in layout.fields if field.elastic]
         there.append(Packet.TIMESTAMP in packets)
         *parts, last = [
             b"".join(

@@ -11,7 +11,7 @@ import pytest
 from configurations import FEATURES
 from spurtle.arch import PMBIDR_EL1, PMSIDR_EL1, REGISTERS, AltClk
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.config.record_layouts import MINIMAL, NEOVERSE_N1, Packet, Place, fixed
+from spurtle.config.record_layouts import MINIMAL, NEOVERSE_N1, Packet, RecordField, fixed
 
 MINIMAL_CONFIG = CONFIGS["minimal"]
 N1 = CONFIGS["neoverse_n1"]
@@ -19,14 +19,14 @@ N1 = CONFIGS["neoverse_n1"]
 V1P4 = CONFIGS["v1p4"]
 MODEL = CONFIGS["arm_model"]
 N1_128 = replace(NEOVERSE_N1, align=128, max_size=128)
-# Of the named packets, one and the same place for two that every record has.
+# Of the named packets, one and the same field for two that every record has.
 TOGETHER = replace(
     V1P4.layout.without(Packet.VA, Packet.TARGET),
-    places=(Place(((Packet.VA,), (Packet.TARGET,))), *V1P4.layout.without(Packet.VA, Packet.TARGET).places),
+    fields=(RecordField(((Packet.VA,), (Packet.TARGET,))), *V1P4.layout.without(Packet.VA, Packet.TARGET).fields),
 )
 SHARED = [
     (Packet.PC, Packet.TOTAL),
-    *(place.packets for place in MINIMAL.places if not {*place.packets} & {Packet.PC, Packet.TOTAL}),
+    *(field.packets for field in MINIMAL.fields if not {*field.packets} & {Packet.PC, Packet.TOTAL}),
 ]
 OWN = (0, 6, 7, *range(16, 32))
 
@@ -87,9 +87,9 @@ REFUSED: dict[str, tuple[SPUConfig, dict[str, Any], str]] = {
     "Realms before their time": (
         N1, {"rme": True, "sel2": True, "version": 2}, "version must be 3 or later with rme, not 2",
     ),
-    "one place for target and access": (
-        V1P4, {"layout": fixed(128, *(place.packets for place in TOGETHER.places))},
-        "layout must have places of their own for TARGET, VA, which one operation can have both in v1p4",
+    "one field for target and access": (
+        V1P4, {"layout": fixed(128, *(field.packets for field in TOGETHER.fields))},
+        "layout must have separate fields for TARGET, VA, which one operation can have both in v1p4",
     ),
     "unpredictable_filter": (
         MINIMAL_CONFIG, {"unpredictable_filter": "DISCARD"},
@@ -111,31 +111,31 @@ REFUSED: dict[str, tuple[SPUConfig, dict[str, Any], str]] = {
         CONFIGS["v1p4"], {"events": frozenset({*range(8), 17, 18, 25})},
         "events must include [24] (not optional), not just [0, 1, 2, 3, 4, 5, 6, 7, 17, 18, 25]",
     ),
-    "no place for a context": (
+    "no field for a context": (
         MINIMAL_CONFIG, {"layout": MINIMAL.without(Packet.CONTEXT_EL1)},
-        "layout must have a place for CONTEXT_EL1",
+        "layout must have a field for CONTEXT_EL1",
     ),
     "event too high": (
         MINIMAL_CONFIG, {"events": frozenset(range(9))},
         "events must be below 8 * events_bytes = 8, not 8",
     ),
-    "data source without place": (
+    "data source without field": (
         MINIMAL_CONFIG, {"data_source_bytes": 1},
-        "data_source_bytes must be 0 where the layout has no place for DATA_SOURCE, not 1",
+        "data_source_bytes must be 0 where the layout has no field for DATA_SOURCE, not 1",
     ),
-    "place without data source": (
+    "field without data source": (
         N1, {"data_source_bytes": 0},
-        "data_source_bytes must be set where the layout has a place for DATA_SOURCE, not 0",
+        "data_source_bytes must be set where the layout has a field for DATA_SOURCE, not 0",
     ),
-    "previous target without place": (
-        N1, {"pbt": True}, "pbt must be 0 where the layout has no place for PREVIOUS_TARGET, not True",
+    "previous target without field": (
+        N1, {"pbt": True}, "pbt must be 0 where the layout has no field for PREVIOUS_TARGET, not True",
     ),
-    "place without previous target": (
-        V1P4, {"pbt": False}, "pbt must be set where the layout has a place for PREVIOUS_TARGET, not False",
+    "field without previous target": (
+        V1P4, {"pbt": False}, "pbt must be set where the layout has a field for PREVIOUS_TARGET, not False",
     ),
-    "alternate clock without place": (
+    "alternate clock without field": (
         N1, {"altclk": AltClk.IMPLEMENTATION_DEFINED},
-        "altclk must be 0 where the layout has no place for ALTERNATE_ISSUE, not <AltClk.IMPLEMENTATION_DEFINED: 15>",
+        "altclk must be 0 where the layout has no field for ALTERNATE_ISSUE, not <AltClk.IMPLEMENTATION_DEFINED: 15>",
     ),
     "an alternate clock that is not there": (
         V1P4, {"altclk": 2}, "altclk must be 0 or 1 or 15, not 2",
@@ -150,8 +150,8 @@ REFUSED: dict[str, tuple[SPUConfig, dict[str, Any], str]] = {
     "an INDEX of an address that is not the core's own": (
         N1, {"imp_address": 4}, f"imp_address must be {' or '.join(map(str, OWN))}, not 4",
     ),
-    "the core's own counter without place": (
-        N1, {"imp_counter": 6}, "imp_counter must be 0 where the layout has no place for IMP_COUNTER, not 6",
+    "the core's own counter without field": (
+        N1, {"imp_counter": 6}, "imp_counter must be 0 where the layout has no field for IMP_COUNTER, not 6",
     ),
     "SME without SVE": (
         V1P4, {"sme": False}, "sme must be True with spe_sme, not False",
@@ -176,9 +176,9 @@ REFUSED: dict[str, tuple[SPUConfig, dict[str, Any], str]] = {
     "Realm state without Secure EL2": (
         N1, {"rme": True, "version": 3, "fne": True}, "sel2 must be True with rme, not False",
     ),
-    "no place for CONTEXTIDR_EL2": (
+    "no field for CONTEXTIDR_EL2": (
         MINIMAL_CONFIG, {"el2": True},
-        "layout must have a place for CONTEXT_EL2 with el2, in which it may be collected",
+        "layout must have a field for CONTEXT_EL2 with el2, in which it may be collected",
     ),
     "previous targets of all without those of branches": (
         MINIMAL_CONFIG, {"pbt_of_all": True}, "pbt must be True with pbt_of_all, not False",
@@ -192,16 +192,16 @@ REFUSED: dict[str, tuple[SPUConfig, dict[str, Any], str]] = {
     "FEAT_SPE_SME before its packets": (
         MODEL, {"sme": True, "spe_sme": True}, "version must be 5 or later with spe_sme, not 3",
     ),
-    "no place for a packet": (
-        MINIMAL_CONFIG, {"layout": MINIMAL.without(Packet.PC, Packet.TOTAL)}, "layout must have a place for PC, TOTAL",
+    "no field for a packet": (
+        MINIMAL_CONFIG, {"layout": MINIMAL.without(Packet.PC, Packet.TOTAL)}, "layout must have a field for PC, TOTAL",
     ),
-    "two places for a packet": (
-        MINIMAL_CONFIG, {"layout": replace(MINIMAL, places=(*MINIMAL.places, MINIMAL.places[0]))},
-        "layout must have one place for each packet, not more for PC",
+    "two fields for a packet": (
+        MINIMAL_CONFIG, {"layout": replace(MINIMAL, fields=(*MINIMAL.fields, MINIMAL.fields[0]))},
+        "layout must have one field for each packet, not more for PC",
     ),
     "packets that do not exclude each other": (
         MINIMAL_CONFIG, {"layout": fixed(64, *SHARED)},
-        "layout must have places of their own for PC, TOTAL, which one operation can have both in minimal",
+        "layout must have separate fields for PC, TOTAL, which one operation can have both in minimal",
     ),
     "no room": (
         N1, {"events_bytes": 8},
@@ -226,11 +226,11 @@ REFUSED: dict[str, tuple[SPUConfig, dict[str, Any], str]] = {
     ),
     "small alignment of records of one size": (
         N1, {"layout": replace(NEOVERSE_N1, align=32)},
-        "layout.align must be layout.max_size, 64, where no place is elastic, not 32",
+        "layout.align must be layout.max_size, 64, where no field is elastic, not 32",
     ),
     "large alignment of packed records": (
         MODEL, {"layout": replace(MODEL.layout, align=16), "bus_bytes": 16},
-        "layout.align must be 1, 2, 4 or 8 where a place is elastic, not 16",
+        "layout.align must be 1, 2, 4 or 8 where a field is elastic, not 16",
     ),
     "a bus that is less than the alignment": (
         MODEL, {"bus_bytes": 4}, "bus_bytes must be at least layout.align, 8, with a packed layout, not 4",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.config.record_layouts import Packet, Place, RecordLayout, fixed
+from spurtle.config.record_layouts import Packet, RecordField, RecordLayout, fixed
 
 # First byte of each packet in the longest record of silicon, by its own bytes.
 NEOVERSE_N1 = {
@@ -96,14 +96,14 @@ def test_a_place_is_as_long_as_its_longest_run() -> None:
 
 
 def test_runs_and_least_and_alignment() -> None:
-    runs = Place(((Packet.VA, Packet.TOTAL), (Packet.OPERATION,)), elastic=True)
-    layout = RecordLayout((Place(((Packet.EVENTS,),), least=5), runs), align=4, max_size=64)
+    runs = RecordField(((Packet.VA, Packet.TOTAL), (Packet.OPERATION,)), elastic=True)
+    layout = RecordLayout((RecordField(((Packet.EVENTS,),), min_size=5), runs), align=4, max_size=64)
     assert layout.offsets(SIZES) == {
         Packet.EVENTS: 0, Packet.VA: 5, Packet.TOTAL: 14, Packet.OPERATION: 5, Packet.TIMESTAMP: 17, Packet.END: 17,
     }  # fmt: skip
     assert (layout.packed, layout.longest(SIZES)) == (True, 28)
-    assert layout.without(Packet.EVENTS).places == (runs,)
-    assert layout.without(Packet.VA, Packet.TOTAL) == layout, "a place that holds more stays"
+    assert layout.without(Packet.EVENTS).fields == (runs,)
+    assert layout.without(Packet.VA, Packet.TOTAL) == layout, "a field that holds more stays"
 
 
 PC = ((Packet.PC,),)
@@ -112,16 +112,16 @@ PC = ((Packet.PC,),)
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: Place(()), ValueError, "runs must be one or more runs of one or more packets, not ()"),
-        (lambda: Place(((),)), ValueError, "runs must be one or more runs of one or more packets, not ((),)"),
-        (lambda: Place(PC, least=-1), ValueError, "least must be 0 or more, not -1"),
-        (lambda: Place([Packet.PC]), TypeError, "runs must be of type tuple, not "),
-        (lambda: Place((Packet.PC,)), TypeError, "a run must be of type tuple, not "),
-        (lambda: Place((("PC",),)), TypeError, "a packet must be of type Packet, not 'PC'"),
-        (lambda: Place(PC, elastic=1), TypeError, "elastic must be of type bool, not 1"),
-        (lambda: Place(PC, least=None), TypeError, "least must be of type int, not None"),
-        (lambda: RecordLayout([Place(PC)], 64, 64), TypeError, "places must be of type tuple, not "),
-        (lambda: RecordLayout((PC,), 64, 64), TypeError, "a place must be of type Place, not "),
+        (lambda: RecordField(()), ValueError, "runs must be one or more runs of one or more packets, not ()"),
+        (lambda: RecordField(((),)), ValueError, "runs must be one or more runs of one or more packets, not ((),)"),
+        (lambda: RecordField(PC, min_size=-1), ValueError, "min_size must be 0 or more, not -1"),
+        (lambda: RecordField([Packet.PC]), TypeError, "runs must be of type tuple, not "),
+        (lambda: RecordField((Packet.PC,)), TypeError, "a run must be of type tuple, not "),
+        (lambda: RecordField((("PC",),)), TypeError, "a packet must be of type Packet, not 'PC'"),
+        (lambda: RecordField(PC, elastic=1), TypeError, "elastic must be of type bool, not 1"),
+        (lambda: RecordField(PC, min_size=None), TypeError, "min_size must be of type int, not None"),
+        (lambda: RecordLayout([RecordField(PC)], 64, 64), TypeError, "fields must be of type tuple, not "),
+        (lambda: RecordLayout((PC,), 64, 64), TypeError, "a field must be of type RecordField, not "),
         (lambda: RecordLayout((), "64", 64), TypeError, "align must be of type int, not '64'"),
         (lambda: RecordLayout((), 64, 64.0), TypeError, "max_size must be of type int, not 64.0"),
         (lambda: RecordLayout((), 64, 64, None), TypeError, "padding_last must be of type bool, not None"),

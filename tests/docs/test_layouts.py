@@ -17,10 +17,10 @@ def test_the_picture_is_the_one_in_the_repository():
 @pytest.mark.parametrize("run", [0, 1])
 @pytest.mark.parametrize("config", [*configurations(CONFIGS), FEATURES["minimal_padded_last"]])
 def test_cells_are_where_the_reference_puts_packets(config: SPUConfig, run: int):
-    """With a packet of its own byte in each place: of the first of several runs, or of the second."""
+    """With a packet of its own byte in each field: of the first of several runs, or of the second."""
     ends_short = run == 1 and config.layout.packed  # the picture has no room for that
     last = LAST[0 if ends_short else run]
-    chosen = {packet for place in config.layout.places for packet in place.runs[min(run, len(place.runs) - 1)]} | {last}
+    chosen = {packet for field in config.layout.fields for packet in field.runs[min(run, len(field.runs) - 1)]} | {last}
     byte = {packet: number for number, packet in enumerate(Packet, 1)}
     record = records.lay_out(config, [(one, bytes([byte[one]]) * config.packet_bytes[one]) for one in chosen])
     drawn = bytearray(b"\xff" * len(record))

@@ -90,9 +90,9 @@ def test_every_choice_is_drawn() -> None:
     layouts = [config.layout for config in drawn]
     assert {(layout.packed, layout.padding_last) for layout in layouts} == {*product((False, True), repeat=2)}
     assert {layout.align for layout in layouts} >= {1, 2, 4, 8, 128, 256, 512, 1024, 2048}
-    assert {*Packet} == {packet for layout in layouts for place in layout.places for packet in place.packets} | {*LAST}
-    assert any(len(place.runs) == 2 for layout in layouts for place in layout.places)
-    assert any(len(place.runs[0]) > 1 and place.elastic for layout in layouts for place in layout.places)
+    assert {*Packet} == {packet for layout in layouts for field in layout.fields for packet in field.packets} | {*LAST}
+    assert any(len(field.runs) == 2 for layout in layouts for field in layout.fields)
+    assert any(len(field.runs[0]) > 1 and field.elastic for layout in layouts for field in layout.fields)
 
 
 @pytest.mark.parametrize("count", tiers(fast=[2], full=[10], long=[200]))

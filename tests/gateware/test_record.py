@@ -53,8 +53,8 @@ class RecordBench(Bench):
             image[at : at + len(content)] = content
         assert octets.to_bytes(len(image), "little") == image, (sample, expected)
         if layout.packed:
-            places = [place for place in layout.places if place.elastic]
-            told = [any(packet in expected for packet in place.packets) for place in places]
+            fields = [field for field in layout.fields if field.elastic]
+            told = [any(packet in expected for packet in field.packets) for field in fields]
             told.append(Packet.TIMESTAMP in expected)
             assert present == sum(there << number for number, there in enumerate(told)), sample
         return expected

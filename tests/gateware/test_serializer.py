@@ -27,8 +27,8 @@ def image(config: SPUConfig, packets: dict[Packet, bytes]) -> int:
         padded = packet in LAST and not (layout.packed or layout.padding_last)
         at = len(octets) - len(content) if padded else offsets[packet]
         octets[at : at + len(content)] = content
-    places = [place.packets for place in layout.places if place.elastic] + [(Packet.TIMESTAMP,)]
-    present = sum(any(packet in packets for packet in place) << number for number, place in enumerate(places))
+    fields = [field.packets for field in layout.fields if field.elastic] + [(Packet.TIMESTAMP,)]
+    present = sum(any(packet in packets for packet in field) << number for number, field in enumerate(fields))
     return int.from_bytes(octets, "little") | (present << 8 * len(octets) if layout.packed else 0)
 
 

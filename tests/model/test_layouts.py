@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.config.record_layouts import LAST, Packet, Place, RecordLayout
+from spurtle.config.record_layouts import LAST, Packet, RecordField, RecordLayout
 from spurtle_sim.model import records
 from spurtle_sim.model.operation import Facts, Location, Operation, Sample, Start
 from tests.support.samples import samples
@@ -63,7 +63,7 @@ def pad(size: int) -> str:
     return "00 " * size
 
 
-# Written down from the order of each layout's places.
+# Written down from the order of each layout's fields.
 @pytest.mark.parametrize(
     ("config", "facts", "collected", "record"),
     [
@@ -80,10 +80,10 @@ def pad(size: int) -> str:
             {"context": 5, "collect_pa": True, "timestamp": 6},
             PC + ISSUE + TOTAL + EVENTS2 + "49 00 " + VA + TRANSLATION + CONTEXT + PA + pad(1) + TIMESTAMP,
         ),
-        # A place that is there in part has its whole size.
+        # A field that is there in part has its whole size.
         (KUNPENG, Facts(), {}, pad(15) + "52 00 00 " + pad(2) + pad(3) + END),
         (KUNPENG, Facts(), {"timestamp": 6}, pad(15) + "52 00 00 " + pad(2) + pad(3) + TIMESTAMP),
-        # Two bytes more than its packets have; the place of the addresses is always there.
+        # Two bytes more than its packets have; the field of the addresses is always there.
         (MOBILE, OTHER, {}, PC + ISSUE + TOTAL + EVENTS4 + "48 00 " + pad(2) + pad(12) + pad(3) + END),
         (MOBILE, LOAD, {}, PC + ISSUE + TOTAL + EVENTS4 + "49 00 " + pad(2) + VA + TRANSLATION + pad(3) + END),
         # Padding last.
@@ -140,18 +140,18 @@ def test_each_packet_stands_at_its_place(config: SPUConfig, data: st.DataObject)
         packet: sizes[packet] for packet in contents
     }
     offset = 0
-    for place in config.layout.places:
-        there = [packet for packet in place.packets if packet in contents]
-        if place.elastic and not there:
+    for field in config.layout.fields:
+        there = [packet for packet in field.packets if packet in contents]
+        if field.elastic and not there:
             continue
-        for run in place.runs:
+        for run in field.runs:
             start = offset
             for packet in run:
                 if packet in contents:
                     assert record[start : start + sizes[packet]] == contents[packet]
                     record[start : start + sizes[packet]] = bytes(sizes[packet])
                 start += sizes[packet]
-        offset += max(place.least, *(sum(sizes[packet] for packet in run) for run in place.runs))
+        offset += max(field.min_size, *(sum(sizes[packet] for packet in run) for run in field.runs))
     (last,) = (packet for packet in LAST if packet in contents)
     offset = offset if config.layout.padding_last else len(record) - sizes[last]
     assert record[offset : offset + sizes[last]] == contents[last]
@@ -160,9 +160,9 @@ def test_each_packet_stands_at_its_place(config: SPUConfig, data: st.DataObject)
     # No more padding than there must be.
     assert len(record) % config.layout.align == 0
     used = sum(
-        place.size(sizes)
-        for place in config.layout.places
-        if not place.elastic or any(packet in contents for packet in place.packets)
+        field.size(sizes)
+        for field in config.layout.fields
+        if not field.elastic or any(packet in contents for packet in field.packets)
     )
     assert len(record) - used - sizes[last] < config.layout.align
 
@@ -192,13 +192,13 @@ def test_the_longest_record_fits():
 
 
 def test_an_elastic_place_can_be_the_last_and_the_first():
-    """And places may come in any order."""
+    """And fields may come in any order."""
     needed = ((Packet.EVENTS,),), ((Packet.PC, Packet.OPERATION, Packet.TOTAL, Packet.ISSUE),)
     rest = Packet.CONTEXT_EL1, Packet.TARGET, Packet.VA, Packet.TRANSLATION, Packet.PA
-    elastic = tuple(Place(((packet,),), elastic=True) for packet in rest)
-    for order in permutations((Place(needed[0]), Place(needed[1]), *elastic[:2])):
+    elastic = tuple(RecordField(((packet,),), elastic=True) for packet in rest)
+    for order in permutations((RecordField(needed[0]), RecordField(needed[1]), *elastic[:2])):
         layout = RecordLayout((*order, *elastic[2:]), align=1, max_size=64)
         config = replace(CONFIGS["minimal"], layout=layout)
         contents = {Packet.EVENTS: "42 02 ", Packet.PC: PC + "48 00 " + TOTAL + ISSUE}
-        expected = "".join(contents.get(place.packets[0], "") for place in order) + END
+        expected = "".join(contents.get(field.packets[0], "") for field in order) + END
         assert octets(config, OTHER).hex(" ") == bytes.fromhex(expected).hex(" ")

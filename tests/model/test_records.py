@@ -328,7 +328,7 @@ def test_counters_saturate(bits: int):
 
 def test_a_packet_without_a_place_is_an_error():
     start = Start(contextidr_el2=1)
-    with pytest.raises(ValueError, match="a record of minimal has no place for CONTEXT_EL2"):
+    with pytest.raises(ValueError, match="a record of minimal has no field for CONTEXT_EL2"):
         records.encode(CONFIGS["minimal"], Sample(start=start, operation=Operation(facts=LOAD)))
 
 

@@ -141,7 +141,7 @@ def test_another_reference_is_told_from_the_gateware(name: str, monkeypatch: pyt
 @pytest.mark.full
 def test_places_in_another_order_are_found() -> None:
     config = FEATURES["minimal_packed"]
-    other = replace(config, name="other", layout=replace(config.layout, places=config.layout.places[::-1]))
+    other = replace(config, name="other", layout=replace(config.layout, fields=config.layout.fields[::-1]))
     assert record.prove_bytes(config, transition(RecordBuilder(config))).result is Result.PASS
     assert record.prove_bytes(other, transition(RecordBuilder(config))).result is Result.FAIL
 
@@ -166,7 +166,7 @@ def test_faults_of_the_record_are_found(name: str, count: int) -> None:
 def test_a_sample_that_breaks_its_promise_has_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
     config = CONFIGS["minimal"]
     monkeypatch.setattr(record, "promised", lambda config, sample: boolean(True))
-    with pytest.raises(ValueError, match=r"^a record of minimal has no place for CONTEXT_EL2$"):
+    with pytest.raises(ValueError, match=r"^a record of minimal has no field for CONTEXT_EL2$"):
         record.prove_bytes(config, transition(RecordBuilder(config)))
 
 
@@ -178,5 +178,5 @@ def test_what_has_no_feature_means_nothing() -> None:
 
 def test_a_circuit_is_proved_once() -> None:
     configs = [CONFIGS["minimal"], FEATURES["minimal_ernd"], FEATURES["minimal_crr"], FEATURES["minimal_pbt"]]
-    names = [config.name for config in distinct(configs, "crr layout.max_size layout.places")]
+    names = [config.name for config in distinct(configs, "crr layout.max_size layout.fields")]
     assert names == ["minimal", "minimal_crr", "minimal_pbt"]

@@ -164,7 +164,7 @@ def test_other_padding_is_found(config: Any, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_layout_in_another_order_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     right = records.lay_out
-    other = replace(MODEL, name="other", layout=replace(MODEL.layout, places=MODEL.layout.places[::-1]))
+    other = replace(MODEL, name="other", layout=replace(MODEL.layout, fields=MODEL.layout.fields[::-1]))
     monkeypatch.setattr(records, "lay_out", lambda _, contents: right(other, contents))
     assert prove_steps(MODEL).result is Result.FAIL
 

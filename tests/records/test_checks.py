@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from configurations import FOR_RECORDS
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.config.record_layouts import Packet, Place, RecordLayout
+from spurtle.config.record_layouts import Packet, RecordField, RecordLayout
 from spurtle_sim.model import records
 from spurtle_sim.model.operation import Location
 from spurtle_sim.records import decode
@@ -196,13 +196,13 @@ def octets(config: SPUConfig, *facts: dict[str, Any]) -> bytes:
     return b"".join(records.encode(config, from_json(config, one)) for one in facts)
 
 
-# The first place that can be left out holds two packets, the one behind it is there always and can be zeros.
+# The first field that can be left out holds two packets, the one behind it is there always and can be zeros.
 TWO_IN_FRONT = replace(
     N1,
     layout=RecordLayout(
         (
-            Place(((Packet.CONTEXT_EL1, Packet.CONTEXT_EL2),), elastic=True),
-            *(place for place in N1.layout.places if not {*place.packets} & {Packet.CONTEXT_EL1, Packet.CONTEXT_EL2}),
+            RecordField(((Packet.CONTEXT_EL1, Packet.CONTEXT_EL2),), elastic=True),
+            *(field for field in N1.layout.fields if not {*field.packets} & {Packet.CONTEXT_EL1, Packet.CONTEXT_EL2}),
         ),
         align=4,
         max_size=64,

@@ -9,7 +9,7 @@ import pytest
 
 from spurtle.arch import ADDRESS_BITS, AddressIndex, Header, PMSVer
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.config.record_layouts import Packet, Place, RecordLayout
+from spurtle.config.record_layouts import Packet, RecordField, RecordLayout
 from spurtle_sim.cli import main
 from spurtle_sim.model import records
 from spurtle_sim.records import decode
@@ -97,8 +97,8 @@ def test_the_quoted_end_of_a_real_record_comes_back():
 # Arm's FVP.
 
 
-def _elastic(*runs: tuple[Packet, ...]) -> Place:
-    return Place(runs, elastic=True)
+def _elastic(*runs: tuple[Packet, ...]) -> RecordField:
+    return RecordField(runs, elastic=True)
 
 
 FVP = SPUConfig(
@@ -109,7 +109,7 @@ FVP = SPUConfig(
             _elastic((Packet.VA,), (Packet.TARGET,)),
             _elastic((Packet.PA,)),
             _elastic((Packet.TRANSLATION,)),
-            Place(((Packet.EVENTS,),)),
+            RecordField(((Packet.EVENTS,),)),
             _elastic((Packet.PC,)),
             _elastic((Packet.TOTAL,)),
             _elastic((Packet.CONTEXT_EL1,)),
@@ -125,7 +125,7 @@ FVP = SPUConfig(
     fne=True,
     rme=True,  # as two of its top bytes have NSE set
 )
-"""An early model's order, without ISSUE and without padding. No record has CONTEXT_EL1, whose place is a guess."""
+"""An early model's order, without ISSUE and without padding. No record has CONTEXT_EL1, whose field is a guess."""
 
 
 @pytest.mark.parametrize("name", ["G.rec0", "G.rec1"])

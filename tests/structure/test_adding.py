@@ -75,7 +75,7 @@ ADDITIONS = {
         "rtl/spurtle/config/record_layouts.py",
         {'    PREVIOUS_TARGET = "PREVIOUS_TARGET"\n': '    EXAMPLE = "EXAMPLE"\n'},
         ("-c", "import spurtle.config"),
-        "layout must have a place for EXAMPLE",
+        "layout must have a field for EXAMPLE",
     ),
     "named configuration": Addition(
         "rtl/spurtle/config/named.py",

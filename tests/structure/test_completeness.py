@@ -44,7 +44,7 @@ def test_registers() -> None:
 def test_packets() -> None:
     everything = FOR_RECORDS["everything"]
     missing = [
-        f"configurations.py: a place for {packet} in `everything`"
+        f"configurations.py: a field for {packet} in `everything`"
         for packet in {*Packet} - {*everything.layout.packets}
     ]
     text = rtlil.convert(RecordBuilder(everything))

@@ -8,7 +8,7 @@ from typing import Any
 
 from spurtle.arch import AltClk, PMSVer
 from spurtle.config import SPUConfig, UnpredictableFilter
-from spurtle.config.record_layouts import LAST, Packet, Place, RecordLayout
+from spurtle.config.record_layouts import LAST, Packet, RecordField, RecordLayout
 
 __all__ = ["random_configuration"]
 
@@ -17,7 +17,7 @@ _FEATURES = tuple(field.name for field in fields(SPUConfig) if field.type is boo
 _SIZES = (64, 128, 256, 512, 1024, 2048)
 
 _OF_ACCESSES = (Packet.VA, Packet.PA, Packet.TRANSLATION, Packet.DATA_SOURCE)
-"""What the target of a branch can share a place with."""
+"""What the target of a branch can share a field with."""
 
 
 def random_configuration(random: Random) -> SPUConfig:
@@ -74,7 +74,7 @@ def _with_events(random: Random, config: SPUConfig) -> SPUConfig:
 
 
 def _layout(random: Random, choices: dict[str, Any]) -> RecordLayout:
-    """Every packet of `choices` once, in places of its own but where `SPUConfig` may accept one for several."""
+    """Every packet of `choices` once, in fields of its own but where `SPUConfig` may accept one for several."""
     there = {
         Packet.DATA_SOURCE: choices["data_source_bytes"],
         Packet.PREVIOUS_TARGET: choices["pbt"],
@@ -87,17 +87,19 @@ def _layout(random: Random, choices: dict[str, Any]) -> RecordLayout:
     packets = [packet for packet in Packet if packet not in LAST and there.get(packet, True)]
     random.shuffle(packets)
     packed = random.random() < 0.6
-    places = [
-        Place(runs, elastic=packed and random.random() < 0.6, least=random.choice([0, 0, 0, random.randrange(24)]))
+    fields = [
+        RecordField(
+            runs, elastic=packed and random.random() < 0.6, min_size=random.choice([0, 0, 0, random.randrange(24)])
+        )
         for runs in _runs(random, packets)
     ]
     max_size = random.choice([*_SIZES, 64, 64, 128, 128, 128, 256])
-    align = random.choice([1, 2, 4, 8]) if any(place.elastic for place in places) else max_size
-    return RecordLayout(tuple(places), align, max_size, random.random() < 0.5)
+    align = random.choice([1, 2, 4, 8]) if any(field.elastic for field in fields) else max_size
+    return RecordLayout(tuple(fields), align, max_size, random.random() < 0.5)
 
 
 def _runs(random: Random, packets: list[Packet]) -> Iterator[tuple[tuple[Packet, ...], ...]]:
-    """What each place holds, in order. `packets` are used up."""
+    """What each field holds, in order. `packets` are used up."""
     target_shares = random.random() < 0.5
     if target_shares:
         packets.remove(Packet.TARGET)

@@ -20,13 +20,13 @@ class BitField:
     @property
     def mask(self) -> int:
         """Bits of the field, in place."""
-        return self.most << self.lsb
+        return self.max_value << self.lsb
 
     @property
-    def most(self) -> int:
+    def max_value(self) -> int:
         """The largest value."""
         return (1 << self.width) - 1
 
     def of(self, value: int) -> int:
         """Return the value of the field in `value`, the value of the whole."""
-        return (value >> self.lsb) & self.most
+        return (value >> self.lsb) & self.max_value

@@ -132,25 +132,25 @@ def _check_layout(choices: Choices) -> None:
     layout = choices.layout
     placed = layout.packets
     if twice := {packet for packet in placed if placed.count(packet) > 1}:
-        raise ValueError(f"layout must have one place for each packet, not more for {_names(twice)}")
+        raise ValueError(f"layout must have one field for each packet, not more for {_names(twice)}")
     for packet, name in OPTIONAL_PACKETS.items():
         value = getattr(choices, name)
         if bool(value) != (packet in placed):
-            has = "a place" if packet in placed else "no place"
+            has = "a field" if packet in placed else "no field"
             raise ValueError(
                 f"{name} must be {'set' if packet in placed else '0'} where the layout has {has} for "
                 f"{packet.value}, not {value!r}"
             )
     if choices.el2 and Packet.CONTEXT_EL2 not in placed:
-        raise ValueError("layout must have a place for CONTEXT_EL2 with el2, in which it may be collected")
+        raise ValueError("layout must have a field for CONTEXT_EL2 with el2, in which it may be collected")
     if missing := {*Packet} - {*OPTIONAL_PACKETS} - _OPTIONAL - {*placed}:
-        raise ValueError(f"layout must have a place for {_names(missing)}")
-    for place in layout.places:
-        for one, other in combinations(place.runs, 2):
+        raise ValueError(f"layout must have a field for {_names(missing)}")
+    for field in layout.fields:
+        for one, other in combinations(field.runs, 2):
             for pair in product(one, other):
                 if not _exclusive(choices, *pair):
                     raise ValueError(
-                        f"layout must have places of their own for {_names(pair)}, which one operation can have "
+                        f"layout must have separate fields for {_names(pair)}, which one operation can have "
                         f"both in {choices.name}"
                     )
     check_choice("layout.max_size", layout.max_size, (64, 128, 256, 512, 1024, 2048))
@@ -163,10 +163,10 @@ def _check_layout(choices: Choices) -> None:
         )
     if not layout.packed and layout.align != layout.max_size:
         raise ValueError(
-            f"layout.align must be layout.max_size, {layout.max_size}, where no place is elastic, not {layout.align}"
+            f"layout.align must be layout.max_size, {layout.max_size}, where no field is elastic, not {layout.align}"
         )
     if layout.packed and layout.align > 8:
-        raise ValueError(f"layout.align must be 1, 2, 4 or 8 where a place is elastic, not {layout.align}")
+        raise ValueError(f"layout.align must be 1, 2, 4 or 8 where a field is elastic, not {layout.align}")
     if layout.packed and choices.bus_bytes < layout.align:
         raise ValueError(
             f"bus_bytes must be at least layout.align, {layout.align}, with a packed layout, not {choices.bus_bytes}"

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from ..arch import AltClk, PMSVer
 from .random_numbers import ELEMENT_BITS
-from .record_layouts import Packet, Place, RecordLayout
+from .record_layouts import Packet, RecordField, RecordLayout
 
 __all__ = ["OPTIONAL_PACKETS", "Choices", "UnpredictableFilter"]
 
@@ -23,7 +23,7 @@ OPTIONAL_PACKETS: Mapping[Packet, str] = MappingProxyType(
         Packet.IMP_ADDRESS: "imp_address",
     }
 )
-"""Packets that a choice adds: a layout has a place for one exactly if the choice is set."""
+"""Packets that a choice adds: a layout has a record field for one exactly if the choice is set."""
 
 
 class UnpredictableFilter(Enum):
@@ -272,10 +272,10 @@ class Choices:
         )
 
     @cached_property
-    def places(self) -> tuple[tuple[Place, int, Mapping[Packet, int]], ...]:
-        """Each place of the layout, its bytes, and the first byte in it of each packet that can stand there."""
+    def record_fields(self) -> tuple[tuple[RecordField, int, Mapping[Packet, int]], ...]:
+        """Fields of the layout, each with its size in bytes and the byte offset of each of its packets within it."""
         sizes = self.packet_bytes
-        return tuple((place, place.size(sizes), dict(place.offsets(sizes))) for place in self.layout.places)
+        return tuple((field, field.size(sizes), dict(field.offsets(sizes))) for field in self.layout.fields)
 
     def __getstate__(self) -> dict[str, object]:
         """Return the choices alone: what is derived from them is not pickled or copied."""

@@ -18,7 +18,7 @@ __all__ = [
     "NEOVERSE_N1",
     "V1P4",
     "Packet",
-    "Place",
+    "RecordField",
     "RecordLayout",
     "fixed",
 ]
@@ -56,9 +56,9 @@ LAST = (Packet.TIMESTAMP, Packet.END)
 
 
 @dataclass(frozen=True)
-class Place:
-    """A stretch of a record: one of several runs of packets that exclude each other, zero bytes where it is shorter
-    than the place or a packet is absent.
+class RecordField:
+    """A field of a record, which holds one of several runs of packets that exclude each other. Bytes that the run does
+    not fill, and those of absent packets, are zero.
 
     Parameters
     ----------
@@ -66,33 +66,33 @@ class Place:
         At least one, each with at least one packet.
     elastic : bool
         Left out while none of its packets is there.
-    least : int
-        Bytes that it has at least: what its packets leave is zero.
+    min_size : int
+        Smallest size in bytes. The bytes that no packet fills are zero.
 
     Raises
     ------
     TypeError
         If a parameter is of another type.
     ValueError
-        If there is no run, a run without a packet, or `least` is negative.
+        If there is no run, a run without a packet, or `min_size` is negative.
     """
 
     runs: tuple[tuple[Packet, ...], ...]
     elastic: bool = False
-    least: int = 0
+    min_size: int = 0
 
     def __post_init__(self) -> None:
         check_type("runs", self.runs, tuple)
         check_type("elastic", self.elastic, bool)
-        check_type("least", self.least, int)
+        check_type("min_size", self.min_size, int)
         for run in self.runs:
             check_type("a run", run, tuple)
             for packet in run:
                 check_type("a packet", packet, Packet)
         if not self.runs or not all(self.runs):
             raise ValueError(f"runs must be one or more runs of one or more packets, not {self.runs!r}")
-        if self.least < 0:
-            raise ValueError(f"least must be 0 or more, not {self.least}")
+        if self.min_size < 0:
+            raise ValueError(f"min_size must be 0 or more, not {self.min_size}")
 
     @property
     def packets(self) -> tuple[Packet, ...]:
@@ -101,10 +101,10 @@ class Place:
 
     def size(self, sizes: Mapping[Packet, int]) -> int:
         """Bytes, for packets of the given `sizes`."""
-        return max(self.least, *(sum(sizes[packet] for packet in run) for run in self.runs))
+        return max(self.min_size, *(sum(sizes[packet] for packet in run) for run in self.runs))
 
     def offsets(self, sizes: Mapping[Packet, int]) -> Iterator[tuple[Packet, int]]:
-        """First byte of each packet, counted from the first of the place."""
+        """First byte of each packet, counted from the first of the field."""
         for run in self.runs:
             offset = 0
             for packet in run:
@@ -114,14 +114,14 @@ class Place:
 
 @dataclass(frozen=True)
 class RecordLayout:
-    """Places in order, then the Timestamp or End packet, and padding up to a multiple of `align` bytes.
+    """Record fields in order, then the Timestamp or End packet, and padding up to a multiple of `align` bytes.
 
-    Where no place is elastic every record has `max_size` bytes. Otherwise it is as long as its packets make it.
+    Where no field is elastic every record has `max_size` bytes. Otherwise it is as long as its packets make it.
 
     Parameters
     ----------
-    places : tuple of Place
-        From byte 0 upward; the last place, Timestamp or End, is implied.
+    fields : tuple of RecordField
+        From byte 0 upward; the last field, Timestamp or End, is implied.
     align : int
         The size of each record is a multiple of it (PMBIDR_EL1.Align).
     max_size : int
@@ -136,15 +136,15 @@ class RecordLayout:
         If a parameter is of another type.
     """
 
-    places: tuple[Place, ...]
+    fields: tuple[RecordField, ...]
     align: int
     max_size: int
     padding_last: bool = False
 
     def __post_init__(self) -> None:
-        check_type("places", self.places, tuple)
-        for place in self.places:
-            check_type("a place", place, Place)
+        check_type("fields", self.fields, tuple)
+        for field in self.fields:
+            check_type("a field", field, RecordField)
         check_type("align", self.align, int)
         check_type("max_size", self.max_size, int)
         check_type("padding_last", self.padding_last, bool)
@@ -152,36 +152,36 @@ class RecordLayout:
     @property
     def packed(self) -> bool:
         """Records differ in size."""
-        return any(place.elastic for place in self.places)
+        return any(field.elastic for field in self.fields)
 
     @cached_property
     def packets(self) -> tuple[Packet, ...]:
-        """All that have a place, in order."""
-        return (*(packet for place in self.places for packet in place.packets), *LAST)
+        """All that have a field, in order."""
+        return (*(packet for field in self.fields for packet in field.packets), *LAST)
 
     def offsets(self, sizes: Mapping[Packet, int]) -> Mapping[Packet, int]:
-        """First byte of each packet in the record that leaves no place out and has no padding in front of its end."""
+        """First byte of each packet in the record that leaves no field out and has no padding in front of its end."""
         found: dict[Packet, int] = {}
         offset = 0
-        for place in self.places:
-            found |= {packet: offset + within for packet, within in place.offsets(sizes)}
-            offset += place.size(sizes)
+        for field in self.fields:
+            found |= {packet: offset + within for packet, within in field.offsets(sizes)}
+            offset += field.size(sizes)
         return found | dict.fromkeys(LAST, offset)
 
     def longest(self, sizes: Mapping[Packet, int]) -> int:
         """Bytes of the longest record, padding included."""
-        used = sum(place.size(sizes) for place in self.places) + sizes[Packet.TIMESTAMP]
+        used = sum(field.size(sizes) for field in self.fields) + sizes[Packet.TIMESTAMP]
         return -(-used // self.align) * self.align
 
     def without(self, *packets: Packet) -> "RecordLayout":
-        """The same but for places that hold nothing but `packets`."""
-        left = tuple(place for place in self.places if not {*place.packets} <= {*packets})
+        """The same but for fields that hold nothing but `packets`."""
+        left = tuple(field for field in self.fields if not {*field.packets} <= {*packets})
         return RecordLayout(left, self.align, self.max_size, self.padding_last)
 
 
-def fixed(size: int, *places: tuple[Packet, ...]) -> RecordLayout:
-    """Records of `size` bytes. Each place holds one of the packets that are given for it."""
-    return RecordLayout(tuple(Place(tuple((packet,) for packet in place)) for place in places), size, size)
+def fixed(size: int, *fields: tuple[Packet, ...]) -> RecordLayout:
+    """Records of `size` bytes. Each field holds one of the packets that are given for it."""
+    return RecordLayout(tuple(RecordField(tuple((packet,) for packet in field)) for field in fields), size, size)
 
 
 NEOVERSE_N1 = fixed(
@@ -220,16 +220,16 @@ V1P4 = fixed(
     (Packet.PREVIOUS_TARGET,),
     (Packet.ALTERNATE_ISSUE,),
 )
-"""Neoverse N1's order with a place for every packet that has a name, each of its own: a branch can make an access to
+"""Neoverse N1's order with a field for every packet that has a name, each of its own: a branch can make an access to
 the Guarded control stack."""
 
 
-def _elastic(*runs: tuple[Packet, ...]) -> Place:
-    return Place(runs, elastic=True)
+def _elastic(*runs: tuple[Packet, ...]) -> RecordField:
+    return RecordField(runs, elastic=True)
 
 
 _COUNTERS_FIRST = (
-    Place(((Packet.PC, Packet.ISSUE, Packet.TOTAL, Packet.EVENTS, Packet.OPERATION),)),
+    RecordField(((Packet.PC, Packet.ISSUE, Packet.TOTAL, Packet.EVENTS, Packet.OPERATION),)),
     _elastic((Packet.VA, Packet.TRANSLATION), (Packet.TARGET,)),
 )
 _REST = (_elastic((Packet.CONTEXT_EL1,)), _elastic((Packet.CONTEXT_EL2,)), _elastic((Packet.PA,)))
@@ -240,8 +240,8 @@ KUNPENG_920 = RecordLayout((*_COUNTERS_FIRST, *_REST), align=4, max_size=128)
 HISILICON_MOBILE = RecordLayout(
     (
         # Two bytes more put the payload of each address that follows on a multiple of eight, plus one.
-        Place(_COUNTERS_FIRST[0].runs, least=24),
-        Place(_COUNTERS_FIRST[1].runs),
+        RecordField(_COUNTERS_FIRST[0].runs, min_size=24),
+        RecordField(_COUNTERS_FIRST[1].runs),
         *_REST,
     ),
     align=8,
@@ -261,7 +261,7 @@ ARM_MODEL = RecordLayout(
         _elastic((Packet.PREVIOUS_TARGET,)),
         _elastic((Packet.DATA_SOURCE,)),
         _elastic((Packet.OPERATION,)),
-        Place(((Packet.EVENTS,),)),
+        RecordField(((Packet.EVENTS,),)),
     ),
     align=8,
     max_size=128,

@@ -24,7 +24,7 @@ STEP_BYTES = 14
 
 
 class Packer(ConfiguredComponent):
-    """Records whose elastic places may be left out. One step of the record is laid down behind the other, on whichever
+    """Records whose elastic fields may be left out. One step of the record is laid down behind the other, on whichever
     byte that is, and leaves beat by beat.
 
     A step is what is there of a stretch of the record, moved together. `placed` is the one that comes next, where it
@@ -38,14 +38,14 @@ class Packer(ConfiguredComponent):
     Members
     -------
     i : In(stream of record_layout)
-        A place that is left out is zero.
+        A field that is left out is zero.
     o : Out(stream of beat_layout)
     """
 
     def __init__(self, config: SPUConfig):
         check_config(config)
         if not config.layout.packed:
-            raise ValueError(f"layout must have an elastic place where records are packed, not none in {config.name}")
+            raise ValueError(f"layout must have an elastic field where records are packed, not none in {config.name}")
         super().__init__(
             config,
             {
@@ -113,8 +113,8 @@ class Packer(ConfiguredComponent):
         layout, sizes, record = self._config.layout, self._config.packet_bytes, self.i.p
         bits = iter(record.present)
         present: list[Value] = []
-        for place in layout.places:
-            present += place.size(sizes) * [next(bits) if place.elastic else C(1, 1)]
+        for field in layout.fields:
+            present += field.size(sizes) * [next(bits) if field.elastic else C(1, 1)]
         last = len(present) + (sizes[Packet.END] if layout.padding_last else 0)
         present += sizes[Packet.END] * [C(1, 1)] + (sizes[Packet.TIMESTAMP] - sizes[Packet.END]) * [next(bits)]
         cuts = [0, *range(last % STEP_BYTES or STEP_BYTES, last, STEP_BYTES), last, len(present)]

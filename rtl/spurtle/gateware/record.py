@@ -32,9 +32,9 @@ def record_layout(config: SPUConfig) -> data.StructLayout:
     Members
     -------
     octets : unsigned
-        The whole record, or in a packed layout each place whether it is left out or not, without padding.
+        The whole record, or in a packed layout each field whether it is left out or not, without padding.
     present : unsigned
-        Which of the elastic places are not left out, in order, and whether the record ends with a Timestamp packet.
+        Which of the elastic fields are not left out, in order, and whether the record ends with a Timestamp packet.
         Only there in a packed layout.
     """
     layout = config.layout
@@ -42,12 +42,12 @@ def record_layout(config: SPUConfig) -> data.StructLayout:
         return data.StructLayout({"octets": 8 * layout.max_size})
     unpadded = layout.offsets(config.packet_bytes)[Packet.TIMESTAMP] + config.packet_bytes[Packet.TIMESTAMP]
     return data.StructLayout(
-        {"octets": 8 * unpadded, "present": sum(place.elastic for place in layout.places) + 1},
+        {"octets": 8 * unpadded, "present": sum(field.elastic for field in layout.fields) + 1},
     )
 
 
 class RecordBuilder(ConfiguredComponent):
-    """Each packet at its place of the layout, or zeros there: those that share a place exclude each other.
+    """Each packet in its field of the layout, or zeros there: those that share a field exclude each other.
 
     An operation that did not retire shows nothing but an Events packet of zeros and the Timestamp or End packet; one
     that generated an exception shows no address but its PC, no data source, no translation latency and nothing of the
@@ -80,8 +80,8 @@ class RecordBuilder(ConfiguredComponent):
         m = Module()
 
         octets = [C(0, 8)] * (len(self.packets.octets) // 8)
-        elastic = [place for place in self._config.layout.places if place.elastic]
-        told = {packet for place in elastic for packet in place.packets}
+        elastic = [field for field in self._config.layout.fields if field.elastic]
+        told = {packet for field in elastic for packet in field.packets}
         here = {}
         for packet, (present, header, payload) in self._packets(m).items():
             if packet in self._config.layout.packets:
@@ -95,11 +95,11 @@ class RecordBuilder(ConfiguredComponent):
                 else:
                     m.d.comb += content.eq(Mux(here[packet], value, 0))
                 for offset, octet in enumerate(self._octets(content), self._offset(packet)):
-                    # Packets that share a place exclude each other.
+                    # Packets that share a field exclude each other.
                     octets[offset] |= octet
         m.d.comb += [self.packets.octets.eq(Cat(octets)), self.events.eq(self._events())]
         if self._config.layout.packed:
-            present = [Cat(here[packet] for packet in place.packets).any() for place in elastic]
+            present = [Cat(here[packet] for packet in field.packets).any() for field in elastic]
             m.d.comb += self.packets.present.eq(Cat(present, here[Packet.TIMESTAMP]))
 
         return m

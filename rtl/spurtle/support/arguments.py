@@ -1,18 +1,18 @@
 """Checks of the arguments of constructors. Each message says what the argument must be, and what it is."""
 
-__all__ = ["check_choice", "check_least", "check_range", "check_type"]
+__all__ = ["check_choice", "check_minimum", "check_range", "check_type"]
 
 
-def check_type(name: str, value: object, wanted: type) -> None:
-    """Check the type of an argument. A truth value is not a number, although Python takes it for one.
+def check_type(name: str, value: object, expected: type) -> None:
+    """Check the type of an argument. A `bool` is not accepted as an `int`, although it is a subclass.
 
     Raises
     ------
     TypeError
-        If `value` is not of the type `wanted`.
+        If `value` is not of the type `expected`.
     """
-    if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
-        raise TypeError(f"{name} must be of type {wanted.__name__}, not {value!r}")
+    if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
+        raise TypeError(f"{name} must be of type {expected.__name__}, not {value!r}")
 
 
 def check_choice(name: str, value: object, allowed: tuple[int, ...]) -> None:
@@ -21,35 +21,35 @@ def check_choice(name: str, value: object, allowed: tuple[int, ...]) -> None:
     Raises
     ------
     ValueError
-        If it is not.
+        If `value` is not one of `allowed`.
     """
-    # To Python, True and 1.0 are 1.
+    # In Python, True and 1.0 equal 1.
     if not isinstance(value, int) or isinstance(value, bool) or value not in allowed:
         raise ValueError(f"{name} must be {' or '.join(str(int(choice)) for choice in allowed)}, not {value!r}")
 
 
-def check_least(name: str, value: int, least: int) -> None:
-    """Check that an argument is a number that is not less than `least`.
+def check_minimum(name: str, value: int, minimum: int) -> None:
+    """Check that an argument is a number and not less than `minimum`.
 
     Raises
     ------
     TypeError
-        If `value` is no number.
+        If `value` is not a number.
     ValueError
-        If it is less.
+        If `value` is less than `minimum`.
     """
     check_type(name, value, int)
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}, not {value!r}")
+    if value < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, not {value!r}")
 
 
-def check_range(name: str, value: int, least: int, most: int) -> None:
-    """Check that an argument is from `least` to `most`.
+def check_range(name: str, value: int, minimum: int, maximum: int) -> None:
+    """Check that an argument is from `minimum` to `maximum`.
 
     Raises
     ------
     ValueError
-        If it is not.
+        If `value` is outside of this range.
     """
-    if not least <= value <= most:
-        raise ValueError(f"{name} must be from {least} to {most}, not {value!r}")
+    if not minimum <= value <= maximum:
+        raise ValueError(f"{name} must be from {minimum} to {maximum}, not {value!r}")

@@ -24,11 +24,11 @@ __all__ = [
     "check_files",
     "check_folder",
     "check_stream",
+    "write_file",
     "write_files",
     "write_folder",
     "write_json",
     "write_stream",
-    "write_whole",
 ]
 
 STANDARD_INPUT = "-"
@@ -135,7 +135,7 @@ def write_folder(folder: Path, contents: Mapping[str, str | bytes]) -> None:
     )
 
 
-def write_whole(name: str | Path, data: bytes) -> None:
+def write_file(name: str | Path, data: bytes) -> None:
     """Write one regular file, as `write_files` does.
 
     Raises
@@ -157,7 +157,7 @@ def write_stream(name: str | Path, data: bytes) -> None:
         If the reader of a pipe is gone.
     """
     if not _is_stream(name):
-        write_whole(name, data)
+        write_file(name, data)
         return
     descriptor = _standard_stream(name)
     try:
@@ -178,7 +178,7 @@ def write_json(path: Path, content: Any) -> None:
         If it cannot be written.
     """
     _make(path.parent)
-    write_whole(path, (json.dumps(content, indent=1) + "\n").encode())
+    write_file(path, (json.dumps(content, indent=1) + "\n").encode())
 
 
 def _make(folder: Path) -> None:

@@ -4,10 +4,10 @@ import io
 import os
 import sys
 
-__all__ = ["flush", "open_all", "say"]
+__all__ = ["flush", "open_closed", "print_stderr"]
 
 
-def open_all() -> None:
+def open_closed() -> None:
     """Open each standard stream that is closed, so that no other file takes its number and its use is an error."""
     for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
         try:
@@ -32,7 +32,7 @@ def flush() -> OSError | None:
     return None
 
 
-def say(line: str) -> None:
+def print_stderr(line: str) -> None:
     """Print a line on standard error. It is dropped where that cannot be written."""
     try:
         print(line, file=sys.stderr, flush=True)

@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     interrupted. `profile` returns the status of the program, 128 + signal if one has ended it, and 125 for a failure of
     its own.
     """
-    streams.open_all()
+    streams.open_closed()
     words = sys.argv[1:] if arguments is None else arguments
     failed = PROFILE_FAILED if words[:1] == ["profile"] else _USER_ERROR
     try:
@@ -69,7 +69,7 @@ def _own_error(error: Exception) -> str:
 def _report(sentence: str, status: int) -> int:
     """Print a sentence without control characters, which a quoted name may have, and return `status`."""
     plain = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in sentence)
-    streams.say(f"spurtle: {plain}")
+    streams.print_stderr(f"spurtle: {plain}")
     return status
 
 
@@ -259,7 +259,7 @@ def _chosen(names: Sequence[str], settings: Sequence[str]) -> list[SPUConfig]:
         config = vary(CONFIGS[names[0]], settings)
     except ValueError as error:
         raise UserError(f"--set: {error}") from error
-    streams.say(f"spurtle: warning: {config.name} is not a named configuration: nothing of it has been tested")
+    streams.print_stderr(f"spurtle: warning: {config.name} is not a named configuration: nothing of it has been tested")
     return [config]
 
 

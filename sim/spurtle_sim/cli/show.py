@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from spurtle.support.streams import say
+from spurtle.support.streams import print_stderr
 
 from .. import decode
 from ..perf import reader
@@ -35,7 +35,7 @@ class _Printer:
 
     def problem(self, message: str) -> None:
         self.problems += 1
-        say(f"spurtle: {message}")
+        print_stderr(f"spurtle: {message}")
 
     def buffer(self, data: bytes, where: str, place: dict[str, int]) -> None:
         """Print the bytes of a buffer: `where` goes before each problem, `place` into each JSON object."""
@@ -62,7 +62,7 @@ def show(data: bytes, *, as_json: bool) -> bool:
         printer.buffer(data, "", {})
     if printer.problems:
         sys.stdout.flush()
-        say(f"spurtle: {printer.problems} problems in {printer.records} records")
+        print_stderr(f"spurtle: {printer.problems} problems in {printer.records} records")
     return printer.problems == 0
 
 
@@ -77,7 +77,7 @@ def _perf_data(printer: _Printer, contents: Contents) -> None:
         printer.problem(problem)
     sys.stdout.flush()
     for line in _losses(contents):
-        say(f"spurtle: {line}")
+        print_stderr(f"spurtle: {line}")
 
 
 def _names(buffer: AuxBuffer) -> Iterator[str]:

@@ -105,7 +105,7 @@ def collect_contextidr_el1(config: SPUConfig, registers: Registers, pe: PEState)
 
 
 def collect_contextidr_el2(config: SPUConfig, registers: Registers, pe: PEState) -> bool:
-    """CONTEXTIDR_EL2 may be collected, and records have a place for it, as they must with EL2."""
+    """CONTEXTIDR_EL2 may be collected, and records have a field for it, as they must with EL2."""
     return el2_enabled(config, pe, pe.ns) and registers.PMSCR_EL2 & _CX != 0
 
 

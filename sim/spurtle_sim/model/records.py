@@ -84,7 +84,7 @@ def encode(config: SPUConfig, sample: Sample) -> bytes:
     Raises
     ------
     ValueError
-        If the layout of `config` has no place for a packet of the sample.
+        If the layout of `config` has no field for a packet of the sample.
     """
     return lay_out(config, packets(config, sample))
 
@@ -97,17 +97,17 @@ def lay_out(config: SPUConfig, packets: Iterable[tuple[Packet, bytes]]) -> bytes
     Raises
     ------
     ValueError
-        If the layout of `config` has no place for a packet.
+        If the layout of `config` has no field for a packet.
     """
     layout, contents = config.layout, dict(packets)
     placed = layout.packets
     for packet in contents:
         if packet not in placed:
-            raise ValueError(f"a record of {config.name} has no place for {packet.value}")
+            raise ValueError(f"a record of {config.name} has no field for {packet.value}")
     record = bytearray()
-    for place, size, offsets in config.places:
+    for field, size, offsets in config.record_fields:
         there = [packet for packet in offsets if packet in contents]
-        if place.elastic and not there:
+        if field.elastic and not there:
             continue
         octets = bytearray(size)
         for packet in there:

@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Protocol
 
-from spurtle.support.streams import say
+from spurtle.support.streams import print_stderr
 
 from .cache import cached, kept
 from .compiler import compiler, link, run, together
@@ -158,7 +158,7 @@ def _progress(total: int) -> Generator[Callable[[str], AbstractContextManager[No
             line = f"compiling {count}{', '.join(running)} ..."
             live.update(task, description=line)
             if not console.is_terminal:
-                say(f"compiling {count}{name} ...")
+                print_stderr(f"compiling {count}{name} ...")
         try:
             yield
         finally:

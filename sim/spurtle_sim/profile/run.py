@@ -18,7 +18,7 @@ from spurtle.config import SPUConfig, check_config
 from spurtle.support.arguments import check_type
 from spurtle.support.errors import PROFILE_FAILED
 from spurtle.support.files import STANDARD_INPUT
-from spurtle.support.streams import say
+from spurtle.support.streams import print_stderr
 
 from ..cosim import engine
 from ..emulator import hooks
@@ -112,13 +112,13 @@ def _run(config: SPUConfig, program: Program, sampling: Sampling, output: str, s
     discarded = config.feed_events if sampling.filters.discard else None
     _summary(driver, seconds, output, discarded)
     if program.failure:
-        say(f"spurtle: {program.failure}")
+        print_stderr(f"spurtle: {program.failure}")
     elif received:
-        say(f"spurtle: {received[0].name} has ended {program.path.name}")
+        print_stderr(f"spurtle: {received[0].name} has ended {program.path.name}")
     if driver.checker and driver.checker.count:
         for mismatch in driver.checker.mismatches:
-            say(f"spurtle: {mismatch}")
-        say(f"spurtle: {driver.checker.count} mismatches between RTL and reference")
+            print_stderr(f"spurtle: {mismatch}")
+        print_stderr(f"spurtle: {driver.checker.count} mismatches between RTL and reference")
         return PROFILE_FAILED
     return program.exit_status or 0
 
@@ -213,4 +213,4 @@ def _summary(driver: Driver, seconds: float, output: str, discarded: Sequence[st
 {operations:,} operations in {counts["time"]:,} cycles, {seconds:.1f} s: {rate:.2f} million operations/s
 {driver.sampled:,} sampled, {driver.collided:,} collided, {passed:,} passed the filter, {driver.interrupts:,} interrupts
 {result}"""
-    say(summary)
+    print_stderr(summary)

@@ -105,8 +105,10 @@ class Monitor:
         """Bytes of a record of these packets, padding included."""
         layout, sizes = self._config.layout, self._config.packet_bytes
         if present not in self._lengths:
-            places = (size for place, size, there in self._config.places if not place.elastic or present & there.keys())
-            self._lengths[present] = sum(places)
+            fields = (
+                size for field, size, there in self._config.record_fields if not field.elastic or present & there.keys()
+            )
+            self._lengths[present] = sum(fields)
         length = self._lengths[present] + sizes[Packet.END if record.timestamp is None else Packet.TIMESTAMP]
         return length + -length % layout.align
 
@@ -216,12 +218,12 @@ def _whole(config: SPUConfig, record: Record) -> Iterator[str]:
 
 
 def _zeros_in_front(config: SPUConfig, present: Set[Packet]) -> int:
-    """Bytes of a record in front of its first packet: places, and parts of a place, for packets that are absent."""
+    """Bytes of a record in front of its first packet: fields, and parts of a field, for packets that are absent."""
     zeros = 0
-    for place, size, offsets in config.places:
+    for field, size, offsets in config.record_fields:
         if there := [offset for packet, offset in offsets.items() if packet in present]:
             return zeros + min(there)
-        if not place.elastic:
+        if not field.elastic:
             zeros += size
     return zeros
 

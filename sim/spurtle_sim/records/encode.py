@@ -19,7 +19,7 @@ def encode(config: SPUConfig, samples: Iterable[Sample]) -> bytes:
     TypeError
         If `config` is not a configuration, or one of the samples not a sample.
     ValueError
-        If the layout of `config` has no place for a packet of a sample.
+        If the layout of `config` has no field for a packet of a sample.
     """
     check_config(config)
     encoded = bytearray()

@@ -315,7 +315,7 @@ def _physical_address(config: SPUConfig, fields: Fields) -> dict[str, int]:
         "pa_ns": fields.integer("ns", 1),
         "pa_nse": fields.optional("nse", int(config.rme)) or 0,
         "pa_checked": checked,
-        "pa_tag": fields.optional("pat", PHYSICAL_TOP["PAT"].most if checked else 0) or 0,
+        "pa_tag": fields.optional("pat", PHYSICAL_TOP["PAT"].max_value if checked else 0) or 0,
     }
     fields.finish("a physical address")
     return members
