@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         write(OUTPUT / "bench.json", published)
         if options.publish:
             publish(published)
-            tables.main()  # docs/configurations.md shows these figures
+            tables.main()  # docs/reference/configurations.md shows these figures
     except (UserError, FlowError) as error:
         errors.print(f"bench: {error}", markup=False)
         return 2 if isinstance(error, UserError) else 1

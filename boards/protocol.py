@@ -1,4 +1,4 @@
-"""What goes over the UART: commands to the board and its answers, framed. `docs/protocol.md` tells it whole."""
+"""Frames on the UART: commands to the board and its answers. `docs/reference/protocol.md` describes the protocol."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """Which operations the compiled SPU selects, and the picture of the intervals between them (D17.3.4).
 
-`python -m docs.intervals` plays operations on the RTL and writes `docs/intervals.svg`.
+`python -m docs.intervals` plays operations on the RTL and writes `docs/explanation/intervals.svg`.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ from spurtle_sim.trace.dtypes import TIMED
 
 __all__ = ["FILE", "MODES", "IntervalMode", "Selections", "expected_mean", "picture", "run", "seed", "select"]
 
-FILE = Path(__file__).with_name("intervals.svg")
+FILE = Path(__file__).parent / "explanation" / "intervals.svg"
 _BASE, _ROOM = 0x1_0000, 0x1000
 _CYCLES = 1 << 15
 """Cycles that are played in one go."""
@@ -230,7 +230,7 @@ def main() -> None:
     """Writes the picture."""
     text = picture(lambda mode: run(mode, 8).rows)
     FILE.write_text(text)
-    print(f"docs/{FILE.name}")
+    print(FILE.relative_to(FILE.parents[2]))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The picture of the records: which packet stands where in each named configuration (`spurtle.config.record_layouts`).
 
-`python -m docs.layouts` writes `docs/layouts.svg`.
+`python -m docs.layouts` writes `docs/reference/layouts.svg`.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from spurtle.config.record_layouts import LAST, Packet, RecordField
 
 __all__ = ["FILE", "Cell", "cells", "picture"]
 
-FILE = Path(__file__).with_name("layouts.svg")
+FILE = Path(__file__).parent / "reference" / "layouts.svg"
 
 
 class Cell(NamedTuple):
@@ -202,7 +202,7 @@ def _cell(cell: Cell, top: int) -> Iterator[str]:
 def main() -> None:
     """Writes the picture."""
     FILE.write_text(picture())
-    print(f"docs/{FILE.name}")
+    print(FILE.relative_to(FILE.parents[2]))
 
 
 if __name__ == "__main__":

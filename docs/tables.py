@@ -46,8 +46,9 @@ def main() -> None:
 
 def stale() -> dict[Path, str]:
     """Return the pages that are not up to date, each with the text that it must have."""
-    current = {path: up_to_date(path.read_text()) for path in sorted(DOCS.glob("*.md"))}
-    current |= {DOCS / "registers" / f"{register.name}.md": register_page(register) for register in REGISTERS}
+    current = {path: up_to_date(path.read_text()) for path in sorted(DOCS.rglob("*.md"))}
+    folder = DOCS / "reference" / "registers"
+    current |= {folder / f"{register.name}.md": register_page(register) for register in REGISTERS}
     return {path: text for path, text in current.items() if not path.exists() or path.read_text() != text}
 
 

@@ -79,7 +79,7 @@ def test_host_and_board_have_the_same_crc() -> None:
 
 
 def test_the_document_has_the_numbers_of_the_protocol() -> None:
-    page = (ROOT / "docs" / "protocol.md").read_text()
+    page = (ROOT / "docs" / "reference" / "protocol.md").read_text()
     tables = [
         [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if line.startswith("|")]
         for part in re.split(r"\n\n", page)

@@ -1,4 +1,4 @@
-"""What is built for each board, and what `python -m boards` says of it. The tools are not run: see docs/boards.md."""
+"""Files that are built for each board, and the output of `python -m boards`. No tool runs (docs/howto/boards.md)."""
 
 import json
 import os

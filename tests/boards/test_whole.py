@@ -33,7 +33,7 @@ from tests.support.tiers import tiers
 DIVISOR = 4
 """Cycles of a bit, where those of the board are not what is tested."""
 
-DOCUMENT = ROOT / "docs" / "boards.md"
+DOCUMENT = ROOT / "docs" / "howto" / "boards.md"
 
 HALVES = 6
 

@@ -240,8 +240,8 @@ class Player:
 
 DIAGRAMS = {
     re.search(r"^:caption: (.*)$", block, re.MULTILINE)[1]: block.partition("\n")[2]
-    for page in sorted(DOCS.glob("*.md"))
-    for block in blocks(page.stem, "{wavedrom}")
+    for page in sorted(DOCS.rglob("*.md"))
+    for block in blocks(str(page.relative_to(DOCS).with_suffix("")), "{wavedrom}")
 }
 """By their captions."""
 
@@ -380,7 +380,9 @@ SAID = {
   {name: "sysreg.op1 to op2", wave: "x............=x.....", data: ["PMBSR"]},
   {name: "sysreg.rdata",      wave: "x..............=x...", data: ["0x20000"]}]}""",
 }
-"""What docs/theory.md says of cycles, and docs/integration.md of a core that breaks a rule, and nothing is drawn of."""
+"""Behaviour that no diagram shows: docs/explanation/theory.md states it, and docs/howto/integration.md for a core that
+breaks a rule.
+"""
 
 
 @pytest.mark.parametrize("block", SAID.values(), ids=SAID)
@@ -392,7 +394,7 @@ def test_it_is_as_said(block: str) -> None:
 # What the reader runs.
 
 
-@pytest.mark.parametrize("page", ["integration", "configurations"])
+@pytest.mark.parametrize("page", ["howto/integration", "reference/configurations"])
 def test_the_commands_run(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -409,10 +411,10 @@ def test_the_commands_run(
 
 
 def test_the_python_makes_the_files_of_the_table() -> None:
-    [block] = blocks("configurations", "python")
+    [block] = blocks("reference/configurations", "python")
     names: dict[str, Any] = {}
     exec(block, names)
-    [table] = re.findall(r"^\| file \| what \|\n(.*?)\n\n", read("integration"), re.DOTALL | re.MULTILINE)
+    [table] = re.findall(r"^\| file \| what \|\n(.*?)\n\n", read("howto/integration"), re.DOTALL | re.MULTILINE)
     listed: set[str] = set()
     for row in table.splitlines()[1:]:
         first, *others = re.findall(r"`([^`]+)`", row.split("|")[1].replace("minimal", names["config"].name))
@@ -422,7 +424,7 @@ def test_the_python_makes_the_files_of_the_table() -> None:
 
 def test_fusesoc_is_asked_for_what_there_is() -> None:
     """That FuseSoC makes a core of it, test_collateral.py shows."""
-    [block] = blocks("integration", "yaml")
+    [block] = blocks("howto/integration", "yaml")
     [asked] = yaml.safe_load(block)["generate"].values()
     generators = yaml.safe_load((ROOT / "fusesoc" / "spurtle.core").read_text())["generators"]
     assert asked["generator"] in generators

@@ -1,4 +1,6 @@
-"""docs/operations.md: each row's facts have its flags, in the reference and in the RTL, and its word is its example."""
+"""docs/reference/operations.md: each row's facts have its flags, in the reference and in the RTL, and its word is its
+example.
+"""
 
 import re
 from typing import Any, NamedTuple
@@ -61,7 +63,7 @@ class Row(NamedTuple):
 
 
 def rows() -> list[Row]:
-    _, _, text = (ROOT / "docs" / "operations.md").read_text().partition(HEADER)
+    _, _, text = (ROOT / "docs" / "reference" / "operations.md").read_text().partition(HEADER)
     result: list[Row] = []
     for line in text.splitlines():
         kind, example, word, facts, *marks, why = (cell.strip() for cell in line.strip("|").split("|"))

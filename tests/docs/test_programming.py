@@ -1,4 +1,4 @@
-"""docs/programming.md: its code does what it says on the compiled RTL, and so does who breaks its rules."""
+"""docs/howto/programming.md: its code does what it says on the compiled RTL, and so does who breaks its rules."""
 
 import re
 from typing import Any
@@ -29,7 +29,7 @@ from spurtle_sim.trace.dtypes import TIMED
 from tests.support.paths import ROOT
 from tests.support.tiers import configurations
 
-TEXT = (ROOT / "docs" / "programming.md").read_text()
+TEXT = (ROOT / "docs" / "howto" / "programming.md").read_text()
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
 FULL = PMBSR_EL1.pack(S=1, MSS=BSC.BUFFER_FILLED)
 

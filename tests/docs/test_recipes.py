@@ -1,4 +1,4 @@
-"""Each command of docs/recipes.md runs with each version of perf, and shows what the page shows of it."""
+"""Each command of docs/howto/recipes.md runs with each version of perf, and shows what the page shows of it."""
 
 import os
 import re
@@ -13,7 +13,7 @@ import pytest
 from tests.support.paths import ROOT, WORKLOADS
 from tests.support.perf_versions import VERSIONS, Perf, require_perf
 
-PAGE = ROOT / "docs" / "recipes.md"
+PAGE = ROOT / "docs" / "howto" / "recipes.md"
 
 pytestmark = pytest.mark.full
 
@@ -114,7 +114,7 @@ def test_each_tool_is_shown():
 
 def test_perf_is_shown_nowhere_else():
     """But for what records on an Arm machine."""
-    for page in (ROOT / "docs").glob("*.md"):
+    for page in (ROOT / "docs").rglob("*.md"):
         commands = re.findall(r"^(?:    |\$ )perf (?!record).*", page.read_text(), re.MULTILINE)
         assert not commands or page == PAGE, commands
 

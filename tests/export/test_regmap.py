@@ -326,7 +326,7 @@ def host(config: SPUConfig, pe: PEState) -> bool:
 def applies(
     config: SPUConfig, register: Register, write: int, pe: PEState, where: str, condition: str, then: str
 ) -> bool:
-    """A row of the table does, as docs/registers.md says."""
+    """A row of the table does, as docs/reference/registers.md says."""
     if where != "any other" and f"EL{pe.el}" not in where.split(", "):
         return False
     traps = {"trap to EL2": el2_enabled(config, pe, pe.ns), "trap to EL3": config.el3}
@@ -354,7 +354,7 @@ def applies(
 
 @registers
 def test_the_access_of_a_page_is_the_reference_s(register: Register) -> None:
-    """Its table, read as docs/registers.md says, in random states of the PE."""
+    """Its table, read as docs/reference/registers.md says, in random states of the PE."""
     ((_, *rows),) = tables(register, "Access")
     random = Random(SEED)
     wide = {"mdcr_el2_e2pb": 2, "mdcr_el3_nspb": 2, "el": 2, "hdfgrtr_el2": 64, "hdfgwtr_el2": 64}

@@ -280,7 +280,7 @@ def test_discard_leaves_no_file(program: Path, tmp_path: Path):
 def test_a_busybox_of_a_distribution(tmp_path: Path):
     busybox = os.environ.get("SPURTLE_BUSYBOX")
     if busybox is None:
-        pytest.skip("SPURTLE_BUSYBOX does not name a static AArch64 busybox: see docs/workloads.md")
+        pytest.skip("SPURTLE_BUSYBOX does not name a static AArch64 busybox: see docs/howto/workloads.md")
     # The digest of 20 KB of the letter a, from hashlib.
     import hashlib
 

@@ -93,7 +93,7 @@ ADDITIONS = {
         "boards/board.py",
         {"            _ULX3S,\n": 'replace(_ULX3S, name="example", title="Example", number=7),\n'},
         places("test_boards"),
-        "docs/boards.md: example",
+        "docs/howto/boards.md: example",
     ),
 }
 

@@ -110,7 +110,7 @@ def test_a_program_is_profiled(tmp_path: Path, capfd: pytest.CaptureFixture[str]
     assert output.read_bytes().startswith(b"PERFILE2")
 
 
-@pytest.mark.parametrize("page", ["records", "workloads"])
+@pytest.mark.parametrize("page", ["reference/records", "howto/workloads"])
 def test_the_examples_of_the_documents_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sim").symlink_to(ROOT / "sim")
     monkeypatch.chdir(tmp_path)
@@ -118,7 +118,7 @@ def test_the_examples_of_the_documents_run(page: str, tmp_path: Path, monkeypatc
     text = (ROOT / "docs" / f"{page}.md").read_text()
     for block in re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
         exec(block, names)
-    if page == "workloads":
+    if page == "howto/workloads":
         assert names["status"] == 0 and names["records"]
     else:
         assert names["record"].total == 12

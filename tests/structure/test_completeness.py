@@ -25,7 +25,7 @@ def test_events() -> None:
 def test_registers() -> None:
     missing = [
         f"{page}: `python -m docs.tables` writes it"
-        for page in (f"docs/registers/{register.name}.md" for register in REGISTERS)
+        for page in (f"docs/reference/registers/{register.name}.md" for register in REGISTERS)
         if not (ROOT / page).exists()
     ]
     written = [register.name for register in REGISTERS if not register.read_only]
@@ -58,17 +58,18 @@ def test_packets() -> None:
 
 def test_named_configurations() -> None:
     measured = json.loads((ROOT / "rtl/spurtle/config/figures.json").read_text())
-    table = (ROOT / "docs/configurations.md").read_text()
+    table = (ROOT / "docs/reference/configurations.md").read_text()
     missing = [path for path in (f"tests/export/golden/{name}.ports" for name in CONFIGS) if not (ROOT / path).exists()]
     missing += [
         f"rtl/spurtle/config/figures.json: `make bench` measures {name}" for name in CONFIGS if name not in measured
     ]
-    missing += [f"docs/configurations.md: `python -m docs.tables` adds {name}" for name in CONFIGS if name not in table]
+    page = "docs/reference/configurations.md"
+    missing += [f"{page}: `python -m docs.tables` adds {name}" for name in CONFIGS if name not in table]
     assert not missing, "\n".join(missing)
 
 
 def test_boards() -> None:
-    page = (ROOT / "docs/boards.md").read_text()
-    assert [f"docs/boards.md: {name}" for name in BOARDS if name not in page] == []
+    page = (ROOT / "docs/howto/boards.md").read_text()
+    assert [f"docs/howto/boards.md: {name}" for name in BOARDS if name not in page] == []
     numbers = [board.number for board in BOARDS.values()]
     assert len({*numbers}) == len(numbers), "boards/board.py: the number of a board is its own"

@@ -1,4 +1,4 @@
-"""A record as a JSON object: docs/records.md is the schema."""
+"""A record as a JSON object: docs/reference/records.md is the schema."""
 
 from collections.abc import Callable, Mapping
 from enum import IntEnum

@@ -1,4 +1,4 @@
-"""A sample from a JSON object: docs/records.md is the schema."""
+"""A sample from a JSON object: docs/reference/records.md is the schema."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple

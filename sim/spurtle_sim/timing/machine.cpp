@@ -1,5 +1,5 @@
 // The timing model: when each operation of a program dispatches, issues and finishes. machine.py writes layout.h, which has the
-// structs and constants that it shares with Python. docs/machine.md says what is modelled.
+// structs and constants that it shares with Python. docs/explanation/machine.md says what is modelled.
 
 #include "core.h"
 

@@ -1,8 +1,8 @@
 """The timing model: when each operation of a program passes the sampling point, issues and finishes, and its events.
 
 A small out-of-order core: some operations a cycle in program order, dependences through registers, caches and TLBs with
-least-recently-used replacement, a branch predictor. `docs/machine.md` says what it models and what it does not. The
-model is C++ (`machine.cpp`, `core.h`); this is its interface.
+least-recently-used replacement, a branch predictor. `docs/explanation/machine.md` says what it models and what it does
+not. The model is C++ (`machine.cpp`, `core.h`); this is its interface.
 """
 
 # Ref: DDI0487 M.a, D17.6 (what the counters count), D18.2.4 (data source), D18.2.6 (events).
