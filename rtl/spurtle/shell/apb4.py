@@ -46,7 +46,7 @@ class CompleterState(FSMState):
 
     IDLE = 0
     ACCESS = 1
-    ANSWER = 2
+    RESPONSE = 2
 
 
 class APB4Completer(wiring.Component):
@@ -102,16 +102,16 @@ class APB4Completer(wiring.Component):
                         m.d.sync += [low.eq(apb.pwdata), low_strobe.eq(apb.pstrb)]
 
             with m.State(CompleterState.ACCESS):
-                m.next = CompleterState.ANSWER
+                m.next = CompleterState.RESPONSE
 
-            with m.State(CompleterState.ANSWER):
-                made = sysreg.outcome == AccessOutcome.VALUE
-                with m.If(merging & made):
+            with m.State(CompleterState.RESPONSE):
+                accessed = sysreg.outcome == AccessOutcome.VALUE
+                with m.If(merging & accessed):
                     m.d.comb += [sysreg.valid.eq(1), sysreg.write.eq(1)]
                     m.d.sync += merging.eq(0)
                     m.next = CompleterState.ACCESS
                 with m.Else():
-                    m.d.comb += [apb.pready.eq(1), apb.pslverr.eq(~made)]
+                    m.d.comb += [apb.pready.eq(1), apb.pslverr.eq(~accessed)]
                     with m.If(apb.pwrite):
                         m.d.sync += low_strobe.eq(0)
                     with m.Else():

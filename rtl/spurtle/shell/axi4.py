@@ -83,7 +83,7 @@ class WriterState(FSMState):
     """States of `AXI4Writer`."""
 
     COLLECT = 0
-    WHOLE = 1
+    COMPLETE = 1
     RESPONSE = 2
 
 
@@ -148,25 +148,25 @@ class AXI4Writer(ConfiguredComponent):
         word = exact_log2(config.bus_bytes)
         place = exact_log2(_BOUNDARY_BYTES if longest <= _BURST_WORDS else _BURST_WORDS * config.bus_bytes) - word
         # A stretch of memory: `more` words and one, the first of them word `first` of a page, and whose they are.
-        stretch = data.StructLayout(
+        segment = data.StructLayout(
             {"first": place, "page": 64 - place - word, "more": range(longest), "ns": 1, "nse": int(config.rme)}
         )
         # The record that comes; and of the one that goes what is in no burst yet, if anything is left.
-        coming = Signal(stretch)
-        going = Signal(stretch)
-        left = Signal()
+        incoming = Signal(segment)
+        outgoing = Signal(segment)
+        remaining = Signal()
 
         sending = Signal()
-        open_ = Signal(range(self._outstanding + 1))
+        open_bursts = Signal(range(self._outstanding + 1))
         failed = Signal()
-        begins = Signal()
+        begin = Signal()
         m.d.comb += [
             axi.awid.eq(0),
             axi.bready.eq(1),
             failed.eq(axi.bvalid & axi.bresp[1]),
-            begins.eq(left & ~sending & (~axi.awvalid | axi.awready) & (open_ != self._outstanding)),
+            begin.eq(remaining & ~sending & (~axi.awvalid | axi.awready) & (open_bursts != self._outstanding)),
         ]
-        m.d.sync += open_.eq(open_ + begins - axi.bvalid)
+        m.d.sync += open_bursts.eq(open_bursts + begin - axi.bvalid)
 
         # Words leave in the order in which they came. Where a record goes alone its words have their own numbers here.
         m.submodules.words = words = Memory(
@@ -176,33 +176,33 @@ class AXI4Writer(ConfiguredComponent):
         )
         stored = Signal(range(words.depth))
         loaded = Signal(range(words.depth))
-        self._send(m, going, left, begins, sending, words.read_port(), loaded)
+        self._send(m, outgoing, remaining, begin, sending, words.read_port(), loaded)
 
-        whole = Signal()
+        complete = Signal()
         with m.FSM(name="writer"):
             with m.State(WriterState.COLLECT):
-                self._collect(m, coming, words.write_port(), stored)
+                self._collect(m, incoming, words.write_port(), stored)
                 with m.If(self.write.beat.valid & self.write.beat.p.last):
-                    m.next = WriterState.WHOLE
+                    m.next = WriterState.COMPLETE
 
-            with m.State(WriterState.WHOLE):
-                m.d.comb += whole.eq(1)
-                with m.If(~left & ~sending):
-                    m.d.sync += [going.eq(coming), left.eq(1)]
+            with m.State(WriterState.COMPLETE):
+                m.d.comb += complete.eq(1)
+                with m.If(~remaining & ~sending):
+                    m.d.sync += [outgoing.eq(incoming), remaining.eq(1)]
                     m.d.comb += self.write.done.eq(posted)
                     m.next = WriterState.COLLECT if posted else WriterState.RESPONSE
 
             if not posted:
                 first = Signal.like(loaded)
                 with m.State(WriterState.RESPONSE):
-                    with m.If(begins):
+                    with m.If(begin):
                         m.d.sync += first.eq(loaded)
-                    with m.If(axi.bvalid & (~left | (failed if config.external_aborts else 0))):
+                    with m.If(axi.bvalid & (~remaining | (failed if config.external_aborts else 0))):
                         m.d.comb += self.write.done.eq(1)
-                        m.d.sync += [left.eq(0), stored.eq(0), loaded.eq(0)]
+                        m.d.sync += [remaining.eq(0), stored.eq(0), loaded.eq(0)]
                         m.next = WriterState.COLLECT
 
-        m.d.comb += self.busy.eq(whole | left | (open_ != 0))
+        m.d.comb += self.busy.eq(complete | remaining | (open_bursts != 0))
         m.d.comb += self.write.fault.eq(0)
         if config.external_aborts:
             m.d.comb += self.write.abort.eq(failed if posted else 0)
@@ -221,10 +221,10 @@ class AXI4Writer(ConfiguredComponent):
                 self.write.fault.word.eq(first),
             ]
 
-    def _collect(self, m, coming, port, stored):
+    def _collect(self, m, incoming, port, stored):
         """Keeps the beat that is offered."""
         beat = self.write.beat
-        begun = Signal()
+        started = Signal()
         m.d.comb += [
             beat.ready.eq(1),
             port.en.eq(beat.valid),
@@ -233,57 +233,57 @@ class AXI4Writer(ConfiguredComponent):
             port.data.strobe.eq(beat.p.strobe),
         ]
         with m.If(beat.valid):
-            m.d.sync += [stored.eq(stored + 1), coming.more.eq(coming.more + 1), begun.eq(~beat.p.last)]
-            with m.If(~begun):
+            m.d.sync += [stored.eq(stored + 1), incoming.more.eq(incoming.more + 1), started.eq(~beat.p.last)]
+            with m.If(~started):
                 m.d.sync += [
-                    Cat(coming.first, coming.page).eq(beat.p.address >> exact_log2(self._config.bus_bytes)),
-                    coming.more.eq(0),
-                    coming.ns.eq(self.ns),
+                    Cat(incoming.first, incoming.page).eq(beat.p.address >> exact_log2(self._config.bus_bytes)),
+                    incoming.more.eq(0),
+                    incoming.ns.eq(self.ns),
                 ]
                 if self._config.rme:
-                    m.d.sync += coming.nse.eq(self.nse)
+                    m.d.sync += incoming.nse.eq(self.nse)
 
-    def _send(self, m, going, left, begins, sending, port, loaded):
-        """Makes a burst of what is left up to the end of the page when it `begins`, and sends its words."""
+    def _send(self, m, outgoing, remaining, begin, sending, port, loaded):
+        """Makes a burst of what is left up to the end of the page when it `begin`, and sends its words."""
         axi = self.axi
-        place = len(going.first)
-        end = going.first + going.more
+        place = len(outgoing.first)
+        end = outgoing.first + outgoing.more
         crosses = end[place:].any()
         length = Signal.like(axi.awlen)  # without the last word, as AXI counts
-        rest = Signal.like(axi.awlen)
-        moves = Signal()
+        beats_left = Signal.like(axi.awlen)
+        advance = Signal()
         m.d.comb += [
             axi.awsize.eq(exact_log2(self._config.bus_bytes)),
             axi.awburst.eq(_INCR),
             axi.awcache.eq(_NON_CACHEABLE_NON_BUFFERABLE),
-            length.eq(Mux(crosses, ~going.first, going.more)),
-            moves.eq(sending & (~axi.wvalid | axi.wready)),
-            port.en.eq(moves),
+            length.eq(Mux(crosses, ~outgoing.first, outgoing.more)),
+            advance.eq(sending & (~axi.wvalid | axi.wready)),
+            port.en.eq(advance),
             port.addr.eq(loaded),
             axi.wdata.eq(port.data.data),
             axi.wstrb.eq(port.data.strobe),
         ]
 
-        with m.If(begins):
+        with m.If(begin):
             m.d.sync += [
                 axi.awvalid.eq(1),
-                axi.awaddr.eq(Cat(going.first, going.page) << exact_log2(self._config.bus_bytes)),
+                axi.awaddr.eq(Cat(outgoing.first, outgoing.page) << exact_log2(self._config.bus_bytes)),
                 axi.awlen.eq(length),
-                axi.awprot.eq(Cat(C(1), going.ns)),
-                left.eq(crosses),
-                going.first.eq(0),
-                going.page.eq(going.page + 1),
-                going.more.eq(Cat(end[:place], end[place:] - 1)),
+                axi.awprot.eq(Cat(C(1), outgoing.ns)),
+                remaining.eq(crosses),
+                outgoing.first.eq(0),
+                outgoing.page.eq(outgoing.page + 1),
+                outgoing.more.eq(Cat(end[:place], end[place:] - 1)),
             ]
             if self._config.rme:
-                m.d.sync += axi.awnse.eq(going.nse)
+                m.d.sync += axi.awnse.eq(outgoing.nse)
         with m.Elif(axi.awready):
             m.d.sync += axi.awvalid.eq(0)
 
-        with m.If(moves):
-            m.d.sync += [axi.wvalid.eq(1), axi.wlast.eq(rest == 0), sending.eq(rest != 0)]
-            m.d.sync += [rest.eq(rest - 1), loaded.eq(loaded + 1)]
+        with m.If(advance):
+            m.d.sync += [axi.wvalid.eq(1), axi.wlast.eq(beats_left == 0), sending.eq(beats_left != 0)]
+            m.d.sync += [beats_left.eq(beats_left - 1), loaded.eq(loaded + 1)]
         with m.Elif(axi.wready):
             m.d.sync += axi.wvalid.eq(0)
-        with m.If(begins):
-            m.d.sync += [sending.eq(1), rest.eq(length)]
+        with m.If(begin):
+            m.d.sync += [sending.eq(1), beats_left.eq(length)]

@@ -132,29 +132,29 @@ class RVFIAdapter(ConfiguredComponent):
         m = Module()
 
         rvfi, operation = self.rvfi, self.finish.operation
-        following = Signal()
+        in_flight = Signal()
         busy = Signal()
         m.d.comb += [
             self.sampling.valid.eq(rvfi.valid & ~rvfi.halt & self.run),
-            following.eq(self.sampling.sampled | busy),
+            in_flight.eq(self.sampling.sampled | busy),
             self.in_flight.issued.eq(self.sampling.sampled),
-            self.in_flight.completed.eq(following & rvfi.valid),
+            self.in_flight.completed.eq(in_flight & rvfi.valid),
             self.in_flight.translating.eq(0),
-            self.idle.eq(~self.run & ~following & ~self.finish.valid),
+            self.idle.eq(~self.run & ~in_flight & ~self.finish.valid),
         ]
-        m.d.sync += [busy.eq(following & ~rvfi.valid), self.finish.valid.eq(following & rvfi.valid)]
+        m.d.sync += [busy.eq(in_flight & ~rvfi.valid), self.finish.valid.eq(in_flight & rvfi.valid)]
 
-        begun = Signal(2)
-        level = Signal(2)
+        mode_at_start = Signal(2)
+        el_at_start = Signal(2)
         trapped = Signal()
         with m.If(rvfi.valid):
             m.d.sync += [
-                begun.eq(self.mode),
-                level.eq(self.el),
+                mode_at_start.eq(self.mode),
+                el_at_start.eq(self.el),
                 trapped.eq(rvfi.trap),
                 # After an exception the handler is what began. Any other handler has interrupted an operation. The mode
                 # alone does not show that: an interrupt may be taken in the mode of its handler.
-                self.finish.vanished.eq((rvfi.mode != begun) | (rvfi.intr & ~trapped)),
+                self.finish.vanished.eq((rvfi.mode != mode_at_start) | (rvfi.intr & ~trapped)),
             ]
 
         facts = Signal(FactsLayout)
@@ -165,7 +165,7 @@ class RVFIAdapter(ConfiguredComponent):
             operation.facts.eq(facts),
             operation.pc.eq(rvfi.pc_rdata),
             operation.target.address.eq(rvfi.pc_wdata),
-            operation.target.el.eq(Mux(rvfi.insn.matches(*_RETURNS), self.el, level)),
+            operation.target.el.eq(Mux(rvfi.insn.matches(*_RETURNS), self.el, el_at_start)),
             operation.target.ns.eq(1),
             operation.va.eq(address),
             operation.pa.eq(address),
