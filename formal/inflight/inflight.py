@@ -117,7 +117,7 @@ def _used(wires: Wires, slot: int) -> Boolean:
 
 def _told(config: SPUConfig, wires: Wires, slot: int) -> BitVector:
     """What is kept of the operation in this slot."""
-    return wires["told"] if config.slots == 1 else wires[f"operations[{slot}]"]
+    return wires["known_at_finish"] if config.slots == 1 else wires[f"operations[{slot}]"]
 
 
 def _finish(config: SPUConfig, wires: Wires) -> BitVector:

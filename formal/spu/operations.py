@@ -74,7 +74,7 @@ def report_of(slot: int, config: SPUConfig) -> Part:
     shape = data.StructLayout(
         {"operation": OperationLayout(config), **({"previous": previous_target_layout(config)} if config.pbt else {})}
     )
-    return Part("inflight.told" if config.slots == 1 else f"inflight.operations[{slot}]", shape)
+    return Part("inflight.known_at_finish" if config.slots == 1 else f"inflight.operations[{slot}]", shape)
 
 
 def finished(slot: int) -> Invariant:
