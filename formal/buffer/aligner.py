@@ -103,11 +103,11 @@ def relation(config: SPUConfig) -> Invariant:
         come = words * record.beat
         first = come - record.beat + config.layout.align
         before = all_of(uge(k, first), ult(k, come), has_k)
-        kept = byte_at(zero_extend(record.width, wires["before"]), k - first) == wires["value"]
-        begun = wires["begun"] == 1
+        kept = byte_at(zero_extend(record.width, wires["previous"]), k - first) == wires["value"]
+        begun = wires["started"] == 1
         length = wires["length"]
         address = record.offset + length
-        ended = widened(wires["ended"], record.width) * config.layout.align
+        ended = widened(wires["previous_end"], record.width) * config.layout.align
         return all_of(
             ule(words, config.layout.max_size // record.beat),
             begun == (words != 0),
@@ -201,7 +201,11 @@ def _goals(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
     def ends(wires: Wires) -> Boolean:
         return all_of(wires["o__valid"] == 1, wires["o__payload.last"] == 1)
 
-    yield "a word more than beats", lambda wires: all_of(ends(wires), wires["aligner_state"] == AlignerState.REST), free
+    yield (
+        "a word more than beats",
+        lambda wires: all_of(ends(wires), wires["aligner_state"] == AlignerState.REMAINDER),
+        free,
+    )
     yield "a record within a word", lambda wires: all_of(ends(wires), wires["words"] == 0, wires["offset"] != 0), free
     yield "a record of three words", lambda wires: all_of(ends(wires), wires["words"] == 2), free
 

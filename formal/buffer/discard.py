@@ -63,7 +63,7 @@ def prove_discards(config: SPUConfig, system: Transition) -> Verdict:
         ends = _ends(config, now)
         # Where a record can begin within a word, its last beat may have left over a word of its own.
         rests = (
-            now["aligner.aligner_state"] == AlignerState.REST
+            now["aligner.aligner_state"] == AlignerState.REMAINDER
             if config.layout.align < config.bus_bytes
             else boolean(False)
         )

@@ -121,7 +121,7 @@ def watched(config: SPUConfig, system: Transition) -> Transition:
 
     def follow(wires: Wires) -> Mapping[str, BitVector]:
         record = WrittenRecord(config, wires)
-        begins = wires["begun"] == 1
+        begins = wires["accepted"] == 1
         comes = all_of(wires["i__valid"] == 1, wires["i__ready"] == 1)
         zero = constant(0, number)
         beats = if_else(wires["i__payload.last"] == 1, zero, wires["beats_in"] + 1)

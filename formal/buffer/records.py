@@ -95,9 +95,9 @@ def prove_silence(config: SPUConfig, system: Transition) -> Verdict:
             implies(
                 begins,
                 all_of(
-                    now["begun"] == 1,
+                    now["accepted"] == 1,
                     writes_records(now),
-                    now["unwanted"] == 0,
+                    now["drop"] == 0,
                     has_room(config, now["pmbptr"], limit_of(now)),
                     then["origin"] == now["pmbptr"],
                     then["limit"] == limit_of(now),
@@ -133,9 +133,9 @@ def prove_fate(config: SPUConfig, system: Transition) -> Verdict:
                 implies(taken, any_of(state == BufferState.WRITE, state == BufferState.DROP)),
                 implies(
                     all_of(state != BufferState.DROP, after == BufferState.DROP),
-                    all_of(now["begun"] == 1, any_of(not_(writes_records(now)), now["unwanted"] == 1)),
+                    all_of(now["accepted"] == 1, any_of(not_(writes_records(now)), now["drop"] == 1)),
                 ),
-                (now["begun"] == 1) == all_of(state == BufferState.IDLE, after != BufferState.IDLE),
+                (now["accepted"] == 1) == all_of(state == BufferState.IDLE, after != BufferState.IDLE),
                 implies(
                     state == BufferState.WRITE, after == if_else(ends == 1, constant(BufferState.RESPONSE, 3), state)
                 ),
@@ -167,7 +167,7 @@ def _left(config: SPUConfig, wires: Wires) -> BitVector:
     # What the last beat has left over is a word of its own.
     words = beats
     if config.layout.align < config.bus_bytes:
-        words = if_else(wires["aligner.aligner_state"] == AlignerState.REST, number(0), beats + 1)
+        words = if_else(wires["aligner.aligner_state"] == AlignerState.REMAINDER, number(0), beats + 1)
     unknown = number(4)
     if config.layout.align < config.max_record_bytes:
         unknown = if_else(
@@ -192,7 +192,7 @@ def prove_drains(config: SPUConfig, system: Transition) -> Verdict:
     def nearer(now: Wires, then: Wires) -> Boolean:
         state = now["buffer_state"]
         resting = (
-            now["aligner.aligner_state"] == AlignerState.REST
+            now["aligner.aligner_state"] == AlignerState.REMAINDER
             if config.layout.align < config.bus_bytes
             else boolean(False)
         )

@@ -161,9 +161,9 @@ def _whole_words(config: SPUConfig, wires: Wires, record: WrittenRecord) -> Iter
 
 def _aligner(config: SPUConfig, wires: Wires, record: WrittenRecord) -> Iterator[Boolean]:
     """The last beat may leave a word over, which the aligner writes on its own."""
-    rest = wires["aligner.aligner_state"] == AlignerState.REST
-    begins = wires["aligner.begun"] == 1
-    ended = widened(wires["aligner.ended"], 64) * record.align
+    rest = wires["aligner.aligner_state"] == AlignerState.REMAINDER
+    begins = wires["aligner.started"] == 1
+    ended = widened(wires["aligner.previous_end"], 64) * record.align
     yield implies(rest, begins)
     yield implies(
         in_state(wires, BufferState.IDLE, BufferState.RESPONSE, BufferState.FAULT),

@@ -79,7 +79,7 @@ def prove_allocation(config: SPUConfig, system: Transition) -> Verdict:
 
     def allocated(wires: Wires) -> Boolean:
         selected = [wires[f"selected__{index}"] for index in range(config.selections_per_cycle)]
-        free, take, sampled = wires["free"], wires["take"], wires["sampled"]
+        free, take, sampled = wires["free"], wires["allocate"], wires["sampled"]
         wanted = reduce(operator.add, (as_bits(one != 0, 8) for one in selected))
         given = if_else(ult(wanted, _ones(free)), wanted, _ones(free))
         # The first comes first.
@@ -117,7 +117,7 @@ def _used(wires: Wires, slot: int) -> Boolean:
 
 def _told(config: SPUConfig, wires: Wires, slot: int) -> BitVector:
     """What is kept of the operation in this slot."""
-    return wires["told"] if config.slots == 1 else wires[f"operations[{slot}]"]
+    return wires["known_at_finish"] if config.slots == 1 else wires[f"operations[{slot}]"]
 
 
 def _finish(config: SPUConfig, wires: Wires) -> BitVector:
@@ -141,9 +141,9 @@ def prove_slots(config: SPUConfig, system: Transition) -> Verdict:
         if config.slots > 1:
             mine = all_of(mine, now["finish__slot"] == slot)
         vanished = now["finish__vanished"] == 1
-        taken = _bit(now["allocation.take"], slot)
+        taken = _bit(now["allocation.allocate"], slot)
         start = then[f"slot_{slot}.start"] == now[f"slot_{slot}.start"]
-        unwanted = any_of(now[f"slot_{slot}.unwanted"] == 1, now["running"] == 0)
+        unwanted = any_of(now[f"slot_{slot}.drop"] == 1, now["running"] == 0)
         ended = all_of(state == SlotState.IN_FLIGHT, after == SlotState.FINISHED)
         rests = all_of(state == SlotState.FINISHED, after == SlotState.FINISHED)
         left = all_of(state == SlotState.FINISHED, after == SlotState.FREE)
@@ -160,7 +160,7 @@ def prove_slots(config: SPUConfig, system: Transition) -> Verdict:
             implies(state == SlotState.FINISHED, any_of(after == SlotState.FINISHED, after == SlotState.FREE)),
             # While it is used what it started with stands still, and it is remembered that the buffer did not run.
             implies(all_of(_used(now, slot), _used(then, slot)), start),
-            implies(all_of(_used(now, slot), _used(then, slot)), (then[f"slot_{slot}.unwanted"] == 1) == unwanted),
+            implies(all_of(_used(now, slot), _used(then, slot)), (then[f"slot_{slot}.drop"] == 1) == unwanted),
             # Its operation is the one that finished: the word of a finished slot was written by its finish.
             implies(ended, _told(config, then, slot) == _finish(config, now)),
             implies(rests, _sample(config, then, slot) == _sample(config, now, slot)),
@@ -174,13 +174,13 @@ def prove_slots(config: SPUConfig, system: Transition) -> Verdict:
                 now["sample__valid"] == 1,
                 now["sample__ready"] == 1,
                 now["sample__payload"] == _sample(config, now, slot),
-                now["unwanted"] == now[f"slot_{slot}.unwanted"],
+                now["drop"] == now[f"slot_{slot}.drop"],
             )
         return all_of(
             any_of(now["sample__valid"] == 0, now["sample__ready"] == 1),
             then["sample__valid"] == 1,
             then["sample__payload"] == _sample(config, now, slot),
-            (then["unwanted"] == 1) == unwanted,
+            (then["drop"] == 1) == unwanted,
         )
 
     def moved(now: Wires, then: Wires) -> Boolean:
@@ -212,8 +212,8 @@ def prove_captures(config: SPUConfig, system: Transition) -> Verdict:
         return all_of(
             *(
                 implies(
-                    all_of(assumed, _bit(taking["allocation.take"], slot)),
-                    all_of(taken[f"slot_{slot}.start"] == start, (taken[f"slot_{slot}.unwanted"] == 1) == stopped),
+                    all_of(assumed, _bit(taking["allocation.allocate"], slot)),
+                    all_of(taken[f"slot_{slot}.start"] == start, (taken[f"slot_{slot}.drop"] == 1) == stopped),
                 )
                 for slot in range(config.slots)
             )
@@ -327,10 +327,10 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
         )
         yield "two finished operations wait", lambda wires: wires["order.level"] == 2
     if config.selections_per_cycle > 1:
-        yield "two slots in one cycle", lambda wires: _ones(wires["allocation.take"]) == 2
+        yield "two slots in one cycle", lambda wires: _ones(wires["allocation.allocate"]) == 2
         yield (
             "the first of two gets the last slot",
-            lambda wires: all_of(wires["collisions"] == 1, wires["allocation.take"] != 0),
+            lambda wires: all_of(wires["collisions"] == 1, wires["allocation.allocate"] != 0),
         )
 
 

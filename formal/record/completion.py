@@ -32,8 +32,8 @@ def _decided(first: Wires, second: Wires, third: Wires) -> Boolean:
     no_reset = all_of(first["rst"] == 0, second["rst"] == 0)
     streams = all_of(steady("i", first, second), steady("i", second, third))
     # The verdict of one cycle counts in the next, and only if the buffer takes the record: in discard mode it does not.
-    wanted = all_of(first["rejected"] == 0, second["unwanted"] == 0, second["writing"] == 1)
-    passed = all_of(second["rejected"] == 0, third["unwanted"] == 0, third["writing"] == 1)
+    wanted = all_of(first["rejected"] == 0, second["drop"] == 0, second["writing"] == 1)
+    passed = all_of(second["rejected"] == 0, third["drop"] == 0, third["writing"] == 1)
     begins = all_of(third["o__valid"] == 1, second["o__valid"] == 0)
     takes = third["i__ready"] == 1
     leaves = all_of(third["o__valid"] == 1, third["o__ready"] == 1)
@@ -68,7 +68,7 @@ def prove(system: Transition) -> Verdict:
 def _passes_by(wires: Wires) -> Boolean:
     """The sample passes the filter, its record is not unwanted, and is not made all the same."""
     taken = all_of(wires["i__valid"] == 1, wires["i__ready"] == 1, wires["o__valid"] == 0)
-    return all_of(taken, wires["filtrated"] == 1, wires["unwanted"] == 0)
+    return all_of(taken, wires["filtrated"] == 1, wires["drop"] == 0)
 
 
 @cache

@@ -130,7 +130,7 @@ def invariant(config: SPUConfig) -> Invariant:
         ]
         if config.ernd:
             # One less than ECOUNT can be.
-            terms.append(slt(wires["spare"], 255))
+            terms.append(slt(wires["ecount_minus_1"], 255))
         if width > 1:
             terms.append(_numbers(wires, "numbering.lanes", "numbering.before__{}", range(width)))
             terms.append(_total(wires, "numbering.lanes", "numbering.count", range(width)))

@@ -81,22 +81,22 @@ def _step_is_next(config: SPUConfig, wires: Wires) -> Iterator[Boolean]:
     )
     # A record stays at the input until its last step has been taken over; the next one is chosen.
     yield implies(begun, all_of(stepping, wires["record"] == wires["i__payload"], wires["i__valid"] == 1))
-    places = wires["chosen"].width
-    yield wires["chosen"] == constant(1, places) << zero_extend(places - number.width, next_step(wires))
+    places = wires["selected_step"].width
+    yield wires["selected_step"] == constant(1, places) << zero_extend(places - number.width, next_step(wires))
     yield implies(stepping, all_of(any_of(*shown), ends == its.ends(number), begun == not_(ends)))
     yield implies(not_(stepping), at == 0)
     in_front = 0 if config.layout.padding_last else config.layout.align - 1
     place = at & (beat - 1) | if_else(all_of(stepping, ends), constant(in_front, width), constant(0, width))
-    yield widened(wires["place"], width) == place
+    yield widened(wires["position"], width) == place
 
 
 def _placed_is_next(config: SPUConfig, wires: Wires) -> Iterator[Boolean]:
     width, align = count_width(config), config.layout.align
-    valid, ends = wires["placed.valid"] == 1, wires["placed.ends"] == 1
+    valid, ends = wires["shifted.valid"] == 1, wires["shifted.ends"] == 1
     size, before, octets = wires["size"], wires["before"], wires["octets"]
     start = start_in_record(config, ends, before, size)
     place = start & (config.bus_bytes - 1)
-    shifted = zero_extend(wires["placed.octets"].width - octets.width, octets)
+    shifted = zero_extend(wires["shifted.octets"].width - octets.width, octets)
     if not config.layout.padding_last:
         yield implies(all_of(valid, ends), size & (align - 1) == 1 % align)
     yield implies(
@@ -105,8 +105,8 @@ def _placed_is_next(config: SPUConfig, wires: Wires) -> Iterator[Boolean]:
             before == wires["down"],
             ugt(size, 0),
             ule(size, STEP_BYTES),
-            wires["placed.octets"] == shifted << zero_extend(shifted.width - width, place << 3),
-            widened(wires["placed.fill"], width) == place + size,
+            wires["shifted.octets"] == shifted << zero_extend(shifted.width - width, place << 3),
+            widened(wires["shifted.fill"], width) == place + size,
             ule(aligned(config, before + size), config.layout.max_size),
             *(implies(ule(size, n), extract(8 * n + 7, 8 * n, octets) == 0) for n in range(STEP_BYTES)),
         ),
@@ -118,17 +118,17 @@ def _placed_is_next(config: SPUConfig, wires: Wires) -> Iterator[Boolean]:
 def _laid_is_left(config: SPUConfig, wires: Wires) -> Iterator[Boolean]:
     width, beat = count_width(config), config.bus_bytes
     down, sent, length, k = (wires[name] for name in ("down", "sent", "length", "k"))
-    ending, laid, fill = wires["ending"] == 1, wires["laid"], widened(wires["fill"], width)
+    ending, laid, fill = wires["complete"] == 1, wires["assembled"], widened(wires["fill"], width)
     # What has been laid down of a record has left or is there.
     yield implies(not_(ending), sent + fill == down)
     yield implies(ending, all_of(down == 0, aligned(config, sent + fill) == length, fill != 0))
     yield implies(ending, ule(length, config.layout.max_size))
     yield ule(fill, beat - 1 + STEP_BYTES)
     yield all_of(ule(down, config.layout.max_size), ule(sent, config.layout.max_size), sent & (beat - 1) == 0)
-    yield (wires["full"] == 1) == any_of(ending, uge(fill, beat))
-    yield (wires["room"] == 1) == all_of(not_(ending), ult(fill, beat))
+    yield (wires["beat_ready"] == 1) == any_of(ending, uge(fill, beat))
+    yield (wires["has_room"] == 1) == all_of(not_(ending), ult(fill, beat))
     below = all_of(uge(fill, beat), ult(fill, 2 * beat))
-    yield (wires["soon"] == 1) == if_else(ending, ule(fill, beat), below)
+    yield (wires["has_room_after_beat"] == 1) == if_else(ending, ule(fill, beat), below)
     # Beyond that, and where no step had a byte, it is zero.
     for place in range(laid.width // 8):
         yield implies(ule(fill, place), extract(8 * place + 7, 8 * place, laid) == 0)
@@ -209,7 +209,7 @@ def _work(config: SPUConfig, wires: Wires) -> BitVector:
     ]
     parts += [
         widened(wires["step.valid"], size) * 64,
-        widened(wires["placed.valid"], size) * 32,
+        widened(wires["shifted.valid"], size) * 32,
         widened(wires["fill"], size),
     ]
     return reduce(operator.add, parts)
@@ -225,7 +225,7 @@ def prove_ends(config: SPUConfig, system: Transition) -> Verdict:
         none_comes = all_of(implies(then["i__valid"] == 1, waits), steady("i", now, then))
         before, after = _work(config, now), _work(config, then)
         free = all_of(now["o__ready"] == 1, now["rst"] == 0, none_comes)
-        idle = all_of(now["step.valid"] == 0, now["placed.valid"] == 0, now["o__valid"] == 0)
+        idle = all_of(now["step.valid"] == 0, now["shifted.valid"] == 0, now["o__valid"] == 0)
         return implies(free, if_else(before == 0, idle, ult(after, before)))
 
     return always(system, less, assuming=invariant(config))
@@ -246,7 +246,7 @@ def _goals(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
         yield f"the {name} record, {length} bytes", sent, free
     yield (
         "a record begins as another ends",
-        lambda wires: all_of(leaves(wires), wires["o__payload.last"] == 1, wires["taken"] == 1),
+        lambda wires: all_of(leaves(wires), wires["o__payload.last"] == 1, wires["append"] == 1),
         free,
     )
     parts = steps(config)

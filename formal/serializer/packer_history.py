@@ -52,7 +52,7 @@ def aligned(config: SPUConfig, size: BitVector) -> BitVector:
 
 def loads(wires: Wires) -> Boolean:
     """The record at the input gives its next step."""
-    return all_of(wires["moves"] == 1, wires["i__valid"] == 1)
+    return all_of(wires["advance"] == 1, wires["i__valid"] == 1)
 
 
 def next_step(wires: Wires) -> BitVector:
@@ -86,14 +86,14 @@ def watched(config: SPUConfig, system: Transition) -> Transition:
     zero = constant(0, width)
 
     def follow(wires: Wires) -> Mapping[str, BitVector]:
-        reset, taken = wires["rst"] == 1, wires["taken"] == 1
+        reset, taken = wires["rst"] == 1, wires["append"] == 1
         loading, number = loads(wires), next_step(wires)
         more = if_else(Steps(config, wires["i__payload"], width).ends(number), constant(0, 1), constant(1, 1))
-        passes = all_of(wires["moves"] == 1, wires["step.valid"] == 1)
+        passes = all_of(wires["advance"] == 1, wires["step.valid"] == 1)
         at = if_else(wires["step.ends"] == 1, zero, wires["at"] + widened(wires["step.size"], width))
         placed = all_of(passes, wires["step.size"] != 0)
 
-        k, size, before, ends = wires["k"], wires["size"], wires["before"], wires["placed.ends"] == 1
+        k, size, before, ends = wires["k"], wires["size"], wires["before"], wires["shifted.ends"] == 1
         start = start_in_record(config, ends, before, size)
         brings = all_of(taken, uge(k, start), ult(k, start + size))
         begins = all_of(taken, before == 0)

@@ -29,7 +29,7 @@ __all__ = ["proofs", "prove_independent", "prove_path", "prove_queue", "spares"]
 
 def spares(wires: Wires) -> Boolean:
     """The second place is filled only behind the first."""
-    return implies(wires["spared"] == 1, wires["o__valid"] == 1)
+    return implies(wires["skid_valid"] == 1, wires["o__valid"] == 1)
 
 
 def prove_queue(system: Transition) -> Verdict:
@@ -41,13 +41,13 @@ def prove_queue(system: Transition) -> Verdict:
         return as_bits(condition, 4)
 
     def held(wires: Wires) -> BitVector:
-        return number(wires["o__valid"] == 1) + number(wires["spared"] == 1)
+        return number(wires["o__valid"] == 1) + number(wires["skid_valid"] == 1)
 
     def queues(now: Wires, then: Wires) -> Boolean:
         comes = all_of(now["i__valid"] == 1, now["i__ready"] == 1)
         leaves = all_of(now["o__valid"] == 1, now["o__ready"] == 1)
         rest = held(now) - number(leaves)
-        first = if_else(leaves, now["spare"], now["o__payload"])
+        first = if_else(leaves, now["skid"], now["o__payload"])
         return if_else(
             now["rst"] == 1,
             held(then) == 0,
@@ -55,8 +55,8 @@ def prove_queue(system: Transition) -> Verdict:
                 held(then) == rest + number(comes),
                 implies(rest != 0, then["o__payload"] == first),
                 implies(all_of(rest == 0, comes), then["o__payload"] == now["i__payload"]),
-                implies(rest == 2, then["spare"] == now["spare"]),
-                implies(all_of(rest == 1, comes), then["spare"] == now["i__payload"]),
+                implies(rest == 2, then["skid"] == now["skid"]),
+                implies(all_of(rest == 1, comes), then["skid"] == now["i__payload"]),
                 steady("o", now, then),
                 # One can pass in each cycle.
                 implies(now["o__ready"] == 1, then["i__ready"] == 1),
@@ -88,7 +88,7 @@ def _skid(config: SPUConfig) -> Transition:
 
 
 def _covers() -> Iterator[tuple[str, Invariant]]:
-    yield "both places are filled", lambda wires: wires["spared"] == 1
+    yield "both places are filled", lambda wires: wires["skid_valid"] == 1
     yield "a beat waits, and another comes", lambda wires: all_of(refused("o", wires), wires["i__valid"] == 1)
 
 

@@ -76,7 +76,7 @@ class APB:
         whole = all_of(wires["low_strobe"] == 15, wires["apb__pstrb"] == 15)
         reading = any_of(not_(write), merging)
         return all_of(
-            ule(state, CompleterState.ANSWER),
+            ule(state, CompleterState.RESPONSE),
             implies(state == CompleterState.IDLE, all_of(reads == 0, writes == 0)),
             implies(
                 state != CompleterState.IDLE,

@@ -104,10 +104,10 @@ class AXI:
     def promised(self, wires: Wires) -> Boolean:
         """A burst is answered when all of it has been taken, and not before; no record is longer than it may be."""
         answered = all_of(wires["addressed"] != 0, wires["written"] != 0)
-        beat = all_of(wires["write__beat__valid"] == 1, wires["begun"] == 1)
+        beat = all_of(wires["write__beat__valid"] == 1, wires["started"] == 1)
         return all_of(
             implies(wires["axi__bvalid"] == 1, answered),
-            implies(beat, ult(_wide(wires["coming.more"]), self._longest - 1)),
+            implies(beat, ult(_wide(wires["incoming.more"]), self._longest - 1)),
         )
 
     def _contract(self, now: Wires, then: Wires) -> Boolean:
@@ -127,14 +127,14 @@ class AXI:
         burst that is being sent. What the bus has seen of the latter is what there is no more of here.
         """
         bus, state = _Bus(wires), wires["writer_state"]
-        left, sending, begun = (wires[name] == 1 for name in ("left", "sending", "begun"))
+        left, sending, begun = (wires[name] == 1 for name in ("remaining", "sending", "started"))
         zero = constant(0, WIDTH)
-        coming = if_else(any_of(begun, state == WriterState.WHOLE), _wide(wires["coming.more"]) + 1, zero)
-        going = if_else(left, _wide(wires["going.more"]) + 1, zero)
-        sent = if_else(sending, _wide(wires["rest"]) + 1, zero)
+        coming = if_else(any_of(begun, state == WriterState.COMPLETE), _wide(wires["incoming.more"]) + 1, zero)
+        going = if_else(left, _wide(wires["outgoing.more"]) + 1, zero)
+        sent = if_else(sending, _wide(wires["beats_left"]) + 1, zero)
         stored = _wide(wires["stored"] - wires["loaded"])
-        open_ = _wide(wires["open_"])
-        rest, count, ends = _wide(wires["rest"]), wires["sent"], wires["axi__wlast"] == 1
+        open_ = _wide(wires["open_bursts"])
+        rest, count, ends = _wide(wires["beats_left"]), wires["sent"], wires["axi__wlast"] == 1
         head, following = _wide(bus.head), _wide(bus.next)
         terms = [
             ule(coming, self._longest),
@@ -183,7 +183,7 @@ class AXI:
         def told(wires: Wires) -> Boolean:
             bus = _Bus(wires)
             open_ = wires["addressed"] + _number(bus.aw)
-            idle = all_of(wires["busy"] == 0, wires["begun"] == 0)
+            idle = all_of(wires["busy"] == 0, wires["started"] == 0)
             done = wires["write__done"] == 1
             terms = [
                 implies(bus.w, bus.queue != 0),
@@ -216,7 +216,7 @@ class AXI:
                 return all_of(self.promised(wires), wires["rst"] == 0)
 
             if self._outstanding > 1:
-                yield "as many open as may be", lambda wires: wires["open_"] == self._outstanding, given
+                yield "as many open as may be", lambda wires: wires["open_bursts"] == self._outstanding, given
                 yield "an error is told of", lambda wires: wires["write__abort"] == 1, given
             else:
                 yield "a second burst", two, lambda wires: all_of(given(wires), wires["axi__bresp"] == 0)

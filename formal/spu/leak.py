@@ -80,7 +80,7 @@ def _invariant(config: SPUConfig, packets: Packets) -> Invariant:
         for packet, permitted in packets.items():
             if (has := f"record_path.record.has_{packet}") in wires:
                 terms.append(
-                    implies(all_of(at_completion(CompletionState.VERDICT)(wires), wires[has] == 1), permitted(wires))
+                    implies(all_of(at_completion(CompletionState.DECIDE)(wires), wires[has] == 1), permitted(wires))
                 )
         for wire, register in (("pmscr", PMSCR_EL1), ("pmscr_el2", PMSCR_EL2)):
             if register in config.registers:
@@ -97,8 +97,8 @@ def _invariant(config: SPUConfig, packets: Packets) -> Invariant:
                 wires["buffer.buffer_state"] == BufferState.DROP, wires["buffer.buffer_state"] == BufferState.WRITE
             )
             begun, rests = (
-                wires["buffer.aligner.begun"] == 1,
-                wires["buffer.aligner.aligner_state"] == AlignerState.REST,
+                wires["buffer.aligner.started"] == 1,
+                wires["buffer.aligner.aligner_state"] == AlignerState.REMAINDER,
             )
             terms.append(implies(any_of(begun, rests), writes))
         return all_of(*terms)
@@ -108,7 +108,7 @@ def _invariant(config: SPUConfig, packets: Packets) -> Invariant:
 
 def _steps(wires: Wires) -> Boolean:
     """A step behind the first one is chosen only of a record that is asked for."""
-    chosen = wires["record_path.serializer.cutter.chosen"]
+    chosen = wires["record_path.serializer.cutter.selected_step"]
     asked = all_of(wires["completion.completion_state"] == CompletionState.RECORD, wires["record_path.serialized"] == 0)
     return all_of(chosen != 0, chosen & (chosen - 1) == 0, implies(chosen != 1, asked))
 

@@ -74,7 +74,7 @@ def report_of(slot: int, config: SPUConfig) -> Part:
     shape = data.StructLayout(
         {"operation": OperationLayout(config), **({"previous": previous_target_layout(config)} if config.pbt else {})}
     )
-    return Part("inflight.told" if config.slots == 1 else f"inflight.operations[{slot}]", shape)
+    return Part("inflight.known_at_finish" if config.slots == 1 else f"inflight.operations[{slot}]", shape)
 
 
 def finished(slot: int) -> Invariant:
@@ -127,15 +127,14 @@ def record_path(config: SPUConfig) -> Iterator[Secret]:
     if not config.layout.packed:
         skid = "record_path.serializer.skid"
         yield Secret(Part(f"{skid}.o__payload", beat_layout(config))["data"], has_value(f"{skid}.o__valid", 1))
-        yield Secret(Part(f"{skid}.spare", beat_layout(config))["data"], has_value(f"{skid}.spared", 1))
+        yield Secret(Part(f"{skid}.skid", beat_layout(config))["data"], has_value(f"{skid}.skid_valid", 1))
 
 
 def without_sample(config: SPUConfig) -> Iterator[Secret]:
     """What was worked out of a sample that is not there, or has just come."""
     packets = [packet.name.lower() for packet in config.layout.packets]
     yield from (
-        Secret(Part(f"record_path.record.has_{packet}", 1), at_completion(CompletionState.VERDICT))
-        for packet in packets
+        Secret(Part(f"record_path.record.has_{packet}", 1), at_completion(CompletionState.DECIDE)) for packet in packets
     )
 
 

@@ -209,7 +209,7 @@ def not_completed(config: SPUConfig) -> Iterator[Secret]:
         yield from of(sample["operation"])
     if config.spe_sme:
         retired = is_set(Part(SAMPLE, SampleLayout(config))["operation"]["facts"]["retired"])
-        yield Secret(Part("record_path.record.size", 19), all_hold(at_completion(CompletionState.VERDICT), retired))
+        yield Secret(Part("record_path.record.size", 19), all_hold(at_completion(CompletionState.DECIDE), retired))
         yield Secret(Part("record_path.record.packet_operation", 16), at_completion(CompletionState.RECORD))
     yield from record_path(config)
 
@@ -240,21 +240,21 @@ def stale(config: SPUConfig) -> Iterator[Secret]:
 
     yield Secret(
         Part("completion.rejections", len(config.filters)),
-        has_value("completion.completion_state", CompletionState.VERDICT),
+        has_value("completion.completion_state", CompletionState.DECIDE),
     )
     yield from without_sample(config)
     record = "record_path.record"
     yield Secret(
-        Part(f"{record}.packet_events", 8 * config.packet_bytes[Packet.EVENTS]), at_completion(CompletionState.VERDICT)
+        Part(f"{record}.packet_events", 8 * config.packet_bytes[Packet.EVENTS]), at_completion(CompletionState.DECIDE)
     )
     yield Secret(
         Part(f"{record}.packet_operation", 16),
-        at_completion(CompletionState.RECORD if config.spe_sme else CompletionState.VERDICT),
+        at_completion(CompletionState.RECORD if config.spe_sme else CompletionState.DECIDE),
     )
-    yield Secret(Part(f"{record}.size", 19), at_completion(CompletionState.VERDICT))
+    yield Secret(Part(f"{record}.size", 19), at_completion(CompletionState.DECIDE))
     if config.layout.align < config.bus_bytes:
         begun = all_hold(
-            has_value("buffer.aligner.begun", 1), lambda wires: wires["buffer.buffer_state"] != BufferState.IDLE
+            has_value("buffer.aligner.started", 1), lambda wires: wires["buffer.buffer_state"] != BufferState.IDLE
         )
-        yield Secret(Part("buffer.aligner.before", 8 * config.bus_bytes), begun)
+        yield Secret(Part("buffer.aligner.previous", 8 * config.bus_bytes), begun)
     yield from record_path(config)

@@ -98,7 +98,7 @@ SAME = {
     **{f"filter.{name}": f"registers.{name}" for name in _FILTER_REGISTERS},
     "record_path.sample__valid": "completion.o__valid",
     "record_path.sample__payload": "completion.o__payload",
-    "record_path.begun": "buffer.begun",
+    "record_path.accepted": "buffer.accepted",
     "record_path.beat__ready": "buffer.i__ready",
     "buffer.i__valid": "record_path.beat__valid",
     "buffer.i__payload": "record_path.beat__payload",
@@ -140,12 +140,12 @@ _ARRAYS = {
 }
 
 
-def _unwanted(system: Transition) -> str:
+def _drop(system: Transition) -> str:
     """Return the wire of the output `unwanted` of `InFlight`. With several slots it is a register, and in the netlist a
     signal of a slot has its name.
     """
-    registers = (name for name in system.registers if name.startswith("inflight.unwanted$"))
-    return next(registers, "inflight.unwanted")
+    registers = (name for name in system.registers if name.startswith("inflight.drop$"))
+    return next(registers, "inflight.drop")
 
 
 def _source(config: SPUConfig, system: Transition, wires: Wires, name: str) -> BitVector | None:
@@ -160,8 +160,8 @@ def _source(config: SPUConfig, system: Transition, wires: Wires, name: str) -> B
         "interval_counter.operations": lambda: if_else(wires["control.enabled"] == 1, wires["sampling__valid"], zero),
         "interval_counter.interval": lambda: _field(wires, "registers.pmsirr", PMSIRR_EL1, "INTERVAL"),
         "interval_counter.rnd": lambda: _field(wires, "registers.pmsirr", PMSIRR_EL1, "RND"),
-        "completion.unwanted": lambda: wires[_unwanted(system)],
-        "buffer.unwanted": lambda: wires[_unwanted(system)],
+        "completion.drop": lambda: wires[_drop(system)],
+        "buffer.drop": lambda: wires[_drop(system)],
         "lfsr.wdata": lambda: extract(31, 0, wires["registers.wdata"]),
         "access_lfsr.wdata": lambda: extract(63, 32, wires["registers.wdata"]),
         "registers.pmsrndr": lambda: concat(

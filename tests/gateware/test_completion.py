@@ -56,7 +56,7 @@ class CompletionBench(Bench):
                         (dut.i.payload.as_value(), payload),
                         (dut.rejected, some if at == 0 and not sample.passes else noise if at else 0),
                         (dut.writing, at != sample.stop),
-                        (dut.unwanted, sample.unwanted is not None and at >= sample.unwanted),
+                        (dut.drop, sample.unwanted is not None and at >= sample.unwanted),
                         (dut.o.ready, at == last if at >= 2 else random.getrandbits(1)),
                     ]
                     fed, filtrated, taken, record, shown = await cycle(ctx, inputs, *outputs)

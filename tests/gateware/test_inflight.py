@@ -62,7 +62,7 @@ def test_the_lowest_free_slot_is_given_first(config: SPUConfig) -> None:
             given = dict(zip(order, there, strict=False))
             where = f"lanes {order}, free {free:b}"
             assert ctx.get(dut.sampled) == sum(1 << lane for lane in given), where
-            assert ctx.get(dut.take) == sum(1 << slot for slot in given.values()), where
+            assert ctx.get(dut.allocate) == sum(1 << slot for slot in given.values()), where
             assert ctx.get(dut.collisions) == len(order) - len(given), where
             if config.slots > 1:
                 assert {lane: ctx.get(dut.slot[lane]) for lane in given} == given, where
@@ -274,7 +274,7 @@ class Play:
     ) -> None:
         """Let a cycle pass. Operations in `lanes` were selected, and have the slots that were `given` to them."""
         dut, offered, seen = self.dut, self.offered, self.bench.seen
-        outputs = (dut.sampled, dut.collisions, dut.sample.valid, dut.pending, dut.unwanted)
+        outputs = (dut.sampled, dut.collisions, dut.sample.valid, dut.pending, dut.drop)
         tags = tuple(dut.slot) if self.config.slots > 1 else ()
         sampled, collisions, valid, pending, unwanted, payload, *slots = await cycle(
             ctx, inputs, *outputs, dut.sample.payload.as_value(), *tags
@@ -414,12 +414,12 @@ def test_a_counter_stops_at_all_ones(config: SPUConfig, beyond: int) -> None:
 
     async def scenario(ctx: Any) -> None:
         ctx.set(dut.translating, 1)
-        await cycle(ctx, [(dut.take, 1)])
+        await cycle(ctx, [(dut.allocate, 1)])
         # Skips the time to six cycles before all ones.
         for counter in (dut.total, dut.issue, dut.translation):
             ctx.set(counter, largest - 6)
         for _ in range(6 + beyond):
-            await cycle(ctx, [(dut.take, 0)])
+            await cycle(ctx, [(dut.allocate, 0)])
         await cycle(ctx, [(dut.finish, 1)])
         for counter in (dut.total, dut.issue, dut.translation):
             assert ctx.get(counter) == largest + min(beyond, 0)

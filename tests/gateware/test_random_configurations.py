@@ -50,7 +50,7 @@ class RecordPathBench(Bench):
 
         async def scenario(ctx: Any) -> list[tuple[bytes, int]]:
             ctx.set(dut.beat.ready, 1)
-            ctx.set(dut.begun, 1)
+            ctx.set(dut.accepted, 1)
             made = []
             for sample in samples:
                 ctx.set(dut.sample.payload.as_value(), sample_bits(config, sample))

@@ -174,7 +174,7 @@ def test_a_sample_stands_until_its_record_is_begun(config: SPUConfig) -> None:
             """In each cycle whether the sample is taken, and whether the record ends."""
             ends = path.beat.valid & path.beat.payload.last
             inputs = [(path.sample.valid, 1), (path.beat.ready, 1)]
-            return [await cycle(ctx, [*inputs, (path.begun, now)], path.sample.ready, ends) for now in begun]
+            return [await cycle(ctx, [*inputs, (path.accepted, now)], path.sample.ready, ends) for now in begun]
 
         for _ in range(3):
             assert sorted(await cycles(*[0] * long_after)) == [*[(0, 0)] * (long_after - 1), (0, 1)]

@@ -50,8 +50,8 @@ def test_faults_of_the_permissions_are_found(count: int) -> None:
 class Reserved(ProfilingControl):
     """Gives the buffer to Non-secure state in a reserved setting of MDCR_EL3.NSPB."""
 
-    def _own(self, m, owner):
-        super()._own(m, owner)
+    def _derive_owner(self, m, owner):
+        super()._derive_owner(m, owner)
         m.d.comb += owner.ns.eq(self.pe.mdcr_el3_nspb.any())
 
 
@@ -107,7 +107,7 @@ class Generous(ProfilingControl):
 class Literal(ProfilingControl):
     """Takes the reserved time for physical time."""
 
-    def _time(self, m, name, pmscr):
+    def _effective_pct(self, m, name, pmscr):
         return Mux(pmscr.PCT == 0b10, PCT.PHYSICAL, pmscr.PCT)
 
 
@@ -135,8 +135,8 @@ class Level(FaultMixin, ProfilingControl):
         before = Signal(2)
         m.d.sync += [before.eq(Cat(m.owner.ns, m.owner.nse)), self.new_owner.eq(before != Cat(m.owner.ns, m.owner.nse))]
 
-    def _own(self, m, owner):
-        super()._own(m, owner)
+    def _derive_owner(self, m, owner):
+        super()._derive_owner(m, owner)
         m.owner = owner
 
 

@@ -36,14 +36,14 @@ class Follows(FaultMixin, inflight_rtl.Slot):
     """Goes on following the PE's state."""
 
     def add_fault(self, m):
-        m.d.sync += self.start.eq(self.following)
+        m.d.sync += self.start.eq(self.incoming)
 
 
 class Early(FaultMixin, inflight_rtl.Slot):
     """Keeps the PE's state of the cycle before."""
 
     def add_fault(self, m):
-        with m.If(self.take):
+        with m.If(self.allocate):
             m.d.sync += self.start.eq(self.start)
 
 
@@ -51,8 +51,8 @@ class Forgets(FaultMixin, inflight_rtl.Slot):
     """Is not told that the buffer did not run before it was given its operation."""
 
     def add_fault(self, m):
-        with m.If(self.take):
-            m.d.sync += self.unwanted.eq(~self.running)
+        with m.If(self.allocate):
+            m.d.sync += self.drop.eq(~self.running)
 
 
 class CountsOn(FaultMixin, inflight_rtl.Slot):
@@ -97,7 +97,7 @@ def test_a_slot_that_starts_wrongly_is_found(wrong: type[inflight_rtl.Slot], mon
 class Late(inflight_rtl.InFlight):
     """Takes the offset of the cycle after off the system counter."""
 
-    def _take_off(self, m, start):
+    def _subtract_offset(self, m, start):
         shifted = Signal.like(start)
         m.d.comb += [shifted.eq(start), shifted.timestamp.eq(start.timestamp - self.offset)]
         return shifted
@@ -106,7 +106,7 @@ class Late(inflight_rtl.InFlight):
 class Stays(inflight_rtl.InFlight):
     """Takes no offset off."""
 
-    def _take_off(self, m, start):
+    def _subtract_offset(self, m, start):
         return start
 
 

@@ -62,8 +62,8 @@ LEAKS = {
         "contexts",
         TWO,
         "inflight",
-        "slot.following.eq(following),",
-        "slot.following.eq(following), slot.following.collect.eq(self.collect),",
+        "slot.incoming.eq(incoming),",
+        "slot.incoming.eq(incoming), slot.incoming.collect.eq(self.collect),",
     ),
     "whoever owns the buffer": Leak(
         "other states",
@@ -84,7 +84,7 @@ LEAKS = {
         RICH,
         "slots",
         "m.d.comb += self.in_flight.eq(1)",
-        "m.d.comb += self.in_flight.eq(1); m.d.sync += self.start.eq(self.following)",
+        "m.d.comb += self.in_flight.eq(1); m.d.sync += self.start.eq(self.incoming)",
     ),
     "a branch that was not profiled": Leak(
         "other states", PBT, "previous_target", "self.previous.valid.eq(self.enabled)", "self.previous.valid.eq(1)"
@@ -103,8 +103,8 @@ LEAKS = {
         "stale",
         RICH,
         "slots",
-        "self.start.eq(self.following),",
-        "self.start.eq(self.following), self.start.collect.pa.eq(self.start.collect.pa | self.following.collect.pa),",
+        "self.start.eq(self.incoming),",
+        "self.start.eq(self.incoming), self.start.collect.pa.eq(self.start.collect.pa | self.incoming.collect.pa),",
     ),
     "a counter that was saturated": Leak("stale", TWO, "slots", "*(flag.eq(0) for flag in saturated.values()),", ""),
     "bytes of the beat before": Leak("stale", TWO, "aligner", "begun.eq(~last)", "begun.eq(1)"),

@@ -61,15 +61,15 @@ class NoHost(RegisterAccess):
 class Unaware(RegisterAccess):
     """PMSCR_EL1 is EL1's for a host as well."""
 
-    def _mean(self, m, register, host):
-        super()._mean(m, register, C(0))
+    def _select_target(self, m, register, host):
+        super()._select_target(m, register, C(0))
 
 
 class AtEL3(RegisterAccess):
     """A host's name for its register is EL3's name for it, too."""
 
-    def _mean(self, m, register, host):
-        super()._mean(m, register, host)
+    def _select_target(self, m, register, host):
+        super()._select_target(m, register, host)
         if register is arch.PMSCR_EL1:
             redirected = self.pe.el[1] & host
             m.d.comb += [self.target.pmscr.eq(~redirected), self.target.pmscr_el2.eq(redirected)]
@@ -78,8 +78,8 @@ class AtEL3(RegisterAccess):
 class Another(RegisterAccess):
     """PMSCR_EL12 is EL2's register."""
 
-    def _mean(self, m, register, host):
-        super()._mean(m, register, host)
+    def _select_target(self, m, register, host):
+        super()._select_target(m, register, host)
         if register is arch.PMSCR_EL12:
             m.d.comb += [self.target.pmscr.eq(0), self.target.pmscr_el2.eq(1)]
 
@@ -87,8 +87,8 @@ class Another(RegisterAccess):
 class TwoTargets(RegisterAccess):
     """Writes PMSICR_EL1 along with PMSIRR_EL1."""
 
-    def _mean(self, m, register, host):
-        super()._mean(m, register, host)
+    def _select_target(self, m, register, host):
+        super()._select_target(m, register, host)
         if register is arch.PMSIRR_EL1:
             m.d.comb += self.target.pmsicr.eq(1)
 

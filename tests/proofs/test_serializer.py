@@ -103,8 +103,8 @@ def test_faults_of_the_packer_are_found(count: int) -> None:
 class Waits(Packer):
     """What is left of a record waits for the next one."""
 
-    def _lay_down(self, m, placed, moves):
-        super()._lay_down(m, placed, moves)
+    def _assemble(self, m, shifted, advance):
+        super()._assemble(m, shifted, advance)
         with m.If(~self.i.valid):
             m.d.comb += self.o.valid.eq(0)
 
@@ -112,25 +112,25 @@ class Waits(Packer):
 class Endless(Packer):
     """Never says that a record ends."""
 
-    def _lay_down(self, m, placed, moves):
-        super()._lay_down(m, placed, moves)
+    def _assemble(self, m, shifted, advance):
+        super()._assemble(m, shifted, advance)
         m.d.comb += self.o.p.last.eq(0)
 
 
 class Drops(Packer):
     """What is placed is gone before there is room for it."""
 
-    def _lay_down(self, m, placed, moves):
-        super()._lay_down(m, placed, moves)
-        m.d.comb += moves.eq(1)
+    def _assemble(self, m, shifted, advance):
+        super()._assemble(m, shifted, advance)
+        m.d.comb += advance.eq(1)
 
 
 class Early(Packer):
     """Begins the next record before the one has left."""
 
-    def _select(self, m, step, place, moves):
-        super()._select(m, step, place, moves)
-        m.d.comb += self.i.ready.eq(moves)
+    def _select(self, m, step, position, advance):
+        super()._select(m, step, position, advance)
+        m.d.comb += self.i.ready.eq(advance)
 
 
 @pytest.mark.parametrize("wrong", tiers(fast=[Early], full=[Drops]))

@@ -38,7 +38,7 @@ class AlwaysWanted(FaultMixin, SPU):
     """No record is dropped because the buffer did not run."""
 
     def add_fault(self, m):
-        m.d.comb += m.submodules.completion.unwanted.eq(0)
+        m.d.comb += m.submodules.completion.drop.eq(0)
 
 
 class Unfiltered(FaultMixin, SPU):

@@ -141,7 +141,7 @@ class Driver:
             (dut.collision, collision),
         ]
         outputs = (dut.i.ready, dut.write.beat.valid, dut.write.beat.ready, dut.write.beat.payload.as_value())
-        more = (dut.full, dut.running, dut.writing, dut.begun, dut.busy)
+        more = (dut.full, dut.running, dut.writing, dut.accepted, dut.busy)
         taken, valid, ready, payload, full, running, writing, begun, busy = await cycle(
             self._ctx, inputs, *outputs, *more
         )

@@ -27,7 +27,7 @@ class AlignerState(FSMState):
     """States of `Aligner`."""
 
     BEATS = 0
-    REST = 1
+    REMAINDER = 1
 
 
 class Aligner(ConfiguredComponent):
@@ -73,11 +73,11 @@ class Aligner(ConfiguredComponent):
     def _move_up(self, m):
         units = self._units
         unit = len(self.o.p.data) // units
-        before = Signal(len(self.i.p.data) - unit)  # its first unit is never left over
-        ended = Signal.like(self.i.p.end)
-        begun = Signal()
+        previous = Signal(len(self.i.p.data) - unit)  # its first unit is never left over
+        previous_end = Signal.like(self.i.p.end)
+        started = Signal()
         last = Signal()
-        rest = Signal()
+        flushing = Signal()
         end = Signal.like(self.i.p.end)
         m.d.comb += [self.o.p.last.eq(last), self.o.p.end.eq(end)]
 
@@ -85,30 +85,30 @@ class Aligner(ConfiguredComponent):
             with m.State(AlignerState.BEATS):
                 size = Mux(self.i.p.end == 0, units, self.i.p.end)
                 m.d.comb += [last.eq(self.i.p.last & (self.offset + size <= units)), end.eq(self.offset + self.i.p.end)]
-                m.d.sync += ended.eq(end)
+                m.d.sync += previous_end.eq(end)
                 with m.If(self.o.valid & self.o.ready):
-                    m.d.sync += [before.eq(self.i.p.data[unit:]), begun.eq(~last)]
+                    m.d.sync += [previous.eq(self.i.p.data[unit:]), started.eq(~last)]
                     with m.If(self.i.p.last & ~last):
-                        m.next = AlignerState.REST
+                        m.next = AlignerState.REMAINDER
 
-            with m.State(AlignerState.REST):
+            with m.State(AlignerState.REMAINDER):
                 # What the last beat has left over.
-                m.d.comb += [rest.eq(1), self.o.valid.eq(1), last.eq(1), end.eq(ended), self.i.ready.eq(0)]
+                m.d.comb += [flushing.eq(1), self.o.valid.eq(1), last.eq(1), end.eq(previous_end), self.i.ready.eq(0)]
                 with m.If(self.o.ready):
-                    m.d.sync += begun.eq(0)
+                    m.d.sync += started.eq(0)
                     m.next = AlignerState.BEATS
 
         # The next record may come while the last word is stalled. A stalled word is the same until it is taken, in the
         # bytes that are not written as well.
-        beats = Cat(before, Mux(rest, 0, self.i.p.data))
+        beats = Cat(previous, Mux(flushing, 0, self.i.p.data))
         with m.Switch(self.offset):
             for offset in range(units):
                 with m.Case(offset):
                     m.d.comb += self.o.p.data.eq(beats[(units - 1 - offset) * unit : (2 * units - 1 - offset) * unit])
         # Each unit from the first and to the last one; where all of the word is the record's, `end` is zero.
-        to = Signal.like(end)
-        m.d.comb += to.eq(end - 1)
-        from_first = Cat(*(begun | (self.offset <= number) for number in range(units - 1)), C(1))
-        to_last = Cat(C(1), *(~last | (to >= number) for number in range(1, units)))
+        last_unit = Signal.like(end)
+        m.d.comb += last_unit.eq(end - 1)
+        from_first = Cat(*(started | (self.offset <= number) for number in range(units - 1)), C(1))
+        to_last = Cat(C(1), *(~last | (last_unit >= number) for number in range(1, units)))
         strobe = from_first & to_last
         m.d.comb += self.o.p.strobe.eq(Cat(bit.replicate(self._config.layout.align) for bit in strobe))

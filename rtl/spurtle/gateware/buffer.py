@@ -55,10 +55,10 @@ class ProfilingBuffer(ConfiguredComponent):
     Members
     -------
     i : In(stream of beats)
-    unwanted : In(1)
+    drop : In(1)
         The buffer has not run since the operation passed the sampling point whose record comes next at `i`: it is
         dropped.
-    begun : Out(1)
+    accepted : Out(1)
         Strobe: the record at `i` is being written, or dropped, from the next cycle on.
     write : Out(WriteSignature)
     pmblimitr : In(PMBLIMITR_EL1)
@@ -88,8 +88,8 @@ class ProfilingBuffer(ConfiguredComponent):
             config,
             {
                 "i": In(stream.Signature(beat_layout(config))),
-                "unwanted": In(1),
-                "begun": Out(1),
+                "drop": In(1),
+                "accepted": Out(1),
                 "write": Out(WriteSignature(config)),
                 "pmblimitr": In(register_layout(arch.PMBLIMITR_EL1)),
                 "pmblimitr_write": In(1),
@@ -199,11 +199,11 @@ class ProfilingBuffer(ConfiguredComponent):
         """Begin a record that waits, to write or to drop it, unless the buffer is full."""
         with m.If(fits_known & self.writing & ~fits):
             m.d.comb += self.full.eq(1)
-        with m.Elif(valid & (~self.writing | self.unwanted)):
-            m.d.comb += self.begun.eq(1)
+        with m.Elif(valid & (~self.writing | self.drop)):
+            m.d.comb += self.accepted.eq(1)
             m.next = BufferState.DROP
         with m.Elif(valid & fits_known):
-            m.d.comb += self.begun.eq(1)
+            m.d.comb += self.accepted.eq(1)
             m.next = BufferState.WRITE
 
     def _write(self, m, words_out, words, within, end):

@@ -18,7 +18,7 @@ class CompletionState(FSMState):
     """States of `Completion`."""
 
     FILTER = 0
-    VERDICT = 1
+    DECIDE = 1
     RECORD = 2
 
 
@@ -32,7 +32,7 @@ class Completion(ConfiguredComponent):
     -------
     i : In(stream of SampleLayout)
         Taken when its record has left, or when there is to be none.
-    unwanted : In(1)
+    drop : In(1)
         The record of the sample at `i` is to be dropped.
     writing : In(1)
         The Profiling Buffer takes records: it is enabled and not stopped, nor in discard mode.
@@ -50,7 +50,7 @@ class Completion(ConfiguredComponent):
             config,
             {
                 "i": In(stream.Signature(SampleLayout(config))),
-                "unwanted": In(1),
+                "drop": In(1),
                 "writing": In(1),
                 "rejected": In(len(config.filters)),
                 "fed": Out(1),
@@ -71,11 +71,11 @@ class Completion(ConfiguredComponent):
                 m.d.comb += self.fed.eq(self.i.valid)
                 m.d.sync += rejections.eq(self.rejected)
                 with m.If(self.i.valid):
-                    m.next = CompletionState.VERDICT
+                    m.next = CompletionState.DECIDE
 
-            with m.State(CompletionState.VERDICT):
+            with m.State(CompletionState.DECIDE):
                 m.d.comb += self.filtrated.eq(passed)
-                with m.If(passed & ~self.unwanted & self.writing):
+                with m.If(passed & ~self.drop & self.writing):
                     m.next = CompletionState.RECORD
                 with m.Else():
                     m.d.comb += self.i.ready.eq(1)

@@ -88,7 +88,7 @@ class ProfilingControl(ConfiguredComponent):
         m = Module()
 
         owner = Signal(_Owner)
-        self._own(m, owner)
+        self._derive_owner(m, owner)
         m.d.comb += self.enabled.eq(self._profiled(self.pe, owner) & ~self.pe.debug)
         if self._config.pbt:
             m.d.comb += self.branch_enabled.eq(self._profiled(self.branch, owner))
@@ -98,12 +98,12 @@ class ProfilingControl(ConfiguredComponent):
         if self._config.several_owners:
             mine = self._same_state(self.pe, owner) & ((self.pe.el == 2) | ~owner.el2)
             m.d.comb += self.programmable.eq((self.pe.el == 3) | mine)
-            before = Signal(_Owner)
-            m.d.sync += [before.eq(owner), self.new_owner.eq(owner.as_value() != before.as_value())]
+            previous_owner = Signal(_Owner)
+            m.d.sync += [previous_owner.eq(owner), self.new_owner.eq(owner.as_value() != previous_owner.as_value())]
 
         return m
 
-    def _own(self, m, owner):
+    def _derive_owner(self, m, owner):
         m.d.comb += [owner[name].eq(bit) for name, bit in owner_state(self._config, self.pe).items()]
         if self._config.el2:
             m.d.comb += owner.el2.eq(el2_enabled(self._config, self.pe, owner.ns) & (self.pe.mdcr_el2_e2pb == 0))
@@ -150,8 +150,8 @@ class ProfilingControl(ConfiguredComponent):
 
     def _choose_offset(self, m, owner):
         """Table D17-3. Where EL2 is enabled, what EL1 asks for counts only where EL2 leaves it the choice."""
-        el1 = self._time(m, "el1", self.pmscr)
-        el2 = self._time(m, "el2", self.pmscr_el2)
+        el1 = self._effective_pct(m, "el1", self.pmscr)
+        el2 = self._effective_pct(m, "el2", self.pmscr_el2)
         time = Signal(PCT)
         with m.If(~el2_enabled(self._config, self.pe, self.pe.ns)):
             m.d.comb += time.eq(el1)
@@ -172,7 +172,7 @@ class ProfilingControl(ConfiguredComponent):
             with m.If((time == PCT.OFFSET_PHYSICAL) & offset):
                 m.d.comb += self.offset.eq(self.pe.cntpoff_el2)
 
-    def _time(self, m, name, pmscr):
+    def _effective_pct(self, m, name, pmscr):
         """PCT of a register, the reserved value as virtual time."""
         # A signal of both bits would be a loop to Verilator: Yosys may make its first bit a bit of the register.
         offset_physical = Signal(name=f"offset_physical_{name}")

@@ -45,7 +45,7 @@ class InFlight(ConfiguredComponent):
     sample : Out(stream of SampleLayout)
         A finished operation, steady until it is taken. From a `finish` it takes one cycle to be offered with one slot,
         two with more.
-    unwanted : Out(1)
+    drop : Out(1)
         The buffer has not run in some cycle since the operation passed: its record is to be dropped.
     pending : Out(1)
         There is a finished operation whose sample has not been taken.
@@ -68,7 +68,7 @@ class InFlight(ConfiguredComponent):
                 "finish": In(FinishSignature(config)),
                 **when(config.pbt, previous=In(previous_target_layout(config))),
                 "sample": Out(stream.Signature(SampleLayout(config))),
-                "unwanted": Out(1),
+                "drop": Out(1),
                 "pending": Out(1),
             },
         )
@@ -78,10 +78,10 @@ class InFlight(ConfiguredComponent):
 
         m.submodules.allocation = allocation = Allocation(self._config)
         slots = [Slot(self._config) for _ in range(self._config.slots)]
-        following, missed = self._delay(m)
+        incoming, was_stopped = self._delay(m)
         for number, slot in enumerate(slots):
             m.submodules[f"slot_{number}"] = slot
-            self._connect_slot(m, number, slot, allocation, following, missed)
+            self._connect_slot(m, number, slot, allocation, incoming, was_stopped)
         m.d.comb += [
             *(mine.eq(selected) for mine, selected in zip(allocation.selected, self.selected, strict=True)),
             self.sampled.eq(allocation.sampled),
@@ -95,15 +95,15 @@ class InFlight(ConfiguredComponent):
 
         return m
 
-    def _connect_slot(self, m, number, slot, allocation, following, missed):
+    def _connect_slot(self, m, number, slot, allocation, incoming, was_stopped):
         """Connect a slot to the allocation, and to what the core reports of its operation."""
         mine = self.finish.valid & (self.finish.slot == number if self._config.slots > 1 else 1)
         m.d.comb += [
             allocation.free[number].eq(slot.free),
-            slot.take.eq(allocation.take[number]),
-            slot.following.eq(following),
+            slot.allocate.eq(allocation.allocate[number]),
+            slot.incoming.eq(incoming),
             slot.running.eq(self.running),
-            slot.missed.eq(missed),
+            slot.was_stopped.eq(was_stopped),
             slot.issued.eq(self.in_flight.issued[number]),
             slot.completed.eq(self.in_flight.completed[number]),
             slot.translating.eq(self.in_flight.translating[number]),
@@ -125,18 +125,18 @@ class InFlight(ConfiguredComponent):
             now.timestamp.eq(self.pe.physical_count),
             now.collect.eq(self.collect),
         ]
-        missed = Const(0)
+        was_stopped = Const(0)
         for age in range(self._config.answer_latency):
             if age:
-                before, missed = missed, Signal(name=f"missed_{age}")
-                m.d.sync += missed.eq(before | ~self.running)
+                before, was_stopped = was_stopped, Signal(name=f"was_stopped_{age}")
+                m.d.sync += was_stopped.eq(before | ~self.running)
             before, now = now, Signal(StartLayout(self._config), name=f"start_{age}")
             m.d.sync += now.eq(before)
             if age == 0 and self._config.el2:
-                now = self._take_off(m, now)
-        return now, missed
+                now = self._subtract_offset(m, now)
+        return now, was_stopped
 
-    def _take_off(self, m, start):
+    def _subtract_offset(self, m, start):
         """The timestamp from the system counter, a cycle after them: choosing the offset and a subtraction of 64 bits
         do not fit into one.
         """
@@ -148,28 +148,28 @@ class InFlight(ConfiguredComponent):
 
     def _keep(self, m, slot):
         """The only slot's sample stays where it is."""
-        told = Signal(KnownAtFinishLayout(self._config))
+        known_at_finish = Signal(KnownAtFinishLayout(self._config))
         with m.If(slot.in_flight):
-            m.d.sync += self._tell(told)
+            m.d.sync += self._capture_finish(known_at_finish)
         m.d.comb += [
             self.sample.p.start.eq(slot.start),
-            *(self.sample.p[name].eq(told[name]) for name in KnownAtFinishLayout(self._config).members),
+            *(self.sample.p[name].eq(known_at_finish[name]) for name in KnownAtFinishLayout(self._config).members),
             *(self.sample.p[name].eq(getattr(slot, name)) for name in self._config.latencies),
             self.sample.valid.eq(slot.finished),
             slot.release.eq(self.sample.ready),
-            self.unwanted.eq(slot.unwanted),
+            self.drop.eq(slot.drop),
             self.pending.eq(slot.finished),
         ]
 
-    def _tell(self, told):
+    def _capture_finish(self, known_at_finish):
         """What the finish of an operation tells of it."""
-        previous = [told.previous.eq(self.previous)] if self._config.pbt else []
-        return [told.operation.eq(self.finish.operation), *previous]
+        previous = [known_at_finish.previous.eq(self.previous)] if self._config.pbt else []
+        return [known_at_finish.operation.eq(self.finish.operation), *previous]
 
     def _move(self, m, slots):
         """The samples are moved out in the order in which their operations finished."""
-        told = KnownAtFinishLayout(self._config)
-        m.submodules.operations = operations = memory.Memory(shape=told, depth=len(slots), init=[])
+        known_at_finish = KnownAtFinishLayout(self._config)
+        m.submodules.operations = operations = memory.Memory(shape=known_at_finish, depth=len(slots), init=[])
         m.submodules.order = order = SyncFIFO(width=len(self.finish.slot), depth=len(slots))
         store = operations.write_port()
         load = operations.read_port(domain="comb")
@@ -177,13 +177,13 @@ class InFlight(ConfiguredComponent):
         next_slot = order.r_data
         moves = Signal()
         chosen = Signal(SampleLayout(self._config))
-        chosen_unwanted = Signal()
+        chosen_drop = Signal()
         m.d.comb += [
             order.w_en.eq(ends),
             order.w_data.eq(self.finish.slot),
             store.en.eq(ends),
             store.addr.eq(self.finish.slot),
-            *self._tell(store.data),
+            *self._capture_finish(store.data),
             load.addr.eq(next_slot),
             moves.eq(order.r_rdy & (~self.sample.valid | self.sample.ready)),
             order.r_en.eq(moves),
@@ -197,11 +197,11 @@ class InFlight(ConfiguredComponent):
                         slot.release.eq(moves),
                         chosen.start.eq(slot.start),
                         *(chosen[name].eq(getattr(slot, name)) for name in self._config.latencies),
-                        chosen_unwanted.eq(slot.unwanted),
+                        chosen_drop.eq(slot.drop),
                     ]
 
         with m.If(~self.running):
-            m.d.sync += self.unwanted.eq(1)
+            m.d.sync += self.drop.eq(1)
         with m.If(self.sample.ready):
             m.d.sync += self.sample.valid.eq(0)
         # Nothing else is loaded: what memory holds before its first write must not be seen.
@@ -209,5 +209,5 @@ class InFlight(ConfiguredComponent):
             m.d.sync += [
                 self.sample.valid.eq(1),
                 self.sample.payload.eq(chosen),
-                self.unwanted.eq(chosen_unwanted | ~self.running),
+                self.drop.eq(chosen_drop | ~self.running),
             ]

@@ -218,15 +218,18 @@ class IntervalCounter(ConfiguredComponent):
             reaches.eq(near & (place != 0) & (place <= numbering.count)),
         ]
 
-        left = Signal(signed(_LOW_BITS + 1))
-        start = Signal(signed(_LOW_BITS + 2))
+        count_decremented = Signal(signed(_LOW_BITS + 1))
+        count_reloaded = Signal(signed(_LOW_BITS + 2))
         random = C(0) if self._config.ernd else Mux(self.rnd, self.random, 0)
         m.d.comb += [
-            left.eq(self._down(low, numbering.count)),
-            start.eq(random if self._width == 1 else self._less(m, numbering, random, -1, "restart") + place),
+            count_decremented.eq(self._down(low, numbering.count)),
+            count_reloaded.eq(random if self._width == 1 else self._less(m, numbering, random, -1, "restart") + place),
         ]
         interval = self._later(m, self.interval | (self.interval == 0), "settled_interval")
-        m.d.sync += [low.eq(Mux(reloads, start, left)), borrow.eq(Mux(reloads, start < 0, left < 0))]
+        m.d.sync += [
+            low.eq(Mux(reloads, count_reloaded, count_decremented)),
+            borrow.eq(Mux(reloads, count_reloaded < 0, count_decremented < 0)),
+        ]
         with m.If(borrow):
             m.d.sync += high.eq(high - 1)
         with m.If(reloads):
@@ -256,32 +259,32 @@ class IntervalCounter(ConfiguredComponent):
     def _secondary(self, m, numbering, rnd, reaches, place):
         """ECOUNT (D17.3.4.3). Returns what may be selected: whether, and how many operations come before it."""
         # One less than ECOUNT: negative when there is nothing to count.
-        spare = Signal(signed(9), init=-1)
-        live = ~spare[-1]
-        m.d.comb += self.pmsicr.ECOUNT.eq(Mux(live, spare + 1, 0))
+        ecount_minus_1 = Signal(signed(9), init=-1)
+        live = ~ecount_minus_1[-1]
+        m.d.comb += self.pmsicr.ECOUNT.eq(Mux(live, ecount_minus_1 + 1, 0))
 
         # The operation that loads it does not decrement it; those behind do.
-        spare_left = Signal(signed(9))
+        ecount_decremented = Signal(signed(9))
         loaded = Signal(signed(10))
         m.d.comb += [
-            spare_left.eq(self._down(spare, numbering.count)),
+            ecount_decremented.eq(self._down(ecount_minus_1, numbering.count)),
             loaded.eq(
                 self.random - 1 if self._width == 1 else self._less(m, numbering, self.random, 1, "reload") + place
             ),
         ]
         with m.If(rnd):
-            m.d.sync += spare.eq(Mux(reaches, loaded, Mux(live, spare_left, -1)))
+            m.d.sync += ecount_minus_1.eq(Mux(reaches, loaded, Mux(live, ecount_decremented, -1)))
         with m.If(self.write):
-            m.d.sync += spare.eq(self.wdata.ECOUNT - 1)
+            m.d.sync += ecount_minus_1.eq(self.wdata.ECOUNT - 1)
 
-        ended = self._later(m, rnd & live & (spare_left < 0), "ended")
-        behind = self._later(m, spare[: len(place)] + 1 >= place, "behind")
+        ended = self._later(m, rnd & live & (ecount_decremented < 0), "ended")
+        behind = self._later(m, ecount_minus_1[: len(place)] + 1 >= place, "behind")
         reached = self._later(m, reaches, "reached")
         picked = self._later(m, ~rnd | (loaded < 0), "picked")
         ahead = self._later(m, Mux(self.rnd, self.random, 0), "ahead")
         return [
             # If the primary counter comes first, it is overwritten before it ends.
-            (ended & ~(reached & behind), self._later(m, spare[: ceil_log2(self._width)], "end")),
+            (ended & ~(reached & behind), self._later(m, ecount_minus_1[: ceil_log2(self._width)], "end")),
             (reached & picked, self._later(m, (place - 1 + ahead)[: ceil_log2(self._width)], "pick")),
         ]
 
@@ -294,18 +297,18 @@ class IntervalCounter(ConfiguredComponent):
 
         lanes = self._later(m, Mux(self.write, 0, numbering.lanes), "counted")
         before = [self._later(m, number, f"before_{lane}") for lane, number in enumerate(numbering.before)]
-        here = Signal(len(selections))
+        valid = Signal(len(selections))
         found = []
         for index, (selected, place) in enumerate(selections):
             found.append(Signal(self._width, name=f"found_{index}"))
             m.d.comb += [
-                here[index].eq(selected),
+                valid[index].eq(selected),
                 found[index].eq(Cat(lane & (mine == place) for lane, mine in zip(lanes, before, strict=True))),
             ]
         if len(found) == 1:
-            m.d.sync += self.selected[0].eq(Mux(here, found[0], 0))
+            m.d.sync += self.selected[0].eq(Mux(valid, found[0], 0))
         else:
             m.d.sync += [
-                self.selected[0].eq(Mux(here[0], found[0], Mux(here[1], found[1], 0))),
-                self.selected[1].eq(Mux(here.all(), found[1], 0)),
+                self.selected[0].eq(Mux(valid[0], found[0], Mux(valid[1], found[1], 0))),
+                self.selected[1].eq(Mux(valid.all(), found[1], 0)),
             ]

@@ -27,9 +27,9 @@ class Packer(ConfiguredComponent):
     """Records whose elastic fields may be left out. One step of the record is laid down behind the other, on whichever
     byte that is, and leaves beat by beat.
 
-    A step is what is there of a stretch of the record, moved together. `placed` is the one that comes next, where it
-    belongs, and `laid` what has been laid down and has not left, `fill` bytes of it: where that is less than a beat, or
-    becomes less in this cycle, there is room for another step. No two records share a beat.
+    A step is what is there of a stretch of the record, moved together. `shifted` is the one that comes next, where it
+    belongs, and `assembled` what has been laid down and has not left, `fill` bytes of it: where that is less than a
+    beat, or becomes less in this cycle, there is room for another step. No two records share a beat.
 
     Timing: a step comes every cycle, also one of which nothing is there, unless one in front of it waits for room; the
     first of a record can be laid down three cycles after the record came, as the last beat of the one before leaves. No
@@ -61,21 +61,21 @@ class Packer(ConfiguredComponent):
         step = Signal(
             data.StructLayout({"octets": 8 * STEP_BYTES, "size": range(STEP_BYTES + 1), "ends": 1, "valid": 1})
         )
-        place = Signal(range(beat))
-        placed = Signal(
+        position = Signal(range(beat))
+        shifted = Signal(
             data.StructLayout(
                 {"octets": 8 * (beat - 1 + STEP_BYTES), "fill": range(beat + STEP_BYTES), "ends": 1, "valid": 1}
             )
         )
-        moves = Signal()
-        self._select(m, step, place, moves)
-        self._place(m, step, place, placed, moves)
-        self._lay_down(m, placed, moves)
+        advance = Signal()
+        self._select(m, step, position, advance)
+        self._shift(m, step, position, shifted, advance)
+        self._assemble(m, shifted, advance)
 
         return m
 
-    def _select(self, m, step, place, moves):
-        """`step` is one of the record after the other, a new one where it `moves`. `place` is the byte of a beat where
+    def _select(self, m, step, position, advance):
+        """`step` is one of the record after the other, a new one with `advance`. `position` is the byte of a beat where
         it begins: behind those before it, the end of a record behind padding.
 
         Padding goes up to a multiple of the alignment: behind the end, or in front of it so far that the end's last
@@ -83,24 +83,24 @@ class Packer(ConfiguredComponent):
         """
         layout, present = self._config.layout, self.i.p.present
         steps = [self._step(pieces) for pieces in self._stretches()]
-        chosen = Signal(len(steps), init=1)  # one bit, for the step that comes next
+        selected_step = Signal(len(steps), init=1)  # one bit, for the step that comes next
         ends = Signal()
         m.d.comb += [
-            ends.eq(chosen[-1] | (chosen[-2] & ~present[-1] if layout.padding_last else 0)),
-            self.i.ready.eq(moves & ends),
+            ends.eq(selected_step[-1] | (selected_step[-2] & ~present[-1] if layout.padding_last else 0)),
+            self.i.ready.eq(advance & ends),
         ]
-        before = Mux(step.valid, Mux(step.ends, 0, place + step.size), place)
-        with m.If(moves):
+        before = Mux(step.valid, Mux(step.ends, 0, position + step.size), position)
+        with m.If(advance):
             m.d.sync += [
                 step.valid.eq(self.i.valid),
-                place.eq(before | (0 if layout.padding_last else Mux(ends, layout.align - 1, 0))),
+                position.eq(before | (0 if layout.padding_last else Mux(ends, layout.align - 1, 0))),
             ]
-        with m.If(moves & self.i.valid):
+        with m.If(advance & self.i.valid):
             m.d.sync += [
-                step.octets.eq(_chosen(chosen, [octets for octets, _ in steps])),
-                step.size.eq(_chosen(chosen, [size for _, size in steps])),
+                step.octets.eq(_chosen(selected_step, [octets for octets, _ in steps])),
+                step.size.eq(_chosen(selected_step, [size for _, size in steps])),
                 step.ends.eq(ends),
-                chosen.eq(Mux(ends, 1, chosen << 1)),
+                selected_step.eq(Mux(ends, 1, selected_step << 1)),
             ]
 
     def _stretches(self) -> Iterator[list[tuple[Value, Value, int]]]:
@@ -130,60 +130,60 @@ class Packer(ConfiguredComponent):
             size = Mux(present, part, 0) + size
         return octets, size
 
-    def _place(self, m, step, place, placed, moves):
-        """`placed` is the step before, if anything is there of it, shifted to its place; `fill`, where it ends."""
-        with m.If(moves):
+    def _shift(self, m, step, position, shifted, advance):
+        """`shifted` is the step before, if anything is there of it, shifted to its place; `fill`, where it ends."""
+        with m.If(advance):
             m.d.sync += [
-                placed.octets.eq(step.octets << (place << 3)),
-                placed.fill.eq(place + step.size),
-                placed.ends.eq(step.ends),
-                placed.valid.eq(step.valid & step.size.any()),
+                shifted.octets.eq(step.octets << (position << 3)),
+                shifted.fill.eq(position + step.size),
+                shifted.ends.eq(step.ends),
+                shifted.valid.eq(step.valid & step.size.any()),
             ]
 
-    def _lay_down(self, m, placed, moves):
+    def _assemble(self, m, shifted, advance):
         beat = self._config.bus_bytes
-        laid = Signal.like(placed.octets)  # zero above `fill`
-        fill = Signal.like(placed.fill)
-        ending = Signal()  # what is laid down is all of its record
-        full = Signal()  # a beat of it is there, or the last one
-        room = Signal(init=1)  # for what is placed
-        soon = Signal()  # there will be, when a beat leaves
-        leaves = Signal()
-        taken = Signal()
+        assembled = Signal.like(shifted.octets)  # zero above `fill`
+        fill = Signal.like(shifted.fill)
+        complete = Signal()  # what is laid down is all of its record
+        beat_ready = Signal()  # a beat of it is there, or the last one
+        has_room = Signal(init=1)  # for what is placed
+        has_room_after_beat = Signal()  # there will be, when a beat leaves
+        beat_sent = Signal()
+        append = Signal()
 
-        def known(fill, ending):
+        def known(fill, complete):
             """What is registered of how much there is."""
             below = fill < beat
             return [
-                full.eq(ending | ~below),
-                room.eq(~ending & below),
-                soon.eq(Mux(ending, fill <= beat, ~below & (fill < 2 * beat))),
+                beat_ready.eq(complete | ~below),
+                has_room.eq(~complete & below),
+                has_room_after_beat.eq(Mux(complete, fill <= beat, ~below & (fill < 2 * beat))),
             ]
 
         m.d.comb += [
-            self.o.valid.eq(full),
-            self.o.p.data.eq(laid[: 8 * beat]),
-            self.o.p.last.eq(ending & soon),
-            leaves.eq(self.o.valid & self.o.ready),
-            taken.eq(placed.valid & (room | (soon & self.o.ready))),
-            moves.eq(taken | ~placed.valid),
+            self.o.valid.eq(beat_ready),
+            self.o.p.data.eq(assembled[: 8 * beat]),
+            self.o.p.last.eq(complete & has_room_after_beat),
+            beat_sent.eq(self.o.valid & self.o.ready),
+            append.eq(shifted.valid & (has_room | (has_room_after_beat & self.o.ready))),
+            advance.eq(append | ~shifted.valid),
         ]
         if "end" in beat_layout(self._config).members:
             align = self._config.layout.align
             m.d.comb += self.o.p.end.eq((fill + align - 1)[exact_log2(align) : exact_log2(beat)])
 
-        m.d.sync += laid.eq(Mux(leaves, laid[8 * beat :], laid) | Mux(taken, placed.octets, 0))
-        with m.If(taken):
-            m.d.sync += [fill.eq(placed.fill), ending.eq(placed.ends), *known(placed.fill, placed.ends)]
-        with m.Elif(leaves & self.o.p.last):
-            m.d.sync += [fill.eq(0), ending.eq(0), *known(C(0, 1), C(0, 1))]
-        with m.Elif(leaves):
-            m.d.sync += [fill.eq(fill - beat), *known(fill - beat, ending)]
+        m.d.sync += assembled.eq(Mux(beat_sent, assembled[8 * beat :], assembled) | Mux(append, shifted.octets, 0))
+        with m.If(append):
+            m.d.sync += [fill.eq(shifted.fill), complete.eq(shifted.ends), *known(shifted.fill, shifted.ends)]
+        with m.Elif(beat_sent & self.o.p.last):
+            m.d.sync += [fill.eq(0), complete.eq(0), *known(C(0, 1), C(0, 1))]
+        with m.Elif(beat_sent):
+            m.d.sync += [fill.eq(fill - beat), *known(fill - beat, complete)]
 
 
 def _chosen(one_hot, values):
     """The value at the place of the one bit that is set."""
-    chosen = C(0, 1)
+    selected_step = C(0, 1)
     for bit, value in zip(one_hot, values, strict=True):
-        chosen = chosen | (value & bit.replicate(len(value)))
-    return chosen
+        selected_step = selected_step | (value & bit.replicate(len(value)))
+    return selected_step

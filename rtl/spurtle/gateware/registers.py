@@ -105,7 +105,7 @@ class RegisterAccess(ConfiguredComponent):
                         m.d.comb += self.outcome.eq(AccessOutcome.TRAP_EL3)
                     with m.Else():
                         m.d.comb += self.outcome.eq(AccessOutcome.VALUE)
-                        self._mean(m, register, host)
+                        self._select_target(m, register, host)
 
         return m
 
@@ -153,7 +153,7 @@ class RegisterAccess(ConfiguredComponent):
             trapped |= ~getattr(self.pe, f"mdcr_el3_{register.enable.lower()}")
         return trapped
 
-    def _mean(self, m, register, host):
+    def _select_target(self, m, register, host):
         if register is arch.PMSCR_EL12:
             m.d.comb += self.target.pmscr.eq(1)
         elif register is arch.PMSCR_EL1 and self._config.el2:

@@ -38,18 +38,18 @@ class SkidBuffer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
 
-        spare = Signal.like(self.i.payload)
-        spared = Signal()
-        m.d.comb += self.i.ready.eq(~spared)
-        with m.If(~spared):
-            m.d.sync += spare.eq(self.i.payload)
+        skid = Signal.like(self.i.payload)
+        skid_valid = Signal()
+        m.d.comb += self.i.ready.eq(~skid_valid)
+        with m.If(~skid_valid):
+            m.d.sync += skid.eq(self.i.payload)
         with m.If(~self.o.valid | self.o.ready):
             m.d.sync += [
-                self.o.valid.eq(spared | self.i.valid),
-                self.o.payload.eq(Mux(spared, Value.cast(spare), Value.cast(self.i.payload))),
-                spared.eq(0),
+                self.o.valid.eq(skid_valid | self.i.valid),
+                self.o.payload.eq(Mux(skid_valid, Value.cast(skid), Value.cast(self.i.payload))),
+                skid_valid.eq(0),
             ]
         with m.Elif(self.i.valid):
-            m.d.sync += spared.eq(1)
+            m.d.sync += skid_valid.eq(1)
 
         return m

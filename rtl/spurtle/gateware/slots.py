@@ -26,7 +26,7 @@ class Allocation(ConfiguredComponent):
     free : In(slots)
     sampled, slot : Out
         See `SamplingPointSignature`.
-    take : Out(slots)
+    allocate : Out(slots)
         Slots that are given away.
     collisions : Out(range(selections_per_cycle + 1))
         Selected operations for which there was none: they are not sampled.
@@ -41,7 +41,7 @@ class Allocation(ConfiguredComponent):
                 "selected": In(config.ops_per_cycle).array(config.selections_per_cycle),
                 "free": In(config.slots),
                 **{name: point[name] for name in ("sampled", "slot") if name in point},
-                "take": Out(config.slots),
+                "allocate": Out(config.slots),
                 "collisions": Out(range(config.selections_per_cycle + 1)),
             },
         )
@@ -59,11 +59,11 @@ class Allocation(ConfiguredComponent):
             free = free & ~offer
 
         pairs = list(zip(self.selected, offers, strict=True))
-        taken = [Mux(selected.any(), offer, 0) for selected, offer in pairs]
-        met = [Mux(offer.any(), selected, 0) for selected, offer in pairs]
+        allocated = [Mux(selected.any(), offer, 0) for selected, offer in pairs]
+        granted = [Mux(offer.any(), selected, 0) for selected, offer in pairs]
         m.d.comb += [
-            self.take.eq(taken[0] if len(taken) == 1 else taken[0] | taken[1]),
-            self.sampled.eq(met[0] if len(met) == 1 else met[0] | met[1]),
+            self.allocate.eq(allocated[0] if len(allocated) == 1 else allocated[0] | allocated[1]),
+            self.sampled.eq(granted[0] if len(granted) == 1 else granted[0] | granted[1]),
             self.collisions.eq(sum(selected.any() & ~offer.any() for selected, offer in pairs)),
         ]
         if self._config.slots > 1:
@@ -92,18 +92,18 @@ class Slot(ConfiguredComponent):
     """One slot. It follows the machine until it is given an operation, then stands still and counts, then holds its
     sample until that has been taken.
 
-    Timing: an operation whose `take` comes in cycle t is told of by `issued`, `completed` and `translating` from t on,
-    by `finish` from t + 1; that is one cycle more than has passed since the sampling point. A slot is free again in the
-    cycle after `vanish` or `release`.
+    Timing: an operation whose `allocate` is in cycle t is reported by `issued`, `completed` and `translating` from t
+    on, by `finish` from t + 1; that is one cycle more than has passed since the sampling point. A slot is free again in
+    the cycle after `vanish` or `release`.
 
     Members
     -------
-    take : In(1)
-        It is given the operation whose state of the PE is at `following`.
-    following, start : In(StartLayout), Out(StartLayout)
-        State of the PE; what is kept of it, from the cycle after `take` on.
-    running, missed : In(1)
-        The Profiling Buffer runs in this cycle; it did not in one between that of `following` and this.
+    allocate : In(1)
+        It is given the operation whose state of the PE is at `incoming`.
+    incoming, start : In(StartLayout), Out(StartLayout)
+        State of the PE; what is kept of it, from the cycle after `allocate` on.
+    running, was_stopped : In(1)
+        The Profiling Buffer runs in this cycle; it did not in one between that of `incoming` and this.
     issued, completed, translating, alternate_tick : In(1)
         The last one only with an alternate clock.
     finish, vanish : In(1)
@@ -113,7 +113,7 @@ class Slot(ConfiguredComponent):
     free, in_flight, finished : Out(1)
     total, issue, translation, alternate_issue : Out(counter_bits)
         Steady while `finished`. The last one only with an alternate clock.
-    unwanted : Out(1)
+    drop : Out(1)
         The buffer has not run in some cycle since the operation passed: its record is to be dropped (D17.4).
     """
 
@@ -122,11 +122,11 @@ class Slot(ConfiguredComponent):
         super().__init__(
             config,
             {
-                "take": In(1),
-                "following": In(StartLayout(config)),
+                "allocate": In(1),
+                "incoming": In(StartLayout(config)),
                 "start": Out(StartLayout(config)),
                 "running": In(1),
-                "missed": In(1),
+                "was_stopped": In(1),
                 "issued": In(1),
                 "completed": In(1),
                 "translating": In(1),
@@ -138,7 +138,7 @@ class Slot(ConfiguredComponent):
                 "in_flight": Out(1),
                 "finished": Out(1),
                 **dict.fromkeys(config.latencies, Out(config.counter_bits)),
-                "unwanted": Out(1),
+                "drop": Out(1),
             },
         )
 
@@ -148,30 +148,30 @@ class Slot(ConfiguredComponent):
         executing = Signal()
         waiting = Signal()
         # One that completes without having been issued waits no longer.
-        leaves = self.issued | self.completed
+        issue_ends = self.issued | self.completed
         saturated = {name: Signal(name=f"{name}_saturated") for name in self._config.latencies}
 
         with m.If(~self.running):
-            m.d.sync += self.unwanted.eq(1)
+            m.d.sync += self.drop.eq(1)
 
         with m.FSM(name="slot"):
             with m.State(SlotState.FREE):
                 m.d.comb += self.free.eq(1)
-                with m.If(self.take):
+                with m.If(self.allocate):
                     m.next = SlotState.IN_FLIGHT
-                # Whether it is taken or not: `take` comes late in its cycle, and enables none of these flip-flops.
+                # Whether it is taken or not: `allocate` comes late in its cycle, and enables none of these flip-flops.
                 m.d.sync += [
-                    self.start.eq(self.following),
-                    self.unwanted.eq(self.missed | ~self.running),
+                    self.start.eq(self.incoming),
+                    self.drop.eq(self.was_stopped | ~self.running),
                     self.total.eq(Mux(self.completed, 1, 2)),
-                    self.issue.eq(Mux(leaves, 1, 2)),
+                    self.issue.eq(Mux(issue_ends, 1, 2)),
                     self.translation.eq(self.translating & ~self.completed),
                     *(flag.eq(0) for flag in saturated.values()),
                     executing.eq(~self.completed),
-                    waiting.eq(~leaves),
+                    waiting.eq(~issue_ends),
                 ]
                 if self._config.altclk:
-                    m.d.sync += self.alternate_issue.eq(self.alternate_tick & ~leaves)
+                    m.d.sync += self.alternate_issue.eq(self.alternate_tick & ~issue_ends)
 
             with m.State(SlotState.IN_FLIGHT):
                 m.d.comb += self.in_flight.eq(1)
@@ -180,7 +180,7 @@ class Slot(ConfiguredComponent):
                 with m.Elif(self.finish):
                     m.next = SlotState.FINISHED
                 with m.Else():
-                    self._count_latencies(m, executing, waiting, leaves, saturated)
+                    self._count_latencies(m, executing, waiting, issue_ends, saturated)
 
             with m.State(SlotState.FINISHED):
                 m.d.comb += self.finished.eq(1)
@@ -189,7 +189,7 @@ class Slot(ConfiguredComponent):
 
         return m
 
-    def _count_latencies(self, m, executing, waiting, leaves, saturated):
+    def _count_latencies(self, m, executing, waiting, issue_ends, saturated):
         """Count the latencies of this cycle, and note which of them end with it."""
 
         def count(name):
@@ -204,12 +204,12 @@ class Slot(ConfiguredComponent):
             count("total")
             with m.If(self.translating):
                 count("translation")
-        with m.If(waiting & ~leaves):
+        with m.If(waiting & ~issue_ends):
             count("issue")
             if self._config.altclk:
                 with m.If(self.alternate_tick):
                     count("alternate_issue")
         with m.If(self.completed):
             m.d.sync += executing.eq(0)
-        with m.If(leaves):
+        with m.If(issue_ends):
             m.d.sync += waiting.eq(0)

@@ -40,11 +40,12 @@ class RecordPath(ConfiguredComponent):
     Members
     -------
     sample : In(stream of SampleLayout)
-        Taken when its record has been, and has been `begun`. The payload has to be there two cycles before it is valid.
+        Taken when its record has been, and has been `accepted`. The payload must be present two cycles before it is
+        valid.
     events : Out(8 * events_bytes)
         The Events packet of the sample, valid or not.
     beat : Out(stream of beats)
-    begun : In(1)
+    accepted : In(1)
         Strobe, after the record's first beat came: what becomes of it no longer depends on the sample.
     """
 
@@ -56,7 +57,7 @@ class RecordPath(ConfiguredComponent):
                 "sample": In(stream.Signature(SampleLayout(config))),
                 "events": Out(8 * config.events_bytes),
                 "beat": Out(stream.Signature(beat_layout(config))),
-                "begun": In(1),
+                "accepted": In(1),
             },
         )
 
@@ -66,20 +67,20 @@ class RecordPath(ConfiguredComponent):
         m.submodules.record = record = RecordBuilder(self._config)
         m.submodules.serializer = serializer = Serializer(self._config)
         serialized = Signal()
-        was_begun = Signal()
+        was_accepted = Signal()
         m.d.comb += [
             record.sample.eq(self.sample.payload),
             self.events.eq(record.events),
             serializer.i.payload.eq(record.packets),
             serializer.i.valid.eq(self.sample.valid & ~serialized),
-            self.sample.ready.eq((serialized | serializer.i.ready) & was_begun),
+            self.sample.ready.eq((serialized | serializer.i.ready) & was_accepted),
         ]
         with m.If(self.sample.valid & self.sample.ready):
-            m.d.sync += [serialized.eq(0), was_begun.eq(0)]
+            m.d.sync += [serialized.eq(0), was_accepted.eq(0)]
         with m.Else():
             m.d.sync += [
                 serialized.eq(serialized | (serializer.i.valid & serializer.i.ready)),
-                was_begun.eq(was_begun | self.begun),
+                was_accepted.eq(was_accepted | self.accepted),
             ]
         connect(m, serializer.o, flipped(self.beat))
 
@@ -183,14 +184,14 @@ class SPU(ConfiguredComponent):
         """Filter finished operations, and write the records of those that pass."""
         names = [port_name(register) for register in _FILTERING if register in self._config.registers]
         m.d.comb += [
-            completion.unwanted.eq(inflight.unwanted),
+            completion.drop.eq(inflight.drop),
             completion.writing.eq(buffer.writing),
             completion.rejected.eq(filter_.rejected),
             filter_.sample.eq(inflight.sample.payload),
             filter_.events.eq(record_path.events),
             *(getattr(filter_, name).eq(getattr(registers, name)) for name in names),
-            buffer.unwanted.eq(inflight.unwanted),
-            record_path.begun.eq(buffer.begun),
+            buffer.drop.eq(inflight.drop),
+            record_path.accepted.eq(buffer.accepted),
             buffer.pmblimitr.eq(registers.pmblimitr),
             buffer.collision.eq(inflight.collisions != 0),
         ]

@@ -1,4 +1,4 @@
-"""The ports that a core connects to: signatures and payloads.
+"""Ports that a core connects to: signatures and payloads.
 
-The core states architectural facts. Encoding, gating and rounding are done in the SPU.
+The core reports architectural facts. The SPU encodes, gates and rounds them.
 """

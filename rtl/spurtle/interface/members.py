@@ -1,4 +1,4 @@
-"""Members of signatures and layouts that depend on the configuration."""
+"""Optional members of signatures and layouts."""
 
 from typing import TypeVar
 
@@ -8,9 +8,9 @@ _Member = TypeVar("_Member")
 
 
 def when(condition: object, **members: _Member) -> dict[str, _Member]:
-    """Return `members` if `condition` is true, and no member otherwise.
+    """Return `members` if `condition` is true, and an empty dict otherwise.
 
-    The members of a feature are written in their place: `{"ns": 1, **when(config.rme, nse=1)}`. They are evaluated even
-    if the condition is false.
+    It is unpacked among the other members, so that optional members stand in order: `{"ns": 1, **when(config.rme,
+    nse=1)}`. The members are evaluated even if the condition is false.
     """
     return members if condition else {}

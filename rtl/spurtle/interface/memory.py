@@ -16,14 +16,14 @@ class BeatLayout(data.StructLayout):
     Members
     -------
     address : unsigned(64)
-        A multiple of the bus width.
+        Byte address, a multiple of the bus width.
     data : unsigned(8 * bus_bytes)
         Bytes in order of ascending addresses.
     strobe : unsigned(bus_bytes)
-        Which of them are written, bit 0 for the first byte. All of them but for the first and last beat of a record in
-        a packed layout that is aligned to less than the bus.
+        Byte enables, bit 0 for the lowest address. All ones, except in the first and the last beat of a record whose
+        alignment is less than the bus width.
     last : unsigned(1)
-        The last beat of its record.
+        Last beat of the record.
     """
 
     def __init__(self, config: SPUConfig):
@@ -32,7 +32,7 @@ class BeatLayout(data.StructLayout):
 
 
 class WriteFaultKind(enum.Enum, shape=3):
-    """Why a write to the Profiling Buffer could not be made."""
+    """Kind of fault on a write to the Profiling Buffer."""
 
     NONE = 0
     STAGE_1 = 1
@@ -42,11 +42,11 @@ class WriteFaultKind(enum.Enum, shape=3):
     GRANULE_PROTECTION = 3
     """Granule Protection Check fault other than a Granule Protection Fault. Only with FEAT_RME."""
     NOT_ALLOWED = 4
-    """The Profiling Buffer's owner may not access memory there: access not allowed."""
+    """Access not allowed: the owner of the Profiling Buffer may not access memory at this address."""
 
 
 class FaultLayout(data.StructLayout):
-    """What a write to the Profiling Buffer met. LSB first.
+    """Outcome of a write to the Profiling Buffer. LSB first.
 
     Members
     -------
@@ -54,11 +54,11 @@ class FaultLayout(data.StructLayout):
     fsc : unsigned(6)
         Fault status code (D24.7, PMBSR_EL1) of a stage 1 or stage 2 Data Abort.
     word : range(words of the longest record + 1)
-        Which beat of the record, counted from zero, is the first that was not written.
+        Number of the first beat of the record that was not written, counted from zero.
     external : unsigned(1)
-        It is a synchronous External abort. Only there if PMBSR_EL1 reports those.
+        Synchronous External abort. Only if PMBSR_EL1 reports External aborts.
     DirtyBit, Overlay, AssuredOnly, TopLevel : unsigned(1)
-        What PMBSR_EL1.MSS2 tells of a Data Abort, as far as there are such (config: `fault_flags`).
+        Bits of PMBSR_EL1.MSS2 for a Data Abort. Only those that the configuration has (`fault_flags`).
     """
 
     def __init__(self, config: SPUConfig):
@@ -75,18 +75,22 @@ class FaultLayout(data.StructLayout):
 
 
 class WriteSignature(StructuralSignature):
-    """Writes to the Profiling Buffer, seen from the SPU. A record is a run of beats with ascending addresses.
+    """Writes to the Profiling Buffer, seen from the SPU.
+
+    The beats of a record have consecutive ascending addresses.
 
     Members
     -------
     beat : Out(stream of BeatLayout)
     done : In(1)
-        The record whose last beat was taken is in memory, or has met a fault. One strobe a record, in any cycle after
-        its last beat's.
+        Strobe, once for each record, in any cycle after the transfer of its last beat: the record is in memory, or a
+        fault occurred.
     fault : In(FaultLayout)
-        Of that record, in the cycle of `done`. From the first beat that could not be written on none was.
+        Fault of that record, in the cycle of `done`. No beat of the record is written from the first one that faults
+        onward.
     abort : In(1)
-        Strobe, in any cycle: an asynchronous External abort on some write before. Only there if PMBSR_EL1 reports it.
+        Strobe, in any cycle: asynchronous External abort on an earlier write. Only if PMBSR_EL1 reports External
+        aborts.
     """
 
     def __init__(self, config: SPUConfig):
@@ -107,9 +111,9 @@ class DrainSignature(StructuralSignature):
     Members
     -------
     request : Out(1)
-        Level, held until `done`. No operation finishes in the meantime.
+        Level, held until `done`. The core reports no finished operation while it is asserted.
     done : In(1)
-        Each record of a finished operation is in memory, or was discarded; PMBPTR_EL1 and PMBSR_EL1 say so.
+        Each record of a finished operation is in memory or was discarded, and PMBPTR_EL1 and PMBSR_EL1 show it.
     """
 
     def __init__(self):

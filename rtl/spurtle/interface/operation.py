@@ -1,6 +1,7 @@
-"""Operations: the facts that the core states of each, and the payload of a finished one."""
+"""Payload of a finished operation: what the core reports of it.
 
-# Ref: DDI0487 M.a, D17.6 (what is recorded).
+Ref: DDI0487 M.a, D17.6 (recorded information).
+"""
 
 from amaranth.hdl import Const
 from amaranth.lib import data
@@ -24,64 +25,67 @@ __all__ = [
 
 
 class FactsLayout(data.Struct):
-    """What an operation is and did, one bit each. LSB first. What belongs to a feature is nothing without it.
+    """Facts about an operation, one bit each. LSB first.
+
+    Bits of an unimplemented feature are ignored.
 
     Members
     -------
     load, store : unsigned(1)
-        Reads memory, writes memory. An atomic that returns a value is both, and so is a memory copy; prefetch, cache
-        maintenance and address translation are neither.
+        The operation reads memory; it writes memory. An atomic that returns a value does both, and so does a memory
+        copy. Prefetch, cache maintenance and address translation do neither.
     branch : unsigned(1)
-        Branch or exception return. It is neither load nor store, but for an access to the Guarded control stack.
+        Branch or exception return. `load` and `store` are zero, except for an access to the Guarded control stack.
     atomic, acquire_release, exclusive : unsigned(1)
-        Of a load or store (D18.2.7, Load/store, extended).
+        Kind of load or store (D18.2.7, Load/store, extended).
     simd_fp : unsigned(1)
         The load or store targets SIMD&FP registers or, before FEAT_SPEv1p1, SVE registers.
     unspecified : unsigned(1)
-        The load or store targets no registers that the packet could name: DC ZVA. So does every SME operation without
-        FEAT_SPE_SME, which is not Advanced SIMD either. Of FEAT_SPEv1p1, and of FEAT_SPE_FPF.
+        The load or store targets no registers that the Operation Type packet can name, as DC ZVA does. Without
+        FEAT_SPE_SME it is also one for each SME operation, which is not recorded as Advanced SIMD. Bit of FEAT_SPEv1p1
+        and FEAT_SPE_FPF.
     allocation_tag : unsigned(1)
-        The load or store is of Allocation Tags alone. Of FEAT_MTE2 and FEAT_SPEv1p3.
+        The load or store accesses Allocation Tags only. Bit of FEAT_MTE2 and FEAT_SPEv1p3.
     nv2 : unsigned(1)
-        MRS or MSR at EL1 that was made a load or store (D17.6.4.2). Of FEAT_NV2.
+        MRS or MSR at EL1 that was transformed into a load or store (D17.6.4.2). Bit of FEAT_NV2.
     memory_copy, memory_set : unsigned(1)
-        Of FEAT_MOPS.
+        Memory Copy; Memory Set. Bits of FEAT_MOPS.
     gcs : unsigned(1)
-        It accesses the Guarded control stack. Of FEAT_GCS.
+        The operation accesses the Guarded control stack. Bit of FEAT_GCS.
     vector : unsigned(1)
-        Advanced SIMD, SVE or SME data processing. Of a load or store: of Q registers, of structures, replicating, or
+        Advanced SIMD, SVE or SME data processing; or a load or store of Q registers, of structures, replicating, or of
         SVE or SME (D17.5.1, SIMD).
     floating_point : unsigned(1)
-        It computes with floating-point numbers, as scalars or vectors (D17.5.1, FP).
+        The operation computes with floating-point numbers, scalar or vector (D17.5.1, FP).
     conditional : unsigned(1)
         The operation depends on PSTATE.NZCV, or is a compare-and-branch or test-and-branch (D17.6.5).
     taken : unsigned(1)
         The condition passed: a branch was taken. One for an unconditional operation.
     indirect : unsigned(1)
-        Of a branch: the target comes from a register.
+        The target of the branch comes from a register.
     link, procedure_return : unsigned(1)
-        A branch with link, a procedure return, or the access of one to the Guarded control stack. Of FEAT_SPE_CRR and
-        FEAT_GCS.
+        Branch with link; procedure return. Also one for the Guarded control stack access of such a branch. Bits of
+        FEAT_SPE_CRR and FEAT_GCS.
     asynchronous : unsigned(1)
-        It executes on a Streaming Mode Compute Unit or an external coprocessor (E[25]), and therefore where the
-        alternate clock runs (D17.6.1). Without FEAT_SPE_SME: wherever that clock runs.
+        The operation executes on a Streaming Mode Compute Unit or an external coprocessor (E[25]), and so in the domain
+        of the alternate clock (D17.6.1). Without FEAT_SPE_SME: it executes in the domain of that clock.
     retired : unsigned(1)
-        Committed its results, or completed with a synchronous exception (E[1]).
+        The operation committed its results, or completed with a synchronous exception (E[1]).
     exception : unsigned(1)
-        Completed with a synchronous exception (E[0]).
+        The operation completed with a synchronous exception (E[0]).
     va_valid, pa_valid : unsigned(1)
-        `va` was accessed; it was translated to `pa`.
+        `va` was accessed; `va` was translated to `pa`.
     va_tagged : unsigned(1)
         The top byte of `va` is recorded: the applicable TBI bit is one, or Memory Tagging is used with Address tagging
         disabled (D17.6.4.1).
     data_source_valid : unsigned(1)
-        `data_source` says where the loaded data came from.
+        `data_source` is the source of the loaded data.
     destination : unsigned(1)
-        Of an operation that loads from one address and stores to another, Memory Copy or GCSSS2: `va` and `pa` are
-        where it stores, as `SamplingPointSignature.destination` asked. Nothing without `memory_copy` or `gcs`; zero of
-        a swap, GCSSS1.
+        For an operation that loads from one address and stores to another (Memory Copy, GCSSS2): `va` and `pa` belong
+        to the store, as `SamplingPointSignature.destination` selected. Ignored unless `memory_copy` or `gcs` is one.
+        Zero for GCSSS1, a swap.
     imp_counter_valid, imp_address_valid : unsigned(1)
-        `imp_counter`, `imp_address` are to be recorded.
+        `imp_counter` is recorded; `imp_address` is recorded.
     """
 
     load: 1
@@ -117,27 +121,27 @@ class FactsLayout(data.Struct):
 
 
 class VectorsLayout(data.StructLayout):
-    """What an SVE or SME operation works on (D17.6.6). LSB first.
+    """Vectors that an SVE or SME operation processes (D17.6.6). LSB first.
 
     Members
     -------
     sve : unsigned(1)
-        A Sampled SVE SIMD operation.
+        Sampled SVE SIMD operation.
     predicated : unsigned(1)
-        A Sampled predicated operation.
+        Sampled predicated operation.
     gather_scatter : unsigned(1)
-        Of a load or store.
+        Gather load or scatter store.
     bits : unsigned(12), unsigned(19) with FEAT_SPE_SME
-        Sampled effective vector length: bits of one vector, at most 2048. Of a tile operation its Sampled effective
-        tile size: bits of the tile or tiles.
+        Sampled effective vector length: bits of one vector, at most 2048. For a tile operation, Sampled effective tile
+        size: bits of the tile or tiles.
     sme : unsigned(1)
-        A Sampled SME vector or SME tile operation. Only with FEAT_SME.
+        Sampled SME vector or SME tile operation. Only with FEAT_SME.
     tile : unsigned(1)
-        An SME tile operation. This and the following only with FEAT_SPE_SME.
+        SME tile operation. This and the following only with FEAT_SPE_SME.
     whole_array : unsigned(1)
-        Of an SME operation: it works on the whole ZA array at once.
+        SME operation on the whole ZA array at once.
     count : unsigned(5)
-        Vectors that it works on.
+        Number of vectors.
     """
 
     def __init__(self, config: SPUConfig):
@@ -155,8 +159,15 @@ class VectorsLayout(data.StructLayout):
 
 
 class LocationLayout(data.StructLayout):
-    """An instruction address with the Exception level and Security state that it belongs to. LSB first: `address`, 56
-    bits; `el`, two; `ns`; and with FEAT_RME `nse`.
+    """Instruction address, with the Exception level and Security state that it belongs to. LSB first.
+
+    Members
+    -------
+    address : unsigned(56)
+    el : unsigned(2)
+        Exception level.
+    ns, nse : unsigned(1)
+        Security state, encoded as in `PEStateSignature`. `nse` only with FEAT_RME.
     """
 
     def __init__(self, config: SPUConfig):
@@ -165,7 +176,7 @@ class LocationLayout(data.StructLayout):
 
 
 class OperationLayout(data.StructLayout):
-    """A finished operation, as the core tells it. LSB first; widths follow the configuration.
+    """Finished operation, as the core reports it. LSB first; widths follow the configuration.
 
     Members
     -------
@@ -173,23 +184,24 @@ class OperationLayout(data.StructLayout):
     events : unsigned(8 * events_bytes)
         Bits of the Events packet (D18.2.6). E[0], E[1], E[6] and E[25] are derived from `facts` and ignored here.
     pc : unsigned(56)
-        Its Exception level and Security state are those of the PE when it was sampled.
+        Address of the operation, in the Exception level and Security state of the PE when it was sampled.
     target : LocationLayout
-        Where a taken branch went; PC + 4 for a branch not taken.
+        Target of a taken branch; PC + 4 for a branch that was not taken.
     va : unsigned(64)
         Lowest virtual address accessed.
     pa : unsigned(56)
-        Physical address of the same access.
+        Physical address that `va` was translated to.
     pa_ns, pa_nse : unsigned(1)
-        Its physical address space. The latter only with FEAT_RME.
+        Physical address space of `pa`. `pa_nse` only with FEAT_RME.
     pa_checked, pa_tag : unsigned(1), unsigned(4)
         The access was checked against an Allocation Tag in memory; the Physical Address Tag. Only with FEAT_MTE2.
     data_source : unsigned(8 * data_source_bytes)
-        IMPLEMENTATION DEFINED code. Not there without a Data Source packet.
+        IMPLEMENTATION DEFINED code. Only with a Data Source packet.
     vectors : VectorsLayout
         Only with FEAT_SVE or FEAT_SME.
     imp_counter, imp_address : unsigned(counter_bits), unsigned(64)
-        IMPLEMENTATION DEFINED. Where the configuration has an INDEX for it. No address that may not be collected.
+        IMPLEMENTATION DEFINED counter and address, each only if the configuration has an INDEX for it. The core must
+        not report an address here that may not be collected.
     """
 
     def __init__(self, config: SPUConfig):
@@ -214,12 +226,15 @@ class OperationLayout(data.StructLayout):
 
 
 def is_branch(facts: FactsLayout):
-    """It is sampled as a branch: an operation that generates an exception is none (D17.5.1, D17.6.3)."""
+    """Return whether the operation is sampled as a branch.
+
+    A branch that generates an exception is not (D17.5.1, D17.6.3).
+    """
     return facts.branch & ~facts.exception
 
 
 def is_destination(config: SPUConfig, facts: FactsLayout):
-    """Of two accesses the store is sampled (D17.6.4.3, D17.6.4.5)."""
+    """Return whether the store of an operation with two accesses is sampled (D17.6.4.3, D17.6.4.5)."""
     two = Const(0)
     if config.mops:
         two |= facts.memory_copy
@@ -229,7 +244,7 @@ def is_destination(config: SPUConfig, facts: FactsLayout):
 
 
 def _recorded(config: SPUConfig, facts: FactsLayout, accesses):
-    """Return `accesses` as far as they are recorded: those of a branch only with FEAT_GCS (D17.6.3)."""
+    """Return `accesses` where they are recorded: for a branch only with FEAT_GCS (D17.6.3)."""
     return accesses if config.gcs else accesses & ~is_branch(facts)
 
 
@@ -244,13 +259,16 @@ def has_load(config: SPUConfig, facts: FactsLayout):
 
 
 def has_data_source(config: SPUConfig, facts: FactsLayout):
-    """Its record holds a Data Source packet: a load, or the load of two accesses, that completed (D18.2.4)."""
+    """Return whether the record holds a Data Source packet (D18.2.4).
+
+    It does for a load that completed, and for the load of an operation with two accesses.
+    """
     loads = has_load(config, facts) & ~is_destination(config, facts)
     return facts.retired & ~facts.exception & loads & facts.data_source_valid
 
 
 def is_scalable(config: SPUConfig, operation: OperationLayout):
-    """A Sampled SVE SIMD operation, or with FEAT_SME one on the ZA array (D17.6.6)."""
+    """Return whether this is a Sampled SVE SIMD operation or, with FEAT_SME, one on the ZA array (D17.6.6)."""
     if not config.scalable:
         return Const(0)
     return operation.vectors.sve | operation.vectors.sme if config.sme else operation.vectors.sve

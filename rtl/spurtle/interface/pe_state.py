@@ -16,8 +16,10 @@ __all__ = ["FineGrainedTrapsLayout", "PEStateSignature", "el2_enabled", "owner_s
 
 
 class FineGrainedTrapsLayout(data.StructLayout):
-    """Of HDFGRTR_EL2, or of HDFGWTR_EL2, the fields that trap reads, or writes, of the registers of this SPU: one bit
-    each, by its name, in the order of their bits. LSB first. With `second` of HDFGRTR2_EL2, of HDFGWTR2_EL2.
+    """Fields of HDFGRTR_EL2 or HDFGWTR_EL2 that trap accesses to registers of this SPU. LSB first.
+
+    Each field is one bit, has its architectural name, and stands in the order of the register's bits. HDFGRTR_EL2 traps
+    reads, HDFGWTR_EL2 (`write`) traps writes. With `second` the fields are those of HDFGRTR2_EL2 or HDFGWTR2_EL2.
     """
 
     def __init__(self, config: SPUConfig, *, write: bool, second: bool = False):
@@ -37,20 +39,20 @@ def _fine_grained_traps(config: SPUConfig, *, write: bool, second: bool) -> list
 
 
 class PEStateSignature(StructuralSignature):
-    """State of the PE in this cycle, as it is for the operation at the sampling point; seen from the core.
+    """State of the PE for the operations at the sampling point in this cycle, seen from the core.
 
-    Fields of System registers are those that software wrote: what their Effective values are is the SPU's to say. Each
-    has the name of its register and its own. They change as the context is synchronized, not as MSR executes.
+    Fields of System registers carry the values that software wrote. The SPU computes their Effective values. A port is
+    named after its register and field. A value changes when the context is synchronized, not when MSR executes.
 
     Members
     -------
     el : Out(2)
         Exception level.
     ns : Out(1)
-        Non-secure state; Realm state if `nse` is one as well. At EL3 that of the Exception levels below, SCR_EL3.NS.
-        Steady without EL3.
+        Non-secure state; Realm state if `nse` is also one. At EL3: SCR_EL3.NS, for the Exception levels below. Constant
+        without EL3.
     nse : Out(1)
-        Realm state if `ns` is one. At EL3 SCR_EL3.NSE. Only there with FEAT_RME.
+        Realm state if `ns` is also one. At EL3: SCR_EL3.NSE. Only with FEAT_RME.
     debug : Out(1)
         Debug state.
     aarch32 : Out(1)
@@ -61,26 +63,28 @@ class PEStateSignature(StructuralSignature):
     mdcr_el2_e2pb : Out(2)
         EL2 owns the Profiling Buffer if this is zero.
     mdcr_el2_tpms : Out(1)
-        Accesses from EL1 to the registers of sampling trap to EL2.
+        Accesses from EL1 to the registers that control sampling trap to EL2.
     hcr_el2_e2h, hcr_el2_tge : Out(1)
     cntvoff_el2 : Out(64)
         Virtual offset of the system counter.
     cnthctl_el2_ecv, cntpoff_el2 : Out(1), Out(64)
-        Physical offset of the system counter, and whether there is one. Only with FEAT_ECV_POFF.
+        Enable of the physical offset of the system counter; the offset. Only with FEAT_ECV_POFF.
     mdcr_el3_nspb, mdcr_el3_nspbe : Out(2), Out(1)
-        Which Security state owns the Profiling Buffer. Only with EL3, the latter with FEAT_RME.
+        Security state that owns the Profiling Buffer. Only with EL3, `mdcr_el3_nspbe` only with FEAT_RME.
     scr_el3_eel2 : Out(1)
         EL2 is enabled in Secure state. Only with FEAT_SEL2.
     scr_el3_ecven : Out(1)
-        Only with EL3 and FEAT_ECV_POFF.
+        The physical offset of the system counter is not used if this is zero. Only with EL3 and FEAT_ECV_POFF.
     mdcr_el3_enpmsn, mdcr_el3_enpms3 : Out(1)
-        Otherwise accesses to PMSNEVFR_EL1, to PMSDSFR_EL1, trap to EL3. Only with EL3 and those registers.
+        If zero, accesses to PMSNEVFR_EL1 trap to EL3; if zero, accesses to PMSDSFR_EL1 do. Only with EL3 and those
+        registers.
     hdfgrtr_el2, hdfgwtr_el2 : Out(FineGrainedTrapsLayout)
         Only with FEAT_FGT.
     hdfgrtr2_el2, hdfgwtr2_el2 : Out(FineGrainedTrapsLayout)
         Only with FEAT_FGT2 and PMSDSFR_EL1.
     scr_el3_fgten, scr_el3_fgten2 : Out(1)
-        Only with EL3 and the former, the latter.
+        EL3 enables the fields of `hdfgrtr_el2` and `hdfgwtr_el2`; those of `hdfgrtr2_el2` and `hdfgwtr2_el2`. Only with
+        EL3 and these ports.
     physical_count : Out(64)
         PhysicalCountInt(): the system counter.
     count_enabled : Out(1)
@@ -131,15 +135,19 @@ def _trapping(config: SPUConfig, suffix: str, enable: str) -> dict[str, wiring.M
 
 
 def el2_enabled(config: SPUConfig, pe: Any, ns: Value) -> Value:
-    """EL2 is enabled in Non-secure or Realm state, or in Secure state. Without EL3 it always is."""
+    """Return whether EL2 is enabled in the Security state of `ns`.
+
+    In Secure state it is if SCR_EL3.EEL2 enables it. Without EL3 it is if it is implemented.
+    """
     if not (config.el2 and config.el3):
         return Const(config.el2, 1)
     return ns | pe.scr_el3_eel2 if config.sel2 else ns
 
 
 def owner_state(config: SPUConfig, pe: Any) -> dict[str, Value]:
-    """The Security state that owns the Profiling Buffer, by the names of its bits: `ns`, and `nse` with FEAT_RME. The
-    reserved values of MDCR_EL3.{NSPBE, NSPB} are Secure state's.
+    """Return the Security state that owns the Profiling Buffer, as bits by name: `ns`, and `nse` with FEAT_RME.
+
+    The reserved values of MDCR_EL3.{NSPBE, NSPB} select Secure state.
     """
     ns = pe.mdcr_el3_nspb[1] if config.el3 else pe.ns
     if not config.rme:

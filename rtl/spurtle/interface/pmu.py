@@ -1,6 +1,7 @@
-"""PMU events of the SPU."""
+"""PMU events of the SPU.
 
-# Ref: DDI0487 M.a, D13.5 R_HSGZX (frozen event counters), D17.5.1 (types of SAMPLE_FEED_*).
+Ref: DDI0487 M.a, D13.5 R_HSGZX (frozen event counters), D17.5.1 (types of SAMPLE_FEED_*).
+"""
 
 from amaranth.lib.wiring import Out
 
@@ -12,7 +13,7 @@ __all__ = ["PMUEventsSignature"]
 
 
 class PMUEventsSignature(StructuralSignature):
-    """PMU events of the SPU, seen from the SPU: how many of each in this cycle.
+    """PMU events of the SPU, seen from the SPU: the number of each in this cycle.
 
     Members
     -------
@@ -21,19 +22,19 @@ class PMUEventsSignature(StructuralSignature):
     sample_feed : Out(1)
         A sampled operation finished.
     sample_feed_br, sample_feed_ld, sample_feed_st, sample_feed_fp, sample_feed_simd : Out(1)
-        Of that type (D17.5.1). The last two only with FEAT_SPE_EFT.
+        A sampled operation of that type finished (D17.5.1). The last two only with FEAT_SPE_EFT.
     sample_feed_op, sample_feed_event, sample_feed_lat, sample_feed_ds : Out(1)
-        That meets the filter by type, by event, by latency, by data source, whether or not that is enabled. The last
-        one only with FEAT_SPE_FDS.
+        A sampled operation finished that matches the filter by type, by event, by latency, by data source. The filter
+        need not be enabled. The last one only with FEAT_SPE_FDS.
     sample_filtrate : Out(1)
-        It passed the filter.
+        A sampled operation passed the filters.
     sample_collision : Out(range(selections_per_cycle + 1))
-        Operations selected while all slots were taken.
+        Operations that were selected while no slot was free.
     sample_buffer_full : Out(1)
-        A record filled the buffer.
+        A buffer full event occurred.
     freeze : Out(1)
-        Level: PMBLIMITR_EL1.{PMFZ, E} and PMBSR_EL1.S are one. The PMU's event counters are frozen, as PMCR_EL0.FZS and
-        MDCR_EL2.HPMFZS say. Only with FEAT_SPEv1p2.
+        Level: PMBLIMITR_EL1.{PMFZ, E} and PMBSR_EL1.S are one. The PMU freezes the event counters that PMCR_EL0.FZS and
+        MDCR_EL2.HPMFZS select. Only with FEAT_SPEv1p2.
     """
 
     def __init__(self, config: SPUConfig):

@@ -1,6 +1,7 @@
-"""The sampling point, and what the core reports of sampled operations until they finish."""
+"""Sampling point, and reports of the core on sampled operations until they finish.
 
-# Ref: DDI0487 M.a, D17.3.6 (where operations are sampled is the core's choice).
+Ref: DDI0487 M.a, D17.3.6 (the core chooses where in its pipeline it samples).
+"""
 
 from amaranth.lib.wiring import In, Out
 
@@ -13,24 +14,25 @@ __all__ = ["FinishSignature", "InFlightSignature", "SamplingPointSignature", "Ta
 
 
 class SamplingPointSignature(StructuralSignature):
-    """The point of the pipeline at which the core samples, seen from the core. A lane is a bit; they are in program
-    order, bit 0 first, and any of them may be empty.
+    """Point of the pipeline at which the core samples, seen from the core.
+
+    A lane is one bit. Lanes are in program order, bit 0 first. Any lane may be empty.
 
     Members
     -------
     valid : Out(ops_per_cycle)
-        Members of the sample population that pass in this cycle. One `PEStateSignature` holds for all of them.
+        Members of the sample population that pass the sampling point in this cycle. One `PEStateSignature` holds for
+        all of them.
     sampled : In(ops_per_cycle)
-        `answer_latency` cycles after `valid`: which of those operations are sampled. More than one can be with
-        FEAT_SPE_ERnd alone, and then at most two.
+        Operations that are sampled, `answer_latency` cycles after `valid`: at most one, or two with FEAT_SPE_ERnd.
     slot : In(range(slots)) for each lane
-        The slot of a sampled operation, by which the core tells it from the others in flight. Not there with one slot.
+        Slot of a sampled operation, which identifies it among those in flight. Only with more than one slot.
     destination : In(ops_per_cycle)
-        Which access is sampled of a sampled operation that loads from one address and stores to another (Memory Copy,
-        GCSSS2): the store, where it is one (D17.6.4.3, D17.6.4.5). Only there with FEAT_MOPS or FEAT_GCS.
+        For a sampled operation that loads from one address and stores to another (Memory Copy, GCSSS2): the store is
+        sampled if one, the load if zero (D17.6.4.3, D17.6.4.5). Only with FEAT_MOPS or FEAT_GCS.
     element : In(8) for each lane
-        A uniform random number, a fresh one for each selected operation: of a non-contiguous SVE access to n elements
-        number `element * n >> 8` is sampled (D17.6.6 R_MYPFF). Only there with FEAT_SVE or FEAT_SME.
+        Uniform random number, a new one for each selected operation. Element number `element * n >> 8` of a
+        non-contiguous SVE access to n elements is sampled (D17.6.6 R_MYPFF). Only with FEAT_SVE or FEAT_SME.
     """
 
     def __init__(self, config: SPUConfig):
@@ -48,23 +50,24 @@ class SamplingPointSignature(StructuralSignature):
 
 
 class InFlightSignature(StructuralSignature):
-    """What the sampled operations are doing, one bit for each slot, seen from the core; meaningful from an operation's
-    `sampled` to its `FinishSignature`.
+    """Progress of the sampled operations, one bit for each slot, seen from the core.
 
-    What happens to an operation is told `answer_latency - 1` cycles late, here and in `FinishSignature`. So the cycle
-    after it passed the sampling point is told with the answer, nothing is told before, and the latencies are true.
+    The bits of a slot are valid from `sampled` of its operation to its `FinishSignature`.
+
+    Reports are `answer_latency - 1` cycles late, here and in `FinishSignature`. The report for the cycle after the
+    sampling point thus coincides with `sampled`, no report precedes `sampled`, and the latencies are exact.
 
     Members
     -------
     issued : Out(slots)
-        The operation leaves the issue queue: the issue counter stops.
+        The operation leaves the issue queue. The issue counter stops.
     completed : Out(slots)
-        It has finished execution and can stall no instruction that consumes its output (D18.2.3): its counters stop. In
-        the cycle of `FinishSignature` at the latest: that stops them as well.
+        The operation has finished execution and can stall no instruction that consumes its output (D18.2.3). Its
+        counters stop. In the cycle of `FinishSignature` at the latest, which also stops them.
     translating : Out(slots)
-        Level: part of the operation waits for an address translation, and the translation counter counts.
+        Level: part of the operation waits for an address translation. The translation counter counts.
     alternate_tick : Out(1)
-        A cycle of the alternate clock has passed (D17.6.1). Only there with that clock.
+        A cycle of the alternate clock has passed (D17.6.1). Only with an alternate clock.
     """
 
     def __init__(self, config: SPUConfig):
@@ -80,20 +83,22 @@ class InFlightSignature(StructuralSignature):
 
 
 class FinishSignature(StructuralSignature):
-    """The end of a sampled operation, seen from the core. Always accepted: the SPU never stalls the core.
+    """End of a sampled operation, seen from the core.
+
+    There is no `ready`: the SPU never stalls the core.
 
     Members
     -------
     valid : Out(1)
-        A sampled operation has finished, at the earliest one cycle after its `sampled` strobe. All is known of it,
-        whether it retired too: where that comes after it completed, `InFlightSignature.completed` has told its latency.
+        A sampled operation has finished, at the earliest one cycle after its `sampled` strobe. Everything is known of
+        it, including whether it retired. If it retires after it completes, `InFlightSignature.completed` has stopped
+        its counters before.
     slot : Out(range(slots))
-        Which. Not there with one slot.
+        Slot of the operation. Only with more than one slot.
     vanished : Out(1)
-        It was flushed and leaves no record: only its slot is freed.
+        The operation was flushed and leaves no record: only its slot is freed.
     operation : Out(OperationLayout)
-        The operation. A core that samples micro-ops reports the micro-op, by whose type it is filtered (D17.5.1
-        I_XNXRN).
+        The operation. A core that samples micro-ops reports the micro-op, whose type the filters use (D17.5.1 I_XNXRN).
     """
 
     def __init__(self, config: SPUConfig):
@@ -109,20 +114,20 @@ class FinishSignature(StructuralSignature):
 
 
 class TakenBranchSignature(StructuralSignature):
-    """The taken branches that retire, in program order, seen from the core. Only there with FEAT_SPE_PBT.
+    """Taken branches that retire, in program order, seen from the core. Only with FEAT_SPE_PBT.
 
-    The core chooses whether exceptions, exception returns and other context synchronization are told of as branches
-    (D17.6.3.1). A branch that is older in program order than a sampled operation is told before the cycle in which
-    `FinishSignature` tells of that operation, and nothing younger is, nor the operation itself.
+    The core chooses whether exceptions, exception returns and other context synchronization events are reported as
+    branches (D17.6.3.1). A branch that is older in program order than a sampled operation is reported before the cycle
+    of the operation's `FinishSignature`. Younger branches and the operation itself are not.
 
     Members
     -------
     valid : Out(1)
         A taken branch has retired.
     target : Out(LocationLayout)
-        Where it went.
+        Target of the branch.
     el, ns, nse, aarch32 : Out
-        State of the PE that it was executed in, as in `PEStateSignature`; `nse` only with FEAT_RME.
+        State of the PE in which the branch was executed, as in `PEStateSignature`. `nse` only with FEAT_RME.
     """
 
     def __init__(self, config: SPUConfig):

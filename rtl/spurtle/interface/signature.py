@@ -1,4 +1,4 @@
-"""Signatures that are compared by their members."""
+"""Signatures that compare by their members."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ __all__ = ["StructuralSignature"]
 
 
 class StructuralSignature(wiring.Signature):
-    """A signature that is equal to any other of its class with the same members.
+    """Signature that is equal to any other of its class with the same members.
 
-    Amaranth compares the signatures of a subclass by identity, although two of one configuration have the same
-    members.
+    Amaranth compares instances of a signature subclass by identity. Two instances for one configuration have the same
+    members and must be equal.
     """
 
     def __eq__(self, other: Any) -> bool:

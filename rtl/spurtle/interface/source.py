@@ -1,4 +1,4 @@
-"""The ports of a source of operations for an SPU that follows one of them at a time."""
+"""Ports of a source of operations with one lane and one slot."""
 
 from amaranth.lib.wiring import In, Member, Out
 
@@ -10,10 +10,13 @@ __all__ = ["operation_ports"]
 
 
 def operation_ports(config: SPUConfig) -> dict[str, Member]:
-    """Return the members `run` and `idle`, and those that go to the SPU.
+    """Return the members `run` and `idle`, and those that connect to the SPU.
 
-    Raises ValueError if the SPU of `config` has more lanes or slots than one, answers later than in the next cycle, or
-    counts cycles of an alternate clock, which none of the sources has.
+    Raises
+    ------
+    ValueError
+        If the SPU of `config` has more than one lane or slot, answers later than in the next cycle, or counts cycles of
+        an alternate clock, which no source has.
     """
     check_config(config)
     shape = (config.ops_per_cycle, config.slots, config.answer_latency)

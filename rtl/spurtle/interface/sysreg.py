@@ -9,7 +9,7 @@ __all__ = ["AccessOutcome", "SystemRegisterSignature"]
 
 
 class AccessOutcome(enum.Enum, shape=2):
-    """What a System register access came to."""
+    """Outcome of a System register access."""
 
     VALUE = 0
     UNDEFINED = 1
@@ -20,23 +20,23 @@ class AccessOutcome(enum.Enum, shape=2):
 class SystemRegisterSignature(StructuralSignature):
     """MRS and MSR of the SPU's registers (op0 = 3), seen from the core.
 
-    `rdata` and `outcome` answer two cycles after `valid`. A write has taken effect in that cycle. There can be an
+    `rdata` and `outcome` are valid two cycles after `valid`. A write has taken effect in that cycle. There can be an
     access in every cycle.
 
-    What is the PE's alone is not done here: accesses that FEAT_NV makes traps, or accesses to memory; in Debug state
-    with EDSCR.SDD a trap to EL3, which is UNDEFINED then; HCR_EL2.TIDCP.
+    The PE itself handles accesses that FEAT_NV traps or transforms into memory accesses, traps to EL3 in Debug state
+    with EDSCR.SDD, which are UNDEFINED, and HCR_EL2.TIDCP.
 
     Members
     -------
     valid : Out(1)
-        An access, in the state that `PEStateSignature` says in this cycle.
+        Access, in the state that `PEStateSignature` carries in this cycle.
     write : Out(1)
-        MSR, not MRS.
+        MSR if one, MRS if zero.
     op1, crn, crm, op2 : Out(3), Out(4), Out(4), Out(3)
         Encoding of the register.
     wdata : Out(64)
     rdata : In(64)
-        Zero when the outcome is not a value.
+        Zero unless `outcome` is VALUE.
     outcome : In(AccessOutcome)
     """
 

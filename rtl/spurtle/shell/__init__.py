@@ -1,1 +1,1 @@
-"""Shells: an SPU behind AMBA ports."""
+"""Shells: SPUs with AMBA ports."""

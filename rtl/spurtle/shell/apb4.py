@@ -1,6 +1,7 @@
-"""Accesses to System registers by APB4."""
+"""System register accesses by APB4.
 
-# Ref: IHI0024 (APB4).
+Ref: IHI0024 (APB4).
+"""
 
 from amaranth import *
 from amaranth.lib import wiring
@@ -14,15 +15,16 @@ __all__ = ["APB4", "APB4Completer", "CompleterState"]
 
 
 class APB4(StructuralSignature):
-    """APB4, seen from the requester. Names and meanings are APB's.
+    """APB4, seen from the requester. Signals have the names and meanings of IHI0024.
 
-    There is no PPROT: `PEStateSignature` says who accesses.
+    There is no PPROT: `PEStateSignature` carries the state in which the register is accessed.
 
     Members
     -------
     paddr : Out(17)
-        Of a register's low half eight times its encoding, as in the SVD: op1 in bits [16:14], CRn in [13:10], CRm in
-        [9:6], op2 in [5:3]. Of its high half four more. Bits [1:0] are not looked at.
+        Byte address of one half of a register. The low half is at eight times the encoding of the register, as in the
+        SVD file: op1 in bits [16:14], CRn in [13:10], CRm in [9:6], op2 in [5:3]. The high half follows four bytes
+        later. Bits [1:0] are ignored.
     """
 
     def __init__(self):
@@ -46,18 +48,20 @@ class CompleterState(FSMState):
 
     IDLE = 0
     ACCESS = 1
-    ANSWER = 2
+    RESPONSE = 2
 
 
 class APB4Completer(wiring.Component):
-    """MRS and MSR by APB4. A register has 64 bits and a transfer 32, so that it takes two, the low half first.
+    """MRS and MSR by APB4.
 
-    A read of the low half reads the register, and keeps the high half of that moment for the read of a high half, which
-    accesses nothing. A write of a low half is kept for the write of a high half, which writes the register. What is not
-    strobed keeps its value: then, and only then, the register is read before. Transfers that access nothing take one
-    cycle in the access phase, others three, or five.
+    A register has 64 bits and a transfer has 32, so an access takes two transfers, the low half first. A read of the
+    low half reads the register and stores its high half. A read of the high half returns the stored value and accesses
+    nothing. A write of the low half is stored. A write of the high half writes the register. Bytes whose strobe is zero
+    keep their value; only for such a write is the register read first.
 
-    PSLVERR says that the register has not been accessed: UNDEFINED, or trapped. Reset: nothing is kept.
+    Timing: a transfer that accesses nothing takes one cycle in the access phase, an access three, and a write that
+    reads the register first five. PSLVERR reports that the register was not accessed, because the access is UNDEFINED
+    or trapped. Reset: no half is stored.
 
     Members
     -------
@@ -89,9 +93,10 @@ class APB4Completer(wiring.Component):
             apb.prdata.eq(Mux(upper, high, sysreg.rdata)),
         ]
 
-        merging = Signal()
+        merging = Signal()  # the access reads the register first, to keep its bytes without a strobe
         with m.FSM(name="completer"):
             with m.State(CompleterState.IDLE):
+                # A read of the low half and a write of the high half access the register.
                 with m.If(apb.psel & apb.penable & (upper == apb.pwrite)):
                     m.d.comb += [sysreg.valid.eq(1), sysreg.write.eq(apb.pwrite & strobe.all())]
                     m.d.sync += merging.eq(apb.pwrite & ~strobe.all())
@@ -101,18 +106,20 @@ class APB4Completer(wiring.Component):
                     with m.If(apb.pwrite):
                         m.d.sync += [low.eq(apb.pwdata), low_strobe.eq(apb.pstrb)]
 
+            # The register file answers two cycles after the access.
             with m.State(CompleterState.ACCESS):
-                m.next = CompleterState.ANSWER
+                m.next = CompleterState.RESPONSE
 
-            with m.State(CompleterState.ANSWER):
-                made = sysreg.outcome == AccessOutcome.VALUE
-                with m.If(merging & made):
+            with m.State(CompleterState.RESPONSE):
+                accessed = sysreg.outcome == AccessOutcome.VALUE
+                with m.If(merging & accessed):
                     m.d.comb += [sysreg.valid.eq(1), sysreg.write.eq(1)]
                     m.d.sync += merging.eq(0)
                     m.next = CompleterState.ACCESS
                 with m.Else():
-                    m.d.comb += [apb.pready.eq(1), apb.pslverr.eq(~made)]
+                    m.d.comb += [apb.pready.eq(1), apb.pslverr.eq(~accessed)]
                     with m.If(apb.pwrite):
+                        # Another write of the high half must not write the low half again.
                         m.d.sync += low_strobe.eq(0)
                     with m.Else():
                         m.d.sync += high.eq(sysreg.rdata[32:])

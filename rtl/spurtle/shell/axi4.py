@@ -1,6 +1,7 @@
-"""Writes of records to memory by AXI4."""
+"""Writes of records to memory by AXI4.
 
-# Ref: IHI0022 (AXI4); DDI0487 M.a, D17.7 and D24.7 (PMBSR_EL1) for the outcome of an External abort.
+Ref: IHI0022 (AXI4); DDI0487 M.a, D17.7 and D24.7 (PMBSR_EL1, outcome of an External abort).
+"""
 
 from amaranth import *
 from amaranth.lib import data
@@ -20,36 +21,37 @@ from ..support.arguments import check_range, check_type
 __all__ = ["AXI4Write", "AXI4Writer", "WriterState"]
 
 _BOUNDARY_BYTES = 4096
-"""No burst of AXI crosses a multiple of it."""
+"""Address boundary that no AXI burst crosses."""
 
 _BURST_WORDS = 256
-"""The longest burst of AXI4."""
+"""Length of the longest AXI4 burst."""
 
-_MOST_OUTSTANDING = 256
-"""More than a memory system needs to hide its latency."""
+_MAX_OUTSTANDING = 256
+"""More bursts than a memory system needs to hide its latency."""
 
 _INCR = 0b01
-"""AWBURST."""
+"""AWBURST of an incrementing burst."""
 
 _NON_CACHEABLE_NON_BUFFERABLE = 0b0010
-"""AWCACHE of Normal memory."""
+"""AWCACHE of Normal Non-cacheable Non-bufferable memory."""
 
 
 class AXI4Write(StructuralSignature):
-    """The write channels of AXI4, seen from the manager. Names and meanings are AXI's.
+    """Write channels of AXI4, seen from the manager. Signals have the names and meanings of IHI0022.
 
     Members
     -------
     awid : Out(1)
-        Always zero: writes, and their responses, are in order.
+        Always zero: writes and their responses are in order.
     awaddr : Out(64)
-        What PMBPTR_EL1 counts: a virtual address, for who translates the Profiling Buffer's.
+        Address from PMBPTR_EL1, a virtual address of the Profiling Buffer. The system translates it.
     awcache : Out(4)
-        Normal, Non-cacheable, Non-bufferable: a response comes from where the data is, and tells whether it got there.
+        Normal Non-cacheable Non-bufferable: the response comes from the final destination and reports whether the write
+        succeeded.
     awprot : Out(3)
-        Privileged data of the Security state that owned the Profiling Buffer when the record was begun.
+        Privileged data access, in the Security state that owned the Profiling Buffer when the record was accepted.
     awnse : Out(1)
-        With `awprot[1]`: Realm state. Of a later AXI, and only there with FEAT_RME.
+        Realm state if `awprot[1]` is also one. From a later issue of AXI. Only with FEAT_RME.
     """
 
     def __init__(self, config: SPUConfig):
@@ -83,44 +85,48 @@ class WriterState(FSMState):
     """States of `AXI4Writer`."""
 
     COLLECT = 0
-    WHOLE = 1
+    COMPLETE = 1
     RESPONSE = 2
 
 
 class AXI4Writer(ConfiguredComponent):
-    """Writes records to memory by AXI4. A record is taken whole, a beat in every cycle, and leaves as one INCR burst of
-    whole words, or as several where it crosses 4 KB or is longer than a burst can be. A burst is sent without a gap, as
-    fast as memory takes it.
+    """Writer of records to memory by AXI4.
 
-    With `outstanding` = 1 a burst goes out when the one before has been answered, and `write.done` comes with the last
-    answer. An error is a synchronous External abort on the first word of its burst, and what is left of the record is
-    not sent. Otherwise writes are posted: `write.done` comes as soon as there is room for another record, and an error
-    is an asynchronous External abort, `write.abort`. Where PMBSR_EL1 does not report External aborts, errors are
-    ignored.
+    It stores a complete record, one beat in every cycle, and then sends it as one INCR burst of full words. A record
+    that crosses a 4 KB boundary or is longer than the longest burst is sent as several bursts. A burst is sent without
+    gaps, as fast as memory accepts it.
 
-    Timing: a burst's address is offered three cycles after the record's last beat, or one cycle after the burst before
-    it has left; its first word one cycle later. Posted, `write.done` comes one cycle after the last beat, or as soon
-    as the words of the record before have left. Reset: nothing is valid, nothing is open.
+    With `outstanding` = 1, a burst is sent after the response to the previous one, and `write.done` is asserted with
+    the last response. An error response is a synchronous External abort on the first word of its burst, and the rest of
+    the record is not sent. With more, writes are posted: `write.done` is asserted as soon as another record can be
+    stored, and an error response is an asynchronous External abort, `write.abort`. If PMBSR_EL1 does not report
+    External aborts, error responses are ignored.
+
+    Timing: the address of a burst is valid three cycles after the last beat of the record, or one cycle after the last
+    word of the previous burst was sent; its first word one cycle later. With posted writes, `write.done` is asserted
+    one cycle after the last beat, or as soon as the words of the previous record have been sent. Reset: no output is
+    valid and no burst is outstanding.
 
     Parameters
     ----------
+    config : SPUConfig
     outstanding : int
-        Bursts that may be sent and not answered, from 1 to 256.
+        Bursts that can be sent without a response, from 1 to 256.
 
     Members
     -------
     write : In(WriteSignature)
     ns, nse : In(1)
-        The Security state that a record belongs to, in the cycle of its first beat. The latter only with FEAT_RME.
+        Security state that a record belongs to, in the cycle of its first beat. `nse` only with FEAT_RME.
     axi : Out(AXI4Write)
     busy : Out(1)
-        Something that was taken is not in memory yet, nor known to have failed.
+        A complete record waits to be sent, or for a response.
     """
 
     def __init__(self, config: SPUConfig, *, outstanding: int = 1):
         check_config(config)
         check_type("outstanding", outstanding, int)
-        check_range("outstanding", outstanding, 1, _MOST_OUTSTANDING)
+        check_range("outstanding", outstanding, 1, _MAX_OUTSTANDING)
         self._outstanding = outstanding
         super().__init__(
             config,
@@ -135,7 +141,7 @@ class AXI4Writer(ConfiguredComponent):
 
     @property
     def outstanding(self) -> int:
-        """Bursts that may be sent and not answered."""
+        """Bursts that can be sent without a response."""
         return self._outstanding
 
     def elaborate(self, platform):
@@ -143,32 +149,33 @@ class AXI4Writer(ConfiguredComponent):
 
         config, axi = self._config, self.axi
         posted = self._outstanding > 1
-        # A record that begins within a word may take one more.
+        # A record that begins within a word can extend over one word more.
         longest = config.max_record_bytes // config.bus_bytes + (config.layout.align < config.bus_bytes)
         word = exact_log2(config.bus_bytes)
-        place = exact_log2(_BOUNDARY_BYTES if longest <= _BURST_WORDS else _BURST_WORDS * config.bus_bytes) - word
-        # A stretch of memory: `more` words and one, the first of them word `first` of a page, and whose they are.
-        stretch = data.StructLayout(
-            {"first": place, "page": 64 - place - word, "more": range(longest), "ns": 1, "nse": int(config.rme)}
+        # No burst crosses a page: 4 KB, or the longest burst if a record can be longer than that.
+        page_bits = exact_log2(_BOUNDARY_BYTES if longest <= _BURST_WORDS else _BURST_WORDS * config.bus_bytes) - word
+        # Words of one record in memory, in one Security state: `more` + 1 words from word `first` of a page onward.
+        segment = data.StructLayout(
+            {"first": page_bits, "page": 64 - page_bits - word, "more": range(longest), "ns": 1, "nse": int(config.rme)}
         )
-        # The record that comes; and of the one that goes what is in no burst yet, if anything is left.
-        coming = Signal(stretch)
-        going = Signal(stretch)
-        left = Signal()
+        incoming = Signal(segment)  # the record that is being stored
+        outgoing = Signal(segment)  # words of the record being sent that are in no burst yet
+        remaining = Signal()  # there are such words
 
         sending = Signal()
-        open_ = Signal(range(self._outstanding + 1))
+        open_bursts = Signal(range(self._outstanding + 1))
         failed = Signal()
-        begins = Signal()
+        begin = Signal()
         m.d.comb += [
             axi.awid.eq(0),
             axi.bready.eq(1),
-            failed.eq(axi.bvalid & axi.bresp[1]),
-            begins.eq(left & ~sending & (~axi.awvalid | axi.awready) & (open_ != self._outstanding)),
+            failed.eq(axi.bvalid & axi.bresp[1]),  # SLVERR or DECERR
+            begin.eq(remaining & ~sending & (~axi.awvalid | axi.awready) & (open_bursts != self._outstanding)),
         ]
-        m.d.sync += open_.eq(open_ + begins - axi.bvalid)
+        m.d.sync += open_bursts.eq(open_bursts + begin - axi.bvalid)
 
-        # Words leave in the order in which they came. Where a record goes alone its words have their own numbers here.
+        # A FIFO. Without posted writes, each record starts at address 0: an address is the number of a word in its
+        # record, which a fault reports. With posted writes, one record is stored while the previous one is sent.
         m.submodules.words = words = Memory(
             shape=data.StructLayout({"data": 8 * config.bus_bytes, "strobe": config.bus_bytes}),
             depth=1 << ceil_log2((1 + posted) * longest),
@@ -176,33 +183,34 @@ class AXI4Writer(ConfiguredComponent):
         )
         stored = Signal(range(words.depth))
         loaded = Signal(range(words.depth))
-        self._send(m, going, left, begins, sending, words.read_port(), loaded)
+        self._send(m, outgoing, remaining, begin, sending, words.read_port(), loaded)
 
-        whole = Signal()
+        complete = Signal()
         with m.FSM(name="writer"):
             with m.State(WriterState.COLLECT):
-                self._collect(m, coming, words.write_port(), stored)
+                self._collect(m, incoming, words.write_port(), stored)
                 with m.If(self.write.beat.valid & self.write.beat.p.last):
-                    m.next = WriterState.WHOLE
+                    m.next = WriterState.COMPLETE
 
-            with m.State(WriterState.WHOLE):
-                m.d.comb += whole.eq(1)
-                with m.If(~left & ~sending):
-                    m.d.sync += [going.eq(coming), left.eq(1)]
+            with m.State(WriterState.COMPLETE):
+                m.d.comb += complete.eq(1)
+                with m.If(~remaining & ~sending):
+                    m.d.sync += [outgoing.eq(incoming), remaining.eq(1)]
                     m.d.comb += self.write.done.eq(posted)
                     m.next = WriterState.COLLECT if posted else WriterState.RESPONSE
 
             if not posted:
                 first = Signal.like(loaded)
                 with m.State(WriterState.RESPONSE):
-                    with m.If(begins):
+                    with m.If(begin):
                         m.d.sync += first.eq(loaded)
-                    with m.If(axi.bvalid & (~left | (failed if config.external_aborts else 0))):
+                    # The response to the last burst, or an error, which ends the record.
+                    with m.If(axi.bvalid & (~remaining | (failed if config.external_aborts else 0))):
                         m.d.comb += self.write.done.eq(1)
-                        m.d.sync += [left.eq(0), stored.eq(0), loaded.eq(0)]
+                        m.d.sync += [remaining.eq(0), stored.eq(0), loaded.eq(0)]
                         m.next = WriterState.COLLECT
 
-        m.d.comb += self.busy.eq(whole | left | (open_ != 0))
+        m.d.comb += self.busy.eq(complete | remaining | (open_bursts != 0))
         m.d.comb += self.write.fault.eq(0)
         if config.external_aborts:
             m.d.comb += self.write.abort.eq(failed if posted else 0)
@@ -212,7 +220,7 @@ class AXI4Writer(ConfiguredComponent):
         return m
 
     def _report(self, m, failed, first):
-        """Report a failed burst, whose first word of the record is `first`, as a synchronous External abort."""
+        """Report a failed burst as a synchronous External abort on `first`, its first word within the record."""
         with m.If(failed):
             m.d.comb += [
                 self.write.fault.kind.eq(WriteFaultKind.STAGE_1),
@@ -221,10 +229,10 @@ class AXI4Writer(ConfiguredComponent):
                 self.write.fault.word.eq(first),
             ]
 
-    def _collect(self, m, coming, port, stored):
-        """Keeps the beat that is offered."""
+    def _collect(self, m, incoming, port, stored):
+        """Store the beat at `write.beat`, and with the first one the address and the Security state."""
         beat = self.write.beat
-        begun = Signal()
+        started = Signal()
         m.d.comb += [
             beat.ready.eq(1),
             port.en.eq(beat.valid),
@@ -233,57 +241,61 @@ class AXI4Writer(ConfiguredComponent):
             port.data.strobe.eq(beat.p.strobe),
         ]
         with m.If(beat.valid):
-            m.d.sync += [stored.eq(stored + 1), coming.more.eq(coming.more + 1), begun.eq(~beat.p.last)]
-            with m.If(~begun):
+            m.d.sync += [stored.eq(stored + 1), incoming.more.eq(incoming.more + 1), started.eq(~beat.p.last)]
+            with m.If(~started):
                 m.d.sync += [
-                    Cat(coming.first, coming.page).eq(beat.p.address >> exact_log2(self._config.bus_bytes)),
-                    coming.more.eq(0),
-                    coming.ns.eq(self.ns),
+                    Cat(incoming.first, incoming.page).eq(beat.p.address >> exact_log2(self._config.bus_bytes)),
+                    incoming.more.eq(0),
+                    incoming.ns.eq(self.ns),
                 ]
                 if self._config.rme:
-                    m.d.sync += coming.nse.eq(self.nse)
+                    m.d.sync += incoming.nse.eq(self.nse)
 
-    def _send(self, m, going, left, begins, sending, port, loaded):
-        """Makes a burst of what is left up to the end of the page when it `begins`, and sends its words."""
+    def _send(self, m, outgoing, remaining, begin, sending, port, loaded):
+        """Send the outgoing record in bursts.
+
+        A burst starts with `begin` and ends with the record or its page. `remaining` is set while words of the record
+        are in no burst yet.
+        """
         axi = self.axi
-        place = len(going.first)
-        end = going.first + going.more
-        crosses = end[place:].any()
-        length = Signal.like(axi.awlen)  # without the last word, as AXI counts
-        rest = Signal.like(axi.awlen)
-        moves = Signal()
+        page_bits = len(outgoing.first)
+        end = outgoing.first + outgoing.more
+        crosses = end[page_bits:].any()
+        length = Signal.like(axi.awlen)  # words less one, as in AWLEN
+        beats_left = Signal.like(axi.awlen)
+        advance = Signal()
         m.d.comb += [
             axi.awsize.eq(exact_log2(self._config.bus_bytes)),
             axi.awburst.eq(_INCR),
             axi.awcache.eq(_NON_CACHEABLE_NON_BUFFERABLE),
-            length.eq(Mux(crosses, ~going.first, going.more)),
-            moves.eq(sending & (~axi.wvalid | axi.wready)),
-            port.en.eq(moves),
+            length.eq(Mux(crosses, ~outgoing.first, outgoing.more)),
+            advance.eq(sending & (~axi.wvalid | axi.wready)),
+            port.en.eq(advance),
             port.addr.eq(loaded),
             axi.wdata.eq(port.data.data),
             axi.wstrb.eq(port.data.strobe),
         ]
 
-        with m.If(begins):
+        with m.If(begin):
             m.d.sync += [
                 axi.awvalid.eq(1),
-                axi.awaddr.eq(Cat(going.first, going.page) << exact_log2(self._config.bus_bytes)),
+                axi.awaddr.eq(Cat(outgoing.first, outgoing.page) << exact_log2(self._config.bus_bytes)),
                 axi.awlen.eq(length),
-                axi.awprot.eq(Cat(C(1), going.ns)),
-                left.eq(crosses),
-                going.first.eq(0),
-                going.page.eq(going.page + 1),
-                going.more.eq(Cat(end[:place], end[place:] - 1)),
+                axi.awprot.eq(Cat(C(1), outgoing.ns)),
+                remaining.eq(crosses),
+                outgoing.first.eq(0),
+                outgoing.page.eq(outgoing.page + 1),
+                outgoing.more.eq(Cat(end[:page_bits], end[page_bits:] - 1)),
             ]
             if self._config.rme:
-                m.d.sync += axi.awnse.eq(going.nse)
+                m.d.sync += axi.awnse.eq(outgoing.nse)
         with m.Elif(axi.awready):
             m.d.sync += axi.awvalid.eq(0)
 
-        with m.If(moves):
-            m.d.sync += [axi.wvalid.eq(1), axi.wlast.eq(rest == 0), sending.eq(rest != 0)]
-            m.d.sync += [rest.eq(rest - 1), loaded.eq(loaded + 1)]
+        with m.If(advance):
+            m.d.sync += [axi.wvalid.eq(1), axi.wlast.eq(beats_left == 0), sending.eq(beats_left != 0)]
+            m.d.sync += [beats_left.eq(beats_left - 1), loaded.eq(loaded + 1)]
         with m.Elif(axi.wready):
             m.d.sync += axi.wvalid.eq(0)
-        with m.If(begins):
-            m.d.sync += [sending.eq(1), rest.eq(length)]
+        with m.If(begin):
+            m.d.sync += [sending.eq(1), beats_left.eq(length)]

@@ -1,7 +1,8 @@
-"""What a RISC-V core retires, told to the SPU: from RVFI, the RISC-V Formal Interface, to the ports of a PE."""
+"""Adapter from RVFI, the RISC-V Formal Interface, to the ports of a PE.
 
-# Ref: riscv-formal, docs/source/rvfi.rst; RISC-V Unprivileged ISA: RV32I, A, C, and 2.5.1 (return-address stack hints);
-# RISC-V Privileged ISA, 1.2 (privilege levels).
+Ref: riscv-formal, docs/source/rvfi.rst; RISC-V Unprivileged ISA: RV32I, A, C, and 2.5.1 (return-address stack hints);
+RISC-V Privileged ISA, 1.2 (privilege levels).
+"""
 
 from amaranth import *
 from amaranth.lib import enum
@@ -17,7 +18,7 @@ __all__ = ["RVFI", "PrivilegeMode", "RVFIAdapter"]
 
 
 class PrivilegeMode(enum.IntEnum, shape=2):
-    """Privilege modes, as RVFI encodes them."""
+    """Privilege mode, encoded as in RVFI."""
 
     USER = 0
     SUPERVISOR = 1
@@ -25,26 +26,26 @@ class PrivilegeMode(enum.IntEnum, shape=2):
 
 
 class RVFI(StructuralSignature):
-    """What of RVFI the adapter looks at, for one retirement in a cycle and XLEN = 32; seen from the core.
+    """Signals of RVFI that the adapter uses, for one retirement per cycle and XLEN = 32; seen from the core.
 
     Members
     -------
     valid : Out(1)
-        An instruction retires, or traps. The following are of it.
+        An instruction retires or traps. The following members describe it.
     insn : Out(32)
-        As it is in memory; a compressed one in the lower half.
+        Instruction word as in memory; a compressed instruction is in the lower half.
     trap : Out(1)
-        It caused a synchronous exception.
+        The instruction caused a synchronous exception.
     halt : Out(1)
-        It is the last one.
+        The instruction is the last one.
     intr : Out(1)
-        It is the first one of a trap handler: of an exception, or of an interrupt.
+        The instruction is the first one of a trap handler, of an exception or of an interrupt.
     mode : Out(2)
-        `PrivilegeMode` in which it was executed.
+        `PrivilegeMode` in which the instruction was executed.
     pc_rdata, pc_wdata : Out(32)
-        Its address, and that of the next.
+        Address of the instruction; address of the next instruction.
     mem_addr, mem_rmask, mem_wmask : Out(32), Out(4), Out(4)
-        What it read and wrote: bit n of a mask is the byte at `mem_addr` + n.
+        Bytes that the instruction read and wrote: bit n of a mask is the byte at `mem_addr` + n.
     """
 
     def __init__(self):
@@ -66,7 +67,7 @@ class RVFI(StructuralSignature):
 
 
 class _Opcode(enum.IntEnum, shape=5):
-    """Bits 6:2 of an instruction of 32 bits."""
+    """Bits [6:2] of a 32-bit instruction."""
 
     LOAD = 0b00_000
     STORE = 0b01_000
@@ -78,37 +79,37 @@ class _Opcode(enum.IntEnum, shape=5):
 
 
 class _Funct5(enum.IntEnum, shape=5):
-    """Bits 31:27 of an instruction of the A extension, where it is not a read-modify-write."""
+    """Bits [31:27] of an instruction of the A extension that is not a read-modify-write."""
 
     LR = 0b00010
     SC = 0b00011
 
 
 _UNCOMPRESSED = 0b11
-"""Bits 1:0 of an instruction of 32 bits."""
+"""Bits [1:0] of a 32-bit instruction."""
 
 _RETURNS = (0x3020_0073, 0x1020_0073)
-"""MRET and SRET."""
+"""Encodings of MRET and SRET."""
 
 
 class RVFIAdapter(ConfiguredComponent):
-    """An in-order core, by its retirements.
+    """Source of operations from the retirements of an in-order core.
 
-    An operation begins when the one before it retires, and passes the sampling point then; it completes when it
-    retires. So TOTAL is the number of cycles between two retirements. It is issued in its first cycle: there is no
-    queue before an in-order core. Nothing is told of translations or caches.
+    An operation begins, and passes the sampling point, in the cycle in which the previous one retires. It completes in
+    the cycle in which it retires, so that TOTAL is the number of cycles between two retirements. It is issued in its
+    first cycle, because an in-order core has no issue queue. Translations and cache events are not reported.
 
     An operation that is interrupted before it retires vanishes: the first instruction of the handler retires in its
-    place. So does an operation that retires in another mode than that in which it began. An operation that traps
-    completes with a synchronous exception, and the first instruction of the handler begins then.
+    place. An operation vanishes as well if it retires in another mode than the one in which it began. An operation that
+    traps completes with a synchronous exception, and the first instruction of the handler begins in that cycle.
 
-    All that a record says of the operation is known when it retires; that is told in `finish` one cycle later. So the
-    core may retire in every cycle.
+    RVFI carries all facts about the operation when it retires. `finish` reports them one cycle later, so that the core
+    can retire an instruction in every cycle.
 
     Parameters
     ----------
     config : SPUConfig
-        Of an SPU with one lane and one slot that answers after one cycle.
+        Configuration with one lane and one slot that answers after one cycle.
 
     Members
     -------
@@ -116,13 +117,13 @@ class RVFIAdapter(ConfiguredComponent):
     mode : In(2)
         `PrivilegeMode` of the operation that begins in this cycle.
     el : In(2)
-        Exception level that stands for it, as in `PEStateSignature`.
+        Exception level that represents this mode, as in `PEStateSignature`.
     run : In(1)
         Operations that begin in this cycle are members of the sample population.
     idle : Out(1)
-        None is, and no sampled operation is in flight: the core may be held up, and no latency tells of it.
+        `run` is zero and no sampled operation is in flight. A stall of the core in this cycle is in no latency.
     sampling, in_flight, finish : Out
-        To the SPU.
+        Ports to the SPU.
     """
 
     def __init__(self, config: SPUConfig):
@@ -132,40 +133,42 @@ class RVFIAdapter(ConfiguredComponent):
         m = Module()
 
         rvfi, operation = self.rvfi, self.finish.operation
-        following = Signal()
+        in_flight = Signal()
         busy = Signal()
         m.d.comb += [
             self.sampling.valid.eq(rvfi.valid & ~rvfi.halt & self.run),
-            following.eq(self.sampling.sampled | busy),
+            in_flight.eq(self.sampling.sampled | busy),
             self.in_flight.issued.eq(self.sampling.sampled),
-            self.in_flight.completed.eq(following & rvfi.valid),
+            self.in_flight.completed.eq(in_flight & rvfi.valid),
             self.in_flight.translating.eq(0),
-            self.idle.eq(~self.run & ~following & ~self.finish.valid),
+            self.idle.eq(~self.run & ~in_flight & ~self.finish.valid),
         ]
-        m.d.sync += [busy.eq(following & ~rvfi.valid), self.finish.valid.eq(following & rvfi.valid)]
+        # `finish` follows `sampled` by at least one cycle, and an operation can retire in the cycle of its `sampled`.
+        m.d.sync += [busy.eq(in_flight & ~rvfi.valid), self.finish.valid.eq(in_flight & rvfi.valid)]
 
-        begun = Signal(2)
-        level = Signal(2)
+        mode_at_start = Signal(2)
+        el_at_start = Signal(2)
         trapped = Signal()
         with m.If(rvfi.valid):
             m.d.sync += [
-                begun.eq(self.mode),
-                level.eq(self.el),
+                mode_at_start.eq(self.mode),
+                el_at_start.eq(self.el),
                 trapped.eq(rvfi.trap),
-                # After an exception the handler is what began. Any other handler has interrupted an operation. The mode
-                # alone does not show that: an interrupt may be taken in the mode of its handler.
-                self.finish.vanished.eq((rvfi.mode != begun) | (rvfi.intr & ~trapped)),
+                # After an exception, the first operation of the handler began as any other. Any other handler has
+                # interrupted an operation. The mode alone does not show that: an interrupt can be taken in the mode of
+                # its handler.
+                self.finish.vanished.eq((rvfi.mode != mode_at_start) | (rvfi.intr & ~trapped)),
             ]
 
         facts = Signal(FactsLayout)
         self._decode(m, facts)
         address = Signal(32)
-        m.d.comb += address.eq(rvfi.mem_addr + _lowest(rvfi.mem_rmask | rvfi.mem_wmask))
+        m.d.comb += address.eq(rvfi.mem_addr + _lowest_bit(rvfi.mem_rmask | rvfi.mem_wmask))
         m.d.sync += [
             operation.facts.eq(facts),
             operation.pc.eq(rvfi.pc_rdata),
             operation.target.address.eq(rvfi.pc_wdata),
-            operation.target.el.eq(Mux(rvfi.insn.matches(*_RETURNS), self.el, level)),
+            operation.target.el.eq(Mux(rvfi.insn.matches(*_RETURNS), self.el, el_at_start)),
             operation.target.ns.eq(1),
             operation.va.eq(address),
             operation.pa.eq(address),
@@ -183,12 +186,12 @@ class RVFIAdapter(ConfiguredComponent):
             self._decode_uncompressed(m, facts)
 
         sequential = Signal(32)
-        # Without a mask `mem_addr` means nothing: a Store-Conditional that fails accesses nothing.
+        # Without a mask `mem_addr` is not valid: a Store-Conditional that fails accesses nothing.
         accesses = (facts.load | facts.store) & (rvfi.mem_rmask | rvfi.mem_wmask).any() & ~rvfi.trap
         m.d.comb += [
             sequential.eq(rvfi.pc_rdata + Mux(compressed, 2, 4)),
             facts.taken.eq(~facts.conditional | (rvfi.pc_wdata != sequential)),
-            # E[1] is one of an operation that completes with a synchronous exception as well (D18.2.6).
+            # E[1] is also one for an operation that completes with a synchronous exception (D18.2.6).
             facts.retired.eq(1),
             facts.exception.eq(rvfi.trap),
             facts.va_valid.eq(accesses),
@@ -209,7 +212,7 @@ class RVFIAdapter(ConfiguredComponent):
                     facts.exclusive.eq(exclusive),
                     facts.atomic.eq(~exclusive),
                     facts.acquire_release.eq(insn[25:27].any()),
-                    # A read-modify-write without a destination returns nothing: it is no load.
+                    # A read-modify-write without a destination register returns no value and is not a load.
                     facts.load.eq(Mux(exclusive, insn[27:32] == _Funct5.LR, destination != 0)),
                     facts.store.eq(insn[27:32] != _Funct5.LR),
                 ]
@@ -251,10 +254,10 @@ class RVFIAdapter(ConfiguredComponent):
 
 
 def _is_link(register):
-    """The ABI's link register x1, or the alternate one x5."""
+    """Return whether this is the link register of the ABI, x1, or the alternate one, x5."""
     return register.matches(1, 5)
 
 
-def _lowest(mask):
-    """The place of the lowest bit of four that is set."""
+def _lowest_bit(mask):
+    """Return the index of the lowest bit of four that is one."""
     return Mux(mask[0], 0, Mux(mask[1], 1, Mux(mask[2], 2, 3)))

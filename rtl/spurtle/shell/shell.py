@@ -1,4 +1,4 @@
-"""The SPU with ports of AMBA: AXI4 for its records, APB4 for its registers."""
+"""SPU with AMBA ports: AXI4 for its records, APB4 for its registers."""
 
 from amaranth import *
 from amaranth.lib.wiring import Out, connect, flipped
@@ -15,7 +15,9 @@ __all__ = ["Shell"]
 
 
 class Shell(ConfiguredComponent):
-    """An SPU whose records leave by AXI4 and, in the shell `axi4-apb`, whose registers are reached by APB4.
+    """SPU that writes its records by AXI4.
+
+    In the shell `axi4-apb`, its registers are accessed by APB4.
 
     Parameters
     ----------
@@ -23,16 +25,16 @@ class Shell(ConfiguredComponent):
     shell : str
         `axi4` or `axi4-apb`.
     outstanding : int
-        As of `AXI4Writer`.
+        As for `AXI4Writer`.
 
     Members
     -------
     m_axi_* : as in `AXI4Write`
-        Instead of `SPU.write`.
+        They replace `SPU.write`.
     s_apb_* : as in `APB4`
-        Instead of `SPU.sysreg`. Only in `axi4-apb`.
-    others : as those of `SPU`
-        PSB CSYNC waits for every response.
+        They replace `SPU.sysreg`. Only in `axi4-apb`.
+    others : as in `SPU`
+        PSB CSYNC waits for every AXI4 response.
     """
 
     def __init__(self, config: SPUConfig, shell: str, *, outstanding: int = 1):
@@ -60,7 +62,7 @@ class Shell(ConfiguredComponent):
 
     @property
     def outstanding(self) -> int:
-        """Bursts that may be sent and not answered."""
+        """Bursts that can be sent without a response."""
         return self._writer.outstanding
 
     def elaborate(self, platform):
@@ -69,11 +71,11 @@ class Shell(ConfiguredComponent):
         m.submodules.spu = spu = self._spu
         m.submodules.writer = writer = self._writer
         connect(m, spu.write, writer.write)
-        self._lead_out(m, "m_axi", writer.axi)
+        self._expose(m, "m_axi", writer.axi)
         if self._completer:
             m.submodules.completer = self._completer
             connect(m, self._completer.sysreg, spu.sysreg)
-            self._lead_out(m, "s_apb", self._completer.apb)
+            self._expose(m, "s_apb", self._completer.apb)
         for name, member in spu.signature.members.items():
             if name in self.signature.members and member.is_signature and name != "drain":
                 connect(m, flipped(getattr(self, name)), getattr(spu, name))
@@ -82,24 +84,27 @@ class Shell(ConfiguredComponent):
             spu.drain.request.eq(self.drain.request),
             self.drain.done.eq(spu.drain.done & ~writer.busy),
         ]
-        self._own(m)
+        self._connect_owner(m)
 
         return m
 
-    def _lead_out(self, m, prefix, bus):
+    def _expose(self, m, prefix, bus):
         for name, member in bus.signature.members.items():
             inner, outer = getattr(bus, name), getattr(self, f"{prefix}_{name}")
             m.d.comb += outer.eq(inner) if member.flow is Out else inner.eq(outer)
 
-    def _own(self, m):
-        """The first beat of a record comes one cycle after it was begun. It was for the owner of the cycle before that:
-        nothing is begun in the cycle after another one came, and it is given up if another comes later.
+    def _connect_owner(self, m):
+        """Connect the Security state that owns the Profiling Buffer to the writer, two cycles late.
+
+        The first beat of a record arrives one cycle after the record was accepted. The record belongs to the owner of
+        the cycle before its acceptance: no record is accepted in the cycle after a change of owner, and a record is
+        abandoned if the owner changes later.
         """
         for name, value in owner_state(self._config, self.pe).items():
-            begun = Signal(name=f"begun_{name}")
-            before = Signal(name=f"before_{name}")
-            m.d.sync += [before.eq(value), begun.eq(before)]
-            m.d.comb += getattr(self._writer, name).eq(begun)
+            previous = Signal(name=f"previous_{name}")
+            accepted = Signal(name=f"accepted_{name}")
+            m.d.sync += [previous.eq(value), accepted.eq(previous)]
+            m.d.comb += getattr(self._writer, name).eq(accepted)
 
 
 def _prefixed(prefix, signature):
