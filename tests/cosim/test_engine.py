@@ -34,7 +34,7 @@ from spurtle_sim.model.pe import PEState
 from spurtle_sim.model.registers import Outcome
 from spurtle_sim.model.sampling import draw, random_byte
 from spurtle_sim.profile.scoreboard import Checker
-from spurtle_sim.records import decode
+from spurtle_sim.records.decode import decode_records
 from spurtle_sim.trace.dtypes import FINISH, SELECTION, TIMED
 from tests.support.gateware import samples
 from tests.support.seeds import SEED
@@ -132,7 +132,7 @@ def test_selections_records_and_registers(config: SPUConfig) -> None:
     assert (sampled["time"] == operations["dispatch"][sampled["first"]]).all()
     counts = profile.engine.counts()
     assert counts["records"] == len(sampled)
-    assert len(list(decode.records(profile.data))) == len(sampled)
+    assert len(list(decode_records(profile.data))) == len(sampled)
     assert (counts["pop"], counts["feed"], counts["filtrate"]) == (10_000, len(sampled), len(sampled))
     assert (counts["collision"], counts["buffer_full"], counts["strays"], counts["delay"]) == (0, 0, 0, 0)
     profile.read(PMSICR_EL1)
@@ -435,7 +435,7 @@ def test_a_program_of_el2_in_its_own_buffer(name: str) -> None:
     profile = Profile(config, room=64, pe=pe)
     profile.write(PMSCR_EL2, PMSCR_EL2.pack(E2SPE=1, TS=1))
     profile.play(table(2_000, seed=14, lanes=config.ops_per_cycle), settle=True)
-    found = list(decode.records(profile.data))
+    found = list(decode_records(profile.data))
     assert len(found) >= 4
     assert {record.pc.el for record in found if record.pc} == {2}
 

@@ -13,9 +13,8 @@ from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import Packet, Place, RecordLayout
 from spurtle_sim.model import records
 from spurtle_sim.model.operation import Location
-from spurtle_sim.records import decode
 from spurtle_sim.records.checks import Monitor, broken_promises, violations
-from spurtle_sim.records.decode import Record
+from spurtle_sim.records.decode import DecodedPacket, PacketKind, Problem, Record, decode_records
 from spurtle_sim.records.json_sample import from_json
 from tests.support.example_records import BRANCH, LOAD, OTHER, PLAIN, changed, of_form
 from tests.support.samples import as_taken, samples
@@ -49,7 +48,7 @@ def test_the_record_of_a_sample_that_can_be_keeps_all(config: SPUConfig, data: s
 
 
 def record(config: SPUConfig, facts: dict[str, Any]) -> Record:
-    (found,) = decode.records(records.encode(config, from_json(config, facts)))
+    (found,) = decode_records(records.encode(config, from_json(config, facts)))
     return found
 
 
@@ -82,10 +81,10 @@ VIOLATIONS: list[tuple[SPUConfig, dict[str, Any], dict[str, Any], str]] = [
     (
         N1,
         OTHER,
-        {"unknown": (decode.DecodedPacket(0, 1, decode.PacketKind.UNKNOWN, 0, 2),)},
+        {"unknown": (DecodedPacket(0, 1, PacketKind.UNKNOWN, 0, 2),)},
         "a packet with header 0x02, which is unknown",
     ),
-    (N1, OTHER, {"problems": (decode.Problem(0, "a second Counter packet"),)}, "a second Counter packet"),
+    (N1, OTHER, {"problems": (Problem(0, "a second Counter packet"),)}, "a second Counter packet"),
     # 2: which packets.
     (N1, LOAD, {"counters": {2: None}}, "TRANSLATION is missing"),
     (N1, LOAD, {"addresses": {2: None}}, "PA must not be there"),

@@ -19,7 +19,7 @@ from spurtle_sim.cosim.engine import Engine
 from spurtle_sim.model import filtering
 from spurtle_sim.model.operation import Facts, Operation, Sample, Start
 from spurtle_sim.model.registers import Registers
-from spurtle_sim.records import decode
+from spurtle_sim.records.decode import decode_records
 from tests.support.seeds import SEED
 from tests.support.tiers import tiers
 from tests.support.timed_operations import table
@@ -121,7 +121,7 @@ class Trouble:
         """
         pointer = self.engine.read(PMBPTR_EL1)
         data = self.engine.memory[self.start - BASE : max(pointer - BASE, 0)].tobytes()
-        for record in decode.records(data):
+        for record in decode_records(data):
             if record.problems:
                 assert torn or self.engine.read(PMBSR_EL1) & PMBSR_EL1.pack(DL=1), record.problems
                 break

@@ -30,8 +30,7 @@ from spurtle.arch.packets import INSTRUCTION_TOP
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import Packet
 
-from . import decode
-from .decode import InstructionAddress, PacketKind, PhysicalAddress, Record
+from .decode import InstructionAddress, PacketKind, PhysicalAddress, Record, decode_records, packet_fields
 from .operation_type import OperationType, forms
 
 __all__ = ["Monitor", "broken_promises", "violations"]
@@ -83,7 +82,7 @@ class Monitor:
         """
         found = list(_headers(data))
         end = 0
-        for record in decode.records(data) if decoded is None else decoded:
+        for record in decode_records(data) if decoded is None else decoded:
             wrong = violations(self._config, record, self._rules)
             if self._promises:
                 wrong += [*broken_promises(self._config, record), *self._order(record)]
@@ -119,7 +118,7 @@ class Monitor:
 
 
 def _headers(data: bytes) -> Iterator[str]:
-    for offset, _, kind, index, _ in decode.bare_packets(data):
+    for offset, _, kind, index, _ in packet_fields(data):
         if kind in (PacketKind.ADDRESS, PacketKind.COUNTER) and (0x20 <= data[offset] <= 0x3F) != (index >= 8):
             header = "a short" if index >= 8 else "an extended"
             yield f"packet at {offset:#x}: {header} header for INDEX {index}"

@@ -7,7 +7,7 @@ from spurtle.interface.memory import BeatLayout
 from spurtle_sim.cosim.pack import fault_bits
 from spurtle_sim.model import control, records
 from spurtle_sim.model.buffer import Fault, fault_kinds
-from spurtle_sim.records import decode
+from spurtle_sim.records.decode import decode_records
 from tests.support.spu_bench.flight import NEVER, Access, Flight
 from tests.support.spu_bench.state import BUFFER, STOPPED, State, discarding
 
@@ -113,7 +113,7 @@ class Memory(State):
         sample, pe = flight.sample, flight.pe
         wrong = self.monitor.check(record)
         assert not wrong, f"{wrong} in {record.hex()} of {sample}"
-        (decoded,) = decode.records(record)
+        (decoded,) = decode_records(record)
         operation = decoded.operation_packet
         self.coverage["not retired" if operation is None else OperationClass(operation[0]).name] += 1
         held = [packet.value for packet, _ in records.packets(self.config, sample)]
