@@ -64,7 +64,7 @@ def differences(name: str, seed: int, chunk: int, count: int) -> Iterator[str]:
         if wrong:
             lines = "\n  ".join((*wrong, f"bytes {octets.hex(' ')}", f"of {sample}"))
             yield f"sample {chunk * CHUNK + number}:\n  {lines}"
-    for violation in Monitor(config, promises=False).check(stream, found):
+    for violation in Monitor(config, core=False).check(stream, found):
         yield f"samples from {chunk * CHUNK} on: {violation}"
 
 

@@ -35,7 +35,7 @@ from spurtle_sim.model.registers import Outcome
 from spurtle_sim.model.sampling import draw, random_byte
 from spurtle_sim.profile.scoreboard import Checker
 from spurtle_sim.records.decode import decode_records
-from spurtle_sim.trace.dtypes import FINISH, SELECTION, TIMED
+from spurtle_sim.trace.dtypes import FINISH, SELECTION, TIMED_OPERATION
 from tests.support.gateware import samples
 from tests.support.seeds import SEED
 from tests.support.tiers import configurations
@@ -127,7 +127,7 @@ def test_selections_records_and_registers(config: SPUConfig) -> None:
     operations = table(10_000, seed=1, lanes=config.ops_per_cycle)
     profile.play(operations, settle=True)
     sampled = profile.selections[profile.selections["sampled"] == 1]
-    assert (sampled["among"] == 1).all()
+    assert (sampled["candidates"] == 1).all()
     assert sampled["first"].tolist() == list(range(256, 10_000, 257))
     assert (sampled["time"] == operations["dispatch"][sampled["first"]]).all()
     counts = profile.engine.counts()
@@ -442,10 +442,10 @@ def test_a_program_of_el2_in_its_own_buffer(name: str) -> None:
 
 def test_only_tables_of_timed_operations_are_played() -> None:
     engine = Engine(CONFIGS["minimal"])
-    with pytest.raises(ValueError, match=r"^operations must be a contiguous array of TIMED, not of int64$"):
+    with pytest.raises(ValueError, match=r"^operations must be a contiguous array of TIMED_OPERATION, not of int64$"):
         engine.play(np.zeros(4, np.int64))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="contiguous"):
-        engine.play(np.zeros(4, TIMED)[::2])
+        engine.play(np.zeros(4, TIMED_OPERATION)[::2])
 
 
 def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:

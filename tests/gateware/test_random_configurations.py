@@ -117,7 +117,7 @@ def test_records_are_read_and_made_again(count: int) -> None:
         config = random_configuration(random)
         samples = [plausible(config, random_sample(random, config)) for _ in range(SAMPLES)]
         made = [records.encode(config, sample) for sample in samples]
-        assert Monitor(config, promises=False).check(b"".join(made)) == [], (number, config)
+        assert Monitor(config, core=False).check(b"".join(made)) == [], (number, config)
         for sample, octets in zip(samples, made, strict=True):
             (record,) = decode_records(octets)
             facts = json.loads(json.dumps(to_json(record)))

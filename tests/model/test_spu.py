@@ -388,7 +388,7 @@ def test_another_owner_has_no_previous_target():
     spu = running(CONFIGS["v1p4"])
     spu.take_branch(FIRST, el=0, ns=1)
     same = [PEState(el=3, ns=0, nse=1), PEState(mdcr_el2_e2pb=0b10, mdcr_el3_nspb=0b10), PEState(scr_el3_eel2=1)]
-    assert not any(spu.own(pe) for pe in same)
+    assert not any(spu.update_owner(pe) for pe in same)
     assert previous_target(spu) == 0x100
     others = [
         PEState(mdcr_el2_e2pb=0),
@@ -400,8 +400,8 @@ def test_another_owner_has_no_previous_target():
     ]
     for pe in others:
         spu.take_branch(FIRST, el=0, ns=1)
-        assert spu.own(pe)
-        assert not spu.own(pe)
+        assert spu.update_owner(pe)
+        assert not spu.update_owner(pe)
         assert previous_target(spu) is None
 
 
@@ -409,7 +409,7 @@ def test_a_branch_is_profiled_by_the_registers_that_there_are():
     """E0HSPE in a host of EL2, which owns the buffer."""
     spu = running(CONFIGS["v1p4"])
     host = PEState(mdcr_el2_e2pb=0, hcr_el2_tge=1)
-    spu.own(host)
+    spu.update_owner(host)
     spu.take_branch(FIRST, pe=host, el=0, ns=1)
     assert previous_target(spu) is None
     spu.write("PMSCR_EL2", 1)

@@ -13,7 +13,7 @@ from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import Packet, Place, RecordLayout
 from spurtle_sim.model import records
 from spurtle_sim.model.operation import Location
-from spurtle_sim.records.checks import Monitor, broken_promises, violations
+from spurtle_sim.records.checks import Monitor, core_violations, violations
 from spurtle_sim.records.decode import DecodedPacket, PacketKind, Problem, Record, decode_records
 from spurtle_sim.records.json_sample import from_json
 from tests.support.example_records import BRANCH, LOAD, OTHER, PLAIN, changed, of_form
@@ -27,7 +27,7 @@ N1, V1P4, OWN = CONFIGS["neoverse_n1"], CONFIGS["v1p4"], FOR_RECORDS["own"]
 @given(data=st.data())
 def test_the_record_of_any_sample_keeps_its_part(config: SPUConfig, data: st.DataObject):
     sample = as_taken(config, data.draw(samples(config)))
-    assert Monitor(config, promises=False).check(records.encode(config, sample)) == []
+    assert Monitor(config, core=False).check(records.encode(config, sample)) == []
 
 
 @pytest.mark.parametrize("config", configurations(FOR_RECORDS))
@@ -178,17 +178,17 @@ PROMISES: list[tuple[SPUConfig, dict[str, Any], dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("config", "facts", "changes", "said"), PROMISES)
 def test_what_others_promise(config: SPUConfig, facts: dict[str, Any], changes: dict[str, Any], said: str):
-    assert broken_promises(config, record(config, facts)) == []
+    assert core_violations(config, record(config, facts)) == []
     broken = altered(config, facts, **changes)
     assert violations(config, broken) == []
-    (sentence,) = broken_promises(config, broken)
+    (sentence,) = core_violations(config, broken)
     assert sentence.startswith(said)
 
 
 def test_the_target_of_a_branch_not_taken_at_the_last_address():
     """56 bits of it are recorded."""
     facts = changed(BRANCH, pc__address=(1 << 56) - 4, target__address=0)
-    assert broken_promises(N1, record(N1, facts)) == []
+    assert core_violations(N1, record(N1, facts)) == []
 
 
 def octets(config: SPUConfig, *facts: dict[str, Any]) -> bytes:

@@ -135,7 +135,7 @@ def test_records_of_the_fvp_come_back_but_for_its_defect(name: str):
     """
     (data,) = (vector.data for vector in vectors("G") if vector.name == name)
     (record,) = decode_records(data)
-    assert Monitor(FVP, promises=False).check(data) == [
+    assert Monitor(FVP, core=False).check(data) == [
         f"record at 0x0: bits [59:56] of the Address packet with INDEX {index:d} are not zero"
         for index in (AddressIndex.PC, AddressIndex.TARGET)
         if record.addresses.get(index, 0) >> ADDRESS_BITS & 0b1111

@@ -99,12 +99,12 @@ class Trouble:
 
     def look(self) -> None:
         """At the operations that were selected."""
-        for first, among, sampled, _, _ in self.engine.selections().tolist():
+        for first, candidates, sampled, _, _ in self.engine.selections().tolist():
             self.books["selected"] += 1
             if not sampled:
                 self.books["COLL"] += 1
                 continue
-            assert among == 1
+            assert candidates == 1
             self.samples[first] = Fate(len(self.acts), not self.filters or self.filter(first % ROWS))
 
     def filter(self, number: int) -> bool:

@@ -30,7 +30,7 @@ from spurtle_sim.model.operation import Facts
 from spurtle_sim.model.pe import PEState
 from spurtle_sim.profile.options import parse_filters
 from spurtle_sim.records.decode import Record, decode_records
-from spurtle_sim.trace.dtypes import TIMED
+from spurtle_sim.trace.dtypes import TIMED_OPERATION
 from tests.support.cpu import CPU, PAGE, Step
 from tests.support.drivers import sbsa
 from tests.support.drivers.freebsd import FreeBSD
@@ -81,7 +81,7 @@ def crowd(lanes: int) -> NDArray[np.void]:
 @cache
 def loop() -> NDArray[np.void]:
     """A load, a subtraction and the branch back."""
-    operations = np.zeros((1_000, 3), TIMED)
+    operations = np.zeros((1_000, 3), TIMED_OPERATION)
     operations["dispatch"] = 2 * np.arange(operations.size).reshape(operations.shape)
     operations["issue"], operations["finish"] = 1, (20, 3, 3)
     operations["facts"] = (

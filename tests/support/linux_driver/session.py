@@ -133,7 +133,7 @@ class Session(Core):
     library : Path
         Of `library.build`.
     config : SPUConfig
-    operations : array of TIMED
+    operations : array of TIMED_OPERATION
         The program, which begins again when it ends.
 
     Attributes

@@ -168,7 +168,7 @@ class Memory(State):
         self.responds_at = NEVER
         if flight.halted <= self.now or self.pointer_written >= flight.begun - 1:
             self.coverage["discarded while being written"] += 1
-            self.reference.buffer.discard(self.meets)
+            self.reference.buffer.abandon(self.meets)
             return
         if self.meets:
             self.faulting = flight
@@ -185,7 +185,7 @@ class Memory(State):
         flight, self.faulting = self.faulting, None
         if flight.halted <= self.now:
             self.coverage["discarded while being written"] += 1
-            self.reference.buffer.discard(self.meets)
+            self.reference.buffer.abandon(self.meets)
             return
         assert not self.reference.buffer.write(bytes(flight.octets), self.meets)
         self.coverage.update([self.meets.kind.name, f"a fault {'in' if self.meets.written else 'before'} a record"])
