@@ -9,7 +9,7 @@ from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, Register
 from spurtle.config import SPUConfig
 from spurtle_sim.model.operation import Facts, Location, Operation
 from spurtle_sim.profile.options import Sampling
-from spurtle_sim.trace.dtypes import TIMED
+from spurtle_sim.trace.dtypes import TIMED_OPERATION
 
 __all__ = ["BASE", "FINISH", "ISSUE", "OPERATION", "SAMPLING", "SIZE", "TRANSLATE", "program", "writes"]
 
@@ -42,8 +42,8 @@ def writes(config: SPUConfig) -> Iterator[tuple[Register, int]]:
 
 
 def program(config: SPUConfig, cycles: int) -> NDArray[np.void]:
-    """Return rows of `TIMED` in which `OPERATION` passes in each lane in each cycle."""
-    rows = np.zeros(cycles * config.ops_per_cycle, TIMED)
+    """Return rows of `TIMED_OPERATION` in which `OPERATION` passes in each lane in each cycle."""
+    rows = np.zeros(cycles * config.ops_per_cycle, TIMED_OPERATION)
     rows["dispatch"] = np.arange(len(rows)) // config.ops_per_cycle
     rows["facts"] = OPERATION.facts.pack()
     for name in ("events", "pc", "va", "pa", "data_source"):

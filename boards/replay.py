@@ -10,7 +10,7 @@ from spurtle.config import SPUConfig
 from spurtle.gateware.component import ConfiguredComponent
 from spurtle.interface.source import operation_ports
 from spurtle.support.arguments import check_type
-from spurtle_sim.trace.dtypes import TIMED
+from spurtle_sim.trace.dtypes import TIMED_OPERATION
 
 from .workload import COLUMNS_OF_CONSTANTS, gaps, pack
 
@@ -29,7 +29,7 @@ class Replay(ConfiguredComponent):
     config : SPUConfig
         Of an SPU with one lane and one slot, which answers in the next cycle.
     rows : numpy.ndarray
-        Of TIMED, as many as a power of two.
+        Of TIMED_OPERATION, as many as a power of two.
 
     Members
     -------
@@ -47,8 +47,8 @@ class Replay(ConfiguredComponent):
     def __init__(self, config: SPUConfig, rows: NDArray[np.void]):
         ports = operation_ports(config)
         check_type("rows", rows, np.ndarray)
-        if rows.dtype != TIMED:
-            raise TypeError(f"rows must be of dtype TIMED, not {rows.dtype!r}")
+        if rows.dtype != TIMED_OPERATION:
+            raise TypeError(f"rows must be of dtype TIMED_OPERATION, not {rows.dtype!r}")
         if len(rows) < 2 or len(rows) & len(rows) - 1:
             raise ValueError(f"rows must be as many as a power of two from 2 on, not {len(rows)}")
         # With one lane there is a gap of at least one cycle.

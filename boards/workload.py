@@ -12,7 +12,7 @@ from spurtle.config import SPUConfig
 from spurtle.interface.operation import LocationLayout, OperationLayout
 from spurtle_sim.perf.process import Process
 from spurtle_sim.timing.core import Parameters
-from spurtle_sim.trace.dtypes import TIMED
+from spurtle_sim.trace.dtypes import TIMED_OPERATION
 
 __all__ = ["COLUMNS_OF_CONSTANTS", "Packed", "excerpt", "gaps", "pack", "process", "repeated"]
 
@@ -41,7 +41,7 @@ def process() -> Process:
 
 def excerpt(config: SPUConfig, operations: int) -> NDArray[np.void]:
     """So many consecutive operations of heap sort, timed as `spurtle profile` times them, from where it is at its work:
-    rows of TIMED, whose `dispatch` counts from the first of them.
+    rows of TIMED_OPERATION, whose `dispatch` counts from the first of them.
     """
     # Imported here because it loads the emulator, which the gateware does not need.
     from spurtle_sim.emulator.program import Program
@@ -51,7 +51,7 @@ def excerpt(config: SPUConfig, operations: int) -> NDArray[np.void]:
     machine = Machine(program.instructions, Parameters(ops_per_cycle=config.ops_per_cycle))
     entry = next(address for address, name in program.image.functions if name == _FUNCTION)
     running = program.run()
-    rows = np.zeros(0, TIMED)
+    rows = np.zeros(0, TIMED_OPERATION)
     while len(rows) < operations:
         rows = np.concatenate((rows, machine.time(next(running))))
         calls = np.flatnonzero(rows["pc"] == entry)
@@ -67,7 +67,7 @@ def gaps(rows: NDArray[np.void]) -> NDArray[np.uint64]:
 
 
 def repeated(rows: NDArray[np.void], passes: int) -> NDArray[np.void]:
-    """Rows of TIMED that `passes` of the excerpt are, one after the other."""
+    """Rows of TIMED_OPERATION that `passes` of the excerpt are, one after the other."""
     after = np.tile(gaps(rows), passes)
     many = np.tile(rows, passes)
     many["dispatch"] = np.cumsum(after) - after
@@ -86,8 +86,8 @@ class Packed:
     width : int
         Of a word, bits.
     fields : mapping of str to tuple of int
-        Columns that each field of TIMED but `dispatch` is made of, LSB first, up to the last one that is not zero. No
-        field is wider than the port that it is for, and what is for no port is not there.
+        Columns of each field of TIMED_OPERATION but `dispatch`, LSB first, up to the last one that is not zero.
+        No field is wider than the port that it is for, and what is for no port is not there.
     """
 
     words: list[int]
@@ -118,5 +118,5 @@ def _widths(config: SPUConfig) -> dict[str, int]:
     return {
         **{name: Shape.cast(operation[name].shape).width for name in told if name in operation.members},
         "target": Shape.cast(LocationLayout(config)["address"].shape).width,
-        **{name: 8 * TIMED[name].itemsize for name in latencies},
+        **{name: 8 * TIMED_OPERATION[name].itemsize for name in latencies},
     }

@@ -28,8 +28,8 @@ from spurtle.support.files import write_json
 from spurtle_sim.cosim.record_engine import RecordEngine
 from spurtle_sim.model import records
 from spurtle_sim.model.operation import Sample
-from spurtle_sim.records import decode
 from spurtle_sim.records.checks import Monitor
+from spurtle_sim.records.decode import Record, decode_records
 
 __all__ = ["differences", "main"]
 
@@ -56,7 +56,7 @@ def differences(name: str, seed: int, chunk: int, count: int) -> Iterator[str]:
     samples = random_samples(config, (seed, chunk), count)
     written = _engine(name).encode(samples)
     stream = b"".join(written)
-    found = list(decode.records(stream))
+    found = list(decode_records(stream))
     if len(found) != count:
         yield f"{count} samples went in, {len(found)} records came out"
     for number, (sample, octets, record) in enumerate(zip(samples, written, found, strict=False)):
@@ -64,11 +64,11 @@ def differences(name: str, seed: int, chunk: int, count: int) -> Iterator[str]:
         if wrong:
             lines = "\n  ".join((*wrong, f"bytes {octets.hex(' ')}", f"of {sample}"))
             yield f"sample {chunk * CHUNK + number}:\n  {lines}"
-    for violation in Monitor(config, promises=False).check(stream, found):
+    for violation in Monitor(config, core=False).check(stream, found):
         yield f"samples from {chunk * CHUNK} on: {violation}"
 
 
-def _wrong(config: SPUConfig, sample: Sample, octets: bytes, record: decode.Record) -> Iterator[str]:
+def _wrong(config: SPUConfig, sample: Sample, octets: bytes, record: Record) -> Iterator[str]:
     reference = records.encode(config, sample)
     if octets != reference:
         yield f"the reference's bytes are {reference.hex(' ')}"

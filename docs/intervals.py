@@ -24,7 +24,7 @@ from spurtle.arch import (
 )
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle_sim.cosim.engine import Engine
-from spurtle_sim.trace.dtypes import TIMED
+from spurtle_sim.trace.dtypes import TIMED_OPERATION
 
 __all__ = ["FILE", "MODES", "IntervalMode", "Selections", "expected_mean", "picture", "run", "seed", "select"]
 
@@ -104,7 +104,7 @@ def select(config: SPUConfig, *, rnd: int, samples: int, state: int, interval: i
     engine.write(PMSCR_EL1, PMSCR_EL1.pack(E0SPE=1))
 
     random = np.random.default_rng(config.ops_per_cycle)
-    table = np.zeros(_CYCLES * config.ops_per_cycle, TIMED)
+    table = np.zeros(_CYCLES * config.ops_per_cycle, TIMED_OPERATION)
     table["issue"], table["finish"] = 1, 2
     rows: list[NDArray[np.int64]] = []
     places: list[NDArray[np.uint8]] = []

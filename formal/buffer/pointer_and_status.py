@@ -58,7 +58,7 @@ def _ends(config: SPUConfig, wires: Mapping[str, int], registers: Registers, fau
     if wires["undisturbed"] == 1 and wires["running"] == 1:
         buffer.end(wires["length"], fault)
     else:
-        buffer.discard(fault)
+        buffer.abandon(fault)
 
 
 def prove_pointer(config: SPUConfig, system: Transition) -> Verdict:

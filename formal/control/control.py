@@ -137,8 +137,8 @@ def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:
 
     def told(wires: Mapping[str, int]) -> Mapping[str, int]:
         spu = ReferenceSPU(config)
-        spu.own(_pe(config, wires, "before__"))
-        return {"new_owner": spu.own(_pe(config, wires))}
+        spu.update_owner(_pe(config, wires, "before__"))
+        return {"new_owner": spu.update_owner(_pe(config, wires))}
 
     def runs(wires: Wires) -> Boolean:
         return wires["rst"] == 0
@@ -167,7 +167,7 @@ def previous_target(config: SPUConfig) -> Reference:
             return {"valid": 0}
         spu = ReferenceSPU(config)
         state = PEState()
-        spu.own(state)
+        spu.update_owner(state)
         # Where the branch was executed profiling is enabled if the buffer is.
         spu.registers = _registers(enabled, PMSCR_EL1.fields["E0SPE"].mask)
         # A target is handed on as it is.
@@ -175,7 +175,7 @@ def previous_target(config: SPUConfig) -> Reference:
         if branch__valid:
             spu.take_branch(branch__target, pe=state, el=0, ns=1)
         if new_owner:
-            spu.own(_others(config))
+            spu.update_owner(_others(config))
         told = spu.previous_target
         return {"valid": 0} if told is None else {"valid": 1, "target": told}
 

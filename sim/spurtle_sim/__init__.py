@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .profile.run import run_profile
-    from .records.decode import records as decode
+    from .records.decode import decode_records as decode
     from .records.encode import encode
 else:
     # Each name is imported when it is first used: a program that decodes records loads no Amaranth and no emulator.
@@ -13,7 +13,7 @@ else:
     __getattr__, __dir__ = lazy(
         __name__,
         {
-            "decode": "records.decode:records",
+            "decode": "records.decode:decode_records",
             "encode": "records.encode:encode",
             "run_profile": "profile.run:run_profile",
         },

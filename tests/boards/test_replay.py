@@ -24,7 +24,7 @@ from spurtle_sim.cosim.pack import pe_members
 from spurtle_sim.emulator.program import Program
 from spurtle_sim.model.pe import PEState
 from spurtle_sim.timing.core import Parameters
-from spurtle_sim.trace.dtypes import TIMED
+from spurtle_sim.trace.dtypes import TIMED_OPERATION
 from spurtle_sim.trace.instruction import FACT
 from tests.support.seeds import SEED
 from tests.support.tiers import tiers
@@ -249,7 +249,7 @@ def test_every_row_comes_back_from_its_word(excerpts: dict[str, NDArray[np.void]
     rows = excerpts[name]
     packed = pack(CONFIGS[name], rows)
     absent = () if CONFIGS[name].data_source_bytes else ("data_source",)
-    assert packed.fields.keys() == set(TIMED.names or ()) - {"dispatch", *absent}
+    assert packed.fields.keys() == set(TIMED_OPERATION.names or ()) - {"dispatch", *absent}
     for row, word in zip(rows, packed.words, strict=True):
         columns = word << COLUMNS_OF_CONSTANTS | 0b10
         for field, numbers in packed.fields.items():
@@ -295,7 +295,7 @@ def test_a_pass_follows_the_other(excerpts: dict[str, NDArray[np.void]]) -> None
     distances = np.diff(many["dispatch"])
     assert np.array_equal(np.append(distances, distances[len(rows) - 1]), np.tile(gaps(rows), 3))
     assert distances[len(rows) - 1] == Parameters().redirect
-    for name in {*(TIMED.names or ())} - {"dispatch"}:
+    for name in {*(TIMED_OPERATION.names or ())} - {"dispatch"}:
         assert np.array_equal(many[name], np.tile(rows[name], 3))
 
 

@@ -36,7 +36,7 @@ from spurtle_sim.cosim.compiled import compiled
 from spurtle_sim.model import sampling
 from spurtle_sim.model.operation import Facts, Location, Operation, Sample, Start
 from spurtle_sim.model.records import encode
-from spurtle_sim.records import decode
+from spurtle_sim.records.decode import decode_records
 from tests.support.seeds import SEED
 
 CONFIG = CONFIGS["minimal"]
@@ -266,7 +266,7 @@ def test_each_record_is_of_the_operation_that_the_interval_selects(session: Sess
 @pytest.mark.full
 def test_the_program_has_each_kind_of_operation(session: Session):
     kinds = Counter(
-        (operation.kind, str(operation.attributes)) for record in decode.records(b"".join(session.records))
+        (operation.kind, str(operation.attributes)) for record in decode_records(b"".join(session.records))
         if (operation := record.operation)
     )  # fmt: skip
     assert {kind for kind, _ in kinds} == {"load", "store", "branch", "other"}
@@ -279,7 +279,7 @@ def test_functions_have_the_share_of_samples_that_they_have_of_operations(sessio
     as if all were independent. 4.5 times that happens to one of eleven functions in 13,000 runs.
     """
     functions = load().functions
-    records = decode.records(b"".join(session.records))
+    records = decode_records(b"".join(session.records))
     sampled = Counter(_function(functions, record.pc.address) for record in records if record.pc)
     last = selected(session.trace, rnd=1)[RECORDS - 1]
     executed = Counter(_function(functions, pc) for pc in session.trace["pc"][:last].tolist())

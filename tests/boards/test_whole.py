@@ -24,7 +24,7 @@ from boards.source import process
 from spurtle import arch
 from spurtle.config import CONFIGS
 from spurtle_sim.profile.options import Sampling
-from spurtle_sim.records import decode
+from spurtle_sim.records.decode import decode_records
 from tests.support.board_bench import EngineBoard, Noise, NoisyPort
 from tests.support.paths import ROOT
 from tests.support.seeds import SEED
@@ -96,7 +96,7 @@ def test_the_first_profile(board: Board, link: Link) -> None:
         assert data == profiled(board, EngineBoard(board))
         return
     functions = {name: addresses for name, addresses in load().functions.items() if addresses}
-    pcs = [record.addresses[0] & ADDRESS for record in decode.records(data)]
+    pcs = [record.addresses[0] & ADDRESS for record in decode_records(data)]
     sampled = Counter(name for pc in pcs for name, addresses in functions.items() if pc in addresses)
     assert sum(sampled.values()) == len(pcs)
     assert [name for name, _ in sampled.most_common(2)] == ["crc", "multiply"]
@@ -109,7 +109,7 @@ def test_a_line_with_noise_loses_nothing(board: Board, simulation: Simulation) -
     driver.start()
     fill(driver, 3)
     driver.stop()
-    records = list(decode.records(bytes(driver.data)))
+    records = list(decode_records(bytes(driver.data)))
     assert link.broken > 0
     assert link.repeated > 0
     assert link.lost == 0
@@ -213,7 +213,7 @@ def test_the_command(board: Board, simulation: Simulation, tmp_path: Path, capsy
     output = tmp_path / "out.data"
     assert main([simulation.port, "--records", "100", "--interval", "256", "-o", str(output)]) == 0
     printed = capsys.readouterr().err
-    records = list(decode.records(Path(f"{output}.spe").read_bytes()))
+    records = list(decode_records(Path(f"{output}.spe").read_bytes()))
     assert len(records) >= 100
     assert f"{board.name}: {board.title}, {board.config}" in printed
     assert re.search(rf"^{len(records):,} records in ", printed, re.MULTILINE)
@@ -255,7 +255,7 @@ def test_what_has_come_is_kept_when_the_port_is_gone(
     )
     data = Path(f"{output}.spe").read_bytes()
     assert 1 <= len(data) // board.half_bytes <= 2
-    assert all(record.complete for record in decode.records(data))
+    assert all(record.complete for record in decode_records(data))
 
 
 def test_a_board_that_has_been_reset(board: Board, link: Link) -> None:
@@ -286,7 +286,7 @@ def test_a_signal_ends_it_with_all_that_was_written(
     monkeypatch.setattr(BoardDriver, "serve", interrupted)
     output = tmp_path / "out.data"
     assert main([simulation.port, "--interval", "256", "-o", str(output)]) == 0
-    records = len(list(decode.records(Path(f"{output}.spe").read_bytes())))
+    records = len(list(decode_records(Path(f"{output}.spe").read_bytes())))
     assert f"{records:,} passed the filter" in capsys.readouterr().err
 
 

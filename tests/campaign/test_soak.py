@@ -16,8 +16,7 @@ from campaign.soak import CHUNK, RECORDS, SHOWN, differences, main
 from spurtle.config import CONFIGS
 from spurtle_sim.model import records
 from spurtle_sim.model.operation import Sample
-from spurtle_sim.records import decode
-from spurtle_sim.records.decode import PacketKind
+from spurtle_sim.records.decode import PacketKind, decode_packets
 from spurtle_sim.records.operation_type import forms
 from tests.support.seeds import SEED
 from tests.support.tiers import configurations, tiers
@@ -109,7 +108,7 @@ def test_a_wrong_bit_is_found_even_if_the_reference_has_it_too(monkeypatch: pyte
         (sample,) = random_samples(config, (SEED, chunk), 1)
         octets = bytearray(encode(config, sample))
         sized = [
-            packet for packet in decode.packets(octets) if packet.kind in (PacketKind.EVENTS, PacketKind.DATA_SOURCE)
+            packet for packet in decode_packets(octets) if packet.kind in (PacketKind.EVENTS, PacketKind.DATA_SOURCE)
         ]
         hidden = {8 * packet.offset + bit for packet in sized for bit in (4, 5)}
         bit = random.choice([bit for bit in range(8 * len(octets)) if bit not in hidden])

@@ -34,8 +34,8 @@ from spurtle_sim.model.pe import PEState
 from spurtle_sim.model.registers import Outcome
 from spurtle_sim.model.sampling import draw, random_byte
 from spurtle_sim.profile.scoreboard import Checker
-from spurtle_sim.records import decode
-from spurtle_sim.trace.dtypes import FINISH, SELECTION, TIMED
+from spurtle_sim.records.decode import decode_records
+from spurtle_sim.trace.dtypes import FINISH, SELECTION, TIMED_OPERATION
 from tests.support.gateware import uniform_samples
 from tests.support.seeds import SEED
 from tests.support.tiers import configurations
@@ -127,12 +127,12 @@ def test_selections_records_and_registers(config: SPUConfig) -> None:
     operations = table(10_000, seed=1, lanes=config.ops_per_cycle)
     profile.play(operations, settle=True)
     sampled = profile.selections[profile.selections["sampled"] == 1]
-    assert (sampled["among"] == 1).all()
+    assert (sampled["candidates"] == 1).all()
     assert sampled["first"].tolist() == list(range(256, 10_000, 257))
     assert (sampled["time"] == operations["dispatch"][sampled["first"]]).all()
     counts = profile.engine.counts()
     assert counts["records"] == len(sampled)
-    assert len(list(decode.records(profile.data))) == len(sampled)
+    assert len(list(decode_records(profile.data))) == len(sampled)
     assert (counts["pop"], counts["feed"], counts["filtrate"]) == (10_000, len(sampled), len(sampled))
     assert (counts["collision"], counts["buffer_full"], counts["strays"], counts["delay"]) == (0, 0, 0, 0)
     profile.read(PMSICR_EL1)
@@ -435,17 +435,17 @@ def test_a_program_of_el2_in_its_own_buffer(name: str) -> None:
     profile = Profile(config, room=64, pe=pe)
     profile.write(PMSCR_EL2, PMSCR_EL2.pack(E2SPE=1, TS=1))
     profile.play(table(2_000, seed=14, lanes=config.ops_per_cycle), settle=True)
-    found = list(decode.records(profile.data))
+    found = list(decode_records(profile.data))
     assert len(found) >= 4
     assert {record.pc.el for record in found if record.pc} == {2}
 
 
 def test_only_tables_of_timed_operations_are_played() -> None:
     engine = Engine(CONFIGS["minimal"])
-    with pytest.raises(ValueError, match=r"^operations must be a contiguous array of TIMED, not of int64$"):
+    with pytest.raises(ValueError, match=r"^operations must be a contiguous array of TIMED_OPERATION, not of int64$"):
         engine.play(np.zeros(4, np.int64))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="contiguous"):
-        engine.play(np.zeros(4, TIMED)[::2])
+        engine.play(np.zeros(4, TIMED_OPERATION)[::2])
 
 
 def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from spurtle.interface.sysreg import AccessOutcome
 from spurtle_sim.cli import main
 from spurtle_sim.cosim.pack import operation_bits
 from spurtle_sim.model.operation import Facts, Location, Operation
-from spurtle_sim.records import decode
+from spurtle_sim.records.decode import Record, decode_records
 from tests.support.gateware import Bench, cycle
 from tests.support.paths import ROOT
 from tests.support.seeds import SEED
@@ -279,14 +279,14 @@ def test_outputs_drawn_a_cycle_late_are_found(caption: str) -> None:
     assert {line.split()[2] for line in wrong} == moved
 
 
-def recorded(caption: str) -> decode.Record:
+def recorded(caption: str) -> Record:
     """The record of the operation in a diagram, which memory takes when the diagram is over."""
     diagram = parse(DIAGRAMS[caption])
     rows = [Row(row.paths, row.values + row.values[-1:] * 20) for row in diagram.rows]
     over = len(diagram.rows[0].values)
     rows.append(Row(("write.beat.ready",), ((0,),) * over + ((1,),) * 20))
     _, data = play(diagram._replace(rows=tuple(rows)))
-    [record] = decode.records(data)
+    [record] = decode_records(data)
     return record
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spurtle_sim.records import decode
+from spurtle_sim.records.decode import decode_records
 from spurtle_sim.records.json_object import to_json
 from tests.support import verilator_releases
 from tests.support.paths import ROOT
@@ -69,7 +69,7 @@ def test_neoverse_n1_beside_a_core(simulator: str, release: str | None, folder: 
 
 def check(data: bytes) -> None:
     """The records are those of the core: 257 instructions apart in a loop of 13, with what each of them does."""
-    records = list(decode.records(data))
+    records = list(decode_records(data))
     assert len(records) == 64 and not any(record.problems for record in records)
     addresses = [record.pc.address for record in records if record.pc]
     steps = {(later - earlier) // 4 % 13 for earlier, later in pairwise(addresses)}

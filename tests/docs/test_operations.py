@@ -91,7 +91,7 @@ def test_each_kind_has_a_row() -> None:
 
 
 def test_flags_of_the_reference() -> None:
-    found = {row: filtering.flags(CONFIG, row.sampled().facts) for row in ROWS}
+    found = {row: filtering.type_flags(CONFIG, row.sampled().facts) for row in ROWS}
     names = {row: {name for bit, name in enumerate(CONFIG.filter_types) if flags >> bit & 1}
              for row, flags in found.items()}  # fmt: skip
     assert {row: flags for row, flags in names.items() if flags != {*row.flags}} == {}

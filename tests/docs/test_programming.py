@@ -25,7 +25,7 @@ from spurtle.config import CONFIGS, SPUConfig
 from spurtle.export import regmap
 from spurtle_sim.cosim.engine import Engine
 from spurtle_sim.model.operation import Facts
-from spurtle_sim.trace.dtypes import TIMED
+from spurtle_sim.trace.dtypes import TIMED_OPERATION
 from tests.support.paths import ROOT
 from tests.support.tiers import configurations
 
@@ -50,7 +50,7 @@ class Guide:
 
     def play(self, count: int, *, settle: bool = True, finish: int = 40) -> None:
         """Loads, one every two cycles, that take so many."""
-        loads = np.zeros(count, TIMED)
+        loads = np.zeros(count, TIMED_OPERATION)
         loads["dispatch"] = 2 * np.arange(count)
         loads["issue"], loads["finish"] = 1, finish
         loads["facts"] = Facts(load=1, va_valid=1, retired=1, taken=1).pack()

@@ -36,7 +36,7 @@ from spurtle import gateware, interface, shell
 from spurtle.gateware.component import ConfiguredComponent
 from spurtle.gateware.fsm import FSMState
 from spurtle.interface.signature import StructuralSignature
-from spurtle_sim.trace.dtypes import TIMED
+from spurtle_sim.trace.dtypes import TIMED_OPERATION
 
 pytestmark = pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
 
@@ -74,7 +74,7 @@ COMPONENTS = classes(Elaboratable, ConfiguredComponent)
 SIGNATURES = classes(wiring.Signature, StructuralSignature)
 LAYOUTS = classes(data.StructLayout)
 
-ROWS = np.zeros(2, TIMED)
+ROWS = np.zeros(2, TIMED_OPERATION)
 ROWS["dispatch"] = 1, 2
 ROWS["finish"] = 4
 
@@ -164,7 +164,7 @@ def test_an_argument_out_of_range(of: Any, wrong: dict[str, Any], message: str) 
 
 
 def test_rows_of_another_type() -> None:
-    with pytest.raises(TypeError, match=r"^rows must be of dtype TIMED, not dtype\('int64'\)$"):
+    with pytest.raises(TypeError, match=r"^rows must be of dtype TIMED_OPERATION, not dtype\('int64'\)$"):
         Replay(cases(Replay)[0]["config"], np.zeros(2, np.int64))
 
 

@@ -68,7 +68,7 @@ def test_every_setting_of_types_and_masks(everything: FilterBench) -> None:
             names = ("branch", "load", "store", "floating_point", "vector")
             facts = {name: flags >> bit & 1 for bit, name in enumerate(names)}
             sample = plain(gcs=facts["branch"], **facts)
-            assert filtering.flags(everything.config, sample.operation.facts) == flags
+            assert filtering.type_flags(everything.config, sample.operation.facts) == flags
             for types, masks in product(range(32), repeat=2):
                 yield Registers(PMSFCR_EL1=PMSFCR_EL1.pack(FT=1) | types << 16 | masks << 48), sample
 

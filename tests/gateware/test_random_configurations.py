@@ -17,8 +17,8 @@ from spurtle.gateware.spu import RecordPath
 from spurtle_sim.cosim.pack import sample_bits
 from spurtle_sim.model import records
 from spurtle_sim.model.operation import Sample
-from spurtle_sim.records import decode
 from spurtle_sim.records.checks import Monitor
+from spurtle_sim.records.decode import decode_records
 from spurtle_sim.records.json_object import to_json
 from spurtle_sim.records.json_sample import from_json
 from tests.support.filter_bench import FilterBench
@@ -117,8 +117,8 @@ def test_records_are_read_and_made_again(count: int) -> None:
         config = random_configuration(random)
         samples = [plausible(config, random_sample(random, config)) for _ in range(SAMPLES)]
         made = [records.encode(config, sample) for sample in samples]
-        assert Monitor(config, promises=False).check(b"".join(made)) == [], (number, config)
+        assert Monitor(config, core=False).check(b"".join(made)) == [], (number, config)
         for sample, octets in zip(samples, made, strict=True):
-            (record,) = decode.records(octets)
+            (record,) = decode_records(octets)
             facts = json.loads(json.dumps(to_json(record)))
             assert records.encode(config, from_json(config, facts)) == octets, (number, config, sample)

@@ -108,7 +108,7 @@ def test_flags(config: SPUConfig):
     bits = {"B": 1, "LD": 2, "ST": 4, "FP": 8, "SIMD": 16} if config.eft else {"B": 1, "LD": 2, "ST": 4}
     expected = {name: sum(bits.get(one, 0) for one in types.split()) for name, (_, types) in KINDS.items()}
     for retired in (0, 1):
-        flags = {name: filtering.flags(config, replace(facts, retired=retired)) for name, facts in PLAIN.items()}
+        flags = {name: filtering.type_flags(config, replace(facts, retired=retired)) for name, facts in PLAIN.items()}
         assert flags == expected
 
 
@@ -441,7 +441,7 @@ def test_any_setting_and_any_sample(config: SPUConfig, data: st.DataObject):
     """The verdict and what is counted, from the sets that the text speaks of."""
     registers, sample = data.draw(any_registers(config)), data.draw(samples(config))
     fields = vars(PMSFCR_EL1.unpack(registers.PMSFCR_EL1))
-    flags = filtering.flags(config, sample.operation.facts)
+    flags = filtering.type_flags(config, sample.operation.facts)
     has = {name for bit, name in enumerate(config.filter_types) if flags >> bit & 1}
     selected = {name for name in config.filter_types if fields[name]}
     exact = {name for name in config.filter_types if fields[f"{name}m"]}

@@ -17,8 +17,8 @@ from spurtle.interface import operation, pe_state
 from spurtle_sim.model import records
 from spurtle_sim.model.operation import Facts, Location, Operation, Sample, Start, Vectors
 from spurtle_sim.model.pe import PEState
-from spurtle_sim.records.decode import InstructionAddress, PacketKind, PhysicalAddress, Record, packets
-from spurtle_sim.records.decode import records as decode
+from spurtle_sim.records.decode import InstructionAddress, PacketKind, PhysicalAddress, Record, decode_packets
+from spurtle_sim.records.decode import decode_records as decode
 from spurtle_sim.records.operation_type import operation_type
 from tests.support.samples import facts as any_facts
 from tests.support.samples import samples
@@ -475,7 +475,7 @@ def test_no_record_holds_anything_reserved(config: SPUConfig, data: st.DataObjec
         PacketKind.CONTEXT: {0, 1},
         PacketKind.OPERATION: {0, 1, 2},
     }
-    for packet in packets(octets):
+    for packet in decode_packets(octets):
         assert packet.kind not in (PacketKind.UNKNOWN, PacketKind.BAD)
         assert packet.index in allowed.get(packet.kind, {0})
         # An extended header whose INDEX would fit a short one, and what such a header must not be followed by.

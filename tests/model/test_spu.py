@@ -15,7 +15,7 @@ from spurtle_sim.model.operation import Facts, Location, Operation
 from spurtle_sim.model.pe import PEState
 from spurtle_sim.model.sampling import access_number, draw, draw_access
 from spurtle_sim.model.spu import ReferenceSPU
-from spurtle_sim.records.decode import records
+from spurtle_sim.records.decode import decode_records
 from tests.support.tiers import configurations
 
 ONES = (1 << 64) - 1
@@ -236,7 +236,7 @@ def test_what_may_be_collected_is_decided_at_the_sampling_point(config: SPUConfi
     facts = Facts(load=1, retired=1, va_valid=1, pa_valid=1)
     written = spu.finish(start, Operation(facts=facts, va=0x10, pa=0x20), total=9, issue=3, translation=1)
     assert written is not None
-    (record,) = records(written)
+    (record,) = decode_records(written)
     assert (record.context_el1, record.timestamp) == (77, 1000)
     assert record.pa is not None
 
@@ -246,7 +246,7 @@ def test_what_may_not_be_collected_is_not_there(config: SPUConfig):
     facts = Facts(load=1, retired=1, va_valid=1, pa_valid=1)
     written = spu.finish(spu.start(USER), Operation(facts=facts, va=0x10, pa=0x20), total=9, issue=3, translation=1)
     assert written is not None
-    (record,) = records(written)
+    (record,) = decode_records(written)
     assert (record.context_el1, record.timestamp, record.pa, record.va) == (None, None, None, 0x10)
 
 
@@ -310,7 +310,7 @@ def previous_target(spu: ReferenceSPU, operation: Operation = BRANCH) -> int | N
     """What the record of `operation` says."""
     written = spu.finish(spu.start(USER), operation, total=9, issue=3, translation=0)
     assert written is not None
-    (record,) = records(written)
+    (record,) = decode_records(written)
     return record.previous_target and record.previous_target.address
 
 
@@ -323,7 +323,7 @@ def test_the_last_taken_branch_before_the_operation_is_recorded(config: SPUConfi
     spu.take_branch(SECOND, el=1, ns=1)  # older than the sampled one, although it retires while that is in flight
     written = spu.finish(start, BRANCH, total=9, issue=3, translation=0)
     assert written is not None
-    (record,) = records(written)
+    (record,) = decode_records(written)
     assert record.previous_target == (0x200, 1, 1, 0)
     # The sampled one itself is told of later, and is the previous one of the next.
     spu.take_branch(BRANCH.target, el=0, ns=1)
@@ -388,7 +388,7 @@ def test_another_owner_has_no_previous_target():
     spu = running(CONFIGS["v1p4"])
     spu.take_branch(FIRST, el=0, ns=1)
     same = [PEState(el=3, ns=0, nse=1), PEState(mdcr_el2_e2pb=0b10, mdcr_el3_nspb=0b10), PEState(scr_el3_eel2=1)]
-    assert not any(spu.own(pe) for pe in same)
+    assert not any(spu.update_owner(pe) for pe in same)
     assert previous_target(spu) == 0x100
     others = [
         PEState(mdcr_el2_e2pb=0),
@@ -400,8 +400,8 @@ def test_another_owner_has_no_previous_target():
     ]
     for pe in others:
         spu.take_branch(FIRST, el=0, ns=1)
-        assert spu.own(pe)
-        assert not spu.own(pe)
+        assert spu.update_owner(pe)
+        assert not spu.update_owner(pe)
         assert previous_target(spu) is None
 
 
@@ -409,7 +409,7 @@ def test_a_branch_is_profiled_by_the_registers_that_there_are():
     """E0HSPE in a host of EL2, which owns the buffer."""
     spu = running(CONFIGS["v1p4"])
     host = PEState(mdcr_el2_e2pb=0, hcr_el2_tge=1)
-    spu.own(host)
+    spu.update_owner(host)
     spu.take_branch(FIRST, pe=host, el=0, ns=1)
     assert previous_target(spu) is None
     spu.write("PMSCR_EL2", 1)
@@ -434,7 +434,7 @@ def test_latencies_and_states_reach_the_record():
     for late, expected in (({}, 0), ({"alternate_issue": 5}, 5)):
         written = spu.finish(start, operation, total=9, issue=3, translation=0, **late)
         assert written is not None
-        (record,) = records(written)
+        (record,) = decode_records(written)
         assert record.counters == {0: 9, 1: 3, 4: expected}
         assert record.pc == (0, 1, 1, 1)
 
@@ -501,7 +501,7 @@ def test_what_el2_permits_is_collected_with_the_operation():
     facts = Facts(load=1, nv2=1, retired=1, va_valid=1, pa_valid=1)
     written = spu.finish(start, Operation(facts=facts, va=0x10, pa=0x20), total=9, issue=3, translation=1)
     assert written is not None
-    (record,) = records(written)
+    (record,) = decode_records(written)
     assert (record.context_el1, record.context_el2, record.timestamp) == (7, 8, 700)
     assert (record.va, record.pa) == (0x10, None)
 

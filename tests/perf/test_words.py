@@ -17,7 +17,7 @@ from spurtle_sim.perf.events import Aux, life
 from spurtle_sim.perf.process import Process
 from spurtle_sim.perf.writer import Recording
 from spurtle_sim.profile import outputs
-from spurtle_sim.records import decode
+from spurtle_sim.records.decode import decode_packets
 from spurtle_sim.records.text import describe
 from tests.support.perf_versions import Perf, require_perf
 from tests.support.perf_words import SUBSTITUTIONS, WORDS_COLUMN, printed_words
@@ -212,7 +212,7 @@ def test_every_packet_of_random_records(perf: Perf, name: str, tmp_path: Path):
     lines = dumped(perf, tmp_path, octets)
     ends = [line for line in lines if line[WORDS_COLUMN:] == "END" or line[WORDS_COLUMN:].startswith("TS ")]
     assert len(ends) == COUNT
-    for line, packet in zip(lines, decode.packets(octets), strict=False):
+    for line, packet in zip(lines, decode_packets(octets), strict=False):
         size = packet.size
         shown = octets[packet.offset : packet.offset + size].hex(" ")
         assert line == f".  {packet.offset:08x}:  {shown:<47} {printed_words(perf.version, describe(packet))}"
@@ -222,5 +222,5 @@ def test_every_packet_of_random_records(perf: Perf, name: str, tmp_path: Path):
 def test_no_packet_is_what_old_versions_take_for_padding(name: str):
     """A header of 0x20 and 0x00: to perf an alignment packet."""
     octets = random_octets(CONFIGS[name])
-    starts = [packet.offset for packet in decode.packets(octets)]
+    starts = [packet.offset for packet in decode_packets(octets)]
     assert not [start for start in starts if octets[start : start + 2] == b"\x20\x00"]

@@ -20,7 +20,7 @@ from spurtle_sim.profile import outputs
 from spurtle_sim.profile.driver import Driver
 from spurtle_sim.profile.options import Sampling, parse_filters
 from spurtle_sim.profile.run import process_of, run_profile
-from spurtle_sim.trace.dtypes import TIMED
+from spurtle_sim.trace.dtypes import TIMED_OPERATION
 from tests.support.elf import EXIT, write_elf, write_with_build_id
 from tests.support.paths import WORKLOADS
 from tests.support.perf_records import HIT, PID, REFILL, branch, load
@@ -245,7 +245,7 @@ def test_script_takes_a_part_of_the_time(perf: Perf, tmp_path: Path, process: Pr
 
 def test_a_run_that_collides(perf: Perf, tmp_path: Path, process: Process, sift: int) -> None:
     """The first sampled operation takes as long as a thousand others: the next selections find no slot."""
-    operations = np.zeros(2_000, TIMED)
+    operations = np.zeros(2_000, TIMED_OPERATION)
     operations["dispatch"] = np.arange(2_000)
     operations["pc"], operations["issue"], operations["finish"] = sift, 1, 2
     operations["finish"][:300] = 1_200

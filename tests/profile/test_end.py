@@ -12,7 +12,7 @@ import pytest
 
 from spurtle_sim.cli import main
 from spurtle_sim.profile.scoreboard import Checker
-from spurtle_sim.records import decode
+from spurtle_sim.records.decode import Record, decode_records
 from tests.support.elf import EXIT, write_elf
 from tests.support.tiers import tiers
 
@@ -23,8 +23,8 @@ SAY = (0xD2800020, 0xD2A00821, 0xD2800022, 0xD2800808, 0xD4000001)  # write(1, D
 KILL = (0xD2800000, 0xD28000C1, 0xD2801028, 0xD4000001)  # kill(0, SIGABRT)
 
 
-def records(output: Path) -> list[decode.Record]:
-    return list(decode.records(Path(f"{output}.spe").read_bytes()))
+def records(output: Path) -> list[Record]:
+    return list(decode_records(Path(f"{output}.spe").read_bytes()))
 
 
 def check_profile(output: Path, samples: int) -> None:

@@ -14,7 +14,7 @@ from spurtle_sim.emulator.program import Program
 from spurtle_sim.profile import driver
 from spurtle_sim.profile.driver import Driver
 from spurtle_sim.profile.options import Filters, Sampling, parse_filters
-from spurtle_sim.records import decode
+from spurtle_sim.records.decode import Record, decode_records
 from spurtle_sim.timing.core import Parameters
 from spurtle_sim.timing.machine import Machine
 from tests.support.paths import WORKLOADS
@@ -96,12 +96,12 @@ def unfiltered(config: str, name: str) -> Driver:
     return play(config, name, Filters())
 
 
-def records(played: Driver) -> list[decode.Record]:
+def records(played: Driver) -> list[Record]:
     """Its records, without where they stand."""
-    return [replace(record, offset=0) for record in decode.records(bytes(played.data))]
+    return [replace(record, offset=0) for record in decode_records(bytes(played.data))]
 
 
-def plain(case: str, config: str, name: str, unfiltered: list[decode.Record]) -> list[decode.Record]:
+def plain(case: str, config: str, name: str, unfiltered: list[Record]) -> list[Record]:
     """What the plain filter keeps of the records."""
     instructions = timed(name, CONFIGS[config].ops_per_cycle)[0].instructions
     return [
@@ -145,7 +145,7 @@ def test_verdicts_were_mixed() -> None:
 def test_interrupts_change_no_record(config: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Interrupts of a small buffer come at other times with a filter, and only timestamps say so."""
 
-    def untimed(played: Driver) -> list[decode.Record]:
+    def untimed(played: Driver) -> list[Record]:
         return [replace(record, timestamp=None) for record in records(played)]
 
     monkeypatch.setattr(driver, "_SIZE", 1 << 12)

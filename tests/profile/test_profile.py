@@ -21,8 +21,9 @@ from spurtle_sim.profile import run
 from spurtle_sim.profile.driver import Driver
 from spurtle_sim.profile.options import Sampling, parse_filters
 from spurtle_sim.profile.run import run_profile
-from spurtle_sim.records import decode, text
+from spurtle_sim.records import text
 from spurtle_sim.records.checks import Monitor
+from spurtle_sim.records.decode import Record, decode_packets, decode_records
 from spurtle_sim.timing.core import Parameters
 from spurtle_sim.timing.machine import Machine
 from spurtle_sim.trace.instruction import FACT
@@ -79,8 +80,8 @@ def profiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return config, output
 
 
-def records(output: Path) -> list[decode.Record]:
-    return list(decode.records(Path(f"{output}.spe").read_bytes()))
+def records(output: Path) -> list[Record]:
+    return list(decode_records(Path(f"{output}.spe").read_bytes()))
 
 
 def test_every_record_is_whole_and_retired(profiled: tuple[str, Path]):
@@ -120,7 +121,7 @@ def test_perf_decodes_the_same_packets(profiled: tuple[str, Path]):
     if version is None or version[1] not in SUBSTITUTIONS:
         pytest.skip(f"what this version of perf has words for is not known here: {perf('--version').strip()}")
     buffers = [buffer.data for buffer in reader.read(output.read_bytes()).buffers]
-    ours = [text.line(data, packet) for data in buffers for packet in decode.packets(data)]
+    ours = [text.line(data, packet) for data in buffers for packet in decode_packets(data)]
     ours = [line[:WORDS_COLUMN] + printed_words(version[1], line[WORDS_COLUMN:]) for line in ours]
     assert [line.split() for line in theirs] == [line.split() for line in ours]
 
@@ -174,7 +175,7 @@ def test_the_beginning_of_a_workload_is_the_references(name: str, jitter: bool, 
     assert driver.checker.mismatches == []
     mean = 256 + 128.5 if jitter and not config.ernd else 257
     assert driver.sampled + driver.collided == pytest.approx(len(operations) / mean, rel=0.05)
-    kept = len(list(decode.records(driver.data)))
+    kept = len(list(decode_records(driver.data)))
     assert 0 < kept < driver.sampled if filters else kept == driver.sampled
 
 
@@ -246,7 +247,7 @@ def test_filters_reach_the_records(filtered: tuple[str, Path, Path], capfd: pyte
     terms = {key: int(value or "1", 0) for key, _, value in
              (term.partition("=") for term in ",".join(FILTERS[config]).split(","))}  # fmt: skip
 
-    def untimed(path: Path) -> list[decode.Record]:
+    def untimed(path: Path) -> list[Record]:
         """Interrupts come at other times, and the program waits for them."""
         return [replace(record, offset=0, timestamp=None) for record in records(path)]
 

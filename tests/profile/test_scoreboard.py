@@ -29,7 +29,7 @@ from spurtle_sim.model.operation import Facts, Location, Operation, Sample, Star
 from spurtle_sim.model.pe import PEState
 from spurtle_sim.model.spu import ReferenceSPU
 from spurtle_sim.profile.scoreboard import Checker
-from spurtle_sim.trace.dtypes import FINISH, SELECTION, TIMED
+from spurtle_sim.trace.dtypes import FINISH, SELECTION, TIMED_OPERATION
 from tests.support.seeds import SEED
 
 CONFIG = CONFIGS["minimal"]
@@ -58,7 +58,7 @@ def passed(
     destination: int = 0,
 ) -> None:
     """Each record is in memory unless `answers` say otherwise."""
-    operations = np.zeros(count, TIMED)
+    operations = np.zeros(count, TIMED_OPERATION)
     operations["issue"] = 1
     operations["finish"] = 7
     operations["pc"] = 4 * np.arange(count)
@@ -180,7 +180,7 @@ def test_operations_are_counted_as_if_one_by_one() -> None:
             rows = [row for row in range(first, first + step) if reference.count_operation()]
             selected += [(row, 1, 0, 0, 0) for row in rows]
             answers = np.array([(row, 1, 0, 0, 0) for row in rows], SELECTION)
-            it.passed(np.zeros(step, TIMED), answers, np.zeros(0, FINISH), [], settled=True)
+            it.passed(np.zeros(step, TIMED_OPERATION), answers, np.zeros(0, FINISH), [], settled=True)
         assert it.mismatches == [], f"{ecount}, {count}"
         it.read(PMSICR_EL1, reference.read(PMSICR_EL1))
         assert it.mismatches == [] and len(selected) >= 1, f"{ecount}, {count}"
@@ -222,7 +222,7 @@ def test_records_hold_where_the_taken_branch_before_them_went() -> None:
     config = CONFIGS["arm_model"]
     branch = Facts(branch=1, taken=1, retired=1)
     rows = [100, 200, FIRST, 299, SECOND]
-    operations = np.zeros(600, TIMED)
+    operations = np.zeros(600, TIMED_OPERATION)
     operations["issue"] = 1
     operations["finish"] = 7
     operations["facts"][rows] = branch.pack()

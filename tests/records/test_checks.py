@@ -13,9 +13,8 @@ from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import Packet, RecordField, RecordLayout
 from spurtle_sim.model import records
 from spurtle_sim.model.operation import Location
-from spurtle_sim.records import decode
-from spurtle_sim.records.checks import Monitor, broken_promises, violations
-from spurtle_sim.records.decode import Record
+from spurtle_sim.records.checks import Monitor, core_violations, violations
+from spurtle_sim.records.decode import DecodedPacket, PacketKind, Problem, Record, decode_records
 from spurtle_sim.records.json_sample import from_json
 from tests.support.example_records import BRANCH, LOAD, OTHER, PLAIN, changed, of_form
 from tests.support.samples import samples, without_impossible_facts
@@ -28,7 +27,7 @@ N1, V1P4, OWN = CONFIGS["neoverse_n1"], CONFIGS["v1p4"], FOR_RECORDS["own"]
 @given(data=st.data())
 def test_the_record_of_any_sample_keeps_its_part(config: SPUConfig, data: st.DataObject):
     sample = without_impossible_facts(config, data.draw(samples(config)))
-    assert Monitor(config, promises=False).check(records.encode(config, sample)) == []
+    assert Monitor(config, core=False).check(records.encode(config, sample)) == []
 
 
 @pytest.mark.parametrize("config", configurations(FOR_RECORDS))
@@ -49,7 +48,7 @@ def test_the_record_of_a_sample_that_can_be_keeps_all(config: SPUConfig, data: s
 
 
 def record(config: SPUConfig, facts: dict[str, Any]) -> Record:
-    (found,) = decode.records(records.encode(config, from_json(config, facts)))
+    (found,) = decode_records(records.encode(config, from_json(config, facts)))
     return found
 
 
@@ -82,10 +81,10 @@ VIOLATIONS: list[tuple[SPUConfig, dict[str, Any], dict[str, Any], str]] = [
     (
         N1,
         OTHER,
-        {"unknown": (decode.DecodedPacket(0, 1, decode.PacketKind.UNKNOWN, 0, 2),)},
+        {"unknown": (DecodedPacket(0, 1, PacketKind.UNKNOWN, 0, 2),)},
         "a packet with header 0x02, which is unknown",
     ),
-    (N1, OTHER, {"problems": (decode.Problem(0, "a second Counter packet"),)}, "a second Counter packet"),
+    (N1, OTHER, {"problems": (Problem(0, "a second Counter packet"),)}, "a second Counter packet"),
     # 2: which packets.
     (N1, LOAD, {"counters": {2: None}}, "TRANSLATION is missing"),
     (N1, LOAD, {"addresses": {2: None}}, "PA must not be there"),
@@ -179,17 +178,17 @@ PROMISES: list[tuple[SPUConfig, dict[str, Any], dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("config", "facts", "changes", "said"), PROMISES)
 def test_what_others_promise(config: SPUConfig, facts: dict[str, Any], changes: dict[str, Any], said: str):
-    assert broken_promises(config, record(config, facts)) == []
+    assert core_violations(config, record(config, facts)) == []
     broken = altered(config, facts, **changes)
     assert violations(config, broken) == []
-    (sentence,) = broken_promises(config, broken)
+    (sentence,) = core_violations(config, broken)
     assert sentence.startswith(said)
 
 
 def test_the_target_of_a_branch_not_taken_at_the_last_address():
     """56 bits of it are recorded."""
     facts = changed(BRANCH, pc__address=(1 << 56) - 4, target__address=0)
-    assert broken_promises(N1, record(N1, facts)) == []
+    assert core_violations(N1, record(N1, facts)) == []
 
 
 def octets(config: SPUConfig, *facts: dict[str, Any]) -> bytes:

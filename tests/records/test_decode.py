@@ -11,8 +11,7 @@ import pytest
 
 from spurtle.config import CONFIGS
 from spurtle_sim.cli import main
-from spurtle_sim.records import decode
-from spurtle_sim.records.decode import DecodedPacket, PacketKind
+from spurtle_sim.records.decode import DecodedPacket, PacketKind, decode_packets, decode_records
 from spurtle_sim.records.json_object import to_json
 from spurtle_sim.records.operation_type import OperationType, forms, operation_type
 from spurtle_sim.records.text import describe
@@ -21,7 +20,7 @@ from tests.support.silicon import Vector, merge_padding, vectors
 
 
 def text(data: bytes) -> list[str]:
-    return [describe(packet) for packet in decode.packets(data)]
+    return [describe(packet) for packet in decode_packets(data)]
 
 
 def words(octets: str) -> str:
@@ -48,7 +47,7 @@ def test_packets_of_silicon(vector: Vector):
 
 def test_hisilicon_mobile_core():
     (clean,) = (vector for vector in vectors("F") if not vector.hand_edited)
-    found = list(decode.records(clean.data))
+    found = list(decode_records(clean.data))
     assert [(record.offset, record.size, record.complete, record.problems) for record in found] == [
         (48 * number, 48, True, ()) for number in range(4)
     ]
@@ -59,7 +58,7 @@ def test_bytes_altered_by_hand_are_decoded_as_far_as_they_go():
     complete = {"F.hiperf1": 29, "F.hiperf2": 2}
     for vector in vectors("F"):
         if vector.hand_edited:
-            found = list(decode.records(vector.data))
+            found = list(decode_records(vector.data))
             assert any(record.problems for record in found)
             assert sum(record.complete for record in found) == complete[vector.name]
 
@@ -239,7 +238,7 @@ def test_every_header_byte():
     for header in (*range(0x20), *range(0x40, 0x100)):
         kind, index, size = listed.get(header, (PacketKind.UNKNOWN, 0, 0 if header < 0x20 else 1 << (header >> 4 & 3)))
         value = header if kind is PacketKind.UNKNOWN else int.from_bytes(PAYLOAD[:size], "little")
-        first = next(decode.packets(bytes([header]) + PAYLOAD))
+        first = next(decode_packets(bytes([header]) + PAYLOAD))
         assert first == DecodedPacket(0, 1 + size, kind, index, value)
 
 
@@ -255,14 +254,14 @@ def test_every_extended_header():
             expected = DecodedPacket(0, 2 + size, kind, (prefix & 3) << 3 | index, value)
         else:
             expected = DecodedPacket(0, 2 + size, PacketKind.UNKNOWN, 0, prefix)
-        assert next(decode.packets(bytes([prefix, header]) + PAYLOAD)) == expected
+        assert next(decode_packets(bytes([prefix, header]) + PAYLOAD)) == expected
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 8])
 def test_every_event_bit(size: int):
     for bit in range(8 * size):
         packet = bytes([0x42 | (size.bit_length() - 1) << 4]) + (1 << bit).to_bytes(size, "little")
-        (record,) = decode.records(packet + b"\1")
+        (record,) = decode_records(packet + b"\1")
         assert to_json(record)["events"] == [bit]
 
 
@@ -273,7 +272,7 @@ def test_facts_of_a_record():
         "98 08 00", "99 09 00", "9a 0a 00", "9c 0b 00", "53 0c 01",
         "72 02 00 00 00 00 00 00 80", "71 0d 00 00 00 00 00 00 00",
     )  # fmt: skip
-    (record,) = decode.records(bytes.fromhex("".join(packets)))
+    (record,) = decode_records(bytes.fromhex("".join(packets)))
     assert record.pc == (1, 2, 1, 0)
     assert record.target == (2, 3, 0, 1)
     assert record.previous_target == (3, 1, 1, 0)
@@ -306,7 +305,7 @@ def test_an_unknown_extended_packet_is_skipped_by_its_size(fill: int):
     for prefix in range(0x20, 0x40):
         for second in range(0x40, 0x100):
             packet = bytes([prefix, second]) + bytes([fill]) * (1 << (second >> 4 & 3))
-            (first,) = list(decode.packets(packet))
+            (first,) = list(decode_packets(packet))
             known = prefix < 0x24 and (second & 0xF8 in (0x98, 0xB0))
             assert first.kind is (
                 PacketKind.UNKNOWN if not known else PacketKind.COUNTER if second & 0xF8 == 0x98 else PacketKind.ADDRESS
@@ -317,7 +316,7 @@ def test_an_unknown_extended_packet_is_skipped_by_its_size(fill: int):
 
 def check_skipped(unknown: bytes) -> None:
     """Between two records, the packet belongs to the second, and both are whole."""
-    first, second = decode.records(RECORD + unknown + RECORD)
+    first, second = decode_records(RECORD + unknown + RECORD)
     assert (first.problems, second.problems) == ((), ())
     assert first.unknown == ()
     assert second.unknown == (DecodedPacket(len(RECORD), len(unknown), PacketKind.UNKNOWN, 0, unknown[0]),)
@@ -326,9 +325,9 @@ def check_skipped(unknown: bytes) -> None:
 
 @pytest.mark.parametrize("second", [0x00, 0x01, 0x1F, 0x20, 0x3F])
 def test_a_header_without_a_size_is_told_and_one_byte_is_skipped(second: int):
-    packet = next(decode.packets(bytes([0x20, second]) + RECORD))
+    packet = next(decode_packets(bytes([0x20, second]) + RECORD))
     assert packet == DecodedPacket(0, 1, PacketKind.BAD, 0, 0x20)
-    first = next(decode.records(b"\x20\x00" + RECORD))
+    first = next(decode_records(b"\x20\x00" + RECORD))
     assert first.problems == ((0, "header 0x20 is extended, but no header that has a size follows it"),)
     assert first.pc is not None
 
@@ -336,7 +335,7 @@ def test_a_header_without_a_size_is_told_and_one_byte_is_skipped(second: int):
 def test_a_record_that_is_cut_off_is_told():
     message = "the record is incomplete: the data ends before its Timestamp or End packet"
     for length in range(1, len(RECORD)):
-        whole, last = decode.records(RECORD + RECORD[:length])
+        whole, last = decode_records(RECORD + RECORD[:length])
         assert not whole.problems
         assert not last.complete
         assert (last.offset, last.size) == (len(RECORD), length)
@@ -344,26 +343,26 @@ def test_a_record_that_is_cut_off_is_told():
 
 
 def test_padding_alone_is_no_record():
-    assert list(decode.records(b"")) == []
-    assert list(decode.records(bytes(100))) == []
-    assert [packet.size for packet in decode.packets(bytes(40))] == [16, 16, 8]
+    assert list(decode_records(b"")) == []
+    assert list(decode_records(bytes(100))) == []
+    assert [packet.size for packet in decode_packets(bytes(40))] == [16, 16, 8]
 
 
 @pytest.mark.parametrize(
     "octets", ["b0" + 8 * "11", "98 1111", "52 1111", "49 00", "43 00 43 01", "64 00000000 64 01000000"]
 )
 def test_a_packet_that_stands_twice_is_told_and_the_first_counts(octets: str):
-    record = next(decode.records(bytes.fromhex(octets) + RECORD))
+    record = next(decode_records(bytes.fromhex(octets) + RECORD))
     assert len(record.problems) == 1
     assert record.problems[0].message.startswith("a second ")
-    before = next(decode.records(bytes.fromhex(octets)))
+    before = next(decode_records(bytes.fromhex(octets)))
     for name in ("pc", "total", "events", "operation_packet", "data_source", "context_el1"):
         if getattr(before, name) is not None:
             assert getattr(record, name) == getattr(before, name)
 
 
 def test_a_record_without_events_is_told():
-    (record,) = decode.records(RECORD[20:])
+    (record,) = decode_records(RECORD[20:])
     assert record.problems == ((0, "the record has no Events packet: it does not start here"),)
 
 

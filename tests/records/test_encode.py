@@ -18,7 +18,7 @@ from spurtle.support.errors import UserError
 from spurtle_sim.cli import main
 from spurtle_sim.model import records
 from spurtle_sim.model.operation import Sample
-from spurtle_sim.records import decode
+from spurtle_sim.records.decode import Record, decode_records
 from spurtle_sim.records.json_object import to_json
 from spurtle_sim.records.json_sample import from_json
 from tests.support.example_records import BRANCH, LOAD, OTHER, PLAIN, changed, of_form
@@ -28,8 +28,8 @@ from tests.support.tiers import configurations
 N1 = CONFIGS["neoverse_n1"]
 
 
-def decode_one(config: SPUConfig, facts: dict[str, Any]) -> decode.Record:
-    (record,) = decode.records(records.encode(config, from_json(config, facts)))
+def decode_one(config: SPUConfig, facts: dict[str, Any]) -> Record:
+    (record,) = decode_records(records.encode(config, from_json(config, facts)))
     return record
 
 
@@ -43,7 +43,7 @@ def encode(*lines: str, config: str = "neoverse_n1", engine: str = "reference", 
 @given(data=st.data())
 def test_what_was_decoded_encodes_to_the_same_bytes(config: SPUConfig, data: st.DataObject):
     octets = data.draw(plausible_records(config))
-    (record,) = decode.records(octets)
+    (record,) = decode_records(octets)
     facts = json.loads(json.dumps(to_json(record)))
     assert records.encode(config, from_json(config, facts)) == octets
 
@@ -51,15 +51,15 @@ def test_what_was_decoded_encodes_to_the_same_bytes(config: SPUConfig, data: st.
 @pytest.mark.parametrize("config", configurations(FOR_RECORDS))
 @given(data=st.data())
 def test_what_was_encoded_decodes_to_the_same_facts(config: SPUConfig, data: st.DataObject):
-    (record,) = decode.records(data.draw(plausible_records(config)))
+    (record,) = decode_records(data.draw(plausible_records(config)))
     facts = to_json(record)
-    (again,) = decode.records(records.encode(config, from_json(config, facts)))
+    (again,) = decode_records(records.encode(config, from_json(config, facts)))
     assert to_json(again) == facts
 
 
 @pytest.mark.parametrize("facts", [LOAD, BRANCH, OTHER, {"events": []}, {"events": [], "timestamp": 5}])
 def test_short_forms(facts: dict[str, Any]):
-    (record,) = decode.records(records.encode(N1, from_json(N1, facts)))
+    (record,) = decode_records(records.encode(N1, from_json(N1, facts)))
     assert not record.problems
     shown = to_json(record)
     for name in ("events", "issue", "total", "va", "timestamp", "data_source", "context_el2"):
@@ -246,7 +246,7 @@ def test_the_record_of_the_store_of_two_accesses_holds_events_of_the_load(form: 
 @pytest.mark.parametrize(("feature", "facts", "packet"), FORMS)
 def test_forms_that_features_add(feature: str, facts: dict[str, Any], packet: int):
     octets = records.encode(V1P4, from_json(V1P4, facts))
-    (record,) = decode.records(octets)
+    (record,) = decode_records(octets)
     assert not record.problems
     assert record.operation_packet is not None
     assert record.operation_packet[1] == packet

@@ -12,9 +12,8 @@ from configurations import FOR_RECORDS
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.support.errors import UserError
 from spurtle_sim.model import records
-from spurtle_sim.records import decode
 from spurtle_sim.records.checks import Monitor
-from spurtle_sim.records.decode import PacketKind, Record
+from spurtle_sim.records.decode import PacketKind, Record, decode_packets, decode_records
 from spurtle_sim.records.json_object import to_json
 from spurtle_sim.records.json_sample import from_json
 from spurtle_sim.records.text import describe, line
@@ -30,14 +29,14 @@ LONGEST = 10
 def check(data: bytes) -> list[Record]:
     """The records of any bytes."""
     offset = 0
-    for packet in decode.packets(data):
+    for packet in decode_packets(data):
         assert packet.offset == offset
         assert 0 < packet.size <= (16 if packet.kind is PacketKind.PADDING else LONGEST)
         assert describe(packet)
         assert line(data, packet).split("  ")[2].startswith(data[offset : offset + packet.size].hex(" "))
         offset += packet.size
     assert offset == len(data)
-    found = list(decode.records(data))
+    found = list(decode_records(data))
     assert all(record.complete for record in found[:-1])
     end = 0
     for record in found:
@@ -55,7 +54,7 @@ def facts(record: Record) -> dict[str, object]:
 
 def check_whole_record_is_found(garbage: bytes) -> None:
     """It starts where a packet does: after enough zero bytes for the last packet of the garbage, or at its end."""
-    (expected,) = decode.records(RECORD)
+    (expected,) = decode_records(RECORD)
     for gap in (LONGEST - 1, LONGEST + 7):
         found = check(garbage + bytes(gap) + RECORD + RECORD)
         assert (found[-1].offset, facts(found[-1])) == (len(garbage) + gap + len(RECORD), facts(expected))
@@ -109,7 +108,7 @@ def test_records_with_one_wrong_byte(config: SPUConfig, data: st.DataObject):
     at, value = data.draw(st.integers(0, len(buffer) - 1)), data.draw(st.integers(0, 255))
     wrong = buffer[:at] + bytes([value]) + buffer[at + 1 :]
     found = check(wrong)
-    before = [record for record in decode.records(buffer) if record.offset + record.size <= at]
+    before = [record for record in decode_records(buffer) if record.offset + record.size <= at]
     assert found[: len(before)] == before
     Monitor(config).check(wrong)
     for record in found:
@@ -130,7 +129,7 @@ def test_a_wrong_byte_costs_one_record_or_two(config: SPUConfig):
         wrong = buffer[:at] + source.randbytes(1) + buffer[at + 1 :]
         lost = [
             number
-            for number, record in enumerate(decode.records(buffer))
-            if facts(record) not in map(facts, decode.records(wrong))
+            for number, record in enumerate(decode_records(buffer))
+            if facts(record) not in map(facts, decode_records(wrong))
         ]
         assert {*lost} <= {1, 2}

@@ -12,8 +12,8 @@ from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import Packet, RecordField, RecordLayout
 from spurtle_sim.cli import main
 from spurtle_sim.model import records
-from spurtle_sim.records import decode
 from spurtle_sim.records.checks import Monitor
+from spurtle_sim.records.decode import PacketKind, decode_packets, decode_records
 from spurtle_sim.records.json_object import to_json
 from spurtle_sim.records.json_sample import from_json
 from tests.support.paths import DATA
@@ -75,7 +75,7 @@ def test_records_come_back_byte_for_byte(chip: str, engine: str, tmp_path: Path,
 def test_invariants(chip: str):
     """Record by record: the vectors are of different machines, and their clocks run apart."""
     octets, config = CHIPS[chip].records(), CHIPS[chip].config
-    starts = [0, *(record.offset + record.size for record in decode.records(octets))]
+    starts = [0, *(record.offset + record.size for record in decode_records(octets))]
     for start, end in pairwise(starts):
         assert Monitor(config).check(octets[start:end]) == []
 
@@ -89,7 +89,7 @@ def test_the_quoted_end_of_a_real_record_comes_back():
     """Its first 19 bytes, PC and contexts, are not in the source: any will do."""
     config = CONFIGS["neoverse_n1"]
     (tail,) = (vector.data for vector in vectors("C") if vector.name == "C.tail")
-    (record,) = decode.records(tail)
+    (record,) = decode_records(tail)
     facts = {**to_json(record), "pc": {"address": "0x1000", "el": 1, "ns": 1}}
     assert records.encode(config, from_json(config, json.loads(json.dumps(facts))))[19:] == tail
 
@@ -134,15 +134,15 @@ def test_records_of_the_fvp_come_back_but_for_its_defect(name: str):
     what an SPU cannot write.
     """
     (data,) = (vector.data for vector in vectors("G") if vector.name == name)
-    (record,) = decode.records(data)
-    assert Monitor(FVP, promises=False).check(data) == [
+    (record,) = decode_records(data)
+    assert Monitor(FVP, core=False).check(data) == [
         f"record at 0x0: bits [59:56] of the Address packet with INDEX {index:d} are not zero"
         for index in (AddressIndex.PC, AddressIndex.TARGET)
         if record.addresses.get(index, 0) >> ADDRESS_BITS & 0b1111
     ]
     repaired = bytearray(data)
-    for packet in decode.packets(data):
-        if packet.kind is decode.PacketKind.ADDRESS and packet.index in (AddressIndex.PC, AddressIndex.TARGET):
+    for packet in decode_packets(data):
+        if packet.kind is PacketKind.ADDRESS and packet.index in (AddressIndex.PC, AddressIndex.TARGET):
             assert data[packet.offset] == Header.ADDRESS | packet.index
             repaired[packet.offset + 8] &= 0b1111_0000
     assert records.encode(FVP, from_json(FVP, to_json(record))).hex(" ") == repaired.hex(" ")

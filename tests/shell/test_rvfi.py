@@ -17,7 +17,7 @@ from spurtle.config import CONFIGS
 from spurtle.gateware.spu import SPU
 from spurtle.interface.sysreg import SystemRegisterSignature
 from spurtle.shell.rvfi import RVFI, PrivilegeMode, RVFIAdapter
-from spurtle_sim.records import decode
+from spurtle_sim.records.decode import decode_records
 from tests.support.gateware import Bench, cycle
 from tests.support.rvfi_core import CoreModel, Cycle
 from tests.support.seeds import SEED
@@ -203,7 +203,7 @@ def expected(cycles: Sequence[Cycle], begun: Sequence[int]) -> list[Summary | No
 def recorded(buffer: bytes) -> list[Summary]:
     """Return what each record says."""
     records: list[Summary] = []
-    for record in decode.records(buffer):
+    for record in decode_records(buffer):
         assert record.timestamp is not None and record.pc and not record.problems
         assert record.events is not None and record.events >> Event.RETIRED & 1
         summary = Summary(

@@ -224,7 +224,7 @@ def test_no_module_imports_itself_through_others() -> None:
         ("spurtle.export.ports", "import tests.support.paths"),
         ("spurtle_sim.model.spu", "from spurtle.gateware.spu import SPU"),
         ("spurtle_sim.model.spu", "from ..records import decode"),
-        ("spurtle_sim.model.spu", "if TYPE_CHECKING:\n    from ..trace.dtypes import TIMED"),
+        ("spurtle_sim.model.spu", "if TYPE_CHECKING:\n    from ..trace.dtypes import TIMED_OPERATION"),
         ("spurtle_sim.perf.events", "from ..emulator.program import Program"),
         ("spurtle_sim.timing.machine", "def f():\n    import unicorn"),
         ("spurtle_sim.records.text", "import boards"),

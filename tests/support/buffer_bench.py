@@ -215,7 +215,7 @@ class Driver:
             if self._kept and running:
                 self._reference.end(len(written.octets), fault)
             else:
-                self._reference.discard(fault)
+                self._reference.abandon(fault)
         if abort:
             self._reference.abort()
         self._met = self._meeting if done else None

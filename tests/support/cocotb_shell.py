@@ -38,7 +38,7 @@ from spurtle.interface.sysreg import AccessOutcome
 from spurtle.shell.shell import Shell
 from spurtle_sim.cosim.pack import operation_bits, pe_members
 from spurtle_sim.model.pe import PEState
-from spurtle_sim.records import decode
+from spurtle_sim.records.decode import decode_records
 from tests.support.gateware import random_operation
 
 __all__ = ["SHELLS", "Setting", "Watched"]
@@ -361,7 +361,7 @@ class Round:
         """What the beats of a record are to leave as: for the Security state in which its operation was sampled."""
         start, end = first_octet(record[0].strobe), record[-1].strobe.bit_length()
         octets = b"".join(int(beat.data).to_bytes(self.config.bus_bytes, "little") for beat in record)
-        (decoded,) = decode.records(octets[start : len(octets) - self.config.bus_bytes + end])
+        (decoded,) = decode_records(octets[start : len(octets) - self.config.bus_bytes + end])
         assert decoded.complete and not decoded.problems and decoded.pc
         ns, nse = decoded.pc.ns, decoded.pc.nse
         self.coverage[{(0, 0): "Secure", (1, 0): "Non-secure", (1, 1): "Realm"}[ns, nse]] += 1

@@ -11,7 +11,7 @@ from spurtle_sim.cosim.engine import Engine
 from spurtle_sim.cosim.faults import ABORT
 from spurtle_sim.model.pe import PEState
 from spurtle_sim.profile.scoreboard import Checker
-from spurtle_sim.trace.dtypes import TIMED
+from spurtle_sim.trace.dtypes import TIMED_OPERATION
 
 __all__ = ["CPU", "PAGE", "UNWRITTEN", "Core", "Step"]
 
@@ -38,7 +38,7 @@ class Core:
     Parameters
     ----------
     config : SPUConfig
-    operations : array of TIMED
+    operations : array of TIMED_OPERATION
         The program, which begins again when it ends.
     pe : PEState
         In which it runs, and the kernel: that at EL1 for a program at EL0.
@@ -83,16 +83,16 @@ class Core:
     def enter(self) -> None:
         """What has passed has its answers before the kernel does anything; and has retired, if ends are in order."""
         if self.config.pbt:
-            self.engine.play(np.zeros(0, TIMED), settle=True)
+            self.engine.play(np.zeros(0, TIMED_OPERATION), settle=True)
         else:
             self.engine.read(PMSIDR_EL1)
-        self._follow(np.zeros(0, TIMED), settled=False)
+        self._follow(np.zeros(0, TIMED_OPERATION), settled=False)
 
     def drain(self) -> None:
         """PSB CSYNC: what is in flight finishes, and its records get into memory."""
-        self.engine.play(np.zeros(0, TIMED), settle=True)
+        self.engine.play(np.zeros(0, TIMED_OPERATION), settle=True)
         self.engine.drain()
-        self._follow(np.zeros(0, TIMED), settled=True)
+        self._follow(np.zeros(0, TIMED_OPERATION), settled=True)
 
     def _follow(self, passed: NDArray[np.void], *, settled: bool) -> None:
         """The reference is told of what has passed, and of what has become of that and of what passed before."""

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spurtle_sim.model.operation import Facts
-from spurtle_sim.trace.dtypes import TIMED
+from spurtle_sim.trace.dtypes import TIMED_OPERATION
 from tests.support.seeds import SEED
 
 __all__ = ["table"]
@@ -22,7 +22,7 @@ _KINDS = (
 def table(rows: int, seed: int, *, lanes: int, gap: int = 3, longest: int = 400) -> NDArray[np.void]:
     """Operations, up to `lanes` in a cycle, at most `gap` cycles to the next; each in flight for up to `longest`."""
     random = Random(f"{SEED} {seed}")
-    operations = np.zeros(rows, TIMED)
+    operations = np.zeros(rows, TIMED_OPERATION)
     dispatch, room = 10, lanes
     for row in operations:
         finish = random.choice([2, 3, random.randint(2, 20), random.randint(2, longest)])

@@ -19,7 +19,7 @@ from spurtle_sim.cosim.engine import Engine
 from spurtle_sim.model import filtering
 from spurtle_sim.model.operation import Facts, Operation, Sample, Start
 from spurtle_sim.model.registers import Registers
-from spurtle_sim.records import decode
+from spurtle_sim.records.decode import decode_records
 from tests.support.seeds import SEED
 from tests.support.tiers import tiers
 from tests.support.timed_operations import table
@@ -99,12 +99,12 @@ class Trouble:
 
     def look(self) -> None:
         """At the operations that were selected."""
-        for first, among, sampled, _, _ in self.engine.selections().tolist():
+        for first, candidates, sampled, _, _ in self.engine.selections().tolist():
             self.books["selected"] += 1
             if not sampled:
                 self.books["COLL"] += 1
                 continue
-            assert among == 1
+            assert candidates == 1
             self.samples[first] = Fate(len(self.acts), not self.filters or self.filter(first % ROWS))
 
     def filter(self, number: int) -> bool:
@@ -121,7 +121,7 @@ class Trouble:
         """
         pointer = self.engine.read(PMBPTR_EL1)
         data = self.engine.memory[self.start - BASE : max(pointer - BASE, 0)].tobytes()
-        for record in decode.records(data):
+        for record in decode_records(data):
             if record.problems:
                 assert torn or self.engine.read(PMBSR_EL1) & PMBSR_EL1.pack(DL=1), record.problems
                 break

@@ -29,8 +29,8 @@ from spurtle_sim.model.buffer import FaultKind
 from spurtle_sim.model.operation import Facts
 from spurtle_sim.model.pe import PEState
 from spurtle_sim.profile.options import parse_filters
-from spurtle_sim.records import decode
-from spurtle_sim.trace.dtypes import TIMED
+from spurtle_sim.records.decode import Record, decode_records
+from spurtle_sim.trace.dtypes import TIMED_OPERATION
 from tests.support.cpu import CPU, PAGE, Step
 from tests.support.drivers import sbsa
 from tests.support.drivers.freebsd import FreeBSD
@@ -81,7 +81,7 @@ def crowd(lanes: int) -> NDArray[np.void]:
 @cache
 def loop() -> NDArray[np.void]:
     """A load, a subtraction and the branch back."""
-    operations = np.zeros((1_000, 3), TIMED)
+    operations = np.zeros((1_000, 3), TIMED_OPERATION)
     operations["dispatch"] = 2 * np.arange(operations.size).reshape(operations.shape)
     operations["issue"], operations["finish"] = 1, (20, 3, 3)
     operations["facts"] = (
@@ -106,10 +106,10 @@ def serve(cpu: CPU, handler: Callable[[], object], operations: int) -> int:
     return interrupts
 
 
-def records(cpu: CPU, data: bytes | bytearray) -> list[decode.Record]:
+def records(cpu: CPU, data: bytes | bytearray) -> list[Record]:
     """What has been read: all that the SPU has written, each record once."""
     assert data == cpu.written
-    decoded = list(decode.records(bytes(data)))
+    decoded = list(decode_records(bytes(data)))
     assert all(record.complete and not record.problems for record in decoded)
     assert len(decoded) == cpu.engine.counts()["records"]
     return decoded
@@ -123,7 +123,7 @@ def tear(cpu: CPU) -> None:
 
 def ends_torn(data: bytes | bytearray) -> bool:
     """The last record has no end."""
-    found = list(decode.records(bytes(data)))
+    found = list(decode_records(bytes(data)))
     return bool(found) and not found[-1].complete
 
 
@@ -179,7 +179,7 @@ def test_linux_filters(cpu: CPU) -> None:
     """All that there are, one at a time."""
     linux, config = Linux(cpu), cpu.config
     refill = 1 << Event.L1D_REFILL
-    passes: dict[str, Callable[[decode.Record], bool]] = {
+    passes: dict[str, Callable[[Record], bool]] = {
         "store_filter": lambda record: record.operation.kind == "store",
         "min_latency=100": lambda record: record.total >= 100,
         f"event_filter={refill}": lambda record: record.events & refill != 0,
@@ -194,7 +194,7 @@ def test_linux_filters(cpu: CPU) -> None:
         linux.start()
         serve(cpu, linux.interrupt, 10_000)
         linux.stop()
-        found = list(decode.records(bytes(linux.data[before:])))
+        found = list(decode_records(bytes(linux.data[before:])))
         assert 0 < len(found) < 10_000 // 257
         assert all(map(passed, found)), term
     assert not config.fds or any(record.data_source for record in found)
@@ -303,7 +303,7 @@ def test_freebsd_where_memory_faults(cpu: CPU) -> None:
     assert len(freebsd.buffers) > 3
     torn = [ends_torn(buffer) for buffer in freebsd.buffers]
     assert freebsd.partial == sum(torn) >= (not cpu.config.layout.packed)
-    whole = [record for buffer in freebsd.buffers for record in decode.records(buffer) if record.complete]
+    whole = [record for buffer in freebsd.buffers for record in decode_records(buffer) if record.complete]
     assert len(whole) == cpu.engine.counts()["records"]
 
 

@@ -17,7 +17,7 @@ from spurtle.config import CONFIGS, SPUConfig
 from spurtle_sim.cosim.faults import memory_faults
 from spurtle_sim.emulator.program import Program
 from spurtle_sim.model.buffer import FaultKind
-from spurtle_sim.records import decode
+from spurtle_sim.records.decode import decode_records
 from spurtle_sim.timing.core import Parameters
 from spurtle_sim.timing.machine import Machine
 from tests.support.cpu import Step
@@ -174,7 +174,7 @@ def lose(session: Session) -> None:
 
 def samples(session: Session) -> int:
     """Records of the event so far."""
-    return len(list(decode.records(bytes(session.event.written))))
+    return len(list(decode_records(bytes(session.event.written))))
 
 
 def test_the_buffer_is_enabled_before_the_filters_are_set(session: Session) -> None:
@@ -375,7 +375,7 @@ def test_any_syndrome_but_full_ends_the_event(session: Session) -> None:
         session.kernel(event.add)
         session.run(1_000)
         session.kernel(event.delete)
-        assert len(list(decode.records(bytes(event.written[before:])))) >= 3
+        assert len(list(decode_records(bytes(event.written[before:])))) >= 3
         event.check()
     session.close()
 

@@ -13,7 +13,7 @@ from ..perf import reader
 from ..perf.format import AuxFlag
 from ..perf.reader import AuxBuffer, Contents
 from ..records import text
-from ..records.decode import packets
+from ..records.decode import decode_packets
 from ..records.json_object import to_json
 
 __all__ = ["show"]
@@ -40,7 +40,7 @@ class _Printer:
     def buffer(self, data: bytes, where: str, place: dict[str, int]) -> None:
         """Print the bytes of a buffer: `where` goes before each problem, `place` into each JSON object."""
         if not self.as_json:
-            for packet in packets(data):
+            for packet in decode_packets(data):
                 print(text.line(data, packet))
         for record in decode(data):
             self.records += 1

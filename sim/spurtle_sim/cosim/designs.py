@@ -16,7 +16,7 @@ from spurtle.interface.sampling import TakenBranchSignature
 
 from ..model.operation import Facts
 from ..native.header import array, constants, struct
-from ..trace.dtypes import ANSWER, FINISH, SELECTION, TIMED
+from ..trace.dtypes import ANSWER, FINISH, SELECTION, TIMED_OPERATION
 from .faults import memory_faults
 from .layout import bit_fields, conditions, design_files, function
 from .pack import fault_bits, pe_bits, sample_words
@@ -30,7 +30,7 @@ def engine(config: SPUConfig) -> dict[str, str]:
     beat = BeatLayout(config)
     operation = OperationLayout(config)
     structs = {
-        **{"Operation": TIMED, "Selection": SELECTION, "Finish": FINISH, "Answer": ANSWER},
+        **{"Operation": TIMED_OPERATION, "Selection": SELECTION, "Finish": FINISH, "Answer": ANSWER},
         **{"PEState": PE_STATE, "Counts": counts(config)},
     }
     numbers = {

@@ -15,7 +15,7 @@ from ..model.buffer import Fault, FaultKind
 from ..model.pe import PEState
 from ..model.registers import Outcome
 from ..native.library import declare, load
-from ..trace.dtypes import ANSWER, FINISH, SELECTION, TIMED
+from ..trace.dtypes import ANSWER, FINISH, SELECTION, TIMED_OPERATION
 from .compiled import GeneratedModel
 from .faults import ABORT, TRANSLATION, memory_faults
 from .structs import PE_STATE, counts
@@ -131,15 +131,15 @@ class Engine:
         self._library.engine_skip(self._engine, skip)
 
     def play(self, operations: NDArray[np.void], *, settle: bool = False) -> int:
-        """Play rows of `TIMED` until all have been given a cycle at the sampling point or the SPU raises its interrupt;
-        return how many have.
+        """Play rows of `TIMED_OPERATION` and return how many have passed the sampling point: all, or those before the
+        SPU raises its interrupt.
 
         The next call goes on where this one ends: with lanes of the last cycle still free, answers outstanding and
         operations in flight; unless `settle` says that there is none. An interrupt waits until all has finished. The
         rows that follow are put off by as long as it held up the program.
         """
-        if operations.dtype != TIMED or not operations.flags.c_contiguous:
-            raise ValueError(f"operations must be a contiguous array of TIMED, not of {operations.dtype}")
+        if operations.dtype != TIMED_OPERATION or not operations.flags.c_contiguous:
+            raise ValueError(f"operations must be a contiguous array of TIMED_OPERATION, not of {operations.dtype}")
         return self._library.engine_play(self._engine, operations.ctypes.data, len(operations), settle)
 
     def read(self, register: Register) -> int:

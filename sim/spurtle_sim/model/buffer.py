@@ -1,6 +1,6 @@
 """The Profiling Buffer: where a record goes, when the buffer is full, and what becomes of faults."""
 
-# Ref: DDI0487 M.a, D17.7, D24.7 (PMBSR_EL1); D17.5.5 for Discard mode. `end`, `discard`, `abort`, `stop_if_full` and
+# Ref: DDI0487 M.a, D17.7, D24.7 (PMBSR_EL1); D17.5.5 for Discard mode. `end`, `abandon`, `abort`, `stop_if_full` and
 # `collide` also run over z3 values: nothing but `if`, comparisons, sums, bit operations and shifts by constants.
 
 from dataclasses import dataclass
@@ -88,7 +88,7 @@ class Buffer:
         It is discarded if the buffer is disabled or stopped (D17.4), and in Discard mode.
         """
         if not self._fills():
-            self.discard(fault)
+            self.abandon(fault)
             return False
         written = record if fault is None else record[: fault.written]
         if written:
@@ -113,7 +113,7 @@ class Buffer:
         if fault.external:
             self._registers.PMBSR_EL1 |= _EA
 
-    def discard(self, fault: Fault | None = None) -> None:
+    def abandon(self, fault: Fault | None = None) -> None:
         """A record that was begun ends when the buffer has stopped, or PMBPTR_EL1 or PMBLIMITR_EL1 were written since:
         nothing is heard of it but an External abort.
         """

@@ -19,8 +19,8 @@ __all__ = [
     "by_type",
     "collect",
     "feed",
-    "flags",
     "sampled_access",
+    "type_flags",
 ]
 
 # Fields are read one by one: to unpack the whole register for each sample takes most of the time of a filter.
@@ -55,7 +55,7 @@ def feed(config: SPUConfig, registers: Registers, sample: Sample) -> dict[str, i
     """What else PMU event SAMPLE_FEED counts of a finished sample, 0 or 1 each, by `config.feed_events`: its types, and
     which of the filters it meets, whether or not they are enabled.
     """
-    types = flags(config, sample.operation.facts)
+    types = type_flags(config, sample.operation.facts)
     selects_types = (_types(config, registers) | _types(config, registers, "m")) != 0
     told = {name: types >> bit & 1 for bit, name in enumerate(config.feed_events[: len(config.filter_types)])} | {
         "op": by_type(config, registers, sample) & selects_types,
@@ -67,7 +67,7 @@ def feed(config: SPUConfig, registers: Registers, sample: Sample) -> dict[str, i
     return told
 
 
-def flags(config: SPUConfig, facts: Facts) -> int:
+def type_flags(config: SPUConfig, facts: Facts) -> int:
     """{SIMD, FP, ST, LD, B}, with B in bit 0: an operation may be more than one of them (D17.5.1). Without FEAT_SPE_EFT
     {ST, LD, B}.
     """
@@ -79,7 +79,7 @@ def flags(config: SPUConfig, facts: Facts) -> int:
 
 
 def _types(config: SPUConfig, registers: Registers, suffix: str = "") -> int:
-    """Operation type filter controls, or with the suffix "m" the mask, in the order of `flags`."""
+    """Operation type filter controls, or with the suffix "m" the mask, in the order of `type_flags`."""
     if suffix and not config.eft:
         return 0
     types = 0
@@ -93,7 +93,7 @@ def by_type(config: SPUConfig, registers: Registers, sample: Sample) -> bool:
     is selected of the types whose mask bit is 1.
     """
     control, mask = _types(config, registers), _types(config, registers, "m")
-    types = flags(config, sample.operation.facts)
+    types = type_flags(config, sample.operation.facts)
     alternatives = control & ~mask
     return ((alternatives == 0) | (types & alternatives != 0)) & (types & mask == control & mask)
 

@@ -22,7 +22,7 @@ from spurtle.config import LFSR_ACCESS_RESET, LFSR_RESET, SPUConfig
 from . import sampling
 from .pe import PEState, el2_enabled, owner, owns, programmable
 
-__all__ = ["PMBLIMITR_E", "PMBSR_COLL", "PMBSR_S", "Outcome", "Registers", "access", "find"]
+__all__ = ["PMBLIMITR_E", "PMBSR_COLL", "PMBSR_S", "Outcome", "Registers", "access", "find_register"]
 
 PMBLIMITR_E = PMBLIMITR_EL1.fields["E"].mask
 PMBSR_S = PMBSR_EL1.fields["S"].mask
@@ -78,7 +78,7 @@ class Registers:
         return getattr(self, register.name)
 
 
-def find(config: SPUConfig, register: str | Register) -> Register:
+def find_register(config: SPUConfig, register: str | Register) -> Register:
     """The register of that name. Raises ValueError if an SPU of `config` has none."""
     name = register.name if isinstance(register, Register) else register
     there = {register.name: register for register in config.registers}

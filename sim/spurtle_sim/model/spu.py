@@ -9,7 +9,7 @@ from . import control, filtering, records, sampling
 from .buffer import Buffer
 from .control import PEState
 from .operation import Location, Operation, Sample, Start
-from .registers import Registers, find
+from .registers import Registers, find_register
 
 __all__ = ["ReferenceSPU"]
 
@@ -50,16 +50,16 @@ class ReferenceSPU:
 
     def write(self, register: str | Register, value: int) -> None:
         """MSR. Raises ValueError if the SPU has no register of that name."""
-        self.registers.write(self.config, find(self.config, register), value)
+        self.registers.write(self.config, find_register(self.config, register), value)
         self.buffer.stop_if_full()
 
     def read(self, register: str | Register, pe: PEState = _KERNEL) -> int:
         """MRS, by EL1 that owns the Profiling Buffer unless `pe` says otherwise. Raises ValueError if the SPU has no
         register of that name.
         """
-        return self.registers.read(self.config, find(self.config, register), pe)
+        return self.registers.read(self.config, find_register(self.config, register), pe)
 
-    def own(self, pe: PEState) -> bool:
+    def update_owner(self, pe: PEState) -> bool:
         """The state of the PE is this one now: to be told whenever it changes. Before, Non-secure EL1 owns the buffer.
 
         True if the Profiling Buffer has another owner than before. Then there is no previous branch target, and what is

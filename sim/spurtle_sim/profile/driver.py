@@ -12,7 +12,7 @@ from ..cosim.engine import Engine
 from ..model.pe import PEState
 from ..perf.events import Aux, losses
 from ..perf.spool import Spool
-from ..trace.dtypes import TIMED
+from ..trace.dtypes import TIMED_OPERATION
 from .options import Sampling
 from .scoreboard import Checker
 
@@ -77,12 +77,12 @@ class Driver:
             self._write(register, value)
 
     def run(self, operations: NDArray[np.void]) -> None:
-        """Let rows of `TIMED` pass, and serve the interrupts that they raise."""
+        """Let rows of `TIMED_OPERATION` pass, and serve the interrupts that they raise."""
         self._play(operations, settle=False)
 
     def stop(self) -> None:
         """Wait for the operations in flight, stop profiling and take what is in the buffer."""
-        self._play(np.zeros(0, TIMED), settle=True)
+        self._play(np.zeros(0, TIMED_OPERATION), settle=True)
         self._write(arch.PMSCR_EL1, 0)
         self._take()
         self._write(arch.PMBLIMITR_EL1, 0)

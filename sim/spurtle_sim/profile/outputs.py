@@ -7,7 +7,7 @@ from spurtle.support.files import check_files, write_files
 from ..perf.events import NOTHING_LOST, Aux
 from ..perf.format import AuxFlag
 from ..perf.writer import NO_SILICON, Recording, chunks
-from ..records import decode
+from ..records.decode import decode_records
 
 __all__ = ["aux_of", "check", "midr", "raw", "readers", "save", "write"]
 
@@ -25,7 +25,7 @@ def midr(config: str) -> int:
 
 def aux_of(pid: int, data: bytes, flags: AuxFlag = NOTHING_LOST) -> Aux:
     """Return the event of a buffer whose time is unknown: it is one cycle after the last timestamp in it."""
-    last = max((record.timestamp or 0 for record in decode.records(data)), default=0)
+    last = max((record.timestamp or 0 for record in decode_records(data)), default=0)
     return Aux(time=last + 1, pid=pid, tid=pid, data=data, flags=flags)
 
 

@@ -58,7 +58,7 @@ class Checker:
 
     def __init__(self, config: SPUConfig, pe: PEState):
         self._spu = spu.ReferenceSPU(config)
-        self._spu.own(pe)
+        self._spu.update_owner(pe)
         self._pe = pe
         self._rows = 0
         # By the reference: number, row, which access, where the taken branch before it went. The SPU has not answered.
@@ -93,7 +93,7 @@ class Checker:
         *,
         settled: bool,
     ) -> None:
-        """Rows of `TIMED` have passed the sampling point; what has come of these and earlier ones in the meantime.
+        """Check rows of `TIMED_OPERATION` that have passed the sampling point, and the outcomes reported since.
 
         With `settled` there is nothing left in flight, and either the SPU has drained or its buffer has stopped: no
         record will get into the buffer of which memory has not spoken yet.
@@ -106,8 +106,8 @@ class Checker:
             destination, _ = self._spu.choose_access() if self._spu.config.access_bits else (0, 0)
             self._selected.append((self._rows + row, operations[row].copy(), destination, previous))
         self._rows += len(operations)
-        for first, among, sampled, time, destination in selections.tolist():
-            self._answer(range(first, first + among), sampled, time, destination)
+        for first, candidates, sampled, time, destination in selections.tolist():
+            self._answer(range(first, first + candidates), sampled, time, destination)
         for number in finishes["row"].tolist():
             if number in self._in_flight:
                 self._finish(*self._in_flight.pop(number))
@@ -120,7 +120,7 @@ class Checker:
             self._abort()
             self._compare("records that the reference has not", len(self._answers) if self._fills() else 0, 0)
             while self._answers:  # of what was on its way when the buffer stopped
-                self._spu.buffer.discard(self._answers.popleft())
+                self._spu.buffer.abandon(self._answers.popleft())
                 self._abort()
 
     def _selections(self, operations: int) -> Iterator[int]:

@@ -13,7 +13,7 @@ Seven invariants of real silicon, as they are here:
 6. Timestamps do not decrease, with one slot: with more, the order is that in which operations finished.
 7. NOT-TAKEN comes with COND, MISPREDICTED with branches, each other event with the operations that can have it.
 
-`violations` are what the record path guarantees whatever it is told: all but the following. `broken_promises` hold
+`violations` are what the record path guarantees whatever it is told: all but the following. `core_violations` hold
 because of what counts and what tells: the latencies of 2 by the counters of the SPU's slots, 4 and the Security states
 by the core, which also says that a branch was taken that is not conditional, and that an empty predicate is partial.
 6 holds as long as the system counter does not run backward.
@@ -30,11 +30,10 @@ from spurtle.arch.packets import INSTRUCTION_TOP
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import Packet
 
-from . import decode
-from .decode import InstructionAddress, PacketKind, PhysicalAddress, Record
+from .decode import InstructionAddress, PacketKind, PhysicalAddress, Record, decode_records, packet_fields
 from .operation_type import OperationType, forms
 
-__all__ = ["Monitor", "broken_promises", "violations"]
+__all__ = ["Monitor", "core_violations", "violations"]
 
 
 _TELLING_EVENTS = mask((Event.GENERATED_EXCEPTION, Event.RETIRED, Event.NOT_TAKEN, Event.SMCU))
@@ -66,13 +65,13 @@ class Monitor:
     Parameters
     ----------
     config : SPUConfig
-    promises : bool
+    core : bool
         Check what the core promises too.
     """
 
-    def __init__(self, config: SPUConfig, *, promises: bool = True):
+    def __init__(self, config: SPUConfig, *, core: bool = True):
         self._config = config
-        self._promises = promises
+        self._core = core
         self._timestamp = 0
         self._rules: dict[tuple[Any, ...], _Rules] = {}
         self._lengths: dict[frozenset[Packet], int] = {}
@@ -83,10 +82,10 @@ class Monitor:
         """
         found = list(_headers(data))
         end = 0
-        for record in decode.records(data) if decoded is None else decoded:
+        for record in decode_records(data) if decoded is None else decoded:
             wrong = violations(self._config, record, self._rules)
-            if self._promises:
-                wrong += [*broken_promises(self._config, record), *self._order(record)]
+            if self._core:
+                wrong += [*core_violations(self._config, record), *self._order(record)]
             start, end = end, self._end(record)
             length = self._length(frozenset(_present(self._config, record)), record)
             if end - start != length:
@@ -121,7 +120,7 @@ class Monitor:
 
 
 def _headers(data: bytes) -> Iterator[str]:
-    for offset, _, kind, index, _ in decode.bare_packets(data):
+    for offset, _, kind, index, _ in packet_fields(data):
         if kind in (PacketKind.ADDRESS, PacketKind.COUNTER) and (0x20 <= data[offset] <= 0x3F) != (index >= 8):
             header = "a short" if index >= 8 else "an extended"
             yield f"packet at {offset:#x}: {header} header for INDEX {index}"
@@ -174,7 +173,7 @@ def _rules(config: SPUConfig, record: Record) -> _Rules:
     return _Rules(frozenset(required), frozenset(allowed), _never(config, operation), wrong)
 
 
-def broken_promises(config: SPUConfig, record: Record) -> list[str]:
+def core_violations(config: SPUConfig, record: Record) -> list[str]:
     """What is wrong with a record because the core told what cannot be, or because latencies were not counted."""
     found: list[str] = []
     for name in ("issue", "translation"):

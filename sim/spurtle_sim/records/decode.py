@@ -22,9 +22,9 @@ __all__ = [
     "PhysicalAddress",
     "Problem",
     "Record",
-    "bare_packets",
-    "packets",
-    "records",
+    "decode_packets",
+    "decode_records",
+    "packet_fields",
 ]
 
 _LONGEST_PADDING = 16
@@ -99,13 +99,13 @@ _HEADERS = [_short_header(header) for header in range(256)]
 _EXTENDED = range(Header.EXTENDED, 2 * Header.EXTENDED)
 
 
-def packets(data: bytes | bytearray | memoryview) -> Iterator[DecodedPacket]:
+def decode_packets(data: bytes | bytearray | memoryview) -> Iterator[DecodedPacket]:
     """Every byte of `data` as packets, in order and without a gap. Never raises, whatever the bytes are."""
-    for fields in bare_packets(data if isinstance(data, bytes) else bytes(memoryview(data))):
+    for fields in packet_fields(data if isinstance(data, bytes) else bytes(memoryview(data))):
         yield DecodedPacket(*fields)
 
 
-def bare_packets(data: bytes) -> Iterator[tuple[int, int, PacketKind, int, int]]:
+def packet_fields(data: bytes) -> Iterator[tuple[int, int, PacketKind, int, int]]:
     """The fields of each `DecodedPacket`: bare, because a large buffer holds millions of them."""
     headers, pad, unknown, bad, number = (
         _HEADERS,
@@ -289,7 +289,7 @@ class Record:
         return InstructionAddress(value & (1 << ADDRESS_BITS) - 1, *state)
 
 
-def records(data: bytes | bytearray | memoryview) -> Iterator[Record]:
+def decode_records(data: bytes | bytearray | memoryview) -> Iterator[Record]:
     """The records of `data`, in order; the last may be incomplete. Never raises, whatever the bytes are.
 
     A record with `problems` is decoded as far as its bytes allow. Where a packet stands twice, the first one counts.
@@ -303,7 +303,7 @@ def records(data: bytes | bytearray | memoryview) -> Iterator[Record]:
     )
     record: Record | None = None
     stop = 0
-    for offset, size, kind, index, value in bare_packets(data if isinstance(data, bytes) else bytes(memoryview(data))):
+    for offset, size, kind, index, value in packet_fields(data if isinstance(data, bytes) else bytes(memoryview(data))):
         if kind is padding:
             continue
         if record is None:

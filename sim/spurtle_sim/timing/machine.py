@@ -20,7 +20,7 @@ from spurtle.arch import Event
 
 from ..native.header import constants, enumeration, struct
 from ..native.library import Library, declare, load, package_files
-from ..trace.dtypes import OPERATION, TIMED
+from ..trace.dtypes import OPERATION, TIMED_OPERATION
 from ..trace.instruction import FACT, REGISTERS, Instruction, InstructionKind
 from .core import LINE_SHIFT, DataSource, Parameters
 
@@ -91,7 +91,7 @@ class Machine:
         Returns
         -------
         numpy.ndarray
-            Rows of TIMED, one for each operation. `dispatch` continues from call to call and never falls.
+            Rows of TIMED_OPERATION, one for each operation. `dispatch` continues from call to call and never falls.
 
         Raises
         ------
@@ -100,7 +100,7 @@ class Machine:
         """
         self._define()
         rows = np.ascontiguousarray(operations, OPERATION)
-        timed = np.empty(len(rows), TIMED)
+        timed = np.empty(len(rows), TIMED_OPERATION)
         done = self._library.machine_time(self._machine, rows.ctypes.data, len(rows), timed.ctypes.data)
         if done < len(rows):
             raise ValueError(f"operation {done} must be at the PC of an instruction, not at 0x{rows['pc'][done]:x}")
@@ -159,7 +159,7 @@ def _layout() -> str:
         struct("Parameters", _PARAMETERS),
         struct("Instruction", _INSTRUCTION),
         struct("Operation", OPERATION),
-        struct("Timed", TIMED),
+        struct("Timed", TIMED_OPERATION),
     ]
     return "\n".join([*declarations, ""])
 

@@ -4,7 +4,7 @@ structs.
 
 import numpy as np
 
-__all__ = ["ANSWER", "FINISH", "OPERATION", "SELECTION", "TIMED"]
+__all__ = ["ANSWER", "FINISH", "OPERATION", "SELECTION", "TIMED_OPERATION"]
 
 OPERATION = np.dtype([("pc", "<u8"), ("target", "<u8"), ("va", "<u8"), ("facts", "<u4")], align=True)
 """One retired instruction.
@@ -14,7 +14,7 @@ OPERATION = np.dtype([("pc", "<u8"), ("target", "<u8"), ("va", "<u8"), ("facts",
 `data_source_valid`.
 """
 
-TIMED = np.dtype(
+TIMED_OPERATION = np.dtype(
     [
         ("dispatch", "<u8"),  # cycle in which it passes the sampling point; up to `ops_per_cycle` rows share one
         ("pc", "<u8"),
@@ -33,7 +33,7 @@ TIMED = np.dtype(
 )
 """One operation of the program, 72 bytes: the timing model fills the table in program order, the engine plays it."""
 
-SELECTION = np.dtype([(name, "<u8") for name in ("first", "among", "sampled", "time", "destination")])
+SELECTION = np.dtype([(name, "<u8") for name in ("first", "candidates", "sampled", "time", "destination")])
 """What became of a selected operation, as far as the SPU says. It names the lane of a sampled one: that is number
 `first`. Of one that collided it says no more than its cycle: it is one of `among` operations from number `first`.
 Numbers count from the first operation played; `time` is the cycle in which it passed, as the timestamp has it.

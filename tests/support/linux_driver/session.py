@@ -14,7 +14,7 @@ from spurtle import arch
 from spurtle.arch import BSC, EC, PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1
 from spurtle.config import SPUConfig
 from spurtle_sim.model.pe import PEState
-from spurtle_sim.records import decode
+from spurtle_sim.records.decode import decode_records
 from tests.support.cpu import UNWRITTEN, Core, Step
 from tests.support.linux_driver.binding import AuxFlag, IRQReturn, LinuxDriver, PerfEvent
 
@@ -121,7 +121,7 @@ class Event(PerfEvent):
 
 def _check_records(data: bytearray, *, torn: bool) -> None:
     """Each of them is whole, the last one unless it may be torn."""
-    problems = [record.problems for record in decode.records(bytes(data)) if record.problems]
+    problems = [record.problems for record in decode_records(bytes(data)) if record.problems]
     assert len(problems) <= torn, problems
 
 
@@ -133,7 +133,7 @@ class Session(Core):
     library : Path
         Of `library.build`.
     config : SPUConfig
-    operations : array of TIMED
+    operations : array of TIMED_OPERATION
         The program, which begins again when it ends.
 
     Attributes

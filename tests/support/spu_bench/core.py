@@ -38,7 +38,7 @@ class Core(State):
         self.passing_pe = self._accessing(register, write, anyhow) if register else self.pe
         for name, value in pe_members(self.config, self.passing_pe).items():
             self.drive(f"pe__{name}", value)
-        self.new_owner, self.newer_owner = self.newer_owner, self.reference.own(self.passing_pe)
+        self.new_owner, self.newer_owner = self.newer_owner, self.reference.update_owner(self.passing_pe)
         if self.new_owner:
             self._disown()
         self.drive("sampling__valid", passes)

@@ -7,7 +7,7 @@ from spurtle.interface.memory import BeatLayout
 from spurtle_sim.cosim.pack import fault_bits
 from spurtle_sim.model import control, records
 from spurtle_sim.model.buffer import Fault, fault_kinds
-from spurtle_sim.records import decode
+from spurtle_sim.records.decode import decode_records
 from tests.support.spu_bench.flight import NEVER, Access, Flight
 from tests.support.spu_bench.state import BUFFER, STOPPED, State, discarding
 
@@ -113,7 +113,7 @@ class Memory(State):
         sample, pe = flight.sample, flight.pe
         wrong = self.monitor.check(record)
         assert not wrong, f"{wrong} in {record.hex()} of {sample}"
-        (decoded,) = decode.records(record)
+        (decoded,) = decode_records(record)
         operation = decoded.operation_packet
         self.coverage["not retired" if operation is None else OperationClass(operation[0]).name] += 1
         held = [packet.value for packet, _ in records.packets(self.config, sample)]
@@ -168,7 +168,7 @@ class Memory(State):
         self.responds_at = NEVER
         if flight.halted <= self.now or self.pointer_written >= flight.begun - 1:
             self.coverage["discarded while being written"] += 1
-            self.reference.buffer.discard(self.meets)
+            self.reference.buffer.abandon(self.meets)
             return
         if self.meets:
             self.faulting = flight
@@ -185,7 +185,7 @@ class Memory(State):
         flight, self.faulting = self.faulting, None
         if flight.halted <= self.now:
             self.coverage["discarded while being written"] += 1
-            self.reference.buffer.discard(self.meets)
+            self.reference.buffer.abandon(self.meets)
             return
         assert not self.reference.buffer.write(bytes(flight.octets), self.meets)
         self.coverage.update([self.meets.kind.name, f"a fault {'in' if self.meets.written else 'before'} a record"])

@@ -86,7 +86,7 @@ class State:
         self.previous_target: Location | None = None
         self.started = self.youngest_finished = 0
         self.longest = 10  # an operation takes, nearly
-        self.monitor = Monitor(config, promises=False)
+        self.monitor = Monitor(config, core=False)
         self.memory: dict[int, int] = {}
         self.written: dict[int, int] = {}
         self.patience = 1.0
