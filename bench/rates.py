@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle_sim.cosim.engine import Engine
+from spurtle_sim.cosim.spu import CompiledSPU
 from spurtle_sim.emulator.program import Program
 from spurtle_sim.profile.driver import Driver
 from spurtle_sim.profile.run import run_profile
@@ -163,7 +163,7 @@ def whole(name: str, path: Path, folder: Path, operations: int) -> Measure:
 
 
 def compiled(config: SPUConfig) -> Measure:
-    """`Engine.play` of one batch: a loop in C++."""
+    """`CompiledSPU.play` of one batch: a loop in C++."""
 
     def prepare() -> Callable[[], int]:
         engine = _engine(config)
@@ -221,8 +221,8 @@ def cxxrtl() -> Measure:
     return Measure(REFERENCE, PROFILED.name, "cycles", lambda: run)
 
 
-def _engine(config: SPUConfig) -> Engine:
-    engine = Engine(config)
+def _engine(config: SPUConfig) -> CompiledSPU:
+    engine = CompiledSPU(config)
     engine.set_buffer(stimulus.BASE, stimulus.SIZE)
     for register, value in stimulus.writes(config):
         engine.write(register, value)

@@ -19,7 +19,7 @@ __all__ = ["Replay"]
 
 class Replay(ConfiguredComponent):
     """Passes the rows through the sampling point at their distances, and follows the sampled one to its end with its
-    own latencies, while others pass. It does in each cycle of the program what `cosim.engine.Engine.play` does.
+    own latencies, while others pass. It does in each cycle of the program what `cosim.spu.CompiledSPU.play` does.
 
     Timing: the first row passes as soon as the program goes on, at the earliest one cycle after reset.
     Reset: the excerpt's first row is next.
@@ -120,7 +120,7 @@ class Replay(ConfiguredComponent):
             self.finish.vanished.eq(0),
             *(operation[name].eq(row[name]) for name in operation.shape().members if name in row and name != "target"),
             operation.target.address.eq(row["target"]),
-            # Engine's programs are Non-secure.
+            # A program of CompiledSPU is Non-secure.
             operation.target.ns.eq(1),
             operation.pa_ns.eq(1),
         ]

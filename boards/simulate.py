@@ -14,7 +14,7 @@ from typing import Any
 
 from spurtle.export import verilog
 from spurtle.support.errors import UserError
-from spurtle_sim.cosim.compiled import compiled
+from spurtle_sim.cosim.compiled import load_model
 from spurtle_sim.native.header import constants
 
 from .board import BOARDS, Board, find
@@ -105,7 +105,7 @@ def _library(board: Board, divisor: int | None) -> Any:
     driver = Path(__file__).with_name("simulate.cpp")
     options = ("--top-module", design.module, *WAIVERS)
     declarations = [constants("", "unsigned", {"DIVISOR": divisor})]
-    simulator = compiled(design.module, design.text + library, driver, declarations, options)
+    simulator = load_model(design.module, design.text + library, driver, declarations, options)
     simulator.simulation_new.restype = ctypes.c_void_p
     simulator.simulation_cycles.restype = ctypes.c_uint64
     return simulator

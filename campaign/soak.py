@@ -25,7 +25,7 @@ from campaign.random_samples import random_samples
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.support.errors import UserError
 from spurtle.support.files import write_json
-from spurtle_sim.cosim.record_engine import RecordEngine
+from spurtle_sim.cosim.record_path import CompiledRecordPath
 from spurtle_sim.model import records
 from spurtle_sim.model.operation import Sample
 from spurtle_sim.records.checks import Monitor
@@ -46,8 +46,8 @@ REPORT = Path(__file__).parents[1] / "build" / "soak" / "report.json"
 
 
 @cache
-def _engine(name: str) -> RecordEngine:
-    return RecordEngine(CONFIGS[name])
+def _engine(name: str) -> CompiledRecordPath:
+    return CompiledRecordPath(CONFIGS[name])
 
 
 def differences(name: str, seed: int, chunk: int, count: int) -> Iterator[str]:

@@ -23,7 +23,7 @@ from spurtle.arch import (
     PMSLATFR_EL1,
 )
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle_sim.cosim.engine import Engine
+from spurtle_sim.cosim.spu import CompiledSPU
 from spurtle_sim.trace.dtypes import TIMED_OPERATION
 
 __all__ = ["FILE", "MODES", "IntervalMode", "Selections", "expected_mean", "picture", "run", "seed", "select"]
@@ -93,7 +93,7 @@ def select(config: SPUConfig, *, rnd: int, samples: int, state: int, interval: i
     In each cycle 1 to `ops_per_cycle` operations pass, with even odds; from the second half of the selections on,
     always as many as can. They finish at once, and the filter wants none of their records.
     """
-    engine = Engine(config)
+    engine = CompiledSPU(config)
     engine.write(PMBPTR_EL1, _BASE)
     engine.write(PMBLIMITR_EL1, _BASE + _ROOM | 1)
     engine.write(PMSFCR_EL1, PMSFCR_EL1.pack(FL=1))

@@ -20,7 +20,7 @@ settings.load_profile("spurtle")
 
 
 FIRST = (
-    "cosim/test_engine.py",
+    "cosim/test_spu.py",
     "proofs/test_registers.py",
     "gateware/test_buffer.py",
     "gateware/test_buffer_cycles.py",

@@ -15,10 +15,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from spurtle.config import CONFIGS
 from spurtle.support.errors import UserError
 from spurtle.support.numerals import decimal
-from spurtle_sim.perf.events import life
+from spurtle_sim.perf.events import process_events
 from spurtle_sim.perf.writer import Recording
-from spurtle_sim.profile import options as sampling
 from spurtle_sim.profile import outputs
+from spurtle_sim.profile.options import add_sampling_arguments, parse_sampling
 
 from ..board import BOARDS, Board
 from ..source import process
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="store_true",
         help="the program does not wait when the buffer is full: what passes then is counted and not sampled",
     )
-    sampling.add_arguments(parser)
+    add_sampling_arguments(parser)
     options = parser.parse_args(arguments)
     try:
         return _profile(options)
@@ -65,16 +65,16 @@ def _profile(options: argparse.Namespace) -> int:
     for name in ("baud", "records"):
         if not decimal(getattr(options, name)):
             raise UserError(f"--{name} must be a number from 1 on, not {getattr(options, name)}")
-    outputs.check(options.output)
+    outputs.check_output(options.output)
     link = Link(open_port(options.port, int(options.baud)))
     board = _board(link.board)
     config = CONFIGS[board.config]
     if options.button and not board.has_button:
         raise UserError(f"--button must not come with {board.name}, which has none")
-    wanted = sampling.parse(config, options)
-    if wanted.filters.discard:
+    sampling = parse_sampling(config, options)
+    if sampling.filters.discard:
         raise UserError("--filter must not have discard: a board has nothing else to show than records")
-    driver = BoardDriver(board, link, wanted, keep_running=options.keep_running)
+    driver = BoardDriver(board, link, sampling, keep_running=options.keep_running)
     print(f"{board.name}: {board.title}, {config.name}", file=sys.stderr)
     failure = None
     with _until_interrupted() as stop:
@@ -88,9 +88,9 @@ def _profile(options: argparse.Namespace) -> int:
     owner = process(board)
     recording = Recording(
         argv=owner.argv,
-        events=life(owner, [outputs.aux_of(owner.pid, bytes(driver.data), driver.losses)]),
+        events=process_events(owner, [outputs.aux_event(owner.pid, bytes(driver.data), driver.losses)]),
         midr=outputs.midr(config.name),
-        settings=wanted.settings(),
+        settings=sampling.settings(),
     )
     outputs.save(options.output, recording)
     if failure:
@@ -174,7 +174,7 @@ def _summary(options: argparse.Namespace, driver: BoardDriver, link: Link, secon
             f"{link.broken:,} frames came broken, {link.repeated:,} commands were sent again, "
             f"{link.lost:,} bytes of the buffer are lost and zero in the file"
         )
-    lines.append(outputs.readers(options.output))
+    lines.append(outputs.reader_commands(options.output))
     print("\n".join(lines), file=sys.stderr)
     return 1 if link.lost else 0
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from spurtle import arch
 from spurtle.arch import PAGE_BYTES
 from spurtle.config import CONFIGS
-from spurtle_sim.perf.events import NOTHING_LOST, losses
+from spurtle_sim.perf.events import NOTHING_LOST, loss_flags
 from spurtle_sim.profile.options import Sampling
 
 from ..board import Board
@@ -138,7 +138,7 @@ class BoardDriver:
         syndrome = self._target.read(arch.PMBSR_EL1)
         if arch.PMBSR_EL1.unpack(syndrome).EC:
             raise LinkError(f"the SPU reports a fault: PMBSR_EL1 is {syndrome:#x}")
-        self.losses |= losses(syndrome)
+        self.losses |= loss_flags(syndrome)
         end = BASE + (self._half + 1) * PAGE_BYTES
         count = self._target.read(arch.PMBPTR_EL1) - (end - self._board.half_bytes)
         if not 0 <= count <= self._board.half_bytes:

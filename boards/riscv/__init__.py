@@ -43,7 +43,7 @@ class SoftCoreProgram:
     mappings: tuple[Mapping, ...]
 
     def process(self, pid: int) -> Process:
-        """As CONTEXTIDR_EL1 = `pid`, for `perf.events.life`."""
+        """As CONTEXTIDR_EL1 = `pid`, for `perf.events.process_events`."""
         return Process(path=self.path, argv=[self.path.name], pid=pid, mappings=self.mappings)
 
 

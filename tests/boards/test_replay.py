@@ -19,8 +19,8 @@ from boards.workload import COLUMNS_OF_CONSTANTS, excerpt, gaps, pack, process, 
 from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL1, PMSICR_EL1, PMSIRR_EL1, Register
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.spu import SPU
-from spurtle_sim.cosim.engine import Engine
 from spurtle_sim.cosim.pack import pe_members
+from spurtle_sim.cosim.spu import CompiledSPU
 from spurtle_sim.emulator.program import Program
 from spurtle_sim.model.pe import PEState
 from spurtle_sim.timing.core import Parameters
@@ -148,7 +148,7 @@ def on_engine(
     config: SPUConfig, rows: NDArray[np.void], base: int, stops: Sequence[int]
 ) -> tuple[list[bytes], dict[str, int]]:
     """The same. A stop puts off the rows that follow, as an interrupt does; the engine knows no such stop."""
-    engine = Engine(config)
+    engine = CompiledSPU(config)
     engine.set_buffer(base, LIMIT - base)
     engine.set_pe(PE)
     buffers: list[bytes] = []
@@ -239,7 +239,7 @@ def test_time_stands_still_with_the_program(excerpts: dict[str, NDArray[np.void]
     passed, finished, ticks, idle = ([cycle for cycle, row in enumerate(seen) if row[column]] for column in range(4))
     assert passed == [1, len(steps) - 1]
     assert finished == [1 + finish]
-    # One more cycle than something was in flight: as Engine.play has it.
+    # One more cycle than something was in flight: as CompiledSPU.play has it.
     assert ticks == [*range(1, finish + 3), len(steps) - 1]
     assert idle == [cycle for cycle in range(len(steps)) if cycle not in ticks]
 

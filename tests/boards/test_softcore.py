@@ -32,7 +32,7 @@ from spurtle.gateware.spu import SPU
 from spurtle.interface.memory import DrainSignature
 from spurtle.interface.sysreg import SystemRegisterSignature
 from spurtle.shell.rvfi import RVFI, RVFIAdapter
-from spurtle_sim.cosim.compiled import compiled
+from spurtle_sim.cosim.compiled import load_model
 from spurtle_sim.model import sampling
 from spurtle_sim.model.operation import Facts, Location, Operation, Sample, Start
 from spurtle_sim.model.records import encode
@@ -111,7 +111,7 @@ def library() -> ctypes.CDLL:
     design = verilog.generate(Rig(), "rig", library=core)
     driver = Path(__file__).with_name("softcore.cpp")
     options = ("--top-module", design.module, *WAIVERS)
-    return compiled(design.module, design.text + core, driver, (), options)
+    return load_model(design.module, design.text + core, driver, (), options)
 
 
 @dataclass(frozen=True)

@@ -214,7 +214,7 @@ def test_an_error_of_ours(
     def fails(*_: Any) -> None:
         raise error
 
-    monkeypatch.setattr("spurtle_sim.profile.options.parse", fails)
+    monkeypatch.setattr("spurtle_sim.cli.command.parse_sampling", fails)
     assert main(["profile", "x"]) == 125
     [line] = capsys.readouterr().err.splitlines()
     start = r"spurtle: an error of Spurtle itself, which should be reported: test_cli\.py, line \d+: "
@@ -228,7 +228,7 @@ def interrupted(*_: Any) -> None:
 def test_an_interrupt_before_the_program_runs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("spurtle_sim.profile.options.parse", interrupted)
+    monkeypatch.setattr("spurtle_sim.cli.command.parse_sampling", interrupted)
     assert main(["profile", "x"]) == 130
     assert capsys.readouterr() == ("", "")
 

@@ -13,7 +13,7 @@ import pytest
 
 from spurtle.config import CONFIGS
 from spurtle_sim.model import records
-from spurtle_sim.perf.events import Aux, life
+from spurtle_sim.perf.events import Aux, process_events
 from spurtle_sim.perf.process import PID, Process
 from spurtle_sim.perf.writer import Recording, content
 from spurtle_sim.records.json_sample import from_json
@@ -87,7 +87,7 @@ def perf_data(source: random.Random) -> tuple[bytes, Sequence[range]]:
     """A profile of two buffers, and its header, attributes and records of the kernel."""
     process = Process(Path("/program"), ["program"], PID, [])
     data, _ = buffer(source)
-    events = life(process, [Aux(time=time, pid=PID, tid=PID, data=data) for time in (1, 2)])
+    events = process_events(process, [Aux(time=time, pid=PID, tid=PID, data=data) for time in (1, 2)])
     file = content(Recording(argv=process.argv, events=events))
     return file, (range(104), range(104, 500), range(len(file)))
 

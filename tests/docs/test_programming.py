@@ -23,7 +23,7 @@ from spurtle.arch import (
 )
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.export import regmap
-from spurtle_sim.cosim.engine import Engine
+from spurtle_sim.cosim.spu import CompiledSPU
 from spurtle_sim.model.operation import Facts
 from spurtle_sim.trace.dtypes import TIMED_OPERATION
 from tests.support.paths import ROOT
@@ -44,7 +44,7 @@ class Guide:
         for block in BLOCKS if run else BLOCKS[:-2]:
             exec(block.replace('"neoverse_n1"', f'"{config.name}"'), self.names)
         self.config = config
-        self.engine: Engine = self.names["engine"]
+        self.engine: CompiledSPU = self.names["engine"]
         self.base: int = self.names["BASE"]
         self.end: int = self.base + self.names["SIZE"]
 
@@ -89,7 +89,7 @@ def test_the_guide(config: SPUConfig, capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_reset(guide: Guide) -> None:
-    engine = Engine(guide.config)
+    engine = CompiledSPU(guide.config)
     for register in guide.config.registers:
         assert engine.read(register) == regmap.reset(guide.config, register), register.name
 

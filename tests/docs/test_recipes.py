@@ -122,7 +122,7 @@ def test_perf_is_shown_nowhere_else():
 def test_an_archive_has_the_executable(tmp_path: Path):
     """The tools that perf 6.12 is built with lack the script."""
     from spurtle_sim.emulator.program import Program
-    from spurtle_sim.perf.events import life
+    from spurtle_sim.perf.events import process_events
     from spurtle_sim.perf.writer import Recording
     from spurtle_sim.profile import outputs
     from spurtle_sim.profile.run import process_of
@@ -131,8 +131,8 @@ def test_an_archive_has_the_executable(tmp_path: Path):
 
     write_with_build_id(WORKLOADS / "sort.elf", tmp_path / "program", bytes(range(20)))
     process = process_of(Program(tmp_path / "program"))
-    aux = outputs.aux_of(process.pid, branch(0x40_0300, 0x40_0310, 2, 5))
-    outputs.write(tmp_path / "perf.data", Recording(argv=process.argv, events=life(process, [aux])))
+    aux = outputs.aux_event(process.pid, branch(0x40_0300, 0x40_0310, 2, 5))
+    outputs.write(tmp_path / "perf.data", Recording(argv=process.argv, events=process_events(process, [aux])))
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "perf").symlink_to(require_perf("6.1").path)
     cooked(tmp_path, 'perf --buildid-dir "$PWD/cache" buildid-cache --add program')

@@ -13,7 +13,7 @@ import pytest
 
 from spurtle.support.errors import UserError
 from spurtle.support.files import check_files, check_folder, check_stream, write_files, write_folder, write_stream
-from spurtle_sim.cli import command as cli
+from spurtle_sim import cli
 from tests.support.elf import EXIT, write_elf
 
 RECORD = '{"events": [], "timestamp": 5}\n'

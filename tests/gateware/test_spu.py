@@ -1,6 +1,6 @@
 """The whole SPU in Amaranth's simulator: one record from end to end, draining, and stopping in any cycle.
 
-What it does over thousands of operations is tested on its Verilog (test_cocotb.py, test_engine.py).
+What it does over thousands of operations is tested on its Verilog (test_cocotb.py, tests/cosim/test_spu.py).
 """
 
 from collections.abc import Callable, Mapping

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from spurtle.support.errors import UserError
-from spurtle_sim.native import cache as kept_files
+from spurtle_sim.native import cache
 from spurtle_sim.native.compiler import compiler, run
 from spurtle_sim.native.library import Library, load
 
@@ -23,7 +23,7 @@ BROKEN = {"broken.cpp": "int broken() {\n    return nothing;\n}\n"}
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The cache, empty."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache" / "spurtle"
@@ -36,15 +36,15 @@ def script(path: Path, text: str) -> str:
     return str(path)
 
 
-def test_a_library_is_compiled_once(cache: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_library_is_compiled_once(cache_folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for _ in range(2):
         [library] = load([Library("seven", SEVEN)])
         assert library.seven() == 7
     assert capfd.readouterr().err == "compiling seven ...\n"
-    assert [path.suffix for path in cache.iterdir()] == [".so"]
+    assert [path.suffix for path in cache_folder.iterdir()] == [".so"]
 
 
-def test_another_library_has_another_file(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_library_has_another_file(cache_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     libraries = [
         Library("seven", SEVEN),
         Library("seven", {**SEVEN, "seven.h": "#define SEVEN (8 - 1)\n"}),
@@ -58,13 +58,13 @@ def test_another_library_has_another_file(cache: Path, tmp_path: Path, monkeypat
     files.add(libraries[0].make())
     for release in "13.1", "13.2":
         monkeypatch.setenv("CXX", script(tmp_path / "g++", f'[ "$2" = --version ] && {{ echo {release}; exit; }}'))
-        kept_files._release.cache_clear()  # a process has one release
+        cache._release.cache_clear()  # a process has one release
         files.add(libraries[0].make())
     assert len(files) == len(libraries) + 3
-    assert {*cache.iterdir()} == files
+    assert {*cache_folder.iterdir()} == files
 
 
-def test_progress_counts_what_is_compiled(cache: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_progress_counts_what_is_compiled(cache_folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     names = ["one", "two", "three"]
     libraries = [
         Library(name, {f"{name}.cpp": f'extern "C" int {name}() {{ return {len(name)}; }}\n'}) for name in names
@@ -76,7 +76,7 @@ def test_progress_counts_what_is_compiled(cache: Path, capfd: pytest.CaptureFixt
     assert {line.split(": ")[1] for line in lines} == {"one ...", "three ..."}
 
 
-def test_progress_on_a_terminal_is_a_live_line(cache: Path) -> None:
+def test_progress_on_a_terminal_is_a_live_line(cache_folder: Path) -> None:
     child, terminal = pty.fork()
     if child == 0:
         code = f"from spurtle_sim.native.library import Library, load; load([Library('seven', {SEVEN!r})])"
@@ -97,32 +97,34 @@ def make_seven() -> str:
     return str(Library("seven", SEVEN).make())
 
 
-def test_processes_compile_one_library_once(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_compile_one_library_once(
+    cache_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log = tmp_path / "log"
     monkeypatch.setenv("CXX", script(tmp_path / "g++", f'echo "$@" >>{log}\nsleep 0.2'))
     with multiprocessing.get_context("spawn").Pool(3) as pool:
         files = {result.get() for result in [pool.apply_async(make_seven) for _ in range(3)]}
     assert len(files) == 1
-    assert [path.suffix for path in cache.iterdir()] == [".so"]
+    assert [path.suffix for path in cache_folder.iterdir()] == [".so"]
     commands = log.read_text().splitlines()
     assert sum(" -c " in command for command in commands) == 1
     assert sum("-shared" in command for command in commands) == 1
 
 
-def test_files_of_a_killed_process_are_removed(cache: Path) -> None:
+def test_files_of_a_killed_process_are_removed(cache_folder: Path) -> None:
     path = Library("seven", SEVEN).make()
     path.unlink()
     left = path.with_name(f"{path.name}.building")
     (left / "folder").mkdir(parents=True)
     (left / "seven.cpp.o").write_text("half an object file")
     assert Library("seven", SEVEN).make() == path
-    assert [*cache.iterdir()] == [path]
+    assert [*cache_folder.iterdir()] == [path]
 
 
-def test_what_was_not_used_for_a_month_is_removed(cache: Path) -> None:
+def test_what_was_not_used_for_a_month_is_removed(cache_folder: Path) -> None:
     used, unused = Library("seven", SEVEN).make(), Library("seven", SEVEN, options=["-O1"]).make()
-    others = [cache / "perf-6.12", cache / "0123456789abcdef"]
-    folder = cache / "folder-0123456789abcdef"
+    others = [cache_folder / "perf-6.12", cache_folder / "0123456789abcdef"]
+    folder = cache_folder / "folder-0123456789abcdef"
     for path in *others, folder:
         path.mkdir()
         (path / "file").touch()
@@ -130,10 +132,10 @@ def test_what_was_not_used_for_a_month_is_removed(cache: Path) -> None:
         os.utime(path, (0, 0))
     assert Library("seven", SEVEN).find() == used
     new = Library("seven", SEVEN, options=["-O2"]).make()
-    assert {*cache.iterdir()} == {used, new, *others}
+    assert {*cache_folder.iterdir()} == {used, new, *others}
 
 
-def test_a_damaged_library_is_compiled_again(cache: Path) -> None:
+def test_a_damaged_library_is_compiled_again(cache_folder: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(1) as pool:  # this process would keep what it has loaded
         path = Path(pool.apply(make_seven))
     path.write_text("not a library")
@@ -141,13 +143,15 @@ def test_a_damaged_library_is_compiled_again(cache: Path) -> None:
     assert library.seven() == 7
 
 
-def test_the_compiler_may_be_several_words(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_compiler_may_be_several_words(cache_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = script(tmp_path / "my compiler", '[ "$1" = "-D A=B" ] || exit 1\nshift')
     monkeypatch.setenv("CXX", f"'{path}' '-D A=B'")
     assert load([Library("seven", SEVEN)])[0].seven() == 7
 
 
-def test_the_compiler_may_be_a_relative_path(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_compiler_may_be_a_relative_path(
+    cache_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     script(tmp_path / "compiler", "")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CXX", "./compiler")
@@ -161,7 +165,9 @@ def test_an_empty_name_is_none(monkeypatch: pytest.MonkeyPatch, text: str) -> No
 
 
 @pytest.mark.parametrize(("text", "why"), [("g++ '", "no closing quotation"), ("g++ \\", "no escaped character")])
-def test_a_command_that_no_shell_takes(cache: Path, monkeypatch: pytest.MonkeyPatch, text: str, why: str) -> None:
+def test_a_command_that_no_shell_takes(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch, text: str, why: str
+) -> None:
     monkeypatch.setenv("CXX", text)
     with pytest.raises(UserError) as raised:
         load([Library("seven", SEVEN)])
@@ -169,38 +175,38 @@ def test_a_command_that_no_shell_takes(cache: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("name", ["no-such-compiler -O1", "''", "/etc/passwd"])
-def test_no_compiler(cache: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_no_compiler(cache_folder: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv("CXX", name)
     with pytest.raises(UserError) as raised:
         load([Library("seven", SEVEN)])
     assert str(raised.value) == f"there is no C++ compiler {name!r}: install g++, or name another one in CXX"
 
 
-def test_a_compiler_that_fails(cache: Path) -> None:
+def test_a_compiler_that_fails(cache_folder: Path) -> None:
     with pytest.raises(UserError) as raised:
         load([Library("broken", BROKEN)])
     assert str(raised.value).startswith("g++ failed: broken.cpp:2:12: error: ")
     assert "\n" not in str(raised.value)
     assert "In function" in raised.value.__notes__[0], "all that the compiler said"
-    assert not [*cache.iterdir()]
+    assert not [*cache_folder.iterdir()]
 
 
-def test_a_compiler_that_only_fails(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiler_that_only_fails(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "false")
     with pytest.raises(UserError, match=r"^false failed: exit status 1$"):
         load([Library("seven", SEVEN)])
 
 
-def test_a_library_that_cannot_be_loaded_is_not_kept(cache: Path) -> None:
+def test_a_library_that_cannot_be_loaded_is_not_kept(cache_folder: Path) -> None:
     calls = {"calls.cpp": 'extern "C" int absent();\nextern "C" int calls() { return absent(); }\n'}
     message = r"^cannot load a library that g\+\+ -std=c\+\+20 made: .*undefined symbol: absent$"
     with pytest.raises(UserError, match=message):
         load([Library("calls", calls)])
-    assert not [*cache.iterdir()]
+    assert not [*cache_folder.iterdir()]
 
 
 @pytest.mark.parametrize("command", ["g++", pytest.param("clang++", marks=CLANG)])
-def test_a_library_that_needs_libatomic(cache: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+def test_a_library_that_needs_libatomic(cache_folder: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     """Clang calls it for more than GCC does, but each does for three words."""
     monkeypatch.setenv("CXX", command)
     text = """#include <atomic>
@@ -212,7 +218,7 @@ def test_a_library_that_needs_libatomic(cache: Path, monkeypatch: pytest.MonkeyP
 
 
 @CCACHE
-def test_a_compiler_behind_ccache(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiler_behind_ccache(cache_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "ccache g++")
     monkeypatch.setenv("CCACHE_DIR", str(tmp_path / "ccache"))
     assert load([Library("seven", SEVEN)])[0].seven() == 7
@@ -241,7 +247,7 @@ def test_a_home_that_does_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert [*home.iterdir()] == [home / ".cache"]
 
 
-def test_a_cache_that_is_only_read(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_is_only_read(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = Library("seven", SEVEN).make()
 
     def mkdir(*_: object, **__: object) -> None:

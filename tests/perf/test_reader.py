@@ -11,7 +11,7 @@ import pytest
 from spurtle.support.errors import UserError
 from spurtle_sim.cli import main
 from spurtle_sim.perf import reader
-from spurtle_sim.perf.events import Aux, TimedEvent, life
+from spurtle_sim.perf.events import Aux, TimedEvent, process_events
 from spurtle_sim.perf.format import AuxFlag, RecordType
 from spurtle_sim.perf.process import Process
 from spurtle_sim.perf.writer import Recording, content
@@ -44,7 +44,7 @@ def several() -> list[TimedEvent]:
 def file(tmp_path: Path) -> Path:
     aux = [event for event in several() if isinstance(event, Aux)]
     path = tmp_path / "perf.data"
-    path.write_bytes(content(Recording(argv=PROCESS.argv, events=life(PROCESS, aux, end=400))))
+    path.write_bytes(content(Recording(argv=PROCESS.argv, events=process_events(PROCESS, aux, end=400))))
     return path
 
 
@@ -98,7 +98,7 @@ def test_a_recording_of_threads(perf: Perf, tmp_path: Path, capsys: pytest.Captu
     """Timeless: perf has a buffer for each thread, and no CPU."""
     aux = [Aux(time=9, pid=PID, tid=PID, data=branch(0x40_1000, 0x40_2000, 7, None), flags=TRUNCATED)]
     file = tmp_path / "perf.data"
-    file.write_bytes(content(Recording(argv=PROCESS.argv, events=life(PROCESS, aux), timed=False)))
+    file.write_bytes(content(Recording(argv=PROCESS.argv, events=process_events(PROCESS, aux), timed=False)))
     theirs = [line.split()[-1] for line in perf.lines("script", "-i", file, "--itrace=i1i", "-F", "ip")]
     status, [line], losses = decoded(capsys, "--json", file)
     record = json.loads(line)

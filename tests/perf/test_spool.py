@@ -10,7 +10,7 @@ from typing import IO
 import pytest
 
 from spurtle.support.errors import UserError
-from spurtle_sim.perf.events import Aux, life
+from spurtle_sim.perf.events import Aux, process_events
 from spurtle_sim.perf.process import Process
 from spurtle_sim.perf.spool import Data, Spool
 from spurtle_sim.perf.writer import Recording, content
@@ -38,7 +38,7 @@ def test_what_is_kept_is_read_again_in_any_order(spool: Spool, tmp_path: Path) -
 def recording(pieces: list[Data]) -> Recording:
     process = Process(path=Path("/program"), argv=["program"], pid=7, mappings=[])
     aux = [Aux(time=time, pid=7, tid=7, data=data) for time, data in enumerate(pieces, 1)]
-    return Recording(argv=process.argv, events=life(process, aux))
+    return Recording(argv=process.argv, events=process_events(process, aux))
 
 
 def test_a_profile_of_any_size_takes_the_memory_of_one_buffer(spool: Spool, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from spurtle.arch import Event
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle_sim.model.operation import Facts, Location, Operation, Sample, Start, Vectors
 from spurtle_sim.model.records import encode
-from spurtle_sim.perf.events import Aux, life
+from spurtle_sim.perf.events import Aux, process_events
 from spurtle_sim.perf.process import Process
 from spurtle_sim.perf.writer import Recording
 from spurtle_sim.profile import outputs
@@ -43,7 +43,7 @@ def perf(request: pytest.FixtureRequest) -> Perf:
 def dumped(perf: Perf, folder: Path, octets: bytes) -> list[str]:
     """Return the packets as `perf report -D` shows them."""
     file = folder / "perf.data"
-    events = life(Process(Path("/nowhere"), ["nowhere"], 1, ()), [Aux(time=1, pid=1, tid=1, data=octets)])
+    events = process_events(Process(Path("/nowhere"), ["nowhere"], 1, ()), [Aux(time=1, pid=1, tid=1, data=octets)])
     outputs.write(file, Recording(argv=["nowhere"], events=events))
     return [line for line in perf.lines("report", "-D", "-i", file) if re.match(r"\.  [0-9a-f]{8}: ", line)]
 

@@ -12,7 +12,7 @@ from spurtle.arch import PMBSR_EL1
 from spurtle.config import CONFIGS
 from spurtle.support.errors import UserError
 from spurtle_sim.emulator.program import Program
-from spurtle_sim.perf.events import Aux, Comm, Exit, Fork, life, losses, mapped
+from spurtle_sim.perf.events import Aux, Comm, Exit, Fork, loss_flags, mmap_event, process_events
 from spurtle_sim.perf.format import AuxFlag, Settings
 from spurtle_sim.perf.process import Mapping, Process
 from spurtle_sim.perf.writer import Recording, content
@@ -48,7 +48,7 @@ def recording(
     """Return the recording of a process with the records in `data`."""
     return Recording(
         argv=process.argv,
-        events=life(process, [outputs.aux_of(process.pid, data)]),
+        events=process_events(process, [outputs.aux_event(process.pid, data)]),
         midr=outputs.midr(config),
         settings=settings or Settings(),
         timed=timed,
@@ -117,7 +117,7 @@ def test_threads_exit_at_their_times(perf: Perf, tmp_path: Path, process: Proces
     """Two threads on two CPUs: the second one begins later and ends first, and each sample is of its thread."""
     second = PID + 1
     events = [
-        *life(process, [])[:-1],
+        *process_events(process, [])[:-1],
         Fork(time=50, pid=PID, tid=second, parent_pid=PID, parent_tid=PID),
         Comm(time=51, pid=PID, tid=second, name="second"),
         Aux(time=150, pid=PID, tid=second, cpu=1, data=branch(sift + 4, sift, 3, 100, pid=second)),
@@ -174,8 +174,8 @@ def test_data_symbols(perf: Perf, tmp_path: Path, process: Process, sift: int) -
     [stack] = [mapping for mapping in process.mappings if mapping.path == "[stack]"]
     places = [numbers + 0x1C0, stack.end - 0x40, HEAP.start + 0x10, ANONYMOUS.start + 0x20]
     data = b"".join(load(sift, va, 0x8000_1000, 7, time, 0) for time, va in enumerate(places, 10))
-    later = [mapped(process, 5, HEAP), mapped(process, 6, ANONYMOUS)]
-    events = life(process, [outputs.aux_of(PID, data)], later=later)
+    later = [mmap_event(process, 5, HEAP), mmap_event(process, 6, ANONYMOUS)]
+    events = process_events(process, [outputs.aux_event(PID, data)], later=later)
     file = written(tmp_path, Recording(argv=process.argv, events=events, midr=outputs.midr("neoverse_n1")))
     lines = perf.lines("mem", "report", "-i", file, "--itrace=M", "--stdio", "--sort=mem,symbol_daddr,dso_daddr")
     assert set(re.findall(r"\[\.\] (\S+) +(\S+)", "\n".join(lines))) == {
@@ -256,7 +256,7 @@ def test_a_run_that_collides(perf: Perf, tmp_path: Path, process: Process, sift:
     assert driver.collided > 0
     [aux] = driver.aux
     assert aux.flags == AuxFlag.COLLISION
-    file = written(tmp_path, Recording(argv=process.argv, events=life(process, driver.aux)))
+    file = written(tmp_path, Recording(argv=process.argv, events=process_events(process, driver.aux)))
     _, complaints = perf.run("script", "-i", file, "--itrace=i1i")
     assert any("collision" in line and "1 times out of 1" in line for line in complaints), complaints
 
@@ -304,7 +304,7 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("dl", [0, 1])
 def test_losses_are_those_of_the_linux_driver(coll: int, dl: int) -> None:
     lost = AuxFlag.TRUNCATED | AuxFlag.PARTIAL if dl else AuxFlag(0)
-    assert losses(PMBSR_EL1.pack(COLL=coll, DL=dl, S=1, MSS=1)) == (AuxFlag.COLLISION if coll else 0) | lost
+    assert loss_flags(PMBSR_EL1.pack(COLL=coll, DL=dl, S=1, MSS=1)) == (AuxFlag.COLLISION if coll else 0) | lost
 
 
 def test_same_bytes_each_time(tmp_path: Path, process: Process) -> None:

@@ -119,7 +119,7 @@ def test_an_ignored_signal_stays_ignored(tmp_path: Path) -> None:
 def test_mismatches_are_our_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(Checker, "counts", lambda self, _: self._compare("it", 1, 2))
+    monkeypatch.setattr(Checker, "check_counts", lambda self, _: self._compare("it", 1, 2))
     output = tmp_path / "perf.data"
     assert main(["profile", "--check", "-o", str(output), str(write_elf(tmp_path / "program", [*COUNT, *EXIT]))]) == 125
     assert len(records(output)) == SAMPLES

@@ -64,7 +64,7 @@ def passed(
     operations["pc"] = 4 * np.arange(count)
     rows = [(*selection, destination) for selection in selections]
     answers = [None] * len(finishes) if answers is None else answers
-    it.passed(operations, np.array(rows, SELECTION), np.array(finishes, FINISH), answers, settled=True)
+    it.check_operations(operations, np.array(rows, SELECTION), np.array(finishes, FINISH), answers, settled=True)
 
 
 def right(it: Checker) -> None:
@@ -109,7 +109,7 @@ def test_what_is_right() -> None:
             "records that the reference has not: the SPU says 1, the reference 0",
         ),
         (lambda it: it.read(PMBSR_EL1, 1), "PMBSR_EL1: the SPU says 1, the reference 0"),
-        (lambda it: it.records(BASE, b"\x01"), "record at 0x100000: the SPU says 01, the reference "),
+        (lambda it: it.check_records(BASE, b"\x01"), "record at 0x100000: the SPU says 01, the reference "),
     ],
 )
 def test_what_is_wrong(act: Callable[[Checker], None], mismatch: str) -> None:
@@ -180,7 +180,7 @@ def test_operations_are_counted_as_if_one_by_one() -> None:
             rows = [row for row in range(first, first + step) if reference.count_operation()]
             selected += [(row, 1, 0, 0, 0) for row in rows]
             answers = np.array([(row, 1, 0, 0, 0) for row in rows], SELECTION)
-            it.passed(np.zeros(step, TIMED_OPERATION), answers, np.zeros(0, FINISH), [], settled=True)
+            it.check_operations(np.zeros(step, TIMED_OPERATION), answers, np.zeros(0, FINISH), [], settled=True)
         assert it.mismatches == [], f"{ecount}, {count}"
         it.read(PMSICR_EL1, reference.read(PMSICR_EL1))
         assert it.mismatches == [] and len(selected) >= 1, f"{ecount}, {count}"
@@ -198,10 +198,10 @@ def test_which_of_two_accesses_is_sampled() -> None:
 def test_events_that_did_not_happen() -> None:
     it = checker()
     nothing = dict.fromkeys((*EVENTS, *(f"feed_{name}" for name in CONFIG.feed_events)), 0)
-    it.counts(nothing)
+    it.check_counts(nothing)
     assert it.mismatches == []
     for name in nothing:
-        it.counts(nothing | {name: 1})
+        it.check_counts(nothing | {name: 1})
         assert it.mismatches.pop() == f"SAMPLE_{name.upper()} events: the SPU says 1, the reference 0"
 
 
@@ -210,10 +210,10 @@ def test_what_the_pmu_is_told() -> None:
     right(it)
     told = {"pop": 600, "feed": 1, "filtrate": 1, "collision": 1, "feed_event": 1, "feed_lat": 1}
     told |= dict.fromkeys(("feed_br", "feed_ld", "feed_st", "feed_op"), 0)
-    it.counts(told)
+    it.check_counts(told)
     assert it.mismatches == []
     for name, count in told.items():
-        it.counts(told | {name: count + 1})
+        it.check_counts(told | {name: count + 1})
         assert it.mismatches.pop() == f"SAMPLE_{name.upper()} events: the SPU says {count + 1}, the reference {count}"
 
 
@@ -237,8 +237,8 @@ def test_records_hold_where_the_taken_branch_before_them_went() -> None:
         it = checker(config)
         for played, number in ((operations[:300], FIRST), (operations[300:], SECOND)):
             selections, finishes = np.array([(number, 1, 1, 99, 0)], SELECTION), np.array([(number, 7)], FINISH)
-            it.passed(played, selections, finishes, [None], settled=True)
-        it.records(BASE, record(0x3000, previous) + record(0x5000, 0x4000))
+            it.check_operations(played, selections, finishes, [None], settled=True)
+        it.check_records(BASE, record(0x3000, previous) + record(0x5000, 0x4000))
         assert it.count == (previous != 0x2000)
 
 

@@ -94,7 +94,7 @@ def test_the_rtl_gets_the_same_samples(tmp_path: Path, monkeypatch: pytest.Monke
             got.extend(samples)
             return [b"one", b"two"]
 
-    monkeypatch.setattr("spurtle_sim.cosim.record_engine.RecordEngine", Engine)
+    monkeypatch.setattr("spurtle_sim.cosim.record_path.CompiledRecordPath", Engine)
     assert encode(json.dumps(LOAD), json.dumps(BRANCH), engine="rtl", output=tmp_path / "out") == 0
     assert got == [from_json(N1, LOAD), from_json(N1, BRANCH)]
     assert (tmp_path / "out").read_bytes() == b"onetwo"

@@ -10,7 +10,7 @@ from boards.workload import excerpt, repeated
 from spurtle import arch
 from spurtle.arch import PAGE_BYTES
 from spurtle.config import CONFIGS
-from spurtle_sim.cosim.engine import Engine
+from spurtle_sim.cosim.spu import CompiledSPU
 from spurtle_sim.model.pe import PEState
 from spurtle_sim.perf.process import PID
 
@@ -27,7 +27,7 @@ class EngineBoard:
     def __init__(self, board: Board) -> None:
         config = CONFIGS[board.config]
         self._board = board
-        self._engine = Engine(config)
+        self._engine = CompiledSPU(config)
         self._engine.set_buffer(BASE, 2 * PAGE_BYTES)
         self._engine.set_pe(PEState(contextidr_el1=PID))
         self._rows = repeated(excerpt(config, board.operations), _OPERATIONS // board.operations)

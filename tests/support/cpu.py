@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from spurtle.arch import PCT, PMBPTR_EL1, PMSCR_EL2, PMSIDR_EL1, Register
 from spurtle.config import SPUConfig
-from spurtle_sim.cosim.engine import Engine
 from spurtle_sim.cosim.faults import ABORT
+from spurtle_sim.cosim.spu import CompiledSPU
 from spurtle_sim.model.pe import PEState
 from spurtle_sim.profile.scoreboard import Checker
 from spurtle_sim.trace.dtypes import TIMED_OPERATION
@@ -33,7 +33,7 @@ class Step(NamedTuple):
 class Core:
     """A program on a core with its SPU, and the reference beside it. Between two calls of `run` the kernel has the
     core. Then sampled operations may be in flight, if ends need not be told in program order; where the SPU has raised
-    its interrupt none is (see `Engine.play`).
+    its interrupt none is (see `CompiledSPU.play`).
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Core:
 
     def __init__(self, config: SPUConfig, operations: NDArray[np.void], pe: PEState):
         self.config = config
-        self.engine = Engine(config)
+        self.engine = CompiledSPU(config)
         self.checker = Checker(config, pe)
         self.steps: list[Step] = []
         self.collided = 0
@@ -96,10 +96,10 @@ class Core:
 
     def _follow(self, passed: NDArray[np.void], *, settled: bool) -> None:
         """The reference is told of what has passed, and of what has become of that and of what passed before."""
-        selections, finishes, answers = self.engine.selections(), self.engine.finishes(), self.engine.answers()
+        selections, finishes, answers = self.engine.selections(), self.engine.finishes(), self.engine.responses()
         self.collided += int((selections["sampled"] == 0).sum())
         self.aborted |= ABORT in answers
-        self.checker.passed(passed, selections, finishes, answers, settled=settled)
+        self.checker.check_operations(passed, selections, finishes, answers, settled=settled)
 
     @property
     def interrupt(self) -> bool:
@@ -198,7 +198,7 @@ class CPU(Core):
         start, end = self._pointer, self.read(PMBPTR_EL1)
         if start != end:
             data = self.load(start, end)
-            self.checker.records(start, data)
+            self.checker.check_records(start, data)
             self.written += data
             places = self._places(start, end)
             self._known[places] = self.engine.memory[places]

@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass
 from signal import SIGKILL, SIGTERM, Signals
 
 from spurtle.config import CONFIGS
-from spurtle_sim.cli import command as cli
-from spurtle_sim.cosim import engine
+from spurtle_sim import cli
+from spurtle_sim.cosim import spu
 from spurtle_sim.emulator import hooks, program
 from spurtle_sim.native.library import load
 from spurtle_sim.timing import machine
@@ -60,7 +60,7 @@ def run(commands: Iterable[Sequence[str]]) -> Iterator[Outcome]:
 
 
 def main() -> None:
-    load([engine.library(CONFIGS["neoverse_n1"]), machine.library(), hooks.library()])
+    load([spu.library(CONFIGS["neoverse_n1"]), machine.library(), hooks.library()])
     assert program.Program
     for line in sys.stdin:
         print(json.dumps(asdict(_outcome(json.loads(line)))), flush=True)

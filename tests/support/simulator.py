@@ -14,7 +14,7 @@ from cocotb_tools.runner import get_runner
 
 from spurtle.export import verilog
 from spurtle.export.waivers import LINT_WAIVERS
-from spurtle_sim.cosim.compiled import runtime
+from spurtle_sim.cosim.compiled import verilator_runtime
 from spurtle_sim.native.cache import kept
 from spurtle_sim.native.compiler import run
 from tests.support.seeds import SEED
@@ -32,7 +32,7 @@ def run_verilator(design: verilog.Verilog, test_module: str, settings: Mapping[s
     root = Path(verilator.__file__).parent
     # cocotb makes every signal public, and Verilator then sees vectors, not bits, and so a loop where there is none.
     waivers = [f"-Wno-{name}" for name in (*LINT_WAIVERS, "UNOPTFLAT")]
-    build_args = [*waivers, "--output-split", "0", "-LDFLAGS", str(runtime(RUNTIME))]
+    build_args = [*waivers, "--output-split", "0", "-LDFLAGS", str(verilator_runtime(RUNTIME))]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("VERILATOR_ROOT", str(root))
         patch.setenv("PATH", f"{root / 'bin'}{os.pathsep}{os.environ['PATH']}")

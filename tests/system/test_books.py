@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from spurtle import arch
 from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL1, PMSFCR_EL1, PMSICR_EL1, PMSIRR_EL1
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle_sim.cosim.engine import Engine
+from spurtle_sim.cosim.spu import CompiledSPU
 from spurtle_sim.model import filtering
 from spurtle_sim.model.operation import Facts, Operation, Sample, Start
 from spurtle_sim.model.registers import Registers
@@ -52,7 +52,7 @@ class Trouble:
     def __init__(self, config: SPUConfig, seed: int):
         self.config = config
         self.random = Random(seed)
-        self.engine = Engine(config)
+        self.engine = CompiledSPU(config)
         self.engine.set_buffer(BASE, SIZE)
         self.program = program(config.ops_per_cycle, seed)
         self.round = int(self.program["dispatch"][-1]) + 10
@@ -210,7 +210,7 @@ class Trouble:
         if self.random.random() < 0.05:
             chances = {"stall": [0, 0, 128, 200], "late": [0, 3, 60], "fault": [0, 40], "abort": [0, 30]}
             trouble = {name: self.random.choice(several) for name, several in chances.items()}
-            self.engine.trouble(self.random.getrandbits(63) | 1, **trouble)
+            self.engine.disturb_memory(self.random.getrandbits(63) | 1, **trouble)
 
     def close(self) -> Counter[str]:
         """The books, once nothing is open any more."""

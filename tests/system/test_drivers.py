@@ -118,7 +118,7 @@ def records(cpu: CPU, data: bytes | bytearray) -> list[Record]:
 def tear(cpu: CPU) -> None:
     """Memory faults where a record has been begun; or, if their sizes differ, where one begins by chance."""
     config = cpu.config
-    cpu.engine.hole(cpu.memory.start + 5 * config.max_record_bytes + config.bus_bytes, config.bus_bytes)
+    cpu.engine.set_faulting_range(cpu.memory.start + 5 * config.max_record_bytes + config.bus_bytes, config.bus_bytes)
 
 
 def ends_torn(data: bytes | bytearray) -> bool:
@@ -213,7 +213,7 @@ def test_linux_discard_event(cpu: CPU) -> None:
     counts = cpu.engine.counts()
     assert counts["feed"] == counts["filtrate"] == samples(cpu) - cpu.collided
     assert (counts["records"], cpu.written) == (0, b"")
-    cpu.checker.counts(counts)
+    cpu.checker.check_counts(counts)
     assert not cpu.checker.mismatches
 
 
@@ -393,7 +393,7 @@ def faulting(guest: CPU) -> None:
 
 
 def test_kvm_unit_tests_6_unmapped(guest: CPU) -> None:
-    guest.engine.hole(guest.memory.start, PAGE, FaultKind.STAGE_1)
+    guest.engine.set_faulting_range(guest.memory.start, PAGE, FaultKind.STAGE_1)
     faulting(guest)
     status = PMBSR_EL1.unpack(guest.mrs(PMBSR_EL1))
     assert (status.S, status.EC, status.DL) == (1, EC.STAGE_1, 0)
@@ -402,7 +402,7 @@ def test_kvm_unit_tests_6_unmapped(guest: CPU) -> None:
 @those(lambda config: config.external_aborts)
 def test_kvm_unit_tests_7_not_backed(guest: CPU) -> None:
     """At stage 2, of which the guest is told by an External abort. From FEAT_SPEv1p3 on it is told of none."""
-    guest.engine.hole(guest.memory.start, PAGE, FaultKind.STAGE_1, external=True)
+    guest.engine.set_faulting_range(guest.memory.start, PAGE, FaultKind.STAGE_1, external=True)
     faulting(guest)
     status = PMBSR_EL1.unpack(guest.mrs(PMBSR_EL1))
     assert (status.S, status.EA) == (1, 1)
@@ -416,7 +416,7 @@ def test_sbsa_c018(config: SPUConfig) -> None:
     """PMBIRQ where EL2 profiles itself, and there is no memory."""
     el2 = replace(EL2, mdcr_el2_e2pb=0, mdcr_el3_nspb=0b11)
     cpu = CPU(config, loop(), pe=el2)
-    cpu.engine.hole(cpu.memory.start, sbsa.SIZE, FaultKind.STAGE_1, external=config.external_aborts)
+    cpu.engine.set_faulting_range(cpu.memory.start, sbsa.SIZE, FaultKind.STAGE_1, external=config.external_aborts)
     # What the test writes enables EL0 in a host, and not EL2.
     sbsa.generate_pmbirq(cpu, cpu.memory.start, 1)
     cpu.run(1_000)

@@ -15,7 +15,7 @@ from formal.record.filter_with_events import FilterWithEvents
 from spurtle.arch import PMSFCR_EL1
 from spurtle.config import SPUConfig, UnpredictableFilter
 from spurtle.export import verilog
-from spurtle_sim.cosim.compiled import compiled
+from spurtle_sim.cosim.compiled import load_model
 from spurtle_sim.cosim.pack import sample_bits
 from spurtle_sim.model import filtering
 from spurtle_sim.model.operation import Sample
@@ -42,7 +42,7 @@ class Filter:
         (width,) = (port.width for port in design.ports if port.name == "sample")
         self._sample_words = -(-width // 32)
         sizes = {"SAMPLE_WORDS": self._sample_words, "SETTING_WORDS": 2 * len(REGISTERS)}
-        self._library = compiled(
+        self._library = load_model(
             "decisions",
             design.text + _decisions(config, design, width),
             Path(__file__).with_name("decisions.cpp"),

@@ -14,7 +14,7 @@ from spurtle.support.errors import PROFILE_FAILED, UserError
 from spurtle.support.files import STANDARD_INPUT
 from spurtle.support.numerals import decimal_argument
 
-from ..profile import options as sampling
+from ..profile.options import add_sampling_arguments, parse_sampling
 
 __all__ = ["main"]
 
@@ -150,9 +150,9 @@ def _encode(options: argparse.Namespace) -> int:
         except UserError as error:
             raise UserError(f"line {number}: {error}") from error
     if options.engine == "rtl":
-        from ..cosim.record_engine import RecordEngine
+        from ..cosim.record_path import CompiledRecordPath
 
-        encoded = b"".join(RecordEngine(config).encode(samples))
+        encoded = b"".join(CompiledRecordPath(config).encode(samples))
     else:
         encoded = encode(config, samples)
     write_stream(options.output, encoded)
@@ -265,7 +265,7 @@ def _chosen(names: Sequence[str], settings: Sequence[str]) -> list[SPUConfig]:
 
 def _profile_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", choices=CONFIGS, default="neoverse_n1", help="default: neoverse_n1")
-    sampling.add_arguments(parser)
+    add_sampling_arguments(parser)
     parser.add_argument("--check", action="store_true", help="compare every record with the Python reference")
     parser.add_argument("program", metavar="PROGRAM", help="a static AArch64 Linux executable")
     parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="its arguments")
@@ -277,12 +277,12 @@ def _profile_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _profile(options: argparse.Namespace) -> int:
     config = CONFIGS[options.config]
-    wanted = sampling.parse(config, options)
+    sampling = parse_sampling(config, options)
 
     from .. import run_profile
 
     return run_profile(
-        config, options.program, options.arguments, sampling=wanted, output=options.output, check=options.check
+        config, options.program, options.arguments, sampling=sampling, output=options.output, check=options.check
     )
 
 

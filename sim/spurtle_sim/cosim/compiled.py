@@ -23,7 +23,7 @@ from ..native.library import load, package_files
 from . import generate
 from .layout import design_files
 
-__all__ = ["GeneratedModel", "VerilatedModel", "compiled", "runtime"]
+__all__ = ["GeneratedModel", "VerilatedModel", "load_model", "verilator_runtime"]
 
 _PACKAGE = "spurtle_sim.cosim"
 """Where the C++ files are."""
@@ -116,7 +116,7 @@ class VerilatedModel:
         (folder / "model.cpp").write_text("".join(lines), encoding="utf-8")
         parts: list[Callable[[], Path]] = [
             lambda: _object(self._compile(), folder),
-            lambda: runtime(_RUNTIME, "-fPIC"),
+            lambda: verilator_runtime(_RUNTIME, "-fPIC"),
         ]
         return compiler.link(folder, compiler.together(parts))
 
@@ -180,7 +180,7 @@ class GeneratedModel:
         return VerilatedModel(self.name, files, resources.files(_PACKAGE) / self.driver)
 
 
-def compiled(
+def load_model(
     module: str,
     verilog_text: str,
     driver: Traversable,
@@ -197,7 +197,7 @@ def compiled(
     return load([VerilatedModel(module, design_files(verilog_text, declarations), driver, options)])[0]
 
 
-def runtime(parts: Sequence[str], *options: str) -> Path:
+def verilator_runtime(parts: Sequence[str], *options: str) -> Path:
     """Return an archive of these parts of Verilator's own library; compile it if it is not in the cache. The compiler
     needs longer for them than for a design.
 

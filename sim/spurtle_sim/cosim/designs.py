@@ -16,21 +16,21 @@ from spurtle.interface.sampling import TakenBranchSignature
 
 from ..model.operation import Facts
 from ..native.header import array, constants, struct
-from ..trace.dtypes import ANSWER, FINISH, SELECTION, TIMED_OPERATION
+from ..trace.dtypes import FINISH, RESPONSE, SELECTION, TIMED_OPERATION
 from .faults import memory_faults
 from .layout import bit_fields, conditions, design_files, function
 from .pack import fault_bits, pe_bits, sample_words
 from .structs import PE_STATE, counts
 
-__all__ = ["engine", "on_each_edge", "record_engine"]
+__all__ = ["on_each_edge", "record_path", "spu"]
 
 
-def engine(config: SPUConfig) -> dict[str, str]:
-    """Return the files of the SPU for `engine.cpp`."""
+def spu(config: SPUConfig) -> dict[str, str]:
+    """Return the files of the SPU for `spu.cpp`."""
     beat = BeatLayout(config)
     operation = OperationLayout(config)
     structs = {
-        **{"Operation": TIMED_OPERATION, "Selection": SELECTION, "Finish": FINISH, "Answer": ANSWER},
+        **{"Operation": TIMED_OPERATION, "Selection": SELECTION, "Finish": FINISH, "Response": RESPONSE},
         **{"PEState": PE_STATE, "Counts": counts(config)},
     }
     numbers = {
@@ -73,8 +73,8 @@ def engine(config: SPUConfig) -> dict[str, str]:
     return design_files(on_each_edge(verilog.spu(config).text), declarations)
 
 
-def record_engine(config: SPUConfig) -> dict[str, str]:
-    """Return the files of the record path for `record_engine.cpp`."""
+def record_path(config: SPUConfig) -> dict[str, str]:
+    """Return the files of the record path for `record_path.cpp`."""
     beat = beat_layout(config)
     numbers = {
         "SAMPLE_WORDS": sample_words(config),

@@ -11,7 +11,18 @@ from .format import AuxFlag
 from .process import Mapping, Process
 from .spool import Data
 
-__all__ = ["NOTHING_LOST", "Aux", "Comm", "Exit", "Fork", "Mmap", "TimedEvent", "life", "losses", "mapped"]
+__all__ = [
+    "NOTHING_LOST",
+    "Aux",
+    "Comm",
+    "Exit",
+    "Fork",
+    "Mmap",
+    "TimedEvent",
+    "loss_flags",
+    "mmap_event",
+    "process_events",
+]
 
 NOTHING_LOST = AuxFlag(0)
 
@@ -89,20 +100,20 @@ class Aux(TimedEvent):
     cpu: int = 0
 
 
-def losses(pmbsr: int) -> AuxFlag:
+def loss_flags(pmbsr: int) -> AuxFlag:
     """Return what was lost before the buffer was taken, by PMBSR_EL1, as the Linux driver reports it."""
     status = PMBSR_EL1.unpack(pmbsr)
     flags = AuxFlag.COLLISION if status.COLL else NOTHING_LOST
     return flags | AuxFlag.TRUNCATED | AuxFlag.PARTIAL if status.DL else flags
 
 
-def mapped(process: Process, time: int, mapping: Mapping) -> Mmap:
+def mmap_event(process: Process, time: int, mapping: Mapping) -> Mmap:
     """Return the event of a mapping that the process made at `time`."""
     build_id = process.build_id if mapping.path == str(process.path) else b""
     return Mmap(time=time, pid=process.pid, tid=process.pid, mapping=mapping, build_id=build_id)
 
 
-def life(
+def process_events(
     process: Process, aux: Sequence[Aux], *, later: Sequence[Mmap] = (), end: int | None = None
 ) -> list[TimedEvent]:
     """Return the events of a process with one thread, in the order of their times.
@@ -119,7 +130,7 @@ def life(
     pid = process.pid
     events: list[TimedEvent] = [
         Comm(time=0, pid=pid, tid=pid, name=process.path.name),
-        *(mapped(process, 0, mapping) for mapping in process.mappings),
+        *(mmap_event(process, 0, mapping) for mapping in process.mappings),
         *sorted([*later, *aux], key=lambda event: event.time),
     ]
     last = events[-1].time if end is None else end

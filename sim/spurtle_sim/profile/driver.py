@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from spurtle import arch
 from spurtle.config import SPUConfig
 
-from ..cosim.engine import Engine
+from ..cosim.spu import CompiledSPU
 from ..model.pe import PEState
-from ..perf.events import Aux, losses
+from ..perf.events import Aux, loss_flags
 from ..perf.spool import Spool
 from ..trace.dtypes import TIMED_OPERATION
 from .options import Sampling
@@ -54,10 +54,10 @@ class Driver:
         check: bool,
         spool: Spool | None = None,
     ):
-        self._engine = Engine(config)
-        self._engine.set_buffer(_BASE, _SIZE)
+        self._spu = CompiledSPU(config)
+        self._spu.set_buffer(_BASE, _SIZE)
         pe = PEState(contextidr_el1=context)
-        self._engine.set_pe(pe)
+        self._spu.set_pe(pe)
         self.checker = Checker(config, pe) if check else None
         self.aux: list[Aux] = []
         self._pid = context
@@ -87,11 +87,11 @@ class Driver:
         self._take()
         self._write(arch.PMBLIMITR_EL1, 0)
         if self.checker:
-            self.checker.counts(self.counts())
+            self.checker.check_counts(self.counts())
 
     def counts(self) -> dict[str, int]:
-        """See `Engine.counts`."""
-        return self._engine.counts()
+        """See `CompiledSPU.counts`."""
+        return self._spu.counts()
 
     @property
     def data(self) -> bytes:
@@ -105,19 +105,19 @@ class Driver:
 
     def _play(self, operations: NDArray[np.void], *, settle: bool) -> None:
         while True:
-            passed = self._engine.play(operations, settle=settle)
-            selections = self._engine.selections()
+            passed = self._spu.play(operations, settle=settle)
+            selections = self._spu.selections()
             sampled = int(selections["sampled"].sum())
             self.sampled += sampled
             self.collided += len(selections) - sampled
-            finishes = self._engine.finishes()
-            interrupt = self._engine.interrupt
+            finishes = self._spu.finishes()
+            interrupt = self._spu.interrupt
             settled = interrupt or settle
             if settled:
-                self._engine.drain()
-            answers = self._engine.answers()  # taken without a checker as well: the engine would keep them all
+                self._spu.drain()
+            answers = self._spu.responses()  # taken without a checker as well: the compiled SPU would keep them all
             if self.checker:
-                self.checker.passed(operations[:passed], selections, finishes, answers, settled=settled)
+                self.checker.check_operations(operations[:passed], selections, finishes, answers, settled=settled)
             operations = operations[passed:]
             if interrupt:
                 self._serve()
@@ -133,26 +133,26 @@ class Driver:
 
     def _take(self) -> None:
         """Drain the SPU and take what it has written. Raises RuntimeError if some of that is outside of the buffer."""
-        self._engine.drain()
+        self._spu.drain()
         if self.counts()["strays"]:
             raise RuntimeError("the SPU has written outside of its buffer")
-        flags = losses(self._read(arch.PMBSR_EL1))
+        flags = loss_flags(self._read(arch.PMBSR_EL1))
         end = self._read(arch.PMBPTR_EL1)
         if self._discard:
             return
-        data = self._engine.memory[: end - _BASE].tobytes()
+        data = self._spu.memory[: end - _BASE].tobytes()
         kept = self._spool.keep(data) if self._spool else data
         self.aux.append(Aux(time=self.time, pid=self._pid, tid=self._pid, data=kept, flags=flags))
         if self.checker:
-            self.checker.records(_BASE, data)
+            self.checker.check_records(_BASE, data)
 
     def _write(self, register: arch.Register, value: int) -> None:
-        self._engine.write(register, value)
+        self._spu.write(register, value)
         if self.checker:
             self.checker.write(register, value)
 
     def _read(self, register: arch.Register) -> int:
-        value = self._engine.read(register)
+        value = self._spu.read(register)
         if self.checker:
             self.checker.read(register, value)
         return value

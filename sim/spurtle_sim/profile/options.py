@@ -13,7 +13,7 @@ from spurtle.support.numerals import decimal, number
 
 from ..perf.format import Settings
 
-__all__ = ["DEFAULT_INTERVAL", "Filters", "Sampling", "add_arguments", "parse", "parse_filters"]
+__all__ = ["DEFAULT_INTERVAL", "Filters", "Sampling", "add_sampling_arguments", "parse_filters", "parse_sampling"]
 
 _ALL = (1 << 64) - 1
 _TYPES = {"branch": "B", "load": "LD", "store": "ST", "simd": "SIMD", "float": "FP"}
@@ -193,8 +193,8 @@ def _bits(mask: int) -> str:
     return ", ".join(str(bit) for bit in range(64) if mask >> bit & 1)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options that say what is sampled, for `parse`, and where it goes."""
+def add_sampling_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options that say what is sampled, for `parse_sampling`, and where it goes."""
     parser.add_argument(
         "--interval",
         metavar="N",
@@ -225,8 +225,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def parse(config: SPUConfig, options: argparse.Namespace) -> Sampling:
-    """What the options of `add_arguments` ask for. Raises UserError if that cannot be."""
+def parse_sampling(config: SPUConfig, options: argparse.Namespace) -> Sampling:
+    """What the options of `add_sampling_arguments` ask for. Raises UserError if that cannot be."""
     interval = decimal(options.interval)
     if interval is None or not 256 <= interval < 1 << 32 or interval % 256:
         raise UserError(f"--interval must be a multiple of 256 from 256 to 2**32 - 256, not {options.interval}")

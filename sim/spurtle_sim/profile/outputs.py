@@ -9,7 +9,7 @@ from ..perf.format import AuxFlag
 from ..perf.writer import NO_SILICON, Recording, chunks
 from ..records.decode import decode_records
 
-__all__ = ["aux_of", "check", "midr", "raw", "readers", "save", "write"]
+__all__ = ["aux_event", "check_output", "midr", "raw_path", "reader_commands", "save", "write"]
 
 _MIDRS = {
     "neoverse_n1": 0x410F_D0C1,  # r3p1: with it, perf names the data sources
@@ -23,31 +23,31 @@ def midr(config: str) -> int:
     return _MIDRS.get(config, NO_SILICON)
 
 
-def aux_of(pid: int, data: bytes, flags: AuxFlag = NOTHING_LOST) -> Aux:
+def aux_event(pid: int, data: bytes, flags: AuxFlag = NOTHING_LOST) -> Aux:
     """Return the event of a buffer whose time is unknown: it is one cycle after the last timestamp in it."""
     last = max((record.timestamp or 0 for record in decode_records(data)), default=0)
     return Aux(time=last + 1, pid=pid, tid=pid, data=data, flags=flags)
 
 
-def raw(output: str) -> str:
+def raw_path(output: str) -> str:
     """Return the name of the file with the buffer alone."""
     return f"{output}.spe"
 
 
-def readers(output: str) -> str:
+def reader_commands(output: str) -> str:
     """Return the commands that read a profile."""
     return f"next: perf report -i {output}    or: spurtle decode {output}"
 
 
-def check(output: str, *inputs: str) -> None:
+def check_output(output: str, *inputs: str) -> None:
     """Raise UserError if `save` could not write, or would replace one of `inputs`."""
-    check_files([output, raw(output)], inputs)
+    check_files([output, raw_path(output)], inputs)
 
 
 def save(output: str, recording: Recording) -> None:
-    """Write a profile: `output` for perf, and its AUX data into the file of `raw`. Raises UserError if it cannot."""
+    """Write a profile: `output` for perf, and its AUX data into `raw_path`. Raises UserError if it cannot."""
     data = (bytes(event.data) for event in recording.events if isinstance(event, Aux))
-    write_files({Path(raw(output)): data, Path(output): chunks(recording)})
+    write_files({Path(raw_path(output)): data, Path(output): chunks(recording)})
 
 
 def write(path: str | Path, recording: Recording) -> None:

@@ -20,11 +20,11 @@ from spurtle.support.errors import PROFILE_FAILED
 from spurtle.support.files import STANDARD_INPUT
 from spurtle.support.streams import print_stderr
 
-from ..cosim import engine
+from ..cosim import spu
 from ..emulator import hooks
 from ..emulator.program import Program
 from ..native.library import load
-from ..perf.events import Mmap, life, mapped
+from ..perf.events import Mmap, mmap_event, process_events
 from ..perf.process import PID, Mapping, Process
 from ..perf.spool import Spool
 from ..perf.writer import Recording
@@ -82,14 +82,14 @@ def run_profile(
     check_type("sampling", sampling, Sampling)
     if isinstance(arguments, str):
         raise TypeError(f"arguments must be a sequence of strings, not the string {arguments!r}")
-    outputs.check(output, str(program), STANDARD_INPUT)
+    outputs.check_output(output, str(program), STANDARD_INPUT)
     with closing(Spool(Path(os.path.realpath(output)).parent)) as spool:
         return _run(config, Program(program, arguments), sampling, output, spool, check=check)
 
 
 def _run(config: SPUConfig, program: Program, sampling: Sampling, output: str, spool: Spool, *, check: bool) -> int:
     # What is not in the cache takes seconds to compile: all of it at the same time.
-    load([engine.library(config), machine.library(), hooks.library()])
+    load([spu.library(config), machine.library(), hooks.library()])
     process = process_of(program)
     core = Machine(program.instructions, Parameters(ops_per_cycle=config.ops_per_cycle))
     driver = Driver(config, sampling, context=process.pid, check=check, spool=spool)
@@ -98,13 +98,13 @@ def _run(config: SPUConfig, program: Program, sampling: Sampling, output: str, s
     mappings: list[Mmap] = []
     with _ended_by_signals(program) as received:
         with _progress(driver, start):
-            mappings.extend(mapped(process, driver.time, mapping) for mapping in _play(program, core, driver))
+            mappings.extend(mmap_event(process, driver.time, mapping) for mapping in _play(program, core, driver))
             driver.stop()
         seconds = time.monotonic() - start
         if not sampling.filters.discard:
             recording = Recording(
                 argv=process.argv,
-                events=life(process, driver.aux, later=mappings, end=driver.time),
+                events=process_events(process, driver.aux, later=mappings, end=driver.time),
                 midr=outputs.midr(config.name),
                 settings=sampling.settings(),
             )
@@ -207,8 +207,8 @@ def _summary(driver: Driver, seconds: float, output: str, discarded: Sequence[st
         result = f"no record and no file, as all is discarded{checked}: {counted}"
     else:
         result = f"""\
-{records:,} records, {sum(len(aux.data) for aux in driver.aux):,} bytes{checked}: {outputs.raw(output)}
-{outputs.readers(output)}"""
+{records:,} records, {sum(len(aux.data) for aux in driver.aux):,} bytes{checked}: {outputs.raw_path(output)}
+{outputs.reader_commands(output)}"""
     summary = f"""\
 {operations:,} operations in {counts["time"]:,} cycles, {seconds:.1f} s: {rate:.2f} million operations/s
 {driver.sampled:,} sampled, {driver.collided:,} collided, {passed:,} passed the filter, {driver.interrupts:,} interrupts

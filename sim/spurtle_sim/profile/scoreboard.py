@@ -84,7 +84,7 @@ class Checker:
         kernel = self._pe if self._pe.el else replace(self._pe, el=1)
         self._compare(register.name, value, self._spu.read(register, kernel))
 
-    def passed(
+    def check_operations(
         self,
         operations: NDArray[np.void],
         selections: NDArray[np.void],
@@ -211,12 +211,12 @@ class Checker:
         """Records are written."""
         return control.buffer_enabled(self._spu.registers) and not control.discard_mode(self._spu.registers)
 
-    def counts(self, counts: Mapping[str, int]) -> None:
+    def check_counts(self, counts: Mapping[str, int]) -> None:
         """What the SPU has told the PMU, after all has settled: events by their names without SAMPLE."""
         for name, count in self._events.items():
             self._compare(f"SAMPLE_{name.upper()} events", counts[name], count)
 
-    def records(self, address: int, data: bytes) -> None:
+    def check_records(self, address: int, data: bytes) -> None:
         """Software has taken `data` from the buffer at `address`."""
         offset = 0
         while offset < len(data):

@@ -4,7 +4,7 @@ structs.
 
 import numpy as np
 
-__all__ = ["ANSWER", "FINISH", "OPERATION", "SELECTION", "TIMED_OPERATION"]
+__all__ = ["FINISH", "OPERATION", "RESPONSE", "SELECTION", "TIMED_OPERATION"]
 
 OPERATION = np.dtype([("pc", "<u8"), ("target", "<u8"), ("va", "<u8"), ("facts", "<u4")], align=True)
 """One retired instruction.
@@ -46,5 +46,5 @@ FINISH = np.dtype([("row", "<u8"), ("latency", "<u8")])
 later than its `finish`, in which it completed: one end is reported in a cycle.
 """
 
-ANSWER = np.dtype([("fault", "<u8"), ("written", "<u8")])
-"""What memory answers for a record: the number of the fault, of which 0 is none, and the bytes written before it."""
+RESPONSE = np.dtype([("fault", "<u8"), ("written", "<u8")])
+"""Response of memory to a record: the number of the fault, of which 0 is none, and the bytes written before it."""

@@ -300,7 +300,7 @@ class Session(Core):
         behind = end + self.config.max_record_bytes * self.aborted
         assert (memory[:start] == UNWRITTEN).all() and (memory[behind:] == UNWRITTEN).all(), "written outside"
         data = memory[self._start + self._taken - self._first : end].tobytes()
-        self.checker.records(self._start + self._taken, data)
+        self.checker.check_records(self._start + self._taken, data)
         ctypes.memmove((self._start + self._taken) & ~_HIGH, data, len(data))
         self.event.written += data
         self._taken += len(data)

@@ -7,7 +7,7 @@
 #include "ports.h"
 
 // `samples` holds SAMPLE_WORDS 32-bit words a sample; `records` has MAX_RECORD_BYTES for each, `sizes` what its record has.
-extern "C" void record_engine_encode(const uint32_t *samples, uint64_t count, uint8_t *records, uint32_t *sizes) {
+extern "C" void record_path_encode(const uint32_t *samples, uint64_t count, uint8_t *records, uint32_t *sizes) {
     VerilatedContext context;
     design path(&context);
     path.PORT(beat, ready) = 1;

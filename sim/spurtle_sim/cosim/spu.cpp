@@ -41,7 +41,7 @@ struct Flight {
     uint64_t previous;  // to be told before it finishes; NOWHERE once it has been
 };
 
-// How memory behaves: it takes beats when it likes, answers late, and meets faults. Nothing of that while `state` is zero.
+// How memory behaves: it takes beats when it likes, responses late, and meets faults. Nothing of that while `state` is zero.
 struct Trouble {
     uint64_t state = 0;  // of the random numbers
     unsigned stall = 0;  // in 256 cycles it takes no beat in so many
@@ -70,14 +70,14 @@ struct Hole {
 constexpr unsigned KNOWN = 8;
 
 // Cycles after the last operation in flight has finished, or after software's last access, in which records reach memory and
-// registers take effect. Memory that stalls or answers late is not waited for.
+// registers take effect. Memory that stalls or responses late is not waited for.
 constexpr unsigned SETTLED = ANSWER_LATENCY + SLOTS * (MOST_BEATS + PACKING_CYCLES + 8);
 
 // Cycles whose operations are remembered: collisions are told one cycle after the answer.
 constexpr unsigned REMEMBERED = 8;
 static_assert(REMEMBERED > ANSWER_LATENCY + 1);
 
-struct Engine {
+struct CompiledSPU {
     VerilatedContext context;
     design spu{&context};
 
@@ -103,15 +103,15 @@ struct Engine {
     unsigned good = 0;            // of which so many can be
     unsigned skipped = 0;         // bytes of its first beat that belong to what is before it
     uint64_t answers_at = NOWHERE;
-    Answer answer{};
+    Response answer{};
     uint64_t answered = 0;        // the cycle of the last one
     bool unsettled = false;       // something was written since the last PSB CSYNC: an External abort may come of it
-    std::vector<Answer> answers;
+    std::vector<Response> responses;
 
     std::vector<Selection> selections;
     std::vector<Finish> finishes;
 
-    explicit Engine(const PEState &pe) {
+    explicit CompiledSPU(const PEState &pe) {
         ::set_pe(spu, pe);
         spu.eval();
         spu.rst = 1;
@@ -206,10 +206,10 @@ struct Engine {
 #if EXTERNAL_ABORTS
         bool abort = unsettled && !done && counts.cycles - answered > KNOWN && trouble.draw(65536) < trouble.abort;
         spu.PORT(write, abort) = abort;
-        if (abort) answers.push_back({ABORT, 0});
+        if (abort) responses.push_back({ABORT, 0});
 #endif
         if (!done) return;
-        answers.push_back(answer);
+        responses.push_back(answer);
         answered = counts.cycles;
         answers_at = NOWHERE;
     }
@@ -424,39 +424,39 @@ uint64_t hand_over(std::vector<Row> &rows, Row *out, uint64_t room) {
 
 extern "C" {
 
-Engine *engine_new(const PEState *pe) { return new Engine(*pe); }
-void engine_delete(Engine *engine) { delete engine; }
+CompiledSPU *spu_new(const PEState *pe) { return new CompiledSPU(*pe); }
+void spu_delete(CompiledSPU *compiled) { delete compiled; }
 
-void engine_buffer(Engine *engine, uint8_t *memory, uint64_t base, uint64_t size) {
-    engine->memory = memory;
-    engine->base = base;
-    engine->size = size;
+void spu_set_buffer(CompiledSPU *compiled, uint8_t *memory, uint64_t base, uint64_t size) {
+    compiled->memory = memory;
+    compiled->base = base;
+    compiled->size = size;
 }
 
-void engine_pe(Engine *engine, const PEState *pe) { engine->set_pe(*pe); }
+void spu_set_pe(CompiledSPU *compiled, const PEState *pe) { compiled->set_pe(*pe); }
 
-uint64_t engine_play(Engine *engine, const Operation *operations, uint64_t count, bool settle) {
-    return engine->play(operations, count, settle);
+uint64_t spu_play(CompiledSPU *compiled, const Operation *operations, uint64_t count, bool settle) {
+    return compiled->play(operations, count, settle);
 }
 
-unsigned engine_access(Engine *engine, unsigned op1, unsigned crn, unsigned crm, unsigned op2, bool write, uint64_t *data) {
-    return engine->access(op1, crn, crm, op2, write, *data);
+unsigned spu_access(CompiledSPU *compiled, unsigned op1, unsigned crn, unsigned crm, unsigned op2, bool write, uint64_t *data) {
+    return compiled->access(op1, crn, crm, op2, write, *data);
 }
 
-void engine_trouble(Engine *engine, uint64_t seed, unsigned stall, unsigned late, unsigned fault, unsigned abort) {
-    engine->trouble = {seed, stall, late, fault, abort};
+void spu_disturb_memory(CompiledSPU *compiled, uint64_t seed, unsigned stall, unsigned late, unsigned fault, unsigned abort) {
+    compiled->trouble = {seed, stall, late, fault, abort};
 }
 
-void engine_hole(Engine *engine, uint64_t base, uint64_t size, unsigned fault) { engine->hole = {base, size, fault}; }
+void spu_set_faulting_range(CompiledSPU *compiled, uint64_t base, uint64_t size, unsigned fault) { compiled->hole = {base, size, fault}; }
 
-void engine_reset(Engine *engine) { engine->reset(); }
-void engine_skip(Engine *engine, bool skip) { engine->skipping = skip; }
-bool engine_drain(Engine *engine) { return engine->drain(); }
-bool engine_interrupt(Engine *engine) { return engine->spu.pmbirq; }
+void spu_reset(CompiledSPU *compiled) { compiled->reset(); }
+void spu_set_skipping(CompiledSPU *compiled, bool skip) { compiled->skipping = skip; }
+bool spu_drain(CompiledSPU *compiled) { return compiled->drain(); }
+bool spu_interrupt(CompiledSPU *compiled) { return compiled->spu.pmbirq; }
 
-void engine_counts(const Engine *engine, Counts *counts) { *counts = engine->counts; }
+void spu_counts(const CompiledSPU *compiled, Counts *counts) { *counts = compiled->counts; }
 
-uint64_t engine_selections(Engine *engine, Selection *out, uint64_t room) { return hand_over(engine->selections, out, room); }
-uint64_t engine_finishes(Engine *engine, Finish *out, uint64_t room) { return hand_over(engine->finishes, out, room); }
-uint64_t engine_answers(Engine *engine, Answer *out, uint64_t room) { return hand_over(engine->answers, out, room); }
+uint64_t spu_selections(CompiledSPU *compiled, Selection *out, uint64_t room) { return hand_over(compiled->selections, out, room); }
+uint64_t spu_finishes(CompiledSPU *compiled, Finish *out, uint64_t room) { return hand_over(compiled->finishes, out, room); }
+uint64_t spu_responses(CompiledSPU *compiled, Response *out, uint64_t room) { return hand_over(compiled->responses, out, room); }
 }

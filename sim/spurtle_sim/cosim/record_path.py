@@ -10,10 +10,10 @@ from ..native.library import load
 from .compiled import GeneratedModel
 from .pack import sample_bits, sample_words
 
-__all__ = ["RecordEngine"]
+__all__ = ["CompiledRecordPath"]
 
 
-class RecordEngine:
+class CompiledRecordPath:
     """The part of the SPU between its slot and its buffer.
 
     Parameters
@@ -28,7 +28,7 @@ class RecordEngine:
 
     def __init__(self, config: SPUConfig):
         self._config = config
-        model = GeneratedModel(f"{config.module}_record_path", "record_engine.cpp", "record_engine", config)
+        model = GeneratedModel(f"{config.module}_record_path", "record_path.cpp", "record_path", config)
         [self._library] = load([model])
 
     def encode(self, samples: Sequence[Sample]) -> list[bytes]:
@@ -38,6 +38,6 @@ class RecordEngine:
         room = self._config.max_record_bytes
         out = ctypes.create_string_buffer(room * len(samples))
         sizes = (ctypes.c_uint32 * len(samples))()
-        self._library.record_engine_encode(packed, ctypes.c_uint64(len(samples)), out, sizes)
+        self._library.record_path_encode(packed, ctypes.c_uint64(len(samples)), out, sizes)
         records = out.raw
         return [records[room * number : room * number + size] for number, size in enumerate(sizes)]

@@ -25,9 +25,9 @@ from spurtle.arch import (
 )
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.support.errors import UserError
-from spurtle_sim.cosim.engine import Engine
 from spurtle_sim.cosim.faults import ABORT, TRANSLATION, memory_faults
-from spurtle_sim.cosim.record_engine import RecordEngine
+from spurtle_sim.cosim.record_path import CompiledRecordPath
+from spurtle_sim.cosim.spu import CompiledSPU
 from spurtle_sim.model import records
 from spurtle_sim.model.buffer import Fault, FaultKind
 from spurtle_sim.model.pe import PEState
@@ -47,15 +47,16 @@ PE = PEState(contextidr_el1=0xBEEF)
 
 
 class Profile:
-    """An engine and the reference side by side, with a buffer of `room` records, the longest there are, that is emptied
-    when it is full.
+    """The compiled SPU and the reference side by side.
+
+    The buffer has space for `room` records of the greatest length. It is emptied when it is full.
     """
 
     def __init__(self, config: SPUConfig, room: int, *, rnd: int = 0, pe: PEState = PE):
         self.config = config
-        self.engine = Engine(config)
-        self.engine.set_buffer(BASE, SIZE)
-        self.engine.set_pe(pe)
+        self.spu = CompiledSPU(config)
+        self.spu.set_buffer(BASE, SIZE)
+        self.spu.set_pe(pe)
         self.checker = Checker(config, pe)
         self.first = BASE + SIZE - room * config.max_record_bytes
         self.data = b""
@@ -69,23 +70,23 @@ class Profile:
         self.write(PMSCR_EL1, PMSCR_EL1.pack(E0SPE=1, CX=1, PA=1, TS=1))
 
     def write(self, register: Register, value: int) -> None:
-        self.engine.write(register, value)
+        self.spu.write(register, value)
         self.checker.write(register, value)
 
     def read(self, register: Register) -> int:
-        value = self.engine.read(register)
+        value = self.spu.read(register)
         self.checker.read(register, value)
         return value
 
     def play(self, operations: NDArray[np.void], *, settle: bool) -> None:
         while True:
-            passed = self.engine.play(operations, settle=settle)
-            interrupt = self.engine.interrupt
+            passed = self.spu.play(operations, settle=settle)
+            interrupt = self.spu.interrupt
             settled = interrupt or settle
             if settled:
-                self.engine.drain()
-            selections, finishes, answers = self.engine.selections(), self.engine.finishes(), self.engine.answers()
-            self.checker.passed(operations[:passed], selections, finishes, answers, settled=settled)
+                self.spu.drain()
+            selections, finishes, answers = self.spu.selections(), self.spu.finishes(), self.spu.responses()
+            self.checker.check_operations(operations[:passed], selections, finishes, answers, settled=settled)
             self.answers += answers
             self.selections = np.concatenate((self.selections, selections))
             self.finishes = np.concatenate((self.finishes, finishes))
@@ -103,11 +104,11 @@ class Profile:
 
     def take(self) -> None:
         """What is in the buffer, checked against the reference byte for byte."""
-        self.engine.drain()
+        self.spu.drain()
         self.read(PMBSR_EL1)
         end = self.read(PMBPTR_EL1)
-        data = self.engine.memory[self.first - BASE : end - BASE].tobytes()
-        self.checker.records(self.first, data)
+        data = self.spu.memory[self.first - BASE : end - BASE].tobytes()
+        self.checker.check_records(self.first, data)
         self.data += data
 
     @property
@@ -130,7 +131,7 @@ def test_selections_records_and_registers(config: SPUConfig) -> None:
     assert (sampled["candidates"] == 1).all()
     assert sampled["first"].tolist() == list(range(256, 10_000, 257))
     assert (sampled["time"] == operations["dispatch"][sampled["first"]]).all()
-    counts = profile.engine.counts()
+    counts = profile.spu.counts()
     assert counts["records"] == len(sampled)
     assert len(list(decode_records(profile.data))) == len(sampled)
     assert (counts["pop"], counts["feed"], counts["filtrate"]) == (10_000, len(sampled), len(sampled))
@@ -168,7 +169,7 @@ def test_collisions(config: SPUConfig) -> None:
         else:
             assert sum(start < time < end + lasts for start, end in flights) >= config.slots
     collisions = int((profile.selections["sampled"] == 0).sum())
-    assert 10 < collisions == profile.engine.counts()["collision"]
+    assert 10 < collisions == profile.spu.counts()["collision"]
     assert profile.read(PMBSR_EL1) == PMBSR_EL1.pack(COLL=1)
 
 
@@ -207,7 +208,7 @@ def test_two_selections_in_a_cycle(room: int) -> None:
     first, second = profile.selections[-2:]
     assert first["time"] == second["time"]
     assert first["sampled"] + second["sampled"] == room
-    assert profile.engine.counts()["collision"] == 2 - room
+    assert profile.spu.counts()["collision"] == 2 - room
 
 
 def test_full_and_served(config: SPUConfig) -> None:
@@ -215,9 +216,9 @@ def test_full_and_served(config: SPUConfig) -> None:
     operations = table(10_000, seed=3, lanes=config.ops_per_cycle)
     profile.play(operations, settle=True)
     # The last record of the program may fill the buffer, when nobody is served any more.
-    assert profile.interrupts + profile.engine.interrupt == profile.engine.counts()["buffer_full"] > 3
-    assert profile.engine.counts()["pop"] == len(operations)
-    assert profile.engine.counts()["records"] >= 3 * profile.interrupts
+    assert profile.interrupts + profile.spu.interrupt == profile.spu.counts()["buffer_full"] > 3
+    assert profile.spu.counts()["pop"] == len(operations)
+    assert profile.spu.counts()["records"] >= 3 * profile.interrupts
 
 
 @pytest.mark.parametrize("seed", [4, 5])
@@ -236,9 +237,9 @@ def test_a_table_in_pieces_is_the_same_table(config: SPUConfig, seed: int) -> No
     assert pieces.data == whole.data
     assert (pieces.selections == whole.selections).all()
     assert (pieces.finishes == whole.finishes).all()
-    assert whole.engine.counts()["records"] > 10
+    assert whole.spu.counts()["records"] > 10
     same = ("time", "delay", "records", "pop", "feed", "filtrate", "collision", "buffer_full", "strays")
-    assert {name: pieces.engine.counts()[name] for name in same} == {name: whole.engine.counts()[name] for name in same}
+    assert {name: pieces.spu.counts()[name] for name in same} == {name: whole.spu.counts()[name] for name in same}
 
 
 def test_an_interrupt_puts_off_the_next_table_as_well(config: SPUConfig) -> None:
@@ -252,21 +253,21 @@ def test_an_interrupt_puts_off_the_next_table_as_well(config: SPUConfig) -> None
     assert pieces.interrupts == whole.interrupts > 3
     assert pieces.data == whole.data
     assert (pieces.selections == whole.selections).all()
-    counts = pieces.engine.counts()
-    assert 0 < counts["delay"] == whole.engine.counts()["delay"]
+    counts = pieces.spu.counts()
+    assert 0 < counts["delay"] == whole.spu.counts()["delay"]
 
 
 def test_memory_that_makes_trouble(config: SPUConfig) -> None:
     """Whatever it says, and when, the reference agrees: on the registers, and on what is in memory."""
     profile = Profile(config, room=20)
     operations = table(4_000, seed=11, lanes=config.ops_per_cycle, gap=1)
-    profile.engine.trouble(12, stall=128, late=60, fault=60, abort=10)
+    profile.spu.disturb_memory(12, stall=128, late=60, fault=60, abort=10)
     for _ in range(8):
         profile.play(operations, settle=True)
         operations["dispatch"] += operations["dispatch"][-1]
     whole = profile.answers.count(None)
     faults = [fault for fault in profile.answers if fault and fault != ABORT]
-    assert whole == profile.engine.counts()["records"] > 20
+    assert whole == profile.spu.counts()["records"] > 20
     assert {replace(fault, written=0) for fault in faults} <= {*memory_faults(config)}
     assert (ABORT in profile.answers) is config.external_aborts
     assert len(faults) >= 4 and any(fault.written for fault in faults)
@@ -277,29 +278,29 @@ def test_a_hole_in_memory(config: SPUConfig, beats: int) -> None:
     """A record has not one byte from there on. PMBPTR_EL1 says where that is, and DL if it is within a record."""
     profile = Profile(config, room=8)
     hole = profile.first + beats * config.bus_bytes
-    profile.engine.hole(hole, 64, FaultKind.STAGE_2)
+    profile.spu.set_faulting_range(hole, 64, FaultKind.STAGE_2)
     operations = table(1_200, seed=13, lanes=config.ops_per_cycle)
-    passed = profile.engine.play(operations)
-    assert passed < len(operations) and profile.engine.interrupt
-    assert profile.engine.answers() == [Fault(kind=FaultKind.STAGE_2, fsc=TRANSLATION, written=hole - profile.first)]
+    passed = profile.spu.play(operations)
+    assert passed < len(operations) and profile.spu.interrupt
+    assert profile.spu.responses() == [Fault(kind=FaultKind.STAGE_2, fsc=TRANSLATION, written=hole - profile.first)]
     stopped = PMBSR_EL1.pack(S=1, EC=EC.STAGE_2, MSS=TRANSLATION, DL=beats > 0)
-    assert profile.engine.read(PMBSR_EL1) & ~PMBSR_EL1.pack(COLL=1) == stopped
-    assert profile.engine.read(PMBPTR_EL1) == hole
-    assert not profile.engine.memory[hole - BASE :].any()
-    profile.engine.hole(0, 0)
-    profile.engine.write(PMBPTR_EL1, profile.first)
-    profile.engine.write(PMBSR_EL1, 0)
-    profile.engine.play(operations[passed:], settle=True)
-    profile.engine.drain()
-    answers = profile.engine.answers()
+    assert profile.spu.read(PMBSR_EL1) & ~PMBSR_EL1.pack(COLL=1) == stopped
+    assert profile.spu.read(PMBPTR_EL1) == hole
+    assert not profile.spu.memory[hole - BASE :].any()
+    profile.spu.set_faulting_range(0, 0)
+    profile.spu.write(PMBPTR_EL1, profile.first)
+    profile.spu.write(PMBSR_EL1, 0)
+    profile.spu.play(operations[passed:], settle=True)
+    profile.spu.drain()
+    answers = profile.spu.responses()
     assert answers and not any(answers)
 
 
 def test_a_fault_that_there_is_not() -> None:
     with pytest.raises(ValueError, match=r"^minimal has no fault of kind GRANULE_PROTECTION$"):
-        Engine(CONFIGS["minimal"]).hole(BASE, SIZE, FaultKind.GRANULE_PROTECTION)
+        CompiledSPU(CONFIGS["minimal"]).set_faulting_range(BASE, SIZE, FaultKind.GRANULE_PROTECTION)
     with pytest.raises(ValueError, match=r"^v1p4 has no external fault of kind STAGE_1$"):
-        Engine(CONFIGS["v1p4"]).hole(BASE, SIZE, external=True)
+        CompiledSPU(CONFIGS["v1p4"]).set_faulting_range(BASE, SIZE, external=True)
 
 
 def test_long_gaps_cost_no_cycles(config: SPUConfig) -> None:
@@ -307,7 +308,7 @@ def test_long_gaps_cost_no_cycles(config: SPUConfig) -> None:
     operations = table(2_000, seed=6, lanes=config.ops_per_cycle)
     operations["dispatch"] += np.arange(2_000, dtype=np.uint64) // 100 * 1_000_000_000
     profile.play(operations, settle=True)  # the timestamps, among others, are checked
-    counts = profile.engine.counts()
+    counts = profile.spu.counts()
     assert counts["time"] > 19_000_000_000
     assert counts["cycles"] < 20_000
     assert profile.data
@@ -328,7 +329,7 @@ def test_cycles_that_are_skipped_change_nothing(config: SPUConfig, seed: int) ->
     profiles = []
     for skip in True, False:
         profile = Profile(config, room=6, rnd=seed % 2)
-        profile.engine.skip(skip)
+        profile.spu.set_skipping(skip)
         for piece in np.split(operations, cuts):
             profile.play(piece, settle=False)
         profile.play(operations[:0], settle=True)
@@ -338,7 +339,7 @@ def test_cycles_that_are_skipped_change_nothing(config: SPUConfig, seed: int) ->
     assert (skipped.selections == whole.selections).all()
     assert (skipped.finishes == whole.finishes).all()
     assert skipped.answers == whole.answers
-    counts, all_counts = skipped.engine.counts(), whole.engine.counts()
+    counts, all_counts = skipped.spu.counts(), whole.spu.counts()
     assert counts.pop("cycles") < all_counts.pop("cycles") - 1_000
     assert counts == all_counts
     assert skipped.interrupts == whole.interrupts > 0
@@ -354,13 +355,13 @@ def test_no_cycle_is_skipped_before_a_record_is_written(config: SPUConfig) -> No
     profiles = []
     for skip in True, False:
         profile = Profile(config, room=1)
-        profile.engine.skip(skip)
+        profile.spu.set_skipping(skip)
         profile.play(operations, settle=True)
         profiles.append(profile)
     skipped, whole = profiles
     assert skipped.data == whole.data
     assert (skipped.selections == whole.selections).all()
-    assert skipped.engine.counts()["time"] == whole.engine.counts()["time"]
+    assert skipped.spu.counts()["time"] == whole.spu.counts()["time"]
     assert skipped.interrupts == whole.interrupts > longest // 2
 
 
@@ -371,13 +372,13 @@ def test_the_effect_of_software_is_not_skipped(name: str) -> None:
     found = []
     for skip in True, False:
         profile = Profile(config, room=64)
-        profile.engine.skip(skip)
+        profile.spu.set_skipping(skip)
         operations = table(200, seed=17, lanes=config.ops_per_cycle, gap=1)
         for owner in 0b00, 0b11, 0b00, 0b11:
-            profile.engine.set_pe(replace(PE, mdcr_el2_e2pb=owner))
-            operations["dispatch"] += profile.engine.counts()["time"] + 100
-            profile.engine.play(operations, settle=True)
-        found.append((profile.engine.counts(), profile.engine.selections().tolist()))
+            profile.spu.set_pe(replace(PE, mdcr_el2_e2pb=owner))
+            operations["dispatch"] += profile.spu.counts()["time"] + 100
+            profile.spu.play(operations, settle=True)
+        found.append((profile.spu.counts(), profile.spu.selections().tolist()))
     (skipped, selections), (whole, all_selections) = found
     assert skipped.pop("cycles") < whole.pop("cycles")
     assert skipped == whole
@@ -387,45 +388,45 @@ def test_the_effect_of_software_is_not_skipped(name: str) -> None:
 
 def test_beats_outside_of_the_buffer_are_counted() -> None:
     profile = Profile(CONFIGS["minimal"], room=64)
-    profile.engine.set_buffer(BASE + SIZE, SIZE)
-    profile.engine.play(table(300, seed=7, lanes=1), settle=True)
-    profile.engine.drain()
-    assert profile.engine.counts()["strays"] == 8
+    profile.spu.set_buffer(BASE + SIZE, SIZE)
+    profile.spu.play(table(300, seed=7, lanes=1), settle=True)
+    profile.spu.drain()
+    assert profile.spu.counts()["strays"] == 8
 
 
 def test_an_id_register_cannot_be_written() -> None:
-    engine = Engine(CONFIGS["minimal"])
-    assert engine.read(PMSIDR_EL1) == CONFIGS["minimal"].pmsidr
+    spu = CompiledSPU(CONFIGS["minimal"])
+    assert spu.read(PMSIDR_EL1) == CONFIGS["minimal"].pmsidr
     with pytest.raises(ValueError, match=r"^MSR of PMSIDR_EL1 is UNDEFINED$"):
-        engine.write(PMSIDR_EL1, 0)
+        spu.write(PMSIDR_EL1, 0)
 
 
 def test_a_register_of_el2_is_accessed_from_there() -> None:
-    engine = Engine(CONFIGS["neoverse_n1"])
-    engine.write(PMSCR_EL2, PMSCR_EL2.pack(PA=1))
-    assert engine.read(PMSCR_EL2) == PMSCR_EL2.pack(PA=1)
+    spu = CompiledSPU(CONFIGS["neoverse_n1"])
+    spu.write(PMSCR_EL2, PMSCR_EL2.pack(PA=1))
+    assert spu.read(PMSCR_EL2) == PMSCR_EL2.pack(PA=1)
     with pytest.raises(ValueError, match=r"^MRS of PMSCR_EL2 is UNDEFINED$"):
-        Engine(CONFIGS["minimal"]).read(PMSCR_EL2)
+        CompiledSPU(CONFIGS["minimal"]).read(PMSCR_EL2)
 
 
 def test_an_access_is_made_in_the_state_of_the_program() -> None:
     """But from EL0, where it is the kernel's."""
-    engine = Engine(CONFIGS["neoverse_n1"])
-    engine.set_pe(PEState(el=1))
-    assert engine.access(PMSCR_EL2) == (Outcome.UNDEFINED, 0)
-    engine.set_pe(PEState(el=1, mdcr_el2_tpms=1))
-    assert engine.access(PMSCR_EL1, 1) == (Outcome.TRAP_EL2, 0)
+    spu = CompiledSPU(CONFIGS["neoverse_n1"])
+    spu.set_pe(PEState(el=1))
+    assert spu.access(PMSCR_EL2) == (Outcome.UNDEFINED, 0)
+    spu.set_pe(PEState(el=1, mdcr_el2_tpms=1))
+    assert spu.access(PMSCR_EL1, 1) == (Outcome.TRAP_EL2, 0)
     with pytest.raises(ValueError, match=r"^MSR of PMSCR_EL1 traps to EL2$"):
-        engine.write(PMSCR_EL1, 1)
-    engine.set_pe(PEState(el=1, mdcr_el3_nspb=0b10))
+        spu.write(PMSCR_EL1, 1)
+    spu.set_pe(PEState(el=1, mdcr_el3_nspb=0b10))
     with pytest.raises(ValueError, match=r"^MRS of PMBPTR_EL1 traps to EL3$"):
-        engine.read(PMBPTR_EL1)
-    engine.set_pe(PEState(el=2, hcr_el2_e2h=1))
-    engine.write(PMSCR_EL12, PMSCR_EL1.pack(CX=1))
-    engine.write(PMSCR_EL1, PMSCR_EL2.pack(E2SPE=1))
-    engine.set_pe(PEState())
-    assert engine.read(PMSCR_EL1) == PMSCR_EL1.pack(CX=1)
-    assert engine.read(PMSCR_EL2) == PMSCR_EL2.pack(E2SPE=1)
+        spu.read(PMBPTR_EL1)
+    spu.set_pe(PEState(el=2, hcr_el2_e2h=1))
+    spu.write(PMSCR_EL12, PMSCR_EL1.pack(CX=1))
+    spu.write(PMSCR_EL1, PMSCR_EL2.pack(E2SPE=1))
+    spu.set_pe(PEState())
+    assert spu.read(PMSCR_EL1) == PMSCR_EL1.pack(CX=1)
+    assert spu.read(PMSCR_EL2) == PMSCR_EL2.pack(E2SPE=1)
 
 
 @pytest.mark.parametrize("name", ["neoverse_n1", "arm_model"])
@@ -441,20 +442,20 @@ def test_a_program_of_el2_in_its_own_buffer(name: str) -> None:
 
 
 def test_only_tables_of_timed_operations_are_played() -> None:
-    engine = Engine(CONFIGS["minimal"])
+    spu = CompiledSPU(CONFIGS["minimal"])
     with pytest.raises(ValueError, match=r"^operations must be a contiguous array of TIMED_OPERATION, not of int64$"):
-        engine.play(np.zeros(4, np.int64))  # type: ignore[arg-type]
+        spu.play(np.zeros(4, np.int64))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="contiguous"):
-        engine.play(np.zeros(4, TIMED_OPERATION)[::2])
+        spu.play(np.zeros(4, TIMED_OPERATION)[::2])
 
 
 def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(UserError, match=r"^there is no C\+\+ compiler 'no-such-compiler': install g\+\+, or name"):
-        Engine(replace(CONFIGS["minimal"], name="never_compiled"))
+        CompiledSPU(replace(CONFIGS["minimal"], name="never_compiled"))
 
 
-ENGINES: dict[str, RecordEngine] = {}
+RECORD_PATHS: dict[str, CompiledRecordPath] = {}
 
 
 @settings(max_examples=20)
@@ -462,7 +463,7 @@ ENGINES: dict[str, RecordEngine] = {}
 @pytest.mark.parametrize("name", configurations([*CONFIGS]))
 def test_records_are_the_references(name: str, data: st.DataObject) -> None:
     config = CONFIGS[name]
-    if name not in ENGINES:
-        ENGINES[name] = RecordEngine(config)
+    if name not in RECORD_PATHS:
+        RECORD_PATHS[name] = CompiledRecordPath(config)
     batch = data.draw(st.lists(uniform_samples(config), max_size=8))
-    assert ENGINES[name].encode(batch) == [records.encode(config, sample) for sample in batch]
+    assert RECORD_PATHS[name].encode(batch) == [records.encode(config, sample) for sample in batch]
