@@ -7,11 +7,10 @@ from numpy.typing import NDArray
 
 from spurtle.arch import PCT, PMBPTR_EL1, PMSCR_EL2, PMSIDR_EL1, Register
 from spurtle.config import SPUConfig
-from spurtle_sim.cosim.engine import Engine
 from spurtle_sim.cosim.faults import ABORT
 from spurtle_sim.model.pe import PEState
-from spurtle_sim.profile.scoreboard import Checker
 from spurtle_sim.trace.dtypes import TIMED
+from tests.support.checked_engine import CheckedEngine
 
 __all__ = ["CPU", "PAGE", "UNWRITTEN", "Core", "Step"]
 
@@ -30,7 +29,7 @@ class Step(NamedTuple):
     value: int = 0
 
 
-class Core:
+class Core(CheckedEngine):
     """A program on a core with its SPU, and the reference beside it. Between two calls of `run` the kernel has the
     core. Then sampled operations may be in flight, if ends need not be told in program order; where the SPU has raised
     its interrupt none is (see `Engine.play`).
@@ -54,9 +53,7 @@ class Core:
     """
 
     def __init__(self, config: SPUConfig, operations: NDArray[np.void], pe: PEState):
-        self.config = config
-        self.engine = Engine(config)
-        self.checker = Checker(config, pe)
+        super().__init__(config, pe)
         self.steps: list[Step] = []
         self.collided = 0
         self.aborted = False
@@ -96,24 +93,14 @@ class Core:
 
     def _follow(self, passed: NDArray[np.void], *, settled: bool) -> None:
         """The reference is told of what has passed, and of what has become of that and of what passed before."""
-        selections, finishes, answers = self.engine.selections(), self.engine.finishes(), self.engine.answers()
+        selections, _, answers = self.check_operations(passed, settled=settled)
         self.collided += int((selections["sampled"] == 0).sum())
         self.aborted |= ABORT in answers
-        self.checker.passed(passed, selections, finishes, answers, settled=settled)
 
     @property
     def interrupt(self) -> bool:
         """Level of PMBIRQ."""
         return self.engine.interrupt
-
-    def read(self, register: Register) -> int:
-        value = self.engine.read(register)
-        self.checker.read(register, value)
-        return value
-
-    def write(self, register: Register, value: int) -> None:
-        self.engine.write(register, value)
-        self.checker.write(register, value)
 
     def agree(self) -> None:
         """The SPU and the reference have done the same so far."""
