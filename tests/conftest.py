@@ -1,4 +1,4 @@
-"""Order, tiers and seed of the tests, and a check of each test for submodules that were never elaborated."""
+"""Order, tiers and seed of the tests, and a check that each test elaborates the components that it builds."""
 
 import gc
 import signal
@@ -14,7 +14,7 @@ from tests.support.perf_versions import VERSIONS, Perf, require_perf
 from tests.support.seeds import SEED
 from tests.support.tiers import TIERS, not_run, tier_of, tiers
 
-# The examples depend on the seed alone, so that a run can be repeated on another machine.
+# The examples depend only on the seed, so that a run can be repeated on another machine.
 settings.register_profile("spurtle", deadline=None, print_blob=True, database=None)
 settings.load_profile("spurtle")
 
@@ -32,8 +32,9 @@ FIRST = (
     "profile/test_filters.py",
     "gateware/test_spu.py",
 )
-"""Files that take longest, so that no core waits for another in the end. The first one compiles the SPUs that others
-use; the second does not need them.
+"""Files that run first because they take longest: otherwise one core would still run them when the others are idle.
+
+The first file compiles the SPUs that other tests use. The second does not need them.
 """
 
 
@@ -46,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session", params=tiers(fast=["6.1", "newest"], full=VERSIONS))
 def perf(request: pytest.FixtureRequest) -> Perf:
-    """Return each version of Linux perf that is here; in the fast tier the oldest and the newest."""
+    """Return each installed version of Linux perf; in the fast tier only the oldest and the newest."""
     return require_perf(request.param)
 
 
@@ -73,12 +74,12 @@ def pytest_pycollect_makeitem() -> Generator[None, Any, Any]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    places = {name: number for number, name in enumerate(FIRST)}
-    items.sort(key=lambda item: places.get("/".join(item.path.parts[-2:]), len(FIRST)))
+    positions = {name: number for number, name in enumerate(FIRST)}
+    items.sort(key=lambda item: positions.get("/".join(item.path.parts[-2:]), len(FIRST)))
 
 
 class OtherTiers:
-    """Says in the last line of output which tiers were not run."""
+    """A plugin that prints which tiers were not run, in the last line of output."""
 
     def __init__(self) -> None:
         self._deselected: list[str] = []
@@ -89,7 +90,7 @@ class OtherTiers:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self._line = not_run(self._deselected, {tier_of(item) for item in session.items})
-        # A worker of xdist reports to the process that prints.
+        # A worker of xdist sends it to the process that prints.
         getattr(session.config, "workeroutput", {})["other_tiers"] = self._line
 
     @pytest.hookimpl(optionalhook=True)
@@ -98,21 +99,21 @@ class OtherTiers:
         self._line = getattr(node, "workeroutput", {}).get("other_tiers", self._line)
 
     def pytest_unconfigure(self) -> None:
-        # Pytest prints its summary before.
+        # pytest has printed its summary by then.
         if self._line:
             print(self._line)
 
 
 @pytest.fixture(autouse=True, scope="module")
-def thawed() -> Iterator[None]:
-    """What a module has made goes with it."""
+def unfreeze() -> Iterator[None]:
+    """Let the garbage collector free the objects of a module after its tests."""
     yield
     gc.unfreeze()
 
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """SIGINT is Python's own, even where the tests run in the background, and were told to ignore it."""
+    """Use Python's own handler of SIGINT. Tests that run in the background of a shell ignore the signal."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -120,8 +121,11 @@ def interruptible() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def no_forgotten_submodules() -> Iterator[None]:
-    """Fail if a component was made and never elaborated: Amaranth says so only when the garbage collector finds it."""
-    # It need not look at what was there before: that takes longer than most tests.
+    """Fail if a component was built and never elaborated.
+
+    Amaranth warns only when the garbage collector frees the component.
+    """
+    # Objects from before the test are frozen: to scan them takes longer than most tests.
     gc.collect()
     gc.freeze()
     yield

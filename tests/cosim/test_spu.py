@@ -21,7 +21,6 @@ from spurtle.arch import (
     PMSICR_EL1,
     PMSIDR_EL1,
     PMSIRR_EL1,
-    Register,
 )
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.support.errors import UserError
@@ -33,9 +32,9 @@ from spurtle_sim.model.buffer import Fault, FaultKind
 from spurtle_sim.model.pe import PEState
 from spurtle_sim.model.registers import Outcome
 from spurtle_sim.model.sampling import draw, random_byte
-from spurtle_sim.profile.scoreboard import Checker
 from spurtle_sim.records.decode import decode_records
 from spurtle_sim.trace.dtypes import FINISH, SELECTION, TIMED_OPERATION
+from tests.support.checked_spu import CheckedSPU
 from tests.support.gateware import uniform_samples
 from tests.support.seeds import SEED
 from tests.support.tiers import configurations
@@ -46,18 +45,15 @@ SIZE = 8192
 PE = PEState(contextidr_el1=0xBEEF)
 
 
-class Profile:
-    """The compiled SPU and the reference side by side.
-
-    The buffer has space for `room` records of the greatest length. It is emptied when it is full.
+class Profile(CheckedSPU):
+    """An engine and the reference side by side, with a buffer of `room` records, the longest there are, that is emptied
+    when it is full.
     """
 
     def __init__(self, config: SPUConfig, room: int, *, rnd: int = 0, pe: PEState = PE):
-        self.config = config
-        self.spu = CompiledSPU(config)
+        super().__init__(config, pe)
         self.spu.set_buffer(BASE, SIZE)
         self.spu.set_pe(pe)
-        self.checker = Checker(config, pe)
         self.first = BASE + SIZE - room * config.max_record_bytes
         self.data = b""
         self.interrupts = 0
@@ -69,15 +65,6 @@ class Profile:
         self.write(PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=1, RND=rnd))
         self.write(PMSCR_EL1, PMSCR_EL1.pack(E0SPE=1, CX=1, PA=1, TS=1))
 
-    def write(self, register: Register, value: int) -> None:
-        self.spu.write(register, value)
-        self.checker.write(register, value)
-
-    def read(self, register: Register) -> int:
-        value = self.spu.read(register)
-        self.checker.read(register, value)
-        return value
-
     def play(self, operations: NDArray[np.void], *, settle: bool) -> None:
         while True:
             passed = self.spu.play(operations, settle=settle)
@@ -85,8 +72,7 @@ class Profile:
             settled = interrupt or settle
             if settled:
                 self.spu.drain()
-            selections, finishes, answers = self.spu.selections(), self.spu.finishes(), self.spu.responses()
-            self.checker.check_operations(operations[:passed], selections, finishes, answers, settled=settled)
+            selections, finishes, answers = self.check_operations(operations[:passed], settled=settled)
             self.answers += answers
             self.selections = np.concatenate((self.selections, selections))
             self.finishes = np.concatenate((self.finishes, finishes))

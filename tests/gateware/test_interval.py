@@ -164,7 +164,7 @@ def test_rules(bench: IntervalBench) -> None:
             rnds += [rnd] * len(passing)
         steps = [Step(write=(case.count, case.ecount))]
         steps += [Step(*step) for step in zip(lanes + [0] * late, endless([case.interval]), rnds, strict=False)]
-        assert bench.play(steps, case.numbers) == (list(case.selected), case.left), f"seed {seed}: {case}"
+        assert bench.play(steps, case.numbers) == (list(case.selected), case.remaining), f"seed {seed}: {case}"
 
 
 def test_every_end_of_the_counters_in_one_cycle(bench: IntervalBench) -> None:

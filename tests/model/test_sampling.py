@@ -46,7 +46,7 @@ def distances(selected: Sequence[int]) -> list[int]:
 def test_rule(case: Case, ernd: bool) -> None:
     rnds = chain.from_iterable(repeat(rnd, members) for members, rnd in case.passing)
     seen = run(rnds, ernd=ernd, interval=case.interval, numbers=case.numbers, count=case.count, ecount=case.ecount)
-    assert seen == (case.selected, case.left)
+    assert seen == (case.selected, case.remaining)
 
 
 def test_random_intervals_are_a_half_longer_than_the_note_says() -> None:

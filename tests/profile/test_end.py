@@ -12,8 +12,8 @@ import pytest
 
 from spurtle_sim.cli import main
 from spurtle_sim.profile.scoreboard import Checker
-from spurtle_sim.records.decode import Record, decode_records
 from tests.support.elf import EXIT, write_elf
+from tests.support.profile_output import profile_records
 from tests.support.tiers import tiers
 
 COUNT = (0xD2A00042, 0xF1000442, 0x54FFFFE1)  # x2 = 0x20000; LOOP: subs x2, x2, #1; b.ne LOOP
@@ -23,13 +23,9 @@ SAY = (0xD2800020, 0xD2A00821, 0xD2800022, 0xD2800808, 0xD4000001)  # write(1, D
 KILL = (0xD2800000, 0xD28000C1, 0xD2801028, 0xD4000001)  # kill(0, SIGABRT)
 
 
-def records(output: Path) -> list[Record]:
-    return list(decode_records(Path(f"{output}.spe").read_bytes()))
-
-
 def check_profile(output: Path, samples: int) -> None:
     """Check that both files are there, that nothing else is, and that the records are complete."""
-    found = records(output)
+    found = profile_records(output)
     assert len(found) >= samples
     assert not any(record.problems for record in found)
     assert output.read_bytes().startswith(b"PERFILE2")
@@ -122,7 +118,7 @@ def test_mismatches_are_our_failure(
     monkeypatch.setattr(Checker, "check_counts", lambda self, _: self._compare("it", 1, 2))
     output = tmp_path / "perf.data"
     assert main(["profile", "--check", "-o", str(output), str(write_elf(tmp_path / "program", [*COUNT, *EXIT]))]) == 125
-    assert len(records(output)) == SAMPLES
+    assert len(profile_records(output)) == SAMPLES
     assert capsys.readouterr().err.splitlines()[-1] == "spurtle: 1 mismatches between RTL and reference"
 
 

@@ -31,6 +31,7 @@ from tests.support.elf import DATA, EXIT, write_elf
 from tests.support.paths import WORKLOADS
 from tests.support.perf_words import SUBSTITUTIONS, WORDS_COLUMN, printed_words
 from tests.support.plain_filter import passes_filter
+from tests.support.profile_output import profile_records
 from tests.support.tiers import tiers
 
 TABLE = tomllib.loads((WORKLOADS / "workloads.toml").read_text())
@@ -80,13 +81,9 @@ def profiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return config, output
 
 
-def records(output: Path) -> list[Record]:
-    return list(decode_records(Path(f"{output}.spe").read_bytes()))
-
-
 def test_every_record_is_whole_and_retired(profiled: tuple[str, Path]):
     config, output = profiled
-    found = records(output)
+    found = profile_records(output)
     assert len(found) == TABLE[WORKLOAD[config]]["operations"] // 769
     assert not any(record.problems for record in found)
     assert all(record.events & 2 and record.pc and record.total for record in found)
@@ -102,7 +99,8 @@ def test_what_the_monitor_says(profiled: tuple[str, Path]):
 
 def test_the_program_runs_straight_on_from_the_previous_branch_target(profiled: tuple[str, Path]):
     config, output = profiled
-    found = [(each.previous_target.address, each.pc.address) for each in records(output) if each.previous_target]
+    records = profile_records(output)
+    found = [(each.previous_target.address, each.pc.address) for each in records if each.previous_target]
     assert bool(found) == CONFIGS[config].pbt
     program = Program(WORKLOADS / f"{WORKLOAD[config]}.elf")
     for _ in program.run() if found else ():
@@ -132,7 +130,7 @@ def test_perf_samples_every_record(profiled: tuple[str, Path]):
     fields = "ip,sym,addr,phys_addr,weight"
     lines = perf("script", "-i", output, "--itrace=i1i", "-F", fields).splitlines()
     functions = function_names(WORKLOADS / f"{WORKLOAD[config]}.elf")
-    found = records(output)
+    found = profile_records(output)
     assert len(lines) == len(found)
     for line, record in zip(lines, found, strict=True):
         # perf prints: addr, weight, ip, symbol, phys_addr
@@ -249,7 +247,7 @@ def test_filters_reach_the_records(filtered: tuple[str, Path, Path], capfd: pyte
 
     def untimed(path: Path) -> list[Record]:
         """Interrupts come at other times, and the program waits for them."""
-        return [replace(record, offset=0, timestamp=None) for record in records(path)]
+        return [replace(record, offset=0, timestamp=None) for record in profile_records(path)]
 
     every = untimed(unfiltered)
     expected = [each for each in every if each.pc and passes_filter(terms, each, program.instructions[each.pc.address])]
@@ -260,7 +258,7 @@ def test_filters_reach_the_records(filtered: tuple[str, Path, Path], capfd: pyte
 @needs_perf
 def test_perf_samples_what_the_filters_keep(filtered: tuple[str, Path, Path]):
     _, _, output = filtered
-    assert len(perf("script", "-i", output, "--itrace=i1i", "-F", "ip").splitlines()) == len(records(output))
+    assert len(perf("script", "-i", output, "--itrace=i1i", "-F", "ip").splitlines()) == len(profile_records(output))
 
 
 def test_discard_leaves_no_file(program: Path, tmp_path: Path):

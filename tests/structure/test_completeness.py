@@ -13,6 +13,7 @@ from spurtle.config.record_layouts import Packet
 from spurtle.gateware.record import RecordBuilder
 from spurtle.gateware.registers import RegisterFile
 from spurtle_sim.model.registers import Registers
+from tests.support.golden_ports import golden_file
 from tests.support.paths import ROOT
 
 
@@ -59,7 +60,11 @@ def test_packets() -> None:
 def test_named_configurations() -> None:
     measured = json.loads((ROOT / "rtl/spurtle/config/figures.json").read_text())
     table = (ROOT / "docs/reference/configurations.md").read_text()
-    missing = [path for path in (f"tests/export/golden/{name}.ports" for name in CONFIGS) if not (ROOT / path).exists()]
+    missing = [
+        f"{golden_file(name).relative_to(ROOT)}: `python -m tests.support.golden_ports {name}` writes it"
+        for name in CONFIGS
+        if not golden_file(name).exists()
+    ]
     missing += [
         f"rtl/spurtle/config/figures.json: `make bench` measures {name}" for name in CONFIGS if name not in measured
     ]

@@ -15,8 +15,14 @@ from tests.support.paths import ROOT
 SOURCES = {"spurtle": ROOT / "rtl", "spurtle_sim": ROOT / "sim"}
 """The folder in which each installed package is."""
 
-USERS = ("bench", "boards", "campaign", "docs", "examples", "formal", "fusesoc", "tests")
-"""Folders that import the two packages, and that neither imports."""
+USERS = ("bench", "boards", "campaign", "configurations", "docs", "examples", "formal", "fusesoc", "tests")
+"""Folders, and one module, that import the two packages, and that neither package imports."""
+
+USER_MAY_IMPORT = {
+    "configurations": {"spurtle"},
+    "formal": {"spurtle", "spurtle_sim", "configurations"},
+}
+"""The other parts of the repository that a user may import, for those users that may not import everything."""
 
 MODEL = {"spurtle.arch", "spurtle.config", "spurtle.support"}
 """What the reference model may import. It has no knowledge of the gateware."""
@@ -88,7 +94,10 @@ FOREIGN = {"sim/spurtle_sim/emulator/hooks.py": {"_uch"}}
 
 
 def files(*folders: Path) -> list[Path]:
-    return sorted(path for folder in folders for path in folder.rglob("*.py"))
+    """Return the Python files in some folders, and the module beside a folder that has its name."""
+    return sorted(
+        path for folder in folders for path in (*folder.rglob("*.py"), folder.with_suffix(".py")) if path.is_file()
+    )
 
 
 def module_of(path: Path, root: Path) -> str:
@@ -153,6 +162,13 @@ def forbidden(imports: Mapping[str, Iterable[str]]) -> list[str]:
     return found
 
 
+def forbidden_to_user(user: str, path: Path, text: str) -> list[str]:
+    """Return a sentence for each import in a file of a user that `USER_MAY_IMPORT` does not have."""
+    forbidden = {*USERS, *SOURCES} - {user, *USER_MAY_IMPORT[user]}
+    names = {target.partition(".")[0] for target in imported(module_of(path, ROOT), path, text)}
+    return [f"{path.relative_to(ROOT)} must not import {name}" for name in sorted(names & forbidden)]
+
+
 def cycle(imports: Mapping[str, Iterable[str]]) -> Sequence[str]:
     """Return modules that import each other in a circle; nothing if none do."""
     try:
@@ -210,6 +226,30 @@ def test_a_package_imports_only_what_the_table_allows() -> None:
     assert forbidden(graph()) == []
 
 
+def test_a_user_imports_only_what_its_table_allows() -> None:
+    found = [
+        line
+        for user in USER_MAY_IMPORT
+        for path in files(ROOT / user)
+        for line in forbidden_to_user(user, path, path.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("formal/engine/proof.py", "from tests.support.seeds import SEED"),
+        ("formal/engine/proof.py", "def f():\n    import campaign.draw"),
+        ("configurations.py", "from spurtle_sim.model.pe import PEState"),
+        ("configurations.py", "import formal"),
+    ],
+)
+def test_a_forbidden_import_of_a_user_is_found(file: str, line: str) -> None:
+    user = file.partition("/")[0].removesuffix(".py")
+    assert len(forbidden_to_user(user, ROOT / file, line)) == 1
+
+
 def test_no_module_imports_itself_through_others() -> None:
     assert cycle(graph()) == ()
 
@@ -228,6 +268,7 @@ def test_no_module_imports_itself_through_others() -> None:
         ("spurtle_sim.perf.events", "from ..emulator.program import Program"),
         ("spurtle_sim.timing.machine", "def f():\n    import unicorn"),
         ("spurtle_sim.records.text", "import boards"),
+        ("spurtle_sim.model.spu", "import configurations"),
     ],
 )
 def test_a_forbidden_import_is_found(module: str, line: str) -> None:

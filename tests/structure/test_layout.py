@@ -34,14 +34,6 @@ FUNCTION, ELABORATE = 60, 80
 EXCESSES = {"sim/spurtle_sim/cosim/spu.cpp"}
 """Files and functions that are known to be longer than the bounds. An entry that is within the bounds is an error."""
 
-IMPORTS = {
-    "rtl": {"rtl"},
-    "sim": {"rtl", "sim"},
-    "formal": {"rtl", "sim", "formal", "configurations.py"},
-    "configurations.py": {"rtl"},
-}
-"""What the files of a folder may import."""
-
 
 @cache
 def files(*folders: str) -> list[str]:
@@ -79,17 +71,6 @@ def test_the_name_of_a_public_class_is_unique() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(file)
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
-
-
-def test_a_folder_imports_only_what_is_below_it() -> None:
-    imported = imports(ROOT, files(*SOURCES, "tests"))
-    wrong = {
-        (file, other)
-        for file, others in imported.items()
-        for other in others
-        if Path(other).parts[0] not in IMPORTS.get(Path(file).parts[0], {Path(other).parts[0]})
-    }
-    assert wrong == set()
 
 
 def test_no_test_module_imports_another() -> None:

@@ -1,4 +1,4 @@
-"""Boards for tests: the engine behind the host's own driver, and a line that loses and breaks bytes."""
+"""Boards for tests: the compiled SPU as a target of the host driver, and a serial line with errors."""
 
 import random
 
@@ -20,8 +20,10 @@ _OPERATIONS = 200_000
 
 
 class EngineBoard:
-    """What a board should be: `boards.host.driver.Target` on the compiled SPU alone, which plays the excerpt as
-    `spurtle profile` plays a program. It plays to the next interrupt as soon as the program runs.
+    """A reference for a board: a `boards.host.driver.Target` on the compiled SPU.
+
+    It plays the excerpt of the board as `spurtle profile` plays a program. A read of STATUS while RUN is set plays
+    operations until the next interrupt.
     """
 
     def __init__(self, board: Board) -> None:
@@ -32,7 +34,7 @@ class EngineBoard:
         self._engine.set_pe(PEState(contextidr_el1=PID))
         self._rows = repeated(excerpt(config, board.operations), _OPERATIONS // board.operations)
         self._passed = 0
-        self._runs = False
+        self._running = False
 
     def read(self, register: arch.Register | BoardRegister) -> int:
         if isinstance(register, arch.Register):
@@ -50,21 +52,31 @@ class EngineBoard:
         if isinstance(register, arch.Register):
             self._engine.write(register, value)
         else:
-            self._runs = bool(value & ControlBits.RUN)
+            self._running = bool(value & ControlBits.RUN)
 
     def fetch(self, address: int, count: int) -> bytes:
-        half, place = divmod(address, self._board.half_bytes)
-        first = (half + 1) * PAGE_BYTES - self._board.half_bytes + place
+        half, offset = divmod(address, self._board.half_bytes)
+        # Each half of the buffer of the board is the end of a page here.
+        first = (half + 1) * PAGE_BYTES - self._board.half_bytes + offset
         return self._engine.memory[first : first + count].tobytes()
 
     def _play(self) -> None:
-        if self._runs and not self._engine.interrupt:
+        if self._running and not self._engine.interrupt:
             self._passed += self._engine.play(self._rows[self._passed :])
             assert self._engine.interrupt, f"the buffer is not full after {_OPERATIONS:,} operations: play more"
 
 
 class Noise:
-    """What a line does with each byte, by chance: of 10,000 so many are lost, and so many come with a wrong bit."""
+    """Random errors of a serial line.
+
+    Parameters
+    ----------
+    seed : int
+    lost : int
+        Bytes of 10,000 that are lost.
+    corrupted : int
+        Bytes of 10,000 that arrive with one wrong bit.
+    """
 
     def __init__(self, seed: int, *, lost: int, corrupted: int) -> None:
         self._random = random.Random(seed)
@@ -72,16 +84,17 @@ class Noise:
         self._corrupted = corrupted
 
     def transmit(self, octets: bytes) -> bytes:
+        """Return what arrives when `octets` are sent."""
         out = bytearray()
         for octet in octets:
-            fate = self._random.randrange(10_000)
-            if fate >= self._lost:
-                out.append(octet ^ (1 << self._random.randrange(8) if fate < self._lost + self._corrupted else 0))
+            draw = self._random.randrange(10_000)
+            if draw >= self._lost:
+                out.append(octet ^ (1 << self._random.randrange(8) if draw < self._lost + self._corrupted else 0))
         return bytes(out)
 
 
 class NoisyPort:
-    """A port whose line has noise in both directions."""
+    """A serial port whose line has noise in both directions."""
 
     def __init__(self, port: SerialPort, noise: Noise) -> None:
         self._port = port

@@ -1,4 +1,4 @@
-"""A small component of known behaviour, for tests of the proof engine."""
+"""A small component with known behaviour, for the tests of the proof engine."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
@@ -11,7 +11,17 @@ __all__ = ["Countdown", "countdown", "zero_flag_is_correct"]
 
 
 class Countdown(wiring.Component):
-    """Counts down to zero and stays there. `zero` is a register of its own, as the interval counter's flag is."""
+    """A counter that counts down to zero and stays at zero.
+
+    `zero` is a separate register, like the flag of the interval counter.
+
+    Parameters
+    ----------
+    wraps : bool
+        A fault: the counter decrements from zero while `start` is 7.
+    reset_less : bool
+        A fault: reset does not change the value.
+    """
 
     load: In(1)
     start: In(4)
@@ -35,6 +45,7 @@ class Countdown(wiring.Component):
 
 
 def countdown(rst: int, load: int, start: int, value: int) -> dict[str, int]:
+    """Return the next state of the correct counter."""
     if rst:
         return {"value": 0}
     if load:
@@ -43,4 +54,5 @@ def countdown(rst: int, load: int, start: int, value: int) -> dict[str, int]:
 
 
 def zero_flag_is_correct(wires: Wires) -> Boolean:
+    """Return whether the register `zero` says whether the value is zero."""
     return (wires["zero"] == 1) == (wires["value"] == 0)

@@ -1,4 +1,4 @@
-"""A core for drivers: a program, System registers, barriers, memory; and the reference beside it."""
+"""Cores for driver models: a program, System registers, barriers and memory, checked by the reference."""
 
 from typing import NamedTuple
 
@@ -10,141 +10,136 @@ from spurtle.config import SPUConfig
 from spurtle_sim.cosim.faults import ABORT
 from spurtle_sim.cosim.spu import CompiledSPU
 from spurtle_sim.model.pe import PEState
-from spurtle_sim.profile.scoreboard import Checker
 from spurtle_sim.trace.dtypes import TIMED_OPERATION
+from tests.support.checked_spu import CheckedSPU
 
 __all__ = ["CPU", "PAGE", "UNWRITTEN", "Core", "Step"]
 
 PAGE = 4096
 _BASE = 0xFFFF_0000_1000_0000
 UNWRITTEN = 0xA5
-"""What memory holds where nobody has written."""
+"""Content of a byte of memory that has not been written."""
 
 _EL0 = PEState()
 
 
 class Step(NamedTuple):
-    """What software does to the SPU: MSR or MRS of a register, or a barrier."""
+    """An instruction of software: MSR or MRS of a register of the SPU, or a barrier."""
 
     name: str
     value: int = 0
 
 
-class Core:
-    """A program on a core with its SPU, and the reference beside it. Between two calls of `run` the kernel has the
-    core. Then sampled operations may be in flight, if ends need not be told in program order; where the SPU has raised
-    its interrupt none is (see `CompiledSPU.play`).
+class Core(CheckedSPU):
+    """A core with an SPU that executes a program; the reference checks the SPU.
+
+    The kernel executes between two calls of `run`. Sampled operations may be in flight then, if operations may finish
+    out of program order; none is in flight after the SPU has raised its interrupt (see `CompiledSPU.play`).
 
     Parameters
     ----------
     config : SPUConfig
     operations : array of TIMED_OPERATION
-        The program, which begins again when it ends.
+        The program. It starts again when it ends.
     pe : PEState
-        In which it runs, and the kernel: that at EL1 for a program at EL0.
+        The state of the PE in which the program executes. The kernel executes in it as well, but at EL1 if the program
+        executes at EL0.
 
     Attributes
     ----------
     steps : list of Step
-        What software has done to the SPU.
+        Instructions of software that access the SPU, in program order.
     collided : int
-        Operations that were selected and not sampled.
+        Number of operations that were selected and not sampled.
     aborted : bool
-        Memory has reported an asynchronous External abort.
+        Whether memory has reported an asynchronous External abort.
     """
 
     def __init__(self, config: SPUConfig, operations: NDArray[np.void], pe: PEState):
-        self.config = config
-        self.engine = CompiledSPU(config)
-        self.checker = Checker(config, pe)
+        super().__init__(config, pe)
         self.steps: list[Step] = []
         self.collided = 0
         self.aborted = False
         self._operations = operations
         self._next = 0
         self._laps = 0
-        if config.el2:  # as EL2 leaves it to its guests
+        if config.el2:  # as a hypervisor sets it for its guests
             self.write(PMSCR_EL2, PMSCR_EL2.pack(PA=1, PCT=PCT.PHYSICAL))
-        self.engine.set_pe(pe)
+        self.spu.set_pe(pe)
 
     def run(self, count: int) -> int:
-        """Let so many operations pass, or fewer if the SPU raises its interrupt; how many have."""
-        left = count
-        while left and not self.interrupt:
-            rows = self._operations[self._next : self._next + left].copy()
+        """Execute `count` operations, or fewer if the SPU raises its interrupt. Return the number executed."""
+        remaining = count
+        while remaining and not self.interrupt:
+            rows = self._operations[self._next : self._next + remaining].copy()
             rows["dispatch"] += np.uint64(self._laps * int(self._operations["dispatch"][-1] + 1))
-            passed = self.engine.play(rows)
+            passed = self.spu.play(rows)
             self._follow(rows[:passed], settled=self.interrupt)
-            left -= passed
+            remaining -= passed
             laps, self._next = divmod(self._next + passed, len(self._operations))
             self._laps += laps
-        return count - left
+        return count - remaining
 
     def enter(self) -> None:
-        """What has passed has its answers before the kernel does anything; and has retired, if ends are in order."""
+        """Enter the kernel: the SPU has answered all operations that have passed.
+
+        All have finished as well, if operations finish in program order.
+        """
         if self.config.pbt:
-            self.engine.play(np.zeros(0, TIMED_OPERATION), settle=True)
+            self.spu.play(np.zeros(0, TIMED_OPERATION), settle=True)
         else:
-            self.engine.read(PMSIDR_EL1)
+            self.spu.read(PMSIDR_EL1)
         self._follow(np.zeros(0, TIMED_OPERATION), settled=False)
 
     def drain(self) -> None:
-        """PSB CSYNC: what is in flight finishes, and its records get into memory."""
-        self.engine.play(np.zeros(0, TIMED_OPERATION), settle=True)
-        self.engine.drain()
+        """Execute PSB CSYNC: operations in flight finish, and their records are written to memory."""
+        self.spu.play(np.zeros(0, TIMED_OPERATION), settle=True)
+        self.spu.drain()
         self._follow(np.zeros(0, TIMED_OPERATION), settled=True)
 
     def _follow(self, passed: NDArray[np.void], *, settled: bool) -> None:
-        """The reference is told of what has passed, and of what has become of that and of what passed before."""
-        selections, finishes, answers = self.engine.selections(), self.engine.finishes(), self.engine.responses()
+        """Check operations that have passed, and the outcomes that the SPU has reported since the last call."""
+        selections, _, answers = self.check_operations(passed, settled=settled)
         self.collided += int((selections["sampled"] == 0).sum())
         self.aborted |= ABORT in answers
-        self.checker.check_operations(passed, selections, finishes, answers, settled=settled)
 
     @property
     def interrupt(self) -> bool:
         """Level of PMBIRQ."""
-        return self.engine.interrupt
-
-    def read(self, register: Register) -> int:
-        value = self.engine.read(register)
-        self.checker.read(register, value)
-        return value
-
-    def write(self, register: Register, value: int) -> None:
-        self.engine.write(register, value)
-        self.checker.write(register, value)
+        return self.spu.interrupt
 
     def agree(self) -> None:
-        """The SPU and the reference have done the same so far."""
+        """Check that the SPU and the reference have agreed so far."""
         assert not self.checker.mismatches, self.checker.mismatches
 
 
 class CPU(Core):
-    """The same with memory for models of drivers. What the SPU writes is compared with the reference record for record,
-    whenever the kernel waits for it; nothing else in memory has changed then, nor in the pages on either side.
+    """A core with memory, for driver models.
+
+    Each `psb_csync` compares the records that the SPU has written with those of the reference. It checks that nothing
+    else has changed in memory and in the pages on either side.
 
     Parameters
     ----------
     pages : int
-        Of memory.
+        Size of memory.
 
     Attributes
     ----------
     memory : range
-        The addresses of it.
+        Addresses of memory.
     written : bytearray
-        What the SPU has written.
+        Records that the SPU has written.
     """
 
     def __init__(self, config: SPUConfig, operations: NDArray[np.void], *, pe: PEState = _EL0, pages: int = 16):
         super().__init__(config, operations, pe)
         self.memory = range(_BASE, _BASE + pages * PAGE)
         self.written = bytearray()
-        self.engine.set_buffer(_BASE - PAGE, (pages + 2) * PAGE)
-        self.engine.memory.fill(UNWRITTEN)
-        # Memory as it is to be, and where PMBPTR_EL1 was then.
-        self._known = self.engine.memory.copy()
+        self.spu.set_buffer(_BASE - PAGE, (pages + 2) * PAGE)
+        self.spu.memory.fill(UNWRITTEN)
+        # The expected content of memory, and the PMBPTR_EL1 up to which it was compared.
+        self._expected = self.spu.memory.copy()
         self._pointer = 0
 
     def run(self, count: int) -> int:
@@ -152,15 +147,17 @@ class CPU(Core):
         self.enter()
         return passed
 
-    # What the kernel does.
+    # Instructions of the kernel.
 
     def mrs(self, register: Register) -> int:
+        """Read a register and check that the SPU and the reference agree."""
         value = self.read(register)
         self.agree()
         self.steps.append(Step(f"MRS {register.name}", value))
         return value
 
     def msr(self, register: Register, value: int) -> None:
+        """Write a register."""
         self.steps.append(Step(f"MSR {register.name}", value))
         self.write(register, value)
         if register is PMBPTR_EL1:
@@ -174,38 +171,38 @@ class CPU(Core):
         self.steps.append(Step("DSB"))
 
     def psb_csync(self) -> None:
-        """What is in flight finishes, and its records get into memory."""
+        """Write the records of the operations in flight to memory, and check them."""
         self.steps.append(Step("PSB CSYNC"))
         self.drain()
-        self._look()
+        self._collect_records()
 
     def load(self, start: int, end: int) -> bytes:
-        """What is in memory from one address to another."""
-        return self.engine.memory[self._places(start, end)].tobytes()
+        """Return the bytes of memory from `start` up to `end`."""
+        return self.spu.memory[self._slice(start, end)].tobytes()
 
     def clear(self, start: int, end: int) -> None:
-        """Write zeros from one address to another."""
-        places = self._places(start, end)
-        self.engine.memory[places] = self._known[places] = 0
+        """Write zeros from `start` up to `end`."""
+        span = self._slice(start, end)
+        self.spu.memory[span] = self._expected[span] = 0
 
-    def _places(self, start: int, end: int) -> slice:
+    def _slice(self, start: int, end: int) -> slice:
         assert self.memory.start <= start <= end <= self.memory.stop
         base = self.memory.start - PAGE
         return slice(start - base, end - base)
 
-    def _look(self) -> None:
-        """What the SPU has written is in memory: that is where its pointer has passed, and what the reference has."""
+    def _collect_records(self) -> None:
+        """Check the records that the SPU has written: those between the last pointer and PMBPTR_EL1."""
         start, end = self._pointer, self.read(PMBPTR_EL1)
         if start != end:
             data = self.load(start, end)
             self.checker.check_records(start, data)
             self.written += data
-            places = self._places(start, end)
-            self._known[places] = self.engine.memory[places]
+            span = self._slice(start, end)
+            self._expected[span] = self.spu.memory[span]
             self._pointer = end
         self._compare_memory()
         self.agree()
 
     def _compare_memory(self) -> None:
-        assert self.engine.counts()["strays"] == 0, "the SPU has written far outside of its memory"
-        assert (self.engine.memory == self._known).all(), "the SPU has written what its pointer did not pass"
+        assert self.spu.counts()["strays"] == 0, "the SPU has written far outside its memory"
+        assert (self.spu.memory == self._expected).all(), "the SPU has written bytes that its pointer did not pass"

@@ -1,4 +1,4 @@
-"""Records that several tests read, change and write: facts in the form of `decode --json`, and bytes."""
+"""Records that several tests share: facts in the form of `decode --json`, and bytes."""
 
 import random
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 __all__ = ["BRANCH", "LOAD", "OTHER", "PLAIN", "RECORD", "changed", "of_form", "random_branch"]
 
 RECORD = bytes.fromhex("b0 00 10 00 00 00 00 00 80 48 00 52 02 00 99 02 00 98 03 00 71 01 00 00 00 00 00 00 00")
-"""A record without padding: what must not be lost."""
+"""A record without padding."""
 
 LOAD: dict[str, Any] = {
     "pc": {"address": "0x1000", "el": 1, "ns": 1},
@@ -37,11 +37,11 @@ OTHER: dict[str, Any] = {
     "total": 2,
 }
 PLAIN = {name: value for name, value in LOAD.items() if name not in ("data_source", "context_el2")}
-"""The load without data source and without context of EL2."""
+"""The load without a data source and without the context of EL2."""
 
 
 def changed(facts: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """Return `facts` with some replaced, or removed where the new value is None. `a__b` is member b of a."""
+    """Return `facts` with `changes`. None removes a fact; `a__b` is member b of a."""
     result = {name: dict(value) if isinstance(value, dict) else value for name, value in facts.items()}
     for name, value in changes.items():
         outer, _, inner = name.partition("__")
@@ -54,6 +54,7 @@ def changed(facts: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 
 def of_form(kind: str, form: str, base: dict[str, Any] = PLAIN, **attributes: Any) -> dict[str, Any]:
+    """Return `base` with an operation of this kind and form, and further attributes of the operation."""
     return {**base, "operation": {"kind": kind, "form": form, **attributes}}
 
 

@@ -1,4 +1,4 @@
-"""The record filter in simulation, each decision compared with the reference's."""
+"""A test bench of the record filter, which compares each decision with the reference."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -23,22 +23,25 @@ _PORTS = {
 
 
 class FilterBench(Bench):
+    """A record filter in the simulator."""
+
     def __init__(self, config: SPUConfig):
         self.config = config
         self.dut = Filter(config)
         super().__init__(self.dut, clocked=False)
 
     def check(self, decisions: Iterable[tuple[Registers, Sample]]) -> list[bool]:
-        """The verdicts, which are the reference's, as is what is fed to the PMU."""
+        """Return the verdicts. Check that they and the PMU events of the filter agree with the reference."""
         dut, config = self.dut, self.config
         ports = [(getattr(dut, port).as_value(), name) for port, name in _PORTS.items() if hasattr(dut, port)]
 
         async def scenario(ctx: Any) -> list[bool]:
             verdicts = []
-            there = None
+            current = None
             for registers, sample in decisions:
-                if sample is not there:
-                    there = sample
+                # A sample has hundreds of members; setting them takes longer than a decision.
+                if sample is not current:
+                    current = sample
                     ctx.set(dut.sample.as_value(), sample_bits(config, sample))
                     ctx.set(dut.events, records.events(config, sample))
                 for port, name in ports:
@@ -46,8 +49,8 @@ class FilterBench(Bench):
                 verdicts.append(ctx.get(dut.rejected.as_value()) == 0)
                 assert verdicts[-1] == filtering.collect(config, registers, sample), (registers, sample)
                 fed = ctx.get(dut.feed.as_value())
-                told = filtering.feed(config, registers, sample)
-                assert fed == sum(told[event] << bit for bit, event in enumerate(config.feed_events)), (told, sample)
+                feed = filtering.feed(config, registers, sample)
+                assert fed == sum(feed[event] << bit for bit, event in enumerate(config.feed_events)), (feed, sample)
             return verdicts
 
         return self.run(scenario)

@@ -1,7 +1,8 @@
-"""The `spurtle` command in forked children of one process that has loaded everything: `python -m tests.support.forked`.
+"""Runs of the `spurtle` command in forked children of one process, which has loaded all libraries.
 
-Each line of standard input is a JSON object with the arguments of a command; the answer is a line with its outcome. A
-command that reaches the time limit receives SIGTERM. If that does not end it either, it is killed.
+`python -m tests.support.forked` reads one JSON array with the arguments of a command from each line of standard input,
+and writes one line with the outcome. A command that reaches the time limit receives SIGTERM. If it has not ended after
+the same time again, it receives SIGKILL.
 """
 
 import json
@@ -24,7 +25,8 @@ from spurtle_sim.timing import machine
 
 __all__ = ["Outcome", "run"]
 
-LIMIT = 10.0  # seconds until SIGTERM, and from there until SIGKILL; nothing is asserted of the time that a case takes
+LIMIT = 10.0
+"""Seconds until SIGTERM, and from then until SIGKILL. No test asserts how long a command takes."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Outcome:
     out, error : str
         Standard output and standard error.
     signals : tuple of str
-        Signals that it was sent, because the time was over.
+        Signals that the command received because it reached the time limit.
     """
 
     status: int
@@ -48,7 +50,7 @@ class Outcome:
 
 
 def run(commands: Iterable[Sequence[str]]) -> Iterator[Outcome]:
-    """Run commands one after the other, and give the outcome of each."""
+    """Run commands in sequence. Yield the outcome of each."""
     with subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None and process.stdout is not None
         for command in commands:
@@ -60,6 +62,7 @@ def run(commands: Iterable[Sequence[str]]) -> Iterator[Outcome]:
 
 
 def main() -> None:
+    """Run the commands on standard input."""
     load([spu.library(CONFIGS["neoverse_n1"]), machine.library(), hooks.library()])
     assert program.Program
     for line in sys.stdin:
@@ -93,7 +96,7 @@ def _child(arguments: Sequence[str], out: int, error: int) -> None:
 
 
 def _signals(child: int) -> Iterator[Signals]:
-    """Wait until a child has ended. Give the signals that it is sent."""
+    """Wait until a child has ended. Yield the signals that are sent to it."""
     descriptor = os.pidfd_open(child)
     poll = select.poll()
     poll.register(descriptor)

@@ -1,4 +1,4 @@
-"""Drives a block in Amaranth's simulator, and makes the numbers that its ports carry."""
+"""Test benches in Amaranth's simulator, and random values for the ports of components."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -36,7 +36,14 @@ __all__ = [
 
 
 class Bench:
-    """A block in the simulator. It is compiled once, and starts from reset in each `run`."""
+    """A component in the simulator. It is compiled once, and each `run` starts from reset.
+
+    Parameters
+    ----------
+    dut : Component
+    clocked : bool
+        Whether the component has a clock.
+    """
 
     def __init__(self, dut: wiring.Component, *, clocked: bool = True):
         self._simulator = Simulator(dut)
@@ -51,7 +58,7 @@ class Bench:
         self._result = await self._scenario(ctx)
 
     def run(self, scenario: Callable[[Any], Awaitable[Any]]) -> Any:
-        """What `scenario(ctx)`, a coroutine function, returns."""
+        """Run `scenario(ctx)`, a coroutine function, from reset. Return its result."""
         self._scenario = scenario
         if self._used:
             self._simulator.reset()
@@ -71,7 +78,7 @@ async def cycle(ctx: Any, inputs: Sequence[tuple[Any, Any]], *outputs: Any) -> t
 
 
 def boundary_integers(bits: int) -> st.SearchStrategy[int]:
-    """Unsigned integers of so many bits; the smallest, the largest and single bits come often."""
+    """Return a strategy of unsigned integers of `bits` bits. Zero, all ones and single bits are frequent."""
     edges = [0, 1, (1 << bits) - 1, *(1 << bit for bit in range(bits))]
     return st.sampled_from(edges) | st.integers(0, (1 << bits) - 1)
 
@@ -84,7 +91,7 @@ def _number(random: Random, bits: int) -> int:
 
 
 def random_location(random: Random, config: SPUConfig) -> Location:
-    """Any instruction address in any state that there is."""
+    """Return any instruction address, in any Exception level and Security state that `config` has."""
     nse = random.getrandbits(1) if config.rme else 0
     return Location(_number(random, 56), random.getrandbits(2), random.getrandbits(1), nse)
 
@@ -96,7 +103,7 @@ def pe_bits(config: SPUConfig) -> Mapping[str, int]:
 
 
 def random_pe(random: Random, config: SPUConfig) -> PEState:
-    """Any state of the PE: often one in which EL1 or EL2 owns the Profiling Buffer of the state that it is in."""
+    """Return any state of the PE. In most of them the owning Security state is the current one."""
     bits = random.getrandbits
     state = {name: bits(64 if name.startswith("hdfg") else width) for name, width in pe_bits(config).items()}
     for name in ("debug", "aarch32"):
@@ -115,7 +122,7 @@ def random_pe(random: Random, config: SPUConfig) -> PEState:
 
 
 def _random_vectors(random: Random, config: SPUConfig) -> Vectors:
-    """Sizes around those that have a code, and any others."""
+    """Return vectors of any size. Sizes next to those that have an encoding are frequent."""
     bits = random.getrandbits
     if not config.scalable:
         return Vectors()
@@ -136,10 +143,10 @@ def _random_vectors(random: Random, config: SPUConfig) -> Vectors:
 
 
 def random_operation(random: Random, config: SPUConfig) -> Operation:
-    """Facts in any combination that a core may state, plausible or not.
+    """Return an operation with any combination of facts that a core may report, plausible or not.
 
-    A branch is neither load nor store, unless it accesses the Guarded control stack, whether or not `config` has that.
-    Facts that belong to a feature which `config` lacks are anything.
+    A branch is neither load nor store, unless it accesses the Guarded control stack, even if `config` does not
+    implement FEAT_GCS. Facts of features that `config` does not implement are random.
     """
     bits = random.getrandbits
     facts = {name: bits(1) for name in Facts.__slots__}
@@ -169,7 +176,7 @@ def random_operation(random: Random, config: SPUConfig) -> Operation:
 
 
 def random_sample(random: Random, config: SPUConfig) -> Sample:
-    """A random operation with random latencies, started with random permissions."""
+    """Return a random operation with random latencies and random collection permissions."""
 
     def context(packet: Packet) -> int | None:
         return random.choice([None, random.getrandbits(32)]) if packet in config.layout.packets else None
@@ -198,23 +205,28 @@ def random_sample(random: Random, config: SPUConfig) -> Sample:
 
 
 def uniform_samples(config: SPUConfig) -> st.SearchStrategy[Sample]:
-    """Random samples; an even choice for each bit matters more than how a failing one shrinks."""
+    """Return a strategy of samples from `random_sample`.
+
+    They are uniform, and do not shrink: Hypothesis would prefer small values to random ones.
+    """
     return st.integers(0, (1 << 32) - 1).map(lambda seed: random_sample(Random(seed), config))
 
 
 def random_registers(random: Random, config: SPUConfig, sample: Sample) -> Registers:
-    """Registers that filter as software may have set them up: any filters enabled, most of them within reach of
-    `sample`, some that select nothing, some that want an event both to be set and not to be.
+    """Return registers with any filters enabled.
+
+    Most settings are near those that `sample` passes. Some select nothing, and some require the same event to be both
+    set and not set.
     """
     bits = random.getrandbits
-    seen = events(config, sample)
+    sampled = events(config, sample)
     one = 1 << random.choice(sorted(config.events))
     latency = saturate(config, sample.total) + random.randint(-1, 1)
     masks = random.choice([0, bits(5), bits(5) & bits(5)])
     values = {
         "PMSFCR_EL1": bits(5) | bits(5) << PMSFCR_EL1.fields["B"].lsb | masks << PMSFCR_EL1.fields["Bm"].lsb,
-        "PMSEVFR_EL1": random.choice([0, seen, seen & bits(64), seen & bits(64), one, one, bits(64)]),
-        "PMSNEVFR_EL1": random.choice([0, bits(64) & ~seen, bits(64) & ~seen, one, one, bits(64)]),
+        "PMSEVFR_EL1": random.choice([0, sampled, sampled & bits(64), sampled & bits(64), one, one, bits(64)]),
+        "PMSNEVFR_EL1": random.choice([0, bits(64) & ~sampled, bits(64) & ~sampled, one, one, bits(64)]),
         "PMSLATFR_EL1": random.choice([0, max(latency, 0), bits(config.counter_bits)]),
         "PMSDSFR_EL1": random.choice([0, bits(64), bits(64), 1 << bits(6), (1 << 64) - 1]),
     }

@@ -1,9 +1,9 @@
-"""Kinds of operation from which random ones are drawn."""
+"""Kinds of random operations."""
 
 __all__ = ["KINDS", "RARE"]
 
 KINDS = ((1, 0, 0), (0, 1, 0), (1, 1, 0), (0, 0, 1), (1, 0, 1), (0, 1, 1), (0, 0, 0))
-"""Values of `load`, `store` and `branch`. An atomic operation is load and store."""
+"""Values of `load`, `store` and `branch`. An atomic operation is both a load and a store."""
 
 RARE = (
     "atomic",
@@ -16,4 +16,4 @@ RARE = (
     "memory_set",
     "gcs",
 )
-"""Facts that make a load or store a special one. They are set rarely: several at once hide each other."""
+"""Facts of special loads and stores. They are set rarely, because one of several hides the others."""

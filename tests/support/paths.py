@@ -1,4 +1,4 @@
-"""Folders of the repository that tests read."""
+"""Folders of the repository that the tests read."""
 
 from pathlib import Path
 

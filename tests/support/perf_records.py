@@ -1,4 +1,4 @@
-"""Records of Neoverse N1, written byte by byte, as the content of perf.data files."""
+"""Records of Neoverse N1, encoded by hand, as the content of perf.data files."""
 
 from spurtle.arch import Event, Header
 
@@ -14,7 +14,7 @@ REFILL = HIT | 1 << Event.L1D_REFILL
 
 
 def _record(pc: int, operation: int, events: int, total: int, time: int | None, *addresses: bytes, pid: int) -> bytes:
-    """Return a record in the packet order of Neoverse N1, packed, which perf accepts."""
+    """Return a record in the packet order of Neoverse N1, without padding between packets, which perf accepts."""
     packets = [
         bytes([Header.ADDRESS]) + (pc | _EL0).to_bytes(8, "little"),
         bytes([Header.CONTEXT]) + pid.to_bytes(4, "little"),
@@ -32,6 +32,7 @@ def _record(pc: int, operation: int, events: int, total: int, time: int | None, 
 def load(
     pc: int, va: int, pa: int, total: int, time: int | None, source: int | None, *, events: int = HIT, pid: int = PID
 ) -> bytes:
+    """Return the record of a load. `time` and the data source `source` may be absent."""
     return _record(
         pc, 0x4900, events, total, time,
         bytes([Header.ADDRESS | 2]) + va.to_bytes(8, "little"),
@@ -43,5 +44,6 @@ def load(
 
 
 def branch(pc: int, target: int, total: int, time: int | None, *, pid: int = PID) -> bytes:
+    """Return the record of a mispredicted branch."""
     packet = bytes([Header.ADDRESS | 1]) + (target | _EL0).to_bytes(8, "little")
     return _record(pc, 0x4A01, _RETIRED | 1 << Event.MISPREDICTED, total, time, packet, pid=pid)

@@ -1,4 +1,4 @@
-"""The versions of Linux perf that read our files: what is here of them."""
+"""The versions of Linux perf that read the files of `spurtle profile`, as far as this machine has them."""
 
 import os
 import re
@@ -13,20 +13,20 @@ import pytest
 __all__ = ["VERSIONS", "Perf", "require_perf"]
 
 VERSIONS = {"6.1": r"6\.1\.", "6.12": r"6\.12\.", "newest": r"([789]|\d\d)\."}
-"""What `perf version` has to begin with, by the name of the version: Debian's stable ones and that of its unstable."""
+"""Patterns of what `perf --version` prints, by the name of the version: those of Debian stable and unstable."""
 
 _CHATTER = re.compile(r"Old SPE metadata.*|unwind: target platform=.*|No kallsyms or vmlinux .*")
-"""Lines on standard error that say nothing of a file: perf 7 calls the metadata old that 6.12 cannot do without."""
+"""Lines on standard error that are not about a file. perf 7 warns of the old metadata, which perf 6.12 requires."""
 
 
 class Perf(NamedTuple):
-    """One version."""
+    """An installed version of perf."""
 
     version: str
     path: str
 
     def run(self, *arguments: object, stdin: str | Path = os.devnull) -> tuple[str, list[str]]:
-        """Return the standard output, and the lines of standard error that say something of the file."""
+        """Return the standard output, and the lines of standard error that are about the file."""
         environment = {**os.environ, "PAGER": "cat"}
         with Path(stdin).open("rb") as source:
             run = subprocess.run(
@@ -59,9 +59,10 @@ def _variable(version: str) -> str:
 
 
 def require_perf(version: str) -> Perf:
-    """Return that version: what SPURTLE_PERF_6_12, for instance, names, or else `perf` if it is of that version. Skip
-    the test if it is not here.
+    """Return a version of perf. Skip the test if this machine does not have it.
+
+    The environment names the program, in SPURTLE_PERF_6_12 for instance. The default is `perf`, if its version matches.
     """
     if (perf := _found(version)) is None:
-        pytest.skip(f"perf {version} is not here: name it in {_variable(version)}")
+        pytest.skip(f"perf {version} is not installed; {_variable(version)} in the environment can name it")
     return perf

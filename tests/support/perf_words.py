@@ -1,4 +1,4 @@
-"""Words that each version of Linux perf prints in place of the intended ones."""
+"""Differences between the words of `perf report -D` that are intended and those that each version prints."""
 
 import re
 from typing import Any
@@ -8,7 +8,7 @@ __all__ = ["SUBSTITUTIONS", "WORDS_COLUMN", "printed_words"]
 WORDS_COLUMN = 62
 """Column of `perf report -D` at which the words of a packet begin."""
 
-# Words that a version lacks, or has instead.
+# Words that a version does not print, or prints in another form.
 
 _ANY_VERSION: dict[str, Any] = {
     r"^(PC|TGT|PBT|PA)(.*) nse=1$": r"\1\2",
@@ -41,11 +41,11 @@ SUBSTITUTIONS: dict[str, dict[str, Any]] = {
         r"^SME-OTHER ETS all": f"SME-OTHER ETS {128 << 15}",
     },
 }
-"""By version: patterns of the intended words, and the words that this version prints."""
+"""For each version, patterns of the intended words and what the version prints instead."""
 
 
 def printed_words(version: str, words: str) -> str:
-    """Return the words that a version of perf prints where `words` are meant."""
+    """Return the words that a version of perf prints for the intended `words`."""
     for pattern, instead in SUBSTITUTIONS[version].items():
         words = re.sub(pattern, instead, words)
     return words

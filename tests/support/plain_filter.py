@@ -1,4 +1,4 @@
-"""What a filter keeps, in plain Python over decoded records: neither the registers nor the SPU's own idea of them."""
+"""An independent model of the filters of `spurtle profile`, over decoded records and without registers."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,10 @@ __all__ = ["operation_types", "passes_filter"]
 
 
 def operation_types(record: Record, instruction: Instruction) -> set[str]:
-    """Of the sampled operation, by perf's names. Its packet does not say SIMD and FP: they are the instruction's."""
+    """Return the types of the sampled operation, by perf's names.
+
+    The instruction says whether they include SIMD and floating point, because the Operation Type packet does not.
+    """
     assert record.operation_packet is not None
     found = operation_type(*record.operation_packet)
     result: set[str] = set()
@@ -30,13 +33,13 @@ def operation_types(record: Record, instruction: Instruction) -> set[str]:
 
 
 def passes_filter(terms: Mapping[str, int], record: Record, instruction: Instruction) -> bool:
-    """Whether a filter of these `terms`, all of them as `spurtle profile` takes them, keeps the record."""
+    """Return whether a record passes the filter with these `terms`, which are those of `spurtle profile`."""
     assert record.events is not None and record.total is not None
     found = operation_types(record, instruction)
     names = ("branch", "load", "store", "simd", "float")
     exact = {name for name in names if terms.get(f"{name}_filter_mask")}
-    wanted = {name for name in names if terms.get(f"{name}_filter")}
-    if found & exact != wanted & exact or (wanted - exact and not found & (wanted - exact)):
+    selected = {name for name in names if terms.get(f"{name}_filter")}
+    if found & exact != selected & exact or (selected - exact and not found & (selected - exact)):
         return False
     events, inverse = terms.get("event_filter", 0), terms.get("inv_event_filter", 0)
     if record.events & events != events or record.events & inverse:

@@ -1,4 +1,4 @@
-"""Wrong circuits for the tests of the proofs, each of which some proof must find."""
+"""Wrong circuits for the tests of the proofs. A proof must find each of them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,22 +22,22 @@ __all__ = ["FaultMixin", "WrongCircuit", "check_faults", "integer_value", "known
 Prove = Callable[[SPUConfig, Transition], Verdict]
 
 
-# Integers whose value the solver knows.
+# Integers with a constant value.
 
 
 def _decide(condition: Boolean) -> bool:
     value = simplify(condition).value
-    assert value is not None, "of known values nothing is open"
+    assert value is not None, "a condition of constants must be a constant"
     return value
 
 
 def known_integer(value: int) -> Integer:
-    """Return an `Integer` with this value."""
+    """Return an `Integer` with this constant value."""
     return Integer(constant(value, value.bit_length() + 1), _decide)
 
 
 def integer_value(value: Integer | int) -> int:
-    """Return the value of a known `Integer`, which may be of substituted terms."""
+    """Return the value of an `Integer` whose terms are all constants, after substitution."""
     if not isinstance(value, Integer):
         return value
     number = simplify(value.bits).signed
@@ -49,7 +49,10 @@ def integer_value(value: Integer | int) -> int:
 
 
 class FaultMixin:
-    """The first base class of a component with a fault, before the right component: `add_fault` adds to its module."""
+    """Base class of a component with a fault. It precedes the correct component in the list of base classes.
+
+    `add_fault` changes the module of the correct component.
+    """
 
     def elaborate(self, platform: Any) -> Module:
         m = super().elaborate(platform)  # pyright: ignore[reportAttributeAccessIssue]
@@ -57,25 +60,29 @@ class FaultMixin:
         return m
 
     def add_fault(self, m: Any) -> None:
-        """Add statements: the last assignment to a signal counts."""
+        """Add statements to the module. The last assignment to a signal takes precedence."""
         raise NotImplementedError
 
 
 def unmodified(config: SPUConfig, system: Transition) -> Transition:
-    """Return the circuit alone, without further registers."""
+    """Return the circuit without further registers."""
     return system
 
 
 @dataclass(frozen=True)
 class WrongCircuit:
-    """A component with a fault, and the proof that finds it.
+    """A component with a fault, and the proof that must fail.
 
     Members
     -------
+    component : callable
+        The component with the fault.
+    config : SPUConfig
+    prove : callable
     evidence : str
-        Text of the verdict.
+        Text that the evidence of the verdict must contain.
     watched : callable
-        Add the registers that the proof watches.
+        Add the registers that the proof needs.
     """
 
     component: Callable[[SPUConfig], wiring.Component]
@@ -88,7 +95,7 @@ class WrongCircuit:
         return getattr(self.component, "__name__", "")
 
     def check(self) -> None:
-        """Check that the proof fails, with its evidence."""
+        """Check that the proof fails with this evidence."""
         verdict = self.prove(self.config, self.watched(self.config, transition(self.component(self.config))))
         assert verdict.result is Result.FAIL
         assert self.evidence in verdict.evidence
@@ -103,14 +110,17 @@ def check_faults(
     watched: Callable[[Transition], Transition] = lambda system: system,
     matters: Callable[[str, BitVector], BitVector | Boolean] = lambda _, value: value,
 ) -> None:
-    """Check that the proofs hold of a component, and that each of `count` seeded faults fails one of them.
+    """Check that a component passes the proofs, and that each of `count` seeded faults fails one of them.
 
     Parameters
     ----------
+    component : callable
+    proofs : sequence of callable
+    count : int
     assuming, matters
-        Which faults make a difference: see `differs`.
+        Which faults change the behaviour, see `differs`.
     watched : callable
-        Add the registers that the proofs watch.
+        Add the registers that the proofs need.
     """
     right = watched(transition(component()))
     assert [prove(right).result for prove in proofs] == [Result.PASS] * len(proofs)

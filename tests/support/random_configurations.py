@@ -1,4 +1,4 @@
-"""Configurations that nobody has chosen: any features, events, sizes and record layouts that `SPUConfig` accepts."""
+"""Random configurations: any features, events, sizes and record layouts that `SPUConfig` accepts."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,18 +17,21 @@ _FEATURES = tuple(field.name for field in fields(SPUConfig) if field.type is boo
 _SIZES = (64, 128, 256, 512, 1024, 2048)
 
 _OF_ACCESSES = (Packet.VA, Packet.PA, Packet.TRANSLATION, Packet.DATA_SOURCE)
-"""What the target of a branch can share a field with."""
+"""Packets that can share a record field with the target of a branch."""
 
 
 def random_configuration(random: Random) -> SPUConfig:
-    """Draw until a configuration is accepted: what excludes what is said in `SPUConfig` alone."""
+    """Return a random configuration.
+
+    Draws are repeated until `SPUConfig` accepts one, so that only `SPUConfig` says which choices exclude each other.
+    """
     while True:
         with suppress(ValueError):
             return _with_events(random, _drawn(random))
 
 
 def _drawn(random: Random) -> SPUConfig:
-    """Draw everything but which events are recorded. Raises ValueError if choices exclude each other."""
+    """Draw a configuration without optional events. Raise ValueError if choices exclude each other."""
     version = random.choice([*PMSVer, PMSVer.SPE_V1P4])
     density = random.choice([0.2, 0.5, 0.9])
     choices: dict[str, Any] = {name: random.random() < density for name in _FEATURES}
@@ -40,7 +43,7 @@ def _drawn(random: Random) -> SPUConfig:
         "data_source_bytes": random.choice([0, 1, 2]),
     }
     events_bytes = random.choice([1, 2, 4, 4, 8])
-    wanted = {*range(8), *_scalable_events(choices)}
+    events = {*range(8), *_scalable_events(choices)}
     return SPUConfig(
         name="drawn",
         version=version,
@@ -48,7 +51,7 @@ def _drawn(random: Random) -> SPUConfig:
         slots=random.randint(1, 8),
         unpredictable_filter=random.choice([*UnpredictableFilter]),
         counter_bits=random.choice([12, 16]),
-        events=frozenset(event for event in wanted if event < 8 * events_bytes),
+        events=frozenset(event for event in events if event < 8 * events_bytes),
         events_bytes=events_bytes,
         bus_bytes=random.choice([4, 8, 8, 16, 32, 64]),
         layout=_layout(random, choices),
@@ -64,7 +67,7 @@ def _scalable_events(choices: dict[str, Any]) -> Iterator[int]:
 
 
 def _with_events(random: Random, config: SPUConfig) -> SPUConfig:
-    """The same with events added, and left out, wherever that is accepted."""
+    """Return the configuration with random events added or removed, as far as `SPUConfig` accepts each change."""
     density = random.choice([0.1, 0.5, 0.9])
     for event in range(8 * config.events_bytes):
         if random.random() < density:
@@ -74,8 +77,8 @@ def _with_events(random: Random, config: SPUConfig) -> SPUConfig:
 
 
 def _layout(random: Random, choices: dict[str, Any]) -> RecordLayout:
-    """Every packet of `choices` once, in fields of its own but where `SPUConfig` may accept one for several."""
-    there = {
+    """Return a layout with each packet of `choices` once. The target may share a field with packets of accesses."""
+    present = {
         Packet.DATA_SOURCE: choices["data_source_bytes"],
         Packet.PREVIOUS_TARGET: choices["pbt"],
         Packet.ALTERNATE_ISSUE: choices["altclk"],
@@ -84,7 +87,7 @@ def _layout(random: Random, choices: dict[str, Any]) -> RecordLayout:
         Packet.CONTEXT_EL2: choices["el2"] or random.random() < 0.2,
         Packet.ISSUE: random.random() < 0.8,
     }
-    packets = [packet for packet in Packet if packet not in LAST and there.get(packet, True)]
+    packets = [packet for packet in Packet if packet not in LAST and present.get(packet, True)]
     random.shuffle(packets)
     packed = random.random() < 0.6
     fields = [
@@ -99,7 +102,7 @@ def _layout(random: Random, choices: dict[str, Any]) -> RecordLayout:
 
 
 def _runs(random: Random, packets: list[Packet]) -> Iterator[tuple[tuple[Packet, ...], ...]]:
-    """What each field holds, in order. `packets` are used up."""
+    """Yield the runs of packets of each field, in order. `packets` is empty then."""
     target_shares = random.random() < 0.5
     if target_shares:
         packets.remove(Packet.TARGET)

@@ -1,4 +1,4 @@
-"""A RISC-V core as RVFI shows it: user and machine mode, interrupts, exceptions, instructions of several cycles."""
+"""A model of a RISC-V core with RVFI: two privilege modes, interrupts, exceptions, multi-cycle instructions."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,27 +9,29 @@ from spurtle.shell.rvfi import PrivilegeMode
 __all__ = ["CoreModel", "Cycle", "Retirement"]
 
 _PROGRAM, _HANDLER = 0x1000, 0x8000
-"""Addresses of the program in user mode, and of the handler of all exceptions and interrupts."""
+"""Addresses of the program in user mode and of the handler of all exceptions and interrupts."""
 
 _INTERRUPTS = 0.3
-"""Chance that an interrupt is taken in a cycle in which it was not yet."""
+"""Probability of an interrupt in a cycle of an instruction in which none has been taken so far."""
 
 
 @dataclass(frozen=True)
 class _Instruction:
-    """An instruction, and the numbers of cycles that it may take. Chances are those of each execution.
+    """An instruction.
 
     Parameters
     ----------
     insn : int
+        Encoding.
     cycles : tuple of int
+        Numbers of cycles that it may take.
     traps : float
-        Chance that it causes an exception.
+        Probability that an execution causes an exception.
     branch : bool
     jumps : float
-        Chance that the program begins again behind a branch.
+        Probability that the branch goes to the start of the program.
     access : str
-        Name of the mask that says what it accesses; empty if nothing.
+        Name of the RVFI mask of its access to memory, empty if it makes none.
     """
 
     insn: int
@@ -41,7 +43,7 @@ class _Instruction:
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Size in bytes."""
         return 4 if self.insn & 0b11 == 0b11 else 2
 
 
@@ -66,9 +68,9 @@ class Retirement:
     Parameters
     ----------
     rvfi : dict of str to int
-        What RVFI reports, but `valid`.
+        Signals of RVFI except `valid`.
     flushed : bool
-        An operation that began after the retirement before was abandoned. RVFI does not report it.
+        Whether an operation was abandoned after the previous retirement. RVFI does not report such an operation.
     branch, exception_return : bool
     """
 
@@ -80,14 +82,14 @@ class Retirement:
 
 @dataclass(frozen=True)
 class Cycle:
-    """A cycle of the clock.
+    """A clock cycle.
 
     Parameters
     ----------
-    mode : Mode
+    mode : PrivilegeMode
         Privilege mode of the core.
     retired : sequence of Retirement
-        What RVFI reports, in program order. This core retires one instruction in a cycle at most.
+        Instructions that RVFI reports, in program order. This core retires at most one instruction in a cycle.
     """
 
     mode: PrivilegeMode
@@ -95,19 +97,19 @@ class Cycle:
 
 
 class CoreModel:
-    """A core that executes a random program until an interrupt was taken in each cycle of each instruction, but for
-    those of the handler in which interrupts are masked: its first instruction and its MRET.
+    """A core that executes a random program until each cycle of each instruction has been interrupted.
 
-    It starts in the handler, in machine mode. The handler may be interrupted itself, and may cause exceptions.
+    The first instruction of the handler and its MRET are exceptions, because interrupts are masked there. The core
+    starts in the handler, in machine mode. The handler may be interrupted, and may cause exceptions.
 
     Parameters
     ----------
     random : Random
     lag : int
-        Cycles that RVFI is behind `Cycle.mode`. Without a lag the mode is that of the next instruction as soon as one
-        retires.
+        Latency of RVFI relative to `Cycle.mode`, in cycles. With 0 the mode changes to that of the next instruction in
+        the cycle in which an instruction retires.
     reports_traps : bool
-        RVFI reports an instruction that causes an exception.
+        Whether RVFI reports an instruction that causes an exception.
     """
 
     def __init__(self, random: Random, *, lag: int = 0, reports_traps: bool = True):
@@ -120,7 +122,7 @@ class CoreModel:
         }
 
     def run(self) -> list[Cycle]:
-        """Return what happens in each cycle from reset on."""
+        """Return the cycles from reset on."""
         cycles = list(self._execute())
         nothing: list[Retirement | None] = [None] * self._lag
         modes = [mode for mode, _ in cycles] + [cycles[-1][0]] * self._lag
@@ -128,20 +130,20 @@ class CoreModel:
         return [Cycle(mode, [row] if row else []) for mode, row in zip(modes, retired, strict=True)]
 
     def _execute(self) -> Iterable[tuple[PrivilegeMode, Retirement | None]]:
-        """Yield the mode that follows each cycle, and what retires in the cycle."""
+        """Yield the mode after each cycle, and the instruction that retires in the cycle."""
         random = self._random
-        left = self._interruptible()
+        remaining = self._interruptible()
         pc, mode = _HANDLER, PrivilegeMode.MACHINE
         returns = [(_PROGRAM, PrivilegeMode.USER)]
         intr = flushed = False
-        while left:
+        while remaining:
             instruction = self._memory[pc]
             cycles = random.choice(instruction.cycles)
             traps = random.random() < instruction.traps
-            taken = [age for age in range(cycles) if (pc, age) in left and random.random() < _INTERRUPTS]
-            yield from [(mode, None)] * (taken[0] if taken else cycles - 1)
-            if taken:
-                left.remove((pc, taken[0]))
+            interrupted = [age for age in range(cycles) if (pc, age) in remaining and random.random() < _INTERRUPTS]
+            yield from [(mode, None)] * (interrupted[0] if interrupted else cycles - 1)
+            if interrupted:
+                remaining.remove((pc, interrupted[0]))
                 returns.append((pc, mode))
                 target = (_HANDLER, PrivilegeMode.MACHINE)
             elif traps:
@@ -151,7 +153,7 @@ class CoreModel:
                 target = returns.pop()
             else:
                 target = (_PROGRAM if random.random() < instruction.jumps else pc + instruction.size, mode)
-            if taken or (traps and not self._reports_traps):
+            if interrupted or (traps and not self._reports_traps):
                 yield target[1], None
                 intr = flushed = True
             else:
@@ -170,7 +172,7 @@ class CoreModel:
             pc, mode = target
 
     def _interruptible(self) -> set[tuple[int, int]]:
-        """Return the address of each instruction that may be interrupted with each of its cycles."""
+        """Return each cycle in which an instruction may be interrupted: its address, and the cycle from 0."""
         return {
             (address, age)
             for address, instruction in self._memory.items()

@@ -1,4 +1,4 @@
-"""Random samples, as a core may report them and a register setting may permit."""
+"""Strategies of random samples, with any facts that a core may report and any collection permissions."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ _cycles = st.one_of(st.integers(0, 5), st.integers(4090, 4100), st.integers(0, 1
 
 @st.composite
 def facts(draw: st.DrawFn) -> Facts:
-    """Any facts, but a branch is neither load nor store, unless it accesses the Guarded control stack."""
+    """Draw any facts. A branch is neither load nor store, unless it accesses the Guarded control stack."""
     value = Facts.unpack(draw(st.integers(0, (1 << len(Facts.__slots__)) - 1)))
     if value.branch and not value.gcs:
         return replace(value, load=0, store=0)
@@ -28,7 +28,10 @@ def facts(draw: st.DrawFn) -> Facts:
 
 @st.composite
 def _states(draw: st.DrawFn) -> tuple[int, int, int]:
-    """EL, NS and NSE. Root state, where NSE is 1 and NS is 0, has no code: nothing of it is recorded (D18.2.1)."""
+    """Draw EL, NS and NSE.
+
+    Root state, where NSE is 1 and NS is 0, is excluded: it has no encoding, and is not recorded (D18.2.1).
+    """
     ns = draw(_bit)
     return draw(st.integers(0, 3)), ns, draw(st.integers(0, ns))
 
@@ -46,7 +49,7 @@ def _vectors(draw: st.DrawFn) -> Vectors:
 
 @st.composite
 def samples(draw: st.DrawFn, config: SPUConfig) -> Sample:
-    """Any sample of `config`. What belongs to a feature that it lacks is anything."""
+    """Draw any sample of `config`. Facts of features that it does not implement are random."""
 
     def context(packet: Packet) -> st.SearchStrategy[int | None]:
         return st.none() | st.integers(0, (1 << 32) - 1) if packet in config.layout.packets else st.none()
@@ -89,7 +92,7 @@ def samples(draw: st.DrawFn, config: SPUConfig) -> Sample:
 
 
 def without_impossible_facts(config: SPUConfig, sample: Sample) -> Sample:
-    """Return the sample without an impossible fact: a memory set that loads."""
+    """Return the sample without facts that exclude each other: a memory set does not load."""
     facts = sample.operation.facts
     if config.mops and facts.memory_set and not facts.memory_copy:
         facts = replace(facts, load=0)
@@ -97,7 +100,7 @@ def without_impossible_facts(config: SPUConfig, sample: Sample) -> Sample:
 
 
 def plausible(config: SPUConfig, sample: Sample) -> Sample:
-    """Return the sample as a core may report it: an operation that is not conditional was taken."""
+    """Return the sample as a core may report it: an operation that is not conditional is taken."""
     sample = without_impossible_facts(config, sample)
     facts = sample.operation.facts
     facts = replace(facts, taken=facts.taken | 1 - facts.conditional)
@@ -106,5 +109,5 @@ def plausible(config: SPUConfig, sample: Sample) -> Sample:
 
 @st.composite
 def plausible_records(draw: st.DrawFn, config: SPUConfig) -> bytes:
-    """Return the record of a plausible sample."""
+    """Draw the record of a plausible sample."""
     return encode(config, plausible(config, draw(samples(config))))

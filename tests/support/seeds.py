@@ -1,4 +1,4 @@
-"""The seed of all random tests. Each release has its own; SPURTLE_SEED in the environment sets another."""
+"""The seed of all random tests. It differs from release to release; SPURTLE_SEED in the environment overrides it."""
 
 import os
 import zlib

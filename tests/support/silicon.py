@@ -1,4 +1,4 @@
-"""Bytes of real Statistical Profiling Units, from `data/silicon.json`."""
+"""Records of Statistical Profiling Units in silicon, from `data/silicon.json`."""
 
 import json
 from dataclasses import dataclass
@@ -13,7 +13,16 @@ _PATH = DATA / "silicon.json"
 
 @dataclass(frozen=True)
 class Vector:
-    """Bytes, and their meaning in the words of `perf report -D`; `expect` is empty where it was not measured."""
+    """Bytes of records.
+
+    Members
+    -------
+    name, quality : str
+        See `data/README.md`.
+    data : bytes
+    expect : list of str
+        What `perf report -D` prints, one line per packet; empty if it is unknown.
+    """
 
     name: str
     quality: str
@@ -22,12 +31,12 @@ class Vector:
 
     @property
     def hand_edited(self) -> bool:
-        """Whether the author altered the bytes: such bytes test error paths alone."""
+        """Whether the author altered the bytes. Such bytes test only error paths."""
         return "HAND-EDITED" in self.quality
 
 
 def vectors(groups: str) -> list[Vector]:
-    """Return the vectors of these groups, each a letter that `data/README.md` explains."""
+    """Return the vectors of these groups, which are letters. `data/README.md` describes them."""
     return [
         Vector(entry["name"], entry["quality"], bytes.fromhex(entry["hex"]), entry["expect"])
         for entry in json.loads(_PATH.read_text())
@@ -36,5 +45,5 @@ def vectors(groups: str) -> list[Vector]:
 
 
 def merge_padding(lines: list[str]) -> list[str]:
-    """Return the lines with each run of padding packets as one `PAD`."""
+    """Return the lines with each sequence of `PAD` merged into one."""
     return [line for text, run in groupby(lines) for line in (["PAD"] if text == "PAD" else run)]

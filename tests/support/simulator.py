@@ -1,4 +1,4 @@
-"""Runs a cocotb module on generated Verilog, in Verilator or Icarus Verilog."""
+"""Runs of a cocotb module on generated Verilog, in Verilator or Icarus Verilog."""
 
 import os
 import shutil
@@ -23,36 +23,37 @@ from tests.support.verilator_releases import skip_without_perl
 __all__ = ["run_icarus", "run_verilator"]
 
 RUNTIME = ("verilated", "verilated_dpi", "verilated_vpi", "verilated_threads")
-"""What Verilator would compile for each design with VPI."""
+"""Sources of the runtime that Verilator would otherwise compile for each design with VPI."""
 
 
 def run_verilator(design: verilog.Verilog, test_module: str, settings: Mapping[str, str]) -> None:
-    """Run a test in Verilator; fail with its log. `settings` are environment variables of the test."""
+    """Run a test module in Verilator. Fail with its log. `settings` are environment variables of the test."""
     skip_without_perl()
     root = Path(verilator.__file__).parent
-    # cocotb makes every signal public, and Verilator then sees vectors, not bits, and so a loop where there is none.
+    # cocotb makes every signal public. Verilator then treats vectors as a whole, and reports combinational loops that
+    # do not exist.
     waivers = [f"-Wno-{name}" for name in (*LINT_WAIVERS, "UNOPTFLAT")]
     build_args = [*waivers, "--output-split", "0", "-LDFLAGS", str(verilator_runtime(RUNTIME))]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("VERILATOR_ROOT", str(root))
         patch.setenv("PATH", f"{root / 'bin'}{os.pathsep}{os.environ['PATH']}")
-        # The test's time is Python's: the compiler need not take more. It reads the headers once, for one file of all,
-        # and makes nothing of the runtime, which is compiled already. Its makefile may name a Python that is not here.
+        # Python takes most of the time of the test, so the model is compiled without optimization, as a single file.
+        # The runtime is compiled already. The makefile may name a Python that this machine does not have.
         patch.setenv("MAKEFLAGS", "OPT_FAST=-O0 VM_GLOBAL_FAST= PYTHON3=python3")
         build = _build("verilator", version("verilator"), design, build_args, design.module)
     _test("verilator", build, design, test_module, settings)
 
 
 def run_icarus(design: verilog.Verilog, test_module: str, settings: Mapping[str, str]) -> None:
-    """Run a test in Icarus Verilog; fail with its log. `settings` are environment variables of the test."""
+    """Run a test module in Icarus Verilog. Fail with its log. `settings` are environment variables of the test."""
     release = run(["iverilog", "-V"], Path("/"))
-    # In its default SystemVerilog mode Icarus would not evaluate an always @* whose inputs never change.
+    # In its default SystemVerilog mode Icarus does not evaluate an always @* whose inputs never change.
     build = _build("icarus", release, design, ["-g2005"], "sim.vvp")
     _test("icarus", build, design, test_module, settings)
 
 
 def _build(simulator: str, release: str, design: verilog.Verilog, build_args: Sequence[str], result: str) -> Path:
-    """Return the folder of the cache with the file `result` of a build; make it if it is absent."""
+    """Return the cache folder with the file `result` of a build. Build it if it is absent."""
 
     def make(folder: Path) -> Path:
         source = folder / "design.v"
@@ -82,5 +83,5 @@ def _test(simulator: str, build: Path, design: verilog.Verilog, test_module: str
                 extra_env={**settings, "SPURTLE_SEED": str(SEED)},
                 log_file=log,
             )
-        except SystemExit:  # the runner's way to say that a test failed
+        except SystemExit:  # the runner reports a failed test so
             pytest.fail(f"{test_module} found a mismatch in {design.module}:\n{log.read_text()}", pytrace=False)

@@ -1,4 +1,4 @@
-"""A kernel of the emulator to call without a program."""
+"""System calls of the emulator without a program."""
 
 import errno
 import os
@@ -34,7 +34,11 @@ AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW = 0x1000, 0x100
 
 
 class Caller:
-    """A kernel with one page at PATH to pass structures in, and a page of code; each errno is checked by its name."""
+    """A kernel of the emulator, with a page of memory for arguments and a page of code.
+
+    The object is called with the name and the arguments of a system call, and returns its result. Strings are at PATH
+    and structures at BUFFER.
+    """
 
     def __init__(self) -> None:
         self.uc = Uc(UC_ARCH_ARM64, UC_MODE_ARM)
@@ -48,23 +52,27 @@ class Caller:
         return self.kernel.call(NUMBERS[name], (*values, *[0] * (6 - len(arguments))))
 
     def fails(self, name: str, *arguments: int) -> str:
-        """Return the name of the error."""
+        """Call a system call that fails. Return the name of its errno."""
         return errno.errorcode[-self(name, *arguments)]
 
     def path(self, name: str | Path) -> int:
-        """Return the address of a path."""
+        """Write a path to memory. Return its address."""
         self.uc.mem_write(PATH, os.fsencode(name) + b"\0")
         return PATH
 
     def put(self, layout: str, *fields: int, at: int = BUFFER) -> int:
+        """Write a structure to memory. Return its address. `layout` is of `struct`, as for `get`."""
         self.uc.mem_write(at, struct.pack("<" + layout, *fields))
         return at
 
     def get(self, layout: str, at: int = BUFFER) -> tuple[int, ...]:
+        """Return the fields of a structure in memory."""
         return struct.unpack("<" + layout, self.uc.mem_read(at, struct.calcsize("<" + layout)))
 
     def bytes(self, length: int, at: int = BUFFER) -> bytes:
+        """Return bytes of memory."""
         return bytes(self.uc.mem_read(at, length))
 
     def open(self, path: Path, flags: int = 0) -> int:
+        """Open a file. Return its descriptor."""
         return self("openat", AT_FDCWD, self.path(path), flags)

@@ -1,4 +1,4 @@
-"""A simulator is built once for the same Verilog, options and tools."""
+"""The cache of simulators: one build for the same Verilog, options and tools."""
 
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,7 +11,7 @@ from tests.support import simulator
 
 
 class Runner:
-    """cocotb's runner, as far as `simulator` uses it."""
+    """The part of cocotb's runner that `simulator` uses."""
 
     builds = 0
     folders: ClassVar[list[Path]] = []
@@ -31,7 +31,7 @@ def design(text: str) -> verilog.Verilog:
     return verilog.Verilog(module="top", text=text, ports=tuple[Port](), cells=0)
 
 
-def test_a_build_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_is_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(simulator, "get_runner", lambda _: Runner())
     monkeypatch.setattr(simulator, "verilator_runtime", lambda _: Path("runtime.a"))
@@ -41,9 +41,9 @@ def test_a_build_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         build, test = Runner.folders[-2:]
         builds.append(build)
         assert Runner.builds == count
-        assert not test.exists(), "the log of the test is not kept"
+        assert not test.exists(), "the log of the test must be deleted"
     assert builds[0] == builds[1] != builds[2]
-    assert {path.name for path in build.iterdir()} == {"top"}, "nothing is kept but the simulator"
+    assert {path.name for path in build.iterdir()} == {"top"}, "the cache must hold nothing but the simulator"
     monkeypatch.setattr(simulator, "version", lambda _: "another")
     simulator.run_verilator(design("module top; endmodule"), "cocotb_nothing", {})
     assert Runner.builds == 3

@@ -1,4 +1,4 @@
-"""Tiers and seed, as conftest.py gives them to each test: shown in a folder of its own."""
+"""Tiers and seed of the tests, in a copy of conftest.py with a test module of its own."""
 
 import re
 import subprocess
@@ -45,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *options: str, seed: str | None = None) -> tuple[int, list[str], str]:
-    """Returns the exit status, the lines of standard output, and standard error."""
+    """Run pytest. Return the exit status, the lines of standard output, and standard error."""
     environment = {"PATH": "/nowhere", **({} if seed is None else {"SPURTLE_SEED": seed})}
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
@@ -61,7 +61,7 @@ def run(folder: Path, *options: str, seed: str | None = None) -> tuple[int, list
     ],
     ids=["fast", "full"],
 )
-def test_the_last_line_says_what_was_not_run(
+def test_the_last_line_counts_the_tests_that_were_not_run(
     folder: Path, workers: list[str], tier: str, passed: int, last: str
 ) -> None:
     status, lines, _ = run(folder, *workers, "-m", tier)
@@ -70,13 +70,13 @@ def test_the_last_line_says_what_was_not_run(
     assert lines[-1] == last
 
 
-def test_what_is_deselected_within_a_tier_is_not_of_another(folder: Path) -> None:
+def test_deselected_tests_of_the_same_tier_are_not_counted(folder: Path) -> None:
     status, lines, _ = run(folder, "-k", "cases and not 7")
     assert status == 0
     assert re.search(r" 3 passed, 4 deselected", lines[-1])
 
 
-def test_the_last_tier_of_the_parameters_counts(folder: Path) -> None:
+def test_the_last_tier_of_the_parameters_applies(folder: Path) -> None:
     crossed = """
 import pytest
 from tests.support.tiers import configurations, tiers
@@ -106,7 +106,7 @@ def test_a_failure_prints_the_seed_that_repeats_it(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", ["", "x", "-1", "1.5"])
-def test_a_seed_is_a_whole_number(folder: Path, seed: str) -> None:
+def test_a_seed_that_is_not_a_whole_number_is_rejected(folder: Path, seed: str) -> None:
     status, _, errors = run(folder, seed=seed)
     assert status != 0
     assert f"SPURTLE_SEED must be a whole number of 0 or more, not {seed!r}" in errors

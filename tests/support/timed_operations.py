@@ -20,17 +20,21 @@ _KINDS = (
 
 
 def table(rows: int, seed: int, *, lanes: int, gap: int = 3, longest: int = 400) -> NDArray[np.void]:
-    """Operations, up to `lanes` in a cycle, at most `gap` cycles to the next; each in flight for up to `longest`."""
+    """Return a table of random operations.
+
+    Up to `lanes` operations pass in a cycle. At most `gap` cycles are between two cycles with operations, and each
+    operation is in flight for at most `longest` cycles.
+    """
     random = Random(f"{SEED} {seed}")
     operations = np.zeros(rows, TIMED_OPERATION)
-    dispatch, room = 10, lanes
+    dispatch, free_lanes = 10, lanes
     for row in operations:
         finish = random.choice([2, 3, random.randint(2, 20), random.randint(2, longest)])
         translate_from = random.randint(1, finish)
-        room -= 1
-        if room == 0 or random.random() < 0.25:
+        free_lanes -= 1
+        if free_lanes == 0 or random.random() < 0.25:
             dispatch += random.randint(1, gap)
-            room = lanes
+            free_lanes = lanes
         row["dispatch"] = dispatch
         row["facts"] = random.choice(_KINDS).pack()
         row["events"] = random.getrandbits(8)

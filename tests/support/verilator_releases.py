@@ -1,4 +1,4 @@
-"""Releases of Verilator that users have, and those that this machine has."""
+"""Releases of Verilator that the generated files are tested with."""
 
 import os
 import shutil
@@ -14,28 +14,29 @@ from spurtle_sim.native.cache import cache_folder
 __all__ = ["OLDER", "Release", "require_release", "skip_without_perl"]
 
 OLDER = ("5.006", "5.30.3", "5.34.0", "5.38.0")
-"""Releases beside that of the tests, the lowest supported one first: it is what Debian 12 has. The second has a rule
-less than the fourth. `.ci/verilator` fetches each.
+"""Older releases than that of the tests. The first is the lowest supported release, that of Debian 12.
+
+The second has one lint rule less than the fourth. `.ci/verilator` fetches each of them.
 """
 
 
 class Release(NamedTuple):
-    """One release. `root` is VERILATOR_ROOT."""
+    """An installed release. `root` is VERILATOR_ROOT."""
 
     root: Path
 
     @property
     def path(self) -> Path:
-        """The program itself; the command `verilator` is a script around it."""
+        """The executable. The command `verilator` is a Perl script that starts it."""
         return self.root / "bin" / "verilator_bin"
 
     @property
     def environment(self) -> dict[str, str]:
-        """What it needs in the environment."""
+        """Environment variables that it requires."""
         return {"VERILATOR_ROOT": str(self.root)}
 
     def run(self, *arguments: str | Path, folder: Path) -> str:
-        """Return all that it says. It must succeed."""
+        """Run it, which must succeed. Return its output."""
         environment = {**os.environ, **self.environment}
         run = subprocess.run(
             [self.path, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
@@ -45,16 +46,16 @@ class Release(NamedTuple):
 
 
 def skip_without_perl() -> None:
-    """Skip the test where the command `verilator` cannot run."""
+    """Skip the test if the command `verilator` cannot run."""
     if shutil.which("perl") is None:
-        pytest.skip("Perl is not installed, in which the command `verilator` is written")
+        pytest.skip("Perl is not installed; the command `verilator` is a Perl script")
 
 
 def require_release(version: str = "") -> Release:
-    """Return one of `OLDER`, or that of the environment in which the tests run; skip the test if it is absent."""
+    """Return a release of `OLDER`, or by default that of the tests. Skip the test if it is not installed."""
     if not version:
         return Release(Path(verilator.__file__).parent)
     root = cache_folder() / "tools" / f"verilator-{version}"
     if not root.exists():
-        pytest.skip(f"Verilator {version} is not here: .ci/verilator {version}")
+        pytest.skip(f"Verilator {version} is not installed; `.ci/verilator {version}` fetches it")
     return Release(root)

@@ -1,4 +1,4 @@
-"""Software that drives a Statistical Profiling Unit, as small models: the accesses of the originals, in their order."""
+"""Small models of software that drives a Statistical Profiling Unit, with the same accesses in the same order."""
 
 from spurtle.arch import PMBLIMITR_EL1, PMSCR_EL1, Register
 from tests.support.cpu import CPU
@@ -7,7 +7,7 @@ __all__ = ["disable_and_drain"]
 
 
 def disable_and_drain(cpu: CPU, pmscr: Register = PMSCR_EL1) -> None:
-    """Sampling before the buffer, as all of them do it: what has been sampled is in memory, nothing comes after it."""
+    """Disable sampling, drain the SPU and disable the buffer, in the order that all these drivers use."""
     cpu.msr(pmscr, 0)
     cpu.isb()
     cpu.psb_csync()

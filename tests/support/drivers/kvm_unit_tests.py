@@ -1,4 +1,4 @@
-"""What the SPE tests of kvm-unit-tests share."""
+"""A model of the code that the SPE tests of kvm-unit-tests share."""
 
 from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL1, PMSFCR_EL1, PMSICR_EL1, PMSIRR_EL1
 from tests.support.cpu import CPU
@@ -8,13 +8,13 @@ __all__ = ["Profiler"]
 
 
 class Profiler:
-    """Profiles what runs at its own Exception level, EL1, in a buffer of one page."""
+    """A profiler that executes at EL1 and profiles EL1, in a buffer of one page."""
 
     def __init__(self, cpu: CPU):
         self._cpu = cpu
 
     def reset(self) -> None:
-        """Nothing is enabled, nothing is pending."""
+        """Disable everything and clear pending status."""
         cpu = self._cpu
         self.stop()
         for register in (PMBPTR_EL1, PMSIRR_EL1, PMSFCR_EL1, PMBSR_EL1):
@@ -22,6 +22,7 @@ class Profiler:
         cpu.isb()
 
     def start(self, pointer: int, limit: int, interval: int) -> None:
+        """Start profiling into the buffer from `pointer` to `limit`."""
         cpu = self._cpu
         cpu.msr(PMBPTR_EL1, pointer)
         cpu.msr(PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=interval))
@@ -33,4 +34,5 @@ class Profiler:
         cpu.isb()
 
     def stop(self) -> None:
+        """Stop profiling."""
         disable_and_drain(self._cpu)

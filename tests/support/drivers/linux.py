@@ -1,4 +1,4 @@
-"""The SPE driver of Linux 6.18."""
+"""A model of the SPE driver of Linux 6.18."""
 
 from typing import Any
 
@@ -34,26 +34,27 @@ _PERIODS = (256, 0xFFFF_FF00)
 
 
 class UnsupportedSPU(Exception):
-    """The driver does not take this SPU."""
+    """The driver does not support this SPU."""
 
 
 class Linux:
-    """One event, which has all of memory for its buffer; and a reader that takes at once what it is told of.
+    """The driver with one event, whose buffer is all of memory, and a reader that reads new data at once.
 
-    Unlike those of Linux 6.1 and 6.12 it writes PMBPTR_EL1 and PMBSR_EL1 while the Profiling Buffer is disabled, and
-    has an ISB between pointer and limit.
+    Unlike the drivers of Linux 6.1 and 6.12, it writes PMBPTR_EL1 and PMBSR_EL1 while the Profiling Buffer is disabled,
+    and executes an ISB between the writes of the pointer and of the limit.
 
     Attributes
     ----------
     event_filter : int
-        Events that can be filtered by.
+        The implemented bits of PMSEVFR_EL1.
     discard : bool
-        Whether there are events that only count.
+        Whether the driver offers discard mode.
     data : bytearray
-        What has been read.
+        Data that has been read.
     truncated, collision : bool
-        What the reader has been told of.
+        Flags that the reader has received.
     messages : list of str
+        Errors in the kernel log.
     """
 
     def __init__(self, cpu: CPU):
@@ -64,21 +65,21 @@ class Linux:
         self.messages: list[str] = []
         self._filters = Filters()
         self._pmsirr = 0
-        self._left = 0
-        # Where the buffer's next byte goes: it runs on. Whether the SPU has the buffer.
+        self._remaining = 0
+        # Offset of the next byte, which does not wrap with the buffer; whether the Profiling Buffer is enabled.
         self._head = 0
-        self._given = False
+        self._running = False
 
     def _probe(self) -> None:
         cpu = self._cpu
         identification = PMBIDR_EL1.unpack(cpu.mrs(PMBIDR_EL1))
         if identification.P:
-            raise UnsupportedSPU("the Profiling Buffer is that of a higher Exception level")
+            raise UnsupportedSPU("a higher Exception level owns the Profiling Buffer")
         self._align = 1 << identification.Align
         if self._align > _ALIGN_MOST:
-            raise UnsupportedSPU(f"alignment {self._align}")
-        self._has = PMSIDR_EL1.unpack(cpu.mrs(PMSIDR_EL1))
-        self._largest = 1 << self._has.MaxSize
+            raise UnsupportedSPU(f"alignment of {self._align} bytes")
+        self._features = PMSIDR_EL1.unpack(cpu.mrs(PMSIDR_EL1))
+        self._largest = 1 << self._features.MaxSize
         if not _SIZES[0] <= self._largest <= _SIZES[1]:
             raise UnsupportedSPU(f"records of {self._largest} bytes")
         self.discard = cpu.config.version >= PMSVer.SPE_V1P2
@@ -91,49 +92,50 @@ class Linux:
         cpu.isb()
 
     def open(self, period: int, filters: Filters, *, jitter: bool = False) -> None:
-        """A new event. Its first interval is the user's own period, whatever it is; the others can be programmed."""
+        """Open an event. Its first interval is `period`; the next ones are limited to what PMSIRR_EL1 can hold."""
         least, most = _PERIODS
         self._filters = filters
-        self._left = period
+        self._remaining = period
         self._pmsirr = min(max(period, least), most) & PMSIRR_EL1.fields["INTERVAL"].mask | PMSIRR_EL1.pack(RND=jitter)
 
     def start(self) -> None:
+        """Start the event."""
         cpu, filters = self._cpu, self._filters
         if filters.discard:
             cpu.msr(PMBLIMITR_EL1, PMBLIMITR_EL1.pack(FM=FM.DISCARD, E=1))
         else:
-            self._begin()
+            self._start_buffer()
         cpu.msr(PMSFCR_EL1, filters.pmsfcr)
         cpu.msr(PMSEVFR_EL1, filters.pmsevfr)
-        if self._has.FnE:
+        if self._features.FnE:
             cpu.msr(PMSNEVFR_EL1, filters.pmsnevfr)
-        if self._has.FDS:
+        if self._features.FDS:
             cpu.msr(PMSDSFR_EL1, filters.pmsdsfr)
         cpu.msr(PMSLATFR_EL1, filters.pmslatfr)
         cpu.msr(PMSIRR_EL1, self._pmsirr)
         cpu.isb()
-        cpu.msr(PMSICR_EL1, self._left)
+        cpu.msr(PMSICR_EL1, self._remaining)
         cpu.isb()
         cpu.msr(PMSCR_EL1, PMSCR_EL1.pack(E0SPE=1, PA=1, TS=1))
 
     def stop(self) -> None:
-        """What is left of the interval is for the next start."""
+        """Stop the event. The remaining interval is used for the next start."""
         cpu = self._cpu
         disable_and_drain(self._cpu)
-        if self._given:
-            status = self._fault()
-            self._end()
+        if self._running:
+            status = self._drain_and_read_status()
+            self._read_buffer()
             if status.S:
                 cpu.msr(PMBSR_EL1, 0)
-        self._left = cpu.mrs(PMSICR_EL1)
+        self._remaining = cpu.mrs(PMSICR_EL1)
 
     def interrupt(self) -> bool:
-        """The handler: False if the SPU does not want to be served."""
+        """Serve the interrupt. Return whether the SPU had raised it."""
         cpu = self._cpu
-        status = self._fault()
+        status = self._drain_and_read_status()
         if not status.S:
             return False
-        self._end()
+        self._read_buffer()
         cpu.msr(PMBLIMITR_EL1, 0)
         cpu.isb()
         cpu.msr(PMBSR_EL1, 0)
@@ -141,11 +143,11 @@ class Linux:
             self.messages.append(f"EC {status.EC:#x}, MSS {status.MSS:#x}")
             cpu.msr(PMSCR_EL1, 0)
         elif not status.DL:
-            self._begin()
+            self._start_buffer()
         return True
 
-    def _fault(self) -> Any:
-        """PMBSR_EL1, after all that has been sampled is in memory."""
+    def _drain_and_read_status(self) -> Any:
+        """Drain the SPU and return PMBSR_EL1."""
         cpu = self._cpu
         cpu.psb_csync()
         cpu.dsb()
@@ -156,8 +158,8 @@ class Linux:
             self.collision |= bool(status.COLL)
         return status
 
-    def _begin(self) -> None:
-        """The SPU may fill the rest of a half of the buffer, or the other if no record fits. Zeros fill the gap."""
+    def _start_buffer(self) -> None:
+        """Enable the rest of a half of the buffer, or the next half if no record fits. Fill the gap with zeros."""
         cpu, size = self._cpu, len(self._cpu.memory)
         start = -(-self._head // self._align) * self._align
         half = size // 2
@@ -171,13 +173,13 @@ class Linux:
         cpu.msr(PMBPTR_EL1, first)
         cpu.isb()
         cpu.msr(PMBLIMITR_EL1, first + limit - start | PMBLIMITR_EL1.pack(E=1))
-        self._given = True
+        self._running = True
 
-    def _end(self) -> None:
-        """The reader gets what the SPU has written."""
+    def _read_buffer(self) -> None:
+        """Pass the data that the SPU has written to the reader."""
         cpu = self._cpu
         first = cpu.memory.start + self._head % len(cpu.memory)
         data = cpu.load(first, cpu.mrs(PMBPTR_EL1))
         self.data += data
         self._head += len(data)
-        self._given = False
+        self._running = False

@@ -1,4 +1,4 @@
-"""The SPE test of Arm's SBSA architecture compliance suite: that PMBIRQ arrives (c018)."""
+"""A model of the SPE test c018 of Arm's SBSA architecture compliance suite, which checks that PMBIRQ arrives."""
 
 from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMSCR_EL2, PMSFCR_EL1, PMSIDR_EL1, PMSIRR_EL1
 from tests.support.cpu import CPU
@@ -7,15 +7,17 @@ from tests.support.drivers import disable_and_drain
 __all__ = ["INTERVALS", "SIZE", "disable", "generate_pmbirq"]
 
 SIZE = 0x10000
-"""Of the buffer."""
+"""Size of the buffer in bytes."""
 
 INTERVALS = {0: 256, 2: 512, 3: 768, 4: 1024, 5: 1536, 6: 2048, 7: 3072, 8: 4096}
-"""PMSIDR_EL1.Interval."""
+"""Minimum intervals by PMSIDR_EL1.Interval."""
 
 
 def generate_pmbirq(cpu: CPU, address: int, pmscr: int) -> int:
-    """Enable profiling at EL2, which owns the buffer, where there is no memory. How many operations are to follow: the
-    test takes the interval, which counts in units of 256 operations, for that many.
+    """Enable profiling at EL2, which owns the buffer, with a buffer at an address without memory.
+
+    Return the number of operations that the test executes then. It is the value that the test writes to
+    PMSIRR_EL1.INTERVAL, although that field is in units of 256 operations.
     """
     interval = INTERVALS[PMSIDR_EL1.unpack(cpu.mrs(PMSIDR_EL1)).Interval]
     cpu.msr(PMSIRR_EL1, interval << PMSIRR_EL1.fields["INTERVAL"].lsb)
@@ -27,5 +29,5 @@ def generate_pmbirq(cpu: CPU, address: int, pmscr: int) -> int:
 
 
 def disable(cpu: CPU) -> None:
-    """What the handler does."""
+    """Disable profiling, as the interrupt handler does."""
     disable_and_drain(cpu, PMSCR_EL2)

@@ -1,0 +1,12 @@
+"""Output of `spurtle profile`."""
+
+from pathlib import Path
+
+from spurtle_sim.records import decode
+
+__all__ = ["profile_records"]
+
+
+def profile_records(output: Path) -> list[decode.Record]:
+    """Return the decoded records of a profile, which are in the file `{output}.spe`."""
+    return list(decode.records(Path(f"{output}.spe").read_bytes()))
