@@ -183,7 +183,7 @@ def proofs(config: SPUConfig) -> Iterator[Proof]:
     yield proof(
         "cover: a record is dropped in discard mode",
         "bounded search",
-        lambda config, system: reach(system, lambda wires: _dropped(config, wires), cycles=4, given=discarding),
+        lambda config, system: reach(system, lambda wires: _dropped(config, wires), cycles=4, assuming=discarding),
     )
     yield proof(
         "cover: a collision is told of in discard mode",
@@ -193,6 +193,6 @@ def proofs(config: SPUConfig) -> Iterator[Proof]:
             lambda wires: wires["pmbsr"] == PMBSR_EL1.fields["COLL"].mask,
             cycles=4,
             # Software could write it, too.
-            given=lambda wires: all_of(discarding(wires), wires["pmbsr_write"] == 0),
+            assuming=lambda wires: all_of(discarding(wires), wires["pmbsr_write"] == 0),
         ),
     )

@@ -150,10 +150,10 @@ def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:
         told,
         arguments=[*before, *now],
         assuming=runs,
-        meanwhile=runs,
+        assuming_between=runs,
         latency=2,
-        taken=dict.fromkeys(now, 1),
-        inside=before,
+        argument_latency=dict.fromkeys(now, 1),
+        wire_names=before,
     )
 
 
@@ -193,8 +193,8 @@ def prove_previous(config: SPUConfig, system: Transition) -> Verdict:
     def owned(wires: Wires) -> Boolean:
         return boolean(True) if config.several_owners else wires["new_owner"] == 0
 
-    inside = {"valid": "previous.valid", "target": "previous.target"}
-    return follows(system, previous_target(config), assuming=owned, inside=inside)
+    wire_names = {"valid": "previous.valid", "target": "previous.target"}
+    return follows(system, previous_target(config), assuming=owned, wire_names=wire_names)
 
 
 def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:

@@ -14,7 +14,7 @@ from spurtle.gateware.slots import Allocation, Slot, SlotState
 from ..engine.cover import reach
 from ..engine.induction import Invariant, always, inductive
 from ..engine.proof import Proof, ProvedBlock, Verdict
-from ..engine.streams import steady
+from ..engine.streams import stable
 from ..engine.terms import (
     BitVector,
     Boolean,
@@ -304,7 +304,7 @@ def prove_order(config: SPUConfig, system: Transition) -> Verdict:
 
 def prove_stream(config: SPUConfig, system: Transition) -> Verdict:
     """A sample that is offered stands until it is taken."""
-    return always(system, lambda now, then: steady("sample", now, then))
+    return always(system, lambda now, then: stable("sample", now, then))
 
 
 @cache
@@ -365,5 +365,5 @@ def proofs() -> Iterator[Proof]:
             yield proof(
                 f"cover: {name}",
                 "bounded search",
-                lambda config, system, goal=goal: reach(system, goal, cycles=8, given=selections(config)),
+                lambda config, system, goal=goal: reach(system, goal, cycles=8, assuming=selections(config)),
             )

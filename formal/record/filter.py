@@ -11,7 +11,7 @@ from spurtle_sim.model import filtering, records
 from spurtle_sim.model.operation import Sample
 from spurtle_sim.model.registers import Registers
 
-from ..engine.cover import happens, reach_all
+from ..engine.cover import reach_all, satisfiable
 from ..engine.induction import Invariant, always
 from ..engine.proof import Proof, ProvedBlock, Verdict
 from ..engine.reference import follows
@@ -134,7 +134,7 @@ def cover_exception(config: SPUConfig, system: Transition) -> Verdict:
     def passes(one: Wires, other: Wires) -> Boolean:
         return all_of(_narrower(config, one, other), one["collect"] == 0, other["collect"] == 1)
 
-    return happens(system, passes)
+    return satisfiable(system, passes)
 
 
 # Each filter does something.

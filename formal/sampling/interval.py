@@ -13,7 +13,7 @@ from spurtle_sim.model import sampling
 
 from ..engine.cover import reach_all
 from ..engine.induction import Invariant, always, inductive, resets
-from ..engine.paths import merged
+from ..engine.paths import merge
 from ..engine.proof import Proof, ProvedBlock, Verdict
 from ..engine.reference import Reference, follows
 from ..engine.terms import (
@@ -76,7 +76,7 @@ def cycle(config: SPUConfig) -> Reference:
 
     bits = nowhere.bit_length()
     tally = (_COUNT.width, _ECOUNT.width, bits, bits, 2)
-    step = merged(operation, [bits, bits, 24, 1, 8, *tally], tally)
+    step = merge(operation, [bits, bits, 24, 1, 8, *tally], tally)
 
     def counts(
         write: int, wdata: int, pmsicr: int, interval: int, rnd: int, random: int, lanes: int, population: int
@@ -184,9 +184,9 @@ def prove(config: SPUConfig, system: Transition) -> Verdict:
         # The cycle before that of counting may be one of reset.
         assuming=invariant(config) if counting else running,
         latency={name: counting + cycles for name, cycles in latency.items()},
-        taken=dict.fromkeys(settled, counting),
-        meanwhile=running,
-        inside={"lanes": _counted(config)},
+        argument_latency=dict.fromkeys(settled, counting),
+        assuming_between=running,
+        wire_names={"lanes": _counted(config)},
         split={"pmsicr": "population"},
     )
 

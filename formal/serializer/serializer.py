@@ -17,7 +17,7 @@ from ..engine.cover import reach
 from ..engine.induction import Invariant, always, independent, inductive
 from ..engine.proof import Proof, ProvedBlock, Verdict
 from ..engine.sby import check
-from ..engine.streams import refused, steady
+from ..engine.streams import stable, stalled
 from ..engine.terms import BitVector, Boolean, all_of, as_bits, if_else, implies
 from ..engine.transition import Transition, Wires, transition
 from . import packer
@@ -57,7 +57,7 @@ def prove_queue(system: Transition) -> Verdict:
                 implies(all_of(rest == 0, comes), then["o__payload"] == now["i__payload"]),
                 implies(rest == 2, then["spare"] == now["spare"]),
                 implies(all_of(rest == 1, comes), then["spare"] == now["i__payload"]),
-                steady("o", now, then),
+                stable("o", now, then),
                 # One can pass in each cycle.
                 implies(now["o__ready"] == 1, then["i__ready"] == 1),
             ),
@@ -68,17 +68,17 @@ def prove_queue(system: Transition) -> Verdict:
 
 def prove_independent(system: Transition) -> Verdict:
     """No path goes from `o.ready` to `i.ready`. `system` is a `SkidBuffer` or a `Serializer`."""
-    return independent(system, ["i__ready"], of=["o__ready"])
+    return independent(system, ["i__ready"], inputs=["o__ready"])
 
 
 def prove_path(system: Transition) -> Verdict:
     """The same of a `RecordPath`."""
-    return independent(system, ["sample__ready"], of=["beat__ready"])
+    return independent(system, ["sample__ready"], inputs=["beat__ready"])
 
 
 def _check(config: SPUConfig, mode: Literal["prove", "cover"], depth: int) -> Verdict:
     name = f"serializer-{config.name}-{mode}"
-    return check(CutterSpec(config), name, mode=mode, depth=depth, inside={"beat": "dut.beat"})
+    return check(CutterSpec(config), name, mode=mode, depth=depth, probes={"beat": "dut.beat"})
 
 
 @cache
@@ -89,7 +89,7 @@ def _skid(config: SPUConfig) -> Transition:
 
 def _covers() -> Iterator[tuple[str, Invariant]]:
     yield "both places are filled", lambda wires: wires["spared"] == 1
-    yield "a beat waits, and another comes", lambda wires: all_of(refused("o", wires), wires["i__valid"] == 1)
+    yield "a beat waits, and another comes", lambda wires: all_of(stalled("o", wires), wires["i__valid"] == 1)
 
 
 def proofs() -> Iterator[Proof]:

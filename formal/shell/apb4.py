@@ -23,7 +23,7 @@ from ..engine.terms import (
     not_,
     ule,
 )
-from ..engine.transition import Transition, Wires, remembering, transition
+from ..engine.transition import Transition, Wires, transition, with_history
 
 __all__ = ["APB", "proofs", "watched_completer"]
 
@@ -54,7 +54,7 @@ def watched_completer(system: Transition) -> Transition:
             "setup": wires["apb__psel"] & ~wires["apb__penable"],
         }
 
-    return remembering(system, {"reads": WIDTH, "writes": WIDTH, "setup": 1}, follow, {"reads": 0, "writes": 0})
+    return with_history(system, {"reads": WIDTH, "writes": WIDTH, "setup": 1}, follow, {"reads": 0, "writes": 0})
 
 
 class APB:

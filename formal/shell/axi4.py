@@ -25,7 +25,7 @@ from ..engine.terms import (
     ult,
     widened,
 )
-from ..engine.transition import Transition, Wires, remembering, transition
+from ..engine.transition import Transition, Wires, transition, with_history
 
 __all__ = ["AXI", "proofs", "prove_steady", "watched_writer"]
 
@@ -90,7 +90,7 @@ def watched_writer(system: Transition) -> Transition:
 
     wide = dict.fromkeys(("queue", "sent", "addressed", "written"), WIDTH)
     widths = {"refused": 1, "head": 8, "next": 8, **wide}
-    return remembering(system, widths, follow, dict.fromkeys(widths, 0))
+    return with_history(system, widths, follow, dict.fromkeys(widths, 0))
 
 
 class AXI:

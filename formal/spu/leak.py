@@ -28,7 +28,7 @@ from spurtle.gateware.slots import SlotState
 from spurtle.interface.memory import BeatLayout
 
 from ..engine.induction import Invariant
-from ..engine.noninterference import Both, Secret, coexist, noninterference
+from ..engine.noninterference import PairRelation, Secret, noninterference, pair_exists
 from ..engine.parts import Part
 from ..engine.proof import Proof, ProvedBlock, Verdict
 from ..engine.terms import (
@@ -143,20 +143,20 @@ class Theorem:
     name: str
     secrets: Callable[[SPUConfig], Iterable[Secret]]
     packets: Callable[[SPUConfig], Packets]
-    differ: Callable[[SPUConfig], Both]
+    differ: Callable[[SPUConfig], PairRelation]
 
 
-def _differs(part: Part, *where: Invariant) -> Both:
+def _differs(part: Part, *where: Invariant) -> PairRelation:
     """A part is not the same while a record is written."""
     return lambda one, other: all_of(
         one["write__beat__valid"] == 1, *(condition(one) for condition in where), part(one) != part(other)
     )
 
 
-def _of_sample(*path: str, where: Callable[[Part], Invariant]) -> Callable[[SPUConfig], Both]:
+def _of_sample(*path: str, where: Callable[[Part], Invariant]) -> Callable[[SPUConfig], PairRelation]:
     """A part of the sample whose record is written differs."""
 
-    def differ(config: SPUConfig) -> Both:
+    def differ(config: SPUConfig) -> PairRelation:
         part = sample = Part(SAMPLE, SampleLayout(config))
         for name in path:
             part = part[name]
@@ -208,7 +208,7 @@ def prove(theorem: Theorem, config: SPUConfig, system: Transition) -> Verdict:
 def prove_differ(theorem: Theorem, config: SPUConfig, system: Transition) -> Verdict:
     """The theorem speaks of something. `system` is an `SPU` of `config`."""
     invariant = _invariant(config, theorem.packets(config))
-    return coexist(system, theorem.secrets(config), theorem.differ(config), invariant=invariant)
+    return pair_exists(system, theorem.secrets(config), theorem.differ(config), invariant=invariant)
 
 
 def proofs() -> Iterator[Proof]:

@@ -46,7 +46,7 @@ def memories(config: SPUConfig) -> list[str]:
 
 def prove_reset(config: SPUConfig, system: Transition) -> Verdict:
     """`system` is an `SPU`."""
-    return resets(system, kept=memories(config))
+    return resets(system, retained=memories(config))
 
 
 def prove_disabled(config: SPUConfig, system: Transition) -> Verdict:

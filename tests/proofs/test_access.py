@@ -21,7 +21,7 @@ TWO = replace(FEATURES["minimal_sve_v1p2"], name="two", version=PMSVer.SPE_V1P3,
 
 
 @pytest.mark.parametrize("count", tiers(fast=[2], full=[9]))
-def test_faults_of_the_access_choice_are_found(count: int) -> None:
+def test_seeded_faults_of_the_access_choice_fail(count: int) -> None:
     assert access.cover(TWO, transition(AccessChoice(TWO))).result is Result.PASS
 
     # What is told of a lane that is not selected does not matter: with both selected nothing is told but what does.
@@ -62,10 +62,10 @@ class Half(FaultMixin, AccessChoice):
 
 
 @pytest.mark.parametrize("wrong", [Swaps, Shares])
-def test_a_random_bit_in_the_wrong_place_is_found(wrong: type[AccessChoice]) -> None:
+def test_misplaced_random_bits_fail(wrong: type[AccessChoice]) -> None:
     assert access.prove(TWO, transition(wrong(TWO))).result is Result.FAIL
 
 
-def test_an_access_that_is_never_chosen_is_found() -> None:
+def test_an_access_that_is_never_selected_is_not_covered() -> None:
     assert "destination by filter" in access.cover(TWO, transition(Constant(TWO))).evidence
     assert "element 255" in access.cover(TWO, transition(Half(TWO))).evidence

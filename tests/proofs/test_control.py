@@ -42,7 +42,7 @@ def asked(wires: Wires) -> Boolean:
 
 
 @pytest.mark.parametrize("count", tiers(long=[10]))
-def test_faults_of_the_permissions_are_found(count: int) -> None:
+def test_seeded_faults_of_the_profiling_control_fail(count: int) -> None:
     proofs = [partial(prove, EVERY) for prove in every_proof(EVERY)]
     check_faults(lambda: ProfilingControl(EVERY), proofs, count=count, assuming=asked)
 
@@ -166,7 +166,7 @@ PROOFS = {
 @pytest.mark.parametrize(
     ("wrong", "found"), tiers(fast=WRONG[::4], full=WRONG), ids=lambda case: getattr(case, "__name__", "")
 )
-def test_a_wrong_permission_is_found(wrong: type[ProfilingControl], found: list[str]) -> None:
+def test_wrong_profiling_controls_fail(wrong: type[ProfilingControl], found: list[str]) -> None:
     system = transition(wrong(EVERY))
     assert [name for name in found if PROOFS[name](EVERY, system).result is not Result.FAIL] == []
 
@@ -183,7 +183,7 @@ def test_a_wrong_permission_is_found(wrong: type[ProfilingControl], found: list[
         ("timestamp", "time"),
     ],
 )
-def test_a_permission_that_the_reference_does_not_give_is_found(
+def test_wrong_permissions_of_the_reference_fail(
     name: str, answer: str, monkeypatch: pytest.MonkeyPatch, permissions: Transition
 ) -> None:
     for wrong in (0, 1):
@@ -196,15 +196,13 @@ def permissions() -> Transition:
     return transition(ProfilingControl(EVERY))
 
 
-def test_another_owner_that_the_reference_does_not_see_is_found(
-    monkeypatch: pytest.MonkeyPatch, permissions: Transition
-) -> None:
+def test_a_wrong_owner_in_the_reference_fails(monkeypatch: pytest.MonkeyPatch, permissions: Transition) -> None:
     monkeypatch.setattr(control, "owner", lambda config, state: pe.Owner(state.mdcr_el3_nspb >> 1, 0, 1))
     for name in ("enabled", "time", "owner", "branch"):
         assert PROOFS[name](EVERY, permissions).result is Result.FAIL
 
 
-def test_a_permission_that_is_never_given_is_found() -> None:
+def test_an_output_that_is_never_asserted_is_not_covered() -> None:
     class Closed(ProfilingControl):
         """No timestamp is ever collected."""
 
@@ -218,8 +216,8 @@ def test_a_permission_that_is_never_given_is_found() -> None:
 
 
 @pytest.mark.parametrize("count", tiers(fast=[2], full=[5]))
-def test_faults_of_the_previous_target_are_found(count: int) -> None:
-    def matters(name: str, value: BitVector) -> Term:
+def test_seeded_faults_of_the_previous_target_fail(count: int) -> None:
+    def relevant(name: str, value: BitVector) -> Term:
         """Of a target that is none nothing is asked."""
         return if_else(extract(0, 0, value) == 1, value, 0) if name == "previous" else value
 
@@ -229,12 +227,14 @@ def test_faults_of_the_previous_target_are_found(count: int) -> None:
         [partial(proofs.prove_previous, EVERY)],
         count=count,
         assuming=lambda wires: wires["previous.valid"] == 1,
-        matters=matters,
+        relevant=relevant,
     )
 
 
 @pytest.mark.parametrize(("name", "returned"), [("take_branch", None), ("own", False)])
-def test_a_target_that_is_kept_is_found(name: str, returned: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reference_that_keeps_the_previous_target_fails(
+    name: str, returned: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ReferenceSPU, name, lambda *_, **__: returned)
     assert proofs.prove_previous(EVERY, transition(PreviousTarget(EVERY))).result is Result.FAIL
 
@@ -247,5 +247,5 @@ class Remembers(PreviousTarget):
         return super().elaborate(platform)
 
 
-def test_a_target_that_another_owner_sees_is_found() -> None:
+def test_a_previous_target_that_is_kept_for_a_new_owner_fails() -> None:
     assert proofs.prove_previous(EVERY, transition(Remembers(EVERY))).result is Result.FAIL

@@ -18,7 +18,7 @@ LANES = interval.configured(2, ernd=True)
 """It has everything: lanes, numbers, both counters, two selections."""
 
 
-def test_a_fault_of_the_reference_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_reference_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     right = sampling.advance
 
     def wrong(count: int, ecount: int, **settings: Any) -> tuple[int, int, bool, bool]:
@@ -32,7 +32,7 @@ def test_a_fault_of_the_reference_is_found(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("count", tiers(full=[4], long=[16]))
-def test_faults_of_the_interval_counter_are_found(count: int) -> None:
+def test_seeded_faults_of_the_interval_counter_fail(count: int) -> None:
     proofs: list[Callable[[Transition], Verdict]] = [
         lambda system: inductive(system, interval.invariant(LANES)),
         lambda system: interval.prove_delay(LANES, system),
@@ -50,6 +50,6 @@ class Hasty(FaultMixin, IntervalCounter):
             m.d.comb += self.draw.eq(1)
 
 
-def test_random_numbers_one_after_the_other_are_found() -> None:
+def test_random_numbers_in_successive_cycles_fail() -> None:
     assert interval.prove_fresh(LANES, transition(IntervalCounter(LANES))).result is Result.PASS
     assert interval.prove_fresh(LANES, transition(Hasty(LANES))).result is Result.FAIL

@@ -16,7 +16,7 @@ from tests.support.tiers import tiers
 @pytest.mark.parametrize(
     ("name", "count"), tiers(fast=[("intervals", 2)], full=[(name, 6) for name in lfsr.GENERATORS])
 )
-def test_faults_of_the_random_numbers_are_found(name: str, count: int) -> None:
+def test_seeded_faults_of_the_lfsr_fail(name: str, count: int) -> None:
     generator = lfsr.GENERATORS[name]
 
     def drawn(wires: Wires) -> Boolean:
@@ -26,7 +26,7 @@ def test_faults_of_the_random_numbers_are_found(name: str, count: int) -> None:
     assert lfsr.prove_running(transition(generator.build())).result is Result.PASS
 
 
-def test_random_numbers_that_share_bits_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_numbers_that_share_bits_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = lfsr.GENERATORS["access by 9, 2 a cycle"]
     draw_access = sampling.draw_access
     monkeypatch.setattr(sampling, "draw_access", lambda state, bits: draw_access(state, bits - 1))

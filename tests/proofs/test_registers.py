@@ -31,7 +31,7 @@ FGT_FNE = replace(BOTH, name="neoverse_n1_fne", fgt=True, fne=True)
 
 
 @pytest.mark.parametrize("count", tiers(full=[2], long=[20]))
-def test_faults_are_found(count: int) -> None:
+def test_seeded_faults_fail(count: int) -> None:
     check_faults(
         lambda: RegisterAccess(BOTH), [partial(proofs.prove, BOTH)], count=count, assuming=lambda _: boolean(True)
     )
@@ -222,23 +222,23 @@ WRONG = [
 @pytest.mark.parametrize(
     ("wrong", "config"), tiers(fast=WRONG[:1], full=WRONG), ids=lambda case: getattr(case, "__name__", "")
 )
-def test_a_wrong_access_is_found(wrong: type[RegisterAccess], config: SPUConfig) -> None:
+def test_wrong_register_accesses_fail(wrong: type[RegisterAccess], config: SPUConfig) -> None:
     assert proofs.prove(config, transition(wrong(config))).result is Result.FAIL
 
 
-def test_an_el2_that_is_never_disabled_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_el2_that_is_never_disabled_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spurtle.gateware.registers.el2_enabled", lambda *_: C(1))
     assert proofs.prove(SEL2, transition(RegisterAccess(SEL2))).result is Result.FAIL
 
 
 @pytest.mark.parametrize("outcome", Outcome)
-def test_another_reference_is_found(outcome: Outcome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_reference_fails(outcome: Outcome, monkeypatch: pytest.MonkeyPatch) -> None:
     accessed = arch.PMSCR_EL1 if outcome is Outcome.VALUE else None
     monkeypatch.setattr(registers, "access", lambda *_: (outcome, accessed))
     assert proofs.prove(BOTH, transition(RegisterAccess(BOTH))).result is Result.FAIL
 
 
-def test_an_outcome_that_never_comes_is_found() -> None:
+def test_an_unreachable_outcome_is_not_covered() -> None:
     class Free(RegisterAccess):
         """EL3 traps no access to PMSLATFR_EL1."""
 
