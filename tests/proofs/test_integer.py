@@ -36,7 +36,7 @@ def test_integer_operations_match_python(a: int, b: int, distance: int) -> None:
             known_integer(a) >> known_integer(b)
     else:  # The distance may exceed the width of the value.
         assert integer_value(known_integer(a) >> known_integer(b)) == a >> b
-    assert (integer_value(-known(a)), integer_value(~known_integer(a))) == (-a, ~a)
+    assert (integer_value(-known_integer(a)), integer_value(~known_integer(a))) == (-a, ~a)
 
 
 def test_to_bytes_matches_python() -> None:
