@@ -221,7 +221,7 @@ def proofs() -> Iterator[Proof]:
     configs = (config for config in PACKED if config.layout.align < config.bus_bytes)
     for config in distinct(configs, "layout.align bus_bytes"):
         proof = ProvedBlock("aligner", config, _system).proof
-        yield proof("what is kept is the beat before", "induction", prove_relation)
-        yield proof("each byte is written once, at its address, and no other", "any cycle", prove_words)
-        yield proof("a stalled word stands", "one cycle", prove_stalled_words)
-        yield proof("cover: a word more than beats, a record within a word", "bounded search", cover)
+        yield proof("the carried bytes are those of the previous beat", "induction", prove_relation)
+        yield proof("each byte is written once, at its address, and no other byte is", "any cycle", prove_words)
+        yield proof("a stalled word is stable", "one cycle", prove_stalled_words)
+        yield proof("cover: one word more than beats, a record within one word", "bounded search", cover)

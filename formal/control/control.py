@@ -258,12 +258,12 @@ def proofs() -> Iterator[Proof]:
         for answer in ANSWERS:
             if answer == "programmable" and not config.several_owners:
                 continue
-            yield proof(f"{answer} is the reference's", "reference", partial(prove_permission, answer))
-        yield proof("the timestamp is the reference's", "reference", prove_time)
+            yield proof(f"{answer} matches the reference", "reference", partial(prove_permission, answer))
+        yield proof("the timestamp matches the reference", "reference", prove_time)
         if config.several_owners:
-            yield proof("another owner is told of in the cycle after", "reference", prove_new_owner)
+            yield proof("a new owner is reported in the next cycle", "reference", prove_new_owner)
         if config.pbt:
-            yield proof("where a branch is profiled is the reference's", "reference", prove_branches)
+            yield proof("branch_enabled matches the reference", "reference", prove_branches)
             previous = ProvedBlock("control", config, lambda config: transition(PreviousTarget(config)))
-            yield previous.proof("the previous branch target is the reference's", "reference", prove_previous)
-        yield proof("cover: each answer, each state that is profiled, each time", "bounded search", cover)
+            yield previous.proof("the previous branch target matches the reference", "reference", prove_previous)
+        yield proof("cover: each output, each profiled state, each timestamp offset", "bounded search", cover)

@@ -81,22 +81,22 @@ def proofs() -> Iterator[Proof]:
     for config in distinct(CONFIGS.values(), "filters"):
         proof = ProvedBlock("completion", config, _system).proof
         yield proof(
-            "a sample is there while something is to be done with it",
+            "a sample is offered while a verdict or a record is pending",
             "induction",
             lambda _, system: prove_waiting(system),
         )
         yield proof(
-            "a record for each sample that passes and is wanted, and for no other",
+            "a record is requested exactly for the wanted samples that pass the filter",
             "three cycles",
             lambda _, system: prove(system),
         )
         yield proof(
-            "cover: a record is asked for, and waits",
+            "cover: a record is requested and stalled",
             "bounded search",
             lambda _, system: reach(system, lambda wires: stalled("o", wires), cycles=5),
         )
         yield proof(
-            "cover: a sample passes, and the buffer writes none",
+            "cover: a sample passes while the buffer writes no records",
             "bounded search",
             lambda _, system: reach(system, _passes_by, cycles=5),
         )

@@ -188,11 +188,11 @@ def proofs() -> Iterator[Proof]:
     discarding = replace(WIDEST, name=f"{WIDEST.name}_discard", unpredictable_filter=UnpredictableFilter.DISCARD)
     for config in distinct((*CONFIGS.values(), *FEATURES.values(), WIDEST, discarding), _CHANGING):
         proof = ProvedBlock("filter", config, _system).proof
-        yield proof("the verdict is the reference's", "reference", prove)
-        yield proof("the PMU events are the reference's", "reference", prove_feed)
+        yield proof("the verdict matches the reference", "reference", prove)
+        yield proof("the PMU events match the reference", "reference", prove_feed)
         if unimplemented_facts(config):
-            yield proof("facts of no feature change nothing", "any two cycles", prove_ignored)
-        yield proof("what is rejected stays so when another filter is enabled", "any two cycles", prove_monotone)
-        yield proof("cover: each filter alone rejects and lets pass", "any cycle", cover)
+            yield proof("facts of unimplemented features have no effect", "any two cycles", prove_ignored)
+        yield proof("a rejected sample stays rejected when another filter is enabled", "any two cycles", prove_monotone)
+        yield proof("cover: each filter alone rejects and accepts", "any cycle", cover)
         if config.fne and config.unpredictable_filter is UnpredictableFilter.NO_EFFECT:
-            yield proof("cover: FE and FnE switch each other off", "any two cycles", cover_exception)
+            yield proof("cover: FE and FnE disable each other", "any two cycles", cover_exception)

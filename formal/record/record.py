@@ -221,9 +221,9 @@ def proofs() -> Iterator[Proof]:
     """For each configuration, and for each feature alone that makes records another configuration does not make."""
     for config in distinct((*CONFIGS.values(), *FEATURES.values(), WIDEST), _CHANGING):
         proof = ProvedBlock("record", config, _system).proof
-        yield proof("the Events packet is the reference's", "reference", prove_events)
-        yield proof("the Operation Type packet is the reference's", "reference", prove_operation)
-        yield proof("the Operation Type packet is never reserved", "three cycles", prove_defined)
-        yield proof("every byte is the reference's", "reference", prove_bytes)
+        yield proof("the Events packet matches the reference", "reference", prove_events)
+        yield proof("the Operation Type packet matches the reference", "reference", prove_operation)
+        yield proof("the Operation Type packet is never a reserved encoding", "three cycles", prove_defined)
+        yield proof("every byte matches the reference", "reference", prove_bytes)
         if unimplemented_facts(config):
-            yield proof("facts of no feature change nothing", "six cycles", prove_ignored)
+            yield proof("facts of unimplemented features have no effect", "six cycles", prove_ignored)

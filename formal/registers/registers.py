@@ -120,5 +120,5 @@ def proofs() -> Iterator[Proof]:
     configs = (*CONFIGS.values(), *FEATURES.values(), WITHOUT_FGT2, WITHOUT_EL3)
     for config in distinct(configs, _DECIDING):
         proof = ProvedBlock("registers", config, _system).proof
-        yield proof("what an access comes to is the reference's", "reference", prove)
+        yield proof("the outcome of an access matches the reference", "reference", prove)
         yield proof("cover: each outcome of each register", "any cycle", cover)

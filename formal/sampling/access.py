@@ -119,5 +119,5 @@ def proofs() -> Iterator[Proof]:
     alone = [configured(feature, lanes, ernd=lanes == 8) for feature in ("mops", "sve") for lanes in (1, 2, 8)]
     for config in (*alone, CONFIGS["v1p4"]):
         proof = ProvedBlock("access", config, _system).proof
-        yield proof("access and draws are the reference's", "reference", prove)
-        yield proof("cover: each access by filter and by chance", "any cycle", cover)
+        yield proof("access and draws match the reference", "reference", prove)
+        yield proof("cover: each access, selected by filter and at random", "any cycle", cover)

@@ -272,12 +272,14 @@ def proofs() -> Iterator[Proof]:
 
             proof = ProvedBlock("interval", config, _system).proof
             yield proof(
-                "parts of COUNT, lanes and numbers agree",
+                "the parts of COUNT, the lanes and their numbers are consistent",
                 "induction",
                 lambda config, system: inductive(system, invariant(config)),
             )
-            yield proof("one cycle of reset, from any state", "induction", lambda _, system: resets(system))
-            yield proof("what is counted is what passed", "induction", prove_delay)
-            yield proof("never two random numbers one after the other", "induction", prove_fresh)
-            yield proof("PMSICR_EL1, draw and selected follow the reference", "reference", prove)
-            yield proof("cover: each mode, each lane, two in a cycle", "bounded search", cover)
+            yield proof("one cycle of reset restores the initial state", "induction", lambda _, system: resets(system))
+            yield proof(
+                "the counted operations are those that passed count_delay cycles before", "induction", prove_delay
+            )
+            yield proof("random numbers are not used in successive cycles", "induction", prove_fresh)
+            yield proof("PMSICR_EL1, draw and selected match the reference", "reference", prove)
+            yield proof("cover: each mode, each lane, two selections in a cycle", "bounded search", cover)

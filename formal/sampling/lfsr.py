@@ -104,7 +104,7 @@ def proofs() -> Iterator[Proof]:
     """For each generator. They are the same in all configurations."""
     for name, generator in GENERATORS.items():
         yield Proof(
-            "state and random numbers follow the reference", "lfsr", name, "reference",
+            "state and random numbers match the reference", "lfsr", name, "reference",
             lambda generator=generator: prove(generator, _system(generator)),
         )  # fmt: skip
         yield Proof(

@@ -285,10 +285,10 @@ def proofs() -> Iterator[Proof]:
     for config in PACKED:
         proof = ProvedBlock("serializer", config, _system).proof
         yield Proof(
-            "the steps of a record are the reference's bytes", "serializer", config.name, "each pattern",
+            "the steps of a record are the bytes of the reference", "serializer", config.name, "each pattern",
             lambda config=config: prove_steps(config),
         )  # fmt: skip
-        yield proof("each step once, in order, and behind what was before", "induction", prove_invariant)
-        yield proof("beats are what was laid down, whole, in order", "one cycle", prove_output)
-        yield proof("whatever is begun leaves", "one cycle", prove_ends)
-        yield proof("cover: longest, shortest, back to back, each step and none", "bounded search", cover)
+        yield proof("each step is packed once, in order, after the previous one", "induction", prove_invariant)
+        yield proof("the beats are the packed bytes, complete and in order", "one cycle", prove_output)
+        yield proof("every accepted record is sent", "one cycle", prove_ends)
+        yield proof("cover: longest, shortest, back to back, each step full and empty", "bounded search", cover)

@@ -88,8 +88,11 @@ def _skid(config: SPUConfig) -> Transition:
 
 
 def _covers() -> Iterator[tuple[str, Invariant]]:
-    yield "both places are filled", lambda wires: wires["spared"] == 1
-    yield "a beat waits, and another comes", lambda wires: all_of(stalled("o", wires), wires["i__valid"] == 1)
+    yield "both registers are full", lambda wires: wires["spared"] == 1
+    yield (
+        "a beat is stalled while another is offered",
+        lambda wires: all_of(stalled("o", wires), wires["i__valid"] == 1),
+    )
 
 
 def proofs() -> Iterator[Proof]:
@@ -97,8 +100,12 @@ def proofs() -> Iterator[Proof]:
     configs = (*CONFIGS.values(), *FEATURES.values())
     for config in {beat_layout(config).size: config for config in reversed(configs)}.values():
         proof = ProvedBlock("serializer", config, _skid).proof
-        yield proof("the second place is behind the first", "induction", lambda _, system: inductive(system, spares))
-        yield proof("what comes leaves, once, in order", "one cycle", lambda _, system: prove_queue(system))
+        yield proof(
+            "the skid register is full only while the output is valid",
+            "induction",
+            lambda _, system: inductive(system, spares),
+        )
+        yield proof("each item is sent once, in order", "one cycle", lambda _, system: prove_queue(system))
         for name, goal in _covers():
             yield proof(f"cover: {name}", "bounded search", lambda _, system, goal=goal: reach(system, goal, cycles=4))
     for config in distinct((*configs, *PACKED), "layout.packed layout.align layout.max_size bus_bytes"):
@@ -114,11 +121,11 @@ def proofs() -> Iterator[Proof]:
     cut = (config for config in configs if not config.layout.packed)
     for config in distinct(cut, "layout.max_size bus_bytes"):
         yield Proof(
-            "beats are the record's bytes, in order, without a gap", "serializer", config.name, "sby prove",
+            "the beats are the bytes of the record, in order, without gaps", "serializer", config.name, "sby prove",
             partial(_check, config, "prove", 2),
         )  # fmt: skip
         yield Proof(
-            "cover: back to back, stalled, reset in the middle", "serializer", config.name, "sby cover",
+            "cover: back to back, stalled, reset within a record", "serializer", config.name, "sby cover",
             partial(_check, config, "cover", 40),
         )  # fmt: skip
     yield from packer.proofs()

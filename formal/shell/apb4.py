@@ -160,8 +160,8 @@ def _completer() -> Transition:
 def proofs() -> Iterator[Proof]:
     """The completer is the same in all configurations."""
     for name, method, prove in (
-        ("a transfer makes its accesses one after the other", "induction", APB.prove_relation),
-        ("one access a transfer, in its access phase", "any cycle", APB.prove_transfers),
-        ("cover: a merged write, an error", "bounded search", APB.cover),
+        ("state and accesses of a transfer are consistent", "induction", APB.prove_relation),
+        ("a transfer makes each access once, in its access phase", "any cycle", APB.prove_transfers),
+        ("cover: a read-modify-write, an error", "bounded search", APB.cover),
     ):
         yield Proof(name, "completer", "-", method, lambda prove=prove: prove(_completer()))

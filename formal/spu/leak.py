@@ -167,31 +167,31 @@ def _of_sample(*path: str, where: Callable[[Part], Invariant]) -> Callable[[SPUC
 
 THEOREMS = {
     "addresses": Theorem(
-        "physical addresses that may not be collected show nowhere",
+        "physical addresses that must not be collected affect no output",
         addresses,
         packets_with_address,
         _of_sample("operation", "pa", where=lambda sample: is_set(sample["operation"]["facts"]["pa_valid"])),
     ),
     "contexts": Theorem(
-        "contexts and times that may not be collected show nowhere",
+        "contexts and times that must not be collected affect no output",
         contexts,
         packets_with_context,
         _of_sample("start", "timestamp", where=lambda sample: is_set(sample["operation"]["facts"]["retired"])),
     ),
     "other states": Theorem(
-        "what passes where profiling is not enabled shows nowhere",
+        "operations that pass while profiling is disabled affect no output",
         other_states,
         packets_with_branch,
         lambda config: _differs(Part("sampling__valid", config.ops_per_cycle), at_completion(CompletionState.RECORD)),
     ),
     "not completed": Theorem(
-        "what an operation that did not complete would have told shows nowhere",
+        "data of operations that did not complete affect no output",
         not_completed,
         packets_with_operation,
         _of_sample("operation", "va", where=lambda sample: is_set(sample["operation"]["facts"]["va_valid"])),
     ),
     "stale": Theorem(
-        "what an earlier sample left behind shows nowhere",
+        "data of earlier samples affect no output",
         stale,
         lambda _: {},
         lambda config: _differs(report_of(0, config)["operation"]["pc"], lambda wires: not_(finished(0)(wires))),
@@ -217,4 +217,4 @@ def proofs() -> Iterator[Proof]:
         proof = ProvedBlock("leak", config, whole).proof
         for name, theorem in THEOREMS.items():
             yield proof(theorem.name, "two copies, induction", partial(prove, theorem))
-            yield proof(f"cover: two copies differ, {name}", "two copies", partial(prove_differ, theorem))
+            yield proof(f"cover: the copies differ ({name})", "two copies", partial(prove_differ, theorem))
