@@ -1,1 +1,1 @@
-"""What is proved of the gateware, block by block, and the harness that proves it: `python -m formal`."""
+"""Formal proofs of the gateware, block by block, and the engine that runs them: `python -m formal`."""

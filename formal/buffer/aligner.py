@@ -10,7 +10,7 @@ from spurtle.gateware.aligner import Aligner, AlignerState
 from ..engine.cover import reach_all
 from ..engine.induction import Invariant, always, inductive
 from ..engine.proof import Proof, ProvedBlock, Verdict
-from ..engine.streams import steady
+from ..engine.streams import stable
 from ..engine.terms import (
     BitVector,
     Boolean,
@@ -30,7 +30,7 @@ from ..engine.terms import (
     widened,
     zero_extend,
 )
-from ..engine.transition import Transition, Wires, remembering, transition
+from ..engine.transition import Transition, Wires, transition, with_history
 from ..serializer.packer_history import byte_at
 from ..serializer.steps import PACKED
 
@@ -91,7 +91,7 @@ def watched(config: SPUConfig, system: Transition) -> Transition:
         }
 
     widths = {**dict.fromkeys(("words", "length", "k"), _width(config)), "value": 8, "has_k": 1}
-    return remembering(system, widths, follow, {"words": 0})
+    return with_history(system, widths, follow, {"words": 0})
 
 
 def relation(config: SPUConfig) -> Invariant:
@@ -188,8 +188,8 @@ def prove_stalled_words(config: SPUConfig, system: Transition) -> Verdict:
     """A stalled word is the same in the next cycle, if a stalled beat of the input and the offset are."""
 
     def stands(now: Wires, then: Wires) -> Boolean:
-        promised = all_of(then["offset"] == now["offset"], steady("i", now, then))
-        return implies(promised, steady("o", now, then))
+        promised = all_of(then["offset"] == now["offset"], stable("i", now, then))
+        return implies(promised, stable("o", now, then))
 
     return always(system, stands)
 
@@ -225,7 +225,7 @@ def proofs() -> Iterator[Proof]:
     configs = (config for config in PACKED if config.layout.align < config.bus_bytes)
     for config in distinct(configs, "layout.align bus_bytes"):
         proof = ProvedBlock("aligner", config, _system).proof
-        yield proof("what is kept is the beat before", "induction", prove_relation)
-        yield proof("each byte is written once, at its address, and no other", "any cycle", prove_words)
-        yield proof("a stalled word stands", "one cycle", prove_stalled_words)
-        yield proof("cover: a word more than beats, a record within a word", "bounded search", cover)
+        yield proof("the carried bytes are those of the previous beat", "induction", prove_relation)
+        yield proof("each byte is written once, at its address, and no other byte is", "any cycle", prove_words)
+        yield proof("a stalled word is stable", "one cycle", prove_stalled_words)
+        yield proof("cover: one word more than beats, a record within one word", "bounded search", cover)

@@ -72,20 +72,24 @@ def proofs() -> Iterator[Proof]:
     configs = (*CONFIGS.values(), *FEATURES.values())
     for config in distinct(configs, _CHANGING):
         proof = ProvedBlock("buffer", config, _system).proof
-        yield proof("where a record stands that is being written", "induction", prove_relation)
-        yield proof("nothing is written outside of the buffer", "any cycle", prove_beats)
-        yield proof("stopped, disabled or without room: no record is begun", "one cycle", prove_silence)
+        yield proof("the state of a record being written is consistent", "induction", prove_relation)
+        yield proof("no byte is written outside the buffer", "any cycle", prove_beats)
         yield proof(
-            "a record is written or dropped, and moves the pointer unless something came between",
+            "no record is accepted for writing while stopped, disabled or without space", "one cycle", prove_silence
+        )
+        yield proof(
+            "a record is written or dropped, and a written one advances the pointer",
             "one cycle",
             prove_fate,
         )
-        yield proof("busy falls, and not before the status is known", "one cycle", prove_drains)
-        yield proof("full exactly if the reference's is", "reference", prove_full)
-        yield proof("PMBPTR_EL1 is the reference's", "reference", prove_pointer)
-        yield proof("cover: faults, full, dropped, an abort, across a boundary", "bounded search", cover)
+        yield proof("busy is deasserted, and not before the status is known", "one cycle", prove_drains)
+        yield proof("full matches the reference", "reference", prove_full)
+        yield proof("PMBPTR_EL1 matches the reference", "reference", prove_pointer)
+        yield proof(
+            "cover: faults, buffer full, dropped record, External abort, boundary crossing", "bounded search", cover
+        )
     # What of the layout it depends on, the word of a fault, is the relation's.
     for config in distinct(configs, "external_aborts fault_flags rme"):
-        yield ProvedBlock("buffer", config, _system).proof("PMBSR_EL1 is the reference's", "reference", prove_status)
+        yield ProvedBlock("buffer", config, _system).proof("PMBSR_EL1 matches the reference", "reference", prove_status)
     for config in distinct(configs, _CHANGING):
         yield from discard.proofs(config)

@@ -168,31 +168,41 @@ def proofs(config: SPUConfig) -> Iterator[Proof]:
     """Of the buffer of a configuration."""
     proof = ProvedBlock("buffer", config, _system).proof
     yield proof(
-        "another owner: the buffer does not run, begins nothing, moves no pointer", "one cycle", prove_new_owner
+        "on a change of owner the buffer does not run, accept a record or move the pointer",
+        "one cycle",
+        prove_new_owner,
     )
-    yield proof("what began under another owner moves no pointer", "induction", prove_unkept)
+    yield proof("a record of the previous owner does not advance the pointer", "induction", prove_unkept)
     yield proof(
-        "cover: another owner while a record is written",
+        "cover: a change of owner while a record is written",
         "bounded search",
         lambda _, system: reach(system, _begun, cycles=8),
     )
     if not config.discard_mode:
         return
-    yield proof("what is written in discard mode moves no pointer", "induction", lambda _, system: prove_kept(system))
-    yield proof("discard mode: nothing is begun, full or moved; what comes is dropped", "one cycle", prove_discards)
+    yield proof(
+        "a record that is still written in discard mode does not advance the pointer",
+        "induction",
+        lambda _, system: prove_kept(system),
+    )
+    yield proof(
+        "in discard mode records are dropped, the pointer is stable, the buffer is never full",
+        "one cycle",
+        prove_discards,
+    )
     yield proof(
         "cover: a record is dropped in discard mode",
         "bounded search",
-        lambda config, system: reach(system, lambda wires: _dropped(config, wires), cycles=4, given=discarding),
+        lambda config, system: reach(system, lambda wires: _dropped(config, wires), cycles=4, assuming=discarding),
     )
     yield proof(
-        "cover: a collision is told of in discard mode",
+        "cover: a collision is reported in discard mode",
         "bounded search",
         lambda _, system: reach(
             system,
             lambda wires: wires["pmbsr"] == PMBSR_EL1.fields["COLL"].mask,
             cycles=4,
             # Software could write it, too.
-            given=lambda wires: all_of(discarding(wires), wires["pmbsr_write"] == 0),
+            assuming=lambda wires: all_of(discarding(wires), wires["pmbsr_write"] == 0),
         ),
     )

@@ -23,7 +23,7 @@ from ..engine.terms import (
     ule,
     widened,
 )
-from ..engine.transition import Transition, Wires, remembering
+from ..engine.transition import Transition, Wires, with_history
 
 __all__ = [
     "WrittenRecord",
@@ -140,4 +140,4 @@ def watched(config: SPUConfig, system: Transition) -> Transition:
         }
 
     widths = {"origin": 64, "limit": 64, "length": 64, "words_out": number, "beats_in": number, "undisturbed": 1}
-    return remembering(system, widths, follow, {"beats_in": 0})
+    return with_history(system, widths, follow, {"beats_in": 0})

@@ -1,1 +1,1 @@
-"""Proofs of the permissions."""
+"""Proofs of the profiling control: collection permissions and the previous branch target."""

@@ -1,4 +1,4 @@
-"""What is permitted is `model.control`'s, and the previous branch target is that of `model.spu`."""
+"""Profiling control: its outputs match `model.control`, and the previous branch target matches `model.spu`."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
@@ -23,7 +23,7 @@ from ..engine.terms import Boolean, all_of, any_of, boolean
 from ..engine.transition import Transition, Wires, transition
 
 __all__ = [
-    "ANSWERS",
+    "PERMISSIONS",
     "cover",
     "promised",
     "proofs",
@@ -36,25 +36,25 @@ __all__ = [
 
 Permission = Callable[[SPUConfig, Registers, PEState], int]
 
-ANSWERS: Mapping[str, Permission] = {
-    # Looked up as it is asked, so that a test can put another in its place.
-    "enabled": lambda *asked: control.profiling_enabled(*asked),
+PERMISSIONS: Mapping[str, Permission] = {
+    # The functions are looked up at each call, so that a test can replace them.
+    "enabled": lambda *inputs: control.profiling_enabled(*inputs),
     "programmable": lambda config, _, state: pe.programmable(config, state),
-    "collect.context_el1": lambda *asked: control.collect_contextidr_el1(*asked),
-    "collect.context_el2": lambda *asked: control.collect_contextidr_el2(*asked),
-    "collect.pa": lambda *asked: control.collect_physical_address(*asked),
-    "collect.nv2_va": lambda *asked: control.collect_nv2_va(*asked),
+    "collect.context_el1": lambda *inputs: control.collect_contextidr_el1(*inputs),
+    "collect.context_el2": lambda *inputs: control.collect_contextidr_el2(*inputs),
+    "collect.pa": lambda *inputs: control.collect_physical_address(*inputs),
+    "collect.nv2_va": lambda *inputs: control.collect_nv2_va(*inputs),
 }
-"""What the reference says of each answer of `ProfilingControl`, but for the timestamp."""
+"""Reference of each output of `ProfilingControl`, except for the timestamp."""
 
 
 def _state(config: SPUConfig) -> list[str]:
-    """The PE's state, by wire."""
+    """Return the names of the wires of the PE's state."""
     return [f"pe__{name}" for name in PEStateSignature(config).members]
 
 
 def _programmed(config: SPUConfig) -> list[str]:
-    """What software controls, by wire."""
+    """Return the names of the wires that software controls."""
     return ["running", "pmscr", *(["pmscr_el2"] if config.el2 else [])]
 
 
@@ -63,17 +63,19 @@ def _pe(config: SPUConfig, wires: Mapping[str, int], prefix: str = "") -> PEStat
 
 
 def _registers(running: int, pmscr: int, pmscr_el2: int = 0) -> Registers:
-    """The buffer is enabled and not stopped, or it is not."""
+    """Return the registers of the reference. `running`: the buffer is enabled and not stopped."""
     return Registers(PMBLIMITR_EL1=running * PMBLIMITR_E, PMSCR_EL1=pmscr, PMSCR_EL2=pmscr_el2)
 
 
-def _asked(config: SPUConfig, wires: Mapping[str, int]) -> tuple[SPUConfig, Registers, PEState]:
+def _inputs(config: SPUConfig, wires: Mapping[str, int]) -> tuple[SPUConfig, Registers, PEState]:
     return config, _registers(*(wires[name] for name in _programmed(config))), _pe(config, wires)
 
 
 def promised(config: SPUConfig) -> Invariant:
-    """Bits of registers that are not implemented are zero: proved of the SPU. Without EL3 there is one Security state
-    (`interface.pe_state.PEStateSignature`), so that a branch is of it, too.
+    """Return the contract of the inputs.
+
+    Register bits that are not implemented are zero, as is proved for the SPU. Without EL3 there is one Security state
+    (`interface.pe_state.PEStateSignature`), and branches are executed in it.
     """
 
     def holds(wires: Wires) -> Boolean:
@@ -87,55 +89,58 @@ def promised(config: SPUConfig) -> Invariant:
     return holds
 
 
-def _answers(config: SPUConfig, system: Transition, reference: Reference, *more: str, assuming: Invariant) -> Verdict:
+def _follows(config: SPUConfig, system: Transition, reference: Reference, *more: str, assuming: Invariant) -> Verdict:
     arguments = [*_programmed(config), *_state(config), *more]
     return follows(system, reference, arguments=arguments, assuming=assuming, latency=0)
 
 
-def prove_permission(answer: str, config: SPUConfig, system: Transition) -> Verdict:
-    """One of ANSWERS. `system` is a `ProfilingControl` of `config`."""
+def prove_permission(output: str, config: SPUConfig, system: Transition) -> Verdict:
+    """Prove that an output in PERMISSIONS matches the reference. `system` is a `ProfilingControl` of `config`."""
 
-    def asked(wires: Wires) -> Boolean:
-        # At EL0 the registers are UNDEFINED: nobody asks.
-        return all_of(promised(config)(wires), any_of(answer != "programmable", wires["pe__el"] != 0))
+    def used(wires: Wires) -> Boolean:
+        # At EL0 the registers are UNDEFINED and `programmable` is not used.
+        return all_of(promised(config)(wires), any_of(output != "programmable", wires["pe__el"] != 0))
 
-    return _answers(config, system, lambda wires: {answer: ANSWERS[answer](*_asked(config, wires))}, assuming=asked)
+    return _follows(config, system, lambda wires: {output: PERMISSIONS[output](*_inputs(config, wires))}, assuming=used)
 
 
 def prove_time(config: SPUConfig, system: Transition) -> Verdict:
-    """Whether the timestamp may be collected, and what is taken off the system counter if it is. `system` is a
-    `ProfilingControl` of `config`.
+    """Prove that the timestamp matches the reference. `system` is a `ProfilingControl` of `config`.
+
+    The outputs are the permission to collect it, and the offset that is subtracted from the system counter.
     """
 
     def collected(wires: Mapping[str, int]) -> Mapping[str, int]:
-        time = control.timestamp(*_asked(config, wires))
+        time = control.timestamp(*_inputs(config, wires))
         if time is None:
             return {"collect.timestamp": 0}
         count = wires["pe__physical_count"]
-        told = {"offset": count - time & (1 << 64) - 1} if config.el2 else {"pe__physical_count": time}
-        return {"collect.timestamp": 1, **told}
+        subtracted = {"offset": count - time & (1 << 64) - 1} if config.el2 else {"pe__physical_count": time}
+        return {"collect.timestamp": 1, **subtracted}
 
-    return _answers(config, system, collected, assuming=promised(config))
+    return _follows(config, system, collected, assuming=promised(config))
 
 
 def prove_branches(config: SPUConfig, system: Transition) -> Verdict:
-    """Whether profiling is enabled where a branch was executed. `system` is a `ProfilingControl` of `config`."""
+    """Prove that `branch_enabled` matches the reference. `system` is a `ProfilingControl` of `config`."""
     where = ["el", "ns", *(["nse"] if config.rme else []), "aarch32"]
 
     def profiled(wires: Mapping[str, int]) -> Mapping[str, int]:
         executed = {"nse": 0} | {name: wires[f"branch__{name}"] for name in where}
-        return {"branch_enabled": control.branch_profiled(*_asked(config, wires), **executed)}
+        return {"branch_enabled": control.branch_profiled(*_inputs(config, wires), **executed)}
 
     branch = (f"branch__{name}" for name in where)
-    return _answers(config, system, profiled, *branch, assuming=promised(config))
+    return _follows(config, system, profiled, *branch, assuming=promised(config))
 
 
 def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:
-    """Of three cycles, the last one tells whether the Profiling Buffer went to another owner from the first to the
-    second. `system` is a `ProfilingControl` of `config`.
+    """Prove that `new_owner` reports a change of the owning translation regime in the next cycle.
+
+    In three cycles, the last one reports whether the owner changed from the first to the second. `system` is a
+    `ProfilingControl` of `config`.
     """
 
-    def told(wires: Mapping[str, int]) -> Mapping[str, int]:
+    def reported(wires: Mapping[str, int]) -> Mapping[str, int]:
         spu = ReferenceSPU(config)
         spu.update_owner(_pe(config, wires, "before__"))
         return {"new_owner": spu.update_owner(_pe(config, wires))}
@@ -147,18 +152,18 @@ def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:
     before = {f"before__{name}": name for name in now}
     return follows(
         system,
-        told,
+        reported,
         arguments=[*before, *now],
         assuming=runs,
-        meanwhile=runs,
+        assuming_between=runs,
         latency=2,
-        taken=dict.fromkeys(now, 1),
-        inside=before,
+        argument_latency=dict.fromkeys(now, 1),
+        wire_names=before,
     )
 
 
 def previous_target(config: SPUConfig) -> Reference:
-    """What a cycle does to the previous branch target: nothing is asked about a target that is none."""
+    """Return the reference of one cycle of the previous branch target. An invalid target is not compared."""
 
     def cycle(
         rst: int, branch__valid: int, branch__target: Any, enabled: int, new_owner: int, valid: int, target: Any
@@ -168,38 +173,41 @@ def previous_target(config: SPUConfig) -> Reference:
         spu = ReferenceSPU(config)
         state = PEState()
         spu.update_owner(state)
-        # Where the branch was executed profiling is enabled if the buffer is.
+        # With these registers, profiling is enabled where the branch was executed exactly if the buffer is enabled.
         spu.registers = _registers(enabled, PMSCR_EL1.fields["E0SPE"].mask)
-        # A target is handed on as it is.
+        # The reference passes a target on unchanged, so it may be symbolic.
         spu.previous_target = target if valid else None
         if branch__valid:
             spu.take_branch(branch__target, pe=state, el=0, ns=1)
         if new_owner:
             spu.update_owner(_others(config))
-        told = spu.previous_target
-        return {"valid": 0} if told is None else {"valid": 1, "target": told}
+        following = spu.previous_target
+        return {"valid": 0} if following is None else {"valid": 1, "target": following}
 
     return cycle
 
 
 def _others(config: SPUConfig) -> PEState:
-    """A state in which Non-secure EL1 does not own the Profiling Buffer."""
+    """Return a state in which Non-secure EL1 does not own the Profiling Buffer."""
     return PEState(mdcr_el3_nspb=0) if config.el3 else PEState(mdcr_el2_e2pb=0)
 
 
 def prove_previous(config: SPUConfig, system: Transition) -> Verdict:
-    """`system` is a `PreviousTarget` of `config`. Without EL2 and EL3 the buffer has one owner."""
+    """Prove that the previous branch target matches the reference. `system` is a `PreviousTarget` of `config`.
+
+    Without EL2 and EL3 the buffer has one owner, so `new_owner` is never asserted.
+    """
 
     def owned(wires: Wires) -> Boolean:
         return boolean(True) if config.several_owners else wires["new_owner"] == 0
 
-    inside = {"valid": "previous.valid", "target": "previous.target"}
-    return follows(system, previous_target(config), assuming=owned, inside=inside)
+    wire_names = {"valid": "previous.valid", "target": "previous.target"}
+    return follows(system, previous_target(config), assuming=owned, wire_names=wire_names)
 
 
 def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
-    """Each answer both ways, each state that is profiled, each kind of time: name, goal."""
-    answers = {
+    """Yield name and goal: both values of each output, each profiled state, each kind of timestamp."""
+    outputs = {
         "enabled": True,
         "programmable": config.several_owners,
         "collect.context_el1": True,
@@ -209,9 +217,9 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
         "collect.nv2_va": config.nv2,
         "branch_enabled": config.pbt,
     }
-    for answer in (answer for answer, there in answers.items() if there):
+    for output in (output for output, present in outputs.items() if present):
         for value in (0, 1):
-            yield f"{answer} is {value}", lambda wires, answer=answer, value=value: wires[answer] == value
+            yield f"{output} is {value}", lambda wires, output=output, value=value: wires[output] == value
 
     states = {"Non-secure": {"ns": 1}, "Secure": {"ns": 0}}
     if config.rme:
@@ -228,17 +236,17 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
             yield f"{name} EL{el} is profiled", profiled
 
     offsets = {"cntvoff_el2": config.el2, "cntpoff_el2": config.ecv_poff}
-    for name in (name for name, there in offsets.items() if there):
+    for name in (name for name, present in offsets.items() if present):
         yield (
-            f"{name} is taken off",
+            f"{name} is subtracted",
             lambda wires, name=name: all_of(wires["collect.timestamp"] == 1, wires["offset"] == wires[f"pe__{name}"]),
         )
     if config.several_owners:
-        yield "another owner", lambda wires: wires["new_owner"] == 1
+        yield "a change of owner", lambda wires: wires["new_owner"] == 1
 
 
 def cover(config: SPUConfig, system: Transition) -> Verdict:
-    """Every goal."""
+    """Reach every goal."""
     return reach_all(system, ((name, goal, promised(config)) for name, goal in _covers(config)), cycles=2)
 
 
@@ -248,22 +256,22 @@ def _system(config: SPUConfig) -> Transition:
 
 
 _CHANGING = "el2 el3 sel2 ecv ecv_poff rme nv2 pbt"
-"""What of a configuration changes what is permitted."""
+"""Members of a configuration that change the profiling control."""
 
 
 def proofs() -> Iterator[Proof]:
-    """For each configuration that has other permissions."""
+    """Yield the proofs, for each configuration with a different profiling control."""
     for config in distinct((*CONFIGS.values(), *FEATURES.values()), _CHANGING):
         proof = ProvedBlock("control", config, _system).proof
-        for answer in ANSWERS:
-            if answer == "programmable" and not config.several_owners:
+        for output in PERMISSIONS:
+            if output == "programmable" and not config.several_owners:
                 continue
-            yield proof(f"{answer} is the reference's", "reference", partial(prove_permission, answer))
-        yield proof("the timestamp is the reference's", "reference", prove_time)
+            yield proof(f"{output} matches the reference", "reference", partial(prove_permission, output))
+        yield proof("the timestamp matches the reference", "reference", prove_time)
         if config.several_owners:
-            yield proof("another owner is told of in the cycle after", "reference", prove_new_owner)
+            yield proof("a new owner is reported in the next cycle", "reference", prove_new_owner)
         if config.pbt:
-            yield proof("where a branch is profiled is the reference's", "reference", prove_branches)
+            yield proof("branch_enabled matches the reference", "reference", prove_branches)
             previous = ProvedBlock("control", config, lambda config: transition(PreviousTarget(config)))
-            yield previous.proof("the previous branch target is the reference's", "reference", prove_previous)
-        yield proof("cover: each answer, each state that is profiled, each time", "bounded search", cover)
+            yield previous.proof("the previous branch target matches the reference", "reference", prove_previous)
+        yield proof("cover: each output, each profiled state, each timestamp offset", "bounded search", cover)

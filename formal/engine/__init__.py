@@ -1,1 +1,1 @@
-"""The proof engine."""
+"""The proof engine: terms, transition relations, induction, cover checks, comparison with the reference model."""

@@ -1,4 +1,4 @@
-"""What two sides of a stream owe each other, written once: assumed at an input, asserted at an output."""
+"""Interface contracts of streams: assumed at an input, asserted at an output."""
 
 from amaranth.hdl import Elaboratable, Module, Signal, Value
 
@@ -6,7 +6,7 @@ __all__ = ["RecordBeats", "StreamContract"]
 
 
 class StreamContract(Elaboratable):
-    """A transfer that is stalled keeps `valid` and `payload`, unless a reset comes between.
+    """Contract of a stream: a stalled transfer keeps `valid` and `payload` until it is accepted or a reset occurs.
 
     Parameters
     ----------
@@ -23,17 +23,17 @@ class StreamContract(Elaboratable):
 
         payload = Value.cast(self._interface.payload)
         stalled = Signal()
-        kept = Signal.like(payload)
-        m.d.sync += [stalled.eq(self._interface.valid & ~self._interface.ready), kept.eq(payload)]
+        previous_payload = Signal.like(payload)
+        m.d.sync += [stalled.eq(self._interface.valid & ~self._interface.ready), previous_payload.eq(payload)]
         with m.If(stalled):
             m.d.comb += self._prop(self._interface.valid)
-            m.d.comb += self._prop(payload == kept)
+            m.d.comb += self._prop(payload == previous_payload)
 
         return m
 
 
 class RecordBeats(Elaboratable):
-    """A record is exactly `beats` transfers, and `last` marks the last of them.
+    """Contract of a stream of records: a record has exactly `beats` transfers, and `last` marks the last of them.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class RecordBeats(Elaboratable):
     Attributes
     ----------
     index : Signal(range(beats))
-        Number, in its record, of the beat that is offered or comes next.
+        Index within its record of the offered beat, or of the next one if none is offered.
     """
 
     def __init__(self, interface, *, beats, prop):

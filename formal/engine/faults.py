@@ -1,4 +1,4 @@
-"""Seeded faults: a proof that never fails says nothing, so each proof is shown circuits that are wrong."""
+"""Seeded faults: circuits with one changed bit, which the proofs must reject."""
 
 import itertools
 import tempfile
@@ -19,13 +19,18 @@ __all__ = ["differs", "faulty"]
 def faulty(
     build: Callable[[], wiring.Component], *, count: int, seed: int, differs: Callable[[Transition], bool]
 ) -> list[tuple[str, Transition]]:
-    """Return `count` circuits that differ from what `build` makes in one bit of one cell's port, each with the command
-    of Yosys that made it.
+    """Return `count` faulty circuits, each with the Yosys command that made it.
 
-    A changed bit may make no difference: circuits of which `differs` is false are left out.
+    Each circuit differs from the one that `build` makes in one bit of one cell's port.
+
+    Parameters
+    ----------
+    differs : callable
+        Return whether a circuit behaves differently. A changed bit may have no effect; circuits for which this is
+        false are dropped.
     """
     found: list[tuple[str, Transition]] = []
-    # About a quarter make no difference: one draw is enough as a rule.
+    # About a quarter of the mutations have no effect, so one draw of twice as many is usually enough.
     several = 2 * count
     for draw in itertools.count(seed):
         drawn = ((fault, system) for fault, system in _mutated(build(), several, draw) if differs(system))
@@ -36,7 +41,7 @@ def faulty(
 
 
 def _mutated(component: wiring.Component, count: int, seed: int) -> Iterator[tuple[str, Transition]]:
-    """Yield circuits that Yosys's `mutate` command makes of a component."""
+    """Yield the circuits that Yosys's `mutate` command makes from a component."""
     require(YOSYS)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -59,19 +64,21 @@ def differs(
     wrong: Transition,
     *,
     assuming: Invariant,
-    matters: Callable[[str, BitVector], Term] = lambda _, value: value,
+    relevant: Callable[[str, BitVector], Term] = lambda _, value: value,
 ) -> bool:
-    """Return whether `wrong` shows another output or goes to another state from a state that meets `assuming`, or is in
-    another state after power-up: whether it is a fault.
+    """Return whether `wrong` behaves differently from `right`.
+
+    It does if, from some state that satisfies `assuming`, an output or the next state differs, or if the state after
+    power-up differs.
 
     Parameters
     ----------
-    matters : callable
-        What of a register's value says which state it is, where that is not all: from its name and its value.
+    relevant : callable
+        Return the relevant part of a register's value, from its name and its value. By default all of it.
     """
     now, then, wrong_now, wrong_then = right.wires(0), right.wires(1), wrong.wires(0), wrong.wires(1)
     solver = Solver(assuming(now), right.step(0), wrong.step(0))
     solver.add(*(now[name] == wrong_now[name] for name in (*right.inputs, *right.registers)))
     outputs = (now[name] != wrong_now[name] for name in right.outputs)
-    registers = (matters(name, then[name]) != matters(name, wrong_then[name]) for name in right.registers)
+    registers = (relevant(name, then[name]) != relevant(name, wrong_then[name]) for name in right.registers)
     return solver.possible(any_of(*outputs, *registers, right.initial() != wrong.initial()))

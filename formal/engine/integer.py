@@ -1,7 +1,7 @@
-"""Integers that are not known, for functions that are written for `int` and `bytes`.
+"""Symbolic integers, for functions that are written for `int` and `bytes`.
 
-The functions are `spurtle_sim.model`'s own, and know nothing of this: an `Integer` computes as `int` does, and wherever
-Python asks whether one is true (`if`, `while`, `and`, `min` ...) `paths` decides.
+The functions are those of `spurtle_sim.model`, unchanged: an `Integer` computes as `int` does. Where Python needs its
+truth value (`if`, `while`, `and`, `min` ...), `paths` decides.
 """
 
 import importlib.util
@@ -25,34 +25,34 @@ from .terms import (
     zero_extend,
 )
 
-__all__ = ["Integer", "Octets", "equal", "rebuilt", "signed_constant", "unasked"]
+__all__ = ["Integer", "Octets", "equal", "no_decision", "rebuild", "signed_constant"]
 
 
 def signed_constant(value: int) -> BitVector:
-    """Return a number as two's complement, in as many bits as it needs."""
+    """Return a number as two's complement, in `bit_length() + 1` bits."""
     return constant(value, value.bit_length() + 1)
 
 
 def _align(a: BitVector, b: BitVector, extra: int = 0) -> tuple[BitVector, BitVector]:
-    """Both at one width, `extra` bits above the wider."""
+    """Return both operands sign-extended to one width, `extra` bits more than the wider one."""
     sizes = a.width, b.width
     above = [max(sizes) + extra - size for size in sizes]
-    # Most are as wide as they have to be, and the solver takes its time for nothing as well.
+    # Most operands have the right width already, and an extension by zero bits costs the solver time as well.
     return sign_extend(above[0], a) if above[0] else a, sign_extend(above[1], b) if above[1] else b
 
 
 class Integer:
-    """An integer that may be any of several. Exact, as Python's: two's complement that widens before it could wrap.
+    """A symbolic integer. It is exact, as Python's are: two's complement that is widened before it could wrap.
 
-    What would need its one value (`int()`, `range()`, an index, how far to shift left, a dictionary's key) raises
-    TypeError.
+    Operations that need a known value (`int()`, `range()`, an index, the distance of a left shift, a dictionary key)
+    raise TypeError.
 
     Parameters
     ----------
     bits : BitVector
-        Its two's complement.
+        Two's complement of the value.
     decide : callable
-        Says which way the path of the moment goes at a condition.
+        Return the truth value of a condition on the current path.
     """
 
     __slots__ = ("bits", "decide")
@@ -64,7 +64,7 @@ class Integer:
     def __bool__(self) -> bool:
         return self.decide(self.bits != 0)
 
-    # `int` is hashable and Integer is not: two of them may or may not be equal.
+    # `int` is hashable and `Integer` is not: whether two of them are equal is not known.
     __hash__ = None  # pyright: ignore[reportAssignmentType]
 
     def __index__(self) -> int:
@@ -109,7 +109,7 @@ class Integer:
     def __and__(self, other: object) -> "Integer":
         result = self._binary(other, lambda a, b: a & b, 0)
         if isinstance(other, int) and other >= 0:
-            # A mask bounds what it lets through: without this, masking would never make a value narrower again.
+            # The mask bounds the result. Without this, no operation would make a value narrower again.
             return self._make(extract(other.bit_length(), 0, result.bits))
         return result
 
@@ -137,7 +137,7 @@ class Integer:
         return self._make(extract(top, min(operator.index(distance), top), self.bits))
 
     def to_bytes(self, length: int = 1, byteorder: Literal["little"] = "little") -> "Octets":
-        """As `int.to_bytes`, but the bytes are integers that are not known either."""
+        """Return the bytes of the value, as `int.to_bytes` does, as symbolic integers."""
         if byteorder != "little":
             raise ValueError(f"byteorder must be 'little', not {byteorder!r}")
         if self < 0 or self >= 1 << 8 * length:
@@ -145,7 +145,7 @@ class Integer:
         return Octets((self >> 8 * index) & 0xFF for index in range(length))
 
     def _compare(self, other: object, holds: Callable[[BitVector, BitVector], Boolean]) -> "Integer":
-        # 0 or 1, as a `bool` is in Python.
+        # The result is 0 or 1, as a `bool` is in Python.
         return self._binary(other, lambda a, b: as_bits(holds(a, b), 2), 0)
 
     def __eq__(self, other: object) -> "Integer":  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -168,7 +168,7 @@ class Integer:
 
 
 class Octets(list["Integer | int"]):
-    """What stands for `bytes` and `bytearray` where bytes may be `Integer`s: made from a length or from numbers."""
+    """Replacement for `bytes` and `bytearray` whose items may be `Integer`s: made from a length or from numbers."""
 
     def __init__(self, source: Iterable[Integer | int] | int = ()):
         super().__init__([0] * source if isinstance(source, int) else source)
@@ -177,8 +177,8 @@ class Octets(list["Integer | int"]):
         return Octets([*self, *other])
 
 
-def rebuilt(module: ModuleType) -> Any:
-    """A second instance of `module`, of the same source, in which `bytes` and `bytearray` are `Octets`."""
+def rebuild(module: ModuleType) -> Any:
+    """Execute the source of `module` again and return a second instance, with `bytes` and `bytearray` as `Octets`."""
     assert module.__spec__ is not None and module.__spec__.loader is not None
     twin = importlib.util.module_from_spec(module.__spec__)
     vars(twin).update(bytes=Octets, bytearray=Octets)
@@ -187,7 +187,10 @@ def rebuilt(module: ModuleType) -> Any:
 
 
 def equal(value: Integer | int | Octets, wire: BitVector) -> Boolean:
-    """The value is the unsigned number on the wire: a negative or too large one never is. Byte 0 is in bits [7:0]."""
+    """Return whether the value equals the unsigned number on the wire.
+
+    A negative value, or one that is too large, never does. Byte 0 of `Octets` is in bits [7:0].
+    """
     if isinstance(value, Octets):
         assert wire.width == 8 * len(value)
         return all_of(*(equal(byte, extract(8 * i + 7, 8 * i, wire)) for i, byte in enumerate(value)))
@@ -195,6 +198,6 @@ def equal(value: Integer | int | Octets, wire: BitVector) -> Boolean:
     return a == b
 
 
-def unasked(condition: Boolean) -> bool:
-    """Decide nothing: of an `Integer` of which nothing is asked."""
-    raise AssertionError("nothing is asked about it")
+def no_decision(condition: Boolean) -> bool:
+    """Raise AssertionError: `decide` of an `Integer` whose truth value is never used."""
+    raise AssertionError("the truth value of this integer must not be used")

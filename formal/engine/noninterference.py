@@ -1,8 +1,8 @@
-"""Two copies of a component side by side: what they show is the same for ever, whatever the secrets of each are.
+"""Noninterference: two copies of a component have the same observable behavior, for all values of their secrets.
 
-An induction over one cycle. Two states are alike if every register is the same in both but for the secrets, and each
-of those is where it is shown. From any two states that are alike, with inputs that are alike, what is seen is the same,
-and the next states are alike again.
+The proof is an induction over one cycle. Two states are equivalent if all registers are equal, except for secrets in
+states where they are not visible. From any two equivalent states, with equivalent inputs, the observed signals must be
+equal and the next states must be equivalent again.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -31,32 +31,32 @@ from .terms import (
 )
 from .transition import Transition, Wires
 
-__all__ = ["Both", "Observed", "Secret", "coexist", "noninterference"]
+__all__ = ["Observed", "PairRelation", "Secret", "noninterference", "pair_exists"]
 
 Observed = Callable[[Wires], Mapping[str, BitVector]]
-"""What is seen of a cycle, over its wires."""
+"""Observable signals of a cycle, by name, as terms over its wires."""
 
-Both = Callable[[Wires, Wires], Boolean]
-"""A relation between a cycle of the one copy and the same cycle of the other."""
+PairRelation = Callable[[Wires, Wires], Boolean]
+"""A relation between a cycle of one copy and the same cycle of the other."""
 
 
 @dataclass(frozen=True)
 class Secret:
-    """An input or a register, or a part of one, that may differ from copy to copy.
+    """An input or a register, or a part of one, that may differ between the copies.
 
     Members
     -------
     part : Part
-    shown : Invariant
-        Where this holds in either copy, it is the same in both.
+    visible : Invariant
+        Condition under which the part must be equal: it is equal in both copies if this holds in either of them.
     """
 
     part: Part
-    shown: Invariant
+    visible: Invariant
 
 
-class _Elsewhere(Mapping[str, BitVector]):
-    """The same wires, of another state. Each is worked out when it is asked for."""
+class _WiresOf(Mapping[str, BitVector]):
+    """Wires of another state, each computed on first use."""
 
     def __init__(self, wires: Wires, state: BitVector, other: BitVector):
         self._wires, self._state, self._other = wires, state, other
@@ -64,7 +64,7 @@ class _Elsewhere(Mapping[str, BitVector]):
 
     def __getitem__(self, name: str) -> BitVector:
         if name not in self._known:
-            self._known[name] = _put(self._wires[name], self._state, self._other)
+            self._known[name] = _replace_state(self._wires[name], self._state, self._other)
         return self._known[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -74,7 +74,7 @@ class _Elsewhere(Mapping[str, BitVector]):
         return len(self._wires)
 
 
-def _put(term: BitVector, state: BitVector, other: BitVector) -> BitVector:
+def _replace_state(term: BitVector, state: BitVector, other: BitVector) -> BitVector:
     return simplify(substitute(term, (state, other)))
 
 
@@ -83,7 +83,7 @@ def _bits(term: BitVector, low: int, end: int) -> BitVector:
 
 
 def _joined(pieces: Iterable[BitVector]) -> BitVector:
-    """The lowest first."""
+    """Return the concatenation of terms, the least significant first."""
     *rest, lowest = reversed([*pieces])
     return simplify(concat(*rest, lowest))
 
@@ -101,7 +101,10 @@ def _registers(system: Transition) -> Iterator[tuple[int, int, BitVector]]:
 
 
 def _origin(term: BitVector) -> list[int | None]:
-    """Which bits of the state a wire's are, the lowest first. None for one that is worked out, or constant."""
+    """Return the bits of the state that the bits of a wire are, the least significant first.
+
+    The entry of a computed or constant bit is None.
+    """
     if term.extracted is not None and _operands(term)[0].is_variable:
         high, low = term.extracted
         return [*range(low, high + 1)]
@@ -111,35 +114,36 @@ def _origin(term: BitVector) -> list[int | None]:
 
 
 class _Copies:
-    """Two copies of a component in a cycle. What is the same in both is one term in both.
+    """Two copies of a component in one cycle. Bits that are equal in both are the same term in both.
 
     Attributes
     ----------
     one, other : Wires
-    alike : list of Boolean
-        What is assumed of them.
+        Wires of the two copies.
+    equivalence : list of Boolean
+        Conditions under which the states of the copies are equivalent, and the invariant of each.
     one_then, other_then : Wires
-        In the next cycle, where the inputs are any.
+        Wires of the two copies in the next cycle, with unconstrained inputs.
     """
 
     def __init__(self, system: Transition, secrets: Iterable[Secret], invariant: Invariant):
         self._system = system
         self.one = system.wires(0)
-        # Where in the state each register is, and what it becomes.
+        # Position of each register in the state, and its next value.
         self._steps = {low: (high + 1, term) for high, low, term in _registers(system)}
         self._state = system.state(0)
         self._size = self._state.width
 
-        # Of a register that the circuit does not have, or works out from others, nothing is said.
-        shown: list[tuple[Invariant, ...]] = [()] * self._size
+        # Registers that the circuit lacks, or computes from others, are skipped.
+        visible: list[tuple[Invariant, ...]] = [()] * self._size
         for secret in secrets:
             part = secret.part
             if part.wire in self.one or "." not in part.wire:
                 for bit in _origin(simplify(self.one[part.wire]))[part.lsb : part.lsb + part.width]:
                     if bit is not None:
-                        shown[bit] += (secret.shown,)
-        borders = {0, self._size, *(bit for bit in range(1, self._size) if shown[bit] != shown[bit - 1])}
-        self._runs = [(low, end, shown[low]) for low, end in pairwise(sorted(borders))]
+                        visible[bit] += (secret.visible,)
+        borders = {0, self._size, *(bit for bit in range(1, self._size) if visible[bit] != visible[bit - 1])}
+        self._runs = [(low, end, visible[low]) for low, end in pairwise(sorted(borders))]
         hidden = variable("hidden", self._size)
         self._other = _joined(
             if_else(_any(conditions, self.one), _bits(self._state, low, end), _bits(hidden, low, end))
@@ -147,29 +151,29 @@ class _Copies:
             else _bits(self._state, low, end)
             for low, end, conditions in self._runs
         )
-        self.other = _Elsewhere(self.one, self._state, self._other)
-        self.alike = [invariant(self.one), invariant(self.other)]
+        self.other = _WiresOf(self.one, self._state, self._other)
+        self.equivalence = [invariant(self.one), invariant(self.other)]
         for low, end, conditions in self._runs:
             if conditions:
                 same = _bits(self._state, low, end) == _bits(self._other, low, end)
-                self.alike.append(simplify(implies(_any(conditions, self.other), same)))
-        self._next = self._follow("one", self._state), self._follow("other", self._other)
-        self.one_then, self.other_then = (_Elsewhere(self.one, self._state, state) for state in self._next)
+                self.equivalence.append(simplify(implies(_any(conditions, self.other), same)))
+        self._next = self._successor("one", self._state), self._successor("other", self._other)
+        self.one_then, self.other_then = (_WiresOf(self.one, self._state, state) for state in self._next)
 
     def next_differences(self) -> Iterator[tuple[str, Boolean]]:
-        """How the next states can fail to be alike: in which register, and what the difference is."""
+        """Yield the register and the condition of each way in which the next states may not be equivalent."""
         for low, end, conditions in self._runs:
-            for first, (behind, _) in sorted(self._steps.items()):
-                piece = max(low, first), min(end, behind)
+            for first, (register_end, _) in sorted(self._steps.items()):
+                piece = max(low, first), min(end, register_end)
                 if piece[0] < piece[1]:
                     a, b = (simplify(_bits(after, *piece)) for after in self._next)
                     if not a.same(b):
-                        asked = (_any(conditions, wires) for wires in (self.one_then, self.other_then))
-                        known = any_of(*asked) if conditions else boolean(True)
-                        yield self._name(piece[0]), all_of(known, a != b)
+                        visible = (_any(conditions, wires) for wires in (self.one_then, self.other_then))
+                        either = any_of(*visible) if conditions else boolean(True)
+                        yield self._name(piece[0]), all_of(either, a != b)
 
     def describe(self, model: Model, first: Wires, second: Wires) -> str:
-        """The registers and inputs that are not the same in the two, and what they are."""
+        """Return the registers and inputs that differ between `first` and `second`, with both values."""
         lines = []
         for name in (*self._system.registers, *self._system.inputs):
             values = [model.value(wires[name]) for wires in (first, second)]
@@ -178,16 +182,16 @@ class _Copies:
         return "\n".join(lines)
 
     def _name(self, bit: int) -> str:
-        """The register that a bit of the state is of."""
+        """Return the name of the register that contains a bit of the state."""
         return next(name for name in self._system.registers if bit in _origin(simplify(self.one[name])))
 
-    def _follow(self, name: str, state: BitVector) -> BitVector:
-        """What follows `state`. Inputs are free in it."""
+    def _successor(self, name: str, state: BitVector) -> BitVector:
+        """Return the state that follows `state`, with unconstrained inputs."""
         pieces, low = [], 0
         for first, (end, term) in sorted(self._steps.items()):
             if first > low:
                 pieces.append(variable(f"{name}'s inputs {low}", first - low))
-            pieces.append(_put(term, self._state, state))
+            pieces.append(_replace_state(term, self._state, state))
             low = end
         if low < self._size:
             pieces.append(variable(f"{name}'s inputs {low}", self._size - low))
@@ -201,39 +205,40 @@ def _any(conditions: Iterable[Invariant], wires: Wires) -> Boolean:
 def noninterference(
     system: Transition, secrets: Iterable[Secret], observed: Observed, *, invariant: Invariant
 ) -> Verdict:
-    """What is `observed` is the same of two copies for ever, from power-up or any states that are alike.
+    """Prove that the observed signals of two copies are equal in every cycle, from power-up or any equivalent states.
 
     Parameters
     ----------
     secrets : iterable of Secret
-        All that may differ. What is said of registers is asked in the next cycle as well, where the inputs are any.
+        All parts that may differ. The conditions of registers are also evaluated in the next cycle, where the inputs
+        are unconstrained.
     invariant : Invariant
-        Of the registers of each copy. That it is one is proved along with the rest.
+        Invariant on the registers of each copy. It is proved as well.
     """
     start = Solver(system.initial(), not_(invariant(system.wires(0))))
     if start.possible():
         return Verdict(Result.FAIL, 0, "the invariant does not hold after power-up")
     copies = _Copies(system, secrets, invariant)
-    if not Solver(*copies.alike).possible():
-        return Verdict(Result.FAIL, 1, "the assumptions contradict each other, so that nothing is proved")
+    if not Solver(*copies.equivalence).possible():
+        return Verdict(Result.FAIL, 1, "the assumptions contradict each other, so nothing is proved")
     one, other = observed(copies.one), observed(copies.other)
     differences = [*((name, one[name] != other[name]) for name in one), *copies.next_differences()]
-    question = Solver(*copies.alike, any_of(*(difference for _, difference in differences)))
+    question = Solver(*copies.equivalence, any_of(*(difference for _, difference in differences)))
     if question.possible():
         model = question.model()
-        seen = [name for name, difference in differences if model.holds(difference)]
+        names = [name for name, difference in differences if model.holds(difference)]
         differs = copies.describe(model, copies.one, copies.other)
-        return Verdict(Result.FAIL, 1, f"{', '.join(seen)}: the one and the other differ in\n{differs}")
+        return Verdict(Result.FAIL, 1, f"{', '.join(names)}: the two copies differ in\n{differs}")
     step = Solver(invariant(copies.one), not_(invariant(copies.one_then)))
     if step.possible():
         changes = copies.describe(step.model(), copies.one, copies.one_then)
-        return Verdict(Result.FAIL, 1, f"a cycle breaks the invariant, in which there change\n{changes}")
+        return Verdict(Result.FAIL, 1, f"a cycle violates the invariant, by changing\n{changes}")
     return Verdict(Result.PASS, 1)
 
 
-def coexist(system: Transition, secrets: Iterable[Secret], goal: Both, *, invariant: Invariant) -> Verdict:
-    """Some two states that are alike meet `goal`: what may differ does."""
+def pair_exists(system: Transition, secrets: Iterable[Secret], goal: PairRelation, *, invariant: Invariant) -> Verdict:
+    """Search for two equivalent states that satisfy `goal`, so that `noninterference` does not hold vacuously."""
     copies = _Copies(system, secrets, invariant)
-    if Solver(*copies.alike, goal(copies.one, copies.other)).possible():
+    if Solver(*copies.equivalence, goal(copies.one, copies.other)).possible():
         return Verdict(Result.PASS, 0)
-    return Verdict(Result.FAIL, 0, "no such states")
+    return Verdict(Result.FAIL, 0, "no two states satisfy it")

@@ -1,4 +1,4 @@
-"""Bits of a wire, by the names of the fields of its shape."""
+"""Parts of wires, selected by the field names of their shape."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ __all__ = ["Part", "layout_fields"]
 
 
 def layout_fields(shape: Any) -> Mapping[str, Any]:
-    """Return the fields of a structure by name, each with a `shape`, an `offset` and a `width`."""
+    """Return the fields of a structure, by name, each with a `shape`, an `offset` and a `width`."""
     return {str(name): field for name, field in _items(data.Layout.cast(shape))}
 
 
@@ -25,7 +25,7 @@ def _items(layout: Any) -> Iterator[tuple[str | int, Any]]:
 
 @dataclass(frozen=True)
 class Part:
-    """Bits of a wire: `part["field"]` is a field of them, `part(wires)` their value."""
+    """Bits of a wire: `part["field"]` selects one of its fields, `part(wires)` is its value in a cycle."""
 
     wire: str
     shape: Any
@@ -33,7 +33,7 @@ class Part:
 
     @property
     def width(self) -> int:
-        """In bits."""
+        """Width in bits."""
         return Shape.cast(self.shape).width
 
     def __getitem__(self, name: str) -> "Part":
@@ -41,7 +41,7 @@ class Part:
         return Part(self.wire, field.shape, self.lsb + field.offset)
 
     def fields(self) -> dict[str, "Part"]:
-        """Its fields, by name."""
+        """Return the fields of the part, by name."""
         return {name: self[name] for name in layout_fields(self.shape)}
 
     def __call__(self, wires: Wires) -> BitVector:

@@ -1,6 +1,6 @@
-"""Every path that a function of plain Python can take over unknown integers, with its condition and its result.
+"""Symbolic execution of Python functions: each path over symbolic integers, with its condition and its result.
 
-At each fork the solver says which answers are possible, and each of them is followed.
+At each branch the solver reports which outcomes are possible, and each of them is explored.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Generic, TypeVar
 
-from .integer import Integer, equal, signed_constant, unasked
+from .integer import Integer, equal, no_decision, signed_constant
 from .terms import (
     BitVector,
     Boolean,
@@ -24,21 +24,21 @@ from .terms import (
     zero_extend,
 )
 
-__all__ = ["Path", "explore", "folded", "merged"]
+__all__ = ["Path", "explore", "fold", "merge"]
 
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class Path(Generic[Result]):
-    """One way through the function: it is taken exactly if all of `decided` hold, in which case it has `result`."""
+    """Path through a function: it is taken if and only if all of `decided` hold, and then returns `result`."""
 
     decided: tuple[Boolean, ...]
     result: Result
 
     @property
     def condition(self) -> Boolean:
-        """That it is taken."""
+        """Condition under which the path is taken."""
         return all_of(*self.decided)
 
 
@@ -49,9 +49,9 @@ class _Choice:
 
 
 class _Walk:
-    """One run of the function: first it repeats decisions, then it takes the first possible one each time.
+    """One run of the function. It repeats the decisions in `repeated`, then takes the first possible outcome each time.
 
-    `simplified` is what earlier runs found of the conditions that they met, by their numbers.
+    `simplified` maps the number of each condition of earlier runs to the condition and its simplified form.
     """
 
     def __init__(self, solver: Solver, repeated: Sequence[_Choice], simplified: dict[int, tuple[Boolean, Boolean]]):
@@ -63,7 +63,7 @@ class _Walk:
         self._decided: dict[int, bool] = {}
 
     def decide(self, condition: Boolean) -> bool:
-        # The condition is kept beside what it became: another term may get its number when it is gone.
+        # The condition is stored with its simplified form: once it is freed, another term may get its number.
         number = condition.number
         if number not in self._simplified:
             self._simplified[number] = condition, simplify(condition)
@@ -87,24 +87,24 @@ class _Walk:
 def explore(
     function: Callable[..., Result], *arguments: BitVector, solver: Solver | None = None
 ) -> Iterator[Path[Result]]:
-    """Every path of `function` over every value of `arguments`, depth first.
+    """Yield every path of `function` over all values of `arguments`, depth first.
 
-    The conditions exclude each other, together they cover all that the solver's assertions allow, and each of them is
-    possible: where the assertions contradict each other there is no path.
+    The conditions of the paths are mutually exclusive and together cover everything that the assertions of the solver
+    allow. Each condition is possible: if the assertions contradict each other, there is no path.
 
     Parameters
     ----------
     function : callable
-        Pure: what it does depends on its arguments alone. It must return on each path.
+        A pure function: it depends on its arguments alone. It must return on each path.
     arguments : BitVector
-        Unsigned; each is handed to the function as an `Integer`, on each path the same one.
+        Unsigned arguments. Each is passed to the function as an `Integer`, the same object on each path.
     solver : Solver
-        What may be assumed. It is as before when the walk is over.
+        Solver with the assumptions. Its assertions are restored at the end.
 
     Raises
     ------
     Undecided
-        If the solver gives up at a condition.
+        If the solver gives up on a condition.
     """
     solver = solver or Solver()
     if not solver.possible():
@@ -126,17 +126,17 @@ def explore(
         repeated[-1] = _Choice(taken=False, other_possible=False)
 
 
-def folded(paths: Sequence[Path[Result]], values: Callable[[Result], Sequence[BitVector]]) -> Sequence[BitVector]:
-    """What `values` says of the result, as terms that choose between the paths.
+def fold(paths: Sequence[Path[Result]], values: Callable[[Result], Sequence[BitVector]]) -> Sequence[BitVector]:
+    """Return `values` of the results as terms that select between the paths.
 
     Parameters
     ----------
     paths : sequence of Path
-        All of `explore`, in its order.
+        All paths of `explore`, in its order.
     values : callable
-        So many terms of each result, of the same widths.
+        Return the terms of a result. Their number and widths are the same for each result.
     """
-    # Equal terms are one object: most of the choices are between two of them, and none.
+    # Equal terms are one object: most selections are between two equal terms and need no term of their own.
     terms: dict[object, BitVector] = {}
 
     def choice(condition: Boolean, one: BitVector, other: BitVector) -> BitVector:
@@ -153,6 +153,7 @@ def folded(paths: Sequence[Path[Result]], values: Callable[[Result], Sequence[Bi
         condition = paths[first].decided[depth]
         other = next((n for n in range(first, end) if not paths[n].decided[depth].same(condition)), end)
         taken = between(first, other, depth + 1)
+        # The condition has one possible outcome under the decisions before it.
         if other == end:
             return taken
         return [choice(condition, *pair) for pair in zip(taken, between(other, end, depth + 1), strict=True)]
@@ -160,28 +161,28 @@ def folded(paths: Sequence[Path[Result]], values: Callable[[Result], Sequence[Bi
     return between(0, len(paths), 0)
 
 
-def merged(
+def merge(
     function: Callable[..., Sequence[Integer | int]], arguments: Sequence[int], results: Sequence[int]
 ) -> Callable[..., tuple[Any, ...]]:
-    """`function` without its forks: all of its paths in one, each result a choice between what the paths say.
+    """Return `function` without branches: a single path, whose results select between the original ones.
 
-    Functions that call each other a few times have too many paths to follow each of them. The merged one can be called
-    any number of times, once for each of several lanes for instance, and forks none.
+    A function that is called several times in sequence, once for each lane for example, has too many paths to explore.
+    The merged function can be called any number of times and adds no branches.
 
     Parameters
     ----------
     function : callable
-        As `explore` wants it. It is run here, over every value of its arguments.
+        A function that `explore` accepts. It is explored here, over all values of its arguments.
     arguments, results : sequence of int
-        How many bits each has, unsigned.
+        Width of each argument and of each result in bits, unsigned.
 
     Raises
     ------
     ValueError
-        If a result may need more bits; when it is called, if an argument may.
+        If a result may need more bits. The merged function raises it if an argument may.
     """
-    holes = [variable(f"argument {index}", width) for index, width in enumerate(arguments)]
-    paths = list(explore(function, *holes))
+    symbols = [variable(f"argument {index}", width) for index, width in enumerate(arguments)]
+    paths = list(explore(function, *symbols))
     solver = Solver()
     terms: list[BitVector] = []
     for index, width in enumerate(results):
@@ -190,22 +191,22 @@ def merged(
             value = path.result[index]
             bits = value.bits if isinstance(value, Integer) else signed_constant(value)
             low = extract(width - 1, 0, sign_extend(max(width - bits.width, 0), bits))
-            if solver.possible(path.condition, not_(equal(Integer(bits, unasked), low))):
+            if solver.possible(path.condition, not_(equal(Integer(bits, no_decision), low))):
                 raise ValueError(f"result {index} of {function.__name__} may need more than {width} bits")
             choices.append((path.condition, low))
-        # Of the paths exactly one is taken: nothing is asked about the last.
+        # Exactly one path is taken, so the last one needs no condition.
         terms.append(reduce(lambda term, choice: if_else(*choice, term), choices[:-1], choices[-1][1]))
 
     def apply(*values: Integer | int) -> tuple[Integer, ...]:
         decide = next(value.decide for value in values if isinstance(value, Integer))
-        known = [(hole, _unsigned(value, hole.width)) for hole, value in zip(holes, values, strict=True)]
+        known = [(symbol, _unsigned(value, symbol.width)) for symbol, value in zip(symbols, values, strict=True)]
         return tuple(Integer(zero_extend(1, substitute(term, *known)), decide) for term in terms)
 
     return apply
 
 
 def _unsigned(value: Integer | int, width: int) -> BitVector:
-    """The value in so many bits. Raises ValueError unless it is plain that it fits."""
+    """Return the value in `width` bits. Raise ValueError unless simplification alone shows that it fits."""
     bits = value.bits if isinstance(value, Integer) else signed_constant(value)
     bits = sign_extend(max(width + 1 - bits.width, 0), bits)
     above = simplify(extract(bits.width - 1, width, bits))

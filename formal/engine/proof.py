@@ -1,4 +1,4 @@
-"""What a proof is, and what comes of one."""
+"""Proofs and their results."""
 
 import time
 import traceback
@@ -17,7 +17,7 @@ __all__ = ["Proof", "ProofRow", "ProvedBlock", "Result", "Verdict"]
 
 
 class Result(StrEnum):
-    """PASS is the only good one."""
+    """Result of a proof. Only PASS means that the property is proved, or that the cover goal is reached."""
 
     PASS = "PASS"
     FAIL = "FAIL"
@@ -27,16 +27,16 @@ class Result(StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of a proof.
+    """Outcome of a proof.
 
     Members
     -------
     depth : int
-        Cycles: k of an induction, length of the trace that reaches a cover, 0 of a combinational block.
+        Cycles: k of an induction, length of the trace that reaches a cover goal, 0 for a combinational block.
     evidence : str
-        What is to be looked at when the result is not PASS: counterexample, trace, or message.
+        Counterexample, trace or message if the result is not PASS.
     method : str
-        What the proof turned out to be, where that is known only afterwards; otherwise the proof's own method stands.
+        Method, if it is known only after the proof (for example the number of paths). Empty: the proof's own method.
     """
 
     result: Result
@@ -47,7 +47,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class ProofRow:
-    """A line of the report."""
+    """Row of the report."""
 
     property: str
     block: str
@@ -61,12 +61,12 @@ class ProofRow:
 
 @dataclass(frozen=True)
 class ProvedBlock:
-    """A block in a configuration: what proofs are about.
+    """Block of the gateware in one configuration, the subject of proofs.
 
     Members
     -------
     system : callable
-        Return the transition relation of the block. It is called when a proof runs.
+        Return the transition relation of the block. Called when a proof runs.
     """
 
     name: str
@@ -82,7 +82,7 @@ class ProvedBlock:
 
 @dataclass(frozen=True)
 class Proof:
-    """One property of one block in one configuration (`-` where the block is the same in all)."""
+    """Property of a block in one configuration (`-` if the block is the same in all configurations)."""
 
     property: str
     block: str
@@ -91,17 +91,17 @@ class Proof:
     prove: Callable[[], Verdict]
 
     def run(self) -> ProofRow:
-        """Prove it. What goes wrong on the way is in the row, and never a PASS."""
+        """Run the proof and return its row. An exception becomes UNKNOWN or ERROR; only UserError is raised."""
         started = time.monotonic()
         try:
             verdict = self.prove()
         except UserError:
             raise
-        except Undecided as gave_up:
-            verdict = Verdict(Result.UNKNOWN, 0, f"the solver gave up: {gave_up}")
-        except ToolError as failed:
-            verdict = Verdict(Result.ERROR, 0, str(failed))
-        except Exception:  # A fault of this proof does not keep the others from running.
+        except Undecided as error:
+            verdict = Verdict(Result.UNKNOWN, 0, f"the solver gave up: {error}")
+        except ToolError as error:
+            verdict = Verdict(Result.ERROR, 0, str(error))
+        except Exception:  # A bug in this proof must not stop the others.
             verdict = Verdict(Result.ERROR, 0, traceback.format_exc())
         return ProofRow(
             property=self.property,

@@ -1,9 +1,9 @@
-"""Steps of a component compared with a reference in plain Python, for every state and every input."""
+"""Equivalence of a component and a reference in plain Python, for every state and every input."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from .induction import Invariant, anything
+from .induction import Invariant, unconstrained
 from .integer import Integer, Octets, equal
 from .paths import Path, explore
 from .proof import Result, Verdict
@@ -15,8 +15,8 @@ __all__ = ["Reference", "follows"]
 Number = Integer | int | Octets
 
 Reference = Callable[..., Mapping[str, Number]]
-"""What one cycle is to do, in plain Python: its parameters name wires of this cycle, its result names wires of the
-cycle that answers and says their values."""
+"""Expected behavior of one cycle, in plain Python. The parameters name wires of this cycle; the result maps names of
+wires, in the cycle in which they are valid, to their values."""
 
 
 def follows(
@@ -24,113 +24,114 @@ def follows(
     reference: Reference,
     *,
     arguments: Sequence[str] | None = None,
-    assuming: Invariant = anything,
+    assuming: Invariant = unconstrained,
     latency: int | Mapping[str, int] = 1,
-    taken: Mapping[str, int] | None = None,
-    meanwhile: Invariant = anything,
-    held: Sequence[str] = (),
-    inside: Mapping[str, str] | None = None,
+    argument_latency: Mapping[str, int] | None = None,
+    assuming_between: Invariant = unconstrained,
+    stable_inputs: Sequence[str] = (),
+    wire_names: Mapping[str, str] | None = None,
     split: Mapping[str, str] | None = None,
 ) -> Verdict:
-    """Each cycle of the RTL does what `reference` says, from each state and for all inputs that meet `assuming`.
+    """Prove that each cycle of the RTL matches `reference`, from each state and for all inputs that satisfy `assuming`.
 
     Parameters
     ----------
     reference : Reference
-        Run once for each path that it can take.
+        The reference. It is run once for each of its paths.
     arguments : sequence of str
-        Wires that the reference takes as one mapping, by name: instead of parameters, where not every configuration has
-        them.
+        Wires that the reference receives as one mapping, by name. Replaces the parameters of the reference if not
+        every configuration has the same wires.
     assuming : Invariant
-        An invariant that `inductive` proves, or what the block's contract says of its inputs.
+        Assumption on the first cycle: an invariant that `inductive` proves, or the contract of the block's inputs.
     latency : int, or mapping of str to int
-        Cycles until the answer, or until each of the answers, by name: 0 where it is combinational.
-    taken : mapping of str to int
-        Cycles until an argument of the reference is looked at, by name, if it is not in the first.
-    meanwhile : Invariant
-        What is assumed of each cycle between the first and that of the last answer.
-    held : sequence of str
-        Inputs that are the same until the last answer.
-    inside : mapping of str to str
-        Wires for which the reference has another name: those of submodules.
+        Cycles until the results are valid, or until each of them is, by name; 0 for a combinational result.
+    argument_latency : mapping of str to int
+        Cycles after the first in which an argument of the reference is sampled, by name. The default is 0.
+    assuming_between : Invariant
+        Assumption on each cycle after the first and before the last result.
+    stable_inputs : sequence of str
+        Inputs that keep their value until the last result.
+    wire_names : mapping of str to str
+        Names of the wires that have another name in the reference, such as those of submodules.
     split : mapping of str to str
-        Of an answer that is hard to prove: an argument of the reference. Each of its values is a question of its own.
+        Argument of the reference by which the proof of a result is split: each of its values is a separate query.
     """
-    cycles = _Cycles(system, latency, taken or {}, inside or {})
+    cycles = _Cycles(system, latency, argument_latency or {}, wire_names or {})
     first, *others = cycles.wires
     assumptions = Solver(
         assuming(first),
         *(system.step(n) for n in range(max(cycles.depth, 1))),
-        *(meanwhile(wires) for wires in others[:-1]),
-        *(wires[name] == first[name] for name in held for wires in others),
+        *(assuming_between(wires) for wires in others[:-1]),
+        *(wires[name] == first[name] for name in stable_inputs for wires in others),
     )
-    given = {name: cycles.argument(name) for name in arguments or inspect.signature(reference).parameters}
+    inputs = {name: cycles.argument(name) for name in arguments or inspect.signature(reference).parameters}
 
     def run(*values: Number) -> Mapping[str, Number]:
-        return reference(*values) if arguments is None else reference(dict(zip(given, values, strict=True)))
+        return reference(*values) if arguments is None else reference(dict(zip(inputs, values, strict=True)))
 
-    cases = {name: _each_value(given[argument]) for name, argument in (split or {}).items()}
-    return _compared(cycles, explore(run, *given.values(), solver=assumptions), assumptions, cases)
+    cases = {name: _each_value(inputs[argument]) for name, argument in (split or {}).items()}
+    return _compare(cycles, explore(run, *inputs.values(), solver=assumptions), assumptions, cases)
 
 
 class _Cycles:
-    """The cycles from the one that a reference describes to its last answer.
+    """The cycles from the first one, which the reference describes, to that of its last result.
 
     Attributes
     ----------
     depth : int
-        How many cycles after the first one the last is.
+        Number of cycles after the first one.
     wires : list of Wires
+        Wires of each cycle.
     """
 
     def __init__(
         self,
         system: Transition,
         latency: int | Mapping[str, int],
-        taken: Mapping[str, int],
-        inside: Mapping[str, str],
+        argument_latency: Mapping[str, int],
+        wire_names: Mapping[str, str],
     ):
         self.system = system
         self._latencies = latency if isinstance(latency, Mapping) else {}
         self.depth = max(latency.values()) if isinstance(latency, Mapping) else latency
         self.wires = [system.wires(n) for n in range(self.depth + 1)]
-        self._taken = taken
-        self._inside = inside
+        self._argument_latency = argument_latency
+        self._wire_names = wire_names
 
     def argument(self, name: str) -> BitVector:
         """Return the wire that is an argument of the reference."""
-        return self.wires[self._taken.get(name, 0)][self._inside.get(name, name)]
+        return self.wires[self._argument_latency.get(name, 0)][self._wire_names.get(name, name)]
 
-    def answer(self, name: str) -> BitVector:
+    def result(self, name: str) -> BitVector:
         """Return the wire that is a result of the reference."""
-        return self.wires[self._latencies.get(name, self.depth)][self._inside.get(name, name)]
+        return self.wires[self._latencies.get(name, self.depth)][self._wire_names.get(name, name)]
 
 
 def _each_value(wire: BitVector) -> list[Boolean]:
     return [wire == value for value in range(1 << wire.width)]
 
 
-def _compared(
+def _compare(
     cycles: _Cycles,
     paths: Iterable[Path[Mapping[str, Number]]],
     assumptions: Solver,
     cases: Mapping[str, Sequence[Boolean]],
 ) -> Verdict:
-    """Ask about each result of each path whether it may differ from the answer, in each case if there are several."""
+    """Prove that each result of each path equals its wire, in each case of the split if there is one."""
     depth = cycles.depth
     conditions: list[Boolean] = []
     for path in paths:
         conditions.append(path.condition)
-        # A solver for each question: one that has seen the others carries them along, and is thirty times slower.
+        # Each query has a solver of its own: a solver that is reused keeps the earlier ones and is 30 times slower.
         for name, value in path.result.items():
-            different = not_(equal(value, cycles.answer(name)))
+            different = not_(equal(value, cycles.result(name)))
             for case in cases.get(name, [boolean(True)]):
                 question = Solver(*assumptions.assertions, path.condition, case, different)
                 if question.possible():
                     shown = _disagreement(cycles, question.model(), path.result)
                     return Verdict(Result.FAIL, depth, f"path {len(conditions)} of the reference:\n" + shown)
     if not conditions:
-        return Verdict(Result.FAIL, depth, "the assumptions contradict each other, so that nothing is proved")
+        return Verdict(Result.FAIL, depth, "the assumptions contradict each other, so nothing is proved")
     if assumptions.possible(not_(any_of(*conditions))):
         return Verdict(Result.ERROR, depth, "the paths do not cover every input")
     return Verdict(Result.PASS, depth, method=f"reference, all {len(conditions)} paths")
@@ -144,6 +145,6 @@ def _disagreement(cycles: _Cycles, model: Model, expected: Mapping[str, Number])
             return model.signed(value.bits)
         return value
 
-    wanted = ", ".join(f"{name} = {known(value):#x}" for name, value in expected.items())
-    got = ", ".join(f"{name} = {model.value(cycles.answer(name)):#x}" for name in expected)
-    return f"{cycles.system.describe(model, cycles.wires[:1])}\n  expected  {wanted}\n  got       {got}"
+    values = ", ".join(f"{name} = {known(value):#x}" for name, value in expected.items())
+    actual = ", ".join(f"{name} = {model.value(cycles.result(name)):#x}" for name in expected)
+    return f"{cycles.system.describe(model, cycles.wires[:1])}\n  expected  {values}\n  got       {actual}"

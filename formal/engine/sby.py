@@ -1,4 +1,4 @@
-"""Spec components proved, or covered, by sby."""
+"""Proofs and cover checks of spec components by sby."""
 
 import re
 import shutil
@@ -15,7 +15,7 @@ from .tools import BUILD, SBY, SOLVER, YOSYS, ToolError, require, run
 __all__ = ["check"]
 
 SECONDS = 600
-"""What one run may take; a solver that hangs ends here."""
+"""Time limit of one run, for a solver that hangs."""
 
 _PURPOSE = {"prove": "assert", "cover": "cover"}
 
@@ -26,28 +26,28 @@ def check(
     *,
     mode: Literal["prove", "cover"],
     depth: int,
-    inside: Mapping[str, str] | None = None,
+    probes: Mapping[str, str] | None = None,
 ) -> Verdict:
-    """Prove every assertion of `spec` by k-induction, or reach every one of its covers.
+    """Prove every assertion of `spec` by k-induction, or reach every cover statement.
 
     Parameters
     ----------
     spec : wiring.Component
-        The circuit under test and the properties around it. Its ports are free in every cycle, and so is `rst`.
+        The circuit under test and its properties. The input ports and `rst` are unconstrained in every cycle.
     name : str
-        Folder under build/formal that keeps the design, sby's log and its traces.
+        Folder under build/formal for the design, sby's log and its traces.
     depth : int
-        k, or the cycles within which a cover must be met.
-    inside : mapping of str to str
-        Input ports of `spec` that are not free but show a signal inside a submodule, named as in the flat design: the
-        gateware needs no port that only a proof reads.
+        k, or the number of cycles within which each cover statement must be reached.
+    probes : mapping of str to str
+        Input ports of `spec` that are connected to internal signals of submodules, named as in the flattened design.
+        The gateware therefore needs no port that only a proof reads.
 
     Raises
     ------
     ToolError
-        If sby itself fails, or is not done in time.
+        If sby itself fails or exceeds the time limit.
     ValueError
-        If `spec` has nothing of the kind that the mode is about: an empty proof would pass.
+        If `spec` has no statement of the kind that the mode checks: an empty proof would pass.
     """
     design = rtlil.convert(spec, name="spec", platform="formal")
     require(SBY, YOSYS, SOLVER)
@@ -60,13 +60,13 @@ def check(
     folder.mkdir(parents=True)
     (folder / "spec.il").write_text(design)
     peek = "".join(
-        f"delete -input spec/w:{port}\nconnect -set {port} {signal}\n" for port, signal in (inside or {}).items()
+        f"delete -input spec/w:{port}\nconnect -set {port} {signal}\n" for port, signal in (probes or {}).items()
     )
     (folder / "spec.sby").write_text(
         f"[options]\nmode {mode}\ndepth {depth}\n[engines]\nsmtbmc {SOLVER}\n[script]\nread_rtlil spec.il\n"
         f"hierarchy -top spec\nproc\nflatten\ncd spec\n{peek}cd ..\nprep -top spec\n[files]\nspec.il\n"
     )
-    # Statuses 1, 2, 4 and 8 tell what came of the proof; 16 and above that there was none.
+    # Exit statuses 0, 1, 2, 4 and 8 report the result of a proof; 16 and above mean that sby itself failed.
     log = run(
         [SBY, "--yosys", YOSYS, "--smtbmc", f"{YOSYS}-smtbmc", "--witness", f"{YOSYS}-witness", "-f", "spec.sby"],
         folder=folder,
@@ -75,16 +75,16 @@ def check(
     )
     status = re.search(r"DONE \((\w+), rc=\d+\)", log)
     if status is None:
-        raise ToolError(f"{SBY} did not say how it ended: see {folder / 'spec' / 'logfile.txt'}")
+        raise ToolError(f"{SBY} printed no status: see {folder / 'spec' / 'logfile.txt'}")
     result = Result(status[1]) if status[1] in Result.__members__ else Result.ERROR
     return Verdict(result, depth, "" if result is Result.PASS else _evidence(log, folder))
 
 
 def _evidence(log: str, folder: Path) -> str:
-    """What failed, by its place in the spec, and where the traces are."""
-    told = [
+    """Return the lines of the log that locate each failure in the spec, and the folder of the traces."""
+    failures = [
         line.split("] ", 1)[-1]
         for line in log.splitlines()
         if re.search(r"Assert failed|Unreached cover|counterexample trace|Temporal induction failed", line)
     ]
-    return "\n".join(f"  {line}" for line in [*dict.fromkeys(told), f"log and traces: {folder / 'spec'}"])
+    return "\n".join(f"  {line}" for line in [*dict.fromkeys(failures), f"log and traces: {folder / 'spec'}"])

@@ -1,4 +1,4 @@
-"""Terms of the solver z3 with their types: bit vectors, conditions, solver and model. No other module imports z3."""
+"""Typed interface to the solver z3: bit vectors, conditions, solver and model. No other module imports z3."""
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -14,19 +14,19 @@ __all__ = [
 ]  # fmt: skip
 
 TermError = z3.Z3Exception
-"""Terms of these types or widths do not fit together, or a text is no SMT-LIB."""
+"""Error of z3: types or widths of operands do not match, or a text is not SMT-LIB."""
 
 
 class Undecided(Exception):
-    """The solver gave up within its time."""
+    """Failure of the solver to decide a query, usually because its time limit expired."""
 
 
 class Term:
-    """A bit vector or a condition. Terms are compared with `same`: `==` is a condition about their values."""
+    """Bit vector or condition. `same` compares terms; `==` returns a condition on their values."""
 
     __slots__ = ("_ref",)
 
-    # A term has no truth value of its own, and `==` does not compare terms.
+    # Terms have no truth value, and `==` does not compare terms.
     __hash__ = None  # pyright: ignore[reportAssignmentType]
 
     def __init__(self, ref: Any):
@@ -40,7 +40,7 @@ class Term:
 
     @property
     def number(self) -> int:
-        """Number that equal terms have in common, for as long as one of them exists."""
+        """Number of the term, shared by equal terms, and unique while one of them exists."""
         return self._ref.get_id()
 
     @property
@@ -49,12 +49,12 @@ class Term:
         return [_wrapped(child) for child in self._ref.children()]
 
     def same(self, other: "Term") -> bool:
-        """Return whether this is the same term, written in the same way."""
+        """Return whether both are syntactically the same term."""
         return self._ref.eq(other._ref)
 
 
 class Boolean(Term):
-    """A condition."""
+    """Condition: a term that is true or false."""
 
     __slots__ = ()
 
@@ -66,17 +66,17 @@ class Boolean(Term):
 
     @property
     def conjuncts(self) -> "list[Boolean]":
-        """Conditions of which this is the conjunction."""
+        """Operands of this conjunction, or the condition itself."""
         return [Boolean(child) for child in self._ref.children()] if z3.is_and(self._ref) else [self]
 
     @property
     def value(self) -> bool | None:
-        """Value, if this is a constant."""
+        """Value of a constant, otherwise None."""
         return True if z3.is_true(self._ref) else False if z3.is_false(self._ref) else None
 
 
 class BitVector(Term):
-    """A number of a fixed width. Operands have the same width, or are `int`; results wrap."""
+    """Bit vector of a fixed width. Operands have the same width, or are `int`; results wrap."""
 
     __slots__ = ()
 
@@ -87,22 +87,22 @@ class BitVector(Term):
 
     @property
     def value(self) -> int | None:
-        """Value, unsigned, if this is a constant."""
+        """Unsigned value of a constant, otherwise None."""
         return self._ref.as_long() if isinstance(self._ref, z3.BitVecNumRef) else None
 
     @property
     def signed(self) -> int | None:
-        """Value as two's complement, if this is a constant."""
+        """Two's complement value of a constant, otherwise None."""
         return self._ref.as_signed_long() if isinstance(self._ref, z3.BitVecNumRef) else None
 
     @property
     def is_variable(self) -> bool:
-        """Whether this is a variable or a constant."""
+        """Whether this term is a variable or a constant."""
         return z3.is_const(self._ref)
 
     @property
     def extracted(self) -> tuple[int, int] | None:
-        """Highest and lowest bit that `extract` takes from its operand, if this is the result of it."""
+        """Highest and lowest bit of the operand, if this is a result of `extract`, otherwise None."""
         if self._ref.decl().kind() != z3.Z3_OP_EXTRACT:
             return None
         high, low = self._ref.params()
@@ -110,7 +110,7 @@ class BitVector(Term):
 
     @property
     def is_concatenation(self) -> bool:
-        """Whether this is the result of `concat`."""
+        """Whether this term is a result of `concat`."""
         return self._ref.decl().kind() == z3.Z3_OP_CONCAT
 
     def __eq__(self, other: "BitVector | int") -> Boolean:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -149,7 +149,7 @@ class BitVector(Term):
         return BitVector(self._ref << _raw(distance))
 
     def __rshift__(self, distance: "BitVector | int") -> "BitVector":
-        """Shift as two's complement: the sign is repeated."""
+        """Return the arithmetic right shift."""
         return BitVector(self._ref >> _raw(distance))
 
 
@@ -168,7 +168,7 @@ def _wrapped(ref: Any) -> Boolean | BitVector:
 
 
 def variable(name: str, width: int) -> BitVector:
-    """Return the bit vector of this name, which may have any value."""
+    """Return the variable of this name."""
     return BitVector(z3.BitVec(name, width))
 
 
@@ -178,7 +178,7 @@ def constant(value: int, width: int) -> BitVector:
 
 
 def boolean(value: bool) -> Boolean:
-    """Return the condition that is always, or never, true."""
+    """Return the constant condition true or false."""
     return Boolean(z3.BoolVal(value))
 
 
@@ -186,17 +186,17 @@ def boolean(value: bool) -> Boolean:
 
 
 def all_of(*conditions: Boolean | bool) -> Boolean:
-    """Return the conjunction; of none it is true."""
+    """Return the conjunction. Without conditions it is true."""
     return _joined(z3.Z3_mk_and, conditions)
 
 
 def any_of(*conditions: Boolean | bool) -> Boolean:
-    """Return the disjunction; of none it is false."""
+    """Return the disjunction. Without conditions it is false."""
     return _joined(z3.Z3_mk_or, conditions)
 
 
 def _joined(make: Any, conditions: Sequence[Boolean | bool]) -> Boolean:
-    # By the library's own function: z3.And and z3.Or try what each operand could be, which takes three times as long.
+    # Call the C function directly: z3.And and z3.Or coerce each operand, which takes three times as long.
     refs: list[Any] = [
         _raw(condition if isinstance(condition, Boolean) else boolean(condition)) for condition in conditions
     ]
@@ -211,7 +211,7 @@ def not_(condition: Boolean) -> Boolean:
 
 
 def implies(condition: Boolean, consequence: Boolean) -> Boolean:
-    """Return whether `consequence` holds, if `condition` does."""
+    """Return the condition that `consequence` holds if `condition` does."""
     return Boolean(z3.Implies(_raw(condition), _raw(consequence)))
 
 
@@ -222,7 +222,7 @@ def if_else(condition: Boolean, one: int, other: BitVector) -> BitVector: ...
 @overload
 def if_else(condition: Boolean, one: Boolean, other: Boolean) -> Boolean: ...
 def if_else(condition: Boolean, one: Term | int, other: Term | int) -> Term:
-    """Return `one` where the condition holds, `other` elsewhere."""
+    """Return the term that is `one` if the condition holds, otherwise `other`."""
     return _wrapped(z3.If(_raw(condition), _raw(one), _raw(other)))
 
 
@@ -260,37 +260,37 @@ def sle(a: BitVector, b: BitVector | int) -> Boolean:
 
 
 def extract(high: int, low: int, term: BitVector) -> BitVector:
-    """Return the bits from `low` to `high`, both included."""
+    """Return bits `high` to `low`, both inclusive."""
     return BitVector(z3.Extract(high, low, _raw(term)))
 
 
 def concat(first: BitVector, *others: BitVector) -> BitVector:
-    """Return the terms side by side, the most significant first."""
+    """Return the concatenation of the terms, the most significant first."""
     return BitVector(z3.Concat([_raw(term) for term in (first, *others)])) if others else first
 
 
 def zero_extend(bits: int, term: BitVector) -> BitVector:
-    """Return the term with so many zeros above it."""
+    """Return the term extended by `bits` zeros."""
     return BitVector(z3.ZeroExt(bits, _raw(term)))
 
 
 def sign_extend(bits: int, term: BitVector) -> BitVector:
-    """Return the term with its sign so many times more above it."""
+    """Return the term extended by `bits` copies of its sign."""
     return BitVector(z3.SignExt(bits, _raw(term)))
 
 
 def widened(term: BitVector, width: int) -> BitVector:
-    """Return the same unsigned number in `width` bits."""
+    """Return the term zero-extended to at least `width` bits."""
     return zero_extend(width - term.width, term) if term.width < width else term
 
 
 def as_bits(term: Boolean | BitVector, width: int = 1) -> BitVector:
-    """Return a condition as the number 0 or 1 in `width` bits. A bit vector is returned as it is."""
+    """Return a condition as the number 0 or 1 in `width` bits. A bit vector is returned unchanged."""
     return if_else(term, constant(1, width), constant(0, width)) if isinstance(term, Boolean) else term
 
 
 def shift_right(term: BitVector, distance: BitVector | int) -> BitVector:
-    """Shift an unsigned number: zeros follow from above."""
+    """Return the logical right shift."""
     return BitVector(z3.LShR(_raw(term), _raw(distance)))
 
 
@@ -303,51 +303,51 @@ def remainder(term: BitVector, divisor: BitVector | int) -> BitVector:
 
 
 def simplify(term: AnyTerm) -> AnyTerm:
-    """Return an equal term that is simpler: a constant, if it has no variables."""
+    """Return a simplified equal term. Without variables it is a constant."""
     return type(term)(z3.simplify(_raw(term)))
 
 
 def substitute(term: AnyTerm, *replaced: tuple[BitVector, BitVector]) -> AnyTerm:
-    """Return the term with the second of each pair in the place of the first."""
+    """Return the term with the first of each pair replaced by the second."""
     return type(term)(z3.substitute(_raw(term), *[(_raw(old), _raw(new)) for old, new in replaced]))
 
 
 def parse(text: str) -> list[Boolean]:
-    """Return what an SMT-LIB text asserts."""
+    """Return the assertions of an SMT-LIB text."""
     return [Boolean(assertion) for assertion in z3.parse_smt2_string(text)]
 
 
-# Questions.
+# Queries.
 
 
 class Model:
-    """Values of the variables that meet the conditions of a solver. Variables that do not matter are zero."""
+    """Assignment of values to variables that satisfies the conditions of a solver. Irrelevant variables are zero."""
 
     def __init__(self, ref: Any):
         self._ref = ref
 
     def value(self, term: BitVector) -> int:
-        """Return the value of a term, unsigned."""
+        """Return the unsigned value of a term."""
         return self._ref.eval(_raw(term), model_completion=True).as_long()
 
     def signed(self, term: BitVector) -> int:
-        """Return the value of a term as two's complement."""
+        """Return the two's complement value of a term."""
         return self._ref.eval(_raw(term), model_completion=True).as_signed_long()
 
     def holds(self, condition: Boolean) -> bool:
-        """Return whether the values meet the condition."""
+        """Return whether the values satisfy the condition."""
         return z3.is_true(self._ref.eval(_raw(condition), model_completion=True))
 
 
 class Solver:
-    """A solver for one question, or for a few that lead on from one to the next.
+    """Solver for one query, or for several incremental ones.
 
     Parameters
     ----------
     assertions : Boolean
-        What it assumes.
+        Conditions that are assumed.
     seconds : float
-        Time for one question.
+        Time limit of one query.
     """
 
     def __init__(self, *assertions: Boolean, seconds: float = 300):
@@ -356,17 +356,17 @@ class Solver:
         self.add(*assertions)
 
     def add(self, *assertions: Boolean) -> None:
-        """Assume more conditions."""
+        """Add conditions that are assumed."""
         self._solver.add(*[_raw(assertion) for assertion in assertions])
 
     @property
     def assertions(self) -> Sequence[Boolean]:
-        """The conditions that are assumed."""
+        """Conditions that are assumed."""
         return [Boolean(assertion) for assertion in self._solver.assertions()]
 
     @contextmanager
     def restored(self) -> Generator[None]:
-        """Forget, at the end, what is added within."""
+        """Remove the conditions that are added in the `with` block at its end."""
         self._solver.push()
         try:
             yield
@@ -374,12 +374,12 @@ class Solver:
             self._solver.pop()
 
     def possible(self, *conditions: Boolean) -> bool:
-        """Return whether some values meet the conditions and all that is assumed. Raises Undecided if it cannot say."""
+        """Return whether the conditions and the assumptions are satisfiable. Raise Undecided if the solver gives up."""
         answer = self._solver.check(*[_raw(condition) for condition in conditions])
         if answer == z3.unknown:
             raise Undecided(self._solver.reason_unknown())
         return answer == z3.sat
 
     def model(self) -> Model:
-        """Return the values that `possible` found."""
+        """Return the model that `possible` found."""
         return Model(self._solver.model())

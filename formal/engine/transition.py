@@ -1,4 +1,4 @@
-"""A component as a transition relation: what Yosys says that it does in one cycle, as terms."""
+"""Transition relations of components: one cycle, computed by Yosys, as terms."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,12 +10,12 @@ from amaranth.lib import wiring
 from .terms import BitVector, Boolean, Model, all_of, as_bits, parse, substitute, variable
 from .tools import yosys
 
-__all__ = ["PREPARE", "WRITE", "Transition", "Wires", "from_smt2", "remembering", "transition"]
+__all__ = ["PREPARE", "WRITE", "Transition", "Wires", "from_smt2", "transition", "with_history"]
 
 PREPARE = "prep -top top -flatten; memory_map; dffunmap; opt_clean; setundef -undriven -zero"
 WRITE = "write_smt2 -stbv -wires"
-"""Yosys commands: `from_smt2` reads what the second writes of a design that went through the first. Each word of a
-memory is a register, `memory[word]`. Bits that nobody reads have lost what drove them, and are zero."""
+"""Yosys commands: `PREPARE` makes a design ready for `WRITE`, whose output `from_smt2` reads. Each word of a memory
+becomes a register, `memory[word]`. Yosys removes the drivers of bits that are not read; these bits are zero."""
 
 _WIRE = re.compile(r"^; yosys-smt2-(input|output|register|wire) (\S+) (\d+)$", re.MULTILINE)
 
@@ -26,12 +26,12 @@ Wires = Mapping[str, BitVector]
 
 @dataclass(frozen=True)
 class Transition:
-    """One cycle of a component, from state `n` to state `n + 1`. A state includes the inputs applied in it.
+    """Transition relation of a component, from state `n` to state `n + 1`. A state includes the inputs of its cycle.
 
     Members
     -------
     inputs, outputs, registers : tuple of str
-        Names of the wires of each kind, in Yosys's order. A submodule's are `submodule.name`.
+        Names of the wires of each kind, in the order of Yosys. Wires of a submodule are named `submodule.name`.
     """
 
     inputs: tuple[str, ...]
@@ -45,23 +45,23 @@ class Transition:
     _next: BitVector
 
     def state(self, n: int) -> BitVector:
-        """All registers and inputs in state `n`."""
+        """Return all registers and inputs in state `n`, as one bit vector."""
         return variable(f"{self._name}@{n}", self._state.width)
 
     def initial(self, n: int = 0) -> Boolean:
-        """State `n` is as after power-up."""
+        """Return the condition that state `n` is the state after power-up."""
         return substitute(self._initial, (self._state, self.state(n)))
 
     def step(self, n: int) -> Boolean:
-        """State `n + 1` follows state `n`."""
+        """Return the condition that state `n + 1` follows state `n`."""
         return substitute(self._step, (self._state, self.state(n)), (self._next, self.state(n + 1)))
 
     def wires(self, n: int) -> dict[str, BitVector]:
-        """Every named wire in state `n`, unsigned, by name."""
+        """Return every named wire in state `n`, unsigned, by name."""
         return {name: substitute(wire, (self._state, self.state(n))) for name, wire in self._wires.items()}
 
     def describe(self, model: Model, cycles: Sequence[Wires]) -> str:
-        """Return the registers and the inputs of successive cycles, with the values that a model has for them."""
+        """Return a text with the values of the registers and inputs in successive cycles of a model."""
 
         def values(names: Iterable[str], wires: Wires) -> str:
             return ", ".join(f"{name} = {model.value(wires[name]):#x}" for name in names)
@@ -73,72 +73,74 @@ class Transition:
 
 
 @dataclass(frozen=True)
-class _Remembering(Transition):
+class _WithHistory(Transition):
     _widths: Mapping[str, int]
     _follow: Callable[[Wires], Wires]
     _initially: Mapping[str, int]
 
-    def _remembered(self, n: int) -> dict[str, BitVector]:
+    def _history(self, n: int) -> dict[str, BitVector]:
         return {name: variable(f"{self._name}.{name}@{n}", width) for name, width in self._widths.items()}
 
     def initial(self, n: int = 0) -> Boolean:
-        remembered = self._remembered(n)
-        return all_of(super().initial(n), *(remembered[name] == value for name, value in self._initially.items()))
+        history = self._history(n)
+        return all_of(super().initial(n), *(history[name] == value for name, value in self._initially.items()))
 
     def step(self, n: int) -> Boolean:
-        then = self._remembered(n + 1)
+        then = self._history(n + 1)
         followed = self._follow(self.wires(n)).items()
         return all_of(super().step(n), *(then[name] == value for name, value in followed))
 
     def wires(self, n: int) -> dict[str, BitVector]:
-        return super().wires(n) | self._remembered(n)
+        return super().wires(n) | self._history(n)
 
 
-def remembering(
+def with_history(
     system: Transition,
     widths: Mapping[str, int],
     follow: Callable[[Wires], Wires],
     initially: Mapping[str, int],
 ) -> Transition:
-    """`system` and registers beside it that a proof speaks of: they see everything and change nothing.
+    """Return `system` with history registers, which record its past for a proof and have no effect on it.
 
     Parameters
     ----------
     widths : mapping of str to int
-        Bits of each of them.
+        Width of each history register in bits.
     follow : callable
-        From the wires of a cycle, theirs among them, what they are in the next.
+        Return the next value of each history register, from the wires of a cycle, history registers included.
     initially : mapping of str to int
-        After power-up; one that is not named is anything.
+        Values after power-up. A register that is not named has an arbitrary value.
     """
     parts = {field.name: getattr(system, field.name) for field in fields(Transition)}
     parts["registers"] = (*system.registers, *widths)
-    return _Remembering(**parts, _widths=widths, _follow=follow, _initially=initially)
+    return _WithHistory(**parts, _widths=widths, _follow=follow, _initially=initially)
 
 
 def transition(component: wiring.Component) -> Transition:
-    """Have Yosys compute the transition relation of `component`: every named wire; every input free, `rst` among them.
+    """Compute the transition relation of `component` with Yosys, with every named wire.
+
+    All inputs are unconstrained, `rst` included.
 
     Raises
     ------
     ToolError
         If Yosys fails.
     UserError
-        If it is not there.
+        If Yosys is not installed.
     """
     design = rtlil.convert(component, name="top", emit_src=False)
     return from_smt2(yosys(design, f"{PREPARE}; {WRITE} {{output}}"))
 
 
 def from_smt2(text: str, name: str = "state") -> Transition:
-    """The transition relation that Yosys wrote. Relations whose names differ can meet in one question."""
+    """Return the transition relation that Yosys wrote. Relations with different names can be used in one query."""
     wires: dict[str, int] = {}
     kinds: dict[str, list[str]] = {"input": [], "output": [], "register": [], "wire": []}
     for kind, wire, width in _WIRE.findall(text):
         wires[wire] = int(width)
         kinds[kind].append(wire)
 
-    # One assertion for each term that is wanted: parsing expands Yosys's definitions into it.
+    # One assertion for each needed term: parsing expands Yosys's definitions in it.
     probes = ["(assert (|top_i| s))", "(assert (|top_t| s s1))"]
     for wire, width in wires.items():
         sort = "Bool" if width == 1 else f"(_ BitVec {width})"

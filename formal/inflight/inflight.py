@@ -14,7 +14,7 @@ from spurtle.gateware.slots import Allocation, Slot, SlotState
 from ..engine.cover import reach
 from ..engine.induction import Invariant, always, inductive
 from ..engine.proof import Proof, ProvedBlock, Verdict
-from ..engine.streams import steady
+from ..engine.streams import stable
 from ..engine.terms import (
     BitVector,
     Boolean,
@@ -304,7 +304,7 @@ def prove_order(config: SPUConfig, system: Transition) -> Verdict:
 
 def prove_stream(config: SPUConfig, system: Transition) -> Verdict:
     """A sample that is offered stands until it is taken."""
-    return always(system, lambda now, then: steady("sample", now, then))
+    return always(system, lambda now, then: stable("sample", now, then))
 
 
 @cache
@@ -327,9 +327,9 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
         )
         yield "two finished operations wait", lambda wires: wires["order.level"] == 2
     if config.selections_per_cycle > 1:
-        yield "two slots in one cycle", lambda wires: _ones(wires["allocation.allocate"]) == 2
+        yield "two slots are granted in one cycle", lambda wires: _ones(wires["allocation.allocate"]) == 2
         yield (
-            "the first of two gets the last slot",
+            "the first of two operations is granted the last slot",
             lambda wires: all_of(wires["collisions"] == 1, wires["allocation.allocate"] != 0),
         )
 
@@ -344,7 +344,7 @@ def proofs() -> Iterator[Proof]:
         proof = ProvedBlock("inflight", config, _system).proof
         allocation = ProvedBlock("inflight", config, lambda config: transition(Allocation(config)))
         yield allocation.proof(
-            "each selected operation gets a free slot of its own, or collides", "any cycle", prove_allocation
+            "each selected operation is granted a free slot or collides", "any cycle", prove_allocation
         )
         if config.slots > 1:
             yield proof(
@@ -352,18 +352,18 @@ def proofs() -> Iterator[Proof]:
                 "induction",
                 lambda config, system: inductive(system, queue(config)),
             )
-            yield proof("who finished first leaves first", "induction", prove_order)
+            yield proof("samples are offered in the order in which operations finish", "induction", prove_order)
         slot = ProvedBlock("inflight", config, _slot)
-        yield slot.proof("no latency is above the total latency", "induction", prove_latencies)
-        yield slot.proof("each latency is what the core reports", "induction", prove_counts)
+        yield slot.proof("no latency exceeds the total latency", "induction", prove_latencies)
+        yield slot.proof("each latency is the number of cycles that the core reports", "induction", prove_counts)
         yield slot.proof("cover: each latency counts and saturates", "bounded search", cover_counts)
-        yield proof("each slot follows the reports of its own operation", "any cycle", prove_reports)
-        yield proof("a slot is nobody else's, and its sample stands still", "induction", prove_slots)
-        yield proof("what a slot starts with is as the operation passed", "induction", prove_captures)
-        yield proof("a sample stands until it is taken", "induction", prove_stream)
+        yield proof("each slot receives the reports of its own operation alone", "any cycle", prove_reports)
+        yield proof("a slot in use is not granted again, and its sample is stable", "induction", prove_slots)
+        yield proof("a slot captures the state in which its operation passed", "induction", prove_captures)
+        yield proof("an offered sample is stable until it is accepted", "induction", prove_stream)
         for name, goal in _covers(config):
             yield proof(
                 f"cover: {name}",
                 "bounded search",
-                lambda config, system, goal=goal: reach(system, goal, cycles=8, given=selections(config)),
+                lambda config, system, goal=goal: reach(system, goal, cycles=8, assuming=selections(config)),
             )

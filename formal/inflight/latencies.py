@@ -5,11 +5,11 @@ from dataclasses import replace
 from spurtle.config import SPUConfig
 from spurtle.gateware.slots import SlotState
 
-from ..engine.cover import happens, reach
+from ..engine.cover import reach, satisfiable
 from ..engine.induction import inductive
 from ..engine.proof import Result, Verdict
 from ..engine.terms import BitVector, Boolean, all_of, any_of, constant, if_else, implies, not_, ule, ult
-from ..engine.transition import Transition, Wires, remembering
+from ..engine.transition import Transition, Wires, with_history
 
 __all__ = ["counting", "cover_counts", "prove_counts", "prove_latencies"]
 
@@ -60,7 +60,7 @@ def counting(config: SPUConfig, system: Transition) -> Transition:
         return following
 
     widths = {"has_completed": 1, "was_issued": 1, **{f"reported_{name}": bits for name in config.latencies}}
-    return remembering(system, widths, follow, {})
+    return with_history(system, widths, follow, {})
 
 
 def prove_counts(config: SPUConfig, system: Transition) -> Verdict:
@@ -100,7 +100,7 @@ def cover_counts(config: SPUConfig, system: Transition) -> Verdict:
             stays = (wires[name] == largest for wires in (now, then))
             return all_of(now["slot_state"] == SlotState.IN_FLIGHT, *counts, *ticks, *reported, *stays)
 
-        for verdict in (reach(system, alone, cycles=6), happens(system, full)):
+        for verdict in (reach(system, alone, cycles=6), satisfiable(system, full)):
             if verdict.result is not Result.PASS:
                 return replace(verdict, evidence=f"{name}: {verdict.evidence}")
     return Verdict(Result.PASS, 6)

@@ -10,7 +10,7 @@ from spurtle.gateware.completion import Completion
 from ..engine.cover import reach
 from ..engine.induction import always, inductive
 from ..engine.proof import Proof, ProvedBlock, Verdict
-from ..engine.streams import refused, steady
+from ..engine.streams import stable, stalled
 from ..engine.terms import Boolean, all_of, any_of, implies, not_, ule
 from ..engine.transition import Transition, Wires, transition
 
@@ -24,13 +24,13 @@ def waiting(wires: Wires) -> Boolean:
 
 def prove_waiting(system: Transition) -> Verdict:
     """`system` is a `Completion` that is fed with a stream."""
-    return inductive(system, waiting, contract=lambda now, then: steady("i", now, then))
+    return inductive(system, waiting, contract=lambda now, then: stable("i", now, then))
 
 
 def _decided(first: Wires, second: Wires, third: Wires) -> Boolean:
     """Every third cycle, and what led to it in the two before."""
     no_reset = all_of(first["rst"] == 0, second["rst"] == 0)
-    streams = all_of(steady("i", first, second), steady("i", second, third))
+    streams = all_of(stable("i", first, second), stable("i", second, third))
     # The verdict of one cycle counts in the next, and only if the buffer takes the record: in discard mode it does not.
     wanted = all_of(first["rejected"] == 0, second["drop"] == 0, second["writing"] == 1)
     passed = all_of(second["rejected"] == 0, third["drop"] == 0, third["writing"] == 1)
@@ -41,21 +41,21 @@ def _decided(first: Wires, second: Wires, third: Wires) -> Boolean:
         all_of(no_reset, streams),
         all_of(
             # Its record is asked for: it passed the filter and was wanted, and stood there in both cycles before.
-            implies(begins, all_of(wanted, refused("i", first), refused("i", second))),
+            implies(begins, all_of(wanted, stalled("i", first), stalled("i", second))),
             # And it is still the sample at `i`, which stood there a cycle before.
             implies(
                 third["o__valid"] == 1,
-                all_of(refused("i", second), third["o__payload"] == third["i__payload"], third["i__valid"] == 1),
+                all_of(stalled("i", second), third["o__payload"] == third["i__payload"], third["i__valid"] == 1),
             ),
-            implies(refused("o", second), third["o__valid"] == 1),
+            implies(stalled("o", second), third["o__valid"] == 1),
             # It is taken when its record leaves, or dropped by the same verdict, and at no other time.
-            implies(takes, any_of(leaves, all_of(third["o__valid"] == 0, refused("i", second), not_(passed)))),
+            implies(takes, any_of(leaves, all_of(third["o__valid"] == 0, stalled("i", second), not_(passed)))),
             implies(leaves, takes),
             # It does not wait for anything but its record.
-            implies(all_of(refused("i", first), refused("i", second)), any_of(takes, third["o__valid"] == 1)),
+            implies(all_of(stalled("i", first), stalled("i", second)), any_of(takes, third["o__valid"] == 1)),
             # Each sample is told of once, when it comes, whether or not there is to be a record.
             (third["filtrated"] == 1) == all_of(second["fed"] == 1, second["rejected"] == 0),
-            (third["fed"] == 1) == all_of(third["i__valid"] == 1, not_(refused("i", second))),
+            (third["fed"] == 1) == all_of(third["i__valid"] == 1, not_(stalled("i", second))),
         ),
     )
 
@@ -81,22 +81,22 @@ def proofs() -> Iterator[Proof]:
     for config in distinct(CONFIGS.values(), "filters"):
         proof = ProvedBlock("completion", config, _system).proof
         yield proof(
-            "a sample is there while something is to be done with it",
+            "a sample is offered while a verdict or a record is pending",
             "induction",
             lambda _, system: prove_waiting(system),
         )
         yield proof(
-            "a record for each sample that passes and is wanted, and for no other",
+            "a record is requested exactly for the wanted samples that pass the filter",
             "three cycles",
             lambda _, system: prove(system),
         )
         yield proof(
-            "cover: a record is asked for, and waits",
+            "cover: a record is requested and stalled",
             "bounded search",
-            lambda _, system: reach(system, lambda wires: refused("o", wires), cycles=5),
+            lambda _, system: reach(system, lambda wires: stalled("o", wires), cycles=5),
         )
         yield proof(
-            "cover: a sample passes, and the buffer writes none",
+            "cover: a sample passes while the buffer writes no records",
             "bounded search",
             lambda _, system: reach(system, _passes_by, cycles=5),
         )

@@ -14,8 +14,8 @@ from spurtle_sim.model import records
 from spurtle_sim.records.operation_type import forms, operation_type
 
 from ..engine.induction import Invariant, always
-from ..engine.integer import Integer, Octets, rebuilt, unasked
-from ..engine.paths import Path, explore, folded
+from ..engine.integer import Integer, Octets, no_decision, rebuild
+from ..engine.paths import Path, explore, fold
 from ..engine.proof import Proof, ProvedBlock, Result, Verdict
 from ..engine.reference import follows
 from ..engine.terms import (
@@ -59,7 +59,7 @@ def prove_events(config: SPUConfig, system: Transition) -> Verdict:
 
 def prove_operation(config: SPUConfig, system: Transition) -> Verdict:
     """The Operation Type packet, which has the most forms. `system` is a `RecordBuilder` of `config`."""
-    reference = rebuilt(records)
+    reference = rebuild(records)
     samples = Samples(config)
 
     def packet(sample: int) -> Mapping[str, Octets | int]:
@@ -69,7 +69,7 @@ def prove_operation(config: SPUConfig, system: Transition) -> Verdict:
         return {"packet_operation": reference._operation_type(config, operation)}
 
     rests = _rests(config)
-    return follows(system, packet, assuming=rests, meanwhile=rests, latency=AT_REST, held=["sample"])
+    return follows(system, packet, assuming=rests, assuming_between=rests, latency=AT_REST, stable_inputs=["sample"])
 
 
 def prove_defined(config: SPUConfig, system: Transition) -> Verdict:
@@ -104,7 +104,7 @@ def prove_bytes(config: SPUConfig, system: Transition) -> Verdict:
     header, payload = (variable(f"operation_{name}", 8) for name in ("header", "payload"))
     paths = list(explore(partial(_packets, _Taken(config, header, payload)), sample, solver=assumptions))
     if not paths:
-        return Verdict(Result.FAIL, AT_REST, "the assumptions contradict each other, so that nothing is proved")
+        return Verdict(Result.FAIL, AT_REST, "the assumptions contradict each other, so nothing is proved")
 
     cycles = [system.wires(n) for n in range(AT_REST + 1)]
     rests = [_rests(config)(wires) for wires in cycles[:-1]]
@@ -116,7 +116,7 @@ def prove_bytes(config: SPUConfig, system: Transition) -> Verdict:
         concat(payload, header) == told["packet_operation"],
     ]
     if not Solver(*context).possible():
-        return Verdict(Result.FAIL, AT_REST, "the assumptions contradict each other, so that nothing is proved")
+        return Verdict(Result.FAIL, AT_REST, "the assumptions contradict each other, so nothing is proved")
     for name, expected, shown in _answers(config, paths, told["packets"]):
         question = Solver(*context, expected != shown)
         if question.possible():
@@ -132,9 +132,9 @@ class _Taken:
 
     def __init__(self, config: SPUConfig, header: BitVector, payload: BitVector):
         self.config = config
-        self.reference = rebuilt(records)
+        self.reference = rebuild(records)
         self.samples = Samples(config)
-        operation = Octets(Integer(zero_extend(1, byte), unasked) for byte in (header, payload))
+        operation = Octets(Integer(zero_extend(1, byte), no_decision) for byte in (header, payload))
         self.reference._operation_type = lambda config, told: operation
 
 
@@ -177,7 +177,7 @@ def _answers(
         shown = [byte(value) for value in (*octets, *[0] * (total - len(octets)))]
         return [*shown, constant(fields, width)] if width else shown
 
-    expected = folded(paths, told)
+    expected = fold(paths, told)
     starts = {}
     offset = 0
     for field in config.layout.fields:
@@ -221,9 +221,9 @@ def proofs() -> Iterator[Proof]:
     """For each configuration, and for each feature alone that makes records another configuration does not make."""
     for config in distinct((*CONFIGS.values(), *FEATURES.values(), WIDEST), _CHANGING):
         proof = ProvedBlock("record", config, _system).proof
-        yield proof("the Events packet is the reference's", "reference", prove_events)
-        yield proof("the Operation Type packet is the reference's", "reference", prove_operation)
-        yield proof("the Operation Type packet is never reserved", "three cycles", prove_defined)
-        yield proof("every byte is the reference's", "reference", prove_bytes)
+        yield proof("the Events packet matches the reference", "reference", prove_events)
+        yield proof("the Operation Type packet matches the reference", "reference", prove_operation)
+        yield proof("the Operation Type packet is never a reserved encoding", "three cycles", prove_defined)
+        yield proof("every byte matches the reference", "reference", prove_bytes)
         if unimplemented_facts(config):
-            yield proof("facts of no feature change nothing", "six cycles", prove_ignored)
+            yield proof("facts of unimplemented features have no effect", "six cycles", prove_ignored)

@@ -1,4 +1,4 @@
-"""What a System register access comes to, and which register it means, is what `model.registers` says."""
+"""System register accesses: outcome and accessed register match `model.registers`."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -20,13 +20,13 @@ from ..engine.reference import follows
 from ..engine.terms import Boolean, all_of
 from ..engine.transition import Transition, Wires, transition
 
-__all__ = ["WITHOUT_EL3", "WITHOUT_FGT2", "cover", "proofs", "prove", "whole"]
+__all__ = ["WITHOUT_EL3", "WITHOUT_FGT2", "cover", "fine_grained_register", "proofs", "prove"]
 
 _BITS = {register.fine_grained.name: register.fine_grained.bit for register in REGISTERS if register.fine_grained}
 
 
-def whole(layout: FineGrainedTrapsLayout, fields: int) -> int:
-    """The register of fine-grained traps whose fields these are: what is not there is zero."""
+def fine_grained_register(layout: FineGrainedTrapsLayout, fields: int) -> int:
+    """Return the fine-grained trap register with these fields. Other fields are zero."""
     register = 0
     for name, field in layout:
         register = register | ((fields >> field.offset) & 1) << _BITS[name]
@@ -38,7 +38,7 @@ def _pe(config: SPUConfig, wires: Mapping[str, int]) -> PEState:
     state = {name: wires[f"pe__{name}"] for name in members}
     for name, member in members.items():
         if isinstance(member.shape, FineGrainedTrapsLayout):
-            state[name] = whole(member.shape, state[name])
+            state[name] = fine_grained_register(member.shape, state[name])
     return PEState(**state)
 
 
@@ -50,12 +50,12 @@ def _target(config: SPUConfig, register: Register | None) -> int:
 
 
 def prove(config: SPUConfig, system: Transition) -> Verdict:
-    """`system` is a `RegisterAccess` of `config`."""
+    """Prove that outcome and target match the reference. `system` is a `RegisterAccess` of `config`."""
 
     def access(wires: Mapping[str, int]) -> Mapping[str, int]:
         for register in config.accessors:
             if all(wires[part] == getattr(register, part) for part in _ENCODING):
-                # Looked up as it is asked, so that a test can put another in its place.
+                # The function is looked up at each call, so that a test can replace it.
                 outcome, accessed = registers.access(config, register, wires["write"], _pe(config, wires))
                 return {"outcome": outcome, "target": _target(config, accessed)}
         return {"outcome": Outcome.UNDEFINED, "target": 0}
@@ -65,11 +65,11 @@ def prove(config: SPUConfig, system: Transition) -> Verdict:
 
 
 def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
-    """Of each register each outcome that there is, and each register that a name means: name, goal, what is assumed."""
-    meant = [(register, register) for register in config.registers]
+    """Yield name, goal and assumption: each register that an accessor can access, and each outcome of each accessor."""
+    accesses = [(register, register) for register in config.registers]
     if config.el2:
-        meant += [(PMSCR_EL1, PMSCR_EL2), (PMSCR_EL12, PMSCR_EL1)]
-    for name, register in meant:
+        accesses += [(PMSCR_EL1, PMSCR_EL2), (PMSCR_EL12, PMSCR_EL1)]
+    for name, register in accesses:
         for write in range(1 if register.read_only else 2):
             yield (
                 f"{'MSR' if write else 'MRS'} {name.name} accesses {register.name}",
@@ -85,7 +85,7 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
             Outcome.TRAP_EL2: trapped,
             Outcome.TRAP_EL3: config.el3 and (register.owned or register.enable),
         }
-        for outcome in (outcome for outcome, there in outcomes.items() if there):
+        for outcome in (outcome for outcome, possible in outcomes.items() if possible):
             yield (
                 f"{register.name}: {outcome.name}",
                 lambda wires, outcome=outcome: wires["outcome"] == outcome,
@@ -98,7 +98,7 @@ def _named(register: Register, wires: Wires) -> Boolean:
 
 
 def cover(config: SPUConfig, system: Transition) -> Verdict:
-    """Every goal."""
+    """Reach every goal."""
     return reach_all(system, _covers(config), cycles=0)
 
 
@@ -112,13 +112,13 @@ WITHOUT_EL3 = replace(
     WITHOUT_FGT2, name="neoverse_n1_fgt2", version=PMSVer.SPE_V1P3, fne=True, fds=True, el3=False, fgt2=True
 )
 _DECIDING = "fne fds el2 el3 sel2 rme fgt fgt2"
-"""What of a configuration changes who may access what."""
+"""Members of a configuration that change the outcome of accesses."""
 
 
 def proofs() -> Iterator[Proof]:
-    """For each configuration that has other registers, or other traps."""
+    """Yield the proofs, for each configuration with different registers or traps."""
     configs = (*CONFIGS.values(), *FEATURES.values(), WITHOUT_FGT2, WITHOUT_EL3)
     for config in distinct(configs, _DECIDING):
         proof = ProvedBlock("registers", config, _system).proof
-        yield proof("what an access comes to is the reference's", "reference", prove)
+        yield proof("the outcome of an access matches the reference", "reference", prove)
         yield proof("cover: each outcome of each register", "any cycle", cover)

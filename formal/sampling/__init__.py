@@ -1,1 +1,1 @@
-"""Proofs of the sample interval counters, the random numbers and the choice of an access."""
+"""Proofs of the sample interval counters, the random number generators and the access selection."""

@@ -1,4 +1,4 @@
-"""Which access is sampled of an operation is `model.spu`'s choice, for each selected operation."""
+"""Access selection: the access and the element that are sampled of each selected operation match `model.spu`."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -23,21 +23,23 @@ __all__ = ["configured", "cover", "proofs", "prove"]
 
 
 def configured(feature: str, lanes: int, *, ernd: bool) -> SPUConfig:
-    """So many lanes, with FEAT_SPE_ERnd or without, and what the feature brings: nothing else of a configuration
-    matters to the choice.
+    """Return a configuration with this feature, number of lanes and FEAT_SPE_ERnd.
+
+    The selection depends on nothing else in a configuration.
     """
     name = f"{feature}_{lanes}{'_ernd' * ernd}"
     return replace(FEATURES[f"minimal_{feature}"], name=name, ops_per_cycle=lanes, ernd=ernd)
 
 
 def cycle(config: SPUConfig) -> Reference:
-    """One random number and one choice for each selection, in program order. What is told of other lanes is of no
-    account: it is taken as it comes.
+    """Return the reference: one random number and one choice for each selection, in program order.
+
+    The outputs of lanes that are not selected are unspecified: the reference copies them from the circuit.
     """
 
     def choose(wires: Mapping[str, int]) -> Mapping[str, int]:
         spu = ReferenceSPU(config)
-        told = {name: wires[name] for name in _told(config)}
+        outputs = {name: wires[name] for name in _outputs(config)}
         draw = 0
         for index in range(config.selections_per_cycle):
             selected = wires[f"selected__{index}"]
@@ -46,51 +48,49 @@ def cycle(config: SPUConfig) -> Reference:
                 state = wires[f"random__{index}"] << IMP_PMSRNDR_EL1.fields["ACCESS"].lsb
                 store, element = spu.choose_access(Registers(PMSFCR_EL1=wires["pmsfcr"], IMP_PMSRNDR_EL1=state))
                 if config.two_accesses:
-                    told["destination"] = told["destination"] & ~selected | selected * store
+                    outputs["destination"] = outputs["destination"] & ~selected | selected * store
                 if config.scalable:
                     for lane in range(config.ops_per_cycle):
                         if selected == 1 << lane:
-                            told[f"element__{lane}"] = element
-        return {"draw": draw, **told}
+                            outputs[f"element__{lane}"] = element
+        return {"draw": draw, **outputs}
 
     return choose
 
 
-def _told(config: SPUConfig) -> list[str]:
-    """What the core is told, and the lanes of each."""
+def _outputs(config: SPUConfig) -> list[str]:
+    """Return the names of the outputs to the core: destination access of all lanes, element of each lane."""
     elements = [f"element__{lane}" for lane in range(config.ops_per_cycle)] if config.scalable else []
     return [*(["destination"] if config.two_accesses else []), *elements]
 
 
 def prove(config: SPUConfig, system: Transition) -> Verdict:
-    """`system` is an `AccessChoice` of `config`."""
+    """Prove that the outputs and the draws match the reference. `system` is an `AccessChoice` of `config`."""
     pairs = [f"{name}__{index}" for index in range(config.selections_per_cycle) for name in ("selected", "random")]
     return follows(
         system,
         cycle(config),
-        arguments=["pmsfcr", *pairs, *_told(config)],
+        arguments=["pmsfcr", *pairs, *_outputs(config)],
         assuming=selections(config),
         latency=0,
     )
 
 
 def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
-    """Each access by filter and by chance, and either end of a vector, of each selection: name, goal, what is
-    assumed.
-    """
+    """Yield name, goal and assumption for each selection: each access by filter and at random, both ends of a vector."""
 
     def settings(types: str) -> int:
         return sum(PMSFCR_EL1.fields[name].mask for name in types.split())
 
     chosen = {"source by filter": (0, "FT LD"), "destination by filter": (1, "FT ST")}
-    chosen |= {f"{name} by chance": (store, "FT LD ST") for store, name in enumerate(("source", "destination"))}
+    chosen |= {f"{name} at random": (store, "FT LD ST") for store, name in enumerate(("source", "destination"))}
     for index in range(config.selections_per_cycle):
         for name, (store, types) in chosen.items() if config.two_accesses else ():
 
             def goal(wires: Wires, index: int = index, store: int = store, types: str = types) -> Boolean:
                 selected = wires[f"selected__{index}"]
-                told = wires["destination"] & selected == (selected if store else 0)
-                return all_of(selected != 0, wires["pmsfcr"] == settings(types), told)
+                access = wires["destination"] & selected == (selected if store else 0)
+                return all_of(selected != 0, wires["pmsfcr"] == settings(types), access)
 
             yield f"selection {index}, {name}", goal, selections(config)
         for element in (0, (1 << ELEMENT_BITS) - 1) if config.scalable else ():
@@ -103,7 +103,7 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
 
 
 def cover(config: SPUConfig, system: Transition) -> Verdict:
-    """Every goal."""
+    """Reach every goal."""
     return reach_all(system, _covers(config), cycles=0)
 
 
@@ -113,11 +113,13 @@ def _system(config: SPUConfig) -> Transition:
 
 
 def proofs() -> Iterator[Proof]:
-    """For one lane, for two, and for eight of which two can be selected in a cycle; for two accesses, for elements, and
-    for both.
+    """Yield the proofs.
+
+    They cover one lane, two lanes, and eight lanes of which two can be selected in a cycle; a choice of two accesses,
+    of elements, and of both.
     """
     alone = [configured(feature, lanes, ernd=lanes == 8) for feature in ("mops", "sve") for lanes in (1, 2, 8)]
     for config in (*alone, CONFIGS["v1p4"]):
         proof = ProvedBlock("access", config, _system).proof
-        yield proof("access and draws are the reference's", "reference", prove)
-        yield proof("cover: each access by filter and by chance", "any cycle", cover)
+        yield proof("access and draws match the reference", "reference", prove)
+        yield proof("cover: each access, selected by filter and at random", "any cycle", cover)

@@ -1,4 +1,4 @@
-"""The interval counter: every cycle is a step of `model.sampling` for each of its operations, for ever."""
+"""Interval counter: in every cycle it matches `model.sampling`, applied to each operation of the cycle in turn."""
 
 import operator
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from spurtle_sim.model import sampling
 
 from ..engine.cover import reach_all
 from ..engine.induction import Invariant, always, inductive, resets
-from ..engine.paths import merged
+from ..engine.paths import merge
 from ..engine.proof import Proof, ProvedBlock, Verdict
 from ..engine.reference import Reference, follows
 from ..engine.terms import (
@@ -34,7 +34,7 @@ from ..engine.terms import (
 )
 from ..engine.transition import Transition, Wires, transition
 
-__all__ = ["configured", "cover", "invariant", "proofs", "prove", "prove_delay", "prove_fresh"]
+__all__ = ["configured", "cover", "invariant", "proofs", "prove", "prove_delay", "prove_spaced_draws"]
 
 WIDTHS = (1, 2, 4, 8)
 
@@ -43,18 +43,23 @@ _ECOUNT = PMSICR_EL1.fields["ECOUNT"]
 
 
 def configured(width: int, *, ernd: bool) -> SPUConfig:
-    """So many lanes, with FEAT_SPE_ERnd or without. Nothing else of a configuration matters to the interval counter."""
+    """Return a configuration with `width` lanes, with or without FEAT_SPE_ERnd.
+
+    The interval counter depends on nothing else in a configuration.
+    """
     return replace(CONFIGS["minimal"], name=f"lanes_{width}{'_ernd' * ernd}", ops_per_cycle=width, ernd=ernd)
 
 
 def cycle(config: SPUConfig) -> Reference:
-    """What one cycle does to PMSICR_EL1, as software reads it, and which of the operations counted in it are selected.
+    """Return the reference of one cycle: PMSICR_EL1, as software reads it, and the selected operations.
 
-    A second random number in a cycle, or a selection more than there are ports for, is a result that no wire can show.
+    If the reference used a second random number in a cycle, or selected more operations than there are ports, its
+    result would be a value that no wire can have, and the proof would fail.
     """
     width = config.ops_per_cycle
     writable = config.writable(PMSICR_EL1)
-    nowhere = width + 1
+    # Number of a selection for which there is no port.
+    no_lane = width + 1
 
     def operation(number: int, population: int, interval: int, rnd: int, random: int, *tally: int) -> tuple[int, ...]:
         if number > population:
@@ -69,14 +74,14 @@ def cycle(config: SPUConfig) -> Reference:
             elif second == 0 and config.selections_per_cycle == 2:
                 second = number
             else:
-                first = nowhere
+                first = no_lane
         if drawn:
             draws = 1 if draws == 0 else 2
         return count, ecount, first, second, draws
 
-    bits = nowhere.bit_length()
+    bits = no_lane.bit_length()
     tally = (_COUNT.width, _ECOUNT.width, bits, bits, 2)
-    step = merged(operation, [bits, bits, 24, 1, 8, *tally], tally)
+    step = merge(operation, [bits, bits, 24, 1, 8, *tally], tally)
 
     def counts(
         write: int, wdata: int, pmsicr: int, interval: int, rnd: int, random: int, lanes: int, population: int
@@ -95,22 +100,25 @@ def cycle(config: SPUConfig) -> Reference:
 
 
 def _lane(number: int, lanes: int, width: int) -> int:
-    """Lane of the operation with this number, counted from 1, as one bit; none for 0, one too high if it is nowhere."""
+    """Return the lane of the operation with this number, one-hot.
+
+    Operations are numbered from 1. The result is 0 for number 0, and bit `width`, which is no lane, for `width + 1`.
+    """
     lane = (number == width + 1) << width
-    so_far = 0
-    for place in range(width):
-        here = lanes >> place & 1
-        so_far = so_far + here
-        lane = lane + (here * (number == so_far) << place)
+    operations = 0
+    for index in range(width):
+        occupied = lanes >> index & 1
+        operations = operations + occupied
+        lane = lane + (occupied * (number == operations) << index)
     return lane
 
 
 def invariant(config: SPUConfig) -> Invariant:
-    """Between the parts of COUNT and what is remembered of them, and between lanes and numbers.
+    """Return the invariant on the parts of COUNT, the flags of the upper part, the lanes and their numbers.
 
-    A borrow is owed only just after `low` wrapped, to an upper part above 0. What is known of the upper part follows
-    it in steps, in each of which `low` comes down by at most one for each lane; it is never wrong about a zero, and
-    complete long before `low` is where it matters.
+    A borrow is pending only just after `low` wrapped, and only if the upper part is above 0. The flags that the upper
+    part is zero are computed in steps of one cycle, in each of which `low` decreases by at most the number of lanes.
+    A flag is never set while the upper part is nonzero, and all are set before `low` is near zero, where they are used.
     """
     width = config.ops_per_cycle
     near = 1 << width.bit_length()
@@ -129,12 +137,12 @@ def invariant(config: SPUConfig) -> Invariant:
             implies(all_of(zero, not_(close)), uge(low, near)),
         ]
         if config.ernd:
-            # One less than ECOUNT can be.
+            # Upper bound: the largest value of ECOUNT, less one.
             terms.append(slt(wires["ecount_minus_1"], 255))
         if width > 1:
             terms.append(_numbers(wires, "numbering.lanes", "numbering.before__{}", range(width)))
             terms.append(_total(wires, "numbering.lanes", "numbering.count", range(width)))
-            # What was made ready in the cycle before, if there are operations for it.
+            # Values prepared in the previous cycle. They are used only if there are operations.
             ready = [
                 wires["settled_interval"] != 0,
                 ule(_number(wires, "restart", -1), 0 if config.ernd else 255),
@@ -151,25 +159,28 @@ def invariant(config: SPUConfig) -> Invariant:
 
 
 def _numbers(wires: Wires, lanes: str, numbers: str, group: range) -> Boolean:
-    """The number of each lane counts the lanes of its group below it."""
+    """Return whether the number of each lane is the number of operations in the lower lanes of its group."""
     return all_of(*(_total(wires, lanes, numbers.format(lane), range(group.start, lane)) for lane in group))
 
 
 def _total(wires: Wires, lanes: str, number: str, group: range) -> Boolean:
-    """The number counts the operations in these lanes."""
+    """Return whether the number is the number of operations in these lanes."""
     width = wires[number].width
     ones = [zero_extend(width - 1, extract(lane, lane, wires[lanes])) for lane in group]
     return wires[number] == reduce(operator.add, ones, constant(0, width))
 
 
 def _number(wires: Wires, name: str, bias: int) -> BitVector:
-    """The number that the register holds less the operations and `bias`."""
-    less, count = wires[name], wires["numbering.count"]
-    return less + zero_extend(less.width - count.width, count) + bias
+    """Return the random number from which a register was computed: the register is it, less operations and `bias`."""
+    difference, count = wires[name], wires["numbering.count"]
+    return difference + zero_extend(difference.width - count.width, count) + bias
 
 
 def prove(config: SPUConfig, system: Transition) -> Verdict:
-    """`system` is an `IntervalCounter` of `config`. The invariant and the reset have to be proved as well."""
+    """Prove that each cycle matches the reference, under the invariant. `system` is an `IntervalCounter` of `config`.
+
+    The invariant and the reset have proofs of their own.
+    """
     counting = 1 if config.count_delay else 0
     selections = [f"selected__{index}" for index in range(config.selections_per_cycle)]
     latency = {"draw": 0, "pmsicr": 1} | dict.fromkeys(selections, config.answer_latency - config.count_delay)
@@ -181,23 +192,23 @@ def prove(config: SPUConfig, system: Transition) -> Verdict:
     return follows(
         system,
         cycle(config),
-        # The cycle before that of counting may be one of reset.
+        # With a delay, `rst` may be asserted in the cycle before the counting cycle.
         assuming=invariant(config) if counting else running,
         latency={name: counting + cycles for name, cycles in latency.items()},
-        taken=dict.fromkeys(settled, counting),
-        meanwhile=running,
-        inside={"lanes": _counted(config)},
+        argument_latency=dict.fromkeys(settled, counting),
+        assuming_between=running,
+        wire_names={"lanes": _counted(config)},
         split={"pmsicr": "population"},
     )
 
 
 def _counted(config: SPUConfig) -> str:
-    """Lanes of the operations that are counted in this cycle."""
+    """Return the name of the wire with the lanes of the operations that are counted in this cycle."""
     return "numbering.lanes" if config.count_delay else "operations"
 
 
 def prove_delay(config: SPUConfig, system: Transition) -> Verdict:
-    """What is counted in a cycle are the operations that passed `count_delay` cycles before."""
+    """Prove that the operations counted in a cycle are those that passed `count_delay` cycles before."""
 
     def delayed(*cycles: Wires) -> Boolean:
         *before, counting = cycles
@@ -207,14 +218,17 @@ def prove_delay(config: SPUConfig, system: Transition) -> Verdict:
     return always(system, delayed, cycles=config.count_delay + 1)
 
 
-def prove_fresh(config: SPUConfig, system: Transition) -> Verdict:
-    """No random number is used in the cycle after another was, when it is not known yet that this one is gone."""
+def prove_spaced_draws(config: SPUConfig, system: Transition) -> Verdict:
+    """Prove that random numbers are not used in successive cycles.
 
-    def fresh(now: Wires, then: Wires) -> Boolean:
+    In the cycle after its use, the random number that is prepared for the counter is still the used one.
+    """
+
+    def spaced(now: Wires, then: Wires) -> Boolean:
         used = all_of(invariant(config)(now), now["draw"] == 1, now["rst"] == 0)
         return implies(used, then["draw"] == 0)
 
-    return always(system, fresh)
+    return always(system, spaced)
 
 
 @cache
@@ -227,10 +241,10 @@ def _selects(wires: Wires) -> Boolean:
 
 
 def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
-    """What has to be reached, and by what way: name, goal, what holds in each cycle."""
+    """Yield name, goal and assumption for each cycle."""
     yield "selected, RND = 0", _selects, lambda wires: wires["rnd"] == 0
     if config.ernd:
-        # Software's own ECOUNT left out, it is the random number that selects.
+        # If software does not write ECOUNT, the selection depends on the random number.
         def drawn(wires: Wires) -> Boolean:
             return all_of(wires["rnd"] == 1, extract(_ECOUNT.lsb + 7, _ECOUNT.lsb, wires["wdata"]) == 0)
 
@@ -260,24 +274,26 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
 
 
 def cover(config: SPUConfig, system: Transition) -> Verdict:
-    """Every goal; the depth is that of the farthest."""
+    """Reach every goal."""
     return reach_all(system, _covers(config), cycles=10)
 
 
 def proofs() -> Iterator[Proof]:
-    """For each width, without FEAT_SPE_ERnd and with it, in the order in which they lean on each other."""
+    """Yield the proofs, for each number of lanes, with and without FEAT_SPE_ERnd. Later proofs use earlier ones."""
     for width in WIDTHS:
         for ernd in (False, True):
             config = configured(width, ernd=ernd)
 
             proof = ProvedBlock("interval", config, _system).proof
             yield proof(
-                "parts of COUNT, lanes and numbers agree",
+                "the parts of COUNT, the lanes and their numbers are consistent",
                 "induction",
                 lambda config, system: inductive(system, invariant(config)),
             )
-            yield proof("one cycle of reset, from any state", "induction", lambda _, system: resets(system))
-            yield proof("what is counted is what passed", "induction", prove_delay)
-            yield proof("never two random numbers one after the other", "induction", prove_fresh)
-            yield proof("PMSICR_EL1, draw and selected follow the reference", "reference", prove)
-            yield proof("cover: each mode, each lane, two in a cycle", "bounded search", cover)
+            yield proof("one cycle of reset restores the initial state", "induction", lambda _, system: resets(system))
+            yield proof(
+                "the counted operations are those that passed count_delay cycles before", "induction", prove_delay
+            )
+            yield proof("random numbers are not used in successive cycles", "induction", prove_spaced_draws)
+            yield proof("PMSICR_EL1, draw and selected match the reference", "reference", prove)
+            yield proof("cover: each mode, each lane, two selections in a cycle", "bounded search", cover)

@@ -1,4 +1,4 @@
-"""The pseudorandom numbers are `model.sampling`'s, and no generator comes to stand."""
+"""Pseudorandom number generators: state and numbers match `model.sampling`, and the state is never zero."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,15 +15,22 @@ from ..engine.reference import Reference, follows
 from ..engine.terms import Boolean, ule
 from ..engine.transition import Transition, Wires, transition
 
-__all__ = ["GENERATORS", "Generator", "proofs", "prove", "prove_running"]
+__all__ = ["GENERATORS", "Generator", "proofs", "prove", "prove_nonzero"]
 
 
 @dataclass(frozen=True)
 class Generator:
-    """One use of the `LFSR`, and what `model.sampling` says of it: functions of the state, and of the number's bits
-    where they differ.
+    """Use of the `LFSR`, and its reference in `model.sampling`.
 
-    They are called by name, so that a test can put others in their place.
+    Members
+    -------
+    bits, draws, reset : int
+        Parameters of the `LFSR`.
+    number, next : str
+        Names of the functions that return the random number and the next state. They are looked up at each call, so
+        that a test can replace them.
+    size : tuple of int
+        Further arguments of these functions.
     """
 
     bits: int
@@ -39,7 +46,7 @@ class Generator:
 
 GENERATORS: Mapping[str, Generator] = {
     "intervals": Generator(8, 1, LFSR_RESET, "random_byte", "draw"),
-    # Of two accesses, of elements, of both.
+    # Selection of one of two accesses, of an element, of both.
     **{
         f"access by {bits}, {draws} a cycle": Generator(
             bits, draws, LFSR_ACCESS_RESET, "access_number", "draw_access", (bits,)
@@ -48,11 +55,11 @@ GENERATORS: Mapping[str, Generator] = {
         for draws in (1, 2)
     },
 }
-"""By the name under which the report has them."""
+"""Generators by their name in the report."""
 
 
 def cycle(generator: Generator) -> Reference:
-    """What is drawn are the numbers of the state, one after the other, whether or not software seeds the next."""
+    """Return the reference of one cycle: the next numbers of the state, also if software writes the state."""
 
     def step(rst: int, write: int, wdata: int, draw: int, state: int) -> Mapping[str, int]:
         number: Callable[..., int] = getattr(sampling, generator.number)
@@ -60,20 +67,20 @@ def cycle(generator: Generator) -> Reference:
         states = [state]
         for _ in range(generator.draws):
             states.append(move(states[-1], *generator.size))
-        told: dict[str, Any] = {
+        numbers: dict[str, Any] = {
             f"random__{index}": number(states[index], *generator.size) for index in range(generator.draws)
         }
         if rst:
-            return told | {"state": generator.reset}
+            return numbers | {"state": generator.reset}
         if write:
-            return told | {"state": sampling.seed(wdata)}
-        return told | {"state": _chosen(states, draw)}
+            return numbers | {"state": sampling.seed(wdata)}
+        return numbers | {"state": _state_after(states, draw)}
 
     return step
 
 
-def _chosen(states: Sequence[int], draw: int) -> int:
-    """The state after so many draws."""
+def _state_after(states: Sequence[int], draw: int) -> int:
+    """Return the state after `draw` draws."""
     for used, state in enumerate(states[:-1]):
         if draw == used:
             return state
@@ -81,7 +88,7 @@ def _chosen(states: Sequence[int], draw: int) -> int:
 
 
 def prove(generator: Generator, system: Transition) -> Verdict:
-    """`system` is an `LFSR`, built as `generator` says. No more is drawn than it has ports for."""
+    """Prove that state and numbers match the reference, if `draw` is at most `draws`. `system` is the generator."""
     latency = {"state": 1} | {f"random__{index}": 0 for index in range(generator.draws)}
 
     def drawn(wires: Wires) -> Boolean:
@@ -90,8 +97,8 @@ def prove(generator: Generator, system: Transition) -> Verdict:
     return follows(system, cycle(generator), assuming=drawn, latency=latency)
 
 
-def prove_running(system: Transition) -> Verdict:
-    """From zero it would never move."""
+def prove_nonzero(system: Transition) -> Verdict:
+    """Prove that the state is never zero: zero is the one state whose successor is itself."""
     return inductive(system, lambda wires: wires["state"] != 0)
 
 
@@ -101,13 +108,13 @@ def _system(generator: Generator) -> Transition:
 
 
 def proofs() -> Iterator[Proof]:
-    """For each generator. They are the same in all configurations."""
+    """Yield the proofs, for each generator. They are the same in all configurations."""
     for name, generator in GENERATORS.items():
         yield Proof(
-            "state and random numbers follow the reference", "lfsr", name, "reference",
+            "state and random numbers match the reference", "lfsr", name, "reference",
             lambda generator=generator: prove(generator, _system(generator)),
         )  # fmt: skip
         yield Proof(
             "the state is never zero", "lfsr", name, "induction",
-            lambda generator=generator: prove_running(_system(generator)),
+            lambda generator=generator: prove_nonzero(_system(generator)),
         )  # fmt: skip

@@ -19,7 +19,7 @@ from spurtle_sim.model import records
 from ..engine.cover import reach_all
 from ..engine.induction import Invariant, always, inductive
 from ..engine.proof import Proof, ProvedBlock, Verdict
-from ..engine.streams import steady
+from ..engine.streams import stable
 from ..engine.terms import (
     BitVector,
     Boolean,
@@ -161,7 +161,7 @@ def record_comes(config: SPUConfig) -> Invariant:
 def prove_invariant(config: SPUConfig, system: Transition) -> Verdict:
     """`system` is a `watched` packer, fed with a stream of records."""
     comes = record_comes(config)
-    return inductive(system, invariant(config), contract=lambda now, then: all_of(steady("i", now, then), comes(now)))
+    return inductive(system, invariant(config), contract=lambda now, then: all_of(stable("i", now, then), comes(now)))
 
 
 def prove_output(config: SPUConfig, system: Transition) -> Verdict:
@@ -185,7 +185,7 @@ def prove_output(config: SPUConfig, system: Transition) -> Verdict:
             implies(valid, if_else(last, whole, uge(fill, beat))),
             implies(all_of(valid, here), byte_at(zero_extend(width, data), k - sent) == value),
             taken == all_of(loads(now), its.ends(next_step(now))),
-            steady("o", now, then),
+            stable("o", now, then),
         ]
         terms += [
             implies(all_of(valid, ule(end, sent + place)), extract(8 * place + 7, 8 * place, data) == 0)
@@ -222,7 +222,7 @@ def prove_ends(config: SPUConfig, system: Transition) -> Verdict:
 
     def less(now: Wires, then: Wires) -> Boolean:
         waits = all_of(now["i__valid"] == 1, now["i__ready"] == 0)
-        none_comes = all_of(implies(then["i__valid"] == 1, waits), steady("i", now, then))
+        none_comes = all_of(implies(then["i__valid"] == 1, waits), stable("i", now, then))
         before, after = _work(config, now), _work(config, then)
         free = all_of(now["o__ready"] == 1, now["rst"] == 0, none_comes)
         idle = all_of(now["step.valid"] == 0, now["shifted.valid"] == 0, now["o__valid"] == 0)
@@ -285,10 +285,10 @@ def proofs() -> Iterator[Proof]:
     for config in PACKED:
         proof = ProvedBlock("serializer", config, _system).proof
         yield Proof(
-            "the steps of a record are the reference's bytes", "serializer", config.name, "each pattern",
+            "the steps of a record are the bytes of the reference", "serializer", config.name, "each pattern",
             lambda config=config: prove_steps(config),
         )  # fmt: skip
-        yield proof("each step once, in order, and behind what was before", "induction", prove_invariant)
-        yield proof("beats are what was laid down, whole, in order", "one cycle", prove_output)
-        yield proof("whatever is begun leaves", "one cycle", prove_ends)
-        yield proof("cover: longest, shortest, back to back, each step and none", "bounded search", cover)
+        yield proof("each step is packed once, in order, after the previous one", "induction", prove_invariant)
+        yield proof("the beats are the packed bytes, complete and in order", "one cycle", prove_output)
+        yield proof("every accepted record is sent", "one cycle", prove_ends)
+        yield proof("cover: longest, shortest, back to back, each step full and empty", "bounded search", cover)

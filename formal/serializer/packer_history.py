@@ -19,7 +19,7 @@ from ..engine.terms import (
     widened,
     zero_extend,
 )
-from ..engine.transition import Transition, Wires, remembering
+from ..engine.transition import Transition, Wires, with_history
 from .steps import Steps, steps
 
 __all__ = [
@@ -124,4 +124,4 @@ def watched(config: SPUConfig, system: Transition) -> Transition:
         "value": 8,
         "laid_k": 1,
     }
-    return remembering(system, widths, follow, {"begun": 0, "at": 0, "down": 0, "sent": 0})
+    return with_history(system, widths, follow, {"begun": 0, "at": 0, "down": 0, "sent": 0})

@@ -17,7 +17,7 @@ from ..engine.cover import reach
 from ..engine.induction import Invariant, always, independent, inductive
 from ..engine.proof import Proof, ProvedBlock, Verdict
 from ..engine.sby import check
-from ..engine.streams import refused, steady
+from ..engine.streams import stable, stalled
 from ..engine.terms import BitVector, Boolean, all_of, as_bits, if_else, implies
 from ..engine.transition import Transition, Wires, transition
 from . import packer
@@ -57,7 +57,7 @@ def prove_queue(system: Transition) -> Verdict:
                 implies(all_of(rest == 0, comes), then["o__payload"] == now["i__payload"]),
                 implies(rest == 2, then["skid"] == now["skid"]),
                 implies(all_of(rest == 1, comes), then["skid"] == now["i__payload"]),
-                steady("o", now, then),
+                stable("o", now, then),
                 # One can pass in each cycle.
                 implies(now["o__ready"] == 1, then["i__ready"] == 1),
             ),
@@ -68,17 +68,17 @@ def prove_queue(system: Transition) -> Verdict:
 
 def prove_independent(system: Transition) -> Verdict:
     """No path goes from `o.ready` to `i.ready`. `system` is a `SkidBuffer` or a `Serializer`."""
-    return independent(system, ["i__ready"], of=["o__ready"])
+    return independent(system, ["i__ready"], inputs=["o__ready"])
 
 
 def prove_path(system: Transition) -> Verdict:
     """The same of a `RecordPath`."""
-    return independent(system, ["sample__ready"], of=["beat__ready"])
+    return independent(system, ["sample__ready"], inputs=["beat__ready"])
 
 
 def _check(config: SPUConfig, mode: Literal["prove", "cover"], depth: int) -> Verdict:
     name = f"serializer-{config.name}-{mode}"
-    return check(CutterSpec(config), name, mode=mode, depth=depth, inside={"beat": "dut.beat"})
+    return check(CutterSpec(config), name, mode=mode, depth=depth, probes={"beat": "dut.beat"})
 
 
 @cache
@@ -88,8 +88,11 @@ def _skid(config: SPUConfig) -> Transition:
 
 
 def _covers() -> Iterator[tuple[str, Invariant]]:
-    yield "both places are filled", lambda wires: wires["skid_valid"] == 1
-    yield "a beat waits, and another comes", lambda wires: all_of(refused("o", wires), wires["i__valid"] == 1)
+    yield "both registers are full", lambda wires: wires["skid_valid"] == 1
+    yield (
+        "a beat is stalled while another is offered",
+        lambda wires: all_of(stalled("o", wires), wires["i__valid"] == 1),
+    )
 
 
 def proofs() -> Iterator[Proof]:
@@ -97,8 +100,12 @@ def proofs() -> Iterator[Proof]:
     configs = (*CONFIGS.values(), *FEATURES.values())
     for config in {beat_layout(config).size: config for config in reversed(configs)}.values():
         proof = ProvedBlock("serializer", config, _skid).proof
-        yield proof("the second place is behind the first", "induction", lambda _, system: inductive(system, spares))
-        yield proof("what comes leaves, once, in order", "one cycle", lambda _, system: prove_queue(system))
+        yield proof(
+            "the skid register is full only while the output is valid",
+            "induction",
+            lambda _, system: inductive(system, spares),
+        )
+        yield proof("each item is sent once, in order", "one cycle", lambda _, system: prove_queue(system))
         for name, goal in _covers():
             yield proof(f"cover: {name}", "bounded search", lambda _, system, goal=goal: reach(system, goal, cycles=4))
     for config in distinct((*configs, *PACKED), "layout.packed layout.align layout.max_size bus_bytes"):
@@ -114,11 +121,11 @@ def proofs() -> Iterator[Proof]:
     cut = (config for config in configs if not config.layout.packed)
     for config in distinct(cut, "layout.max_size bus_bytes"):
         yield Proof(
-            "beats are the record's bytes, in order, without a gap", "serializer", config.name, "sby prove",
+            "the beats are the bytes of the record, in order, without gaps", "serializer", config.name, "sby prove",
             partial(_check, config, "prove", 2),
         )  # fmt: skip
         yield Proof(
-            "cover: back to back, stalled, reset in the middle", "serializer", config.name, "sby cover",
+            "cover: back to back, stalled, reset within a record", "serializer", config.name, "sby cover",
             partial(_check, config, "cover", 40),
         )  # fmt: skip
     yield from packer.proofs()

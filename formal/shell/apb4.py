@@ -23,7 +23,7 @@ from ..engine.terms import (
     not_,
     ule,
 )
-from ..engine.transition import Transition, Wires, remembering, transition
+from ..engine.transition import Transition, Wires, transition, with_history
 
 __all__ = ["APB", "proofs", "watched_completer"]
 
@@ -54,7 +54,7 @@ def watched_completer(system: Transition) -> Transition:
             "setup": wires["apb__psel"] & ~wires["apb__penable"],
         }
 
-    return remembering(system, {"reads": WIDTH, "writes": WIDTH, "setup": 1}, follow, {"reads": 0, "writes": 0})
+    return with_history(system, {"reads": WIDTH, "writes": WIDTH, "setup": 1}, follow, {"reads": 0, "writes": 0})
 
 
 class APB:
@@ -160,8 +160,8 @@ def _completer() -> Transition:
 def proofs() -> Iterator[Proof]:
     """The completer is the same in all configurations."""
     for name, method, prove in (
-        ("a transfer makes its accesses one after the other", "induction", APB.prove_relation),
-        ("one access a transfer, in its access phase", "any cycle", APB.prove_transfers),
-        ("cover: a merged write, an error", "bounded search", APB.cover),
+        ("state and accesses of a transfer are consistent", "induction", APB.prove_relation),
+        ("a transfer makes each access once, in its access phase", "any cycle", APB.prove_transfers),
+        ("cover: a read-modify-write, an error", "bounded search", APB.cover),
     ):
         yield Proof(name, "completer", "-", method, lambda prove=prove: prove(_completer()))

@@ -25,7 +25,7 @@ from ..engine.terms import (
     ult,
     widened,
 )
-from ..engine.transition import Transition, Wires, remembering, transition
+from ..engine.transition import Transition, Wires, transition, with_history
 
 __all__ = ["AXI", "proofs", "prove_steady", "watched_writer"]
 
@@ -90,7 +90,7 @@ def watched_writer(system: Transition) -> Transition:
 
     wide = dict.fromkeys(("queue", "sent", "addressed", "written"), WIDTH)
     widths = {"refused": 1, "head": 8, "next": 8, **wide}
-    return remembering(system, widths, follow, dict.fromkeys(widths, 0))
+    return with_history(system, widths, follow, dict.fromkeys(widths, 0))
 
 
 class AXI:
@@ -249,11 +249,11 @@ def _writer(config: SPUConfig, outstanding: int) -> Transition:
 def _writer_proofs(block: str, config: SPUConfig, outstanding: int) -> Iterator[Proof]:
     axi = AXI(config, outstanding)
     for name, method, prove in (
-        ("what is refused is offered again", "one cycle", prove_steady),
-        ("a burst is whole words of one page", "induction", axi.prove_burst),
-        ("what has come and not left is in the bursts to come", "induction", axi.prove_relation),
-        ("a burst is as long as it says, and waited for", "any cycle", axi.prove_words),
-        ("cover: as many bursts as there can be", "bounded search", axi.cover),
+        ("a stalled transfer is stable", "one cycle", prove_steady),
+        ("a burst consists of complete words of one 4 KiB page", "induction", axi.prove_burst),
+        ("accepted words that are not sent belong to the pending bursts", "induction", axi.prove_relation),
+        ("a burst has AWLEN + 1 words, and its response is awaited", "any cycle", axi.prove_words),
+        ("cover: the maximum number of open bursts, an error response", "bounded search", axi.cover),
     ):
         yield Proof(name, block, config.name, method, lambda prove=prove: prove(_writer(config, outstanding)))
 

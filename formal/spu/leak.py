@@ -28,7 +28,7 @@ from spurtle.gateware.slots import SlotState
 from spurtle.interface.memory import BeatLayout
 
 from ..engine.induction import Invariant
-from ..engine.noninterference import Both, Secret, coexist, noninterference
+from ..engine.noninterference import PairRelation, Secret, noninterference, pair_exists
 from ..engine.parts import Part
 from ..engine.proof import Proof, ProvedBlock, Verdict
 from ..engine.terms import (
@@ -143,20 +143,20 @@ class Theorem:
     name: str
     secrets: Callable[[SPUConfig], Iterable[Secret]]
     packets: Callable[[SPUConfig], Packets]
-    differ: Callable[[SPUConfig], Both]
+    differ: Callable[[SPUConfig], PairRelation]
 
 
-def _differs(part: Part, *where: Invariant) -> Both:
+def _differs(part: Part, *where: Invariant) -> PairRelation:
     """A part is not the same while a record is written."""
     return lambda one, other: all_of(
         one["write__beat__valid"] == 1, *(condition(one) for condition in where), part(one) != part(other)
     )
 
 
-def _of_sample(*path: str, where: Callable[[Part], Invariant]) -> Callable[[SPUConfig], Both]:
+def _of_sample(*path: str, where: Callable[[Part], Invariant]) -> Callable[[SPUConfig], PairRelation]:
     """A part of the sample whose record is written differs."""
 
-    def differ(config: SPUConfig) -> Both:
+    def differ(config: SPUConfig) -> PairRelation:
         part = sample = Part(SAMPLE, SampleLayout(config))
         for name in path:
             part = part[name]
@@ -167,31 +167,31 @@ def _of_sample(*path: str, where: Callable[[Part], Invariant]) -> Callable[[SPUC
 
 THEOREMS = {
     "addresses": Theorem(
-        "physical addresses that may not be collected show nowhere",
+        "physical addresses that must not be collected affect no output",
         addresses,
         packets_with_address,
         _of_sample("operation", "pa", where=lambda sample: is_set(sample["operation"]["facts"]["pa_valid"])),
     ),
     "contexts": Theorem(
-        "contexts and times that may not be collected show nowhere",
+        "contexts and times that must not be collected affect no output",
         contexts,
         packets_with_context,
         _of_sample("start", "timestamp", where=lambda sample: is_set(sample["operation"]["facts"]["retired"])),
     ),
     "other states": Theorem(
-        "what passes where profiling is not enabled shows nowhere",
+        "operations that pass while profiling is disabled affect no output",
         other_states,
         packets_with_branch,
         lambda config: _differs(Part("sampling__valid", config.ops_per_cycle), at_completion(CompletionState.RECORD)),
     ),
     "not completed": Theorem(
-        "what an operation that did not complete would have told shows nowhere",
+        "data of operations that did not complete affect no output",
         not_completed,
         packets_with_operation,
         _of_sample("operation", "va", where=lambda sample: is_set(sample["operation"]["facts"]["va_valid"])),
     ),
     "stale": Theorem(
-        "what an earlier sample left behind shows nowhere",
+        "data of earlier samples affect no output",
         stale,
         lambda _: {},
         lambda config: _differs(report_of(0, config)["operation"]["pc"], lambda wires: not_(finished(0)(wires))),
@@ -208,7 +208,7 @@ def prove(theorem: Theorem, config: SPUConfig, system: Transition) -> Verdict:
 def prove_differ(theorem: Theorem, config: SPUConfig, system: Transition) -> Verdict:
     """The theorem speaks of something. `system` is an `SPU` of `config`."""
     invariant = _invariant(config, theorem.packets(config))
-    return coexist(system, theorem.secrets(config), theorem.differ(config), invariant=invariant)
+    return pair_exists(system, theorem.secrets(config), theorem.differ(config), invariant=invariant)
 
 
 def proofs() -> Iterator[Proof]:
@@ -217,4 +217,4 @@ def proofs() -> Iterator[Proof]:
         proof = ProvedBlock("leak", config, whole).proof
         for name, theorem in THEOREMS.items():
             yield proof(theorem.name, "two copies, induction", partial(prove, theorem))
-            yield proof(f"cover: two copies differ, {name}", "two copies", partial(prove_differ, theorem))
+            yield proof(f"cover: the copies differ ({name})", "two copies", partial(prove_differ, theorem))

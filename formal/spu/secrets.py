@@ -13,7 +13,7 @@ from spurtle.gateware.sample import SampleLayout, StartLayout
 from spurtle.interface.operation import LocationLayout, OperationLayout
 from spurtle.interface.sysreg import AccessOutcome
 
-from ..engine.induction import Invariant, anything
+from ..engine.induction import Invariant, unconstrained
 from ..engine.noninterference import Secret
 from ..engine.parts import Part
 from .operations import (
@@ -75,7 +75,7 @@ def addresses(config: SPUConfig) -> Iterator[Secret]:
         yield from of(report_of(slot, config)["operation"], finished(slot), lambda name, of=collect: is_set(of[name]))
     for sample in samples(config):
         collect = sample["start"]["collect"]
-        yield from of(sample["operation"], anything, lambda name, of=collect: is_set(of[name]))
+        yield from of(sample["operation"], unconstrained, lambda name, of=collect: is_set(of[name]))
     yield from record_path(config)
 
 

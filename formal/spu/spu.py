@@ -46,7 +46,7 @@ def memories(config: SPUConfig) -> list[str]:
 
 def prove_reset(config: SPUConfig, system: Transition) -> Verdict:
     """`system` is an `SPU`."""
-    return resets(system, kept=memories(config))
+    return resets(system, retained=memories(config))
 
 
 def prove_disabled(config: SPUConfig, system: Transition) -> Verdict:
@@ -180,18 +180,21 @@ def proofs() -> Iterator[Proof]:
     """The same for each configuration."""
     for config in CONFIGS.values():
         proof = partial(ProvedBlock("spu", config, whole).proof, method="induction")
-        yield proof("one cycle of reset, from any state", prove=prove_reset)
-        yield proof("each input of a block is what it has to read, in all its bits", prove=prove_wiring)
-        yield proof("cover: each bit of a register is one where it is read", prove=prove_register_bits)
-        yield proof("PMSICR_EL1 and the random numbers stand while profiling is disabled", prove=prove_disabled)
+        yield proof("one cycle of reset restores the initial state", prove=prove_reset)
+        yield proof("each input of each block is connected to its source, in all bits", prove=prove_wiring)
+        yield proof("cover: each register bit can be one where it is read", prove=prove_register_bits)
+        yield proof("PMSICR_EL1 and the random numbers are stable while profiling is disabled", prove=prove_disabled)
         if config.access_bits:
-            yield proof("ACCESS stands while profiling is disabled", prove=prove_undrawn)
-        yield proof("SAMPLE_FEED_* and SAMPLE_FILTRATE tell of what SAMPLE_FEED counts", prove=prove_fed)
-        yield proof("PMBLIMITR_EL1 stands unless software writes it", prove=prove_limit)
+            yield proof("IMP_PMSRNDR_EL1.ACCESS is stable while profiling is disabled", prove=prove_undrawn)
+        yield proof("SAMPLE_FEED_* and SAMPLE_FILTRATE count only samples of SAMPLE_FEED", prove=prove_fed)
+        yield proof("PMBLIMITR_EL1 changes only when software writes it", prove=prove_limit)
         if config.discard_mode:
-            yield proof("the PMU's counters are frozen exactly if the reference's are", prove=prove_freeze)
-        yield proof("bits that are not implemented are zero", prove=prove_implemented)
+            yield proof("the freezing of the PMU counters matches the reference", prove=prove_freeze)
+        yield proof("unimplemented register bits are zero", prove=prove_implemented)
         if config.el2:
-            yield proof("PMSCR_EL2 is UNDEFINED below EL2, and stands", prove=prove_pmscr_el2)
+            yield proof("PMSCR_EL2 is UNDEFINED below EL2, and not writable there", prove=prove_pmscr_el2)
         if config.several_owners:
-            yield proof("with another owner the buffer does not run, and no branch was before", prove=prove_new_owner)
+            yield proof(
+                "after a change of owner the buffer does not run, and no previous branch target is valid",
+                prove=prove_new_owner,
+            )

@@ -19,7 +19,7 @@ from spurtle.gateware.previous_target import PreviousTarget
 from spurtle.gateware.registers import RegisterFile
 from spurtle.gateware.spu import RecordPath
 
-from ..engine.cover import happens
+from ..engine.cover import satisfiable
 from ..engine.induction import always
 from ..engine.proof import Result, Verdict
 from ..engine.terms import BitVector, Boolean, all_of, as_bits, concat, constant, extract, if_else, implies
@@ -245,4 +245,4 @@ def prove_register_bits(config: SPUConfig, system: Transition) -> Verdict:
     def ones(wires: Wires) -> Boolean:
         return all_of(*(wires[name] & bits == bits for name, bits in register_inputs(config).items()))
 
-    return happens(system, ones, cycles=1)
+    return satisfiable(system, ones, cycles=1)

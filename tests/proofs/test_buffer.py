@@ -133,14 +133,14 @@ def wrong(component: type[ProfilingBuffer], config: SPUConfig, prove: Prove, evi
 
 
 WRONG = [
-    wrong(Knows, PACKED, prove_relation, "a cycle breaks it"),
-    wrong(Last, MINIMAL, prove_relation, "a cycle breaks it"),
-    wrong(Above, MINIMAL, prove_beats, "a cycle breaks it"),
-    wrong(Strobes, PACKED, prove_beats, "a cycle breaks it"),
-    wrong(Begins, MINIMAL, prove_silence, "a cycle breaks it"),
-    wrong(Loses, MINIMAL, prove_fate, "a cycle breaks it"),
-    wrong(Eager, MINIMAL, prove_drains, "a cycle breaks it"),
-    wrong(Hangs, MINIMAL, prove_drains, "a cycle breaks it"),
+    wrong(Knows, PACKED, prove_relation, "a cycle violates it"),
+    wrong(Last, MINIMAL, prove_relation, "a cycle violates it"),
+    wrong(Above, MINIMAL, prove_beats, "a cycle violates it"),
+    wrong(Strobes, PACKED, prove_beats, "a cycle violates it"),
+    wrong(Begins, MINIMAL, prove_silence, "a cycle violates it"),
+    wrong(Loses, MINIMAL, prove_fate, "a cycle violates it"),
+    wrong(Eager, MINIMAL, prove_drains, "a cycle violates it"),
+    wrong(Hangs, MINIMAL, prove_drains, "a cycle violates it"),
     wrong(Full, MINIMAL, prove_full, "expected  full = 0x1"),
     wrong(Loses, MODEL, prove_pointer, "of the reference"),
     wrong(Overwrites, RME, prove_status, "of the reference"),
@@ -150,13 +150,13 @@ WRONG = [
 
 
 @pytest.mark.parametrize("circuit", tiers(fast=WRONG[:10:3], full=WRONG), ids=str)
-def test_a_wrong_buffer_is_found(circuit: WrongCircuit) -> None:
+def test_a_wrong_buffer_fails(circuit: WrongCircuit) -> None:
     circuit.check()
 
 
 @pytest.mark.parametrize("config", [FEATURES["minimal_mops"], SHORT], ids=lambda config: config.name)
 @pytest.mark.parametrize("count", tiers(full=[2], long=[10]))
-def test_faults_of_the_buffer_are_found(config: SPUConfig, count: int) -> None:
+def test_seeded_faults_of_the_buffer_fail(config: SPUConfig, count: int) -> None:
     """By one of the proofs at least: seeded faults, each of which makes a difference. Every beat is a word: what is
     wrong in an aligner is for its own proofs.
     """
@@ -177,7 +177,7 @@ def test_faults_of_the_buffer_are_found(config: SPUConfig, count: int) -> None:
     )
 
 
-def test_the_relation_needs_what_others_promise() -> None:
+def test_the_relation_needs_the_input_contract() -> None:
     """No record is too long, and PMBLIMITR_EL1 stands."""
     system = history.watched(MINIMAL, transition(ProfilingBuffer(MINIMAL)))
     holds = relation(MINIMAL)

@@ -1,4 +1,4 @@
-"""The command `python -m formal`: what cannot be said is not a PASS."""
+"""The command `python -m formal`: selection of proofs, results and exit status."""
 
 import json
 from collections.abc import Callable
@@ -18,27 +18,29 @@ def raises(error: Exception) -> Verdict:
     raise error
 
 
-def test_only_pass_is_good(build: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_pass_gives_exit_status_0(
+    build: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     outcomes: dict[str, Callable[[], Verdict]] = {
         "PASS": lambda: Verdict(Result.PASS, 1),
         "FAIL": lambda: Verdict(Result.FAIL, 1, "expected 1, got [2]"),
         "UNKNOWN": lambda: raises(Undecided("timeout")),
         "ERROR": lambda: raises(ValueError("no such wire")),
     }
-    for wanted, prove in outcomes.items():
+    for result, prove in outcomes.items():
         monkeypatch.setattr(command, "all_proofs", lambda prove=prove: [Proof("p", "b", "c", "m", prove)])
-        assert command.main([]) == (0 if wanted == "PASS" else 1)
+        assert command.main([]) == (0 if result == "PASS" else 1)
         (row,) = json.loads((build / "report.json").read_text())["proofs"]
         assert list(row) == ["property", "block", "config", "method", "depth", "seconds", "result"]
-        assert (row["property"], row["block"], row["config"], row["result"]) == ("p", "b", "c", wanted)
+        assert (row["property"], row["block"], row["config"], row["result"]) == ("p", "b", "c", result)
         printed = capsys.readouterr().out
-        assert printed.splitlines()[-1].startswith(f"{int(wanted == 'PASS')} of 1 passed; report: ")
+        assert printed.splitlines()[-1].startswith(f"{int(result == 'PASS')} of 1 passed; report: ")
         assert {"PASS": "", "FAIL": "expected 1, got [2]", "UNKNOWN": "timeout", "ERROR": "no such wire"}[
-            wanted
+            result
         ] in printed
 
 
-def test_an_unknown_block_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_block_is_a_user_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["nonsense"]) == 2
     printed = capsys.readouterr()
     blocks = "registers, control, interval, lfsr, access, inflight, completion, filter, record, serializer, aligner"
@@ -47,7 +49,7 @@ def test_an_unknown_block_is_one_sentence(capsys: pytest.CaptureFixture[str]) ->
     assert printed.out == ""
 
 
-def test_proofs_are_chosen_by_block() -> None:
+def test_proofs_are_selected_by_block() -> None:
     proofs = list(all_proofs())
     assert {proof.config for proof in proofs} >= {*CONFIGS}
     assert command.select(proofs, []) == proofs

@@ -12,10 +12,10 @@ from tests.support.tiers import tiers
 
 
 @pytest.mark.parametrize("count", tiers(fast=[2], full=[7]))
-def test_faults_of_completion_are_found(count: int) -> None:
+def test_seeded_faults_of_completion_fail(count: int) -> None:
     config = CONFIGS["minimal"]
 
-    def matters(name: str, value: BitVector) -> Term:
+    def relevant(name: str, value: BitVector) -> Term:
         """Which filters reject is kept, and nobody asks for more than whether one does."""
         return value != 0 if name == "rejections" else value
 
@@ -25,5 +25,5 @@ def test_faults_of_completion_are_found(count: int) -> None:
         [completion.prove_waiting, completion.prove],
         count=count,
         assuming=completion.waiting,
-        matters=matters,
+        relevant=relevant,
     )

@@ -54,7 +54,7 @@ class Stops(FaultMixin, ProfilingBuffer):
 
 
 @pytest.mark.parametrize("wrong", tiers(fast=[Fills], full=[LosesCollisions, Moves, WaitsForMemory, Stops]))
-def test_a_fault_of_discard_mode_is_found(wrong: type[ProfilingBuffer]) -> None:
+def test_wrong_discard_modes_fail(wrong: type[ProfilingBuffer]) -> None:
     WrongCircuit(wrong, DISCARDS, discard.prove_discards).check()
 
 
@@ -73,12 +73,12 @@ class Commits(FaultMixin, ProfilingBuffer):
             m.d.sync += self.pmbptr.eq(self.write.beat.p.address)
 
 
-def test_a_buffer_that_goes_on_for_another_owner_is_found() -> None:
+def test_a_buffer_that_ignores_a_new_owner_fails() -> None:
     WrongCircuit(Deaf, DISCARDS, discard.prove_new_owner).check()
     WrongCircuit(Commits, DISCARDS, discard.prove_unkept).check()
 
 
-def test_a_record_that_moves_the_pointer_in_discard_mode_is_found() -> None:
-    assert "a cycle breaks it" in discard.prove_kept(transition(Fills(DISCARDS))).evidence
+def test_a_record_that_advances_the_pointer_in_discard_mode_fails() -> None:
+    assert "a cycle violates it" in discard.prove_kept(transition(Fills(DISCARDS))).evidence
     # PMBLIMITR_EL1 can change without a write strobe.
-    assert "a cycle breaks it" in inductive(transition(ProfilingBuffer(DISCARDS)), discard.kept).evidence
+    assert "a cycle violates it" in inductive(transition(ProfilingBuffer(DISCARDS)), discard.kept).evidence

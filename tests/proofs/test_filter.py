@@ -28,7 +28,7 @@ def circuit() -> Transition:
     return transition(FilterWithEvents(EVERY))
 
 
-def test_a_fault_of_the_filter_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_reference_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     config = CONFIGS["minimal"]
     monkeypatch.setattr(filtering, "flags", lambda config, facts: facts.store << 2 | facts.load << 1 | facts.branch)
     system = transition(FilterWithEvents(config))
@@ -39,13 +39,15 @@ def test_a_fault_of_the_filter_is_found(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("name", ["by_type", "by_event", "by_inverted_event", "by_latency", "by_data_source"])
-def test_a_filter_that_is_not_there_is_found(name: str, monkeypatch: pytest.MonkeyPatch, circuit: Transition) -> None:
+def test_a_missing_filter_in_the_reference_fails(
+    name: str, monkeypatch: pytest.MonkeyPatch, circuit: Transition
+) -> None:
     monkeypatch.setattr(filtering, name, lambda config, registers, sample: 1)
     assert filter_.prove(EVERY, circuit).result is Result.FAIL
 
 
 @pytest.mark.parametrize("count", tiers(full=[2], long=[10]))
-def test_faults_of_the_filter_are_found(count: int) -> None:
+def test_seeded_faults_of_the_filter_fail(count: int) -> None:
     check_faults(
         lambda: FilterWithEvents(EVERY),
         [partial(filter_.prove_feed, EVERY), partial(filter_.prove, EVERY)],
@@ -69,19 +71,21 @@ class Open(FaultMixin, Filter):
         m.d.comb += self.rejected.eq(0)
 
 
-def test_a_filter_that_lets_more_pass_is_found(monkeypatch: pytest.MonkeyPatch, circuit: Transition) -> None:
+def test_a_filter_that_accepts_more_with_another_enabled_fails(
+    monkeypatch: pytest.MonkeyPatch, circuit: Transition
+) -> None:
     assert filter_.prove_monotone(EVERY, circuit).result is Result.PASS
     monkeypatch.setattr(filter_with_events, "Filter", Lenient)
     WrongCircuit(FilterWithEvents, EVERY, filter_.prove_monotone).check()
 
 
-def test_a_filter_that_rejects_nothing_is_found(monkeypatch: pytest.MonkeyPatch, circuit: Transition) -> None:
+def test_a_filter_that_rejects_nothing_is_not_covered(monkeypatch: pytest.MonkeyPatch, circuit: Transition) -> None:
     assert filter_.cover(EVERY, circuit).result is Result.PASS
     monkeypatch.setattr(filter_with_events, "Filter", Open)
     assert "FT alone rejects" in filter_.cover(EVERY, transition(FilterWithEvents(EVERY))).evidence
 
 
-def test_only_filters_without_effect_switch_each_other_off(circuit: Transition) -> None:
+def test_only_filters_without_effect_disable_each_other(circuit: Transition) -> None:
     assert filter_.cover_exception(EVERY, circuit).result is Result.PASS
     discards = replace(EVERY, unpredictable_filter=UnpredictableFilter.DISCARD)
     system = transition(FilterWithEvents(discards))
@@ -100,7 +104,7 @@ class Curious(FaultMixin, Filter):
 
 
 @pytest.mark.full
-def test_a_fact_of_no_feature_that_changes_something_is_found(
+def test_facts_of_unimplemented_features_that_have_an_effect_fail(
     monkeypatch: pytest.MonkeyPatch, circuit: Transition
 ) -> None:
     assert filter_.prove_ignored(EVERY, circuit).result is Result.PASS
@@ -110,4 +114,4 @@ def test_a_fact_of_no_feature_that_changes_something_is_found(
     # Records of a configuration with the Guarded control stack, as if it had none.
     config, without = FEATURES["minimal_gcs"], replace(FEATURES["minimal_gcs"], name="without", gcs=False)
     assert record.prove_ignored(config, transition(RecordBuilder(config))).result is Result.PASS
-    assert "a cycle breaks it" in record.prove_ignored(without, transition(RecordBuilder(config))).evidence
+    assert "a cycle violates it" in record.prove_ignored(without, transition(RecordBuilder(config))).evidence

@@ -23,7 +23,7 @@ SEVERAL = replace(interval.configured(2, ernd=True), name="several", slots=3)
 
 
 @pytest.mark.parametrize("count", tiers(fast=[2], full=[11]))
-def test_faults_of_the_allocation_are_found(count: int) -> None:
+def test_seeded_faults_of_the_allocation_fail(count: int) -> None:
     check_faults(
         lambda: Allocation(SEVERAL),
         [partial(inflight.prove_allocation, SEVERAL)],
@@ -71,25 +71,27 @@ class Hoards(FaultMixin, SyncFIFO):
 
 
 @pytest.mark.full
-def test_a_slot_that_does_not_stand_still_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slot_whose_start_state_changes_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inflight_rtl, "Slot", Follows)
     WrongCircuit(inflight_rtl.InFlight, SEVERAL, inflight.prove_slots).check()
 
 
-def test_a_counter_that_goes_on_is_found() -> None:
+def test_a_counter_that_does_not_stop_at_completion_fails() -> None:
     WrongCircuit(CountsOn, SEVERAL, latencies.prove_latencies).check()
 
 
 @pytest.mark.full
-def test_a_queue_that_keeps_what_left_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_queue_that_keeps_removed_entries_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inflight_rtl, "SyncFIFO", Hoards)
     system = transition(inflight_rtl.InFlight(SEVERAL))
-    assert "a cycle breaks it" in inductive(system, inflight.queue(SEVERAL)).evidence
-    assert "a cycle breaks it" in inflight.prove_order(SEVERAL, system).evidence
+    assert "a cycle violates it" in inductive(system, inflight.queue(SEVERAL)).evidence
+    assert "a cycle violates it" in inflight.prove_order(SEVERAL, system).evidence
 
 
 @pytest.mark.parametrize("wrong", tiers(fast=[Early], full=[Forgets]))
-def test_a_slot_that_starts_wrongly_is_found(wrong: type[inflight_rtl.Slot], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slot_that_captures_a_wrong_start_state_fails(
+    wrong: type[inflight_rtl.Slot], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(inflight_rtl, "Slot", wrong)
     WrongCircuit(inflight_rtl.InFlight, SEVERAL, inflight.prove_captures).check()
 
@@ -111,22 +113,22 @@ class Stays(inflight_rtl.InFlight):
 
 
 @pytest.mark.parametrize("wrong", tiers(fast=[Late], full=[Stays]))
-def test_an_offset_of_another_cycle_is_found(wrong: type[inflight_rtl.InFlight]) -> None:
+def test_a_missing_or_late_offset_fails(wrong: type[inflight_rtl.InFlight]) -> None:
     config = FEATURES["minimal_el2"]
     assert inflight.prove_captures(config, transition(inflight_rtl.InFlight(config))).result is Result.PASS
     WrongCircuit(wrong, config, inflight.prove_captures).check()
 
 
 @pytest.mark.full
-def test_a_state_of_another_cycle_is_found() -> None:
+def test_a_start_state_of_another_cycle_fails() -> None:
     # Eight lanes are answered a cycle later than two.
     later = replace(SEVERAL, ops_per_cycle=8)
-    assert "a cycle breaks it" in inflight.prove_captures(later, transition(inflight_rtl.InFlight(SEVERAL))).evidence
+    assert "a cycle violates it" in inflight.prove_captures(later, transition(inflight_rtl.InFlight(SEVERAL))).evidence
 
 
-def test_a_memory_survives_a_reset() -> None:
+def test_memories_are_not_reset() -> None:
     system = transition(inflight_rtl.InFlight(SEVERAL))
     words = [name.removeprefix("inflight.") for name in spu.memories(SEVERAL)]
-    assert resets(system, kept=words).result is Result.PASS
+    assert resets(system, retained=words).result is Result.PASS
     for forgotten in (words[0], words[-1]):
-        assert "survives" in resets(system, kept=[word for word in words if word != forgotten]).evidence
+        assert "is not reset" in resets(system, retained=[word for word in words if word != forgotten]).evidence

@@ -1,4 +1,4 @@
-"""Integers that are not known compute as Python's do."""
+"""Symbolic integers compute as Python's integers do."""
 
 import operator
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formal.engine.integer import Integer, Octets, equal, rebuilt, unasked
+from formal.engine.integer import Integer, Octets, equal, no_decision, rebuild
 from formal.engine.terms import Solver, variable
 from spurtle.config import CONFIGS
 from spurtle_sim.model import records
@@ -18,7 +18,7 @@ from tests.support.proofs import integer_value, known_integer
 
 @settings(max_examples=40)
 @given(st.integers(-300, 300), st.integers(-300, 300), st.integers(0, 12))
-def test_an_integer_computes_as_python_does(a: int, b: int, distance: int) -> None:
+def test_integer_operations_match_python(a: int, b: int, distance: int) -> None:
     for name in ("add", "sub", "mul", "and_", "or_", "xor", "eq", "ne", "lt", "le", "gt", "ge"):
         apply = getattr(operator, name)
         for result in (
@@ -34,21 +34,21 @@ def test_an_integer_computes_as_python_does(a: int, b: int, distance: int) -> No
     if b < 0:
         with pytest.raises(ValueError, match="negative shift count"):
             known_integer(a) >> known_integer(b)
-    else:  # farther than the value is wide
+    else:  # The distance may exceed the width of the value.
         assert integer_value(known_integer(a) >> known_integer(b)) == a >> b
     assert (integer_value(-known_integer(a)), integer_value(~known_integer(a))) == (-a, ~a)
 
 
-def test_bytes_of_an_integer_are_python_s() -> None:
+def test_to_bytes_matches_python() -> None:
     assert list(map(integer_value, known_integer(0x1234).to_bytes(3, "little"))) == [0x34, 0x12, 0]
     for value in (-1, 1 << 16):
         with pytest.raises(OverflowError):
             known_integer(value).to_bytes(2, "little")
 
 
-def test_a_rebuilt_module_computes_the_same() -> None:
+def test_a_rebuilt_module_computes_the_same_results() -> None:
     config = CONFIGS["minimal"]
-    twin = rebuilt(records)
+    twin = rebuild(records)
     encoded = []
     for reference, number in ((records, int), (twin, known_integer)):
         facts = Facts(load=1, retired=1, va_valid=1)
@@ -62,12 +62,12 @@ def test_a_rebuilt_module_computes_the_same() -> None:
 @pytest.mark.parametrize(
     "use", [lambda x: 1 << x, lambda x: x << x, range, lambda x: [0][x], lambda x: {x: 0}, "{}".format, int]
 )
-def test_what_needs_one_value_raises(use: Callable[[Any], object]) -> None:
+def test_operations_that_need_a_known_value_raise(use: Callable[[Any], object]) -> None:
     with pytest.raises(TypeError):
-        use(Integer(variable("x", 8), unasked))
+        use(Integer(variable("x", 8), no_decision))
 
 
-def test_a_negative_or_too_large_value_is_on_no_wire() -> None:
+def test_a_negative_or_too_large_value_equals_no_wire() -> None:
     wire = variable("wire", 4)
     for value in (-1, 16):
         assert not Solver().possible(equal(value, wire), equal(known_integer(value), wire))

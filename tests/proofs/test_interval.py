@@ -1,4 +1,4 @@
-"""The proofs of the interval counter find what is wrong."""
+"""The proofs of the interval counter fail for wrong circuits and wrong references."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,10 +15,10 @@ from tests.support.proofs import FaultMixin, check_faults
 from tests.support.tiers import tiers
 
 LANES = interval.configured(2, ernd=True)
-"""It has everything: lanes, numbers, both counters, two selections."""
+"""Configuration with several lanes, their numbering, both counters, and two selections in a cycle."""
 
 
-def test_a_fault_of_the_reference_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_reference_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     right = sampling.advance
 
     def wrong(count: int, ecount: int, **settings: Any) -> tuple[int, int, bool, bool]:
@@ -32,7 +32,7 @@ def test_a_fault_of_the_reference_is_found(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("count", tiers(full=[4], long=[16]))
-def test_faults_of_the_interval_counter_are_found(count: int) -> None:
+def test_seeded_faults_of_the_interval_counter_fail(count: int) -> None:
     proofs: list[Callable[[Transition], Verdict]] = [
         lambda system: inductive(system, interval.invariant(LANES)),
         lambda system: interval.prove_delay(LANES, system),
@@ -42,14 +42,14 @@ def test_faults_of_the_interval_counter_are_found(count: int) -> None:
     check_faults(lambda: IntervalCounter(LANES), proofs, count=count, assuming=interval.invariant(LANES))
 
 
-class Hasty(FaultMixin, IntervalCounter):
-    """Uses a random number where software writes PMSICR_EL1, and so perhaps another in the next cycle."""
+class DrawsOnWrite(FaultMixin, IntervalCounter):
+    """A write to PMSICR_EL1 uses a random number, so that numbers can be used in successive cycles."""
 
     def add_fault(self, m):
         with m.If(self.write):
             m.d.comb += self.draw.eq(1)
 
 
-def test_random_numbers_one_after_the_other_are_found() -> None:
-    assert interval.prove_fresh(LANES, transition(IntervalCounter(LANES))).result is Result.PASS
-    assert interval.prove_fresh(LANES, transition(Hasty(LANES))).result is Result.FAIL
+def test_random_numbers_in_successive_cycles_fail() -> None:
+    assert interval.prove_spaced_draws(LANES, transition(IntervalCounter(LANES))).result is Result.PASS
+    assert interval.prove_spaced_draws(LANES, transition(DrawsOnWrite(LANES))).result is Result.FAIL

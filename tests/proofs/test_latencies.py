@@ -75,7 +75,7 @@ class TicksAlways(Wrong):
         full=[SaturatesEarly, TotalEndsAtIssue, TranslatesAlways, TicksAlways],
     ),
 )
-def test_a_latency_that_counts_something_else_is_found(wrong: type[Slot]) -> None:
+def test_a_latency_that_counts_other_cycles_fails(wrong: type[Slot]) -> None:
     WrongCircuit(wrong, CONFIG, latencies.prove_counts).check()
 
 
@@ -90,7 +90,7 @@ class NeverFull(FaultMixin, Slot):
 
 
 @pytest.mark.full
-def test_a_latency_that_is_never_full_is_found() -> None:
+def test_a_latency_that_never_saturates_is_not_covered() -> None:
     verdict = latencies.cover_counts(CONFIG, transition(NeverFull(CONFIG)))
     assert verdict.result is Result.FAIL
     assert verdict.evidence.startswith("total: ")
@@ -104,6 +104,6 @@ class Neighbour(FaultMixin, InFlight):
 
 
 @pytest.mark.full
-def test_a_slot_that_follows_another_operation_is_found() -> None:
+def test_a_slot_that_receives_reports_of_another_operation_fails() -> None:
     config = CONFIGS["arm_model"]
     WrongCircuit(Neighbour, config, inflight.prove_reports).check()

@@ -145,13 +145,13 @@ def edit(monkeypatch: pytest.MonkeyPatch, leak: Leak) -> None:
     ),
     ids=lambda value: getattr(value, "name", value),
 )
-def test_nothing_leaks(theorem: str, config: SPUConfig) -> None:
+def test_noninterference_holds(theorem: str, config: SPUConfig) -> None:
     assert prove(THEOREMS[theorem], config, system(config)).result is Result.PASS
     assert prove_differ(THEOREMS[theorem], config, system(config)).result is Result.PASS
 
 
 @pytest.mark.parametrize("name", tiers(fast=["VA of an exception"], full=LEAKS))
-def test_leaks_are_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leaks_fail(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     leak = LEAKS[name]
     edit(monkeypatch, leak)
     verdict = prove(THEOREMS[leak.theorem], leak.config, transition(spu.SPU(leak.config)))
@@ -159,7 +159,7 @@ def test_leaks_are_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", tiers(fast=["not completed"], full=THEOREMS))
-def test_without_secrets_nothing_differs(name: str) -> None:
+def test_copies_without_secrets_do_not_differ(name: str) -> None:
     theorem = replace(THEOREMS[name], secrets=lambda _: ())
     assert prove_differ(theorem, MINIMAL, system(MINIMAL)).result is Result.FAIL
 
@@ -201,7 +201,7 @@ def test_the_copies_differ(name: str) -> None:
             hidden = sum((1 << s.part.width) - 1 << s.part.lsb for s in secrets if s.part.wire == wire)
             solver.add((here[wire] ^ there[wire]) & ~hidden == 0)
         for secret in secrets:
-            shown = any_of(secret.shown(here), secret.shown(there))
+            shown = any_of(secret.visible(here), secret.visible(there))
             solver.add(implies(shown, secret.part(here) == secret.part(there)))
         solver.add(*(here[wire] == value for wire, value in driven(name, cycle).items()))
         if cycle < CYCLES[name]:

@@ -1,15 +1,15 @@
-"""Every path of a function is taken, and no other."""
+"""Symbolic execution explores every possible path of a function, and no others."""
 
 import pytest
 
-from formal.engine.integer import Integer, unasked
-from formal.engine.paths import explore, folded, merged
+from formal.engine.integer import Integer, no_decision
+from formal.engine.paths import explore, fold, merge
 from formal.engine.terms import BitVector, Solver, constant, extract, sign_extend, simplify, substitute, ugt, variable
 from tests.support.proofs import integer_value, known_integer
 
 
 def classify(a: int, b: int) -> int:
-    """Every kind of fork; the path that raises is impossible."""
+    """Classify two numbers, with every kind of branch. The path that raises is impossible."""
     if a == 0 and b > 3:
         return 1
     if min(a, b) == a:
@@ -21,7 +21,7 @@ def classify(a: int, b: int) -> int:
     return a - b
 
 
-def test_every_path_is_taken_and_no_other() -> None:
+def test_paths_are_complete_and_exclusive() -> None:
     a, b = variable("a", 4), variable("b", 4)
     paths = list(explore(classify, a, b))
     for x in range(16):
@@ -31,7 +31,7 @@ def test_every_path_is_taken_and_no_other() -> None:
             assert len(taken) == 1
             result = taken[0].result
             got = (
-                integer_value(Integer(substitute(result.bits, *values), unasked))
+                integer_value(Integer(substitute(result.bits, *values), no_decision))
                 if isinstance(result, Integer)
                 else result
             )
@@ -40,7 +40,7 @@ def test_every_path_is_taken_and_no_other() -> None:
     assert all(solver.possible(path.condition) for path in paths)
 
 
-def test_paths_are_folded_into_one_term() -> None:
+def test_fold_selects_the_result_of_the_taken_path() -> None:
     a, b = variable("a", 4), variable("b", 4)
     paths = list(explore(classify, a, b))
 
@@ -48,16 +48,16 @@ def test_paths_are_folded_into_one_term() -> None:
         bits = (known_integer(result) if isinstance(result, int) else result).bits
         return [extract(7, 0, sign_extend(8, bits)), constant(3, 4)]
 
-    term, same = folded(paths, values)
+    term, same = fold(paths, values)
     for x in range(16):
         for y in range(16):
-            told = simplify(substitute(term, (a, constant(x, 4)), (b, constant(y, 4))))
-            assert told.signed == classify(x, y)
-    # What makes no difference is not asked about.
+            value = simplify(substitute(term, (a, constant(x, 4)), (b, constant(y, 4))))
+            assert value.signed == classify(x, y)
+    # A term that is equal on all paths needs no selection.
     assert same.same(constant(3, 4))
 
 
-def test_assumptions_leave_out_paths() -> None:
+def test_assumptions_exclude_paths() -> None:
     x = variable("x", 4)
     solver = Solver()
     solver.add(ugt(x, 5))
@@ -66,19 +66,19 @@ def test_assumptions_leave_out_paths() -> None:
     assert list(explore(lambda x: x, x, solver=solver)) == []
 
 
-def test_a_merged_function_says_the_same() -> None:
-    merge = merged(lambda a, b: (classify(a, b) + 16, a == b), [4, 4], [6, 1])
+def test_a_merged_function_returns_the_same_results() -> None:
+    same_function = merge(lambda a, b: (classify(a, b) + 16, a == b), [4, 4], [6, 1])
     for x in range(16):
         for y in range(16):
-            assert list(map(integer_value, merge(known_integer(x), y))) == [classify(x, y) + 16, x == y]
+            assert list(map(integer_value, same_function(known_integer(x), y))) == [classify(x, y) + 16, x == y]
 
 
-def test_what_may_not_fit_is_not_merged() -> None:
+def test_values_that_may_not_fit_are_rejected() -> None:
     with pytest.raises(ValueError, match=r"^result 1 of <lambda> may need more than 4 bits$"):
-        merged(lambda a: (a, a + 1), [4], [4, 4])
+        merge(lambda a: (a, a + 1), [4], [4, 4])
     with pytest.raises(ValueError, match=r"^result 0 of <lambda> may need more than 4 bits$"):
-        merged(lambda a: (a - 1,), [4], [4])
-    same = merged(lambda a: (a,), [4], [4])
+        merge(lambda a: (a - 1,), [4], [4])
+    same = merge(lambda a: (a,), [4], [4])
     with pytest.raises(ValueError, match=r" may need more than 4 bits$"):
         same(known_integer(16))
     with pytest.raises(ValueError, match=r" may need more than 4 bits$"):

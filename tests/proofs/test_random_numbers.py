@@ -1,4 +1,4 @@
-"""The proofs of the pseudorandom numbers find what is wrong."""
+"""The proofs of the pseudorandom number generators fail for wrong circuits and wrong references."""
 
 from functools import partial
 
@@ -16,17 +16,17 @@ from tests.support.tiers import tiers
 @pytest.mark.parametrize(
     ("name", "count"), tiers(fast=[("intervals", 2)], full=[(name, 6) for name in lfsr.GENERATORS])
 )
-def test_faults_of_the_random_numbers_are_found(name: str, count: int) -> None:
+def test_seeded_faults_of_the_lfsr_fail(name: str, count: int) -> None:
     generator = lfsr.GENERATORS[name]
 
     def drawn(wires: Wires) -> Boolean:
         return all_of(wires["state"] != 0, ule(wires["draw"], generator.draws))
 
     check_faults(generator.build, [partial(lfsr.prove, generator)], count=count, assuming=drawn)
-    assert lfsr.prove_running(transition(generator.build())).result is Result.PASS
+    assert lfsr.prove_nonzero(transition(generator.build())).result is Result.PASS
 
 
-def test_random_numbers_that_share_bits_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_numbers_that_share_bits_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = lfsr.GENERATORS["access by 9, 2 a cycle"]
     draw_access = sampling.draw_access
     monkeypatch.setattr(sampling, "draw_access", lambda state, bits: draw_access(state, bits - 1))

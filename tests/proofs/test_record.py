@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pytest
 
 from configurations import FEATURES, distinct
-from formal.engine.integer import rebuilt
+from formal.engine.integer import rebuild
 from formal.engine.proof import Result
 from formal.engine.terms import BitVector, Boolean, Term, all_of, boolean
 from formal.engine.transition import Wires, transition
@@ -27,8 +27,8 @@ from tests.support.tiers import tiers
 
 def twin(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The reference that the proofs will look at."""
-    module = rebuilt(records)
-    monkeypatch.setattr(record, "rebuilt", lambda _: module)
+    module = rebuild(records)
+    monkeypatch.setattr(record, "rebuild", lambda _: module)
     return module
 
 
@@ -42,7 +42,7 @@ FORMS: dict[str, Callable[[int], int]] = {
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_a_fault_of_the_operation_type_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_operation_type_of_the_reference_fails(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     config = FEATURES[name]
     right = operation_type.load_store
     monkeypatch.setattr(operation_type, "load_store", lambda config, operation: FORMS[name](right(config, operation)))
@@ -51,7 +51,7 @@ def test_a_fault_of_the_operation_type_is_found(name: str, monkeypatch: pytest.M
     assert "expected  packet_operation = 0x" in verdict.evidence
 
 
-def test_a_size_that_is_not_rounded_up_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_vector_length_that_is_not_rounded_up_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     config = FEATURES["minimal_spe_sme"]
     system = transition(RecordBuilder(config))
     assert record.prove_operation(config, system).result is Result.PASS
@@ -88,12 +88,12 @@ class Reserved(RecordBuilder):
     ],
     ids=["reserved", "gcs", "sme"],
 )
-def test_a_form_that_there_is_not_is_found(wrong: RecordBuilder, asked: SPUConfig) -> None:
+def test_reserved_or_unimplemented_forms_fail(wrong: RecordBuilder, asked: SPUConfig) -> None:
     assert (
         record.prove_defined(FEATURES["minimal_v1p2"], transition(RecordBuilder(FEATURES["minimal_v1p2"]))).result
         is Result.PASS
     )
-    assert "a cycle breaks it" in record.prove_defined(asked, transition(wrong)).evidence
+    assert "a cycle violates it" in record.prove_defined(asked, transition(wrong)).evidence
 
 
 REFERENCE: dict[str, tuple[str, str, Callable[[Any], Any], str]] = {
@@ -126,7 +126,7 @@ REFERENCE: dict[str, tuple[str, str, Callable[[Any], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", tiers(fast=[*REFERENCE][:1], full=REFERENCE))
-def test_another_reference_is_told_from_the_gateware(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_byte_of_the_reference_fails(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     configuration, function, change, packet = REFERENCE[name]
     config = {**CONFIGS, **FEATURES}[configuration]
     system = transition(RecordBuilder(config))
@@ -139,7 +139,7 @@ def test_another_reference_is_told_from_the_gateware(name: str, monkeypatch: pyt
 
 
 @pytest.mark.full
-def test_places_in_another_order_are_found() -> None:
+def test_packets_in_another_order_fail() -> None:
     config = FEATURES["minimal_packed"]
     other = replace(config, name="other", layout=replace(config.layout, fields=config.layout.fields[::-1]))
     assert record.prove_bytes(config, transition(RecordBuilder(config))).result is Result.PASS
@@ -148,35 +148,35 @@ def test_places_in_another_order_are_found() -> None:
 
 @pytest.mark.parametrize("name", ["minimal_pbt", "minimal_packed"])
 @pytest.mark.parametrize("count", tiers(full=[1], long=[10]))
-def test_faults_of_the_record_are_found(name: str, count: int) -> None:
+def test_seeded_faults_of_the_record_fail(name: str, count: int) -> None:
     config = FEATURES[name]
 
     def assumed(wires: Wires) -> Boolean:
         return all_of(wires["rst"] == 0, promised(config, wires["sample"]))
 
-    def matters(name: str, value: BitVector) -> Term:
+    def relevant(name: str, value: BitVector) -> Term:
         """The header of a Timestamp packet has the bit that is an End packet's."""
         return boolean(True) if name == "has_end" else value
 
     proofs = [partial(prove, config) for prove in (record.prove_events, record.prove_operation, record.prove_bytes)]
-    check_faults(lambda: RecordBuilder(config), proofs, count=count, assuming=assumed, matters=matters)
+    check_faults(lambda: RecordBuilder(config), proofs, count=count, assuming=assumed, relevant=relevant)
 
 
 @pytest.mark.full
-def test_a_sample_that_breaks_its_promise_has_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sample_that_violates_its_contract_has_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
     config = CONFIGS["minimal"]
     monkeypatch.setattr(record, "promised", lambda config, sample: boolean(True))
     with pytest.raises(ValueError, match=r"^a record of minimal has no field for CONTEXT_EL2$"):
         record.prove_bytes(config, transition(RecordBuilder(config)))
 
 
-def test_what_has_no_feature_means_nothing() -> None:
+def test_facts_of_unimplemented_features_are_listed() -> None:
     assert set(unimplemented_facts(CONFIGS["v1p4"])) == {"imp_counter_valid", "imp_address_valid"}
     assert "floating_point" not in unimplemented_facts(FEATURES["minimal_sve"])
     assert "floating_point" in unimplemented_facts(CONFIGS["minimal"])
 
 
-def test_a_circuit_is_proved_once() -> None:
+def test_each_distinct_circuit_is_proved_once() -> None:
     configs = [CONFIGS["minimal"], FEATURES["minimal_ernd"], FEATURES["minimal_crr"], FEATURES["minimal_pbt"]]
     names = [config.name for config in distinct(configs, "crr layout.max_size layout.fields")]
     assert names == ["minimal", "minimal_crr", "minimal_pbt"]

@@ -1,4 +1,4 @@
-"""The proof of what a System register access comes to finds what is wrong."""
+"""The proof of System register accesses fails for wrong circuits and wrong references."""
 
 from dataclasses import replace
 from functools import partial
@@ -31,42 +31,42 @@ FGT_FNE = replace(BOTH, name="neoverse_n1_fne", fgt=True, fne=True)
 
 
 @pytest.mark.parametrize("count", tiers(full=[2], long=[20]))
-def test_faults_are_found(count: int) -> None:
+def test_seeded_faults_fail(count: int) -> None:
     check_faults(
         lambda: RegisterAccess(BOTH), [partial(proofs.prove, BOTH)], count=count, assuming=lambda _: boolean(True)
     )
 
 
-class Trusting(RegisterAccess):
-    """Lets EL1 have EL2's register."""
+class PMSCREL2AtEL1(RegisterAccess):
+    """PMSCR_EL2 is accessible at EL1."""
 
     def _undefined(self, register, host):
         return (self.pe.el == 0) if register is arch.PMSCR_EL2 else super()._undefined(register, host)
 
 
-class Writable(RegisterAccess):
-    """Takes writes to an ID register."""
+class WritableID(RegisterAccess):
+    """Writes above EL0 are never UNDEFINED, also those to read-only registers."""
 
     def _undefined(self, register, host):
         return super()._undefined(register, host) & ~((self.pe.el != 0) & self.write)
 
 
-class NoHost(RegisterAccess):
-    """Knows PMSCR_EL12 whatever HCR_EL2.E2H is."""
+class EL12WithoutHost(RegisterAccess):
+    """PMSCR_EL12 is accessible for any value of HCR_EL2.E2H."""
 
     def _undefined(self, register, host):
         return super()._undefined(register, C(1))
 
 
-class Unaware(RegisterAccess):
-    """PMSCR_EL1 is EL1's for a host as well."""
+class NoRedirection(RegisterAccess):
+    """PMSCR_EL1 accesses PMSCR_EL1 for a host as well."""
 
     def _select_target(self, m, register, host):
         super()._select_target(m, register, C(0))
 
 
-class AtEL3(RegisterAccess):
-    """A host's name for its register is EL3's name for it, too."""
+class RedirectsAtEL3(RegisterAccess):
+    """The redirection of PMSCR_EL1 for a host applies at EL3 too."""
 
     def _select_target(self, m, register, host):
         super()._select_target(m, register, host)
@@ -75,8 +75,8 @@ class AtEL3(RegisterAccess):
             m.d.comb += [self.target.pmscr.eq(~redirected), self.target.pmscr_el2.eq(redirected)]
 
 
-class Another(RegisterAccess):
-    """PMSCR_EL12 is EL2's register."""
+class EL12IsEL2(RegisterAccess):
+    """PMSCR_EL12 accesses PMSCR_EL2."""
 
     def _select_target(self, m, register, host):
         super()._select_target(m, register, host)
@@ -85,7 +85,7 @@ class Another(RegisterAccess):
 
 
 class TwoTargets(RegisterAccess):
-    """Writes PMSICR_EL1 along with PMSIRR_EL1."""
+    """A write to PMSIRR_EL1 also writes PMSICR_EL1."""
 
     def _select_target(self, m, register, host):
         super()._select_target(m, register, host)
@@ -93,8 +93,8 @@ class TwoTargets(RegisterAccess):
             m.d.comb += self.target.pmsicr.eq(1)
 
 
-class Owned(RegisterAccess):
-    """The buffer's registers trap if EL2 owns it, and not as bit 0 of MDCR_EL2.E2PB says."""
+class TrapsIfOwned(RegisterAccess):
+    """The buffer's registers trap if EL2 owns the buffer, instead of depending on bit 0 of MDCR_EL2.E2PB."""
 
     def _trapped_to_el2(self, register):
         if register.trap is arch.Trap.E2PB:
@@ -102,29 +102,29 @@ class Owned(RegisterAccess):
         return super()._trapped_to_el2(register)
 
 
-class Identified(RegisterAccess):
-    """PMBIDR_EL1 traps with the registers of sampling."""
+class TrapsPMBIDR(RegisterAccess):
+    """PMBIDR_EL1 traps with the sampling registers."""
 
     def _trapped_to_el2(self, register):
         return super()._trapped_to_el2(register) | ((register is arch.PMBIDR_EL1) & self.pe.mdcr_el2_tpms)
 
 
 class EL3First(RegisterAccess):
-    """EL3 takes what EL2 would."""
+    """Traps to EL3 have priority over traps to EL2."""
 
     def _trapped_to_el2(self, register):
         return super()._trapped_to_el2(register) & ~self._trapped_to_el3(register)
 
 
-class Untrapped(RegisterAccess):
-    """Has no fine-grained trap of PMBIDR_EL1."""
+class UntrappedPMBIDR(RegisterAccess):
+    """PMBIDR_EL1 has no fine-grained trap."""
 
     def _fine_grained(self, trap):
         return C(0) if trap.bit == 63 else super()._fine_grained(trap)
 
 
-class Reading(RegisterAccess):
-    """What traps reads traps writes."""
+class ReadTrapsForWrites(RegisterAccess):
+    """The traps of reads apply to writes."""
 
     def _fine_grained(self, trap):
         write, self.write = self.write, C(0)
@@ -133,31 +133,31 @@ class Reading(RegisterAccess):
         return trapped
 
 
-class Zero(RegisterAccess):
-    """Without SCR_EL3.FGTEn all fields are as if they were zero."""
+class FGTEnTreatedAsZero(RegisterAccess):
+    """Without SCR_EL3.FGTEn the fields are treated as zero."""
 
     def _fine_grained(self, trap):
         return super()._fine_grained(trap) | (~self.pe.scr_el3_fgten & trap.inverted)
 
 
-class Gone(RegisterAccess):
-    """Without SCR_EL3.FGTEn2 there are no traps of FEAT_FGT2."""
+class FGTEn2Disables(RegisterAccess):
+    """Without SCR_EL3.FGTEn2 the traps of FEAT_FGT2 are disabled."""
 
     def _fine_grained(self, trap):
         trapped = super()._fine_grained(trap)
         return trapped & self.pe.scr_el3_fgten2 if trap.second else trapped
 
 
-class Upright(RegisterAccess):
-    """Traps if the field is one, whatever its name begins with."""
+class NoInvertedTraps(RegisterAccess):
+    """A field that is one traps, also if its name begins with n."""
 
     def _fine_grained(self, trap):
         trapped = super()._fine_grained(trap)
         return ~trapped if trap.inverted else trapped
 
 
-class Lenient(RegisterAccess):
-    """Bit 0 of MDCR_EL3.NSPB has no say."""
+class NSPBBit0Ignored(RegisterAccess):
+    """Bit 0 of MDCR_EL3.NSPB is ignored."""
 
     def _trapped_to_el3(self, register):
         if register.owned:
@@ -165,85 +165,85 @@ class Lenient(RegisterAccess):
         return super()._trapped_to_el3(register)
 
 
-class Reserved(RegisterAccess):
-    """Nobody's is the buffer in a reserved setting of MDCR_EL3.NSPB."""
+class ReservedNSPBTraps(RegisterAccess):
+    """With a reserved value of MDCR_EL3.NSPB the buffer has no owner."""
 
     def _trapped_to_el3(self, register):
-        nobody = self.pe.mdcr_el3_nspbe & ~self.pe.mdcr_el3_nspb[1]
-        return super()._trapped_to_el3(register) | (register.owned & nobody)
+        no_owner = self.pe.mdcr_el3_nspbe & ~self.pe.mdcr_el3_nspb[1]
+        return super()._trapped_to_el3(register) | (register.owned & no_owner)
 
 
-class Alike(RegisterAccess):
-    """Takes Realm state for Non-secure state."""
+class RealmTreatedAsNonSecure(RegisterAccess):
+    """Realm state is treated as Non-secure state."""
 
     def _trapped_to_el3(self, register):
         wrong = ~self.pe.mdcr_el3_nspb[0] | (self.pe.mdcr_el3_nspb[1] != self.pe.ns)
         return wrong if register.owned else super()._trapped_to_el3(register)
 
 
-class Closed(RegisterAccess):
-    """Not even PMBIDR_EL1 is there for all."""
+class PMBIDRTrapsToEL3(RegisterAccess):
+    """PMBIDR_EL1 traps to EL3 as PMBPTR_EL1 does."""
 
     def _trapped_to_el3(self, register):
         return super()._trapped_to_el3(arch.PMBPTR_EL1 if register is arch.PMBIDR_EL1 else register)
 
 
-class Open(RegisterAccess):
-    """EL3 enables PMSNEVFR_EL1 always."""
+class PMSNEVFRNotTrapped(RegisterAccess):
+    """PMSNEVFR_EL1 traps to EL3 as PMSEVFR_EL1 does, without an enable bit of its own."""
 
     def _trapped_to_el3(self, register):
         return super()._trapped_to_el3(arch.PMSEVFR_EL1 if register is arch.PMSNEVFR_EL1 else register)
 
 
 WRONG = [
-    (Trusting, BOTH),
-    (Writable, CONFIGS["minimal"]),
-    (NoHost, EL2_ALONE),
-    (Unaware, EL2_ALONE),
-    (AtEL3, BOTH),
-    (Another, EL2_ALONE),
+    (PMSCREL2AtEL1, BOTH),
+    (WritableID, CONFIGS["minimal"]),
+    (EL12WithoutHost, EL2_ALONE),
+    (NoRedirection, EL2_ALONE),
+    (RedirectsAtEL3, BOTH),
+    (EL12IsEL2, EL2_ALONE),
     (TwoTargets, CONFIGS["minimal"]),
-    (Owned, EL2_ALONE),
-    (Identified, EL2_ALONE),
+    (TrapsIfOwned, EL2_ALONE),
+    (TrapsPMBIDR, EL2_ALONE),
     (EL3First, BOTH),
-    (Untrapped, WITHOUT_EL3),
-    (Reading, WITHOUT_EL3),
-    (Zero, FGT_FNE),
-    (Gone, FGT2),
-    (Upright, WITHOUT_EL3),
-    (Lenient, EL3_ALONE),
-    (Reserved, RME),
-    (Alike, RME),
-    (Closed, EL3_ALONE),
-    (Open, FNE),
+    (UntrappedPMBIDR, WITHOUT_EL3),
+    (ReadTrapsForWrites, WITHOUT_EL3),
+    (FGTEnTreatedAsZero, FGT_FNE),
+    (FGTEn2Disables, FGT2),
+    (NoInvertedTraps, WITHOUT_EL3),
+    (NSPBBit0Ignored, EL3_ALONE),
+    (ReservedNSPBTraps, RME),
+    (RealmTreatedAsNonSecure, RME),
+    (PMBIDRTrapsToEL3, EL3_ALONE),
+    (PMSNEVFRNotTrapped, FNE),
 ]
 
 
 @pytest.mark.parametrize(
     ("wrong", "config"), tiers(fast=WRONG[:1], full=WRONG), ids=lambda case: getattr(case, "__name__", "")
 )
-def test_a_wrong_access_is_found(wrong: type[RegisterAccess], config: SPUConfig) -> None:
+def test_wrong_register_accesses_fail(wrong: type[RegisterAccess], config: SPUConfig) -> None:
     assert proofs.prove(config, transition(wrong(config))).result is Result.FAIL
 
 
-def test_an_el2_that_is_never_disabled_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_el2_that_is_never_disabled_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spurtle.gateware.registers.el2_enabled", lambda *_: C(1))
     assert proofs.prove(SEL2, transition(RegisterAccess(SEL2))).result is Result.FAIL
 
 
 @pytest.mark.parametrize("outcome", Outcome)
-def test_another_reference_is_found(outcome: Outcome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_reference_fails(outcome: Outcome, monkeypatch: pytest.MonkeyPatch) -> None:
     accessed = arch.PMSCR_EL1 if outcome is Outcome.VALUE else None
     monkeypatch.setattr(registers, "access", lambda *_: (outcome, accessed))
     assert proofs.prove(BOTH, transition(RegisterAccess(BOTH))).result is Result.FAIL
 
 
-def test_an_outcome_that_never_comes_is_found() -> None:
-    class Free(RegisterAccess):
+def test_an_unreachable_outcome_is_not_covered() -> None:
+    class UntrappedPMSLATFR(RegisterAccess):
         """EL3 traps no access to PMSLATFR_EL1."""
 
         def _trapped_to_el3(self, register):
             return C(0) if register is arch.PMSLATFR_EL1 else super()._trapped_to_el3(register)
 
     assert proofs.cover(BOTH, transition(RegisterAccess(BOTH))).result is Result.PASS
-    assert "PMSLATFR_EL1: TRAP_EL3" in proofs.cover(BOTH, transition(Free(BOTH))).evidence
+    assert "PMSLATFR_EL1: TRAP_EL3" in proofs.cover(BOTH, transition(UntrappedPMSLATFR(BOTH))).evidence

@@ -1,4 +1,4 @@
-"""Each register is reset: in whole SPUs, and in an interval counter with as many lanes as there can be."""
+"""Reset of every register: of complete SPUs, and of an interval counter with the maximum number of lanes."""
 
 from functools import partial
 
@@ -16,16 +16,16 @@ from spurtle.gateware.spu import SPU
 
 
 @pytest.mark.parametrize("name", ["minimal", "kunpeng_920"])
-def test_an_spu_is_reset(name: str) -> None:
+def test_reset_restores_the_initial_state_of_an_spu(name: str) -> None:
     assert prove_reset(CONFIGS[name], transition(SPU(CONFIGS[name]))).result is Result.PASS
 
 
-def test_an_interval_counter_of_many_lanes_is_reset() -> None:
+def test_reset_restores_the_initial_state_of_an_interval_counter() -> None:
     assert resets(transition(IntervalCounter(CONFIGS["v1p4"]))).result is Result.PASS
 
 
-def test_registers_that_are_not_reset_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = partial(Signal, reset_less=True)
-    setattr(kept, "like", partial(Signal.like, reset_less=True))
-    monkeypatch.setattr(interval, "Signal", kept)
+def test_registers_without_reset_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_reset = partial(Signal, reset_less=True)
+    setattr(without_reset, "like", partial(Signal.like, reset_less=True))
+    monkeypatch.setattr(interval, "Signal", without_reset)
     assert resets(transition(IntervalCounter(CONFIGS["v1p4"]))).result is Result.FAIL

@@ -1,4 +1,4 @@
-"""Spec components under sby."""
+"""Proofs and cover checks of spec components by sby."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from tests.support.countdown import Countdown
 
 
 class CountdownSpec(wiring.Component):
-    """Right but for what its parameters say."""
+    """Spec of a `Countdown`. It is correct unless a parameter makes its assertion or its cover wrong."""
 
     load: In(1)
     start: In(4)
@@ -35,7 +35,7 @@ class CountdownSpec(wiring.Component):
         return m
 
 
-def test_sby_shows_where_a_proof_fails(build: Path) -> None:
+def test_a_failure_names_the_source_line_and_the_trace(build: Path) -> None:
     verdict = sby.check(CountdownSpec(limit=12), "wrong", mode="prove", depth=2)
     assert verdict.result is Result.FAIL
     assert "test_sby.py:" in verdict.evidence
@@ -43,24 +43,24 @@ def test_sby_shows_where_a_proof_fails(build: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_cover_that_cannot_be_reached_fails(build: Path) -> None:
+def test_an_unreachable_cover_fails(build: Path) -> None:
     assert sby.check(CountdownSpec(), "reached", mode="cover", depth=3).result is Result.PASS
     verdict = sby.check(CountdownSpec(goal=14), "unreached", mode="cover", depth=3)
     assert verdict.result is Result.FAIL
     assert "Unreached cover" in verdict.evidence
 
 
-def test_a_spec_without_covers_covers_nothing(build: Path) -> None:
+def test_a_spec_without_covers_is_an_error(build: Path) -> None:
     with pytest.raises(ValueError, match="at least one cover"):
         sby.check(CountdownSpec(covers=False), "empty", mode="cover", depth=3)
 
 
-def test_a_missing_solver_is_one_sentence(build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_solver_is_a_user_error(build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sby, "SOLVER", "no-such-solver")
-    with pytest.raises(UserError, match=r"^no-such-solver is not there: install it with `pip install -e .\[formal\]`$"):
+    with pytest.raises(UserError, match=r"^no-such-solver is not installed: run `pip install -e .\[formal\]`$"):
         sby.check(CountdownSpec(), "solverless", mode="prove", depth=2)
 
 
-def test_a_tool_that_hangs_is_ended(tmp_path: Path) -> None:
-    with pytest.raises(tools.ToolError, match=r"^sleep was not done after 0.1 s$"):
+def test_a_hanging_tool_is_killed(tmp_path: Path) -> None:
+    with pytest.raises(tools.ToolError, match=r"^sleep did not finish within 0.1 s$"):
         tools.run(["sleep", "60"], folder=tmp_path, seconds=0.1)

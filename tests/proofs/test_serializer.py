@@ -38,7 +38,7 @@ MODEL = CONFIGS["arm_model"]
 
 
 @pytest.mark.parametrize("count", tiers(fast=[2], full=[9]))
-def test_faults_of_the_register_stage_are_found(count: int) -> None:
+def test_seeded_faults_of_the_skid_buffer_fail(count: int) -> None:
     proofs = [lambda system: inductive(system, serializer.spares), serializer.prove_queue]
     check_faults(lambda: SkidBuffer(beat_layout(PACKED)), proofs, count=count, assuming=serializer.spares)
 
@@ -51,11 +51,11 @@ class Open(FaultMixin, SkidBuffer):
 
 
 @pytest.mark.full
-def test_a_path_from_ready_to_ready_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_combinational_path_between_readys_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     assert serializer.prove_independent(transition(Packer(PACKED))).result is Result.FAIL
     assert serializer.prove_independent(transition(Open(beat_layout(PACKED)))).result is Result.FAIL
     monkeypatch.setattr(serializer_rtl, "SkidBuffer", Open)
-    assert "they differ" in serializer.prove_path(transition(RecordPath(CONFIGS["minimal"]))).evidence
+    assert "the outputs differ" in serializer.prove_path(transition(RecordPath(CONFIGS["minimal"]))).evidence
 
 
 # Records of one size.
@@ -71,11 +71,11 @@ class LosesRecords(Cutter):
         return m
 
 
-def test_a_fault_of_the_cutter_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_cutter_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sby, "BUILD", tmp_path)
     monkeypatch.setattr(cutter, "Cutter", LosesRecords)
     spec = cutter.CutterSpec(CONFIGS["minimal"])
-    verdict = sby.check(spec, "faulty", mode="prove", depth=2, inside={"beat": "dut.beat"})
+    verdict = sby.check(spec, "faulty", mode="prove", depth=2, probes={"beat": "dut.beat"})
     # It takes more than two cycles to show after a reset: the step fails, not the base.
     assert verdict.result is Result.UNKNOWN
     assert "trace_induct.vcd" in verdict.evidence
@@ -85,7 +85,7 @@ def test_a_fault_of_the_cutter_is_found(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("count", tiers(long=[10]))
-def test_faults_of_the_packer_are_found(count: int) -> None:
+def test_seeded_faults_of_the_packer_fail(count: int) -> None:
     proofs: list[Callable[[Transition], Verdict]] = [
         lambda system: packer.prove_invariant(PACKED, system),
         lambda system: packer.prove_output(PACKED, system),
@@ -134,26 +134,26 @@ class Early(Packer):
 
 
 @pytest.mark.parametrize("wrong", tiers(fast=[Early], full=[Drops]))
-def test_a_packer_that_loses_or_doubles_is_found(wrong: type[Packer]) -> None:
+def test_a_packer_that_loses_or_repeats_bytes_fails(wrong: type[Packer]) -> None:
     system = watched(KUNPENG, transition(wrong(KUNPENG)))
     verdicts = [packer.prove_invariant(KUNPENG, system), packer.prove_output(KUNPENG, system)]
     assert Result.FAIL in [verdict.result for verdict in verdicts]
 
 
 @pytest.mark.full
-def test_a_packer_that_does_not_come_to_an_end_is_found() -> None:
+def test_a_packer_that_does_not_finish_a_record_fails() -> None:
     right, wrong = (watched(MODEL, transition(each(MODEL))) for each in (Packer, Waits))
     assert packer.prove_ends(MODEL, right).result is Result.PASS
-    assert "a cycle breaks it" in packer.prove_ends(MODEL, wrong).evidence
+    assert "a cycle violates it" in packer.prove_ends(MODEL, wrong).evidence
 
 
 @pytest.mark.full
-def test_a_record_that_does_not_leave_is_not_covered() -> None:
+def test_a_record_that_never_ends_is_not_covered() -> None:
     assert "the shortest record" in packer.cover(KUNPENG, watched(KUNPENG, transition(Endless(KUNPENG)))).evidence
 
 
 @pytest.mark.parametrize("config", tiers(fast=[KUNPENG], full=[MODEL]), ids=lambda config: config.name)
-def test_other_padding_is_found(config: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_padding_fails(config: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert prove_steps(config).result is Result.PASS
     layout = replace(config.layout, padding_last=not config.layout.padding_last)
     right = records.lay_out
@@ -162,7 +162,7 @@ def test_other_padding_is_found(config: Any, monkeypatch: pytest.MonkeyPatch) ->
     assert "TIMESTAMP:\n  expected " in prove_steps(config).evidence
 
 
-def test_a_layout_in_another_order_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_layout_in_another_order_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     right = records.lay_out
     other = replace(MODEL, name="other", layout=replace(MODEL.layout, fields=MODEL.layout.fields[::-1]))
     monkeypatch.setattr(records, "lay_out", lambda _, contents: right(other, contents))
@@ -173,7 +173,7 @@ def test_a_layout_in_another_order_is_found(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("count", tiers(fast=[2], full=[9]))
-def test_faults_of_the_aligner_are_found(count: int) -> None:
+def test_seeded_faults_of_the_aligner_fail(count: int) -> None:
     proofs: list[Callable[[Transition], Verdict]] = [
         lambda system: aligner.prove_relation(PACKED, system),
         lambda system: aligner.prove_words(PACKED, system),
@@ -204,9 +204,9 @@ class Cuts(FaultMixin, Aligner):
 
 
 @pytest.mark.parametrize("wrong", [Spills, Cuts])
-def test_an_aligner_that_writes_more_or_less_is_found(wrong: type[Aligner]) -> None:
+def test_an_aligner_that_writes_too_much_or_too_little_fails(wrong: type[Aligner]) -> None:
     system = aligner.watched(KUNPENG, transition(wrong(KUNPENG)))
-    assert "a cycle breaks it" in aligner.prove_words(KUNPENG, system).evidence
+    assert "a cycle violates it" in aligner.prove_words(KUNPENG, system).evidence
 
 
 class Mixes(FaultMixin, Aligner):
@@ -217,14 +217,14 @@ class Mixes(FaultMixin, Aligner):
             m.d.comb += self.o.p.data[-1].eq(self.i.p.data[0])
 
 
-def test_a_stalled_word_that_changes_is_found() -> None:
+def test_a_stalled_word_that_changes_fails() -> None:
     """In a byte that is not written as well."""
     for kind, result in (Aligner, Result.PASS), (Mixes, Result.FAIL):
         system = aligner.watched(KUNPENG, transition(kind(KUNPENG)))
         assert aligner.prove_stalled_words(KUNPENG, system).result is result
 
 
-def test_an_offset_that_moves_is_no_contract() -> None:
+def test_the_relation_needs_a_stable_offset() -> None:
     """The buffer keeps it: without that the words are not what they should be."""
     system = aligner.watched(KUNPENG, transition(Aligner(KUNPENG)))
     assert inductive(system, aligner.relation(KUNPENG)).result is Result.FAIL

@@ -71,13 +71,13 @@ class Early(FaultMixin, AXI4Writer):
         full=[(Restless, 1), (Hasty, 1), (Hasty, 3), (Forgetful, 3), (Early, 1), (Early, 3)],
     ),
 )
-def test_a_wrong_writer_is_found(wrong: type[AXI4Writer], outstanding: int) -> None:
+def test_wrong_writers_fail(wrong: type[AXI4Writer], outstanding: int) -> None:
     axi, system = AXI(PACKED, outstanding), watched_writer(transition(wrong(PACKED, outstanding=outstanding)))
     verdicts = [prove(system) for prove in (prove_steady, axi.prove_relation, axi.prove_words)]
     assert Result.FAIL in [verdict.result for verdict in verdicts]
 
 
-def test_a_burst_across_a_page_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_burst_across_a_page_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(axi4, "_BOUNDARY_BYTES", 8192)
     assert AXI(PACKED, 1).prove_burst(watched_writer(transition(AXI4Writer(PACKED)))).result is Result.FAIL
 
@@ -111,14 +111,14 @@ class Half(FaultMixin, APB4Completer):
 
 
 @pytest.mark.parametrize("wrong", [Twice, Eager, Silent, Half])
-def test_a_wrong_completer_is_found(wrong: type[APB4Completer]) -> None:
+def test_wrong_completers_fail(wrong: type[APB4Completer]) -> None:
     system = watched_completer(transition(wrong()))
     verdicts = [APB.prove_relation(system), APB.prove_transfers(system)]
     assert Result.FAIL in [verdict.result for verdict in verdicts]
 
 
 @pytest.mark.parametrize("outstanding", [1, 3])
-def test_without_the_bus_s_promises_nothing_holds(outstanding: int) -> None:
+def test_the_relation_needs_the_bus_contract(outstanding: int) -> None:
     """An answer before its burst."""
     system = watched_writer(transition(AXI4Writer(PACKED, outstanding=outstanding)))
     assert inductive(system, AXI(PACKED, outstanding).relation).result is Result.FAIL

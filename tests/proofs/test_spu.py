@@ -30,7 +30,7 @@ class Counts(FaultMixin, SPU):
 
 
 @pytest.mark.full
-def test_an_operation_that_is_counted_while_disabled_is_found() -> None:
+def test_counting_while_profiling_is_disabled_fails() -> None:
     config = CONFIGS["minimal"]
     WrongCircuit(Counts, config, spu.prove_disabled).check()
 
@@ -43,7 +43,7 @@ class Draws(FaultMixin, SPU):
 
 
 @pytest.mark.full
-def test_a_number_that_is_drawn_while_disabled_is_found() -> None:
+def test_drawing_while_profiling_is_disabled_fails() -> None:
     config = FEATURES["minimal_sve"]
     WrongCircuit(Draws, config, spu.prove_undrawn).check()
 
@@ -69,7 +69,7 @@ class Whole(registers_rtl.RegisterFile):
     ("room", "wrong", "prove"),
     tiers(full=[(registers_rtl, Unguarded, spu.prove_pmscr_el2), (spu_rtl, Whole, spu.prove_implemented)]),
 )
-def test_registers_that_are_open_are_found(
+def test_unprotected_registers_fail(
     room: Any, wrong: type[wiring.Component], prove: Callable[..., Verdict], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(room, wrong.__bases__[0].__name__, wrong)
@@ -92,7 +92,7 @@ class Remembers(FaultMixin, SPU):
 
 
 @pytest.mark.full
-def test_another_owner_that_is_not_told_of_is_found() -> None:
+def test_an_unreported_new_owner_fails() -> None:
     config = replace(FEATURES["minimal_pbt"], name="owners", el3=True)
     assert spu.prove_new_owner(config, transition(SPU(config))).result is Result.PASS
     for wrong in (Untold, Remembers):
@@ -127,6 +127,6 @@ class Silent(FaultMixin, SPU):
         full=[(Unfed, spu.prove_fed), (Silent, spu.prove_limit)],
     ),
 )
-def test_what_the_spu_tells_wrongly_is_found(wrong: type[SPU], prove: Callable[..., Verdict]) -> None:
+def test_wrong_events_and_strobes_fail(wrong: type[SPU], prove: Callable[..., Verdict]) -> None:
     config = CONFIGS["minimal"]
     WrongCircuit(wrong, config, prove).check()

@@ -1,4 +1,4 @@
-"""The facade of the solver: each operation has the type that it declares, and computes what it says."""
+"""The interface to the solver: each operation has its declared type and the documented result."""
 
 import inspect
 import operator
@@ -68,7 +68,7 @@ NUMBERS: dict[Callable[..., Any], Callable[[int, int], int]] = {
     shift_right: lambda a, b: a >> b,
     remainder: lambda a, b: a % b if b else a,
 }
-"""Operations on two bit vectors that have a bit vector of the same width as their result."""
+"""Operations on two bit vectors whose result is a bit vector of the same width."""
 
 COMPARISONS: dict[Callable[..., Any], Callable[[int, int], bool]] = {
     operator.eq: lambda a, b: a == b,
@@ -87,7 +87,7 @@ def numbers() -> st.SearchStrategy[int]:
 
 
 @given(numbers(), numbers())
-def test_operations_compute_what_they_say(a: int, b: int) -> None:
+def test_operations_match_python(a: int, b: int) -> None:
     values = (A, constant(a, WIDTH)), (B, constant(b, WIDTH))
     for apply, expected in NUMBERS.items():
         for term in (apply(A, B), apply(A, b)):
@@ -101,7 +101,7 @@ def test_operations_compute_what_they_say(a: int, b: int) -> None:
 
 
 @given(numbers())
-def test_an_integer_may_stand_on_the_left(a: int) -> None:
+def test_an_int_can_be_the_left_operand(a: int) -> None:
     value = (A, constant(a, WIDTH))
     for apply in (operator.add, operator.sub, operator.mul, operator.and_, operator.or_, operator.xor):
         term = apply(3, A)
@@ -135,14 +135,14 @@ def test_conditions(p: bool, q: bool) -> None:
     assert as_bits(A).same(A)
 
 
-def test_conditions_of_nothing() -> None:
+def test_empty_conjunction_and_disjunction() -> None:
     assert simplify(all_of()).value is True
     assert simplify(any_of()).value is False
     assert simplify(all_of(True, P)).same(P)
     assert P.value is None
 
 
-def test_bits_are_cut_and_joined() -> None:
+def test_extract_concat_and_extension() -> None:
     value = constant(0b1010, WIDTH)
     for term, width, number in (
         (extract(2, 1, value), 2, 0b01),
@@ -159,7 +159,7 @@ def test_bits_are_cut_and_joined() -> None:
     assert constant(-1, WIDTH).value == 15
 
 
-def test_a_term_says_how_it_is_built() -> None:
+def test_structure_of_a_term() -> None:
     cut, joined = extract(2, 1, A), concat(A, B)
     assert cut.extracted == (2, 1)
     assert joined.extracted is None
@@ -173,7 +173,7 @@ def test_a_term_says_how_it_is_built() -> None:
     assert not (A + B).same(B + A)
 
 
-def test_a_term_has_no_value_of_its_own() -> None:
+def test_a_term_has_no_truth_value() -> None:
     for term in (A, P):
         with pytest.raises(TypeError, match="not known"):
             bool(term)
@@ -193,23 +193,23 @@ def test_a_term_has_no_value_of_its_own() -> None:
         lambda: parse("(assert"),
     ],
 )
-def test_terms_that_do_not_fit_are_errors(wrong: Callable[[], object]) -> None:
+def test_mismatched_operands_raise(wrong: Callable[[], object]) -> None:
     with pytest.raises(TermError):
         wrong()
 
 
-def test_a_bit_vector_is_no_condition() -> None:
+def test_a_bit_vector_is_not_a_condition() -> None:
     with pytest.raises(TypeError):
         all_of(A)  # pyright: ignore[reportArgumentType]
 
 
-def test_a_text_is_what_it_asserts() -> None:
+def test_parse_returns_the_assertions() -> None:
     (read,) = parse("(declare-const a (_ BitVec 4)) (assert (= a #x1))")
     assert type(read) is Boolean
     assert read.same(P)
 
 
-def test_a_solver_answers() -> None:
+def test_solver_queries_and_models() -> None:
     solver = Solver(ugt(A, 5))
     solver.add(ult(A, 7))
     assert solver.possible()
@@ -222,20 +222,20 @@ def test_a_solver_answers() -> None:
     assert type(model) is Model
     assert (model.value(A), model.value(B), model.signed(B)) == (6, 9, -7)
     assert (model.holds(A == 6), model.holds(A == 5)) == (True, False)
-    # A variable of which nothing is asked is known as well.
+    # A variable without conditions has a value as well.
     assert model.value(variable("other", 3)) == 0
     assert [type(assertion) for assertion in solver.assertions] == [Boolean, Boolean]
 
 
-def test_a_solver_may_give_up() -> None:
+def test_a_timeout_raises_undecided() -> None:
     x, y = variable("x", 64), variable("y", 64)
     factors = zero_extend(64, x) * zero_extend(64, y) == constant((1 << 89) - 1, 128) * constant((1 << 31) - 1, 128)
     with pytest.raises(Undecided):
         Solver(factors, ugt(x, 1), ugt(y, 1), seconds=0.01).possible()
 
 
-def test_nothing_else_imports_the_solver() -> None:
-    """All names of the facade are in its tests, and z3 is in no other file."""
+def test_z3_is_imported_by_the_terms_module_alone() -> None:
+    """This file also tests every public name of the module."""
     assert set(terms.__all__) - set(re.findall(r"\w+", Path(__file__).read_text())) - {"Term"} == set()
     users = [
         path.relative_to(ROOT)

@@ -74,9 +74,9 @@ def narrow() -> Transition:
     return transition(WithoutIntervalBit(CONFIGS["minimal"]))
 
 
-def test_a_register_bit_that_reaches_no_block_is_found(narrow: Transition) -> None:
+def test_an_unconnected_register_bit_fails(narrow: Transition) -> None:
     config = CONFIGS["minimal"]
-    assert "a cycle breaks it" in wiring.prove_wiring(config, narrow).evidence
+    assert "a cycle violates it" in wiring.prove_wiring(config, narrow).evidence
     assert wiring.prove_register_bits(config, narrow).result is Result.FAIL
 
 
@@ -98,20 +98,20 @@ def test_an_input_without_a_row_is_an_error(narrow: Transition, monkeypatch: pyt
         ],
     ),
 )
-def test_a_wrong_connection_is_found(wrong: type[SPU], name: str) -> None:
+def test_wrong_connections_fail(wrong: type[SPU], name: str) -> None:
     config = CONFIGS[name]
     WrongCircuit(wrong, config, wiring.prove_wiring).check()
 
 
 @pytest.mark.full
-def test_an_output_that_nothing_reads_is_found() -> None:
+def test_an_unread_output_fails() -> None:
     config = CONFIGS["minimal"]
     verdict = wiring.prove_wiring(config, transition(Unread(config)))
     assert (verdict.result, verdict.evidence) == (Result.FAIL, "nothing reads completion.filtrated")
 
 
 @pytest.mark.full
-def test_counters_that_are_frozen_wrongly_are_found() -> None:
+def test_wrong_counter_freezing_fails() -> None:
     config = CONFIGS["arm_model"]
     verdict = spu.prove_freeze(config, transition(FrozenForever(config)))
     assert verdict.evidence.startswith("path ")

@@ -88,7 +88,7 @@ class WrongCircuit:
     component: Callable[[SPUConfig], wiring.Component]
     config: SPUConfig
     prove: Prove
-    evidence: str = "a cycle breaks it"
+    evidence: str = "a cycle violates it"
     watched: Callable[[SPUConfig, Transition], Transition] = unmodified
 
     def __str__(self) -> str:
@@ -108,7 +108,7 @@ def check_faults(
     count: int,
     assuming: Invariant,
     watched: Callable[[Transition], Transition] = lambda system: system,
-    matters: Callable[[str, BitVector], BitVector | Boolean] = lambda _, value: value,
+    relevant: Callable[[str, BitVector], BitVector | Boolean] = lambda _, value: value,
 ) -> None:
     """Check that a component passes the proofs, and that each of `count` seeded faults fails one of them.
 
@@ -117,7 +117,7 @@ def check_faults(
     component : callable
     proofs : sequence of callable
     count : int
-    assuming, matters
+    assuming, relevant
         Which faults change the behaviour, see `differs`.
     watched : callable
         Add the registers that the proofs need.
@@ -128,7 +128,7 @@ def check_faults(
         component,
         count=count,
         seed=SEED,
-        differs=lambda system: differs(right, watched(system), assuming=assuming, matters=matters),
+        differs=lambda system: differs(right, watched(system), assuming=assuming, relevant=relevant),
     )
     assert [
         fault for fault, system in faults if all(prove(watched(system)).result is Result.PASS for prove in proofs)
