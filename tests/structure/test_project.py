@@ -1,11 +1,13 @@
 """Files of the project for those who join it: the subject of a commit, and what services read."""
 
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
+from spurtle.support.version import __version__
 from tests.support.paths import ROOT
 
 LONG = "buffer: " + "x" * 65
@@ -45,6 +47,20 @@ def test_the_workflow_runs_what_a_maintainer_runs() -> None:
 @pytest.mark.parametrize("name", [".pre-commit-config.yaml", "CITATION.cff"])
 def test_files_are_yaml(name: str) -> None:
     assert isinstance(yaml.safe_load((ROOT / name).read_text()), dict)
+
+
+def test_files_of_a_release_agree() -> None:
+    """The version and the date of the newest release are the same in each file that repeats them."""
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    heading = re.search(r"^## (\d+\.\d+\.\d+) - (\d{4}-\d\d-\d\d)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert heading
+    assert heading[1] == citation["version"] == __version__
+    assert heading[2] == str(citation["date-released"])
+
+
+def test_unreleased_changes_are_first() -> None:
+    headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert headings[0] == "Unreleased"
 
 
 def test_hooks_are_there() -> None:
