@@ -20,7 +20,7 @@ def subject(tmp_path: Path, text: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("text", ["buffer: a fault", "formal, tests: x", "CHANGELOG: y", LONG[:72]])
-def test_a_subject(tmp_path: Path, text: str) -> None:
+def test_a_subject_is_accepted(tmp_path: Path, text: str) -> None:
     assert subject(tmp_path, text).returncode == 0
 
 
@@ -32,7 +32,7 @@ def test_a_subject(tmp_path: Path, text: str) -> None:
         ("", "the subject of a commit must begin with what it changes and a colon"),
     ],
 )
-def test_a_subject_that_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_a_subject_is_refused(tmp_path: Path, text: str, message: str) -> None:
     run = subject(tmp_path, text)
     assert run.returncode == 1
     assert run.stderr.startswith(message)
@@ -63,7 +63,8 @@ def test_unreleased_changes_are_first() -> None:
     assert headings[0] == "Unreleased"
 
 
-def test_hooks_are_there() -> None:
+def test_hooks_are_configured() -> None:
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][-1]["hooks"]
     assert {hook["entry"].split()[0] for hook in hooks} == {".venv/bin/ruff", ".ci/subject"}
+    assert hooks[-1]["stages"] == ["commit-msg"]
     assert (ROOT / ".ci" / "subject").is_file()
