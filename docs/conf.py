@@ -1,9 +1,9 @@
 """Sphinx configuration: the Markdown of this folder as a site in build/docs."""
 
-from importlib.metadata import version as _version
+from spurtle.support.version import __version__
 
 project = "Spurtle"
-release = _version("spurtle")
+release = __version__
 extensions = ["myst_parser", "sphinxcontrib.wavedrom"]
 source_suffix = {".md": "markdown"}
 html_theme = "alabaster"

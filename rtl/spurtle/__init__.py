@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from .support.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from .config import CONFIGS, SPUConfig
     from .gateware.spu import SPU

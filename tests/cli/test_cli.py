@@ -8,15 +8,14 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from spurtle.support.version import __version__
 from spurtle_sim.cli import main
 from tests.support.elf import EXIT, write_elf
-from tests.support.paths import ROOT
 from tests.support.tiers import tiers
 
 COMMAND = str(Path(sys.executable).with_name("spurtle"))
@@ -234,9 +233,8 @@ def test_an_interrupt_before_the_program_runs(
 
 
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert main(["--version"]) == 0
-    assert capsys.readouterr() == (f"spurtle {project['version']}\n", "")
+    assert capsys.readouterr() == (f"spurtle {__version__}\n", "")
 
 
 # What is absent.

@@ -2,10 +2,10 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from spurtle_sim.cosim.spu import CompiledSPU
 
 from spurtle.arch import Register
 from spurtle.config import SPUConfig
+from spurtle_sim.cosim.spu import CompiledSPU
 from spurtle_sim.model.buffer import Fault
 from spurtle_sim.model.pe import PEState
 from spurtle_sim.profile.scoreboard import Checker

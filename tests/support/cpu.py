@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from spurtle.arch import PCT, PMBPTR_EL1, PMSCR_EL2, PMSIDR_EL1, Register
 from spurtle.config import SPUConfig
 from spurtle_sim.cosim.faults import ABORT
-from spurtle_sim.cosim.spu import CompiledSPU
 from spurtle_sim.model.pe import PEState
 from spurtle_sim.trace.dtypes import TIMED_OPERATION
 from tests.support.checked_spu import CheckedSPU

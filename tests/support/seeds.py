@@ -2,9 +2,10 @@
 
 import os
 import zlib
-from importlib.metadata import version
 
 import pytest
+
+from spurtle.support.version import __version__
 
 __all__ = ["SEED"]
 
@@ -12,7 +13,7 @@ __all__ = ["SEED"]
 def _seed() -> int:
     text = os.environ.get("SPURTLE_SEED")
     if text is None:
-        return zlib.crc32(f"spurtle {version('spurtle')}".encode())
+        return zlib.crc32(f"spurtle {__version__}".encode())
     try:
         seed = int(text)
     except ValueError:

@@ -1,8 +1,8 @@
 """The comment at the top of a generated file."""
 
 from collections.abc import Iterable
-from importlib.metadata import version
 
+from ..support.version import __version__
 from .verilog import Verilog
 
 __all__ = ["comment", "title"]
@@ -11,7 +11,7 @@ __all__ = ["comment", "title"]
 def title(design: Verilog, what: str) -> list[str]:
     """Return the lines that begin a file: the product, its license and the options that made it."""
     return [
-        f"Spurtle {version('spurtle')}: {what} of {design.module}",
+        f"Spurtle {__version__}: {what} of {design.module}",
         "SPDX-License-Identifier: Apache-2.0",
         f"Generated. Options: {design.options}",
     ]

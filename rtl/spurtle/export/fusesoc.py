@@ -1,8 +1,7 @@
 """A FuseSoC core file."""
 
-from importlib.metadata import version
-
 from ..config import SPUConfig
+from ..support.version import __version__
 from .banner import title
 from .verilog import Verilog
 
@@ -17,7 +16,7 @@ def core(config: SPUConfig, design: Verilog) -> str:
     return f"""\
 CAPI=2:
 # {" ".join(title(design, "FuseSoC core"))}
-name: spurtle:spe:{name}:{version("spurtle")}
+name: spurtle:spe:{name}:{__version__}
 description: Arm Statistical Profiling Unit (FEAT_SPE), configuration {config.name}
 
 filesets:

@@ -1,11 +1,11 @@
 """The System registers of a configuration as a C header."""
 
 from collections.abc import Iterator
-from importlib.metadata import version
 
 from .. import arch
 from ..arch import BSC, Register
 from ..config import SPUConfig
+from ..support.version import __version__
 from . import regmap
 
 __all__ = ["header"]
@@ -18,7 +18,7 @@ def header(config: SPUConfig) -> str:
     guard = f"{config.module.upper()}_H"
     lines = [
         "/*",
-        f" * Spurtle {version('spurtle')}: System registers of an Arm SPU (FEAT_SPE), configuration {config.name}",
+        f" * Spurtle {__version__}: System registers of an Arm SPU (FEAT_SPE), configuration {config.name}",
         " * SPDX-License-Identifier: Apache-2.0",
         " * Generated; the source is spurtle.arch and spurtle.config.",
         " *",

@@ -3,11 +3,11 @@
 # Ref: IEEE 1685-2014 for the order of elements.
 
 from collections.abc import Iterator
-from importlib.metadata import version
 from xml.etree import ElementTree
 
 from ..arch import Field, Register
 from ..config import SPUConfig
+from ..support.version import __version__
 from . import regmap
 from .ports import Port
 from .verilog import Verilog
@@ -59,7 +59,7 @@ class _Element:
 def _identify(root: _Element, design: Verilog) -> None:
     for tag, text in (("vendor", "spurtle"), ("library", "spe"), ("name", design.module)):
         root.add(tag, text)
-    root.add("version", version("spurtle"))
+    root.add("version", __version__)
 
 
 def _add_buses(root: _Element, design: Verilog) -> None:

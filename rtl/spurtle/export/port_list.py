@@ -2,9 +2,9 @@
 
 import json
 from dataclasses import asdict
-from importlib.metadata import version
 
 from ..config import SPUConfig
+from ..support.version import __version__
 from .ports import Port
 from .verilog import Verilog
 
@@ -14,7 +14,7 @@ __all__ = ["port_list"]
 def port_list(config: SPUConfig, design: Verilog) -> str:
     """Ports and the fields in them as JSON."""
     content = {
-        "spurtle": version("spurtle"),
+        "spurtle": __version__,
         "module": design.module,
         "configuration": config.name,
         "options": design.options,

