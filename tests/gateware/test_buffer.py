@@ -1,4 +1,4 @@
-"""The Profiling Buffer: alone, and against the reference's `ProfilingBuffer`."""
+"""Test the Profiling Buffer, alone and against the reference `spurtle_sim.model.buffer.Buffer`."""
 
 from collections.abc import Callable, Iterator
 
@@ -11,7 +11,19 @@ from spurtle.arch import FM, PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, Register
 from spurtle_sim.model.buffer import Buffer as ReferenceBuffer
 from spurtle_sim.model.control import buffer_enabled, discard_mode
 from spurtle_sim.model.registers import Registers
-from tests.support.buffer_bench import ALL, BASE, FEW, FULL, PAGE, STOPPED, SYNDROME, BufferBench, Driver, Meets, enable
+from tests.support.buffer_bench import (
+    ALL,
+    BASE,
+    FEW,
+    FULL,
+    PAGE,
+    STOPPED,
+    SYNDROME,
+    BufferBench,
+    Driver,
+    InjectedFault,
+    enable,
+)
 from tests.support.gateware import boundary_integers
 from tests.support.tiers import tiers
 
@@ -33,7 +45,7 @@ def discarding() -> BufferBench:
 
 @pytest.mark.parametrize("limit", [BASE + PAGE, PAGE, 0xFFFF_FFFF_FFFF_F000])
 def test_one_more_record_fits_below_the_limit_and_then_it_is_full(bench: BufferBench, limit: int) -> None:
-    pointer = limit - bench.room
+    pointer = limit - bench.required
     sticky = PMBSR_EL1.pack(EA=1, DL=1, COLL=1)
 
     async def scenario(driver: Driver) -> None:
@@ -56,7 +68,7 @@ def test_one_more_record_fits_below_the_limit_and_then_it_is_full(bench: BufferB
     [(0, 0x8000_0000_0000 - PAGE), (0x3F_FFFF_FFC0, 0x40_0000_0000), (0x3F_FFFF_F000, 0x7F_FFFF_0000)],
 )
 def test_there_is_room_far_below_the_limit(bench: BufferBench, pointer: int, limit: int) -> None:
-    pointer &= -bench.room
+    pointer &= -bench.required
 
     async def scenario(driver: Driver) -> None:
         await driver.start(pointer, limit)
@@ -72,26 +84,26 @@ Pointer = int | Callable[[BufferBench], int]
 
 
 def chosen(bench: BufferBench, pointer: Pointer) -> int:
-    """The pointer that a configuration makes of one of `BAD`."""
+    """Return the pointer of an entry of `BAD` for a configuration. Skip the test if it has none."""
     if isinstance(pointer, int):
         return pointer
     found = pointer(bench)
     if found % PAGE == 1 and bench.align == 1:
-        pytest.skip("records are aligned to a byte")
+        pytest.skip("every address is aligned")
     return found
 
 
 BAD: dict[str, tuple[Pointer, int]] = {
-    "one record too far": (BASE, BASE),
+    "at the limit": (BASE, BASE),
     "beyond the limit": (BASE + PAGE, BASE),
-    "a unit too far": (lambda bench: BASE - bench.room + bench.align, BASE),
+    "one aligned address too far": (lambda bench: BASE - bench.required + bench.align, BASE),
     "not aligned": (lambda bench: BASE - PAGE + max(bench.align // 2, 1), BASE),
     "another top byte": (0x01_0000_0000_0000_00 | BASE - PAGE, BASE),
     "another top byte of the limit": (BASE - PAGE, 0x8000_0000_0000_0000 | BASE),
     "far beyond the limit": (BASE - PAGE | 1 << 50, BASE),
     "limit zero": (0, 0),
     "all ones": (0xFFFF_FFFF_FFFF_FFFF, 0xFFFF_FFFF_FFFF_F000),
-    "last of all": (0xFFFF_FFFF_FFFF_FFC0, 0xFFFF_FFFF_FFFF_F000),
+    "last address": (0xFFFF_FFFF_FFFF_FFC0, 0xFFFF_FFFF_FFFF_F000),
 }
 
 
@@ -104,7 +116,7 @@ def test_a_bad_pointer_is_full_and_nothing_is_written(bench: BufferBench, pointe
         driver.send(bench.record(1))
         await driver.write(PMBLIMITR_EL1, enable(limit))
         assert (driver.pmbsr, driver.full, driver.pmbptr, driver.memory) == (FULL, 1, pointer, {})
-        # Clearing S alone changes nothing about it.
+        # The buffer is still full after S has been cleared.
         await driver.write(PMBSR_EL1, 0)
         assert (driver.pmbsr, driver.full) == (FULL, 2)
 
@@ -114,21 +126,22 @@ def test_a_bad_pointer_is_full_and_nothing_is_written(bench: BufferBench, pointe
 @pytest.mark.parametrize("waits", [False, True], ids=["no_record", "record"])
 @pytest.mark.parametrize("change", range(8))
 def test_it_is_busy_until_it_says_that_it_is_full(bench: BufferBench, change: int, waits: bool) -> None:
-    """Even if the owner changes meanwhile, which keeps it from running for a cycle: a record that waits is dropped
-    first, and that takes a cycle for each beat.
+    """A change of the owner stops the buffer for one cycle.
+
+    A pending record is dropped then before the buffer reports full, one beat in a cycle.
     """
 
     async def scenario(driver: Driver) -> None:
         await driver.start(BASE, BASE + PAGE)
-        await driver.tick(PMBPTR_EL1, BASE + PAGE - bench.room + bench.align)
+        await driver.tick(PMBPTR_EL1, BASE + PAGE - bench.required + bench.align)
         if waits:
             driver.send(bench.record(1))
-        said = []
+        states = []
         for number in range(12 + 2 * bench.size):
             await driver.tick(new_owner=number == change)
-            said.append((bool(driver.busy), driver.pmbsr == FULL))
-        assert said[-1] == (False, True)
-        assert (False, False) not in said
+            states.append((bool(driver.busy), driver.pmbsr == FULL))
+        assert states[-1] == (False, True)
+        assert (False, False) not in states
         assert driver.memory == {}
 
     bench.drive(scenario)
@@ -149,7 +162,7 @@ def test_in_discard_mode_nothing_is_written_and_nothing_is_full(
         await driver.tick(collision=True)
         assert (driver.pmbsr, driver.full) == (PMBSR_EL1.pack(COLL=1), 0)
         assert (driver.pmbptr, driver.memory) == (pointer, {})
-        # Software can stop it as ever.
+        # A write of S by software stops it, as in the other modes.
         await driver.write(PMBSR_EL1, STOPPED)
         assert (driver.pmbsr, driver.full) == (STOPPED, 0)
 
@@ -210,7 +223,7 @@ def test_collision_and_software_meet_in_pmbsr(bench: BufferBench) -> None:
         assert driver.pmbsr == PMBSR_EL1.pack(COLL=1)
         await driver.tick(PMBSR_EL1, 0)
         assert driver.pmbsr == 0
-        # Software's write comes first, and the hardware's change is not lost.
+        # The write of software takes effect first, and that of the SPU is not lost.
         await driver.tick(PMBSR_EL1, PMBSR_EL1.pack(DL=1), collision=True)
         assert driver.pmbsr == PMBSR_EL1.pack(DL=1, COLL=1)
         await driver.write(PMBSR_EL1, 0)
@@ -222,7 +235,7 @@ def test_collision_and_software_meet_in_pmbsr(bench: BufferBench) -> None:
 
 @pytest.mark.parametrize("bits", [7, 12, 20, 30, 34, 35, 36, 37, 45, 55])
 def test_a_pointer_of_which_the_buffer_learns_while_it_drops_a_record(any_bench: BufferBench, bits: int) -> None:
-    """And the next record follows without a cycle between them, over a boundary of any power of two."""
+    """The next record follows immediately, and crosses a boundary of a power of two."""
     boundary = 1 << bits
     pointer = boundary - any_bench.align
 
@@ -242,13 +255,13 @@ def test_a_pointer_of_which_the_buffer_learns_while_it_drops_a_record(any_bench:
 # Faults.
 
 
-def faults(bench: BufferBench, words: int) -> Iterator[Meets]:
-    """Of each kind, at the first, a middle and the last word of a record that falls on so many."""
+def faults(bench: BufferBench, words: int) -> Iterator[InjectedFault]:
+    """Yield faults of each kind, at the first, a middle and the last of the `words` words of a record."""
     for number, kind in enumerate(bench.kinds):
         for word in sorted({0, words // 2, words - 1}):
             external = bench.config.external_aborts and (word + number) % 2 == 1
             flags = frozenset(bench.config.fault_flags[number % 2 :: 2])
-            yield Meets(kind, word, 0b000100 + word % 4, external, flags)
+            yield InjectedFault(kind, word, 0b000100 + word % 4, external, flags)
 
 
 @pytest.mark.parametrize("late", tiers(fast=[0], full=[5]))
@@ -260,28 +273,28 @@ def test_every_fault_at_every_place_is_the_reference_s(any_bench: BufferBench, l
 
     for offset in sorted({0, min(1, units), max(units - 1, 0)}):
         pointer = BASE + offset * any_bench.align
-        for meets in faults(any_bench, any_bench.words(pointer + len(record), record)):
+        for fault in faults(any_bench, any_bench.words(pointer + len(record), record)):
 
-            async def scenario(driver: Driver, pointer: int = pointer, meets: Meets = meets) -> None:
+            async def scenario(driver: Driver, pointer: int = pointer, fault: InjectedFault = fault) -> None:
                 registers = Registers(
                     PMBPTR_EL1=pointer, PMBLIMITR_EL1=enable(BASE + 2 * PAGE), PMBSR_EL1=before & ~STOPPED
                 )
                 reference = ReferenceBuffer(config, registers)
                 assert reference.write(record)
-                assert not reference.write(record, meets.fault(config, registers.PMBPTR_EL1))
+                assert not reference.write(record, fault.fault(config, registers.PMBPTR_EL1))
 
                 await driver.write(PMBSR_EL1, before)
                 await driver.start(pointer, BASE + 2 * PAGE)
-                for met in (None, meets, None):
-                    driver.send(record, met)
+                for injected_faults in (None, fault, None):
+                    driver.send(record, injected_faults)
                 await driver.settle()
-                assert (driver.pmbptr, driver.pmbsr) == (registers.PMBPTR_EL1, registers.PMBSR_EL1), meets
+                assert (driver.pmbptr, driver.pmbsr) == (registers.PMBPTR_EL1, registers.PMBSR_EL1), fault
                 octets = {}
                 for address, written in reference.memory.items():
                     octets |= any_bench.octets(address, written)
-                assert (driver.memory, driver.full) == (octets, 0), meets
+                assert (driver.memory, driver.full) == (octets, 0), fault
 
-                # Software gives it another piece of memory.
+                # Software programs another buffer.
                 await driver.write(PMBPTR_EL1, after)
                 await driver.write(PMBLIMITR_EL1, enable(after + PAGE))
                 await driver.write(PMBSR_EL1, 0)
@@ -295,18 +308,18 @@ def test_every_fault_at_every_place_is_the_reference_s(any_bench: BufferBench, l
 
 @st.composite
 def near(draw: st.DrawFn, bench: BufferBench) -> tuple[int, int]:
-    """A pointer and a limit: mostly an aligned pointer at most a few records below the limit, or above."""
+    """Draw a pointer and a limit. Most pointers are aligned and a few records below or above the limit."""
     limit = draw(st.sampled_from([0, PAGE, BASE, 1 << 56, (1 << 64) - PAGE]) | boundary_integers(64)) & -PAGE
-    below = bench.room * draw(st.integers(-1, 4)) + bench.align * draw(st.sampled_from([0, 0, 0, 1, -1, 3]))
-    pointer = (limit - below) ^ draw(st.sampled_from([0, 0, 0, 0, 1, 8, bench.room >> 1, 1 << 56, 1 << 63]))
+    below = bench.required * draw(st.integers(-1, 4)) + bench.align * draw(st.sampled_from([0, 0, 0, 1, -1, 3]))
+    pointer = (limit - below) ^ draw(st.sampled_from([0, 0, 0, 0, 1, 8, bench.required >> 1, 1 << 56, 1 << 63]))
     return pointer & (1 << 64) - 1, limit
 
 
 @st.composite
-def met(draw: st.DrawFn, bench: BufferBench, words: int) -> Meets:
-    """What a record that falls on so many words can meet."""
+def injected_faults(draw: st.DrawFn, bench: BufferBench, words: int) -> InjectedFault:
+    """Draw a fault of a record that occupies `words` words of memory."""
     config = bench.config
-    return Meets(
+    return InjectedFault(
         draw(st.sampled_from(bench.kinds)),
         draw(st.integers(0, words - 1)),
         draw(st.integers(0, 63)),
@@ -343,12 +356,12 @@ def test_like_the_reference(any_bench: BufferBench, data: st.DataObject) -> None
                         record = any_bench.record(number)[
                             : any_bench.align * data.draw(st.integers(1, any_bench.size // any_bench.align))
                         ]
-                        meets = data.draw(st.none() | met(any_bench, any_bench.words(pointer, record)))
-                        # What is dropped meets nothing.
-                        begun = buffer_enabled(registers) and not discard_mode(registers)
-                        reference.write(record, meets.fault(any_bench.config, pointer) if meets and begun else None)
+                        fault = data.draw(st.none() | injected_faults(any_bench, any_bench.words(pointer, record)))
+                        # Memory reports no fault for a dropped record.
+                        stored = buffer_enabled(registers) and not discard_mode(registers)
+                        reference.write(record, fault.fault(any_bench.config, pointer) if fault and stored else None)
                         written |= any_bench.octets(pointer, record[: registers.PMBPTR_EL1 - pointer])
-                        driver.send(record, meets)
+                        driver.send(record, fault)
                     await driver.settle()
                 case "collide":
                     reference.collide()
@@ -357,10 +370,10 @@ def test_like_the_reference(any_bench: BufferBench, data: st.DataObject) -> None
                     reference.abort()
                     await driver.tick(abort=True)
                 case "status":
-                    stopped = 0  # so that an S which software writes is not taken for an event
+                    stopped = 0
                     status = data.draw(st.sampled_from([0, 0, STOPPED]) | boundary_integers(64))
                     await software(PMBSR_EL1, status)
-                    stopped = status & STOPPED
+                    stopped = status & STOPPED  # S that software sets is not a buffer full event
             full += registers.PMBSR_EL1 & SYNDROME == FULL and not stopped
             assert driver.pmbptr == registers.PMBPTR_EL1
             assert driver.pmbsr == registers.PMBSR_EL1

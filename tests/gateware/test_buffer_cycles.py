@@ -1,4 +1,4 @@
-"""The Profiling Buffer: software, faults and other events in any cycle around a record."""
+"""Test the Profiling Buffer with accesses of software, faults and other events in any cycle around a record."""
 
 from random import Random
 from typing import Any
@@ -8,7 +8,19 @@ import pytest
 from configurations import FOR_BLOCKS
 from spurtle.arch import FM, PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, Register
 from spurtle_sim.model.buffer import FaultKind
-from tests.support.buffer_bench import ALL, BASE, FEW, FULL, PAGE, STOPPED, SYNDROME, BufferBench, Driver, Meets, enable
+from tests.support.buffer_bench import (
+    ALL,
+    BASE,
+    FEW,
+    FULL,
+    PAGE,
+    STOPPED,
+    SYNDROME,
+    BufferBench,
+    Driver,
+    InjectedFault,
+    enable,
+)
 from tests.support.seeds import SEED
 from tests.support.tiers import tiers
 
@@ -23,7 +35,7 @@ def any_bench(request: pytest.FixtureRequest) -> BufferBench:
     return BufferBench(FOR_BLOCKS[request.param])
 
 
-# Software writes in any cycle from before the record arrives until after it is committed.
+# Software writes in any cycle from before the record arrives until after the pointer has moved.
 ARRIVES = 6
 WRITES = range(ARRIVES - 3, ARRIVES + 32)
 PACES = [{"late": 3}, {"stalls": (True, True, False), "late": 1}]
@@ -76,11 +88,13 @@ def test_a_halt_in_any_cycle(bench: BufferBench, halt: str, pace: dict[str, Any]
             await driver.start(BASE, BASE + 2 * PAGE)
             change = {"register": register, "value": off} if register else {"new_owner": True}
             await driver.change_while_sending(bench.record(1), ARRIVES, write, **change)
-            begun = bool(driver.memory)
-            assert driver.memory == (bench.octets(BASE, bench.record(1)) if begun else {}), "a record is written whole"
-            committed = begun and (driver.was_early or driver.was_late)
+            written = bool(driver.memory)
+            assert driver.memory == (bench.octets(BASE, bench.record(1)) if written else {}), (
+                "a record must be written completely or not at all"
+            )
+            committed = written and (driver.was_early or driver.was_late)
             assert driver.pmbptr == (BASE + bench.size if committed else BASE)
-            outcomes.add((begun, committed))
+            outcomes.add((written, committed))
             pointer = driver.pmbptr
             if register:
                 await driver.write(register, on)
@@ -110,10 +124,11 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 
 HARMLESS = {"clear", "collision"}
+"""Events that never prevent the report of a fault."""
 
 
 def around(bench: BufferBench, pace: dict[str, Any], pointer: int = BASE) -> range:
-    """Cycles from before a record is begun until after it is in memory, or the buffer is full."""
+    """Return the cycles from before the first beat of a record until after it is done, or the buffer is full."""
 
     async def scenario(driver: Driver) -> None:
         await driver.start(pointer, BASE + 2 * PAGE)
@@ -123,31 +138,32 @@ def around(bench: BufferBench, pace: dict[str, Any], pointer: int = BASE) -> ran
 
     begin = 0
     driver = bench.drive(scenario, **pace)
-    return range(driver.begun_at - begin - 2, max(driver.done_at, driver.full_at) - begin + 4)
+    return range(driver.first_beat_at - begin - 2, max(driver.done_at, driver.full_at) - begin + 4)
 
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("pace", tiers(fast=PACES[-1:], full=PACES), ids=str)
 def test_a_fault_and_something_else_in_any_cycle(bench: BufferBench, pace: dict[str, Any], change: str) -> None:
-    """`Driver` compares each cycle with the reference. Here: the fault is told of as long as nothing is in its way."""
+    """The fault is reported unless the event prevents it. `Driver` compares each cycle with the reference."""
     config = bench.config
     external = config.external_aborts
     if change == "abort" and not external:
         pytest.skip("no External aborts are reported")
-    meets = Meets(FaultKind.STAGE_2, 1, 0b010000 if external else 0b000101, external)
-    status = PMBSR_EL1.pack(S=1, DL=1, EA=external, EC=0x25, MSS=meets.fsc)
+    fault = InjectedFault(FaultKind.STAGE_2, 1, 0b010000 if external else 0b000101, external)
+    status = PMBSR_EL1.pack(S=1, DL=1, EA=external, EC=0x25, MSS=fault.fsc)
     outcomes = set()
 
     for number in around(bench, pace):
 
         async def scenario(driver: Driver, number: int = number) -> None:
             await driver.start(BASE, BASE + 2 * PAGE)
-            await driver.change_while_sending(bench.record(1), ARRIVES, number, meets, **CHANGES[change])
+            await driver.change_while_sending(bench.record(1), ARRIVES, number, fault, **CHANGES[change])
             statuses = {status & ~PMBSR_EL1.pack(COLL=1) for status in driver.statuses}
             outcomes.add(status in statuses)
             if external and driver.written:
                 assert any(PMBSR_EL1.unpack(status).EA for status in statuses)
-            if change != "clear":  # after which the pointer may be a bad one
+            # The pointer after the fault may not be aligned: the buffer is full when S is cleared.
+            if change != "clear":
                 assert driver.full == 0
 
         bench.drive(scenario, **pace)
@@ -158,10 +174,14 @@ def test_a_fault_and_something_else_in_any_cycle(bench: BufferBench, pace: dict[
 
 @pytest.mark.parametrize("change", ["abort", "stop", "clear", "collision"])
 def test_full_and_something_else_in_any_cycle(bench: BufferBench, change: str) -> None:
-    """Of PMBSR_EL1 software's write comes first, and an asynchronous External abort last. The first syndrome stays."""
+    """The first syndrome is not overwritten.
+
+    A write of PMBSR_EL1 by software takes effect before the buffer full event, and an asynchronous External abort after
+    it.
+    """
     if change == "abort" and not bench.config.external_aborts:
         pytest.skip("no External aborts are reported")
-    pointer = BASE + 2 * PAGE - bench.room
+    pointer = BASE + 2 * PAGE - bench.required
     syndromes = set()
 
     for number in around(bench, {}, pointer):
@@ -194,10 +214,10 @@ def test_everything_in_any_cycle(any_bench: BufferBench, seed: int) -> None:
     def chance(probability: float) -> bool:
         return random.random() < probability
 
-    def meets(record: bytes) -> Meets | None:
+    def random_fault(record: bytes) -> InjectedFault | None:
         if chance(0.6):
             return None
-        return Meets(
+        return InjectedFault(
             random.choice(any_bench.kinds),
             random.randrange(any_bench.words(0, record)),
             random.randrange(64),
@@ -207,7 +227,7 @@ def test_everything_in_any_cycle(any_bench: BufferBench, seed: int) -> None:
 
     def software() -> tuple[Register | None, int]:
         page = BASE + PAGE * random.randrange(4)
-        pointers = [page, page + PAGE - any_bench.room, page + any_bench.align * random.randrange(9), page + 1]
+        pointers = [page, page + PAGE - any_bench.required, page + any_bench.align * random.randrange(9), page + 1]
         return random.choice(
             [
                 (PMBSR_EL1, 0),
@@ -227,7 +247,7 @@ def test_everything_in_any_cycle(any_bench: BufferBench, seed: int) -> None:
                 record = any_bench.record(number)[
                     : any_bench.align * random.randint(1, any_bench.size // any_bench.align)
                 ]
-                driver.send(record, meets(record))
+                driver.send(record, random_fault(record))
             register, value = software() if chance(0.08) else (None, 0)
             await driver.tick(
                 register,

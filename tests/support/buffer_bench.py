@@ -1,4 +1,4 @@
-"""The Profiling Buffer in simulation, compared with the reference's in each cycle."""
+"""A test bench of the Profiling Buffer, which compares each cycle with the reference."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,11 +14,23 @@ from spurtle_sim.model.registers import Registers
 from tests.support.gateware import Bench, cycle
 from tests.support.tiers import configurations, tiers
 
-__all__ = ["ALL", "BASE", "FEW", "FULL", "PAGE", "STOPPED", "SYNDROME", "BufferBench", "Driver", "Meets", "enable"]
+__all__ = [
+    "ALL",
+    "BASE",
+    "FEW",
+    "FULL",
+    "PAGE",
+    "STOPPED",
+    "SYNDROME",
+    "BufferBench",
+    "Driver",
+    "InjectedFault",
+    "enable",
+]
 
 FEW = tiers(fast=["v1p4"], full=["minimal", "kunpeng_920"])
 ALL = configurations(["minimal", "kunpeng_920", "arm_model", "v1p4", "unnamed_packed", "unnamed"])
-"""Names of the configurations of a buffer, as parameters of a fixture."""
+"""Names of configurations, as parameters of a fixture. `FEW` is for the tests that take long."""
 
 PAGE = 4096
 BASE = 0x40_0000
@@ -28,12 +40,13 @@ SYNDROME = sum(PMBSR_EL1.fields[name].mask for name in ("S", "EC", "MSS"))
 
 
 def enable(limit: int, mode: int = FM.FILL) -> int:
+    """Return a value for PMBLIMITR_EL1 that enables the buffer."""
     return PMBLIMITR_EL1.pack(E=1, FM=mode, LIMIT=limit >> 12)
 
 
 @dataclass(frozen=True)
-class Meets:
-    """Fault of a record in memory: the members of `interface.memory.FaultLayout`."""
+class InjectedFault:
+    """A fault that memory reports for a record. The members are those of `interface.memory.FaultLayout`."""
 
     kind: FaultKind
     word: int = 0
@@ -42,7 +55,7 @@ class Meets:
     flags: frozenset[str] = frozenset()
 
     def members(self, config: SPUConfig) -> Mapping[str, int]:
-        """Of the port."""
+        """Return the members of the port `write.fault`."""
         return {
             "kind": WriteFaultKind[self.kind.name].value,
             "fsc": self.fsc,
@@ -52,7 +65,7 @@ class Meets:
         }
 
     def fault(self, config: SPUConfig, pointer: int) -> Fault:
-        """Of a record that was begun there."""
+        """Return the fault of the reference, for a record whose first byte is at `pointer`."""
         return Fault(
             kind=self.kind,
             written=self.word * config.bus_bytes - pointer % config.bus_bytes if self.word else 0,
@@ -64,17 +77,43 @@ class Meets:
 
 @dataclass(frozen=True)
 class Written:
-    """A record that went out to memory."""
+    """A record that has been written to memory."""
 
     address: int
     octets: bytes
 
 
 class Driver:
-    """Software, the serializer and memory around one buffer, a cycle at a time, and the reference beside it.
+    """Software, the serializer and memory around a buffer, and the reference that checks it in each cycle.
 
-    `stalls` says, over and over, in which cycles memory does not take a beat; `late` is how many cycles after the
-    earliest its `done` comes.
+    Parameters
+    ----------
+    stalls : sequence of bool
+        Cycles in which memory does not accept a beat. The first follows the last.
+    late : int
+        Cycles between the earliest possible `done` of memory and the actual one.
+
+    Attributes
+    ----------
+    cycle : int
+        Number of the present cycle.
+    memory : dict of int to int
+        Bytes of memory by address.
+    written : list of Written
+    was_early, was_late : bool
+        See `change_while_sending`.
+    pmbptr, pmbsr : int
+        Registers after the last cycle.
+    statuses : set of int
+        All values that PMBSR_EL1 has had.
+    full : int
+        Number of buffer full events.
+    full_at : int
+        Cycle of the last of them, or -1.
+    busy : bool
+    first_beat_at, done_at : int
+        Cycles in which the first beat of the first record is valid, and in which memory reports that record done.
+        They are -1 before.
     """
 
     def __init__(
@@ -83,32 +122,33 @@ class Driver:
         self._ctx, self._dut, self._config = ctx, dut, config
         self._stalls, self._late = stalls, late
         self._beats: list[tuple[int, bool, int]] = []
-        self._meets: list[Meets | None] = []  # of each record that is not written or dropped yet
+        self._injected: list[InjectedFault | None] = []  # of each record that the buffer has not accepted
         self._done: int | None = None
         self._stalled: tuple[int, ...] | None = None
         self.cycle = 0
         self._registers = Registers()
         self._reference = ReferenceBuffer(config, self._registers)
-        self._kept = False  # the end of the record that is being written moves the pointer
-        self._met: Meets | None = None  # in the cycle before
-        self._meeting: Meets | None = None  # of the record that is being written
-        self._words: list[dict[int, int]] = []  # of it, as far as they have gone out
-        self.memory: dict[int, int] = {}  # byte by byte
+        self._committing = False  # the pointer moves when the record that is being written is done
+        self._reported_fault: InjectedFault | None = None  # in the previous cycle
+        self._fault: InjectedFault | None = None  # of the record that is being written
+        self._words: list[dict[int, int]] = []  # of it, that memory has accepted
+        self.memory: dict[int, int] = {}
         self.written: list[Written] = []
         self.was_early = self.was_late = False
         self.pmbptr = self.pmbsr = self.full = 0
-        self.statuses: set[int] = set()  # that PMBSR_EL1 has had
+        self.statuses: set[int] = set()
         self.busy = False
-        self.begun_at = self.done_at = -1  # cycles of the first record: its first beat is there, it is in memory
+        self.first_beat_at = self.done_at = -1
         self.full_at = -1
 
-    def send(self, record: bytes, meets: Meets | None = None) -> None:
+    def send(self, record: bytes, fault: InjectedFault | None = None) -> None:
+        """Send a record to the buffer. Memory reports `fault` for it."""
         size, align = self._config.bus_bytes, self._config.layout.align
         for at in range(0, len(record), size):
             beat = record[at : at + size]
             last = at + size >= len(record)
             self._beats.append((int.from_bytes(beat, "little"), last, len(beat) % size // align if last else 0))
-        self._meets.append(meets)
+        self._injected.append(fault)
 
     async def tick(
         self,
@@ -119,7 +159,7 @@ class Driver:
         abort: bool = False,
         new_owner: bool = False,
     ) -> None:
-        """One cycle, in which software may write a register, and the buffer have another owner."""
+        """Advance by one cycle, in which software may write a register and the owner of the buffer may change."""
         dut = self._dut
         data, last, end = self._beats[0] if self._beats else (0, False, 0)
         done = self._done == 0
@@ -141,29 +181,29 @@ class Driver:
             (dut.collision, collision),
         ]
         outputs = (dut.i.ready, dut.write.beat.valid, dut.write.beat.ready, dut.write.beat.payload.as_value())
-        more = (dut.full, dut.running, dut.writing, dut.accepted, dut.busy)
-        taken, valid, ready, payload, full, running, writing, begun, busy = await cycle(
-            self._ctx, inputs, *outputs, *more
+        status = (dut.full, dut.running, dut.writing, dut.accepted, dut.busy)
+        beat_accepted, valid, ready, payload, full, running, writing, accepted, busy = await cycle(
+            self._ctx, inputs, *outputs, *status
         )
         enabled = self._registers.PMBLIMITR_EL1 & 1 and not self._registers.PMBSR_EL1 & STOPPED
         assert running == (enabled and not new_owner)
         assert writing == (running and PMBLIMITR_EL1.unpack(self._registers.PMBLIMITR_EL1).FM != FM.DISCARD)
-        if valid and self.begun_at < 0:
-            self.begun_at = self.cycle
+        if valid and self.first_beat_at < 0:
+            self.first_beat_at = self.cycle
         if done and self.done_at < 0:
             self.done_at = self.cycle
         if full:
             self.full += 1
             self.full_at = self.cycle
         self.busy = bool(busy)
-        self._follow(register, value, collision, abort, running, begun, writing, full, done)
+        self._follow(register, value, collision, abort, running, accepted, writing, full, done)
         self._done = None if self._done in (0, None) else self._done - 1
         if self._stalled is not None:
-            assert (valid, payload) == self._stalled, "a stalled beat stands still"
+            assert (valid, payload) == self._stalled, "a stalled beat must hold its value"
         self._stalled = (valid, payload) if valid and not ready else None
         if valid and ready:
             self._store(dut.write.beat.payload.shape().from_bits(payload))
-        if taken and self._beats:
+        if beat_accepted and self._beats:
             self._beats.pop(0)
         self.cycle += 1
         self.pmbptr = self._ctx.get(dut.pmbptr)
@@ -172,13 +212,11 @@ class Driver:
         assert (self.pmbptr, self.pmbsr) == (self._registers.PMBPTR_EL1, self._registers.PMBSR_EL1)
 
     def _answer(self, done: bool) -> int:
-        """The fault on the port. Where nobody should look at it everything is one."""
+        """Return the value of the port `write.fault`. It is all ones where the buffer must ignore it."""
         layout = self._dut.write.fault.shape()
         fault = (1 << layout.size) - 1
         if done:
-            members = (
-                {"kind": WriteFaultKind.NONE.value} if self._meeting is None else self._meeting.members(self._config)
-            )
+            members = {"kind": WriteFaultKind.NONE.value} if self._fault is None else self._fault.members(self._config)
             for name, value in members.items():
                 field = layout[name]
                 fault &= ~(((1 << field.width) - 1) << field.offset)
@@ -192,15 +230,17 @@ class Driver:
         collision: bool,
         abort: bool,
         running: bool,
-        begun: bool,
+        accepted: bool,
         writing: bool,
         full: bool,
         done: bool,
     ) -> None:
-        """The reference does what the buffer does in this cycle. Of PMBSR_EL1 software's write comes first, of
-        PMBPTR_EL1 last. A fault is known in the cycle after `done`.
+        """Advance the reference by one cycle.
+
+        A write of PMBSR_EL1 by software takes effect first, and one of PMBPTR_EL1 last. A fault takes effect in the
+        cycle after `done`.
         """
-        if done and self._meeting is None and self._kept and running:
+        if done and self._fault is None and self._committing and running:
             self._reference.end(len(self.written[-1].octets))
         if register is PMBSR_EL1:
             self._registers.write(self._config, register, value)
@@ -209,29 +249,29 @@ class Driver:
         if full:
             self._reference.stop_if_full()
             assert self._registers.PMBSR_EL1 & STOPPED
-        if self._met is not None:
+        if self._reported_fault is not None:
             written = self.written[-1]
-            fault = self._met.fault(self._config, written.address)
-            if self._kept and running:
+            fault = self._reported_fault.fault(self._config, written.address)
+            if self._committing and running:
                 self._reference.end(len(written.octets), fault)
             else:
                 self._reference.abandon(fault)
         if abort:
             self._reference.abort()
-        self._met = self._meeting if done else None
-        if begun:
-            meeting = self._meets.pop(0)
+        self._reported_fault = self._fault if done else None
+        if accepted:
+            injected = self._injected.pop(0)
             if writing:
-                self._meeting = meeting
-        self._kept = begun or (self._kept and running)
+                self._fault = injected
+        self._committing = accepted or (self._committing and running)
         if register is PMBPTR_EL1 or register is PMBLIMITR_EL1:
             self._registers.write(self._config, register, value)
-            self._kept = False
+            self._committing = False
 
     def _store(self, beat: Any) -> None:
-        """Memory takes a word."""
+        """Store a beat that memory has accepted."""
         assert beat.address % self._config.bus_bytes == 0
-        # Bytes follow each other without a gap, and each beat writes some.
+        # Each beat writes at least one byte, and the bytes of a record are contiguous.
         strobed = [byte for byte in range(self._config.bus_bytes) if beat.strobe >> byte & 1]
         assert strobed
         word = {beat.address + byte: beat.data >> 8 * byte & 0xFF for byte in strobed}
@@ -240,8 +280,8 @@ class Driver:
         assert not self._words or addresses[0] == max(self._words[-1]) + 1
         self._words.append(word)
         if beat.last:
-            # From the first that cannot be written on none is.
-            for each in self._words[: self._meeting.word if self._meeting else None]:
+            # The words from the faulting one on are not written.
+            for each in self._words[: self._fault.word if self._fault else None]:
                 self.memory |= each
             octets = bytes(byte for each in self._words for byte in each.values())
             self.written.append(Written(min(self._words[0]), octets))
@@ -250,32 +290,47 @@ class Driver:
 
     @property
     def idle(self) -> bool:
-        """All that was sent has been taken."""
+        """Whether the buffer has accepted all records."""
         return not self._beats
 
     async def write(self, register: Register, value: int) -> None:
-        """Software writes a register, and waits."""
+        """Write a register, and wait until the buffer is idle."""
         await self.tick(register, value)
         await self.settle()
 
     async def change_while_sending(
-        self, record: bytes, arrives: int, cycle: int, meets: Meets | None = None, **change: Any
+        self, record: bytes, arrives: int, cycle: int, fault: InjectedFault | None = None, **change: Any
     ) -> None:
-        """The record arrives in cycle `arrives` from now; `change` is what `tick` is told in another."""
+        """Send a record, and change something in any cycle around it.
+
+        Set `was_early` if the change took effect no later than the cycle in which the buffer captures the address of
+        the record, and `was_late` if it took effect after the record was done.
+
+        Parameters
+        ----------
+        record : bytes
+        arrives : int
+            The cycle from now in which the record arrives.
+        cycle : int
+            The cycle from now of the change.
+        fault : InjectedFault or None
+        change
+            Arguments of `tick` in that cycle.
+        """
         begin = self.cycle
         for now in range(max(arrives, cycle) + 2):
             if now == arrives:
-                self.send(record, meets)
+                self.send(record, fault)
             await self.tick(**change if now == cycle else {})
         await self.settle()
-        # From the cycle before its first beat a record knows where it goes; its fate is settled when it is in memory.
-        # What software writes has its effect in the next cycle.
+        # The buffer captures the address of a record in the cycle before its first beat. A write of software takes
+        # effect in the next cycle.
         effect = begin + cycle + ("new_owner" not in change)
-        self.was_early = effect < self.begun_at
+        self.was_early = effect < self.first_beat_at
         self.was_late = effect > self.done_at
 
     async def settle(self) -> None:
-        """Until all that was sent has been written or dropped, and the status says so."""
+        """Advance until all records have been written or dropped, and PMBSR_EL1 is up to date."""
         for _ in range(1000):
             await self.tick()
             if not self._beats and not self.busy and self._done is None:
@@ -285,24 +340,38 @@ class Driver:
         for _ in range(3):
             await self.tick()
         self._reference.stop_if_full()
-        assert self.pmbsr == self._registers.PMBSR_EL1, "it is full, and does not say so"
+        assert self.pmbsr == self._registers.PMBSR_EL1, "the buffer is full, and PMBSR_EL1 does not report it"
 
     async def start(self, pointer: int, limit: int) -> None:
+        """Enable the buffer."""
         await self.write(PMBPTR_EL1, pointer)
         await self.write(PMBLIMITR_EL1, enable(limit))
 
 
 class BufferBench(Bench):
+    """A Profiling Buffer in the simulator.
+
+    Attributes
+    ----------
+    align : int
+        Alignment of records.
+    required : int
+        Free bytes below the limit that the buffer requires to accept a record.
+    size : int
+        Size of the records of `record`: the longest, which need not be a multiple of the bus width.
+    """
+
     def __init__(self, config: SPUConfig):
         self.config = config
         self.align = config.layout.align
-        self.room = config.max_record_bytes  # that there must be
-        # Records of the longest size, or of one that is not a multiple of the bus.
+        self.required = config.max_record_bytes
         self.size = config.layout.longest(config.packet_bytes) // self.align * self.align
         self.dut = ProfilingBuffer(config)
         super().__init__(self.dut)
 
     def drive(self, scenario: Callable[[Driver], Any], **pace: Any) -> Driver:
+        """Run a scenario from reset. Return its driver. `pace` are parameters of `Driver`."""
+
         async def main(ctx: Any) -> Driver:
             driver = Driver(ctx, self.dut, self.config, **pace)
             await scenario(driver)
@@ -311,15 +380,18 @@ class BufferBench(Bench):
         return self.run(main)
 
     def record(self, number: int) -> bytes:
+        """Return the bytes of a record."""
         return bytes((number * 37 + byte) & 0xFF for byte in range(self.size))
 
     def words(self, address: int, record: bytes) -> int:
-        """Of memory, that it falls on."""
+        """Return the number of words of memory that a record at `address` occupies."""
         return -(-(address % self.config.bus_bytes + len(record)) // self.config.bus_bytes)
 
     @property
     def kinds(self) -> list[FaultKind]:
+        """The kinds of fault that the configuration has."""
         return fault_kinds(self.config)
 
     def octets(self, address: int, record: bytes) -> dict[int, int]:
+        """Return the bytes of a record at `address`, by their addresses."""
         return dict(enumerate(record, address))
