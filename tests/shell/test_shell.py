@@ -27,7 +27,7 @@ from spurtle.interface.sysreg import AccessOutcome
 from spurtle.shell.apb4 import APB4, APB4Completer
 from spurtle.shell.axi4 import AXI4Write, AXI4Writer
 from spurtle.shell.shell import Shell
-from tests.support.cocotb_shell import SHELLS, Watched
+from tests.support.cocotb_shell import SHELLS, ObservedShell
 from tests.support.gateware import Bench, cycle
 from tests.support.seeds import SEED
 from tests.support.simulator import run_icarus, run_verilator
@@ -528,7 +528,7 @@ def test_apb_accesses_each_register_once() -> None:
 
 @cache
 def shell(name: str) -> verilog.Verilog:
-    return verilog.generate(Watched(SHELLS[name]), f"shell_{name}")
+    return verilog.generate(ObservedShell(SHELLS[name]), f"shell_{name}")
 
 
 def test_what_a_shell_cannot_be() -> None:
@@ -548,7 +548,7 @@ def test_the_ports_of_a_shell(name: str) -> None:
     plain = {port.name for port in verilog.ports(SPU(config)) if not port.name.startswith(replaced)}
     buses = {"m_axi_": AXI4Write(config), **({"s_apb_": APB4()} if apb else {})}
     added = {f"{prefix}{member}" for prefix, bus in buses.items() for member in bus.members}
-    assert {port.name for port in shell(name).ports} == plain | added | {"watch", "taken"}
+    assert {port.name for port in shell(name).ports} == plain | added | {"observed_beat", "observed_transfer"}
 
 
 @pytest.mark.parametrize("name", configurations([*SHELLS], fast=["packed"]))

@@ -1,6 +1,7 @@
-"""The generated Verilog of a shell, between a core that samples at random and others' models of AXI4 and APB4.
+"""A cocotb test of the generated Verilog of a shell, with the AXI4 and APB4 models of cocotbext-axi.
 
-test_bus.py runs it inside of a simulator; SPURTLE_SHELL and SPURTLE_SEED say what.
+tests/shell/test_shell.py runs it in a simulator. SPURTLE_SHELL, SPURTLE_ROUNDS and SPURTLE_SEED in the environment
+select the shell, the number of rounds and the seed.
 """
 
 import logging
@@ -41,7 +42,7 @@ from spurtle_sim.model.pe import PEState
 from spurtle_sim.records.decode import decode_records
 from tests.support.gateware import random_operation
 
-__all__ = ["SHELLS", "Setting", "Watched"]
+__all__ = ["SHELLS", "ObservedShell", "Setting"]
 
 PAGE = 4096
 FULL = PMBSR_EL1.pack(S=1, EC=EC.OTHER, MSS=1)
@@ -52,7 +53,7 @@ ASYNCHRONOUS = PMBSR_EL1.pack(S=1, EC=EC.STAGE_1, MSS=0b010001, EA=1, DL=1)
 
 @dataclass(frozen=True)
 class Setting:
-    """A shell that is tested."""
+    """A shell to be tested."""
 
     config: SPUConfig
     shell: str
@@ -60,21 +61,33 @@ class Setting:
 
 
 SHELLS = {
-    # Records of several sizes, from any byte on, that cross pages.
+    # Records of several sizes, at any byte address, that cross pages.
     "packed": Setting(replace(FEATURES["minimal_packed"], el3=True), "axi4-apb", 1),
     # Records of one size, of three Security states.
     "posted": Setting(FEATURES["minimal_rme"], "axi4", 4),
 }
 
 
-class Watched(wiring.Component):
-    """A shell, and beside it what its SPU writes: `watch`, and `taken` if the beat is."""
+class ObservedShell(wiring.Component):
+    """A shell with further ports for the beats that its SPU writes.
+
+    Members
+    -------
+    observed_beat : Out(BeatLayout)
+        The beat of the SPU.
+    observed_transfer : Out(1)
+        Strobe: the shell accepts the beat.
+    """
 
     def __init__(self, setting: Setting):
         self._config = setting.config
         self._shell = Shell(self._config, setting.shell, outstanding=setting.outstanding)
         super().__init__(
-            {**self._shell.signature.members, "watch": Out(BeatLayout(self._config)), "taken": Out(1)},
+            {
+                **self._shell.signature.members,
+                "observed_beat": Out(BeatLayout(self._config)),
+                "observed_transfer": Out(1),
+            },
         )
 
     def elaborate(self, platform: Any) -> Module:
@@ -87,12 +100,15 @@ class Watched(wiring.Component):
             else:
                 m.d.comb += outer.eq(inner) if member.flow is Out else inner.eq(outer)
         beat = shell._spu.write.beat
-        m.d.comb += [self.watch.eq(beat.payload), self.taken.eq(beat.valid & beat.ready)]
+        m.d.comb += [self.observed_beat.eq(beat.payload), self.observed_transfer.eq(beat.valid & beat.ready)]
         return m
 
 
 class Memory(AxiSlaveWrite):
-    """Is its own target. A burst that touches a page in `bad` is answered with an error, and nothing of it is kept."""
+    """Memory on AXI4.
+
+    A burst that touches a page in `bad` receives an error response, and none of its bytes are written.
+    """
 
     def __init__(self, dut: Any, random: Random):
         self.random = random
@@ -104,7 +120,7 @@ class Memory(AxiSlaveWrite):
             channel.set_pause_generator(self.pauses())
 
     def pauses(self) -> Iterator[bool]:
-        """Stretches of other patience, and of none."""
+        """Yield whether to stall. The probability changes every 100 cycles, and is often zero."""
         while True:
             share = self.random.choice([0.0, 0.0, 0.5, 0.9])
             yield from (self.random.random() < share for _ in range(100))
@@ -122,29 +138,29 @@ class Memory(AxiSlaveWrite):
         await self._send(b)
 
 
-class Core:
-    """Samples what passes, and finishes it a little later; sees what the shell does, cycle by cycle."""
+class CoreDriver:
+    """Samples what running, and finishes it a little later; sees what the shell does, cycle by cycle."""
 
     def __init__(self, dut: Any, setting: Setting, random: Random):
         self.dut, self.setting, self.random = dut, setting, random
         self.config = setting.config
-        self.passes = self.draining = False
+        self.running = self.draining = False
         self.drained = False
         self.flights: list[tuple[int, int]] = []
-        """Cycle of the end, and slot, of each."""
+        """The cycle in which each sampled operation finishes, and its slot."""
         self.now = 0
         self.states = [(0, 0), (1, 0), *([(1, 1)] if self.config.rme else [])]
         self.state = (1, 0)
-        """NS and NSE of who owns the Profiling Buffer."""
-        self.fickle = 0.0
-        self.moves_at = -1
-        """When another comes to own it: often as a record is begun."""
+        """NS and NSE of the owning Security state."""
+        self.owner_change_rate = 0.0
+        self.change_owner_at = -1
+        """The cycle in which the owning Security state changes. It is often one in which a record is accepted."""
         self.records: list[list[Any]] = []
-        """Beats of each record that has left the SPU."""
+        """Beats of each record that the SPU has written."""
         self.open = 0
         self.most_open = 0
         self.bursts: list[tuple[int, int, int]] = []
-        """Address, words, and AWNSE and AWPROT of each."""
+        """Address, number of words, and AWNSE and AWPROT of each burst."""
         self._offered: dict[str, list[int]] = {}
         self._words = 0
         self._last = True
@@ -154,7 +170,7 @@ class Core:
             getattr(self.dut, name).value = value
 
     def own(self, ns: int, nse: int) -> None:
-        """EL1, of this Security state, owns the Profiling Buffer and executes."""
+        """Let EL1 of a Security state execute and own the Profiling Buffer."""
         self.state = ns, nse
         pe = PEState(el=1, ns=ns, nse=nse, mdcr_el3_nspb=1 | ns << 1, mdcr_el3_nspbe=nse)
         self.drive(**{f"pe__{name}": value for name, value in pe_members(self.config, pe).items()})
@@ -166,33 +182,33 @@ class Core:
             if due:
                 self.flights.remove(due[0])
                 operation = random_operation(self.random, self.config)
-                # Only then its record says whose it is.
+                # Only the record of a retired operation holds the Security state.
                 operation = replace(operation, facts=replace(operation.facts, retired=1))
                 self.drive(finish__operation=operation_bits(self.config, operation))
-                if self.random.random() < self.fickle:
-                    self.moves_at = self.now + self.random.randrange(16)
-            if self.now == self.moves_at:
+                if self.random.random() < self.owner_change_rate:
+                    self.change_owner_at = self.now + self.random.randrange(16)
+            if self.now == self.change_owner_at:
                 self.own(*self.random.choice([state for state in self.states if state != self.state]))
-            self.drive(finish__valid=bool(due), sampling__valid=self.passes, drain__request=self.draining)
+            self.drive(finish__valid=bool(due), sampling__valid=self.running, drain__request=self.draining)
             await FallingEdge(self.dut.clk)
-            self._watch()
+            self._observe()
             if self.dut.sampling__sampled.value:
                 self.flights.append((self.now + self.random.randrange(2, 30), 0))
             self.now += 1
 
-    def _watch(self) -> None:
+    def _observe(self) -> None:
         dut = self.dut
-        if dut.taken.value:
-            beat = BeatLayout(self.config).from_bits(int(dut.watch.value))
+        if dut.observed_transfer.value:
+            beat = BeatLayout(self.config).from_bits(int(dut.observed_beat.value))
             if self._last:
                 self.records.append([])
             self.records[-1].append(beat)
             self._last = bool(beat.last)
         self.drained = bool(dut.drain__done.value)
         if self.drained:
-            assert not self.open, f"cycle {self.now}: PSB CSYNC is complete, and {self.open} bursts are not answered"
-        self._steady("aw", "awaddr", "awlen", "awprot")
-        self._steady("w", "wdata", "wstrb", "wlast")
+            assert not self.open, f"cycle {self.now}: PSB CSYNC is complete, but {self.open} bursts have no response"
+        self._check_channel_holds("aw", "awaddr", "awlen", "awprot")
+        self._check_channel_holds("w", "wdata", "wstrb", "wlast")
         if self._words:
             assert dut.m_axi_wvalid.value, f"cycle {self.now}: a gap in a burst"
         if dut.m_axi_wvalid.value and dut.m_axi_wready.value:
@@ -206,8 +222,8 @@ class Core:
         self.open -= bool(dut.m_axi_bvalid.value) and bool(dut.m_axi_bready.value)
         assert self.open <= self.setting.outstanding
 
-    def _steady(self, channel: str, *payload: str) -> None:
-        """What was refused is offered still."""
+    def _check_channel_holds(self, channel: str, *payload: str) -> None:
+        """Check that a channel that is not ready still has the same payload."""
 
         def value(name: str) -> int:
             return int(getattr(self.dut, f"m_axi_{name}").value)
@@ -215,15 +231,15 @@ class Core:
         before = self._offered.pop(channel, None)
         if value(f"{channel}valid"):
             offered = [value(name) for name in payload]
-            assert before in (None, offered), f"cycle {self.now}: what {channel} offers has changed"
+            assert before in (None, offered), f"cycle {self.now}: the payload of {channel} has changed"
             if not value(f"{channel}ready"):
                 self._offered[channel] = offered
         else:
-            assert before is None, f"cycle {self.now}: {channel} was taken back"
+            assert before is None, f"cycle {self.now}: {channel}valid was deasserted"
 
 
 class Ports:
-    """Accesses to registers by the SPU's own port."""
+    """Register accesses on the port `sysreg` of the SPU."""
 
     def __init__(self, dut: Any):
         self._dut = dut
@@ -247,18 +263,18 @@ class Ports:
 
 
 class Apb:
-    """The same by APB."""
+    """Register accesses on APB4."""
 
     def __init__(self, dut: Any):
         self._master = ApbMaster(ApbBus.from_prefix(dut, "s_apb"), dut.clk, dut.rst)
 
     async def access(self, register: Register, value: int | None = None) -> int:
-        read, ok = await self.attempt(register.encoding << 3, value)
+        read, ok = await self.transfer(register.encoding << 3, value)
         assert ok, register.name
         return read
 
-    async def attempt(self, address: int, value: int | None = None) -> tuple[int, bool]:
-        """What is read, and whether it has worked."""
+    async def transfer(self, address: int, value: int | None = None) -> tuple[int, bool]:
+        """Read or write an address. Return the read data, and whether there was no error response."""
         if value is None:
             answer = await self._master.read(address, 8)
             return int.from_bytes(answer.data, "little"), answer.resp == AxiResp.OKAY
@@ -266,25 +282,27 @@ class Apb:
         return 0, answer.resp == AxiResp.OKAY
 
 
-class Round:
-    """Software fills a piece of memory, or tries to, and looks at what came of it."""
+class Software:
+    """Software that fills a buffer, and checks the result. Writes to some pages may fail."""
 
-    def __init__(self, core: Core, memory: Memory, registers: Ports | Apb):
+    def __init__(self, core: CoreDriver, memory: Memory, registers: Ports | Apb):
         self.core, self.memory, self.registers = core, memory, registers
         self.config, self.random, self.dut = core.config, core.random, core.dut
         self.coverage = Counter[str]()
 
     async def cycles(self, number: int) -> None:
+        """Wait for a number of cycles."""
         for _ in range(number):
             await RisingEdge(self.dut.clk)
 
-    async def hurry(self) -> None:
-        """The next operation is sampled soon."""
+    async def select_often(self) -> None:
+        """Write PMSICR_EL1 often, so that operations are sampled often."""
         while True:
             await self.registers.access(PMSICR_EL1, self.random.randrange(1, 40))
             await self.cycles(self.random.choice([1, 10, 40]))
 
     async def fill(self, *, faulty: bool) -> None:
+        """Fill a buffer and check it. With `faulty`, writes to some of its pages fail."""
         random, core, memory, access = self.random, self.core, self.memory, self.registers.access
         align, size = self.config.layout.align, self.config.layout.max_size
         page = random.getrandbits(40)
@@ -298,10 +316,10 @@ class Round:
         await access(PMBSR_EL1, 0)
         await access(PMBLIMITR_EL1, self.limit | PMBLIMITR_EL1.pack(E=1))
         await access(PMSCR_EL1, PMSCR_EL1.pack(E1SPE=1))
-        core.passes, core.fickle = True, 0.0 if faulty else 0.5
+        core.running, core.owner_change_rate = True, 0.0 if faulty else 0.5
         for _ in range(random.randrange(10, 30)):
             await self.cycles(random.randrange(1, 100))
-        core.passes = False
+        core.running = False
         await self.cycles(5)
         while core.flights:
             await RisingEdge(self.dut.clk)
@@ -311,23 +329,25 @@ class Round:
         await access(PMBLIMITR_EL1, 0)
 
     async def drain(self) -> None:
+        """Execute PSB CSYNC."""
         self.core.draining = True
         for _ in range(5000):
             await FallingEdge(self.dut.clk)
             if self.dut.drain__done.value:
                 break
         else:
-            raise AssertionError("PSB CSYNC is never complete")
+            raise AssertionError("PSB CSYNC does not complete")
         await RisingEdge(self.dut.clk)
         self.core.draining = False
 
     async def check(self, faulty: bool) -> None:
+        """Check registers, memory and bursts."""
         core, bus = self.core, self.config.bus_bytes
         status = await self.registers.access(PMBSR_EL1) & ~PMBSR_EL1.fields["COLL"].mask
         pointer = await self.registers.access(PMBPTR_EL1)
         expected: dict[int, int] = {}
         bounds = [self.pointer]
-        failed: tuple[int, int] | None = None  # where the record begins, and the burst
+        failed: tuple[int, int] | None = None  # addresses of the record and of the burst with the error
         for record in core.records:
             start = record[0].address + first_octet(record[0].strobe)
             end = record[-1].address + record[-1].strobe.bit_length()
@@ -358,7 +378,7 @@ class Round:
             assert core.bursts == [burst for record in core.records for burst in self.bursts(record)]
 
     def bursts(self, record: list[Any]) -> Iterator[tuple[int, int, int]]:
-        """What the beats of a record are to leave as: for the Security state in which its operation was sampled."""
+        """Yield the expected bursts of a record: in the Security state in which its operation was sampled."""
         start, end = first_octet(record[0].strobe), record[-1].strobe.bit_length()
         octets = b"".join(int(beat.data).to_bytes(self.config.bus_bytes, "little") for beat in record)
         (decoded,) = decode_records(octets[start : len(octets) - self.config.bus_bytes + end])
@@ -373,27 +393,28 @@ class Round:
 
 
 def first_octet(strobe: int) -> int:
+    """Return the index of the first byte of a strobe."""
     return (strobe & -strobe).bit_length() - 1
 
 
-async def access_nothing(registers: Apb, config: Any) -> None:
-    """Reads and writes that APB answers with an error."""
-    assert await registers.attempt(PMSIDR_EL1.encoding << 3) == (config.pmsidr, True)
-    assert await registers.attempt(PMSIDR_EL1.encoding << 3, 1) == (0, False)
-    assert await registers.attempt(0) == (0, False)
+async def check_apb_errors(registers: Apb, config: Any) -> None:
+    """Check the error responses of APB4: a write of a read-only register, and an address without a register."""
+    assert await registers.transfer(PMSIDR_EL1.encoding << 3) == (config.pmsidr, True)
+    assert await registers.transfer(PMSIDR_EL1.encoding << 3, 1) == (0, False)
+    assert await registers.transfer(0) == (0, False)
 
 
 @cocotb.test()
 async def random_records(dut: Any) -> None:
     random = Random(os.environ["SPURTLE_SEED"])
     setting = SHELLS[os.environ["SPURTLE_SHELL"]]
-    for port in verilog.ports(Watched(setting)):
+    for port in verilog.ports(ObservedShell(setting)):
         if port.direction == "in":
             getattr(dut, port.name).value = int(port.name == "rst")
-    for name in ("m_axi", "s_apb"):  # each transfer would be told of
+    for name in ("m_axi", "s_apb"):  # otherwise they log each transfer
         logging.getLogger(f"cocotb.{dut._name}.{name}").setLevel(logging.WARNING)
     cocotb.start_soon(Clock(dut.clk, 10, "ns").start())
-    core = Core(dut, setting, random)
+    core = CoreDriver(dut, setting, random)
     core.own(1, 0)
     for _ in range(3):
         await RisingEdge(dut.clk)
@@ -401,18 +422,20 @@ async def random_records(dut: Any) -> None:
     registers = Apb(dut) if setting.shell == "axi4-apb" else Ports(dut)
     dut.rst.value = 0
     cocotb.start_soon(core.run())
-    software = Round(core, memory, registers)
+    software = Software(core, memory, registers)
     if isinstance(registers, Apb):
-        await access_nothing(registers, setting.config)
+        await check_apb_errors(registers, setting.config)
     await registers.access(PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=1))
-    cocotb.start_soon(software.hurry())
-    wanted = ["Secure", "Non-secure", "drained", "full"]
-    wanted += ["at its start", "within a record", "across a page"] if setting.outstanding == 1 else ["aborted", "Realm"]
+    cocotb.start_soon(software.select_often())
+    required = ["Secure", "Non-secure", "drained", "full"]
+    required += (
+        ["at its start", "within a record", "across a page"] if setting.outstanding == 1 else ["aborted", "Realm"]
+    )
 
     def missing() -> list[str]:
-        return [name for name in wanted if not software.coverage[name]]
+        return [name for name in required if not software.coverage[name]]
 
-    # What comes by chance may be late.
+    # Run further rounds until all required events have occurred.
     for number in range(100):
         if number >= int(os.environ["SPURTLE_ROUNDS"]) and not missing():
             break
