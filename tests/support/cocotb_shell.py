@@ -139,7 +139,10 @@ class Memory(AxiSlaveWrite):
 
 
 class CoreDriver:
-    """Samples what running, and finishes it a little later; sees what the shell does, cycle by cycle."""
+    """A core that executes operations and finishes those that are sampled.
+
+    It also checks the outputs of the shell in each cycle.
+    """
 
     def __init__(self, dut: Any, setting: Setting, random: Random):
         self.dut, self.setting, self.random = dut, setting, random

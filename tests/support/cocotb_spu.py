@@ -1,6 +1,7 @@
-"""The generated Verilog of a whole SPU, driven at random for thousands of operations beside the reference `SPU`.
+"""A cocotb test of the generated Verilog of the SPU: thousands of random operations, compared with the reference.
 
-test_cocotb.py runs it inside of a simulator; SPURTLE_CONFIG, SPURTLE_CYCLES and SPURTLE_SEED say what.
+tests/system/test_cocotb.py runs it in a simulator. SPURTLE_CONFIG, SPURTLE_CYCLES and SPURTLE_SEED in the environment
+select the configuration, the number of cycles and the seed.
 """
 
 import os
@@ -35,69 +36,74 @@ from spurtle.arch import (
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import Packet
 from spurtle_sim.model.buffer import fault_kinds
-from tests.support.spu_bench.bench import Bench
+from tests.support.spu_bench.bench import SPUBench
 from tests.support.spu_bench.core import owners
 from tests.support.spu_bench.memory import PAGE
 from tests.support.spu_bench.state import BUFFER, STOPPED, discarding
 
 
-class Software(Bench):
-    """What runs on the core: the program, and the driver that serves the SPU."""
+class Software(SPUBench):
+    """The software on the core: a program, and the driver of the SPU."""
 
     async def run(self, cycles: int) -> None:
-        """Let the program run."""
+        """Execute the program for a number of cycles."""
         intensity = self.random.choice([0.2, 0.7, 1.0, 1.0])
         for _ in range(cycles):
             await self.cycle(passes=self.lanes(intensity))
 
     def lanes(self, intensity: float) -> int:
-        """Operations that pass in a cycle; none while the reference, which has no timing, cannot say if any counts."""
+        """Return the lanes in which an operation passes in a cycle.
+
+        No operation passes while it is unknown whether the buffer runs: the reference has no timing.
+        """
         if self.now < self.settled_from:
             return 0
         return sum((self.random.random() < intensity) << lane for lane in range(self.config.ops_per_cycle))
 
-    async def read(self, *registers: Register, anyhow: bool = False) -> None:
+    async def read(self, *registers: Register, any_state: bool = False) -> None:
+        """Read registers."""
         for register in registers:
             await self._settle(register)
-            await self.cycle(passes=self.lanes(0.2), read=register, anyhow=anyhow)
+            await self.cycle(passes=self.lanes(0.2), read=register, any_state=any_state)
 
-    async def write(self, register: Register, value: int, *, anyhow: bool = False) -> None:
+    async def write(self, register: Register, value: int, *, any_state: bool = False) -> None:
+        """Write a register."""
         await self._settle(register)
-        await self.cycle(passes=self.lanes(0.2), write=(register, value), anyhow=anyhow)
+        await self.cycle(passes=self.lanes(0.2), write=(register, value), any_state=any_state)
         if register in BUFFER:
             await self.cycle(passes=self.lanes(0.2))
 
     async def _settle(self, register: Register) -> None:
-        """Until the reference says what an access does that is made in the next cycle."""
+        """Wait until the reference can predict an access that is performed in the next cycle."""
         while register in BUFFER and (self.now < self.settled_from or self.now <= self.responds_at <= self.now + 1):
             await self.cycle()
 
     async def drain(self) -> None:
-        """PSB CSYNC; then everything must be in memory, and counted."""
-        self.draining = self.quiet = True
+        """Execute PSB CSYNC. Check memory and the PMU events."""
+        self.draining = self.hold_finish = True
         for _ in range(2000):
             await self.cycle()
             if self.drained:
                 break
         assert self.drained, "the SPU does not drain"
         self.draining = False
-        self.resolve_doubt()
+        self.resolve_maybe_dropped()
         assert not (self.finished or self.waiting or self.writing or self.responding or self.faulting), (
-            "drained, and a record is not in memory"
+            "drained, but a record is not in memory"
         )
         assert self.memory == self.written
-        self.completion.free(self.now)
+        self.completion.release(self.now)
         for number, slot in enumerate(self.slots):
             if number not in self.flights:
-                slot.free(self.now)
-        # Nothing finishes until the last operations that have passed are counted.
+                slot.release(self.now)
+        # No operation finishes until the last operations that have passed are counted.
         for _ in range(self.config.answer_latency + 3):
             await self.cycle()
         assert self.counted == self.expected
-        self.quiet = False
+        self.hold_finish = False
 
-    def room(self) -> tuple[int, int]:
-        """A pointer and a limit with room for a few records of the longest, and a bit more where they can differ."""
+    def buffer_range(self) -> tuple[int, int]:
+        """Return a pointer and a limit: space for a few longest records, and more if the size of records varies."""
         layout = self.config.layout
         records = self.random.choice([1, 1, 2, 3, self.random.randrange(1, 12)])
         limit = self.random.choice([PAGE, 0x8000_0000, 0x00FF_FFFF_FFFF_F000, 0xFFFF_FFFF_FFFF_F000])
@@ -105,19 +111,19 @@ class Software(Bench):
         return limit - records * layout.max_size - more, limit
 
     def filters(self) -> int:
-        """A value for PMSFCR_EL1. Few operations pass many filters."""
+        """Return a value for PMSFCR_EL1. Few filters are enabled, because few operations pass many of them."""
         random, bits = self.random, self.random.getrandbits
         enables = random.choice([0, 0, 0, 0, 0, 0, 0, 1, 2, 2, 2, 4, 8, 16, 31])
-        types = random.choice([0b00010, 0b00100, bits(5), bits(5)])  # loads alone, stores alone
+        types = random.choice([0b00010, 0b00100, bits(5), bits(5)])  # only loads, only stores
         return enables | types << 16 | random.choice([0, bits(5) & bits(5)]) << 48
 
     @staticmethod
     def enabled(limit: int, mode: int = FM.FILL) -> int:
-        """A value for PMBLIMITR_EL1, of the limit in `limit`."""
+        """Return a value for PMBLIMITR_EL1 that enables the buffer. `limit` is an address."""
         return limit & -PAGE | PMBLIMITR_EL1.pack(E=1, FM=mode)
 
     async def set_up(self) -> None:
-        """As a driver does it: stop, drain, program everything, enable."""
+        """Set up profiling as a driver does: disable, drain, program all registers, enable."""
         random, bits = self.random, self.random.getrandbits
         await self.write(PMSCR_EL1, 0)
         await self.write(PMSCR_EL2, 0)
@@ -133,42 +139,46 @@ class Software(Bench):
         await self.write(PMSIRR_EL1, random.choice([0, 1, 1, 2]) << 8 | bits(8))
         await self.write(PMSICR_EL1, random.choice([0, 1, bits(8), bits(8) << 56 | bits(9)]))
         await self.write(IMP_PMSRNDR_EL1, random.choice([0, bits(64)]))
-        pointer, limit = self.room()
+        pointer, limit = self.buffer_range()
         await self.write(
             PMBPTR_EL1,
             pointer if random.random() < 0.8 else pointer + random.choice([1, 8, PAGE, 1 << 56]) & (1 << 64) - 1,
         )
         await self.write(PMBSR_EL1, random.choice([0, 0, bits(64) & ~STOPPED]))
         await self.write(PMBLIMITR_EL1, self.enabled(limit, random.choice([0, 0, 0, 1, 2, 3])))
-        await self.permit(3 & random.choice([1, 2, 3, 3, 3]))
+        await self.enable_profiling(3 & random.choice([1, 2, 3, 3, 3]))
         await self.read(*REGISTERS)
 
-    async def permit(self, levels: int = 3) -> None:
-        """Profiling at these Exception levels; and anything may be collected, or not. Often EL1 and EL2 want the same
-        time.
+    async def enable_profiling(self, levels: int = 3) -> None:
+        """Enable profiling at some Exception levels, with random collection permissions.
+
+        The timestamps of EL1 and EL2 have the same offset in many cases.
         """
         bits = self.random.getrandbits
         time = self.random.choice([0, 0, PMSCR_EL1.pack(TS=1, PCT=PCT.OFFSET_PHYSICAL)])
         for register in (PMSCR_EL1, PMSCR_EL2):
             await self.write(register, levels | bits(5) << 3 | time)
 
-    async def serve(self) -> None:
+    async def serve_interrupt(self) -> None:
         """Serve the interrupt, as a driver does."""
         await self.drain()
         await self.read(PMBSR_EL1, PMBPTR_EL1, PMSICR_EL1)
         limit = (self.registers.PMBLIMITR_EL1 & -PAGE) + PAGE
-        if limit >> 12 & 0b11 and self.random.random() < 0.3:  # another page behind the record that was the last
+        if limit >> 12 & 0b11 and self.random.random() < 0.3:  # one more page, so that records continue
             await self.write(PMBLIMITR_EL1, self.enabled(limit))
             await self.write(PMBSR_EL1, 0)
             return
-        pointer, limit = self.room()
+        pointer, limit = self.buffer_range()
         if limit != self.registers.PMBLIMITR_EL1 & -PAGE:
             await self.write(PMBLIMITR_EL1, self.enabled(limit))
         await self.write(PMBPTR_EL1, pointer)
         await self.write(PMBSR_EL1, 0)
 
     async def select_soon(self) -> None:
-        """A selection comes soon; or two, one from an old random number and the other from a small new one."""
+        """Write small counts, so that an operation is selected soon.
+
+        With FEAT_SPE_ERnd two may be selected: ECOUNT ends near the time at which COUNT loads a small random number.
+        """
         random, lanes = self.random, self.config.ops_per_cycle
         count = random.randrange(1, 5 + lanes)
         ecount = random.randrange(9 + lanes)
@@ -178,8 +188,11 @@ class Software(Bench):
         await self.write(PMSICR_EL1, PMSICR_EL1.pack(COUNT=count, ECOUNT=ecount))
         await self.run(random.randrange(5, 20))
 
-    async def until_a_record_waits(self) -> None:
-        """Or is being written; so long, or not at all: by chance, software would seldom meet that moment."""
+    async def wait_for_pending_record(self) -> None:
+        """Wait until a record is pending or being written, for at most 100 cycles, or not at all.
+
+        Software that acts at random cycles would seldom act in this state.
+        """
         moment = self.random.choice(["waiting", "writing"])
         for _ in range(self.random.choice([0, 100])):
             if getattr(self, moment):
@@ -187,14 +200,14 @@ class Software(Bench):
             await self.run(1)
 
     async def discard(self) -> None:
-        """Discard mode comes, in the midst of anything, and goes."""
+        """Enter and leave discard mode at any time."""
         if self.registers.PMBSR_EL1 & STOPPED:
-            await self.serve()
+            await self.serve_interrupt()
         random, limit = self.random, self.registers.PMBLIMITR_EL1
         fits = not discarding(self.registers)
         if fits and random.random() < 0.5:  # for a moment
-            patience, longest = self.patience, self.longest
-            self.patience, self.longest = 0.1, 3
+            ready_rate, max_latency = self.ready_rate, self.max_latency
+            self.ready_rate, self.max_latency = 0.1, 3
             for _ in range(20):
                 if self.queued:
                     break
@@ -202,27 +215,27 @@ class Software(Bench):
             await self.write(PMBLIMITR_EL1, self.enabled(limit, FM.DISCARD))
             await self.run(random.choice([0, 0, 1, 20, 100]))
             await self.write(PMBLIMITR_EL1, self.enabled(limit, random.choice([0, 1, 3])))
-            self.patience, self.longest = patience, longest
+            self.ready_rate, self.max_latency = ready_rate, max_latency
             await self.read(*BUFFER)
             return
-        await self.until_a_record_waits()
+        await self.wait_for_pending_record()
         await self.write(PMBLIMITR_EL1, self.enabled(limit, FM.DISCARD))
-        # Pointer and limit are ignored. What does not fit must be out of the way before they are not.
+        # Pointer and limit are ignored in discard mode. Before it ends, the SPU is drained and both are valid.
         await self.write(PMBPTR_EL1, random.getrandbits(64))
         await self.write(PMBLIMITR_EL1, self.enabled(random.getrandbits(64), FM.DISCARD))
         for _ in range(random.randrange(6)):
             await self.select_soon()
         await self.drain()
         await self.read(*BUFFER)
-        pointer, limit = self.room()
+        pointer, limit = self.buffer_range()
         await self.write(PMBPTR_EL1, pointer)
         await self.write(PMBLIMITR_EL1, self.enabled(limit, random.choice([0, 1, 3])))
 
-    async def hand_over(self) -> None:
-        """The buffer gets another owner, in the midst of anything; and its own one back, or not."""
+    async def change_owner_any_time(self) -> None:
+        """Change the owner of the buffer at any time. It may change back."""
         if self.random.random() < 0.5:
             await self.select_soon()
-        await self.until_a_record_waits()
+        await self.wait_for_pending_record()
         ownership = self.ownership
         self.change_owner()
         if self.random.random() < 0.5:
@@ -231,38 +244,38 @@ class Software(Bench):
             self.move_pe(profiled=True)
         await self.read(*BUFFER, PMBIDR_EL1)
 
-    async def meddle(self) -> None:
-        """Accesses from wherever the PE is, that are made, mean another register, trap, or are UNDEFINED."""
+    async def access_from_any_state(self) -> None:
+        """Access registers in any state of the PE: accesses succeed, are redirected, trap or are UNDEFINED."""
         random = self.random
         for register in random.choices((*REGISTERS, PMSCR_EL12), k=8):
             if random.random() < 0.5:
-                await self.read(register, anyhow=True)
+                await self.read(register, any_state=True)
             elif register in (PMSCR_EL1, PMSCR_EL2, PMSCR_EL12):
-                await self.write(register, random.getrandbits(8), anyhow=True)
+                await self.write(register, random.getrandbits(8), any_state=True)
             else:
-                await self.write(register, getattr(self.registers, register.name, 0), anyhow=True)
+                await self.write(register, getattr(self.registers, register.name, 0), any_state=True)
             self.move_pe(profiled=random.random() < 0.5)
 
-    async def disturb(self) -> None:
-        """Something that software may do at any time."""
+    async def random_action(self) -> None:
+        """Perform a random action that software may perform at any time."""
         match self.random.randrange(22):
             case 0:
-                await self.permit()
-            case 1:  # off and on again
+                await self.enable_profiling()
+            case 1:  # disable and enable
                 limit = self.registers.PMBLIMITR_EL1
-                await self.until_a_record_waits()
+                await self.wait_for_pending_record()
                 await self.write(PMBLIMITR_EL1, limit & ~1)
                 await self.run(self.random.choice([0, 1, 20]))
                 await self.write(PMBLIMITR_EL1, limit)
             case 2:
-                await self.until_a_record_waits()
+                await self.wait_for_pending_record()
                 await self.write(PMBSR_EL1, self.registers.PMBSR_EL1 | STOPPED)
             case 3:
                 if self.registers.PMBSR_EL1 & STOPPED == 0:
-                    room = self.random.randrange(1, 12) * self.config.max_record_bytes
-                    await self.write(PMBPTR_EL1, (self.registers.PMBLIMITR_EL1 & -PAGE) - room)
+                    size = self.random.randrange(1, 12) * self.config.max_record_bytes
+                    await self.write(PMBPTR_EL1, (self.registers.PMBLIMITR_EL1 & -PAGE) - size)
             case 4:
-                await self.until_a_record_waits()
+                await self.wait_for_pending_record()
                 await self.drain()
                 await self.read(PMSICR_EL1, *BUFFER)
             case 5:
@@ -270,7 +283,7 @@ class Software(Bench):
                 await self.run(20)
                 await self.read(PMSICR_EL1, PMBIDR_EL1)
                 self.move_pe(profiled=True)
-            case 6:  # an interval of its own length
+            case 6:  # longer than an interval
                 await self.run(300)
             case 7:
                 await self.write(PMSIRR_EL1, self.random.choice([0, 1]) << 8 | self.random.getrandbits(1))
@@ -282,11 +295,11 @@ class Software(Bench):
                 half = self.random.choice([0, 32])
                 await self.write(IMP_PMSRNDR_EL1, self.random.getrandbits(32) << half)
             case 14 | 15 | 16 | 17 | 18:
-                await self.meddle()
+                await self.access_from_any_state()
             case 11 | 12 | 13 if self.config.discard_mode:
                 await self.discard()
             case 19 | 20 | 21 if self.config.several_owners:
-                await self.hand_over()
+                await self.change_owner_any_time()
             case _:
                 self.move_pe(profiled=True)
 
@@ -298,19 +311,19 @@ async def random_operations(dut: Any) -> None:
     await bench.read(*REGISTERS)
     random = bench.random
     cycles = int(os.environ["SPURTLE_CYCLES"])
-    # What comes by chance may be late; short runs may miss something.
-    wanted = to_be_seen(bench.config) if cycles >= 10_000 else []
+    # A short run may miss rare events. A long one continues until all have occurred.
+    required = required_coverage(bench.config) if cycles >= 10_000 else []
 
     def missing() -> list[str]:
-        return [name for name in wanted if not bench.coverage[name]]
+        return [name for name in required if not bench.coverage[name]]
 
     while bench.now < cycles or (missing() and bench.now < 4 * cycles):
-        bench.patience = random.choice([1.0, 1.0, 0.6, 0.2])
-        bench.longest = random.choice([3, 3, 10, 10, 30, 100, 600])
-        bench.restless = random.choice([0, 0, 0.02, 0.2])
-        bench.fickle = random.choice([0, 0, 0, 0, 0.01])
-        bench.faulty = random.choice([0, 0, 0.1, 0.9])
-        bench.aborting = random.choice([0, 0, 0, 0.01])
+        bench.ready_rate = random.choice([1.0, 1.0, 0.6, 0.2])
+        bench.max_latency = random.choice([3, 3, 10, 10, 30, 100, 600])
+        bench.pe_change_rate = random.choice([0, 0, 0.02, 0.2])
+        bench.owner_change_rate = random.choice([0, 0, 0, 0, 0.01])
+        bench.fault_rate = random.choice([0, 0, 0.1, 0.9])
+        bench.abort_rate = random.choice([0, 0, 0, 0.01])
         await bench.set_up()
         for _ in range(5):
             for _ in range(random.randrange(24)):
@@ -319,59 +332,59 @@ async def random_operations(dut: Any) -> None:
                 await bench.select_soon()
             if bench.registers.PMBSR_EL1 & STOPPED:
                 await bench.run(random.randrange(30))
-                await bench.serve()
-            await bench.disturb()
-    bench.fickle = 0
+                await bench.serve_interrupt()
+            await bench.random_action()
+    bench.owner_change_rate = 0
     while bench.flights or bench.unanswered:
         await bench.cycle()
     await bench.drain()
 
     dut._log.info("%d operations, %d cycles: %s", bench.operations, bench.now, dict(sorted(bench.coverage.items())))
-    assert not missing(), f"never seen: {missing()}"
+    assert not missing(), f"did not occur: {missing()}"
 
 
-def to_be_seen(config: SPUConfig) -> list[str]:
-    """What a long run must have met."""
-    seen = [*OperationClass.__members__, "not retired", "buffer full", "filtered out", "vanished"]
-    seen += ["completed before it finished"]
+def required_coverage(config: SPUConfig) -> list[str]:
+    """Return the events that must occur in a long run."""
+    required = [*OperationClass.__members__, "not retired", "buffer full", "filtered out", "vanished"]
+    required += ["completed before it finished"]
     outcomes = ["VALUE", "UNDEFINED", *(["TRAP_EL2"] if config.el2 else []), *(["TRAP_EL3"] if config.el3 else [])]
-    seen += [f"{outcome} of {access}" for outcome in outcomes for access in ("MRS", "MSR")]
-    seen += ["redirected"] if config.el2 else []
-    seen += ["dropped while stopped", "discarded while being written", "counters kept while disabled"]
-    seen += [f"buffer {state}" for state in range(4)] + [f"completion {state}" for state in range(3)]
-    seen += [f"slot {slot} {state}" for slot in range(config.slots) for state in range(3)]
-    seen += [f"lane {lane}" for lane in range(config.ops_per_cycle)]
-    seen += [f"{what}, RND {rnd}" for what in ("reload", "selected") for rnd in (0, 1)] + ["reload, INTERVAL 0"]
-    seen += [f"collisions {count + 1}" for count in range(config.selections_per_cycle)]
-    seen += [f"feed_{event} {value}" for event in config.feed_events for value in (0, 1)]
+    required += [f"{outcome} of {access}" for outcome in outcomes for access in ("MRS", "MSR")]
+    required += ["redirected"] if config.el2 else []
+    required += ["dropped while stopped", "discarded while being written", "counters held while disabled"]
+    required += [f"buffer {state}" for state in range(4)] + [f"completion {state}" for state in range(3)]
+    required += [f"slot {slot} {state}" for slot in range(config.slots) for state in range(3)]
+    required += [f"lane {lane}" for lane in range(config.ops_per_cycle)]
+    required += [f"{what}, RND {rnd}" for what in ("reload", "selected") for rnd in (0, 1)] + ["reload, INTERVAL 0"]
+    required += [f"collisions {count + 1}" for count in range(config.selections_per_cycle)]
+    required += [f"feed_{event} {value}" for event in config.feed_events for value in (0, 1)]
     if config.two_accesses:
-        seen += [f"{one} by {what}" for one in ("source", "destination") for what in ("the filter", "chance")]
-        seen += ["source of two accesses", "destination of two accesses"]
+        required += [f"{one} by {what}" for one in ("source", "destination") for what in ("the filter", "chance")]
+        required += ["source of two accesses", "destination of two accesses"]
     if config.discard_mode:
-        seen += ["dropped in discard mode", "dropped in discard mode, while it waited"]
-        seen += ["discard mode while a record is written", "collision in discard mode"]
-        seen += ["written, though discard mode came and went while it waited"]
+        required += ["dropped in discard mode", "dropped in discard mode while pending"]
+        required += ["discard mode while a record is written", "collision in discard mode"]
+        required += ["written after discard mode ended while it was pending"]
     if config.selections_per_cycle == 2:
-        seen.append("two selected in a cycle")
+        required.append("two selected in a cycle")
     if config.slots > 1:
-        seen.append("finished before an older one")
-    # Without EL2 nothing is collected of it.
-    seen += [packet.value for packet in config.layout.packets if config.el2 or packet is not Packet.CONTEXT_EL2]
-    seen += [f"{owner}" for owner in owners(config)] + [f"EL{el}" for el in range(2 + config.el2)] + ["offset none"]
+        required.append("finished before an older one")
+    # The Context packet of EL2 is absent without EL2.
+    required += [packet.value for packet in config.layout.packets if config.el2 or packet is not Packet.CONTEXT_EL2]
+    required += [f"{owner}" for owner in owners(config)] + [f"EL{el}" for el in range(2 + config.el2)] + ["offset none"]
     if config.el2:
-        seen.append("offset virtual")
+        required.append("offset virtual")
     if config.ecv_poff:
-        seen.append("offset physical")
+        required.append("offset physical")
     if config.nv2:
-        seen += ["NV2 with its address", "NV2 without its address"]
+        required += ["NV2 with its address", "NV2 without its address"]
     if config.external_aborts:
-        seen.append("abort")
+        required.append("abort")
     places = ["before", *(["in"] if config.max_record_bytes > config.bus_bytes else [])]
-    seen += [*(kind.name for kind in fault_kinds(config)), *(f"a fault {place} a record" for place in places)]
+    required += [*(kind.name for kind in fault_kinds(config)), *(f"a fault {place} a record" for place in places)]
     if config.several_owners:
-        seen += [f"new owner, {what}" for what in ("operations in flight", "a record waits", "a record is written")]
+        required += [f"new owner, {what}" for what in ("operations in flight", "a record waits", "a record is written")]
     if config.pbt:
-        seen += ["taken branch, profiled 0", "taken branch, profiled 1"]
+        required += ["taken branch, profiled 0", "taken branch, profiled 1"]
     if config.layout.align < config.bus_bytes:
-        seen.append("begun within a word")
-    return seen
+        required.append("starts within a word")
+    return required

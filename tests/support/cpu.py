@@ -115,7 +115,7 @@ class Core(CheckedSPU):
 class CPU(Core):
     """A core with memory, for driver models.
 
-    Each `psb_csync` compares the records that the SPU has written with those of the reference. It checks that nothing
+    Each `psb_csync` compares the records that the SPU has written with the reference. It checks that nothing
     else has changed in memory and in the pages on either side.
 
     Parameters

@@ -1,6 +1,6 @@
 """Golden files of the top-level ports of each named configuration.
 
-`python -m tests.support.golden_ports` writes them, or only those of the configurations that are its arguments.
+`python -m tests.support.golden_ports [NAME ...]` writes the files of the named configurations, by default all.
 """
 
 import sys

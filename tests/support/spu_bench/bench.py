@@ -1,6 +1,7 @@
-"""Core, memory and scoreboard together, a cycle at a time.
+"""The core, memory and the scoreboard together.
 
-Whatever the reference has an opinion on is checked in each cycle; memory and PMU events when the SPU has been drained.
+Outputs that the reference predicts are checked in each cycle. Memory and PMU events are checked when the SPU has
+drained.
 """
 
 from copy import copy
@@ -14,13 +15,14 @@ from tests.support.spu_bench.core import Core
 from tests.support.spu_bench.scoreboard import Scoreboard
 from tests.support.spu_bench.state import discarding
 
-__all__ = ["Bench"]
+__all__ = ["SPUBench"]
 
 
-class Bench(Core, Scoreboard):
-    """Core, memory and scoreboard around the SPU. Time moves in `cycle` alone."""
+class SPUBench(Core, Scoreboard):
+    """The core, memory and the scoreboard around the SPU. Only `cycle` advances the time."""
 
     async def reset(self) -> None:
+        """Reset the SPU."""
         for port in verilog.ports(spu.SPU(self.config)):
             if port.direction == "in":
                 self.drive(port.name, 0)
@@ -32,33 +34,42 @@ class Bench(Core, Scoreboard):
 
     async def cycle(
         self, *, passes: int = 0, read: Register | None = None, write: tuple[Register, int] | None = None,
-        anyhow: bool = False,
+        any_state: bool = False,
     ) -> None:  # fmt: skip
-        """One clock cycle, in which operations may pass, one bit for each lane, and software may read or write a
-        register: from where that has a value, or `anyhow`.
+        """Advance by one clock cycle.
+
+        Parameters
+        ----------
+        passes : int
+            Lanes in which an operation passes the sampling point, one bit for each lane.
+        read, write
+            The register that software reads, or the register and the value that it writes.
+        any_state : bool
+            The access is made in any state of the PE. By default it is one in which the access
+            reaches the register.
         """
         dut = self.dut
-        (made, self.coming), register = (self.coming, None), read or (write and write[0])
+        (performed, self.pending_access), register = (self.pending_access, None), read or (write and write[0])
         self.last_pointer, self.pointer = self.pointer, self.registers.PMBPTR_EL1
         self.earlier, self.visible = self.visible, copy(self.registers)
-        self.drive_pe(passes, register, write is not None, anyhow)
+        self.drive_pe(passes, register, write is not None, any_state)
         if register:
             self.drive_access(register, write)
         finishing = self.drive_flights()
         branch = self.drive_branch() if self.config.pbt else None
-        ready = self.random.random() < self.patience
+        ready = self.random.random() < self.ready_rate
         self.drive("write__beat__ready", ready)
-        self.drive_response(made)
+        self.drive_response(performed)
         self.drive("drain__request", self.draining)
         dut.clk.value = 0
         await Timer(5, "ns")
 
-        self.watch()
+        self.count_events()
         self.check_registers()
-        if made:
-            self.make_read(made)
+        if performed:
+            self.perform_read(performed)
         if not self.running:
-            self.halt()
+            self.mark_halted()
         self.filter_samples(bool(self.pmu("feed")))
         if finishing:
             self.finish_operation(finishing)
@@ -71,20 +82,20 @@ class Bench(Core, Scoreboard):
         if self.waiting and self.waiting.halted < self.now:
             self.drop()
         elif self.waiting and discarding(self.registers):
-            self.doubt(self.waiting)
+            self.mark_maybe_dropped(self.waiting)
         if int(dut.write__beat__valid.value):
-            self.take_beat(ready)
+            self.accept_beat(ready)
         if self.faulting:
             self.stop_at_fault()
         if self.now == self.responds_at:
             self.respond()
-        # Software has read what this cycle found; it writes after what else happens in it.
-        self.count_operations(made)
-        if made and made.target and made.value is not None:
-            self.make_write(made.target, made.value)
+        # A read returns the state before this cycle. A write takes effect after the events of the cycle.
+        self.count_operations(performed)
+        if performed and performed.target and performed.value is not None:
+            self.perform_write(performed.target, performed.value)
         if self.aborts:
             self.reference.buffer.abort()
-        if collisions:  # these come last
+        if collisions:  # a collision takes effect last
             self.reference.collide()
 
         dut.clk.value = 1

@@ -1,4 +1,4 @@
-"""The core: the states of the PE, accesses of software, operations in flight, branches."""
+"""The core: states of the PE, accesses of software, operations in flight and branches."""
 
 from dataclasses import replace
 
@@ -13,42 +13,42 @@ from tests.support.gateware import random_location, random_pe
 from tests.support.spu_bench.flight import Access, Flight
 from tests.support.spu_bench.state import State
 
-__all__ = ["Core", "owners"]
+__all__ = ["CoreInputs", "owners"]
 
 EVERYWHERE = Registers(PMSCR_EL1=0b11, PMSCR_EL2=0b11, PMBLIMITR_EL1=PMBLIMITR_EL1.pack(E=1))
-"""Profiling is enabled wherever it can be."""
+"""Registers that enable profiling at each Exception level and in each Security state."""
 
 
 def owners(config: SPUConfig) -> list[Owner]:
-    """Who can own the Profiling Buffer. Without EL3 the PE is Non-secure here, if it has EL2."""
+    """Return the possible owners of the Profiling Buffer. Without EL3 the PE is always Non-secure."""
     states = [(0, 0), (1, 0), *([(1, 1)] if config.rme else [])] if config.el3 else [(1, 0)]
     hosts = [(ns, nse) for ns, nse in states if ns or config.sel2] if config.el2 else []
     return [*(Owner(*state, 1) for state in states), *(Owner(*state, 2) for state in hosts)]
 
 
-class Core(State):
-    """Inputs of the SPU that the core drives."""
+class CoreInputs(State):
+    """The inputs of the SPU that the core drives."""
 
-    def drive_pe(self, passes: int, register: Register | None, write: bool, anyhow: bool) -> None:
-        if self.random.random() < self.restless:
+    def drive_pe(self, passes: int, register: Register | None, write: bool, any_state: bool) -> None:
+        if self.random.random() < self.pe_change_rate:
             self.move_pe(profiled=self.random.random() < 0.9)
-        if self.random.random() < self.fickle:
+        if self.random.random() < self.owner_change_rate:
             self.change_owner()
         self.pe = replace(self.pe, physical_count=self.pe.physical_count + 1 & (1 << 64) - 1)
-        self.passing_pe = self._accessing(register, write, anyhow) if register else self.pe
+        self.passing_pe = self._accessing(register, write, any_state) if register else self.pe
         for name, value in pe_members(self.config, self.passing_pe).items():
             self.drive(f"pe__{name}", value)
         self.new_owner, self.newer_owner = self.newer_owner, self.reference.update_owner(self.passing_pe)
         if self.new_owner:
-            self._disown()
+            self._stop_for_new_owner()
         self.drive("sampling__valid", passes)
         self.drive("sysreg__valid", register is not None)
 
-    def _accessing(self, register: Register, write: bool, anyhow: bool) -> PEState:
-        """The state of an access: one in which it is made, unless `anyhow`."""
+    def _accessing(self, register: Register, write: bool, any_state: bool) -> PEState:
+        """Return the state of the PE for an access: one in which it reaches the register, unless `any_state`."""
         levels = [0, 1, *([2] if self.config.el2 else []), *([3] if self.config.el3 else [])]
         states = [replace(self.pe, el=el) for el in self.random.sample(levels, len(levels))]
-        if not anyhow:
+        if not any_state:
             states = [pe for pe in states if access(self.config, register, write, pe)[1] == register] or states
         return states[0]
 
@@ -58,26 +58,26 @@ class Core(State):
         self.drive("sysreg__write", write is not None)
         self.drive("sysreg__wdata", write[1] if write else 0)
         outcome, target = access(self.config, register, write is not None, self.passing_pe)
-        self.coming = Access(register, write and write[1], outcome, target, self.passing_pe)
+        self.pending_access = Access(register, write and write[1], outcome, target, self.passing_pe)
         self.coverage[f"{outcome.name} of {'MSR' if write else 'MRS'}"] += 1
         self.coverage["redirected"] += target not in (register, None)
 
-    def _disown(self) -> None:
-        """The buffer does not run in this cycle, because it has another owner."""
-        for what, there in (
+    def _stop_for_new_owner(self) -> None:
+        """Record that the buffer does not run in this cycle, because its owner has changed."""
+        for what, present in (
             ("operations in flight", self.flights),
             ("a record waits", self.waiting),
             ("a record is written", self.writing or self.responding),
         ):
-            self.coverage[f"new owner, {what}"] += bool(there)
+            self.coverage[f"new owner, {what}"] += bool(present)
         if self.now < self.settled_from:
-            # That it is full shows a cycle later; if a record waits, not before its last beat has been dropped.
+            # The buffer reports full one cycle later; if a record is pending, after its last beat has been dropped.
             self.settled_from += 1
             if self.waiting:
                 self.settled_from = self.now + self.longest_drop + self.settling + 1
 
     def drive_flights(self) -> Flight | None:
-        """What the core tells; of slots that hold no operation it tells anything. Returns the one that finishes."""
+        """Drive the reports on operations in flight, random ones for free slots. Return the operation that finishes."""
         bits = self.random.getrandbits
         width = self.config.slots
         self.translating, self.issued, self.completed = (bits(width) & bits(width) for _ in range(3))
@@ -91,7 +91,7 @@ class Core(State):
                 self.completed = self.completed & ~(1 << slot) | (self.now == flight.complete_at) << slot
         due = [flight for flight in self.flights.values() if self.now >= flight.finish_at]
         finishing = None
-        if due and not self.quiet:
+        if due and not self.hold_finish:
             finishing = self.random.choice(due)
             self.drive("finish__operation", operation_bits(self.config, finishing.operation))
             self.drive("finish__vanished", finishing.vanishes)
@@ -107,8 +107,10 @@ class Core(State):
         return finishing
 
     def drive_branch(self) -> tuple[PEState, Location] | None:
-        """A taken branch: with the state that it was executed in, where it went. None is told out of program order: it
-        is younger than what has finished, and older than what has not.
+        """Report a taken branch, or none. Return the state of the PE in which it was executed, and its target.
+
+        Branches are reported in program order: a branch is younger than the operations that have finished, and older
+        than those that have not.
         """
         in_order = all(flight.order > self.youngest_finished for flight in self.flights.values())
         valid = in_order and self.now >= self.settled_from and self.random.random() < 0.2
@@ -123,13 +125,15 @@ class Core(State):
         return state, target
 
     def move_pe(self, profiled: bool) -> None:
-        """Another state of the PE, in which the buffer has the owner that it had: `profiled` if PMSCR_EL1 and PMSCR_EL2
-        let it.
+        """Change the state of the PE, but not the owner of the buffer.
+
+        With `profiled`, profiling is not prohibited in the new state: it is enabled if PMSCR_EL1 and PMSCR_EL2 enable
+        it.
         """
         self.pe = replace(self._state(profiled), physical_count=self.pe.physical_count)
 
     def change_owner(self) -> None:
-        """The buffer has another owner, or the one that it had in another way."""
+        """Change the controls that determine the owner of the buffer. The owner may stay the same."""
         drawn = random_pe(self.random, self.config)
         names = {"mdcr_el2_e2pb", "mdcr_el3_nspb", "mdcr_el3_nspbe", "scr_el3_eel2"} & self.pe_members.keys()
         self.ownership = {name: getattr(drawn, name) for name in sorted(names)}

@@ -1,4 +1,4 @@
-"""Work in progress in an SPU: accesses of software, operations that passed, and operations in flight."""
+"""Work in progress in an SPU: accesses of software, operations that have passed, and operations in flight."""
 
 from dataclasses import dataclass, field
 
@@ -14,8 +14,19 @@ NEVER = 1 << 62
 
 @dataclass(frozen=True)
 class Access:
-    """Of software to a System register: what is written, None for a read; and by the reference, in that state of the
-    PE, what it comes to and which register it means.
+    """An access of software to a System register.
+
+    Members
+    -------
+    register : Register
+    value : int or None
+        The value of a write; None for a read.
+    outcome : Outcome
+        Outcome by the reference.
+    target : Register or None
+        The register that is accessed, which a redirection may change; None if none is.
+    pe : PEState
+        The state of the PE in which the access is made.
     """
 
     register: Register
@@ -34,18 +45,18 @@ class Passing:
     start: Start
     lanes: int
     selected: list[int] = field(default_factory=list)
-    """Lanes, in program order."""
+    """Lanes of the selected operations, in program order."""
     halted: int = NEVER
     """First cycle after `cycle` in which the buffer did not run."""
 
 
 @dataclass
 class Flight:
-    """A sampled operation, from its answer until memory has its record."""
+    """A sampled operation, from when the SPU reports it as sampled until its record is in memory."""
 
     slot: int
-    told: int
-    """The cycle that it passed in, as events are told: late."""
+    latency_origin: int
+    """The cycle from which latencies count. Reports on an operation lag it by the answer latency."""
     pe: PEState
     start: Start
     halted: int
@@ -54,7 +65,7 @@ class Flight:
     complete_at: int
     vanishes: bool
     order: int
-    """Of sampled operations, in program order."""
+    """Number of the sampled operation, in program order."""
     operation: Operation
     translation: int = 0
     alternate_issue: int = 0
@@ -62,14 +73,17 @@ class Flight:
     issued: int | None = None
     completed: int | None = None
     finished: int = NEVER
-    begun: int = NEVER
+    first_beat_at: int = NEVER
     address: int = 0
     octets: bytearray = field(default_factory=bytearray)
-    doubtful: bool = False
-    """It may have been dropped: it waited while the buffer was in discard mode."""
+    maybe_dropped: bool = False
+    """Whether it may have been dropped: it was pending while the buffer was in discard mode."""
 
     def report(self, now: int, issued: int, completed: int, translating: int, tick: int) -> None:
-        """What the core tells in this cycle, one bit for each slot, and whether the alternate clock has ticked."""
+        """Apply the reports of the core in a cycle.
+
+        Each has one bit for each slot, but `tick`, which says whether the alternate clock has ticked.
+        """
         if self.completed is None and completed >> self.slot & 1:
             self.completed = now
         if self.issued is None and (self.completed == now or issued >> self.slot & 1):
@@ -81,8 +95,9 @@ class Flight:
 
     @property
     def sample(self) -> Sample:
-        total = (self.finished if self.completed is None else self.completed) - self.told
-        issue = total if self.issued is None else self.issued - self.told
+        """The sample with its latencies."""
+        total = (self.finished if self.completed is None else self.completed) - self.latency_origin
+        issue = total if self.issued is None else self.issued - self.latency_origin
         return Sample(
             start=self.start,
             operation=self.operation,
@@ -96,20 +111,25 @@ class Flight:
 
 @dataclass
 class Occupancy:
-    """When something is taken, as far as it is known: for sure before the one cycle, no longer from the other."""
+    """Occupancy of a slot or a stage, as far as the scoreboard knows it.
+
+    It is occupied before cycle `busy_until`, unknown then, and free from cycle `free_from` on.
+    """
 
     busy_until: int = 0
     free_from: int = 0
     holder: Flight | None = None
 
-    def take(self, holder: Flight) -> None:
+    def occupy(self, holder: Flight) -> None:
+        """Record that it is occupied."""
         self.busy_until = self.free_from = NEVER
         self.holder = holder
 
-    def free(self, at: int) -> None:
+    def release(self, at: int) -> None:
+        """Record that it is free from a cycle on."""
         self.busy_until = self.free_from = at
 
-    def free_by(self, holder: Flight, at: int) -> None:
-        """Unless another has come to hold it."""
+    def release_if_held_by(self, holder: Flight, at: int) -> None:
+        """Record that it is free from a cycle on at the latest, if `holder` still occupies it."""
         if self.holder is holder:
             self.free_from = at

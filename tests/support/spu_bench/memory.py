@@ -1,4 +1,4 @@
-"""Memory: it takes the beats of records, compares them with the reference, and answers."""
+"""Memory: it accepts the beats of records, compares them with the reference, and reports done or faults."""
 
 from typing import Any
 
@@ -17,16 +17,16 @@ PAGE = 4096
 
 
 class Memory(State):
-    """Records on their way to memory, and memory's answers."""
+    """Records on their way to memory, and the responses of memory."""
 
     def release(self, flight: Flight) -> None:
-        """The sample is taken in this cycle: its place is free for another, and with one slot so is that."""
-        self.completion.free(self.now + 2)
+        """Record that the sample is accepted in this cycle, which frees the completion stage, or the only slot."""
+        self.completion.release(self.now + 2)
         if self.config.slots == 1:
-            self.slots[flight.slot].free(self.now + 1)
+            self.slots[flight.slot].release(self.now + 1)
 
     def drop(self) -> None:
-        """The buffer did not run, so the record that waits leaves no beat. When its place is free depends."""
+        """Drop the pending record, because the buffer did not run. When its stage is free is not known."""
         assert self.waiting
         self.coverage["dropped while stopped"] += 1
         self.completion.busy_until = self.now
@@ -34,33 +34,37 @@ class Memory(State):
             self.slots[0].busy_until = self.now
         self.waiting = None
 
-    def doubt(self, flight: Flight) -> None:
-        """It waits in discard mode, and is dropped if the buffer looks at it now. That moment is not known here."""
-        flight.doubtful = True
+    def mark_maybe_dropped(self, flight: Flight) -> None:
+        """Mark a pending record in discard mode: it is dropped if the buffer accepts it now, which is not known."""
+        flight.maybe_dropped = True
         self.completion.busy_until = self.now
         if self.config.slots == 1:
             self.slots[0].busy_until = self.now
 
-    def resolve_doubt(self) -> None:
-        """The SPU is done with all records, or with the one that waited."""
-        if self.waiting and self.waiting.doubtful:
+    def resolve_maybe_dropped(self) -> None:
+        """Drop the pending record if it may have been dropped. No record is pending in the SPU."""
+        if self.waiting and self.waiting.maybe_dropped:
             self.waiting = None
-            self.coverage["dropped in discard mode, while it waited"] += 1
+            self.coverage["dropped in discard mode while pending"] += 1
 
     def count_full(self, stopped: int) -> None:
-        """After something that may have filled the buffer. S follows later than the reference has it."""
+        """Count a buffer full event after a change that may have filled the buffer.
+
+        The SPU sets PMBSR_EL1.S later than the reference does. `stopped` is not zero if S was set before.
+        """
         if self.registers.PMBSR_EL1 & STOPPED and not stopped:
             self.settled_from = self.now + self.settling
             self.expected["buffer_full"] += 1
             self.coverage["buffer full"] += 1
 
-    def take_beat(self, taken: bool) -> None:
+    def accept_beat(self, ready: bool) -> None:
+        """Check a valid beat, and store it if memory is ready."""
         if self.writing is None:
-            self._begin()
+            self._start_record()
         flight = self.writing
         assert flight
         beat: Any = BeatLayout(self.config).from_bits(int(self.dut.write__beat__payload.value))
-        # What it has to be, as the record is known.
+        # The record is known, and so are its beats.
         record = records.encode(self.config, flight.sample)
         at = flight.address + len(flight.octets)
         low = at % self.config.bus_bytes
@@ -71,7 +75,7 @@ class Memory(State):
         assert beat.last == (len(flight.octets) + size == len(record)), where
         if beat.last:
             self._release_by(flight)
-        if not taken:
+        if not ready:
             return
         octets = (beat.data >> 8 * low).to_bytes(self.config.bus_bytes, "little")[:size]
         flight.octets += octets
@@ -81,35 +85,35 @@ class Memory(State):
             self.written |= {flight.address + number: octet for number, octet in enumerate(record)}
             self._check_record(record, flight)
             self.writing, self.responding = None, flight
-            # Not while software is at the buffer's registers: which of the two comes first is not known here.
-            soonest = self.now + 1 + bool(self.coming and self.coming.target in BUFFER)
+            # Not in a cycle in which software accesses a register of the buffer: the order of the two is not known.
+            soonest = self.now + 1 + bool(self.pending_access and self.pending_access.target in BUFFER)
             self.responds_at = soonest + self.random.choice([0, 0, 1, self.random.randrange(60)])
 
-    def _begin(self) -> None:
-        """The record that waits is being written. It was begun in the cycle before, where the pointer was then."""
-        assert self.waiting and not self.responding, f"cycle {self.now}: a beat that belongs to no record"
+    def _start_record(self) -> None:
+        """Start the pending record, which the buffer accepted in the previous cycle, at the pointer of that cycle."""
+        assert self.waiting and not self.responding, f"cycle {self.now}: a beat without a record"
         flight, self.waiting = self.waiting, None
-        assert not discarding(self.earlier), f"cycle {self.now}: a record is begun in discard mode"
-        if flight.doubtful:
-            self.coverage["written, though discard mode came and went while it waited"] += 1
-        flight.begun, flight.address = self.now, self.last_pointer
+        assert not discarding(self.earlier), f"cycle {self.now}: a record is written in discard mode"
+        if flight.maybe_dropped:
+            self.coverage["written after discard mode ended while it was pending"] += 1
+        flight.first_beat_at, flight.address = self.now, self.last_pointer
         limit = self.earlier.PMBLIMITR_EL1 & -PAGE
         assert flight.address + self.config.max_record_bytes <= limit, f"cycle {self.now}: a beat beyond LIMIT"
-        self.coverage["begun within a word"] += flight.address % self.config.bus_bytes != 0
+        self.coverage["starts within a word"] += flight.address % self.config.bus_bytes != 0
         self.writing = flight
-        # From now on the sample can be taken: its place is free for another, and with one slot so is that.
+        # The sample may be accepted from now on, which frees the completion stage, or the only slot.
         self.completion.busy_until = self.now + 2
         if self.config.slots == 1:
             self.slots[0].busy_until = self.now + 1
 
     def _release_by(self, flight: Flight) -> None:
-        """Its last beat is there: the sample has been taken, in this cycle at the latest."""
-        self.completion.free_by(flight, self.now + 2)
+        """Record that the sample has been accepted, in this cycle at the latest: the last beat is valid."""
+        self.completion.release_if_held_by(flight, self.now + 2)
         if self.config.slots == 1:
-            self.slots[0].free_by(flight, self.now + 1)
+            self.slots[0].release_if_held_by(flight, self.now + 1)
 
     def _check_record(self, record: bytes, flight: Flight) -> None:
-        """By what knows nothing of the sample; and what it holds."""
+        """Check the invariants of a record, independently of its sample. Count what it holds."""
         sample, pe = flight.sample, flight.pe
         wrong = self.monitor.check(record)
         assert not wrong, f"{wrong} in {record.hex()} of {sample}"
@@ -128,30 +132,30 @@ class Memory(State):
         if decoded.operation and decoded.operation.form == "nv2" and facts.va_valid and not facts.exception:
             self.coverage[f"NV2 {'without' if decoded.va is None else 'with'} its address"] += 1
 
-    def drive_response(self, made: Access | None) -> None:
-        """Memory's answer, and what it is told without one."""
+    def drive_response(self, performed: Access | None) -> None:
+        """Drive the response of memory. The fault is random without one."""
         done = self.now == self.responds_at
         self.drive("write__done", done)
         if done:
             assert self.responding
-            self.meets = self._fault(self.responding) if self.random.random() < self.faulty else None
-            told = fault_bits(self.config, self.responding.address, self.meets)
+            self.fault = self._fault(self.responding) if self.random.random() < self.fault_rate else None
+            fault = fault_bits(self.config, self.responding.address, self.fault)
         else:
-            told = self.random.getrandbits(self.fault_bits)
-        self.drive("write__fault", told)
-        # Not while it is to show that the buffer is full: which of the two comes first is not known here.
-        settled = self.now >= self.settled_from and not done and not (made and made.target in BUFFER)
-        self.aborts = self.config.external_aborts and settled and self.random.random() < self.aborting
+            fault = self.random.getrandbits(self.fault_bits)
+        self.drive("write__fault", fault)
+        # No abort while the buffer may report full: the order of the two is not known.
+        settled = self.now >= self.settled_from and not done and not (performed and performed.target in BUFFER)
+        self.aborts = self.config.external_aborts and settled and self.random.random() < self.abort_rate
         if self.config.external_aborts:
             self.drive("write__abort", self.aborts)
             self.coverage["abort"] += self.aborts
 
     def _fault(self, flight: Flight) -> Fault:
-        """What the write of this record can meet."""
+        """Return a random fault for the write of a record."""
         random, config = self.random, self.config
         written = 0
         if random.random() < 0.7:
-            # Whole words of memory; the first and the last may be the record's in part.
+            # A fault is on a word of memory. The record may cover only a part of the first and of the last.
             ends = range(-flight.address % config.bus_bytes or config.bus_bytes, len(flight.octets), config.bus_bytes)
             written = random.choice([0, *ends])
         return Fault(
@@ -163,14 +167,15 @@ class Memory(State):
         )
 
     def respond(self) -> None:
+        """Process the response of memory in this cycle."""
         assert self.responding
         flight, self.responding = self.responding, None
         self.responds_at = NEVER
-        if flight.halted <= self.now or self.pointer_written >= flight.begun - 1:
+        if flight.halted <= self.now or self.pointer_written >= flight.first_beat_at - 1:
             self.coverage["discarded while being written"] += 1
-            self.reference.buffer.abandon(self.meets)
+            self.reference.buffer.abandon(self.fault)
             return
-        if self.meets:
+        if self.fault:
             self.faulting = flight
             return
         record = bytes(flight.octets)
@@ -180,12 +185,12 @@ class Memory(State):
             self.count_full(0)
 
     def stop_at_fault(self) -> None:
-        """The cycle after memory has answered with a fault."""
-        assert self.faulting and self.meets
+        """Stop the buffer, in the cycle after memory has reported a fault."""
+        assert self.faulting and self.fault
         flight, self.faulting = self.faulting, None
         if flight.halted <= self.now:
             self.coverage["discarded while being written"] += 1
-            self.reference.buffer.abandon(self.meets)
+            self.reference.buffer.abandon(self.fault)
             return
-        assert not self.reference.buffer.write(bytes(flight.octets), self.meets)
-        self.coverage.update([self.meets.kind.name, f"a fault {'in' if self.meets.written else 'before'} a record"])
+        assert not self.reference.buffer.write(bytes(flight.octets), self.fault)
+        self.coverage.update([self.fault.kind.name, f"a fault {'in' if self.fault.written else 'before'} a record"])

@@ -1,4 +1,4 @@
-"""The scoreboard: registers, selections, collisions, filter and PMU events as the reference has them."""
+"""The scoreboard: registers, selections, collisions, the filter and PMU events, compared with the reference."""
 
 from dataclasses import replace
 
@@ -16,16 +16,16 @@ __all__ = ["Scoreboard"]
 
 
 def has_two_accesses(config: SPUConfig, facts: Facts) -> bool:
-    """It loads from one address and stores to another: the SPU says which of the two is sampled."""
+    """Return whether an operation loads from one address and stores to another, so that the SPU chooses one."""
     guarded = config.gcs and facts.gcs and not facts.branch
     return bool(facts.load and facts.store and ((config.mops and facts.memory_copy) or guarded))
 
 
 class Scoreboard(Memory):
-    """Outputs of the SPU in this cycle, compared with the reference."""
+    """The outputs of the SPU in each cycle, compared with the reference."""
 
-    def watch(self) -> None:
-        """What is only counted."""
+    def count_events(self) -> None:
+        """Count PMU events, and states for the coverage."""
         for name in self.events:
             self.counted[name] += self.pmu(name)
         for slot in range(self.config.slots):
@@ -35,22 +35,26 @@ class Scoreboard(Memory):
         self.drained = bool(int(self.dut.drain__done.value))
 
     def check_registers(self) -> None:
+        """Check PMBIRQ, and the outcome of the previous access."""
         if self.now >= self.settled_from or self.drained:
             stopped = self.registers.PMBSR_EL1 & STOPPED != 0
             assert bool(int(self.dut.pmbirq.value)) == stopped, f"cycle {self.now}: PMBIRQ is not {stopped}"
         if self.answer:
-            (made, expected), self.answer = self.answer, None
-            where = f"cycle {self.now}: {made.register.name} from EL{made.pe.el}"
-            assert int(self.dut.sysreg__outcome.value) == made.outcome.value, f"{where}, not {made.outcome.name}"
+            (performed, expected), self.answer = self.answer, None
+            where = f"cycle {self.now}: {performed.register.name} from EL{performed.pe.el}"
+            assert int(self.dut.sysreg__outcome.value) == performed.outcome.value, (
+                f"{where}, not {performed.outcome.name}"
+            )
             value = int(self.dut.sysreg__rdata.value)
             assert value == expected, f"{where} is {value:#x}, not {expected:#x}"
 
-    def make_read(self, made: Access) -> None:
-        """What is answered. Of a write nothing."""
-        reads = made.target and made.value is None
-        self.answer = made, self.reference.read(made.target, made.pe) if reads else 0
+    def perform_read(self, performed: Access) -> None:
+        """Determine the expected read data of an access, zero for a write."""
+        reads = performed.target and performed.value is None
+        self.answer = performed, self.reference.read(performed.target, performed.pe) if reads else 0
 
-    def make_write(self, register: Register, value: int) -> None:
+    def perform_write(self, register: Register, value: int) -> None:
+        """Write a register of the reference."""
         stopped = (value if register is PMBSR_EL1 else self.registers.PMBSR_EL1) & STOPPED
         self.reference.write(register, value)
         if register in BUFFER:
@@ -60,8 +64,8 @@ class Scoreboard(Memory):
         if discarding(self.registers) and not discarding(self.visible):
             self.coverage["discard mode while a record is written"] += self.writing is not None
 
-    def halt(self) -> None:
-        """The buffer does not run in this cycle."""
+    def mark_halted(self) -> None:
+        """Mark all records in progress: the buffer does not run in this cycle."""
         memory = (self.writing, self.responding, self.faulting)
         records_to_come = (*self.flights.values(), *self.finished, self.waiting, *memory)
         for one in (*self.unanswered, *records_to_come):
@@ -69,13 +73,13 @@ class Scoreboard(Memory):
                 one.halted = min(one.halted, self.now)
 
     def pass_operations(self, lanes: int) -> None:
-        """Whether operations are profiled is decided when they pass."""
+        """Let operations pass. Whether they are profiled is determined in this cycle."""
         self.operations += lanes.bit_count()
         if not lanes:
             return
         if self.new_owner or not control.profiling_enabled(self.config, self.registers, self.passing_pe):
             if self.registers.PMSICR_EL1:
-                self.coverage["counters kept while disabled"] += 1
+                self.coverage["counters held while disabled"] += 1
             return
         self.expected["pop"] += lanes.bit_count()
         passing = Passing(self.now, self.passing_pe, self.reference.start(self.passing_pe), lanes)
@@ -83,17 +87,18 @@ class Scoreboard(Memory):
         self.unanswered.append(passing)
 
     def take_branch(self, state: PEState, target: Location) -> None:
+        """Record the target of a taken branch."""
         at = {name: getattr(state, name) for name in ("el", "ns", "nse", "aarch32")}
         profiled = control.branch_profiled(self.config, self.registers, self.passing_pe, **at)
         self.previous_target = target if profiled else None
         self.coverage[f"taken branch, profiled {int(profiled)}"] += 1
 
-    def count_operations(self, made: Access | None) -> None:
-        """The operations of an earlier cycle are counted, unless software writes PMSICR_EL1."""
+    def count_operations(self, performed: Access | None) -> None:
+        """Count the operations of an earlier cycle, unless software writes PMSICR_EL1."""
         if not self.uncounted or self.uncounted[0].cycle > self.now - self.config.count_delay:
             return
         passing = self.uncounted.popleft()
-        if made and made.target is PMSICR_EL1 and made.value is not None:
+        if performed and performed.target is PMSICR_EL1 and performed.value is not None:
             self.coverage["not counted, because software writes"] += 1
             return
         settings = self.registers if self.config.ops_per_cycle == 1 else self.earlier
@@ -110,7 +115,7 @@ class Scoreboard(Memory):
         self.coverage["two selected in a cycle"] += len(passing.selected) == 2
 
     def check_answer(self) -> int:
-        """Exactly the selected operations are sampled, or collide. Returns how many did that."""
+        """Check that exactly the selected operations are sampled or collide. Return the number of collisions."""
         sampled = int(self.dut.sampling__sampled.value)
         selected = []
         if self.unanswered and self.unanswered[0].cycle == self.now - self.config.answer_latency:
@@ -120,21 +125,27 @@ class Scoreboard(Memory):
         assert sampled & ~sum(1 << lane for lane in selected) == 0, where
         collisions = 0
         for lane in selected:
-            # The number is drawn for a collision, too.
+            # A random number is drawn for a collision as well.
             destination, element = self.reference.choose_access() if self.config.access_bits else (0, 0)
             if not sampled >> lane & 1:
-                assert all(self.now < slot.free_from for slot in self.slots), f"{where}: a collision, with a free slot"
+                assert all(self.now < slot.free_from for slot in self.slots), (
+                    f"{where}: a collision, but a slot is free"
+                )
                 collisions += 1
                 continue
-            assert not collisions, f"{where}: the later one got the slot"
+            assert not collisions, f"{where}: the younger operation got the slot"
             number = int(getattr(self.dut, f"sampling__slot__{lane}").value) if self.config.slots > 1 else 0
-            assert self.now >= self.slots[number].busy_until, f"{where}: slot {number} is taken"
+            assert self.now >= self.slots[number].busy_until, f"{where}: slot {number} is not free"
             if self.config.scalable:
-                told = int(getattr(self.dut, f"sampling__element__{lane}").value)
-                assert told == element, f"{where}: element {told}, not {element}, is sampled in lane {lane}"
+                sampled_element = int(getattr(self.dut, f"sampling__element__{lane}").value)
+                assert sampled_element == element, (
+                    f"{where}: element {sampled_element}, not {element}, is sampled in lane {lane}"
+                )
             if self.config.two_accesses:
-                told = int(self.dut.sampling__destination.value) >> lane & 1
-                assert told == destination, f"{where}: of two accesses not {destination} is sampled in lane {lane}"
+                sampled_access = int(self.dut.sampling__destination.value) >> lane & 1
+                assert sampled_access == destination, (
+                    f"{where}: access {sampled_access}, not {destination}, is sampled in lane {lane}"
+                )
                 setting = PMSFCR_EL1.unpack(self.registers.PMSFCR_EL1)
                 by = "the filter" if setting.FT and setting.LD != setting.ST else "chance"
                 self.coverage[f"{('source', 'destination')[destination]} by {by}"] += 1
@@ -146,56 +157,57 @@ class Scoreboard(Memory):
         return collisions
 
     def _start(self, passing: Passing, slot: int, destination: int) -> None:
-        """A selected operation is in flight. Two cycles after it passed it can finish; it is told later."""
+        """Start a sampled operation. It finishes two cycles after it passed or later; the report lags."""
         random = self.random
         operation = random_operation(random, self.config)
-        if self.config.mops and operation.facts.memory_set and not operation.facts.memory_copy:  # it loads nothing
+        if self.config.mops and operation.facts.memory_set and not operation.facts.memory_copy:  # does not load
             operation = replace(operation, facts=replace(operation.facts, load=0))
-        if passing.start.collect_nv2_va and random.random() < 0.8:  # few states of the PE allow such an address
+        if passing.start.collect_nv2_va and random.random() < 0.8:  # few states of the PE permit such an address
             operation = replace(operation, facts=replace(operation.facts, nv2=1))
         if has_two_accesses(self.config, operation.facts):
             operation = replace(operation, facts=replace(operation.facts, destination=destination))
             self.coverage[f"{('source', 'destination')[destination]} of two accesses"] += 1
-        told = passing.cycle + self.config.answer_latency - 1
+        latency_origin = passing.cycle + self.config.answer_latency - 1
         total = 2 + random.choice(
-            [0, random.randrange(10), random.randrange(self.longest), random.randrange(self.longest)]
+            [0, random.randrange(10), random.randrange(self.max_latency), random.randrange(self.max_latency)]
         )
         self.started += 1
         self.flights[slot] = flight = Flight(
             slot=slot,
-            told=told,
+            latency_origin=latency_origin,
             pe=passing.pe,
             start=passing.start,
             halted=passing.halted,
-            finish_at=told + total,
-            issue_at=told + random.randint(2, total + 1),
-            complete_at=told + random.choice([total, random.randint(2, total + 1)]),
+            finish_at=latency_origin + total,
+            issue_at=latency_origin + random.randint(2, total + 1),
+            complete_at=latency_origin + random.choice([total, random.randint(2, total + 1)]),
             vanishes=random.random() < 0.1,
             order=self.started,
             operation=operation,
         )
-        self.slots[slot].take(flight)
+        self.slots[slot].occupy(flight)
         flight.report(self.now, self.issued, self.completed, self.translating, self.tick)
 
     def finish_operation(self, flight: Flight) -> None:
+        """Finish an operation in flight."""
         flight.finished = self.now
         if flight.completed is not None:
             self.coverage["completed before it finished"] += 1
         flight.previous_target = self.previous_target
         self.youngest_finished = max(self.youngest_finished, flight.order)
-        if any(other.told < flight.told for other in self.flights.values()):
+        if any(other.latency_origin < flight.latency_origin for other in self.flights.values()):
             self.coverage["finished before an older one"] += 1
         del self.flights[flight.slot]
         if flight.vanishes:
             self.coverage["vanished"] += 1
-            self.slots[flight.slot].free(self.now + 1)
+            self.slots[flight.slot].release(self.now + 1)
         else:
             self.finished.append(flight)
 
     def filter_samples(self, fed: bool) -> None:
-        """SAMPLE_FEED, which tells of the cycle before, in which the filter looked at the oldest that has finished."""
+        """Check SAMPLE_FEED, which the SPU asserts in the cycle after it has filtered the oldest finished sample."""
         if not self.finished:
-            assert not fed, f"cycle {self.now}: SAMPLE_FEED, and nothing has finished"
+            assert not fed, f"cycle {self.now}: SAMPLE_FEED although no operation has finished"
             return
         several = self.config.slots > 1
         flight = self.finished[0]
@@ -204,17 +216,17 @@ class Scoreboard(Memory):
         if not fed:
             assert self.now < max(ready, self.completion.free_from), f"cycle {self.now}: no SAMPLE_FEED"
             if several:
-                assert flight.slot not in self.flights, f"cycle {self.now}: slot {flight.slot} was given away too early"
-                # The sample is moved out two cycles before SAMPLE_FEED tells of it, and leaves its slot free.
+                assert flight.slot not in self.flights, f"cycle {self.now}: slot {flight.slot} was reused too early"
+                # The sample leaves its slot two cycles before SAMPLE_FEED.
                 slot.busy_until = max(ready, self.completion.busy_until) - 1
                 slot.free_from = max(ready, self.completion.free_from) - 1
             return
         assert self.now >= max(ready, self.completion.busy_until), f"cycle {self.now}: SAMPLE_FEED too early"
-        self.resolve_doubt()
+        self.resolve_maybe_dropped()
         self.finished.popleft()
-        self.completion.take(flight)
+        self.completion.occupy(flight)
         if several and flight.slot not in self.flights:
-            slot.free(self.now)
+            slot.release(self.now)
         self.expected["feed"] += 1
         for event, count in filtering.feed(self.config, self.earlier, flight.sample).items():
             self.expected[f"feed_{event}"] += count

@@ -1,4 +1,4 @@
-"""State of the core, memory and scoreboard, cycle by cycle."""
+"""The state that the core, memory and the scoreboard share."""
 
 from collections import Counter, deque
 from copy import copy
@@ -27,21 +27,21 @@ EVENTS = ("pop", "feed", "filtrate", "collision", "buffer_full")
 
 
 def discarding(registers: Registers) -> bool:
-    """Discard mode, if the buffer is enabled (D17.5.5)."""
+    """Return whether the buffer is in discard mode, if it is enabled (D17.5.5)."""
     return PMBLIMITR_EL1.unpack(registers.PMBLIMITR_EL1).FM == FM.DISCARD
 
 
 class State:
-    """State of the core, memory and scoreboard around the SPU.
+    """The state of the core, memory and the scoreboard around the SPU.
 
     Parameters
     ----------
     dut
         The module in the simulator.
     config : SPUConfig
-        What it was generated from.
+        The configuration of the module.
     random : Random
-        Decides everything.
+        Source of all random choices.
     """
 
     def __init__(self, dut: Any, config: SPUConfig, random: Random):
@@ -58,14 +58,14 @@ class State:
         self.counted = dict.fromkeys(self.events, 0)
         self.pe = self.passing_pe = PEState(physical_count=self.random.getrandbits(64))
         self.pe_members = pe_bits(config)
-        self.ownership: dict[str, int] = {}  # what decides who owns the buffer
-        # The buffer got another owner in the cycle before this one, and in this one.
+        self.ownership: dict[str, int] = {}  # controls of the owner of the buffer
+        # Whether the owner of the buffer changed in the previous cycle, and in this one.
         self.new_owner = self.newer_owner = False
-        # How often in a cycle the PE is in another state, and the buffer gets another owner.
-        self.restless = self.fickle = 0.0
+        # Probabilities in each cycle that the state of the PE changes, and that the owner of the buffer changes.
+        self.pe_change_rate = self.owner_change_rate = 0.0
         self.issued = self.completed = self.translating = self.tick = 0
-        # Operations pass, are counted, are answered. A sampled one is in flight, in its slot, and has finished; the
-        # oldest that has is looked at by the filter, its record waits, is written, answered.
+        # The pipeline: operations pass, are counted, and are answered. A sampled operation is in flight in its slot,
+        # then finished. The oldest finished sample is filtered; its record is pending, written, and answered by memory.
         self.uncounted = deque[Passing]()
         self.unanswered = deque[Passing]()
         self.flights: dict[int, Flight] = {}
@@ -73,32 +73,32 @@ class State:
         self.waiting: Flight | None = None
         self.writing: Flight | None = None
         self.responding: Flight | None = None
-        # What the record met that memory answers for; what it was a fault of, in the cycle after; how often.
-        self.meets: Fault | None = None
+        # The fault that memory reports for a record; the record, in the next cycle; and the probabilities of faults.
+        self.fault: Fault | None = None
         self.faulting: Flight | None = None
-        self.faulty = self.aborting = 0.0
+        self.fault_rate = self.abort_rate = 0.0
         self.aborts = False
         self.fault_bits = FaultLayout(config).size
         self.responds_at = NEVER
         self.slots = [Occupancy() for _ in range(config.slots)]
         self.completion = Occupancy()
-        # Where the last taken branch went; sampled operations so far, and the youngest of them that has finished.
+        # The target of the last taken branch; the number of sampled operations; the youngest that has finished.
         self.previous_target: Location | None = None
         self.started = self.youngest_finished = 0
-        self.longest = 10  # an operation takes, nearly
+        self.max_latency = 10  # of most operations
         self.monitor = Monitor(config, core=False)
         self.memory: dict[int, int] = {}
         self.written: dict[int, int] = {}
-        self.patience = 1.0
+        self.ready_rate = 1.0
         self.pointer = self.last_pointer = self.pointer_written = 0
         self.visible = self.earlier = copy(self.registers)
-        # The access that came in the cycle before, and is made in this; its answer, told in the next.
-        self.coming: Access | None = None
+        # The access of this cycle, which is performed in the next one; and the one performed, answered in the next.
+        self.pending_access: Access | None = None
         self.answer: tuple[Access, int] | None = None
         self.draining = self.drained = False
-        self.quiet = False  # nothing finishes
+        self.hold_finish = False  # no operation finishes
         self.settled_from = 0
-        # Whether a record of a size that differs fits takes longer to find out.
+        # The buffer takes longer to determine whether a record of variable size fits.
         self.settling = 3 if config.layout.align == config.max_record_bytes else 5
         # Cycles for the beats of a record that is dropped: a packed layout needs at most two for each.
         self.longest_drop = 2 * (config.max_record_bytes // config.bus_bytes + 1)
@@ -107,18 +107,20 @@ class State:
 
     @property
     def queued(self) -> bool:
-        """A record waits for another that is being written."""
+        """Whether a record is pending while another is being written."""
         return self.waiting is not None and (self.writing is not None or self.responding is not None)
 
     @property
     def running(self) -> bool:
-        """The Profiling Buffer runs in this cycle."""
+        """Whether the Profiling Buffer runs in this cycle."""
         return control.buffer_enabled(self.registers) and not self.new_owner
 
     def drive(self, name: str, value: int) -> None:
+        """Drive an input, if its value has changed."""
         if self._driven.get(name) != value:
             self._driven[name] = value
             getattr(self.dut, name).value = int(value)
 
     def pmu(self, event: str) -> int:
+        """Return the strobe of a PMU event."""
         return int(getattr(self.dut, f"pmu__sample_{event}").value)
