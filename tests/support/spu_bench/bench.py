@@ -11,14 +11,14 @@ from cocotb.triggers import Timer
 from spurtle.arch import Register
 from spurtle.export import verilog
 from spurtle.gateware import spu
-from tests.support.spu_bench.core import Core
+from tests.support.spu_bench.core import CoreInputs
 from tests.support.spu_bench.scoreboard import Scoreboard
 from tests.support.spu_bench.state import discarding
 
 __all__ = ["SPUBench"]
 
 
-class SPUBench(Core, Scoreboard):
+class SPUBench(CoreInputs, Scoreboard):
     """The core, memory and the scoreboard around the SPU. Only `cycle` advances the time."""
 
     async def reset(self) -> None:
