@@ -1,1 +1,1 @@
-"""The SPE driver of the Linux kernel, unmodified, around the compiled SPU."""
+"""The unmodified SPE driver of the Linux kernel on the compiled SPU."""

@@ -1,4 +1,4 @@
-"""The library of `library.py` as Python sees it."""
+"""Python binding of the library that `library.py` builds."""
 
 import ctypes
 import shutil
@@ -21,7 +21,7 @@ class AuxFlag(IntFlag):
 
 
 class Exclude(IntFlag):
-    """What an event leaves out."""
+    """Exception levels that an event excludes: exclude_user, exclude_kernel and exclude_hv."""
 
     USER = 1
     KERNEL = 2
@@ -36,14 +36,23 @@ class Start(IntFlag):
 
 
 class IRQReturn(IntEnum):
-    """What an interrupt handler says: irqreturn_t."""
+    """Return values of an interrupt handler: irqreturn_t."""
 
     NONE = 0
     HANDLED = 1
 
 
 class AuxRecord(NamedTuple):
-    """PERF_RECORD_AUX: so many bytes are new in the AUX buffer, from an offset that runs on when the buffer wraps."""
+    """PERF_RECORD_AUX: new data in the AUX buffer.
+
+    Members
+    -------
+    offset : int
+        Offset of the data. It does not wrap with the buffer.
+    size : int
+        Size in bytes.
+    flags : AuxFlag
+    """
 
     offset: int
     size: int
@@ -60,19 +69,20 @@ _TEXT = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 
 
 class LinuxDriver:
-    """A driver that is loaded, with state of its own, and the core of perf that calls it.
+    """A loaded driver, with its own state, and the perf core that calls it.
 
-    What raises in a callback does not travel through C: the call that led to it raises it when it returns.
+    An exception in a callback cannot propagate through C. The call that led to the callback raises it when it returns.
 
     Parameters
     ----------
     library : Path
-    read, write : functions
-        Of System registers, by their encodings in an instruction: op0, op1, CRn, CRm and op2 from bit 19 downward.
-    barrier : function
-        Of "ISB", "PSB CSYNC", "DSB nsh".
-    message : function
-        Of the text of an error or a warning.
+    read, write : callable
+        Read and write a System register, named by its encoding in MRS and MSR: op0, op1, CRn, CRm and op2 from bit 19
+        downward.
+    barrier : callable
+        Execute "ISB", "PSB CSYNC" or "DSB nsh".
+    message : callable
+        Receive the text of an error or a warning.
     """
 
     def __init__(
@@ -89,16 +99,18 @@ class LinuxDriver:
             self._library = ctypes.CDLL(own.name)
         self._error: BaseException | None = None
         self._callbacks = (
-            _READ(self._kept(read, 0)),
-            _WRITE(self._kept(write, None)),
-            _TEXT(self._kept(lambda name: barrier(name.decode()), None)),
-            _TEXT(self._kept(lambda line: message(line.decode()), None)),
+            _READ(self._guarded(read, 0)),
+            _WRITE(self._guarded(write, None)),
+            _TEXT(self._guarded(lambda name: barrier(name.decode()), None)),
+            _TEXT(self._guarded(lambda line: message(line.decode()), None)),
         )
         self._library.spe_set_callbacks(*self._callbacks)
         for name in ("page_size", "aux_base", "aux_size", "aux_head"):
             getattr(self._library, f"spe_{name}").restype = ctypes.c_uint64
 
-    def _kept(self, function: Callable[..., Any], default: Any) -> Callable[..., Any]:
+    def _guarded(self, function: Callable[..., Any], default: Any) -> Callable[..., Any]:
+        """Return a callback that stores an exception of `function` and returns `default` then."""
+
         def call(*arguments: Any) -> Any:
             try:
                 return function(*arguments)
@@ -109,42 +121,50 @@ class LinuxDriver:
         return call
 
     def call(self, name: str, *arguments: Any) -> int:
-        """A function of the library."""
-        answer = getattr(self._library, f"spe_{name}")(*arguments)
+        """Call a function of the library."""
+        result = getattr(self._library, f"spe_{name}")(*arguments)
         error, self._error = self._error, None
         if error is not None:
             raise error
-        return answer
+        return result
 
     def set_options(self, *, pid_in_contextidr: bool = False, act_on_truncate: bool = True) -> None:
-        """CONFIG_PID_IN_CONTEXTIDR; and whether the core of perf stops an event whose buffer overran, as it is meant
-        to. Linux 6.12 forgets to, and 6.1 does on CPU 0.
+        """Set options of the kernel.
+
+        Parameters
+        ----------
+        pid_in_contextidr : bool
+            CONFIG_PID_IN_CONTEXTIDR.
+        act_on_truncate : bool
+            Whether the perf core stops an event whose buffer has overrun. Linux 6.12 does not, nor does Linux 6.1 on
+            CPU 0, although both are meant to.
         """
         self.call("set_options", int(pid_in_contextidr), int(act_on_truncate))
 
     def probe(self) -> int:
-        """Load the module, and have it find the SPU."""
+        """Load the module, which probes the SPU. Return 0 or a negative error number."""
         return self.call("probe")
 
     def remove(self) -> None:
-        """Unload it, and what events there are with it."""
+        """Delete all events and unload the module."""
         self.call("remove")
 
     def cpu(self, online: bool) -> int:
-        """The CPU goes, or comes back."""
+        """Take the CPU offline or online."""
         return self.call("cpu", int(online))
 
     def interrupt(self) -> int:
-        """PMBIRQ: what the handler says, of `IRQReturn`."""
+        """Take the interrupt PMBIRQ. Return the `IRQReturn` of the handler, or a negative error number."""
         return self.call("irq")
 
     @property
     def page_size(self) -> int:
+        """Size of a page of the kernel in bytes."""
         return self.call("page_size")
 
 
 class PerfEvent:
-    """An event, with an AUX buffer of its own. At most one is scheduled in.
+    """A perf event with its AUX buffer. At most one event is scheduled in.
 
     Parameters
     ----------
@@ -170,59 +190,66 @@ class PerfEvent:
         sample_period: int,
         exclude: int = 0,
     ) -> int:
-        """perf_event_open: a new event in place of the last one. `exclude` is of `Exclude`."""
+        """Open an event in place of the present one: perf_event_open.
+
+        Return 0 or a negative error number. The parameters are those of perf_event_attr; `exclude` is of `Exclude`.
+        """
         numbers = map(ctypes.c_uint64, (config, config1, config2, config3, sample_period))
         return self._call("event_init", *numbers, exclude)
 
     def aux_setup(self, pages: int, *, snapshot: bool = False, watermark: int = 0) -> int:
-        """mmap of its AUX buffer. The reader is to be woken whenever `watermark` more bytes are there; 0 is half of
-        the buffer.
+        """Map the AUX buffer: mmap. Return 0 or a negative error number.
+
+        The reader is woken whenever `watermark` more bytes are available; 0 stands for half of the buffer.
         """
         return self._call("aux_setup", pages, int(snapshot), ctypes.c_ulong(watermark))
 
     def add(self) -> int:
-        """The event is scheduled in, and starts."""
+        """Schedule the event in and start it. Return 0 or a negative error number."""
         return self._call("add")
 
     def delete(self) -> None:
-        """It is scheduled out."""
+        """Schedule the event out."""
         self._call("del")
 
     def start(self, flags: int = 0) -> None:
-        """`flags` of `Start`, as for `stop`."""
+        """Start the event. `flags` are of `Start`."""
         self._call("start", flags)
 
     def stop(self, flags: int = 0) -> None:
+        """Stop the event. `flags` are of `Start`."""
         self._call("stop", flags)
 
     def set_period(self, period: int) -> None:
-        """PERF_EVENT_IOC_PERIOD."""
+        """Change the sample period: PERF_EVENT_IOC_PERIOD."""
         self._call("set_period", ctypes.c_uint64(period))
 
     @property
     def active(self) -> bool:
-        """It is scheduled in, as perf sees it."""
+        """Whether the event is scheduled in, as perf has it."""
         return bool(self._call("active"))
 
     @property
     def aux_base(self) -> int:
+        """Address of the AUX buffer in this process."""
         return self._call("aux_base")
 
     @property
     def aux_size(self) -> int:
+        """Size of the AUX buffer in bytes."""
         return self._call("aux_size")
 
     @property
     def aux_head(self) -> int:
-        """Where the kernel is; like the tail and offsets it runs on when the buffer wraps."""
+        """Offset up to which the kernel has written. Like the tail, it does not wrap with the buffer."""
         return self._call("aux_head")
 
     def set_aux_tail(self, tail: int) -> None:
-        """Where the reader is."""
+        """Set the offset up to which the reader has read."""
         self._call("aux_set_tail", ctypes.c_uint64(tail))
 
     def aux_records(self) -> list[AuxRecord]:
-        """All there have been."""
+        """Return all AUX records of the event."""
         count = self._call("aux_records", None, 0)
         records = (_AuxRecord * count)()
         self._call("aux_records", records, count)

@@ -1,6 +1,7 @@
-"""The kernel's own drivers/perf/arm_spe_pmu.c, unmodified, as a library for this machine, over `shim.h` and `shim.c`.
+"""Builds of the kernel's drivers/perf/arm_spe_pmu.c, unmodified, as a library for this machine.
 
-The file is GPL-2.0: it is taken from Debian's source package when it is needed, and stays in the user's cache.
+`shim.h` and `shim.c` replace the rest of the kernel. The driver is GPL-2.0: it is extracted from Debian's source
+package when it is required, and stays in the user's cache.
 """
 
 import os
@@ -26,18 +27,18 @@ _DEFINITION = re.compile(
     r"|_*GEN_PMU_FORMAT_ATTR|_?ATTR_CFG_GET_FLD|ARMV8_SPE_PDEV_NAME)(?:.*\\\n)*.*\n",
     re.MULTILINE,
 )
-"""What the driver uses of the kernel's definitions: registers and their fields, and how it tells of perf's terms."""
+"""Definitions of the kernel that the driver uses: registers, their fields, and macros for the format of perf events."""
 
 
 def find_source(version: str) -> Path | None:
-    """Return Debian's tarball of a kernel, where the package or `.ci/linux-source` puts it; None if it is absent."""
+    """Return Debian's tarball of a kernel, from the package or from `.ci/linux-source`; None if it is absent."""
     folders = Path("/usr/src"), cache_folder() / "tools"
     tarballs = [folder / f"linux-source-{version}.tar.xz" for folder in folders]
     return next((tarball for tarball in tarballs if tarball.exists()), None)
 
 
 def build(tarball: Path, page_shift: int) -> Path:
-    """Return the library of that kernel with pages of `1 << page_shift` bytes, from the cache if it has been built."""
+    """Return the library of a kernel with pages of `1 << page_shift` bytes. It is built once and cached."""
     kernel = _unpack(tarball)
     shim = {name: (_HERE / name).read_text() for name in ("shim.h", "shim.c", "library.py")}
     command = [os.environ.get("CC", "gcc"), "-std=gnu11", "-O1", "-w", "-fPIC", "-shared", "-fvisibility=hidden"]
@@ -55,12 +56,12 @@ def build(tarball: Path, page_shift: int) -> Path:
 
 
 def _unpack(tarball: Path) -> Path:
-    """Return a folder with the files of the kernel that are used, of a tree of some gigabytes."""
+    """Return a folder with the required files of a kernel, whose tree has some gigabytes."""
     name = tarball.name.removesuffix(".tar.xz")
     files = [f"{name}/{file}" for file in (_DRIVER, _SYSREG, _GENERATOR, *_HEADERS)]
 
     def extract(folder: Path) -> Path:
-        # With --occurrence it does not read on after the last of them.
+        # With --occurrence tar stops after the last of the files.
         run(["tar", "--extract", "--occurrence=1", "--file", tarball, *files], folder)
         return folder / name
 
@@ -69,7 +70,7 @@ def _unpack(tarball: Path) -> Path:
 
 
 def sysreg_defs(tarball: Path) -> str:
-    """Return the header sysreg-defs.h of that kernel, which a script of its own generates."""
+    """Return the header sysreg-defs.h of a kernel, which a script of the kernel generates."""
     return _sysreg_defs(_unpack(tarball))
 
 
@@ -78,7 +79,7 @@ def _sysreg_defs(kernel: Path) -> str:
 
 
 def _write_headers(kernel: Path, folder: Path) -> None:
-    """spe_regs.h, and an empty file for each header that the driver names."""
+    """Write spe_regs.h, and an empty file for each header that the driver includes."""
     headers = [_sysreg_defs(kernel), *((kernel / header).read_text() for header in _HEADERS)]
     definitions = [match[0] for header in headers for match in _DEFINITION.finditer(header)]
     (folder / "spe_regs.h").write_text("".join(definitions))

@@ -1,4 +1,4 @@
-"""The Linux driver on the compiled SPU, the reference beside both, and who reads what they record."""
+"""The Linux driver on the compiled SPU, the reference that checks both, and readers of the records."""
 
 import ctypes
 import re
@@ -24,10 +24,10 @@ FULL = PMBSR_EL1.pack(S=1, EC=EC.OTHER, MSS=BSC.BUFFER_FILLED)
 
 _PE = PEState(contextidr_el1=0xBEEF)
 _EVENTS = 2
-"""At most one of them is scheduled in."""
+"""Number of events. At most one of them is scheduled in."""
 
 _HIGH = 0xFFFF << 48
-"""Of the addresses that a kernel has; this process has a user's."""
+"""Upper bits of kernel addresses. The addresses of this process are those of user space."""
 
 
 def _encoding(op1: int, crn: int, crm: int, op2: int) -> int:
@@ -42,19 +42,19 @@ _PMSVER_LSB = 32
 
 
 class Event(PerfEvent):
-    """An event, and the reader of its buffer.
+    """An event and the reader of its buffer.
 
     Attributes
     ----------
     written : bytearray
-        The records that the SPU has put into the buffer, each one as the reference has it.
+        Records that the SPU has written to the buffer. They agree with the reference.
     read : bytearray
-        What the reader has got.
+        Data that the reader has received.
     snapshot : bool
     tail : int
-        Up to where it has been read.
+        Offset up to which the reader has read.
     losses : int
-        How often the driver has found DL.
+        Number of times that the driver has read PMBSR_EL1.DL as 1.
     """
 
     def __init__(self, driver: LinuxDriver, number: int):
@@ -62,38 +62,41 @@ class Event(PerfEvent):
         self.reset(snapshot=False)
 
     def reset(self, *, snapshot: bool) -> None:
-        """There is a new event, with a new buffer."""
+        """Start again with a new event and a new buffer."""
         self.written = bytearray()
         self.read = bytearray()
         self.snapshot = snapshot
         self.tail = 0
         self.losses = 0
-        self._done = 0
+        self._consumed = 0
 
-    def consume(self, most: int | None = None) -> None:
-        """Read what is new, or so many bytes of it, and let the kernel have the room. What lies between two AUX records
-        is none of the reader's business.
+    def consume(self, max_bytes: int | None = None) -> None:
+        """Read new data, at most `max_bytes`, and return the space to the kernel.
+
+        Only the data of AUX records is read; bytes between two of them are skipped.
         """
-        upto = self.aux_head if most is None else min(self.aux_head, self.tail + most)
-        for record in self.aux_records()[self._done :]:
-            start, end = max(record.offset, self.tail), min(record.offset + record.size, upto)
+        end_offset = self.aux_head if max_bytes is None else min(self.aux_head, self.tail + max_bytes)
+        for record in self.aux_records()[self._consumed :]:
+            start, end = max(record.offset, self.tail), min(record.offset + record.size, end_offset)
             if start < end:
                 self.read += self._buffer(start, end)
-            if record.offset + record.size > upto:
+            if record.offset + record.size > end_offset:
                 break
-            self._done += 1
-        self.tail = upto
-        self.set_aux_tail(upto)
+            self._consumed += 1
+        self.tail = end_offset
+        self.set_aux_tail(end_offset)
 
     def _buffer(self, start: int, end: int) -> bytes:
-        """Bytes of the buffer, from and to positions that run on."""
+        """Return bytes of the buffer between two offsets, which do not wrap with the buffer."""
         start, length = start % self.aux_size, end - start
-        assert start + length <= self.aux_size, "an AUX record goes beyond the end of the buffer"
+        assert start + length <= self.aux_size, "an AUX record extends beyond the end of the buffer"
         return ctypes.string_at(self.aux_base + start, length)
 
     def check(self) -> None:
-        """All that the SPU has written has arrived, once and in order. Of a snapshot it is what is in the half of the
-        buffer that was begun last. What was lost is told of: only there may the last record be torn.
+        """Check that the reader has received all that the SPU has written, once and in order.
+
+        Of a snapshot only the half of the buffer that was started last is checked. Each loss is reported by a flag, and
+        only an AUX record with this flag may end with a partial record.
         """
         records = self.aux_records()
         partial = [AuxFlag.PARTIAL in record.flags for record in records]
@@ -112,7 +115,7 @@ class Event(PerfEvent):
             _check_records(self.read[end - record.size : end], torn=torn)
 
     def flags(self) -> AuxFlag:
-        """Of any AUX record so far."""
+        """Return the flags of all AUX records together."""
         flags = AuxFlag(0)
         for record in self.aux_records():
             flags |= record.flags
@@ -120,40 +123,42 @@ class Event(PerfEvent):
 
 
 def _check_records(data: bytearray, *, torn: bool) -> None:
-    """Each of them is whole, the last one unless it may be torn."""
+    """Check that all records are complete. The last one may be partial if `torn`."""
     problems = [record.problems for record in decode_records(bytes(data)) if record.problems]
     assert len(problems) <= torn, problems
 
 
 class Session(Core):
-    """A machine with one CPU and its SPU, from when the driver finds it until it leaves it. The program runs at EL0.
+    """A machine with one CPU and its SPU, from the probe of the driver until its removal. The program runs at EL0.
 
     Parameters
     ----------
     library : Path
-        Of `library.build`.
+        Result of `library.build`.
     config : SPUConfig
-    operations : array of TIMED_OPERATION
-        The program, which begins again when it ends.
+    operations : array of TIMED
+        The program. It starts again when it ends.
 
     Attributes
     ----------
+    events : list of Event
     event : Event
-        One of `events`, the one that is scheduled in, if any is.
+        The one of `events` that is scheduled in, if any is.
     steps : list of Step
-        What the last `kernel` has done to the SPU.
+        Accesses to the SPU in the last call of `kernel`.
     messages : list of str
         Errors and warnings of the kernel.
     fatal : list of int
-        What the driver has found in PMBSR_EL1 besides a full buffer: that it has to tell of.
+        Values of PMBSR_EL1 that the driver has read and must report, because they are not those of a full buffer.
     abandoned : bool
-        The driver has lost data, and nobody has stopped the event: it does not know the interrupts of this buffer.
+        The driver has found lost data, and perf has not stopped the event. The driver does not handle further
+        interrupts of this buffer.
     driver : LinuxDriver
     enables : int
-        How often the driver has given the SPU a buffer.
+        Number of times that the driver has enabled the Profiling Buffer.
     aborted : bool
-        Since then memory has reported an asynchronous External abort: what was on its way then may have been written
-        beyond PMBPTR_EL1.
+        Memory has reported an asynchronous External abort since then. Records in progress at that time may have been
+        written beyond PMBPTR_EL1.
     """
 
     def __init__(self, library: Path, config: SPUConfig, operations: NDArray[np.void]):
@@ -167,47 +172,49 @@ class Session(Core):
         self.fatal: list[int] = []
         self.abandoned = False
         self.enables = 0
-        # Where PMBPTR_EL1 began, if the buffer has been enabled since; the address of the memory; what has left it.
+        # PMBPTR_EL1 as written; the same if the buffer has been enabled since; the address of the memory of the engine;
+        # the number of bytes that have been copied from it to the AUX buffer.
         self._pointer = 0
         self._start: int | None = None
         self._first = 0
-        self._taken = 0
+        self._collected = 0
         assert self.kernel(self.driver.probe) == 0
 
     # The kernel.
 
     def open(self, *, pages: int, snapshot: bool = False, watermark: int = 0, **attributes: int) -> int:
-        """A new event with its buffer, in place of the present one; what the driver answers."""
+        """Open an event with its buffer in place of the present one. Return the result of the driver."""
         self.event.reset(snapshot=snapshot)
         return self.kernel(self.event.event_init, **attributes) or self.kernel(
             self.event.aux_setup, pages, snapshot=snapshot, watermark=watermark
         )
 
     def kernel(self, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
-        """The kernel is entered, and calls a function of the driver; what that answers."""
+        """Enter the kernel and call a function of the driver. Return its result."""
         self.enter()
         self.steps = []
-        answer = function(*arguments, **keywords)
+        result = function(*arguments, **keywords)
         self.agree()
-        return answer
+        return result
 
     def serve(self) -> None:
-        """The interrupt is taken, and the level is low when that is done: if the driver has a buffer out, and did not
-        give it back where no record can be.
+        """Take the interrupt. Check that it is deasserted then.
+
+        It stays asserted if the driver had not enabled a buffer, or if it continues at a pointer that is not aligned.
         """
         assert self.interrupt
-        mine = self._enabled and not self.abandoned
-        assert self.kernel(self.driver.interrupt) == (IRQReturn.HANDLED if mine else IRQReturn.NONE)
+        owned = self._enabled and not self.abandoned
+        assert self.kernel(self.driver.interrupt) == (IRQReturn.HANDLED if owned else IRQReturn.NONE)
         usable = self._start is None or self._start % self.config.layout.align == 0
-        if mine and usable and not self.abandoned:
-            assert not self.interrupt, "the interrupt was handled, and is still there"
+        if owned and usable and not self.abandoned:
+            assert not self.interrupt, "the interrupt has been handled, but is still asserted"
 
     @property
     def _enabled(self) -> bool:
         return bool(self.engine.read(PMBLIMITR_EL1) & PMBLIMITR_EL1.pack(E=1))
 
     def close(self) -> None:
-        """Everything ends: what was recorded has arrived, and the SPU is off."""
+        """End the session. Check that all records have arrived, and that the SPU is disabled."""
         for event in self.events:
             self.kernel(event.delete)
             event.check()
@@ -215,15 +222,15 @@ class Session(Core):
         assert self.read(arch.PMSCR_EL1) == self.config.fixed(arch.PMSCR_EL1)
         assert self.read(PMBLIMITR_EL1) == self.read(PMBSR_EL1) == 0
         assert not self.interrupt
-        told = [re.fullmatch(r".* \[PMBSR=(0x[0-9a-f]{16}), .*\]", message) for message in self.messages]
-        assert [match and int(match[1], 16) for match in told] == self.fatal, self.messages
+        reported = [re.fullmatch(r".* \[PMBSR=(0x[0-9a-f]{16}), .*\]", message) for message in self.messages]
+        assert [match and int(match[1], 16) for match in reported] == self.fatal, self.messages
 
     # The SPU.
 
     def drain(self) -> None:
-        """What has got into memory is in the AUX buffer."""
+        """Drain the SPU, and copy the records to the AUX buffer."""
         super().drain()
-        self._take()
+        self._collect_records()
 
     def _read(self, encoding: int) -> int:
         if encoding == _ID_AA64DFR0_EL1:
@@ -232,7 +239,7 @@ class Session(Core):
         value = self.read(register)
         self.steps.append(Step(f"MRS {register.name}", value))
         if register is PMBSR_EL1:
-            self._learn(value)
+            self._note_status(value)
         return value & ~_HIGH if register is PMBPTR_EL1 else value
 
     def _write(self, encoding: int, value: int) -> None:
@@ -250,8 +257,8 @@ class Session(Core):
             self.abandoned = self._enabled and self.read(PMBSR_EL1) & PMBSR_EL1.pack(DL=1) != 0
         self.write(register, value)
 
-    def _learn(self, pmbsr: int) -> None:
-        """What the driver finds there it has to tell of: to who reads the event, or in the kernel's log."""
+    def _note_status(self, pmbsr: int) -> None:
+        """Note a status that the driver has read: it must report it by flags of AUX records or in the kernel log."""
         status = PMBSR_EL1.unpack(pmbsr)
         if status.S:
             self.event.losses += status.DL
@@ -267,9 +274,10 @@ class Session(Core):
         self.messages.append(line)
 
     def _enable(self, limit: int) -> None:
-        """The driver gives the SPU a buffer, as D17.7 wants it, and none of what the reader has not read. (A snapshot
-        goes on behind a torn record as it is, where no record can be.) What is written comes into memory of its own
-        first, with a page on either side.
+        """Check the buffer that the driver enables. It must be valid (D17.7), and hold no data that is still unread.
+
+        A snapshot continues after a partial record, at a pointer that is not aligned. The SPU writes to memory of the
+        engine, which has one more page on either side.
         """
         event, pointer = self.event, self._pointer
         base, size, page = event.aux_base | _HIGH, event.aux_size, self.driver.page_size
@@ -284,23 +292,23 @@ class Session(Core):
         self.engine.memory.fill(UNWRITTEN)
         self.enables += 1
         self._first = base - page
-        self._start, self._taken = pointer, 0
+        self._start, self._collected = pointer, 0
         self.aborted = False
 
-    def _take(self) -> None:
-        """What the SPU has written is in the AUX buffer now; and that is all that it has written, record for record
-        what the reference has.
-        """
-        assert self.engine.counts()["strays"] == 0, "the SPU has written far outside of its buffer"
+    def _collect_records(self) -> None:
+        """Copy new records to the AUX buffer. Check that they agree with the reference, and nothing else changed."""
+        assert self.engine.counts()["strays"] == 0, "the SPU has written far outside its buffer"
         if self._start is None:
             return
         memory = self.engine.memory
         start, end = self._start - self._first, self.read(PMBPTR_EL1) - self._first
         assert start <= end
-        behind = end + self.config.max_record_bytes * self.aborted
-        assert (memory[:start] == UNWRITTEN).all() and (memory[behind:] == UNWRITTEN).all(), "written outside"
-        data = memory[self._start + self._taken - self._first : end].tobytes()
-        self.checker.check_records(self._start + self._taken, data)
-        ctypes.memmove((self._start + self._taken) & ~_HIGH, data, len(data))
+        written_end = end + self.config.max_record_bytes * self.aborted
+        assert (memory[:start] == UNWRITTEN).all() and (memory[written_end:] == UNWRITTEN).all(), (
+            "the SPU has written outside its records"
+        )
+        data = memory[self._start + self._collected - self._first : end].tobytes()
+        self.checker.check_records(self._start + self._collected, data)
+        ctypes.memmove((self._start + self._collected) & ~_HIGH, data, len(data))
         self.event.written += data
-        self._taken += len(data)
+        self._collected += len(data)

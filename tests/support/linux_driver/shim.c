@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
  *
- * The kernel around arm_spe_pmu.c: a bus, one CPU and perf's AUX buffer, each as small as the driver allows. perf's
- * functions are written after what they do, not copied. `binding.py` calls the functions that are exported.
+ * The kernel around arm_spe_pmu.c: a bus, one CPU and perf's AUX buffers, each as small as the driver allows. The
+ * functions of perf are written from their specification, not copied. `binding.py` calls the exported functions.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -148,7 +148,7 @@ API int spe_probe(void)
 
 API int spe_cpu(int online) { return (online ? cpu_startup : cpu_teardown)(0, cpu_instance); }
 
-/* ---- perf: events, each with an AUX buffer of its own ---- */
+/* ---- perf: events, each with its AUX buffer ---- */
 
 /* The body of a PERF_RECORD_AUX. */
 struct spe_aux_record { u64 offset, size, flags; };
@@ -156,7 +156,7 @@ struct spe_aux_record { u64 offset, size, flags; };
 struct spe_ring {
     u8 *area;
     void **pages;
-    void *priv;     /* the driver's own record of the buffer */
+    void *priv;     /* the buffer as the driver describes it */
     unsigned long size, head, tail, watermark, woken_at;
     bool overwrite, busy;
     struct spe_aux_record *records;
@@ -179,7 +179,7 @@ static void sched_out(struct slot *slot)
     slot->active = false;
 }
 
-/* Where perf, as it is meant to, stops an event whose buffer overran. */
+/* Stop the events whose buffers have overrun, as perf is meant to do here. */
 void irq_work_run(void)
 {
     for (struct slot *slot = slots; slot < slots + SLOTS; slot++) {
@@ -212,7 +212,7 @@ void *perf_aux_output_begin(struct perf_output_handle *handle, struct perf_event
         unsigned long unread = ring->head - ring->tail;
 
         handle->wakeup = ring->woken_at + ring->watermark;
-        /* One byte stays free, so that full and empty differ. */
+        /* One byte stays free, to distinguish a full buffer from an empty one. */
         if (unread < ring->size)
             handle->size = ring->size - 1 - unread;
         if (!handle->size) {
@@ -265,7 +265,7 @@ int perf_aux_output_skip(struct perf_output_handle *handle, unsigned long size)
 void perf_aux_output_flag(struct perf_output_handle *handle, u64 flags) { handle->aux_flags |= flags; }
 void *perf_get_aux(struct perf_output_handle *handle) { return handle->event ? handle->rb->priv : NULL; }
 
-/* ---- what perf and its user do ---- */
+/* ---- actions of perf and its user ---- */
 
 static void free_aux(struct slot *slot)
 {
@@ -312,7 +312,7 @@ API int spe_event_init(int number, u64 config, u64 config1, u64 config2, u64 con
     return error;
 }
 
-/* Memory for the event's buffer, all zero: a power of two of pages. Without a watermark it is half of them. */
+/* Allocate the buffer of an event, filled with zeros; page_count is a power of two. Watermark 0: half of the buffer. */
 API int spe_aux_setup(int number, int page_count, int snapshot, unsigned long watermark)
 {
     struct slot *slot = &slots[number];
@@ -338,11 +338,11 @@ API u64 spe_aux_head(int number) { return slots[number].ring.head; }
 API void spe_aux_set_tail(int number, u64 tail) { slots[number].ring.tail = tail; }
 API int spe_active(int number) { return slots[number].active; }
 
-API int spe_aux_records(int number, struct spe_aux_record *to, int room)
+API int spe_aux_records(int number, struct spe_aux_record *to, int capacity)
 {
     struct spe_ring *ring = &slots[number].ring;
 
-    for (int i = 0; i < room && i < ring->record_count; i++)
+    for (int i = 0; i < capacity && i < ring->record_count; i++)
         to[i] = ring->records[i];
     return ring->record_count;
 }
@@ -394,7 +394,7 @@ API void spe_set_period(int number, u64 period)
     irq_work_run();
 }
 
-/* The CPU takes PMBIRQ: -ENXIO if the driver has not asked for it or has disabled it. */
+/* The CPU takes PMBIRQ. Return -ENXIO if the driver has not requested the interrupt, or has disabled it. */
 API int spe_irq(void)
 {
     int answer = irq_handler && irq_enabled ? irq_handler(SPE_IRQ, irq_context) : -ENXIO;

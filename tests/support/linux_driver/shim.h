@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
  *
- * What drivers/perf/arm_spe_pmu.c needs of a kernel. The compiler is given it ahead of the driver, which stays as it is;
- * the headers that the driver names are empty files. Numbers and fields of registers come from the kernel (`library.py`
- * makes spe_regs.h of its files), so nothing in here decides what the driver writes.
+ * The declarations of the kernel that drivers/perf/arm_spe_pmu.c requires. The compiler includes this file before the
+ * driver, which is not modified; the headers that the driver includes are empty files. Encodings and fields of
+ * registers are those of the kernel (`library.py` writes spe_regs.h from its files), so this file does not affect what
+ * the driver writes.
  */
 #ifndef SPE_SHIM_H
 #define SPE_SHIM_H
@@ -14,11 +15,11 @@
 #include <string.h>
 #include <sys/types.h>
 
-/* ---- types, compiler words ---- */
+/* ---- types and compiler attributes ---- */
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
-typedef unsigned long long u64;         /* as the kernel has it, for %llx */
+typedef unsigned long long u64;         /* as in the kernel, for %llx */
 typedef long long s64;
 typedef unsigned short umode_t;
 
@@ -32,7 +33,7 @@ typedef unsigned short umode_t;
 enum { ENOENT = 2, EIO = 5, ENXIO = 6, ENOMEM = 12, EACCES = 13, EPERM = 1, EBUSY = 16, EINVAL = 22,
        ENOSPC = 28, EOPNOTSUPP = 95 };
 
-/* ---- bits and sums ---- */
+/* ---- bits and arithmetic ---- */
 #define UL(x)                   x##UL
 #define BIT(n)                  (1UL << (n))
 #define BIT_ULL(n)              (1ULL << (n))
@@ -48,7 +49,7 @@ enum { ENOENT = 2, EIO = 5, ENXIO = 6, ENOMEM = 12, EACCES = 13, EPERM = 1, EBUS
 #define IS_ALIGNED(x, a)        (((x) & ((u64)(a) - 1)) == 0)
 #define SZ_2K                   2048
 
-/* ---- system registers and barriers: the reason for all this ---- */
+/* ---- System registers and barriers, which the tests observe ---- */
 #define sys_reg(op0, op1, crn, crm, op2) \
     ((u32)(op0) << 19 | (u32)(op1) << 16 | (u32)(crn) << 12 | (u32)(crm) << 8 | (u32)(op2) << 5)
 
@@ -64,10 +65,10 @@ void spe_shim_barrier(const char *name);
 #define psb_csync()             spe_shim_barrier("PSB CSYNC")
 #define dsb(domain)             spe_shim_barrier("DSB " #domain)
 
-/* ---- what differs from kernel to kernel: spe_set_options() ---- */
+/* ---- differences between kernels: spe_set_options() ---- */
 struct spe_options {
     int pid_in_contextidr;  /* CONFIG_PID_IN_CONTEXTIDR */
-    int act_on_truncate;    /* the perf core stops an event whose buffer overran, at once */
+    int act_on_truncate;    /* the perf core stops an event whose buffer has overrun, at once */
 };
 extern struct spe_options spe_options;
 
@@ -111,7 +112,7 @@ void cpuhp_state_remove_instance(int state, struct hlist_node *node);
 extern void *calloc(size_t n, size_t size);
 extern void free(void *p);
 #define GFP_KERNEL                      0
-#define devm_kzalloc(dev, size, gfp)    calloc(1, size) /* lives as long as the library */
+#define devm_kzalloc(dev, size, gfp)    calloc(1, size) /* freed with the library */
 #define kzalloc_node(size, gfp, node)   calloc(1, size)
 #define kcalloc(n, size, gfp)           calloc(n, size)
 #define kfree(p)                        free(p)
@@ -125,7 +126,7 @@ struct page;
 #define virt_to_page(address)           ((struct page *)(address))
 #define VM_MAP                          0
 #define PAGE_KERNEL                     0
-#define vmap(list, n, flags, prot)      ((void *)(list)[0])     /* the pages are handed out in a row */
+#define vmap(list, n, flags, prot)      ((void *)(list)[0])     /* the pages are contiguous */
 #define vunmap(address)                 ((void)(address))
 
 typedef struct { int v; } atomic_t;
@@ -257,6 +258,6 @@ int perf_aux_output_skip(struct perf_output_handle *handle, unsigned long size);
 void perf_aux_output_flag(struct perf_output_handle *handle, u64 flags);
 void *perf_get_aux(struct perf_output_handle *handle);
 
-#include "spe_regs.h"           /* made by library.py */
+#include "spe_regs.h"           /* written by library.py */
 
 #endif

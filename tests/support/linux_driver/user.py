@@ -1,4 +1,4 @@
-"""Who uses perf on a machine with an SPU, at random."""
+"""A user of perf who acts at random."""
 
 from random import Random
 
@@ -12,7 +12,7 @@ _TS, _PA, _PCT, _JITTER, _BRANCH, _LOAD, _STORE = (1 << bit for bit in (0, 1, 2,
 
 
 class User:
-    """Opens events with all that the driver offers, schedules them in and out, and reads what they record, or does not.
+    """A user who opens events with all terms of the driver, schedules them in and out, and reads their records.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class User:
             self._reopen: 0.3,
             self._unplug: 0.3,
         }
-        self._diligence = random.choice([0, 0.03, 0.3])
+        self._read_rate = random.choice([0, 0.03, 0.3])
         session.driver.set_options(
             pid_in_contextidr=random.random() < 0.5,
             act_on_truncate=random.random() < 0.8,
@@ -42,28 +42,28 @@ class User:
             self._open()
 
     def act(self) -> None:
-        """Do one thing or another."""
-        if self._session.engine.interrupt and self._happens(0.8):
+        """Perform one random action."""
+        if self._session.engine.interrupt and self._chance(0.8):
             self._session.serve()
-        self._mend()
+        self._reopen_torn_snapshot()
         [act] = self._random.choices([*self._acts], [*self._acts.values()])
         act()
-        if self._happens(self._diligence):
+        if self._chance(self._read_rate):
             self._read()
 
-    def _mend(self) -> None:
-        """Behind a torn record a snapshot cannot go on: a new event takes its place."""
+    def _reopen_torn_snapshot(self) -> None:
+        """Open a new event in place of a snapshot with a partial record, after which it cannot continue."""
         event = self._session.event
         if event.snapshot and event.losses:
             self._reopen()
 
-    def _happens(self, probability: float) -> bool:
+    def _chance(self, probability: float) -> bool:
         return self._random.random() < probability
 
     def _run(self) -> None:
         session = self._session
         if not session.event.active and session.kernel(session.event.add) < 0:
-            # There is no room: perf reads what there is.
+            # The buffer is full: perf reads it.
             session.event.consume()
             return
         session.run(self._random.choice([10, 1_000, self._random.randrange(15_000)]))
@@ -72,21 +72,21 @@ class User:
         session = self._session
         session.kernel(session.event.delete)
         session.event = self._random.choice(session.events)
-        self._mend()
+        self._reopen_torn_snapshot()
         session.kernel(session.event.add)
 
     def _restart(self) -> None:
         session = self._session
         if session.event.active:
             session.kernel(session.event.stop, Start.UPDATE)
-        if session.event.active:  # it is scheduled out if data was lost
+        if session.event.active:  # perf schedules it out if data was lost
             session.kernel(session.event.start, self._random.choice([0, Start.RELOAD]))
 
     def _change_period(self) -> None:
         self._session.kernel(self._session.event.set_period, self._period())
 
     def _interrupt(self) -> None:
-        """There is one, or it has gone before it was taken."""
+        """Take an interrupt, even if it is not asserted any more."""
         session = self._session
         if session.engine.interrupt:
             session.serve()
@@ -94,7 +94,7 @@ class User:
             session.kernel(session.driver.interrupt)
 
     def _unplug(self) -> None:
-        """Nothing of the SPU may be left when the CPU goes: the driver gives up the interrupt."""
+        """Take the CPU offline and online. The driver must disable the SPU and its interrupt while it is offline."""
         session = self._session
         session.kernel(session.event.delete)
         assert session.kernel(session.driver.cpu, False) == 0
@@ -110,43 +110,43 @@ class User:
         self._open()
 
     def _read(self) -> None:
-        """As far as it goes, or less."""
+        """Read all new data of an event, or a part of it."""
         event = self._random.choice(self._session.events)
         if not event.snapshot:
             event.consume(self._random.choice([None, self._random.randrange(4_000)]))
 
     def _open(self) -> None:
-        """An event that the driver takes."""
+        """Open an event that the driver accepts."""
         session, random = self._session, self._random
         page, pages = session.driver.page_size, random.choice([2, 2, 4, 8])
         watermark = random.choice([0, 1, page, random.randrange(1, pages * page)])
-        snapshot = self._happens(0.2)
+        snapshot = self._chance(0.2)
         while session.open(pages=pages, snapshot=snapshot, watermark=watermark, **self._attributes()):
             pass
 
     def _attributes(self) -> dict[str, int]:
         random = self._random
         config = sum(random.choice([0, term]) for term in (_TS, _PA, _PCT, _JITTER))
-        if self._happens(0.15):
+        if self._chance(0.15):
             config |= random.choice([_BRANCH, _LOAD, _STORE, _BRANCH | _LOAD, _LOAD | _STORE])
         return {
             "config": config,
-            "config1": self._events() if self._happens(0.06) else 0,
-            "config2": random.choice([1, 20, random.getrandbits(12)]) if self._happens(0.06) else 0,
-            "config3": self._events() if self._session.config.fne and self._happens(0.06) else 0,
+            "config1": self._events() if self._chance(0.06) else 0,
+            "config2": random.choice([1, 20, random.getrandbits(12)]) if self._chance(0.06) else 0,
+            "config3": self._events() if self._session.config.fne and self._chance(0.06) else 0,
             "sample_period": self._period(),
-            "exclude": random.choice([0, Exclude.KERNEL, Exclude.HV]) if self._happens(0.97) else Exclude.USER,
+            "exclude": random.choice([0, Exclude.KERNEL, Exclude.HV]) if self._chance(0.97) else Exclude.USER,
         }
 
     def _events(self) -> int:
-        """One or more bits of an event filter: some that are there, at times some that are not."""
-        there = self._session.config.filter_events | (self._random.getrandbits(64) if self._happens(0.2) else 0)
-        return 1 << self._random.choice([bit for bit in range(64) if there >> bit & 1]) | (
-            there & self._random.getrandbits(64) if self._happens(0.3) else 0
+        """Return one or more bits of an event filter. Some may be of events that are not implemented."""
+        candidates = self._session.config.filter_events | (self._random.getrandbits(64) if self._chance(0.2) else 0)
+        return 1 << self._random.choice([bit for bit in range(64) if candidates >> bit & 1]) | (
+            candidates & self._random.getrandbits(64) if self._chance(0.3) else 0
         )
 
     def _period(self) -> int:
         random = self._random
-        if self._happens(0.03):
+        if self._chance(0.03):
             return 1 + random.getrandbits(random.randrange(63))
         return random.choice([1, 256, 1 + random.getrandbits(9)])
