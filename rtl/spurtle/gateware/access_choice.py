@@ -62,13 +62,13 @@ class AccessChoice(ConfiguredComponent):
             decided = control.FT & (control.ST ^ control.LD)
             stores = [Mux(decided, control.ST, number[0]) for number in numbers]
             numbers = [number[1:] for number in numbers]
-            self._hand_out(m, self.destination, stores)
+            self._route(m, self.destination, stores)
         if self._config.scalable:
-            self._hand_out(m, self.element, numbers)
+            self._route(m, self.element, numbers)
 
         return m
 
-    def _hand_out(self, m, lanes, numbers):
+    def _route(self, m, lanes, numbers):
         """To each lane that of its selection."""
         for lane, number in enumerate(lanes):
             m.d.comb += number.eq(Mux(self.selected[-1][lane], numbers[-1], numbers[0]))

@@ -66,11 +66,11 @@ class Aligner(ConfiguredComponent):
             self.i.ready.eq(self.o.ready),
         ]
         if self._units > 1:
-            self._move_up(m)
+            self._shift(m)
 
         return m
 
-    def _move_up(self, m):
+    def _shift(self, m):
         units = self._units
         unit = len(self.o.p.data) // units
         previous = Signal(len(self.i.p.data) - unit)  # its first unit is never left over

@@ -96,8 +96,8 @@ class ProfilingControl(ConfiguredComponent):
         if self._config.el2:
             self._choose_offset(m, owner)
         if self._config.several_owners:
-            mine = self._same_state(self.pe, owner) & ((self.pe.el == 2) | ~owner.el2)
-            m.d.comb += self.programmable.eq((self.pe.el == 3) | mine)
+            is_owner = self._same_state(self.pe, owner) & ((self.pe.el == 2) | ~owner.el2)
+            m.d.comb += self.programmable.eq((self.pe.el == 3) | is_owner)
             previous_owner = Signal(_Owner)
             m.d.sync += [previous_owner.eq(owner), self.new_owner.eq(owner.as_value() != previous_owner.as_value())]
 
@@ -146,7 +146,7 @@ class ProfilingControl(ConfiguredComponent):
             collect["nv2_va"] = (
                 self.running & self._same_state(self.pe, owner) & ~self.pe.aarch32 & self._el2_profiled(owner)
             )
-        m.d.comb += [self.collect[name].eq(permitted) for name, permitted in collect.items()]
+        m.d.comb += [self.collect[name].eq(permission) for name, permission in collect.items()]
 
     def _choose_offset(self, m, owner):
         """Table D17-3. Where EL2 is enabled, what EL1 asks for counts only where EL2 leaves it the choice."""

@@ -55,11 +55,11 @@ class Filter(ConfiguredComponent):
     def elaborate(self, platform):
         m = Module()
 
-        self._by_type(m)
-        self._by_event(m)
-        self._by_latency(m)
+        self._filter_by_type(m)
+        self._filter_by_event(m)
+        self._filter_by_latency(m)
         if self._config.fds:
-            self._by_data_source(m)
+            self._filter_by_data_source(m)
 
         return m
 
@@ -68,7 +68,7 @@ class Filter(ConfiguredComponent):
         discards = self._config.unpredictable_filter is UnpredictableFilter.DISCARD
         return nothing_selected if discards else C(0)
 
-    def _by_type(self, m):
+    def _filter_by_type(self, m):
         """D17.5.1: any of the types whose mask bit is zero, and exactly those whose mask bit is one."""
         facts = self.sample.operation.facts
         types = {
@@ -83,48 +83,48 @@ class Filter(ConfiguredComponent):
         control = Cat(self.pmsfcr[name] for name in names)
         mask = Cat(self.pmsfcr[f"{name}m"] for name in names) if self._config.eft else C(0, len(names))
         any_of = control & ~mask
-        met = (~any_of.any() | (flags & any_of).any()) & ~((flags ^ control) & mask).any()
+        matched = (~any_of.any() | (flags & any_of).any()) & ~((flags ^ control) & mask).any()
 
         # Events are named as fields are, but for branches.
         m.d.comb += [self.feed[{"B": "br"}.get(name, name.lower())].eq(types[name]) for name in names]
-        m.d.comb += self.feed.op.eq(met & (control | mask).any())
+        m.d.comb += self.feed.op.eq(matched & (control | mask).any())
         nothing_selected = C(0) if self._config.eft else ~control.any()
-        m.d.comb += self.rejected.FT.eq(self.pmsfcr.FT & (~met | self._unpredictable(nothing_selected)))
+        m.d.comb += self.rejected.FT.eq(self.pmsfcr.FT & (~matched | self._unpredictable(nothing_selected)))
 
-    def _by_event(self, m):
+    def _filter_by_event(self, m):
         """D17.5.2: all of the one kind, none of the other."""
         events = self.events
-        wanted = self.pmsevfr.E[: len(events)]
-        missing = (wanted & ~events).any()
+        required = self.pmsevfr.E[: len(events)]
+        missing = (required & ~events).any()
         if not self._config.fne:
             m.d.comb += self.feed.event.eq(~missing)
-            m.d.comb += self.rejected.FE.eq(self.pmsfcr.FE & (missing | self._unpredictable(~wanted.any())))
+            m.d.comb += self.rejected.FE.eq(self.pmsfcr.FE & (missing | self._unpredictable(~required.any())))
             return
 
-        unwanted = self.pmsnevfr.E[: len(events)]
-        present = (unwanted & events).any()
+        excluded = self.pmsnevfr.E[: len(events)]
+        present = (excluded & events).any()
         m.d.comb += self.feed.event.eq(~(missing | present))
         # An event that is both wanted and unwanted is one of the two: left alone, the two filters let nothing pass.
-        both = self.pmsfcr.FE & self.pmsfcr.FnE & (wanted & unwanted).any()
+        both = self.pmsfcr.FE & self.pmsfcr.FnE & (required & excluded).any()
         if self._config.unpredictable_filter is UnpredictableFilter.DISCARD:
             both = C(0)
         m.d.comb += [
-            self.rejected.FE.eq(self.pmsfcr.FE & ~both & (missing | self._unpredictable(~wanted.any()))),
-            self.rejected.FnE.eq(self.pmsfcr.FnE & ~both & (present | self._unpredictable(~unwanted.any()))),
+            self.rejected.FE.eq(self.pmsfcr.FE & ~both & (missing | self._unpredictable(~required.any()))),
+            self.rejected.FnE.eq(self.pmsfcr.FnE & ~both & (present | self._unpredictable(~excluded.any()))),
         ]
 
-    def _by_latency(self, m):
+    def _filter_by_latency(self, m):
         """D17.5.3, of the recorded count."""
-        least = self.pmslatfr.MINLAT[: self._config.counter_bits]
-        long_enough = self.sample.total >= least
+        minimum = self.pmslatfr.MINLAT[: self._config.counter_bits]
+        long_enough = self.sample.total >= minimum
         m.d.comb += self.feed.lat.eq(long_enough)
-        m.d.comb += self.rejected.FL.eq(self.pmsfcr.FL & (~long_enough | self._unpredictable(least == 0)))
+        m.d.comb += self.rejected.FL.eq(self.pmsfcr.FL & (~long_enough | self._unpredictable(minimum == 0)))
 
-    def _by_data_source(self, m):
+    def _filter_by_data_source(self, m):
         """D17.5.4: of what has a Data Source packet, and of nothing else."""
         operation = self.sample.operation
         present = has_data_source(self._config, operation.facts)
         codes = exact_log2(len(self.pmsdsfr.S))
-        chosen = self.pmsdsfr.S.bit_select(operation.data_source[:codes], 1)
-        m.d.comb += self.feed.ds.eq(present & chosen)
-        m.d.comb += self.rejected.FDS.eq(self.pmsfcr.FDS & present & ~chosen)
+        selected = self.pmsdsfr.S.bit_select(operation.data_source[:codes], 1)
+        m.d.comb += self.feed.ds.eq(present & selected)
+        m.d.comb += self.rejected.FDS.eq(self.pmsfcr.FDS & present & ~selected)

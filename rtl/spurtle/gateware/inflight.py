@@ -83,21 +83,21 @@ class InFlight(ConfiguredComponent):
             m.submodules[f"slot_{number}"] = slot
             self._connect_slot(m, number, slot, allocation, incoming, was_stopped)
         m.d.comb += [
-            *(mine.eq(selected) for mine, selected in zip(allocation.selected, self.selected, strict=True)),
+            *(port.eq(selected) for port, selected in zip(allocation.selected, self.selected, strict=True)),
             self.sampled.eq(allocation.sampled),
             self.collisions.eq(allocation.collisions),
         ]
         if len(slots) == 1:
-            self._keep(m, slots[0])
+            self._offer_in_place(m, slots[0])
         else:
-            m.d.comb += [mine.eq(slot) for mine, slot in zip(self.slot, allocation.slot, strict=True)]
-            self._move(m, slots)
+            m.d.comb += [port.eq(slot) for port, slot in zip(self.slot, allocation.slot, strict=True)]
+            self._offer_in_order(m, slots)
 
         return m
 
     def _connect_slot(self, m, number, slot, allocation, incoming, was_stopped):
         """Connect a slot to the allocation, and to what the core reports of its operation."""
-        mine = self.finish.valid & (self.finish.slot == number if self._config.slots > 1 else 1)
+        finishes = self.finish.valid & (self.finish.slot == number if self._config.slots > 1 else 1)
         m.d.comb += [
             allocation.free[number].eq(slot.free),
             slot.allocate.eq(allocation.allocate[number]),
@@ -108,8 +108,8 @@ class InFlight(ConfiguredComponent):
             slot.completed.eq(self.in_flight.completed[number]),
             slot.translating.eq(self.in_flight.translating[number]),
             *([slot.alternate_tick.eq(self.in_flight.alternate_tick)] if self._config.altclk else []),
-            slot.finish.eq(mine & ~self.finish.vanished),
-            slot.vanish.eq(mine & self.finish.vanished),
+            slot.finish.eq(finishes & ~self.finish.vanished),
+            slot.vanish.eq(finishes & self.finish.vanished),
         ]
 
     def _delay(self, m):
@@ -146,7 +146,7 @@ class InFlight(ConfiguredComponent):
         m.d.comb += [shifted.eq(start), shifted.timestamp.eq(start.timestamp - offset_before)]
         return shifted
 
-    def _keep(self, m, slot):
+    def _offer_in_place(self, m, slot):
         """The only slot's sample stays where it is."""
         known_at_finish = Signal(KnownAtFinishLayout(self._config))
         with m.If(slot.in_flight):
@@ -166,7 +166,7 @@ class InFlight(ConfiguredComponent):
         previous = [known_at_finish.previous.eq(self.previous)] if self._config.pbt else []
         return [known_at_finish.operation.eq(self.finish.operation), *previous]
 
-    def _move(self, m, slots):
+    def _offer_in_order(self, m, slots):
         """The samples are moved out in the order in which their operations finished."""
         known_at_finish = KnownAtFinishLayout(self._config)
         m.submodules.operations = operations = memory.Memory(shape=known_at_finish, depth=len(slots), init=[])
@@ -175,7 +175,7 @@ class InFlight(ConfiguredComponent):
         load = operations.read_port(domain="comb")
         ends = Cat(slot.in_flight & slot.finish for slot in slots).any()
         next_slot = order.r_data
-        moves = Signal()
+        advance = Signal()
         chosen = Signal(SampleLayout(self._config))
         chosen_drop = Signal()
         m.d.comb += [
@@ -185,8 +185,8 @@ class InFlight(ConfiguredComponent):
             store.addr.eq(self.finish.slot),
             *self._capture_finish(store.data),
             load.addr.eq(next_slot),
-            moves.eq(order.r_rdy & (~self.sample.valid | self.sample.ready)),
-            order.r_en.eq(moves),
+            advance.eq(order.r_rdy & (~self.sample.valid | self.sample.ready)),
+            order.r_en.eq(advance),
             *(chosen[name].eq(load.data[name]) for name in KnownAtFinishLayout(self._config).members),
             self.pending.eq(order.r_rdy | self.sample.valid),
         ]
@@ -194,7 +194,7 @@ class InFlight(ConfiguredComponent):
             for number, slot in enumerate(slots):
                 with m.Case(number):
                     m.d.comb += [
-                        slot.release.eq(moves),
+                        slot.release.eq(advance),
                         chosen.start.eq(slot.start),
                         *(chosen[name].eq(getattr(slot, name)) for name in self._config.latencies),
                         chosen_drop.eq(slot.drop),
@@ -205,7 +205,7 @@ class InFlight(ConfiguredComponent):
         with m.If(self.sample.ready):
             m.d.sync += self.sample.valid.eq(0)
         # Nothing else is loaded: what memory holds before its first write must not be seen.
-        with m.If(moves):
+        with m.If(advance):
             m.d.sync += [
                 self.sample.valid.eq(1),
                 self.sample.payload.eq(chosen),

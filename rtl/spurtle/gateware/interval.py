@@ -89,14 +89,14 @@ class Numbering(ConfiguredComponent):
 
     def _number(self, m, group, lanes, before, count):
         """Number one group, as tables."""
-        mine = slice(group.start, group.stop)
-        m.d.sync += lanes[mine].eq(self.operations[mine])
-        with m.Switch(self.operations[mine]):
+        lane_slice = slice(group.start, group.stop)
+        m.d.sync += lanes[lane_slice].eq(self.operations[lane_slice])
+        with m.Switch(self.operations[lane_slice]):
             for pattern in range(1 << len(group)):
                 with m.Case(pattern):
                     m.d.comb += count.eq(pattern.bit_count())
-                    for place, lane in enumerate(group):
-                        m.d.sync += before[lane].eq((pattern & (1 << place) - 1).bit_count())
+                    for index, lane in enumerate(group):
+                        m.d.sync += before[lane].eq((pattern & (1 << index) - 1).bit_count())
 
 
 class IntervalCounter(ConfiguredComponent):
@@ -157,34 +157,37 @@ class IntervalCounter(ConfiguredComponent):
         m.submodules.numbering = numbering = Numbering(self._config)
         m.d.comb += [numbering.operations.eq(self.operations), self.population.eq(numbering.count)]
 
-        rnd = self._later(m, self.rnd, "settled_rnd")
-        reloads, reaches, place = self._primary(m, numbering)
+        rnd = self._registered(m, self.rnd, "settled_rnd")
+        reloads, reaches, remaining = self._build_count(m, numbering)
         m.d.comb += self.draw.eq(rnd & (reaches if self._config.ernd else reloads) & ~self.write)
         if self._config.ernd:
-            selections = self._secondary(m, numbering, rnd, reaches, place)
+            selections = self._build_ecount(m, numbering, rnd, reaches, remaining)
         else:
             selections = [
-                (self._later(m, reaches, "reached"), self._later(m, (place - 1)[: ceil_log2(self._width)], "end"))
+                (
+                    self._registered(m, reaches, "reached"),
+                    self._registered(m, (remaining - 1)[: ceil_log2(self._width)], "end"),
+                )
             ]
-        self._answer(m, numbering, selections)
+        self._find_lanes(m, numbering, selections)
 
         return m
 
-    def _later(self, m, value, name):
+    def _registered(self, m, value, name):
         """`value` in the next cycle, where more than one lane makes it worth a stage."""
         if self._width == 1:
             return value
-        later = Signal.like(Value.cast(value), name=name)
-        m.d.sync += later.eq(value)
-        return later
+        registered = Signal.like(Value.cast(value), name=name)
+        m.d.sync += registered.eq(value)
+        return registered
 
-    def _down(self, counter, count):
+    def _decremented(self, counter, count):
         """`counter` less `count`. With one lane `count` comes late, from what decides whether profiling is enabled, and
         must not go through the carry chain.
         """
         return Mux(count, counter - 1, counter) if self._width == 1 else counter - count
 
-    def _less(self, m, numbering, number, bias, name):
+    def _difference(self, m, numbering, number, bias, name):
         """`number` less `bias` and the operations of this cycle, made in the cycle before: one carry chain here and one
         where it is used.
         """
@@ -193,11 +196,11 @@ class IntervalCounter(ConfiguredComponent):
             for count in range(self._width + 1):
                 with m.Case(count):
                     m.d.comb += subtrahend.eq(count + bias)
-        less = Signal(signed(10), name=name)
-        m.d.sync += less.eq(number - subtrahend)
-        return less
+        difference = Signal(signed(10), name=name)
+        m.d.sync += difference.eq(number - subtrahend)
+        return difference
 
-    def _primary(self, m, numbering):
+    def _build_count(self, m, numbering):
         """COUNT. Returns whether an operation of this cycle reloads it, whether one makes it zero, and which one."""
         low = Signal(_LOW_BITS)
         high = Signal(len(self.pmsicr.COUNT) - _LOW_BITS)
@@ -207,25 +210,27 @@ class IntervalCounter(ConfiguredComponent):
 
         # Only where COUNT is that small can an operation of this cycle find it zero or make it so.
         bits = bits_for(self._width)
-        place = low[:bits]
+        remaining = low[:bits]
         close = Signal(init=1)
         near = Signal()
         reloads = Signal()
         reaches = Signal()
         m.d.comb += [
             near.eq(close & ~low[bits]),
-            reloads.eq(near & (place < numbering.count)),
-            reaches.eq(near & (place != 0) & (place <= numbering.count)),
+            reloads.eq(near & (remaining < numbering.count)),
+            reaches.eq(near & (remaining != 0) & (remaining <= numbering.count)),
         ]
 
         count_decremented = Signal(signed(_LOW_BITS + 1))
         count_reloaded = Signal(signed(_LOW_BITS + 2))
         random = C(0) if self._config.ernd else Mux(self.rnd, self.random, 0)
         m.d.comb += [
-            count_decremented.eq(self._down(low, numbering.count)),
-            count_reloaded.eq(random if self._width == 1 else self._less(m, numbering, random, -1, "restart") + place),
+            count_decremented.eq(self._decremented(low, numbering.count)),
+            count_reloaded.eq(
+                random if self._width == 1 else self._difference(m, numbering, random, -1, "restart") + remaining
+            ),
         ]
-        interval = self._later(m, self.interval | (self.interval == 0), "settled_interval")
+        interval = self._registered(m, self.interval | (self.interval == 0), "settled_interval")
         m.d.sync += [
             low.eq(Mux(reloads, count_reloaded, count_decremented)),
             borrow.eq(Mux(reloads, count_reloaded < 0, count_decremented < 0)),
@@ -254,9 +259,9 @@ class IntervalCounter(ConfiguredComponent):
                 close.eq(written[bits + 1 :] == 0),
             ]
 
-        return reloads, reaches, place
+        return reloads, reaches, remaining
 
-    def _secondary(self, m, numbering, rnd, reaches, place):
+    def _build_ecount(self, m, numbering, rnd, reaches, remaining):
         """ECOUNT (D17.3.4.3). Returns what may be selected: whether, and how many operations come before it."""
         # One less than ECOUNT: negative when there is nothing to count.
         ecount_minus_1 = Signal(signed(9), init=-1)
@@ -267,9 +272,11 @@ class IntervalCounter(ConfiguredComponent):
         ecount_decremented = Signal(signed(9))
         loaded = Signal(signed(10))
         m.d.comb += [
-            ecount_decremented.eq(self._down(ecount_minus_1, numbering.count)),
+            ecount_decremented.eq(self._decremented(ecount_minus_1, numbering.count)),
             loaded.eq(
-                self.random - 1 if self._width == 1 else self._less(m, numbering, self.random, 1, "reload") + place
+                self.random - 1
+                if self._width == 1
+                else self._difference(m, numbering, self.random, 1, "reload") + remaining
             ),
         ]
         with m.If(rnd):
@@ -277,33 +284,36 @@ class IntervalCounter(ConfiguredComponent):
         with m.If(self.write):
             m.d.sync += ecount_minus_1.eq(self.wdata.ECOUNT - 1)
 
-        ended = self._later(m, rnd & live & (ecount_decremented < 0), "ended")
-        behind = self._later(m, ecount_minus_1[: len(place)] + 1 >= place, "behind")
-        reached = self._later(m, reaches, "reached")
-        picked = self._later(m, ~rnd | (loaded < 0), "picked")
-        ahead = self._later(m, Mux(self.rnd, self.random, 0), "ahead")
+        ended = self._registered(m, rnd & live & (ecount_decremented < 0), "ended")
+        ends_after = self._registered(m, ecount_minus_1[: len(remaining)] + 1 >= remaining, "ends_after")
+        reached = self._registered(m, reaches, "reached")
+        random_ends = self._registered(m, ~rnd | (loaded < 0), "random_ends")
+        random_offset = self._registered(m, Mux(self.rnd, self.random, 0), "random_offset")
         return [
             # If the primary counter comes first, it is overwritten before it ends.
-            (ended & ~(reached & behind), self._later(m, ecount_minus_1[: ceil_log2(self._width)], "end")),
-            (reached & picked, self._later(m, (place - 1 + ahead)[: ceil_log2(self._width)], "pick")),
+            (ended & ~(reached & ends_after), self._registered(m, ecount_minus_1[: ceil_log2(self._width)], "end")),
+            (
+                reached & random_ends,
+                self._registered(m, (remaining - 1 + random_offset)[: ceil_log2(self._width)], "pick"),
+            ),
         ]
 
-    def _answer(self, m, numbering, selections):
+    def _find_lanes(self, m, numbering, selections):
         """Find the lanes. The first of two selections comes first in program order."""
         if self._width == 1:
             selected = Cat(selected for selected, _ in selections).any()
             m.d.sync += self.selected[0].eq(selected & ~self.write)
             return
 
-        lanes = self._later(m, Mux(self.write, 0, numbering.lanes), "counted")
-        before = [self._later(m, number, f"before_{lane}") for lane, number in enumerate(numbering.before)]
+        lanes = self._registered(m, Mux(self.write, 0, numbering.lanes), "counted")
+        before = [self._registered(m, number, f"before_{lane}") for lane, number in enumerate(numbering.before)]
         valid = Signal(len(selections))
         found = []
-        for index, (selected, place) in enumerate(selections):
+        for index, (selected, preceding) in enumerate(selections):
             found.append(Signal(self._width, name=f"found_{index}"))
             m.d.comb += [
                 valid[index].eq(selected),
-                found[index].eq(Cat(lane & (mine == place) for lane, mine in zip(lanes, before, strict=True))),
+                found[index].eq(Cat(lane & (number == preceding) for lane, number in zip(lanes, before, strict=True))),
             ]
         if len(found) == 1:
             m.d.sync += self.selected[0].eq(Mux(valid, found[0], 0))

@@ -47,9 +47,9 @@ class LFSR(wiring.Component):
     def __init__(self, *, bits: int, draws: int, reset: int):
         width = max(LFSR_DELAYS)
         ranges = {"bits": (bits, min(LFSR_DELAYS)), "draws": (draws, width), "reset": (reset, (1 << width) - 1)}
-        for name, (value, most) in ranges.items():
+        for name, (value, maximum) in ranges.items():
             check_type(name, value, int)
-            check_range(name, value, 1, most)
+            check_range(name, value, 1, maximum)
         self._bits, self._draws, self._reset = bits, draws, reset
         super().__init__(
             {
@@ -81,11 +81,11 @@ class LFSR(wiring.Component):
 
         # The newest bit is the last one here. Of eleven, none depends on another.
         sequence = [*reversed(self.state)]
-        most = self._bits * self._draws
-        for _ in range(most):
+        max_bits = self._bits * self._draws
+        for _ in range(max_bits):
             sequence.append(Cat(sequence[-delay] for delay in LFSR_DELAYS).xor())
         newest_first = Cat(*reversed(sequence))
-        states = [newest_first[most - used :][: len(self.state)] for used in range(0, most + 1, self._bits)]
+        states = [newest_first[max_bits - used :][: len(self.state)] for used in range(0, max_bits + 1, self._bits)]
         m.d.comb += [number.eq(state) for number, state in zip(self.random, states, strict=False)]
         with m.If(self.write):
             m.d.sync += self.state.eq(self.wdata | (self.wdata == 0))

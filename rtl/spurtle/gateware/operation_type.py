@@ -76,15 +76,15 @@ class OperationTypeEncoder:
             payload = payload_of(types.OTHER, short=True, **fields)
         if config.scalable:
             vectors = operation.vectors
-            of_vectors = payload_of(
+            sve_payload = payload_of(
                 types.SVE_DATA_PROCESSING, FP=facts.floating_point, PRED=vectors.predicated, EVL=self._evl(size)
             )
-            payload = Mux(vectors.sve, of_vectors, payload)
+            payload = Mux(vectors.sve, sve_payload, payload)
         if config.spe_sme:
             ets = _rounded_up(size, ETS.BITS_128, 7, ETS.BITS_262144, beyond=ETS.WHOLE_ARRAY)
             ets |= vectors.whole_array.replicate(4)
-            of_array = payload_of(types.SME_DATA_PROCESSING, FP=facts.floating_point, ETS=ets)
-            payload = Mux(vectors.sme, of_array, payload)
+            sme_payload = payload_of(types.SME_DATA_PROCESSING, FP=facts.floating_point, ETS=ets)
+            payload = Mux(vectors.sme, sme_payload, payload)
         return payload
 
     def _load_store(self, size):
@@ -105,12 +105,12 @@ class OperationTypeEncoder:
             payload = Mux(operation.vectors.sme, payload_of(types.UNSPECIFIED, LDST=ldst), payload)
         if config.scalable:
             # A load with zeroing predication is said to be predicated from FEAT_SPEv1p2 on.
-            told = C(config.version >= PMSVer.SPE_V1P2, 1) | ~facts.load
-            predicated = operation.vectors.predicated & told
+            pred_recorded = C(config.version >= PMSVer.SPE_V1P2, 1) | ~facts.load
+            predicated = operation.vectors.predicated & pred_recorded
             fields = {"PRED": predicated, "EVL": self._evl(size), "SG": operation.vectors.gather_scatter}
-            of_vectors = payload_of(types.SVE_LOAD_STORE, LDST=ldst, **fields)
-            named = is_scalable(config, operation) if config.spe_sme else operation.vectors.sve
-            payload = Mux(named, of_vectors, payload)
+            sve_payload = payload_of(types.SVE_LOAD_STORE, LDST=ldst, **fields)
+            has_sve_form = is_scalable(config, operation) if config.spe_sme else operation.vectors.sve
+            payload = Mux(has_sve_form, sve_payload, payload)
         if config.nv2:
             payload = Mux(facts.nv2, payload_of(types.NV2, LDST=ldst), payload)
         if config.mte and config.version >= PMSVer.SPE_V1P3:
@@ -133,9 +133,9 @@ def _rounded_up(size, first: int, power: int, last: int, *, beyond: int):
     the next size that is not less; `beyond` for anything more.
     """
     code = C(beyond, int(last).bit_length())
-    for place in reversed(range(last - first + 1)):
+    for index in reversed(range(last - first + 1)):
         # More than this size: a higher bit, or this one and a lower one.
-        bit = power + place
-        more = size[bit + 1 :].any() | (size[bit] & size[:bit].any())
-        code = Mux(more, code, first + place)
+        bit = power + index
+        greater = size[bit + 1 :].any() | (size[bit] & size[:bit].any())
+        code = Mux(greater, code, first + index)
     return code

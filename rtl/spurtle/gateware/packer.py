@@ -97,8 +97,8 @@ class Packer(ConfiguredComponent):
             ]
         with m.If(advance & self.i.valid):
             m.d.sync += [
-                step.octets.eq(_chosen(selected_step, [octets for octets, _ in steps])),
-                step.size.eq(_chosen(selected_step, [size for _, size in steps])),
+                step.octets.eq(_one_hot_mux(selected_step, [octets for octets, _ in steps])),
+                step.size.eq(_one_hot_mux(selected_step, [size for _, size in steps])),
                 step.ends.eq(ends),
                 selected_step.eq(Mux(ends, 1, selected_step << 1)),
             ]
@@ -151,7 +151,7 @@ class Packer(ConfiguredComponent):
         beat_sent = Signal()
         append = Signal()
 
-        def known(fill, complete):
+        def status(fill, complete):
             """What is registered of how much there is."""
             below = fill < beat
             return [
@@ -174,14 +174,14 @@ class Packer(ConfiguredComponent):
 
         m.d.sync += assembled.eq(Mux(beat_sent, assembled[8 * beat :], assembled) | Mux(append, shifted.octets, 0))
         with m.If(append):
-            m.d.sync += [fill.eq(shifted.fill), complete.eq(shifted.ends), *known(shifted.fill, shifted.ends)]
+            m.d.sync += [fill.eq(shifted.fill), complete.eq(shifted.ends), *status(shifted.fill, shifted.ends)]
         with m.Elif(beat_sent & self.o.p.last):
-            m.d.sync += [fill.eq(0), complete.eq(0), *known(C(0, 1), C(0, 1))]
+            m.d.sync += [fill.eq(0), complete.eq(0), *status(C(0, 1), C(0, 1))]
         with m.Elif(beat_sent):
-            m.d.sync += [fill.eq(fill - beat), *known(fill - beat, complete)]
+            m.d.sync += [fill.eq(fill - beat), *status(fill - beat, complete)]
 
 
-def _chosen(one_hot, values):
+def _one_hot_mux(one_hot, values):
     """The value at the place of the one bit that is set."""
     selected_step = C(0, 1)
     for bit, value in zip(one_hot, values, strict=True):

@@ -8,7 +8,7 @@ from amaranth.hdl import C, Cat, Value
 from ..arch.fields import BitField
 from ..arch.operation_types import Form
 
-__all__ = ["in_place", "payload_of"]
+__all__ = ["pack_fields", "payload_of"]
 
 
 def payload_of(form: Form, *, short: bool = False, **fields: Value) -> Value:
@@ -34,22 +34,22 @@ def payload_of(form: Form, *, short: bool = False, **fields: Value) -> Value:
             raise ValueError(f"{form.name} must be 0 from bit {len(sources)} up to be short, not {form.subclass}")
     parts: list[Value] = []
     # A slice of an expression repeats its logic, so that bits that stand side by side are one slice.
-    for name, group in groupby(enumerate(sources), key=_neighbours):
+    for name, group in groupby(enumerate(sources), key=_part_key):
         indices = [index for _, (_, index) in group]
         if name[0]:
             parts.append(Value.cast(fields[name[0]])[indices[0] : indices[-1] + 1])
         else:
-            parts.append(C(sum(bit << place for place, bit in enumerate(indices)), len(indices)))
+            parts.append(C(sum(bit << position for position, bit in enumerate(indices)), len(indices)))
     return Cat(parts)
 
 
-def _neighbours(source: tuple[int, tuple[str, int]]) -> tuple[str, int]:
+def _part_key(source: tuple[int, tuple[str, int]]) -> tuple[str, int]:
     """Return what is the same for bits that are one part: constants, or bits of one field in their order."""
-    place, (name, index) = source
-    return name, index - place if name else 0
+    position, (name, index) = source
+    return name, index - position if name else 0
 
 
-def in_place(fields: Mapping[str, BitField], **values: Value) -> Value:
+def pack_fields(fields: Mapping[str, BitField], **values: Value) -> Value:
     """Return a value with these fields, and zero elsewhere, up to the last field. Combinational.
 
     The values have the widths of their fields.

@@ -13,7 +13,7 @@ from ..config.record_layouts import LAST, Packet
 from ..interface.operation import has_data_access, has_data_source, has_load, is_branch, is_scalable
 from .component import ConfiguredComponent
 from .operation_type import OperationTypeEncoder
-from .payload import in_place
+from .payload import pack_fields
 from .sample import SampleLayout
 
 __all__ = ["RecordBuilder", "record_layout"]
@@ -81,26 +81,26 @@ class RecordBuilder(ConfiguredComponent):
 
         octets = [C(0, 8)] * (len(self.packets.octets) // 8)
         elastic = [field for field in self._config.layout.fields if field.elastic]
-        told = {packet for field in elastic for packet in field.packets}
-        here = {}
+        elastic_packets = {packet for field in elastic for packet in field.packets}
+        has_packet = {}
         for packet, (present, header, payload) in self._packets(m).items():
             if packet in self._config.layout.packets:
                 content = Signal(8 * self._config.packet_bytes[packet], name=f"packet_{packet.name.lower()}")
                 value = Cat(header, payload)
-                if packet in told or packet not in _DERIVED:
-                    here[packet] = Signal(name=f"has_{packet.name.lower()}")
-                    m.d.sync += here[packet].eq(present)
+                if packet in elastic_packets or packet not in _DERIVED:
+                    has_packet[packet] = Signal(name=f"has_{packet.name.lower()}")
+                    m.d.sync += has_packet[packet].eq(present)
                 if packet in _DERIVED:
                     m.d.sync += content.eq(Mux(present, value, 0))
                 else:
-                    m.d.comb += content.eq(Mux(here[packet], value, 0))
+                    m.d.comb += content.eq(Mux(has_packet[packet], value, 0))
                 for offset, octet in enumerate(self._octets(content), self._offset(packet)):
                     # Packets that share a field exclude each other.
                     octets[offset] |= octet
         m.d.comb += [self.packets.octets.eq(Cat(octets)), self.events.eq(self._events())]
         if self._config.layout.packed:
-            present = [Cat(here[packet] for packet in field.packets).any() for field in elastic]
-            m.d.comb += self.packets.present.eq(Cat(present, here[Packet.TIMESTAMP]))
+            present = [Cat(has_packet[packet] for packet in field.packets).any() for field in elastic]
+            m.d.comb += self.packets.present.eq(Cat(present, has_packet[Packet.TIMESTAMP]))
 
         return m
 
@@ -260,15 +260,15 @@ class RecordBuilder(ConfiguredComponent):
     def _state(self, location):
         """Top byte of an instruction address: NS, EL and NSE."""
         nse = location.nse if self._config.rme else C(0, 1)
-        return in_place(INSTRUCTION_TOP, NSE=nse, EL=location.el, NS=location.ns)
+        return pack_fields(INSTRUCTION_TOP, NSE=nse, EL=location.el, NS=location.ns)
 
     def _physical(self, operation):
         """Top byte of a physical address: NS, CH, NSE and PAT. An access that is not checked has no tag here."""
         nse = operation.pa_nse if self._config.rme else C(0, 1)
         if not self._config.mte:
-            return in_place(PHYSICAL_TOP, NSE=nse, NS=operation.pa_ns)
+            return pack_fields(PHYSICAL_TOP, NSE=nse, NS=operation.pa_ns)
         tag = operation.pa_tag & operation.pa_checked.replicate(len(operation.pa_tag))
-        return in_place(PHYSICAL_TOP, PAT=tag, NSE=nse, CH=operation.pa_checked, NS=operation.pa_ns)
+        return pack_fields(PHYSICAL_TOP, PAT=tag, NSE=nse, CH=operation.pa_checked, NS=operation.pa_ns)
 
 
 def _address(index: int):

@@ -67,17 +67,17 @@ class Allocation(ConfiguredComponent):
             self.collisions.eq(sum(selected.any() & ~offer.any() for selected, offer in pairs)),
         ]
         if self._config.slots > 1:
-            numbers = [_number(offer) for offer in offers]
+            numbers = [_index(offer) for offer in offers]
             for lane, slot in enumerate(self.slot):
                 m.d.comb += slot.eq(Mux(self.selected[-1][lane], numbers[-1], numbers[0]))
 
         return m
 
 
-def _number(one_hot):
+def _index(one_hot):
     """The place of the one bit that is set."""
     bits = range((len(one_hot) - 1).bit_length())
-    return Cat(Cat(bit for place, bit in enumerate(one_hot) if place >> k & 1).any() for k in bits)
+    return Cat(Cat(bit for index, bit in enumerate(one_hot) if index >> k & 1).any() for k in bits)
 
 
 class SlotState(FSMState):

@@ -139,14 +139,14 @@ class SPU(ConfiguredComponent):
         m.submodules.record_path = record_path = RecordPath(self._config)
         m.submodules.buffer = buffer = ProfilingBuffer(self._config)
 
-        self._sample(m, registers, control, interval, lfsr, inflight, buffer)
-        self._record(m, registers, inflight, filter_, completion, record_path, buffer)
+        self._connect_sampling(m, registers, control, interval, lfsr, inflight, buffer)
+        self._connect_record_path(m, registers, inflight, filter_, completion, record_path, buffer)
         new_owner = self._connect_features(m, registers, control, inflight)
         m.d.comb += buffer.new_owner.eq(new_owner)
         if self._config.access_bits:
-            self._choose_access(m, interval, registers)
+            self._add_access_choice(m, interval, registers)
         if self._config.pbt:
-            self._keep_previous_target(m, control, inflight, new_owner)
+            self._add_previous_target(m, control, inflight, new_owner)
         connect(m, flipped(self.pe), inflight.pe)
         connect(m, flipped(self.in_flight), inflight.in_flight)
         connect(m, flipped(self.finish), inflight.finish)
@@ -159,11 +159,11 @@ class SPU(ConfiguredComponent):
             self.pmbirq.eq(buffer.pmbsr.S),
             self.drain.done.eq(self.drain.request & ~inflight.pending & ~record_path.beat.valid & ~buffer.busy),
         ]
-        self._count(m, registers, interval, inflight, filter_, completion, buffer)
+        self._report_events(m, registers, interval, inflight, filter_, completion, buffer)
 
         return m
 
-    def _sample(self, m, registers, control, interval, lfsr, inflight, buffer):
+    def _connect_sampling(self, m, registers, control, interval, lfsr, inflight, buffer):
         """Select operations while profiling is enabled, and give them slots."""
         connect(m, flipped(self.pe), control.pe)
         m.d.comb += [
@@ -174,13 +174,13 @@ class SPU(ConfiguredComponent):
             interval.rnd.eq(registers.pmsirr.RND),
             interval.random.eq(lfsr.random[0]),
             lfsr.draw.eq(interval.draw),
-            *(mine.eq(selected) for mine, selected in zip(inflight.selected, interval.selected, strict=True)),
+            *(port.eq(selected) for port, selected in zip(inflight.selected, interval.selected, strict=True)),
             inflight.collect.eq(control.collect),
             inflight.running.eq(buffer.running),
             self.sampling.sampled.eq(inflight.sampled),
         ]
 
-    def _record(self, m, registers, inflight, filter_, completion, record_path, buffer):
+    def _connect_record_path(self, m, registers, inflight, filter_, completion, record_path, buffer):
         """Filter finished operations, and write the records of those that pass."""
         names = [port_name(register) for register in _FILTERING if register in self._config.registers]
         m.d.comb += [
@@ -199,7 +199,7 @@ class SPU(ConfiguredComponent):
     def _connect_features(self, m, registers, control, inflight):
         """Connect the ports of several slots and of EL2. Return whether the Profiling Buffer has another owner."""
         if self._config.slots > 1:
-            m.d.comb += [mine.eq(slot) for mine, slot in zip(self.sampling.slot, inflight.slot, strict=True)]
+            m.d.comb += [port.eq(slot) for port, slot in zip(self.sampling.slot, inflight.slot, strict=True)]
         if self._config.el2:
             m.d.comb += [control.pmscr_el2.eq(registers.pmscr_el2), inflight.offset.eq(control.offset)]
         if not self._config.several_owners:
@@ -207,7 +207,7 @@ class SPU(ConfiguredComponent):
         m.d.comb += registers.programmable.eq(control.programmable)
         return control.new_owner
 
-    def _keep_previous_target(self, m, control, inflight, new_owner):
+    def _add_previous_target(self, m, control, inflight, new_owner):
         m.submodules.previous_target = previous_target = PreviousTarget(self._config)
         connect(m, flipped(self.branch), control.branch)
         connect(m, flipped(self.branch), previous_target.branch)
@@ -236,7 +236,7 @@ class SPU(ConfiguredComponent):
             buffer.wdata.eq(registers.wdata),
         ]
 
-    def _count(self, m, registers, interval, inflight, filter_, completion, buffer):
+    def _report_events(self, m, registers, interval, inflight, filter_, completion, buffer):
         """Report PMU events. They are registered, so that no path continues in the PMU."""
         m.d.sync += [
             self.pmu.sample_pop.eq(interval.population),
@@ -253,15 +253,15 @@ class SPU(ConfiguredComponent):
             pmblimitr = registers.pmblimitr
             m.d.sync += self.pmu.freeze.eq(pmblimitr.PMFZ & pmblimitr.E & buffer.pmbsr.S)
 
-    def _choose_access(self, m, interval, registers):
+    def _add_access_choice(self, m, interval, registers):
         """Random numbers of its own: those of the interval counters do not depend on what is sampled."""
         m.submodules.access_lfsr = lfsr = LFSR(
             bits=self._config.access_bits, draws=self._config.selections_per_cycle, reset=LFSR_ACCESS_RESET
         )
         m.submodules.access_choice = choice = AccessChoice(self._config)
         m.d.comb += [
-            *(mine.eq(selected) for mine, selected in zip(choice.selected, interval.selected, strict=True)),
-            *(mine.eq(number) for mine, number in zip(choice.random, lfsr.random, strict=True)),
+            *(port.eq(selected) for port, selected in zip(choice.selected, interval.selected, strict=True)),
+            *(port.eq(number) for port, number in zip(choice.random, lfsr.random, strict=True)),
             choice.pmsfcr.eq(registers.pmsfcr),
             lfsr.draw.eq(choice.draw),
             lfsr.write.eq(registers.pmsrndr_write),
@@ -271,4 +271,4 @@ class SPU(ConfiguredComponent):
         if self._config.two_accesses:
             m.d.comb += self.sampling.destination.eq(choice.destination)
         if self._config.scalable:
-            m.d.comb += [mine.eq(number) for mine, number in zip(self.sampling.element, choice.element, strict=True)]
+            m.d.comb += [port.eq(number) for port, number in zip(self.sampling.element, choice.element, strict=True)]
