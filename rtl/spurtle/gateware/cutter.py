@@ -13,8 +13,9 @@ __all__ = ["Cutter"]
 
 
 class Cutter(ConfiguredComponent):
-    """Records of one size: `max_size / bus_bytes` beats each, and the record is taken with its last. Combinational, but
-    for the number of the beat.
+    """Splitter of records of one size into `max_size / bus_bytes` beats each.
+
+    The record is accepted with its last beat. Combinational, except for the number of the beat.
 
     Members
     -------
