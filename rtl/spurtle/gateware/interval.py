@@ -67,7 +67,7 @@ class Numbering(ConfiguredComponent):
             self._number(m, range(width), self.lanes, self.before, self.next_count)
             m.d.sync += self.count.eq(self.next_count)
         else:
-            # Lanes are numbered within two groups. In the next cycle, those of the upper one are numbered after the
+            # Lanes are numbered within two groups. In the next cycle, the upper ones are numbered after the
             # lower.
             lanes = Signal(width, name="lanes_in_groups")
             before = [Signal(range(_GROUP), name=f"before_{lane}_in_group") for lane in range(width)]
@@ -90,7 +90,7 @@ class Numbering(ConfiguredComponent):
         return m
 
     def _number(self, m, group, lanes, before, count):
-        """Number the lanes of one group, with a table."""
+        """Assign numbers to the lanes of one group, with a table."""
         lane_slice = slice(group.start, group.stop)
         m.d.sync += lanes[lane_slice].eq(self.operations[lane_slice])
         with m.Switch(self.operations[lane_slice]):

@@ -1,6 +1,7 @@
-"""The Operation Type packet (D18.2.7)."""
+"""Operation Type packet (D18.2.7).
 
-# Ref: DDI0487 M.a, D18.2.7; D17.6.3 (branches), D17.6.6 (vector lengths).
+Ref: DDI0487 M.a, D18.2.7; D17.6.3 (branches), D17.6.6 (vector lengths).
+"""
 
 from amaranth import *
 
@@ -14,7 +15,7 @@ __all__ = ["OperationTypeEncoder"]
 
 
 class OperationTypeEncoder:
-    """The Operation Type packet of an operation, as logic in the module of its record.
+    """Encoder of the Operation Type packet of an operation, as logic in the module of the record.
 
     Parameters
     ----------
@@ -27,8 +28,9 @@ class OperationTypeEncoder:
         self._operation = operation
 
     def encode(self, m, branch):
-        """Return CLASS and payload of the Operation Type packet (D18.2.7). A branch that accesses memory is a branch
-        (D17.6.3).
+        """Return CLASS and payload of the packet.
+
+        A branch that accesses memory is encoded as a branch (D17.6.3).
 
         Parameters
         ----------
@@ -45,10 +47,14 @@ class OperationTypeEncoder:
         return Mux(branch, OperationClass.BRANCH, not_branch), payload
 
     def _size(self, m, memory):
-        """Bits that an SVE or SME operation works on: of all vectors with FEAT_SPE_SME, of one without (D17.6.6)."""
+        """Return the size in bits that an SVE or SME operation processes (D17.6.6).
+
+        With FEAT_SPE_SME it is that of all vectors, otherwise that of one vector.
+        """
         vectors = self._operation.vectors
         if not self._config.spe_sme:
             return vectors.bits
+        # Registered, because the product is slow and the packet's multiplexers follow.
         size = Signal(19)
         tiles = vectors.sme & vectors.tile & ~memory
         m.d.sync += size.eq(Mux(tiles, vectors.bits, vectors.bits[:12] * vectors.count))
@@ -64,7 +70,7 @@ class OperationTypeEncoder:
         return payload_of(types.BRANCH, short=True, **fields)
 
     def _data_processing(self, size):
-        """Payload of an operation that is neither a branch nor a load or store."""
+        """Return the payload of an operation that is neither a branch nor a load or store."""
         config = self._config
         operation = self._operation
         facts = operation.facts
@@ -88,11 +94,11 @@ class OperationTypeEncoder:
         return payload
 
     def _load_store(self, size):
-        """Payload of a load or store: the most special of the forms that apply."""
+        """Return the payload of a load or store, in the most specific form that applies."""
         config = self._config
         operation = self._operation
         facts = operation.facts
-        # An atomic that returns a value reads memory first of all. Of two accesses one is sampled.
+        # LDST is zero for an atomic that returns a value, which loads as well. Of two accesses the sampled one counts.
         ldst = facts.store & (~facts.load | is_destination(config, facts))
 
         payload = payload_of(types.GENERAL, short=True, LDST=ldst, SIMD_FP=facts.simd_fp)
@@ -104,7 +110,7 @@ class OperationTypeEncoder:
         if config.sme and not config.spe_sme:
             payload = Mux(operation.vectors.sme, payload_of(types.UNSPECIFIED, LDST=ldst), payload)
         if config.scalable:
-            # A load with zeroing predication is said to be predicated from FEAT_SPEv1p2 on.
+            # From FEAT_SPEv1p2 on, a load with zeroing predication is recorded as predicated.
             pred_recorded = C(config.version >= PMSVer.SPE_V1P2, 1) | ~facts.load
             predicated = operation.vectors.predicated & pred_recorded
             fields = {"PRED": predicated, "EVL": self._evl(size), "SG": operation.vectors.gather_scatter}
@@ -129,12 +135,14 @@ class OperationTypeEncoder:
 
 
 def _rounded_up(size, first: int, power: int, last: int, *, beyond: int):
-    """The code of a size in bits, where `first` stands for 2^power and the codes up to `last` for its doubles: that of
-    the next size that is not less; `beyond` for anything more.
+    """Return the code of a size in bits, rounded up to the next size that has a code.
+
+    The codes from `first` to `last` stand for 2^power bits and its successive doubles. `beyond` stands for any larger
+    size.
     """
     code = C(beyond, int(last).bit_length())
     for index in reversed(range(last - first + 1)):
-        # More than this size: a higher bit, or this one and a lower one.
+        # The size is greater than 2^bit if a higher bit is one, or this bit and a lower one.
         bit = power + index
         greater = size[bit + 1 :].any() | (size[bit] & size[:bit].any())
         code = Mux(greater, code, first + index)

@@ -1,4 +1,4 @@
-"""The whole Statistical Profiling Unit, wired."""
+"""Statistical Profiling Unit: its components, connected."""
 
 from amaranth import *
 from amaranth.lib import stream
@@ -35,18 +35,19 @@ _FILTERING = (arch.PMSFCR_EL1, arch.PMSEVFR_EL1, arch.PMSNEVFR_EL1, arch.PMSLATF
 
 
 class RecordPath(ConfiguredComponent):
-    """From a sample to the beats of its record: record construction and the serializer.
+    """Path from a sample to the beats of its record: record construction and serializer.
 
     Members
     -------
     sample : In(stream of SampleLayout)
-        Taken when its record has been, and has been `accepted`. The payload must be present two cycles before it is
-        valid.
+        Accepted when its record has been serialized and the buffer has `accepted` it. The payload must be stable from
+        two cycles before `valid` on.
     events : Out(8 * events_bytes)
-        The Events packet of the sample, valid or not.
-    beat : Out(stream of beats)
+        Events packet of the sample, valid or not.
+    beat : Out(stream of beat_layout)
     accepted : In(1)
-        Strobe, after the record's first beat came: what becomes of it no longer depends on the sample.
+        Strobe, after the first beat of the record became valid: the outcome of the record no longer depends on the
+        sample.
     """
 
     def __init__(self, config: SPUConfig):
@@ -88,9 +89,9 @@ class RecordPath(ConfiguredComponent):
 
 
 class SPU(ConfiguredComponent):
-    """A Statistical Profiling Unit beside one PE.
+    """Statistical Profiling Unit of one PE.
 
-    One clock domain, `sync`. What each port carries, and when, its signature says.
+    It has one clock domain, `sync`. The signature of a port describes what the port carries, and when.
 
     Members
     -------
@@ -164,7 +165,7 @@ class SPU(ConfiguredComponent):
         return m
 
     def _connect_sampling(self, m, registers, control, interval, lfsr, inflight, buffer):
-        """Select operations while profiling is enabled, and give them slots."""
+        """Select operations while profiling is enabled, and allocate slots to them."""
         connect(m, flipped(self.pe), control.pe)
         m.d.comb += [
             control.pmscr.eq(registers.pmscr),
@@ -197,7 +198,7 @@ class SPU(ConfiguredComponent):
         ]
 
     def _connect_features(self, m, registers, control, inflight):
-        """Connect the ports of several slots and of EL2. Return whether the Profiling Buffer has another owner."""
+        """Connect the ports of several slots and of EL2. Return whether the Profiling Buffer has a new owner."""
         if self._config.slots > 1:
             m.d.comb += [port.eq(slot) for port, slot in zip(self.sampling.slot, inflight.slot, strict=True)]
         if self._config.el2:
@@ -218,7 +219,7 @@ class SPU(ConfiguredComponent):
         ]
 
     def _connect_registers(self, m, registers, interval, lfsr, buffer):
-        """Connect the registers that are stored where the hardware changes them."""
+        """Connect the registers that are stored in the components that change them."""
         connect(m, flipped(self.pe), registers.pe)
         connect(m, flipped(self.sysreg), registers.port)
         m.d.comb += [
@@ -237,7 +238,10 @@ class SPU(ConfiguredComponent):
         ]
 
     def _report_events(self, m, registers, interval, inflight, filter_, completion, buffer):
-        """Report PMU events. They are registered, so that no path continues in the PMU."""
+        """Report PMU events.
+
+        They are registered, so that no combinational path continues into the PMU.
+        """
         m.d.sync += [
             self.pmu.sample_pop.eq(interval.population),
             self.pmu.sample_feed.eq(completion.fed),
@@ -254,7 +258,10 @@ class SPU(ConfiguredComponent):
             m.d.sync += self.pmu.freeze.eq(pmblimitr.PMFZ & pmblimitr.E & buffer.pmbsr.S)
 
     def _add_access_choice(self, m, interval, registers):
-        """Random numbers of its own: those of the interval counters do not depend on what is sampled."""
+        """Add the choice of the sampled access.
+
+        It has random numbers of its own, so that the interval counter does not depend on which operations are sampled.
+        """
         m.submodules.access_lfsr = lfsr = LFSR(
             bits=self._config.access_bits, draws=self._config.selections_per_cycle, reset=LFSR_ACCESS_RESET
         )
