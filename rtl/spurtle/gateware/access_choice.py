@@ -74,5 +74,6 @@ class AccessChoice(ConfiguredComponent):
 
     def _route(self, m, lanes, numbers):
         """Route each number to the lane of its selection."""
+        # Lanes without a selection are not read: the first selection needs no condition.
         for lane, number in enumerate(lanes):
             m.d.comb += number.eq(Mux(self.selected[-1][lane], numbers[-1], numbers[0]))

@@ -115,6 +115,7 @@ class Aligner(ConfiguredComponent):
                 with m.Case(offset):
                     m.d.comb += self.o.p.data.eq(beats[(units - 1 - offset) * unit : (2 * units - 1 - offset) * unit])
         # Units from `offset` on in the first word, and below `end` in the last one, where zero stands for a full word.
+        # The first word always has its last unit, and the last word its first unit.
         last_unit = Signal.like(end)
         m.d.comb += last_unit.eq(end - 1)
         from_first = Cat(*(started | (self.offset <= number) for number in range(units - 1)), C(1))

@@ -133,10 +133,12 @@ class ProfilingControl(ConfiguredComponent):
         el0, el2 = self.pmscr.E0SPE, C(0)
         if self._config.el2:
             el0, el2 = Mux(tge, self.pmscr_el2.E0HSPE, el0), self._el2_profiled(owner)
+        # Profiling is never enabled at EL3.
         enabled_at = Cat(el0, self.pmscr.E1SPE, el2, C(0)).bit_select(state.el, 1)
         return self.running & self._same_state(state, owner) & ~state.aarch32 & (owner.el2 | ~tge) & enabled_at
 
     def _el2_profiled(self, owner):
+        """Return whether profiling is enabled at EL2."""
         return owner.el2 & self.pmscr_el2.E2SPE
 
     def _collect(self, m, owner):
@@ -146,6 +148,7 @@ class ProfilingControl(ConfiguredComponent):
             "pa": self.pmscr.PA,
         }
         if self._config.el2:
+            # If EL2 is enabled in the Security state of the owner, physical addresses need its permission as well.
             higher = el2_enabled(self._config, self.pe, owner.ns)
             collect |= {
                 "context_el2": self.pmscr_el2.CX & el2_enabled(self._config, self.pe, self.pe.ns),

@@ -82,6 +82,7 @@ class Filter(ConfiguredComponent):
             "B": is_branch(facts),
             "LD": facts.load,
             "ST": facts.store,
+            # A load or store of SIMD&FP registers is SIMD (`vector`) or, if it is scalar, FP.
             "FP": facts.floating_point | ((facts.load | facts.store) & facts.simd_fp & ~facts.vector),
             "SIMD": facts.vector,
         }
@@ -95,6 +96,7 @@ class Filter(ConfiguredComponent):
         # PMU events are named after the fields, except for branches.
         m.d.comb += [self.feed[{"B": "br"}.get(name, name.lower())].eq(types[name]) for name in names]
         m.d.comb += self.feed.op.eq(matched & (control | mask).any())
+        # With FEAT_SPE_EFT, a filter that selects no type passes every sample.
         nothing_selected = C(0) if self._config.eft else ~control.any()
         m.d.comb += self.rejected.FT.eq(self.pmsfcr.FT & (~matched | self._unpredictable(nothing_selected)))
 
@@ -132,6 +134,7 @@ class Filter(ConfiguredComponent):
         """Filter by data source (D17.5.4): only samples with a Data Source packet can be rejected."""
         operation = self.sample.operation
         present = has_data_source(self._config, operation.facts)
+        # PMSDSFR_EL1 has one bit for each value of the low bits of the code.
         codes = exact_log2(len(self.pmsdsfr.S))
         selected = self.pmsdsfr.S.bit_select(operation.data_source[:codes], 1)
         m.d.comb += self.feed.ds.eq(present & selected)

@@ -67,8 +67,7 @@ class Numbering(ConfiguredComponent):
             self._number(m, range(width), self.lanes, self.before, self.next_count)
             m.d.sync += self.count.eq(self.next_count)
         else:
-            # Lanes are numbered within two groups. In the next cycle, the upper ones are numbered after the
-            # lower.
+            # Each lane is numbered in its group. In the next cycle the upper group is numbered after the lower one.
             lanes = Signal(width, name="lanes_in_groups")
             before = [Signal(range(_GROUP), name=f"before_{lane}_in_group") for lane in range(width)]
             lower = Signal(range(_GROUP + 1))
@@ -203,17 +202,16 @@ class IntervalCounter(ConfiguredComponent):
             for count in range(self._width + 1):
                 with m.Case(count):
                     m.d.comb += subtrahend.eq(count + bias)
-        difference = Signal(
-            signed(10), name=name
-        )  # from -9 to 256: eight lanes, a bias of one, and numbers of eight bits
+        # From -9 to 256: a number has eight bits, there are at most eight operations, and the bias is 1 or -1.
+        difference = Signal(signed(10), name=name)
         m.d.sync += difference.eq(number - subtrahend)
         return difference
 
     def _build_count(self, m, numbering):
         """Build COUNT.
 
-        Return whether an operation of this cycle reloads it, whether one makes it zero, and its low bits: the number of
-        that operation, counted from one.
+        Return whether an operation of this cycle reloads it, whether one makes it zero, and the low bits of COUNT,
+        which are the number of that operation, counted from one.
         """
         low = Signal(_LOW_BITS)
         high = Signal(len(self.pmsicr.COUNT) - _LOW_BITS)
@@ -237,6 +235,7 @@ class IntervalCounter(ConfiguredComponent):
         count_decremented = Signal(signed(_LOW_BITS + 1))
         count_reloaded = Signal(signed(_LOW_BITS + 2))
         random = C(0) if self._config.ernd else Mux(self.rnd, self.random, 0)
+        # Operation `remaining` + 1 reloads COUNT, with the random number. Those after it decrement it, and can borrow.
         m.d.comb += [
             count_decremented.eq(self._decremented(low, numbering.count)),
             count_reloaded.eq(
@@ -253,8 +252,8 @@ class IntervalCounter(ConfiguredComponent):
         with m.If(reloads):
             m.d.sync += high.eq(interval)
 
-        # `close`: COUNT was below twice that bound in the previous cycle, and was not reloaded. The comparisons are
-        # made in stages, so that none is in the path of `reloads`.
+        # `close` (initially one, as COUNT is zero): COUNT was below twice that bound in the previous cycle, and was not
+        # reloaded. The comparisons are made in stages, so that none is in the path of `reloads`.
         halves_zero = Signal(2, init=0b11)
         high_zero = Signal(init=1)
         m.d.sync += [
@@ -280,12 +279,12 @@ class IntervalCounter(ConfiguredComponent):
 
         Return the possible selections: whether each is made, and the number of operations before it in its cycle.
         """
-        # The sign shows that nothing is counted, without a comparison.
+        # Negative if ECOUNT is zero, so that the sign replaces a comparison.
         ecount_minus_1 = Signal(signed(9), init=-1)
         live = ~ecount_minus_1[-1]
         m.d.comb += self.pmsicr.ECOUNT.eq(Mux(live, ecount_minus_1 + 1, 0))
 
-        # The operation that loads ECOUNT does not decrement it; later operations do.
+        # Operation `remaining` loads ECOUNT. Those after it decrement it.
         ecount_decremented = Signal(signed(9))
         loaded = Signal(signed(10))
         m.d.comb += [

@@ -88,6 +88,7 @@ class OperationTypeEncoder:
             payload = Mux(vectors.sve, sve_payload, payload)
         if config.spe_sme:
             ets = _rounded_up(size, ETS.BITS_128, 7, ETS.BITS_262144, beyond=ETS.WHOLE_ARRAY)
+            # The code of the whole array is all ones.
             ets |= vectors.whole_array.replicate(4)
             sme_payload = payload_of(types.SME_DATA_PROCESSING, FP=facts.floating_point, ETS=ets)
             payload = Mux(vectors.sme, sme_payload, payload)
@@ -130,6 +131,7 @@ class OperationTypeEncoder:
         return payload
 
     def _evl(self, size):
+        # One vector has at most 2048 bits, several vectors can have more.
         beyond = EVL.MORE if self._config.spe_sme else EVL.BITS_2048
         return _rounded_up(size, EVL.BITS_32, 5, EVL.BITS_2048, beyond=beyond)
 

@@ -36,9 +36,9 @@ class Packer(ConfiguredComponent):
     is less than a beat, or becomes less in this cycle. No two records share a beat.
 
     Timing: there is a step in every cycle, even one without bytes, unless an earlier one waits for room. The first step
-    of a record can be appended three cycles after the record became valid, in the cycle in which the last beat of the
-    previous record is sent. No beat is sent in a cycle in which less than a beat is assembled and more steps of the
-    record follow.
+    of a record can be appended three cycles after the record became valid, as early as in the cycle in which the last
+    beat of the previous record is sent. No beat is sent in a cycle in which less than a beat is assembled and more
+    steps of the record follow.
 
     Members
     -------
@@ -90,7 +90,7 @@ class Packer(ConfiguredComponent):
         multiple of the alignment.
         """
         layout, present = self._config.layout, self.i.p.present
-        steps = [self._step(pieces) for pieces in self._stretches()]
+        steps = [self._step(pieces) for pieces in self._sections()]
         selected_step = Signal(len(steps), init=1)  # one-hot: the next step
         ends = Signal()
         m.d.comb += [
@@ -111,7 +111,7 @@ class Packer(ConfiguredComponent):
                 selected_step.eq(Mux(ends, 1, selected_step << 1)),
             ]
 
-    def _stretches(self) -> Iterator[list[tuple[Value, Value, int]]]:
+    def _sections(self) -> Iterator[list[tuple[Value, Value, int]]]:
         """Yield the pieces of the record that form each step: bytes, presence, and number of bytes.
 
         If padding precedes the end of the record, the last step is the end. Otherwise it is the part by which a
@@ -126,6 +126,7 @@ class Packer(ConfiguredComponent):
         last = len(present) + (sizes[Packet.END] if layout.padding_last else 0)
         present += sizes[Packet.END] * [C(1, 1)] + (sizes[Packet.TIMESTAMP] - sizes[Packet.END]) * [next(bits)]
         cuts = [0, *range(last % STEP_BYTES or STEP_BYTES, last, STEP_BYTES), last, len(present)]
+        # Bytes whose presence is one signal form one piece.
         for start, stop in pairwise(cuts):
             runs = [[*run] for _, run in groupby(range(start, stop), key=lambda octet: id(present[octet]))]
             yield [(record.octets[8 * run[0] : 8 * (run[-1] + 1)], present[run[0]], len(run)) for run in runs]
@@ -182,8 +183,10 @@ class Packer(ConfiguredComponent):
         ]
         if "end" in beat_layout(self._config).members:
             align = self._config.layout.align
+            # Padding is part of the record.
             m.d.comb += self.o.p.end.eq((fill + align - 1)[exact_log2(align) : exact_log2(beat)])
 
+        # Both values are zero where the other is not.
         m.d.sync += assembled.eq(Mux(beat_sent, assembled[8 * beat :], assembled) | Mux(append, shifted.octets, 0))
         with m.If(append):
             m.d.sync += [fill.eq(shifted.fill), complete.eq(shifted.ends), *status(shifted.fill, shifted.ends)]
@@ -195,7 +198,7 @@ class Packer(ConfiguredComponent):
 
 def _one_hot_mux(one_hot, values):
     """Return the value whose bit of `one_hot` is one."""
-    selected_step = C(0, 1)
+    result = C(0, 1)
     for bit, value in zip(one_hot, values, strict=True):
-        selected_step = selected_step | (value & bit.replicate(len(value)))
-    return selected_step
+        result = result | (value & bit.replicate(len(value)))
+    return result

@@ -164,7 +164,8 @@ class Slot(ConfiguredComponent):
                 m.d.comb += self.free.eq(1)
                 with m.If(self.allocate):
                     m.next = SlotState.IN_FLIGHT
-                # Captured in every cycle: `allocate` arrives late, and must not enable these flip-flops.
+                # Captured in every cycle: `allocate` arrives late, and must not enable these flip-flops. A counter
+                # holds its latency in case it ends with the next report: one if it ended with this one, two if not.
                 m.d.sync += [
                     self.start.eq(self.incoming),
                     self.drop.eq(self.was_stopped | ~self.running),

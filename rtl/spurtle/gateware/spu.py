@@ -133,6 +133,7 @@ class SPU(ConfiguredComponent):
         m.submodules.registers = registers = RegisterFile(self._config)
         m.submodules.control = control = ProfilingControl(self._config)
         m.submodules.interval_counter = interval = IntervalCounter(self._config)
+        # One random number is used per interval, and an interval has at least 256 operations.
         m.submodules.lfsr = lfsr = LFSR(bits=8, draws=1, reset=LFSR_RESET)
         m.submodules.inflight = inflight = InFlight(self._config)
         m.submodules.completion = completion = Completion(self._config)
