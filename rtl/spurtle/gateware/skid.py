@@ -43,6 +43,7 @@ class SkidBuffer(wiring.Component):
         skid = Signal.like(self.i.payload)
         skid_valid = Signal()
         m.d.comb += self.i.ready.eq(~skid_valid)
+        # Captured in every cycle until it is valid, so that `o.ready` does not enable these flip-flops.
         with m.If(~skid_valid):
             m.d.sync += skid.eq(self.i.payload)
         with m.If(~self.o.valid | self.o.ready):
