@@ -69,8 +69,8 @@ class RecordPath(ConfiguredComponent):
         m.submodules.serializer = serializer = Serializer(self._config)
         serialized = Signal()
         was_accepted = Signal()
-        # The sample stays until both are set: the serializer reads it, and `drop`, which belongs to it, is used until the
-        # buffer accepts the record.
+        # The sample stays until both are set: the serializer reads it, and `drop`, which belongs to it, is used until
+        # the buffer accepts the record.
         m.d.comb += [
             record.sample.eq(self.sample.payload),
             self.events.eq(record.events),
