@@ -26,7 +26,7 @@ class Cutter(ConfiguredComponent):
     def __init__(self, config: SPUConfig):
         check_config(config)
         if config.layout.packed:
-            raise ValueError(f"layout must have no elastic place where records are cut, not some in {config.name}")
+            raise ValueError(f"layout must have fields of fixed size only, not elastic ones as in {config.name}")
         self._beats = config.layout.max_size // config.bus_bytes
         super().__init__(
             config,

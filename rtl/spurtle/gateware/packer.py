@@ -50,7 +50,7 @@ class Packer(ConfiguredComponent):
     def __init__(self, config: SPUConfig):
         check_config(config)
         if not config.layout.packed:
-            raise ValueError(f"layout must have an elastic field where records are packed, not none in {config.name}")
+            raise ValueError(f"layout must have an elastic field, not fields of fixed size only as in {config.name}")
         super().__init__(
             config,
             {

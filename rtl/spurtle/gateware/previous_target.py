@@ -47,7 +47,7 @@ class PreviousTarget(ConfiguredComponent):
     def __init__(self, config: SPUConfig):
         check_config(config)
         if not config.pbt:
-            raise ValueError(f"pbt must be True where the previous branch target is kept, not False in {config.name}")
+            raise ValueError(f"pbt must be True for the previous branch target, not False as in {config.name}")
         super().__init__(
             config,
             {
