@@ -71,22 +71,22 @@ PACKED = CONFIGS["kunpeng_920"]
         (
             AccessChoice,
             {"config": MINIMAL},
-            "mops, gcs, sve or sme must be True where an access is chosen, not False in minimal",
+            "mops, gcs, sve or sme must be True for a choice of accesses, not False as in minimal",
         ),
         (
             PreviousTarget,
             {"config": MINIMAL},
-            "pbt must be True where the previous branch target is kept, not False in minimal",
+            "pbt must be True for the previous branch target, not False as in minimal",
         ),
         (
             Cutter,
             {"config": PACKED},
-            "layout must have no elastic place where records are cut, not some in kunpeng_920",
+            "layout must have fields of fixed size only, not elastic ones as in kunpeng_920",
         ),
         (
             Packer,
             {"config": MINIMAL},
-            "layout must have an elastic place where records are packed, not none in minimal",
+            "layout must have an elastic field, not fields of fixed size only as in minimal",
         ),
     ],
 )

@@ -97,7 +97,7 @@ LEAKS = {
         "not completed", RICH, "record", "bits.append(bit & facts.retired)", "bits.append(bit)"
     ),
     "the PMU sees a data source": Leak(
-        "not completed", RICH, "filter", "self.feed.ds.eq(present & chosen)", "self.feed.ds.eq(chosen)"
+        "not completed", RICH, "filter", "self.feed.ds.eq(present & selected)", "self.feed.ds.eq(selected)"
     ),
     "what the operation before might show": Leak(
         "stale",

@@ -1,1 +1,1 @@
-"""The components of the SPU."""
+"""Components of the SPU."""

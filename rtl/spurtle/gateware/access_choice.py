@@ -1,6 +1,7 @@
-"""What is sampled of an operation that accesses more than one place (D17.6.4, D17.6.6)."""
+"""Choice of the sampled access of an operation with several accesses (D17.6.4, D17.6.6).
 
-# Ref: DDI0487 M.a, D17.6.4.3 (Memory Copy), D17.6.4.5 (GCSSS2), D17.6.6 R_MYPFF (non-contiguous SVE accesses).
+Ref: DDI0487 M.a, D17.6.4.3 (Memory Copy), D17.6.4.5 (GCSSS2), D17.6.6 R_MYPFF (non-contiguous SVE accesses).
+"""
 
 from amaranth import *
 from amaranth.lib.wiring import In, Out
@@ -15,21 +16,24 @@ __all__ = ["AccessChoice"]
 
 
 class AccessChoice(ConfiguredComponent):
-    """Of a load from one address and a store to another the one that the filter by type selects, if it selects one of
-    load and store alone; else either, at random. Of the elements of a vector any, at random.
+    """Choice of the access that is sampled. Combinational.
 
-    Combinational. What an operation will do is not known when it is selected, so each selected one has its choice, and
-    a random number of its own: its bit 0 chooses one of two accesses, if there are operations that make two, and the
-    others an element.
+    For an operation that loads from one address and stores to another, the filter by type decides if it selects loads
+    but not stores, or stores but not loads; otherwise the choice is random. For an access to the elements of a vector,
+    a random element is sampled.
+
+    The kind of an operation is not known when it is selected. Each selected operation therefore gets a choice, and a
+    random number of its own. Bit 0 of the number selects one of two accesses, if operations with two accesses are
+    implemented. The other bits select an element.
 
     Members
     -------
     selected : In(ops_per_cycle) for each of selections_per_cycle
-        See `inflight.Allocation`.
+        See `slots.Allocation`.
     pmsfcr : In(PMSFCR_EL1)
     random : In(access_bits) for each of selections_per_cycle
     draw : Out(range(selections_per_cycle + 1))
-        So many random numbers are used in this cycle.
+        Count of random numbers used in this cycle.
     destination, element : Out
         See `SamplingPointSignature`.
     """
@@ -38,7 +42,7 @@ class AccessChoice(ConfiguredComponent):
         check_config(config)
         if not config.access_bits:
             raise ValueError(
-                f"mops, gcs, sve or sme must be True where an access is chosen, not False in {config.name}"
+                f"mops, gcs, sve or sme must be True for a choice of accesses, not False as in {config.name}"
             )
         point = SamplingPointSignature(config).flip().members
         super().__init__(
@@ -62,13 +66,14 @@ class AccessChoice(ConfiguredComponent):
             decided = control.FT & (control.ST ^ control.LD)
             stores = [Mux(decided, control.ST, number[0]) for number in numbers]
             numbers = [number[1:] for number in numbers]
-            self._hand_out(m, self.destination, stores)
+            self._route(m, self.destination, stores)
         if self._config.scalable:
-            self._hand_out(m, self.element, numbers)
+            self._route(m, self.element, numbers)
 
         return m
 
-    def _hand_out(self, m, lanes, numbers):
-        """To each lane that of its selection."""
+    def _route(self, m, lanes, numbers):
+        """Route each number to the lane of its selection."""
+        # Lanes without a selection are not read: the first selection needs no condition.
         for lane, number in enumerate(lanes):
             m.d.comb += number.eq(Mux(self.selected[-1][lane], numbers[-1], numbers[0]))

@@ -1,6 +1,7 @@
-"""A record's beats on the words of memory that its address falls on (D17.7)."""
+"""Alignment of the beats of a record to words of memory (D17.7).
 
-# Ref: DDI0487 M.a, D24.7 (PMBIDR_EL1.Align): a record may begin wherever that permits.
+Ref: DDI0487 M.a, D24.7 (PMBIDR_EL1.Align): a record can begin at any multiple of its alignment.
+"""
 
 from amaranth import *
 from amaranth.lib import data, stream
@@ -16,8 +17,15 @@ __all__ = ["Aligner", "AlignerState", "word_layout"]
 
 
 def word_layout(config: SPUConfig) -> data.StructLayout:
-    """A word of memory with what is written to it. LSB first: `data`, `strobe` with one bit for each byte, `last`, and
-    where the alignment is less than the bus `end`, as in `beat_layout`.
+    """Return the layout of a word of memory and of the bytes that are written to it. LSB first.
+
+    Members
+    -------
+    data : unsigned(8 * bus_bytes)
+    strobe : unsigned(bus_bytes)
+        Byte enables.
+    last, end : unsigned
+        As in `beat_layout`.
     """
     members = beat_layout(config).members
     return data.StructLayout({"data": members["data"], "strobe": config.bus_bytes, **members})
@@ -31,14 +39,15 @@ class AlignerState(FSMState):
 
 
 class Aligner(ConfiguredComponent):
-    """Moves the bytes of a record up by `offset` units of its alignment, which can make one word more of them.
+    """Shifter of the bytes of a record upward by `offset` units of its alignment.
 
-    Combinational, but for the beat before. Where the alignment is not less than the bus every beat is a word.
+    The shift can extend the record by one word. If the alignment is not less than the bus width, each beat is a word.
+    Combinational, except for the register of the previous beat.
 
     Members
     -------
     offset : In(range(units of a beat))
-        Steady from a record's first beat to its last. Only there where a record can begin within a word.
+        Constant from the first beat of a record to its last. Only if a record can begin within a word.
     i : In(stream of beat_layout)
     o : Out(stream of word_layout)
     """
@@ -66,14 +75,14 @@ class Aligner(ConfiguredComponent):
             self.i.ready.eq(self.o.ready),
         ]
         if self._units > 1:
-            self._move_up(m)
+            self._shift(m)
 
         return m
 
-    def _move_up(self, m):
+    def _shift(self, m):
         units = self._units
         unit = len(self.o.p.data) // units
-        previous = Signal(len(self.i.p.data) - unit)  # its first unit is never left over
+        previous = Signal(len(self.i.p.data) - unit)  # the first unit always fits into the same word
         previous_end = Signal.like(self.i.p.end)
         started = Signal()
         last = Signal()
@@ -92,20 +101,21 @@ class Aligner(ConfiguredComponent):
                         m.next = AlignerState.REMAINDER
 
             with m.State(AlignerState.REMAINDER):
-                # What the last beat has left over.
+                # The units of the last beat that did not fit.
                 m.d.comb += [flushing.eq(1), self.o.valid.eq(1), last.eq(1), end.eq(previous_end), self.i.ready.eq(0)]
                 with m.If(self.o.ready):
                     m.d.sync += started.eq(0)
                     m.next = AlignerState.BEATS
 
-        # The next record may come while the last word is stalled. A stalled word is the same until it is taken, in the
-        # bytes that are not written as well.
+        # The next record can be valid while the last word is stalled. The word must not change until it is accepted,
+        # not even in bytes that are not written.
         beats = Cat(previous, Mux(flushing, 0, self.i.p.data))
         with m.Switch(self.offset):
             for offset in range(units):
                 with m.Case(offset):
                     m.d.comb += self.o.p.data.eq(beats[(units - 1 - offset) * unit : (2 * units - 1 - offset) * unit])
-        # Each unit from the first and to the last one; where all of the word is the record's, `end` is zero.
+        # Units from `offset` on in the first word, and below `end` in the last one, where zero stands for a full word.
+        # The first word always has its last unit, and the last word its first unit.
         last_unit = Signal.like(end)
         m.d.comb += last_unit.eq(end - 1)
         from_first = Cat(*(started | (self.offset <= number) for number in range(units - 1)), C(1))

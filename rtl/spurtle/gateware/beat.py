@@ -1,4 +1,4 @@
-"""The payload of a beat of a record."""
+"""Payload of a beat of a record."""
 
 from amaranth.lib import data
 
@@ -9,17 +9,17 @@ __all__ = ["beat_layout"]
 
 
 def beat_layout(config: SPUConfig) -> data.StructLayout:
-    """One beat of a record. LSB first.
+    """Return the layout of one beat of a record. LSB first.
 
     Members
     -------
     data : unsigned(8 * bus_bytes)
-        The record's bytes in ascending order from bit 0.
+        Bytes of the record in ascending order from bit 0.
     last : unsigned(1)
-        The record's last beat.
+        Last beat of the record.
     end : unsigned
-        How much of the last beat is the record's, in units of its alignment; zero for all of it. Only there where the
-        alignment is less than the bus.
+        Size of the last beat in units of the alignment; zero if it is full. Only if the alignment is less than the bus
+        width.
     """
     units = config.bus_bytes // config.layout.align
     return data.StructLayout(

@@ -1,7 +1,7 @@
-"""The Profiling Buffer: write pointer, limit, full, status and interrupt (D17.7)."""
+"""Profiling Buffer: write pointer, limit, full check, status and interrupt (D17.7).
 
-# Ref: DDI0487 M.a, D17.7 (R_PGGHS for a pointer that does not fit), D17.4 (disabled and stopped), D24.7 (PMBPTR_EL1,
-# PMBSR_EL1).
+Ref: DDI0487 M.a, D17.7 (R_PGGHS for an invalid pointer), D17.4 (disabled and stopped), D24.7 (PMBPTR_EL1, PMBSR_EL1).
+"""
 
 from amaranth import *
 from amaranth.lib import stream
@@ -31,35 +31,37 @@ class BufferState(FSMState):
 
 
 class ProfilingBuffer(ConfiguredComponent):
-    """Writes records to memory from PMBPTR_EL1 upward, one at a time, and moves the pointer when memory has a record
-    whole.
+    """Writer of records to memory from PMBPTR_EL1 upward, one record at a time.
 
-    A record is begun only where it fits below LIMIT. If the buffer is disabled, stopped or given another pointer or
-    limit while a record is being written, its beats go out where they were begun and the pointer does not move. A
-    record that arrives while the buffer is not running is taken and dropped. It is not for a cycle when its owner
-    changes, so that nobody finds in it what another was permitted to see.
+    The pointer advances when the complete record is in memory. A record is accepted only if it fits below LIMIT. If the
+    buffer is disabled or stopped, or software writes the pointer or the limit, while a record is being written, the
+    record is abandoned: its remaining beats are still written, to consecutive addresses, and the pointer does not
+    advance. A record that arrives while the buffer is not running is accepted and dropped. The buffer does not run in
+    the cycle after its owner changed, so that a new owner finds no data in it that only the previous one was permitted
+    to see.
 
-    A fault stops it with PMBPTR_EL1 at the first byte that was not written, so that DL is one only if that is within a
-    record, or nothing could have been written. A fault of a record that moves no pointer any more is nobody's.
+    A fault stops the buffer with PMBPTR_EL1 at the first byte that was not written. PMBSR_EL1.DL is set only if that
+    byte is within a record, or if access was not allowed. A fault on an abandoned record is not reported.
 
-    Full, PMBSR_EL1.S with BSC = 1, is raised as soon as the longest record does not fit: PMBPTR_EL1 > LIMIT - max_size.
-    A pointer that is not aligned as records are, or has another top byte than LIMIT, counts as full.
+    The buffer is full, which sets PMBSR_EL1.S with BSC = 1, as soon as the longest record does not fit: PMBPTR_EL1 >
+    LIMIT - max_size. A pointer that is not aligned as records are, or whose top byte differs from that of LIMIT, counts
+    as full.
 
-    In discard mode (D17.5.5) no record is begun and nothing is full, whatever pointer and limit are; records that wait
-    are dropped.
+    In discard mode (D17.5.5) no record is written and the buffer is never full, for any pointer and limit. Records that
+    wait are dropped.
 
-    Software's writes take effect in the next cycle. Where software and the SPU write PMBSR_EL1 in one cycle,
-    software's write comes first, then a fault or a full buffer, then an asynchronous External abort. Reset: pointer and
+    A write by software takes effect in the next cycle. If software and the SPU write PMBSR_EL1 in one cycle, the write
+    by software is applied first, then a fault or a full buffer, then an asynchronous External abort. Reset: pointer and
     status are zero, no beat is valid.
 
     Members
     -------
-    i : In(stream of beats)
+    i : In(stream of beat_layout)
     drop : In(1)
-        The buffer has not run since the operation passed the sampling point whose record comes next at `i`: it is
-        dropped.
+        The buffer did not run in some cycle since the operation of the next record at `i` passed the sampling point:
+        the record is dropped.
     accepted : Out(1)
-        Strobe: the record at `i` is being written, or dropped, from the next cycle on.
+        Strobe: the record at `i` is written, or dropped, from the next cycle on.
     write : Out(WriteSignature)
     pmblimitr : In(PMBLIMITR_EL1)
     pmblimitr_write : In(1)
@@ -67,19 +69,21 @@ class ProfilingBuffer(ConfiguredComponent):
     new_owner : In(1)
         See `control.ProfilingControl`.
     pmbptr, pmbsr : Out
+        PMBPTR_EL1; PMBSR_EL1.
     pmbptr_write, pmbsr_write : In(1)
+        Software writes the register in this cycle.
     wdata : In(64)
-        What software writes.
+        Value that software writes.
     collision : In(1)
         Sets PMBSR_EL1.COLL.
     running : Out(1)
-        Enabled and not stopped, of the owner that it had.
+        The buffer is enabled and not stopped, and its owner did not change in the previous cycle.
     writing : Out(1)
-        It is, and not in discard mode.
+        The buffer is running and not in discard mode.
     busy : Out(1)
-        A record is being written or dropped, or `pmbsr` does not say yet whether the buffer is full.
+        A record is being written or dropped, or `pmbsr` does not show yet whether the buffer is full.
     full : Out(1)
-        Strobe: a buffer full event.
+        Strobe: buffer full event.
     """
 
     def __init__(self, config: SPUConfig):
@@ -134,7 +138,7 @@ class ProfilingBuffer(ConfiguredComponent):
             self.write.beat.p.address.eq(Cat(C(0, word), words[:-1], upper)),
             *(self.write.beat.p[name].eq(aligner.o.p[name]) for name in ("data", "strobe", "last")),
         ]
-        # A record may begin and end within a word.
+        # A record can begin and end within a word.
         within = Signal(max(word - align, 0))
         within_pointer = self.pmbptr[align:word] if align < word else C(0, 0)
         end = Signal.like(within)
@@ -167,7 +171,7 @@ class ProfilingBuffer(ConfiguredComponent):
             with m.State(BufferState.FAULT):
                 m.d.comb += [faulted.eq(keep & self.running), commit.eq(faulted)]
                 if self._config.external_aborts:
-                    # For each outcome of the record.
+                    # EA is set even if the record was abandoned.
                     with m.If(fault.external):
                         m.d.sync += self.pmbsr.EA.eq(1)
                 m.next = BufferState.IDLE
@@ -184,10 +188,10 @@ class ProfilingBuffer(ConfiguredComponent):
         return m
 
     def _upper(self, m, base, words):
-        """Return the address above `words`, a number of words from `base` on that may carry into it.
+        """Return the address bits above `words`, with the carry from it.
 
-        The sum takes two cycles after the one in which `base` is captured. They have passed when a record is known to
-        fit.
+        `words` is a number of words from `base` on. The sum is valid two cycles after the cycle in which `base` is
+        captured. They have passed when a record is known to fit.
         """
         half = len(base) // 2
         next_low = Signal(half + 1)
@@ -196,7 +200,7 @@ class ProfilingBuffer(ConfiguredComponent):
         return Mux(words[-1], Cat(next_low[:-1], next_high), base)
 
     def _begin(self, m, valid, fits, fits_known):
-        """Begin a record that waits, to write or to drop it, unless the buffer is full."""
+        """Accept a waiting record, to write or to drop it, unless the buffer is full."""
         with m.If(fits_known & self.writing & ~fits):
             m.d.comb += self.full.eq(1)
         with m.Elif(valid & (~self.writing | self.drop)):
@@ -232,7 +236,7 @@ class ProfilingBuffer(ConfiguredComponent):
                 m.next = BufferState.FAULT
 
     def _report(self, m, fault, faulted):
-        """Keep the status. A buffer management event is recorded as long as none is."""
+        """Update PMBSR_EL1. A buffer management event is recorded only while PMBSR_EL1.S is zero."""
         with m.If(self.pmbsr_write):
             m.d.sync += self.pmbsr.eq(self.wdata & self._config.writable(arch.PMBSR_EL1))
         with m.If(self.collision):
@@ -258,7 +262,7 @@ class ProfilingBuffer(ConfiguredComponent):
             m.d.sync += self.pmbsr.DL.eq(1)
 
     def _fault_class(self, m, fault):
-        """EC of a fault, and whether it is a Data Abort, of which MSS and MSS2 tell more."""
+        """Return EC of a fault, and whether it is a Data Abort, which MSS and MSS2 describe."""
         ec = Signal(arch.EC)
         with m.Switch(fault.kind):
             with m.Case(WriteFaultKind.STAGE_1):
@@ -271,11 +275,11 @@ class ProfilingBuffer(ConfiguredComponent):
         return ec, (fault.kind == WriteFaultKind.STAGE_1) | (fault.kind == WriteFaultKind.STAGE_2)
 
     def _fits(self, m, align, idle):
-        """Whether the longest record fits at the pointer, and whether that is known: it is worked out in steps, and is
-        some cycles late.
+        """Return whether the longest record fits at the pointer, and whether that is known.
 
-        That it fits is a comparison of pages: of an aligned pointer with a limit on a page. Where records are aligned
-        to less than the longest of them, that one may reach into the page after the pointer's.
+        The comparison is made in stages, and its result is some cycles late. An aligned pointer and a limit, which is
+        the start of a page, are compared by their pages. If records are aligned to less than the longest one, that one
+        can extend into the page after the pointer's page.
         """
         layout = self._config.layout
         page_bits = exact_log2(arch.PAGE_BYTES)
@@ -294,7 +298,7 @@ class ProfilingBuffer(ConfiguredComponent):
         fits = in_place & (high_below | (high_same & low_below))
         known = [idle & ~(self.pmbptr_write | self.pmblimitr_write)]
         if layout.align < layout.max_size:
-            # The page under the limit is the last one, and there must be room on it.
+            # On the last page below the limit, the longest record must end before the page does.
             last_low = Signal(half + 1)
             last_high = Signal(len(limit) - half)
             on_last_low, on_last_high, crosses = (

@@ -1,6 +1,7 @@
-"""What becomes of a sampled operation that has finished: filtered out, dropped, or recorded (D17.5, D17.6)."""
+"""Completion of sampled operations that have finished: filtered out, dropped, or recorded (D17.5, D17.6).
 
-# Ref: DDI0487 M.a, D17.5 (filtering comes before the record is made), D17.4 (records that are dropped).
+Ref: DDI0487 M.a, D17.5 (filtering precedes the construction of the record), D17.4 (dropped records).
+"""
 
 from amaranth import *
 from amaranth.lib import stream
@@ -23,25 +24,25 @@ class CompletionState(FSMState):
 
 
 class Completion(ConfiguredComponent):
-    """Has the filter look at finished samples, one after the other, and the record made of those that it wants.
+    """Control of filtering and recording of finished samples, one after the other.
 
-    Timing: the filter is given the cycle in which a sample comes. What it says is joined in the next, a logical AND of
-    its parts, and decides there. A record is asked for from the cycle after that.
+    Timing: the filter has the cycle in which a sample becomes valid. Its results are registered, and combined and used
+    in the next cycle. A record is requested from the cycle after that on.
 
     Members
     -------
     i : In(stream of SampleLayout)
-        Taken when its record has left, or when there is to be none.
+        Accepted when its record has been sent, or when it is known that it has none.
     drop : In(1)
         The record of the sample at `i` is to be dropped.
     writing : In(1)
-        The Profiling Buffer takes records: it is enabled and not stopped, nor in discard mode.
+        The Profiling Buffer writes records: it is enabled and not stopped, nor in discard mode.
     rejected : In(1) for each of filters
-        Which filters reject the sample at `i`, combinational.
+        Filters that reject the sample at `i`. Combinational.
     fed, filtrated : Out(1)
-        Strobes: a sampled operation has finished; it has passed the filter, a cycle later.
+        Strobes: a sampled operation has finished; it has passed the filters, one cycle later.
     o : Out(stream of SampleLayout)
-        The sample at `i`, where its record is to be made; taken when that has left.
+        Sample at `i` whose record is to be made. Accepted when the record has been sent.
     """
 
     def __init__(self, config: SPUConfig):

@@ -1,4 +1,4 @@
-"""Components that are built for a configuration."""
+"""Base class of components that are built for a configuration."""
 
 from collections.abc import Mapping
 
@@ -10,12 +10,12 @@ __all__ = ["ConfiguredComponent"]
 
 
 class ConfiguredComponent(wiring.Component):
-    """A component that is built for a configuration of the SPU.
+    """Component that is built for a configuration of the SPU.
 
     Parameters
     ----------
     config : SPUConfig
-        Checked by the subclass, whose members depend on it.
+        The subclass checks it before it derives members from it.
     members : mapping of str to Member
     """
 
@@ -25,5 +25,5 @@ class ConfiguredComponent(wiring.Component):
 
     @property
     def config(self) -> SPUConfig:
-        """The configuration that it is built for."""
+        """Configuration that the component is built for."""
         return self._config

@@ -1,8 +1,9 @@
-"""Who owns the Profiling Buffer, whether profiling is enabled, and what may be collected of an operation (D17.6.9)."""
+"""Owner of the Profiling Buffer, enabling of profiling, and permissions to collect (D17.6.9).
 
-# Ref: DDI0487 M.a, D17.6.9, Table D17-3, D17.6.3.1, D17.6.4.2; as its functions ProfilingBufferOwner(),
-# StatisticalProfilingEnabled(), CollectContextIDR1(), CollectContextIDR2(), CollectPhysicalAddress() and
-# CollectTimeStamp() have it.
+Ref: DDI0487 M.a, D17.6.9, Table D17-3, D17.6.3.1, D17.6.4.2, and its functions ProfilingBufferOwner(),
+StatisticalProfilingEnabled(), CollectContextIDR1(), CollectContextIDR2(), CollectPhysicalAddress() and
+CollectTimeStamp().
+"""
 
 from amaranth import *
 from amaranth.lib import data
@@ -21,8 +22,17 @@ __all__ = ["CollectionPermissions", "ProfilingControl"]
 
 
 class CollectionPermissions(data.Struct):
-    """What of an operation may be recorded besides what every record holds. LSB first. `nv2_va` is the virtual address
-    of an access that FEAT_NV2 made of MRS or MSR.
+    """Permissions to collect optional information about an operation. LSB first.
+
+    Members
+    -------
+    context_el1, context_el2 : unsigned(1)
+        CONTEXTIDR_EL1; CONTEXTIDR_EL2.
+    timestamp : unsigned(1)
+    pa : unsigned(1)
+        Physical address.
+    nv2_va : unsigned(1)
+        Virtual address of an MRS or MSR that FEAT_NV2 transforms into a memory access.
     """
 
     context_el1: 1
@@ -33,7 +43,7 @@ class CollectionPermissions(data.Struct):
 
 
 class _Owner(data.Struct):
-    """Of the Profiling Buffer: its Security state, and whether it is that state's EL2 and not EL1."""
+    """Owner of the Profiling Buffer: its Security state, and EL2 (one) or EL1 (zero)."""
 
     ns: 1
     nse: 1
@@ -41,10 +51,10 @@ class _Owner(data.Struct):
 
 
 class ProfilingControl(ConfiguredComponent):
-    """Permissions from the registers and the state of the PE in this cycle. Combinational, but for `new_owner`.
+    """Enable and permissions from the registers and the state of the PE in this cycle.
 
-    Without EL3 the only Security state owns the buffer. Reserved values of MDCR_EL3.{NSPBE, NSPB} give it to Secure
-    state, those of PCT ask for virtual time.
+    Combinational, except for `new_owner`. Without EL3 the only Security state owns the buffer. Reserved values of
+    MDCR_EL3.{NSPBE, NSPB} select Secure state as the owner. Reserved values of PCT select virtual time.
 
     Members
     -------
@@ -55,17 +65,17 @@ class ProfilingControl(ConfiguredComponent):
     running : In(1)
         The Profiling Buffer is enabled and not stopped.
     enabled : Out(1)
-        Profiling is enabled for the operation that passes the sampling point in this cycle.
+        Profiling is enabled for the operations that pass the sampling point in this cycle.
     collect : Out(CollectionPermissions)
     offset : Out(64)
-        To be taken off the system counter for the timestamp. Only with EL2.
+        Offset that is subtracted from the system counter for the timestamp. Only with EL2.
     programmable : Out(1)
         Neither a higher Exception level nor another Security state owns the buffer: PMBIDR_EL1.P is zero.
     new_owner : Out(1)
-        In the cycle before, the buffer's owner was not who it had been until then. These two only with EL2 or EL3.
+        The owner of the buffer changed in the previous cycle. This and `programmable` only with EL2 or EL3.
     branch : In(TakenBranchSignature)
     branch_enabled : Out(1)
-        Profiling is enabled in the state that the branch was executed in. These two only with FEAT_SPE_PBT.
+        Profiling is enabled in the state in which the branch was executed. This and `branch` only with FEAT_SPE_PBT.
     """
 
     def __init__(self, config: SPUConfig):
@@ -96,8 +106,8 @@ class ProfilingControl(ConfiguredComponent):
         if self._config.el2:
             self._choose_offset(m, owner)
         if self._config.several_owners:
-            mine = self._same_state(self.pe, owner) & ((self.pe.el == 2) | ~owner.el2)
-            m.d.comb += self.programmable.eq((self.pe.el == 3) | mine)
+            is_owner = self._same_state(self.pe, owner) & ((self.pe.el == 2) | ~owner.el2)
+            m.d.comb += self.programmable.eq((self.pe.el == 3) | is_owner)
             previous_owner = Signal(_Owner)
             m.d.sync += [previous_owner.eq(owner), self.new_owner.eq(owner.as_value() != previous_owner.as_value())]
 
@@ -109,24 +119,26 @@ class ProfilingControl(ConfiguredComponent):
             m.d.comb += owner.el2.eq(el2_enabled(self._config, self.pe, owner.ns) & (self.pe.mdcr_el2_e2pb == 0))
 
     def _same_state(self, state, owner):
-        """In the Security state that owns the buffer."""
+        """Return whether `state` is in the Security state that owns the buffer."""
         same = state.ns == owner.ns
         return same & (state.nse == owner.nse) if self._config.rme else same
 
     def _tge(self, state):
-        """Effective value of HCR_EL2.TGE."""
+        """Return the Effective value of HCR_EL2.TGE."""
         return el2_enabled(self._config, self.pe, state.ns) & self.pe.hcr_el2_tge if self._config.el2 else C(0)
 
     def _profiled(self, state, owner):
-        """Profiling is enabled at this Exception level of this state, outside of Debug state."""
+        """Return whether profiling is enabled at the Exception level of `state`, except in Debug state."""
         tge = self._tge(state)
         el0, el2 = self.pmscr.E0SPE, C(0)
         if self._config.el2:
             el0, el2 = Mux(tge, self.pmscr_el2.E0HSPE, el0), self._el2_profiled(owner)
+        # Profiling is never enabled at EL3.
         enabled_at = Cat(el0, self.pmscr.E1SPE, el2, C(0)).bit_select(state.el, 1)
         return self.running & self._same_state(state, owner) & ~state.aarch32 & (owner.el2 | ~tge) & enabled_at
 
     def _el2_profiled(self, owner):
+        """Return whether profiling is enabled at EL2."""
         return owner.el2 & self.pmscr_el2.E2SPE
 
     def _collect(self, m, owner):
@@ -136,6 +148,7 @@ class ProfilingControl(ConfiguredComponent):
             "pa": self.pmscr.PA,
         }
         if self._config.el2:
+            # If EL2 is enabled in the Security state of the owner, physical addresses need its permission as well.
             higher = el2_enabled(self._config, self.pe, owner.ns)
             collect |= {
                 "context_el2": self.pmscr_el2.CX & el2_enabled(self._config, self.pe, self.pe.ns),
@@ -146,10 +159,13 @@ class ProfilingControl(ConfiguredComponent):
             collect["nv2_va"] = (
                 self.running & self._same_state(self.pe, owner) & ~self.pe.aarch32 & self._el2_profiled(owner)
             )
-        m.d.comb += [self.collect[name].eq(permitted) for name, permitted in collect.items()]
+        m.d.comb += [self.collect[name].eq(permission) for name, permission in collect.items()]
 
     def _choose_offset(self, m, owner):
-        """Table D17-3. Where EL2 is enabled, what EL1 asks for counts only where EL2 leaves it the choice."""
+        """Select the offset of the system counter (Table D17-3).
+
+        Where EL2 is enabled, PMSCR_EL1.PCT is used only as far as PMSCR_EL2.PCT permits.
+        """
         el1 = self._effective_pct(m, "el1", self.pmscr)
         el2 = self._effective_pct(m, "el2", self.pmscr_el2)
         time = Signal(PCT)
@@ -162,7 +178,7 @@ class ProfilingControl(ConfiguredComponent):
         with m.Else():
             m.d.comb += time.eq(el1)
 
-        # In a host the virtual offset is zero.
+        # The virtual offset does not apply to a host (FEAT_VHE): it is zero.
         host = el2_enabled(self._config, self.pe, self.pe.ns) & self.pe.hcr_el2_e2h
         host &= (self.pe.el == 2) | ((self.pe.el == 0) & self.pe.hcr_el2_tge)
         with m.If((time == PCT.VIRTUAL) & ~host):
@@ -173,8 +189,9 @@ class ProfilingControl(ConfiguredComponent):
                 m.d.comb += self.offset.eq(self.pe.cntpoff_el2)
 
     def _effective_pct(self, m, name, pmscr):
-        """PCT of a register, the reserved value as virtual time."""
-        # A signal of both bits would be a loop to Verilator: Yosys may make its first bit a bit of the register.
+        """Return PCT of a register, with the reserved value as virtual time."""
+        # A signal with both bits would look like a combinational loop to Verilator, because Yosys can merge its first
+        # bit with a bit of the register.
         offset_physical = Signal(name=f"offset_physical_{name}")
         m.d.comb += offset_physical.eq(pmscr.PCT.all())
         return Cat(pmscr.PCT[0], offset_physical)

@@ -13,8 +13,9 @@ __all__ = ["Cutter"]
 
 
 class Cutter(ConfiguredComponent):
-    """Records of one size: `max_size / bus_bytes` beats each, and the record is taken with its last. Combinational, but
-    for the number of the beat.
+    """Splitter of records of one size into `max_size / bus_bytes` beats each.
+
+    The record is accepted with its last beat. Combinational, except for the number of the beat.
 
     Members
     -------
@@ -25,7 +26,7 @@ class Cutter(ConfiguredComponent):
     def __init__(self, config: SPUConfig):
         check_config(config)
         if config.layout.packed:
-            raise ValueError(f"layout must have no elastic place where records are cut, not some in {config.name}")
+            raise ValueError(f"layout must have fields of fixed size only, not elastic ones as in {config.name}")
         self._beats = config.layout.max_size // config.bus_bytes
         super().__init__(
             config,

@@ -1,6 +1,7 @@
-"""The record filter: combinational, no state (D17.5)."""
+"""Record filter (D17.5).
 
-# Ref: DDI0487 M.a, D17.5.1 to D17.5.4; PMU events SAMPLE_FEED_*. CONSTRAINED UNPREDICTABLE cases in docs/choices.md.
+Ref: DDI0487 M.a, D17.5.1 to D17.5.4; PMU events SAMPLE_FEED_*. CONSTRAINED UNPREDICTABLE cases are in docs/choices.md.
+"""
 
 from amaranth import *
 from amaranth.lib import data
@@ -19,18 +20,21 @@ __all__ = ["Filter"]
 
 
 class Filter(ConfiguredComponent):
-    """Which of the enabled filters reject a sample; it is collected if none does. And what of each filter it meets,
-    enabled or not, for the PMU.
+    """Filter of samples. Combinational.
+
+    A sample is recorded if no enabled filter rejects it. For the PMU, `feed` reports which filters the sample matches,
+    enabled or not.
 
     Members
     -------
     sample : In(SampleLayout)
     events : In(8 * events_bytes)
-        The Events packet of that sample.
+        Events packet of the sample.
     pmsfcr, pmsevfr, pmsnevfr, pmslatfr, pmsdsfr : In
-        Registers, bits that this configuration lacks zero. The third and the last only with FEAT_SPE_FnE and
-        FEAT_SPE_FDS.
+        Registers. Bits that the configuration does not implement are zero. `pmsnevfr` only with FEAT_SPE_FnE, `pmsdsfr`
+        only with FEAT_SPE_FDS.
     rejected : Out, one bit for each of filters
+        Enabled filters that reject the sample.
     feed : Out, one bit for each of feed_events
         See `PMUEventsSignature`.
     """
@@ -55,26 +59,30 @@ class Filter(ConfiguredComponent):
     def elaborate(self, platform):
         m = Module()
 
-        self._by_type(m)
-        self._by_event(m)
-        self._by_latency(m)
+        self._filter_by_type(m)
+        self._filter_by_event(m)
+        self._filter_by_latency(m)
         if self._config.fds:
-            self._by_data_source(m)
+            self._filter_by_data_source(m)
 
         return m
 
     def _unpredictable(self, nothing_selected):
-        """Whether a filter that selects nothing rejects. Where it has no effect, that follows from what it compares."""
+        """Return whether a filter that selects nothing rejects every sample.
+
+        If it has no effect instead, its comparison already passes every sample.
+        """
         discards = self._config.unpredictable_filter is UnpredictableFilter.DISCARD
         return nothing_selected if discards else C(0)
 
-    def _by_type(self, m):
-        """D17.5.1: any of the types whose mask bit is zero, and exactly those whose mask bit is one."""
+    def _filter_by_type(self, m):
+        """Filter by type (D17.5.1): any type whose mask bit is zero, and exactly those whose mask bit is one."""
         facts = self.sample.operation.facts
         types = {
             "B": is_branch(facts),
             "LD": facts.load,
             "ST": facts.store,
+            # A load or store of SIMD&FP registers is SIMD (`vector`) or, if it is scalar, FP.
             "FP": facts.floating_point | ((facts.load | facts.store) & facts.simd_fp & ~facts.vector),
             "SIMD": facts.vector,
         }
@@ -83,48 +91,51 @@ class Filter(ConfiguredComponent):
         control = Cat(self.pmsfcr[name] for name in names)
         mask = Cat(self.pmsfcr[f"{name}m"] for name in names) if self._config.eft else C(0, len(names))
         any_of = control & ~mask
-        met = (~any_of.any() | (flags & any_of).any()) & ~((flags ^ control) & mask).any()
+        matched = (~any_of.any() | (flags & any_of).any()) & ~((flags ^ control) & mask).any()
 
-        # Events are named as fields are, but for branches.
+        # PMU events are named after the fields, except for branches.
         m.d.comb += [self.feed[{"B": "br"}.get(name, name.lower())].eq(types[name]) for name in names]
-        m.d.comb += self.feed.op.eq(met & (control | mask).any())
+        m.d.comb += self.feed.op.eq(matched & (control | mask).any())
+        # With FEAT_SPE_EFT, a filter that selects no type passes every sample.
         nothing_selected = C(0) if self._config.eft else ~control.any()
-        m.d.comb += self.rejected.FT.eq(self.pmsfcr.FT & (~met | self._unpredictable(nothing_selected)))
+        m.d.comb += self.rejected.FT.eq(self.pmsfcr.FT & (~matched | self._unpredictable(nothing_selected)))
 
-    def _by_event(self, m):
-        """D17.5.2: all of the one kind, none of the other."""
+    def _filter_by_event(self, m):
+        """Filter by event (D17.5.2): all events of PMSEVFR_EL1, and none of PMSNEVFR_EL1."""
         events = self.events
-        wanted = self.pmsevfr.E[: len(events)]
-        missing = (wanted & ~events).any()
+        required = self.pmsevfr.E[: len(events)]
+        missing = (required & ~events).any()
         if not self._config.fne:
             m.d.comb += self.feed.event.eq(~missing)
-            m.d.comb += self.rejected.FE.eq(self.pmsfcr.FE & (missing | self._unpredictable(~wanted.any())))
+            m.d.comb += self.rejected.FE.eq(self.pmsfcr.FE & (missing | self._unpredictable(~required.any())))
             return
 
-        unwanted = self.pmsnevfr.E[: len(events)]
-        present = (unwanted & events).any()
+        excluded = self.pmsnevfr.E[: len(events)]
+        present = (excluded & events).any()
         m.d.comb += self.feed.event.eq(~(missing | present))
-        # An event that is both wanted and unwanted is one of the two: left alone, the two filters let nothing pass.
-        both = self.pmsfcr.FE & self.pmsfcr.FnE & (wanted & unwanted).any()
+        # CONSTRAINED UNPREDICTABLE: an event is both required and excluded. Either both filters have no effect, or
+        # every sample is discarded. The latter needs no logic: one of the two filters rejects any sample.
+        both = self.pmsfcr.FE & self.pmsfcr.FnE & (required & excluded).any()
         if self._config.unpredictable_filter is UnpredictableFilter.DISCARD:
             both = C(0)
         m.d.comb += [
-            self.rejected.FE.eq(self.pmsfcr.FE & ~both & (missing | self._unpredictable(~wanted.any()))),
-            self.rejected.FnE.eq(self.pmsfcr.FnE & ~both & (present | self._unpredictable(~unwanted.any()))),
+            self.rejected.FE.eq(self.pmsfcr.FE & ~both & (missing | self._unpredictable(~required.any()))),
+            self.rejected.FnE.eq(self.pmsfcr.FnE & ~both & (present | self._unpredictable(~excluded.any()))),
         ]
 
-    def _by_latency(self, m):
-        """D17.5.3, of the recorded count."""
-        least = self.pmslatfr.MINLAT[: self._config.counter_bits]
-        long_enough = self.sample.total >= least
+    def _filter_by_latency(self, m):
+        """Filter by latency (D17.5.3): the recorded total latency is at least MINLAT."""
+        minimum = self.pmslatfr.MINLAT[: self._config.counter_bits]
+        long_enough = self.sample.total >= minimum
         m.d.comb += self.feed.lat.eq(long_enough)
-        m.d.comb += self.rejected.FL.eq(self.pmsfcr.FL & (~long_enough | self._unpredictable(least == 0)))
+        m.d.comb += self.rejected.FL.eq(self.pmsfcr.FL & (~long_enough | self._unpredictable(minimum == 0)))
 
-    def _by_data_source(self, m):
-        """D17.5.4: of what has a Data Source packet, and of nothing else."""
+    def _filter_by_data_source(self, m):
+        """Filter by data source (D17.5.4): only samples with a Data Source packet can be rejected."""
         operation = self.sample.operation
         present = has_data_source(self._config, operation.facts)
+        # PMSDSFR_EL1 has one bit for each value of the low bits of the code.
         codes = exact_log2(len(self.pmsdsfr.S))
-        chosen = self.pmsdsfr.S.bit_select(operation.data_source[:codes], 1)
-        m.d.comb += self.feed.ds.eq(present & chosen)
-        m.d.comb += self.rejected.FDS.eq(self.pmsfcr.FDS & present & ~chosen)
+        selected = self.pmsdsfr.S.bit_select(operation.data_source[:codes], 1)
+        m.d.comb += self.feed.ds.eq(present & selected)
+        m.d.comb += self.rejected.FDS.eq(self.pmsfcr.FDS & present & ~selected)

@@ -1,6 +1,7 @@
-"""The sampled operations from the sampling point until their records are made: slots, start and order."""
+"""Sampled operations from the sampling point until their records are made: slots, captured state and order.
 
-# Ref: DDI0487 M.a, D17.3.7 (sampled operations), D17.6 (what is captured).
+Ref: DDI0487 M.a, D17.3.7 (sampled operations), D17.6 (captured information).
+"""
 
 from amaranth import *
 from amaranth.lib import memory, stream
@@ -21,34 +22,33 @@ __all__ = ["InFlight"]
 
 
 class InFlight(ConfiguredComponent):
-    """The sampled operations, from the sampling point until their records have left.
+    """Sampled operations, from the sampling point until their samples are accepted.
 
-    Samples are offered in the order in which their operations finished. With one slot the sample stays in it until it
-    is taken; with more, it is moved out and its slot is free for another operation.
+    Samples are sent in the order in which their operations finished. With one slot, a sample stays in the slot until it
+    is accepted. With several slots, it is moved to an output register, and its slot is free for another operation.
 
     Members
     -------
     selected : In(ops_per_cycle) for each of selections_per_cycle
-        See `Allocation`; `answer_latency` cycles after the operation passed.
+        See `Allocation`; `answer_latency` cycles after the operation passed the sampling point.
     sampled, slot, collisions : Out
         See `Allocation`.
     pe, collect : In(PEStateSignature), In(CollectionPermissions)
-        As they are for the operations that pass in this cycle.
+        State and permissions for the operations that pass the sampling point in this cycle.
     offset : In(64)
-        Taken off the system counter of the same cycle for the timestamp. Only with EL2.
+        Offset that is subtracted from the system counter of this cycle for the timestamp. Only with EL2.
     running : In(1)
         The Profiling Buffer is enabled and not stopped.
     in_flight, finish : In
-        What the core reports.
+        Reports of the core.
     previous : In(previous_target_layout)
-        Where the taken branch went that retired last. Only with FEAT_SPE_PBT.
+        Target of the taken branch that retired last. Only with FEAT_SPE_PBT.
     sample : Out(stream of SampleLayout)
-        A finished operation, steady until it is taken. From a `finish` it takes one cycle to be offered with one slot,
-        two with more.
+        Finished operation. Valid one cycle after `finish` at the earliest with one slot, two cycles with several.
     drop : Out(1)
-        The buffer has not run in some cycle since the operation passed: its record is to be dropped.
+        The buffer did not run in some cycle since the operation passed the sampling point: its record is to be dropped.
     pending : Out(1)
-        There is a finished operation whose sample has not been taken.
+        The sample of a finished operation has not been accepted.
     """
 
     def __init__(self, config: SPUConfig):
@@ -83,21 +83,21 @@ class InFlight(ConfiguredComponent):
             m.submodules[f"slot_{number}"] = slot
             self._connect_slot(m, number, slot, allocation, incoming, was_stopped)
         m.d.comb += [
-            *(mine.eq(selected) for mine, selected in zip(allocation.selected, self.selected, strict=True)),
+            *(port.eq(selected) for port, selected in zip(allocation.selected, self.selected, strict=True)),
             self.sampled.eq(allocation.sampled),
             self.collisions.eq(allocation.collisions),
         ]
         if len(slots) == 1:
-            self._keep(m, slots[0])
+            self._offer_in_place(m, slots[0])
         else:
-            m.d.comb += [mine.eq(slot) for mine, slot in zip(self.slot, allocation.slot, strict=True)]
-            self._move(m, slots)
+            m.d.comb += [port.eq(slot) for port, slot in zip(self.slot, allocation.slot, strict=True)]
+            self._offer_in_order(m, slots)
 
         return m
 
     def _connect_slot(self, m, number, slot, allocation, incoming, was_stopped):
-        """Connect a slot to the allocation, and to what the core reports of its operation."""
-        mine = self.finish.valid & (self.finish.slot == number if self._config.slots > 1 else 1)
+        """Connect a slot to the allocation, and to the core's reports of its operation."""
+        finishes = self.finish.valid & (self.finish.slot == number if self._config.slots > 1 else 1)
         m.d.comb += [
             allocation.free[number].eq(slot.free),
             slot.allocate.eq(allocation.allocate[number]),
@@ -108,13 +108,14 @@ class InFlight(ConfiguredComponent):
             slot.completed.eq(self.in_flight.completed[number]),
             slot.translating.eq(self.in_flight.translating[number]),
             *([slot.alternate_tick.eq(self.in_flight.alternate_tick)] if self._config.altclk else []),
-            slot.finish.eq(mine & ~self.finish.vanished),
-            slot.vanish.eq(mine & self.finish.vanished),
+            slot.finish.eq(finishes & ~self.finish.vanished),
+            slot.vanish.eq(finishes & self.finish.vanished),
         ]
 
     def _delay(self, m):
-        """State of the PE, and whether the buffer has not run since, of the operations that are answered in this
-        cycle.
+        """Return the state of the PE for the operations that are answered in this cycle, and `was_stopped`.
+
+        `was_stopped` is whether the buffer did not run in some cycle since they passed the sampling point.
         """
         now = Signal(StartLayout(self._config))
         config = self._config
@@ -137,8 +138,10 @@ class InFlight(ConfiguredComponent):
         return now, was_stopped
 
     def _subtract_offset(self, m, start):
-        """The timestamp from the system counter, a cycle after them: choosing the offset and a subtraction of 64 bits
-        do not fit into one.
+        """Return `start` with the offset subtracted from its timestamp.
+
+        `offset` is registered, as `start` is: choosing the offset and a subtraction of 64 bits do not fit into one
+        cycle.
         """
         offset_before = Signal(64)
         m.d.sync += offset_before.eq(self.offset)
@@ -146,8 +149,8 @@ class InFlight(ConfiguredComponent):
         m.d.comb += [shifted.eq(start), shifted.timestamp.eq(start.timestamp - offset_before)]
         return shifted
 
-    def _keep(self, m, slot):
-        """The only slot's sample stays where it is."""
+    def _offer_in_place(self, m, slot):
+        """Send the sample of the only slot from the slot itself."""
         known_at_finish = Signal(KnownAtFinishLayout(self._config))
         with m.If(slot.in_flight):
             m.d.sync += self._capture_finish(known_at_finish)
@@ -162,12 +165,12 @@ class InFlight(ConfiguredComponent):
         ]
 
     def _capture_finish(self, known_at_finish):
-        """What the finish of an operation tells of it."""
+        """Return assignments that capture what is known at the finish of an operation."""
         previous = [known_at_finish.previous.eq(self.previous)] if self._config.pbt else []
         return [known_at_finish.operation.eq(self.finish.operation), *previous]
 
-    def _move(self, m, slots):
-        """The samples are moved out in the order in which their operations finished."""
+    def _offer_in_order(self, m, slots):
+        """Move the samples out of their slots, in the order in which their operations finished."""
         known_at_finish = KnownAtFinishLayout(self._config)
         m.submodules.operations = operations = memory.Memory(shape=known_at_finish, depth=len(slots), init=[])
         m.submodules.order = order = SyncFIFO(width=len(self.finish.slot), depth=len(slots))
@@ -175,7 +178,7 @@ class InFlight(ConfiguredComponent):
         load = operations.read_port(domain="comb")
         ends = Cat(slot.in_flight & slot.finish for slot in slots).any()
         next_slot = order.r_data
-        moves = Signal()
+        advance = Signal()
         chosen = Signal(SampleLayout(self._config))
         chosen_drop = Signal()
         m.d.comb += [
@@ -185,8 +188,8 @@ class InFlight(ConfiguredComponent):
             store.addr.eq(self.finish.slot),
             *self._capture_finish(store.data),
             load.addr.eq(next_slot),
-            moves.eq(order.r_rdy & (~self.sample.valid | self.sample.ready)),
-            order.r_en.eq(moves),
+            advance.eq(order.r_rdy & (~self.sample.valid | self.sample.ready)),
+            order.r_en.eq(advance),
             *(chosen[name].eq(load.data[name]) for name in KnownAtFinishLayout(self._config).members),
             self.pending.eq(order.r_rdy | self.sample.valid),
         ]
@@ -194,7 +197,7 @@ class InFlight(ConfiguredComponent):
             for number, slot in enumerate(slots):
                 with m.Case(number):
                     m.d.comb += [
-                        slot.release.eq(moves),
+                        slot.release.eq(advance),
                         chosen.start.eq(slot.start),
                         *(chosen[name].eq(getattr(slot, name)) for name in self._config.latencies),
                         chosen_drop.eq(slot.drop),
@@ -204,8 +207,9 @@ class InFlight(ConfiguredComponent):
             m.d.sync += self.drop.eq(1)
         with m.If(self.sample.ready):
             m.d.sync += self.sample.valid.eq(0)
-        # Nothing else is loaded: what memory holds before its first write must not be seen.
-        with m.If(moves):
+        # The register is loaded with valid samples only: content of the memory from before its first write must not be
+        # visible.
+        with m.If(advance):
             m.d.sync += [
                 self.sample.valid.eq(1),
                 self.sample.payload.eq(chosen),

@@ -1,6 +1,7 @@
-"""The sample interval counters: which operations are selected (D17.3)."""
+"""Sample interval counter: selection of operations (D17.3).
 
-# Ref: DDI0487 M.a, D17.3.3 to D17.3.5; the reload takes one operation that does not decrement (docs/choices.md).
+Ref: DDI0487 M.a, D17.3.3 to D17.3.5. The operation that reloads COUNT does not decrement it (docs/choices.md).
+"""
 
 from amaranth import *
 from amaranth.lib.wiring import In, Out
@@ -15,29 +16,29 @@ from .component import ConfiguredComponent
 __all__ = ["IntervalCounter", "Numbering"]
 
 _GROUP = 4
-"""Lanes that are numbered in one cycle: what depends on four of them is a LUT."""
+"""Lanes that are numbered in one cycle. A function of four lanes is one LUT."""
 
 _LOW_BITS = 8
-"""Bits of COUNT that an operation decrements: as many as a random number has, which is loaded into them."""
+"""Width of the part of COUNT that operations decrement. A random number, which is loaded into it, is as wide."""
 
 
 class Numbering(ConfiguredComponent):
-    """Numbers the operations of a cycle in program order.
+    """Numbers of the operations of a cycle, in program order.
 
-    Latency: `count_delay` cycles; without one it is combinational.
+    Latency: `count_delay` cycles; combinational if that is zero.
 
     Members
     -------
     operations : In(ops_per_cycle)
         Lanes with an operation, bit 0 first.
     lanes : Out(ops_per_cycle)
-        The same, `count_delay` cycles later.
+        `operations`, delayed by `count_delay` cycles.
     before : Out(range(ops_per_cycle)) for each lane
-        Operations in the lanes below.
+        Count of operations in lower lanes.
     count : Out(range(ops_per_cycle + 1))
-        All of them.
+        Count of operations in all lanes.
     next_count : Out(range(ops_per_cycle + 1))
-        What `count` is in the next cycle. Not there without a delay.
+        `count` of the next cycle. Only with a delay.
     """
 
     def __init__(self, config: SPUConfig):
@@ -66,7 +67,7 @@ class Numbering(ConfiguredComponent):
             self._number(m, range(width), self.lanes, self.before, self.next_count)
             m.d.sync += self.count.eq(self.next_count)
         else:
-            # Two groups, and then one on top of the other.
+            # Each lane is numbered in its group. In the next cycle the upper group is numbered after the lower one.
             lanes = Signal(width, name="lanes_in_groups")
             before = [Signal(range(_GROUP), name=f"before_{lane}_in_group") for lane in range(width)]
             lower = Signal(range(_GROUP + 1))
@@ -88,31 +89,33 @@ class Numbering(ConfiguredComponent):
         return m
 
     def _number(self, m, group, lanes, before, count):
-        """Number one group, as tables."""
-        mine = slice(group.start, group.stop)
-        m.d.sync += lanes[mine].eq(self.operations[mine])
-        with m.Switch(self.operations[mine]):
+        """Assign numbers to the lanes of one group, with a table."""
+        lane_slice = slice(group.start, group.stop)
+        m.d.sync += lanes[lane_slice].eq(self.operations[lane_slice])
+        with m.Switch(self.operations[lane_slice]):
             for pattern in range(1 << len(group)):
                 with m.Case(pattern):
                     m.d.comb += count.eq(pattern.bit_count())
-                    for place, lane in enumerate(group):
-                        m.d.sync += before[lane].eq((pattern & (1 << place) - 1).bit_count())
+                    for index, lane in enumerate(group):
+                        m.d.sync += before[lane].eq((pattern & (1 << index) - 1).bit_count())
 
 
 class IntervalCounter(ConfiguredComponent):
-    """PMSICR_EL1, which takes the members of the sample population in program order, some in each cycle.
+    """PMSICR_EL1: counter of the operations of the sample population, several in each cycle.
 
-    An operation that meets COUNT = 0 reloads it. Any other decrements it; the one that makes it zero ends the interval
-    and, unless a random number is yet to be counted in ECOUNT, is selected. INTERVAL = 0 behaves as 1.
+    Operations are counted in program order. An operation that finds COUNT = 0 reloads it. Any other operation
+    decrements it. The operation that makes COUNT zero ends the interval and, unless a random number is first counted
+    down in ECOUNT, is selected. INTERVAL = 0 behaves as 1.
 
-    COUNT is kept in two parts, so that the carry chain of an operation is eight bits long: `high` takes the borrow of
-    `low` one cycle late, and what is known of its value follows a few cycles later. Nobody looks before `low` has come
-    down again, tens of cycles later.
+    COUNT has two parts, so that the carry chain of an operation is eight bits long. `high` takes the borrow of `low`
+    one cycle late, and the flags that describe its value follow within a few cycles. They are read only when `low` is
+    near zero again, tens of cycles later.
 
-    Latency: operations are counted `count_delay` cycles after they passed, and `selected` tells of them
-    `answer_latency` cycles after. A read shows PMSICR_EL1 before the operations that are counted in its cycle; where
-    it is written, the operations of that cycle are neither counted nor selected. PMSIRR_EL1 and the random number are
-    those of the cycle before an operation is counted, or with one lane of the same. Reset: PMSICR_EL1 is zero.
+    Latency: operations are counted `count_delay` cycles after they passed the sampling point, and `selected` reports
+    them `answer_latency` cycles after. A read returns PMSICR_EL1 before the operations that are counted in that cycle.
+    In the cycle of a write, operations are neither counted nor selected. PMSIRR_EL1 and the random number are used with
+    the values of the cycle before an operation is counted or, with one lane, of the cycle in which it is. Reset:
+    PMSICR_EL1 is zero.
 
     Members
     -------
@@ -121,15 +124,15 @@ class IntervalCounter(ConfiguredComponent):
     interval, rnd : In(24), In(1)
         PMSIRR_EL1.
     random, draw : In(8), Out(1)
-        The next random number; it has been used. Never in two cycles one after the other.
+        Next random number; it is used in this cycle. `draw` is never asserted in two consecutive cycles.
     write, wdata : In(1), In(PMSICR_EL1)
         Software writes PMSICR_EL1.
     pmsicr : Out(PMSICR_EL1)
-        As software reads it.
+        Value that software reads.
     population : Out(range(ops_per_cycle + 1))
-        Operations that have come to be counted in this cycle.
+        Count of operations that are counted in this cycle.
     selected : Out(ops_per_cycle) for each of selections_per_cycle
-        Lane of the selected operation, one bit or none; of the second one, if there are two.
+        Lane of the selected operation, one-hot or zero; of the second one, if there are two.
     """
 
     def __init__(self, config: SPUConfig):
@@ -157,75 +160,89 @@ class IntervalCounter(ConfiguredComponent):
         m.submodules.numbering = numbering = Numbering(self._config)
         m.d.comb += [numbering.operations.eq(self.operations), self.population.eq(numbering.count)]
 
-        rnd = self._later(m, self.rnd, "settled_rnd")
-        reloads, reaches, place = self._primary(m, numbering)
+        rnd = self._registered(m, self.rnd, "settled_rnd")
+        reloads, reaches, remaining = self._build_count(m, numbering)
         m.d.comb += self.draw.eq(rnd & (reaches if self._config.ernd else reloads) & ~self.write)
         if self._config.ernd:
-            selections = self._secondary(m, numbering, rnd, reaches, place)
+            selections = self._build_ecount(m, numbering, rnd, reaches, remaining)
         else:
             selections = [
-                (self._later(m, reaches, "reached"), self._later(m, (place - 1)[: ceil_log2(self._width)], "end"))
+                (
+                    self._registered(m, reaches, "reached"),
+                    self._registered(m, (remaining - 1)[: ceil_log2(self._width)], "end"),
+                )
             ]
-        self._answer(m, numbering, selections)
+        self._find_lanes(m, numbering, selections)
 
         return m
 
-    def _later(self, m, value, name):
-        """`value` in the next cycle, where more than one lane makes it worth a stage."""
+    def _registered(self, m, value, name):
+        """Return `value` one cycle later or, with one lane, where no stage is needed, as it is."""
         if self._width == 1:
             return value
-        later = Signal.like(Value.cast(value), name=name)
-        m.d.sync += later.eq(value)
-        return later
+        registered = Signal.like(Value.cast(value), name=name)
+        m.d.sync += registered.eq(value)
+        return registered
 
-    def _down(self, counter, count):
-        """`counter` less `count`. With one lane `count` comes late, from what decides whether profiling is enabled, and
-        must not go through the carry chain.
+    def _decremented(self, counter, count):
+        """Return `counter` less `count`.
+
+        With one lane, `count` arrives late, because it depends on the enable of profiling. It must not go through the
+        carry chain.
         """
         return Mux(count, counter - 1, counter) if self._width == 1 else counter - count
 
-    def _less(self, m, numbering, number, bias, name):
-        """`number` less `bias` and the operations of this cycle, made in the cycle before: one carry chain here and one
-        where it is used.
+    def _difference(self, m, numbering, number, bias, name):
+        """Return `number` less `bias` and the operations of this cycle, computed in the previous cycle.
+
+        One carry chain is in that cycle, and one where the result is used.
         """
         subtrahend = Signal(range(-1, self._width + 2), name=f"{name}_subtrahend")
         with m.Switch(numbering.next_count):
             for count in range(self._width + 1):
                 with m.Case(count):
                     m.d.comb += subtrahend.eq(count + bias)
-        less = Signal(signed(10), name=name)
-        m.d.sync += less.eq(number - subtrahend)
-        return less
+        # From -9 to 256: a number has eight bits, there are at most eight operations, and the bias is 1 or -1.
+        difference = Signal(signed(10), name=name)
+        m.d.sync += difference.eq(number - subtrahend)
+        return difference
 
-    def _primary(self, m, numbering):
-        """COUNT. Returns whether an operation of this cycle reloads it, whether one makes it zero, and which one."""
+    def _build_count(self, m, numbering):
+        """Build COUNT.
+
+        Return whether an operation of this cycle reloads it, whether one makes it zero, and the low bits of COUNT,
+        which are the number of that operation, counted from one.
+        """
         low = Signal(_LOW_BITS)
         high = Signal(len(self.pmsicr.COUNT) - _LOW_BITS)
         half = len(high) // 2
         borrow = Signal()
         m.d.comb += self.pmsicr.COUNT.eq(Cat(low, (high - borrow)[: len(high)]))
 
-        # Only where COUNT is that small can an operation of this cycle find it zero or make it so.
+        # An operation of this cycle can find COUNT zero, or make it zero, only if COUNT has no more bits than these.
         bits = bits_for(self._width)
-        place = low[:bits]
+        remaining = low[:bits]
         close = Signal(init=1)
         near = Signal()
         reloads = Signal()
         reaches = Signal()
         m.d.comb += [
             near.eq(close & ~low[bits]),
-            reloads.eq(near & (place < numbering.count)),
-            reaches.eq(near & (place != 0) & (place <= numbering.count)),
+            reloads.eq(near & (remaining < numbering.count)),
+            reaches.eq(near & (remaining != 0) & (remaining <= numbering.count)),
         ]
 
         count_decremented = Signal(signed(_LOW_BITS + 1))
         count_reloaded = Signal(signed(_LOW_BITS + 2))
         random = C(0) if self._config.ernd else Mux(self.rnd, self.random, 0)
+        # Operation `remaining` + 1 reloads COUNT, with the random number. Those after it decrement it, and can borrow.
         m.d.comb += [
-            count_decremented.eq(self._down(low, numbering.count)),
-            count_reloaded.eq(random if self._width == 1 else self._less(m, numbering, random, -1, "restart") + place),
+            count_decremented.eq(self._decremented(low, numbering.count)),
+            count_reloaded.eq(
+                random if self._width == 1 else self._difference(m, numbering, random, -1, "restart") + remaining
+            ),
         ]
-        interval = self._later(m, self.interval | (self.interval == 0), "settled_interval")
+        interval = self._registered(m, self.interval | (self.interval == 0), "settled_interval")
         m.d.sync += [
             low.eq(Mux(reloads, count_reloaded, count_decremented)),
             borrow.eq(Mux(reloads, count_reloaded < 0, count_decremented < 0)),
@@ -235,7 +252,8 @@ class IntervalCounter(ConfiguredComponent):
         with m.If(reloads):
             m.d.sync += high.eq(interval)
 
-        # `close` says that COUNT was below twice that bound a cycle ago, and has not been reloaded.
+        # `close` (initially one, as COUNT is zero): COUNT was below twice that bound in the previous cycle, and was not
+        # reloaded. The comparisons are made in stages, so that none is in the path of `reloads`.
         halves_zero = Signal(2, init=0b11)
         high_zero = Signal(init=1)
         m.d.sync += [
@@ -254,22 +272,27 @@ class IntervalCounter(ConfiguredComponent):
                 close.eq(written[bits + 1 :] == 0),
             ]
 
-        return reloads, reaches, place
+        return reloads, reaches, remaining
 
-    def _secondary(self, m, numbering, rnd, reaches, place):
-        """ECOUNT (D17.3.4.3). Returns what may be selected: whether, and how many operations come before it."""
-        # One less than ECOUNT: negative when there is nothing to count.
+    def _build_ecount(self, m, numbering, rnd, reaches, remaining):
+        """Build ECOUNT (D17.3.4.3).
+
+        Return the possible selections: whether each is made, and the number of operations before it in its cycle.
+        """
+        # Negative if ECOUNT is zero, so that the sign replaces a comparison.
         ecount_minus_1 = Signal(signed(9), init=-1)
         live = ~ecount_minus_1[-1]
         m.d.comb += self.pmsicr.ECOUNT.eq(Mux(live, ecount_minus_1 + 1, 0))
 
-        # The operation that loads it does not decrement it; those behind do.
+        # Operation `remaining` loads ECOUNT. Those after it decrement it.
         ecount_decremented = Signal(signed(9))
         loaded = Signal(signed(10))
         m.d.comb += [
-            ecount_decremented.eq(self._down(ecount_minus_1, numbering.count)),
+            ecount_decremented.eq(self._decremented(ecount_minus_1, numbering.count)),
             loaded.eq(
-                self.random - 1 if self._width == 1 else self._less(m, numbering, self.random, 1, "reload") + place
+                self.random - 1
+                if self._width == 1
+                else self._difference(m, numbering, self.random, 1, "reload") + remaining
             ),
         ]
         with m.If(rnd):
@@ -277,33 +300,39 @@ class IntervalCounter(ConfiguredComponent):
         with m.If(self.write):
             m.d.sync += ecount_minus_1.eq(self.wdata.ECOUNT - 1)
 
-        ended = self._later(m, rnd & live & (ecount_decremented < 0), "ended")
-        behind = self._later(m, ecount_minus_1[: len(place)] + 1 >= place, "behind")
-        reached = self._later(m, reaches, "reached")
-        picked = self._later(m, ~rnd | (loaded < 0), "picked")
-        ahead = self._later(m, Mux(self.rnd, self.random, 0), "ahead")
+        ended = self._registered(m, rnd & live & (ecount_decremented < 0), "ended")
+        ends_after = self._registered(m, ecount_minus_1[: len(remaining)] + 1 >= remaining, "ends_after")
+        reached = self._registered(m, reaches, "reached")
+        random_ends = self._registered(m, ~rnd | (loaded < 0), "random_ends")
+        random_offset = self._registered(m, Mux(self.rnd, self.random, 0), "random_offset")
         return [
-            # If the primary counter comes first, it is overwritten before it ends.
-            (ended & ~(reached & behind), self._later(m, ecount_minus_1[: ceil_log2(self._width)], "end")),
-            (reached & picked, self._later(m, (place - 1 + ahead)[: ceil_log2(self._width)], "pick")),
+            # If COUNT reaches zero before ECOUNT does, ECOUNT is overwritten and does not end.
+            (ended & ~(reached & ends_after), self._registered(m, ecount_minus_1[: ceil_log2(self._width)], "end")),
+            (
+                reached & random_ends,
+                self._registered(m, (remaining - 1 + random_offset)[: ceil_log2(self._width)], "pick"),
+            ),
         ]
 
-    def _answer(self, m, numbering, selections):
-        """Find the lanes. The first of two selections comes first in program order."""
+    def _find_lanes(self, m, numbering, selections):
+        """Find the lanes of the selected operations.
+
+        The first of two selections precedes the second in program order.
+        """
         if self._width == 1:
             selected = Cat(selected for selected, _ in selections).any()
             m.d.sync += self.selected[0].eq(selected & ~self.write)
             return
 
-        lanes = self._later(m, Mux(self.write, 0, numbering.lanes), "counted")
-        before = [self._later(m, number, f"before_{lane}") for lane, number in enumerate(numbering.before)]
+        lanes = self._registered(m, Mux(self.write, 0, numbering.lanes), "counted")
+        before = [self._registered(m, number, f"before_{lane}") for lane, number in enumerate(numbering.before)]
         valid = Signal(len(selections))
         found = []
-        for index, (selected, place) in enumerate(selections):
+        for index, (selected, preceding) in enumerate(selections):
             found.append(Signal(self._width, name=f"found_{index}"))
             m.d.comb += [
                 valid[index].eq(selected),
-                found[index].eq(Cat(lane & (mine == place) for lane, mine in zip(lanes, before, strict=True))),
+                found[index].eq(Cat(lane & (number == preceding) for lane, number in zip(lanes, before, strict=True))),
             ]
         if len(found) == 1:
             m.d.sync += self.selected[0].eq(Mux(valid, found[0], 0))

@@ -1,6 +1,7 @@
-"""Random numbers (D17.3.2)."""
+"""Random number generator (D17.3.2).
 
-# Ref: DDI0487 M.a, D17.3.2: the generator is IMPLEMENTATION DEFINED and must come out of reset usable.
+Ref: DDI0487 M.a, D17.3.2: the generator is IMPLEMENTATION DEFINED and must be usable after reset.
+"""
 
 from amaranth import *
 from amaranth.lib import wiring
@@ -13,43 +14,43 @@ __all__ = ["LFSR"]
 
 
 class LFSR(wiring.Component):
-    """A linear feedback shift register of maximal length that moves on by as many bits as are used.
+    """Linear feedback shift register of maximal length that advances by as many bits as are used.
 
-    No two numbers share a bit. Latency: a draw or a write shows in the next cycle; a write comes after a draw of the
-    same cycle. The state is never zero.
+    No two numbers share a bit. Latency: a draw or a write takes effect in the next cycle. A write takes precedence over
+    a draw in the same cycle. The state is never zero.
 
     Parameters
     ----------
     bits : int
         Width of a number, from 1 to 11. Bits of a wider number would depend on each other.
     draws : int
-        Numbers that can be used in a cycle, from 1 to 32.
+        Numbers that can be used in one cycle, from 1 to 32.
     reset : int
-        The state after reset, any of 32 bits but zero, which the generator would never leave.
+        State after reset: any value of 32 bits except zero, which the generator would never leave.
 
     Raises
     ------
     ValueError
-        If one of them is out of range.
+        If a parameter is out of range.
 
     Members
     -------
     random : Out(bits) for each of draws
-        The next numbers, uniform, in the order in which they are used.
+        Next numbers, uniformly distributed, in the order in which they are used.
     draw : In(range(draws + 1))
-        So many of them are used in this cycle.
+        Count of numbers used in this cycle.
     state : Out(32)
-        The last bits of the sequence, the newest in bit 0, so that the first number is their lower end.
+        Last bits of the sequence, the newest in bit 0, so that the first number is in the lowest bits.
     write, wdata : In(1), In(32)
-        Software seeds it. Zero is taken as one.
+        Software seeds the generator. Zero is replaced by one.
     """
 
     def __init__(self, *, bits: int, draws: int, reset: int):
         width = max(LFSR_DELAYS)
         ranges = {"bits": (bits, min(LFSR_DELAYS)), "draws": (draws, width), "reset": (reset, (1 << width) - 1)}
-        for name, (value, most) in ranges.items():
+        for name, (value, maximum) in ranges.items():
             check_type(name, value, int)
-            check_range(name, value, 1, most)
+            check_range(name, value, 1, maximum)
         self._bits, self._draws, self._reset = bits, draws, reset
         super().__init__(
             {
@@ -68,24 +69,25 @@ class LFSR(wiring.Component):
 
     @property
     def draws(self) -> int:
-        """Numbers that can be used in a cycle."""
+        """Numbers that can be used in one cycle."""
         return self._draws
 
     @property
     def reset(self) -> int:
-        """The state after reset."""
+        """State after reset."""
         return self._reset
 
     def elaborate(self, platform):
         m = Module()
 
-        # The newest bit is the last one here. Of eleven, none depends on another.
+        # Oldest bit first. Each new bit depends on bits that are at least 11 older: no bit of a number on another of
+        # it.
         sequence = [*reversed(self.state)]
-        most = self._bits * self._draws
-        for _ in range(most):
+        max_bits = self._bits * self._draws
+        for _ in range(max_bits):
             sequence.append(Cat(sequence[-delay] for delay in LFSR_DELAYS).xor())
         newest_first = Cat(*reversed(sequence))
-        states = [newest_first[most - used :][: len(self.state)] for used in range(0, most + 1, self._bits)]
+        states = [newest_first[max_bits - used :][: len(self.state)] for used in range(0, max_bits + 1, self._bits)]
         m.d.comb += [number.eq(state) for number, state in zip(self.random, states, strict=False)]
         with m.If(self.write):
             m.d.sync += self.state.eq(self.wdata | (self.wdata == 0))

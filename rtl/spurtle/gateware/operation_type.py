@@ -1,6 +1,7 @@
-"""The Operation Type packet (D18.2.7)."""
+"""Operation Type packet (D18.2.7).
 
-# Ref: DDI0487 M.a, D18.2.7; D17.6.3 (branches), D17.6.6 (vector lengths).
+Ref: DDI0487 M.a, D18.2.7; D17.6.3 (branches), D17.6.6 (vector lengths).
+"""
 
 from amaranth import *
 
@@ -14,7 +15,7 @@ __all__ = ["OperationTypeEncoder"]
 
 
 class OperationTypeEncoder:
-    """The Operation Type packet of an operation, as logic in the module of its record.
+    """Encoder of the Operation Type packet of an operation, as logic in the module of the record.
 
     Parameters
     ----------
@@ -27,8 +28,9 @@ class OperationTypeEncoder:
         self._operation = operation
 
     def encode(self, m, branch):
-        """Return CLASS and payload of the Operation Type packet (D18.2.7). A branch that accesses memory is a branch
-        (D17.6.3).
+        """Return CLASS and payload of the packet.
+
+        A branch that accesses memory is encoded as a branch (D17.6.3).
 
         Parameters
         ----------
@@ -45,10 +47,14 @@ class OperationTypeEncoder:
         return Mux(branch, OperationClass.BRANCH, not_branch), payload
 
     def _size(self, m, memory):
-        """Bits that an SVE or SME operation works on: of all vectors with FEAT_SPE_SME, of one without (D17.6.6)."""
+        """Return the size in bits that an SVE or SME operation processes (D17.6.6).
+
+        With FEAT_SPE_SME it is that of all vectors, otherwise that of one vector.
+        """
         vectors = self._operation.vectors
         if not self._config.spe_sme:
             return vectors.bits
+        # Registered, because the product is slow and the packet's multiplexers follow.
         size = Signal(19)
         tiles = vectors.sme & vectors.tile & ~memory
         m.d.sync += size.eq(Mux(tiles, vectors.bits, vectors.bits[:12] * vectors.count))
@@ -64,7 +70,7 @@ class OperationTypeEncoder:
         return payload_of(types.BRANCH, short=True, **fields)
 
     def _data_processing(self, size):
-        """Payload of an operation that is neither a branch nor a load or store."""
+        """Return the payload of an operation that is neither a branch nor a load or store."""
         config = self._config
         operation = self._operation
         facts = operation.facts
@@ -76,23 +82,24 @@ class OperationTypeEncoder:
             payload = payload_of(types.OTHER, short=True, **fields)
         if config.scalable:
             vectors = operation.vectors
-            of_vectors = payload_of(
+            sve_payload = payload_of(
                 types.SVE_DATA_PROCESSING, FP=facts.floating_point, PRED=vectors.predicated, EVL=self._evl(size)
             )
-            payload = Mux(vectors.sve, of_vectors, payload)
+            payload = Mux(vectors.sve, sve_payload, payload)
         if config.spe_sme:
             ets = _rounded_up(size, ETS.BITS_128, 7, ETS.BITS_262144, beyond=ETS.WHOLE_ARRAY)
+            # The code of the whole array is all ones.
             ets |= vectors.whole_array.replicate(4)
-            of_array = payload_of(types.SME_DATA_PROCESSING, FP=facts.floating_point, ETS=ets)
-            payload = Mux(vectors.sme, of_array, payload)
+            sme_payload = payload_of(types.SME_DATA_PROCESSING, FP=facts.floating_point, ETS=ets)
+            payload = Mux(vectors.sme, sme_payload, payload)
         return payload
 
     def _load_store(self, size):
-        """Payload of a load or store: the most special of the forms that apply."""
+        """Return the payload of a load or store, in the most specific form that applies."""
         config = self._config
         operation = self._operation
         facts = operation.facts
-        # An atomic that returns a value reads memory first of all. Of two accesses one is sampled.
+        # LDST is zero for an atomic that returns a value, which loads as well. Of two accesses the sampled one counts.
         ldst = facts.store & (~facts.load | is_destination(config, facts))
 
         payload = payload_of(types.GENERAL, short=True, LDST=ldst, SIMD_FP=facts.simd_fp)
@@ -104,13 +111,13 @@ class OperationTypeEncoder:
         if config.sme and not config.spe_sme:
             payload = Mux(operation.vectors.sme, payload_of(types.UNSPECIFIED, LDST=ldst), payload)
         if config.scalable:
-            # A load with zeroing predication is said to be predicated from FEAT_SPEv1p2 on.
-            told = C(config.version >= PMSVer.SPE_V1P2, 1) | ~facts.load
-            predicated = operation.vectors.predicated & told
+            # From FEAT_SPEv1p2 on, a load with zeroing predication is recorded as predicated.
+            pred_recorded = C(config.version >= PMSVer.SPE_V1P2, 1) | ~facts.load
+            predicated = operation.vectors.predicated & pred_recorded
             fields = {"PRED": predicated, "EVL": self._evl(size), "SG": operation.vectors.gather_scatter}
-            of_vectors = payload_of(types.SVE_LOAD_STORE, LDST=ldst, **fields)
-            named = is_scalable(config, operation) if config.spe_sme else operation.vectors.sve
-            payload = Mux(named, of_vectors, payload)
+            sve_payload = payload_of(types.SVE_LOAD_STORE, LDST=ldst, **fields)
+            has_sve_form = is_scalable(config, operation) if config.spe_sme else operation.vectors.sve
+            payload = Mux(has_sve_form, sve_payload, payload)
         if config.nv2:
             payload = Mux(facts.nv2, payload_of(types.NV2, LDST=ldst), payload)
         if config.mte and config.version >= PMSVer.SPE_V1P3:
@@ -124,18 +131,21 @@ class OperationTypeEncoder:
         return payload
 
     def _evl(self, size):
+        # One vector has at most 2048 bits, several vectors can have more.
         beyond = EVL.MORE if self._config.spe_sme else EVL.BITS_2048
         return _rounded_up(size, EVL.BITS_32, 5, EVL.BITS_2048, beyond=beyond)
 
 
 def _rounded_up(size, first: int, power: int, last: int, *, beyond: int):
-    """The code of a size in bits, where `first` stands for 2^power and the codes up to `last` for its doubles: that of
-    the next size that is not less; `beyond` for anything more.
+    """Return the code of a size in bits, rounded up to the next size that has a code.
+
+    The codes from `first` to `last` stand for 2^power bits and its successive doubles. `beyond` stands for any larger
+    size.
     """
     code = C(beyond, int(last).bit_length())
-    for place in reversed(range(last - first + 1)):
-        # More than this size: a higher bit, or this one and a lower one.
-        bit = power + place
-        more = size[bit + 1 :].any() | (size[bit] & size[:bit].any())
-        code = Mux(more, code, first + place)
+    for index in reversed(range(last - first + 1)):
+        # The size is greater than 2^bit if a higher bit is one, or this bit and a lower one.
+        bit = power + index
+        greater = size[bit + 1 :].any() | (size[bit] & size[:bit].any())
+        code = Mux(greater, code, first + index)
     return code

@@ -1,6 +1,7 @@
-"""Beats of records whose packets may be left out."""
+"""Beats of packed records, which have elastic fields.
 
-# Ref: DDI0487 M.a, D18.1 (a record is its packets in order of ascending addresses, and padding).
+Ref: DDI0487 M.a, D18.1 (a record is its packets in order of ascending addresses, and padding).
+"""
 
 from collections.abc import Iterator
 from itertools import groupby, pairwise
@@ -20,32 +21,36 @@ __all__ = ["STEP_BYTES", "Packer"]
 
 
 STEP_BYTES = 14
-"""What a packed record grows by in one cycle, at most."""
+"""Bytes that a packed record grows by in one cycle, at most.
+
+So many that loads and branches of the named configurations take at most 1.25 cycles for each beat of 8 bytes.
+"""
 
 
 class Packer(ConfiguredComponent):
-    """Records whose elastic fields may be left out. One step of the record is laid down behind the other, on whichever
-    byte that is, and leaves beat by beat.
+    """Packer of records with elastic fields into beats.
 
-    A step is what is there of a stretch of the record, moved together. `shifted` is the one that comes next, where it
-    belongs, and `assembled` what has been laid down and has not left, `fill` bytes of it: where that is less than a
-    beat, or becomes less in this cycle, there is room for another step. No two records share a beat.
+    It appends one step of the record after the other, at any byte, and sends the record beat by beat. A step is the
+    present bytes of a section of the record, shifted together. `shifted` is the next step, at its byte position.
+    `assembled` holds the bytes that have been appended and not sent, `fill` of them. A step can be appended if `fill`
+    is less than a beat, or becomes less in this cycle. No two records share a beat.
 
-    Timing: a step comes every cycle, also one of which nothing is there, unless one in front of it waits for room; the
-    first of a record can be laid down three cycles after the record came, as the last beat of the one before leaves. No
-    beat leaves in a cycle in which less than one is there and more is to come.
+    Timing: there is a step in every cycle, even one without bytes, unless an earlier one waits for room. The first step
+    of a record can be appended three cycles after the record became valid, as early as in the cycle in which the last
+    beat of the previous record is sent. No beat is sent in a cycle in which less than a beat is assembled and more
+    steps of the record follow.
 
     Members
     -------
     i : In(stream of record_layout)
-        A field that is left out is zero.
+        An absent field is zero.
     o : Out(stream of beat_layout)
     """
 
     def __init__(self, config: SPUConfig):
         check_config(config)
         if not config.layout.packed:
-            raise ValueError(f"layout must have an elastic field where records are packed, not none in {config.name}")
+            raise ValueError(f"layout must have an elastic field, not fields of fixed size only as in {config.name}")
         super().__init__(
             config,
             {
@@ -75,15 +80,18 @@ class Packer(ConfiguredComponent):
         return m
 
     def _select(self, m, step, position, advance):
-        """`step` is one of the record after the other, a new one with `advance`. `position` is the byte of a beat where
-        it begins: behind those before it, the end of a record behind padding.
+        """Select the steps of the record into `step`, the next one with `advance`.
 
-        Padding goes up to a multiple of the alignment: behind the end, or in front of it so far that the end's last
-        byte comes there. The Timestamp and the End packet have one byte more than a multiple.
+        `position` is the byte of a beat at which the step begins: after the steps before it or, for the end of a
+        record, after the padding.
+
+        Padding extends the record to a multiple of the alignment. It follows the end, or precedes it, so that the last
+        byte of the end is the last byte of the record. The Timestamp and the End packet have one byte more than a
+        multiple of the alignment.
         """
         layout, present = self._config.layout, self.i.p.present
-        steps = [self._step(pieces) for pieces in self._stretches()]
-        selected_step = Signal(len(steps), init=1)  # one bit, for the step that comes next
+        steps = [self._step(pieces) for pieces in self._sections()]
+        selected_step = Signal(len(steps), init=1)  # one-hot: the next step
         ends = Signal()
         m.d.comb += [
             ends.eq(selected_step[-1] | (selected_step[-2] & ~present[-1] if layout.padding_last else 0)),
@@ -97,18 +105,18 @@ class Packer(ConfiguredComponent):
             ]
         with m.If(advance & self.i.valid):
             m.d.sync += [
-                step.octets.eq(_chosen(selected_step, [octets for octets, _ in steps])),
-                step.size.eq(_chosen(selected_step, [size for _, size in steps])),
+                step.octets.eq(_one_hot_mux(selected_step, [octets for octets, _ in steps])),
+                step.size.eq(_one_hot_mux(selected_step, [size for _, size in steps])),
                 step.ends.eq(ends),
                 selected_step.eq(Mux(ends, 1, selected_step << 1)),
             ]
 
-    def _stretches(self) -> Iterator[list[tuple[Value, Value, int]]]:
-        """The record, cut into what goes into one step each: pieces that are there or not. Their bytes, whether, and
-        how many they are.
+    def _sections(self) -> Iterator[list[tuple[Value, Value, int]]]:
+        """Yield the pieces of the record that form each step: bytes, presence, and number of bytes.
 
-        The last step is the end of the record if there is to be padding in front of it, otherwise what a Timestamp
-        packet has more than an End packet. All before it is cut from its end back; the first step has the rest.
+        If padding precedes the end of the record, the last step is the end. Otherwise it is the part by which a
+        Timestamp packet is longer than an End packet. The bytes before it are divided backward from it; the first step
+        has the remainder.
         """
         layout, sizes, record = self._config.layout, self._config.packet_bytes, self.i.p
         bits = iter(record.present)
@@ -118,12 +126,13 @@ class Packer(ConfiguredComponent):
         last = len(present) + (sizes[Packet.END] if layout.padding_last else 0)
         present += sizes[Packet.END] * [C(1, 1)] + (sizes[Packet.TIMESTAMP] - sizes[Packet.END]) * [next(bits)]
         cuts = [0, *range(last % STEP_BYTES or STEP_BYTES, last, STEP_BYTES), last, len(present)]
+        # Bytes whose presence is one signal form one piece.
         for start, stop in pairwise(cuts):
             runs = [[*run] for _, run in groupby(range(start, stop), key=lambda octet: id(present[octet]))]
             yield [(record.octets[8 * run[0] : 8 * (run[-1] + 1)], present[run[0]], len(run)) for run in runs]
 
     def _step(self, pieces):
-        """Bytes and size of pieces without those that are not there, which are zero."""
+        """Return the bytes and the size of the present pieces. The bytes of absent pieces are zero."""
         octets, size = C(0, 0), C(0, 1)
         for piece, present, part in reversed(pieces):
             octets = Mux(present, Cat(piece, octets), octets) if len(octets) else piece
@@ -131,7 +140,7 @@ class Packer(ConfiguredComponent):
         return octets, size
 
     def _shift(self, m, step, position, shifted, advance):
-        """`shifted` is the step before, if anything is there of it, shifted to its place; `fill`, where it ends."""
+        """Shift the previous step, if it has any bytes, to its position as `shifted`. `fill` is its end."""
         with m.If(advance):
             m.d.sync += [
                 shifted.octets.eq(step.octets << (position << 3)),
@@ -141,18 +150,22 @@ class Packer(ConfiguredComponent):
             ]
 
     def _assemble(self, m, shifted, advance):
+        """Append the shifted steps to `assembled`, and send its beats."""
         beat = self._config.bus_bytes
         assembled = Signal.like(shifted.octets)  # zero above `fill`
         fill = Signal.like(shifted.fill)
-        complete = Signal()  # what is laid down is all of its record
-        beat_ready = Signal()  # a beat of it is there, or the last one
-        has_room = Signal(init=1)  # for what is placed
-        has_room_after_beat = Signal()  # there will be, when a beat leaves
+        complete = Signal()  # `assembled` holds the end of its record
+        beat_ready = Signal()  # it holds a full beat, or the last one
+        has_room = Signal(init=1)  # for another step
+        has_room_after_beat = Signal()  # for another step, if a beat is sent in this cycle
         beat_sent = Signal()
         append = Signal()
 
-        def known(fill, complete):
-            """What is registered of how much there is."""
+        def status(fill, complete):
+            """Return assignments to the flags about `fill`.
+
+            They are registered, so that no comparison is in the path to `advance`.
+            """
             below = fill < beat
             return [
                 beat_ready.eq(complete | ~below),
@@ -170,20 +183,22 @@ class Packer(ConfiguredComponent):
         ]
         if "end" in beat_layout(self._config).members:
             align = self._config.layout.align
+            # Padding is part of the record.
             m.d.comb += self.o.p.end.eq((fill + align - 1)[exact_log2(align) : exact_log2(beat)])
 
+        # Both values are zero where the other is not.
         m.d.sync += assembled.eq(Mux(beat_sent, assembled[8 * beat :], assembled) | Mux(append, shifted.octets, 0))
         with m.If(append):
-            m.d.sync += [fill.eq(shifted.fill), complete.eq(shifted.ends), *known(shifted.fill, shifted.ends)]
+            m.d.sync += [fill.eq(shifted.fill), complete.eq(shifted.ends), *status(shifted.fill, shifted.ends)]
         with m.Elif(beat_sent & self.o.p.last):
-            m.d.sync += [fill.eq(0), complete.eq(0), *known(C(0, 1), C(0, 1))]
+            m.d.sync += [fill.eq(0), complete.eq(0), *status(C(0, 1), C(0, 1))]
         with m.Elif(beat_sent):
-            m.d.sync += [fill.eq(fill - beat), *known(fill - beat, complete)]
+            m.d.sync += [fill.eq(fill - beat), *status(fill - beat, complete)]
 
 
-def _chosen(one_hot, values):
-    """The value at the place of the one bit that is set."""
-    selected_step = C(0, 1)
+def _one_hot_mux(one_hot, values):
+    """Return the value whose bit of `one_hot` is one."""
+    result = C(0, 1)
     for bit, value in zip(one_hot, values, strict=True):
-        selected_step = selected_step | (value & bit.replicate(len(value)))
-    return selected_step
+        result = result | (value & bit.replicate(len(value)))
+    return result

@@ -1,4 +1,4 @@
-"""Payloads of packets from their fields."""
+"""Payloads of packets, built from their fields."""
 
 from collections.abc import Mapping
 from itertools import groupby
@@ -8,19 +8,19 @@ from amaranth.hdl import C, Cat, Value
 from ..arch.fields import BitField
 from ..arch.operation_types import Form
 
-__all__ = ["in_place", "payload_of"]
+__all__ = ["pack_fields", "payload_of"]
 
 
 def payload_of(form: Form, *, short: bool = False, **fields: Value) -> Value:
-    """Return the payload of an Operation Type packet with these fields, all others zero. Combinational.
+    """Return the payload of an Operation Type packet with these fields and zero in all others. Combinational.
 
-    It has 8 bits. With `short` it ends with the last of the fields, above which all bits must be zero: multiplexers
-    between short payloads are smaller.
+    It has 8 bits. With `short` it ends with the last of the fields, and all bits above must be zero in the form:
+    multiplexers between short payloads are smaller.
 
     Raises
     ------
     KeyError
-        If there is no such field.
+        If the form has no such field.
     ValueError
         If a bit above the last field is one, with `short`.
     """
@@ -33,26 +33,26 @@ def payload_of(form: Form, *, short: bool = False, **fields: Value) -> Value:
         if form.value >> len(sources):
             raise ValueError(f"{form.name} must be 0 from bit {len(sources)} up to be short, not {form.subclass}")
     parts: list[Value] = []
-    # A slice of an expression repeats its logic, so that bits that stand side by side are one slice.
-    for name, group in groupby(enumerate(sources), key=_neighbours):
+    # Each slice of an expression repeats its logic, so adjacent bits form one slice.
+    for name, group in groupby(enumerate(sources), key=_part_key):
         indices = [index for _, (_, index) in group]
         if name[0]:
             parts.append(Value.cast(fields[name[0]])[indices[0] : indices[-1] + 1])
         else:
-            parts.append(C(sum(bit << place for place, bit in enumerate(indices)), len(indices)))
+            parts.append(C(sum(bit << position for position, bit in enumerate(indices)), len(indices)))
     return Cat(parts)
 
 
-def _neighbours(source: tuple[int, tuple[str, int]]) -> tuple[str, int]:
-    """Return what is the same for bits that are one part: constants, or bits of one field in their order."""
-    place, (name, index) = source
-    return name, index - place if name else 0
+def _part_key(source: tuple[int, tuple[str, int]]) -> tuple[str, int]:
+    """Return a key that is equal for the bits of one part: constants, or consecutive bits of one field."""
+    position, (name, index) = source
+    return name, index - position if name else 0
 
 
-def in_place(fields: Mapping[str, BitField], **values: Value) -> Value:
-    """Return a value with these fields, and zero elsewhere, up to the last field. Combinational.
+def pack_fields(fields: Mapping[str, BitField], **values: Value) -> Value:
+    """Return a value with these fields and zero elsewhere, up to the last field. Combinational.
 
-    The values have the widths of their fields.
+    Each value has the width of its field.
     """
     parts: list[Value] = []
     end = 0

@@ -1,6 +1,7 @@
-"""Where the taken branch went that retired last (D17.6.3.1)."""
+"""Previous branch target (D17.6.3.1).
 
-# Ref: DDI0487 M.a, D17.6.3.1 (FEAT_SPE_PBT).
+Ref: DDI0487 M.a, D17.6.3.1 (FEAT_SPE_PBT).
+"""
 
 from amaranth import *
 from amaranth.lib import data
@@ -15,22 +16,29 @@ __all__ = ["PreviousTarget", "previous_target_layout"]
 
 
 def previous_target_layout(config: SPUConfig) -> data.StructLayout:
-    """The target of a branch, and whether there is one that may be recorded. LSB first."""
+    """Return the layout of a branch target and whether it may be recorded. LSB first.
+
+    Members
+    -------
+    valid : unsigned(1)
+    target : LocationLayout
+    """
     return data.StructLayout({"valid": 1, "target": LocationLayout(config)})
 
 
 class PreviousTarget(ConfiguredComponent):
-    """Keeps the target of the last branch; of one that was executed while profiling was disabled or prohibited it keeps
-    that there is none.
+    """Register of the target of the last taken branch.
 
-    Latency: one cycle. Reset: there is none. With another owner of the Profiling Buffer there is none either: what was
-    permitted to the one before is not to this one.
+    It is invalid if that branch was executed while profiling was disabled or prohibited. A change of the owner of the
+    Profiling Buffer invalidates it: the new owner may not record what the previous one was permitted to.
+
+    Latency: one cycle. Reset: invalid.
 
     Members
     -------
     branch : In(TakenBranchSignature)
     enabled : In(1)
-        Profiling is enabled in the state that the branch was executed in.
+        Profiling is enabled in the state in which the branch was executed.
     new_owner : In(1)
         See `control.ProfilingControl`.
     previous : Out(previous_target_layout)
@@ -39,7 +47,7 @@ class PreviousTarget(ConfiguredComponent):
     def __init__(self, config: SPUConfig):
         check_config(config)
         if not config.pbt:
-            raise ValueError(f"pbt must be True where the previous branch target is kept, not False in {config.name}")
+            raise ValueError(f"pbt must be True for the previous branch target, not False as in {config.name}")
         super().__init__(
             config,
             {

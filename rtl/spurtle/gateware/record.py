@@ -1,6 +1,7 @@
-"""From a sample to the packets of its record, with everything removed that may not be shown (D17.6, D18.2)."""
+"""Construction of the packets of a record, without information that may not be recorded (D17.6, D18.2).
 
-# Ref: DDI0487 M.a, D17.6.3 to D17.6.10 (what is recorded of which operation), D18.2 (packets).
+Ref: DDI0487 M.a, D17.6.3 to D17.6.10 (recorded information by kind of operation), D18.2 (packets).
+"""
 
 from amaranth import *
 from amaranth.lib import data
@@ -13,7 +14,7 @@ from ..config.record_layouts import LAST, Packet
 from ..interface.operation import has_data_access, has_data_source, has_load, is_branch, is_scalable
 from .component import ConfiguredComponent
 from .operation_type import OperationTypeEncoder
-from .payload import in_place
+from .payload import pack_fields
 from .sample import SampleLayout
 
 __all__ = ["RecordBuilder", "record_layout"]
@@ -22,20 +23,20 @@ _MEMORY_EVENTS = frozenset(range(16)) - {Event.GENERATED_EXCEPTION, Event.RETIRE
 _LOAD_EVENTS = frozenset(range(Event.L2D_ACCESS, Event.STREAMING_SVE))
 _PREDICATE_EVENTS = frozenset({Event.PARTIAL_PREDICATE, Event.EMPTY_PREDICATE})
 
-# Packets whose content is not the sample's own but worked out of its facts.
+# Packets whose content is derived from the facts of the sample.
 _DERIVED = frozenset({Packet.OPERATION, Packet.EVENTS})
 
 
 def record_layout(config: SPUConfig) -> data.StructLayout:
-    """The packets of a record, byte 0 in bits [7:0]. LSB first.
+    """Return the layout of the packets of a record, byte 0 in bits [7:0]. LSB first.
 
     Members
     -------
     octets : unsigned
-        The whole record, or in a packed layout each field whether it is left out or not, without padding.
+        The complete record or, in a packed layout, every field, present or absent, without padding.
     present : unsigned
-        Which of the elastic fields are not left out, in order, and whether the record ends with a Timestamp packet.
-        Only there in a packed layout.
+        Elastic fields that are present, in order, and whether the record ends with a Timestamp packet. Only in a packed
+        layout.
     """
     layout = config.layout
     if not layout.packed:
@@ -47,21 +48,21 @@ def record_layout(config: SPUConfig) -> data.StructLayout:
 
 
 class RecordBuilder(ConfiguredComponent):
-    """Each packet in its field of the layout, or zeros there: those that share a field exclude each other.
+    """Builder of the packets of a record, each at its offset in the layout. Absent packets are zero.
 
-    An operation that did not retire shows nothing but an Events packet of zeros and the Timestamp or End packet; one
-    that generated an exception shows no address but its PC, no data source, no translation latency and nothing of the
-    core's own.
+    The record of an operation that did not retire has only an Events packet of zeros and the Timestamp or End packet.
+    The record of an operation that generated an exception has no address except the PC, no data source, no translation
+    latency, and no IMPLEMENTATION DEFINED counter or address.
 
-    Latency: `events` is combinational. `packets` is right two cycles after `sample` has come to rest: what is worked
-    out of the facts is registered, because the serializer has multiplexers of its own behind it, and so is the product
-    that a vector length is.
+    Latency: `events` is combinational. `packets` is valid two cycles after `sample` became stable. What is derived from
+    the facts is registered, because the multiplexers of the serializer follow. So is the product of vector length and
+    count.
 
     Members
     -------
     sample : In(SampleLayout)
     events : Out(8 * events_bytes)
-        The Events packet, which the filter looks at.
+        Events packet, which the filter uses.
     packets : Out(record_layout)
     """
 
@@ -81,26 +82,26 @@ class RecordBuilder(ConfiguredComponent):
 
         octets = [C(0, 8)] * (len(self.packets.octets) // 8)
         elastic = [field for field in self._config.layout.fields if field.elastic]
-        told = {packet for field in elastic for packet in field.packets}
-        here = {}
+        elastic_packets = {packet for field in elastic for packet in field.packets}
+        has_packet = {}
         for packet, (present, header, payload) in self._packets(m).items():
             if packet in self._config.layout.packets:
                 content = Signal(8 * self._config.packet_bytes[packet], name=f"packet_{packet.name.lower()}")
                 value = Cat(header, payload)
-                if packet in told or packet not in _DERIVED:
-                    here[packet] = Signal(name=f"has_{packet.name.lower()}")
-                    m.d.sync += here[packet].eq(present)
+                if packet in elastic_packets or packet not in _DERIVED:
+                    has_packet[packet] = Signal(name=f"has_{packet.name.lower()}")
+                    m.d.sync += has_packet[packet].eq(present)
                 if packet in _DERIVED:
                     m.d.sync += content.eq(Mux(present, value, 0))
                 else:
-                    m.d.comb += content.eq(Mux(here[packet], value, 0))
+                    m.d.comb += content.eq(Mux(has_packet[packet], value, 0))
                 for offset, octet in enumerate(self._octets(content), self._offset(packet)):
                     # Packets that share a field exclude each other.
                     octets[offset] |= octet
         m.d.comb += [self.packets.octets.eq(Cat(octets)), self.events.eq(self._events())]
         if self._config.layout.packed:
-            present = [Cat(here[packet] for packet in field.packets).any() for field in elastic]
-            m.d.comb += self.packets.present.eq(Cat(present, here[Packet.TIMESTAMP]))
+            present = [Cat(has_packet[packet] for packet in field.packets).any() for field in elastic]
+            m.d.comb += self.packets.present.eq(Cat(present, has_packet[Packet.TIMESTAMP]))
 
         return m
 
@@ -109,14 +110,14 @@ class RecordBuilder(ConfiguredComponent):
         return [content.word_select(index, 8) for index in range(len(content) // 8)]
 
     def _offset(self, packet):
-        """First byte of the packet."""
+        """Return the offset of the packet in the record."""
         layout, sizes = self._config.layout, self._config.packet_bytes
         if packet in LAST and not (layout.packed or layout.padding_last):
             return layout.max_size - sizes[packet]
         return layout.offsets(sizes)[packet]
 
     def _events(self):
-        """The Events packet: what the core reports, as far as this kind of operation can have done it (D18.2.6)."""
+        """Return the Events packet (D18.2.6): reported events that this kind of operation can generate."""
         config = self._config
         operation = self.sample.operation
         facts = operation.facts
@@ -218,7 +219,7 @@ class RecordBuilder(ConfiguredComponent):
         }
 
     def _optional(self, completed, branch):
-        """Return the packets that not every configuration has."""
+        """Return the packets that depend on the configuration."""
         config = self._config
         sample = self.sample
         operation = sample.operation
@@ -258,17 +259,20 @@ class RecordBuilder(ConfiguredComponent):
         return packets
 
     def _state(self, location):
-        """Top byte of an instruction address: NS, EL and NSE."""
+        """Return the top byte of an instruction address: NS, EL and NSE."""
         nse = location.nse if self._config.rme else C(0, 1)
-        return in_place(INSTRUCTION_TOP, NSE=nse, EL=location.el, NS=location.ns)
+        return pack_fields(INSTRUCTION_TOP, NSE=nse, EL=location.el, NS=location.ns)
 
     def _physical(self, operation):
-        """Top byte of a physical address: NS, CH, NSE and PAT. An access that is not checked has no tag here."""
+        """Return the top byte of a physical address: NS, CH, NSE and PAT.
+
+        PAT is zero for an access that is not checked.
+        """
         nse = operation.pa_nse if self._config.rme else C(0, 1)
         if not self._config.mte:
-            return in_place(PHYSICAL_TOP, NSE=nse, NS=operation.pa_ns)
+            return pack_fields(PHYSICAL_TOP, NSE=nse, NS=operation.pa_ns)
         tag = operation.pa_tag & operation.pa_checked.replicate(len(operation.pa_tag))
-        return in_place(PHYSICAL_TOP, PAT=tag, NSE=nse, CH=operation.pa_checked, NS=operation.pa_ns)
+        return pack_fields(PHYSICAL_TOP, PAT=tag, NSE=nse, CH=operation.pa_checked, NS=operation.pa_ns)
 
 
 def _address(index: int):
@@ -280,7 +284,7 @@ def _counter(index: int):
 
 
 def _header(header: Header, index: int):
-    """Short, or extended where INDEX needs it (D18.2.1, D18.2.3)."""
+    """Return a short header, or an extended one if INDEX requires it (D18.2.1, D18.2.3)."""
     short = C(header | HEADER_INDEX.of(index), 8)
     extension = index >> HEADER_INDEX.width
     return Cat(C(Header.EXTENDED | extension, 8), short) if extension else short

@@ -1,7 +1,8 @@
-"""The System registers behind one port, and who may access them (D24.7)."""
+"""System registers behind one port, and checks of accesses to them (D24.7).
 
-# Ref: DDI0487 M.a, D24.7, "Accessing" of each register; encodings, fields and traps in arch/registers.py, implemented
-# bits in config/spu.py.
+Ref: DDI0487 M.a, D24.7, "Accessing" of each register. Encodings, fields and traps are in arch/registers.py, implemented
+bits in config/spu.py.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -33,7 +34,7 @@ _STORED = (
 _OWNED_ELSEWHERE = (arch.PMSICR_EL1, arch.PMBPTR_EL1, arch.PMBSR_EL1, arch.IMP_PMSRNDR_EL1)
 
 _NAMED = ("write", "op1", "crn", "crm", "op2")
-"""Of the port, what says which access it is."""
+"""Members of the port that identify the access."""
 
 
 def port_name(register: arch.Register) -> str:
@@ -42,7 +43,7 @@ def port_name(register: arch.Register) -> str:
 
 
 def _number(register: arch.Register) -> int:
-    """Few bits tell registers apart: EL2's, CRm[0] and op2."""
+    """Return the short number of a register. EL2, CRm[0] and op2 distinguish all registers."""
     return (register.op1 & 4) << 2 | (register.crm & 1) << 3 | register.op2
 
 
@@ -56,10 +57,10 @@ def _check_distinct(registers: Sequence[arch.Register], key: Callable[[arch.Regi
 
 
 class RegisterAccess(ConfiguredComponent):
-    """What a System register access comes to, and which register it means. Combinational.
+    """Outcome of a System register access, and the register that it accesses. Combinational.
 
     An access that names no register, comes from EL0, writes a read-only register, or comes from below the Exception
-    level that the register is for is UNDEFINED. Then come the traps to EL2, then those to EL3.
+    level of the register is UNDEFINED. UNDEFINED takes precedence over traps to EL2, and these over traps to EL3.
 
     Members
     -------
@@ -68,7 +69,8 @@ class RegisterAccess(ConfiguredComponent):
     pe : In(PEStateSignature)
     outcome : Out(AccessOutcome)
     target : Out(1 bit for each register of the configuration)
-        One hot, by the names of the members of `RegisterFile`: the one that is read or written. Zero without a value.
+        Register that is read or written, one-hot, with the names of the members of `RegisterFile`. Zero unless
+        `outcome` is VALUE.
     """
 
     def __init__(self, config: SPUConfig):
@@ -91,7 +93,7 @@ class RegisterAccess(ConfiguredComponent):
         below_el3 = self.pe.el != 3
         enabled = host = el2_enabled(self._config, self.pe, self.pe.ns)
         from_el1 = (self.pe.el == 1) & enabled
-        # EL2 is there for a host's processes and itself (FEAT_VHE).
+        # EL2 runs a host (FEAT_VHE).
         if self._config.el2:
             host = enabled & self.pe.hcr_el2_e2h
         with m.Switch(Cat(self.op2, self.crm, self.crn, self.op1)):
@@ -136,7 +138,7 @@ class RegisterAccess(ConfiguredComponent):
         if trap.name in write.shape().members:
             field = Mux(self.write, write[trap.name], field)
         enabled = getattr(self.pe, f"scr_el3_fgten{number}") if self._config.el3 else C(1)
-        if trap.second:  # What FEAT_FGT2 adds is trapped as long as EL3 does not enable its fields.
+        if trap.second:  # Unlike FEAT_FGT, FEAT_FGT2 traps while EL3 does not enable its fields.
             return ~enabled | ~field
         return enabled & (~field if trap.inverted else field)
 
@@ -145,7 +147,7 @@ class RegisterAccess(ConfiguredComponent):
             return C(0)
         trapped = C(0)
         if register.owned:
-            # The reserved values of {NSPBE, NSPB} are Secure state's.
+            # Reserved values of {NSPBE, NSPB} select Secure state.
             trapped = ~self.pe.mdcr_el3_nspb[0] | (self.pe.mdcr_el3_nspb[1] != self.pe.ns)
             if self._config.rme:
                 trapped |= (self.pe.mdcr_el3_nspbe & self.pe.mdcr_el3_nspb[1]) != self.pe.nse
@@ -154,6 +156,7 @@ class RegisterAccess(ConfiguredComponent):
         return trapped
 
     def _select_target(self, m, register, host):
+        """Set `target`, with the redirection of PMSCR_EL1 and PMSCR_EL12 in a host (FEAT_VHE)."""
         if register is arch.PMSCR_EL12:
             m.d.comb += self.target.pmscr.eq(1)
         elif register is arch.PMSCR_EL1 and self._config.el2:
@@ -164,11 +167,12 @@ class RegisterAccess(ConfiguredComponent):
 
 
 class RegisterFile(ConfiguredComponent):
-    """Decodes accesses, keeps the registers that only software writes, and reads the others where they live. What
-    comes to no value changes nothing.
+    """System registers: decoding of accesses, and storage of the registers that only software writes.
 
-    Timing: an access that comes in one cycle is made in the next, and answered in the one after that, in which a write
-    has taken effect. Reset: every stored register is zero.
+    Other registers are stored in the components that change them. An access whose outcome is not VALUE changes nothing.
+
+    Timing: an access is performed in the cycle after `valid`. The cycle after that has the answer, and a write has
+    taken effect. Reset: every stored register is zero.
 
     Members
     -------
@@ -177,15 +181,15 @@ class RegisterFile(ConfiguredComponent):
     programmable : In(1)
         See `control.ProfilingControl`. Only with EL2 or EL3.
     pmscr, pmscr_el2, pmsnevfr, pmsirr, pmsfcr, pmsevfr, pmslatfr, pmblimitr, pmsdsfr : Out
-        The stored registers that this configuration has, in their layouts.
+        Stored registers of the configuration, in their layouts.
     pmblimitr_write : Out(1)
         Software writes PMBLIMITR_EL1 in this cycle.
     pmsicr, pmbptr, pmbsr, pmsrndr : In(64)
         Registers that the SPU itself changes.
     pmsicr_write, pmbptr_write, pmbsr_write, pmsrndr_write : Out(1)
-        Software writes them in this cycle.
+        Software writes the register in this cycle.
     wdata : Out(64)
-        What software writes.
+        Value that software writes.
     """
 
     def __init__(self, config: SPUConfig):
@@ -216,7 +220,7 @@ class RegisterFile(ConfiguredComponent):
         connect(m, flipped(self.pe), access.pe)
         m.d.comb += [getattr(access, name).eq(getattr(self.port, name)) for name in _NAMED]
 
-        # The access as it is made, in the cycle after it came.
+        # Access checks are registered: the access is performed in the cycle after it arrived.
         meant = Signal.like(access.target)
         target = Signal.like(access.target)
         write = Signal()
@@ -235,7 +239,7 @@ class RegisterFile(ConfiguredComponent):
             if not register.read_only:
                 self._write(m, register, target[port_name(register)] & write)
 
-        # What comes to no value resets what is read, which takes no gates, and no time in a wide multiplexer.
+        # Without a value, `rdata` is reset. That takes no gates, and no time behind the wide multiplexer.
         owned = Signal()
         if self._config.several_owners:
             m.d.sync += owned.eq(~self.programmable)

@@ -1,6 +1,7 @@
-"""The payload of a sampled operation."""
+"""Payload of a sampled operation.
 
-# Ref: DDI0487 M.a, D17.6 (what is captured).
+Ref: DDI0487 M.a, D17.6 (captured information).
+"""
 
 from amaranth.lib import data
 
@@ -14,8 +15,9 @@ __all__ = ["KnownAtFinishLayout", "SampleLayout", "StartLayout"]
 
 
 class StartLayout(data.StructLayout):
-    """State of the PE when the operation passed the sampling point, and what of it may be recorded. LSB first; `nse`
-    only with FEAT_RME.
+    """State of the PE when the operation passed the sampling point, with permissions to collect. LSB first.
+
+    `nse` only with FEAT_RME.
     """
 
     def __init__(self, config: SPUConfig):
@@ -34,7 +36,7 @@ class StartLayout(data.StructLayout):
 
 
 class KnownAtFinishLayout(data.StructLayout):
-    """The members of `SampleLayout` that are known when the operation finishes, and not before. LSB first."""
+    """Members of `SampleLayout` that are known only when the operation finishes. LSB first."""
 
     def __init__(self, config: SPUConfig):
         check_config(config)
@@ -47,16 +49,16 @@ class KnownAtFinishLayout(data.StructLayout):
 
 
 class SampleLayout(data.StructLayout):
-    """A sampled operation, from start to finish. LSB first.
+    """Sampled operation, from the sampling point to its finish. LSB first.
 
     Members
     -------
     start : StartLayout
     operation : OperationLayout
     previous : previous_target_layout
-        Where the taken branch before it went. Only with FEAT_SPE_PBT.
+        Target of the previous taken branch. Only with FEAT_SPE_PBT.
     total, issue, translation, alternate_issue : unsigned(counter_bits)
-        Latencies in cycles; all ones when saturated. The last one only with an alternate clock.
+        Latencies in cycles, all ones if saturated. `alternate_issue` only with an alternate clock.
     """
 
     def __init__(self, config: SPUConfig):

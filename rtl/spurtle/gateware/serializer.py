@@ -1,4 +1,4 @@
-"""The packet serializer: the packets of a record in, beats out (D18.2)."""
+"""Packet serializer: packets of a record in, beats out (D18.2)."""
 
 from amaranth import *
 from amaranth.lib import stream
@@ -16,15 +16,15 @@ __all__ = ["Serializer"]
 
 
 class Serializer(ConfiguredComponent):
-    """Cuts or packs records into beats of the bus width, record after record.
+    """Serializer of records into beats of the bus width.
 
-    A record is selected from, not shifted: it has to stand still while it is valid, as every stream payload does. What
-    `i.ready` is in a cycle does not depend on what `o.ready` is in it.
+    Parts of the record are selected, not shifted out, so it must be stable while it is valid, as every stream payload
+    is. `i.ready` does not depend on `o.ready` in the same cycle.
 
-    Timing: of records of one size a beat every cycle, the first one cycle after the record. A packed one takes as many
-    cycles as it has beats, and those in which less than a beat of it is there, but not all. With a bus of 8 bytes they
-    are at most a quarter more for loads and branches in the named configurations. Its first beat comes four cycles
-    after the record at the earliest.
+    Timing: records of one size have one beat in every cycle, the first one cycle after the record became valid. A
+    packed record takes one cycle for each beat, and some of the cycles in which less than one beat is assembled. With a
+    bus of 8 bytes, they add at most a quarter for loads and branches in the named configurations. Its first beat is
+    valid four cycles after the record at the earliest.
 
     Members
     -------

@@ -1,4 +1,4 @@
-"""A register stage of a stream."""
+"""Register stage of a stream."""
 
 from amaranth import *
 from amaranth.hdl import ShapeLike
@@ -9,15 +9,17 @@ __all__ = ["SkidBuffer"]
 
 
 class SkidBuffer(wiring.Component):
-    """A register stage of a stream that cuts the path from `o.ready` to `i.ready`, with a second place for what comes
-    in the cycle in which the output stalls. It lets a transfer pass every cycle.
+    """Register stage of a stream, without a path from `o.ready` to `i.ready`.
 
-    Latency: one cycle. Reset: both places are empty.
+    A second register, the skid register, stores the payload that arrives in the cycle in which the output stalls. There
+    can be a transfer in every cycle.
+
+    Latency: one cycle. Reset: both registers are empty.
 
     Parameters
     ----------
     shape : ShapeLike
-        Of the payload.
+        Shape of the payload.
 
     Members
     -------
@@ -41,6 +43,7 @@ class SkidBuffer(wiring.Component):
         skid = Signal.like(self.i.payload)
         skid_valid = Signal()
         m.d.comb += self.i.ready.eq(~skid_valid)
+        # Captured in every cycle until it is valid, so that `o.ready` does not enable these flip-flops.
         with m.If(~skid_valid):
             m.d.sync += skid.eq(self.i.payload)
         with m.If(~self.o.valid | self.o.ready):

@@ -1,7 +1,8 @@
-"""The slots of the sampled operations: their allocation, their state and their latency counters."""
+"""Slots of sampled operations: allocation, state and latency counters.
 
-# Ref: DDI0487 M.a, D17.3.7 R_QWTQB, R_LTMKQ (collisions), D17.6 (total and issue latency), D17.6.1 (alternate clock),
-# D17.6.4 (translation latency), D18.2.3 (saturating counters).
+Ref: DDI0487 M.a, D17.3.7 R_QWTQB, R_LTMKQ (collisions), D17.6 (total and issue latency), D17.6.1 (alternate clock),
+D17.6.4 (translation latency), D18.2.3 (saturating counters).
+"""
 
 from amaranth import *
 from amaranth.lib.wiring import In, Out
@@ -17,19 +18,19 @@ __all__ = ["Allocation", "Slot", "SlotState"]
 
 
 class Allocation(ConfiguredComponent):
-    """Gives the free slots to the selected operations, the lowest first. Combinational.
+    """Allocation of free slots to selected operations, the lowest slot first. Combinational.
 
     Members
     -------
     selected : In(ops_per_cycle) for each of selections_per_cycle
-        Lane of the selected operation, one bit or none; of the second one, if there are two.
+        Lane of the selected operation, one-hot or zero; of the second one, if there are two.
     free : In(slots)
     sampled, slot : Out
         See `SamplingPointSignature`.
     allocate : Out(slots)
-        Slots that are given away.
+        Slots that are allocated in this cycle.
     collisions : Out(range(selections_per_cycle + 1))
-        Selected operations for which there was none: they are not sampled.
+        Count of selected operations without a free slot. They are not sampled.
     """
 
     def __init__(self, config: SPUConfig):
@@ -49,7 +50,7 @@ class Allocation(ConfiguredComponent):
     def elaborate(self, platform):
         m = Module()
 
-        # One hot, or zero: the slot that each selection would get.
+        # One-hot or zero: the slot that each selection would get.
         offers = []
         free = self.free
         for index in range(len(self.selected)):
@@ -67,17 +68,17 @@ class Allocation(ConfiguredComponent):
             self.collisions.eq(sum(selected.any() & ~offer.any() for selected, offer in pairs)),
         ]
         if self._config.slots > 1:
-            numbers = [_number(offer) for offer in offers]
+            numbers = [_index(offer) for offer in offers]
             for lane, slot in enumerate(self.slot):
                 m.d.comb += slot.eq(Mux(self.selected[-1][lane], numbers[-1], numbers[0]))
 
         return m
 
 
-def _number(one_hot):
-    """The place of the one bit that is set."""
+def _index(one_hot):
+    """Return the index of the bit that is one."""
     bits = range((len(one_hot) - 1).bit_length())
-    return Cat(Cat(bit for place, bit in enumerate(one_hot) if place >> k & 1).any() for k in bits)
+    return Cat(Cat(bit for index, bit in enumerate(one_hot) if index >> k & 1).any() for k in bits)
 
 
 class SlotState(FSMState):
@@ -89,32 +90,36 @@ class SlotState(FSMState):
 
 
 class Slot(ConfiguredComponent):
-    """One slot. It follows the machine until it is given an operation, then stands still and counts, then holds its
-    sample until that has been taken.
+    """Slot of one sampled operation.
 
-    Timing: an operation whose `allocate` is in cycle t is reported by `issued`, `completed` and `translating` from t
-    on, by `finish` from t + 1; that is one cycle more than has passed since the sampling point. A slot is free again in
-    the cycle after `vanish` or `release`.
+    While it is free it follows the state of the PE. Once allocated it holds that state and counts latencies. When the
+    operation has finished it holds its sample until `release`.
+
+    Timing: for an operation whose `allocate` is in cycle t, `issued`, `completed` and `translating` are reported from t
+    on, and `finish` from t + 1. The report in t describes the first cycle after the sampling point: an operation that
+    completes in it has a total latency of one. A slot is free again in the cycle after `vanish` or `release`.
 
     Members
     -------
     allocate : In(1)
-        It is given the operation whose state of the PE is at `incoming`.
+        The slot is allocated to the operation whose state of the PE is at `incoming`.
     incoming, start : In(StartLayout), Out(StartLayout)
-        State of the PE; what is kept of it, from the cycle after `allocate` on.
+        State of the PE for the operations that are answered in this cycle; state held from the cycle after `allocate`
+        on.
     running, was_stopped : In(1)
-        The Profiling Buffer runs in this cycle; it did not in one between that of `incoming` and this.
+        The Profiling Buffer runs in this cycle; it did not run in some cycle between that of `incoming` and this one.
     issued, completed, translating, alternate_tick : In(1)
-        The last one only with an alternate clock.
+        As in `InFlightSignature`. `alternate_tick` only with an alternate clock.
     finish, vanish : In(1)
-        Its operation has finished; it leaves no record. Not both.
+        The operation has finished; it leaves no record. Never both.
     release : In(1)
-        Its sample was taken.
+        The sample was accepted.
     free, in_flight, finished : Out(1)
     total, issue, translation, alternate_issue : Out(counter_bits)
-        Steady while `finished`. The last one only with an alternate clock.
+        Constant while `finished`. `alternate_issue` only with an alternate clock.
     drop : Out(1)
-        The buffer has not run in some cycle since the operation passed: its record is to be dropped (D17.4).
+        The buffer did not run in some cycle since the operation passed the sampling point: its record is dropped
+        (D17.4).
     """
 
     def __init__(self, config: SPUConfig):
@@ -147,7 +152,7 @@ class Slot(ConfiguredComponent):
 
         executing = Signal()
         waiting = Signal()
-        # One that completes without having been issued waits no longer.
+        # An operation that completes without a report of its issue no longer waits for issue.
         issue_ends = self.issued | self.completed
         saturated = {name: Signal(name=f"{name}_saturated") for name in self._config.latencies}
 
@@ -159,7 +164,8 @@ class Slot(ConfiguredComponent):
                 m.d.comb += self.free.eq(1)
                 with m.If(self.allocate):
                     m.next = SlotState.IN_FLIGHT
-                # Whether it is taken or not: `allocate` comes late in its cycle, and enables none of these flip-flops.
+                # Captured in every cycle: `allocate` arrives late, and must not enable these flip-flops. A counter
+                # holds its latency in case it ends with the next report: one if it ended with this one, two if not.
                 m.d.sync += [
                     self.start.eq(self.incoming),
                     self.drop.eq(self.was_stopped | ~self.running),
@@ -190,10 +196,11 @@ class Slot(ConfiguredComponent):
         return m
 
     def _count_latencies(self, m, executing, waiting, issue_ends, saturated):
-        """Count the latencies of this cycle, and note which of them end with it."""
+        """Count this cycle in each latency that has not ended, and note which latencies end in it."""
 
         def count(name):
             latency = getattr(self, name)
+            # A flag instead of a comparison stops the counter at all ones.
             with m.If(~saturated[name]):
                 m.d.sync += [
                     latency.eq(latency + 1),

@@ -1,4 +1,4 @@
-"""The whole Statistical Profiling Unit, wired."""
+"""Statistical Profiling Unit: its components, connected."""
 
 from amaranth import *
 from amaranth.lib import stream
@@ -35,18 +35,19 @@ _FILTERING = (arch.PMSFCR_EL1, arch.PMSEVFR_EL1, arch.PMSNEVFR_EL1, arch.PMSLATF
 
 
 class RecordPath(ConfiguredComponent):
-    """From a sample to the beats of its record: record construction and the serializer.
+    """Path from a sample to the beats of its record: record construction and serializer.
 
     Members
     -------
     sample : In(stream of SampleLayout)
-        Taken when its record has been, and has been `accepted`. The payload must be present two cycles before it is
-        valid.
+        Accepted when its record has been serialized and the buffer has `accepted` it. The payload must be stable from
+        two cycles before `valid` on.
     events : Out(8 * events_bytes)
-        The Events packet of the sample, valid or not.
-    beat : Out(stream of beats)
+        Events packet of the sample, valid or not.
+    beat : Out(stream of beat_layout)
     accepted : In(1)
-        Strobe, after the record's first beat came: what becomes of it no longer depends on the sample.
+        Strobe, after the first beat of the record became valid: the outcome of the record no longer depends on the
+        sample.
     """
 
     def __init__(self, config: SPUConfig):
@@ -68,6 +69,8 @@ class RecordPath(ConfiguredComponent):
         m.submodules.serializer = serializer = Serializer(self._config)
         serialized = Signal()
         was_accepted = Signal()
+        # The sample stays until both are set: the serializer reads it, and `drop`, which belongs to it, is used until
+        # the buffer accepts the record.
         m.d.comb += [
             record.sample.eq(self.sample.payload),
             self.events.eq(record.events),
@@ -88,9 +91,9 @@ class RecordPath(ConfiguredComponent):
 
 
 class SPU(ConfiguredComponent):
-    """A Statistical Profiling Unit beside one PE.
+    """Statistical Profiling Unit of one PE.
 
-    One clock domain, `sync`. What each port carries, and when, its signature says.
+    It has one clock domain, `sync`. The signature of a port describes what the port carries, and when.
 
     Members
     -------
@@ -132,6 +135,7 @@ class SPU(ConfiguredComponent):
         m.submodules.registers = registers = RegisterFile(self._config)
         m.submodules.control = control = ProfilingControl(self._config)
         m.submodules.interval_counter = interval = IntervalCounter(self._config)
+        # One random number is used per interval, and an interval has at least 256 operations.
         m.submodules.lfsr = lfsr = LFSR(bits=8, draws=1, reset=LFSR_RESET)
         m.submodules.inflight = inflight = InFlight(self._config)
         m.submodules.completion = completion = Completion(self._config)
@@ -139,14 +143,14 @@ class SPU(ConfiguredComponent):
         m.submodules.record_path = record_path = RecordPath(self._config)
         m.submodules.buffer = buffer = ProfilingBuffer(self._config)
 
-        self._sample(m, registers, control, interval, lfsr, inflight, buffer)
-        self._record(m, registers, inflight, filter_, completion, record_path, buffer)
+        self._connect_sampling(m, registers, control, interval, lfsr, inflight, buffer)
+        self._connect_record_path(m, registers, inflight, filter_, completion, record_path, buffer)
         new_owner = self._connect_features(m, registers, control, inflight)
         m.d.comb += buffer.new_owner.eq(new_owner)
         if self._config.access_bits:
-            self._choose_access(m, interval, registers)
+            self._add_access_choice(m, interval, registers)
         if self._config.pbt:
-            self._keep_previous_target(m, control, inflight, new_owner)
+            self._add_previous_target(m, control, inflight, new_owner)
         connect(m, flipped(self.pe), inflight.pe)
         connect(m, flipped(self.in_flight), inflight.in_flight)
         connect(m, flipped(self.finish), inflight.finish)
@@ -159,12 +163,12 @@ class SPU(ConfiguredComponent):
             self.pmbirq.eq(buffer.pmbsr.S),
             self.drain.done.eq(self.drain.request & ~inflight.pending & ~record_path.beat.valid & ~buffer.busy),
         ]
-        self._count(m, registers, interval, inflight, filter_, completion, buffer)
+        self._report_events(m, registers, interval, inflight, filter_, completion, buffer)
 
         return m
 
-    def _sample(self, m, registers, control, interval, lfsr, inflight, buffer):
-        """Select operations while profiling is enabled, and give them slots."""
+    def _connect_sampling(self, m, registers, control, interval, lfsr, inflight, buffer):
+        """Select operations while profiling is enabled, and allocate slots to them."""
         connect(m, flipped(self.pe), control.pe)
         m.d.comb += [
             control.pmscr.eq(registers.pmscr),
@@ -174,13 +178,13 @@ class SPU(ConfiguredComponent):
             interval.rnd.eq(registers.pmsirr.RND),
             interval.random.eq(lfsr.random[0]),
             lfsr.draw.eq(interval.draw),
-            *(mine.eq(selected) for mine, selected in zip(inflight.selected, interval.selected, strict=True)),
+            *(port.eq(selected) for port, selected in zip(inflight.selected, interval.selected, strict=True)),
             inflight.collect.eq(control.collect),
             inflight.running.eq(buffer.running),
             self.sampling.sampled.eq(inflight.sampled),
         ]
 
-    def _record(self, m, registers, inflight, filter_, completion, record_path, buffer):
+    def _connect_record_path(self, m, registers, inflight, filter_, completion, record_path, buffer):
         """Filter finished operations, and write the records of those that pass."""
         names = [port_name(register) for register in _FILTERING if register in self._config.registers]
         m.d.comb += [
@@ -197,9 +201,9 @@ class SPU(ConfiguredComponent):
         ]
 
     def _connect_features(self, m, registers, control, inflight):
-        """Connect the ports of several slots and of EL2. Return whether the Profiling Buffer has another owner."""
+        """Connect the ports of several slots and of EL2. Return whether the Profiling Buffer has a new owner."""
         if self._config.slots > 1:
-            m.d.comb += [mine.eq(slot) for mine, slot in zip(self.sampling.slot, inflight.slot, strict=True)]
+            m.d.comb += [port.eq(slot) for port, slot in zip(self.sampling.slot, inflight.slot, strict=True)]
         if self._config.el2:
             m.d.comb += [control.pmscr_el2.eq(registers.pmscr_el2), inflight.offset.eq(control.offset)]
         if not self._config.several_owners:
@@ -207,7 +211,7 @@ class SPU(ConfiguredComponent):
         m.d.comb += registers.programmable.eq(control.programmable)
         return control.new_owner
 
-    def _keep_previous_target(self, m, control, inflight, new_owner):
+    def _add_previous_target(self, m, control, inflight, new_owner):
         m.submodules.previous_target = previous_target = PreviousTarget(self._config)
         connect(m, flipped(self.branch), control.branch)
         connect(m, flipped(self.branch), previous_target.branch)
@@ -218,7 +222,7 @@ class SPU(ConfiguredComponent):
         ]
 
     def _connect_registers(self, m, registers, interval, lfsr, buffer):
-        """Connect the registers that are stored where the hardware changes them."""
+        """Connect the registers that are stored in the components that change them."""
         connect(m, flipped(self.pe), registers.pe)
         connect(m, flipped(self.sysreg), registers.port)
         m.d.comb += [
@@ -236,8 +240,11 @@ class SPU(ConfiguredComponent):
             buffer.wdata.eq(registers.wdata),
         ]
 
-    def _count(self, m, registers, interval, inflight, filter_, completion, buffer):
-        """Report PMU events. They are registered, so that no path continues in the PMU."""
+    def _report_events(self, m, registers, interval, inflight, filter_, completion, buffer):
+        """Report PMU events.
+
+        They are registered, so that no combinational path continues into the PMU.
+        """
         m.d.sync += [
             self.pmu.sample_pop.eq(interval.population),
             self.pmu.sample_feed.eq(completion.fed),
@@ -253,15 +260,18 @@ class SPU(ConfiguredComponent):
             pmblimitr = registers.pmblimitr
             m.d.sync += self.pmu.freeze.eq(pmblimitr.PMFZ & pmblimitr.E & buffer.pmbsr.S)
 
-    def _choose_access(self, m, interval, registers):
-        """Random numbers of its own: those of the interval counters do not depend on what is sampled."""
+    def _add_access_choice(self, m, interval, registers):
+        """Add the choice of the sampled access.
+
+        It has random numbers of its own, so that the interval counter does not depend on which operations are sampled.
+        """
         m.submodules.access_lfsr = lfsr = LFSR(
             bits=self._config.access_bits, draws=self._config.selections_per_cycle, reset=LFSR_ACCESS_RESET
         )
         m.submodules.access_choice = choice = AccessChoice(self._config)
         m.d.comb += [
-            *(mine.eq(selected) for mine, selected in zip(choice.selected, interval.selected, strict=True)),
-            *(mine.eq(number) for mine, number in zip(choice.random, lfsr.random, strict=True)),
+            *(port.eq(selected) for port, selected in zip(choice.selected, interval.selected, strict=True)),
+            *(port.eq(number) for port, number in zip(choice.random, lfsr.random, strict=True)),
             choice.pmsfcr.eq(registers.pmsfcr),
             lfsr.draw.eq(choice.draw),
             lfsr.write.eq(registers.pmsrndr_write),
@@ -271,4 +281,4 @@ class SPU(ConfiguredComponent):
         if self._config.two_accesses:
             m.d.comb += self.sampling.destination.eq(choice.destination)
         if self._config.scalable:
-            m.d.comb += [mine.eq(number) for mine, number in zip(self.sampling.element, choice.element, strict=True)]
+            m.d.comb += [port.eq(number) for port, number in zip(self.sampling.element, choice.element, strict=True)]

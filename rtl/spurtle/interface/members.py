@@ -10,7 +10,7 @@ _Member = TypeVar("_Member")
 def when(condition: object, **members: _Member) -> dict[str, _Member]:
     """Return `members` if `condition` is true, and an empty dict otherwise.
 
-    It is unpacked among the other members, so that optional members stand in order: `{"ns": 1, **when(config.rme,
+    It is unpacked among the other members, so that optional members keep their order: `{"ns": 1, **when(config.rme,
     nse=1)}`. The members are evaluated even if the condition is false.
     """
     return members if condition else {}

@@ -86,8 +86,8 @@ class WriteSignature(StructuralSignature):
         Strobe, once for each record, in any cycle after the transfer of its last beat: the record is in memory, or a
         fault occurred.
     fault : In(FaultLayout)
-        Fault of that record, in the cycle of `done`. No beat of the record is written from the first one that faults
-        onward.
+        Fault of that record, in the cycle of `done`. Neither the first beat that faults nor any later beat of the
+        record is written.
     abort : In(1)
         Strobe, in any cycle: asynchronous External abort on an earlier write. Only if PMBSR_EL1 reports External
         aborts.

@@ -42,16 +42,16 @@ class FactsLayout(data.Struct):
         The load or store targets SIMD&FP registers or, before FEAT_SPEv1p1, SVE registers.
     unspecified : unsigned(1)
         The load or store targets no registers that the Operation Type packet can name, as DC ZVA does. Without
-        FEAT_SPE_SME it is also one for each SME operation, which is not recorded as Advanced SIMD. Bit of FEAT_SPEv1p1
-        and FEAT_SPE_FPF.
+        FEAT_SPE_SME it is also one for each SME operation, which is not recorded as Advanced SIMD. Used with
+        FEAT_SPEv1p1 and FEAT_SPE_FPF.
     allocation_tag : unsigned(1)
-        The load or store accesses Allocation Tags only. Bit of FEAT_MTE2 and FEAT_SPEv1p3.
+        The load or store accesses Allocation Tags only. Used with FEAT_MTE2 and FEAT_SPEv1p3.
     nv2 : unsigned(1)
-        MRS or MSR at EL1 that was transformed into a load or store (D17.6.4.2). Bit of FEAT_NV2.
+        MRS or MSR at EL1 that was transformed into a load or store (D17.6.4.2). Used with FEAT_NV2.
     memory_copy, memory_set : unsigned(1)
-        Memory Copy; Memory Set. Bits of FEAT_MOPS.
+        Memory Copy instruction; Memory Set instruction. Used with FEAT_MOPS.
     gcs : unsigned(1)
-        The operation accesses the Guarded control stack. Bit of FEAT_GCS.
+        The operation accesses the Guarded control stack. Used with FEAT_GCS.
     vector : unsigned(1)
         Advanced SIMD, SVE or SME data processing; or a load or store of Q registers, of structures, replicating, or of
         SVE or SME (D17.5.1, SIMD).
@@ -64,7 +64,7 @@ class FactsLayout(data.Struct):
     indirect : unsigned(1)
         The target of the branch comes from a register.
     link, procedure_return : unsigned(1)
-        Branch with link; procedure return. Also one for the Guarded control stack access of such a branch. Bits of
+        Branch with link; procedure return. Also one for the Guarded control stack access of such a branch. Used with
         FEAT_SPE_CRR and FEAT_GCS.
     asynchronous : unsigned(1)
         The operation executes on a Streaming Mode Compute Unit or an external coprocessor (E[25]), and so in the domain

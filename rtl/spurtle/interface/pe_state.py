@@ -18,8 +18,8 @@ __all__ = ["FineGrainedTrapsLayout", "PEStateSignature", "el2_enabled", "owner_s
 class FineGrainedTrapsLayout(data.StructLayout):
     """Fields of HDFGRTR_EL2 or HDFGWTR_EL2 that trap accesses to registers of this SPU. LSB first.
 
-    Each field is one bit, has its architectural name, and stands in the order of the register's bits. HDFGRTR_EL2 traps
-    reads, HDFGWTR_EL2 (`write`) traps writes. With `second` the fields are those of HDFGRTR2_EL2 or HDFGWTR2_EL2.
+    Each field is one bit with its architectural name. The fields are in the order of the register's bits. HDFGRTR_EL2
+    traps reads, HDFGWTR_EL2 (`write`) traps writes. With `second` the fields are those of HDFGRTR2_EL2 or HDFGWTR2_EL2.
     """
 
     def __init__(self, config: SPUConfig, *, write: bool, second: bool = False):

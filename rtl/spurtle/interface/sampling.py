@@ -24,7 +24,8 @@ class SamplingPointSignature(StructuralSignature):
         Members of the sample population that pass the sampling point in this cycle. One `PEStateSignature` holds for
         all of them.
     sampled : In(ops_per_cycle)
-        Operations that are sampled, `answer_latency` cycles after `valid`: at most one, or two with FEAT_SPE_ERnd.
+        Operations that are sampled, `answer_latency` cycles after `valid`: at most one, or at most two with
+        FEAT_SPE_ERnd.
     slot : In(range(slots)) for each lane
         Slot of a sampled operation, which identifies it among those in flight. Only with more than one slot.
     destination : In(ops_per_cycle)
@@ -63,7 +64,7 @@ class InFlightSignature(StructuralSignature):
         The operation leaves the issue queue. The issue counter stops.
     completed : Out(slots)
         The operation has finished execution and can stall no instruction that consumes its output (D18.2.3). Its
-        counters stop. In the cycle of `FinishSignature` at the latest, which also stops them.
+        counters stop. They stop with `FinishSignature` at the latest.
     translating : Out(slots)
         Level: part of the operation waits for an address translation. The translation counter counts.
     alternate_tick : Out(1)
