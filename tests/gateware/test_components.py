@@ -71,7 +71,7 @@ PACKED = CONFIGS["kunpeng_920"]
         (
             AccessChoice,
             {"config": MINIMAL},
-            "mops, gcs, sve or sme must be True where an access is chosen, not False in minimal",
+            "mops, gcs, sve or sme must be True to choose an access, not False in minimal",
         ),
         (
             PreviousTarget,
