@@ -90,8 +90,8 @@ class Monitor:
     def check(self, data: bytes, decoded: Iterable[Record] | None = None) -> list[str]:
         """Return the violations in the records of `data`, one sentence each.
 
-        `data` holds complete records, which follow those of the previous call. `decoded` are the same records, if the
-        caller has already decoded them.
+        `data` holds complete records and continues the data of the previous call. `decoded` are the same records, if
+        the caller has already decoded them.
         """
         found = list(_header_violations(data))
         end = 0
