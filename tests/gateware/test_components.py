@@ -71,7 +71,7 @@ PACKED = CONFIGS["kunpeng_920"]
         (
             AccessChoice,
             {"config": MINIMAL},
-            "mops, gcs, sve or sme must be True for a choice of accesses, not False as in minimal",
+            "mops, gcs, sve or sme must be True to choose an access, not False in minimal",
         ),
         (
             PreviousTarget,

@@ -104,7 +104,7 @@ def running(config: SPUConfig, *, interval: int = 1, records: int = 64, pmscr: i
 
 
 def generators(config: SPUConfig, state: int, access: int) -> int:
-    """IMP_PMSRNDR_EL1, which has the second half only where an access is chosen."""
+    """IMP_PMSRNDR_EL1, which has the second half only to choose an access."""
     return access << 32 | state if config.mops or config.gcs or config.scalable else state
 
 

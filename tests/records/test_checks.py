@@ -74,44 +74,49 @@ TAKEN = changed(BRANCH, events=[1])
 # Configuration, good facts, what is altered, and what is said.
 VIOLATIONS: list[tuple[SPUConfig, dict[str, Any], dict[str, Any], str]] = [
     # 1: whole.
-    (N1, OTHER, {"complete": False}, "no Timestamp or End packet ends it"),
+    (N1, OTHER, {"complete": False}, "it does not end with a Timestamp or End packet"),
     (N1, OTHER, {"size": 65}, "65 bytes, more than 64"),
-    (N1, OTHER, {"offset": 1}, "it ends at 0x41, which is no multiple of 64"),
-    (CONFIGS["arm_model"], OTHER, {"offset": 4}, "it starts at 0x4, which is no multiple of 8"),
+    (N1, OTHER, {"offset": 1}, "it ends at 0x41, which is not a multiple of 64"),
+    (CONFIGS["arm_model"], OTHER, {"offset": 4}, "it starts at 0x4, which is not a multiple of 8"),
     (
         N1,
         OTHER,
         {"unknown": (DecodedPacket(0, 1, PacketKind.UNKNOWN, 0, 2),)},
-        "a packet with header 0x02, which is unknown",
+        "unknown packet with header 0x02",
     ),
     (N1, OTHER, {"problems": (Problem(0, "a second Counter packet"),)}, "a second Counter packet"),
     # 2: which packets.
     (N1, LOAD, {"counters": {2: None}}, "TRANSLATION is missing"),
-    (N1, LOAD, {"addresses": {2: None}}, "PA must not be there"),
-    (N1, LOAD, {"addresses": {2: None, 3: None}}, "TRANSLATION must not be there"),
-    (N1, LOAD, {"addresses": {1: 4}}, "TARGET must not be there"),
-    (N1, OTHER, {"addresses": {2: 4}, "counters": {2: 1}}, "VA must not be there"),
-    (N1, OTHER, {"data_source": 0}, "DATA_SOURCE must not be there"),
-    (N1, changed(LOAD, operation__kind="store", data_source=None), {"data_source": 0}, "DATA_SOURCE must not be there"),
-    (N1, BRANCH, {"addresses": {2: 4}, "counters": {2: 1}}, "VA must not be there"),
+    (N1, LOAD, {"addresses": {2: None}}, "PA must not be present"),
+    (N1, LOAD, {"addresses": {2: None, 3: None}}, "TRANSLATION must not be present"),
+    (N1, LOAD, {"addresses": {1: 4}}, "TARGET must not be present"),
+    (N1, OTHER, {"addresses": {2: 4}, "counters": {2: 1}}, "VA must not be present"),
+    (N1, OTHER, {"data_source": 0}, "DATA_SOURCE must not be present"),
+    (
+        N1,
+        changed(LOAD, operation__kind="store", data_source=None),
+        {"data_source": 0},
+        "DATA_SOURCE must not be present",
+    ),
+    (N1, BRANCH, {"addresses": {2: 4}, "counters": {2: 1}}, "VA must not be present"),
     (N1, BRANCH, {"addresses": {1: None}}, "TARGET is missing"),
-    (N1, TAKEN, {"addresses": {4: 5}}, "PREVIOUS_TARGET must not be there"),
-    (V1P4, OTHER, {"addresses": {4: 5}}, "PREVIOUS_TARGET must not be there"),
-    (OWN, changed(BRANCH, issue=None, target=None), {"addresses": {1: 5}}, "TARGET must not be there"),
-    (N1, changed(OTHER, events=[0, 1]), {"addresses": {2: 4}, "counters": {2: 1}}, "VA must not be there"),
+    (N1, TAKEN, {"addresses": {4: 5}}, "PREVIOUS_TARGET must not be present"),
+    (V1P4, OTHER, {"addresses": {4: 5}}, "PREVIOUS_TARGET must not be present"),
+    (OWN, changed(BRANCH, issue=None, target=None), {"addresses": {1: 5}}, "TARGET must not be present"),
+    (N1, changed(OTHER, events=[0, 1]), {"addresses": {2: 4}, "counters": {2: 1}}, "VA must not be present"),
     # 3: one of each.
     (N1, OTHER, {"addresses": {0: None}}, "PC is missing"),
     (N1, OTHER, {"operation_packet": None}, "OPERATION is missing"),
     (N1, OTHER, {"counters": {0: None}}, "TOTAL is missing"),
     (N1, OTHER, {"counters": {1: None}}, "ISSUE is missing"),
-    (OWN, changed(OTHER, issue=None), {"counters": {1: 1}}, "ISSUE must not be there"),
+    (OWN, changed(OTHER, issue=None), {"counters": {1: 1}}, "ISSUE must not be present"),
     (N1, {"events": []}, {"events": None}, "EVENTS is missing"),
     (N1, {"events": []}, {"events": 4}, "events 0x4 without event 1 (retired)"),
-    (N1, {"events": []}, {"addresses": {0: 0}}, "PC must not be there"),
-    (N1, {"events": []}, {"contexts": {0: 0}}, "CONTEXT_EL1 must not be there"),
-    (CONFIGS["minimal"], OTHER, {"contexts": {1: 0}}, "CONTEXT_EL2 must not be there"),
+    (N1, {"events": []}, {"addresses": {0: 0}}, "PC must not be present"),
+    (N1, {"events": []}, {"contexts": {0: 0}}, "CONTEXT_EL1 must not be present"),
+    (CONFIGS["minimal"], OTHER, {"contexts": {1: 0}}, "CONTEXT_EL2 must not be present"),
     (V1P4, OTHER, {"events": 1 << 25 | 2}, "ALTERNATE_ISSUE is missing"),
-    (V1P4, OTHER, {"counters": {4: 1}}, "ALTERNATE_ISSUE must not be there"),
+    (V1P4, OTHER, {"counters": {4: 1}}, "ALTERNATE_ISSUE must not be present"),
     (N1, OTHER, {"counters": {6: 1}}, "Counter packet with INDEX 6"),
     (OWN, changed(OTHER, issue=None), {"addresses": {6: 1}}, "Address packet with INDEX 6"),
     (N1, OTHER, {"contexts": {2: 1}}, "Context packet with INDEX 2"),
@@ -125,28 +130,58 @@ VIOLATIONS: list[tuple[SPUConfig, dict[str, Any], dict[str, Any], str]] = [
     (V1P4, LOAD_V1P4, {"addresses": {3: 0x81 << 56}}, "PAT of an access that was not checked"),
     # The features of Operation Type packets.
     (N1, OTHER, {"operation_packet": (0, 2)}, "FP or ASE without FEAT_SPE_FPF"),
-    (N1, OTHER, {"operation_packet": (0, 8)}, "an operation of kind 'other' and form 'sve' in neoverse_n1: "),
-    (N1, OTHER, {"operation_packet": (3, 0)}, "an operation of kind 'reserved' and form '' in neoverse_n1: "),
-    (N1, LOAD, {"operation_packet": (1, 0x10)}, "an operation of kind 'load' and form 'unspecified' in neoverse_n1: "),
+    (N1, OTHER, {"operation_packet": (0, 8)}, "neoverse_n1 has no operation of kind 'other' and form 'sve': "),
+    (N1, OTHER, {"operation_packet": (3, 0)}, "neoverse_n1 has no operation of kind 'reserved' and form '': "),
+    (N1, LOAD, {"operation_packet": (1, 0x10)}, "neoverse_n1 has no operation of kind 'load' and form 'unspecified': "),
     (N1, BRANCH, {"operation_packet": (2, 0x09)}, "procedure 'call' without FEAT_SPE_CRR"),
     (V1P4, BRANCH, {"operation_packet": (2, 0x01)}, "procedure 'unknown' with FEAT_SPE_CRR"),
     (N1, BRANCH, {"operation_packet": (2, 0x05)}, "GCS without FEAT_GCS"),
     (CONFIGS["arm_model"], OTHER, {"operation_packet": (0, 0x78)}, "more than 2048 bits without FEAT_SPE_SME"),
     (OWN, changed(PLAIN, issue=None), {"operation_packet": (1, 0x0C)}, "PRED of a load before FEAT_SPEv1p2"),
     # 7: events.
-    (N1, OTHER, {"events": 1 << 11 | 2}, "events [11] of an operation of kind 'other' and form 'other': "),
-    (N1, OTHER, {"events": 4 | 2}, "events [2] of an operation of kind 'other' and form 'other': "),
-    (N1, OTHER, {"events": 1 << 6 | 2}, "events [6] of an operation of kind 'other' and form 'other': "),
-    (N1, LOAD, {"events": 1 << 7 | 2}, "events [7] of an operation of kind 'load' and form 'general': {}"),
-    (N1, TAKEN, {"operation_packet": (2, 0), "events": 1 << 6 | 2}, "events [6] of an operation of kind 'branch' "),
-    (N1, TAKEN, {"addresses": {1: None}, "events": 3}, "events [0] of an operation of kind 'branch' "),
-    (V1P4, LOAD_V1P4, {"events": 1 << 17 | 2}, "events [17] of an operation of kind 'load' and form 'general': {}"),
-    (V1P4, SVE, {"operation_packet": (1, 9), "events": 1 << 20 | 2}, "events [20] of an operation of kind 'store' "),
+    (
+        N1,
+        OTHER,
+        {"events": 1 << 11 | 2},
+        "events [11] are impossible for an operation of kind 'other' and form 'other': ",
+    ),
+    (N1, OTHER, {"events": 4 | 2}, "events [2] are impossible for an operation of kind 'other' and form 'other': "),
+    (
+        N1,
+        OTHER,
+        {"events": 1 << 6 | 2},
+        "events [6] are impossible for an operation of kind 'other' and form 'other': ",
+    ),
+    (
+        N1,
+        LOAD,
+        {"events": 1 << 7 | 2},
+        "events [7] are impossible for an operation of kind 'load' and form 'general': {}",
+    ),
+    (
+        N1,
+        TAKEN,
+        {"operation_packet": (2, 0), "events": 1 << 6 | 2},
+        "events [6] are impossible for an operation of kind 'branch' ",
+    ),
+    (N1, TAKEN, {"addresses": {1: None}, "events": 3}, "events [0] are impossible for an operation of kind 'branch' "),
+    (
+        V1P4,
+        LOAD_V1P4,
+        {"events": 1 << 17 | 2},
+        "events [17] are impossible for an operation of kind 'load' and form 'general': {}",
+    ),
+    (
+        V1P4,
+        SVE,
+        {"operation_packet": (1, 9), "events": 1 << 20 | 2},
+        "events [20] are impossible for an operation of kind 'store' ",
+    ),
     (
         CONFIGS["arm_model"],
         changed(BRANCH, operation__procedure="neither"),
         {"events": 1 << 17 | 2},
-        "events [17] of an operation of kind 'branch' ",
+        "events [17] are impossible for an operation of kind 'branch' ",
     ),
 ]
 
@@ -161,8 +196,8 @@ def test_what_the_record_path_must_not_do(config: SPUConfig, facts: dict[str, An
 
 
 PROMISES: list[tuple[SPUConfig, dict[str, Any], dict[str, Any], str]] = [
-    (N1, OTHER, {"counters": {1: 3}}, "issue latency 3 above the total latency 2"),
-    (N1, LOAD, {"counters": {2: 13}}, "translation latency 13 above the total latency 12"),
+    (N1, OTHER, {"counters": {1: 3}}, "issue latency 3 exceeds the total latency 2"),
+    (N1, LOAD, {"counters": {2: 13}}, "translation latency 13 exceeds the total latency 12"),
     (N1, BRANCH, {"addresses": {1: 0x80 << 56 | 0x1008}}, "a branch not taken at "),
     (N1, BRANCH, {"addresses": {1: 0xA0 << 56 | 0x1004}}, "a branch not taken at "),
     (
@@ -217,7 +252,7 @@ def test_a_record_can_begin_with_zeros(contexts: tuple[str, ...], facts: dict[st
     data = octets(TWO_IN_FRONT, OTHER, facts, OTHER)
     assert Monitor(TWO_IN_FRONT).check(data) == []
     found = Monitor(TWO_IN_FRONT).check(b"\0" + data)
-    assert "record at 0x1: it starts at 0x1, which is no multiple of 4" in found
+    assert "record at 0x1: it starts at 0x1, which is not a multiple of 4" in found
 
 
 def test_timestamps_do_not_decrease_with_one_slot():

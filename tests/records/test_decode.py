@@ -328,7 +328,7 @@ def test_a_header_without_a_size_is_told_and_one_byte_is_skipped(second: int):
     packet = next(decode_packets(bytes([0x20, second]) + RECORD))
     assert packet == DecodedPacket(0, 1, PacketKind.BAD, 0, 0x20)
     first = next(decode_records(b"\x20\x00" + RECORD))
-    assert first.problems == ((0, "header 0x20 is extended, but no header that has a size follows it"),)
+    assert first.problems == ((0, "the extended header 0x20 is not followed by a header with a size"),)
     assert first.pc is not None
 
 
@@ -437,8 +437,8 @@ def test_bad_bytes_are_told_and_the_rest_is_shown(
     out, err = capsys.readouterr()
     assert out.count("\n") == (3 if options else 6 + 2 + 6 + 1)
     assert err.splitlines() == [
-        "spurtle: offset 0x1d: header 0x20 is extended, but no header that has a size follows it",
-        "spurtle: offset 0x3c: the packet with header 0xb0 is cut off by the end of the data, 5 bytes later",
+        "spurtle: offset 0x1d: the extended header 0x20 is not followed by a header with a size",
+        "spurtle: offset 0x3c: the packet with header 0xb0 is cut off by the end of the data after 5 bytes",
         "spurtle: offset 0x3c: the record is incomplete: the data ends before its Timestamp or End packet",
         "spurtle: 3 problems in 3 records",
     ]

@@ -42,7 +42,7 @@ class AccessChoice(ConfiguredComponent):
         check_config(config)
         if not config.access_bits:
             raise ValueError(
-                f"mops, gcs, sve or sme must be True for a choice of accesses, not False as in {config.name}"
+                f"mops, gcs, sve or sme must be True to choose an access, not False in {config.name}"
             )
         point = SamplingPointSignature(config).flip().members
         super().__init__(

@@ -1,4 +1,5 @@
-"""The architecture, read a second time: plain Python from the chapters, one function for each step, no timing.
+"""Reference model of the SPU: plain Python written from the architecture, one function for each step, without timing.
 
-It stands on `spurtle.arch` and `spurtle.config` alone, and so repeats no mistake of the gateware.
+It is an independent, second reading of the architecture. It imports `spurtle.arch` and `spurtle.config` only and is not
+derived from the gateware, so that it does not repeat the errors of the gateware.
 """

@@ -1,7 +1,10 @@
-"""The Profiling Buffer: where a record goes, when the buffer is full, and what becomes of faults."""
+"""The Profiling Buffer: addresses of records, buffer full, and buffer management events.
 
-# Ref: DDI0487 M.a, D17.7, D24.7 (PMBSR_EL1); D17.5.5 for Discard mode. `end`, `abandon`, `abort`, `stop_if_full` and
-# `collide` also run over z3 values: nothing but `if`, comparisons, sums, bit operations and shifts by constants.
+`end`, `abandon`, `abort`, `stop_if_full` and `collide` also run on z3 values. They therefore use only `if`,
+comparisons, sums, bit operations and shifts by constants.
+
+Ref: DDI0487 M.a, D17.5.5 (Discard mode), D17.7, D24.7 (PMBSR_EL1).
+"""
 
 from dataclasses import dataclass
 from enum import IntEnum, unique
@@ -16,41 +19,42 @@ __all__ = ["Buffer", "Fault", "FaultKind", "fault_kinds"]
 
 _EA = PMBSR_EL1.fields["EA"].mask
 _DL = PMBSR_EL1.fields["DL"].mask
-# What a buffer management event leaves as it was.
+# Fields of PMBSR_EL1 that a buffer management event does not clear.
 _STICKY = PMBSR_COLL | _EA | _DL
 
 
 @unique
 class FaultKind(IntEnum):
-    """Why a write to the Profiling Buffer could not be made: what PMBSR_EL1.EC says of it."""
+    """Cause of a fault on a write to the Profiling Buffer, with the value of PMBSR_EL1.EC that reports it."""
 
     NOT_ALLOWED = EC.OTHER
-    """The owner may not access memory there."""
+    """The owner is not allowed to access memory at the address."""
     GRANULE_PROTECTION = EC.GRANULE_PROTECTION
     STAGE_1 = EC.STAGE_1
     STAGE_2 = EC.STAGE_2
 
 
 def fault_kinds(config: SPUConfig) -> list[FaultKind]:
-    """Those that there are: Granule Protection Checks come with FEAT_RME."""
+    """Return the kinds of fault that can occur: Granule Protection Checks require FEAT_RME."""
     return [kind for kind in FaultKind if config.rme or kind != FaultKind.GRANULE_PROTECTION]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """What the write of a record met.
+    """Fault on the write of a record.
 
     Attributes
     ----------
     kind : FaultKind
+        Cause of the fault.
     written : int
-        Bytes of the record that were written before it.
+        Number of bytes of the record that were written before the fault.
     fsc : int
-        Fault status code of a Data Abort, at stage 1 or at stage 2.
+        Fault status code of a Data Abort at stage 1 or stage 2.
     flags : int
-        Bits of PMBSR_EL1.MSS2 of a Data Abort, in their places in PMBSR_EL1.
+        Bits of PMBSR_EL1.MSS2 of a Data Abort, at their bit positions in PMBSR_EL1.
     external : bool
-        It is a synchronous External abort.
+        Whether the fault is a synchronous External abort.
     """
 
     kind: FaultKind
@@ -61,19 +65,20 @@ class Fault:
 
 
 class Buffer:
-    """The Profiling Buffer behind PMBPTR_EL1, PMBLIMITR_EL1 and PMBSR_EL1.
+    """The Profiling Buffer, as PMBPTR_EL1, PMBLIMITR_EL1 and PMBSR_EL1 control it.
 
     Parameters
     ----------
     config : SPUConfig
+        Configuration of the SPU.
     registers : Registers
-        The registers that it reads and writes.
+        System registers that the buffer reads and writes.
 
     Attributes
     ----------
     memory : dict of int to bytes
-        What was written: the record at each address, the last if there were several. Where records differ in size, one
-        that others have overwritten in part is still here.
+        The last record written at each address. A record that later records of another size have partly overwritten
+        remains in the dictionary.
     """
 
     def __init__(self, config: SPUConfig, registers: Registers):
@@ -82,12 +87,12 @@ class Buffer:
         self.memory: dict[int, bytes] = {}
 
     def write(self, record: bytes, fault: Fault | None = None) -> bool:
-        """Write one record at PMBPTR_EL1, and stop if it was the last that fits, or met a fault. False if it is not in
-        the buffer as a whole.
+        """Write one record at PMBPTR_EL1, and return whether the complete record is in the buffer.
 
-        It is discarded if the buffer is disabled or stopped (D17.4), and in Discard mode.
+        Profiling stops after a fault, or if another record might not fit. The record is discarded if the buffer is
+        disabled or stopped (D17.4), and in Discard mode.
         """
-        if not self._fills():
+        if not self._writes_records():
             self.abandon(fault)
             return False
         written = record if fault is None else record[: fault.written]
@@ -98,9 +103,10 @@ class Buffer:
         return fault is None
 
     def end(self, length: int, fault: Fault | None = None) -> None:
-        """A record of so many bytes, which was begun at PMBPTR_EL1, is in memory, or has met a fault.
+        """End the write of a record of `length` bytes at PMBPTR_EL1, with or without a fault.
 
-        PMBPTR_EL1 is then the first address that was not written, and DL says whether that is within a record.
+        PMBPTR_EL1 becomes the address of the first byte that was not written. A fault sets PMBSR_EL1.DL if that address
+        is within a record, or if the access is not allowed.
         """
         if fault is None:
             self._registers.PMBPTR_EL1 += length
@@ -114,48 +120,58 @@ class Buffer:
             self._registers.PMBSR_EL1 |= _EA
 
     def abandon(self, fault: Fault | None = None) -> None:
-        """A record that was begun ends when the buffer has stopped, or PMBPTR_EL1 or PMBLIMITR_EL1 were written since:
-        nothing is heard of it but an External abort.
+        """Abandon a record. A fault on it is not reported, except that an External abort sets PMBSR_EL1.EA.
+
+        A record is abandoned if the buffer has stopped, or if software has written PMBPTR_EL1 or PMBLIMITR_EL1, since
+        the write of the record started.
         """
         if fault is not None and fault.external:
             self._registers.PMBSR_EL1 |= _EA
 
     def abort(self) -> None:
-        """An asynchronous External abort on some write. Which one is not known: data may be lost."""
+        """Report an asynchronous External abort. The write that it belongs to is unknown, so that DL is set too."""
         self._stop(EC.STAGE_1, FSC_ASYNCHRONOUS)
         self._registers.PMBSR_EL1 |= _EA | _DL
 
     def stop_if_full(self) -> None:
-        """Stop with BSC = 1 if the longest record does not fit: to be called after each record and each register write.
+        """Stop profiling with BSC = 1 (buffer filled) if the longest record does not fit.
 
-        R_PGGHS leaves open what a bad pointer does: it counts as a full buffer, and nothing is ever written outside.
-        In Discard mode the pointer is ignored, and no buffer is full.
+        Call this after each record and after each write of a System register.
+
+        The effect of an invalid pointer is CONSTRAINED UNPREDICTABLE (R_PGGHS). The model treats it as a full buffer,
+        so that no address outside the buffer is written. In Discard mode the pointer is ignored and the buffer is never
+        full.
         """
-        if self._fills() and not self._has_room():
+        if self._writes_records() and not self._has_space():
             self._stop(EC.OTHER, BSC.BUFFER_FILLED)
 
     def collide(self) -> None:
-        """A selected operation was not sampled, because too many were in flight (D17.3.7)."""
+        """Report a sample collision: a selected operation was not sampled, because no slot was free (D17.3.7)."""
         self._registers.PMBSR_EL1 |= PMBSR_COLL
 
     def _stop(self, ec: int, syndrome: int) -> None:
-        """A buffer management event. One that finds S set leaves the syndrome of the first.
+        """Report a buffer management event, unless PMBSR_EL1.S is set: the syndrome of the first event is kept.
 
         Parameters
         ----------
+        ec : int
+            Event class.
         syndrome : int
-            MSS and MSS2, in their places.
+            MSS and MSS2, at their bit positions in PMBSR_EL1.
         """
         status = self._registers.PMBSR_EL1
         if status & PMBSR_S == 0:
             self._registers.PMBSR_EL1 = (status & _STICKY) | PMBSR_S | ec << PMBSR_EL1.fields["EC"].lsb | syndrome
 
-    def _fills(self) -> bool:
-        """Records are written."""
+    def _writes_records(self) -> bool:
+        """Return whether records are written to the buffer."""
         return buffer_enabled(self._registers) and not discard_mode(self._registers)
 
-    def _has_room(self) -> bool:
-        """PMBPTR_EL1 is as software must set it (D17.7), and the longest record fits below the limit. No sum wraps."""
+    def _has_space(self) -> bool:
+        """Return whether PMBPTR_EL1 is valid (D17.7) and the longest record fits below the limit.
+
+        The sum of pointer and size is not truncated to 64 bits.
+        """
         size = self._config.max_record_bytes
         pointer = self._registers.PMBPTR_EL1
         limit = self._registers.PMBLIMITR_EL1 & PMBLIMITR_EL1.fields["LIMIT"].mask

@@ -1,7 +1,9 @@
-"""Which sample records are kept: PMSFCR_EL1 and the registers that it enables."""
+"""Filtering of sample records by PMSFCR_EL1 and the filter registers that it enables.
 
-# Ref: DDI0487 M.a, D17.5, rule by rule; D17.6.4.3 and D17.6.4.5 for `sampled_access`. This also runs over z3 values:
-# nothing but `if`, comparisons, bit operations and shifts.
+All functions also run on z3 values. They therefore use only `if`, comparisons, bit operations and shifts.
+
+Ref: DDI0487 M.a, D17.5, rule by rule; D17.6.4.3 and D17.6.4.5 (`sampled_access`).
+"""
 
 from spurtle.arch import PMSFCR_EL1
 from spurtle.config import SPUConfig, UnpredictableFilter
@@ -23,17 +25,18 @@ __all__ = [
     "type_flags",
 ]
 
-# Fields are read one by one: to unpack the whole register for each sample takes most of the time of a filter.
+# Fields are read one by one, because unpacking the complete register for each sample dominates the run time of a
+# filter.
 _CONTROLS = PMSFCR_EL1.fields
 
 
 def collect(config: SPUConfig, registers: Registers, sample: Sample) -> bool:
-    """Keep the record: no enabled filter rejects it. PMU event SAMPLE_FILTRATE counts these."""
+    """Return whether the record is kept: no enabled filter rejects it. PMU event SAMPLE_FILTRATE counts it."""
     ft, fe, fne, fl, fds = (_CONTROLS[name].of(registers.PMSFCR_EL1) for name in ("FT", "FE", "FnE", "FL", "FDS"))
-    # FE and FnE that want an event both to be set and not to be.
+    # FE and FnE are both enabled, and an event is selected in both PMSEVFR_EL1 and PMSNEVFR_EL1.
     overlap = fe & fne & (registers.PMSEVFR_EL1 & registers.PMSNEVFR_EL1 != 0)
-    # The filter, where it is enabled, and where what it does is CONSTRAINED UNPREDICTABLE.
-    for by, enable, unpredictable in (
+    # Each filter, whether it is enabled, and whether its effect is CONSTRAINED UNPREDICTABLE.
+    for passes_filter, enable, unpredictable in (
         (by_type, ft, (not config.eft) & (_types(config, registers) == 0)),
         (by_event, fe, overlap | (registers.PMSEVFR_EL1 == 0)),
         (by_inverted_event, fne, overlap | (registers.PMSNEVFR_EL1 == 0)),
@@ -41,7 +44,7 @@ def collect(config: SPUConfig, registers: Registers, sample: Sample) -> bool:
         (by_data_source, fds, False),
     ):
         if enable == 1:
-            passes = by(config, registers, sample)
+            passes = passes_filter(config, registers, sample)
             if config.unpredictable_filter == UnpredictableFilter.NO_EFFECT:
                 passes = passes | unpredictable
             else:
@@ -52,24 +55,27 @@ def collect(config: SPUConfig, registers: Registers, sample: Sample) -> bool:
 
 
 def feed(config: SPUConfig, registers: Registers, sample: Sample) -> dict[str, int]:
-    """What else PMU event SAMPLE_FEED counts of a finished sample, 0 or 1 each, by `config.feed_events`: its types, and
-    which of the filters it meets, whether or not they are enabled.
+    """Return the counts of the PMU events SAMPLE_FEED_* for a finished sample, 0 or 1 each, by `config.feed_events`.
+
+    The events count the types of the operation, and the filters that the sample matches, whether or not the filters are
+    enabled.
     """
     types = type_flags(config, sample.operation.facts)
     selects_types = (_types(config, registers) | _types(config, registers, "m")) != 0
-    told = {name: types >> bit & 1 for bit, name in enumerate(config.feed_events[: len(config.filter_types)])} | {
+    counts = {name: types >> bit & 1 for bit, name in enumerate(config.feed_events[: len(config.filter_types)])} | {
         "op": by_type(config, registers, sample) & selects_types,
         "event": by_event(config, registers, sample) & by_inverted_event(config, registers, sample),
         "lat": by_latency(config, registers, sample),
     }
     if config.fds:
-        told["ds"] = has_data_source(config, sample.operation.facts) & _selects_data_source(registers, sample)
-    return told
+        counts["ds"] = has_data_source(config, sample.operation.facts) & _selects_data_source(registers, sample)
+    return counts
 
 
 def type_flags(config: SPUConfig, facts: Facts) -> int:
-    """{SIMD, FP, ST, LD, B}, with B in bit 0: an operation may be more than one of them (D17.5.1). Without FEAT_SPE_EFT
-    {ST, LD, B}.
+    """Return the types of the operation, {SIMD, FP, ST, LD, B} with B in bit 0, or {ST, LD, B} without FEAT_SPE_EFT.
+
+    An operation can have more than one type (D17.5.1).
     """
     types = facts.store << 2 | facts.load << 1 | is_branch(facts)
     if config.eft:
@@ -79,7 +85,7 @@ def type_flags(config: SPUConfig, facts: Facts) -> int:
 
 
 def _types(config: SPUConfig, registers: Registers, suffix: str = "") -> int:
-    """Operation type filter controls, or with the suffix "m" the mask, in the order of `type_flags`."""
+    """Return the operation type filter controls, or with the suffix "m" their masks, in the order of `type_flags`."""
     if suffix and not config.eft:
         return 0
     types = 0
@@ -89,8 +95,10 @@ def _types(config: SPUConfig, registers: Registers, suffix: str = "") -> int:
 
 
 def by_type(config: SPUConfig, registers: Registers, sample: Sample) -> bool:
-    """PMSFCR_EL1.FT (D17.5.1): it is one of the types whose mask bit is 0, if any is selected, and it is exactly what
-    is selected of the types whose mask bit is 1.
+    """Return whether the sample passes the filter by operation type, PMSFCR_EL1.FT (D17.5.1).
+
+    If types with mask bit 0 are selected, the operation must have at least one of them. Of the types with mask bit 1
+    the operation must have those that are selected, and no others.
     """
     control, mask = _types(config, registers), _types(config, registers, "m")
     types = type_flags(config, sample.operation.facts)
@@ -99,22 +107,22 @@ def by_type(config: SPUConfig, registers: Registers, sample: Sample) -> bool:
 
 
 def by_event(config: SPUConfig, registers: Registers, sample: Sample) -> bool:
-    """PMSFCR_EL1.FE (D17.5.2): it has all events of PMSEVFR_EL1."""
+    """Return whether the sample has all events of PMSEVFR_EL1: PMSFCR_EL1.FE (D17.5.2)."""
     return events(config, sample) & registers.PMSEVFR_EL1 == registers.PMSEVFR_EL1
 
 
 def by_inverted_event(config: SPUConfig, registers: Registers, sample: Sample) -> bool:
-    """PMSFCR_EL1.FnE (D17.5.2): it has no event of PMSNEVFR_EL1."""
+    """Return whether the sample has no event of PMSNEVFR_EL1: PMSFCR_EL1.FnE (D17.5.2)."""
     return events(config, sample) & registers.PMSNEVFR_EL1 == 0
 
 
 def by_latency(config: SPUConfig, registers: Registers, sample: Sample) -> bool:
-    """PMSFCR_EL1.FL (D17.5.3): its total latency, as it is recorded, is at least PMSLATFR_EL1.MINLAT."""
+    """Return whether the recorded total latency is at least PMSLATFR_EL1.MINLAT: PMSFCR_EL1.FL (D17.5.3)."""
     return saturate(config, sample.total) >= registers.PMSLATFR_EL1
 
 
 def by_data_source(config: SPUConfig, registers: Registers, sample: Sample) -> bool:
-    """PMSFCR_EL1.FDS (D17.5.4): its data source is one of PMSDSFR_EL1, or none is recorded."""
+    """Return whether PMSDSFR_EL1 selects the data source, or none is recorded: PMSFCR_EL1.FDS (D17.5.4)."""
     recorded = has_data_source(config, sample.operation.facts)
     return (recorded == 0) | (_selects_data_source(registers, sample) == 1)
 
@@ -124,9 +132,10 @@ def _selects_data_source(registers: Registers, sample: Sample) -> int:
 
 
 def sampled_access(registers: Registers, random: int) -> int:
-    """Which access is sampled of an operation that loads from one address and stores to another: 1 for the store.
+    """Return the sampled access of an operation that loads from one address and stores to another: 1 for the store.
 
-    The filter decides if it selects one of loads and stores alone, whatever its masks; else the random bit does.
+    The filter by operation type decides if it is enabled and selects either loads or stores, but not both. Its masks
+    have no effect. Otherwise the random bit decides.
     """
     ft, load, store = (_CONTROLS[name].of(registers.PMSFCR_EL1) for name in ("FT", "LD", "ST"))
     if ft == 1 and load != store:

@@ -1,6 +1,7 @@
-"""Operations and samples: what the core reports of an operation, and what is captured with it."""
+"""Operations as the core reports them, and samples of operations.
 
-# Ref: DDI0487 M.a, D17.6.
+Ref: DDI0487 M.a, D17.6.
+"""
 
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ __all__ = ["Facts", "Location", "Operation", "Sample", "Start", "Vectors"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Facts:
-    """What an operation is and did, 0 or 1 each: the members of `interface.operation.FactsLayout`, in its order."""
+    """Properties of an operation, each 0 or 1: the members of `interface.operation.FactsLayout`, in the same order."""
 
     load: int = 0
     store: int = 0
@@ -43,20 +44,20 @@ class Facts:
     imp_address_valid: int = 0
 
     def pack(self) -> int:
-        """The facts as one number, `load` in bit 0."""
+        """Return the facts as an integer, with `load` in bit 0."""
         return sum(getattr(self, name) << bit for bit, name in enumerate(self.__slots__))
 
     @classmethod
     def unpack(cls, value: int) -> "Facts":
-        """Inverse of `pack`."""
+        """Return the facts of an integer. This is the inverse of `pack`."""
         return cls(**{name: (value >> bit) & 1 for bit, name in enumerate(cls.__slots__)})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Vectors:
-    """What an SVE or SME operation works on (D17.6.6): the members of `interface.operation.VectorsLayout`.
+    """Vectors or tiles of an SVE or SME operation (D17.6.6): the members of `interface.operation.VectorsLayout`.
 
-    `bits` has 12 bits, of a tile operation 19, and `count` 5; all others are 0 or 1.
+    `bits` has 12 bits (19 bits for a tile operation), `count` has 5 bits, and each other member is 0 or 1.
     """
 
     sve: int = 0
@@ -71,8 +72,9 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """An instruction address (56 bits) with the Exception level and Security state that it belongs to. Realm where both
-    `ns` and `nse` are 1.
+    """Instruction address, 56 bits, with its Exception level and Security state.
+
+    The Security state is Realm if both `ns` and `nse` are 1.
     """
 
     address: int = 0
@@ -83,12 +85,12 @@ class Location:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Operation:
-    """A finished operation, as the core tells it.
+    """Finished operation, as the core reports it.
 
-    It has the members of `interface.operation.OperationLayout`, and their widths. What belongs to a feature is nothing
-    without it.
+    The members and their widths are those of `interface.operation.OperationLayout`. Members of an unimplemented feature
+    are ignored.
 
-    A branch is neither load nor store, but for an access to the Guarded control stack.
+    A branch is not a load or store, except that it can access the Guarded control stack.
     """
 
     facts: Facts = Facts()
@@ -109,9 +111,10 @@ class Operation:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Start:
-    """What is captured when the operation passes the sampling point; None is what may not be collected.
+    """Values captured when the operation passes the sampling point. A value that must not be collected is None.
 
-    `collect_nv2_va` permits the address of a System register that FEAT_NV2 keeps in memory (D17.6.4.2).
+    `collect_pa` permits collection of the physical address of a data access. `collect_nv2_va` permits collection of the
+    virtual address of a System register access that FEAT_NV2 redirects to memory (D17.6.4.2).
     """
 
     el: int = 0
@@ -126,16 +129,16 @@ class Start:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sample:
-    """A sampled operation that has finished.
+    """Finished sampled operation.
 
     Parameters
     ----------
     start : Start
-        What was captured at the sampling point.
+        Values captured at the sampling point.
     operation : Operation
-        What the core told at the end.
+        Operation as the core reported it when it finished.
     previous_target : Location or None
-        Where the last taken branch before it went, None if that may not be collected (D17.6.3.1).
+        Target of the previous taken branch, or None if it must not be collected (D17.6.3.1).
     total, issue, translation : int
         Latencies in cycles, not saturated.
     alternate_issue : int

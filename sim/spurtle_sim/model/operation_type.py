@@ -1,6 +1,9 @@
-"""Payloads of the Operation Type packet."""
+"""Payloads of the Operation Type packet.
 
-# Ref: DDI0487 M.a, D18.2.7. docs/choices.md says what is IMPLEMENTATION DEFINED. All of this also runs over z3 values.
+docs/choices.md lists the IMPLEMENTATION DEFINED choices. All functions also run on z3 values.
+
+Ref: DDI0487 M.a, D18.2.7.
+"""
 
 from spurtle.arch import CR, ETS, EVL, PMSVer
 from spurtle.arch import operation_types as types
@@ -12,17 +15,17 @@ from .operation import Facts, Operation
 __all__ = ["branch", "load_store", "other"]
 
 _VECTOR_BITS = (1 << 12) - 1
-"""What of `Vectors.bits` holds the length of a vector; only a tile is larger."""
+"""Mask of the bits of `Vectors.bits` that hold a vector length. Only the size of a tile needs more bits."""
 
 
 def branch(config: SPUConfig, facts: Facts) -> int:
-    """Payload of a branch."""
+    """Return the payload for a branch."""
     guarded = facts.gcs if config.gcs else 0
     return types.BRANCH.pack(CR=_procedure(config, facts), GCS=guarded, IND=facts.indirect, COND=facts.conditional)
 
 
 def _procedure(config: SPUConfig, facts: Facts) -> int:
-    """CR: 0b00 exactly without FEAT_SPE_CRR."""
+    """Return CR, which is 0b00 if and only if FEAT_SPE_CRR is not implemented."""
     if not config.crr:
         return CR.NOT_RECORDED
     if facts.link == 1:
@@ -31,8 +34,10 @@ def _procedure(config: SPUConfig, facts: Facts) -> int:
 
 
 def load_store(config: SPUConfig, operation: Operation) -> int:
-    """Payload of a load or store. LDST is 0 where memory is read, which an atomic that returns a value does first of
-    all; of two accesses the one that is sampled counts.
+    """Return the payload for a load or store.
+
+    LDST is 0 if the operation reads memory: an atomic operation that returns a value is a load. For an operation with
+    two accesses LDST describes the sampled access.
     """
     facts = operation.facts
     ldst = facts.store & (~facts.load | is_destination(config, facts))
@@ -49,7 +54,7 @@ def load_store(config: SPUConfig, operation: Operation) -> int:
         return types.NV2.pack(LDST=ldst)
     if is_sve(config, operation) | has_sme_format(config, operation):
         vectors = operation.vectors
-        # The predicate of a load counts from FEAT_SPEv1p2 on.
+        # PRED of a load is defined from FEAT_SPEv1p2.
         predicated = vectors.predicated if config.version >= PMSVer.SPE_V1P2 else vectors.predicated & ldst
         return types.SVE_LOAD_STORE.pack(
             SG=vectors.gather_scatter, EVL=_evl(config, operation), PRED=predicated, LDST=ldst
@@ -64,7 +69,7 @@ def load_store(config: SPUConfig, operation: Operation) -> int:
 
 
 def other(config: SPUConfig, operation: Operation) -> int:
-    """Payload of data processing, and of all that is nothing else."""
+    """Return the payload for an operation that is neither a branch nor a load or store."""
     facts, vectors = operation.facts, operation.vectors
     if has_sme_format(config, operation):
         return types.SME_DATA_PROCESSING.pack(ETS=_ets(operation), FP=facts.floating_point)
@@ -73,32 +78,35 @@ def other(config: SPUConfig, operation: Operation) -> int:
             EVL=_evl(config, operation), PRED=vectors.predicated, FP=facts.floating_point
         )
     if config.fpf:
-        # Without FEAT_SPE_SME an SME operation is Other, and none of Advanced SIMD.
-        advanced = facts.vector & ~facts.unspecified & ~is_sme(config, operation)
-        return types.OTHER.pack(ASE=advanced, FP=facts.floating_point, COND=facts.conditional)
+        # Without FEAT_SPE_SME an SME operation has the format Other, and it is not an Advanced SIMD operation.
+        advanced_simd = facts.vector & ~facts.unspecified & ~is_sme(config, operation)
+        return types.OTHER.pack(ASE=advanced_simd, FP=facts.floating_point, COND=facts.conditional)
     return types.OTHER.pack(COND=facts.conditional)
 
 
 def _evl(config: SPUConfig, operation: Operation) -> int:
-    """EVL: how often 32 bits must be doubled to hold what is operated on. That is all vectors with FEAT_SPE_SME, one
-    of them without (D17.6.6); the product is rounded up, not the length.
+    """Return EVL, the number of doublings of 32 bits that hold the effective vector length.
+
+    The effective vector length is that of all vectors with FEAT_SPE_SME, and that of one vector without (D17.6.6). The
+    product of length and number of vectors is rounded up to a power of two, not the length.
     """
-    size, most = operation.vectors.bits & _VECTOR_BITS, EVL.BITS_2048
+    size, largest = operation.vectors.bits & _VECTOR_BITS, EVL.BITS_2048
     if config.spe_sme:
-        size, most = size * operation.vectors.count, EVL.MORE
-    return sum(size > types.EVL_UNIT << doublings for doublings in range(most))
+        size, largest = size * operation.vectors.count, EVL.MORE
+    return sum(size > types.EVL_UNIT << doublings for doublings in range(largest))
 
 
 def _ets(operation: Operation) -> int:
-    """ETS: how often 128 bits must be doubled to hold what is operated on. What is larger than any size is taken for
-    the whole array.
+    """Return ETS, the number of doublings of 128 bits that hold the effective tile size.
+
+    A size above the largest that ETS encodes is reported as the complete ZA array.
     """
     vectors = operation.vectors
     if vectors.tile == 1:
         size = vectors.bits
     else:
         size = (vectors.bits & _VECTOR_BITS) * vectors.count
-    doubled = sum(size > types.ETS_UNIT << doublings for doublings in range(ETS.BITS_262144 + 1))
-    if vectors.whole_array | (doubled > ETS.BITS_262144):
+    ets = sum(size > types.ETS_UNIT << doublings for doublings in range(ETS.BITS_262144 + 1))
+    if vectors.whole_array | (ets > ETS.BITS_262144):
         return ETS.WHOLE_ARRAY
-    return doubled
+    return ets

@@ -1,6 +1,7 @@
-"""State of the PE, and whose the Profiling Buffer is in it."""
+"""State of the PE, and the owner of the Profiling Buffer.
 
-# Ref: DDI0487 M.a, D17.4 and D24.7 (PMBIDR_EL1.P).
+Ref: DDI0487 M.a, D17.4 and D24.7 (PMBIDR_EL1.P).
+"""
 
 from dataclasses import dataclass
 
@@ -10,21 +11,21 @@ from spurtle.config import SPUConfig
 __all__ = ["Owner", "PEState", "el2_enabled", "owner", "owns", "programmable"]
 
 
-def _untrapping(*, second: bool) -> int:
-    """HDFGRTR_EL2 and HDFGWTR_EL2 that trap nothing, or HDFGRTR2_EL2 and HDFGWTR2_EL2."""
+def _no_traps(*, second: bool) -> int:
+    """Return the value of HDFG{R,W}TR_EL2, or of HDFG{R,W}TR2_EL2 if `second` is true, that traps no access."""
     traps = [register.fine_grained for register in REGISTERS if register.fine_grained]
     return sum(1 << trap.bit for trap in traps if trap.second == second and trap.inverted)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PEState:
-    """State of the PE, as it is for the operation at the sampling point.
+    """State of the PE for the operation at the sampling point.
 
-    It has the members of `interface.pe_state.PEStateSignature`, but the registers of fine-grained traps whole. Of what
-    belongs to a feature nothing counts without it.
+    The members are those of `interface.pe_state.PEStateSignature`, except that the fine-grained trap registers are
+    complete registers. Members of an unimplemented feature are ignored.
 
-    It is in Realm state where both `ns` and `nse` are 1. Unless told otherwise, Non-secure EL1 owns the buffer, and
-    none of its accesses to System registers traps.
+    The PE is in Realm state if both `ns` and `nse` are 1. By default Non-secure EL1 owns the buffer, and none of its
+    accesses to System registers is trapped.
     """
 
     el: int = 0
@@ -47,11 +48,11 @@ class PEState:
     scr_el3_ecven: int = 0
     mdcr_el3_enpmsn: int = 1
     mdcr_el3_enpms3: int = 1
-    hdfgrtr_el2: int = _untrapping(second=False)
-    hdfgwtr_el2: int = _untrapping(second=False)
+    hdfgrtr_el2: int = _no_traps(second=False)
+    hdfgwtr_el2: int = _no_traps(second=False)
     scr_el3_fgten: int = 1
-    hdfgrtr2_el2: int = _untrapping(second=True)
-    hdfgwtr2_el2: int = _untrapping(second=True)
+    hdfgrtr2_el2: int = _no_traps(second=True)
+    hdfgwtr2_el2: int = _no_traps(second=True)
     scr_el3_fgten2: int = 1
     physical_count: int = 0
     count_enabled: int = 1
@@ -59,7 +60,7 @@ class PEState:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The Security state and the Exception level, 1 or 2, that own the Profiling Buffer."""
+    """Security state and Exception level, 1 or 2, that own the Profiling Buffer."""
 
     ns: int
     nse: int
@@ -67,8 +68,10 @@ class Owner:
 
 
 def owner(config: SPUConfig, pe: PEState) -> Owner:
-    """Who owns the Profiling Buffer. Without EL3 there is one Security state; where MDCR_EL3.{NSPBE, NSPB} is reserved
-    it is Secure state's.
+    """Return the owner of the Profiling Buffer.
+
+    Without EL3 there is only one Security state. Secure state owns the buffer if MDCR_EL3.{NSPBE, NSPB} has a reserved
+    value.
     """
     ns, nse = pe.ns, 0
     if config.el3:
@@ -81,7 +84,10 @@ def owner(config: SPUConfig, pe: PEState) -> Owner:
 
 
 def el2_enabled(config: SPUConfig, pe: PEState, ns: int) -> bool:
-    """EL2 is enabled in the Security state: Secure if `ns` is 0, else Non-secure or Realm. Without EL3 there is one."""
+    """Return whether EL2 is enabled in a Security state: Secure if `ns` is 0, otherwise Non-secure or Realm.
+
+    Without EL3 there is only one Security state.
+    """
     if not config.el2:
         return False
     if ns == 1 or not config.el3:
@@ -90,17 +96,17 @@ def el2_enabled(config: SPUConfig, pe: PEState, ns: int) -> bool:
 
 
 def programmable(config: SPUConfig, pe: PEState) -> bool:
-    """Software at this Exception level, in this state, can program the Profiling Buffer: PMBIDR_EL1.P is zero."""
+    """Return whether software in this state of the PE can program the Profiling Buffer: PMBIDR_EL1.P is zero."""
     if pe.el == 3:
         return True
-    who = owner(config, pe)
-    return owns(config, who, pe.ns, pe.nse) and pe.el >= who.el
+    buffer_owner = owner(config, pe)
+    return owns(config, buffer_owner, pe.ns, pe.nse) and pe.el >= buffer_owner.el
 
 
-def owns(config: SPUConfig, who: Owner, ns: int, nse: int) -> bool:
-    """The buffer is that of this Security state, which is the only one without EL3."""
+def owns(config: SPUConfig, buffer_owner: Owner, ns: int, nse: int) -> bool:
+    """Return whether a Security state owns the Profiling Buffer. Without EL3 the only Security state does."""
     if not config.el3:
         return True
-    if config.rme and nse != who.nse:
+    if config.rme and nse != buffer_owner.nse:
         return False
-    return ns == who.ns
+    return ns == buffer_owner.ns

@@ -1,7 +1,10 @@
-"""The record that a sampled operation becomes."""
+"""Sample records: the packets of a sampled operation, and their encoding.
 
-# Ref: DDI0487 M.a, D17.6 (what is collected) and D18.2 (packets). docs/choices.md says what is IMPLEMENTATION DEFINED.
-# All of this also runs over z3 values: nothing but `if`, comparisons, `+`, `*`, bit operations and shifts by constants.
+docs/choices.md lists the IMPLEMENTATION DEFINED choices. All functions also run on z3 values. They therefore use only
+`if`, comparisons, `+`, `*`, bit operations and shifts by constants.
+
+Ref: DDI0487 M.a, D17.6 (collected data) and D18.2 (packets).
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -22,8 +25,8 @@ def _bits(*numbers: int) -> int:
     return sum(1 << number for number in numbers)
 
 
-# D18.2.6: what only a load or store, only a load, only a branch, only an SVE or SME operation can have done. 12 to 15
-# are the core's own, about its caches.
+# Events of loads and stores, of loads, of branches, and of SVE and SME operations (D18.2.6). Events 12 to 15 are
+# IMPLEMENTATION DEFINED; cores use them for cache events.
 _MEMORY_EVENTS = _bits(
     Event.L1D_ACCESS,
     Event.L1D_REFILL,
@@ -41,24 +44,24 @@ _LOAD_EVENTS = _bits(
 _BRANCH_EVENTS = _bits(Event.MISPREDICTED)
 _SCALABLE_EVENTS = _bits(Event.PARTIAL_PREDICATE, Event.EMPTY_PREDICATE)
 _DERIVED_EVENTS = _bits(Event.GENERATED_EXCEPTION, Event.RETIRED, Event.NOT_TAKEN)
-"""Events that follow from the facts."""
+"""Events that the SPU derives from the facts of the operation."""
 _OTHER_EVENTS = _bits(*range(64)) & ~(
     _MEMORY_EVENTS | _LOAD_EVENTS | _BRANCH_EVENTS | _SCALABLE_EVENTS | _DERIVED_EVENTS
 )
 
 
 def saturate(config: SPUConfig, cycles: int) -> int:
-    """The count that a Counter packet holds (D18.2.3)."""
+    """Return the count in the Counter packet: the number of cycles, saturated (D18.2.3)."""
     largest = (1 << config.counter_bits) - 1
     return largest if cycles > largest else cycles
 
 
 def events(config: SPUConfig, sample: Sample) -> int:
-    """Payload of the Events packet: only what this kind of operation can have done, only what `config` records."""
+    """Return the payload of the Events packet: the events that this kind of operation can have and `config` records."""
     operation, facts = sample.operation, sample.operation.facts
-    if facts.retired == 0:  # D17.6.7: nothing may be inferred from it.
+    if facts.retired == 0:  # D17.6.7: the record must not reveal speculative execution.
         return 0
-    # All of the events if the bit is 1: the bits of -1 are all ones.
+    # The negated bit is a mask: all ones if the bit is 1, zero if it is 0.
     possible = (
         _OTHER_EVENTS
         | -has_data_access(config, facts) & _MEMORY_EVENTS
@@ -66,11 +69,11 @@ def events(config: SPUConfig, sample: Sample) -> int:
         | -is_branch(facts) & _BRANCH_EVENTS
         | -((is_sve(config, operation) | is_sme(config, operation)) & ~is_branch(facts)) & _SCALABLE_EVENTS
     )
-    told = operation.events & possible
+    reported = operation.events & possible
     if config.spe_sme:
-        told = told & ~_bits(Event.SMCU) | facts.asynchronous << Event.SMCU
+        reported = reported & ~_bits(Event.SMCU) | facts.asynchronous << Event.SMCU
     value = (
-        told
+        reported
         | facts.exception << Event.GENERATED_EXCEPTION
         | 1 << Event.RETIRED
         | (facts.conditional & ~facts.taken) << Event.NOT_TAKEN
@@ -79,38 +82,39 @@ def events(config: SPUConfig, sample: Sample) -> int:
 
 
 def encode(config: SPUConfig, sample: Sample) -> bytes:
-    """The record of a sampled operation: as long as its layout and its packets make it.
+    """Return the record of a sampled operation, padding included.
 
     Raises
     ------
     ValueError
-        If the layout of `config` has no field for a packet of the sample.
+        If the record layout of `config` has no field for a packet of the sample.
     """
     return lay_out(config, packets(config, sample))
 
 
 def lay_out(config: SPUConfig, packets: Iterable[tuple[Packet, bytes]]) -> bytes:
-    """The record that holds `packets`, given in any order: End or Timestamp, which ends it, and whatever else is there.
+    """Return the record that holds `packets`, which can be in any order and include either End or Timestamp.
 
-    Each stands at its place; then padding brings the record to a multiple of `layout.align` bytes (D18.2.8).
+    The layout determines the offset of each packet. Padding extends the record to a multiple of `layout.align` bytes
+    (D18.2.8).
 
     Raises
     ------
     ValueError
-        If the layout of `config` has no field for a packet.
+        If the record layout of `config` has no field for a packet.
     """
     layout, contents = config.layout, dict(packets)
-    placed = layout.packets
+    layout_packets = layout.packets
     for packet in contents:
-        if packet not in placed:
+        if packet not in layout_packets:
             raise ValueError(f"a record of {config.name} has no field for {packet.value}")
     record = bytearray()
     for field, size, offsets in config.record_fields:
-        there = [packet for packet in offsets if packet in contents]
-        if field.elastic and not there:
+        present = [packet for packet in offsets if packet in contents]
+        if field.elastic and not present:
             continue
         octets = bytearray(size)
-        for packet in there:
+        for packet in present:
             octets[offsets[packet] : offsets[packet] + len(contents[packet])] = contents[packet]
         record += octets
     last = contents[Packet.TIMESTAMP if Packet.TIMESTAMP in contents else Packet.END]
@@ -119,15 +123,15 @@ def lay_out(config: SPUConfig, packets: Iterable[tuple[Packet, bytes]]) -> bytes
 
 
 def packets(config: SPUConfig, sample: Sample) -> Iterator[tuple[Packet, bytes]]:
-    """Every packet of the record, header and payload, in no order that means anything."""
+    """Yield the bytes of each packet of the record, header and payload. The order has no meaning."""
     start, operation, facts = sample.start, sample.operation, sample.operation.facts
 
-    yield Packet.EVENTS, _sized(Header.EVENTS, events(config, sample), config.events_bytes)
+    yield Packet.EVENTS, _packet(Header.EVENTS, events(config, sample), config.events_bytes)
     if start.timestamp is None:
         yield Packet.END, bytes([Header.END])
     else:
         yield Packet.TIMESTAMP, bytes([Header.TIMESTAMP]) + start.timestamp.to_bytes(8, "little")
-    if facts.retired == 0:  # D17.6.7: a speculated value may not be told.
+    if facts.retired == 0:  # D17.6.7: speculative values must not be recorded.
         return
 
     pc = Location(operation.pc, start.el, start.ns, start.nse)
@@ -138,11 +142,11 @@ def packets(config: SPUConfig, sample: Sample) -> Iterator[tuple[Packet, bytes]]
         yield Packet.CONTEXT_EL2, _context(ContextIndex.EL2, start.contextidr_el2)
     yield Packet.OPERATION, _operation_type(config, operation)
     yield Packet.TOTAL, _counter(CounterIndex.TOTAL, saturate(config, sample.total))
-    if Packet.ISSUE in config.layout.packets:  # D17.6: a count that is fixed may be omitted.
+    if Packet.ISSUE in config.layout.packets:  # D17.6: the packet of a constant count may be omitted.
         yield Packet.ISSUE, _counter(CounterIndex.ISSUE, saturate(config, sample.issue))
     if config.altclk and facts.asynchronous == 1:  # D17.6.1
         yield Packet.ALTERNATE_ISSUE, _counter(CounterIndex.ALTERNATE_ISSUE, saturate(config, sample.alternate_issue))
-    if facts.exception == 1:  # D17.6.10: what the operation did not compute is not collected.
+    if facts.exception == 1:  # D17.6.10: values that were not computed are not collected.
         return
 
     if is_branch(facts) and (config.not_taken_target or facts.taken == 1):
@@ -155,7 +159,7 @@ def packets(config: SPUConfig, sample: Sample) -> Iterator[tuple[Packet, bytes]]
         if facts.pa_valid == 1 and start.collect_pa:
             yield Packet.PA, _physical_address(config, operation)
     if has_data_source(config, facts):
-        yield Packet.DATA_SOURCE, _sized(Header.DATA_SOURCE, operation.data_source, config.data_source_bytes)
+        yield Packet.DATA_SOURCE, _packet(Header.DATA_SOURCE, operation.data_source, config.data_source_bytes)
     if config.imp_counter and facts.imp_counter_valid == 1:
         yield Packet.IMP_COUNTER, _counter(config.imp_counter, operation.imp_counter)
     if config.imp_address and facts.imp_address_valid == 1:
@@ -164,7 +168,7 @@ def packets(config: SPUConfig, sample: Sample) -> Iterator[tuple[Packet, bytes]]
 
 
 def _has_va(config: SPUConfig, sample: Sample) -> int:
-    """The data virtual address is there, and with it the translation latency (D17.6.4)."""
+    """Return whether the record has the data virtual address, and with it the translation latency (D17.6.4)."""
     facts = sample.operation.facts
     accessed = has_data_access(config, facts) & facts.va_valid
     if config.nv2 and not sample.start.collect_nv2_va:  # D17.6.4.2
@@ -173,7 +177,7 @@ def _has_va(config: SPUConfig, sample: Sample) -> int:
 
 
 def _operation_type(config: SPUConfig, operation: Operation) -> bytes:
-    """D18.2.7. A branch that makes an access is a branch (D17.6.3)."""
+    """Return the Operation Type packet (D18.2.7). A branch that accesses memory is recorded as a branch (D17.6.3)."""
     facts = operation.facts
     if is_branch(facts):
         return bytes([Header.OPERATION | OperationClass.BRANCH, operation_type.branch(config, facts)])
@@ -182,12 +186,12 @@ def _operation_type(config: SPUConfig, operation: Operation) -> bytes:
     return bytes([Header.OPERATION | OperationClass.OTHER, operation_type.other(config, operation)])
 
 
-def _sized(header: Header, value: int, payload_bytes: int) -> bytes:
+def _packet(header: Header, value: int, payload_bytes: int) -> bytes:
     return bytes([header | Header.size_field(payload_bytes)]) + value.to_bytes(payload_bytes, "little")
 
 
 def _indexed(header: Header, index: int) -> bytes:
-    """Header of an Address or Counter packet: one byte while INDEX[4:3] are zero, two otherwise."""
+    """Return the header of an Address or Counter packet: one byte if INDEX[4:3] is zero, otherwise two bytes."""
     short = bytes([header | HEADER_INDEX.of(index)])
     extension = index >> HEADER_INDEX.width
     return bytes([Header.EXTENDED | extension]) + short if extension else short
@@ -198,8 +202,8 @@ def _address(index: int, address: int, top_byte: int) -> bytes:
     return _indexed(Header.ADDRESS, index) + value.to_bytes(8, "little")
 
 
-def _in_place(fields: Mapping[str, BitField], **values: int) -> int:
-    """Return the byte with these fields."""
+def _pack_byte(fields: Mapping[str, BitField], **values: int) -> int:
+    """Return the byte in which the named fields have the given values."""
     byte = 0
     for name, value in values.items():
         byte = byte | value << fields[name].lsb
@@ -208,18 +212,18 @@ def _in_place(fields: Mapping[str, BitField], **values: int) -> int:
 
 def _instruction_address(config: SPUConfig, index: AddressIndex, location: Location) -> bytes:
     nse = location.nse if config.rme else 0
-    top_byte = _in_place(INSTRUCTION_TOP, NS=location.ns, EL=location.el, NSE=nse)
+    top_byte = _pack_byte(INSTRUCTION_TOP, NS=location.ns, EL=location.el, NSE=nse)
     return _address(index, location.address, top_byte)
 
 
 def _physical_address(config: SPUConfig, operation: Operation) -> bytes:
-    """D18.2.1. PAT of an access that is not checked is zero."""
-    top_byte = _in_place(PHYSICAL_TOP, NS=operation.pa_ns)
+    """Return the Address packet of the physical address (D18.2.1). PAT of an Unchecked access is zero."""
+    top_byte = _pack_byte(PHYSICAL_TOP, NS=operation.pa_ns)
     if config.rme:
-        top_byte |= _in_place(PHYSICAL_TOP, NSE=operation.pa_nse)
+        top_byte |= _pack_byte(PHYSICAL_TOP, NSE=operation.pa_nse)
     if config.mte:
         tag = operation.pa_tag & -operation.pa_checked
-        top_byte |= _in_place(PHYSICAL_TOP, CH=operation.pa_checked, PAT=tag)
+        top_byte |= _pack_byte(PHYSICAL_TOP, CH=operation.pa_checked, PAT=tag)
     return _address(AddressIndex.PA, operation.pa, top_byte)
 
 

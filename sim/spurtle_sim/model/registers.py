@@ -1,6 +1,9 @@
-"""The System registers: who may access them, and what reads back of what software wrote."""
+"""System registers: values, and UNDEFINED and trapped accesses.
 
-# Ref: DDI0487 M.a, D24.7. `access` also runs over z3 values, as `control` does.
+`access` also runs on z3 values, like the functions of `control`.
+
+Ref: DDI0487 M.a, D24.7.
+"""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -31,8 +34,10 @@ PMBSR_COLL = PMBSR_EL1.fields["COLL"].mask
 
 @dataclass(kw_only=True, slots=True)
 class Registers:
-    """The value of each register that software can write, 64 bits each. Bits that are not implemented are always zero,
-    and so are registers that the configuration lacks. The defaults are those after reset without a second generator.
+    """Values of the registers that software can write, 64 bits each.
+
+    Bits and registers that the configuration does not implement are always zero. The defaults are the reset values of a
+    configuration without a second random number generator.
     """
 
     PMSCR_EL1: int = 0
@@ -51,12 +56,12 @@ class Registers:
 
     @classmethod
     def after_reset(cls, config: SPUConfig) -> "Registers":
-        """What reset leaves in an SPU of `config`."""
+        """Return the registers after reset."""
         access = LFSR_ACCESS_RESET if config.access_bits else 0
         return cls(IMP_PMSRNDR_EL1=IMP_PMSRNDR_EL1.pack(STATE=LFSR_RESET, ACCESS=access))
 
     def write(self, config: SPUConfig, register: Register, value: int) -> None:
-        """MSR. Bits that `config` does not implement are ignored, as is a write to a read-only register."""
+        """Write a register (MSR). Unimplemented bits, and writes to read-only registers, are ignored."""
         if register.read_only:
             return
         value &= config.writable(register)
@@ -67,28 +72,34 @@ class Registers:
         setattr(self, register.name, value)
 
     def read(self, config: SPUConfig, register: Register, pe: PEState) -> int:
-        """MRS, where the PE is in this state: of PMBIDR_EL1 P depends on it."""
+        """Read a register (MRS). PMBIDR_EL1.P depends on the state of the PE."""
         if register.name == "PMSIDR_EL1":
             return config.pmsidr
         if register.name == "PMBIDR_EL1":
             return config.pmbidr | PMBIDR_EL1.pack(P=not programmable(config, pe))
         if register.name == "PMSCR_EL1" and not config.el2:
-            # Without EL2 there is no virtual offset: PCT is 0b01, physical time, and ignores writes.
+            # Without EL2 there is no virtual offset: PCT reads as 0b01 (physical time) and ignores writes.
             return self.PMSCR_EL1 | PMSCR_EL1.pack(PCT=PCT.PHYSICAL)
         return getattr(self, register.name)
 
 
 def find_register(config: SPUConfig, register: str | Register) -> Register:
-    """The register of that name. Raises ValueError if an SPU of `config` has none."""
+    """Return the register of that name.
+
+    Raises
+    ------
+    ValueError
+        If `config` has no register of that name.
+    """
     name = register.name if isinstance(register, Register) else register
-    there = {register.name: register for register in config.registers}
-    if name not in there:
-        raise ValueError(f"register must be one of {', '.join(there)}, not {name!r}")
-    return there[name]
+    implemented = {register.name: register for register in config.registers}
+    if name not in implemented:
+        raise ValueError(f"register must be one of {', '.join(implemented)}, not {name!r}")
+    return implemented[name]
 
 
 class Outcome(IntEnum):
-    """What a System register access comes to."""
+    """Outcome of a System register access."""
 
     VALUE = 0
     UNDEFINED = 1
@@ -97,10 +108,11 @@ class Outcome(IntEnum):
 
 
 def access(config: SPUConfig, register: Register, write: int, pe: PEState) -> tuple[Outcome, Register | None]:
-    """What MSR, or MRS if `write` is zero, of this register comes to where the PE is in this state; and the register
-    that is written or read by it, if one is: PMSCR_EL1 may be another register's name, and PMSCR_EL12 always is.
+    """Return the outcome of an access to a register, and the register that is accessed, or None.
+
+    `write` is 1 for MSR and 0 for MRS. PMSCR_EL1 can be an alias of PMSCR_EL2, and PMSCR_EL12 is an alias of PMSCR_EL1.
     """
-    if _undefined(config, register, write, pe):
+    if _is_undefined(config, register, write, pe):
         return Outcome.UNDEFINED, None
     if pe.el == 1 and el2_enabled(config, pe, pe.ns) and _traps_to_el2(config, register, write, pe):
         return Outcome.TRAP_EL2, None
@@ -108,12 +120,12 @@ def access(config: SPUConfig, register: Register, write: int, pe: PEState) -> tu
         return Outcome.TRAP_EL3, None
     if register == PMSCR_EL12:
         return Outcome.VALUE, PMSCR_EL1
-    if register == PMSCR_EL1 and pe.el == 2 and _host(config, pe):
+    if register == PMSCR_EL1 and pe.el == 2 and _in_e2h_host(config, pe):
         return Outcome.VALUE, PMSCR_EL2
     return Outcome.VALUE, register
 
 
-def _undefined(config: SPUConfig, register: Register, write: int, pe: PEState) -> bool:
+def _is_undefined(config: SPUConfig, register: Register, write: int, pe: PEState) -> bool:
     if register not in config.accessors or pe.el == 0:
         return True
     if register.read_only and write:
@@ -121,18 +133,18 @@ def _undefined(config: SPUConfig, register: Register, write: int, pe: PEState) -
     if register == PMSCR_EL2:
         return pe.el == 1
     if register == PMSCR_EL12:
-        return pe.el == 1 or not _host(config, pe)
+        return pe.el == 1 or not _in_e2h_host(config, pe)
     return False
 
 
-def _host(config: SPUConfig, pe: PEState) -> bool:
-    """At EL2 PMSCR_EL1 is a name of PMSCR_EL2, and PMSCR_EL12 that of PMSCR_EL1."""
+def _in_e2h_host(config: SPUConfig, pe: PEState) -> bool:
+    """Return whether PMSCR_EL1 is an alias of PMSCR_EL2 at EL2, and PMSCR_EL12 an alias of PMSCR_EL1."""
     return el2_enabled(config, pe, pe.ns) and pe.hcr_el2_e2h == 1
 
 
 def _traps_to_el2(config: SPUConfig, register: Register, write: int, pe: PEState) -> bool:
-    """From EL1, where EL2 is enabled."""
-    if _fine_grained(config, register, write, pe):
+    """Return whether the access from EL1 is trapped to EL2, which is enabled."""
+    if _has_fine_grained_trap(config, register, write, pe):
         return True
     if register.trap == Trap.TPMS:
         return pe.mdcr_el2_tpms == 1
@@ -141,9 +153,11 @@ def _traps_to_el2(config: SPUConfig, register: Register, write: int, pe: PEState
     return False
 
 
-def _fine_grained(config: SPUConfig, register: Register, write: int, pe: PEState) -> bool:
-    """While EL3 does not enable the traps of FEAT_FGT there are none, and those of FEAT_FGT2 are as if all their fields
-    were zero.
+def _has_fine_grained_trap(config: SPUConfig, register: Register, write: int, pe: PEState) -> bool:
+    """Return whether a fine-grained trap applies.
+
+    If EL3 does not enable the traps of FEAT_FGT, none applies. If EL3 does not enable those of FEAT_FGT2, the fields of
+    their registers are treated as zero.
     """
     trap = register.fine_grained
     if trap is None:
@@ -160,7 +174,7 @@ def _fine_grained(config: SPUConfig, register: Register, write: int, pe: PEState
 
 
 def _traps_to_el3(config: SPUConfig, register: Register, pe: PEState) -> bool:
-    """From EL1 and EL2, with EL3."""
+    """Return whether the access from EL1 or EL2 is trapped to EL3."""
     if register.owned and (pe.mdcr_el3_nspb & 1 == 0 or not owns(config, owner(config, pe), pe.ns, pe.nse)):
         return True
     if register.enable:

@@ -1,7 +1,10 @@
-"""When an operation is selected for sampling: PMSICR_EL1, PMSIRR_EL1 and the pseudorandom numbers."""
+"""Selection of operations for sampling: PMSICR_EL1, PMSIRR_EL1 and the pseudorandom number generators.
 
-# Ref: DDI0487 M.a, D17.3.2 to D17.3.4. This also runs over z3 values: nothing but `if`, comparisons, `+`, `-`, bit
-# operations and shifts by constants.
+All functions also run on z3 values. They therefore use only `if`, comparisons, `+`, `-`, bit operations and shifts by
+constants.
+
+Ref: DDI0487 M.a, D17.3.2 to D17.3.4.
+"""
 
 from spurtle.config import LFSR_DELAYS
 
@@ -11,30 +14,30 @@ __all__ = ["access_number", "advance", "draw", "draw_access", "random_byte", "se
 def advance(
     count: int, ecount: int, *, interval: int, rnd: int, random: int, ernd: bool
 ) -> tuple[int, int, bool, bool]:
-    """One member of the sample population passes while profiling is enabled.
+    """Count one member of the sample population while profiling is enabled.
 
-    The member that makes COUNT zero ends an interval. The next one reloads COUNT and does not decrement it, so that
-    intervals are INTERVAL * 256 + 1 members long (D17.3.4.1, Note).
+    The member that makes COUNT zero ends an interval. The next member reloads COUNT and does not decrement it, so that
+    an interval is INTERVAL * 256 + 1 members long (D17.3.4.1, Note).
 
     Parameters
     ----------
     count, ecount : int
         PMSICR_EL1.COUNT, 32 bits, and ECOUNT, 8 bits.
     interval, rnd : int
-        PMSIRR_EL1.INTERVAL, 24 bits, and RND. INTERVAL = 0 leaves the interval UNKNOWN: it behaves as 1.
+        PMSIRR_EL1.INTERVAL, 24 bits, and RND. The interval of INTERVAL = 0 is UNKNOWN: the value behaves as 1.
     random : int
-        The next random number, 8 bits.
+        Next random number, 8 bits.
     ernd : bool
-        FEAT_SPE_ERnd is implemented.
+        Whether FEAT_SPE_ERnd is implemented.
 
     Returns
     -------
     count, ecount : int
-        The new COUNT and ECOUNT.
+        New values of COUNT and ECOUNT.
     selected : bool
-        This member is selected for sampling.
+        Whether this member is selected for sampling.
     drawn : bool
-        The random number was used: the next use needs another.
+        Whether the random number was used: the next use needs a new one.
     """
     if count == 0:
         reload = (1 if interval == 0 else interval) << 8
@@ -54,36 +57,37 @@ def advance(
 
 
 def random_byte(state: int) -> int:
-    """The random number that comes next: the newest eight bits."""
+    """Return the next random number: the newest eight bits of the state."""
     return state & 0xFF
 
 
 def draw(state: int) -> int:
-    """The generator's state after a random number was used: eight bits on (D17.3.2, `spurtle.config.LFSR_DELAYS`)."""
-    return _moved(state, 8)
+    """Return the state after a random number is used: advanced by 8 bits (D17.3.2, `spurtle.config.LFSR_DELAYS`)."""
+    return _advanced(state, 8)
 
 
 def access_number(state: int, bits: int) -> int:
-    """The second generator's random number that comes next, which chooses an access of the selected operation: the
-    newest `bits` bits, the newest in bit 0.
+    """Return the next random number of the second generator, which chooses an access of the selected operation.
+
+    It is the newest `bits` bits of the state, with the newest in bit 0.
     """
     return state & (1 << bits) - 1
 
 
 def draw_access(state: int, bits: int) -> int:
-    """The second generator's state after a random number was used: `bits` bits on."""
-    return _moved(state, bits)
+    """Return the state of the second generator after a random number is used: advanced by `bits` bits."""
+    return _advanced(state, bits)
 
 
-def _moved(state: int, bits: int) -> int:
-    """The state so many bits on."""
+def _advanced(state: int, bits: int) -> int:
+    """Return the state advanced by `bits` bits."""
     for _ in range(bits):
         state = _step(state)
     return state
 
 
 def _step(state: int) -> int:
-    """The state, the last 32 bits, after one more."""
+    """Return the state, the newest 32 bits of the sequence, advanced by one bit."""
     bit = 0
     for delay in LFSR_DELAYS:
         bit ^= state >> (delay - 1)
@@ -91,5 +95,5 @@ def _step(state: int) -> int:
 
 
 def seed(value: int) -> int:
-    """A generator's state after software wrote `value`. Zero, from which it would never move, becomes one."""
+    """Return the state of a generator after software writes `value`. Zero, which would never change, becomes one."""
     return 1 if value == 0 else value

@@ -1,6 +1,10 @@
-"""The whole SPU, step by step and without timing: who drives it says what passes, what collides, what finishes."""
+"""Reference model of the complete SPU, without timing.
 
-# Ref: DDI0487 M.a, D17.
+The caller drives the model step by step: it determines which operations pass the sampling point, which selected
+operations collide, and when sampled operations finish.
+
+Ref: DDI0487 M.a, D17.
+"""
 
 from spurtle.arch import IMP_PMSRNDR_EL1, PMSICR_EL1, PMSIRR_EL1, Register
 from spurtle.config import SPUConfig
@@ -13,7 +17,7 @@ from .registers import Registers, find_register
 
 __all__ = ["ReferenceSPU"]
 
-# Plain numbers, because a program asks once for each of its operations.
+# Masks and bit indices are computed once, because `count_operation` is called for each operation of a program.
 _INTERVAL_LSB = PMSIRR_EL1.fields["INTERVAL"].lsb
 _RND = PMSIRR_EL1.fields["RND"].mask
 _COUNT = PMSICR_EL1.fields["COUNT"].mask
@@ -25,18 +29,19 @@ _KERNEL = PEState(el=1)
 
 
 class ReferenceSPU:
-    """A Statistical Profiling Unit.
+    """Reference model of a Statistical Profiling Unit.
 
     Parameters
     ----------
     config : SPUConfig
+        Configuration of the SPU.
 
     Attributes
     ----------
     registers : Registers
-        The System registers, as the architecture names them.
+        System registers, by their architectural names.
     buffer : Buffer
-        The Profiling Buffer and what was written to it.
+        Profiling Buffer and the records written to it.
     previous_target : Location or None
         Target of the previous taken branch, if profiling was enabled where it was executed (D17.6.3.1).
     """
@@ -49,21 +54,33 @@ class ReferenceSPU:
         self.previous_target: Location | None = None
 
     def write(self, register: str | Register, value: int) -> None:
-        """MSR. Raises ValueError if the SPU has no register of that name."""
+        """Write a System register (MSR).
+
+        Raises
+        ------
+        ValueError
+            If the SPU has no register of that name.
+        """
         self.registers.write(self.config, find_register(self.config, register), value)
         self.buffer.stop_if_full()
 
     def read(self, register: str | Register, pe: PEState = _KERNEL) -> int:
-        """MRS, by EL1 that owns the Profiling Buffer unless `pe` says otherwise. Raises ValueError if the SPU has no
-        register of that name.
+        """Return the value of a System register (MRS), read by default at EL1, which owns the Profiling Buffer.
+
+        Raises
+        ------
+        ValueError
+            If the SPU has no register of that name.
         """
         return self.registers.read(self.config, find_register(self.config, register), pe)
 
     def update_owner(self, pe: PEState) -> bool:
-        """The state of the PE is this one now: to be told whenever it changes. Before, Non-secure EL1 owns the buffer.
+        """Update the owner of the Profiling Buffer, and return whether it has changed.
 
-        True if the Profiling Buffer has another owner than before. Then there is no previous branch target, and what is
-        in flight or not written yet is to be dropped by who drives this.
+        Call this whenever the state of the PE changes. Before the first call Non-secure EL1 owns the buffer.
+
+        A change of the owner clears the previous branch target. The caller must drop the operations in flight and the
+        records that are not written yet.
         """
         owner = control.owner(self.config, pe)
         if owner == self._owner:
@@ -73,13 +90,16 @@ class ReferenceSPU:
         return True
 
     def pass_operation(self, pe: PEState) -> bool:
-        """One operation passes the sampling point; True if it is selected. Then call either `start` or `collide`."""
+        """Pass an operation through the sampling point, and return whether it is selected.
+
+        After an operation is selected call either `start` or `collide`.
+        """
         return control.profiling_enabled(self.config, self.registers, pe) and self.count_operation()
 
     def count_operation(self, settings: Registers | None = None) -> bool:
-        """The sample interval counters take one member of the sample population; True if it is selected.
+        """Count one member of the sample population, and return whether it is selected.
 
-        PMSIRR_EL1 and the random number are those in `settings`, if they are not the present ones.
+        PMSIRR_EL1 and the random number are read from `settings`, or from the current registers if it is None.
         """
         registers = self.registers
         settings = settings or registers
@@ -99,30 +119,32 @@ class ReferenceSPU:
         return selected
 
     def choose_access(self, settings: Registers | None = None) -> tuple[int, int]:
-        """What is sampled of a selected operation that accesses more than one place. To be called once for each
-        selected operation, in program order, before `start` or `collide`: a random number is drawn each time, whether
-        or not it decides.
+        """Choose the sampled access of a selected operation that can access more than one address.
 
-        PMSFCR_EL1 and the random number are those in `settings`, if they are not the present ones; the generator's new
-        state, that number on from there, is in the present registers.
+        Call this once for each selected operation, in program order, before `start` or `collide`. Each call draws a
+        random number, whether or not the number is used.
+
+        PMSFCR_EL1 and the random number are read from `settings`, or from the current registers if it is None. The
+        state that follows that random number is written to the current registers.
 
         Returns
         -------
         destination : int
-            1 for the store, if it turns out to load from one address and store to another. Zero where none does.
+            1 if the store is sampled of an operation that loads from one address and stores to another. Zero if the
+            configuration has no such operations.
         element : int
-            Which element, in 256ths of their number, if it turns out to be a non-contiguous SVE access (D17.6.6,
+            Element that is sampled of a non-contiguous SVE access, in 1/256 of the number of elements (D17.6.6,
             R_MYPFF). Zero without FEAT_SVE and FEAT_SME.
 
         Raises
         ------
         ValueError
-            If the configuration has no such operations.
+            If the configuration has no operations that access more than one address.
         """
         config = self.config
         if not config.access_bits:
             raise ValueError(
-                f"mops, gcs, sve or sme must be True where an access is chosen, not False in {config.name}"
+                f"mops, gcs, sve or sme must be True to choose an access, not False in {config.name}"
             )
         settings = settings or self.registers
         state = settings.IMP_PMSRNDR_EL1 >> _ACCESS_LSB
@@ -135,11 +157,11 @@ class ReferenceSPU:
         return filtering.sampled_access(settings, number & 1), number >> 1
 
     def collide(self) -> None:
-        """The selected operation is not sampled: another is in flight."""
+        """Report that the selected operation is not sampled, because other sampled operations are in flight."""
         self.buffer.collide()
 
     def start(self, pe: PEState) -> Start:
-        """The selected operation is sampled: capture what may be collected of the state that it passed in."""
+        """Start a sample of the selected operation: capture the values of `pe` that may be collected."""
         config, registers = self.config, self.registers
         return Start(
             el=pe.el,
@@ -155,11 +177,13 @@ class ReferenceSPU:
     def take_branch(
         self, target: Location, *, pe: PEState = _KERNEL, el: int, ns: int, nse: int = 0, aarch32: int = 0
     ) -> None:
-        """A taken branch that was executed at this Exception level, in this state, has retired: `target` is the
-        previous branch target of what follows in program order. To be called in program order, and of a sampled branch
-        after its `finish`. The fields of System registers are those in `pe`.
+        """Retire a taken branch: `target` becomes the previous branch target of the operations that follow it.
 
-        If profiling was disabled or prohibited there, what follows has none (D17.6.3.1).
+        Call this in program order, and for a sampled branch after its `finish`. `el`, `ns`, `nse` and `aarch32`
+        describe where the branch was executed. The fields of System registers are those in `pe`.
+
+        If profiling was disabled or prohibited there, the operations that follow have no previous branch target
+        (D17.6.3.1).
         """
         profiled = control.branch_profiled(self.config, self.registers, pe, el=el, ns=ns, nse=nse, aarch32=aarch32)
         self.previous_target = target if profiled else None
@@ -174,10 +198,21 @@ class ReferenceSPU:
         translation: int,
         alternate_issue: int = 0,
     ) -> bytes | None:
-        """The sampled operation has finished, after so many cycles: the record that was written, None if it was not.
+        """Finish a sampled operation, and return the record that was written, or None.
 
-        A record is not written if a filter rejects it, if profiling was disabled or stopped in the meantime, or in
-        Discard mode. What is counted of the operation `filtering.collect` and `filtering.feed` tell.
+        No record is written if a filter rejects it, if profiling was disabled or stopped in the meantime, or in Discard
+        mode. `filtering.collect` and `filtering.feed` return the PMU events of the operation.
+
+        Parameters
+        ----------
+        start : Start
+            Values captured by `start`.
+        operation : Operation
+            Operation as the core reports it.
+        total, issue, translation : int
+            Latencies in cycles.
+        alternate_issue : int
+            Issue latency in cycles of the alternate clock (D17.6.1).
         """
         sample = Sample(
             start=start,

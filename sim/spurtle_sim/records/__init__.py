@@ -1,1 +1,1 @@
-"""Records: decoded, as text and JSON, and checked."""
+"""Records: decoder, text and JSON representations, encoder and checks."""

@@ -1,9 +1,10 @@
-"""Bytes of a Profiling Buffer -> packets -> records, of every version up to FEAT_SPEv1p4 and in any order of packets.
+"""Decoder of a Profiling Buffer: from bytes to packets to records.
 
-Nothing is dropped silently: an unknown packet is skipped by its size but handed on, and a record says what is wrong.
+It decodes records of every version up to FEAT_SPEv1p4, with packets in any order. No byte is ignored silently: an
+unknown packet is skipped by its size and reported, and a record lists its problems.
+
+Ref: DDI0487 M.a, D18.1 (headers, sizes, packets that software skips) and D18.2 (packets).
 """
-
-# Ref: DDI0487 M.a, D18.1 (headers, sizes, what software skips) and D18.2 (packets).
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -28,12 +29,12 @@ __all__ = [
 ]
 
 _LONGEST_PADDING = 16
-"""Padding bytes in one `DecodedPacket`: as many as `perf report -D` shows on a line."""
+"""Largest number of padding bytes in one `DecodedPacket`: the number that `perf report -D` shows on one line."""
 
 
 @unique
 class PacketKind(Enum):
-    """What a packet is."""
+    """Kind of a packet."""
 
     PADDING = "padding"
     END = "End"
@@ -44,8 +45,8 @@ class PacketKind(Enum):
     OPERATION = "Operation Type"
     ADDRESS = "Address"
     COUNTER = "Counter"
-    UNKNOWN = "unknown"  # skipped by its size
-    BAD = "bad"  # no size: one byte is skipped; or cut off by the end of the data
+    UNKNOWN = "unknown"  # not defined in D18.2; the decoder skips it by its size
+    BAD = "bad"  # no size, so that the decoder skips one byte; or cut off by the end of the data
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +56,13 @@ class DecodedPacket:
     Parameters
     ----------
     offset, size : int
-        Where it starts in the data, and its bytes with the header.
-    kind : Kind
+        Offset in the data, and number of bytes, header included.
+    kind : PacketKind
+        Kind of the packet.
     index : int
         INDEX of an Address, Counter or Context packet, CLASS of an Operation Type packet; otherwise zero.
     value : int
-        Payload, little-endian; the first header byte where `kind` is unknown or bad.
+        Payload, little-endian, or the first header byte of an unknown or bad packet.
     """
 
     offset: int
@@ -71,7 +73,7 @@ class DecodedPacket:
 
 
 def _short_header(header: int) -> tuple[PacketKind, int, int]:
-    """Return kind, index and payload bytes. D18.1: any header from 0x40 upward has SZ, known or not."""
+    """Return kind, index and payload size of a packet. Any header from 0x40 has SZ, even an unknown one (D18.1)."""
     payload = 1 << HEADER_SIZE.of(header)
     if header <= 0x1F:
         if header == Header.PADDING:
@@ -81,7 +83,7 @@ def _short_header(header: int) -> tuple[PacketKind, int, int]:
         return PacketKind.TIMESTAMP, 0, payload
     if header & ~HEADER_SIZE.mask == Header.EVENTS:
         return PacketKind.EVENTS, 0, payload
-    # One or two bytes: the more significant bit of SZ is zero.
+    # The payload has one or two bytes: SZ[1] is zero.
     if header in (Header.DATA_SOURCE | Header.size_field(size) for size in (1, 2)):
         return PacketKind.DATA_SOURCE, 0, payload
     for known, kind, index in (
@@ -100,13 +102,14 @@ _EXTENDED = range(Header.EXTENDED, 2 * Header.EXTENDED)
 
 
 def decode_packets(data: bytes | bytearray | memoryview) -> Iterator[DecodedPacket]:
-    """Every byte of `data` as packets, in order and without a gap. Never raises, whatever the bytes are."""
+    """Yield the packets of `data`, in order. Every byte is in one packet. Arbitrary bytes raise no exception."""
     for fields in packet_fields(data if isinstance(data, bytes) else bytes(memoryview(data))):
         yield DecodedPacket(*fields)
 
 
 def packet_fields(data: bytes) -> Iterator[tuple[int, int, PacketKind, int, int]]:
-    """The fields of each `DecodedPacket`: bare, because a large buffer holds millions of them."""
+    """Yield the fields of each `DecodedPacket` as a tuple, because a large buffer holds millions of packets."""
+    # Local variables are faster than attributes of modules and classes.
     headers, pad, unknown, bad, number = (
         _HEADERS,
         PacketKind.PADDING,
@@ -140,13 +143,16 @@ def packet_fields(data: bytes) -> Iterator[tuple[int, int, PacketKind, int, int]
 
 
 def _extended(data: bytes, offset: int) -> tuple[int, int, PacketKind, int, int]:
-    """A packet whose header has two bytes: INDEX[4:3] are in the first, the second looks like a short header."""
+    """Return the fields of a packet with an extended header.
+
+    The first byte holds INDEX[4:3]. The second byte has the format of a short header.
+    """
     prefix = data[offset]
     if offset + 1 == len(data):
         return offset, 1, PacketKind.BAD, 0, prefix
     second = data[offset + 1]
     if second <= _EXTENDED[-1]:
-        # No SZ in the second byte. It may start the next packet, so only the first is skipped.
+        # The second byte has no SZ. It can start the next packet, so that only the first byte is skipped.
         return offset, 1, PacketKind.BAD, 0, prefix
     kind, index, payload_bytes = _HEADERS[second]
     size = 2 + payload_bytes
@@ -159,7 +165,7 @@ def _extended(data: bytes, offset: int) -> tuple[int, int, PacketKind, int, int]
 
 
 class InstructionAddress(NamedTuple):
-    """An instruction's address, 56 bits, with the Exception level and Security state that it belongs to (D18.2.1)."""
+    """Instruction address, 56 bits, with its Exception level and Security state (D18.2.1)."""
 
     address: int
     el: int
@@ -168,7 +174,7 @@ class InstructionAddress(NamedTuple):
 
 
 class PhysicalAddress(NamedTuple):
-    """A physical address, 56 bits, its address space, and the Allocation Tag, checked if CH is one (D18.2.1)."""
+    """Physical address, 56 bits, with its address space, CH (Checked access) and PAT (Allocation Tag) (D18.2.1)."""
 
     address: int
     ns: int
@@ -178,7 +184,7 @@ class PhysicalAddress(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Something wrong: at which byte, and what."""
+    """Problem in the data, with its offset."""
 
     offset: int
     message: str
@@ -186,25 +192,26 @@ class Problem(NamedTuple):
 
 @dataclass(slots=True)
 class Record:
-    """One record: its packets by kind, and what they say.
+    """One record: the payloads of its packets, and their decoded values.
 
     Parameters
     ----------
     offset, size : int
-        Where its first packet stands, padding before it not counted, and the bytes up to the end of its last.
+        Offset of the first packet after any padding, and number of bytes up to the end of the last packet.
     complete : bool
-        It ends with a Timestamp or End packet.
+        Whether the record ends with a Timestamp or End packet.
     addresses, counters, contexts : dict of int to int
-        Payloads of the Address, Counter and Context packets by INDEX.
+        Payloads of the Address, Counter and Context packets, by INDEX.
     operation_packet : tuple of int, int or None
         CLASS and payload of the Operation Type packet.
     events : int or None
-        Bits of the Events packet.
+        Payload of the Events packet.
     data_source, timestamp : int or None
-    unknown : tuple of Packet
-        Packets that D18.2 does not know.
+        Payloads of the Data Source and Timestamp packets.
+    unknown : tuple of DecodedPacket
+        Packets that D18.2 does not define.
     problems : tuple of Problem
-        What was wrong in it, or between it and the record before.
+        Problems in the record, or between it and the previous record.
     """
 
     offset: int = 0
@@ -222,27 +229,27 @@ class Record:
 
     @property
     def pc(self) -> InstructionAddress | None:
-        """The sampled instruction."""
+        """Address of the sampled instruction."""
         return self._instruction_address(AddressIndex.PC)
 
     @property
     def target(self) -> InstructionAddress | None:
-        """Where the branch went."""
+        """Target of the branch."""
         return self._instruction_address(AddressIndex.TARGET)
 
     @property
     def previous_target(self) -> InstructionAddress | None:
-        """Where the last taken branch before the operation went (FEAT_SPE_PBT)."""
+        """Target of the previous taken branch (FEAT_SPE_PBT)."""
         return self._instruction_address(AddressIndex.PREVIOUS_TARGET)
 
     @property
     def va(self) -> int | None:
-        """The virtual address accessed, 64 bits with the tag in the top byte."""
+        """Data virtual address, 64 bits, with the tag in the top byte."""
         return self.addresses.get(AddressIndex.VA)
 
     @property
     def pa(self) -> PhysicalAddress | None:
-        """The physical address accessed."""
+        """Data physical address."""
         value = self.addresses.get(AddressIndex.PA)
         if value is None:
             return None
@@ -262,22 +269,22 @@ class Record:
 
     @property
     def total(self) -> int | None:
-        """Total latency, in cycles."""
+        """Total latency in cycles."""
         return self.counters.get(CounterIndex.TOTAL)
 
     @property
     def issue(self) -> int | None:
-        """Issue latency, in cycles."""
+        """Issue latency in cycles."""
         return self.counters.get(CounterIndex.ISSUE)
 
     @property
     def translation(self) -> int | None:
-        """Translation latency, in cycles."""
+        """Translation latency in cycles."""
         return self.counters.get(CounterIndex.TRANSLATION)
 
     @property
     def operation(self) -> OperationType | None:
-        """What the operation was."""
+        """Decoded Operation Type packet."""
         return None if self.operation_packet is None else operation_type(*self.operation_packet)
 
     def _instruction_address(self, index: AddressIndex) -> InstructionAddress | None:
@@ -290,10 +297,11 @@ class Record:
 
 
 def decode_records(data: bytes | bytearray | memoryview) -> Iterator[Record]:
-    """The records of `data`, in order; the last may be incomplete. Never raises, whatever the bytes are.
+    """Yield the records of `data`, in order. The last record can be incomplete. Arbitrary bytes raise no exception.
 
-    A record with `problems` is decoded as far as its bytes allow. Where a packet stands twice, the first one counts.
+    A record with `problems` is decoded as far as possible. If a packet is repeated, the first one is used.
     """
+    # Local variables are faster than attributes of classes.
     padding, end_packet, timestamp, address, counter = (
         PacketKind.PADDING,
         PacketKind.END,
@@ -317,18 +325,21 @@ def decode_records(data: bytes | bytearray | memoryview) -> Iterator[Record]:
             if kind is timestamp:
                 record.timestamp = value
             record.complete = True
-            yield _finished(record, stop)
+            yield _finish(record, stop)
             record = None
         else:
             _add(record, DecodedPacket(offset, size, kind, index, value), len(data))
     if record is not None:
         message = "the record is incomplete: the data ends before its Timestamp or End packet"
         record.problems += (Problem(record.offset, message),)
-        yield _finished(record, stop)
+        yield _finish(record, stop)
 
 
 def _add(record: Record, packet: DecodedPacket, end: int) -> None:
-    """Put any packet in its place but for the frequent ones, which never come here the first time."""
+    """Add a packet to a record.
+
+    `decode_records` itself adds the first packet of the frequent kinds: Address, Counter, Timestamp and End.
+    """
     kind, index, value = packet.kind, packet.index, packet.value
     if kind is PacketKind.EVENTS and record.events is None:
         record.events = value
@@ -341,22 +352,22 @@ def _add(record: Record, packet: DecodedPacket, end: int) -> None:
     elif kind is PacketKind.UNKNOWN:
         record.unknown += (packet,)
     elif kind is PacketKind.BAD:
-        record.problems += (_bad(packet, end),)
+        record.problems += (_bad_packet_problem(packet, end),)
     else:
         message = f"a second {kind.value} packet in the record that starts at {record.offset:#x}"
         record.problems += (Problem(packet.offset, message),)
 
 
-def _bad(packet: DecodedPacket, end: int) -> Problem:
+def _bad_packet_problem(packet: DecodedPacket, end: int) -> Problem:
     offset, size, header = packet.offset, packet.size, packet.value
     if offset + size == end:
         return Problem(
-            offset, f"the packet with header {header:#04x} is cut off by the end of the data, {size} bytes later"
+            offset, f"the packet with header {header:#04x} is cut off by the end of the data after {size} bytes"
         )
-    return Problem(offset, f"header {header:#04x} is extended, but no header that has a size follows it")
+    return Problem(offset, f"the extended header {header:#04x} is not followed by a header with a size")
 
 
-def _finished(record: Record, stop: int) -> Record:
+def _finish(record: Record, stop: int) -> Record:
     record.size = stop - record.offset
     if record.events is None and record.complete:
         record.problems += (Problem(record.offset, "the record has no Events packet: it does not start here"),)

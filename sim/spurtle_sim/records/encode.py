@@ -1,4 +1,4 @@
-"""Samples -> bytes of a Profiling Buffer, by the reference model."""
+"""Encoder of samples as the bytes of a Profiling Buffer, by the reference model."""
 
 from collections.abc import Iterable
 
@@ -12,14 +12,14 @@ __all__ = ["encode"]
 
 
 def encode(config: SPUConfig, samples: Iterable[Sample]) -> bytes:
-    """Return the records of samples, one after the other, as an SPU of `config` writes them.
+    """Return the bytes of the records that an SPU of `config` writes for samples, in order.
 
     Raises
     ------
     TypeError
-        If `config` is not a configuration, or one of the samples not a sample.
+        If `config` is not an `SPUConfig`, or one of the samples is not a `Sample`.
     ValueError
-        If the layout of `config` has no field for a packet of a sample.
+        If the record layout of `config` has no field for a packet of a sample.
     """
     check_config(config)
     encoded = bytearray()

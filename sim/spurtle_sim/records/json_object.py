@@ -1,4 +1,4 @@
-"""A record as a JSON object: docs/reference/records.md is the schema."""
+"""Conversion of records to JSON objects. docs/reference/records.md describes the schema."""
 
 from collections.abc import Callable, Mapping
 from enum import IntEnum
@@ -12,11 +12,14 @@ from .decode import InstructionAddress, PhysicalAddress, Record
 __all__ = ["FORMAT", "bit_numbers", "to_json"]
 
 FORMAT = 1
-"""Version of the schema. It changes when a key changes its meaning or disappears; a new key does not change it."""
+"""Version of the schema. It changes if the meaning of a key changes or a key is removed, but not if a key is added."""
 
 
-def to_json(record: Record, place: Mapping[str, int] = MappingProxyType({})) -> dict[str, Any]:
-    """Return the JSON object of a record: a fact that it does not hold has no key. `place` names CPU and buffer."""
+def to_json(record: Record, source: Mapping[str, int] = MappingProxyType({})) -> dict[str, Any]:
+    """Return the JSON object of a record. Values that the record does not hold have no key.
+
+    The keys of `source`, for example CPU and buffer, are added to the object.
+    """
     named: dict[str, object | None] = {
         "pc": _location(record.pc),
         "context_el1": record.context_el1,
@@ -36,14 +39,17 @@ def to_json(record: Record, place: Mapping[str, int] = MappingProxyType({})) -> 
         "counters": _by_index(record.counters, CounterIndex, int),
         "contexts": _by_index(record.contexts, ContextIndex, int),
         "timestamp": record.timestamp,
-        "unknown": [{"offset": one.offset, "size": one.size, "header": f"{one.value:#04x}"} for one in record.unknown]
+        "unknown": [
+            {"offset": packet.offset, "size": packet.size, "header": f"{packet.value:#04x}"}
+            for packet in record.unknown
+        ]
         or None,
         "problems": [problem._asdict() for problem in record.problems] or None,
     }
     facts = {name: fact for name, fact in named.items() if fact is not None}
     return {
         "format": FORMAT,
-        **place,
+        **source,
         "offset": record.offset,
         "size": record.size,
         "complete": record.complete,
@@ -70,13 +76,13 @@ def _operation(record: Record) -> dict[str, Any] | None:
 
 
 def bit_numbers(value: int | None) -> list[int] | None:
-    """Return the numbers of the bits that are one."""
+    """Return the indices of the bits that are 1."""
     return None if value is None else [bit for bit in range(value.bit_length()) if value >> bit & 1]
 
 
 def _by_index(
     payloads: dict[int, int], named: type[IntEnum], show: Callable[[int], object]
 ) -> dict[str, object] | None:
-    """The payloads whose INDEX has no name: IMPLEMENTATION DEFINED or reserved."""
+    """Return the payloads whose INDEX is IMPLEMENTATION DEFINED or reserved, or None."""
     known = {int(index) for index in named}
     return {str(index): show(value) for index, value in payloads.items() if index not in known} or None

@@ -1,4 +1,4 @@
-"""A sample from a JSON object: docs/reference/records.md is the schema."""
+"""Conversion of JSON objects to samples. docs/reference/records.md describes the schema."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from spurtle.support.errors import UserError
 
 from ..model import records
 from ..model.operation import Facts, Location, Operation, Sample, Start, Vectors
-from .json_fields import Fields
+from .json_fields import JSONFields
 from .json_object import FORMAT, bit_numbers
 from .operation_type import forms
 
@@ -20,14 +20,14 @@ __all__ = ["from_json"]
 
 
 def from_json(config: SPUConfig, value: object) -> Sample:
-    """The sample whose record, in `config`, says what `value` says.
+    """Return the sample whose record has the contents of a JSON object.
 
     Raises
     ------
     UserError
-        If a fact is missing or malformed, or if a record of `config` cannot hold it.
+        If a member of the object is missing or malformed, or if a record of `config` cannot hold it.
     """
-    fields = Fields(value)
+    fields = JSONFields(value)
     fields.choice("format", (FORMAT,), default=FORMAT)
     fields.ignore("cpu", "tid", "buffer", "offset", "size")
     fields.choice("complete", (True,), default=True)
@@ -38,9 +38,11 @@ def from_json(config: SPUConfig, value: object) -> Sample:
         sample = Sample(start=Start(timestamp=timestamp), operation=Operation(events=events))
     else:
         sample = _retired(config, fields, events, timestamp)
-    lost = events & ~records.events(config, sample)
-    if lost:
-        raise UserError(f"events cannot hold {bit_numbers(lost)} for such an operation in a record of {config.name}")
+    not_recorded = events & ~records.events(config, sample)
+    if not_recorded:
+        raise UserError(
+            f"events cannot hold {bit_numbers(not_recorded)} for such an operation in a record of {config.name}"
+        )
     return sample
 
 
@@ -48,7 +50,7 @@ def _has(events: int, event: Event) -> int:
     return events >> event & 1
 
 
-def _retired(config: SPUConfig, fields: Fields, events: int, timestamp: int | None) -> Sample:
+def _retired(config: SPUConfig, fields: JSONFields, events: int, timestamp: int | None) -> Sample:
     largest = (1 << config.counter_bits) - 1
     exception, not_taken = _has(events, Event.GENERATED_EXCEPTION), _has(events, Event.NOT_TAKEN)
     pc = _instruction_address(config, fields.object("pc"))
@@ -71,7 +73,7 @@ def _retired(config: SPUConfig, fields: Fields, events: int, timestamp: int | No
     fields.finish(f"in {config.name}, the record of an operation of kind {kind.name}{exceptional}")
     facts = Facts(
         **{
-            # Few packets have a bit for it: of the other operations event 6 alone can tell.
+            # Few Operation Type packets have COND. For other operations only event 6 shows that they are conditional.
             "conditional": not_taken,
             **kind.facts,
             **completed.facts,
@@ -94,8 +96,9 @@ def _retired(config: SPUConfig, fields: Fields, events: int, timestamp: int | No
 
 @dataclass
 class _Completed:
-    """What only the record of an operation holds that generated no exception: facts and members of `Operation`, and of
-    `Sample`.
+    """Contents that only the record of an operation that generated no exception can have.
+
+    `facts` and `members` are those of `Facts` and `Operation`; the other attributes are those of `Sample`.
     """
 
     facts: dict[str, int] = field(default_factory=dict[str, int])
@@ -104,41 +107,41 @@ class _Completed:
     previous_target: Location | None = None
 
 
-def _completed(config: SPUConfig, fields: Fields, kind: "_Kind", *, taken: int) -> _Completed:
-    found = _Completed()
+def _completed(config: SPUConfig, fields: JSONFields, kind: "_Kind", *, taken: int) -> _Completed:
+    completed = _Completed()
     is_branch = "branch" in kind.facts
     if is_branch and (taken or config.not_taken_target):
-        found.members["target"] = _instruction_address(config, fields.object("target"))
+        completed.members["target"] = _instruction_address(config, fields.object("target"))
     if kind.accesses:
-        _access(config, fields, found)
+        _access(config, fields, completed)
     if kind.reads and config.data_source_bytes:
         data_source = fields.optional("data_source", (1 << 8 * config.data_source_bytes) - 1)
         if data_source is not None:
-            found.facts["data_source_valid"] = 1
-            found.members["data_source"] = data_source
+            completed.facts["data_source_valid"] = 1
+            completed.members["data_source"] = data_source
     if config.pbt and (config.pbt_of_all or is_branch):
         location = fields.optional_object("previous_target")
         if location is not None:
-            found.previous_target = _instruction_address(config, location)
-    _implementation_defined(config, fields, found)
-    return found
+            completed.previous_target = _instruction_address(config, location)
+    _implementation_defined(config, fields, completed)
+    return completed
 
 
-def _access(config: SPUConfig, fields: Fields, found: _Completed) -> None:
+def _access(config: SPUConfig, fields: JSONFields, completed: _Completed) -> None:
     va = fields.optional("va", (1 << 64) - 1)
     if va is None:
         return
-    found.members["va"] = va
-    # A zero top byte says nothing: it is written without a tag too.
-    found.facts |= {"va_valid": 1, "va_tagged": int(va >> ADDRESS_BITS != 0)}
-    found.translation = fields.integer("translation", (1 << config.counter_bits) - 1)
+    completed.members["va"] = va
+    # The top byte of an untagged address is recorded as zero, so that a zero top byte is encoded as untagged.
+    completed.facts |= {"va_valid": 1, "va_tagged": int(va >> ADDRESS_BITS != 0)}
+    completed.translation = fields.integer("translation", (1 << config.counter_bits) - 1)
     pa = fields.optional_object("pa")
     if pa is not None:
-        found.facts["pa_valid"] = 1
-        found.members |= _physical_address(config, pa)
+        completed.facts["pa_valid"] = 1
+        completed.members |= _physical_address(config, pa)
 
 
-def _implementation_defined(config: SPUConfig, fields: Fields, found: _Completed) -> None:
+def _implementation_defined(config: SPUConfig, fields: JSONFields, completed: _Completed) -> None:
     for name, index, plural, bits in (
         ("imp_address", config.imp_address, "addresses", 64),
         ("imp_counter", config.imp_counter, "counters", config.counter_bits),
@@ -149,13 +152,14 @@ def _implementation_defined(config: SPUConfig, fields: Fields, found: _Completed
         value = by_index.optional(str(index), (1 << bits) - 1)
         by_index.finish(f"a record of {config.name}")
         if value is not None:
-            found.facts[f"{name}_valid"] = 1
-            found.members[name] = value
+            completed.facts[f"{name}_valid"] = 1
+            completed.members[name] = value
 
 
-def _alternate_issue(config: SPUConfig, fields: Fields, events: int) -> tuple[int, int]:
-    """Whether the operation is asynchronous, and the latency that is recorded if it is. Where event 25 tells the
-    former, the two have to agree (D17.6.1).
+def _alternate_issue(config: SPUConfig, fields: JSONFields, events: int) -> tuple[int, int]:
+    """Return whether the operation is asynchronous, and its alternate clock issue latency.
+
+    If event 25 is SMCU, the latency is present if and only if the event is set (D17.6.1).
     """
     largest = (1 << config.counter_bits) - 1
     if config.spe_sme and Event.SMCU in config.events:
@@ -167,16 +171,18 @@ def _alternate_issue(config: SPUConfig, fields: Fields, events: int) -> tuple[in
 
 
 class _Kind(NamedTuple):
-    """A kind of operation, as far as `config` records it.
+    """Kind of operation, as a configuration records it.
 
     Members
     -------
     name : str
-        How messages call it.
+        Name in messages.
     facts : dict of str to int
+        Facts of the operation.
     vectors : Vectors
+        Vectors or tiles of the operation.
     accesses, reads : bool
-        Its record can tell of an access to memory; of where the data came from.
+        Whether the record can have the addresses of an access, and a data source.
     """
 
     name: str
@@ -186,15 +192,15 @@ class _Kind(NamedTuple):
     reads: bool
 
 
-def _kind_of_operation(config: SPUConfig, fields: Fields, events: int) -> _Kind:
+def _kind_of_operation(config: SPUConfig, fields: JSONFields, events: int) -> _Kind:
     kinds = ("other", "load", "store", "branch")
-    # D17.6.3: a branch that generates an exception is recorded as another operation.
+    # A branch that generates an exception is recorded as another kind of operation (D17.6.3).
     kind = fields.choice("kind", kinds[:-1] if _has(events, Event.GENERATED_EXCEPTION) else kinds)
-    # What outranks a vector's packet can still have been one: events 17 and 18 tell.
+    # An SVE operation can be recorded in a format that takes precedence. Events 17 and 18 show that it is one.
     predicate_events = _has(events, Event.PARTIAL_PREDICATE) | _has(events, Event.EMPTY_PREDICATE)
     vectors = Vectors(sve=predicate_events)
-    # And what has no packet of its own without FEAT_SPE_SME one of SME.
-    hidden = Vectors(sme=predicate_events) if config.sme and not config.spe_sme else Vectors()
+    # Without FEAT_SPE_SME an SME operation has no format of its own.
+    sme_vectors = Vectors(sme=predicate_events) if config.sme and not config.spe_sme else Vectors()
     accesses, reads, name = kind in ("load", "store"), kind == "load", repr(kind)
     if kind == "branch":
         facts = _branch(config, fields)
@@ -203,7 +209,7 @@ def _kind_of_operation(config: SPUConfig, fields: Fields, events: int) -> _Kind:
         form = fields.choice("form", forms(config, kind), default="other")
         facts, vectors = _other(config, fields, form)
         if form == "other" and not facts["vector"]:
-            vectors = hidden
+            vectors = sme_vectors
     else:
         form = fields.choice("form", forms(config, kind))
         facts = _load_store(fields, kind, form)
@@ -211,23 +217,23 @@ def _kind_of_operation(config: SPUConfig, fields: Fields, events: int) -> _Kind:
             vectors = _vectors(
                 config,
                 fields,
-                # PRED of a load is FEAT_SPEv1p2's (D18.2.7).
+                # PRED of a load is defined from FEAT_SPEv1p2 (D18.2.7).
                 predicated=kind == "store" or config.version >= PMSVer.SPE_V1P2,
                 gather_scatter=True,
             )
         elif form == "unspecified":
-            vectors = hidden
+            vectors = sme_vectors
         elif form in ("general", "simd_fp", "extended"):
             vectors = Vectors()
     fields.finish(f"the operation of kind {kind!r}")
     return _Kind(name, facts, vectors, accesses, reads)
 
 
-def _branch(config: SPUConfig, fields: Fields) -> dict[str, int]:
+def _branch(config: SPUConfig, fields: JSONFields) -> dict[str, int]:
     fields.choice("form", forms(config, "branch"), default="branch")
     facts = {"branch": 1, "conditional": fields.flag("conditional"), "indirect": fields.flag("indirect")}
     if _optional_flag(fields, "gcs", allowed=config.gcs):
-        # The record does not say whether it loads or stores, unless it has what is recorded of loads alone.
+        # The record does not show whether the branch loads or stores. A load can have every packet that a store can.
         facts |= {"gcs": 1, "load": 1}
     if not config.crr:
         fields.choice("procedure", ("unknown",), default="unknown")
@@ -237,7 +243,7 @@ def _branch(config: SPUConfig, fields: Fields) -> dict[str, int]:
     return facts
 
 
-def _other(config: SPUConfig, fields: Fields, form: str) -> tuple[dict[str, int], Vectors]:
+def _other(config: SPUConfig, fields: JSONFields, form: str) -> tuple[dict[str, int], Vectors]:
     if form == "other":
         facts = {
             "conditional": fields.flag("conditional"),
@@ -256,8 +262,8 @@ _VECTOR_BITS = tuple(EVL_UNIT << code for code in range(EVL.BITS_2048 + 1))
 _TILE_BITS = tuple(ETS_UNIT << code for code in range(ETS.BITS_262144 + 1))
 
 
-def _vectors(config: SPUConfig, fields: Fields, *, predicated: bool, gather_scatter: bool) -> Vectors:
-    """What an operation on SVE registers works on."""
+def _vectors(config: SPUConfig, fields: JSONFields, *, predicated: bool, gather_scatter: bool) -> Vectors:
+    """Return the vectors of an SVE operation."""
     bits = fields.choice("bits", (*_VECTOR_BITS, "more") if config.spe_sme else _VECTOR_BITS)
     return Vectors(
         sve=1,
@@ -268,14 +274,14 @@ def _vectors(config: SPUConfig, fields: Fields, *, predicated: bool, gather_scat
     )
 
 
-def _load_store(fields: Fields, kind: str, form: str) -> dict[str, int]:
+def _load_store(fields: JSONFields, kind: str, form: str) -> dict[str, int]:
     facts = {kind: 1}
     if form in ("simd_fp", "unspecified", "nv2", "memory_set"):
         facts[form] = 1
     elif form == "tag":
         facts["allocation_tag"] = 1
     elif form in ("memory_copy", "gcs"):
-        # Of GCSSS2, which is one of the latter, as of a copy, the record of the store can hold events of its load.
+        # The record of the store of a Memory Copy or of GCSSS2, whose form is "gcs", can hold events of the load.
         facts |= {form: 1, "load": 1, "store": 1, "destination": int(kind == "store")}
         if form == "gcs":
             facts["link"] = 1 - fields.flag("common")
@@ -286,17 +292,17 @@ def _load_store(fields: Fields, kind: str, form: str) -> dict[str, int]:
             raise UserError(
                 "operation.atomic, exclusive or acquire_release must be true in the form 'extended', not all false"
             )
-        if kind == "load" and facts["atomic"]:  # It returns a value, and writes memory like all atomics.
+        if kind == "load" and facts["atomic"]:  # An atomic operation that returns a value also writes memory.
             facts["store"] = 1
     return facts
 
 
-def _optional_flag(fields: Fields, name: str, *, allowed: bool) -> int:
-    """A flag that has to be false where it is not allowed."""
+def _optional_flag(fields: JSONFields, name: str, *, allowed: bool) -> int:
+    """Return a flag, which must be false or absent unless it is allowed."""
     return int(fields.choice(name, (False, True) if allowed else (False,), default=False))
 
 
-def _instruction_address(config: SPUConfig, fields: Fields) -> Location:
+def _instruction_address(config: SPUConfig, fields: JSONFields) -> Location:
     location = Location(
         fields.integer("address", (1 << ADDRESS_BITS) - 1),
         fields.integer("el", 3),
@@ -307,8 +313,8 @@ def _instruction_address(config: SPUConfig, fields: Fields) -> Location:
     return location
 
 
-def _physical_address(config: SPUConfig, fields: Fields) -> dict[str, int]:
-    """Members of `Operation`."""
+def _physical_address(config: SPUConfig, fields: JSONFields) -> dict[str, int]:
+    """Return the members of `Operation` for a physical address."""
     checked = fields.optional("ch", int(config.mte)) or 0
     members = {
         "pa": fields.integer("address", (1 << ADDRESS_BITS) - 1),
@@ -321,7 +327,7 @@ def _physical_address(config: SPUConfig, fields: Fields) -> dict[str, int]:
     return members
 
 
-def _context(config: SPUConfig, fields: Fields, packet: Packet) -> int | None:
+def _context(config: SPUConfig, fields: JSONFields, packet: Packet) -> int | None:
     if packet not in config.layout.packets:
         return None
     return fields.optional(packet.value.lower(), (1 << 32) - 1)

@@ -1,6 +1,9 @@
-"""What the payload of an Operation Type packet says, of every version up to FEAT_SPEv1p4."""
+"""Decoder of the Operation Type packet, for every version up to FEAT_SPEv1p4.
 
-# Ref: DDI0487 M.a, D18.2.7. Where the figures and the lists of fields disagree, the description of each field decides.
+If the figures and the lists of fields in the architecture disagree, the description of each field decides.
+
+Ref: DDI0487 M.a, D18.2.7.
+"""
 
 from dataclasses import dataclass
 from functools import cache
@@ -27,22 +30,23 @@ _FLAGS = {
     "IND": "indirect",
     "GCS": "gcs",
 }
-"""Attributes of the fields that are flags."""
+"""Names of the attributes of one-bit fields, by field."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperationType:
-    """An operation's class, the format of its packet, and the fields of that format.
+    """Decoded Operation Type packet: kind of operation, payload format, and fields of the payload.
 
     Parameters
     ----------
     kind : str
-        "other", "load", "store", "branch", or "reserved" where CLASS or SUBCLASS is.
+        "other", "load", "store" or "branch"; "reserved" if CLASS or SUBCLASS is reserved.
     form : str
-        Which payload of D18.2.7: "other", "sve" or "sme"; "general", "simd_fp", "unspecified", "tag", "nv2",
+        Payload format of D18.2.7: "other", "sve" or "sme"; "general", "simd_fp", "unspecified", "tag", "nv2",
         "extended", "sve", "memory_copy", "memory_set" or "gcs"; "branch". Empty if reserved.
     attributes : dict of str to bool, int or str
-        Fields of that payload. `bits` is the vector or tile size: "more" than 2048 (EVL), "all" of the ZA array.
+        Fields of the payload. `bits` is the vector length or tile size; "more" means more than 2048 bits (EVL), and
+        "all" means the complete ZA array (ETS).
     """
 
     kind: str
@@ -69,7 +73,7 @@ def _names(form: Form) -> tuple[str, ...]:
 
 @cache
 def operation_type(operation_class: int, payload: int) -> OperationType:
-    """Return what CLASS and the payload byte say."""
+    """Return the decoded packet of a CLASS and a payload byte."""
     form = next((form for form in FORMS if form.matches(operation_class, payload)), None)
     if form is None:
         return _reserved(operation_class, payload)
@@ -85,7 +89,7 @@ def operation_type(operation_class: int, payload: int) -> OperationType:
 
 
 def _attribute(field: str, value: int) -> tuple[str, bool | int | str]:
-    """Return the attribute that a field is, and its value."""
+    """Return the name and value of the attribute for a field."""
     match field:
         case "EVL":
             return "bits", EVL_UNIT << value if value < EVL.MORE else "more"

@@ -1,6 +1,7 @@
-"""A packet as a line of text, in the words of `perf report -D`."""
+"""Text of packets, in the words of `perf report -D`.
 
-# Where perf 6.1 has no word, a newer perf's is taken; where no perf has one, the number is printed.
+Words that perf 6.1 does not have are those of a newer perf. Values for which no perf has a word are printed as numbers.
+"""
 
 from collections.abc import Callable
 
@@ -16,7 +17,7 @@ __all__ = ["describe", "line"]
 
 _EVENT_WORDS: dict[int, str] = {
     **{row.event: row.word for row in EVENTS},
-    16: "TXN",  # Transactional: reads as zero now
+    16: "TXN",  # Transactional: reads as zero in the current architecture
 }
 _LOCATION_WORDS: dict[int, str] = {
     AddressIndex.PC: "PC",
@@ -53,13 +54,13 @@ _PROCEDURE_WORDS = {"unknown": "", "call": " CR-BL", "return": " CR-RET", "neith
 
 
 def line(data: bytes, packet: DecodedPacket) -> str:
-    """Offset, bytes and meaning of a packet of `data`, as `perf report -D` lays them out."""
+    """Return offset, bytes and description of a packet of `data`, in the format of `perf report -D`."""
     packet_bytes = data[packet.offset : packet.offset + packet.size].hex(" ")
     return f".  {packet.offset:08x}:  {packet_bytes:<47} {describe(packet)}"
 
 
 def describe(packet: DecodedPacket) -> str:
-    """The meaning of a packet."""
+    """Return the description of a packet."""
     return _DESCRIBE[packet.kind](packet.index, packet.value)
 
 
@@ -86,7 +87,7 @@ def _counter(index: int, value: int) -> str:
 
 
 def _vector_bits(payload: int) -> int:
-    """Return the vector length as perf prints it: EVL has the same bits in both forms."""
+    """Return the vector length as perf prints it. EVL has the same bit positions in both SVE formats."""
     return EVL_UNIT << SVE_LOAD_STORE.unpack(payload)["EVL"]
 
 
@@ -97,7 +98,7 @@ def _operation(index: int, value: int) -> str:
     attributes = operation.attributes
     flags = "".join(word for name, word in _FLAG_WORDS.items() if attributes.get(name))
     if operation.kind in ("load", "store"):
-        # perf says 4096 for "more than 2048 bits".
+        # perf prints 4096 for "more than 2048 bits".
         bits = f" EVLEN {_vector_bits(value)}" if "bits" in attributes else ""
         return ("LD" if operation.kind == "load" else "ST") + _FORM_WORDS.get(operation.form, "") + bits + flags
     if operation.form == "sve":

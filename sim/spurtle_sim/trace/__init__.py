@@ -1,1 +1,1 @@
-"""Instructions, and the tables that pass between the emulator, the timing model and the compiled SPU."""
+"""Instructions, and the tables that the emulator, the timing model and the compiled SPU exchange."""

@@ -1,5 +1,6 @@
-"""The tables between the emulator, the timing model, the engine and whoever follows them. Their C++ has the same
-structs.
+"""Data types of the tables that the emulator, the timing model, the compiled SPU and its checkers exchange.
+
+The C++ code of the simulator has the same structures.
 """
 
 import numpy as np
@@ -7,44 +8,56 @@ import numpy as np
 __all__ = ["FINISH", "OPERATION", "RESPONSE", "SELECTION", "TIMED_OPERATION"]
 
 OPERATION = np.dtype([("pc", "<u8"), ("target", "<u8"), ("va", "<u8"), ("facts", "<u4")], align=True)
-"""One retired instruction.
+"""Retired instruction.
 
-`target` is of a branch: the next PC. `va` is the lowest address accessed; zero without an access. `facts` are those of
-`spurtle.interface.operation.FactsLayout` that the program decides: all but `pa_valid`, `va_tagged` and
-`data_source_valid`.
+`target` is the next PC after a branch. `va` is the lowest address of a memory access; zero without an access. `facts`
+are the members of `spurtle.interface.operation.FactsLayout` that depend on the program only: all except `pa_valid`,
+`va_tagged` and `data_source_valid`.
 """
 
 TIMED_OPERATION = np.dtype(
     [
-        ("dispatch", "<u8"),  # cycle in which it passes the sampling point; up to `ops_per_cycle` rows share one
+        ("dispatch", "<u8"),  # cycle in which it passes the sampling point, as do up to `ops_per_cycle` operations
         ("pc", "<u8"),
-        ("target", "<u8"),  # of a branch: where it went, or PC + 4
+        ("target", "<u8"),  # of a branch: its target, or PC + 4 if it is not taken
         ("va", "<u8"),  # of a load or store
         ("pa", "<u8"),
-        ("events", "<u8"),  # bits of the Events packet; E[0], E[1], E[6] are derived from the facts
+        ("events", "<u8"),  # bits of the Events packet; the SPU derives E[0], E[1] and E[6] from the facts
         ("issue", "<u4"),  # cycles from dispatch to issue: at least 1
-        ("finish", "<u4"),  # cycles from dispatch until it completes: at least 2, and more than issue
+        ("finish", "<u4"),  # cycles from dispatch to completion: at least 2, and more than issue
         ("translate_from", "<u4"),  # cycles from dispatch to the start of the wait for a translation
-        ("translate_to", "<u4"),  # and to its end; the same where there is none
+        ("translate_to", "<u4"),  # cycles from dispatch to its end; equal to translate_from without a wait
         ("facts", "<u4"),  # bits of `spurtle.interface.operation.FactsLayout`
         ("data_source", "<u2"),
     ],
     align=True,
 )
-"""One operation of the program, 72 bytes: the timing model fills the table in program order, the engine plays it."""
+"""Operation of a program with its timing, 72 bytes.
+
+The timing model fills the table in program order, and the compiled SPU plays it.
+"""
 
 SELECTION = np.dtype([(name, "<u8") for name in ("first", "candidates", "sampled", "time", "destination")])
-"""What became of a selected operation, as far as the SPU says. It names the lane of a sampled one: that is number
-`first`. Of one that collided it says no more than its cycle: it is one of `among` operations from number `first`.
-Numbers count from the first operation played; `time` is the cycle in which it passed, as the timestamp has it.
-`destination` is one if the store is sampled of a sampled operation that loads from one address and stores to another;
-zero in a configuration without such operations. The engine is not told of any, and hands no `Facts.destination` back.
+"""Selected operation, as the SPU reports it.
+
+`sampled` is one if the operation is sampled, and zero if it collided. The SPU reports the lane of a sampled operation,
+which is operation number `first`, and `candidates` is one. For a collision the SPU reports only the cycle: the
+operation is one of `candidates` operations from number `first`. Operations are numbered from the first operation
+played.
+
+`time` is the cycle in which the operation passed the sampling point, and the value of the system counter in that cycle.
+
+`destination` is one if the store is sampled of an operation that loads from one address and stores to another. It is
+zero in a configuration without such operations. The compiled SPU plays no such operations and does not drive
+`Facts.destination`.
 """
 
 FINISH = np.dtype([("row", "<u8"), ("latency", "<u8")])
-"""A sampled operation whose end the core has reported: its number, and how many cycles after it passed. That can be
-later than its `finish`, in which it completed: one end is reported in a cycle.
+"""Finished sampled operation: its number, and the cycles from the sampling point until the core reported it finished.
+
+The latency can exceed `TIMED_OPERATION.finish`, the cycles until completion, because the core reports one finished
+operation per cycle.
 """
 
 RESPONSE = np.dtype([("fault", "<u8"), ("written", "<u8")])
-"""Response of memory to a record: the number of the fault, of which 0 is none, and the bytes written before it."""
+"""Response of memory to a record: the number of the fault, or 0 without a fault, and the bytes written before it."""

@@ -1,6 +1,9 @@
-"""The facts of an instruction that the front end and the timing model share. No emulator is loaded for them."""
+"""Description of an instruction that the front end and the timing model share.
 
-# Ref: DDI0487 M.a, D17.5.1 (types of operation).
+The module does not load the emulator.
+
+Ref: DDI0487 M.a, D17.5.1 (types of operation).
+"""
 
 from dataclasses import dataclass
 from enum import IntEnum, auto, unique
@@ -10,25 +13,30 @@ from ..model.operation import Facts
 __all__ = ["FACT", "NZCV", "REGISTERS", "SP", "Instruction", "InstructionKind", "Registers"]
 
 FACT: dict[str, int] = {name: 1 << bit for bit, name in enumerate(Facts.__slots__)}
-"""The bit of each member of `interface.operation.FactsLayout`. The model has the same order, and loads no Amaranth."""
+"""Mask of each member of `interface.operation.FactsLayout`.
 
+The masks are those of the reference model, which has the same members in the same order and does not load Amaranth.
+"""
 
 SP = 31
-
+"""Number of the register SP."""
 
 NZCV = 64
-
+"""Number of the register NZCV."""
 
 REGISTERS = 65
-"""X0 to X30 are 0 to 30, SP is 31, V0 to V31 are 32 to 63, NZCV is 64. XZR and WZR are no register."""
+"""Number of registers: X0 to X30 are 0 to 30, SP is 31, V0 to V31 are 32 to 63, and NZCV is 64.
 
+XZR and WZR have no number.
+"""
 
 Registers = tuple[int, ...]
+"""Register numbers."""
 
 
 @unique
 class InstructionKind(IntEnum):
-    """What the timing model distinguishes."""
+    """Kind of instruction in the timing model."""
 
     INTEGER = auto()
     SHIFTED = auto()  # integer operation with a shifted or extended operand
@@ -54,23 +62,25 @@ class InstructionKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction word, as the front end and the timing model need it.
+    """Decoded instruction word, as the front end and the timing model use it.
 
     Parameters
     ----------
     kind : InstructionKind
+        Kind of instruction in the timing model.
     facts : int
-        Bits of `spurtle.interface.operation.FactsLayout` that are the same at each execution.
+        Bits of `spurtle.interface.operation.FactsLayout` that are the same for each execution.
     sources, destinations : tuple of int
-        Register numbers. A base register that is written back is in `base` instead of `destinations`.
+        Register numbers. A base register with writeback is in `base`, not in `destinations`.
     base : tuple of int
-        The address register of a pre-indexed or post-indexed access, or none.
+        Base register of a pre-indexed or post-indexed access; otherwise empty.
     traffic : int
-        Bytes read plus bytes written; zero without a memory access.
+        Number of bytes read plus number of bytes written; zero without a memory access.
     irregular : bool
-        The access may not happen (Store-Exclusive), or is not a run of `traffic` bytes for an emulator (DC ZVA).
+        Whether the access can be omitted (Store-Exclusive), or is not an access to `traffic` contiguous bytes in the
+        emulator (DC ZVA).
     condition : int or None
-        Condition code of a conditional select or compare, whose outcome the next PC does not tell.
+        Condition code of a conditional select or compare. Its outcome cannot be derived from the next PC.
     """
 
     kind: InstructionKind
