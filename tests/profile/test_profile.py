@@ -164,7 +164,7 @@ def test_the_beginning_of_a_workload_is_the_references(name: str, jitter: bool, 
     config = CONFIGS[name]
     program = Program(WORKLOADS / "chase.elf")
     machine = Machine(program.instructions, Parameters(ops_per_cycle=config.ops_per_cycle))
-    sampling = Sampling(interval=1, filters=parse_filters(config, filters), jitter=jitter, seed=5 if jitter else None)
+    sampling = Sampling(interval=256, filters=parse_filters(config, filters), jitter=jitter, seed=5 if jitter else None)
     driver = Driver(config, sampling, context=1, check=True)
     operations = next(program.run())
     driver.run(machine.time(operations))
