@@ -293,6 +293,8 @@ def decode_records(data: bytes | bytearray | memoryview) -> Iterator[Record]:
     """The records of `data`, in order; the last may be incomplete. Never raises, whatever the bytes are.
 
     A record with `problems` is decoded as far as its bytes allow. Where a packet stands twice, the first one counts.
+
+    The data is that of one Profiling Buffer. `spurtle_sim.read_perf_data` returns the buffers in a perf.data file.
     """
     padding, end_packet, timestamp, address, counter = (
         PacketKind.PADDING,
