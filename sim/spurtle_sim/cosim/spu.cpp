@@ -21,7 +21,7 @@ constexpr unsigned DRAIN_CYCLES = 1000;
 
 // Cycles after the last finish, or after the last access of software, until all records are in memory and all registers
 // have taken effect. The delays of a Disturbance are not included.
-constexpr unsigned SETTLE_CYCLES = ANSWER_LATENCY + SLOTS * (MOST_BEATS + PACKING_CYCLES + 8);
+constexpr unsigned SETTLE_CYCLES = ANSWER_LATENCY + SLOTS * (MAX_BEATS + PACKING_CYCLES + 8);
 
 struct CompiledSPU {
     VerilatedContext context;

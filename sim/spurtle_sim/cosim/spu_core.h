@@ -87,8 +87,8 @@ struct Core {
         }
     }
 
-    // Drive the events of the sampled operations, ANSWER_LATENCY - 1 cycles late. One finish is reported in a cycle:
-    // that of the oldest operation that has finished.
+    // Drive the events of the sampled operations, ANSWER_LATENCY - 1 cycles late. In each cycle, at most one
+    // finish is reported, of the oldest operation that has finished.
     void drive_in_flight(design &spu, uint64_t cycle) {
         unsigned issued = 0, completed = 0, translating = 0;
         Flight *ending = nullptr;

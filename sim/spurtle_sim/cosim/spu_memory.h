@@ -75,9 +75,9 @@ struct Memory {
         written = true;
         if (!beats) {
             skipped = std::countr_zero(get_field(beat, BEAT_STROBE));
-            good = MOST_BEATS;
+            good = MAX_BEATS;
             if (disturbance.state && disturbance.draw(256) < disturbance.fault) {
-                good = disturbance.draw(MOST_BEATS);
+                good = disturbance.draw(MAX_BEATS);
                 response.fault = 1 + disturbance.draw(std::size(FAULTS) - 1);
             }
         }
