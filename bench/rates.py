@@ -200,7 +200,7 @@ def driven(config: SPUConfig) -> Measure:
 def _cycles(config: SPUConfig, counts: dict[str, int], rows: int) -> int:
     """Return the cycles that were simulated. Raise MeasureError if operations or records are missing."""
     found = counts["pop"], counts["records"]
-    expected = rows, rows // (256 * stimulus.SAMPLING.interval + 1)
+    expected = rows, rows // (stimulus.SAMPLING.interval + 1)
     if found != expected:
         raise MeasureError(f"{config.name} must count and record {expected} operations, not {found}")
     return counts["cycles"]

@@ -13,7 +13,7 @@ from spurtle_sim.trace.dtypes import TIMED_OPERATION
 
 __all__ = ["BASE", "FINISH", "ISSUE", "OPERATION", "SAMPLING", "SIZE", "TRANSLATE", "program", "writes"]
 
-SAMPLING = Sampling(interval=3)
+SAMPLING = Sampling()
 """The default of `spurtle profile`."""
 
 BASE, SIZE = 0xFFFF_0000_1000_0000, 1 << 24

@@ -1,13 +1,14 @@
-"""Tools around the Spurtle SPU: reference model, decoder, compiled RTL, profiler and command-line interface."""
+"""Tools for the Spurtle SPU: reference model, decoder, compiled RTL, profiler and command-line interface."""
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .perf.reader import read_perf_data
     from .profile.run import run_profile
     from .records.decode import decode_records as decode
     from .records.encode import encode
 else:
-    # Each name is imported when it is first used: a program that decodes records loads no Amaranth and no emulator.
+    # Each name is imported on first use, so a program that decodes records loads neither Amaranth nor the emulator.
     from spurtle.support.lazy import lazy
 
     __getattr__, __dir__ = lazy(
@@ -15,8 +16,9 @@ else:
         {
             "decode": "records.decode:decode_records",
             "encode": "records.encode:encode",
+            "read_perf_data": "perf.reader:read_perf_data",
             "run_profile": "profile.run:run_profile",
         },
     )
 
-__all__ = ["decode", "encode", "run_profile"]
+__all__ = ["decode", "encode", "read_perf_data", "run_profile"]

@@ -79,7 +79,7 @@ def fill(driver: BoardDriver, halves: int) -> None:
 
 def profiled(board: Board, target: Link | EngineBoard, halves: int = HALVES) -> bytes:
     """What the SPU has written until the buffer has been full so many times."""
-    driver = BoardDriver(board, target, Sampling(interval=1))
+    driver = BoardDriver(board, target, Sampling(interval=256))
     driver.start()
     fill(driver, halves)
     return bytes(driver.data)
@@ -105,7 +105,7 @@ def test_the_first_profile(board: Board, link: Link) -> None:
 def test_a_line_with_noise_loses_nothing(board: Board, simulation: Simulation) -> None:
     """What is broken is asked for again, until all is there."""
     link = Link(NoisyPort(open_port(simulation.port, board.baud), Noise(SEED, lost=4, corrupted=4)), patience=0.5)
-    driver = BoardDriver(board, link, Sampling(interval=1))
+    driver = BoardDriver(board, link, Sampling(interval=256))
     driver.start()
     fill(driver, 3)
     driver.stop()
@@ -119,7 +119,7 @@ def test_a_line_with_noise_loses_nothing(board: Board, simulation: Simulation) -
 
 def test_what_waits_is_not_lost_and_what_does_not_wait_is_counted(board: Board, link: Link) -> None:
     for keep_running in (False, True):
-        driver = BoardDriver(board, link, Sampling(interval=1), keep_running=keep_running)
+        driver = BoardDriver(board, link, Sampling(interval=256), keep_running=keep_running)
         driver.start()
         fill(driver, 3)
         driver.stop()
@@ -162,7 +162,7 @@ def test_a_write_with_the_tag_of_the_command_before_is_not_done_again(link: Link
 
 
 def test_memory_in_pieces(board: Board, link: Link) -> None:
-    driver = BoardDriver(board, link, Sampling(interval=1))
+    driver = BoardDriver(board, link, Sampling(interval=256))
     driver.start()
     fill(driver, 1)
     driver.stop()
@@ -182,7 +182,7 @@ def test_a_register_that_is_not_there(link: Link, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_button_starts_the_program(board: Board, simulation: Simulation, link: Link) -> None:
-    driver = BoardDriver(board, link, Sampling(interval=1))
+    driver = BoardDriver(board, link, Sampling(interval=256))
     before = driver.counts()["operations"]
     simulation.press(1)
     assert not driver.started, "it is not armed"
@@ -194,7 +194,7 @@ def test_a_button_starts_the_program(board: Board, simulation: Simulation, link:
 
 
 def test_what_the_leds_show(board: Board, simulation: Simulation, link: Link) -> None:
-    driver = BoardDriver(board, link, Sampling(interval=1))
+    driver = BoardDriver(board, link, Sampling(interval=256))
     simulation.lit()
     assert simulation.lit() == set()
     driver.start()
@@ -259,7 +259,7 @@ def test_what_has_come_is_kept_when_the_port_is_gone(
 
 
 def test_a_board_that_has_been_reset(board: Board, link: Link) -> None:
-    driver = BoardDriver(board, link, Sampling(interval=1))
+    driver = BoardDriver(board, link, Sampling(interval=256))
     link.write(arch.PMBPTR_EL1, 0)
     with pytest.raises(LinkError, match=r"^PMBPTR_EL1 is not where it was put: the board has been reset$"):
         driver.stop()

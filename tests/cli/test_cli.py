@@ -90,7 +90,7 @@ WRONG = [
     (("profile", "--seed", "1", "PROGRAM"), 125, "--seed must come with --jitter"),
     *((("profile", f"--filter=min_latency={value}", "PROGRAM"), 125, "--filter min_latency must be a number from 0")
       for value in (*NOT_NUMBERS, "4096", "0x" + "f" * 5000)),
-    *((("profile", f"--filter={value}", "PROGRAM"), 125, "--filter must be of branch_filter")
+    *((("profile", f"--filter={value}", "PROGRAM"), 125, "--filter must be one of branch_filter")
       for value in ("", ",", "=", "x", "\udcff", "discard")),
     (("profile", "--filter=load_filter,load_filter", "PROGRAM"), 125, "--filter must name each filter once"),
 ]  # fmt: skip

@@ -10,10 +10,10 @@ import pytest
 
 from spurtle.support.errors import UserError
 from spurtle_sim.cli import main
-from spurtle_sim.perf import reader
 from spurtle_sim.perf.events import Aux, TimedEvent, process_events
 from spurtle_sim.perf.format import AuxFlag, RecordType
 from spurtle_sim.perf.process import Process
+from spurtle_sim.perf.reader import read_perf_data
 from spurtle_sim.perf.writer import Recording, content
 from tests.support.perf_records import PID, branch, load
 from tests.support.perf_versions import Perf, require_perf
@@ -161,7 +161,7 @@ def test_encode_takes_what_decode_gives(file: Path, tmp_path: Path, capsys: pyte
 
 def refused(data: bytes, words: str) -> None:
     with pytest.raises(UserError, match=words):
-        reader.read(data)
+        read_perf_data(data)
 
 
 def test_what_cannot_be_read_is_one_sentence(file: Path) -> None:
@@ -175,15 +175,15 @@ def test_what_cannot_be_read_is_one_sentence(file: Path) -> None:
 
 def test_a_file_that_ends_early_is_read_as_far_as_it_goes(file: Path) -> None:
     data = file.read_bytes()
-    complete = reader.read(data)
+    complete = read_perf_data(data)
     assert complete.problems == []
     place = data.index(complete.buffers[2].data)
-    found = reader.read(data[: place + 100])
+    found = read_perf_data(data[: place + 100])
     assert [len(buffer.data) for buffer in found.buffers] == [192, 100]
     assert found.problems == ["buffer 1 must have 320 bytes, and the file ends after 100 of them"]
     # The size of the data section is still zero: `perf record` was killed.
     killed = data[:48] + bytes(8) + data[56 : place + 320]
-    assert [len(buffer.data) for buffer in reader.read(killed).buffers] == [192, 320]
+    assert [len(buffer.data) for buffer in read_perf_data(killed).buffers] == [192, 320]
 
 
 @pytest.mark.parametrize("count", tiers(fast=[100], long=[2_000]))

@@ -222,7 +222,7 @@ FILTERS = [
 
 
 def test_the_attribute_is_that_of_the_kernel(perf: Perf, tmp_path: Path, process: Process, sift: int) -> None:
-    sampling = Sampling(interval=3, jitter=True, filters=parse_filters(CONFIGS["v1p4"], FILTERS))
+    sampling = Sampling(interval=768, jitter=True, filters=parse_filters(CONFIGS["v1p4"], FILTERS))
     made = recording(process, branch(sift, sift + 8, 2, 5), settings=sampling.settings())
     file = written(tmp_path, made)
     [spe, _] = perf.lines("evlist", "-v", "-i", file)
@@ -250,7 +250,7 @@ def test_a_run_that_collides(perf: Perf, tmp_path: Path, process: Process, sift:
     operations["pc"], operations["issue"], operations["finish"] = sift, 1, 2
     operations["finish"][:300] = 1_200
     operations["facts"] = 1 << 0
-    driver = Driver(CONFIGS["neoverse_n1"], Sampling(interval=1), context=PID, check=False)
+    driver = Driver(CONFIGS["neoverse_n1"], Sampling(interval=256), context=PID, check=False)
     driver.run(operations)
     driver.stop()
     assert driver.collided > 0
@@ -296,7 +296,7 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the profile of a program that asks for memory."""
     folder = tmp_path_factory.mktemp("memory")
     program = write_elf(folder / "program", [*MEMORY, *EXIT])
-    run_profile(CONFIGS["neoverse_n1"], program, sampling=Sampling(interval=1), output=str(folder / "perf.data"))
+    run_profile(CONFIGS["neoverse_n1"], program, sampling=Sampling(interval=256), output=str(folder / "perf.data"))
     return folder / "perf.data"
 
 

@@ -1,6 +1,8 @@
 """The filters of `spurtle profile`: registers from perf's terms, and the records of workloads that pass them."""
 
+import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from itertools import islice
@@ -8,12 +10,14 @@ from itertools import islice
 import numpy as np
 import pytest
 
+from spurtle.arch import PMSFCR_EL1, PMSIRR_EL1
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.support.errors import UserError
 from spurtle_sim.emulator.program import Program
 from spurtle_sim.profile import driver
 from spurtle_sim.profile.driver import Driver
 from spurtle_sim.profile.options import Filters, Sampling, parse_filters
+from spurtle_sim.profile.run import run_profile
 from spurtle_sim.records.decode import Record, decode_records
 from spurtle_sim.timing.core import Parameters
 from spurtle_sim.timing.machine import Machine
@@ -83,7 +87,7 @@ def timed(name: str, lanes: int) -> tuple[Program, np.ndarray]:
 
 def play(config: str, name: str, filters: Filters) -> Driver:
     """Its profile, checked."""
-    played = Driver(CONFIGS[config], Sampling(interval=1, filters=filters), context=1, check=True)
+    played = Driver(CONFIGS[config], Sampling(interval=256, filters=filters), context=1, check=True)
     played.run(timed(name, CONFIGS[config].ops_per_cycle)[1])
     played.stop()
     assert played.checker is not None
@@ -228,3 +232,88 @@ def test_terms_that_cannot_be(config: str, term: str, words: list[str]) -> None:
     assert message.startswith("--filter ")
     for word in words:
         assert word in message
+
+
+# Sampling, from Python.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        *[
+            (
+                {"interval": number},
+                ValueError,
+                f"interval must be a multiple of 256 from 256 to 2**32 - 256, not {number}",
+            )
+            for number in (-256, 0, 3, 255, 257, 2**32)
+        ],
+        ({"interval": 256.0}, TypeError, "interval must be of type int, not 256.0"),
+        ({"interval": True}, TypeError, "interval must be of type int, not True"),
+        ({"filters": "discard"}, TypeError, "filters must be of type Filters, not 'discard'"),
+        ({"jitter": 1}, TypeError, "jitter must be of type bool, not 1"),
+        ({"jitter": True, "seed": 0}, ValueError, "seed must be from 1 to 4294967295, not 0"),
+        ({"jitter": True, "seed": 2**32}, ValueError, "seed must be from 1 to 4294967295, not 4294967296"),
+        ({"jitter": True, "seed": "1"}, TypeError, "seed must be of type int, not '1'"),
+        ({"seed": 1}, ValueError, "seed must be None without jitter, which uses the random numbers"),
+    ],
+)
+def test_invalid_sampling(arguments: dict[str, object], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=f"^{re.escape(message)}$"):
+        Sampling(**arguments)
+
+
+def test_the_interval_is_in_operations() -> None:
+    for interval in (256, 768, 2**32 - 256):
+        sampling = Sampling(interval=interval)
+        [pmsirr] = [value for register, value in sampling.writes(CONFIGS["minimal"]) if register == PMSIRR_EL1]
+        assert pmsirr == interval  # INTERVAL is bits 31 to 8
+        assert sampling.settings().period == interval
+
+
+MINIMAL_EVENTS = ", ".join(str(event) for event in sorted(CONFIGS["minimal"].events - {0, 6}))
+
+
+@pytest.mark.parametrize(
+    ("config", "filters", "message"),
+    [
+        ("neoverse_n1", {"discard": True}, "filters.discard must be False in neoverse_n1, which has no Discard mode"),
+        (
+            "neoverse_n1",
+            {"pmsfcr": PMSFCR_EL1.pack(SIMD=1, FT=1)},
+            "filters.pmsfcr must only have bits 0, 1, 2, 16, 17, 18 in neoverse_n1, not 0x100002",
+        ),
+        (
+            "minimal",
+            {"pmsevfr": 1 << 63},
+            f"filters.pmsevfr must only have bits {MINIMAL_EVENTS} in minimal, not 0x8000000000000000",
+        ),
+        ("neoverse_n1", {"pmsnevfr": 2}, "filters.pmsnevfr must be 0 in neoverse_n1, not 0x2"),
+        ("neoverse_n1", {"pmslatfr": 4096}, "filters.pmslatfr must be from 0 to 4095, not 4096"),
+        (
+            "neoverse_n1",
+            {"pmsdsfr": 0},
+            "filters.pmsdsfr must be 0xffffffffffffffff in neoverse_n1, which has no data source filter",
+        ),
+        ("v1p4", {"pmsdsfr": 1 << 64}, f"filters.pmsdsfr must be from 0 to {2**64 - 1}, not {1 << 64}"),
+        ("v1p4", {"pmslatfr": -1}, "filters.pmslatfr must be from 0 to 65535, not -1"),
+    ],
+)
+def test_filters_that_a_configuration_does_not_have(config: str, filters: dict[str, int], message: str) -> None:
+    sampling = Sampling(filters=Filters(**filters))
+    calls: list[Callable[[], object]] = [
+        lambda: sampling.check(CONFIGS[config]),
+        lambda: [*sampling.writes(CONFIGS[config])],
+        lambda: Driver(CONFIGS[config], sampling, context=1, check=False),
+        lambda: run_profile(CONFIGS[config], "absent", sampling=sampling),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+            call()
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_filters_of_a_configuration_are_accepted(config: str) -> None:
+    for case in CASES:
+        if supported(CONFIGS[config], case):
+            Sampling(filters=parse_filters(CONFIGS[config], [case])).check(CONFIGS[config])

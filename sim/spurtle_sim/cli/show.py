@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from spurtle.support.streams import print_stderr
 
 from .. import decode
-from ..perf import reader
 from ..perf.format import AuxFlag
-from ..perf.reader import AuxBuffer, Contents
+from ..perf.reader import AuxBuffer, Contents, is_perf_data, read_perf_data
 from ..records import text
 from ..records.decode import decode_packets
 from ..records.json_object import to_json
@@ -56,8 +55,8 @@ def show(data: bytes, *, as_json: bool) -> bool:
     Raises UserError if a perf.data file cannot be used.
     """
     printer = _Printer(as_json)
-    if reader.is_perf_data(data):
-        _perf_data(printer, reader.read(data))
+    if is_perf_data(data):
+        _perf_data(printer, read_perf_data(data))
     else:
         printer.buffer(data, "", {})
     if printer.problems:

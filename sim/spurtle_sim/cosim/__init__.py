@@ -1,1 +1,1 @@
-"""The compiled SPU and record path, beside numbers of the reference model."""
+"""The compiled SPU and record path, and the values of the reference model as numbers on ports."""

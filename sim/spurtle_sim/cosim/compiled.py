@@ -1,4 +1,7 @@
-"""Generated Verilog as shared libraries: translated by Verilator, and compiled with a C++ file that drives it."""
+"""Generated Verilog as shared libraries.
+
+Verilator translates the Verilog to C++, which is compiled with a C++ file that drives it.
+"""
 
 import ctypes
 import json
@@ -27,7 +30,7 @@ from .layout import design_files
 __all__ = ["GeneratedModel", "VerilatedModel", "load_model", "verilator_runtime"]
 
 _PACKAGE = "spurtle_sim.cosim"
-"""Where the C++ files are."""
+"""Package of the C++ files."""
 
 _ROOT = Path(verilator.__file__).parent
 
@@ -36,22 +39,22 @@ _INCLUDES = [f"-I{_ROOT / 'include'}", f"-I{_ROOT / 'include' / 'vltstd'}"]
 _RUNTIME = ("verilated", "verilated_threads")
 
 _VERILATOR_STANDARD = "-std=c++17"
-"""Of Verilator's own library: in C++20 the standard library's headers take half a second more to compile."""
+"""Language version of Verilator's own library. In C++20 the standard headers take half a second longer to compile."""
 
 _TRANSLATE = [
     *("--cc", "-O3", "--prefix", "design", "--Mdir", ".", "design.v"),
-    # Registers have initial values, and without run-time checks a model is up to twice as fast.
+    # All registers have initial values, so no X occurs. Without run-time checks a model is up to twice as fast.
     *("--x-assign", "fast", "--x-initial", "fast", "--no-assert"),
 ]
 
 _FAST = """\
-// GCC would copy the few words of a wide shift with `rep movs`, which takes longer to start than to copy them.
+// GCC would copy the few words of a wide shift with `rep movs`, whose startup takes longer than the copy.
 #pragma GCC optimize "no-tree-loop-distribute-patterns"
 """
 
 _SLOW = """\
 #pragma GCC push_options
-// What runs once is not worth the compiler's time.
+// These functions run once, so optimizing them takes more time than it saves.
 #pragma GCC optimize "O0"
 """
 
@@ -60,18 +63,18 @@ _END_OF_SLOW = "#pragma GCC pop_options\n"
 
 @dataclass(frozen=True)
 class VerilatedModel:
-    """A design and the C++ file that drives it, for `native.library.load`.
+    """Design and the C++ file that drives it, as a library for `native.library.load`.
 
     Parameters
     ----------
     name : str
-        Shown while it is compiled.
+        Name shown during compilation.
     files : mapping of str to str
-        Of `design_files`.
+        Result of `design_files`.
     driver : Traversable
-        The C++ file. It finds the translated module in `design.h`.
+        The C++ file. It includes `design.h`, the translated module.
     options : sequence of str
-        Further options of Verilator.
+        Additional options of Verilator.
     """
 
     name: str
@@ -98,10 +101,11 @@ class VerilatedModel:
         return f"{self.name}.so", (version("verilator"), sorted(self._sources().items()), commands)
 
     def _sources(self) -> dict[str, str]:
-        return {**self.files, **package_files(_PACKAGE, "ports.h"), self.driver.name: self.driver.read_text()}
+        headers = [path.name for path in resources.files(_PACKAGE).iterdir() if path.name.endswith(".h")]
+        return {**self.files, **package_files(_PACKAGE, *headers), self.driver.name: self.driver.read_text()}
 
     def _compile(self) -> list[str]:
-        # Otherwise no function is inlined that another library could replace.
+        # Without -fno-semantic-interposition, GCC does not inline functions that another library could replace.
         return [*_compile(), "-fPIC", "-I.", "-O2", "-fno-semantic-interposition", "-c", "model.cpp"]
 
     def _build(self, folder: Path) -> Path:
@@ -111,7 +115,8 @@ class VerilatedModel:
         translated = sorted(path.name for path in folder.glob("design*.cpp"))
         slow = [name for name in translated if name.endswith("Slow.cpp")]
         fast = [name for name in translated if name not in slow]
-        # One file of all, so that the compiler reads their headers once; first of all, as their functions must be fast.
+        # One translation unit, so that the compiler reads the headers once. The headers come first, outside of the
+        # region without optimization, because their functions must be fast.
         lines = [_FAST, _include("design__pch.h"), _SLOW, *map(_include, slow), _END_OF_SLOW]
         lines += map(_include, [self.driver.name, *fast])
         (folder / "model.cpp").write_text("".join(lines), encoding="utf-8")
@@ -123,7 +128,7 @@ class VerilatedModel:
 
 
 class _Pickler(pickle.Pickler):
-    """Pickles the fields of dataclasses, and not their cached properties, some of which cannot be pickled."""
+    """Pickler of the fields of dataclasses. Their cached properties are omitted: some cannot be pickled."""
 
     def reducer_override(self, value: Any) -> Any:
         if isinstance(value, SPUConfig | RecordLayout):
@@ -133,16 +138,16 @@ class _Pickler(pickle.Pickler):
 
 @dataclass(frozen=True)
 class GeneratedModel:
-    """A model of a configuration, whose design is generated when it is needed, and kept: generating takes a second.
+    """Model of a configuration. Its design is generated on demand and cached, because this takes a second.
 
     Parameters
     ----------
     name : str
-        Shown while it is compiled.
+        Name shown during compilation.
     driver : str
-        A C++ file of this package. See `VerilatedModel`.
+        C++ file of this package. See `VerilatedModel`.
     design : str
-        The function of `designs` that generates it.
+        Function of `designs` that generates the design.
     config : SPUConfig
     """
 
@@ -188,7 +193,16 @@ def load_model(
     declarations: Iterable[str] = (),
     options: Sequence[str] = (),
 ) -> ctypes.CDLL:
-    """Load the model of a module; compile it if it is not in the cache. See `design_files` and `VerilatedModel`.
+    """Load the model of a module; compile it if it is not in the cache.
+
+    Parameters
+    ----------
+    module : str
+        Name shown during compilation.
+    verilog_text, declarations
+        See `design_files`.
+    driver, options
+        See `VerilatedModel`.
 
     Raises
     ------
@@ -199,8 +213,9 @@ def load_model(
 
 
 def verilator_runtime(parts: Sequence[str], *options: str) -> Path:
-    """Return an archive of these parts of Verilator's own library; compile it if it is not in the cache. The compiler
-    needs longer for them than for a design.
+    """Return an archive of parts of Verilator's own library; compile it if it is not in the cache.
+
+    It is cached by itself because it takes longer to compile than a design.
 
     Raises
     ------
@@ -219,7 +234,7 @@ def verilator_runtime(parts: Sequence[str], *options: str) -> Path:
 
 
 def _translate(folder: Path, options: Sequence[str]) -> None:
-    # Imported here because it loads Amaranth, which a model in the cache does not need.
+    # Imported here because it loads Amaranth, which is not needed if the model is in the cache.
     from spurtle.export.waivers import LINT_WAIVERS
 
     waivers = [f"-Wno-{name}" for name in LINT_WAIVERS]

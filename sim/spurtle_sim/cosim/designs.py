@@ -1,4 +1,4 @@
-"""Designs of a configuration for the drivers in C++: the Verilog, and the layout of its ports."""
+"""Designs of a configuration for the drivers in C++: the Verilog and the layouts of its ports."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -26,7 +26,7 @@ __all__ = ["on_each_edge", "record_path", "spu"]
 
 
 def spu(config: SPUConfig) -> dict[str, str]:
-    """Return the files of the SPU for `spu.cpp`."""
+    """Return the files of the SPU for `spu.cpp`, by their names."""
     beat = BeatLayout(config)
     operation = OperationLayout(config)
     structs = {
@@ -35,8 +35,9 @@ def spu(config: SPUConfig) -> dict[str, str]:
     }
     numbers = {
         "BEAT_BYTES": config.bus_bytes,
-        "MOST_BEATS": config.max_record_bytes // config.bus_bytes + (config.layout.align < config.bus_bytes),
-        # A packed record is put together in steps, a cycle each, and fewer than one for each eight bytes.
+        # A record that is aligned to less than a beat can begin within a beat and take one more.
+        "MAX_BEATS": config.max_record_bytes // config.bus_bytes + (config.layout.align < config.bus_bytes),
+        # The packer takes one cycle for each step, and a packed record has fewer than one step for each eight bytes.
         "PACKING_CYCLES": config.max_record_bytes // 8 if config.layout.packed else 0,
         "LANES": config.ops_per_cycle,
         "SLOTS": config.slots,
@@ -44,7 +45,7 @@ def spu(config: SPUConfig) -> dict[str, str]:
         "TAKEN_BRANCH_MASK": Facts(branch=1, taken=1, retired=1, exception=1).pack(),
         "TAKEN_BRANCH": Facts(branch=1, taken=1, retired=1).pack(),
     }
-    places = {
+    fields = {
         "BEAT_ADDRESS": _field(beat, "address"),
         "BEAT_DATA": _field(beat, "data"),
         "BEAT_STROBE": _field(beat, "strobe"),
@@ -67,14 +68,14 @@ def spu(config: SPUConfig) -> dict[str, str]:
         *(struct(name, dtype) for name, dtype in structs.items()),
         constants("", "unsigned", numbers),
         array("FAULTS", "uint64_t", [fault_bits(config, 0, fault) for fault in (None, *memory_faults(config))]),
-        bit_fields(places),
+        bit_fields(fields),
         *_functions(config),
     ]
     return design_files(on_each_edge(verilog.spu(config).text), declarations)
 
 
 def record_path(config: SPUConfig) -> dict[str, str]:
-    """Return the files of the record path for `record_path.cpp`."""
+    """Return the files of the record path for `record_path.cpp`, by their names."""
     beat = beat_layout(config)
     numbers = {
         "SAMPLE_WORDS": sample_words(config),
@@ -82,24 +83,26 @@ def record_path(config: SPUConfig) -> dict[str, str]:
         "BEAT_BYTES": config.bus_bytes,
         "ALIGN": config.layout.align,
     }
-    places = {
+    fields = {
         "BEAT_DATA": _field(beat, "data"),
         "BEAT_LAST": _field(beat, "last"),
         "BEAT_END": _optional_field(beat, "end"),
     }
     text = verilog.generate(RecordPath(config), f"{config.module}_record_path").text
-    return design_files(text, [constants("", "unsigned", numbers), bit_fields(places)])
+    return design_files(text, [constants("", "unsigned", numbers), bit_fields(fields)])
 
 
 def on_each_edge(text: str) -> str:
-    """Return Verilog in which each edge of the clock is a cycle: one evaluation of the model, where a rising edge and a
-    falling edge take two. Outputs that must be read before the edge must come from registers alone.
+    """Return Verilog in which each edge of the clock is a cycle.
+
+    A cycle then takes one evaluation of the model instead of two, for the rising and the falling edge. Outputs that are
+    read before the edge must come from registers only.
     """
     return text.replace("posedge clk", "edge clk")
 
 
 def _functions(config: SPUConfig) -> Iterator[str]:
-    """Yield the functions that read and drive ports which not every configuration has."""
+    """Yield the C++ functions for ports that not every configuration has."""
     slots = [f"spu.PORT_OF(sampling, slot, {lane})" for lane in range(config.ops_per_cycle)]
     answer = f"return {{{', '.join(slots) if config.slots > 1 else ''}}}"
     yield function("std::array<unsigned, LANES> slots_of_lanes(const design &spu)", [answer])
@@ -111,12 +114,12 @@ def _functions(config: SPUConfig) -> Iterator[str]:
 
 
 def _state(config: SPUConfig) -> Iterator[str]:
-    """Yield assignments to the ports that hold the PE's state while the program runs."""
+    """Yield C++ assignments to the ports for the state of the PE. `physical_count` changes in each cycle instead."""
     of_branch = TakenBranchSignature(config).members if config.pbt else ()
     for name, bits in pe_bits(config):
         value = f"pe.{name}"
         if bits is not None:
-            value = " | ".join(f"({value} >> {bit} & 1) << {place}" for place, bit in enumerate(bits))
+            value = " | ".join(f"({value} >> {bit} & 1) << {index}" for index, bit in enumerate(bits))
         if name != "physical_count":
             yield f"spu.PORT(pe, {name}) = {value}"
         if name in of_branch:

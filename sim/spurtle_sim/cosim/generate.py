@@ -1,7 +1,7 @@
-"""A process that generates the design of a configuration: `python -m spurtle_sim.cosim.generate FUNCTION DIGEST`.
+"""Process that generates the design of a configuration: `python -m spurtle_sim.cosim.generate FUNCTION DIGEST`.
 
-It reads the configuration in its working folder and writes the design there. In a process of its own, what is imported
-is what is on disk: a program that runs longer may have imported a source file before it was edited.
+It reads the configuration from its working folder and writes the design there. A process of its own imports the source
+files on disk. A program that runs longer may have imported a source file before it was edited.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ FILES = "design.json"
 
 
 def digest() -> str:
-    """Return a hash of all that a design is generated from: the sources of both packages."""
+    """Return a hash of the sources of both packages, from which a design is generated."""
     sources = hashlib.sha256()
     for package in "spurtle", "spurtle_sim":
         spec = find_spec(package)
@@ -32,10 +32,10 @@ def digest() -> str:
 
 
 def main() -> None:
-    """Generate a design. Exit with a message if the sources have another digest."""
+    """Generate a design. Exit with a message if the digest of the sources is not the expected one."""
     function, expected = sys.argv[1:]
     _check(expected)
-    # Nothing of the gateware is imported before its sources have been hashed.
+    # The sources of the gateware are hashed before they are imported.
     from . import designs
 
     try:

@@ -1,4 +1,4 @@
-"""Files of a design for its driver in C++: the Verilog, and a header with what Python and C++ share."""
+"""Files of a design for its driver in C++: the Verilog, and a header of declarations that Python and C++ share."""
 
 from collections.abc import Iterable, Mapping
 
@@ -11,24 +11,24 @@ def design_files(verilog_text: str, declarations: Iterable[str] = ()) -> dict[st
     Parameters
     ----------
     verilog_text : str
-        The top module, and all that it needs.
+        The top module and the modules that it instantiates.
     declarations : iterable of str
-        C++ for `layout.h`, which knows the translated module and `ports.h`.
+        C++ declarations for `layout.h`, which includes the translated module and `ports.h`.
     """
     lines = ["#pragma once", '#include "design.h"', '#include "ports.h"', *declarations, ""]
     return {"design.v": verilog_text, "layout.h": "\n".join(lines)}
 
 
-def bit_fields(places: Mapping[str, tuple[int, int]]) -> str:
-    """Return constants of the type `Field` of `ports.h`, from offsets and widths in bits."""
-    return "\n".join(f"constexpr Field {name}{{{offset}, {width}}};" for name, (offset, width) in places.items())
+def bit_fields(fields: Mapping[str, tuple[int, int]]) -> str:
+    """Return constants of the type `Field` of `ports.h`, for offsets and widths in bits."""
+    return "\n".join(f"constexpr Field {name}{{{offset}, {width}}};" for name, (offset, width) in fields.items())
 
 
 def conditions(values: Mapping[str, bool]) -> str:
-    """Return macros for `#if`: only the preprocessor can leave out code for ports that a module does not have."""
+    """Return macros for `#if`: only the preprocessor can remove code for ports that a module does not have."""
     return "\n".join(f"#define {name} {int(value)}" for name, value in values.items())
 
 
 def function(head: str, statements: Iterable[str]) -> str:
-    """Return an inline function, for what depends on the names of a module's ports."""
+    """Return an inline function. Functions that depend on the names of a module's ports are generated."""
     return "\n".join([f"inline {head} {{", *(f"    {statement};" for statement in statements), "}"])

@@ -1,4 +1,4 @@
-"""Reference values as the numbers on the SPU's ports. The layouts are the gateware's own; the values are not."""
+"""Values of the reference model as numbers on the SPU's ports, in the layouts of the gateware."""
 
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -30,22 +30,29 @@ __all__ = [
 ]
 
 _Field = tuple[Callable[[Any], int | None], int, int]
-"""What stands in a field of a layout, its first bit and its width."""
+"""Function that returns the value of a field of a layout, and the field's first bit and width."""
 
 
 def operation_bits(config: SPUConfig, operation: Operation) -> int:
-    """`operation` as `interface.operation.OperationLayout` carries it.
+    """Return `operation` in `interface.operation.OperationLayout`.
 
-    Raises ValueError if a number is too large for its field.
+    Raises
+    ------
+    ValueError
+        If a number is too large for its field.
     """
     return _pack(_operation_fields(config), operation, 0)
 
 
 def sample_bits(config: SPUConfig, sample: Sample, hidden: int = 0) -> int:
-    """`sample` as `gateware.inflight.Sample` carries it.
+    """Return `sample` in `gateware.sample.SampleLayout`.
 
-    Its latencies saturate; `hidden` stands where there is nothing, or what may not be collected. Raises ValueError if a
-    number is too large for its field.
+    Latencies saturate. Fields without a value, or with one that may not be collected, hold the low bits of `hidden`.
+
+    Raises
+    ------
+    ValueError
+        If a number is too large for its field.
     """
     return _pack(_sample_fields(config), sample, hidden)
 
@@ -56,7 +63,7 @@ def sample_words(config: SPUConfig) -> int:
 
 
 def fault_bits(config: SPUConfig, address: int, fault: Fault | None) -> int:
-    """`fault` of a record that begins at `address` as `interface.memory.FaultLayout` carries it."""
+    """Return `fault` of a record that begins at `address` in `interface.memory.FaultLayout`."""
     if fault is None:
         return 0
     flags = {flag: fault.flags >> PMBSR_EL1.fields[flag].lsb & 1 for flag in config.fault_flags}
@@ -71,22 +78,22 @@ def fault_bits(config: SPUConfig, address: int, fault: Fault | None) -> int:
 
 
 def pe_members(config: SPUConfig, pe: PEState) -> dict[str, int]:
-    """`pe` as the members of `interface.pe_state.PEState` carry it.
+    """Return `pe` as the members of `interface.pe_state.PEStateSignature`.
 
-    Of a register of fine-grained traps a member has the fields that the SPU looks at.
+    The member of a register of fine-grained traps has only the fields that the SPU uses.
     """
     members = {}
     for name, bits in pe_bits(config):
         value = getattr(pe, name)
-        members[name] = value if bits is None else sum((value >> bit & 1) << place for place, bit in enumerate(bits))
+        members[name] = value if bits is None else sum((value >> bit & 1) << index for index, bit in enumerate(bits))
     return members
 
 
 @cache
 def pe_bits(config: SPUConfig) -> list[tuple[str, list[int] | None]]:
-    """Return the members of `interface.pe_state.PEState`.
+    """Return the names of the members of `interface.pe_state.PEStateSignature`.
 
-    For one of fine-grained traps, the bit indices in their register.
+    With the name of a member of fine-grained traps come the bit indices of its fields in their register, else None.
     """
     bits = {register.fine_grained.name: register.fine_grained.bit for register in REGISTERS if register.fine_grained}
     shapes = {name: member.shape for name, member in PEStateSignature(config).members.items()}
@@ -108,23 +115,23 @@ def _pack(fields: list[_Field], value: Any, hidden: int) -> int:
     return bits
 
 
-# Amaranth's `const` would work the places out for each value again.
+def _numbers(shape: Any, path: tuple[str, ...] = (), offset: int = 0) -> Iterator[tuple[str, int, int]]:
+    """Yield the dotted name, first bit and width of each number in a layout.
 
-
-def _places(shape: Any, path: tuple[str, ...] = (), offset: int = 0) -> Iterator[tuple[str, int, int]]:
-    """Dotted name, first bit and width of each number in a layout."""
+    The fields are computed once for each layout, because Amaranth's `const` would compute them again for each value.
+    """
     try:
         members: Any = data.Layout.cast(shape)
     except TypeError:
         yield ".".join(path), offset, Shape.cast(shape).width
         return
     for name, field in members:
-        yield from _places(field.shape, (*path, str(name)), offset + field.offset)
+        yield from _numbers(field.shape, (*path, str(name)), offset + field.offset)
 
 
 @cache
 def _operation_fields(config: SPUConfig) -> list[_Field]:
-    return [(attrgetter(name), offset, width) for name, offset, width in _places(OperationLayout(config))]
+    return [(attrgetter(name), offset, width) for name, offset, width in _numbers(OperationLayout(config))]
 
 
 @cache
@@ -132,7 +139,7 @@ def _sample_fields(config: SPUConfig) -> list[_Field]:
     def get(name: str) -> Callable[[Sample], int | None]:
         if name in config.latencies:
             return lambda sample: saturate(config, getattr(sample, name))
-        # The reference has None for what is not there or not collected, the ports have a bit beside it.
+        # The reference has None for a value that is absent or not collected. The ports have a bit that says so.
         if name == "previous.valid":
             return lambda sample: sample.previous_target is not None
         if name.startswith("previous."):
@@ -142,7 +149,7 @@ def _sample_fields(config: SPUConfig) -> list[_Field]:
             return _COLLECTED[name.removeprefix("start.collect.")]
         return attrgetter(name)
 
-    return [(get(name), offset, width) for name, offset, width in _places(SampleLayout(config))]
+    return [(get(name), offset, width) for name, offset, width in _numbers(SampleLayout(config))]
 
 
 def _part(location: Location | None, name: str) -> int | None:

@@ -1,5 +1,5 @@
-// Ports of a module that Verilator has translated. It spells `a__b` with the escape ___05F, and keeps ports of more than 64 bits as
-// arrays of 32-bit words.
+// Access to the ports of a module that Verilator has translated. Verilator spells `a__b` with the escape ___05F, and
+// stores ports of more than 64 bits as arrays of 32-bit words.
 
 #pragma once
 
@@ -9,7 +9,7 @@
 #define PORT(group, name) group##___05F##name
 #define PORT_OF(group, part, name) group##___05F##part##___05F##name
 
-// The words of a port, whatever Verilator keeps it in. Words of a number are in the order of a little-endian machine.
+// Return the 32-bit words of a port of any width, least significant word first. The host must be little-endian.
 template <typename Port>
 auto words_of(Port &port) {
     if constexpr (requires { port.data(); })
@@ -18,7 +18,7 @@ auto words_of(Port &port) {
         return reinterpret_cast<uint32_t *>(&port);
 }
 
-// A field of a struct port, at most 64 bits wide.
+// Field of a struct port, at most 64 bits wide: its first bit and its width.
 struct Field {
     unsigned offset, width;
 };

@@ -1,4 +1,4 @@
-// Turns samples into records on the compiled record path, the part of the SPU between its slot and its buffer.
+// Encodes samples as records on the compiled record path, the part of the SPU between its slots and its buffer.
 
 #include <cstring>
 
@@ -6,7 +6,8 @@
 #include "layout.h"
 #include "ports.h"
 
-// `samples` holds SAMPLE_WORDS 32-bit words a sample; `records` has MAX_RECORD_BYTES for each, `sizes` what its record has.
+// `samples` has SAMPLE_WORDS 32-bit words for each sample. `records` has MAX_RECORD_BYTES for each record, and `sizes`
+// receives its number of bytes.
 extern "C" void record_path_encode(const uint32_t *samples, uint64_t count, uint8_t *records, uint32_t *sizes) {
     VerilatedContext context;
     design path(&context);
@@ -20,7 +21,7 @@ extern "C" void record_path_encode(const uint32_t *samples, uint64_t count, uint
     };
     for (uint64_t sample = 0; sample < count; sample++, records += MAX_RECORD_BYTES) {
         std::memcpy(words_of(path.PORT(sample, payload)), samples + sample * SAMPLE_WORDS, 4 * SAMPLE_WORDS);
-        // The record is worked out in the two cycles before the sample is valid.
+        // The record is computed in the two cycles before the sample is valid.
         edge();
         edge();
         path.PORT(sample, valid) = 1;
@@ -35,10 +36,10 @@ extern "C" void record_path_encode(const uint32_t *samples, uint64_t count, uint
                 for (unsigned lane = 0; lane < bytes; lane++)
                     records[size++] = get_field(beat, {BEAT_DATA.offset + 8 * lane, 8});
             }
-            // The last beat comes out some cycles after the sample was taken.
-            bool taken = path.PORT(sample, ready);
+            // The last beat is sent some cycles after the sample was accepted.
+            bool accepted = path.PORT(sample, ready);
             edge();
-            if (taken) path.PORT(sample, valid) = 0;
+            if (accepted) path.PORT(sample, valid) = 0;
         }
         sizes[sample] = size;
     }

@@ -1,4 +1,4 @@
-"""The compiled record path: samples in, records out, no Python call per cycle."""
+"""Compiled record path: encodes samples as records, without a Python call per cycle."""
 
 import ctypes
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ __all__ = ["CompiledRecordPath"]
 
 
 class CompiledRecordPath:
-    """The part of the SPU between its slot and its buffer.
+    """Compiled record path: the part of the SPU between its slots and its buffer.
 
     Parameters
     ----------
@@ -35,9 +35,9 @@ class CompiledRecordPath:
         """Return the record of each sample."""
         size = 4 * sample_words(self._config)
         packed = b"".join(sample_bits(self._config, sample).to_bytes(size, "little") for sample in samples)
-        room = self._config.max_record_bytes
-        out = ctypes.create_string_buffer(room * len(samples))
+        space = self._config.max_record_bytes
+        out = ctypes.create_string_buffer(space * len(samples))
         sizes = (ctypes.c_uint32 * len(samples))()
         self._library.record_path_encode(packed, ctypes.c_uint64(len(samples)), out, sizes)
         records = out.raw
-        return [records[room * number : room * number + size] for number, size in enumerate(sizes)]
+        return [records[space * number : space * number + size] for number, size in enumerate(sizes)]

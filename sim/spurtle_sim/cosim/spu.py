@@ -1,4 +1,4 @@
-"""The compiled SPU: its generated Verilog, translated by Verilator and driven in batches, no Python call per cycle."""
+"""Compiled SPU: generated Verilog, translated by Verilator and driven in batches, without a Python call per cycle."""
 
 import ctypes
 from dataclasses import astuple, replace
@@ -59,13 +59,16 @@ def _library(config: SPUConfig) -> ctypes.CDLL:
 
 
 class CompiledSPU:
-    """An SPU that plays operations, and the part of a core that reports them: up to `ops_per_cycle` pass in a cycle,
-    lanes stay empty here and there, and one finish is told in a cycle, that of the oldest operation that has finished.
-    With FEAT_SPE_PBT ends are told in program order, and before each the taken branch that came before its operation.
+    """Compiled SPU, and the part of a core that reports operations to it.
 
-    Time is counted in cycles of the program: while software serves an interrupt, the program and its timer stand still.
+    Up to `ops_per_cycle` operations pass the sampling point in a cycle. Some lanes stay empty, and which ones changes
+    from cycle to cycle. In each cycle, at most one finish is reported, of the oldest operation that has finished. With
+    FEAT_SPE_PBT finishes are reported in program order, and before each of them the last taken branch before its
+    operation.
 
-    At first the program runs at EL0, Non-secure EL1 owns the Profiling Buffer, and nothing traps.
+    Time is counted in cycles of the program: the program and its timer stop while software serves an interrupt.
+
+    At first the program runs at EL0, Non-secure EL1 owns the Profiling Buffer, and no access is trapped.
 
     Parameters
     ----------
@@ -82,7 +85,7 @@ class CompiledSPU:
         self._library = _library(config)
         self._spu = self._library.spu_new(_row(PEState()).ctypes)
         self._memory = np.zeros(0, np.uint8)
-        # In the order of the numbers that the compiled part has for them.
+        # Indices are the numbers of the faults in `spu_memory.h`.
         self._faults = (None, *memory_faults(config), ABORT)
 
     def __del__(self) -> None:
@@ -90,36 +93,60 @@ class CompiledSPU:
             self._library.spu_delete(self._spu)
 
     def set_buffer(self, base: int, size: int) -> None:
-        """Memory for the Profiling Buffer: `size` zero bytes from address `base`."""
+        """Set the memory of the Profiling Buffer to `size` zero bytes from address `base`."""
         self._memory = np.zeros(size, np.uint8)
         self._library.spu_set_buffer(self._spu, self._memory.ctypes.data, base, size)
 
     @property
     def memory(self) -> NDArray[np.uint8]:
-        """The Profiling Buffer's memory, as it is now."""
+        """Memory of the Profiling Buffer, as it is now."""
         return self._memory
 
     def set_pe(self, pe: PEState) -> None:
-        """State of the PE from now on, in which operations play and software accesses registers. The system counter
-        is driven by the compiled SPU.
+        """Set the state of the PE in which operations pass and software accesses registers.
+
+        The physical count of `pe` is ignored: it is the program time.
         """
         self._library.spu_set_pe(self._spu, _row(pe).ctypes)
 
     def disturb_memory(self, seed: int, *, stall: int = 0, late: int = 0, fault: int = 0, abort: int = 0) -> None:
-        """From now on memory takes no beat in `stall` of 256 cycles, answers up to `late` cycles late, and meets a
-        fault in `fault` of 256 records, by random numbers from `seed`, which is not zero. In `abort` of 65536 cycles it
-        tells of an asynchronous External abort on some write since the last PSB CSYNC, unless the SPU ignores those.
+        """Make memory stall, respond late, and report faults and External aborts at random.
+
+        Parameters
+        ----------
+        seed : int
+            State of the random number generator, not zero.
+        stall : int
+            Memory accepts no beat in `stall` of 256 cycles.
+        late : int
+            Greatest delay of a response in cycles.
+        fault : int
+            `fault` of 256 records have a fault.
+        abort : int
+            An asynchronous External abort of a write since the last PSB CSYNC is reported in `abort` of 65536 cycles.
+            None is reported to an SPU that ignores External aborts.
         """
         self._library.spu_disturb_memory(self._spu, seed, stall, late, fault, abort)
 
     def set_faulting_range(
         self, base: int, size: int, kind: FaultKind = FaultKind.STAGE_1, *, external: bool = False
     ) -> None:
-        """From now on a record meets a fault where it touches one of `size` bytes from address `base`, both multiples
-        of the bus's width: a translation fault or, if `external`, a synchronous External abort. There is one hole at
-        most, and none without a size.
+        """Make each record fault that writes to one of `size` bytes from address `base`.
 
-        Raises ValueError if the SPU knows no such fault.
+        The fault is a translation fault or, if `external`, a synchronous External abort. There is at most one such
+        range: a call replaces the previous range, and a size of 0 removes it.
+
+        Parameters
+        ----------
+        base, size : int
+            Multiples of the width of the bus.
+        kind : FaultKind
+        external : bool
+
+        Raises
+        ------
+        ValueError
+            If the configuration does not have this fault.
         """
         fault = Fault(kind=kind, fsc=FSC_SYNCHRONOUS if external else TRANSLATION, external=external)
         if fault not in self._faults:
@@ -127,29 +154,40 @@ class CompiledSPU:
         self._library.spu_set_faulting_range(self._spu, base, size, self._faults.index(fault))
 
     def set_skipping(self, enabled: bool) -> None:
-        """Choose whether cycles are left out in which no operation passes and nothing that can be seen changes. They
-        are, unless this says otherwise; the results are the same.
+        """Enable or disable the skipping of cycles in which no operation passes and no output changes.
+
+        It is enabled at first. The results are the same.
         """
         self._library.spu_set_skipping(self._spu, enabled)
 
     def play(self, operations: NDArray[np.void], *, settle: bool = False) -> int:
-        """Play rows of `TIMED_OPERATION` and return how many have passed the sampling point: all, or those before the
-        SPU raises its interrupt.
+        """Let operations pass the sampling point until all have passed or the SPU asserts its interrupt.
 
-        The next call goes on where this one ends: with lanes of the last cycle still free, answers outstanding and
-        operations in flight; unless `settle` says that there is none. An interrupt waits until all has finished. The
-        rows that follow are put off by as long as it held up the program.
+        The next call continues where this one ends: lanes of the last cycle may be free, answers outstanding and
+        operations in flight. With `settle`, and after an interrupt, the call returns when no operation is in flight.
+        The rows after an interrupt are delayed by the time for which it stopped the program.
+
+        Parameters
+        ----------
+        operations : array of TIMED_OPERATION
+            Contiguous.
+        settle : bool
+
+        Returns
+        -------
+        int
+            Number of operations that have passed.
         """
         if operations.dtype != TIMED_OPERATION or not operations.flags.c_contiguous:
             raise ValueError(f"operations must be a contiguous array of TIMED_OPERATION, not of {operations.dtype}")
         return self._library.spu_play(self._spu, operations.ctypes.data, len(operations), settle)
 
     def read(self, register: Register) -> int:
-        """MRS, as `access`. Raises ValueError if it is UNDEFINED or trapped."""
+        """Read a register as `access` does (MRS). Raises ValueError if the access is UNDEFINED or trapped."""
         return self._value(register, None)
 
     def write(self, register: Register, value: int) -> None:
-        """MSR, as `access`. Raises ValueError if it is UNDEFINED or trapped."""
+        """Write a register as `access` does (MSR). Raises ValueError if the access is UNDEFINED or trapped."""
         self._value(register, value)
 
     def _value(self, register: Register, value: int | None) -> int:
@@ -159,10 +197,16 @@ class CompiledSPU:
         return number
 
     def access(self, register: Register, value: int | None = None) -> tuple[Outcome, int]:
-        """MSR, or MRS without a value: what it comes to, and what has been read.
+        """Access a register: MSR, or MRS if `value` is None.
 
-        It is made at the program's Exception level. At EL0 it is the kernel's, at EL1, or at EL2 if the register is one
-        of EL2.
+        The access is made at the program's Exception level. A program at EL0 has its kernel make the access, at EL1, or
+        at EL2 if it is a register of EL2.
+
+        Returns
+        -------
+        Outcome
+        int
+            The value read.
         """
         number = ctypes.c_uint64(value or 0)
         encoding = (register.op1, register.crn, register.crm, register.op2)
@@ -171,11 +215,11 @@ class CompiledSPU:
         return Outcome(outcome), number.value
 
     def reset(self) -> None:
-        """Reset the SPU, and the core: nothing is in flight."""
+        """Reset the SPU, the core and memory: no operation is in flight, and no record is being written."""
         self._library.spu_reset(self._spu)
 
     def drain(self) -> None:
-        """PSB CSYNC. Raises RuntimeError if the SPU does not answer."""
+        """Execute PSB CSYNC. Raises RuntimeError if it does not complete."""
         if not self._library.spu_drain(self._spu):
             raise RuntimeError("the SPU did not drain within 1000 cycles")
 
@@ -185,16 +229,18 @@ class CompiledSPU:
         return self._library.spu_interrupt(self._spu)
 
     def selections(self) -> NDArray[np.void]:
-        """What was selected since the last call, in program order: of `SELECTION`."""
+        """Return the selections since the last call, in program order, as rows of `SELECTION`."""
         return self._rows(self._library.spu_selections, SELECTION)
 
     def finishes(self) -> NDArray[np.void]:
-        """What has finished since the last call, in that order: of `FINISH`."""
+        """Return the finishes since the last call, in the order in which they were reported, as rows of `FINISH`."""
         return self._rows(self._library.spu_finishes, FINISH)
 
     def responses(self) -> list[Fault | None]:
-        """What memory has said since the last call, in order: of each record what it met, None if it is all there; and
-        `ABORT` of an asynchronous External abort.
+        """Return the responses of memory since the last call, in order.
+
+        The response to a record is its fault, or None if all of it was written. `ABORT` is an asynchronous External
+        abort.
         """
         faults = (
             (self._faults[number], written)
@@ -208,7 +254,7 @@ class CompiledSPU:
         return out
 
     def counts(self) -> dict[str, int]:
-        """Return what was counted so far. See `structs.counts`."""
+        """Return the counters, with the names of `structs.counts`."""
         out = np.zeros(1, counts(self._config))
         self._library.spu_counts(self._spu, out.ctypes.data)
         return dict(zip(out.dtype.names or (), out[0].item(), strict=True))

@@ -1,4 +1,4 @@
-"""Structs that the compiled SPU shares with Python beside the tables of operations."""
+"""Structs that the compiled SPU shares with Python, in addition to the tables of `trace.dtypes`."""
 
 from dataclasses import fields
 
@@ -11,14 +11,24 @@ from ..model.pe import PEState
 __all__ = ["PE_STATE", "counts"]
 
 PE_STATE = np.dtype([(field.name, "<u8") for field in fields(PEState)])
-"""The members of `PEState`."""
+"""Members of `PEState`."""
 
 
 def counts(config: SPUConfig) -> np.dtype[np.void]:
-    """Return the struct of what is counted.
+    """Return the struct of the counters.
 
-    Cycles simulated, program time and its delay in cycles, beats outside of the buffer, records written, and PMU
-    events, by their names without SAMPLE.
+    ``cycles``
+        Cycles simulated.
+    ``time``
+        Program time in cycles. It holds its value while software serves an interrupt.
+    ``delay``
+        Cycles by which interrupts delay the operations that follow.
+    ``strays``
+        Beats outside of the Profiling Buffer's memory.
+    ``records``
+        Records written without a fault.
+    ``pop`` to ``feed_...``
+        PMU events, by their names without SAMPLE.
     """
     names = ["cycles", "time", "delay", "strays", "records", "pop", "feed", "filtrate", "collision", "buffer_full"]
     names += [f"feed_{event}" for event in config.feed_events]

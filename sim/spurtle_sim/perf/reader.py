@@ -11,7 +11,7 @@ from spurtle.support.errors import UserError
 
 from .format import ARM_SPE, HEADER_BYTES, MAGIC, Attribute, AuxFlag, RecordType, SampleField
 
-__all__ = ["AuxBuffer", "AuxRecord", "Contents", "is_perf_data", "read"]
+__all__ = ["AuxBuffer", "AuxRecord", "Contents", "is_perf_data", "read_perf_data"]
 
 _PIPE_HEADER_BYTES = 16  # magic and size: what `perf record -o -` begins with
 _LEAST_ATTR_BYTES = 64
@@ -83,7 +83,7 @@ def is_perf_data(data: bytes) -> bool:
     return data[: len(MAGIC)] in (MAGIC, MAGIC[::-1])
 
 
-def read(data: bytes) -> Contents:
+def read_perf_data(data: bytes) -> Contents:
     """Return the Arm SPE part of a perf.data file.
 
     Raises

@@ -36,6 +36,11 @@ class Driver:
     spool : Spool or None
         Where the records are kept; None for memory.
 
+    Raises
+    ------
+    ValueError
+        If the configuration does not have one of the filters.
+
     Attributes
     ----------
     aux : list of Aux
@@ -54,6 +59,7 @@ class Driver:
         check: bool,
         spool: Spool | None = None,
     ):
+        sampling.check(config)
         self._spu = CompiledSPU(config)
         self._spu.set_buffer(_BASE, _SIZE)
         pe = PEState(contextidr_el1=context)

@@ -1,6 +1,9 @@
-"""What of a program is sampled: from the command line to the registers that say so."""
+"""Options of a profile: the sampled operations, from the command line to values of registers.
 
-# Ref: DDI0487 M.a, D17.3 to D17.5; the order of accesses is that of the Linux driver.
+The order of register writes is that of the Linux driver.
+
+Ref: DDI0487 M.a, D17.3 to D17.5.
+"""
 
 import argparse
 from collections.abc import Iterator
@@ -8,6 +11,7 @@ from dataclasses import dataclass
 
 from spurtle import arch
 from spurtle.config import SPUConfig
+from spurtle.support.arguments import check_range, check_type
 from spurtle.support.errors import UserError
 from spurtle.support.numerals import decimal, number
 
@@ -23,24 +27,39 @@ _CONFIG_BITS = {
 """Bits of `perf_event_attr.config` by the fields of PMSFCR_EL1 that the Linux driver sets from them."""
 
 _TS_ENABLE, _PA_ENABLE, _PCT_ENABLE, _JITTER, _DISCARD = 0, 1, 2, 16, 35
-_ELSEWHERE = {
-    "jitter": "jitter has an option of its own, --jitter",
+_NOT_FILTERS = {
+    "jitter": "use the option --jitter",
     "ts_enable": "timestamps are always recorded",
     "pa_enable": "physical addresses are always recorded",
-    "pct_enable": "timestamps always are of the physical counter",
+    "pct_enable": "timestamps are always those of the physical counter",
 }
+"""Terms of perf's event that are not filters: the reason why each is refused."""
 
+_INTERVAL_UNIT = 256
+"""Operations for each unit of PMSIRR_EL1.INTERVAL."""
+
+_MAX_INTERVAL = arch.PMSIRR_EL1.fields["INTERVAL"].max_value * _INTERVAL_UNIT
+_MAX_SEED = arch.IMP_PMSRNDR_EL1.fields["STATE"].max_value
 
 DEFAULT_INTERVAL = 768
-"""Operations between samples. One more passes at each, and 769 is a prime, which few loops have for their length."""
+"""Default sampling interval in operations.
+
+Samples are one operation more apart. 769 is a prime, so the samples of a loop rarely hit the same operation each time.
+"""
 
 
 @dataclass(frozen=True)
 class Filters:
-    """Values for the registers that filter: those of Linux without any filter.
+    """Values of the filter registers. The defaults are those of Linux without a filter.
 
-    `discard` sets PMBLIMITR_EL1.FM: records are counted, and none is written. Registers that a configuration has not
-    are not written.
+    `parse_filters` makes them from the terms of perf's `arm_spe` event.
+
+    Parameters
+    ----------
+    pmsfcr, pmsevfr, pmsnevfr, pmsdsfr, pmslatfr : int
+        Values of the registers with these names. Registers that a configuration does not implement are not written.
+    discard : bool
+        Discard mode (PMBLIMITR_EL1.FM): records are counted, and none is written.
     """
 
     pmsfcr: int = 0
@@ -53,26 +72,79 @@ class Filters:
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """What of EL0 is sampled, with the whole of what the SPU can collect.
+    """Sampling of EL0, with every packet that the SPU can record.
 
     Parameters
     ----------
     interval : int
-        PMSIRR_EL1.INTERVAL, in units of 256 operations.
+        Operations between samples, as perf's `-c` has it: a multiple of 256, from 256 to 2**32 - 256. Samples are one
+        operation more apart.
     filters : Filters
     jitter : bool
-        PMSIRR_EL1.RND: each sample is put off by a random number of operations.
+        PMSIRR_EL1.RND: a random number of operations is added to each interval.
     seed : int or None
-        For the random numbers (IMP_PMSRNDR_EL1); None leaves them as they are after reset.
+        State of the random number generator (IMP_PMSRNDR_EL1), from 1 to 2**32 - 1. Only with `jitter`. None keeps the
+        state after reset.
+
+    Raises
+    ------
+    TypeError
+        If an argument is of another type.
+    ValueError
+        If `interval` or `seed` is out of range, or `seed` is given without `jitter`.
     """
 
-    interval: int = DEFAULT_INTERVAL // 256
+    interval: int = DEFAULT_INTERVAL
     filters: Filters = Filters()
     jitter: bool = False
     seed: int | None = None
 
+    def __post_init__(self) -> None:
+        check_type("interval", self.interval, int)
+        check_type("filters", self.filters, Filters)
+        check_type("jitter", self.jitter, bool)
+        if not _INTERVAL_UNIT <= self.interval <= _MAX_INTERVAL or self.interval % _INTERVAL_UNIT:
+            raise ValueError(f"interval must be a multiple of 256 from 256 to 2**32 - 256, not {self.interval}")
+        if self.seed is not None:
+            check_type("seed", self.seed, int)
+            check_range("seed", self.seed, 1, _MAX_SEED)
+            if not self.jitter:
+                raise ValueError("seed must be None without jitter, which uses the random numbers")
+
+    def check(self, config: SPUConfig) -> None:
+        """Check that a configuration has these filters.
+
+        Raises
+        ------
+        ValueError
+            If it does not have one of them.
+        """
+        filters = self.filters
+        if filters.discard and not config.discard_mode:
+            raise ValueError(f"filters.discard must be False in {config.name}, which has no Discard mode")
+        for name, register in (
+            ("pmsfcr", arch.PMSFCR_EL1),
+            ("pmsevfr", arch.PMSEVFR_EL1),
+            ("pmsnevfr", arch.PMSNEVFR_EL1),
+        ):
+            value, writable = getattr(filters, name), config.writable(register)
+            if value & ~writable:
+                allowed = f"only have bits {_bits(writable)}" if writable else "be 0"
+                raise ValueError(f"filters.{name} must {allowed} in {config.name}, not {value:#x}")
+        if not config.fds and filters.pmsdsfr != _ALL:
+            raise ValueError(f"filters.pmsdsfr must be {_ALL:#x} in {config.name}, which has no data source filter")
+        check_range("filters.pmsdsfr", filters.pmsdsfr, 0, _ALL)
+        check_range("filters.pmslatfr", filters.pmslatfr, 0, config.writable(arch.PMSLATFR_EL1))
+
     def writes(self, config: SPUConfig) -> Iterator[tuple[arch.Register, int]]:
-        """Registers and their values, in the order in which Linux writes them. The last one enables sampling."""
+        """Yield registers and their values, in the order in which Linux writes them. The last write enables sampling.
+
+        Raises
+        ------
+        ValueError
+            If the configuration does not have one of the filters.
+        """
+        self.check(config)
         yield arch.PMSFCR_EL1, self.filters.pmsfcr
         yield arch.PMSEVFR_EL1, self.filters.pmsevfr
         if config.fne:
@@ -80,18 +152,18 @@ class Sampling:
         if config.fds:
             yield arch.PMSDSFR_EL1, self.filters.pmsdsfr
         yield arch.PMSLATFR_EL1, self.filters.pmslatfr
-        yield arch.PMSIRR_EL1, arch.PMSIRR_EL1.pack(INTERVAL=self.interval, RND=self.jitter)
+        yield arch.PMSIRR_EL1, arch.PMSIRR_EL1.pack(INTERVAL=self.interval // _INTERVAL_UNIT, RND=self.jitter)
         if self.seed is not None:
-            # Two generators of one sequence: from the same seed they would go through the same bits.
-            other = self.seed ^ arch.IMP_PMSRNDR_EL1.fields["STATE"].mask
-            yield arch.IMP_PMSRNDR_EL1, arch.IMP_PMSRNDR_EL1.pack(STATE=self.seed, ACCESS=other)
+            # Both generators have the same sequence. With the same seed, their bits would be the same.
+            access = self.seed ^ _MAX_SEED
+            yield arch.IMP_PMSRNDR_EL1, arch.IMP_PMSRNDR_EL1.pack(STATE=self.seed, ACCESS=access)
         yield arch.PMSICR_EL1, 0
-        if config.el2:  # as Linux leaves EL2 to its guest, or to itself
+        if config.el2:  # the value that Linux leaves at EL2 for its guest or for itself
             yield arch.PMSCR_EL2, arch.PMSCR_EL2.pack(PA=1, PCT=arch.PCT.PHYSICAL)
         yield arch.PMSCR_EL1, arch.PMSCR_EL1.pack(E0SPE=1, CX=1, PA=1, TS=1, PCT=arch.PCT.PHYSICAL)
 
     def settings(self) -> Settings:
-        """Return the members of `perf_event_attr` for which the Linux driver would sample the same."""
+        """Return the members of `perf_event_attr` for which the Linux driver samples the same operations."""
         filters = self.filters
         types = arch.PMSFCR_EL1.unpack(filters.pmsfcr)
         bits = {
@@ -103,7 +175,7 @@ class Sampling:
             **{bit: getattr(types, field) for field, bit in _CONFIG_BITS.items()},
         }
         return Settings(
-            period=self.interval << 8,
+            period=self.interval,
             config=sum(bool(value) << bit for bit, value in bits.items()),
             config1=filters.pmsevfr,
             config2=filters.pmslatfr,
@@ -113,53 +185,53 @@ class Sampling:
 
 
 def parse_filters(config: SPUConfig, terms: list[str]) -> Filters:
-    """Registers from the terms of `--filter`, which are spelled as those of perf's `arm_spe` event.
+    """Return the filters for terms of `--filter`, which have the names of the terms of perf's `arm_spe` event.
 
-    As in the Linux driver, a filter is on if its value is not zero: FT with any type or mask, FE, FnE, FL, FDS.
+    As in the Linux driver, a filter is enabled if its value is not zero: FT with any type or mask, FE, FnE, FL, FDS.
 
     Parameters
     ----------
     config : SPUConfig
     terms : list of str
-        Each one or more of `NAME=NUMBER`, with commas in between; `NAME` alone means 1.
+        Each has one or more of `NAME=NUMBER`, separated by commas. `NAME` alone means 1.
 
     Raises
     ------
     UserError
-        If a term is unknown, if `config` has no such filter, or if it has not what the number asks for.
+        If a term is unknown, or if `config` does not have the filter or a value for it.
     """
-    largest = _largest(config)
+    max_values = _max_values(config)
     values: dict[str, int] = {}
     for term in ",".join(terms).split(",") if terms else ():
-        name, value = _term(config, largest, term)
+        name, value = _term(config, max_values, term)
         if name in values:
             raise UserError(f"--filter must name each filter once, not {name} twice")
         values[name] = value
 
-    def given(name: str) -> int:
+    def value_of(name: str) -> int:
         return values.get(name, 0)
 
-    types = {field: given(f"{name}_filter") for name, field in _TYPES.items()}
-    masks = {f"{field}m": given(f"{name}_filter_mask") for name, field in _TYPES.items()}
+    types = {field: value_of(f"{name}_filter") for name, field in _TYPES.items()}
+    masks = {f"{field}m": value_of(f"{name}_filter_mask") for name, field in _TYPES.items()}
     enables = {
         "FT": any({*types.values(), *masks.values()}),
-        "FE": given("event_filter") != 0,
-        "FnE": given("inv_event_filter") != 0,
-        "FL": given("min_latency") != 0,
-        "FDS": given("inv_data_src_filter") != 0,
+        "FE": value_of("event_filter") != 0,
+        "FnE": value_of("inv_event_filter") != 0,
+        "FL": value_of("min_latency") != 0,
+        "FDS": value_of("inv_data_src_filter") != 0,
     }
     return Filters(
         pmsfcr=arch.PMSFCR_EL1.pack(**types, **masks, **enables),
-        pmsevfr=given("event_filter"),
-        pmsnevfr=given("inv_event_filter"),
-        pmsdsfr=_ALL ^ given("inv_data_src_filter"),
-        pmslatfr=given("min_latency"),
-        discard=given("discard") != 0,
+        pmsevfr=value_of("event_filter"),
+        pmsnevfr=value_of("inv_event_filter"),
+        pmsdsfr=_ALL ^ value_of("inv_data_src_filter"),
+        pmslatfr=value_of("min_latency"),
+        discard=value_of("discard") != 0,
     )
 
 
-def _largest(config: SPUConfig) -> dict[str, int]:
-    """The filters of `config`, by perf's names, and the largest value of each."""
+def _max_values(config: SPUConfig) -> dict[str, int]:
+    """Return the greatest value of each filter of `config`, by perf's names."""
     types = [name for name, field in _TYPES.items() if field in config.filter_types]
     return {
         **{f"{name}_filter": 1 for name in types},
@@ -172,20 +244,20 @@ def _largest(config: SPUConfig) -> dict[str, int]:
     }
 
 
-def _term(config: SPUConfig, largest: dict[str, int], term: str) -> tuple[str, int]:
+def _term(config: SPUConfig, max_values: dict[str, int], term: str) -> tuple[str, int]:
     name, equals, text = term.strip().partition("=")
-    if name in _ELSEWHERE:
-        raise UserError(f"--filter must not have {name}: {_ELSEWHERE[name]}")
-    if name not in largest:
-        raise UserError(f"--filter must be of {', '.join(largest)} in {config.name}, not {term!r}")
+    if name in _NOT_FILTERS:
+        raise UserError(f"--filter must not have {name}: {_NOT_FILTERS[name]}")
+    if name not in max_values:
+        raise UserError(f"--filter must be one of {', '.join(max_values)} in {config.name}, not {term!r}")
     text = text if equals else "1"
     value = number(text)
-    if value is None or value > largest[name]:
-        most = largest[name] if largest[name] < _ALL else f"{_ALL:#x}"
-        raise UserError(f"--filter {name} must be a number from 0 to {most} in {config.name}, not {text!r}")
+    if value is None or value > max_values[name]:
+        maximum = max_values[name] if max_values[name] < _ALL else f"{_ALL:#x}"
+        raise UserError(f"--filter {name} must be a number from 0 to {maximum} in {config.name}, not {text!r}")
     if name in ("event_filter", "inv_event_filter") and (missing := value & ~config.filter_events):
-        there = _bits(config.filter_events)
-        raise UserError(f"--filter {name} must be of event bits {there} in {config.name}, not {_bits(missing)}")
+        events = _bits(config.filter_events)
+        raise UserError(f"--filter {name} must only have event bits {events} in {config.name}, not {_bits(missing)}")
     return name, value
 
 
@@ -194,26 +266,26 @@ def _bits(mask: int) -> str:
 
 
 def add_sampling_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options that say what is sampled, for `parse_sampling`, and where it goes."""
+    """Add the options for `parse_sampling`, and the option of the output file."""
     parser.add_argument(
         "--interval",
         metavar="N",
         default=str(DEFAULT_INTERVAL),
-        help=f"operations between samples, a multiple of 256; one more passes at each. Default: {DEFAULT_INTERVAL}, as "
-        f"{DEFAULT_INTERVAL + 1} is a prime, which few loops have for their length",
+        help=f"operations between samples, a multiple of 256; samples are one operation more apart. Default: "
+        f"{DEFAULT_INTERVAL}, because {DEFAULT_INTERVAL + 1} is a prime and few loops have that length",
     )
     parser.add_argument(
-        "--jitter", action="store_true", help="put each sample off by a random number of operations below 256"
+        "--jitter", action="store_true", help="add a random number of operations, below 256, to each interval"
     )
-    parser.add_argument("--seed", metavar="N", help="for other random numbers, from 1 to 2**32 - 1; with --jitter")
+    parser.add_argument("--seed", metavar="N", help="seed of the random numbers, from 1 to 2**32 - 1; with --jitter")
     parser.add_argument(
         "--filter",
         metavar="TERMS",
         action="append",
         default=[],
-        help="which samples become records: terms of perf's arm_spe event, with commas in between, such as "
-        "load_filter,min_latency=20. branch_filter, load_filter, store_filter, event_filter=BITS, min_latency=CYCLES "
-        "and, where the configuration has them, simd_filter, float_filter, a _mask of each type, "
+        help="filters of the samples: terms of perf's arm_spe event, separated by commas, such as "
+        "load_filter,min_latency=20. The terms are branch_filter, load_filter, store_filter, event_filter=BITS, "
+        "min_latency=CYCLES and, if the configuration has them, simd_filter, float_filter, a _mask of each type, "
         "inv_event_filter=BITS, inv_data_src_filter=BITS, discard; may be repeated",
     )
     parser.add_argument(
@@ -221,22 +293,26 @@ def add_sampling_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         metavar="FILE",
         default="perf.data",
-        help="data for Linux perf, with the raw buffer beside it in FILE.spe; default: perf.data",
+        help="file for Linux perf; the raw buffer is written to FILE.spe; default: perf.data",
     )
 
 
 def parse_sampling(config: SPUConfig, options: argparse.Namespace) -> Sampling:
-    """What the options of `add_sampling_arguments` ask for. Raises UserError if that cannot be."""
+    """Return the sampling that the options of `add_sampling_arguments` select.
+
+    Raises
+    ------
+    UserError
+        If the value of an option is not allowed.
+    """
     interval = decimal(options.interval)
-    if interval is None or not 256 <= interval < 1 << 32 or interval % 256:
+    if interval is None or not _INTERVAL_UNIT <= interval <= _MAX_INTERVAL or interval % _INTERVAL_UNIT:
         raise UserError(f"--interval must be a multiple of 256 from 256 to 2**32 - 256, not {options.interval}")
     seed = None
     if options.seed is not None:
         if not options.jitter:
-            raise UserError("--seed must come with --jitter: without it no random number is used")
+            raise UserError("--seed must come with --jitter: no random number is used without it")
         seed = decimal(options.seed)
-        if seed is None or not 1 <= seed < 1 << 32:
+        if seed is None or not 1 <= seed <= _MAX_SEED:
             raise UserError(f"--seed must be a number from 1 to 2**32 - 1, not {options.seed}")
-    return Sampling(
-        interval=interval // 256, filters=parse_filters(config, options.filter), jitter=options.jitter, seed=seed
-    )
+    return Sampling(interval=interval, filters=parse_filters(config, options.filter), jitter=options.jitter, seed=seed)

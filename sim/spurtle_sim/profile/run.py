@@ -75,11 +75,14 @@ def run_profile(
     ------
     TypeError
         If an argument is of another type.
+    ValueError
+        If the configuration does not have one of the filters.
     UserError
         If the program cannot be run, or the output cannot be written.
     """
     check_config(config)
     check_type("sampling", sampling, Sampling)
+    sampling.check(config)
     if isinstance(arguments, str):
         raise TypeError(f"arguments must be a sequence of strings, not the string {arguments!r}")
     outputs.check_output(output, str(program), STANDARD_INPUT)

@@ -300,6 +300,8 @@ def decode_records(data: bytes | bytearray | memoryview) -> Iterator[Record]:
     """Yield the records of `data`, in order. The last record can be incomplete. Arbitrary bytes raise no exception.
 
     A record with `problems` is decoded as far as possible. If a packet is repeated, the first one is used.
+
+    The data is that of one Profiling Buffer. `spurtle_sim.read_perf_data` returns the buffers in a perf.data file.
     """
     # Local variables are faster than attributes of classes.
     padding, end_packet, timestamp, address, counter = (
