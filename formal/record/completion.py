@@ -33,7 +33,7 @@ def _decided(first: Wires, second: Wires, third: Wires) -> Boolean:
     streams = all_of(stable("i", first, second), stable("i", second, third))
     # The filter's verdict on a cycle is used in the next cycle. No record is made if the buffer writes none, as in
     # discard mode.
-    wanted = all_of(first["rejected"] == 0, second["drop"] == 0, second["writing"] == 1)
+    recorded = all_of(first["rejected"] == 0, second["drop"] == 0, second["writing"] == 1)
     passed = all_of(second["rejected"] == 0, third["drop"] == 0, third["writing"] == 1)
     begins = all_of(third["o__valid"] == 1, second["o__valid"] == 0)
     accepts = third["i__ready"] == 1
@@ -41,8 +41,8 @@ def _decided(first: Wires, second: Wires, third: Wires) -> Boolean:
     return implies(
         all_of(no_reset, streams),
         all_of(
-            # A record is requested only for a sample that passed the filter, is not to be dropped, and was stalled for two cycles.
-            implies(begins, all_of(wanted, stalled("i", first), stalled("i", second))),
+            # A record is requested only for a sample that passed, is not to be dropped, and was stalled for two cycles.
+            implies(begins, all_of(recorded, stalled("i", first), stalled("i", second))),
             # The requested record is that of the sample at `i`, which was stalled in the cycle before.
             implies(
                 third["o__valid"] == 1,
