@@ -33,7 +33,7 @@ from ..engine.terms import (
     zero_extend,
 )
 from ..engine.transition import Transition, Wires, transition
-from .sample import WIDEST, Samples, equivalent, promised, unimplemented_facts
+from .sample import WIDEST, Samples, equivalent, sample_contract, unimplemented_facts
 
 __all__ = ["proofs", "prove_bytes", "prove_defined", "prove_events", "prove_ignored", "prove_operation"]
 
@@ -43,7 +43,7 @@ SETTLING_CYCLES = 2
 
 def _settling(config: SPUConfig) -> Invariant:
     """Return the assumption on the first two cycles of a sample."""
-    return lambda wires: all_of(wires["rst"] == 0, promised(config, wires["sample"]))
+    return lambda wires: all_of(wires["rst"] == 0, sample_contract(config, wires["sample"]))
 
 
 def prove_events(config: SPUConfig, system: Transition) -> Verdict:
@@ -107,7 +107,7 @@ def prove_bytes(config: SPUConfig, system: Transition) -> Verdict:
     Operation Type packet has a proof of its own.
     """
     sample = system.wires(0)["sample"]
-    assumptions = Solver(promised(config, sample))
+    assumptions = Solver(sample_contract(config, sample))
     header, payload = (variable(f"operation_{name}", 8) for name in ("header", "payload"))
     paths = list(explore(partial(_packets, _Reference(config, header, payload)), sample, solver=assumptions))
     if not paths:

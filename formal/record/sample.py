@@ -18,7 +18,7 @@ from spurtle_sim.model.operation import Facts, Location, Operation, Vectors
 from ..engine.parts import Part, layout_fields
 from ..engine.terms import BitVector, Boolean, any_of
 
-__all__ = ["WIDEST", "Samples", "equivalent", "promised", "unimplemented_facts"]
+__all__ = ["WIDEST", "Samples", "equivalent", "sample_contract", "unimplemented_facts"]
 
 _EVERY_PACKET = RecordLayout(
     (*V1P4.fields, RecordField(((Packet.IMP_COUNTER,),)), RecordField(((Packet.IMP_ADDRESS,),))),
@@ -122,7 +122,7 @@ class Samples:
         return _Sample(self._config, self._unpacked, self._operation, Location)
 
 
-def promised(config: SPUConfig, sample: BitVector) -> Boolean:
+def sample_contract(config: SPUConfig, sample: BitVector) -> Boolean:
     """Return the contract of a sample: CONTEXTIDR_EL2 is collected only if the record has a field for it.
 
     `ProfilingControl` guarantees it.

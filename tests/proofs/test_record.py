@@ -15,7 +15,7 @@ from formal.engine.proof import Result
 from formal.engine.terms import BitVector, Boolean, Term, all_of, boolean
 from formal.engine.transition import Wires, transition
 from formal.record import record
-from formal.record.sample import promised, unimplemented_facts
+from formal.record.sample import sample_contract, unimplemented_facts
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import Packet
 from spurtle.gateware.operation_type import OperationTypeEncoder
@@ -152,7 +152,7 @@ def test_seeded_faults_of_the_record_fail(name: str, count: int) -> None:
     config = FEATURES[name]
 
     def assumed(wires: Wires) -> Boolean:
-        return all_of(wires["rst"] == 0, promised(config, wires["sample"]))
+        return all_of(wires["rst"] == 0, sample_contract(config, wires["sample"]))
 
     def relevant(name: str, value: BitVector) -> Term:
         """Return a value, but nothing for `has_end`: the header of a Timestamp packet contains its bit as well."""
@@ -165,7 +165,7 @@ def test_seeded_faults_of_the_record_fail(name: str, count: int) -> None:
 @pytest.mark.full
 def test_a_sample_that_violates_its_contract_has_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
     config = CONFIGS["minimal"]
-    monkeypatch.setattr(record, "promised", lambda config, sample: boolean(True))
+    monkeypatch.setattr(record, "sample_contract", lambda config, sample: boolean(True))
     with pytest.raises(ValueError, match=r"^a record of minimal has no field for CONTEXT_EL2$"):
         record.prove_bytes(config, transition(RecordBuilder(config)))
 
