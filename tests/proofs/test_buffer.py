@@ -164,7 +164,8 @@ def test_seeded_faults_of_the_buffer_fail(config: SPUConfig, count: int) -> None
         return all_of(relation(config)(wires), wires["rst"] == 0)
 
     proofs = [
-        prove_relation, prove_pointer, prove_full, prove_beats, prove_outcome, prove_acceptance, prove_busy, prove_status,
+        prove_relation, prove_pointer, prove_full, prove_beats, prove_outcome, prove_acceptance, prove_busy,
+        prove_status,
     ]  # fmt: skip
     check_faults(
         lambda: ProfilingBuffer(config),
