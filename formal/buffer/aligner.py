@@ -1,4 +1,4 @@
-"""The aligner: each byte of a record is written once, in the word and at the byte of its address, and no other is."""
+"""Aligner: each byte of a record is written once, at its address, and no other byte is written."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -38,7 +38,19 @@ __all__ = ["proofs", "prove_stalled_words", "prove_words", "relation", "watched"
 
 
 class _Record:
-    """What of its record an aligner is at, from the wires of a cycle."""
+    """State of the record in an aligner, from the wires of a cycle.
+
+    Attributes
+    ----------
+    offset, first : BitVector
+        Byte offset of the record in its first word. Byte index, in the record, of the first byte of the offered beat.
+    size, length : BitVector
+        Bytes of the offered beat. Bytes of the record up to and including this beat.
+    ends : Boolean
+        The record has no further beats.
+    contains_k, has_k, value
+        Byte k is in the offered beat. It is there or arrived before. Its value.
+    """
 
     def __init__(self, config: SPUConfig, wires: Wires):
         self._wires = wires
@@ -47,22 +59,22 @@ class _Record:
         self.beats = wires["aligner_state"] == AlignerState.BEATS
         self.offset = widened(wires["offset"], width) * config.layout.align
         self.first = wires["words"] * self.beat
-        # Of a beat that is offered, how many bytes it has.
+        # The last beat of a record has `end` units, or all of them if that is zero.
         ends = wires["i__payload.last"] == 1
         end = widened(wires["i__payload.end"], width) * config.layout.align
         self.size = if_else(all_of(ends, end != 0), end, constant(self.beat, width))
         self.ends = any_of(not_(self.beats), ends)
         self.length = if_else(self.beats, self.first + self.size, wires["length"])
         k = wires["k"]
-        self.brings = all_of(self.beats, uge(k, self.first), ult(k, self.first + self.size))
-        begun = any_of(wires["words"] != 0, not_(self.beats))
-        self.has_k = any_of(self.brings, all_of(begun, wires["has_k"] == 1))
-        brought = byte_at(zero_extend(width, wires["i__payload.data"]), k - self.first)
-        self.value = if_else(self.brings, brought, wires["value"])
+        self.contains_k = all_of(self.beats, uge(k, self.first), ult(k, self.first + self.size))
+        started = any_of(wires["words"] != 0, not_(self.beats))
+        self.has_k = any_of(self.contains_k, all_of(started, wires["has_k"] == 1))
+        byte_k = byte_at(zero_extend(width, wires["i__payload.data"]), k - self.first)
+        self.value = if_else(self.contains_k, byte_k, wires["value"])
 
     @property
-    def leaves(self) -> Boolean:
-        """A word is taken."""
+    def sent(self) -> Boolean:
+        """A word is accepted by memory."""
         return all_of(self._wires["o__valid"] == 1, self._wires["o__ready"] == 1)
 
 
@@ -71,10 +83,10 @@ def _width(config: SPUConfig) -> int:
 
 
 def watched(config: SPUConfig, system: Transition) -> Transition:
-    """An `Aligner` of `config`, and beside it what has become of a record.
+    """Return `system`, an `Aligner` of `config`, with history registers of a record.
 
-    words, length : words that have left; bytes of the record, once its last beat has come
-    k, value, has_k : an arbitrary place in every record; the byte that stands there, once it has come
+    words, length : words that have been sent; bytes of the record, once its last beat has arrived
+    k, value, has_k : an arbitrary byte index in every record; the byte at it; whether that byte has arrived
     """
     zero = constant(0, _width(config))
 
@@ -83,11 +95,11 @@ def watched(config: SPUConfig, system: Transition) -> Transition:
         reset = wires["rst"] == 1
         words = if_else(wires["o__payload.last"] == 1, zero, wires["words"] + 1)
         return {
-            "words": if_else(reset, zero, if_else(record.leaves, words, wires["words"])),
-            "length": if_else(all_of(record.leaves, record.ends), record.length, wires["length"]),
+            "words": if_else(reset, zero, if_else(record.sent, words, wires["words"])),
+            "length": if_else(all_of(record.sent, record.ends), record.length, wires["length"]),
             "k": wires["k"],
-            "value": if_else(record.leaves, record.value, wires["value"]),
-            "has_k": if_else(record.leaves, as_bits(record.has_k), wires["has_k"]),
+            "value": if_else(record.sent, record.value, wires["value"]),
+            "has_k": if_else(record.sent, as_bits(record.has_k), wires["has_k"]),
         }
 
     widths = {**dict.fromkeys(("words", "length", "k"), _width(config)), "value": 8, "has_k": 1}
@@ -95,33 +107,36 @@ def watched(config: SPUConfig, system: Transition) -> Transition:
 
 
 def relation(config: SPUConfig) -> Invariant:
-    """What is kept is the beat before without its first unit, and what it has left over."""
+    """Return the invariant.
+
+    `previous` is the previous beat without its first unit, `previous_end` the end of its remainder.
+    """
 
     def holds(wires: Wires) -> Boolean:
         record = _Record(config, wires)
         k, has_k, words = wires["k"], wires["has_k"] == 1, wires["words"]
-        come = words * record.beat
-        first = come - record.beat + config.layout.align
-        before = all_of(uge(k, first), ult(k, come), has_k)
-        kept = byte_at(zero_extend(record.width, wires["previous"]), k - first) == wires["value"]
-        begun = wires["started"] == 1
+        received = words * record.beat
+        first = received - record.beat + config.layout.align
+        in_previous = all_of(uge(k, first), ult(k, received), has_k)
+        same = byte_at(zero_extend(record.width, wires["previous"]), k - first) == wires["value"]
+        started = wires["started"] == 1
         length = wires["length"]
         address = record.offset + length
-        ended = widened(wires["previous_end"], record.width) * config.layout.align
+        previous_end = widened(wires["previous_end"], record.width) * config.layout.align
         return all_of(
             ule(words, config.layout.max_size // record.beat),
-            begun == (words != 0),
-            implies(all_of(begun, before), kept),
-            implies(all_of(begun, record.beats), has_k == ult(k, come)),
+            started == (words != 0),
+            implies(all_of(started, in_previous), same),
+            implies(all_of(started, record.beats), has_k == ult(k, received)),
             implies(
                 not_(record.beats),
                 all_of(
-                    begun,
+                    started,
                     has_k == ult(k, length),
-                    ule(length, come),
-                    ugt(length, come - record.beat),
-                    ugt(address, come),
-                    ended == address & (record.beat - 1),
+                    ule(length, received),
+                    ugt(length, received - record.beat),
+                    ugt(address, received),
+                    previous_end == address & (record.beat - 1),
                 ),
             ),
         )
@@ -129,9 +144,11 @@ def relation(config: SPUConfig) -> Invariant:
     return holds
 
 
-def _promised(config: SPUConfig, now: Wires, then: Wires) -> Boolean:
-    """`Buffer` keeps the offset from the first word to the last, and the serializer no record is longer than it may
-    be.
+def _contract(config: SPUConfig, now: Wires, then: Wires) -> Boolean:
+    """Return the contract of the inputs.
+
+    `ProfilingBuffer` keeps the offset from the first word of a record to the last. The serializer sends no record that
+    is longer than the maximum.
     """
     record = _Record(config, now)
     within = implies(now["i__valid"] == 1, ule(record.first + record.beat, config.layout.max_size))
@@ -139,59 +156,59 @@ def _promised(config: SPUConfig, now: Wires, then: Wires) -> Boolean:
 
 
 def prove_relation(config: SPUConfig, system: Transition) -> Verdict:
-    """`system` is a `watched` aligner."""
-    return inductive(system, relation(config), contract=lambda now, then: _promised(config, now, then))
+    """Prove the invariant `relation`. `system` is a `watched` aligner."""
+    return inductive(system, relation(config), contract=lambda now, then: _contract(config, now, then))
 
 
 def prove_words(config: SPUConfig, system: Transition) -> Verdict:
-    """What is written in each word. `system` is a `watched` aligner."""
+    """Prove data, strobes and end of each word. `system` is a `watched` aligner."""
 
-    def told(wires: Wires) -> Boolean:
+    def correct(wires: Wires) -> Boolean:
         record = _Record(config, wires)
         valid, last = wires["o__valid"] == 1, wires["o__payload.last"] == 1
         address = wires["k"] + record.offset
-        here = all_of(uge(address, record.first), ult(address, record.first + record.beat))
-        place = address - record.first
+        in_word = all_of(uge(address, record.first), ult(address, record.first + record.beat))
+        index = address - record.first
         strobe = wires["o__payload.strobe"]
-        distance = extract(strobe.width - 1, 0, zero_extend(strobe.width, place))
+        distance = extract(strobe.width - 1, 0, zero_extend(strobe.width, index))
         written = extract(0, 0, shift_right(strobe, distance)) == 1
         end = record.offset + record.length
         terms = [
-            # The byte at k is written in this word, or it is none of the record's and not written.
-            implies(all_of(valid, here), written == record.has_k),
+            # A byte of the word is written exactly if it is a byte of the record, with the value of that byte.
+            implies(all_of(valid, in_word), written == record.has_k),
             implies(
-                all_of(valid, here, record.has_k),
-                byte_at(zero_extend(record.width, wires["o__payload.data"]), place) == record.value,
+                all_of(valid, in_word, record.has_k),
+                byte_at(zero_extend(record.width, wires["o__payload.data"]), index) == record.value,
             ),
-            # Nothing before the record is.
+            # No byte before the record is written.
             *(
                 implies(all_of(valid, wires["words"] == 0, ugt(record.offset, byte)), extract(byte, byte, strobe) == 0)
                 for byte in range(record.beat)
             ),
-            # The last word is that of its last byte.
+            # The last word contains the last byte.
             implies(valid, last == all_of(record.ends, ule(end, record.first + record.beat))),
             implies(
                 all_of(valid, last),
                 widened(wires["o__payload.end"], record.width) * config.layout.align == end & (record.beat - 1),
             ),
-            # A beat is taken with its word, and waits while there is more of the one before.
+            # A beat is accepted with its word, and is stalled while the remainder of the previous record is sent.
             implies(record.beats, wires["o__valid"] == wires["i__valid"]),
             wires["i__ready"] == if_else(record.beats, wires["o__ready"], constant(0, 1)),
             implies(not_(record.beats), valid),
         ]
         return all_of(*terms)
 
-    return always(system, told, cycles=1, assuming=relation(config))
+    return always(system, correct, cycles=1, assuming=relation(config))
 
 
 def prove_stalled_words(config: SPUConfig, system: Transition) -> Verdict:
-    """A stalled word is the same in the next cycle, if a stalled beat of the input and the offset are."""
+    """Prove that a stalled word is stable if stalled beats of the input and the offset are."""
 
-    def stands(now: Wires, then: Wires) -> Boolean:
-        promised = all_of(then["offset"] == now["offset"], stable("i", now, then))
-        return implies(promised, stable("o", now, then))
+    def word_is_stable(now: Wires, then: Wires) -> Boolean:
+        inputs = all_of(then["offset"] == now["offset"], stable("i", now, then))
+        return implies(inputs, stable("o", now, then))
 
-    return always(system, stands)
+    return always(system, word_is_stable)
 
 
 def _goals(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
@@ -202,7 +219,7 @@ def _goals(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
         return all_of(wires["o__valid"] == 1, wires["o__payload.last"] == 1)
 
     yield (
-        "a word more than beats",
+        "one word more than beats",
         lambda wires: all_of(ends(wires), wires["aligner_state"] == AlignerState.REMAINDER),
         free,
     )
@@ -211,7 +228,7 @@ def _goals(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
 
 
 def cover(config: SPUConfig, system: Transition) -> Verdict:
-    """Every goal. `system` is a `watched` aligner."""
+    """Reach every goal. `system` is a `watched` aligner."""
     return reach_all(system, _goals(config), cycles=5)
 
 
@@ -221,7 +238,7 @@ def _system(config: SPUConfig) -> Transition:
 
 
 def proofs() -> Iterator[Proof]:
-    """For each alignment that is less than the bus. Where it is not, every beat is a word."""
+    """Yield the proofs, for each alignment that is less than the bus. Otherwise every beat is a word."""
     configs = (config for config in PACKED if config.layout.align < config.bus_bytes)
     for config in distinct(configs, "layout.align bus_bytes"):
         proof = ProvedBlock("aligner", config, _system).proof

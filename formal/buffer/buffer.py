@@ -15,22 +15,22 @@ from ..engine.transition import Transition, Wires, transition
 from . import discard
 from .history import watched
 from .pointer_and_status import prove_full, prove_pointer, prove_status
-from .records import prove_beats, prove_drains, prove_fate, prove_silence
-from .relation import promised_inputs, prove_relation
+from .records import prove_acceptance, prove_beats, prove_busy, prove_outcome
+from .relation import input_contract, prove_relation
 
 __all__ = ["cover", "proofs"]
 
 
 def _goals(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
-    def promised(wires: Wires) -> Boolean:
-        return all_of(wires["rst"] == 0, promised_inputs(config, wires, wires))
+    def assumed(wires: Wires) -> Boolean:
+        return all_of(wires["rst"] == 0, input_contract(config, wires, wires))
 
     def goal(name: str, reached: Invariant) -> tuple[str, Invariant, Invariant]:
-        return name, reached, promised
+        return name, reached, assumed
 
     yield goal("a fault within a record", lambda wires: all_of(wires["faulted"] == 1, wires["fault.word"] == 1))
     yield goal(
-        "a fault of which nobody hears",
+        "a fault that is not reported",
         lambda wires: all_of(wires["buffer_state"] == BufferState.FAULT, wires["faulted"] == 0),
     )
     yield goal("a record that fills the buffer", lambda wires: all_of(wires["full"] == 1, wires["length"] != 0))
@@ -49,12 +49,13 @@ def _goals(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
         )
     if config.external_aborts:
         yield goal(
-            "an abort as the buffer is full", lambda wires: all_of(wires["full"] == 1, wires["write__abort"] == 1)
+            "an External abort in the cycle of a buffer full event",
+            lambda wires: all_of(wires["full"] == 1, wires["write__abort"] == 1),
         )
 
 
 def cover(config: SPUConfig, system: Transition) -> Verdict:
-    """Every goal. `system` is a `watched` buffer."""
+    """Reach every goal. `system` is a `watched` buffer."""
     return reach_all(system, _goals(config), cycles=14)
 
 
@@ -64,31 +65,31 @@ def _system(config: SPUConfig) -> Transition:
 
 
 _CHANGING = "layout.align layout.max_size bus_bytes discard_mode external_aborts fault_flags rme"
-"""What of a configuration changes the buffer."""
+"""Members of a configuration that change the buffer."""
 
 
 def proofs() -> Iterator[Proof]:
-    """For each configuration that has a buffer that is not another's."""
+    """Yield the proofs, for each configuration with a different buffer."""
     configs = (*CONFIGS.values(), *FEATURES.values())
     for config in distinct(configs, _CHANGING):
         proof = ProvedBlock("buffer", config, _system).proof
         yield proof("the state of a record being written is consistent", "induction", prove_relation)
         yield proof("no byte is written outside the buffer", "any cycle", prove_beats)
         yield proof(
-            "no record is accepted for writing while stopped, disabled or without space", "one cycle", prove_silence
+            "no record is accepted for writing while stopped, disabled or without space", "one cycle", prove_acceptance
         )
         yield proof(
             "a record is written or dropped, and a written one advances the pointer",
             "one cycle",
-            prove_fate,
+            prove_outcome,
         )
-        yield proof("busy is deasserted, and not before the status is known", "one cycle", prove_drains)
+        yield proof("busy is deasserted, and not before the status is known", "one cycle", prove_busy)
         yield proof("full matches the reference", "reference", prove_full)
         yield proof("PMBPTR_EL1 matches the reference", "reference", prove_pointer)
         yield proof(
             "cover: faults, buffer full, dropped record, External abort, boundary crossing", "bounded search", cover
         )
-    # What of the layout it depends on, the word of a fault, is the relation's.
+    # The status depends on the record layout only through the word of a fault, which the relation covers.
     for config in distinct(configs, "external_aborts fault_flags rme"):
         yield ProvedBlock("buffer", config, _system).proof("PMBSR_EL1 matches the reference", "reference", prove_status)
     for config in distinct(configs, _CHANGING):

@@ -1,4 +1,4 @@
-"""Registers beside the buffer, which a proof watches: what of a record is written, and where."""
+"""History registers of the buffer: which bytes of a record are written, and where."""
 
 import operator
 from collections.abc import Mapping
@@ -27,9 +27,9 @@ from ..engine.transition import Transition, Wires, with_history
 
 __all__ = [
     "WrittenRecord",
-    "has_room",
     "in_state",
     "limit_of",
+    "longest_fits",
     "runs",
     "watched",
     "writes_records",
@@ -40,24 +40,30 @@ _LIMIT = PMBLIMITR_EL1.fields["LIMIT"]
 
 
 def limit_of(wires: Wires) -> BitVector:
+    """Return the limit address of PMBLIMITR_EL1."""
     return concat(extract(63, _LIMIT.lsb, wires["pmblimitr"]), constant(0, _LIMIT.lsb))
 
 
 def in_state(wires: Wires, *states: int) -> Boolean:
+    """Return whether the buffer is in one of the states."""
     return any_of(*(wires["buffer_state"] == state for state in states))
 
 
 def runs(wires: Wires) -> Boolean:
+    """Return whether the buffer is enabled and not stopped, and keeps its owner."""
     return all_of(wires["pmblimitr.E"] == 1, wires["pmbsr.S"] == 0, wires["new_owner"] == 0)
 
 
 def writes_records(wires: Wires) -> Boolean:
-    """Records are written, as far as PMBLIMITR_EL1, PMBSR_EL1 and the owner say."""
+    """Return whether PMBLIMITR_EL1, PMBSR_EL1 and the owner permit that records are written."""
     return all_of(runs(wires), wires["pmblimitr.FM"] != FM.DISCARD)
 
 
-def has_room(config: SPUConfig, pointer: BitVector, limit: BitVector) -> Boolean:
-    """`model.buffer` says so of a pointer that is as software must set it: see `prove_full`."""
+def longest_fits(config: SPUConfig, pointer: BitVector, limit: BitVector) -> Boolean:
+    """Return whether the longest record fits at the pointer and the pointer is valid.
+
+    `prove_full` proves that this matches `model.buffer`.
+    """
     size = config.max_record_bytes
     return all_of(
         pointer & (config.layout.align - 1) == 0,
@@ -67,7 +73,7 @@ def has_room(config: SPUConfig, pointer: BitVector, limit: BitVector) -> Boolean
 
 
 class WrittenRecord:
-    """What of a record is written, from the wires of a cycle."""
+    """State of the record that is being written, from the wires of a cycle."""
 
     def __init__(self, config: SPUConfig, wires: Wires):
         self._wires = wires
@@ -80,28 +86,31 @@ class WrittenRecord:
         self.words = widened(wires["words_out"], 64)
         self.beats = widened(wires["beats_in"], 64)
         self.first = self.origin & -self.bus
-        """Address of the word in which it begins."""
+        """Address of the word that contains the first byte."""
 
     @property
     def offered(self) -> Boolean:
+        """A word is offered to memory."""
         return all_of(self._wires["buffer_state"] == BufferState.WRITE, self._wires["write__beat__valid"] == 1)
 
     @property
-    def leaves(self) -> Boolean:
+    def sent(self) -> Boolean:
+        """A word is accepted by memory."""
         return all_of(self.offered, self._wires["write__beat__ready"] == 1)
 
     @property
-    def here(self) -> BitVector:
-        """Where the buffer is: a word that is written next, and in it the byte after what has been written."""
+    def next_address(self) -> BitVector:
+        """Address of the byte after those that have been written."""
         address = self._wires["write__beat__payload.address"]
         return address + self.within
 
     def strobed(self, byte: int) -> Boolean:
+        """Return whether this byte of the offered word is written."""
         return extract(byte, byte, self._wires["write__beat__payload.strobe"]) == 1
 
     @property
     def bytes(self) -> BitVector:
-        """Of the word that is offered: how many bytes are written."""
+        """Number of bytes of the offered word that are written."""
         sizes = (
             if_else(self.strobed(byte), constant(self.align, 64), constant(0, 64))
             for byte in range(0, self.bus, self.align)
@@ -110,32 +119,32 @@ class WrittenRecord:
 
 
 def watched(config: SPUConfig, system: Transition) -> Transition:
-    """Return a `ProfilingBuffer` of `config` with registers that follow the outcome of a record.
+    """Return `system`, a `ProfilingBuffer` of `config`, with history registers of a record.
 
-    origin, limit : PMBPTR_EL1 and the limit when the record was begun
-    words_out, length : words and bytes of it that memory has taken
-    beats_in : beats of it that were taken at `i`
-    undisturbed : since it was begun the buffer has not stopped, nor were pointer and limit written
+    origin, limit : PMBPTR_EL1 and the limit when the record was accepted
+    words_out, length : words and bytes of it that memory has accepted
+    beats_in : beats of it that were accepted at `i`
+    undisturbed : since then the buffer has not stopped, and neither pointer nor limit were written
     """
     number = (2 * config.max_record_bytes // config.bus_bytes).bit_length()
 
     def follow(wires: Wires) -> Mapping[str, BitVector]:
         record = WrittenRecord(config, wires)
-        begins = wires["accepted"] == 1
-        comes = all_of(wires["i__valid"] == 1, wires["i__ready"] == 1)
+        accepted = wires["accepted"] == 1
+        received = all_of(wires["i__valid"] == 1, wires["i__ready"] == 1)
         zero = constant(0, number)
         beats = if_else(wires["i__payload.last"] == 1, zero, wires["beats_in"] + 1)
         written = any_of(wires["pmbptr_write"] == 1, wires["pmblimitr_write"] == 1)
         return {
-            "origin": if_else(begins, wires["pmbptr"], wires["origin"]),
-            "limit": if_else(begins, limit_of(wires), wires["limit"]),
-            "words_out": if_else(begins, zero, if_else(record.leaves, wires["words_out"] + 1, wires["words_out"])),
+            "origin": if_else(accepted, wires["pmbptr"], wires["origin"]),
+            "limit": if_else(accepted, limit_of(wires), wires["limit"]),
+            "words_out": if_else(accepted, zero, if_else(record.sent, wires["words_out"] + 1, wires["words_out"])),
             "length": if_else(
-                begins, constant(0, 64), if_else(record.leaves, record.length + record.bytes, record.length)
+                accepted, constant(0, 64), if_else(record.sent, record.length + record.bytes, record.length)
             ),
-            "beats_in": if_else(wires["rst"] == 1, zero, if_else(comes, beats, wires["beats_in"])),
+            "beats_in": if_else(wires["rst"] == 1, zero, if_else(received, beats, wires["beats_in"])),
             "undisturbed": if_else(
-                begins, as_bits(not_(written)), as_bits(all_of(wires["undisturbed"] == 1, runs(wires), not_(written)))
+                accepted, as_bits(not_(written)), as_bits(all_of(wires["undisturbed"] == 1, runs(wires), not_(written)))
             ),
         }
 

@@ -1,4 +1,4 @@
-"""PMBPTR_EL1, PMBSR_EL1 and the check for a full buffer are the reference's."""
+"""PMBPTR_EL1, PMBSR_EL1 and the full check match `model.buffer`."""
 
 from collections.abc import Mapping
 
@@ -23,7 +23,7 @@ def _registers(wires: Mapping[str, int]) -> Registers:
 
 
 def prove_full(config: SPUConfig, system: Transition) -> Verdict:
-    """It is found full exactly if it is, when no record is being written and what is worked out is known."""
+    """Prove that `full` matches the reference while no record is being written and the full check is complete."""
 
     def found(wires: Mapping[str, int]) -> Mapping[str, int]:
         if wires["buffer_state"] != BufferState.IDLE or wires["fits_known"] == 0 or wires["new_owner"] == 1:
@@ -38,7 +38,7 @@ def prove_full(config: SPUConfig, system: Transition) -> Verdict:
 
 
 def _fault(config: SPUConfig, wires: Mapping[str, int]) -> Fault:
-    """The fault of the record that was begun at PMBPTR_EL1."""
+    """Return the fault of the record that starts at PMBPTR_EL1."""
     word, pointer = wires["fault.word"], wires["pmbptr"]
     kind = next(kind for kind in FaultKind if wires["fault.kind"] == WriteFaultKind[kind.name].value)
     flags = 0
@@ -62,7 +62,7 @@ def _ends(config: SPUConfig, wires: Mapping[str, int], registers: Registers, fau
 
 
 def prove_pointer(config: SPUConfig, system: Transition) -> Verdict:
-    """PMBPTR_EL1, in each cycle: software's write comes last."""
+    """Prove that PMBPTR_EL1 matches the reference in each cycle. A write by software has priority."""
 
     def moved(wires: Mapping[str, int]) -> Mapping[str, int]:
         if wires["rst"] == 1:
@@ -84,8 +84,10 @@ def prove_pointer(config: SPUConfig, system: Transition) -> Verdict:
 
 
 def prove_status(config: SPUConfig, system: Transition) -> Verdict:
-    """PMBSR_EL1, in each cycle: first software's write, then a collision, then a full buffer or a fault, then an
-    asynchronous External abort.
+    """Prove that PMBSR_EL1 matches the reference in each cycle.
+
+    The events of a cycle are applied in this order: a write by software, a collision, a buffer full event or a fault,
+    an asynchronous External abort.
     """
 
     def changed(wires: Mapping[str, int]) -> Mapping[str, int]:

@@ -1,4 +1,4 @@
-"""Outcome of each record: what is written where, what is dropped, and that the buffer does not stay busy."""
+"""Outcome of each record: which bytes are written where, which records are dropped, and when `busy` is deasserted."""
 
 from collections.abc import Iterator
 
@@ -27,32 +27,35 @@ from ..engine.terms import (
     zero_extend,
 )
 from ..engine.transition import Transition, Wires
-from .history import WrittenRecord, has_room, limit_of, runs, writes_records
-from .relation import promised_inputs, relation
+from .history import WrittenRecord, limit_of, longest_fits, runs, writes_records
+from .relation import input_contract, relation
 
-__all__ = ["prove_beats", "prove_drains", "prove_fate", "prove_silence"]
+__all__ = ["prove_acceptance", "prove_beats", "prove_busy", "prove_outcome"]
 
 _WORD = ("data", "strobe", "last")
 
 
 def _aligned(record: WrittenRecord, wires: Wires) -> Iterator[Boolean]:
-    """What the aligner is told, or where every beat is a word, what it says."""
+    """Yield the connection of the aligner. If every beat is a word, its outputs are known instead."""
     if record.units > 1:
         yield wires["aligner.offset"] == wires["within"]
         yield wires["aligner.i__payload"] == wires["i__payload"]
         return
-    told = {"data": wires["i__payload.data"], "last": wires["i__payload.last"], "strobe": constant(-1, record.bus)}
-    for name, value in told.items():
+    word = {"data": wires["i__payload.data"], "last": wires["i__payload.last"], "strobe": constant(-1, record.bus)}
+    for name, value in word.items():
         yield wires[f"aligner.o__payload.{name}"] == value
 
 
-def _promised(config: SPUConfig) -> Invariant:
-    """Return the relation, with the inputs as the core and the memory promise them."""
-    return lambda wires: all_of(relation(config)(wires), promised_inputs(config, wires, wires))
+def _assumed(config: SPUConfig) -> Invariant:
+    """Return the relation together with the contract of the inputs."""
+    return lambda wires: all_of(relation(config)(wires), input_contract(config, wires, wires))
 
 
 def prove_beats(config: SPUConfig, system: Transition) -> Verdict:
-    """Nothing is written outside of the buffer as it was when the record was begun. `system` is a `watched` buffer."""
+    """Prove that no byte is written outside the buffer, as it was when the record was accepted.
+
+    `system` is a `watched` buffer.
+    """
 
     def inside(wires: Wires) -> Boolean:
         record = WrittenRecord(config, wires)
@@ -68,37 +71,39 @@ def prove_beats(config: SPUConfig, system: Transition) -> Verdict:
             wires["write__beat__valid"] == 1,
             all_of(
                 wires["buffer_state"] == BufferState.WRITE,
-                # Word by word; a sum that wraps would not be above the first.
+                # Words have ascending addresses. An address that wraps would be below the first one.
                 address == record.first + record.words * record.bus,
                 uge(address, record.first),
                 address & record.bus - 1 == 0,
-                # What is written is what the aligner makes of what comes.
+                # The aligner makes the written words.
                 *(wires[f"write__beat__payload.{name}"] == wires[f"aligner.o__payload.{name}"] for name in _WORD),
                 *_aligned(record, wires),
                 *written,
             ),
         )
 
-    return always(system, inside, cycles=1, assuming=_promised(config))
+    return always(system, inside, cycles=1, assuming=_assumed(config))
 
 
-def prove_silence(config: SPUConfig, system: Transition) -> Verdict:
-    """While the buffer is stopped, disabled or in discard mode, or where the longest record does not fit, no record is
-    begun; and it is stopped until software says otherwise.
+def prove_acceptance(config: SPUConfig, system: Transition) -> Verdict:
+    """Prove when a record is accepted for writing. `system` is a `watched` buffer.
+
+    No record is, while the buffer is stopped, disabled or in discard mode, or if the longest record does not fit. The
+    buffer stays stopped until software clears PMBSR_EL1.S.
     """
 
-    def silent(now: Wires, then: Wires) -> Boolean:
-        begins = all_of(now["buffer_state"] != BufferState.WRITE, then["buffer_state"] == BufferState.WRITE)
+    def accepts(now: Wires, then: Wires) -> Boolean:
+        starts = all_of(now["buffer_state"] != BufferState.WRITE, then["buffer_state"] == BufferState.WRITE)
         return all_of(
             now["running"] == as_bits(runs(now)),
             now["writing"] == as_bits(writes_records(now)),
             implies(
-                begins,
+                starts,
                 all_of(
                     now["accepted"] == 1,
                     writes_records(now),
                     now["drop"] == 0,
-                    has_room(config, now["pmbptr"], limit_of(now)),
+                    longest_fits(config, now["pmbptr"], limit_of(now)),
                     then["origin"] == now["pmbptr"],
                     then["limit"] == limit_of(now),
                     then["words_out"] == 0,
@@ -106,31 +111,33 @@ def prove_silence(config: SPUConfig, system: Transition) -> Verdict:
             ),
             implies(
                 all_of(now["pmbsr.S"] == 1, now["pmbsr_write"] == 0, now["rst"] == 0),
-                all_of(then["pmbsr.S"] == 1, not_(begins)),
+                all_of(then["pmbsr.S"] == 1, not_(starts)),
             ),
         )
 
-    return always(system, silent, assuming=relation(config))
+    return always(system, accepts, assuming=relation(config))
 
 
-def prove_fate(config: SPUConfig, system: Transition) -> Verdict:
-    """What is taken at `i` is of a record that is being written, or dropped because the buffer is not filled or does
-    not want it. A record that has been written moves the pointer over its bytes, unless it met a fault, or the buffer
+def prove_outcome(config: SPUConfig, system: Transition) -> Verdict:
+    """Prove the outcome of each record. `system` is a `watched` buffer.
+
+    Beats are accepted at `i` only for a record that is written, or that is dropped because the buffer writes none or
+    `drop` is asserted. A written record advances the pointer by its length, unless a fault occurred, the buffer
     stopped, or software wrote pointer or limit in the meantime.
     """
 
-    def told(now: Wires, then: Wires) -> Boolean:
+    def outcome(now: Wires, then: Wires) -> Boolean:
         state, after = now["buffer_state"], then["buffer_state"]
         record = WrittenRecord(config, now)
         last = now["write__beat__payload.last"] == 1
-        taken = all_of(now["i__valid"] == 1, now["i__ready"] == 1)
+        received = all_of(now["i__valid"] == 1, now["i__ready"] == 1)
         done = all_of(state == BufferState.RESPONSE, now["write__done"] == 1)
         fault = now["write__fault.kind"] != WriteFaultKind.NONE.value
-        ends = as_bits(all_of(record.leaves, last))
+        ends = as_bits(all_of(record.sent, last))
         return implies(
             now["rst"] == 0,
             all_of(
-                implies(taken, any_of(state == BufferState.WRITE, state == BufferState.DROP)),
+                implies(received, any_of(state == BufferState.WRITE, state == BufferState.DROP)),
                 implies(
                     all_of(state != BufferState.DROP, after == BufferState.DROP),
                     all_of(now["accepted"] == 1, any_of(not_(writes_records(now)), now["drop"] == 1)),
@@ -139,7 +146,7 @@ def prove_fate(config: SPUConfig, system: Transition) -> Verdict:
                 implies(
                     state == BufferState.WRITE, after == if_else(ends == 1, constant(BufferState.RESPONSE, 3), state)
                 ),
-                implies(all_of(state == BufferState.WRITE, taken), record.leaves),
+                implies(all_of(state == BufferState.WRITE, received), record.sent),
                 implies(all_of(state == BufferState.RESPONSE, not_(done)), after == BufferState.RESPONSE),
                 implies(done, after == if_else(fault, constant(BufferState.FAULT, 3), constant(BufferState.IDLE, 3))),
                 implies(state == BufferState.FAULT, after == BufferState.IDLE),
@@ -154,17 +161,17 @@ def prove_fate(config: SPUConfig, system: Transition) -> Verdict:
             ),
         )
 
-    return always(system, told, assuming=relation(config))
+    return always(system, outcome, assuming=relation(config))
 
 
-def _left(config: SPUConfig, wires: Wires) -> BitVector:
-    """Steps until the buffer is not busy, at most."""
+def _remaining(config: SPUConfig, wires: Wires) -> BitVector:
+    """Return an upper bound for the cycles until `busy` is deasserted, stalls not counted."""
 
     def number(value: int) -> BitVector:
         return constant(value, 16)
 
     beats = number(config.max_record_bytes // config.bus_bytes) - widened(wires["beats_in"], 16)
-    # What the last beat has left over is a word of its own.
+    # The remainder of the last beat is a word of its own.
     words = beats
     if config.layout.align < config.bus_bytes:
         words = if_else(wires["aligner.aligner_state"] == AlignerState.REMAINDER, number(0), beats + 1)
@@ -184,20 +191,22 @@ def _left(config: SPUConfig, wires: Wires) -> BitVector:
     )
 
 
-def prove_drains(config: SPUConfig, system: Transition) -> Verdict:
-    """As long as software writes nothing and no other record comes, `busy` falls: each cycle comes nearer to that, but
-    those in which a record's next beat, memory or its answer is waited for.
+def prove_busy(config: SPUConfig, system: Transition) -> Verdict:
+    """Prove that `busy` is deasserted if software writes no register and no other record arrives.
+
+    The bound `_remaining` never increases. It decreases in each cycle that does not wait for the next beat of the
+    record, for memory, or for the response of memory. `system` is a `watched` buffer.
     """
 
-    def nearer(now: Wires, then: Wires) -> Boolean:
+    def decreases(now: Wires, then: Wires) -> Boolean:
         state = now["buffer_state"]
-        resting = (
+        in_remainder = (
             now["aligner.aligner_state"] == AlignerState.REMAINDER
             if config.layout.align < config.bus_bytes
             else boolean(False)
         )
-        offered = any_of(now["i__valid"] == 1, resting)
-        goes_on = if_else(
+        offered = any_of(now["i__valid"] == 1, in_remainder)
+        advances = if_else(
             state == BufferState.WRITE,
             all_of(offered, now["write__beat__ready"] == 1),
             if_else(
@@ -208,24 +217,24 @@ def prove_drains(config: SPUConfig, system: Transition) -> Verdict:
             *(now[name] == 0 for name in ("rst", "pmbptr_write", "pmblimitr_write", "pmbsr_write", "new_owner")),
             implies(state == BufferState.IDLE, now["i__valid"] == 0),
         )
-        left, after = _left(config, now), _left(config, then)
-        # Of the next cycle: `full` is answered in it.
-        steady = all_of(then["pmblimitr"] == now["pmblimitr"], then["new_owner"] == 0)
+        remaining, after = _remaining(config, now), _remaining(config, then)
+        # The bound of the next cycle depends on `full`, and so on these inputs in that cycle.
+        stable_inputs = all_of(then["pmblimitr"] == now["pmblimitr"], then["new_owner"] == 0)
         return all_of(
-            ule(left, config.max_record_bytes // config.bus_bytes + 8),
+            ule(remaining, config.max_record_bytes // config.bus_bytes + 8),
             implies(
-                all_of(quiet, steady, now["busy"] == 1),
-                all_of(ule(after, left), implies(goes_on, ult(after, left))),
+                all_of(quiet, stable_inputs, now["busy"] == 1),
+                all_of(ule(after, remaining), implies(advances, ult(after, remaining))),
             ),
-            implies(all_of(left == 0, now["new_owner"] == 0), now["busy"] == 0),
-            # It is not said to be idle while a record is on its way, or before the status says that it is full.
+            implies(all_of(remaining == 0, now["new_owner"] == 0), now["busy"] == 0),
+            # `busy` is asserted while a record is in progress, and until the status reports that the buffer is full.
             implies(
                 now["busy"] == 0,
                 all_of(
                     state == BufferState.IDLE,
-                    implies(writes_records(now), has_room(config, now["pmbptr"], limit_of(now))),
+                    implies(writes_records(now), longest_fits(config, now["pmbptr"], limit_of(now))),
                 ),
             ),
         )
 
-    return always(system, nearer, assuming=_promised(config))
+    return always(system, decreases, assuming=_assumed(config))

@@ -1,4 +1,4 @@
-"""Where a record stands that is being written: the relation on which the proofs of the buffer rest."""
+"""Invariant of the buffer while a record is written. The other proofs of the buffer assume it."""
 
 from collections.abc import Iterator
 
@@ -27,18 +27,18 @@ from ..engine.terms import (
     widened,
 )
 from ..engine.transition import Transition, Wires
-from .history import WrittenRecord, has_room, in_state, limit_of
+from .history import WrittenRecord, in_state, limit_of, longest_fits
 
-__all__ = ["limit_stands", "promised_inputs", "prove_relation", "relation"]
+__all__ = ["input_contract", "limit_is_stable", "prove_relation", "relation"]
 
 
-def limit_stands(now: Wires, then: Wires) -> Boolean:
-    """PMBLIMITR_EL1 is as it was, unless software wrote it or a reset came between."""
+def limit_is_stable(now: Wires, then: Wires) -> Boolean:
+    """Return whether PMBLIMITR_EL1 is unchanged, unless software writes it or `rst` is asserted."""
     return any_of(now["pmblimitr_write"] == 1, now["rst"] == 1, then["pmblimitr"] == now["pmblimitr"])
 
 
 def _fitting(config: SPUConfig, wires: Wires) -> Boolean:
-    """What is worked out about room is true as soon as it is known, and so are its steps."""
+    """Return whether the full check, and each of its steps, is correct once it is marked as known."""
     pointer, limit = wires["pmbptr"], limit_of(wires)
     page, pages = shift_right(pointer, 12), shift_right(limit, 12)
     half = 26
@@ -76,24 +76,24 @@ def _fitting(config: SPUConfig, wires: Wires) -> Boolean:
 
 
 def is_fault_kind(config: SPUConfig, kind: BitVector) -> Boolean:
-    """Faults of this kind."""
+    """Return whether this is a kind of fault that the configuration has."""
     kinds = [each for each in WriteFaultKind if config.rme or each != WriteFaultKind.GRANULE_PROTECTION]
     return any_of(*(kind == each.value for each in kinds))
 
 
 def _fault_address(config: SPUConfig, wires: Wires) -> BitVector:
-    """The first byte that was not written."""
+    """Return the address of the first byte that was not written."""
     record = WrittenRecord(config, wires)
     word = widened(wires["fault.word"], 64)
     return if_else(word == 0, record.origin, record.first + word * record.bus)
 
 
 def relation(config: SPUConfig) -> Invariant:
-    """Where a record stands that is being written."""
+    """Return the invariant of the buffer, over the wires of a `watched` one."""
 
     def holds(wires: Wires) -> Boolean:
         record = WrittenRecord(config, wires)
-        aligned = _whole_words if record.units == 1 else _aligner
+        aligned = _full_words if record.units == 1 else _aligner
         return all_of(
             ule(wires["buffer_state"], BufferState.FAULT),
             _fitting(config, wires),
@@ -107,7 +107,7 @@ def relation(config: SPUConfig) -> Invariant:
 
 
 def _record(config: SPUConfig, wires: Wires, record: WrittenRecord) -> Iterator[Boolean]:
-    """Pointer, limit, address and words of the record, in each state."""
+    """Yield the conditions on pointer, limit, address and words of the record, in each state."""
     size = config.max_record_bytes
     low_bits = wires["next_low"].width - 1
     base = shift_right(record.origin, size.bit_length() - 1)
@@ -119,7 +119,7 @@ def _record(config: SPUConfig, wires: Wires, record: WrittenRecord) -> Iterator[
     yield implies(
         in_state(wires, BufferState.WRITE, BufferState.RESPONSE, BufferState.FAULT),
         all_of(
-            has_room(config, record.origin, wires["limit"]),
+            longest_fits(config, record.origin, wires["limit"]),
             wires["keep"] == wires["undisturbed"],
             implies(wires["undisturbed"] == 1, wires["pmbptr"] == record.origin),
             widened(wires["base"], 64) == base,
@@ -135,7 +135,7 @@ def _record(config: SPUConfig, wires: Wires, record: WrittenRecord) -> Iterator[
     )
     yield implies(
         wires["buffer_state"] == BufferState.RESPONSE,
-        all_of(record.here == record.origin + record.length, ule(record.length, size)),
+        all_of(record.next_address == record.origin + record.length, ule(record.length, size)),
     )
     yield implies(
         wires["buffer_state"] == BufferState.FAULT,
@@ -143,7 +143,7 @@ def _record(config: SPUConfig, wires: Wires, record: WrittenRecord) -> Iterator[
             is_fault_kind(config, wires["fault.kind"]),
             wires["fault.kind"] != WriteFaultKind.NONE.value,
             ult(widened(wires["fault.word"], 64), record.words),
-            implies(wires["undisturbed"] == 1, record.here == _fault_address(config, wires)),
+            implies(wires["undisturbed"] == 1, record.next_address == _fault_address(config, wires)),
         ),
     )
     yield implies(
@@ -152,36 +152,36 @@ def _record(config: SPUConfig, wires: Wires, record: WrittenRecord) -> Iterator[
     )
 
 
-def _whole_words(config: SPUConfig, wires: Wires, record: WrittenRecord) -> Iterator[Boolean]:
-    """Every beat is a word."""
+def _full_words(config: SPUConfig, wires: Wires, record: WrittenRecord) -> Iterator[Boolean]:
+    """Yield the conditions for a configuration in which every beat is a word."""
     yield implies(wires["buffer_state"] == BufferState.WRITE, record.length == record.words * record.bus)
     yield implies(wires["buffer_state"] == BufferState.WRITE, record.words == record.beats)
     yield implies(in_state(wires, BufferState.IDLE, BufferState.RESPONSE, BufferState.FAULT), record.beats == 0)
 
 
 def _aligner(config: SPUConfig, wires: Wires, record: WrittenRecord) -> Iterator[Boolean]:
-    """The last beat may leave a word over, which the aligner writes on its own."""
-    rest = wires["aligner.aligner_state"] == AlignerState.REMAINDER
-    begins = wires["aligner.started"] == 1
-    ended = widened(wires["aligner.previous_end"], 64) * record.align
-    yield implies(rest, begins)
+    """Yield the conditions with an aligner: the remainder of the last beat may be a word of its own."""
+    in_remainder = wires["aligner.aligner_state"] == AlignerState.REMAINDER
+    started = wires["aligner.started"] == 1
+    previous_end = widened(wires["aligner.previous_end"], 64) * record.align
+    yield implies(in_remainder, started)
     yield implies(
         in_state(wires, BufferState.IDLE, BufferState.RESPONSE, BufferState.FAULT),
-        all_of(not_(begins), not_(rest), record.beats == 0),
+        all_of(not_(started), not_(in_remainder), record.beats == 0),
     )
-    yield implies(rest, record.beats == 0)
+    yield implies(in_remainder, record.beats == 0)
     yield implies(
         wires["buffer_state"] == BufferState.WRITE,
         all_of(
-            begins == (record.words != 0),
-            record.length == if_else(begins, record.words * record.bus - record.within, constant(0, 64)),
-            implies(not_(rest), record.words == record.beats),
-            # What the last beat has left over.
+            started == (record.words != 0),
+            record.length == if_else(started, record.words * record.bus - record.within, constant(0, 64)),
+            implies(not_(in_remainder), record.words == record.beats),
+            # Size of the remainder.
             implies(
-                rest,
+                in_remainder,
                 all_of(
-                    ended != 0,
-                    ule(ended, record.within),
+                    previous_end != 0,
+                    ule(previous_end, record.within),
                     ule(record.words, config.max_record_bytes // record.bus),
                 ),
             ),
@@ -189,14 +189,16 @@ def _aligner(config: SPUConfig, wires: Wires, record: WrittenRecord) -> Iterator
     )
 
 
-def promised_inputs(config: SPUConfig, now: Wires, then: Wires) -> Boolean:
-    """What those who drive the buffer keep: PMBLIMITR_EL1 stands, no record is longer than it may be (proved of the
-    serializer), and a fault is of a word that was written, of a kind that there is.
+def input_contract(config: SPUConfig, now: Wires, then: Wires) -> Boolean:
+    """Return the contract of the inputs of the buffer.
+
+    PMBLIMITR_EL1 changes only when software writes it, as is proved for the SPU. No record exceeds the maximum size, as
+    is proved for the serializer. A fault has a kind that the configuration has, and refers to a word that was written.
     """
     record = WrittenRecord(config, now)
     last = config.max_record_bytes // config.bus_bytes - 1
     return all_of(
-        limit_stands(now, then),
+        limit_is_stable(now, then),
         implies(all_of(now["i__valid"] == 1, record.beats == last), now["i__payload.last"] == 1),
         implies(
             all_of(now["buffer_state"] == BufferState.RESPONSE, now["write__done"] == 1),
@@ -209,5 +211,5 @@ def promised_inputs(config: SPUConfig, now: Wires, then: Wires) -> Boolean:
 
 
 def prove_relation(config: SPUConfig, system: Transition) -> Verdict:
-    """`system` is a `watched` buffer."""
-    return inductive(system, relation(config), contract=lambda now, then: promised_inputs(config, now, then))
+    """Prove the invariant `relation`. `system` is a `watched` buffer."""
+    return inductive(system, relation(config), contract=lambda now, then: input_contract(config, now, then))

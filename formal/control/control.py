@@ -25,7 +25,7 @@ from ..engine.transition import Transition, Wires, transition
 __all__ = [
     "PERMISSIONS",
     "cover",
-    "promised",
+    "input_contract",
     "proofs",
     "prove_branches",
     "prove_new_owner",
@@ -71,7 +71,7 @@ def _inputs(config: SPUConfig, wires: Mapping[str, int]) -> tuple[SPUConfig, Reg
     return config, _registers(*(wires[name] for name in _programmed(config))), _pe(config, wires)
 
 
-def promised(config: SPUConfig) -> Invariant:
+def input_contract(config: SPUConfig) -> Invariant:
     """Return the contract of the inputs.
 
     Register bits that are not implemented are zero, as is proved for the SPU. Without EL3 there is one Security state
@@ -99,7 +99,7 @@ def prove_permission(output: str, config: SPUConfig, system: Transition) -> Verd
 
     def used(wires: Wires) -> Boolean:
         # At EL0 the registers are UNDEFINED and `programmable` is not used.
-        return all_of(promised(config)(wires), any_of(output != "programmable", wires["pe__el"] != 0))
+        return all_of(input_contract(config)(wires), any_of(output != "programmable", wires["pe__el"] != 0))
 
     return _follows(config, system, lambda wires: {output: PERMISSIONS[output](*_inputs(config, wires))}, assuming=used)
 
@@ -118,7 +118,7 @@ def prove_time(config: SPUConfig, system: Transition) -> Verdict:
         subtracted = {"offset": count - time & (1 << 64) - 1} if config.el2 else {"pe__physical_count": time}
         return {"collect.timestamp": 1, **subtracted}
 
-    return _follows(config, system, collected, assuming=promised(config))
+    return _follows(config, system, collected, assuming=input_contract(config))
 
 
 def prove_branches(config: SPUConfig, system: Transition) -> Verdict:
@@ -130,7 +130,7 @@ def prove_branches(config: SPUConfig, system: Transition) -> Verdict:
         return {"branch_enabled": control.branch_profiled(*_inputs(config, wires), **executed)}
 
     branch = (f"branch__{name}" for name in where)
-    return _follows(config, system, profiled, *branch, assuming=promised(config))
+    return _follows(config, system, profiled, *branch, assuming=input_contract(config))
 
 
 def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:
@@ -247,7 +247,7 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
 
 def cover(config: SPUConfig, system: Transition) -> Verdict:
     """Reach every goal."""
-    return reach_all(system, ((name, goal, promised(config)) for name, goal in _covers(config)), cycles=2)
+    return reach_all(system, ((name, goal, input_contract(config)) for name, goal in _covers(config)), cycles=2)
 
 
 @cache

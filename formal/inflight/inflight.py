@@ -1,4 +1,4 @@
-"""The slots: none is given away twice, none changes another, and what an operation was stands until it is taken."""
+"""Slots: none is granted twice, none affects another, and a sample is stable from its finish until it is accepted."""
 
 import operator
 from collections.abc import Iterator
@@ -50,12 +50,12 @@ __all__ = [
 ]
 
 
-def _bit(wire: BitVector, place: int) -> Boolean:
-    return extract(place, place, wire) == 1
+def _bit(wire: BitVector, index: int) -> Boolean:
+    return extract(index, index, wire) == 1
 
 
 def _ones(wire: BitVector) -> BitVector:
-    """How many bits are set, in eight bits."""
+    """Return the number of bits that are set, in eight bits."""
     return reduce(operator.add, (zero_extend(7, extract(k, k, wire)) for k in range(wire.width)))
 
 
@@ -63,7 +63,10 @@ def _ones(wire: BitVector) -> BitVector:
 
 
 def selections(config: SPUConfig) -> Invariant:
-    """One lane or none each; the second only beside the first, and in a later lane: as the interval counter answers."""
+    """Return the contract of the selections of the interval counter.
+
+    Each selection has one lane or none. The second one has a lane only if the first has one, and a higher one.
+    """
 
     def holds(wires: Wires) -> Boolean:
         selected = [wires[f"selected__{index}"] for index in range(config.selections_per_cycle)]
@@ -75,30 +78,30 @@ def selections(config: SPUConfig) -> Invariant:
 
 
 def prove_allocation(config: SPUConfig, system: Transition) -> Verdict:
-    """`system` is an `Allocation`."""
+    """Prove which selected operations are granted slots, and which. `system` is an `Allocation`."""
 
     def allocated(wires: Wires) -> Boolean:
         selected = [wires[f"selected__{index}"] for index in range(config.selections_per_cycle)]
-        free, take, sampled = wires["free"], wires["allocate"], wires["sampled"]
-        wanted = reduce(operator.add, (as_bits(one != 0, 8) for one in selected))
-        given = if_else(ult(wanted, _ones(free)), wanted, _ones(free))
-        # The first comes first.
-        met = [if_else(ugt(_ones(free), index), one, constant(0, one.width)) for index, one in enumerate(selected)]
+        free, allocate, sampled = wires["free"], wires["allocate"], wires["sampled"]
+        requests = reduce(operator.add, (as_bits(one != 0, 8) for one in selected))
+        grants = if_else(ult(requests, _ones(free)), requests, _ones(free))
+        # Slots are granted in program order.
+        granted = [if_else(ugt(_ones(free), index), one, constant(0, one.width)) for index, one in enumerate(selected)]
         terms = [
-            take & ~free == 0,
-            _ones(take) == given,
-            sampled == reduce(operator.or_, met),
-            zero_extend(8 - wires["collisions"].width, wires["collisions"]) == wanted - given,
+            allocate & ~free == 0,
+            _ones(allocate) == grants,
+            sampled == reduce(operator.or_, granted),
+            zero_extend(8 - wires["collisions"].width, wires["collisions"]) == requests - grants,
         ]
         if config.slots > 1:
-            # Whom the core is told a slot, and nobody else, has it.
-            told = constant(0, config.slots)
+            # The slots that are reported to the core are distinct, and are exactly the granted ones.
+            reported = constant(0, config.slots)
             for lane in range(config.ops_per_cycle):
                 slot = wires[f"slot__{lane}"]
-                here = constant(1, config.slots) << zero_extend(config.slots - slot.width, slot)
-                terms.append(implies(_bit(sampled, lane), told & here == 0))
-                told = told | if_else(_bit(sampled, lane), here, constant(0, config.slots))
-            terms.append(told == take)
+                one_hot = constant(1, config.slots) << zero_extend(config.slots - slot.width, slot)
+                terms.append(implies(_bit(sampled, lane), reported & one_hot == 0))
+                reported = reported | if_else(_bit(sampled, lane), one_hot, constant(0, config.slots))
+            terms.append(reported == allocate)
         return all_of(*terms)
 
     return always(system, allocated, cycles=1, assuming=selections(config))
@@ -115,60 +118,60 @@ def _used(wires: Wires, slot: int) -> Boolean:
     return any_of(_state(wires, slot) == SlotState.IN_FLIGHT, _state(wires, slot) == SlotState.FINISHED)
 
 
-def _told(config: SPUConfig, wires: Wires, slot: int) -> BitVector:
-    """What is kept of the operation in this slot."""
+def _known_at_finish(config: SPUConfig, wires: Wires, slot: int) -> BitVector:
+    """Return the stored operation of this slot, which arrived with its finish."""
     return wires["known_at_finish"] if config.slots == 1 else wires[f"operations[{slot}]"]
 
 
 def _finish(config: SPUConfig, wires: Wires) -> BitVector:
-    """What is told of an operation in the cycle of its finish."""
+    """Return the operation that arrives with `finish`, with the previous branch target."""
     operation = wires["finish__operation"]
     return concat(wires["previous"], operation) if config.pbt else operation
 
 
 def _sample(config: SPUConfig, wires: Wires, slot: int) -> BitVector:
-    """The sample that is in this slot."""
+    """Return the sample in this slot."""
     latencies = (wires[f"slot_{slot}.{name}"] for name in reversed(config.latencies))
-    return concat(*latencies, _told(config, wires, slot), wires[f"slot_{slot}.start"])
+    return concat(*latencies, _known_at_finish(config, wires, slot), wires[f"slot_{slot}.start"])
 
 
 def prove_slots(config: SPUConfig, system: Transition) -> Verdict:
-    """`system` is an `InFlight`. The queue has to be proved as well."""
+    """Prove the life cycle of each slot, under the invariant `queue`. `system` is an `InFlight`."""
 
-    def moves(now: Wires, then: Wires, slot: int) -> Boolean:
+    def life_cycle(now: Wires, then: Wires, slot: int) -> Boolean:
         state, after = _state(now, slot), _state(then, slot)
-        mine = now["finish__valid"] == 1
+        finishes = now["finish__valid"] == 1
         if config.slots > 1:
-            mine = all_of(mine, now["finish__slot"] == slot)
+            finishes = all_of(finishes, now["finish__slot"] == slot)
         vanished = now["finish__vanished"] == 1
-        taken = _bit(now["allocation.allocate"], slot)
+        granted = _bit(now["allocation.allocate"], slot)
         start = then[f"slot_{slot}.start"] == now[f"slot_{slot}.start"]
-        unwanted = any_of(now[f"slot_{slot}.drop"] == 1, now["running"] == 0)
-        ended = all_of(state == SlotState.IN_FLIGHT, after == SlotState.FINISHED)
-        rests = all_of(state == SlotState.FINISHED, after == SlotState.FINISHED)
-        left = all_of(state == SlotState.FINISHED, after == SlotState.FREE)
+        drop = any_of(now[f"slot_{slot}.drop"] == 1, now["running"] == 0)
+        finished = all_of(state == SlotState.IN_FLIGHT, after == SlotState.FINISHED)
+        waits = all_of(state == SlotState.FINISHED, after == SlotState.FINISHED)
+        freed = all_of(state == SlotState.FINISHED, after == SlotState.FREE)
         return all_of(
-            # Whoever is given the slot finds it free, and only its own finish moves it on.
-            implies(taken, state == SlotState.FREE),
+            # A slot is granted only while it is free, and its operation ends only by its own finish.
+            implies(granted, state == SlotState.FREE),
             implies(
                 state == SlotState.FREE,
-                after == if_else(taken, constant(SlotState.IN_FLIGHT, 2), constant(SlotState.FREE, 2)),
+                after == if_else(granted, constant(SlotState.IN_FLIGHT, 2), constant(SlotState.FREE, 2)),
             ),
-            implies(all_of(state == SlotState.IN_FLIGHT, not_(mine)), after == SlotState.IN_FLIGHT),
-            implies(all_of(state == SlotState.IN_FLIGHT, mine, vanished), after == SlotState.FREE),
-            implies(all_of(state == SlotState.IN_FLIGHT, mine, not_(vanished)), after == SlotState.FINISHED),
+            implies(all_of(state == SlotState.IN_FLIGHT, not_(finishes)), after == SlotState.IN_FLIGHT),
+            implies(all_of(state == SlotState.IN_FLIGHT, finishes, vanished), after == SlotState.FREE),
+            implies(all_of(state == SlotState.IN_FLIGHT, finishes, not_(vanished)), after == SlotState.FINISHED),
             implies(state == SlotState.FINISHED, any_of(after == SlotState.FINISHED, after == SlotState.FREE)),
-            # While it is used what it started with stands still, and it is remembered that the buffer did not run.
+            # While the slot is in use, its start state is stable, and `drop` is set once the buffer does not run.
             implies(all_of(_used(now, slot), _used(then, slot)), start),
-            implies(all_of(_used(now, slot), _used(then, slot)), (then[f"slot_{slot}.drop"] == 1) == unwanted),
-            # Its operation is the one that finished: the word of a finished slot was written by its finish.
-            implies(ended, _told(config, then, slot) == _finish(config, now)),
-            implies(rests, _sample(config, then, slot) == _sample(config, now, slot)),
-            # It is left when its sample goes on, and not before.
-            implies(left, offered(now, then, slot, unwanted)),
+            implies(all_of(_used(now, slot), _used(then, slot)), (then[f"slot_{slot}.drop"] == 1) == drop),
+            # The operation of a finished slot is the one that finished: its memory word was written by the finish.
+            implies(finished, _known_at_finish(config, then, slot) == _finish(config, now)),
+            implies(waits, _sample(config, then, slot) == _sample(config, now, slot)),
+            # The slot is freed when its sample is sent, and not before.
+            implies(freed, sent(now, then, slot, drop)),
         )
 
-    def offered(now: Wires, then: Wires, slot: int, unwanted: Boolean) -> Boolean:
+    def sent(now: Wires, then: Wires, slot: int, drop: Boolean) -> Boolean:
         if config.slots == 1:
             return all_of(
                 now["sample__valid"] == 1,
@@ -180,23 +183,24 @@ def prove_slots(config: SPUConfig, system: Transition) -> Verdict:
             any_of(now["sample__valid"] == 0, now["sample__ready"] == 1),
             then["sample__valid"] == 1,
             then["sample__payload"] == _sample(config, now, slot),
-            (then["drop"] == 1) == unwanted,
+            (then["drop"] == 1) == drop,
         )
 
-    def moved(now: Wires, then: Wires) -> Boolean:
-        return implies(now["rst"] == 0, all_of(*(moves(now, then, slot) for slot in range(config.slots))))
+    def all_follow(now: Wires, then: Wires) -> Boolean:
+        return implies(now["rst"] == 0, all_of(*(life_cycle(now, then, slot) for slot in range(config.slots))))
 
-    return always(system, moved, assuming=queue(config))
+    return always(system, all_follow, assuming=queue(config))
 
 
 def prove_captures(config: SPUConfig, system: Transition) -> Verdict:
-    """What a slot starts with is the PE's state when its operation passed, `answer_latency` cycles before it is taken.
+    """Prove that a slot captures the PE's state of the cycle in which its operation passed.
 
-    Nothing passes while the buffer does not run: `SPU` does not count it.
+    That cycle is `answer_latency` cycles before the slot is granted. While the buffer does not run, `SPU` counts no
+    operations, so the proof assumes that it runs in that cycle. `system` is an `InFlight`.
     """
 
     def captured(*cycles: Wires) -> Boolean:
-        passed, *_, taking, taken = cycles
+        passed, *_, granting, after = cycles
         assumed = all_of(*(wires["rst"] == 0 for wires in cycles[:-1]), passed["running"] == 1)
         stopped = any_of(*(wires["running"] == 0 for wires in cycles[:-1]))
         state = {
@@ -212,8 +216,8 @@ def prove_captures(config: SPUConfig, system: Transition) -> Verdict:
         return all_of(
             *(
                 implies(
-                    all_of(assumed, _bit(taking["allocation.allocate"], slot)),
-                    all_of(taken[f"slot_{slot}.start"] == start, (taken[f"slot_{slot}.drop"] == 1) == stopped),
+                    all_of(assumed, _bit(granting["allocation.allocate"], slot)),
+                    all_of(after[f"slot_{slot}.start"] == start, (after[f"slot_{slot}.drop"] == 1) == stopped),
                 )
                 for slot in range(config.slots)
             )
@@ -223,38 +227,38 @@ def prove_captures(config: SPUConfig, system: Transition) -> Verdict:
 
 
 def prove_reports(config: SPUConfig, system: Transition) -> Verdict:
-    """Each slot is told what the core reports of it, and of no other. `system` is an `InFlight`."""
+    """Prove that each slot receives the reports of the core about it, and no others. `system` is an `InFlight`."""
 
     def reported(wires: Wires) -> Boolean:
         terms = []
         for slot in range(config.slots):
-            own = wires["finish__valid"] == 1
+            finishes = wires["finish__valid"] == 1
             if config.slots > 1:
-                own = all_of(own, wires["finish__slot"] == slot)
+                finishes = all_of(finishes, wires["finish__slot"] == slot)
             vanished = wires["finish__vanished"] == 1
-            told = {name: _bit(wires[f"in_flight__{name}"], slot) for name in ("issued", "completed", "translating")}
-            told |= {"finish": all_of(own, not_(vanished)), "vanish": all_of(own, vanished)}
+            reports = {name: _bit(wires[f"in_flight__{name}"], slot) for name in ("issued", "completed", "translating")}
+            reports |= {"finish": all_of(finishes, not_(vanished)), "vanish": all_of(finishes, vanished)}
             if config.altclk:
-                told["alternate_tick"] = wires["in_flight__alternate_tick"] == 1
-            terms += [(wires[f"slot_{slot}.{name}"] == 1) == report for name, report in told.items()]
+                reports["alternate_tick"] = wires["in_flight__alternate_tick"] == 1
+            terms += [(wires[f"slot_{slot}.{name}"] == 1) == report for name, report in reports.items()]
         return all_of(*terms)
 
     return always(system, reported, cycles=1)
 
 
-# The order in which samples are offered.
+# Order in which samples are offered.
 
 
-def _entry(config: SPUConfig, wires: Wires, place: int) -> BitVector:
-    """The slot that is so far from the head of the queue."""
+def _entry(config: SPUConfig, wires: Wires, position: int) -> BitVector:
+    """Return the slot at this position of the queue, counted from its head."""
     words = [wires[f"order.storage[{word}]"] for word in range(config.slots)]
     head = wires["order.r_port__addr"]
-    here = remainder(zero_extend(4, head) + place, config.slots)
-    return reduce(lambda found, k: if_else(here == k, words[k], found), range(config.slots), words[0])
+    address = remainder(zero_extend(4, head) + position, config.slots)
+    return reduce(lambda found, k: if_else(address == k, words[k], found), range(config.slots), words[0])
 
 
 def queue(config: SPUConfig) -> Invariant:
-    """The queue holds the finished slots, each of them once."""
+    """Return the invariant of the queue: it holds the finished slots, each of them once."""
 
     def holds(wires: Wires) -> Boolean:
         if config.slots == 1:
@@ -266,44 +270,44 @@ def queue(config: SPUConfig) -> Invariant:
         terms += [ult(address, config.slots) for address in (head, tail)]
         for slot in range(config.slots):
             found = (all_of(ugt(level, k), _entry(config, wires, k) == slot) for k in range(config.slots))
-            times = reduce(operator.add, (as_bits(here, 8) for here in found))
-            terms.append(times == as_bits(_state(wires, slot) == SlotState.FINISHED, 8))
+            entries = reduce(operator.add, (as_bits(match, 8) for match in found))
+            terms.append(entries == as_bits(_state(wires, slot) == SlotState.FINISHED, 8))
         return all_of(*terms)
 
     return holds
 
 
 def prove_order(config: SPUConfig, system: Transition) -> Verdict:
-    """The first to finish is the first to leave."""
+    """Prove that samples are offered in the order in which their operations finished. `system` is an `InFlight`."""
 
-    def kept(now: Wires, then: Wires) -> Boolean:
+    def ordered(now: Wires, then: Wires) -> Boolean:
         level, after = now["order.level"], then["order.level"]
-        left = [
+        freed = [
             all_of(_state(now, k) == SlotState.FINISHED, _state(then, k) == SlotState.FREE) for k in range(config.slots)
         ]
-        moved = any_of(*left)
-        ended = any_of(
+        removed = any_of(*freed)
+        added = any_of(
             *(
                 all_of(_state(now, k) == SlotState.IN_FLIGHT, _state(then, k) == SlotState.FINISHED)
                 for k in range(config.slots)
             )
         )
         one = {True: constant(1, level.width), False: constant(0, level.width)}
-        rest = level - if_else(moved, one[True], one[False])
-        terms = [after == rest + if_else(ended, one[True], one[False])]
-        terms += [implies(left[k], _entry(config, now, 0) == k) for k in range(config.slots)]
-        for place in range(config.slots):
-            entry = _entry(config, then, place)
-            before = if_else(moved, _entry(config, now, place + 1), _entry(config, now, place))
-            terms.append(implies(ugt(rest, place), entry == before))
-            terms.append(implies(all_of(ended, rest == place), entry == now["finish__slot"]))
+        remaining = level - if_else(removed, one[True], one[False])
+        terms = [after == remaining + if_else(added, one[True], one[False])]
+        terms += [implies(freed[k], _entry(config, now, 0) == k) for k in range(config.slots)]
+        for position in range(config.slots):
+            entry = _entry(config, then, position)
+            before = if_else(removed, _entry(config, now, position + 1), _entry(config, now, position))
+            terms.append(implies(ugt(remaining, position), entry == before))
+            terms.append(implies(all_of(added, remaining == position), entry == now["finish__slot"]))
         return implies(now["rst"] == 0, all_of(*terms))
 
-    return always(system, kept, assuming=queue(config))
+    return always(system, ordered, assuming=queue(config))
 
 
 def prove_stream(config: SPUConfig, system: Transition) -> Verdict:
-    """A sample that is offered stands until it is taken."""
+    """Prove that an offered sample is stable until it is accepted. `system` is an `InFlight`."""
     return always(system, lambda now, then: stable("sample", now, then))
 
 
@@ -335,11 +339,11 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
 
 
 _CHANGING = "ops_per_cycle slots ernd counter_bits el2 rme pbt altclk"
-"""What of a configuration changes the slots, but for the width of what the core tells of an operation."""
+"""Members of a configuration that change the slots, except for the width of the operation."""
 
 
 def proofs() -> Iterator[Proof]:
-    """For each configuration whose slots are not another's."""
+    """Yield the proofs, for each configuration with different slots."""
     for config in distinct(CONFIGS.values(), _CHANGING):
         proof = ProvedBlock("inflight", config, _system).proof
         allocation = ProvedBlock("inflight", config, lambda config: transition(Allocation(config)))

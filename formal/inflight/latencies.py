@@ -1,4 +1,4 @@
-"""The latencies of a slot: each is what the core reports of its operation, and none is above the total latency."""
+"""Latencies of a slot: each counts the cycles that the core reports, and none exceeds the total latency."""
 
 from dataclasses import replace
 
@@ -15,13 +15,13 @@ __all__ = ["counting", "cover_counts", "prove_counts", "prove_latencies"]
 
 
 def prove_latencies(config: SPUConfig, system: Transition) -> Verdict:
-    """`system` is a `Slot`."""
+    """Prove that no latency exceeds the total latency, and the saturation flags. `system` is a `Slot`."""
     largest = (1 << config.counter_bits) - 1
 
-    def counted(wires: Wires) -> Boolean:
+    def bounded(wires: Wires) -> Boolean:
         total, executing, waiting = wires["total"], wires["executing"] == 1, wires["waiting"] == 1
         terms = [implies(waiting, all_of(executing, wires["issue"] == total))]
-        # What waits for the next cycle of the slot has counted one cycle more than has been told of.
+        # The total latency is one cycle ahead of the reports: it includes the cycle in which the operation passed.
         terms.append(implies(executing, any_of(ult(wires["translation"], total), total == largest)))
         for name in config.latencies:
             terms.append(ule(wires[name], total))
@@ -29,20 +29,22 @@ def prove_latencies(config: SPUConfig, system: Transition) -> Verdict:
         used = any_of(wires["slot_state"] == SlotState.IN_FLIGHT, wires["slot_state"] == SlotState.FINISHED)
         return all_of(ule(wires["slot_state"], SlotState.FINISHED), implies(used, all_of(*terms)))
 
-    return inductive(system, counted)
+    return inductive(system, bounded)
 
 
 def counting(config: SPUConfig, system: Transition) -> Transition:
-    """Return `system`, a `Slot`, with registers beside it that count what the core reports: D18.2.3, as docs/choices.md
-    has it. An operation passed one cycle before its slot is taken. Its total latency ends when it completes, the issue
-    latency when it is issued or completes, all of them when it finishes; each stops at all ones.
+    """Return `system`, a `Slot`, with history registers that count the reported cycles (D18.2.3, docs/choices.md).
+
+    Counting starts one cycle before the slot is granted, when the operation passed. The total latency ends when the
+    operation completes, the issue latency when it is issued or completes, and all of them when it finishes. Each stops
+    at all ones.
     """
     bits = config.counter_bits
     largest, zero, one = ((constant(value, bits)) for value in ((1 << bits) - 1, 0, 1))
 
     def follow(wires: Wires) -> dict[str, BitVector]:
         starts = wires["slot_state"] == SlotState.FREE
-        over = any_of(wires["finish"] == 1, wires["vanish"] == 1, wires["slot_state"] == SlotState.FINISHED)
+        ended = any_of(wires["finish"] == 1, wires["vanish"] == 1, wires["slot_state"] == SlotState.FINISHED)
         completed = wires["completed"] | if_else(starts, constant(0, 1), wires["has_completed"])
         issued = wires["issued"] | wires["completed"] | if_else(starts, constant(0, 1), wires["was_issued"])
         counted = {
@@ -56,7 +58,7 @@ def counting(config: SPUConfig, system: Transition) -> Transition:
         for name, (first, counts) in counted.items():
             before = if_else(starts, first, wires[f"reported_{name}"])
             after = if_else(all_of(counts, before != largest), before + 1, before)
-            following[f"reported_{name}"] = if_else(all_of(not_(starts), over), before, after)
+            following[f"reported_{name}"] = if_else(all_of(not_(starts), ended), before, after)
         return following
 
     widths = {"has_completed": 1, "was_issued": 1, **{f"reported_{name}": bits for name in config.latencies}}
@@ -64,28 +66,28 @@ def counting(config: SPUConfig, system: Transition) -> Transition:
 
 
 def prove_counts(config: SPUConfig, system: Transition) -> Verdict:
-    """Each latency is what the core reported of the operation: `counting`. `system` is a `Slot`."""
+    """Prove that each latency equals its history register of `counting`. `system` is a `Slot`."""
     largest = (1 << config.counter_bits) - 1
 
     def equal(wires: Wires) -> Boolean:
-        # Yosys leaves out a flag that nothing reads.
+        # Yosys removes flags that are not read.
         history = {"executing": "has_completed", "waiting": "was_issued"}
-        flags = [(wires[flag] == 1) == (wires[seen] == 0) for flag, seen in history.items() if flag in wires]
+        flags = [(wires[flag] == 1) == (wires[past] == 0) for flag, past in history.items() if flag in wires]
         counted = [wires[name] == wires[f"reported_{name}"] for name in config.latencies]
         full = {name: f"{name}_saturated" for name in config.latencies if f"{name}_saturated" in wires}
         counted += [(wires[flag] == 1) == (wires[name] == largest) for name, flag in full.items()]
-        flies, rests = wires["slot_state"] == SlotState.IN_FLIGHT, wires["slot_state"] == SlotState.FINISHED
+        in_flight, finished = wires["slot_state"] == SlotState.IN_FLIGHT, wires["slot_state"] == SlotState.FINISHED
         return all_of(
             ule(wires["slot_state"], SlotState.FINISHED),
-            implies(flies, all_of(*flags)),
-            implies(any_of(flies, rests), all_of(*counted)),
+            implies(in_flight, all_of(*flags)),
+            implies(any_of(in_flight, finished), all_of(*counted)),
         )
 
     return inductive(counting(config, system), equal)
 
 
 def cover_counts(config: SPUConfig, system: Transition) -> Verdict:
-    """Each latency is above and below the others, and each is full and stays so. `system` is a `Slot`."""
+    """Find states in which each latency differs from the others, or is saturated. `system` is a `Slot`."""
     largest = (1 << config.counter_bits) - 1
     for name in config.latencies:
 
@@ -93,14 +95,14 @@ def cover_counts(config: SPUConfig, system: Transition) -> Verdict:
             others = (wires["total"] != wires[other] for other in config.latencies if other not in ("total", name))
             return all_of(wires["slot_state"] == SlotState.FINISHED, wires[name] == 3, *others)
 
-        def full(now: Wires, then: Wires, name: str = name) -> Boolean:
+        def saturated(now: Wires, then: Wires, name: str = name) -> Boolean:
             counts = (now[wire] == 1 for wire in ("executing", "waiting", "translating"))
             ticks = (now[wire] == 1 for wire in now if wire == "alternate_tick")
             reported = (now[wire] == 0 for wire in ("issued", "completed", "finish", "vanish", "rst"))
             stays = (wires[name] == largest for wires in (now, then))
             return all_of(now["slot_state"] == SlotState.IN_FLIGHT, *counts, *ticks, *reported, *stays)
 
-        for verdict in (reach(system, alone, cycles=6), satisfiable(system, full)):
+        for verdict in (reach(system, alone, cycles=6), satisfiable(system, saturated)):
             if verdict.result is not Result.PASS:
                 return replace(verdict, evidence=f"{name}: {verdict.evidence}")
     return Verdict(Result.PASS, 6)

@@ -1,4 +1,4 @@
-"""Completion: a sample's record is made, or there is a reason, and its sample waits for either."""
+"""Completion: the record of a sample is requested, or the sample is dropped for a reason."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -18,42 +18,43 @@ __all__ = ["proofs", "prove", "prove_waiting", "waiting"]
 
 
 def waiting(wires: Wires) -> Boolean:
-    """Where there is a verdict to come or a record to make, a sample is offered. The states are numbered as written."""
+    """Return whether a sample is offered in each state in which a verdict or a record is pending."""
     return all_of(ule(wires["completion_state"], 2), implies(wires["completion_state"] != 0, wires["i__valid"] == 1))
 
 
 def prove_waiting(system: Transition) -> Verdict:
-    """`system` is a `Completion` that is fed with a stream."""
+    """Prove `waiting`, if the input keeps the stream contract. `system` is a `Completion`."""
     return inductive(system, waiting, contract=lambda now, then: stable("i", now, then))
 
 
 def _decided(first: Wires, second: Wires, third: Wires) -> Boolean:
-    """Every third cycle, and what led to it in the two before."""
+    """Return whether the third of three cycles is correct, given the two before."""
     no_reset = all_of(first["rst"] == 0, second["rst"] == 0)
     streams = all_of(stable("i", first, second), stable("i", second, third))
-    # The verdict of one cycle counts in the next, and only if the buffer takes the record: in discard mode it does not.
-    wanted = all_of(first["rejected"] == 0, second["drop"] == 0, second["writing"] == 1)
+    # The filter's verdict on a cycle is used in the next cycle. No record is made if the buffer writes none, as in
+    # discard mode.
+    recorded = all_of(first["rejected"] == 0, second["drop"] == 0, second["writing"] == 1)
     passed = all_of(second["rejected"] == 0, third["drop"] == 0, third["writing"] == 1)
     begins = all_of(third["o__valid"] == 1, second["o__valid"] == 0)
-    takes = third["i__ready"] == 1
-    leaves = all_of(third["o__valid"] == 1, third["o__ready"] == 1)
+    accepts = third["i__ready"] == 1
+    sends = all_of(third["o__valid"] == 1, third["o__ready"] == 1)
     return implies(
         all_of(no_reset, streams),
         all_of(
-            # Its record is asked for: it passed the filter and was wanted, and stood there in both cycles before.
-            implies(begins, all_of(wanted, stalled("i", first), stalled("i", second))),
-            # And it is still the sample at `i`, which stood there a cycle before.
+            # A record is requested only for a sample that passed, is not to be dropped, and was stalled for two cycles.
+            implies(begins, all_of(recorded, stalled("i", first), stalled("i", second))),
+            # The requested record is that of the sample at `i`, which was stalled in the cycle before.
             implies(
                 third["o__valid"] == 1,
                 all_of(stalled("i", second), third["o__payload"] == third["i__payload"], third["i__valid"] == 1),
             ),
             implies(stalled("o", second), third["o__valid"] == 1),
-            # It is taken when its record leaves, or dropped by the same verdict, and at no other time.
-            implies(takes, any_of(leaves, all_of(third["o__valid"] == 0, stalled("i", second), not_(passed)))),
-            implies(leaves, takes),
-            # It does not wait for anything but its record.
-            implies(all_of(stalled("i", first), stalled("i", second)), any_of(takes, third["o__valid"] == 1)),
-            # Each sample is told of once, when it comes, whether or not there is to be a record.
+            # A sample is accepted when its record is sent, or when the same verdict drops it, and at no other time.
+            implies(accepts, any_of(sends, all_of(third["o__valid"] == 0, stalled("i", second), not_(passed)))),
+            implies(sends, accepts),
+            # A sample waits only for its record.
+            implies(all_of(stalled("i", first), stalled("i", second)), any_of(accepts, third["o__valid"] == 1)),
+            # Each sample is reported once, when it arrives, whether or not a record is requested.
             (third["filtrated"] == 1) == all_of(second["fed"] == 1, second["rejected"] == 0),
             (third["fed"] == 1) == all_of(third["i__valid"] == 1, not_(stalled("i", second))),
         ),
@@ -61,14 +62,14 @@ def _decided(first: Wires, second: Wires, third: Wires) -> Boolean:
 
 
 def prove(system: Transition) -> Verdict:
-    """`system` is a `Completion`."""
+    """Prove which samples get a record, and the events. `system` is a `Completion`."""
     return always(system, _decided, cycles=3, assuming=waiting)
 
 
-def _passes_by(wires: Wires) -> Boolean:
-    """The sample passes the filter, its record is not unwanted, and is not made all the same."""
-    taken = all_of(wires["i__valid"] == 1, wires["i__ready"] == 1, wires["o__valid"] == 0)
-    return all_of(taken, wires["filtrated"] == 1, wires["drop"] == 0)
+def _passes_without_record(wires: Wires) -> Boolean:
+    """Return whether a sample passes the filter and `drop` is 0, but it is accepted without a record."""
+    dropped = all_of(wires["i__valid"] == 1, wires["i__ready"] == 1, wires["o__valid"] == 0)
+    return all_of(dropped, wires["filtrated"] == 1, wires["drop"] == 0)
 
 
 @cache
@@ -77,7 +78,7 @@ def _system(config: SPUConfig) -> Transition:
 
 
 def proofs() -> Iterator[Proof]:
-    """For each configuration that has other filters. What a sample is passes unchanged."""
+    """Yield the proofs, for each configuration with different filters. The width of a sample makes no difference."""
     for config in distinct(CONFIGS.values(), "filters"):
         proof = ProvedBlock("completion", config, _system).proof
         yield proof(
@@ -86,7 +87,7 @@ def proofs() -> Iterator[Proof]:
             lambda _, system: prove_waiting(system),
         )
         yield proof(
-            "a record is requested exactly for the wanted samples that pass the filter",
+            "a record is requested exactly for samples that pass the filter and are not dropped",
             "three cycles",
             lambda _, system: prove(system),
         )
@@ -98,5 +99,5 @@ def proofs() -> Iterator[Proof]:
         yield proof(
             "cover: a sample passes while the buffer writes no records",
             "bounded search",
-            lambda _, system: reach(system, _passes_by, cycles=5),
+            lambda _, system: reach(system, _passes_without_record, cycles=5),
         )

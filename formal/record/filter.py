@@ -1,4 +1,4 @@
-"""The filter: verdict and PMU events are `model.filtering`'s, for every sample and every value of the registers."""
+"""Filter: verdict and PMU events match `model.filtering`, for every sample and every value of the registers."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -18,7 +18,7 @@ from ..engine.reference import follows
 from ..engine.terms import Boolean, all_of, implies, not_
 from ..engine.transition import Transition, Wires, transition
 from .filter_with_events import FILTER_REGISTERS, FilterWithEvents
-from .sample import WIDEST, Samples, alike, unimplemented_facts
+from .sample import WIDEST, Samples, equivalent, unimplemented_facts
 
 __all__ = [
     "cover",
@@ -31,11 +31,11 @@ __all__ = [
 ]
 
 _FILTERS = {"FT": "op", "FE": "event", "FnE": "event", "FL": "lat", "FDS": "ds"}
-"""What enables each filter, and the PMU event that tells what it lets pass when it is enabled alone."""
+"""Enable bit of each filter, and the PMU event that counts the samples which it accepts when enabled alone."""
 
 
 def registers(config: SPUConfig) -> Invariant:
-    """Register bits that `config` lacks are zero, as `Registers` keeps them."""
+    """Return the contract of the registers: bits that `config` lacks are zero, as is proved for the SPU."""
 
     def holds(wires: Wires) -> Boolean:
         return all_of(*(wires[name] & ~config.writable(register) == 0 for name, register in FILTER_REGISTERS.items()))
@@ -44,13 +44,14 @@ def registers(config: SPUConfig) -> Invariant:
 
 
 def _follows(
-    config: SPUConfig, system: Transition, answer: Callable[[Registers, records.Sample], Mapping[str, int]]
+    config: SPUConfig, system: Transition, reference: Callable[[Registers, records.Sample], Mapping[str, int]]
 ) -> Verdict:
-    """`answer` says the outputs, from what registers and sample are to the reference."""
-
+    """Prove that the outputs match `reference`, a function of the registers and the sample of the model."""
     samples = Samples(config)
 
-    def judged(pmsfcr: int, pmsevfr: int, pmsnevfr: int, pmslatfr: int, pmsdsfr: int, sample: int) -> Mapping[str, int]:
+    def outputs(
+        pmsfcr: int, pmsevfr: int, pmsnevfr: int, pmslatfr: int, pmsdsfr: int, sample: int
+    ) -> Mapping[str, int]:
         settings = Registers(
             PMSFCR_EL1=pmsfcr,
             PMSEVFR_EL1=pmsevfr,
@@ -58,38 +59,40 @@ def _follows(
             PMSLATFR_EL1=pmslatfr,
             PMSDSFR_EL1=pmsdsfr,
         )
-        return answer(settings, samples(sample))
+        return reference(settings, samples(sample))
 
-    return follows(system, judged, assuming=registers(config), latency=0)
+    return follows(system, outputs, assuming=registers(config), latency=0)
 
 
 def prove(config: SPUConfig, system: Transition) -> Verdict:
-    """`system` is a `FilterWithEvents` of `config`."""
+    """Prove that the verdict matches the reference. `system` is a `FilterWithEvents` of `config`."""
     return _follows(config, system, lambda settings, sample: {"collect": filtering.collect(config, settings, sample)})
 
 
 def prove_feed(config: SPUConfig, system: Transition) -> Verdict:
-    """Each of the PMU events. `system` is a `FilterWithEvents` of `config`."""
+    """Prove that each PMU event matches the reference. `system` is a `FilterWithEvents` of `config`."""
 
-    def told(settings: Registers, sample: Sample) -> Mapping[str, int]:
+    def events(settings: Registers, sample: Sample) -> Mapping[str, int]:
         return {f"feed_{event}": value for event, value in filtering.feed(config, settings, sample).items()}
 
-    return _follows(config, system, told)
+    return _follows(config, system, events)
 
 
 def prove_ignored(config: SPUConfig, system: Transition) -> Verdict:
-    """Facts for which there is no feature change nothing. `system` is a `FilterWithEvents` of `config`."""
+    """Prove that facts of unimplemented features have no effect. `system` is a `FilterWithEvents` of `config`."""
 
     def ignored(one: Wires, other: Wires) -> Boolean:
-        # Of a combinational block two cycles are two samples.
-        same = (one[name] == other[name] for name in FILTER_REGISTERS)
-        told = (one[name] == other[name] for name in system.outputs)
-        return implies(all_of(alike(config, one["sample"], other["sample"]), *same), all_of(*told))
+        # The block is combinational, so two cycles are any two samples.
+        same_registers = (one[name] == other[name] for name in FILTER_REGISTERS)
+        same_outputs = (one[name] == other[name] for name in system.outputs)
+        return implies(
+            all_of(equivalent(config, one["sample"], other["sample"]), *same_registers), all_of(*same_outputs)
+        )
 
     return always(system, ignored)
 
 
-# Monotone: more filters keep less.
+# Monotonicity: with more filters enabled, fewer samples are accepted.
 
 
 def _enabled(wires: Wires, name: str) -> Boolean:
@@ -97,13 +100,13 @@ def _enabled(wires: Wires, name: str) -> Boolean:
 
 
 def _overlap(wires: Wires) -> Boolean:
-    """FE and FnE select an event both."""
+    """Return whether FE and FnE are enabled and select a common event."""
     both = all_of(_enabled(wires, "FE"), _enabled(wires, "FnE"))
     return all_of(both, wires["pmsevfr"] & wires["pmsnevfr"] != 0)
 
 
 def _narrower(config: SPUConfig, one: Wires, other: Wires) -> Boolean:
-    """The same sample and settings, and what is enabled in the one is enabled in the other too."""
+    """Return whether `other` has the same sample and settings as `one`, and at least the same filters enabled."""
     enables = sum(PMSFCR_EL1.fields[name].mask for name in _FILTERS)
     return all_of(
         registers(config)(one),
@@ -115,8 +118,10 @@ def _narrower(config: SPUConfig, one: Wires, other: Wires) -> Boolean:
 
 
 def prove_monotone(config: SPUConfig, system: Transition) -> Verdict:
-    """What is rejected stays rejected when another filter is enabled, but where that switches two off: FE and FnE that
-    select an event both have no effect, if that is what CONSTRAINED UNPREDICTABLE filters are to have.
+    """Prove that a rejected sample stays rejected when another filter is enabled.
+
+    The exception is an overlap of FE and FnE: if the configuration gives CONSTRAINED UNPREDICTABLE filters no effect,
+    both are disabled while they select a common event.
     """
 
     def rejects(one: Wires, other: Wires) -> Boolean:
@@ -129,7 +134,7 @@ def prove_monotone(config: SPUConfig, system: Transition) -> Verdict:
 
 
 def cover_exception(config: SPUConfig, system: Transition) -> Verdict:
-    """FE or FnE alone rejects what both together let pass."""
+    """Find a sample that FE or FnE alone rejects and both together accept."""
 
     def passes(one: Wires, other: Wires) -> Boolean:
         return all_of(_narrower(config, one, other), one["collect"] == 0, other["collect"] == 1)
@@ -137,11 +142,11 @@ def cover_exception(config: SPUConfig, system: Transition) -> Verdict:
     return satisfiable(system, passes)
 
 
-# Each filter does something.
+# Each filter has an effect.
 
 
 def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
-    """Of each filter alone, by what it selects: name, goal, what is assumed."""
+    """Yield name, goal and assumption: each filter alone rejects a sample and accepts one."""
     for name, event in _FILTERS.items():
         if not config.writable(PMSFCR_EL1) & PMSFCR_EL1.fields[name].mask:
             continue
@@ -152,21 +157,21 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
 
         yield f"{name} alone rejects", lambda wires: wires["collect"] == 0, alone
         yield (
-            f"{name} alone lets pass",
+            f"{name} alone accepts",
             lambda wires, event=event: all_of(wires["collect"] == 1, wires[f"feed_{event}"] == 1),
             alone,
         )
 
 
 def _selective(config: SPUConfig, wires: Wires) -> Boolean:
-    """No filter is set so that what it does is CONSTRAINED UNPREDICTABLE."""
+    """Return whether no filter has settings with CONSTRAINED UNPREDICTABLE behavior."""
     types = sum(PMSFCR_EL1.fields[name].mask for name in config.filter_types)
-    there = [name for name, register in FILTER_REGISTERS.items() if register in config.registers]
-    return all_of(wires["pmsfcr"] & types != 0, *(wires[name] != 0 for name in there))
+    implemented = [name for name, register in FILTER_REGISTERS.items() if register in config.registers]
+    return all_of(wires["pmsfcr"] & types != 0, *(wires[name] != 0 for name in implemented))
 
 
 def cover(config: SPUConfig, system: Transition) -> Verdict:
-    """Every goal."""
+    """Reach every goal."""
     return reach_all(system, _covers(config), cycles=0)
 
 
@@ -178,13 +183,11 @@ def _system(config: SPUConfig) -> Transition:
 _CHANGING = (
     "eft fne fds events events_bytes counter_bits data_source_bytes mops gcs sve sme spe_sme unpredictable_filter"
 )
-"""What of a configuration changes verdicts or events."""
+"""Members of a configuration that change the verdict or the PMU events."""
 
 
 def proofs() -> Iterator[Proof]:
-    """For each configuration, for each feature alone that filters in another way, and for all at once with the widest
-    events.
-    """
+    """Yield the proofs, for each configuration, each feature alone that changes filtering, and all features at once."""
     discarding = replace(WIDEST, name=f"{WIDEST.name}_discard", unpredictable_filter=UnpredictableFilter.DISCARD)
     for config in distinct((*CONFIGS.values(), *FEATURES.values(), WIDEST, discarding), _CHANGING):
         proof = ProvedBlock("filter", config, _system).proof

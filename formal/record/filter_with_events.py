@@ -1,4 +1,4 @@
-"""The filter and the events that it reads, without what stands between them in time."""
+"""The filter with the events that it reads, without the registers between them."""
 
 from amaranth import Module
 from amaranth.lib import wiring
@@ -23,8 +23,18 @@ FILTER_REGISTERS = {
 
 
 class FilterWithEvents(wiring.Component):
-    """The filter, fed with the events that go into the record, as `SPU` wires them. Combinational. Registers that the
-    configuration lacks are ports as well, and drive nothing.
+    """Combinational filter, connected to the events of the record builder as in `SPU`.
+
+    Members
+    -------
+    sample : In(SampleLayout)
+        The sample.
+    pmsfcr, pmsevfr, pmsnevfr, pmslatfr, pmsdsfr : In
+        Filter registers. Those that the configuration lacks are ports as well, and are not connected.
+    collect : Out(1)
+        No filter rejects the sample.
+    feed_* : Out(1)
+        PMU event SAMPLE_FEED_*, for each of `feed_events`.
     """
 
     def __init__(self, config: SPUConfig):
@@ -41,13 +51,13 @@ class FilterWithEvents(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.record = record = RecordBuilder(self._config)
-        m.submodules.filter = judge = Filter(self._config)
+        m.submodules.filter = filter_ = Filter(self._config)
         m.d.comb += [
             record.sample.eq(self.sample),
-            judge.sample.eq(self.sample),
-            judge.events.eq(record.events),
-            *(getattr(judge, name).eq(getattr(self, name)) for name in FILTER_REGISTERS if hasattr(judge, name)),
-            self.collect.eq(~judge.rejected.as_value().any()),
-            *(getattr(self, f"feed_{event}").eq(judge.feed[event]) for event in self._config.feed_events),
+            filter_.sample.eq(self.sample),
+            filter_.events.eq(record.events),
+            *(getattr(filter_, name).eq(getattr(self, name)) for name in FILTER_REGISTERS if hasattr(filter_, name)),
+            self.collect.eq(~filter_.rejected.as_value().any()),
+            *(getattr(self, f"feed_{event}").eq(filter_.feed[event]) for event in self._config.feed_events),
         ]
         return m

@@ -1,4 +1,4 @@
-"""A sample as the RTL holds it, as the reference's sample."""
+"""Conversion of the packed samples of the RTL to samples of the reference model."""
 
 from dataclasses import replace
 from functools import cached_property
@@ -18,7 +18,7 @@ from spurtle_sim.model.operation import Facts, Location, Operation, Vectors
 from ..engine.parts import Part, layout_fields
 from ..engine.terms import BitVector, Boolean, any_of
 
-__all__ = ["WIDEST", "Samples", "alike", "promised", "unimplemented_facts"]
+__all__ = ["WIDEST", "Samples", "equivalent", "sample_contract", "unimplemented_facts"]
 
 _EVERY_PACKET = RecordLayout(
     (*V1P4.fields, RecordField(((Packet.IMP_COUNTER,),)), RecordField(((Packet.IMP_ADDRESS,),))),
@@ -36,11 +36,11 @@ WIDEST = replace(
     events=EVERY_EVENT,
     events_bytes=8,
 )
-"""All features at once, every packet, and every event that there can be."""
+"""Configuration with all features, every packet, and every event."""
 
 
 def _unpack(shape: Any, value: int) -> Any:
-    """The fields of a packed structure, those that are structures themselves included."""
+    """Return the fields of a packed structure, nested structures included."""
     if isinstance(shape, type) and issubclass(shape, data.Struct):
         shape = shape.as_shape()
     if not isinstance(shape, data.Layout):
@@ -54,7 +54,7 @@ def _unpack(shape: Any, value: int) -> Any:
 
 
 class _Start:
-    """`operation.Start` for a function that may ask for some of it only: what it does not ask for forks no path."""
+    """Lazy `operation.Start`: an optional member that is never read adds no path."""
 
     def __init__(self, packed: Any):
         self._packed = packed
@@ -78,7 +78,7 @@ class _Start:
 
 
 class _Sample:
-    """`operation.Sample`, likewise."""
+    """Lazy `operation.Sample`."""
 
     def __init__(self, config: SPUConfig, packed: Any, operation: Any, location: Any):
         self.start = _Start(packed.start)
@@ -95,9 +95,9 @@ class _Sample:
 
 
 class Samples:
-    """What a packed `gateware.inflight.Sample` is to the reference.
+    """Conversion of a packed `SampleLayout` to a sample of the reference model.
 
-    It is asked for on each path, and each time it is the same: the fields are taken apart once.
+    It is called on each path with the same sample, so the fields are unpacked once.
     """
 
     def __init__(self, config: SPUConfig):
@@ -107,7 +107,7 @@ class Samples:
         self._operation: Any = None
 
     def __call__(self, packed: int) -> Any:
-        """An instance that has forked no path yet."""
+        """Return a sample whose optional members have not been read."""
         if packed is not self._packed:
             self._packed = packed
             self._unpacked = _unpack(SampleLayout(self._config), packed)
@@ -122,8 +122,11 @@ class Samples:
         return _Sample(self._config, self._unpacked, self._operation, Location)
 
 
-def promised(config: SPUConfig, sample: BitVector) -> Boolean:
-    """What a sample promises: what has no place in a record is never collected (`Control`)."""
+def sample_contract(config: SPUConfig, sample: BitVector) -> Boolean:
+    """Return the contract of a sample: CONTEXTIDR_EL2 is collected only if the record has a field for it.
+
+    `ProfilingControl` guarantees it.
+    """
     collected = Part("sample", SampleLayout(config))["start"]["collect"]["context_el2"]
     return any_of(
         Packet.CONTEXT_EL2 in config.layout.packets,
@@ -132,8 +135,8 @@ def promised(config: SPUConfig, sample: BitVector) -> Boolean:
 
 
 def unimplemented_facts(config: SPUConfig) -> tuple[str, ...]:
-    """Facts for which `config` has no feature."""
-    meant = {
+    """Return the names of the facts that belong to features which `config` does not implement."""
+    implemented = {
         "unspecified": config.version >= PMSVer.SPE_V1P1 or config.fpf,
         "allocation_tag": config.mte and config.version >= PMSVer.SPE_V1P3,
         "nv2": config.nv2,
@@ -150,11 +153,11 @@ def unimplemented_facts(config: SPUConfig) -> tuple[str, ...]:
         "imp_counter_valid": config.imp_counter,
         "imp_address_valid": config.imp_address,
     }
-    return tuple(name for name, feature in meant.items() if not feature)
+    return tuple(name for name, feature in implemented.items() if not feature)
 
 
-def alike(config: SPUConfig, one: BitVector, other: BitVector) -> Boolean:
-    """The samples differ at most in unimplemented facts."""
+def equivalent(config: SPUConfig, one: BitVector, other: BitVector) -> Boolean:
+    """Return whether the samples differ at most in facts of unimplemented features."""
     operation = SampleLayout(config)["operation"]
     lsb = operation.offset + operation.shape["facts"].offset
     ignored = sum(1 << lsb + FactsLayout.as_shape()[name].offset for name in unimplemented_facts(config))

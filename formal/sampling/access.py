@@ -77,7 +77,10 @@ def prove(config: SPUConfig, system: Transition) -> Verdict:
 
 
 def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
-    """Yield name, goal and assumption of each selection: each access by filter and at random, both ends of a vector."""
+    """Yield name, goal and assumption.
+
+    For each selection: each access, by filter and at random, and the first and last element of a vector.
+    """
 
     def settings(types: str) -> int:
         return sum(PMSFCR_EL1.fields[name].mask for name in types.split())

@@ -1,4 +1,4 @@
-"""The cutter as a spec component, for sby: the beats of records of one size."""
+"""Spec component of the cutter, for sby: the beats of records of a fixed size."""
 
 from amaranth.hdl import Assert, Assume, Cover, Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -15,14 +15,14 @@ __all__ = ["CutterSpec"]
 
 
 class CutterSpec(wiring.Component):
-    """The cutter between free surroundings that keep the stream contract; `rst` is free in every cycle.
+    """The cutter with unconstrained inputs that keep the stream contract. `rst` is unconstrained in every cycle.
 
     Members
     -------
-    i, o : as the cutter's
+    i, o : In, Out
+        Ports of the cutter.
     beat : In(range(beats))
-        The cutter's register of that name, connected when the design is flat. Only the relation that makes the proof
-        inductive looks at it.
+        Register `beat` of the cutter, connected in the flattened design. Only the invariant of the induction reads it.
     """
 
     def __init__(self, config: SPUConfig):
@@ -46,8 +46,8 @@ class CutterSpec(wiring.Component):
         m.submodules.o_rules = StreamContract(self.o, prop=Assert)
         m.submodules.o_beats = o_beats = RecordBeats(self.o, beats=self._beats, prop=Assert)
 
-        # Never an idle beat while there is a record. Beat k holds the bytes from k * bus_bytes on, and the record is
-        # taken with its last.
+        # A beat is offered in every cycle in which a record is. Beat k contains the bytes from k * bus_bytes on. The
+        # record is accepted with its last beat.
         m.d.comb += Assert(self.o.valid == self.i.valid)
         with m.If(self.i.valid):
             m.d.comb += Assert(self.o.p.data == self.i.p.octets.word_select(o_beats.index, len(self.o.p.data)))
@@ -55,17 +55,17 @@ class CutterSpec(wiring.Component):
 
         m.d.comb += Assert(self.beat == o_beats.index)
 
-        # Two records in twice as many cycles as one has beats; a stall in the middle of a record; a reset there.
+        # Covers: two records back to back; a stall in the middle of a record; a reset there.
         sent = self.o.valid & self.o.ready
         run = Signal(range(2 * self._beats + 1))
         m.d.sync += run.eq(Mux(sent, run + 1, 0))
         stalled = Signal()
         with m.If(self.o.valid & ~self.o.ready & (o_beats.index == self._beats // 2)):
             m.d.sync += stalled.eq(1)
-        was_cut = Signal(reset_less=True)
-        m.d.sync += was_cut.eq(self.beat == self._beats // 2)
+        in_middle = Signal(reset_less=True)
+        m.d.sync += in_middle.eq(self.beat == self._beats // 2)
         m.d.comb += Cover((run == 2 * self._beats) & (self.i.p.octets[8:16] == 0xB0))
         m.d.comb += Cover(stalled & sent & self.o.p.last)
-        m.d.comb += Cover(was_cut & (self.beat == 0))
+        m.d.comb += Cover(in_middle & (self.beat == 0))
 
         return m

@@ -1,4 +1,4 @@
-"""Registers beside the packer, which a proof watches: what has become of the record at its input."""
+"""History registers of the packer: the steps of its records, and the bytes that were appended and sent."""
 
 from collections.abc import Mapping
 
@@ -26,102 +26,104 @@ __all__ = [
     "aligned",
     "byte_at",
     "count_width",
-    "leaves",
     "loads",
     "next_step",
+    "sends",
     "start_in_record",
     "watched",
 ]
 
 
 def count_width(config: SPUConfig) -> int:
-    """Bits of a count of bytes. More than a record has, and a beat and a step besides."""
+    """Return the width of a count of bytes. Upper bound: a record, a beat and a step."""
     return (2 * config.layout.max_size + 2 * config.bus_bytes).bit_length()
 
 
-def byte_at(value: BitVector, place: BitVector) -> BitVector:
-    """The byte at a place that is not known; anything if `value` has none there."""
-    distance = zero_extend(value.width - place.width, place) << 3
+def byte_at(value: BitVector, index: BitVector) -> BitVector:
+    """Return the byte at a symbolic index. It is unspecified if `value` has no byte at it."""
+    distance = zero_extend(value.width - index.width, index) << 3
     return extract(7, 0, shift_right(value, distance))
 
 
 def aligned(config: SPUConfig, size: BitVector) -> BitVector:
+    """Return the size, rounded up to a multiple of the alignment."""
     unit = config.layout.align
     return (size + unit - 1) & ~(unit - 1)
 
 
 def loads(wires: Wires) -> Boolean:
-    """The record at the input gives its next step."""
+    """Return whether the next step of the record at the input is captured."""
     return all_of(wires["advance"] == 1, wires["i__valid"] == 1)
 
 
 def next_step(wires: Wires) -> BitVector:
-    """Which one it is."""
-    return if_else(wires["begun"] == 1, wires["number"] + 1, constant(0, wires["number"].width))
+    """Return the number of the next step of the record at the input."""
+    return if_else(wires["started"] == 1, wires["number"] + 1, constant(0, wires["number"].width))
 
 
-def leaves(wires: Wires) -> Boolean:
+def sends(wires: Wires) -> Boolean:
+    """Return whether a beat is accepted at the output."""
     return all_of(wires["o__valid"] == 1, wires["o__ready"] == 1)
 
 
 def start_in_record(config: SPUConfig, ends: Boolean, before: BitVector, size: BitVector) -> BitVector:
-    """Where a step comes in its record: behind the bytes that are there `before`, the end behind padding."""
+    """Return the byte offset of a step in its record: after the bytes `before` it, and for the end after padding."""
     if config.layout.padding_last:
         return before
     return if_else(ends, aligned(config, before + size) - size, before)
 
 
 def watched(config: SPUConfig, system: Transition) -> Transition:
-    """A `Packer` of `config`, and beside it what has become of records.
+    """Return `system`, a `Packer` of `config`, with history registers of its records.
 
-    record, number : which step of which record is in `step`
-    begun : it is one of the record at the input, of which there is more
-    at : bytes of that record that come before it
-    octets, size, before : what is in `placed`, unshifted, and bytes of its record that come before it
-    down : bytes that have been laid down of a record that is not whole
-    sent, length : bytes of the record in `laid` that have left; how long it is, once it is whole
-    k, value, laid_k : an arbitrary place in every record; the byte that a step had for it, and whether one had
+    record, number : record and number of the step in `step`
+    started : the record at the input has further steps after that one
+    step_start : bytes of the record before that step
+    octets, size, shifted_start : unshifted step in `shifted`, and bytes of its record before it
+    appended : bytes that have been appended of an incomplete record
+    sent, length : bytes sent of the record in `assembled`; its length, once it is complete
+    k, value, has_k : an arbitrary byte index in every record; the byte of a step at it; whether it was appended
     """
     width = count_width(config)
     zero = constant(0, width)
 
     def follow(wires: Wires) -> Mapping[str, BitVector]:
-        reset, taken = wires["rst"] == 1, wires["append"] == 1
+        reset, append = wires["rst"] == 1, wires["append"] == 1
         loading, number = loads(wires), next_step(wires)
         more = if_else(Steps(config, wires["i__payload"], width).ends(number), constant(0, 1), constant(1, 1))
         passes = all_of(wires["advance"] == 1, wires["step.valid"] == 1)
-        at = if_else(wires["step.ends"] == 1, zero, wires["at"] + widened(wires["step.size"], width))
-        placed = all_of(passes, wires["step.size"] != 0)
+        start_after = if_else(wires["step.ends"] == 1, zero, wires["step_start"] + widened(wires["step.size"], width))
+        shifts = all_of(passes, wires["step.size"] != 0)
 
-        k, size, before, ends = wires["k"], wires["size"], wires["before"], wires["shifted.ends"] == 1
+        k, size, before, ends = wires["k"], wires["size"], wires["shifted_start"], wires["shifted.ends"] == 1
         start = start_in_record(config, ends, before, size)
-        brings = all_of(taken, uge(k, start), ult(k, start + size))
-        begins = all_of(taken, before == 0)
-        left = wires["o__payload.last"] == 1
-        sent = if_else(left, zero, wires["sent"] + config.bus_bytes)
+        contains_k = all_of(append, uge(k, start), ult(k, start + size))
+        first_step = all_of(append, before == 0)
+        last = wires["o__payload.last"] == 1
+        sent = if_else(last, zero, wires["sent"] + config.bus_bytes)
         return {
             "record": if_else(loading, wires["i__payload"], wires["record"]),
             "number": if_else(loading, number, wires["number"]),
-            "begun": if_else(reset, constant(0, 1), if_else(loading, more, wires["begun"])),
-            "at": if_else(reset, zero, if_else(passes, at, wires["at"])),
-            "octets": if_else(placed, wires["step.octets"], wires["octets"]),
-            "size": if_else(placed, widened(wires["step.size"], width), size),
-            "before": if_else(placed, wires["at"], before),
-            "down": if_else(reset, zero, if_else(taken, if_else(ends, zero, before + size), wires["down"])),
-            "sent": if_else(reset, zero, if_else(leaves(wires), sent, wires["sent"])),
-            "length": if_else(all_of(taken, ends), aligned(config, before + size), wires["length"]),
+            "started": if_else(reset, constant(0, 1), if_else(loading, more, wires["started"])),
+            "step_start": if_else(reset, zero, if_else(passes, start_after, wires["step_start"])),
+            "octets": if_else(shifts, wires["step.octets"], wires["octets"]),
+            "size": if_else(shifts, widened(wires["step.size"], width), size),
+            "shifted_start": if_else(shifts, wires["step_start"], before),
+            "appended": if_else(reset, zero, if_else(append, if_else(ends, zero, before + size), wires["appended"])),
+            "sent": if_else(reset, zero, if_else(sends(wires), sent, wires["sent"])),
+            "length": if_else(all_of(append, ends), aligned(config, before + size), wires["length"]),
             "k": k,
-            "value": if_else(brings, byte_at(wires["octets"], k - start), wires["value"]),
-            "laid_k": if_else(brings, constant(1, 1), if_else(begins, constant(0, 1), wires["laid_k"])),
+            "value": if_else(contains_k, byte_at(wires["octets"], k - start), wires["value"]),
+            "has_k": if_else(contains_k, constant(1, 1), if_else(first_step, constant(0, 1), wires["has_k"])),
         }
 
     widths = {
         "record": record_layout(config).size,
         "number": len(steps(config)).bit_length(),
-        "begun": 1,
+        "started": 1,
         "octets": 8 * STEP_BYTES,
-        **dict.fromkeys(("at", "size", "before", "down", "sent", "length", "k"), width),
+        **dict.fromkeys(("step_start", "size", "shifted_start", "appended", "sent", "length", "k"), width),
         "value": 8,
-        "laid_k": 1,
+        "has_k": 1,
     }
-    return with_history(system, widths, follow, {"begun": 0, "at": 0, "down": 0, "sent": 0})
+    return with_history(system, widths, follow, {"started": 0, "step_start": 0, "appended": 0, "sent": 0})

@@ -1,5 +1,6 @@
-"""The serializer's output: the bytes of its records, in order, none lost, none twice. Records that differ in size are
-`packer`'s.
+"""Serializer: its output is the bytes of its records, in order, none lost or repeated.
+
+Packed records are proved in `packer`.
 """
 
 from collections.abc import Iterator
@@ -24,55 +25,56 @@ from . import packer
 from .cutter import CutterSpec
 from .steps import PACKED
 
-__all__ = ["proofs", "prove_independent", "prove_path", "prove_queue", "spares"]
+__all__ = ["proofs", "prove_independent", "prove_path", "prove_queue", "skid_follows_output"]
 
 
-def spares(wires: Wires) -> Boolean:
-    """The second place is filled only behind the first."""
+def skid_follows_output(wires: Wires) -> Boolean:
+    """Return whether the skid register is full only while the output is valid."""
     return implies(wires["skid_valid"] == 1, wires["o__valid"] == 1)
 
 
 def prove_queue(system: Transition) -> Verdict:
-    """What comes leaves in the order in which it came, each once. `system` is a `SkidBuffer`: it holds two at most, the
-    first one at its output.
+    """Prove that each item is sent once, in order. `system` is a `SkidBuffer`.
+
+    It holds at most two items, the first one at its output.
     """
 
     def number(condition: Boolean) -> BitVector:
         return as_bits(condition, 4)
 
-    def held(wires: Wires) -> BitVector:
+    def level(wires: Wires) -> BitVector:
         return number(wires["o__valid"] == 1) + number(wires["skid_valid"] == 1)
 
     def queues(now: Wires, then: Wires) -> Boolean:
-        comes = all_of(now["i__valid"] == 1, now["i__ready"] == 1)
-        leaves = all_of(now["o__valid"] == 1, now["o__ready"] == 1)
-        rest = held(now) - number(leaves)
-        first = if_else(leaves, now["skid"], now["o__payload"])
+        received = all_of(now["i__valid"] == 1, now["i__ready"] == 1)
+        sent = all_of(now["o__valid"] == 1, now["o__ready"] == 1)
+        remaining = level(now) - number(sent)
+        first = if_else(sent, now["skid"], now["o__payload"])
         return if_else(
             now["rst"] == 1,
-            held(then) == 0,
+            level(then) == 0,
             all_of(
-                held(then) == rest + number(comes),
-                implies(rest != 0, then["o__payload"] == first),
-                implies(all_of(rest == 0, comes), then["o__payload"] == now["i__payload"]),
-                implies(rest == 2, then["skid"] == now["skid"]),
-                implies(all_of(rest == 1, comes), then["skid"] == now["i__payload"]),
+                level(then) == remaining + number(received),
+                implies(remaining != 0, then["o__payload"] == first),
+                implies(all_of(remaining == 0, received), then["o__payload"] == now["i__payload"]),
+                implies(remaining == 2, then["skid"] == now["skid"]),
+                implies(all_of(remaining == 1, received), then["skid"] == now["i__payload"]),
                 stable("o", now, then),
-                # One can pass in each cycle.
+                # Throughput: one item in each cycle.
                 implies(now["o__ready"] == 1, then["i__ready"] == 1),
             ),
         )
 
-    return always(system, queues, assuming=spares)
+    return always(system, queues, assuming=skid_follows_output)
 
 
 def prove_independent(system: Transition) -> Verdict:
-    """No path goes from `o.ready` to `i.ready`. `system` is a `SkidBuffer` or a `Serializer`."""
+    """Prove that there is no combinational path from `o.ready` to `i.ready`. `system` has streams `i` and `o`."""
     return independent(system, ["i__ready"], inputs=["o__ready"])
 
 
 def prove_path(system: Transition) -> Verdict:
-    """The same of a `RecordPath`."""
+    """Prove that there is no combinational path from `beat.ready` to `sample.ready`. `system` is a `RecordPath`."""
     return independent(system, ["sample__ready"], inputs=["beat__ready"])
 
 
@@ -96,14 +98,14 @@ def _covers() -> Iterator[tuple[str, Invariant]]:
 
 
 def proofs() -> Iterator[Proof]:
-    """For each circuit that the configurations make of layout and bus."""
+    """Yield the proofs, for each different circuit of the configurations."""
     configs = (*CONFIGS.values(), *FEATURES.values())
     for config in {beat_layout(config).size: config for config in reversed(configs)}.values():
         proof = ProvedBlock("serializer", config, _skid).proof
         yield proof(
             "the skid register is full only while the output is valid",
             "induction",
-            lambda _, system: inductive(system, spares),
+            lambda _, system: inductive(system, skid_follows_output),
         )
         yield proof("each item is sent once, in order", "one cycle", lambda _, system: prove_queue(system))
         for name, goal in _covers():

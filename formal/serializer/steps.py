@@ -1,6 +1,6 @@
-"""The steps of a record that differs in size: stretches of bytes that move together, and that they are the reference's.
+"""Steps of a packed record: runs of bytes that the packer moves together. They match the reference.
 
-Each pattern of packets is laid out in Python. `Steps` are the same steps of a record of which nothing is known.
+`prove_steps` compares the steps of each pattern of packets in Python. `Steps` are the same steps of a symbolic record.
 """
 
 import operator
@@ -26,51 +26,59 @@ PACKED = (
     replace(FEATURES["minimal_packed"], name="minimal_packed_4", bus_bytes=4),
     replace(FEATURES["minimal_packed"], name="minimal_packed_32", bus_bytes=32),
 )
-"""Configurations whose records differ in size, with a bus that is less, and one that is more, than a step."""
+"""Configurations with packed records, among them buses that are narrower and wider than a step."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Bytes of a record that are there or not, all of them: from `offset` on in `record_layout.octets`. They are there
-    if bit `place` of `present` is one, or always if that is None.
+    """Bytes of a record that are present or absent together.
+
+    Members
+    -------
+    offset, size : int
+        Position in `record_layout.octets`.
+    bit : int or None
+        Bit of `record_layout.present` that is one if the bytes are present. None: they are always present.
     """
 
     offset: int
     size: int
-    place: int | None
+    bit: int | None
 
 
 def steps(config: SPUConfig) -> list[list[Piece]]:
-    """What moves together: a stretch of bytes each, cut from the end back. The end of the record moves alone if there
-    may be padding in front of it, otherwise what a Timestamp packet has more than an End packet.
+    """Return the pieces of each step.
+
+    The last step is the end of the record if padding may precede it. Otherwise it is what a Timestamp packet has in
+    addition to an End packet. The bytes before it are divided into steps of STEP_BYTES, counted from their end.
     """
     layout, sizes = config.layout, config.packet_bytes
     end = layout.offsets(sizes)[Packet.END]
-    timed = end + sizes[Packet.END]
-    alone = timed if layout.padding_last else end
-    count = -(-alone // STEP_BYTES)
+    after_end = end + sizes[Packet.END]
+    last_step = after_end if layout.padding_last else end
+    count = -(-last_step // STEP_BYTES)
     found: list[list[Piece]] = [[] for _ in range(count + 1)]
 
-    def add(offset: int, size: int, place: int | None) -> None:
-        while size and offset < alone:
-            behind = alone - offset
-            part = min(size, (behind - 1) % STEP_BYTES + 1)
-            found[count - 1 - (behind - 1) // STEP_BYTES].append(Piece(offset, part, place))
+    def add(offset: int, size: int, bit: int | None) -> None:
+        while size and offset < last_step:
+            remaining = last_step - offset
+            part = min(size, (remaining - 1) % STEP_BYTES + 1)
+            found[count - 1 - (remaining - 1) // STEP_BYTES].append(Piece(offset, part, bit))
             offset, size = offset + part, size - part
         if size:
-            found[count].append(Piece(offset, size, place))
+            found[count].append(Piece(offset, size, bit))
 
     offset, elastic = 0, 0
     for field in layout.fields:
         add(offset, field.size(sizes), elastic if field.elastic else None)
         offset, elastic = offset + field.size(sizes), elastic + field.elastic
     add(end, sizes[Packet.END], None)
-    add(timed, sizes[Packet.TIMESTAMP] - sizes[Packet.END], elastic)
+    add(after_end, sizes[Packet.TIMESTAMP] - sizes[Packet.END], elastic)
     return found
 
 
 def contents_of_layout(config: SPUConfig) -> Iterator[Mapping[Packet, int]]:
-    """Every combination of packets that a layout has room for, each with its first byte in `record_layout.octets`."""
+    """Yield every combination of packets that a layout allows, each packet with its offset in `record_layout.octets`."""
     sizes = config.packet_bytes
     choices: list[list[Mapping[Packet, int]]] = []
     offset = 0
@@ -85,9 +93,9 @@ def contents_of_layout(config: SPUConfig) -> Iterator[Mapping[Packet, int]]:
 
 
 def prove_steps(config: SPUConfig) -> Verdict:
-    """The steps of a record, and padding, are the record that the reference writes: for each combination of packets.
+    """Prove, for each combination of packets, that the steps with padding are the record of the reference.
 
-    Each byte is the number of its place, which is not zero: nothing is computed from it, but where it goes.
+    The value of each byte is its offset plus 1, which is unique and nonzero. The layout does not depend on the values.
     """
     sizes, layout = config.packet_bytes, config.layout
     patterns = 0
@@ -97,13 +105,13 @@ def prove_steps(config: SPUConfig) -> Verdict:
         for packet, offset in packets.items():
             contents[packet] = bytes(range(offset + 1, offset + 1 + sizes[packet]))
             octets[offset : offset + sizes[packet]] = contents[packet]
-        there = [any(packet in packets for packet in field.packets) for field in layout.fields if field.elastic]
-        there.append(Packet.TIMESTAMP in packets)
+        present = [any(packet in packets for packet in field.packets) for field in layout.fields if field.elastic]
+        present.append(Packet.TIMESTAMP in packets)
         *parts, last = [
             b"".join(
                 octets[piece.offset : piece.offset + piece.size]
                 for piece in pieces
-                if piece.place is None or there[piece.place]
+                if piece.bit is None or present[piece.bit]
             )
             for pieces in steps(config)
         ]
@@ -122,7 +130,22 @@ def _padded(config: SPUConfig, body: bytes, last: bytes) -> bytes:
 
 
 class Steps:
-    """The steps of `record`, a `record_layout`: what each of them is, and how many bytes stand before it."""
+    """Steps of a symbolic record.
+
+    Parameters
+    ----------
+    record : BitVector
+        Record in the form of `record_layout`.
+    width : int
+        Width of byte counts.
+
+    Attributes
+    ----------
+    octets, sizes, before : list of BitVector
+        Bytes and size of each step, and number of bytes of the record before it.
+    last : int
+        Number of the last step.
+    """
 
     def __init__(self, config: SPUConfig, record: BitVector, width: int):
         octets = record_layout(config)["octets"].width
@@ -132,18 +155,18 @@ class Steps:
         for pieces in steps(config):
             value, size = constant(0, 8 * STEP_BYTES), constant(0, width)
             for piece in reversed(pieces):
-                here = extract(8 * (piece.offset + piece.size) - 1, 8 * piece.offset, record)
-                here = zero_extend(value.width - here.width, here) | value << 8 * piece.size
-                if piece.place is None:
-                    value, size = here, size + piece.size
+                longer = extract(8 * (piece.offset + piece.size) - 1, 8 * piece.offset, record)
+                longer = zero_extend(value.width - longer.width, longer) | value << 8 * piece.size
+                if piece.bit is None:
+                    value, size = longer, size + piece.size
                 else:
-                    bit = extract(octets + piece.place, octets + piece.place, record) == 1
-                    value, size = if_else(bit, here, value), if_else(bit, size + piece.size, size)
+                    bit = extract(octets + piece.bit, octets + piece.bit, record) == 1
+                    value, size = if_else(bit, longer, value), if_else(bit, size + piece.size, size)
             self.octets.append(value)
             self.sizes.append(size)
             self.before.append(self.before[-1] + size)
         self.last = len(self.sizes) - 1
 
     def ends(self, number: BitVector) -> Boolean:
-        """It is the last step, or the last one of which something is there."""
+        """Return whether no bytes follow the step with this number."""
         return any_of(number == self.last, all_of(number == self.last - 1, self.sizes[self.last] == 0))

@@ -13,7 +13,7 @@ from spurtle.interface.sysreg import AccessOutcome
 from spurtle_sim.model import control
 from spurtle_sim.model.registers import Registers
 
-from ..buffer.relation import limit_stands
+from ..buffer.relation import limit_is_stable
 from ..engine.induction import always, inductive, resets
 from ..engine.proof import Proof, ProvedBlock, Verdict
 from ..engine.reference import follows
@@ -104,7 +104,7 @@ def prove_limit(config: SPUConfig, system: Transition) -> Verdict:
 
     def stands(now: Wires, then: Wires) -> Boolean:
         wires = [{name: one[f"buffer.{name}"] for name in ("pmblimitr", "pmblimitr_write")} for one in (now, then)]
-        return limit_stands({"rst": now["rst"], **wires[0]}, wires[1])
+        return limit_is_stable({"rst": now["rst"], **wires[0]}, wires[1])
 
     return always(system, stands)
 

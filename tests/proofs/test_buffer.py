@@ -1,4 +1,4 @@
-"""The proofs of the Profiling Buffer find what is wrong."""
+"""The proofs of the Profiling Buffer fail for wrong circuits."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,8 +10,8 @@ from amaranth.hdl import Mux, Signal
 from configurations import FEATURES
 from formal.buffer import history
 from formal.buffer.pointer_and_status import prove_full, prove_pointer, prove_status
-from formal.buffer.records import prove_beats, prove_drains, prove_fate, prove_silence
-from formal.buffer.relation import limit_stands, prove_relation, relation
+from formal.buffer.records import prove_acceptance, prove_beats, prove_busy, prove_outcome
+from formal.buffer.relation import limit_is_stable, prove_relation, relation
 from formal.engine.induction import always, inductive
 from formal.engine.proof import Result, Verdict
 from formal.engine.terms import Boolean, all_of
@@ -29,65 +29,65 @@ PACKED = FEATURES["minimal_packed"]
 MODEL = CONFIGS["arm_model"]
 RME = FEATURES["minimal_rme"]
 SHORT = replace(CONFIGS["hisilicon_mobile"], name="short", version=PMSVer.SPE_V1P3, fne=True)
-"""Records of several sizes, each of whole words. External aborts are not reported."""
+"""Records of several sizes, each of complete words. External aborts are not reported."""
 
 Prove = Callable[[SPUConfig, Transition], Verdict]
 
 
-class Knows(ProfilingBuffer):
-    """Takes what is worked out for known in every cycle in which nothing is written."""
+class ChecksTooEarly(ProfilingBuffer):
+    """The full check is treated as complete in every cycle in which no record is written."""
 
     def _fits(self, m, align, idle):
         return super()._fits(m, align, Mux(idle, 1, 1))
 
 
-class Last(ProfilingBuffer):
-    """There is room for one more record than there is."""
+class FitsAtLimit(ProfilingBuffer):
+    """A record fits at the limit."""
 
     def _fits(self, m, align, idle):
         fits, known = super()._fits(m, align, idle)
         return fits | (self.pmbptr[12:] == self.pmblimitr.LIMIT), known
 
 
-class Above(FaultMixin, ProfilingBuffer):
-    """Writes a word further up."""
+class WritesAbove(FaultMixin, ProfilingBuffer):
+    """Words are written at higher addresses."""
 
     def add_fault(self, m):
         m.d.comb += self.write.beat.p.address[12].eq(1)
 
 
-class Strobes(FaultMixin, ProfilingBuffer):
-    """Writes the first byte of every word."""
+class WritesFirstByte(FaultMixin, ProfilingBuffer):
+    """The first byte of every word is written."""
 
     def add_fault(self, m):
         m.d.comb += self.write.beat.p.strobe.eq(m.submodules.aligner.o.p.strobe | 1)
 
 
-class Begins(FaultMixin, ProfilingBuffer):
-    """Does not care whether it is stopped."""
+class WritesWhileStopped(FaultMixin, ProfilingBuffer):
+    """Records are accepted for writing while the buffer is stopped."""
 
     def add_fault(self, m):
         m.d.comb += self.writing.eq(self.pmblimitr.E)
 
 
-class Loses(FaultMixin, ProfilingBuffer):
-    """Does not move the pointer if the status is written."""
+class LosesPointer(FaultMixin, ProfilingBuffer):
+    """The pointer is not advanced if software writes the status."""
 
     def add_fault(self, m):
         with m.If(self.pmbsr_write):
             m.d.sync += self.pmbptr.eq(self.pmbptr)
 
 
-class Eager(FaultMixin, ProfilingBuffer):
-    """Is not busy until the status says that the buffer is full."""
+class BusyEndsEarly(FaultMixin, ProfilingBuffer):
+    """`busy` is deasserted before the status reports that the buffer is full."""
 
     def add_fault(self, m):
         with m.If(self.full):
             m.d.comb += self.busy.eq(0)
 
 
-class Hangs(FaultMixin, ProfilingBuffer):
-    """Is busy once there has been a fault."""
+class BusyAfterFault(FaultMixin, ProfilingBuffer):
+    """`busy` stays asserted after a fault."""
 
     def add_fault(self, m):
         hangs = Signal()
@@ -97,31 +97,31 @@ class Hangs(FaultMixin, ProfilingBuffer):
             m.d.comb += self.busy.eq(1)
 
 
-class Full(FaultMixin, ProfilingBuffer):
-    """Is never full where it may be."""
+class NeverFull(FaultMixin, ProfilingBuffer):
+    """The buffer is never full."""
 
     def add_fault(self, m):
         m.d.comb += self.full.eq(0)
 
 
-class Overwrites(FaultMixin, ProfilingBuffer):
-    """A collision is lost where software writes."""
+class LosesCollision(FaultMixin, ProfilingBuffer):
+    """A collision is lost in the cycle of a write by software."""
 
     def add_fault(self, m):
         with m.If(self.pmbsr_write):
             m.d.sync += self.pmbsr.COLL.eq(self.wdata[arch.PMBSR_EL1.fields["COLL"].lsb])
 
 
-class Forgets(FaultMixin, ProfilingBuffer):
-    """An abort does not say that data may be lost."""
+class AbortWithoutDL(FaultMixin, ProfilingBuffer):
+    """An External abort does not set DL."""
 
     def add_fault(self, m):
         with m.If(self.write.abort & ~self.pmbsr_write):
             m.d.sync += self.pmbsr.DL.eq(self.pmbsr.DL)
 
 
-class Renames(ProfilingBuffer):
-    """A Granule Protection Check fault is one of stage 2."""
+class GPFIsStage2(ProfilingBuffer):
+    """A Granule Protection Check fault is reported as a stage 2 fault."""
 
     def _fault_class(self, m, fault):
         ec, data_abort = super()._fault_class(m, fault)
@@ -133,19 +133,19 @@ def wrong(component: type[ProfilingBuffer], config: SPUConfig, prove: Prove, evi
 
 
 WRONG = [
-    wrong(Knows, PACKED, prove_relation, "a cycle violates it"),
-    wrong(Last, MINIMAL, prove_relation, "a cycle violates it"),
-    wrong(Above, MINIMAL, prove_beats, "a cycle violates it"),
-    wrong(Strobes, PACKED, prove_beats, "a cycle violates it"),
-    wrong(Begins, MINIMAL, prove_silence, "a cycle violates it"),
-    wrong(Loses, MINIMAL, prove_fate, "a cycle violates it"),
-    wrong(Eager, MINIMAL, prove_drains, "a cycle violates it"),
-    wrong(Hangs, MINIMAL, prove_drains, "a cycle violates it"),
-    wrong(Full, MINIMAL, prove_full, "expected  full = 0x1"),
-    wrong(Loses, MODEL, prove_pointer, "of the reference"),
-    wrong(Overwrites, RME, prove_status, "of the reference"),
-    wrong(Forgets, RME, prove_status, "of the reference"),
-    wrong(Renames, RME, prove_status, "of the reference"),
+    wrong(ChecksTooEarly, PACKED, prove_relation, "a cycle violates it"),
+    wrong(FitsAtLimit, MINIMAL, prove_relation, "a cycle violates it"),
+    wrong(WritesAbove, MINIMAL, prove_beats, "a cycle violates it"),
+    wrong(WritesFirstByte, PACKED, prove_beats, "a cycle violates it"),
+    wrong(WritesWhileStopped, MINIMAL, prove_acceptance, "a cycle violates it"),
+    wrong(LosesPointer, MINIMAL, prove_outcome, "a cycle violates it"),
+    wrong(BusyEndsEarly, MINIMAL, prove_busy, "a cycle violates it"),
+    wrong(BusyAfterFault, MINIMAL, prove_busy, "a cycle violates it"),
+    wrong(NeverFull, MINIMAL, prove_full, "expected  full = 0x1"),
+    wrong(LosesPointer, MODEL, prove_pointer, "of the reference"),
+    wrong(LosesCollision, RME, prove_status, "of the reference"),
+    wrong(AbortWithoutDL, RME, prove_status, "of the reference"),
+    wrong(GPFIsStage2, RME, prove_status, "of the reference"),
 ]
 
 
@@ -157,16 +157,15 @@ def test_a_wrong_buffer_fails(circuit: WrongCircuit) -> None:
 @pytest.mark.parametrize("config", [FEATURES["minimal_mops"], SHORT], ids=lambda config: config.name)
 @pytest.mark.parametrize("count", tiers(full=[2], long=[10]))
 def test_seeded_faults_of_the_buffer_fail(config: SPUConfig, count: int) -> None:
-    """By one of the proofs at least: seeded faults, each of which makes a difference. Every beat is a word: what is
-    wrong in an aligner is for its own proofs.
-    """
+    """In these configurations every beat is a word. Faults of an aligner are left to its own proofs."""
 
     def runs(wires: Wires) -> Boolean:
-        # What a step on the way to something is after a reset, before that is known, makes no difference.
+        # Intermediate results of the full check have no effect after a reset, until they are marked as known.
         return all_of(relation(config)(wires), wires["rst"] == 0)
 
     proofs = [
-        prove_relation, prove_pointer, prove_full, prove_beats, prove_fate, prove_silence, prove_drains, prove_status,
+        prove_relation, prove_pointer, prove_full, prove_beats, prove_outcome, prove_acceptance, prove_busy,
+        prove_status,
     ]  # fmt: skip
     check_faults(
         lambda: ProfilingBuffer(config),
@@ -178,9 +177,9 @@ def test_seeded_faults_of_the_buffer_fail(config: SPUConfig, count: int) -> None
 
 
 def test_the_relation_needs_the_input_contract() -> None:
-    """No record is too long, and PMBLIMITR_EL1 stands."""
+    """The contract: no record is too long, and PMBLIMITR_EL1 changes only when software writes it."""
     system = history.watched(MINIMAL, transition(ProfilingBuffer(MINIMAL)))
     holds = relation(MINIMAL)
     assert inductive(system, holds).result is Result.FAIL
-    assert inductive(system, holds, contract=limit_stands).result is Result.FAIL
+    assert inductive(system, holds, contract=limit_is_stable).result is Result.FAIL
     assert always(system, lambda wires: holds(wires), cycles=1).result is Result.FAIL

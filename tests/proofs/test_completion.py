@@ -1,4 +1,4 @@
-"""The proofs of completion find what is wrong."""
+"""The proofs of completion fail for wrong circuits."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def test_seeded_faults_of_completion_fail(count: int) -> None:
     config = CONFIGS["minimal"]
 
     def relevant(name: str, value: BitVector) -> Term:
-        """Which filters reject is kept, and nobody asks for more than whether one does."""
+        """Return a value, but for `rejections` whether it is zero: only that is used."""
         return value != 0 if name == "rejections" else value
 
     assert "rejections" in transition(Completion(config)).registers

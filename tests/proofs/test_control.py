@@ -37,7 +37,7 @@ def every_proof(config: SPUConfig) -> Iterator[Callable[[SPUConfig, Transition],
 def all_outputs_used(wires: Wires) -> Boolean:
     """Return whether each output is used."""
     return all_of(
-        proofs.promised(EVERY)(wires), wires["pe__el"] != 0, wires["rst"] == 0, wires["collect.timestamp"] == 1
+        proofs.input_contract(EVERY)(wires), wires["pe__el"] != 0, wires["rst"] == 0, wires["collect.timestamp"] == 1
     )
 
 

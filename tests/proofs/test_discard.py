@@ -1,4 +1,4 @@
-"""The proofs of discard mode, and of another owner of the Profiling Buffer, find what is wrong."""
+"""The proofs of discard mode, and of a change of owner, fail for wrong circuits."""
 
 import pytest
 
@@ -14,23 +14,23 @@ from tests.support.tiers import tiers
 DISCARDS = FEATURES["minimal_v1p2"]
 
 
-class Fills(FaultMixin, ProfilingBuffer):
-    """Knows no discard mode."""
+class IgnoresDiscardMode(FaultMixin, ProfilingBuffer):
+    """Discard mode is ignored."""
 
     def add_fault(self, m):
         m.d.comb += self.writing.eq(self.running)
 
 
 class LosesCollisions(FaultMixin, ProfilingBuffer):
-    """A collision is not told of in discard mode."""
+    """A collision is not reported in discard mode."""
 
     def add_fault(self, m):
         with m.If(self.pmblimitr.FM == FM.DISCARD):
             m.d.sync += self.pmbsr.COLL.eq(self.pmbsr.COLL)
 
 
-class Moves(FaultMixin, ProfilingBuffer):
-    """The pointer follows what is dropped."""
+class AdvancesPointer(FaultMixin, ProfilingBuffer):
+    """The pointer advances for dropped beats."""
 
     def add_fault(self, m):
         with m.If(self.i.valid & self.i.ready & ~self.write.beat.valid):
@@ -38,35 +38,38 @@ class Moves(FaultMixin, ProfilingBuffer):
 
 
 class WaitsForMemory(FaultMixin, ProfilingBuffer):
-    """What is dropped waits for memory."""
+    """Dropped beats wait for memory."""
 
     def add_fault(self, m):
         with m.If(~self.write.beat.ready):
             m.d.comb += self.i.ready.eq(0)
 
 
-class Stops(FaultMixin, ProfilingBuffer):
-    """It is full whenever no record would fit."""
+class FullInDiscardMode(FaultMixin, ProfilingBuffer):
+    """The buffer is full in discard mode as well, if no record fits."""
 
     def add_fault(self, m):
         with m.If(self.running & (self.pmbptr[12:] >= self.pmblimitr.LIMIT)):
             m.d.comb += self.full.eq(1)
 
 
-@pytest.mark.parametrize("wrong", tiers(fast=[Fills], full=[LosesCollisions, Moves, WaitsForMemory, Stops]))
+@pytest.mark.parametrize(
+    "wrong",
+    tiers(fast=[IgnoresDiscardMode], full=[LosesCollisions, AdvancesPointer, WaitsForMemory, FullInDiscardMode]),
+)
 def test_wrong_discard_modes_fail(wrong: type[ProfilingBuffer]) -> None:
     WrongCircuit(wrong, DISCARDS, discard.prove_discards).check()
 
 
-class Deaf(FaultMixin, ProfilingBuffer):
-    """Goes on for another owner."""
+class IgnoresNewOwner(FaultMixin, ProfilingBuffer):
+    """The buffer runs in the cycle of `new_owner`."""
 
     def add_fault(self, m):
         m.d.comb += self.running.eq(self.pmblimitr.E & ~self.pmbsr.S)
 
 
-class Commits(FaultMixin, ProfilingBuffer):
-    """The pointer moves with the end of each record."""
+class AlwaysCommits(FaultMixin, ProfilingBuffer):
+    """The pointer advances at the end of every record."""
 
     def add_fault(self, m):
         with m.If(self.write.done):
@@ -74,11 +77,14 @@ class Commits(FaultMixin, ProfilingBuffer):
 
 
 def test_a_buffer_that_ignores_a_new_owner_fails() -> None:
-    WrongCircuit(Deaf, DISCARDS, discard.prove_new_owner).check()
-    WrongCircuit(Commits, DISCARDS, discard.prove_unkept).check()
+    WrongCircuit(IgnoresNewOwner, DISCARDS, discard.prove_new_owner).check()
+    WrongCircuit(AlwaysCommits, DISCARDS, discard.prove_abandoned).check()
 
 
 def test_a_record_that_advances_the_pointer_in_discard_mode_fails() -> None:
-    assert "a cycle violates it" in discard.prove_kept(transition(Fills(DISCARDS))).evidence
+    assert "a cycle violates it" in discard.prove_no_commit(transition(IgnoresDiscardMode(DISCARDS))).evidence
     # PMBLIMITR_EL1 can change without a write strobe.
-    assert "a cycle violates it" in inductive(transition(ProfilingBuffer(DISCARDS)), discard.kept).evidence
+    assert (
+        "a cycle violates it"
+        in inductive(transition(ProfilingBuffer(DISCARDS)), discard.no_commit_while_discarding).evidence
+    )

@@ -1,4 +1,4 @@
-"""The proofs of the filter find what is wrong."""
+"""The proofs of the filter fail for wrong circuits and wrong references."""
 
 from dataclasses import replace
 from functools import partial
@@ -20,7 +20,7 @@ from tests.support.proofs import FaultMixin, WrongCircuit, check_faults
 from tests.support.tiers import tiers
 
 EVERY = replace(FEATURES["minimal_fds"], name="every", version=PMSVer.SPE_V1P4, eft=True, fpf=True)
-"""Each filter is there; all that the filter looks at is small."""
+"""Configuration with every filter, and few events and facts."""
 
 
 @pytest.fixture(scope="module")
@@ -56,16 +56,16 @@ def test_seeded_faults_of_the_filter_fail(count: int) -> None:
     )
 
 
-class Lenient(FaultMixin, Filter):
-    """A sample of some type passes whatever its latency."""
+class AcceptsType(FaultMixin, Filter):
+    """A sample of an operation type selected by FT is never rejected."""
 
     def add_fault(self, m):
         with m.If(self.pmsfcr.FT & self.feed.op):
             m.d.comb += self.rejected.eq(0)
 
 
-class Open(FaultMixin, Filter):
-    """Rejects nothing."""
+class RejectsNothing(FaultMixin, Filter):
+    """No sample is rejected."""
 
     def add_fault(self, m):
         m.d.comb += self.rejected.eq(0)
@@ -75,13 +75,13 @@ def test_a_filter_that_accepts_more_with_another_enabled_fails(
     monkeypatch: pytest.MonkeyPatch, circuit: Transition
 ) -> None:
     assert filter_.prove_monotone(EVERY, circuit).result is Result.PASS
-    monkeypatch.setattr(filter_with_events, "Filter", Lenient)
+    monkeypatch.setattr(filter_with_events, "Filter", AcceptsType)
     WrongCircuit(FilterWithEvents, EVERY, filter_.prove_monotone).check()
 
 
 def test_a_filter_that_rejects_nothing_is_not_covered(monkeypatch: pytest.MonkeyPatch, circuit: Transition) -> None:
     assert filter_.cover(EVERY, circuit).result is Result.PASS
-    monkeypatch.setattr(filter_with_events, "Filter", Open)
+    monkeypatch.setattr(filter_with_events, "Filter", RejectsNothing)
     assert "FT alone rejects" in filter_.cover(EVERY, transition(FilterWithEvents(EVERY))).evidence
 
 
@@ -91,12 +91,12 @@ def test_only_filters_without_effect_disable_each_other(circuit: Transition) -> 
     system = transition(FilterWithEvents(discards))
     assert filter_.prove_monotone(discards, system).result is Result.PASS
     assert filter_.cover_exception(discards, system).result is Result.FAIL
-    # The same circuit with no exception made for it.
+    # Without the exception, the proof fails for the circuit whose filters have no effect.
     assert filter_.prove_monotone(discards, circuit).result is Result.FAIL
 
 
-class Curious(FaultMixin, Filter):
-    """Looks at a fact for which there is no feature."""
+class ReadsUnimplementedFact(FaultMixin, Filter):
+    """The filter reads a fact of an unimplemented feature."""
 
     def add_fault(self, m):
         with m.If(self.sample.operation.facts.memory_copy):
@@ -108,10 +108,10 @@ def test_facts_of_unimplemented_features_that_have_an_effect_fail(
     monkeypatch: pytest.MonkeyPatch, circuit: Transition
 ) -> None:
     assert filter_.prove_ignored(EVERY, circuit).result is Result.PASS
-    monkeypatch.setattr(filter_with_events, "Filter", Curious)
+    monkeypatch.setattr(filter_with_events, "Filter", ReadsUnimplementedFact)
     WrongCircuit(FilterWithEvents, EVERY, filter_.prove_ignored).check()
 
-    # Records of a configuration with the Guarded control stack, as if it had none.
+    # The circuit has the Guarded control stack, the configuration of the proof has not.
     config, without = FEATURES["minimal_gcs"], replace(FEATURES["minimal_gcs"], name="without", gcs=False)
     assert record.prove_ignored(config, transition(RecordBuilder(config))).result is Result.PASS
     assert "a cycle violates it" in record.prove_ignored(without, transition(RecordBuilder(config))).evidence

@@ -1,4 +1,4 @@
-"""The proofs of the slots find what is wrong."""
+"""The proofs of the slots fail for wrong circuits."""
 
 from dataclasses import replace
 from functools import partial
@@ -32,39 +32,39 @@ def test_seeded_faults_of_the_allocation_fail(count: int) -> None:
     )
 
 
-class Follows(FaultMixin, inflight_rtl.Slot):
-    """Goes on following the PE's state."""
+class FollowsPE(FaultMixin, inflight_rtl.Slot):
+    """The start state follows the PE after the slot is granted."""
 
     def add_fault(self, m):
         m.d.sync += self.start.eq(self.incoming)
 
 
-class Early(FaultMixin, inflight_rtl.Slot):
-    """Keeps the PE's state of the cycle before."""
+class CapturesEarlier(FaultMixin, inflight_rtl.Slot):
+    """The slot captures the PE's state of the cycle before."""
 
     def add_fault(self, m):
         with m.If(self.allocate):
             m.d.sync += self.start.eq(self.start)
 
 
-class Forgets(FaultMixin, inflight_rtl.Slot):
-    """Is not told that the buffer did not run before it was given its operation."""
+class ForgetsStops(FaultMixin, inflight_rtl.Slot):
+    """`drop` is not set if the buffer did not run before the slot was granted."""
 
     def add_fault(self, m):
         with m.If(self.allocate):
             m.d.sync += self.drop.eq(~self.running)
 
 
-class CountsOn(FaultMixin, inflight_rtl.Slot):
-    """Counts waits for translations of an operation that has completed."""
+class CountsAfterCompletion(FaultMixin, inflight_rtl.Slot):
+    """The translation latency counts after the operation has completed."""
 
     def add_fault(self, m):
         with m.If(self.in_flight & self.translating):
             m.d.sync += self.translation.eq(self.translation + 1)
 
 
-class Hoards(FaultMixin, SyncFIFO):
-    """Does not count what is taken out."""
+class KeepsEntries(FaultMixin, SyncFIFO):
+    """The level of the queue is not decremented."""
 
     def add_fault(self, m):
         m.d.sync += self.level.eq(self.level + (self.w_en & self.w_rdy))
@@ -72,23 +72,23 @@ class Hoards(FaultMixin, SyncFIFO):
 
 @pytest.mark.full
 def test_a_slot_whose_start_state_changes_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inflight_rtl, "Slot", Follows)
+    monkeypatch.setattr(inflight_rtl, "Slot", FollowsPE)
     WrongCircuit(inflight_rtl.InFlight, SEVERAL, inflight.prove_slots).check()
 
 
 def test_a_counter_that_does_not_stop_at_completion_fails() -> None:
-    WrongCircuit(CountsOn, SEVERAL, latencies.prove_latencies).check()
+    WrongCircuit(CountsAfterCompletion, SEVERAL, latencies.prove_latencies).check()
 
 
 @pytest.mark.full
 def test_a_queue_that_keeps_removed_entries_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inflight_rtl, "SyncFIFO", Hoards)
+    monkeypatch.setattr(inflight_rtl, "SyncFIFO", KeepsEntries)
     system = transition(inflight_rtl.InFlight(SEVERAL))
     assert "a cycle violates it" in inductive(system, inflight.queue(SEVERAL)).evidence
     assert "a cycle violates it" in inflight.prove_order(SEVERAL, system).evidence
 
 
-@pytest.mark.parametrize("wrong", tiers(fast=[Early], full=[Forgets]))
+@pytest.mark.parametrize("wrong", tiers(fast=[CapturesEarlier], full=[ForgetsStops]))
 def test_a_slot_that_captures_a_wrong_start_state_fails(
     wrong: type[inflight_rtl.Slot], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,8 +96,8 @@ def test_a_slot_that_captures_a_wrong_start_state_fails(
     WrongCircuit(inflight_rtl.InFlight, SEVERAL, inflight.prove_captures).check()
 
 
-class Late(inflight_rtl.InFlight):
-    """Takes the offset of the cycle after off the system counter."""
+class SubtractsLater(inflight_rtl.InFlight):
+    """The offset of the next cycle is subtracted from the system counter."""
 
     def _subtract_offset(self, m, start):
         shifted = Signal.like(start)
@@ -105,14 +105,14 @@ class Late(inflight_rtl.InFlight):
         return shifted
 
 
-class Stays(inflight_rtl.InFlight):
-    """Takes no offset off."""
+class SubtractsNothing(inflight_rtl.InFlight):
+    """No offset is subtracted from the system counter."""
 
     def _subtract_offset(self, m, start):
         return start
 
 
-@pytest.mark.parametrize("wrong", tiers(fast=[Late], full=[Stays]))
+@pytest.mark.parametrize("wrong", tiers(fast=[SubtractsLater], full=[SubtractsNothing]))
 def test_a_missing_or_late_offset_fails(wrong: type[inflight_rtl.InFlight]) -> None:
     config = FEATURES["minimal_el2"]
     assert inflight.prove_captures(config, transition(inflight_rtl.InFlight(config))).result is Result.PASS
@@ -121,7 +121,7 @@ def test_a_missing_or_late_offset_fails(wrong: type[inflight_rtl.InFlight]) -> N
 
 @pytest.mark.full
 def test_a_start_state_of_another_cycle_fails() -> None:
-    # Eight lanes are answered a cycle later than two.
+    # With eight lanes, `answer_latency` is one cycle longer than with two.
     later = replace(SEVERAL, ops_per_cycle=8)
     assert "a cycle violates it" in inflight.prove_captures(later, transition(inflight_rtl.InFlight(SEVERAL))).evidence
 

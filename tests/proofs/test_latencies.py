@@ -1,4 +1,4 @@
-"""The proof of the latencies finds each counter that counts something else."""
+"""The proofs of the latencies fail for counters that count other cycles."""
 
 import pytest
 from amaranth.hdl import Mux
@@ -16,22 +16,22 @@ CONFIG = CONFIGS["v1p4"]
 LARGEST = (1 << CONFIG.counter_bits) - 1
 
 
-class Wrong(FaultMixin, Slot):
-    """Does `_count` besides, in each cycle in which its operation is in flight and has not ended."""
+class CounterFault(FaultMixin, Slot):
+    """Base of wrong slots: `_count` acts in each cycle in which the operation is in flight and has not completed."""
 
     def add_fault(self, m):
         with m.If(self.in_flight & ~self.finish & ~self.vanish & ~self.completed):
             self._count(m)
 
 
-class Wraps(Wrong):
-    """The total latency is zero after all ones."""
+class Wraps(CounterFault):
+    """The total latency wraps to zero after all ones."""
 
     def _count(self, m):
         m.d.sync += self.total.eq(Mux(self.total == LARGEST, 0, self.total + 1))
 
 
-class SaturatesEarly(Wrong):
+class SaturatesEarly(CounterFault):
     """The total latency stops one cycle below all ones."""
 
     def _count(self, m):
@@ -39,29 +39,29 @@ class SaturatesEarly(Wrong):
             m.d.sync += self.total.eq(self.total)
 
 
-class TotalEndsAtIssue(Wrong):
-    """The cycle in which the operation is issued is not of its total latency."""
+class TotalEndsAtIssue(CounterFault):
+    """The total latency does not count the cycle in which the operation is issued."""
 
     def _count(self, m):
         with m.If(self.issued):
             m.d.sync += self.total.eq(self.total)
 
 
-class IssueEndsAtCompletion(Wrong):
-    """The issue latency goes on counting when the operation is issued."""
+class IssueEndsAtCompletion(CounterFault):
+    """The issue latency does not stop when the operation is issued."""
 
     def _count(self, m):
         m.d.sync += self.issue.eq(self.total)
 
 
-class TranslatesAlways(Wrong):
+class TranslatesAlways(CounterFault):
     """The translation latency counts cycles without a translation."""
 
     def _count(self, m):
         m.d.sync += self.translation.eq(self.translation + 1)
 
 
-class TicksAlways(Wrong):
+class TicksAlways(CounterFault):
     """The alternate clock issue latency counts cycles of the clock."""
 
     def _count(self, m):
@@ -79,8 +79,8 @@ def test_a_latency_that_counts_other_cycles_fails(wrong: type[Slot]) -> None:
     WrongCircuit(wrong, CONFIG, latencies.prove_counts).check()
 
 
-class NeverFull(FaultMixin, Slot):
-    """No total latency is all ones."""
+class NeverSaturates(FaultMixin, Slot):
+    """The total latency never reaches all ones."""
 
     def add_fault(self, m):
         with m.If(self.total == LARGEST - 1):
@@ -91,13 +91,13 @@ class NeverFull(FaultMixin, Slot):
 
 @pytest.mark.full
 def test_a_latency_that_never_saturates_is_not_covered() -> None:
-    verdict = latencies.cover_counts(CONFIG, transition(NeverFull(CONFIG)))
+    verdict = latencies.cover_counts(CONFIG, transition(NeverSaturates(CONFIG)))
     assert verdict.result is Result.FAIL
     assert verdict.evidence.startswith("total: ")
 
 
-class Neighbour(FaultMixin, InFlight):
-    """The first slot hears that the second was issued."""
+class WrongSlotReport(FaultMixin, InFlight):
+    """The first slot receives the issue report of the second."""
 
     def add_fault(self, m):
         m.d.comb += m.submodules.slot_0.issued.eq(self.in_flight.issued[1])
@@ -106,4 +106,4 @@ class Neighbour(FaultMixin, InFlight):
 @pytest.mark.full
 def test_a_slot_that_receives_reports_of_another_operation_fails() -> None:
     config = CONFIGS["arm_model"]
-    WrongCircuit(Neighbour, config, inflight.prove_reports).check()
+    WrongCircuit(WrongSlotReport, config, inflight.prove_reports).check()

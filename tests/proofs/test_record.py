@@ -1,4 +1,4 @@
-"""The proofs of a record find what is wrong: in the gateware, and in the reference."""
+"""The proofs of the record builder fail for wrong circuits and wrong references."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +15,7 @@ from formal.engine.proof import Result
 from formal.engine.terms import BitVector, Boolean, Term, all_of, boolean
 from formal.engine.transition import Wires, transition
 from formal.record import record
-from formal.record.sample import promised, unimplemented_facts
+from formal.record.sample import sample_contract, unimplemented_facts
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import Packet
 from spurtle.gateware.operation_type import OperationTypeEncoder
@@ -26,7 +26,7 @@ from tests.support.tiers import tiers
 
 
 def twin(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The reference that the proofs will look at."""
+    """Return the copy of the reference that the proofs will use."""
     module = rebuild(records)
     monkeypatch.setattr(record, "rebuild", lambda _: module)
     return module
@@ -62,25 +62,25 @@ def test_a_vector_length_that_is_not_rounded_up_fails(monkeypatch: pytest.Monkey
 
 
 class MoreBranches(OperationTypeEncoder):
-    """One payload more than there is."""
+    """A reserved bit of the payload is set for branches."""
 
     def _branch(self):
         return super()._branch() | 1 << 7
 
 
-class Reserved(RecordBuilder):
+class ReservedOperationType(RecordBuilder):
     def elaborate(self, platform):
         with patch("spurtle.gateware.record.OperationTypeEncoder", MoreBranches):
             return super().elaborate(platform)
 
 
 @pytest.mark.parametrize(
-    ("wrong", "asked"),
+    ("wrong", "config"),
     [
-        (Reserved(FEATURES["minimal_crr"]), FEATURES["minimal_crr"]),
-        # A form that only the Guarded control stack has.
+        (ReservedOperationType(FEATURES["minimal_crr"]), FEATURES["minimal_crr"]),
+        # A form of the Guarded control stack.
         (RecordBuilder(FEATURES["minimal_gcs"]), replace(FEATURES["minimal_gcs"], name="without", gcs=False)),
-        # An operation on the ZA array.
+        # A form of SME: an operation on the ZA array.
         (
             RecordBuilder(FEATURES["minimal_spe_sme"]),
             replace(FEATURES["minimal_spe_sme"], name="less", spe_sme=False, events=frozenset({*range(8), 17, 18})),
@@ -88,12 +88,12 @@ class Reserved(RecordBuilder):
     ],
     ids=["reserved", "gcs", "sme"],
 )
-def test_reserved_or_unimplemented_forms_fail(wrong: RecordBuilder, asked: SPUConfig) -> None:
+def test_reserved_or_unimplemented_forms_fail(wrong: RecordBuilder, config: SPUConfig) -> None:
     assert (
         record.prove_defined(FEATURES["minimal_v1p2"], transition(RecordBuilder(FEATURES["minimal_v1p2"]))).result
         is Result.PASS
     )
-    assert "a cycle violates it" in record.prove_defined(asked, transition(wrong)).evidence
+    assert "a cycle violates it" in record.prove_defined(config, transition(wrong)).evidence
 
 
 REFERENCE: dict[str, tuple[str, str, Callable[[Any], Any], str]] = {
@@ -116,7 +116,7 @@ REFERENCE: dict[str, tuple[str, str, Callable[[Any], Any], str]] = {
         lambda right: lambda facts: facts.branch,
         Packet.EVENTS.value,
     ),
-    "a packet more": (
+    "a missing packet": (
         "kunpeng_920",
         "_has_va",
         lambda right: lambda config, sample: right(config, sample) & sample.operation.facts.pa_valid,
@@ -152,10 +152,10 @@ def test_seeded_faults_of_the_record_fail(name: str, count: int) -> None:
     config = FEATURES[name]
 
     def assumed(wires: Wires) -> Boolean:
-        return all_of(wires["rst"] == 0, promised(config, wires["sample"]))
+        return all_of(wires["rst"] == 0, sample_contract(config, wires["sample"]))
 
     def relevant(name: str, value: BitVector) -> Term:
-        """The header of a Timestamp packet has the bit that is an End packet's."""
+        """Return a value, but nothing for `has_end`: the header of a Timestamp packet contains its bit as well."""
         return boolean(True) if name == "has_end" else value
 
     proofs = [partial(prove, config) for prove in (record.prove_events, record.prove_operation, record.prove_bytes)]
@@ -165,7 +165,7 @@ def test_seeded_faults_of_the_record_fail(name: str, count: int) -> None:
 @pytest.mark.full
 def test_a_sample_that_violates_its_contract_has_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
     config = CONFIGS["minimal"]
-    monkeypatch.setattr(record, "promised", lambda config, sample: boolean(True))
+    monkeypatch.setattr(record, "sample_contract", lambda config, sample: boolean(True))
     with pytest.raises(ValueError, match=r"^a record of minimal has no field for CONTEXT_EL2$"):
         record.prove_bytes(config, transition(RecordBuilder(config)))
 

@@ -1,4 +1,4 @@
-"""The proofs of the serializer and of the aligner find what is wrong."""
+"""The proofs of the serializer and of the aligner fail for wrong circuits and wrong references."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -34,17 +34,17 @@ KUNPENG = CONFIGS["kunpeng_920"]
 MODEL = CONFIGS["arm_model"]
 
 
-# The register stage.
+# Skid buffer.
 
 
 @pytest.mark.parametrize("count", tiers(fast=[2], full=[9]))
 def test_seeded_faults_of_the_skid_buffer_fail(count: int) -> None:
-    proofs = [lambda system: inductive(system, serializer.spares), serializer.prove_queue]
-    check_faults(lambda: SkidBuffer(beat_layout(PACKED)), proofs, count=count, assuming=serializer.spares)
+    proofs = [lambda system: inductive(system, serializer.skid_follows_output), serializer.prove_queue]
+    check_faults(lambda: SkidBuffer(beat_layout(PACKED)), proofs, count=count, assuming=serializer.skid_follows_output)
 
 
-class Open(FaultMixin, SkidBuffer):
-    """No place for what comes while the output stalls."""
+class CombinationalReady(FaultMixin, SkidBuffer):
+    """`i.ready` depends combinationally on `o.ready`."""
 
     def add_fault(self, m):
         m.d.comb += self.i.ready.eq(self.o.ready | ~self.o.valid)
@@ -53,16 +53,16 @@ class Open(FaultMixin, SkidBuffer):
 @pytest.mark.full
 def test_a_combinational_path_between_readys_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     assert serializer.prove_independent(transition(Packer(PACKED))).result is Result.FAIL
-    assert serializer.prove_independent(transition(Open(beat_layout(PACKED)))).result is Result.FAIL
-    monkeypatch.setattr(serializer_rtl, "SkidBuffer", Open)
+    assert serializer.prove_independent(transition(CombinationalReady(beat_layout(PACKED)))).result is Result.FAIL
+    monkeypatch.setattr(serializer_rtl, "SkidBuffer", CombinationalReady)
     assert "the outputs differ" in serializer.prove_path(transition(RecordPath(CONFIGS["minimal"]))).evidence
 
 
-# Records of one size.
+# Records of a fixed size.
 
 
-class LosesRecords(Cutter):
-    """Takes a record one beat early."""
+class AcceptsEarly(Cutter):
+    """A record is accepted one beat early."""
 
     def elaborate(self, platform):
         self._beats -= 1
@@ -73,15 +73,15 @@ class LosesRecords(Cutter):
 
 def test_a_wrong_cutter_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sby, "BUILD", tmp_path)
-    monkeypatch.setattr(cutter, "Cutter", LosesRecords)
+    monkeypatch.setattr(cutter, "Cutter", AcceptsEarly)
     spec = cutter.CutterSpec(CONFIGS["minimal"])
     verdict = sby.check(spec, "faulty", mode="prove", depth=2, probes={"beat": "dut.beat"})
-    # It takes more than two cycles to show after a reset: the step fails, not the base.
+    # After a reset the fault appears only after more than two cycles: the induction step fails, not the base case.
     assert verdict.result is Result.UNKNOWN
     assert "trace_induct.vcd" in verdict.evidence
 
 
-# Records that differ in size.
+# Packed records.
 
 
 @pytest.mark.parametrize("count", tiers(long=[10]))
@@ -95,13 +95,13 @@ def test_seeded_faults_of_the_packer_fail(count: int) -> None:
         lambda: Packer(PACKED),
         proofs,
         count=count,
-        assuming=lambda wires: all_of(packer.invariant(PACKED)(wires), packer.record_comes(PACKED)(wires)),
+        assuming=lambda wires: all_of(packer.invariant(PACKED)(wires), packer.input_contract(PACKED)(wires)),
         watched=lambda system: watched(PACKED, system),
     )
 
 
-class Waits(Packer):
-    """What is left of a record waits for the next one."""
+class WaitsForNextRecord(Packer):
+    """The remainder of a record is sent only when the next one arrives."""
 
     def _assemble(self, m, shifted, advance):
         super()._assemble(m, shifted, advance)
@@ -109,31 +109,31 @@ class Waits(Packer):
             m.d.comb += self.o.valid.eq(0)
 
 
-class Endless(Packer):
-    """Never says that a record ends."""
+class NeverLast(Packer):
+    """`last` is never asserted."""
 
     def _assemble(self, m, shifted, advance):
         super()._assemble(m, shifted, advance)
         m.d.comb += self.o.p.last.eq(0)
 
 
-class Drops(Packer):
-    """What is placed is gone before there is room for it."""
+class OverwritesStep(Packer):
+    """A shifted step is overwritten before there is room for it."""
 
     def _assemble(self, m, shifted, advance):
         super()._assemble(m, shifted, advance)
         m.d.comb += advance.eq(1)
 
 
-class Early(Packer):
-    """Begins the next record before the one has left."""
+class AcceptsWithFirstStep(Packer):
+    """A record is accepted with its first step."""
 
     def _select(self, m, step, position, advance):
         super()._select(m, step, position, advance)
         m.d.comb += self.i.ready.eq(advance)
 
 
-@pytest.mark.parametrize("wrong", tiers(fast=[Early], full=[Drops]))
+@pytest.mark.parametrize("wrong", tiers(fast=[AcceptsWithFirstStep], full=[OverwritesStep]))
 def test_a_packer_that_loses_or_repeats_bytes_fails(wrong: type[Packer]) -> None:
     system = watched(KUNPENG, transition(wrong(KUNPENG)))
     verdicts = [packer.prove_invariant(KUNPENG, system), packer.prove_output(KUNPENG, system)]
@@ -142,14 +142,14 @@ def test_a_packer_that_loses_or_repeats_bytes_fails(wrong: type[Packer]) -> None
 
 @pytest.mark.full
 def test_a_packer_that_does_not_finish_a_record_fails() -> None:
-    right, wrong = (watched(MODEL, transition(each(MODEL))) for each in (Packer, Waits))
+    right, wrong = (watched(MODEL, transition(each(MODEL))) for each in (Packer, WaitsForNextRecord))
     assert packer.prove_ends(MODEL, right).result is Result.PASS
     assert "a cycle violates it" in packer.prove_ends(MODEL, wrong).evidence
 
 
 @pytest.mark.full
 def test_a_record_that_never_ends_is_not_covered() -> None:
-    assert "the shortest record" in packer.cover(KUNPENG, watched(KUNPENG, transition(Endless(KUNPENG)))).evidence
+    assert "the shortest record" in packer.cover(KUNPENG, watched(KUNPENG, transition(NeverLast(KUNPENG)))).evidence
 
 
 @pytest.mark.parametrize("config", tiers(fast=[KUNPENG], full=[MODEL]), ids=lambda config: config.name)
@@ -169,7 +169,7 @@ def test_a_layout_in_another_order_fails(monkeypatch: pytest.MonkeyPatch) -> Non
     assert prove_steps(MODEL).result is Result.FAIL
 
 
-# The words of memory.
+# Words of memory.
 
 
 @pytest.mark.parametrize("count", tiers(fast=[2], full=[9]))
@@ -187,30 +187,30 @@ def test_seeded_faults_of_the_aligner_fail(count: int) -> None:
     )
 
 
-class Spills(FaultMixin, Aligner):
-    """Writes the whole of each last word."""
+class WritesLastWord(FaultMixin, Aligner):
+    """Every byte of the last word is written."""
 
     def add_fault(self, m):
         with m.If(self.o.p.last):
             m.d.comb += self.o.p.strobe.eq(-1)
 
 
-class Cuts(FaultMixin, Aligner):
-    """Forgets what a last beat has left over."""
+class LosesRemainder(FaultMixin, Aligner):
+    """The remainder of the last beat is lost."""
 
     def add_fault(self, m):
         with m.If(self.i.p.last):
             m.d.comb += self.o.p.last.eq(1)
 
 
-@pytest.mark.parametrize("wrong", [Spills, Cuts])
+@pytest.mark.parametrize("wrong", [WritesLastWord, LosesRemainder])
 def test_an_aligner_that_writes_too_much_or_too_little_fails(wrong: type[Aligner]) -> None:
     system = aligner.watched(KUNPENG, transition(wrong(KUNPENG)))
     assert "a cycle violates it" in aligner.prove_words(KUNPENG, system).evidence
 
 
-class Mixes(FaultMixin, Aligner):
-    """Shows the next record in the last word of the one before it."""
+class MixesRecords(FaultMixin, Aligner):
+    """The last word contains bits of the next record."""
 
     def add_fault(self, m):
         with m.If(self.o.p.last):
@@ -218,14 +218,14 @@ class Mixes(FaultMixin, Aligner):
 
 
 def test_a_stalled_word_that_changes_fails() -> None:
-    """In a byte that is not written as well."""
-    for kind, result in (Aligner, Result.PASS), (Mixes, Result.FAIL):
+    """Bytes that are not written must be stable as well."""
+    for kind, result in (Aligner, Result.PASS), (MixesRecords, Result.FAIL):
         system = aligner.watched(KUNPENG, transition(kind(KUNPENG)))
         assert aligner.prove_stalled_words(KUNPENG, system).result is result
 
 
 def test_the_relation_needs_a_stable_offset() -> None:
-    """The buffer keeps it: without that the words are not what they should be."""
+    """`ProfilingBuffer` keeps the offset stable. Without this contract the words are wrong."""
     system = aligner.watched(KUNPENG, transition(Aligner(KUNPENG)))
     assert inductive(system, aligner.relation(KUNPENG)).result is Result.FAIL
     assert aligner.cover(KUNPENG, system).result is Result.PASS
