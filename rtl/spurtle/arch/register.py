@@ -9,7 +9,13 @@ from typing import Any
 
 from .fields import BitField
 
-__all__ = ["Field", "FineGrainedTrap", "Register", "Trap"]
+__all__ = ["ENCODING_BITS", "REGISTER_BITS", "Field", "FineGrainedTrap", "Register", "Trap"]
+
+REGISTER_BITS = 64
+"""Width of each System register."""
+
+ENCODING_BITS = 14
+"""Width of op1, CRn, CRm and op2 together. op0 is 3."""
 
 
 @dataclass(frozen=True)

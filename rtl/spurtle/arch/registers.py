@@ -2,7 +2,7 @@
 
 # Ref: DDI0487 M.a, D24.7.
 
-from .register import Field, FineGrainedTrap, Register, Trap
+from .register import REGISTER_BITS, Field, FineGrainedTrap, Register, Trap
 from .values import EC, FM, PCT, AltClk
 
 __all__ = [
@@ -87,7 +87,7 @@ PMSNEVFR_EL1 = Register(
     9,
     1,
     "Events that keep a sample from becoming a record.",
-    {"E": Field(0, 64, "Bit n: with PMSFCR_EL1.FnE, there is no record of an operation that has event n.")},
+    {"E": Field(0, REGISTER_BITS, "Bit n: with PMSFCR_EL1.FnE, there is no record of an operation that has event n.")},
     trap=Trap.TPMS,
     fine_grained=FineGrainedTrap("nPMSNEVFR_EL1", 62),
     enable="EnPMSN",
@@ -158,7 +158,7 @@ PMSEVFR_EL1 = Register(
     9,
     5,
     "Events that a sample has to have to become a record.",
-    {"E": Field(0, 64, "Bit n: with PMSFCR_EL1.FE, there is no record of an operation that lacks event n.")},
+    {"E": Field(0, REGISTER_BITS, "Bit n: with PMSFCR_EL1.FE, there is no record of an operation that lacks event n.")},
     trap=Trap.TPMS,
     fine_grained=FineGrainedTrap("PMSEVFR_EL1", 27),
 )
@@ -235,7 +235,7 @@ PMBPTR_EL1 = Register(
     {
         "PTR": Field(
             0,
-            64,
+            REGISTER_BITS,
             "An address. The buffer is full if no record of the largest size fits between it and the limit, if it is "
             "not aligned, and if its top byte is not the limit's.",
         )
@@ -278,7 +278,7 @@ PMSDSFR_EL1 = Register(
     {
         "S": Field(
             0,
-            64,
+            REGISTER_BITS,
             "Bit n: with PMSFCR_EL1.FDS, there are records of loads whose data source is n, in its low six bits. What "
             "has no data source passes.",
         )

@@ -2,13 +2,14 @@
 
 # Ref: DDI0487 M.a, D17.3 to D17.7, D18.2.
 
+import re
 from collections.abc import Iterable
 from dataclasses import fields
 from itertools import combinations, product
 
 from ..arch import AltClk, PMSVer
 from ..arch.events import defined_events, required_events
-from ..support.arguments import check_choice, check_range, check_type
+from ..support.arguments import check_choice, check_member, check_range, check_type
 from .choices import OPTIONAL_PACKETS, Choices, UnpredictableFilter
 from .record_layouts import Packet, RecordLayout
 
@@ -50,6 +51,10 @@ _OPTIONAL = frozenset({Packet.CONTEXT_EL2, Packet.ISSUE})
 """Packets that a layout may leave out: what is never collected without EL2, and a counter that is fixed in the
 implementation (D17.6)."""
 
+_OPTION_SUFFIX = re.compile("_(?:axi4|axi4_apb|outstanding_[0-9]+|async|low)$")
+"""Suffixes of module names that stand for a shell, its bursts and the reset (`spurtle.export.verilog`). A configuration
+with such a name could have the module name of another one with these options."""
+
 _OF_ACCESSES = frozenset({Packet.VA, Packet.PA, Packet.TRANSLATION, Packet.DATA_SOURCE})
 
 
@@ -75,8 +80,8 @@ def check(choices: Choices) -> None:
     check_choice("events_bytes", choices.events_bytes, (1, 2, 4, 8))
     check_choice("data_source_bytes", choices.data_source_bytes, (0, 1, 2))
     check_choice("bus_bytes", choices.bus_bytes, (4, 8, 16, 32, 64))
-    check_choice("version", choices.version, tuple(PMSVer))
-    check_choice("altclk", choices.altclk, tuple(AltClk))
+    check_member("version", choices.version, PMSVer)
+    check_member("altclk", choices.altclk, AltClk)
     check_choice("imp_counter", choices.imp_counter, _IMPLEMENTATION_DEFINED)
     check_choice("imp_address", choices.imp_address, _IMPLEMENTATION_DEFINED)
     if choices.unpredictable_filter not in [*UnpredictableFilter]:
@@ -86,6 +91,11 @@ def check(choices: Choices) -> None:
         )
     if not (choices.name.isidentifier() and choices.name.isascii()):
         raise ValueError(f"name must be an ASCII identifier, because it names a Verilog module, not {choices.name!r}")
+    if suffix := _OPTION_SUFFIX.search(choices.name):
+        raise ValueError(
+            f"name must not end in {suffix[0]}, which options of `spurtle verilog` append to names of modules, "
+            f"not {choices.name!r}"
+        )
     _check_features(choices)
     _check_events(choices)
     _check_layout(choices)
@@ -101,27 +111,27 @@ def _check_events(choices: Choices) -> None:
     if undefined := choices.events - defined_events(choices.version, choices.features):
         vectors = (f"{name} {getattr(choices, name)}" for name in ("sve", "sme", "spe_sme"))
         raise ValueError(
-            f"events must be defined in version {choices.version:d} with {', '.join(vectors)}, not {sorted(undefined)}"
+            f"events must be defined in version {_version(choices)} with {', '.join(vectors)}, not {sorted(undefined)}"
         )
 
 
 def _check_features(choices: Choices) -> None:
     for feature, needed in _NEEDED_VERSION.items():
         if getattr(choices, feature) and choices.version < needed:
-            raise ValueError(f"version must be {needed:d} or later with {feature}, not {choices.version:d}")
+            raise ValueError(f"version must be {needed.name} or later with {feature}, not {_version(choices)}")
     for feature, needed in _NEEDED_FEATURES.items():
         for other in needed:
             if getattr(choices, feature) and not getattr(choices, other):
                 raise ValueError(f"{other} must be True with {feature}, not False")
     if choices.version >= PMSVer.SPE_V1P2 and not choices.fne:
-        raise ValueError(f"fne must be True from version {PMSVer.SPE_V1P2:d} on, not False in {choices.version:d}")
+        raise ValueError(f"fne must be True from version {PMSVer.SPE_V1P2.name} on, not False in {_version(choices)}")
     if choices.fds and choices.el2 and not choices.fgt2:
         raise ValueError("fgt2 must be True with fds and el2, not False")
     if choices.fds and not choices.data_source_bytes:
         raise ValueError("data_source_bytes must be 1 or 2 with fds, not 0")
     if choices.version >= PMSVer.SPE_V1P4 and choices.data_source_bytes and not choices.fds:
         raise ValueError(
-            f"fds must be True with a data source from version {PMSVer.SPE_V1P4:d} on, not False with "
+            f"fds must be True with a data source from version {PMSVer.SPE_V1P4.name} on, not False with "
             f"data_source_bytes {choices.data_source_bytes}"
         )
     if choices.altclk is AltClk.SMCU and not choices.spe_sme:
@@ -177,6 +187,10 @@ def _exclusive(choices: Choices, one: Packet, other: Packet) -> bool:
     """No operation has both packets: a branch accesses nothing but the Guarded control stack (D17.6.3)."""
     pair = {one, other}
     return not choices.gcs and Packet.TARGET in pair and bool(pair & _OF_ACCESSES)
+
+
+def _version(choices: Choices) -> str:
+    return PMSVer(choices.version).name
 
 
 def _names(packets: Iterable[Packet]) -> str:

@@ -1,30 +1,31 @@
-"""A variation of a configuration, from settings as a command line has them."""
+"""Variations of a configuration, from settings on a command line."""
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from enum import Enum
 from typing import Any
 
+from ..support.numerals import number
 from . import CONFIGS, SPUConfig
 
 __all__ = ["vary"]
 
-_NUMBER = re.compile("[0-9]{1,4}|0[xX][0-9a-fA-F]{1,4}")
-"""No number of a configuration has more digits."""
+_MAX_RANGE = 64
+"""The Events packet has 64 bits. A longer range would take memory before `SPUConfig` refuses it."""
 
 
 def vary(config: SPUConfig, settings: Iterable[str]) -> SPUConfig:
-    """`config` with each `field=value` of `settings`. One of them is the name: two variations are two modules.
+    """Return a variation of `config` with each `field=value` of `settings`. The name must be among them, because two
+    variations are two Verilog modules.
 
-    A value is `true` or `false`; a number; the name of a member of an enumeration; numbers and ranges with commas in
-    between, like `0-7,11`; of `layout` the name of the configuration that has it.
+    A value is `true` or `false`, a number, or the name of a member of an enumeration. A set of numbers is written as
+    numbers and ranges, such as `0-7,11`. The value of `layout` is the name of the configuration that has it.
 
     Raises
     ------
     ValueError
-        If there is no such field, its value cannot be understood, two choices exclude each other, or the name is absent
-        or that of a configuration.
+        If there is no such field, a field is set twice, its value cannot be parsed, two choices exclude each other, or
+        the name is missing or that of a named configuration.
     """
     names = [field.name for field in fields(SPUConfig)]
     values = dict[str, Any]()
@@ -34,25 +35,27 @@ def vary(config: SPUConfig, settings: Iterable[str]) -> SPUConfig:
             raise ValueError(f"a setting must be field=value, not {setting!r}")
         if name not in names:
             raise ValueError(f"a setting must be of one of the fields {', '.join(names)}, not of {name!r}")
+        if name in values:
+            raise ValueError(f"{name} must be set once, not again to {text!r}")
         values[name] = _value(name, getattr(config, name), text)
     if "name" not in values:
         raise ValueError("name must be set, because it names the Verilog module of the variation: --set name=NAME")
     if values["name"] in CONFIGS:
-        raise ValueError(f"name must not be that of a configuration, {values['name']}: a variation is not that one")
+        raise ValueError(f"name must be a new one, not that of the named configuration {values['name']}")
     return replace(config, **values)
 
 
 def _value(name: str, present: Any, text: str) -> Any:
-    """A value of the kind that the field has at present."""
-    understood, allowed = _kind(name, present)
+    """Return the value that `text` stands for, of the same kind as the `present` value of the field."""
+    parse, allowed = _parser(name, present)
     try:
-        return understood(text)
+        return parse(text)
     except (KeyError, ValueError) as error:
         raise ValueError(f"{name} must be {allowed}, not {text!r}") from error
 
 
-def _kind(name: str, present: Any) -> tuple[Callable[[str], Any], str]:
-    """What turns text into such a value, and what that can be."""
+def _parser(name: str, present: Any) -> tuple[Callable[[str], Any], str]:
+    """Return the function that parses values of a field, and a description of the values that it accepts."""
     if name == "layout":
         return lambda text: CONFIGS[text].layout, f"the name of the configuration that has it, {' or '.join(CONFIGS)}"
     if isinstance(present, bool):
@@ -68,17 +71,18 @@ def _kind(name: str, present: Any) -> tuple[Callable[[str], Any], str]:
 
 
 def _number(text: str) -> int:
-    if not _NUMBER.fullmatch(text):  # `int` takes more, such as the digits of other scripts
+    value = number(text)
+    if value is None:
         raise ValueError
-    return int(text, 16 if text[:2].lower() == "0x" else 10)
+    return value
 
 
 def _numbers(text: str) -> frozenset[int]:
     numbers = set[int]()
     for part in text.split(","):
         first, dash, last = part.partition("-")
-        between = range(_number(first), _number(last if dash else first) + 1)
-        if not between:
+        low, high = _number(first), _number(last if dash else first)
+        if not 0 <= high - low < _MAX_RANGE:
             raise ValueError
-        numbers |= {*between}
+        numbers |= {*range(low, high + 1)}
     return frozenset(numbers)

@@ -5,7 +5,7 @@
 from collections.abc import Iterator
 from xml.etree import ElementTree
 
-from ..arch import Field, Register
+from ..arch import REGISTER_BITS, Field, Register
 from ..config import SPUConfig
 from ..support.version import __version__
 from . import regmap
@@ -95,7 +95,7 @@ def _add_registers(root: _Element, config: SPUConfig) -> None:
     block.add("description", regmap.OFFSETS)
     block.add("baseAddress", "0")
     block.add("range", _hex(regmap.SPAN))
-    block.add("width", 64)
+    block.add("width", REGISTER_BITS)
     for register in config.accessors:
         _add_register(block, config, register)
     memory_map.add("addressUnitBits", 8)
@@ -106,7 +106,7 @@ def _add_register(block: _Element, config: SPUConfig, register: Register) -> Non
     element.add("name", register.name)
     element.add("description", register.purpose)
     element.add("addressOffset", _hex(regmap.offset(register)))
-    element.add("size", 64)
+    element.add("size", REGISTER_BITS)
     element.add("access", "read-only" if register.read_only else "read-write")
     value = regmap.reset(config, register)
     for name, field in _fields(config, register):
@@ -126,7 +126,7 @@ def _add_register(block: _Element, config: SPUConfig, register: Register) -> Non
 
 def _fields(config: SPUConfig, register: Register) -> Iterator[tuple[str, Field]]:
     """Fields that do not overlap; of a register without any, all of it."""
-    there = regmap.whole_fields(config, register) or {register.name: Field(0, 64, register.purpose)}
+    there = regmap.whole_fields(config, register) or {register.name: Field(0, REGISTER_BITS, register.purpose)}
     yield from there.items()
 
 

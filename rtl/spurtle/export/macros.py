@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from ..arch import ENCODING_BITS
 from ..config import SPUConfig
 from . import regmap
 from .banner import comment, title
@@ -26,7 +27,7 @@ def macros(config: SPUConfig, design: Verilog) -> str:
             lines += _named(name, field.width, field.values)
     for register in config.accessors:
         prefix = f"{design.module}_{register.name}".upper()
-        lines.append(f"`define {prefix} 14'h{register.encoding:04x}")
+        lines.append(f"`define {prefix} {ENCODING_BITS}'h{register.encoding:04x}")
         for field_name, field in regmap.fields(config, register).items():
             name = f"{prefix}_{field_name.upper()}"
             lines.append(_part(name, field.lsb, field.width))

@@ -3,7 +3,7 @@
 from enum import IntEnum
 
 from .. import arch
-from ..arch import Field, Register
+from ..arch import ENCODING_BITS, REGISTER_BITS, Field, Register
 from ..config import LFSR_ACCESS_RESET, LFSR_RESET, SPUConfig
 
 __all__ = [
@@ -22,7 +22,7 @@ __all__ = [
 OFFSETS = "System registers. Offset: op1 in [16:14], CRn in [13:10], CRm in [9:6], op2 in [5:3]; op0 is 3."
 """Where a register is found that has an encoding and no address."""
 
-SPAN = 1 << 17
+SPAN = REGISTER_BITS // 8 << ENCODING_BITS
 """Bytes that the offsets span."""
 
 

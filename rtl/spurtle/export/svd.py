@@ -4,7 +4,7 @@
 
 from xml.etree import ElementTree
 
-from ..arch import Register
+from ..arch import REGISTER_BITS, Register
 from ..config import SPUConfig
 from ..support.version import __version__
 from . import regmap
@@ -28,8 +28,8 @@ def svd(config: SPUConfig) -> str:
         description=f"Arm SPU (FEAT_SPE), configuration {config.name}",
         licenseText="SPDX-License-Identifier: Apache-2.0",
         addressUnitBits=8,
-        width=64,
-        size=64,
+        width=REGISTER_BITS,
+        size=REGISTER_BITS,
     )
     peripheral = ElementTree.SubElement(ElementTree.SubElement(device, "peripherals"), "peripheral")
     _add(

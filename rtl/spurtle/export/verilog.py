@@ -21,7 +21,7 @@ from ..shell.shell import Shell
 from ..support.version import __version__
 from .ports import SYNCHRONOUS, Port, Reset, pin_name, ports
 
-__all__ = ["Verilog", "choices", "generate", "spu", "to_rtlil", "yosys"]
+__all__ = ["Verilog", "choices", "generate", "module_name", "spu", "to_rtlil", "yosys"]
 
 # Full `proc` leaves no `always @*`, which Icarus does not evaluate at time zero when its inputs never change. One
 # flat module has names that need no escaping; Amaranth's own submodules have ports that it had to number.
@@ -181,7 +181,7 @@ Options: {options}
 One clock `clk`; reset `{reset.port}` is {kind} and active {level}. {known}
 
 {choices(config)}"""
-    design = generate(component, _module(config, shell, outstanding, reset), comment, reset)
+    design = generate(component, module_name(config, shell, outstanding, reset), comment, reset)
     return replace(design, options=options)
 
 
@@ -193,7 +193,7 @@ def _options(shell: str, outstanding: int, reset: Reset) -> str:
     return " ".join([f"--shell {shell}", *bursts, f"--reset {asynchronous}", f"--reset-level {level}"])
 
 
-def _module(config: SPUConfig, shell: str, outstanding: int, reset: Reset) -> str:
+def module_name(config: SPUConfig, shell: str, outstanding: int, reset: Reset) -> str:
     """Return a name that each choice of the options has for itself, so that no module takes the place of another."""
     words = [config.module]
     if shell != NO_SHELL:

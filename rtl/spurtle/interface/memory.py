@@ -3,6 +3,7 @@
 from amaranth.lib import data, enum, stream
 from amaranth.lib.wiring import In, Out
 
+from ..arch import VIRTUAL_ADDRESS_BITS
 from ..config import SPUConfig, check_config
 from .members import when
 from .signature import StructuralSignature
@@ -28,7 +29,9 @@ class BeatLayout(data.StructLayout):
 
     def __init__(self, config: SPUConfig):
         check_config(config)
-        super().__init__({"address": 64, "data": 8 * config.bus_bytes, "strobe": config.bus_bytes, "last": 1})
+        super().__init__(
+            {"address": VIRTUAL_ADDRESS_BITS, "data": 8 * config.bus_bytes, "strobe": config.bus_bytes, "last": 1}
+        )
 
 
 class WriteFaultKind(enum.Enum, shape=3):

@@ -6,7 +6,8 @@ Ref: DDI0487 M.a, D17.6 (recorded information).
 from amaranth.hdl import Const
 from amaranth.lib import data
 
-from ..arch import ADDRESS_BITS
+from ..arch import ADDRESS_BITS, VIRTUAL_ADDRESS_BITS
+from ..arch.operation_types import TILE_SIZE_BITS, VECTOR_LENGTH_BITS
 from ..config import SPUConfig, check_config
 from .members import when
 
@@ -151,7 +152,7 @@ class VectorsLayout(data.StructLayout):
                 "sve": 1,
                 "predicated": 1,
                 "gather_scatter": 1,
-                "bits": 19 if config.spe_sme else 12,
+                "bits": TILE_SIZE_BITS if config.spe_sme else VECTOR_LENGTH_BITS,
                 **when(config.sme, sme=1),
                 **when(config.spe_sme, tile=1, whole_array=1, count=5),
             }
@@ -212,7 +213,7 @@ class OperationLayout(data.StructLayout):
                 "events": 8 * config.events_bytes,
                 "pc": ADDRESS_BITS,
                 "target": LocationLayout(config),
-                "va": 64,
+                "va": VIRTUAL_ADDRESS_BITS,
                 "pa": ADDRESS_BITS,
                 "pa_ns": 1,
                 **when(config.rme, pa_nse=1),
@@ -220,7 +221,7 @@ class OperationLayout(data.StructLayout):
                 **when(config.data_source_bytes, data_source=8 * config.data_source_bytes),
                 **when(config.scalable, vectors=VectorsLayout(config)),
                 **when(config.imp_counter, imp_counter=config.counter_bits),
-                **when(config.imp_address, imp_address=64),
+                **when(config.imp_address, imp_address=VIRTUAL_ADDRESS_BITS),
             }
         )
 

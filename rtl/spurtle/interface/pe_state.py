@@ -6,7 +6,7 @@ from amaranth.hdl import Const, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import Out
 
-from ..arch import FineGrainedTrap
+from ..arch import CONTEXT_BITS, COUNT_BITS, FineGrainedTrap
 from ..config import SPUConfig, check_config
 from ..support.arguments import check_type
 from .members import when
@@ -100,17 +100,17 @@ class PEStateSignature(StructuralSignature):
                 **when(config.rme, nse=Out(1)),
                 "debug": Out(1),
                 "aarch32": Out(1),
-                "contextidr_el1": Out(32),
+                "contextidr_el1": Out(CONTEXT_BITS),
                 **when(
                     config.el2,
-                    contextidr_el2=Out(32),
+                    contextidr_el2=Out(CONTEXT_BITS),
                     mdcr_el2_e2pb=Out(2),
                     mdcr_el2_tpms=Out(1),
                     hcr_el2_e2h=Out(1),
                     hcr_el2_tge=Out(1),
-                    cntvoff_el2=Out(64),
+                    cntvoff_el2=Out(COUNT_BITS),
                 ),
-                **when(config.ecv_poff, cnthctl_el2_ecv=Out(1), cntpoff_el2=Out(64)),
+                **when(config.ecv_poff, cnthctl_el2_ecv=Out(1), cntpoff_el2=Out(COUNT_BITS)),
                 **when(config.el3, mdcr_el3_nspb=Out(2)),
                 **when(config.rme, mdcr_el3_nspbe=Out(1)),
                 **when(config.sel2, scr_el3_eel2=Out(1)),
@@ -119,7 +119,7 @@ class PEStateSignature(StructuralSignature):
                 **when(config.el3 and config.fds, mdcr_el3_enpms3=Out(1)),
                 **when(config.fgt, **_trapping(config, "", "scr_el3_fgten")),
                 **when(config.fgt2 and config.fds, **_trapping(config, "2", "scr_el3_fgten2")),
-                "physical_count": Out(64),
+                "physical_count": Out(COUNT_BITS),
                 "count_enabled": Out(1),
             }
         )

@@ -2,7 +2,7 @@
 
 from amaranth.lib import data
 
-from ..arch import Register
+from ..arch import REGISTER_BITS, Register
 
 __all__ = ["register_layout"]
 
@@ -10,5 +10,5 @@ __all__ = ["register_layout"]
 def register_layout(register: Register) -> data.FlexibleLayout:
     """Return the fields of a System register as a layout of 64 bits."""
     return data.FlexibleLayout(
-        64, {name: data.Field(field.width, field.lsb) for name, field in register.fields.items()}
+        REGISTER_BITS, {name: data.Field(field.width, field.lsb) for name, field in register.fields.items()}
     )

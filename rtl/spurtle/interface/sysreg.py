@@ -3,6 +3,7 @@
 from amaranth.lib import enum
 from amaranth.lib.wiring import In, Out
 
+from ..arch import REGISTER_BITS
 from .signature import StructuralSignature
 
 __all__ = ["AccessOutcome", "SystemRegisterSignature"]
@@ -49,8 +50,8 @@ class SystemRegisterSignature(StructuralSignature):
                 "crn": Out(4),
                 "crm": Out(4),
                 "op2": Out(3),
-                "wdata": Out(64),
-                "rdata": In(64),
+                "wdata": Out(REGISTER_BITS),
+                "rdata": In(REGISTER_BITS),
                 "outcome": In(AccessOutcome),
             }
         )

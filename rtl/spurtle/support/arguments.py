@@ -1,6 +1,8 @@
 """Checks of the arguments of constructors. Each message says what the argument must be, and what it is."""
 
-__all__ = ["check_choice", "check_minimum", "check_range", "check_type"]
+from enum import IntEnum
+
+__all__ = ["check_choice", "check_member", "check_minimum", "check_range", "check_type"]
 
 
 def check_type(name: str, value: object, expected: type) -> None:
@@ -26,6 +28,18 @@ def check_choice(name: str, value: object, allowed: tuple[int, ...]) -> None:
     # In Python, True and 1.0 equal 1.
     if not isinstance(value, int) or isinstance(value, bool) or value not in allowed:
         raise ValueError(f"{name} must be {' or '.join(str(int(choice)) for choice in allowed)}, not {value!r}")
+
+
+def check_member(name: str, value: object, allowed: type[IntEnum]) -> None:
+    """Check that an argument is a member of an enumeration, or the number of one.
+
+    Raises
+    ------
+    ValueError
+        If `value` is not one of the members.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or value not in {*allowed}:
+        raise ValueError(f"{name} must be {' or '.join(allowed.__members__)}, not {value!r}")
 
 
 def check_minimum(name: str, value: int, minimum: int) -> None:

@@ -1,4 +1,4 @@
-"""Numbers that are given as text, in ASCII digits alone: `int` takes other scripts, spaces and underscores."""
+"""Numbers as text, in ASCII digits. `int` also accepts the digits of other scripts, spaces and underscores."""
 
 import argparse
 import re
@@ -10,17 +10,23 @@ _HEXADECIMAL = re.compile("0[xX][0-9a-fA-F]{1,16}")
 
 
 def decimal(text: str) -> int | None:
-    """Return the number that up to 20 decimal digits stand for, or None."""
+    """Return the value of up to 20 decimal digits, or None if `text` is anything else."""
     return int(text) if _DECIMAL.fullmatch(text) else None
 
 
 def number(text: str) -> int | None:
-    """Return the number that decimal digits, or up to 16 hexadecimal ones behind `0x`, stand for, or None."""
+    """Return the value of up to 20 decimal digits, or of `0x` and up to 16 hexadecimal digits, or None."""
     return int(text, 16) if _HEXADECIMAL.fullmatch(text) else decimal(text)
 
 
 def decimal_argument(text: str) -> int:
-    """Return `decimal` for the `type` of an argument. Raises ArgumentTypeError."""
+    """Return the value of decimal digits, for the `type` of an argument of argparse.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If `text` is not such a number.
+    """
     value = decimal(text)
     if value is None:
         raise argparse.ArgumentTypeError(f"must be a number, not {text!r}")
