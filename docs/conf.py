@@ -4,13 +4,10 @@ from importlib.metadata import version as _version
 
 project = "Spurtle"
 release = _version("spurtle")
-extensions = ["myst_parser", "sphinxcontrib.wavedrom"]
+extensions = ["myst_parser"]
 source_suffix = {".md": "markdown"}
 html_theme = "alabaster"
 html_theme_options = {"page_width": "1100px", "description": "An Arm Statistical Profiling Unit in Amaranth HDL"}
 myst_heading_anchors = 3
 nitpicky = True
 
-# Timing diagrams become SVG here, not in the reader's browser.
-wavedrom_html_jsinline = False
-render_using_wavedrompy = True
