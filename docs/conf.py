@@ -4,10 +4,22 @@ from importlib.metadata import version as _version
 
 project = "Spurtle"
 release = _version("spurtle")
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 source_suffix = {".md": "markdown"}
-html_theme = "alabaster"
-html_theme_options = {"page_width": "1100px", "description": "An Arm Statistical Profiling Unit in Amaranth HDL"}
-myst_heading_anchors = 3
 nitpicky = True
 
+html_theme = "furo"
+html_title = f"Spurtle {release}"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+
+myst_heading_anchors = 3
+
+# The API pages. Docstrings are numpydoc; a name in single backticks is code.
+default_role = "literal"
+autodoc_default_options = {"members": True, "member-order": "bysource"}
+autodoc_typehints = "signature"
+napoleon_google_docstring = False
+napoleon_custom_sections = [("Members", "params_style")]
+# Names of other packages, and of what is not public, have no page to link to.
+nitpick_ignore_regex = [("py:.*", ".*")]
