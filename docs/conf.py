@@ -4,13 +4,22 @@ from spurtle.support.version import __version__
 
 project = "Spurtle"
 release = __version__
-extensions = ["myst_parser", "sphinxcontrib.wavedrom"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 source_suffix = {".md": "markdown"}
-html_theme = "alabaster"
-html_theme_options = {"page_width": "1100px", "description": "An Arm Statistical Profiling Unit in Amaranth HDL"}
-myst_heading_anchors = 3
 nitpicky = True
 
-# Timing diagrams become SVG here, not in the reader's browser.
-wavedrom_html_jsinline = False
-render_using_wavedrompy = True
+html_theme = "furo"
+html_title = f"Spurtle {release}"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+
+myst_heading_anchors = 3
+
+# The API pages. Docstrings are numpydoc; a name in single backticks is code.
+default_role = "literal"
+autodoc_default_options = {"members": True, "member-order": "bysource"}
+autodoc_typehints = "signature"
+napoleon_google_docstring = False
+napoleon_custom_sections = [("Members", "params_style")]
+# Names of other packages, and of what is not public, have no page to link to.
+nitpick_ignore_regex = [("py:.*", ".*")]

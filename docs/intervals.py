@@ -1,7 +1,4 @@
-"""Which operations the compiled SPU selects, and the picture of the intervals between them (D17.3.4).
-
-`python -m docs.intervals` plays operations on the RTL and writes `docs/explanation/intervals.svg`.
-"""
+"""Figure of the sample intervals (D17.3.4): `docs/explanation/intervals.svg`, measured on the compiled RTL."""
 
 from collections.abc import Callable
 from itertools import count
@@ -26,7 +23,18 @@ from spurtle.config import CONFIGS, SPUConfig
 from spurtle_sim.cosim.spu import CompiledSPU
 from spurtle_sim.trace.dtypes import TIMED_OPERATION
 
-__all__ = ["FILE", "MODES", "IntervalMode", "Selections", "expected_mean", "picture", "run", "seed", "select"]
+__all__ = [
+    "FILE",
+    "MODES",
+    "IntervalMode",
+    "Selections",
+    "current",
+    "expected_mean",
+    "picture",
+    "run",
+    "seed",
+    "select",
+]
 
 FILE = Path(__file__).parent / "explanation" / "intervals.svg"
 _BASE, _ROOM = 0x1_0000, 0x1000
@@ -226,12 +234,6 @@ def _panel(mode: IntervalMode, intervals: NDArray[np.int64], top: int) -> str:
     )
 
 
-def main() -> None:
-    """Writes the picture."""
-    text = picture(lambda mode: run(mode, 8).rows)
-    FILE.write_text(text)
-    print(FILE.relative_to(FILE.parents[2]))
-
-
-if __name__ == "__main__":
-    main()
+def current() -> str:
+    """Return the figure of the intervals of eight lanes, measured on the RTL."""
+    return picture(lambda mode: run(mode, 8).rows)

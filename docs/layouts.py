@@ -197,13 +197,3 @@ def _cell(cell: Cell, top: int) -> Iterator[str]:
     word = _WORDS.get(cell.packet, cell.packet.value) if cell.packet else ""
     if 6 * len(word) <= width + 2:
         yield f'<text x="{x + width / 2:g}" y="{y + height / 2 + 3.5:g}">{word}</text>'
-
-
-def main() -> None:
-    """Writes the picture."""
-    FILE.write_text(picture())
-    print(FILE.relative_to(FILE.parents[2]))
-
-
-if __name__ == "__main__":
-    main()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from amaranth.lib import wiring
 
+from docs.commands import command, summary
 from docs.markdown import marked_names, table, with_marked
 from docs.register_pages import REGISTERS, listed
 from docs.register_pages import page as register_page
@@ -129,6 +130,8 @@ def events() -> str:
 
 
 MAKERS: Mapping[str, Callable[..., str]] = {
+    "command": command,
+    "commands": summary,
     "configurations": configurations,
     "events": events,
     "excerpt": excerpt,

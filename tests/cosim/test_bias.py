@@ -175,7 +175,7 @@ def check_mean(rows: NDArray[np.int64], mode: IntervalMode, interval: int, note:
 @pytest.mark.full
 def test_the_picture_is_of_this_rtl() -> None:
     text = picture(lambda mode: selections(mode, 8).rows)
-    assert FILE.read_text() == text, "python -m docs.intervals writes it again"
+    assert FILE.read_text() == text, "`python -m docs` writes it"
 
 
 # What is above has to find a generator or a choice of the operation that is slightly wrong.

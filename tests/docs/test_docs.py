@@ -13,6 +13,7 @@ import yaml
 from amaranth.hdl import Value
 from amaranth.lib.wiring import In
 
+from docs import timing
 from spurtle import arch
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.parse import vary
@@ -238,12 +239,19 @@ class Player:
         return wrong
 
 
-DIAGRAMS = {
-    re.search(r"^:caption: (.*)$", block, re.MULTILINE)[1]: block.partition("\n")[2]
-    for page in sorted(DOCS.rglob("*.md"))
-    for block in blocks(str(page.relative_to(DOCS).with_suffix("")), "{wavedrom}")
-}
-"""By their captions."""
+DIAGRAMS = {path.stem: path.read_text() for path in sorted(timing.FOLDER.glob("*.yaml"))}
+"""Sources of the timing diagrams, by name."""
+
+
+def test_drawings_of_the_diagrams_are_up_to_date() -> None:
+    stale = [path.name for path, drawing in timing.current().items() if path.read_text() != drawing]
+    assert stale == [], "`python -m docs` writes them"
+    assert {path.stem for path in timing.FOLDER.glob("*.svg")} == DIAGRAMS.keys()
+
+
+def test_each_diagram_is_on_a_page() -> None:
+    pages = "\n".join(path.read_text() for path in DOCS.rglob("*.md"))
+    assert [name for name in DIAGRAMS if f"/timing/{name}.svg)" not in pages] == []
 
 
 def play(diagram: Diagram) -> tuple[list[str], bytes]:
@@ -258,16 +266,16 @@ def play(diagram: Diagram) -> tuple[list[str], bytes]:
     return bench.run(scenario)
 
 
-@pytest.mark.parametrize("caption", DIAGRAMS)
-def test_the_ports_are_as_drawn(caption: str) -> None:
-    wrong, _ = play(parse(DIAGRAMS[caption]))
+@pytest.mark.parametrize("name", DIAGRAMS)
+def test_the_ports_are_as_drawn(name: str) -> None:
+    wrong, _ = play(parse(DIAGRAMS[name]))
     assert wrong == []
 
 
-@pytest.mark.parametrize("caption", DIAGRAMS)
-def test_outputs_drawn_a_cycle_late_are_found(caption: str) -> None:
+@pytest.mark.parametrize("name", DIAGRAMS)
+def test_outputs_drawn_a_cycle_late_are_found(name: str) -> None:
     """Every one that changes."""
-    diagram = parse(DIAGRAMS[caption])
+    diagram = parse(DIAGRAMS[name])
     dut, _ = simulated(diagram.config)
     inputs = {path for row in diagram.rows for path in row.paths if is_input(dut, path)}
     late = [
@@ -279,9 +287,9 @@ def test_outputs_drawn_a_cycle_late_are_found(caption: str) -> None:
     assert {line.split()[2] for line in wrong} == moved
 
 
-def recorded(caption: str) -> Record:
+def recorded(name: str) -> Record:
     """The record of the operation in a diagram, which memory takes when the diagram is over."""
-    diagram = parse(DIAGRAMS[caption])
+    diagram = parse(DIAGRAMS[name])
     rows = [Row(row.paths, row.values + row.values[-1:] * 20) for row in diagram.rows]
     over = len(diagram.rows[0].values)
     rows.append(Row(("write.beat.ready",), ((0,),) * over + ((1,),) * 20))
@@ -291,23 +299,23 @@ def recorded(caption: str) -> Record:
 
 
 @pytest.mark.parametrize(
-    ("caption", "latencies"),
+    ("name", "latencies"),
     [
         (
-            "An operation from the sampling point to the first beat of its record",
+            "sampling_one_lane",
             {"ISSUE": 4, "TOTAL": 8, "TRANSLATION": 2},
         ),
-        ("Two lanes: everything is told two cycles late", {"ISSUE": 2, "TOTAL": 5, "TRANSLATION": 0}),
+        ("sampling_two_lanes", {"ISSUE": 2, "TOTAL": 5, "TRANSLATION": 0}),
     ],
 )
-def test_the_drawn_latencies_are_recorded(caption: str, latencies: dict[str, int]) -> None:
+def test_the_drawn_latencies_are_recorded(name: str, latencies: dict[str, int]) -> None:
     """As the text below the diagram says."""
-    counters = recorded(caption).counters
+    counters = recorded(name).counters
     assert {index.name: counters[index] for index in arch.CounterIndex if index in counters} == latencies
 
 
 def test_the_drawn_branch_before_is_recorded() -> None:
-    addresses = recorded("The taken branches retire in order; A is the one before the sampled branch").addresses
+    addresses = recorded("previous_branch").addresses
     low = {index: address & (1 << arch.ADDRESS_BITS) - 1 for index, address in addresses.items()}
     assert low[arch.AddressIndex.PREVIOUS_TARGET] == BRANCHES["A"].address
     assert low[arch.AddressIndex.TARGET] == BRANCHES["B"].address
@@ -380,8 +388,8 @@ SAID = {
   {name: "sysreg.op1 to op2", wave: "x............=x.....", data: ["PMBSR"]},
   {name: "sysreg.rdata",      wave: "x..............=x...", data: ["0x20000"]}]}""",
 }
-"""Behaviour that no diagram shows: docs/explanation/theory.md states it, and docs/howto/integration.md for a core that
-breaks a rule.
+"""Behaviour that no diagram shows: stated in docs/explanation/theory.md and, for a core that breaks a rule, in
+docs/reference/ports.md.
 """
 
 

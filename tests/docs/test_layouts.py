@@ -11,7 +11,7 @@ from tests.support.tiers import configurations
 
 
 def test_the_picture_is_the_one_in_the_repository():
-    assert FILE.read_text() == picture(), "python -m docs.layouts writes it again"
+    assert FILE.read_text() == picture(), "`python -m docs` writes it"
 
 
 @pytest.mark.parametrize("run", [0, 1])

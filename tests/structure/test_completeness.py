@@ -25,7 +25,7 @@ def test_events() -> None:
 
 def test_registers() -> None:
     missing = [
-        f"{page}: `python -m docs.tables` writes it"
+        f"{page}: `python -m docs` writes it"
         for page in (f"docs/reference/registers/{register.name}.md" for register in REGISTERS)
         if not (ROOT / page).exists()
     ]
@@ -69,7 +69,7 @@ def test_named_configurations() -> None:
         f"rtl/spurtle/config/figures.json: `make bench` measures {name}" for name in CONFIGS if name not in measured
     ]
     page = "docs/reference/configurations.md"
-    missing += [f"{page}: `python -m docs.tables` adds {name}" for name in CONFIGS if name not in table]
+    missing += [f"{page}: `python -m docs` adds {name}" for name in CONFIGS if name not in table]
     assert not missing, "\n".join(missing)
 
 

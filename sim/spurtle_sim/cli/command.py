@@ -17,7 +17,7 @@ from spurtle.support.version import __version__
 
 from ..profile.options import add_sampling_arguments, parse_sampling
 
-__all__ = ["main"]
+__all__ = ["build_parser", "main"]
 
 _NOT_ALL_GOOD = 1
 _USER_ERROR = 2
@@ -74,14 +74,21 @@ def _report(sentence: str, status: int) -> int:
     return status
 
 
-def _run(arguments: Sequence[str]) -> int:
+def build_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """Return the parser of the command, and the parser of each verb by its name."""
     parser = _Parser(prog="spurtle", description="An Arm Statistical Profiling Unit, and the tools around it.")
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
-    verbs = parser.add_subparsers(metavar="VERB", required=True)
+    subparsers = parser.add_subparsers(metavar="VERB", required=True)
+    verbs: dict[str, argparse.ArgumentParser] = {}
     for name, help_, arguments_of, run in _VERBS:
-        verb = verbs.add_parser(name, help=help_, description=help_.capitalize() + ".")
-        arguments_of(verb)
-        verb.set_defaults(run=run)
+        verbs[name] = subparsers.add_parser(name, help=help_, description=f"{help_[:1].upper()}{help_[1:]}.")
+        arguments_of(verbs[name])
+        verbs[name].set_defaults(run=run)
+    return parser, verbs
+
+
+def _run(arguments: Sequence[str]) -> int:
+    parser, _ = build_parser()
     try:
         options = parser.parse_args(arguments)
     except SystemExit as shown:  # --help, --version
