@@ -15,13 +15,13 @@ CYCLES = {
     "minimal": 10_000,
     "lanes1_slots1_filters": 20_000,
 }
-"""Of the runs of the full tier that must have met everything; its others are shorter."""
+"""Cycles of the runs of the full tier that must reach all coverage goals; the other runs are shorter."""
 
 LARGE = ("lanes5_slots8", "lanes2_slots1_ernd", "lanes1_slots3_ernd", "unnamed_packed")
-"""Configurations of the long tier alone: they take longest to compile."""
+"""Configurations that only the long tier runs: they take longest to compile."""
 
 MANY_CYCLES = 50_000
-"""Of the long tier, in which each run must have met everything."""
+"""Cycles of the runs of the long tier, each of which must reach all coverage goals."""
 
 
 @pytest.mark.parametrize(

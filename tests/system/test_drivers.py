@@ -1,4 +1,4 @@
-"""Drivers and tests of others, as small models on the compiled SPU: what they rely on holds."""
+"""Small models of the drivers and test suites of other projects, run on the compiled SPU."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -41,15 +41,15 @@ from tests.support.tiers import configurations
 from tests.support.timed_operations import table
 
 PERIOD = 300
-"""Of events: 300 operations to the first sample, then each 257th."""
+"""Sample period of an event: the first sample is operation 300, the next ones follow every 257 operations."""
 
 FULL = PMBSR_EL1.pack(S=1, MSS=BSC.BUFFER_FILLED)
 EL1, EL2 = PEState(el=1), PEState(el=2)
 
 
-def those(has: Callable[[SPUConfig], bool]) -> pytest.MarkDecorator:
-    """Only configurations that have what it takes."""
-    found = {name: config for name, config in CONFIGS.items() if has(config)}
+def configurations_with(feature: Callable[[SPUConfig], bool]) -> pytest.MarkDecorator:
+    """Return a mark that runs a test for the named configurations for which `feature` is true."""
+    found = {name: config for name, config in CONFIGS.items() if feature(config)}
     return pytest.mark.parametrize("config", found.values(), ids=found)
 
 
@@ -68,19 +68,19 @@ def cpu(config: SPUConfig) -> CPU:
 
 @cache
 def mixture(lanes: int) -> NDArray[np.void]:
-    """Operations of all kinds: up to so many pass in a cycle."""
+    """Return operations of all kinds, of which up to `lanes` pass in a cycle."""
     return table(2_000, SEED, lanes=lanes)
 
 
 @cache
-def crowd(lanes: int) -> NDArray[np.void]:
-    """Operations that last so long that others are selected in the meantime."""
+def long_operations(lanes: int) -> NDArray[np.void]:
+    """Return operations with latencies of several sample intervals."""
     return table(2_000, SEED, lanes=lanes, gap=1, longest=3_000)
 
 
 @cache
 def loop() -> NDArray[np.void]:
-    """A load, a subtraction and the branch back."""
+    """Return a loop: a load, a subtraction and the branch back."""
     operations = np.zeros((1_000, 3), TIMED_OPERATION)
     operations["dispatch"] = 2 * np.arange(operations.size).reshape(operations.shape)
     operations["issue"], operations["finish"] = 1, (20, 3, 3)
@@ -93,21 +93,21 @@ def loop() -> NDArray[np.void]:
 
 
 def serve(cpu: CPU, handler: Callable[[], object], operations: int) -> int:
-    """Let so many operations pass and have the interrupts handled; how many there were."""
+    """Run `operations` operations, call `handler` for each interrupt, and return the number of interrupts."""
     interrupts = 0
     while operations:
         passed = cpu.run(operations)
-        assert passed, "none passes between two interrupts"
+        assert passed, "no operation passes between two interrupts"
         operations -= passed
         if cpu.interrupt:
             handler()
-            assert not cpu.interrupt, "the interrupt was handled, and is still there"
+            assert not cpu.interrupt, "PMBIRQ is asserted after the handler"
             interrupts += 1
     return interrupts
 
 
 def records(cpu: CPU, data: bytes | bytearray) -> list[Record]:
-    """What has been read: all that the SPU has written, each record once."""
+    """Return the records of `data`, which must be all that the SPU has written, each record once."""
     assert data == cpu.written
     decoded = list(decode_records(bytes(data)))
     assert all(record.complete and not record.problems for record in decoded)
@@ -115,25 +115,25 @@ def records(cpu: CPU, data: bytes | bytearray) -> list[Record]:
     return decoded
 
 
-def tear(cpu: CPU) -> None:
-    """Memory faults where a record has been begun; or, if their sizes differ, where one begins by chance."""
+def fault_within_a_record(cpu: CPU) -> None:
+    """Make memory fault within a record; or, if record sizes differ, possibly at the start of one."""
     config = cpu.config
     cpu.engine.set_faulting_range(cpu.memory.start + 5 * config.max_record_bytes + config.bus_bytes, config.bus_bytes)
 
 
-def ends_torn(data: bytes | bytearray) -> bool:
-    """The last record has no end."""
+def ends_with_partial_record(data: bytes | bytearray) -> bool:
+    """Return whether the last record is incomplete."""
     found = list(decode_records(bytes(data)))
     return bool(found) and not found[-1].complete
 
 
 def samples(cpu: CPU) -> int:
-    """Operations that were selected, of those that counted."""
+    """Return the number of operations that were selected from the sample population."""
     return 1 + (cpu.engine.counts()["pop"] - PERIOD) // 257
 
 
 def written(cpu: CPU, register: Register) -> list[int]:
-    """What software has written to a register."""
+    """Return the values that software has written to a register."""
     return [step.value for step in cpu.steps if step.name == f"MSR {register.name}"]
 
 
@@ -142,7 +142,7 @@ def written(cpu: CPU, register: Register) -> list[int]:
 
 @pytest.mark.parametrize("jitter", [False, True])
 def test_linux(cpu: CPU, jitter: bool) -> None:
-    """A session that is scheduled out and in: the interval goes on where it was."""
+    """A session is scheduled out and in. The interval continues where it stopped."""
     linux, interrupts = Linux(cpu), 0
     linux.open(PERIOD, parse_filters(cpu.config, []), jitter=jitter)
     while interrupts < 2:
@@ -151,16 +151,19 @@ def test_linux(cpu: CPU, jitter: bool) -> None:
         linux.stop()
         cpu.run(700)
     found = records(cpu, linux.data)
-    # What is in flight when the buffer is full has no record.
+    # Operations that are in flight when the buffer becomes full have no record.
     assert jitter or 0 <= samples(cpu) - cpu.collided - len(found) <= interrupts * (cpu.config.slots - 1)
     saved = [PMSICR_EL1.unpack(value).ECOUNT for value in written(cpu, PMSICR_EL1)]
     assert any(saved) == (jitter and cpu.config.ernd)
     assert not linux.messages and not linux.truncated
-    only_while_disabled(cpu.steps)
+    check_writes_while_disabled(cpu.steps)
 
 
-def only_while_disabled(steps: list[Step]) -> None:
-    """PMBPTR_EL1 and PMBSR_EL1 are written, as DEN0154 wants it; and the pointer is there before the limit."""
+def check_writes_while_disabled(steps: list[Step]) -> None:
+    """Check that PMBPTR_EL1 and PMBSR_EL1 are only written while the buffer is disabled, as DEN0154 requires.
+
+    An ISB or another access must separate the write of PMBPTR_EL1 from that of PMBLIMITR_EL1.
+    """
     enabled, before = False, ""
     for name, value in steps:
         if name == "MSR PMBLIMITR_EL1":
@@ -170,13 +173,13 @@ def only_while_disabled(steps: list[Step]) -> None:
         before = name
 
 
-def test_linux_learns_what_there_is(cpu: CPU) -> None:
+def test_linux_detects_the_features(cpu: CPU) -> None:
     linux = Linux(cpu)
     assert (linux.event_filter, linux.discard) == (cpu.config.filter_events, cpu.config.discard_mode)
 
 
 def test_linux_filters(cpu: CPU) -> None:
-    """All that there are, one at a time."""
+    """Each filter of the configuration alone."""
     linux, config = Linux(cpu), cpu.config
     refill = 1 << Event.L1D_REFILL
     passes: dict[str, Callable[[Record], bool]] = {
@@ -201,15 +204,15 @@ def test_linux_filters(cpu: CPU) -> None:
     records(cpu, linux.data)
 
 
-@those(lambda config: config.discard_mode)
+@configurations_with(lambda config: config.discard_mode)
 def test_linux_discard_event(cpu: CPU) -> None:
-    """Samples are counted, and nothing else: there is no buffer, and PMBPTR_EL1 is left alone."""
+    """Samples are counted and not written. There is no buffer, and PMBPTR_EL1 is not written."""
     linux = Linux(cpu)
     linux.open(PERIOD, parse_filters(cpu.config, ["discard"]))
     linux.start()
     assert serve(cpu, linux.interrupt, 50_000) == 0
     linux.stop()
-    assert written(cpu, PMBPTR_EL1) == [0], "when it was probed"
+    assert written(cpu, PMBPTR_EL1) == [0], "the write of the probe"
     counts = cpu.engine.counts()
     assert counts["feed"] == counts["filtrate"] == samples(cpu) - cpu.collided
     assert (counts["records"], cpu.written) == (0, b"")
@@ -217,9 +220,9 @@ def test_linux_discard_event(cpu: CPU) -> None:
     assert not cpu.checker.mismatches
 
 
-def test_linux_where_operations_last_long(config: SPUConfig) -> None:
-    """Some are in flight when the buffer is full: nothing comes after the last record that is counted."""
-    cpu = CPU(config, crowd(config.ops_per_cycle), pages=2)
+def test_linux_with_long_operations(config: SPUConfig) -> None:
+    """Operations in flight when the buffer becomes full write nothing after the last counted record."""
+    cpu = CPU(config, long_operations(config.ops_per_cycle), pages=2)
     linux = Linux(cpu)
     linux.open(PERIOD, parse_filters(config, []))
     linux.start()
@@ -230,7 +233,7 @@ def test_linux_where_operations_last_long(config: SPUConfig) -> None:
 
 
 def test_linux_without_the_interrupt(cpu: CPU) -> None:
-    """Who asks PMBSR_EL1 now and then is served as well, and changes nothing when it asks too soon."""
+    """A driver that polls PMBSR_EL1 receives the records, and changes nothing if it polls too early."""
     linux, served = Linux(cpu), 0
     linux.open(PERIOD, parse_filters(cpu.config, []))
     linux.start()
@@ -241,31 +244,31 @@ def test_linux_without_the_interrupt(cpu: CPU) -> None:
     assert len(records(cpu, linux.data)) >= samples(cpu) - cpu.collided - served * (cpu.config.slots - 1)
 
 
-@those(lambda config: config.el2)
-def test_linux_does_not_take_the_buffer_of_el2(config: SPUConfig) -> None:
+@configurations_with(lambda config: config.el2)
+def test_linux_refuses_a_buffer_owned_by_el2(config: SPUConfig) -> None:
     cpu = CPU(config, mixture(config.ops_per_cycle), pe=PEState(mdcr_el2_e2pb=0))
     with pytest.raises(UnsupportedSPU, match="higher Exception level"):
         Linux(cpu)
 
 
-def test_linux_where_memory_faults(cpu: CPU) -> None:
-    """The event ends, and what was written is there; but for the end of the last record, of which perf is told."""
+def test_linux_when_memory_faults(cpu: CPU) -> None:
+    """The event ends, and perf receives all that was written, with TRUNCATED if the last record is incomplete."""
     linux = Linux(cpu)
     linux.open(PERIOD, parse_filters(cpu.config, []))
     linux.start()
-    tear(cpu)
+    fault_within_a_record(cpu)
     assert cpu.run(50_000) < 50_000
     assert linux.interrupt() and not cpu.interrupt
     assert len(linux.messages) == 1
     assert linux.data == cpu.written
-    assert linux.truncated == ends_torn(linux.data) >= (not cpu.config.layout.packed)
+    assert linux.truncated == ends_with_partial_record(linux.data) >= (not cpu.config.layout.packed)
     linux.stop()
     off = cpu.config.fixed(PMSCR_EL1)
     assert [cpu.mrs(register) for register in (PMSCR_EL1, PMBLIMITR_EL1, PMBSR_EL1)] == [off, 0, 0]
 
 
-def test_linux_where_data_is_lost(cpu: CPU) -> None:
-    """The buffer is full, and memory tells late that something was not written: that ends the event, too."""
+def test_linux_when_data_is_lost(cpu: CPU) -> None:
+    """A full buffer with PMBSR_EL1.DL = 1 ends the event."""
     linux = Linux(cpu)
     linux.open(PERIOD, parse_filters(cpu.config, []))
     linux.start()
@@ -283,7 +286,7 @@ def test_linux_where_data_is_lost(cpu: CPU) -> None:
 
 
 def test_freebsd(cpu: CPU) -> None:
-    """The other half is programmed with S = 1 and E = 1; PMBSR_EL1 starts it."""
+    """The other half of the buffer is set up while S = 1 and E = 1. The write of PMBSR_EL1 starts it."""
     freebsd = FreeBSD(cpu)
     freebsd.enable(interval=1)
     while len(freebsd.buffers) < 3:
@@ -293,21 +296,21 @@ def test_freebsd(cpu: CPU) -> None:
     assert len(records(cpu, b"".join(freebsd.buffers))) >= 3 * PAGE // cpu.config.max_record_bytes
 
 
-def test_freebsd_where_memory_faults(cpu: CPU) -> None:
-    """In one of the halves: it goes on in the other, whatever the syndrome is."""
+def test_freebsd_when_memory_faults(cpu: CPU) -> None:
+    """After a fault in one half, FreeBSD continues in the other half and does not read the syndrome."""
     freebsd = FreeBSD(cpu)
     freebsd.enable(interval=1)
-    tear(cpu)
+    fault_within_a_record(cpu)
     serve(cpu, freebsd.interrupt, 50_000)
     freebsd.disable()
     assert len(freebsd.buffers) > 3
-    torn = [ends_torn(buffer) for buffer in freebsd.buffers]
-    assert freebsd.partial == sum(torn) >= (not cpu.config.layout.packed)
-    whole = [record for buffer in freebsd.buffers for record in decode_records(buffer) if record.complete]
-    assert len(whole) == cpu.engine.counts()["records"]
+    partial = [ends_with_partial_record(buffer) for buffer in freebsd.buffers]
+    assert freebsd.partial == sum(partial) >= (not cpu.config.layout.packed)
+    complete = [record for buffer in freebsd.buffers for record in decode_records(buffer) if record.complete]
+    assert len(complete) == cpu.engine.counts()["records"]
 
 
-# The tests of kvm-unit-tests. They run at EL1, as what they profile does.
+# The tests of kvm-unit-tests. They run at EL1, and so does the code that they profile.
 
 
 @pytest.fixture
@@ -317,7 +320,7 @@ def guest(config: SPUConfig) -> CPU:
 
 def test_kvm_unit_tests_1_identification(guest: CPU) -> None:
     has = PMSIDR_EL1.unpack(guest.mrs(PMSIDR_EL1))
-    # The original knows counters of 12 bits alone.
+    # The original accepts counters of 12 bits only.
     assert has.CountSize == {12: 2, 16: 3}[guest.config.counter_bits]
     assert 16 <= 1 << has.MaxSize <= 2048
     assert has.Interval in sbsa.INTERVALS
@@ -333,12 +336,12 @@ def test_kvm_unit_tests_2_registers(guest: CPU) -> None:
         (PMBSR_EL1, 0),
     ):
         guest.msr(register, value)
-        # The original runs below a hypervisor. Without EL2, PCT is fixed.
+        # The original runs with a hypervisor at EL2. Without EL2, PCT has a fixed value.
         assert guest.mrs(register) == value | guest.config.fixed(register)
 
 
 def test_kvm_unit_tests_3_profiling(guest: CPU) -> None:
-    """Of its 1,000,000 rounds there are 25,000, which is time enough for a sample."""
+    """25,000 iterations of the 1,000,000 of the original: enough for a sample."""
     profiler = Profiler(guest)
     profiler.reset()
     start, stop = guest.memory.start, guest.memory.stop
@@ -362,7 +365,7 @@ def test_kvm_unit_tests_4_service_by_software(guest: CPU) -> None:
     assert status == 0x10065678
     assert not guest.interrupt
     guest.msr(PMBSR_EL1, status)
-    for _ in range(2):  # it is a level: at the end of the interrupt it is there again
+    for _ in range(2):  # PMBIRQ is level-sensitive: it stays asserted until S is cleared
         assert guest.interrupt
         assert guest.mrs(PMBSR_EL1) == status
     guest.msr(PMBSR_EL1, 0)
@@ -370,7 +373,7 @@ def test_kvm_unit_tests_4_service_by_software(guest: CPU) -> None:
 
 
 def test_kvm_unit_tests_5_full(guest: CPU) -> None:
-    """The shortest interval stands for its longer one: the loop ends long before the next sample."""
+    """Interval 1 instead of the longer one of the original, with which this loop would end before the second sample."""
     profiler = Profiler(guest)
     profiler.reset()
     profiler.start(guest.memory.start, guest.memory.stop, interval=1)
@@ -382,8 +385,8 @@ def test_kvm_unit_tests_5_full(guest: CPU) -> None:
     records(guest, guest.written)
 
 
-def faulting(guest: CPU) -> None:
-    """Profile until the page is asked for."""
+def profile_until_fault(guest: CPU) -> None:
+    """Profile until the first write to the page faults."""
     profiler = Profiler(guest)
     profiler.reset()
     profiler.start(guest.memory.start, guest.memory.stop, interval=1)
@@ -394,16 +397,18 @@ def faulting(guest: CPU) -> None:
 
 def test_kvm_unit_tests_6_unmapped(guest: CPU) -> None:
     guest.engine.set_faulting_range(guest.memory.start, PAGE, FaultKind.STAGE_1)
-    faulting(guest)
+    profile_until_fault(guest)
     status = PMBSR_EL1.unpack(guest.mrs(PMBSR_EL1))
     assert (status.S, status.EC, status.DL) == (1, EC.STAGE_1, 0)
 
 
-@those(lambda config: config.external_aborts)
+@configurations_with(lambda config: config.external_aborts)
 def test_kvm_unit_tests_7_not_backed(guest: CPU) -> None:
-    """At stage 2, of which the guest is told by an External abort. From FEAT_SPEv1p3 on it is told of none."""
+    """The page is not mapped at stage 2, which the guest sees as an External abort. Not from
+    FEAT_SPEv1p3 on, which does not report External aborts.
+    """
     guest.engine.set_faulting_range(guest.memory.start, PAGE, FaultKind.STAGE_1, external=True)
-    faulting(guest)
+    profile_until_fault(guest)
     status = PMBSR_EL1.unpack(guest.mrs(PMBSR_EL1))
     assert (status.S, status.EA) == (1, 1)
 
@@ -411,13 +416,13 @@ def test_kvm_unit_tests_7_not_backed(guest: CPU) -> None:
 # SBSA ACS.
 
 
-@those(lambda config: config.el2)
+@configurations_with(lambda config: config.el2)
 def test_sbsa_c018(config: SPUConfig) -> None:
-    """PMBIRQ where EL2 profiles itself, and there is no memory."""
+    """EL2 profiles itself, and the first write of the buffer faults: PMBIRQ is asserted."""
     el2 = replace(EL2, mdcr_el2_e2pb=0, mdcr_el3_nspb=0b11)
     cpu = CPU(config, loop(), pe=el2)
     cpu.engine.set_faulting_range(cpu.memory.start, sbsa.SIZE, FaultKind.STAGE_1, external=config.external_aborts)
-    # What the test writes enables EL0 in a host, and not EL2.
+    # PMSCR_EL2 = 1, which the test writes, is E0HSPE: EL0 of a host, not EL2.
     sbsa.generate_pmbirq(cpu, cpu.memory.start, 1)
     cpu.run(1_000)
     assert cpu.engine.counts()["pop"] == 0
@@ -430,13 +435,13 @@ def test_sbsa_c018(config: SPUConfig) -> None:
     assert cpu.mrs(PMBPTR_EL1) == cpu.memory.start
 
 
-# Firmware: TF-A's test, and what Linux wants of MDCR_EL3 (booting.rst).
+# Firmware: the test of TF-A, and the values of MDCR_EL3 that Linux requires (booting.rst).
 
 FIRMWARE = {"mdcr_el3_nspb": 0b11, "mdcr_el3_enpmsn": 1, "mdcr_el3_enpms3": 1}
 
 
 def undefined(config: SPUConfig, pe: PEState) -> set[str]:
-    """Registers that cannot be read."""
+    """Return the registers whose reads are UNDEFINED or trapped."""
     cpu = CPU(config, loop(), pe=pe)
     found = set[str]()
     for register in config.registers:
@@ -453,13 +458,13 @@ def test_tf_a_reads_all_registers(config: SPUConfig) -> None:
         assert undefined(config, replace(EL2, **FIRMWARE)) == set()
 
 
-@those(lambda config: config.el3)
-@pytest.mark.parametrize("withheld", FIRMWARE)
-def test_linux_wants_of_firmware(config: SPUConfig, withheld: str) -> None:
+@configurations_with(lambda config: config.el3)
+@pytest.mark.parametrize("absent", FIRMWARE)
+def test_registers_trap_without_the_firmware_setting(config: SPUConfig, absent: str) -> None:
     others = {register.name for register in config.registers} - {"PMBIDR_EL1"}
     traps = {
         "mdcr_el3_nspb": others,
         "mdcr_el3_enpmsn": others & {"PMSNEVFR_EL1"},
         "mdcr_el3_enpms3": others & {"PMSDSFR_EL1"},
     }
-    assert undefined(config, replace(EL2, **FIRMWARE | {withheld: 0})) == traps[withheld]
+    assert undefined(config, replace(EL2, **FIRMWARE | {absent: 0})) == traps[absent]

@@ -1,4 +1,4 @@
-"""Random decisions of the filter: the Verilog of record and filter, compiled, beside the reference."""
+"""Random decisions of the compiled Verilog of record and filter, compared with the reference."""
 
 import ctypes
 from collections import Counter
@@ -27,10 +27,10 @@ from tests.support.tiers import tiers
 
 SAMPLES = 64
 SETTINGS = 128
-"""A batch combines each of the samples with each of the settings of the registers."""
+"""Register settings of a batch, which combines each setting with each sample."""
 
 REGISTERS = ("PMSFCR_EL1", "PMSEVFR_EL1", "PMSNEVFR_EL1", "PMSLATFR_EL1", "PMSDSFR_EL1")
-"""In the order of their 64 bits in a setting, the first in bit 0."""
+"""Registers of a setting, 64 bits each, the first one at bit 0."""
 
 
 class Filter:
@@ -55,7 +55,7 @@ class Filter:
         config = self.config
         sample_words = _words([sample_bits(config, sample) for sample in samples], self._sample_words)
         setting_words = _words(
-            [sum(getattr(one, name) << 64 * place for place, name in enumerate(REGISTERS)) for one in settings],
+            [sum(getattr(one, name) << 64 * index for index, name in enumerate(REGISTERS)) for one in settings],
             2 * len(REGISTERS),
         )
         answers = np.zeros((len(settings), len(samples)), np.uint32)
@@ -74,7 +74,7 @@ def _decisions(config: SPUConfig, design: verilog.Verilog, width: int) -> str:
     outputs = ["collect", *(f"feed_{event}" for event in config.feed_events)]
     ports = [name.lower().removesuffix("_el1") for name in REGISTERS]
     connections = [
-        *(f".{name}(registers[{64 * place} +: 64])" for place, name in enumerate(ports)),
+        *(f".{name}(registers[{64 * index} +: 64])" for index, name in enumerate(ports)),
         ".sample(sample)",
         *(f".{name}(answer[{bit}])" for bit, name in enumerate(outputs)),
         *(f".{port.name}(1'b0)" for port in design.ports if port.name in ("clk", "rst")),
@@ -85,7 +85,7 @@ module decisions(
   input [{width - 1}:0] sample,
   output [{len(outputs) - 1}:0] answer
 );
-  filter_with_events one({", ".join(connections)});
+  filter_with_events filter({", ".join(connections)});
 endmodule
 """
 
@@ -95,7 +95,7 @@ def _words(numbers: Sequence[int], words: int) -> NDArray[np.uint32]:
 
 
 def expected(config: SPUConfig, samples: Sequence[Sample], settings: Sequence[Registers]) -> NDArray[np.uint32]:
-    """Return the reference's answers, in the form of `Filter.answers`."""
+    """Return the answers of the reference, in the form of `Filter.answers`."""
 
     def answer(registers: Registers, sample: Sample) -> int:
         bits = int(filtering.collect(config, registers, sample))
@@ -105,16 +105,16 @@ def expected(config: SPUConfig, samples: Sequence[Sample], settings: Sequence[Re
     return np.array([[answer(registers, sample) for sample in samples] for registers in settings], np.uint32)
 
 
-def count(config: SPUConfig, registers: Registers, answers: NDArray[np.uint32], seen: Counter[str]) -> None:
+def count(config: SPUConfig, registers: Registers, answers: NDArray[np.uint32], counts: Counter[str]) -> None:
     """Count which filters kept and discarded samples, and each value of each PMU event."""
     ones = [int((answers >> bit & 1).sum()) for bit in range(1 + len(config.feed_events))]
     enabled = [name for name in config.filters if registers.PMSFCR_EL1 & PMSFCR_EL1.fields[name].mask]
     for filters in ("+".join(enabled) or "none", *_unpredictable(config, registers, enabled)):
-        seen[f"{filters} keeps"] += ones[0]
-        seen[f"{filters} discards"] += answers.size - ones[0]
+        counts[f"{filters} keeps"] += ones[0]
+        counts[f"{filters} discards"] += answers.size - ones[0]
     for event, number in zip(config.feed_events, ones[1:], strict=True):
-        seen[f"{event} 1"] += number
-        seen[f"{event} 0"] += answers.size - number
+        counts[f"{event} 1"] += number
+        counts[f"{event} 0"] += answers.size - number
 
 
 def _unpredictable(config: SPUConfig, registers: Registers, enabled: list[str]) -> Iterator[str]:
@@ -137,8 +137,8 @@ def _selecting(config: SPUConfig) -> list[str]:
     return [name for name in config.filters if name != "FDS" and not (name == "FT" and config.eft)]
 
 
-def to_be_seen(config: SPUConfig) -> Iterator[str]:
-    """Yield what a run of a million decisions must have seen."""
+def coverage_goals(config: SPUConfig) -> Iterator[str]:
+    """Yield the outcomes that a run of a million decisions must have."""
     sets = [[]]
     for name in config.filters:
         sets += [[*names, name] for names in sets]
@@ -166,18 +166,20 @@ def test_filter(name: str, decisions: int, record_property: Callable[[str, objec
     config = FOR_BLOCKS[name]
     compiled_filter = Filter(config)
     random = Random(f"{SEED} {name}")
-    seen = Counter[str]()
+    counts = Counter[str]()
     for _ in range(-(-decisions // (SAMPLES * SETTINGS))):
         samples = [random_sample(random, config) for _ in range(SAMPLES)]
         settings = [random_registers(random, config, random.choice(samples)) for _ in range(SETTINGS)]
-        answers, wanted = compiled_filter.answers(samples, settings), expected(config, samples, settings)
-        for setting, sample in np.argwhere(answers != wanted)[:1]:
-            got, right = answers[setting, sample], wanted[setting, sample]
+        answers, expected_answers = compiled_filter.answers(samples, settings), expected(config, samples, settings)
+        for setting, sample in np.argwhere(answers != expected_answers)[:1]:
+            actual, correct = answers[setting, sample], expected_answers[setting, sample]
             outputs = ", ".join(["verdict", *config.feed_events])
-            pytest.fail(f"{got:#b} is not {right:#b} ({outputs}; from bit 0): {samples[sample]}, {settings[setting]}")
+            pytest.fail(
+                f"{actual:#b} is not {correct:#b} ({outputs}; from bit 0): {samples[sample]}, {settings[setting]}"
+            )
         for registers, row in zip(settings, answers, strict=True):
-            count(config, registers, row, seen)
-    if decisions >= 1_000_000:  # shorter runs may miss something
-        rare = [what for what in to_be_seen(config) if seen[what] < 50]
-        assert not rare, f"rarely seen: {rare}"
+            count(config, registers, row, counts)
+    if decisions >= 1_000_000:  # shorter runs may miss an outcome
+        rare = [name for name in coverage_goals(config) if counts[name] < 50]
+        assert not rare, f"fewer than 50 of each of: {rare}"
     record_property("decisions", decisions)

@@ -1,4 +1,4 @@
-"""The SPE driver of Linux, unmodified, on the compiled SPU: what is recorded arrives, whatever perf and its user do."""
+"""The unmodified SPE driver of Linux on the compiled SPU: all records arrive, or perf is notified of the loss."""
 
 import ctypes
 from collections.abc import Callable
@@ -30,10 +30,10 @@ from tests.support.seeds import SEED
 from tests.support.tiers import configurations, tiers
 from tests.support.timed_operations import table
 
-ACTS = 150
-"""Of the user of a session, at most."""
+MAX_ACTIONS = 150
+"""Upper bound for the actions of the user in a session."""
 OPERATIONS = 20_000
-"""Of each workload."""
+"""Length of the part of a workload that is executed."""
 
 PAGE_SHIFT, LARGE_PAGE_SHIFT = 12, 16
 PAGE = 1 << PAGE_SHIFT
@@ -43,10 +43,10 @@ COLL = PMBSR_EL1.pack(COLL=1)
 
 @pytest.fixture(scope="module", params=library.VERSIONS)
 def source(request: pytest.FixtureRequest) -> Path:
-    """The sources of a kernel, as Debian has them."""
+    """Sources of a kernel, from the package of Debian."""
     found = library.find_source(request.param)
     if found is None:
-        pytest.skip(f"Linux {request.param} is not here: apt-get install linux-source-{request.param}")
+        pytest.skip(f"Linux {request.param} is not installed: apt-get install linux-source-{request.param}")
     return found
 
 
@@ -69,8 +69,8 @@ def mixture(lanes: int) -> NDArray[np.void]:
 
 
 @cache
-def crowd(lanes: int) -> NDArray[np.void]:
-    """Operations that last so long that others are selected in the meantime."""
+def long_operations(lanes: int) -> NDArray[np.void]:
+    """Return operations with latencies of several sample intervals."""
     return table(2_000, SEED, lanes=lanes, gap=1, longest=3_000)
 
 
@@ -83,19 +83,19 @@ def workload(name: str, lanes: int) -> NDArray[np.void]:
 
 PROGRAMS: tuple[Callable[[int], NDArray[np.void]], ...] = (
     mixture,
-    crowd,
+    long_operations,
     *(partial(workload, name) for name in ("chase", "simd", "sort")),
 )
 
 
-# Whatever perf and its user do.
+# Random use of perf.
 
 
 @pytest.mark.parametrize("buffers", tiers(fast=[10], full=[100], long=[2_000]))
-def test_what_is_recorded_arrives_or_is_told_of(
+def test_records_arrive_or_loss_is_reported(
     source: Path, config: SPUConfig, buffers: int, record_property: Callable[[str, object], None]
 ) -> None:
-    """In sessions, until the driver has given as many buffers to the SPU."""
+    """Sessions are played until the driver has enabled the SPU for `buffers` buffers."""
     random = Random(f"{SEED} {source.name} {config.name}")
     sessions, enables, fatal = 0, 0, []
     while enables < buffers:
@@ -105,7 +105,7 @@ def test_what_is_recorded_arrives_or_is_told_of(
         fatal += map(PMBSR_EL1.unpack, session.fatal)
     aborts = [status.MSS == arch.FSC_ASYNCHRONOUS for status in fatal]
     assert config.external_aborts or not any(aborts)
-    if buffers >= 100:  # shorter runs may miss something
+    if buffers >= 100:  # shorter runs may miss an outcome
         assert any(aborts) is config.external_aborts
         assert not all(aborts)
     for name, value in (("sessions", sessions), ("buffers", buffers)):
@@ -113,13 +113,13 @@ def test_what_is_recorded_arrives_or_is_told_of(
 
 
 def play(source: Path, config: SPUConfig, seed: int) -> Session:
-    """A session. Now and then memory behaves in another way."""
+    """Play one session. The behaviour of memory changes at random times."""
     random = Random(seed)
     page_shift = random.choices([PAGE_SHIFT, LARGE_PAGE_SHIFT], [7, 1])[0]
     session = Session(library.build(source, page_shift), config, random.choice(PROGRAMS)(config.ops_per_cycle))
     try:
         user = User(session, random)
-        for _ in range(random.randrange(ACTS)):
+        for _ in range(random.randrange(MAX_ACTIONS)):
             if random.random() < 0.1:
                 chances = {"stall": [0, 128, 200], "late": [0, 3, 60], "fault": [0, 2, 10], "abort": [0, 0, 4]}
                 trouble = {name: random.choice(several) for name, several in chances.items()}
@@ -132,7 +132,7 @@ def play(source: Path, config: SPUConfig, seed: int) -> Session:
     return session
 
 
-# What it does that other software may not.
+# Sequences that are particular to this driver.
 
 
 def names(steps: list[Step]) -> list[str]:
@@ -140,28 +140,30 @@ def names(steps: list[Step]) -> list[str]:
 
 
 def written(steps: list[Step], register: arch.Register) -> list[int]:
-    """What the driver has written to a register."""
+    """Return the values that the driver has written to a register."""
     return [step.value for step in steps if step.name == f"MSR {register.name}"]
 
 
 def fill(session: Session) -> None:
-    """Let the program run until the SPU wants to be served."""
+    """Run the program until PMBIRQ is asserted."""
     for _ in range(200):
         session.run(1_000)
         if session.interrupt:
             return
-    raise AssertionError("the buffer does not fill up")
+    raise AssertionError("the buffer does not become full")
 
 
-def break_off(session: Session, syndrome: int) -> None:
-    """The buffer is stopped for a reason that memory does not give: by software."""
+def set_syndrome(session: Session, syndrome: int) -> None:
+    """Drain, and write a syndrome to PMBSR_EL1 by software."""
     session.kernel(session.drain)
     session.write(PMBSR_EL1, syndrome)
 
 
-def lose(session: Session) -> None:
-    """Memory tells of a full buffer at last that not all of it has been written. From FEAT_SPEv1p3 on the SPU does not
-    hear of that, and there is no other way to lose data when the buffer is full.
+def lose_data(session: Session) -> None:
+    """Set DL for a full buffer.
+
+    The only cause in the SPU is an asynchronous External abort. From FEAT_SPEv1p3 on it is not reported; then software
+    writes DL.
     """
     if session.config.external_aborts:
         session.engine.disturb_memory(SEED, abort=1 << 16)
@@ -169,16 +171,16 @@ def lose(session: Session) -> None:
             session.engine.read(PMSIDR_EL1)
         session.engine.disturb_memory(SEED)
     else:
-        break_off(session, FULL | PMBSR_EL1.pack(DL=1))
+        set_syndrome(session, FULL | PMBSR_EL1.pack(DL=1))
 
 
 def samples(session: Session) -> int:
-    """Records of the event so far."""
+    """Return the number of records of the event."""
     return len(list(decode_records(bytes(session.event.written))))
 
 
 def test_the_buffer_is_enabled_before_the_filters_are_set(session: Session) -> None:
-    """There is no ISB between pointer and limit, and none behind PMSCR_EL1: the next operation counts nevertheless."""
+    """No ISB separates pointer and limit, and none follows PMSCR_EL1. The next operation is counted nevertheless."""
     assert session.open(pages=2, sample_period=256) == 0
     assert session.kernel(session.event.add) == 0
     before = ["MSR PMBPTR_EL1", "MSR PMBLIMITR_EL1", "MSR PMSFCR_EL1", "MSR PMSEVFR_EL1"]
@@ -190,9 +192,10 @@ def test_the_buffer_is_enabled_before_the_filters_are_set(session: Session) -> N
     session.close()
 
 
-def test_clearing_pmbsr_lets_profiling_go_on(session: Session) -> None:
-    """The interrupt handler writes a new pointer and a new limit while the buffer is enabled and stopped. What starts
-    it again is PMBSR_EL1, written last; PMSCR_EL1 is left alone.
+def test_clearing_pmbsr_resumes_profiling(session: Session) -> None:
+    """The interrupt handler writes a new pointer and a new limit while the buffer is enabled and stopped.
+
+    The last write, to PMBSR_EL1, restarts it. PMSCR_EL1 is not written.
     """
     assert session.open(pages=4, sample_period=256, watermark=1) == 0
     session.kernel(session.event.add)
@@ -201,11 +204,11 @@ def test_clearing_pmbsr_lets_profiling_go_on(session: Session) -> None:
         fill(session)
         session.serve()
         session.event.consume()
-    # Once around.
+    # The ring has wrapped.
     assert written(session.steps, PMBPTR_EL1) == [start]
     before = samples(session)
-    take = ["PSB CSYNC", "DSB nsh", "ISB", "MRS PMBSR_EL1", "MRS PMBPTR_EL1"]
-    assert names(session.steps) == [*take, "MSR PMBPTR_EL1", "MSR PMBLIMITR_EL1", "ISB", "MSR PMBSR_EL1"]
+    read = ["PSB CSYNC", "DSB nsh", "ISB", "MRS PMBSR_EL1", "MRS PMBPTR_EL1"]
+    assert names(session.steps) == [*read, "MSR PMBPTR_EL1", "MSR PMBLIMITR_EL1", "ISB", "MSR PMBSR_EL1"]
     assert session.steps[3].value & ~COLL == FULL
     assert written(session.steps, PMBSR_EL1) == [0]
     session.run(1_000)
@@ -215,17 +218,18 @@ def test_clearing_pmbsr_lets_profiling_go_on(session: Session) -> None:
 
 
 @pytest.mark.parametrize("period", [1, 100, 1_000, 1 << 40 | 300, 3 << 56 | 200])
-def test_the_first_interval_is_the_users_own(session: Session, period: int) -> None:
-    """PMSICR_EL1 begins with the period as the user gave it, below the least interval and in bits that are RES0; later
-    ones are of PMSIRR_EL1.
+def test_the_first_interval_is_the_period_of_the_user(session: Session, period: int) -> None:
+    """The driver writes the period of the user to PMSICR_EL1, even below the minimum interval or with RES0 bits.
+
+    Later intervals come from PMSIRR_EL1.
     """
     config = session.config
     assert session.open(pages=2, sample_period=period) == 0
     session.kernel(session.event.add)
     assert written(session.steps, PMSICR_EL1) == [period]
     [pmsirr] = written(session.steps, PMSIRR_EL1)
-    most = PMSIRR_EL1.fields["INTERVAL"].mask
-    assert pmsirr == min(max(period, 256), most) & most
+    maximum = PMSIRR_EL1.fields["INTERVAL"].mask
+    assert pmsirr == min(max(period, 256), maximum) & maximum
     assert session.read(PMSICR_EL1) == period & config.writable(PMSICR_EL1)
     counters = PMSICR_EL1.unpack(period & config.writable(PMSICR_EL1))
     session.run(counters.COUNT + counters.ECOUNT)
@@ -234,9 +238,10 @@ def test_the_first_interval_is_the_users_own(session: Session, period: int) -> N
     session.close()
 
 
-def test_without_room_the_pointer_is_at_the_end_and_the_buffer_off(session: Session) -> None:
-    """Every buffer that is enabled is as the architecture wants it (`Session` looks at each). Where there is no room
-    for one, a pointer that need not be aligned is written, and a limit that is where the buffer begins.
+def test_without_space_the_buffer_is_disabled(session: Session) -> None:
+    """Without space the driver writes a pointer to the last byte, and the base as the limit with E = 0.
+
+    `Session` checks each enabled buffer against the architecture.
     """
     assert session.open(pages=2, sample_period=256) == 0
     session.kernel(session.event.add)
@@ -256,8 +261,9 @@ def test_without_room_the_pointer_is_at_the_end_and_the_buffer_off(session: Sess
 
 
 def test_the_gap_before_the_limit_is_padded(session: Session) -> None:
-    """The SPU stops where the longest record does not fit. The driver fills the rest with zeros, goes on behind it, and
-    tells of no AUX record that holds it.
+    """The SPU stops where the longest record does not fit. The driver fills the gap with zeros.
+
+    It continues behind the gap, which no AUX record contains.
     """
     event, layout = session.event, session.config.layout
     assert session.open(pages=4, sample_period=256, watermark=1) == 0
@@ -279,16 +285,17 @@ def test_the_gap_before_the_limit_is_padded(session: Session) -> None:
     session.close()
 
 
-def test_lost_data_leaves_a_buffer_without_room(session: Session) -> None:
-    """After DL nobody stops the event (stock 6.12): PMBSR_EL1 is cleared with profiling enabled and the buffer as full
-    as it was. The SPU writes nothing, and raises an interrupt that the driver does not know and does not end. The next
-    session finds S set, and starts at its first interrupt.
+def test_lost_data_leaves_a_full_buffer(session: Session) -> None:
+    """The driver of 6.12 as released does not stop the event after DL.
+
+    It clears PMBSR_EL1 with profiling enabled and a full buffer. The SPU writes nothing and asserts PMBIRQ, which the
+    driver does not handle. The next session finds S set, and starts at its first interrupt.
     """
     session.driver.set_options(act_on_truncate=False)
     assert session.open(pages=4, sample_period=256, watermark=1) == 0
     session.kernel(session.event.add)
     fill(session)
-    lose(session)
+    lose_data(session)
     session.serve()
     assert session.steps[3].value & ~(COLL | PMBSR_EL1.pack(EA=1)) == FULL | PMBSR_EL1.pack(DL=1)
     assert names(session.steps)[-1] == "MSR PMBSR_EL1"
@@ -314,11 +321,12 @@ def test_lost_data_leaves_a_buffer_without_room(session: Session) -> None:
     session.close()
 
 
-def test_a_collision_is_told_of_the_next_event(source: Path, config: SPUConfig) -> None:
-    """COLL without S is not looked at when an event stops, and not cleared when the next one starts: that is the one
-    that is said to have had it.
+def test_a_collision_is_reported_for_the_next_event(source: Path, config: SPUConfig) -> None:
+    """An event that starts with COLL set has the flag.
+
+    The driver neither reads COLL when an event stops without S, nor clears it when the next event starts.
     """
-    session = Session(library.build(source, PAGE_SHIFT), config, crowd(config.ops_per_cycle))
+    session = Session(library.build(source, PAGE_SHIFT), config, long_operations(config.ops_per_cycle))
     first, second = session.events
     for session.event in first, second:
         assert session.open(pages=4, sample_period=256, watermark=1) == 0
@@ -341,8 +349,9 @@ def test_a_collision_is_told_of_the_next_event(source: Path, config: SPUConfig) 
 
 
 def test_any_syndrome_but_full_ends_the_event(session: Session) -> None:
-    """The driver turns profiling and the buffer off and clears PMBSR_EL1; perf believes that the event goes on, unless
-    data was lost: then it is stopped, and says so. That the record is lost that met the fault, the log tells.
+    """The driver disables profiling and the buffer, and clears PMBSR_EL1.
+
+    For perf the event continues unless data was lost: then it is stopped and flagged. The log reports the syndrome.
     """
     session.driver.set_options(act_on_truncate=True)
     for fault, words in product(memory_faults(session.config), [0, 1]):
@@ -370,7 +379,7 @@ def test_any_syndrome_but_full_ends_the_event(session: Session) -> None:
         session.run(2_000)
         assert not session.interrupt
         session.kernel(event.delete)
-        # The next one goes on behind, where records can be.
+        # The next session continues behind the fault, at an address where records may start.
         before = len(event.written)
         session.kernel(event.add)
         session.run(1_000)
@@ -380,21 +389,21 @@ def test_any_syndrome_but_full_ends_the_event(session: Session) -> None:
     session.close()
 
 
-def test_full_is_a_syndrome_of_which_linux_6_1_looks_at_a_part(session: Session, source: Path) -> None:
-    """BSC is MSS[5:0]. Linux 6.12 wants 15:6 to be zero as well: in the SPU's own syndrome they are."""
+def test_linux_6_1_compares_a_part_of_the_syndrome(session: Session, source: Path) -> None:
+    """BSC is MSS[5:0]. Linux 6.12 compares MSS[15:6] with zero as well, as the SPU writes it; Linux 6.1 does not."""
     assert session.open(pages=4, sample_period=256, watermark=1) == 0
     session.kernel(session.event.add)
     fill(session)
-    break_off(session, FULL | PMBSR_EL1.pack(MSS=1 << 6))
+    set_syndrome(session, FULL | PMBSR_EL1.pack(MSS=1 << 6))
     session.serve()
     assert len(session.messages) == ("6.12" in source.name)
 
 
-def test_an_external_abort_is_not_looked_at_where_the_buffer_is_full(session: Session) -> None:
+def test_an_external_abort_of_a_full_buffer_is_ignored(session: Session) -> None:
     assert session.open(pages=4, sample_period=256, watermark=1) == 0
     session.kernel(session.event.add)
     fill(session)
-    break_off(session, FULL | PMBSR_EL1.pack(EA=1))
+    set_syndrome(session, FULL | PMBSR_EL1.pack(EA=1))
     session.serve()
     records = samples(session)
     session.run(1_000)
@@ -405,12 +414,12 @@ def test_an_external_abort_is_not_looked_at_where_the_buffer_is_full(session: Se
 
 
 def test_an_interrupt_without_s_changes_nothing(session: Session) -> None:
-    """PMBSR_EL1 is read and nothing else is done, even if it says that data was lost and an operation collided."""
+    """The handler reads PMBSR_EL1 and does nothing else, even if COLL and DL are set."""
     assert session.open(pages=2, sample_period=256) == 0
     session.kernel(session.event.add)
     session.run(700)
     other = PMBSR_EL1.pack(COLL=1, DL=1)
-    break_off(session, other)
+    set_syndrome(session, other)
     assert session.kernel(session.driver.interrupt) == IRQReturn.NONE
     assert session.steps == [Step("PSB CSYNC"), Step("DSB nsh"), Step("ISB"), Step("MRS PMBSR_EL1", other)]
     session.run(700)

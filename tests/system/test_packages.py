@@ -1,4 +1,4 @@
-"""Wheel and sdist: what is in them, and each verb of an installation outside the repository."""
+"""Contents of wheel and sdist, and each verb of an installation outside the repository."""
 
 import json
 import os
@@ -25,7 +25,7 @@ NEEDED = ("pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "rtl", "sim",
 
 
 def run(*command: str | Path, folder: Path, status: int = 0) -> str:
-    """Return all that a command says; fail if it does not end with `status`. It finds no module of the repository."""
+    """Return the output of a command, which must exit with `status`. It cannot import modules of the repository."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == status, done.stdout + done.stderr
@@ -33,7 +33,7 @@ def run(*command: str | Path, folder: Path, status: int = 0) -> str:
 
 
 def environment(python: str | Path, folder: Path) -> Path:
-    """Return the folder of commands of a new environment."""
+    """Return the folder of the commands of a new virtual environment."""
     run(python, "-m", "venv", folder / "venv", folder=folder)
     return folder / "venv" / "bin"
 
@@ -66,7 +66,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def constraints(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The releases of the environment of the tests: Yosys would be compiled for another one, for a minute."""
+    """Constraints to the releases of this environment: another release of Yosys would be compiled for a minute."""
     path = tmp_path_factory.mktemp("constraints") / "constraints.txt"
     releases = run(sys.executable, "-m", "pip", "freeze", "--exclude-editable", folder=path.parent)
     path.write_text("".join(line + "\n" for line in releases.splitlines() if "==" in line))
@@ -74,8 +74,8 @@ def constraints(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.full
-def test_what_the_packages_hold(packages: dict[str, Path]) -> None:
-    """The same files of the two packages, and no others of the repository but what describes it."""
+def test_contents_of_the_packages(packages: dict[str, Path]) -> None:
+    """Wheel and sdist have the files of the two packages, the sdist also the metadata, and nothing else."""
     files = [path.relative_to(ROOT) for top in ("rtl", "sim") for path in (ROOT / top).glob("spurtle*/**/*")]
     files = [path for path in files if path.suffix in (".py", ".json", ".cpp", ".h", ".typed")]
     assert len(files) > 80
@@ -90,7 +90,7 @@ def test_what_the_packages_hold(packages: dict[str, Path]) -> None:
 
 
 def check_verbs(spurtle: Path, folder: Path, *, extras: bool) -> None:
-    """Each verb, in `folder`; without the extras those that need one say so."""
+    """Run each verb in `folder`. Without the extras, those that need one name it."""
     assert run(spurtle, "--version", folder=folder) == f"spurtle {__version__}\n"
     assert all(name in run(spurtle, "configs", folder=folder) for name in CONFIGS)
     assert "PMSCR_EL1" in run(spurtle, "registers", "--config", "minimal", folder=folder)
@@ -127,14 +127,14 @@ def test_an_installation(kind: str, packages: dict[str, Path], constraints: Path
 
 
 def pythons(version: str) -> Iterator[Path]:
-    """Yield each Python of a version on this machine: that in PATH, and those of pyenv."""
+    """Yield each Python of a version on this machine: the one in PATH, and those of pyenv."""
     if found := shutil.which(f"python{version}"):
         yield Path(found)
     yield from Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}")
 
 
 def works(python: Path) -> bool:
-    """Return whether it runs: a shim of pyenv may stand for one that is absent."""
+    """Return whether `python` runs. It may be a shim of pyenv for a version that is not installed."""
     return subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0
 
 

@@ -1,5 +1,6 @@
-"""Trouble: memory that stalls, answers late, meets faults and tells of External aborts, and software that disables,
-drains, rewrites or resets at any time. What has become of each sample is known, and the books balance.
+"""Accounting of samples: each sampled operation is in memory, filtered out, or discarded for a known reason.
+
+Memory stalls, responds late, faults and aborts; software disables, drains, rewrites and resets the SPU at any time.
 """
 
 from collections import Counter
@@ -25,7 +26,7 @@ from tests.support.tiers import tiers
 from tests.support.timed_operations import table
 
 ROWS = 4_000
-"""Of a program that goes round and round."""
+"""Operations of the program, which is executed again and again."""
 BASE, SIZE = 0xFFFF_0000_2000_0000, 1 << 16
 PAGE = 1 << 12
 ABORTED = "External abort"
@@ -33,11 +34,21 @@ LOADS = PMSFCR_EL1.pack(FT=1, LD=1)
 
 
 @dataclass
-class Fate:
-    """A sampled operation: in which act of software it passed, whether the filter keeps it, and where it is."""
+class Outcome:
+    """Outcome of a sampled operation.
 
-    act: int
-    kept: bool
+    Attributes
+    ----------
+    action : int
+        Index of the action of software before which the operation passed.
+    collected : bool
+        Whether the filter passes it.
+    found : bool
+        Whether its record is in memory.
+    """
+
+    action: int
+    collected: bool
     found: bool = False
 
 
@@ -46,8 +57,8 @@ def program(lanes: int, seed: int) -> NDArray[np.void]:
     return table(ROWS, seed, lanes=lanes, gap=1, longest=1_500)
 
 
-class Trouble:
-    """Software that does anything, and an account of what it finds."""
+class Accounting:
+    """Software that performs random actions, and its account of the samples."""
 
     def __init__(self, config: SPUConfig, seed: int):
         self.config = config
@@ -59,15 +70,16 @@ class Trouble:
         self.played = 0
         self.start = BASE
         self.filters = False
-        # Whether the filter keeps a row of the program, if it is on.
-        self.kept: dict[int, bool] = {}
-        # By the number of their operation. What stopped the buffer in each act, or drained it.
-        self.samples: dict[int, Fate] = {}
-        self.acts: list[str] = []
-        self.books = Counter[str]()
+        # By row of the program: whether the filter passes it when it is enabled.
+        self.collected: dict[int, bool] = {}
+        # By number of the operation.
+        self.samples: dict[int, Outcome] = {}
+        # Each action: what stopped or drained the buffer.
+        self.actions: list[str] = []
+        self.totals = Counter[str]()
 
     def set_up(self) -> None:
-        """After reset, or anything else."""
+        """Set up all registers, after reset or at any other time."""
         self.engine.write(PMSCR_EL1, 0)
         self.filters = not self.filters
         self.engine.write(PMSFCR_EL1, LOADS if self.filters else 0)
@@ -77,7 +89,7 @@ class Trouble:
         self.engine.write(PMSCR_EL1, PMSCR_EL1.pack(E0SPE=1))
 
     def enable(self) -> None:
-        """With room for some records; or with none, or a pointer that is not aligned: then the buffer stops at once."""
+        """Enable the buffer, at times without space or with an unaligned pointer, which stop it at once."""
         records = self.random.choice([0, 1, 2, 3, 40, 40])
         self.start = BASE + SIZE - PAGE - records * self.config.max_record_bytes
         if self.random.random() < 0.02:
@@ -87,7 +99,7 @@ class Trouble:
         self.engine.write(PMBSR_EL1, 0)
 
     def run(self) -> None:
-        """Some operations of the program, unless the buffer stops before."""
+        """Execute operations of the program until the buffer stops, at most a random number."""
         count = self.random.choice([1, 20, 300, 2000]) * self.config.ops_per_cycle
         first = self.played % ROWS
         operations = self.program[first : first + count].copy()
@@ -95,69 +107,72 @@ class Trouble:
         operations["pc"] = np.arange(self.played, self.played + len(operations)) * 4
         passed = self.engine.play(operations)
         self.played += passed
-        self.look()
+        self.count_selections()
 
-    def look(self) -> None:
-        """At the operations that were selected."""
+    def count_selections(self) -> None:
+        """Add the operations that were selected since the last call."""
         for first, candidates, sampled, _, _ in self.engine.selections().tolist():
-            self.books["selected"] += 1
+            self.totals["selected"] += 1
             if not sampled:
-                self.books["COLL"] += 1
+                self.totals["collided"] += 1
                 continue
             assert candidates == 1
-            self.samples[first] = Fate(len(self.acts), not self.filters or self.filter(first % ROWS))
+            self.samples[first] = Outcome(len(self.actions), not self.filters or self.passes_filter(first % ROWS))
 
-    def filter(self, number: int) -> bool:
-        if number not in self.kept:
+    def passes_filter(self, number: int) -> bool:
+        """Return whether the filter passes a row of the program, by the reference."""
+        if number not in self.collected:
             row = self.program[number]
             operation = Operation(facts=Facts.unpack(int(row["facts"])), events=int(row["events"]))
             sample = Sample(start=Start(), operation=operation, total=int(row["finish"]), issue=int(row["issue"]))
-            self.kept[number] = filtering.collect(self.config, Registers(PMSFCR_EL1=LOADS), sample)
-        return self.kept[number]
+            self.collected[number] = filtering.collect(self.config, Registers(PMSFCR_EL1=LOADS), sample)
+        return self.collected[number]
 
-    def take(self, *, torn: bool = False) -> None:
-        """What is in the buffer, up to PMBPTR_EL1. After a fault the last record may be there in part: DL says so,
-        unless software has written PMBSR_EL1 since, if `torn`.
+    def read_records(self, *, partial: bool = False) -> None:
+        """Check the records in the buffer, up to PMBPTR_EL1.
+
+        After a fault the last record may be incomplete. Then DL is set, or software has written PMBSR_EL1 since
+        (`partial`).
         """
         pointer = self.engine.read(PMBPTR_EL1)
         data = self.engine.memory[self.start - BASE : max(pointer - BASE, 0)].tobytes()
         for record in decode_records(data):
             if record.problems:
-                assert torn or self.engine.read(PMBSR_EL1) & PMBSR_EL1.pack(DL=1), record.problems
+                assert partial or self.engine.read(PMBSR_EL1) & PMBSR_EL1.pack(DL=1), record.problems
                 break
             assert record.pc is not None
-            fate = self.samples[record.pc.address // 4]
-            assert not fate.found, "a record that is there twice"
-            assert fate.kept, "a record that the filter rejects"
-            assert self.reason(fate) in ("", "rewritten"), "a record of what had been discarded"
-            fate.found = True
+            outcome = self.samples[record.pc.address // 4]
+            assert not outcome.found, "a record was written twice"
+            assert outcome.collected, "a record that the filter rejects was written"
+            assert self.reason(outcome) in ("", "rewritten"), "a discarded record was written"
+            outcome.found = True
 
-    def reason(self, fate: Fate) -> str:
-        """What happened to the buffer first after the operation passed."""
-        return self.acts[fate.act] if fate.act < len(self.acts) else ""
+    def reason(self, outcome: Outcome) -> str:
+        """Return the first action on the buffer after the operation passed, "" if there was none."""
+        return self.actions[outcome.action] if outcome.action < len(self.actions) else ""
 
     def pause(self, *, settled: bool = False) -> None:
-        """Until it is known what has become of what has passed; and has finished, if `settled`."""
+        """Wait for the selections of all operations; if `settled`, until these operations have finished."""
         if settled:
             self.engine.play(self.program[:0], settle=True)
         self.engine.read(PMSICR_EL1)
-        self.look()
+        self.count_selections()
 
-    # What software does. Each ends with a word about it, and the buffer runs again.
+    # Actions of software. Each appends its name to `actions` and enables the buffer again.
 
     def serve(self) -> None:
         self.pause()
         self.engine.drain()
         status = PMBSR_EL1.unpack(self.engine.read(PMBSR_EL1))
         assert status.S == 1
-        self.take()
+        self.read_records()
         reason = "fault within a record" if status.DL else "fault"
         if (status.EC, status.MSS) == (arch.EC.OTHER, arch.BSC.BUFFER_FILLED):
             reason = "full"
         elif status.MSS == arch.FSC_ASYNCHRONOUS:
             reason = ABORTED
-            assert (status.EC, status.EA, status.DL) == (arch.EC.STAGE_1, 1, 1), "data was lost, and it does not say so"
-        self.acts.append(reason)
+            assert (status.EC, status.EA, status.DL) == (arch.EC.STAGE_1, 1, 1), "the syndrome of an External abort"
+        self.actions.append(reason)
         self.enable()
 
     def drain(self) -> None:
@@ -166,37 +181,37 @@ class Trouble:
         if self.engine.interrupt:
             self.serve()
         else:
-            self.take()
-            self.acts.append("drained")
+            self.read_records()
+            self.actions.append("drained")
             self.enable()
 
     def disable(self) -> None:
         self.pause()
         self.engine.write(PMBLIMITR_EL1, 0)
         self.engine.drain()
-        self.take()
-        self.acts.append("disabled")
+        self.read_records()
+        self.actions.append("disabled")
         self.enable()
 
     def stop(self) -> None:
         self.pause()
         self.engine.write(PMBSR_EL1, PMBSR_EL1.pack(S=1, MSS=0x1234))
         self.engine.drain()
-        self.take(torn=True)
-        self.acts.append("stopped")
+        self.read_records(partial=True)
+        self.actions.append("stopped")
         self.enable()
 
     def rewrite(self) -> None:
-        """What has been asked for before is written where the pointer is now."""
+        """Write a new pointer and limit. Records that are accepted later are written there."""
         self.pause()
-        self.take()
-        self.acts.append("rewritten")
+        self.read_records()
+        self.actions.append("rewritten")
         self.enable()
 
     def reset(self) -> None:
         self.pause()
         self.engine.reset()
-        self.acts.append("reset")
+        self.actions.append("reset")
         self.set_up()
 
     def act(self) -> None:
@@ -213,40 +228,42 @@ class Trouble:
             self.engine.disturb_memory(self.random.getrandbits(63) | 1, **trouble)
 
     def close(self) -> Counter[str]:
-        """The books, once nothing is open any more."""
+        """Drain, and return the number of samples by outcome."""
         self.drain()
-        for fate in self.samples.values():
-            reason = self.reason(fate)
-            what = f"discarded: {reason}"
-            if fate.found:
-                what = "in memory"
-            elif not fate.kept:
-                what = "filtered out"
+        for outcome in self.samples.values():
+            reason = self.reason(outcome)
+            name = f"discarded: {reason}"
+            if outcome.found:
+                name = "in memory"
+            elif not outcome.collected:
+                name = "filtered out"
             elif reason in ("", "drained"):
-                what = "lost"
-            self.books[what] += 1
-        return self.books
+                name = "lost"
+            self.totals[name] += 1
+        return self.totals
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 @pytest.mark.parametrize("cycles", tiers(fast=[300_000], full=[2_000_000], long=[10_000_000]))
-def test_the_books_balance(config: SPUConfig, cycles: int, record_property: Callable[[str, object], None]) -> None:
-    trouble = Trouble(config, SEED)
-    trouble.set_up()
-    while trouble.engine.counts()["cycles"] < cycles:
-        trouble.act()
-    books = trouble.close()
-    print(f"{config.name}:", ", ".join(f"{count} {what}" for what, count in books.most_common()))
-    assert books["lost"] == 0
-    assert books.total() - books["selected"] == books["selected"] > 0
-    assert trouble.engine.counts()["strays"] == 0
-    reasons = {what for what in books if what.startswith("discarded: ")}
+def test_each_sample_is_accounted_for(
+    config: SPUConfig, cycles: int, record_property: Callable[[str, object], None]
+) -> None:
+    accounting = Accounting(config, SEED)
+    accounting.set_up()
+    while accounting.engine.counts()["cycles"] < cycles:
+        accounting.act()
+    totals = accounting.close()
+    print(f"{config.name}:", ", ".join(f"{count} {name}" for name, count in totals.most_common()))
+    assert totals["lost"] == 0
+    assert totals.total() - totals["selected"] == totals["selected"] > 0
+    assert accounting.engine.counts()["strays"] == 0
+    reasons = {name for name in totals if name.startswith("discarded: ")}
     assert config.external_aborts or f"discarded: {ABORTED}" not in reasons
-    if cycles >= 1_000_000:  # shorter runs may miss something
-        assert {"in memory", "filtered out", "COLL"} <= {*books}
+    if cycles >= 1_000_000:  # shorter runs may miss an outcome
+        assert {"in memory", "filtered out", "collided"} <= {*totals}
         # The rarest of eight reasons may be missing.
-        assert len(reasons) >= 5, books
+        assert len(reasons) >= 5, totals
     if cycles >= 10_000_000:
-        assert len(reasons) == 7 + config.external_aborts, books
-    for name, value in (("cycles", cycles), ("samples", books["selected"]), ("in memory", books["in memory"])):
+        assert len(reasons) == 7 + config.external_aborts, totals
+    for name, value in (("cycles", cycles), ("samples", totals["selected"]), ("in memory", totals["in memory"])):
         record_property(name, value)
