@@ -78,7 +78,7 @@ def steps(config: SPUConfig) -> list[list[Piece]]:
 
 
 def contents_of_layout(config: SPUConfig) -> Iterator[Mapping[Packet, int]]:
-    """Yield every combination of packets that a layout allows, each packet with its offset in `record_layout.octets`."""
+    """Yield every combination of packets that a layout allows, each with its offset in `record_layout.octets`."""
     sizes = config.packet_bytes
     choices: list[list[Mapping[Packet, int]]] = []
     offset = 0

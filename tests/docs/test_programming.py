@@ -44,7 +44,7 @@ class Guide:
         for block in BLOCKS if run else BLOCKS[:-2]:
             exec(block.replace('"neoverse_n1"', f'"{config.name}"'), self.names)
         self.config = config
-        self.engine: CompiledSPU = self.names["engine"]
+        self.spu: CompiledSPU = self.names["engine"]
         self.base: int = self.names["BASE"]
         self.end: int = self.base + self.names["SIZE"]
 
@@ -54,18 +54,18 @@ class Guide:
         loads["dispatch"] = 2 * np.arange(count)
         loads["issue"], loads["finish"] = 1, finish
         loads["facts"] = Facts(load=1, va_valid=1, retired=1, taken=1).pack()
-        assert self.engine.play(loads, settle=settle) == count or self.engine.interrupt
+        assert self.spu.play(loads, settle=settle) == count or self.spu.interrupt
 
     def begin(self, pointer: int, limit: int) -> None:
         """As the page, with another buffer."""
         self.names["start"]()
-        self.engine.write(PMBLIMITR_EL1, 0)
-        self.engine.write(PMBPTR_EL1, pointer)
-        self.engine.write(PMBLIMITR_EL1, limit | PMBLIMITR_EL1.pack(E=1))
+        self.spu.write(PMBLIMITR_EL1, 0)
+        self.spu.write(PMBPTR_EL1, pointer)
+        self.spu.write(PMBLIMITR_EL1, limit | PMBLIMITR_EL1.pack(E=1))
 
     @property
     def status(self) -> int:
-        return self.engine.read(PMBSR_EL1)
+        return self.spu.read(PMBSR_EL1)
 
 
 @pytest.fixture(params=configurations(CONFIGS))
@@ -77,14 +77,14 @@ def guide(request: pytest.FixtureRequest) -> Guide:
 def test_the_guide(config: SPUConfig, capsys: pytest.CaptureFixture[str]) -> None:
     guide = Guide(config, run=True)
     assert re.search(r"\d+ records, \d+ interrupts, none lost", capsys.readouterr().out)
-    counts = guide.engine.counts()
+    counts = guide.spu.counts()
     # Operations are numbered from zero, and each fourth is a load: so is each fourth of those that are selected.
     assert counts["feed"] == len(range(256, 100_000, 257))
     assert len(guide.names["records"]) == counts["filtrate"] == counts["records"] == len(range(256, 100_000, 4 * 257))
     assert guide.names["interrupts"] == counts["buffer_full"] >= 1
     assert (counts["collision"], counts["strays"]) == (0, 0)
     assert guide.names["events"] == config.filter_events
-    written = [guide.engine.read(register) for register in (PMSCR_EL1, PMBLIMITR_EL1)]
+    written = [guide.spu.read(register) for register in (PMSCR_EL1, PMBLIMITR_EL1)]
     assert written == [config.fixed(PMSCR_EL1), 0]
 
 
@@ -97,8 +97,8 @@ def test_reset(guide: Guide) -> None:
 @pytest.mark.parametrize("code", [EC.STAGE_1, EC.STAGE_2, EC.GRANULE_PROTECTION, EC.OTHER])
 def test_the_handler_tells_of_a_fault(guide: Guide, code: EC) -> None:
     guide.names["start"]()
-    guide.engine.write(PMBSR_EL1, PMBSR_EL1.pack(S=1, EC=code, DL=1))
-    assert guide.engine.interrupt
+    guide.spu.write(PMBSR_EL1, PMBSR_EL1.pack(S=1, EC=code, DL=1))
+    assert guide.spu.interrupt
     with pytest.raises(RuntimeError, match=f"EC {code:#x}"):
         guide.names["serve"]()
 
@@ -115,93 +115,93 @@ def test_a_pointer_that_does_not_fit(guide: Guide) -> None:
     for pointer in wrong - {guide.base}:
         guide.begin(pointer, guide.end)
         guide.play(1000)
-        assert guide.status == FULL and guide.engine.interrupt, f"{pointer:#x}"
-        assert guide.engine.read(PMBPTR_EL1) == pointer
-        guide.engine.write(PMBLIMITR_EL1, 0)
-        guide.engine.write(PMBSR_EL1, 0)
-    assert not guide.engine.memory.any()
+        assert guide.status == FULL and guide.spu.interrupt, f"{pointer:#x}"
+        assert guide.spu.read(PMBPTR_EL1) == pointer
+        guide.spu.write(PMBLIMITR_EL1, 0)
+        guide.spu.write(PMBSR_EL1, 0)
+    assert not guide.spu.memory.any()
     guide.begin(guide.end - largest, guide.end)
     guide.play(1000)
-    assert guide.engine.memory.any() and guide.status == FULL
+    assert guide.spu.memory.any() and guide.status == FULL
 
 
 def test_nothing_is_written_at_the_limit(guide: Guide) -> None:
     size = guide.end - guide.base
-    guide.engine.set_buffer(guide.base, 2 * size)
+    guide.spu.set_buffer(guide.base, 2 * size)
     guide.begin(guide.base, guide.end)
     guide.play(100_000)
     assert guide.status == FULL
-    assert guide.engine.memory[size - guide.names["largest"] : size].any()
-    assert not guide.engine.memory[size:].any()
-    assert guide.engine.counts()["strays"] == 0
+    assert guide.spu.memory[size - guide.names["largest"] : size].any()
+    assert not guide.spu.memory[size:].any()
+    assert guide.spu.counts()["strays"] == 0
 
 
 def test_the_buffer_is_disabled_before_it_is_drained(guide: Guide) -> None:
     guide.names["start"]()
     guide.play(258, settle=False, finish=200)
-    guide.engine.write(PMBLIMITR_EL1, 0)
+    guide.spu.write(PMBLIMITR_EL1, 0)
     guide.names["stop"]()
     guide.play(0)
-    assert guide.engine.read(PMBPTR_EL1) == guide.base and not guide.names["taken"]
-    assert guide.engine.counts()["records"] == 0
+    assert guide.spu.read(PMBPTR_EL1) == guide.base and not guide.names["taken"]
+    assert guide.spu.counts()["records"] == 0
 
 
 def test_sampling_is_stopped_and_drained_first(guide: Guide) -> None:
     """Beside the one before: the same record, kept."""
     guide.names["start"]()
     guide.play(258, settle=False, finish=200)
-    guide.engine.write(PMSCR_EL1, 0)
+    guide.spu.write(PMSCR_EL1, 0)
     guide.play(0)
     guide.names["stop"]()
-    assert guide.names["taken"] and guide.engine.counts()["records"] == 1
+    assert guide.names["taken"] and guide.spu.counts()["records"] == 1
 
 
 def test_the_status_is_cleared_with_the_old_pointer(guide: Guide) -> None:
     guide.names["start"]()
     guide.play(100_000)
-    end = guide.engine.read(PMBPTR_EL1)
+    end = guide.spu.read(PMBPTR_EL1)
     for _ in range(2):
-        guide.engine.write(PMBSR_EL1, 0)
+        guide.spu.write(PMBSR_EL1, 0)
         guide.play(1)
-        assert guide.status == FULL and guide.engine.interrupt
-    assert guide.engine.read(PMBPTR_EL1) == end
+        assert guide.status == FULL and guide.spu.interrupt
+    assert guide.spu.read(PMBPTR_EL1) == end
     guide.names["serve"]()
-    assert guide.status == 0 and not guide.engine.interrupt
+    assert guide.status == 0 and not guide.spu.interrupt
     assert len(guide.names["taken"]) == end - guide.base
 
 
 def test_the_interval_counter_is_what_is_left_in_it(guide: Guide) -> None:
     guide.names["start"]()
-    guide.engine.write(PMSICR_EL1, 5)
+    guide.spu.write(PMSICR_EL1, 5)
     guide.play(5)
-    assert guide.engine.counts()["feed"] == 1
+    assert guide.spu.counts()["feed"] == 1
     guide.play(100)
-    guide.engine.write(PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=2))
+    guide.spu.write(PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=2))
     # What is left of the interval that runs, one that reloads, and all but one of the next.
     guide.play(157 + 512)
-    assert guide.engine.counts()["feed"] == 2
-    assert guide.engine.read(PMSICR_EL1) == 1
+    assert guide.spu.counts()["feed"] == 2
+    assert guide.spu.read(PMSICR_EL1) == 1
 
 
 def test_a_filter_without_a_setting_has_no_effect(guide: Guide) -> None:
     guide.names["start"]()
     enabled = {name: 1 for name in guide.config.filters if name != "FDS"}
-    guide.engine.write(PMSFCR_EL1, PMSFCR_EL1.pack(**enabled))
+    guide.spu.write(PMSFCR_EL1, PMSFCR_EL1.pack(**enabled))
     for register in (PMSEVFR_EL1, PMSLATFR_EL1, *([PMSNEVFR_EL1] if guide.config.fne else [])):
-        guide.engine.write(register, 0)
+        guide.spu.write(register, 0)
     guide.play(258)
-    guide.engine.drain()
-    assert guide.engine.counts()["records"] == 1
+    guide.spu.drain()
+    assert guide.spu.counts()["records"] == 1
 
 
 def test_an_interval_shorter_than_an_operation(guide: Guide) -> None:
     guide.names["start"]()
     for _ in range(guide.config.slots + 1):
-        guide.engine.write(PMSICR_EL1, 1)
+        guide.spu.write(PMSICR_EL1, 1)
         guide.play(1, settle=False, finish=3000)
     guide.play(0)
     assert guide.status == PMBSR_EL1.pack(COLL=1)
-    assert guide.engine.counts()["collision"] == 1
+    assert guide.spu.counts()["collision"] == 1
     guide.play(100_000)
     assert guide.status == FULL | PMBSR_EL1.pack(COLL=1), "COLL stays"
 
@@ -209,17 +209,17 @@ def test_an_interval_shorter_than_an_operation(guide: Guide) -> None:
 def test_registers_that_are_not_there(guide: Guide) -> None:
     for register, there in ((PMSNEVFR_EL1, guide.config.fne), (PMSDSFR_EL1, guide.config.fds)):
         if there:
-            assert guide.engine.read(register) == 0
+            assert guide.spu.read(register) == 0
         else:
             with pytest.raises(ValueError, match="UNDEFINED"):
-                guide.engine.read(register)
+                guide.spu.read(register)
             with pytest.raises(ValueError, match="UNDEFINED"):
-                guide.engine.write(register, 1)
+                guide.spu.write(register, 1)
 
 
 def test_bits_that_are_not_there(guide: Guide) -> None:
     for register in guide.config.registers:
         if not register.read_only and register.name != "IMP_PMSRNDR_EL1":
-            guide.engine.write(register, (1 << 64) - 1)
-            assert guide.engine.read(register) == regmap.implemented(guide.config, register), register.name
-            guide.engine.write(register, 0)
+            guide.spu.write(register, (1 << 64) - 1)
+            assert guide.spu.read(register) == regmap.implemented(guide.config, register), register.name
+            guide.spu.write(register, 0)

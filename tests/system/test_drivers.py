@@ -111,14 +111,14 @@ def records(cpu: CPU, data: bytes | bytearray) -> list[Record]:
     assert data == cpu.written
     decoded = list(decode_records(bytes(data)))
     assert all(record.complete and not record.problems for record in decoded)
-    assert len(decoded) == cpu.engine.counts()["records"]
+    assert len(decoded) == cpu.spu.counts()["records"]
     return decoded
 
 
 def fault_within_a_record(cpu: CPU) -> None:
     """Make memory fault within a record; or, if record sizes differ, possibly at the start of one."""
     config = cpu.config
-    cpu.engine.set_faulting_range(cpu.memory.start + 5 * config.max_record_bytes + config.bus_bytes, config.bus_bytes)
+    cpu.spu.set_faulting_range(cpu.memory.start + 5 * config.max_record_bytes + config.bus_bytes, config.bus_bytes)
 
 
 def ends_with_partial_record(data: bytes | bytearray) -> bool:
@@ -129,7 +129,7 @@ def ends_with_partial_record(data: bytes | bytearray) -> bool:
 
 def samples(cpu: CPU) -> int:
     """Return the number of operations that were selected from the sample population."""
-    return 1 + (cpu.engine.counts()["pop"] - PERIOD) // 257
+    return 1 + (cpu.spu.counts()["pop"] - PERIOD) // 257
 
 
 def written(cpu: CPU, register: Register) -> list[int]:
@@ -213,7 +213,7 @@ def test_linux_discard_event(cpu: CPU) -> None:
     assert serve(cpu, linux.interrupt, 50_000) == 0
     linux.stop()
     assert written(cpu, PMBPTR_EL1) == [0], "the write of the probe"
-    counts = cpu.engine.counts()
+    counts = cpu.spu.counts()
     assert counts["feed"] == counts["filtrate"] == samples(cpu) - cpu.collided
     assert (counts["records"], cpu.written) == (0, b"")
     cpu.checker.check_counts(counts)
@@ -276,9 +276,9 @@ def test_linux_when_data_is_lost(cpu: CPU) -> None:
     cpu.msr(PMBSR_EL1, FULL | PMBSR_EL1.pack(DL=1))
     assert linux.interrupt() and not cpu.interrupt
     assert linux.truncated and not linux.messages
-    counted = cpu.engine.counts()["pop"]
+    counted = cpu.spu.counts()["pop"]
     cpu.run(1_000)
-    assert cpu.engine.counts()["pop"] == counted
+    assert cpu.spu.counts()["pop"] == counted
     records(cpu, linux.data)
 
 
@@ -307,7 +307,7 @@ def test_freebsd_when_memory_faults(cpu: CPU) -> None:
     partial = [ends_with_partial_record(buffer) for buffer in freebsd.buffers]
     assert freebsd.partial == sum(partial) >= (not cpu.config.layout.packed)
     complete = [record for buffer in freebsd.buffers for record in decode_records(buffer) if record.complete]
-    assert len(complete) == cpu.engine.counts()["records"]
+    assert len(complete) == cpu.spu.counts()["records"]
 
 
 # The tests of kvm-unit-tests. They run at EL1, and so does the code that they profile.
@@ -396,7 +396,7 @@ def profile_until_fault(guest: CPU) -> None:
 
 
 def test_kvm_unit_tests_6_unmapped(guest: CPU) -> None:
-    guest.engine.set_faulting_range(guest.memory.start, PAGE, FaultKind.STAGE_1)
+    guest.spu.set_faulting_range(guest.memory.start, PAGE, FaultKind.STAGE_1)
     profile_until_fault(guest)
     status = PMBSR_EL1.unpack(guest.mrs(PMBSR_EL1))
     assert (status.S, status.EC, status.DL) == (1, EC.STAGE_1, 0)
@@ -407,7 +407,7 @@ def test_kvm_unit_tests_7_not_backed(guest: CPU) -> None:
     """The page is not mapped at stage 2, which the guest sees as an External abort. Not from
     FEAT_SPEv1p3 on, which does not report External aborts.
     """
-    guest.engine.set_faulting_range(guest.memory.start, PAGE, FaultKind.STAGE_1, external=True)
+    guest.spu.set_faulting_range(guest.memory.start, PAGE, FaultKind.STAGE_1, external=True)
     profile_until_fault(guest)
     status = PMBSR_EL1.unpack(guest.mrs(PMBSR_EL1))
     assert (status.S, status.EA) == (1, 1)
@@ -421,11 +421,11 @@ def test_sbsa_c018(config: SPUConfig) -> None:
     """EL2 profiles itself, and the first write of the buffer faults: PMBIRQ is asserted."""
     el2 = replace(EL2, mdcr_el2_e2pb=0, mdcr_el3_nspb=0b11)
     cpu = CPU(config, loop(), pe=el2)
-    cpu.engine.set_faulting_range(cpu.memory.start, sbsa.SIZE, FaultKind.STAGE_1, external=config.external_aborts)
+    cpu.spu.set_faulting_range(cpu.memory.start, sbsa.SIZE, FaultKind.STAGE_1, external=config.external_aborts)
     # PMSCR_EL2 = 1, which the test writes, is E0HSPE: EL0 of a host, not EL2.
     sbsa.generate_pmbirq(cpu, cpu.memory.start, 1)
     cpu.run(1_000)
-    assert cpu.engine.counts()["pop"] == 0
+    assert cpu.spu.counts()["pop"] == 0
     interval = sbsa.generate_pmbirq(cpu, cpu.memory.start, PMSCR_EL2.pack(E2SPE=1))
     operations = 256 * interval + 1
     assert cpu.run(operations + 100) < operations + 100 and cpu.interrupt

@@ -123,7 +123,7 @@ def play(source: Path, config: SPUConfig, seed: int) -> Session:
             if random.random() < 0.1:
                 chances = {"stall": [0, 128, 200], "late": [0, 3, 60], "fault": [0, 2, 10], "abort": [0, 0, 4]}
                 trouble = {name: random.choice(several) for name, several in chances.items()}
-                session.engine.disturb_memory(random.getrandbits(63) | 1, **trouble)
+                session.spu.disturb_memory(random.getrandbits(63) | 1, **trouble)
             user.act()
         session.close()
     except Exception as error:
@@ -166,10 +166,10 @@ def lose_data(session: Session) -> None:
     writes DL.
     """
     if session.config.external_aborts:
-        session.engine.disturb_memory(SEED, abort=1 << 16)
+        session.spu.disturb_memory(SEED, abort=1 << 16)
         for _ in range(8):
-            session.engine.read(PMSIDR_EL1)
-        session.engine.disturb_memory(SEED)
+            session.spu.read(PMSIDR_EL1)
+        session.spu.disturb_memory(SEED)
     else:
         set_syndrome(session, FULL | PMBSR_EL1.pack(DL=1))
 
@@ -363,7 +363,7 @@ def test_any_syndrome_but_full_ends_the_event(session: Session) -> None:
         assert samples(session) >= 3
         pointer, word = session.read(PMBPTR_EL1), session.config.bus_bytes
         hole = pointer - pointer % word + words * word
-        session.engine.set_faulting_range(hole, PAGE, fault.kind, external=fault.external)
+        session.spu.set_faulting_range(hole, PAGE, fault.kind, external=fault.external)
         session.run(2_000)
         session.serve()
         lost = words > 0 or fault.kind == FaultKind.NOT_ALLOWED
@@ -375,7 +375,7 @@ def test_any_syndrome_but_full_ends_the_event(session: Session) -> None:
         assert event.active is not lost
         assert event.flags() & ~AuxFlag.COLLISION == (AuxFlag.TRUNCATED | AuxFlag.PARTIAL) * lost
         assert session.read(PMBPTR_EL1) == max(pointer, hole)
-        session.engine.set_faulting_range(0, 0)
+        session.spu.set_faulting_range(0, 0)
         session.run(2_000)
         assert not session.interrupt
         session.kernel(event.delete)

@@ -63,8 +63,8 @@ class Accounting:
     def __init__(self, config: SPUConfig, seed: int):
         self.config = config
         self.random = Random(seed)
-        self.engine = CompiledSPU(config)
-        self.engine.set_buffer(BASE, SIZE)
+        self.spu = CompiledSPU(config)
+        self.spu.set_buffer(BASE, SIZE)
         self.program = program(config.ops_per_cycle, seed)
         self.round = int(self.program["dispatch"][-1]) + 10
         self.played = 0
@@ -80,13 +80,13 @@ class Accounting:
 
     def set_up(self) -> None:
         """Set up all registers, after reset or at any other time."""
-        self.engine.write(PMSCR_EL1, 0)
+        self.spu.write(PMSCR_EL1, 0)
         self.filters = not self.filters
-        self.engine.write(PMSFCR_EL1, LOADS if self.filters else 0)
-        self.engine.write(PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=1, RND=self.random.getrandbits(1)))
-        self.engine.write(PMSICR_EL1, 0)
+        self.spu.write(PMSFCR_EL1, LOADS if self.filters else 0)
+        self.spu.write(PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=1, RND=self.random.getrandbits(1)))
+        self.spu.write(PMSICR_EL1, 0)
         self.enable()
-        self.engine.write(PMSCR_EL1, PMSCR_EL1.pack(E0SPE=1))
+        self.spu.write(PMSCR_EL1, PMSCR_EL1.pack(E0SPE=1))
 
     def enable(self) -> None:
         """Enable the buffer, at times without space or with an unaligned pointer, which stop it at once."""
@@ -94,9 +94,9 @@ class Accounting:
         self.start = BASE + SIZE - PAGE - records * self.config.max_record_bytes
         if self.random.random() < 0.02:
             self.start += 1
-        self.engine.write(PMBPTR_EL1, self.start)
-        self.engine.write(PMBLIMITR_EL1, BASE + SIZE - PAGE | PMBLIMITR_EL1.pack(E=1))
-        self.engine.write(PMBSR_EL1, 0)
+        self.spu.write(PMBPTR_EL1, self.start)
+        self.spu.write(PMBLIMITR_EL1, BASE + SIZE - PAGE | PMBLIMITR_EL1.pack(E=1))
+        self.spu.write(PMBSR_EL1, 0)
 
     def run(self) -> None:
         """Execute operations of the program until the buffer stops, at most a random number."""
@@ -105,13 +105,13 @@ class Accounting:
         operations = self.program[first : first + count].copy()
         operations["dispatch"] += self.played // ROWS * self.round
         operations["pc"] = np.arange(self.played, self.played + len(operations)) * 4
-        passed = self.engine.play(operations)
+        passed = self.spu.play(operations)
         self.played += passed
         self.count_selections()
 
     def count_selections(self) -> None:
         """Add the operations that were selected since the last call."""
-        for first, candidates, sampled, _, _ in self.engine.selections().tolist():
+        for first, candidates, sampled, _, _ in self.spu.selections().tolist():
             self.totals["selected"] += 1
             if not sampled:
                 self.totals["collided"] += 1
@@ -134,11 +134,11 @@ class Accounting:
         After a fault the last record may be incomplete. Then DL is set, or software has written PMBSR_EL1 since
         (`partial`).
         """
-        pointer = self.engine.read(PMBPTR_EL1)
-        data = self.engine.memory[self.start - BASE : max(pointer - BASE, 0)].tobytes()
+        pointer = self.spu.read(PMBPTR_EL1)
+        data = self.spu.memory[self.start - BASE : max(pointer - BASE, 0)].tobytes()
         for record in decode_records(data):
             if record.problems:
-                assert partial or self.engine.read(PMBSR_EL1) & PMBSR_EL1.pack(DL=1), record.problems
+                assert partial or self.spu.read(PMBSR_EL1) & PMBSR_EL1.pack(DL=1), record.problems
                 break
             assert record.pc is not None
             outcome = self.samples[record.pc.address // 4]
@@ -154,16 +154,16 @@ class Accounting:
     def pause(self, *, settled: bool = False) -> None:
         """Wait for the selections of all operations; if `settled`, until these operations have finished."""
         if settled:
-            self.engine.play(self.program[:0], settle=True)
-        self.engine.read(PMSICR_EL1)
+            self.spu.play(self.program[:0], settle=True)
+        self.spu.read(PMSICR_EL1)
         self.count_selections()
 
     # Actions of software. Each appends its name to `actions` and enables the buffer again.
 
     def serve(self) -> None:
         self.pause()
-        self.engine.drain()
-        status = PMBSR_EL1.unpack(self.engine.read(PMBSR_EL1))
+        self.spu.drain()
+        status = PMBSR_EL1.unpack(self.spu.read(PMBSR_EL1))
         assert status.S == 1
         self.read_records()
         reason = "fault within a record" if status.DL else "fault"
@@ -177,8 +177,8 @@ class Accounting:
 
     def drain(self) -> None:
         self.pause(settled=True)
-        self.engine.drain()
-        if self.engine.interrupt:
+        self.spu.drain()
+        if self.spu.interrupt:
             self.serve()
         else:
             self.read_records()
@@ -187,16 +187,16 @@ class Accounting:
 
     def disable(self) -> None:
         self.pause()
-        self.engine.write(PMBLIMITR_EL1, 0)
-        self.engine.drain()
+        self.spu.write(PMBLIMITR_EL1, 0)
+        self.spu.drain()
         self.read_records()
         self.actions.append("disabled")
         self.enable()
 
     def stop(self) -> None:
         self.pause()
-        self.engine.write(PMBSR_EL1, PMBSR_EL1.pack(S=1, MSS=0x1234))
-        self.engine.drain()
+        self.spu.write(PMBSR_EL1, PMBSR_EL1.pack(S=1, MSS=0x1234))
+        self.spu.drain()
         self.read_records(partial=True)
         self.actions.append("stopped")
         self.enable()
@@ -210,13 +210,13 @@ class Accounting:
 
     def reset(self) -> None:
         self.pause()
-        self.engine.reset()
+        self.spu.reset()
         self.actions.append("reset")
         self.set_up()
 
     def act(self) -> None:
         self.run()
-        if self.engine.interrupt:
+        if self.spu.interrupt:
             self.serve()
             return
         rarely = [self.reset] if self.random.random() < 0.1 else []
@@ -225,7 +225,7 @@ class Accounting:
         if self.random.random() < 0.05:
             chances = {"stall": [0, 0, 128, 200], "late": [0, 3, 60], "fault": [0, 40], "abort": [0, 30]}
             trouble = {name: self.random.choice(several) for name, several in chances.items()}
-            self.engine.disturb_memory(self.random.getrandbits(63) | 1, **trouble)
+            self.spu.disturb_memory(self.random.getrandbits(63) | 1, **trouble)
 
     def close(self) -> Counter[str]:
         """Drain, and return the number of samples by outcome."""
@@ -250,13 +250,13 @@ def test_each_sample_is_accounted_for(
 ) -> None:
     accounting = Accounting(config, SEED)
     accounting.set_up()
-    while accounting.engine.counts()["cycles"] < cycles:
+    while accounting.spu.counts()["cycles"] < cycles:
         accounting.act()
     totals = accounting.close()
     print(f"{config.name}:", ", ".join(f"{count} {name}" for name, count in totals.most_common()))
     assert totals["lost"] == 0
     assert totals.total() - totals["selected"] == totals["selected"] > 0
-    assert accounting.engine.counts()["strays"] == 0
+    assert accounting.spu.counts()["strays"] == 0
     reasons = {name for name in totals if name.startswith("discarded: ")}
     assert config.external_aborts or f"discarded: {ABORTED}" not in reasons
     if cycles >= 1_000_000:  # shorter runs may miss an outcome

@@ -41,9 +41,7 @@ class AccessChoice(ConfiguredComponent):
     def __init__(self, config: SPUConfig):
         check_config(config)
         if not config.access_bits:
-            raise ValueError(
-                f"mops, gcs, sve or sme must be True to choose an access, not False in {config.name}"
-            )
+            raise ValueError(f"mops, gcs, sve or sme must be True to choose an access, not False in {config.name}")
         point = SamplingPointSignature(config).flip().members
         super().__init__(
             config,

@@ -143,9 +143,7 @@ class ReferenceSPU:
         """
         config = self.config
         if not config.access_bits:
-            raise ValueError(
-                f"mops, gcs, sve or sme must be True to choose an access, not False in {config.name}"
-            )
+            raise ValueError(f"mops, gcs, sve or sme must be True to choose an access, not False in {config.name}")
         settings = settings or self.registers
         state = settings.IMP_PMSRNDR_EL1 >> _ACCESS_LSB
         self.registers.IMP_PMSRNDR_EL1 = (

@@ -211,7 +211,7 @@ class Session(Core):
 
     @property
     def _enabled(self) -> bool:
-        return bool(self.engine.read(PMBLIMITR_EL1) & PMBLIMITR_EL1.pack(E=1))
+        return bool(self.spu.read(PMBLIMITR_EL1) & PMBLIMITR_EL1.pack(E=1))
 
     def close(self) -> None:
         """End the session. Check that all records have arrived, and that the SPU is disabled."""
@@ -288,8 +288,8 @@ class Session(Core):
         if not event.snapshot:
             assert pointer - base == event.aux_head % size
             assert limit - pointer + event.aux_head - event.tail <= size
-        self.engine.set_buffer(base - page, size + 2 * page)
-        self.engine.memory.fill(UNWRITTEN)
+        self.spu.set_buffer(base - page, size + 2 * page)
+        self.spu.memory.fill(UNWRITTEN)
         self.enables += 1
         self._first = base - page
         self._start, self._collected = pointer, 0
@@ -297,10 +297,10 @@ class Session(Core):
 
     def _collect_records(self) -> None:
         """Copy new records to the AUX buffer. Check that they agree with the reference, and nothing else changed."""
-        assert self.engine.counts()["strays"] == 0, "the SPU has written far outside its buffer"
+        assert self.spu.counts()["strays"] == 0, "the SPU has written far outside its buffer"
         if self._start is None:
             return
-        memory = self.engine.memory
+        memory = self.spu.memory
         start, end = self._start - self._first, self.read(PMBPTR_EL1) - self._first
         assert start <= end
         written_end = end + self.config.max_record_bytes * self.aborted

@@ -43,7 +43,7 @@ class User:
 
     def act(self) -> None:
         """Perform one random action."""
-        if self._session.engine.interrupt and self._chance(0.8):
+        if self._session.spu.interrupt and self._chance(0.8):
             self._session.serve()
         self._reopen_torn_snapshot()
         [act] = self._random.choices([*self._acts], [*self._acts.values()])
@@ -88,7 +88,7 @@ class User:
     def _interrupt(self) -> None:
         """Take an interrupt, even if it is not asserted any more."""
         session = self._session
-        if session.engine.interrupt:
+        if session.spu.interrupt:
             session.serve()
         else:
             session.kernel(session.driver.interrupt)
@@ -99,7 +99,7 @@ class User:
         session.kernel(session.event.delete)
         assert session.kernel(session.driver.cpu, False) == 0
         session.run(1_000)
-        assert not session.engine.interrupt
+        assert not session.spu.interrupt
         assert session.kernel(session.driver.interrupt) < 0
         assert session.kernel(session.driver.cpu, True) == 0
 
