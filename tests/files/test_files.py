@@ -126,7 +126,7 @@ def test_standard_output_as_a_file(tmp_path: Path) -> None:
     assert path.read_bytes() == b"before" + piped.stdout + b"after"
 
 
-def test_an_output_is_not_an_input(tmp_path: Path) -> None:
+def test_an_output_that_is_an_input_is_rejected(tmp_path: Path) -> None:
     source = tmp_path / "in"
     source.write_text(RECORD)
     names = [source, tmp_path / "link", tmp_path / "hard"]
@@ -139,7 +139,7 @@ def test_an_output_is_not_an_input(tmp_path: Path) -> None:
     check_stream(os.devnull, [os.devnull])  # which nothing destroys
 
 
-def test_a_file_is_not_written_twice(tmp_path: Path) -> None:
+def test_a_file_that_is_written_twice_is_rejected(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     other.symlink_to(one)
     for write in (lambda: check_files([one, other]), lambda: write_files({one: b"", other: b""})):
@@ -157,7 +157,7 @@ def test_all_files_or_none(tmp_path: Path) -> None:
     assert first.read_bytes() == b"before" and left_in(tmp_path) == {"first"}
 
 
-def test_names_that_cannot_be(tmp_path: Path) -> None:
+def test_invalid_names(tmp_path: Path) -> None:
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
     file = tmp_path / "file"
@@ -178,7 +178,7 @@ def test_names_that_cannot_be(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, RECORD])
-def test_encode_refuses_its_input(content: str | None, tmp_path: Path) -> None:
+def test_encode_rejects_its_input_as_output(content: str | None, tmp_path: Path) -> None:
     source = tmp_path / "in.jsonl"
     source.write_text(RECORD)
     with source.open("rb") as standard_input:
@@ -190,7 +190,7 @@ def test_encode_refuses_its_input(content: str | None, tmp_path: Path) -> None:
     assert source.read_text() == RECORD
 
 
-def test_an_output_that_is_standard_output(tmp_path: Path) -> None:
+def test_an_output_that_is_standard_output_is_rejected(tmp_path: Path) -> None:
     """Its other writers would go on in a file without a name."""
     path = tmp_path / "out"
     with path.open("wb") as out:

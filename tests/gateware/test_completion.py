@@ -79,14 +79,14 @@ def bench() -> CompletionBench:
 
 
 @pytest.mark.parametrize("passes", [True, False])
-def test_one_after_the_other(bench: CompletionBench, passes: bool) -> None:
+def test_samples_in_sequence(bench: CompletionBench, passes: bool) -> None:
     bench.play([Finished(passes=passes)] * 3)
     bench.play([Finished(passes=passes, idle=2, wait=3)] * 3)
 
 
 @pytest.mark.parametrize("passes", [True, False])
 @pytest.mark.parametrize("when", range(5))
-def test_a_record_that_is_not_wanted(bench: CompletionBench, when: int, passes: bool) -> None:
+def test_unwanted_records_are_dropped(bench: CompletionBench, when: int, passes: bool) -> None:
     # Once its record is made, it is for the buffer to drop it.
     bench.play([Finished(passes=passes, stop=when, unwanted=when + 1, wait=2), Finished(), Finished(unwanted=0)])
 

@@ -44,13 +44,13 @@ def components() -> list[type[wiring.Component]]:
 CONFIGURED = [component for component in components() if "config" in signature(component).parameters]
 
 
-def test_there_are_components() -> None:
+def test_components_are_found() -> None:
     assert {SPU, RegisterFile, Cutter} < {*CONFIGURED}
     assert len(CONFIGURED) > 20
 
 
 @pytest.mark.parametrize("component", CONFIGURED, ids=lambda component: component.__name__)
-def test_a_configuration_is_not_its_name(component: Callable[..., wiring.Component]) -> None:
+def test_the_name_of_a_configuration_is_rejected(component: Callable[..., wiring.Component]) -> None:
     more = {"shell": "axi4"} if "shell" in signature(component).parameters else {}
     with pytest.raises(TypeError, match=r"^config must be of type SPUConfig, not 'minimal'$"):
         component("minimal", **more)
@@ -95,7 +95,7 @@ def test_an_argument_out_of_range(component: Callable[..., Any], arguments: dict
         component(**arguments)
 
 
-def test_more_lanes_than_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_lanes_than_two_groups_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     """`SPUConfig` refuses them. Here it does not, as after a change of its range."""
     monkeypatch.setattr("spurtle.config.checks.check_range", lambda *_: None)
     twelve = replace(MINIMAL, name="twelve", ops_per_cycle=12)
@@ -111,7 +111,7 @@ def test_more_lanes_than_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
         (RegisterAccess, {"crm": 9, "op2": 0}, "encoding of TWIN_EL1 must be its own, not that of PMSCR_EL1, 0x4c8"),
     ],
 )
-def test_a_register_with_the_number_of_another(
+def test_a_register_with_the_encoding_of_another_is_rejected(
     component: Callable[..., Any], where: dict[str, int], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     twin = replace(arch.PMSIRR_EL1, name="TWIN_EL1", **where)

@@ -131,7 +131,7 @@ def named(of: type) -> str:
     return of.__name__
 
 
-def test_they_are_found() -> None:
+def test_components_signatures_and_layouts_are_found() -> None:
     assert {"SPU", "Shell", "RVFIAdapter", "Server", "Top", "Harness"} < {*map(named, COMPONENTS)}
     assert {"PEStateSignature", "AXI4Write", "RVFI"} < {*map(named, SIGNATURES)}
     assert {"SampleLayout", "OperationLayout"} < {*map(named, LAYOUTS)}
@@ -169,7 +169,7 @@ def test_rows_of_another_type() -> None:
 
 
 @pytest.mark.parametrize("of", COMPONENTS, ids=named)
-def test_a_component_shows_its_parameters(of: Any) -> None:
+def test_a_component_has_a_property_for_each_parameter(of: Any) -> None:
     arguments = cases(of)[0]
     component = of(**arguments)
     for name, value in arguments.items():
@@ -187,7 +187,7 @@ def test_a_signature_is_compared_by_its_members(of: Any) -> None:
 
 
 @pytest.mark.parametrize("of", [of for of in (*SIGNATURES, *LAYOUTS) if parameters(of)], ids=named)
-def test_what_shows_makes_two_of_them_unequal(of: Any) -> None:
+def test_signatures_and_layouts_are_equal_if_their_representations_are(of: Any) -> None:
     built = [of(**arguments) for arguments in cases(of)]
     pairs = [(one == other, repr(one) == repr(other)) for one, other in combinations(built, 2)]
     assert all(equal == same for equal, same in pairs)
@@ -218,7 +218,7 @@ def test_the_states_of_an_fsm_are_its_enumeration(of: Any) -> None:
     assert not any(unused.values())
 
 
-def test_a_state_is_shown_by_its_name() -> None:
+def test_a_state_is_formatted_by_its_name() -> None:
     class State(FSMState):
         IDLE = 0
 
@@ -227,6 +227,6 @@ def test_a_state_is_shown_by_its_name() -> None:
 
 
 @pytest.mark.parametrize("module", sorted({of.__module__ for of in (*COMPONENTS, *SIGNATURES, *LAYOUTS)}))
-def test_nothing_asks_an_object_what_it_has(module: str) -> None:
+def test_no_module_uses_hasattr(module: str) -> None:
     names = {node.id for node in ast.walk(ast.parse(getsource(import_module(module)))) if isinstance(node, ast.Name)}
     assert "hasattr" not in names

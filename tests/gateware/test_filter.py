@@ -52,7 +52,7 @@ def test_like_the_reference(bench: FilterBench) -> None:
 # D17.5.1.
 
 
-def test_every_combination_of_facts_is_of_these_types(bench: FilterBench) -> None:
+def test_every_combination_of_facts(bench: FilterBench) -> None:
     names = ("load", "store", "branch", "exception", "simd_fp", "vector", "floating_point")
     for bits in product((0, 1), repeat=len(names)):
         facts = dict(zip(names, bits, strict=True))
@@ -93,7 +93,7 @@ def test_every_setting_of_types_without_masks(bench: FilterBench) -> None:
 # D17.5.3, D17.5.4.
 
 
-def test_latency_is_compared_saturated(bench: FilterBench) -> None:
+def test_the_saturated_latency_is_compared(bench: FilterBench) -> None:
     largest = (1 << bench.config.counter_bits) - 1
     written = Registers(PMSFCR_EL1=PMSFCR_EL1.pack(FL=1), PMSLATFR_EL1=largest)
     totals = (largest - 1, largest, largest + 1, largest * 3)
@@ -118,7 +118,7 @@ def test_every_data_source(everything: FilterBench) -> None:
      {"load": 1, "store": 1, "data_source_valid": 1, "memory_copy": 1, "destination": 1}],
     ids=str,
 )  # fmt: skip
-def test_what_has_no_data_source_passes(everything: FilterBench, facts: dict[str, int]) -> None:
+def test_operations_without_a_data_source_pass(everything: FilterBench, facts: dict[str, int]) -> None:
     assert everything.check([(Registers(PMSFCR_EL1=PMSFCR_EL1.pack(FDS=1)), plain(**facts))]) == [True]
 
 
@@ -143,7 +143,7 @@ def test_a_filter_that_selects_nothing(either: tuple[FilterBench, FilterBench, b
 
 
 @pytest.mark.parametrize("wanted", [1 << 5, 1 << 1, 1 << 5 | 1 << 1])
-def test_an_event_that_is_both_wanted_and_not(either: tuple[FilterBench, FilterBench, bool], wanted: int) -> None:
+def test_an_event_that_both_event_filters_select(either: tuple[FilterBench, FilterBench, bool], wanted: int) -> None:
     """Neither of the two filters has an effect then, or both discard everything; others filter as ever."""
     _, bench, keeps = either
     overlap = Registers(PMSFCR_EL1=PMSFCR_EL1.pack(FE=1, FnE=1), PMSEVFR_EL1=wanted, PMSNEVFR_EL1=1 << 2 | wanted)
@@ -156,7 +156,7 @@ def test_an_event_that_is_both_wanted_and_not(either: tuple[FilterBench, FilterB
         assert bench.check([(alone, plain())]) == [verdict]
 
 
-def test_types_of_nothing_are_none_with_masks(everything: FilterBench) -> None:
+def test_no_selected_type_without_masks_passes_with_feat_spe_eft(everything: FilterBench) -> None:
     """With FEAT_SPE_EFT nothing is unpredictable of them, in either choice."""
     registers = Registers(PMSFCR_EL1=PMSFCR_EL1.pack(FT=1))
     discards = FilterBench(replace(everything.config, unpredictable_filter=UnpredictableFilter.DISCARD))

@@ -49,7 +49,7 @@ def one_hot(config: SPUConfig, lanes: Sequence[int]) -> list[int]:
     ],
     ids=lambda config: f"{config.ops_per_cycle}-{config.slots}-ernd{config.ernd:d}",
 )
-def test_the_lowest_free_slot_is_given_first(config: SPUConfig) -> None:
+def test_the_lowest_free_slot_is_allocated_first(config: SPUConfig) -> None:
     dut = Allocation(config)
 
     async def scenario(ctx: Any) -> None:
@@ -351,7 +351,7 @@ def test_an_operation_is_sampled_as_soon_as_a_slot_is_free(bench: InFlightBench,
     bench.play([most[:1]] * 3 + [()] * 20 + [most] * 3, [flight, Flight()])
 
 
-def test_samples_leave_in_the_order_in_which_operations_finish(bench: InFlightBench) -> None:
+def test_samples_are_output_in_the_order_in_which_operations_finish(bench: InFlightBench) -> None:
     many = min(bench.config.slots, 4)
     bench.seen.clear()
     for order, wait in product(permutations(range(many)), (0, 3)):
@@ -362,7 +362,7 @@ def test_samples_leave_in_the_order_in_which_operations_finish(bench: InFlightBe
 
 
 @pytest.mark.parametrize("wait", tiers(fast=[3], full=[0]))
-def test_a_record_is_unwanted_once_the_buffer_did_not_run(bench: InFlightBench, wait: int) -> None:
+def test_a_record_is_unwanted_after_the_buffer_has_not_run(bench: InFlightBench, wait: int) -> None:
     # In any cycle from the one after it passed: before the answer, in flight, and while its sample waits. That of the
     # second operation waits behind the first one's, if it has a slot of its own. The last comes long after.
     schedule = [[0], [0], *[()] * 30, [0]]

@@ -167,7 +167,7 @@ def test_rules(bench: IntervalBench) -> None:
         assert bench.play(steps, case.numbers) == (list(case.selected), case.remaining), f"seed {seed}: {case}"
 
 
-def test_every_end_of_the_counters_in_one_cycle(bench: IntervalBench) -> None:
+def test_every_combination_of_small_counts_in_one_cycle(bench: IntervalBench) -> None:
     # COUNT, ECOUNT and the random number are within reach of the operations of a cycle. Another shows what they left.
     near = range(bench.width + 2)
     idle = [Step()] * bench.config.count_delay
@@ -182,7 +182,7 @@ def test_every_end_of_the_counters_in_one_cycle(bench: IntervalBench) -> None:
     assert max(bench.at_once) == bench.config.selections_per_cycle
 
 
-def test_a_write_at_any_time_beside_a_carry(bench: IntervalBench) -> None:
+def test_a_write_in_any_cycle_around_a_carry(bench: IntervalBench) -> None:
     # The upper part of COUNT follows the lower one some cycles late: a write may come before, in or after each of them.
     width = bench.width
     steps = []
@@ -225,7 +225,7 @@ def test_like_the_reference(bench: IntervalBench, data: st.DataObject, numbers: 
 
 @settings(max_examples=5)
 @given(counts, ecounts, st.integers(0, 1), st.integers(0, 0xFF), st.integers(0, 300), st.integers(0, 99))
-def test_what_was_saved_goes_on_where_it_was(
+def test_restored_counters_continue(
     bench: IntervalBench, count: int, ecount: int, rnd: int, number: int, members: int, seed: int
 ) -> None:
     def play(start: tuple[int, int], members: int) -> tuple[list[int], tuple[int, int]]:

@@ -76,7 +76,7 @@ def test_a_thousand_numbers_from_reset(bench: Bench, dut: LFSR) -> None:
     play(bench, dut, [(True, None)] * 1000)
 
 
-def test_it_stands_still_while_no_number_is_used(bench: Bench, dut: LFSR) -> None:
+def test_the_state_holds_while_no_number_is_used(bench: Bench, dut: LFSR) -> None:
     play(bench, dut, [(False, None)] * 10)
 
 
@@ -84,7 +84,7 @@ def test_zero_is_written_as_one(bench: Bench, dut: LFSR) -> None:
     play(bench, dut, [(False, 0), (False, None), (True, None), (True, 0), (True, None)])
 
 
-def test_a_write_comes_after_a_draw_of_the_same_cycle(bench: Bench, dut: LFSR) -> None:
+def test_a_write_overrides_a_draw_in_the_same_cycle(bench: Bench, dut: LFSR) -> None:
     play(bench, dut, [(True, 0x8000_0000), (True, None), (True, None)])
 
 
@@ -165,7 +165,7 @@ def test_a_draw_is_linear() -> None:
         assert draw(state) == apply(STEP, state), state
 
 
-def test_every_state_comes_back_after_the_whole_period_and_not_before() -> None:
+def test_the_period_of_every_state_is_maximal() -> None:
     """The period of a state divides 2**32 - 1, because STEP**(2**32 - 1) = I. Were it shorter, it would divide
     (2**32 - 1) / p for a prime p, and the state would be unchanged by that power of STEP; but that power less I is
     invertible, so that only zero is.
@@ -184,7 +184,7 @@ def test_every_state_comes_back_after_the_whole_period_and_not_before() -> None:
         assert rank(add(power(STEP, PERIOD // prime), IDENTITY)) == BITS, prime
 
 
-def test_single_bits_make_up_a_number() -> None:
+def test_draws_of_single_bits_and_of_bytes_agree() -> None:
     """The second generator has the first one's sequence, and so its period. Numbers of nine bits come again after a
     third of it: three is what nine and the period have in common.
     """
@@ -208,7 +208,7 @@ def test_the_state_is_the_last_four_numbers() -> None:
 
 
 @pytest.mark.parametrize("lag", range(1, 65))
-def test_two_numbers_of_the_period_say_nothing_of_each_other(lag: int) -> None:
+def test_pairs_of_numbers_are_uniform_over_the_period(lag: int) -> None:
     """The sixteen bits of two numbers so far apart are linearly independent functions of the state. So over the period
     each pair of values comes 2**16 times, but a pair of zeros once less.
     """
@@ -248,14 +248,14 @@ def stretch(request: pytest.FixtureRequest) -> np.ndarray:
     return np.array(numbers)
 
 
-def test_each_number_comes_about_as_often(stretch: np.ndarray) -> None:
+def test_numbers_are_uniform(stretch: np.ndarray) -> None:
     expected = DRAWS / 256
     statistic = ((np.bincount(stretch, minlength=256) - expected) ** 2 / expected).sum()
     least, most = chi_square_limits(255)
     assert least < statistic < most
 
 
-def test_no_number_tells_of_those_after_it(stretch: np.ndarray) -> None:
+def test_numbers_are_not_correlated(stretch: np.ndarray) -> None:
     # Of independent numbers each autocorrelation times sqrt(DRAWS) is close to normal (Box and Pierce).
     lags = range(1, 9)
     centred = stretch - 127.5

@@ -122,7 +122,7 @@ def test_every_kind_of_operation(bench: RecordBench, kind: dict[str, int]) -> No
 
 
 @pytest.mark.parametrize("access", [{"load": 1}, {"store": 1}, {"load": 1, "store": 1}], ids=str)
-def test_a_branch_is_a_branch_whatever_it_accesses(bench: RecordBench, access: dict[str, int]) -> None:
+def test_a_branch_that_accesses_memory_is_recorded_as_a_branch(bench: RecordBench, access: dict[str, int]) -> None:
     """D17.6.3: an access to the Guarded control stack, of which nothing is told without FEAT_GCS."""
     packets = bench.check(everything(bench.config, branch=1, taken=1, gcs=1, retired=1, **access))
     assert packets[Packet.OPERATION][0] == Header.OPERATION | OperationClass.BRANCH
@@ -151,18 +151,18 @@ def test_every_vector_length(bench: RecordBench, kind: dict[str, int]) -> None:
 
 
 @pytest.mark.parametrize(("name", "largest"), [("spe_sme", 128 << ETS.BITS_262144), ("sve", 2048), ("sme", 2048)])
-def test_the_size_of_vectors_has_the_bits_of_the_largest(name: str, largest: int) -> None:
+def test_the_width_of_the_vector_size(name: str, largest: int) -> None:
     assert VectorsLayout(FEATURES[f"minimal_{name}"])["bits"].width == largest.bit_length()
 
 
-def test_an_operation_that_did_not_retire_shows_nothing(bench: RecordBench) -> None:
+def test_an_operation_that_did_not_retire_has_events_and_timestamp_only(bench: RecordBench) -> None:
     packets = bench.check(everything(bench.config, load=1, asynchronous=1))
     assert packets.keys() == {Packet.EVENTS, Packet.TIMESTAMP}
     assert not any(packets[Packet.EVENTS][1:])
 
 
 @pytest.mark.parametrize("config", configurations(FOR_BLOCKS))
-def test_a_sample_stands_until_its_record_is_begun(config: SPUConfig) -> None:
+def test_a_sample_is_held_until_its_record_is_accepted(config: SPUConfig) -> None:
     """Whether the record is wanted is asked of the sample that is there: of each record anew, though it is all read,
     once.
     """
@@ -185,7 +185,7 @@ def test_a_sample_stands_until_its_record_is_begun(config: SPUConfig) -> None:
 
 @pytest.mark.parametrize("kind", ["load", "store"])
 @pytest.mark.parametrize("sme", [0, 1])
-def test_an_sme_access_is_of_unspecified_registers_without_feat_spe_sme(kind: str, sme: int) -> None:
+def test_an_sme_access_has_unspecified_registers_without_feat_spe_sme(kind: str, sme: int) -> None:
     """Other accesses keep their form (D17.6.6)."""
     config = FEATURES["minimal_sme"]
     operation = Operation(facts=Facts(retired=1, simd_fp=1, **{kind: 1}), vectors=Vectors(sme=sme))

@@ -82,7 +82,7 @@ SOME_ENCODINGS = [
 """All with the CRn of the architecture's registers, and those that differ from one of ours in CRn alone."""
 
 
-def test_where_the_random_numbers_are() -> None:
+def test_the_encoding_of_the_random_number_register() -> None:
     """S3_0_C15_C10_2: CRn 11 and 15 are for IMPLEMENTATION DEFINED registers (D24.1)."""
     assert ENCODINGS[0, 15, 10, 2].name == "IMP_PMSRNDR_EL1"
     assert ENCODINGS[4, 9, 9, 0].name == "PMSCR_EL2"
@@ -103,7 +103,7 @@ def test_every_register_is_zero_after_reset(bench: RegistersBench) -> None:
     bench.run(scenario)
 
 
-def test_no_other_encoding(bench: RegistersBench) -> None:
+def test_other_encodings_are_undefined(bench: RegistersBench) -> None:
     async def scenario(ctx: Any) -> None:
         for where in SOME_ENCODINGS:
             register = ENCODINGS.get(where)
@@ -121,7 +121,7 @@ def test_no_other_encoding(bench: RegistersBench) -> None:
 
 
 @pytest.mark.parametrize("register", REGISTERS, ids=lambda register: register.name)
-def test_nothing_happens_at_el0(bench: RegistersBench, register: Register) -> None:
+def test_accesses_at_el0_are_undefined(bench: RegistersBench, register: Register) -> None:
     async def scenario(ctx: Any) -> None:
         for write in (None, ONES):
             assert await bench.access(ctx, encoding(register), write=write, pe=PEState(el=0)) == (
@@ -150,7 +150,7 @@ def test_a_register_of_el2_is_undefined_at_el1(bench: RegistersBench) -> None:
     bench.run(scenario)
 
 
-def test_nothing_happens_without_an_access(bench: RegistersBench) -> None:
+def test_no_register_changes_without_an_access(bench: RegistersBench) -> None:
     async def scenario(ctx: Any) -> None:
         dut = bench.dut
         inputs = [(dut.pe.el, 1), (dut.port.write, 1), (dut.port.crn, 9), (dut.port.crm, 9), (dut.port.wdata, ONES)]
@@ -170,7 +170,7 @@ def test_a_write_to_an_id_register_is_undefined(bench: RegistersBench, register:
     bench.run(scenario)
 
 
-def test_id_registers_and_who_may_program_the_buffer(bench: RegistersBench) -> None:
+def test_id_registers(bench: RegistersBench) -> None:
     async def scenario(ctx: Any) -> None:
         # Control says who may.
         owned = (0, 1) if bench.config.several_owners else (1,)
@@ -184,7 +184,7 @@ def test_id_registers_and_who_may_program_the_buffer(bench: RegistersBench) -> N
     bench.run(scenario)
 
 
-def test_pct_is_physical_time_without_el2(bench: RegistersBench) -> None:
+def test_pct_reads_as_physical_time_without_el2(bench: RegistersBench) -> None:
     """PMSCR_EL1.PCT reads as 0b01 then, and ignores writes."""
     where = encoding(PMSCR_EL1)
 
@@ -198,7 +198,7 @@ def test_pct_is_physical_time_without_el2(bench: RegistersBench) -> None:
     bench.run(scenario)
 
 
-def test_bits_that_are_not_implemented_read_as_zero(bench: RegistersBench) -> None:
+def test_unimplemented_bits_read_as_zero(bench: RegistersBench) -> None:
     """Random writes and reads, each register beside the reference's; a write reaches no other register."""
     random = Random(SEED)
     reference = ReferenceRegisters()

@@ -121,7 +121,7 @@ def bench(request: pytest.FixtureRequest) -> SerializerBench:
     return SerializerBench(request.param)
 
 
-def test_no_idle_beat(bench: SerializerBench) -> None:
+def test_records_follow_without_an_idle_cycle(bench: SerializerBench) -> None:
     """Fixed layouts: exactly as many beats as bytes need, the next record's first right behind the last one's."""
     if bench.config.layout.packed:
         pytest.skip("records of several sizes")
@@ -131,7 +131,7 @@ def test_no_idle_beat(bench: SerializerBench) -> None:
 
 
 @pytest.mark.parametrize(("name", "combinations"), [("kunpeng_920", 24), ("hisilicon_mobile", 24), ("arm_model", 48)])
-def test_loads_and_branches_take_a_quarter_more_cycles_than_beats_at_most(name: str, combinations: int) -> None:
+def test_loads_and_branches_take_at_most_a_quarter_more_cycles_than_beats(name: str, combinations: int) -> None:
     """Of 8 bytes, back to back: with and without each context, physical address, data source, previous target,
     Timestamp.
     """
@@ -149,7 +149,7 @@ def test_loads_and_branches_take_a_quarter_more_cycles_than_beats_at_most(name: 
         assert max(second - first, third - second) <= 1.25 * most, sorted(packet.value for packet in kind)
 
 
-def test_input_and_output_are_not_joined(bench: SerializerBench) -> None:
+def test_input_ready_does_not_depend_on_output_ready(bench: SerializerBench) -> None:
     bench.independent_of_ready(random_packets(bench.config, 4, 60))
 
 
@@ -159,5 +159,5 @@ def test_input_and_output_are_not_joined(bench: SerializerBench) -> None:
     gaps=st.lists(st.sampled_from([0, 0, 1, 2, 9]), min_size=1, max_size=5),
     stalls=st.lists(st.booleans(), min_size=1, max_size=12).filter(lambda stalls: not all(stalls)),
 )
-def test_any_pace(bench: SerializerBench, seed: int, gaps: list[int], stalls: list[bool]) -> None:
+def test_any_timing(bench: SerializerBench, seed: int, gaps: list[int], stalls: list[bool]) -> None:
     bench.play(random_packets(bench.config, seed, 6), gaps, stalls)

@@ -210,7 +210,7 @@ def test_a_record_from_end_to_end(run: Callable[..., None]) -> None:
 
 
 @pytest.mark.parametrize("late", [0, 1, 20])
-def test_drain_is_done_when_the_status_says_what_the_record_did(run: Callable[..., None], late: int) -> None:
+def test_drain_is_done_when_the_status_is_up_to_date(run: Callable[..., None], late: int) -> None:
     """Behind the record no other fits. Software reads PMBSR_EL1 in the very cycle after PSB CSYNC is done."""
 
     async def scenario(driver: Driver) -> None:
@@ -231,7 +231,7 @@ def test_drain_is_done_when_the_status_says_what_the_record_did(run: Callable[..
 
 
 @pytest.mark.parametrize("late", [0, 20])
-def test_drain_is_done_when_memory_has_the_record(run: Callable[..., None], late: int) -> None:
+def test_drain_is_done_when_the_record_is_in_memory(run: Callable[..., None], late: int) -> None:
     async def scenario(driver: Driver) -> None:
         await driver.set_up()
         # The pointer moves, and what that says of the next record follows: later, where it has a size of its own.
@@ -293,7 +293,7 @@ def test_a_record_is_discarded_if_the_buffer_did_not_run_for_one_cycle(run: Call
     assert 0 in committed_counts or not late
 
 
-def test_a_record_is_discarded_if_the_buffer_gets_another_owner(run: Callable[..., None]) -> None:
+def test_a_record_is_discarded_if_the_owner_of_the_buffer_changes(run: Callable[..., None]) -> None:
     """In any cycle, and its own one back in the next: what had not reached memory by then is lost, and nothing else."""
     outcomes = set()
 

@@ -250,7 +250,7 @@ def limit(config: SPUConfig) -> int:
 
 @pytest.mark.parametrize("outstanding", [1, 3])
 @pytest.mark.parametrize("name", configurations([*CONFIGURATIONS]))
-def test_what_is_written_is_in_memory(name: str, outstanding: int) -> None:
+def test_written_records_are_in_memory(name: str, outstanding: int) -> None:
     """Whatever memory's pace is; and errors are what they are said to be."""
     config = CONFIGURATIONS[name]
     bench = Bench(dut := AXI4Writer(config, outstanding=outstanding))
@@ -305,7 +305,7 @@ def test_what_is_written_is_in_memory(name: str, outstanding: int) -> None:
 
 
 @pytest.mark.parametrize("name", configurations(["minimal", "kunpeng_920"]))
-def test_posted_records_leave_as_fast_as_they_come(name: str) -> None:
+def test_posted_records_are_sent_at_full_rate(name: str) -> None:
     """A record of n words takes n + 2 cycles at most, though memory answers late; no buffer is faster."""
     config = CONFIGURATIONS[name]
     bench = Bench(dut := AXI4Writer(config, outstanding=4))
@@ -380,7 +380,7 @@ def cycles_between_records(config: SPUConfig, dut: Any, answer: Any) -> int:
 
 
 @pytest.mark.parametrize("name", configurations(["minimal", "arm_model"]))
-def test_posted_writes_cost_the_buffer_no_cycle(name: str) -> None:
+def test_posted_writes_do_not_stall_the_buffer(name: str) -> None:
     """It is as fast as with memory that answers in the cycle after a record's last beat."""
     config = CONFIGS[name]
     plain = cycles_between_records(
@@ -531,7 +531,7 @@ def shell(name: str) -> verilog.Verilog:
     return verilog.generate(ObservedShell(SHELLS[name]), f"shell_{name}")
 
 
-def test_what_a_shell_cannot_be() -> None:
+def test_arguments_out_of_range() -> None:
     with pytest.raises(ValueError, match=r"^shell must be axi4 or axi4-apb, not 'ahb'$"):
         Shell(CONFIGS["minimal"], "ahb")
     for outstanding in (0, 257):

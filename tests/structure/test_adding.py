@@ -99,7 +99,7 @@ ADDITIONS = {
 
 
 @pytest.mark.parametrize("name", tiers(fast=["lane width"], full=ADDITIONS))
-def test_the_next_place_is_named(name: str, tmp_path: Path) -> None:
+def test_a_failure_names_the_next_place(name: str, tmp_path: Path) -> None:
     addition = ADDITIONS[name]
     for each in COPIED:
         if (ROOT / each).is_dir():

@@ -35,7 +35,7 @@ def loaded(code: str) -> set[str]:
 
 
 @pytest.mark.parametrize("package", OFFERED, ids=lambda package: package.__name__)
-def test_what_a_package_offers(package: object) -> None:
+def test_the_public_names_of_a_package(package: object) -> None:
     names = OFFERED[package]
     assert set(package.__all__) == names
     assert set(dir(package)) == names
@@ -46,7 +46,7 @@ def test_what_a_package_offers(package: object) -> None:
 
 
 @pytest.mark.parametrize("package", OFFERED, ids=lambda package: package.__name__)
-def test_no_offered_name_is_that_of_a_module(package: object) -> None:
+def test_no_public_name_is_the_name_of_a_module(package: object) -> None:
     inside = {path.stem for path in Path(package.__file__).parent.iterdir()}
     assert not OFFERED[package] & inside
 
@@ -67,7 +67,7 @@ def test_a_package_has_types(package: object) -> None:
         ("from spurtle_sim import decode, encode, read_perf_data", set()),
     ],
 )
-def test_what_is_loaded(code: str, expected: set[str]) -> None:
+def test_imports_load_only_required_packages(code: str, expected: set[str]) -> None:
     assert loaded(code) == expected
 
 

@@ -215,7 +215,7 @@ def within(packages: Iterable[str]) -> list[str]:
     return [module for module in modules() if package_of(module) in {f"spurtle_sim.{name}" for name in packages}]
 
 
-def test_the_table_names_every_package_and_has_no_arrow_upwards() -> None:
+def test_the_table_has_every_package_below_those_that_it_imports() -> None:
     assert {package_of(module) for module in modules()} == MAY_IMPORT.keys()
     order = [*MAY_IMPORT]
     for place, (package, allowed) in enumerate(MAY_IMPORT.items()):
@@ -250,7 +250,7 @@ def test_a_forbidden_import_of_a_user_is_found(file: str, line: str) -> None:
     assert len(forbidden_to_user(user, ROOT / file, line)) == 1
 
 
-def test_no_module_imports_itself_through_others() -> None:
+def test_there_is_no_import_cycle() -> None:
     assert cycle(graph()) == ()
 
 
@@ -285,7 +285,7 @@ def test_a_cycle_is_found() -> None:
     assert "spurtle.arch" in cycle({**graph(), **added})
 
 
-def test_a_private_name_is_used_in_its_own_file_alone() -> None:
+def test_private_names_are_used_only_in_their_own_files() -> None:
     folders = [root / name for name, root in SOURCES.items()] + [ROOT / name for name in USERS if name != "tests"]
     found = [line for path in files(*folders) for line in private(path, path.read_text(encoding="utf-8"))]
     assert found == []
@@ -303,11 +303,11 @@ def test_own_private_names_are_allowed(text: str) -> None:
     assert private(ROOT / "rtl" / "example.py", text) == []
 
 
-def test_no_amaranth_is_loaded_for_what_needs_none() -> None:
+def test_packages_without_gateware_load_no_amaranth() -> None:
     assert "amaranth" not in loaded(*within(WITHOUT_AMARANTH))
 
 
-def test_no_emulator_is_loaded_for_what_needs_none() -> None:
+def test_packages_without_programs_load_no_emulator() -> None:
     assert not EMULATORS & loaded(*within(WITHOUT_EMULATOR))
 
 

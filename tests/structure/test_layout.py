@@ -82,7 +82,7 @@ def test_tests_mirror_the_packages() -> None:
     assert folders == packages - TESTED_BY_USERS | {*TOOLS, *OTHER_TESTS}
 
 
-def test_a_test_stands_directly_in_the_folder_of_its_package() -> None:
+def test_tests_are_directly_in_the_folder_of_their_package() -> None:
     """Python finds it there, and docs/rules.toml names it so."""
     tests = [Path(file) for file in files("tests") if Path(file).name.startswith("test_") and file.endswith(".py")]
     assert [str(test) for test in tests if len(test.parts) != 3] == []

@@ -77,7 +77,7 @@ def test_like_the_reference(any_bench: AccessBench) -> None:
             assert any_bench.choose(registers.PMSFCR_EL1, lanes, numbers) == expected
 
 
-def test_of_the_random_number_bit_0_is_for_two_accesses(any_bench: AccessBench) -> None:
+def test_bit_0_of_the_random_number_chooses_between_two_accesses(any_bench: AccessBench) -> None:
     """And what is left is the element."""
     config = any_bench.config
     element = 0b1010_0011 if config.scalable else 0
@@ -101,7 +101,7 @@ def test_of_the_random_number_bit_0_is_for_two_accesses(any_bench: AccessBench) 
     ],
     ids=str,
 )
-def test_the_filter_by_type_decides_if_it_selects_one_of_the_two(
+def test_a_type_filter_that_selects_one_access_chooses_it(
     bench: AccessBench, fields: dict[str, int], destination: int | None
 ) -> None:
     for bit in (0, 1):
@@ -110,7 +110,7 @@ def test_the_filter_by_type_decides_if_it_selects_one_of_the_two(
         assert bench.choose(PMSFCR_EL1.pack(**fields), [0], numbers) == [(expected, 0)]
 
 
-def test_masks_do_not_matter(bench: AccessBench) -> None:
+def test_masks_do_not_affect_the_choice(bench: AccessBench) -> None:
     if bench.config.eft:
         for masks in product((0, 1), repeat=2):
             pmsfcr = PMSFCR_EL1.pack(FT=1, ST=1, STm=masks[0], LDm=masks[1])
