@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""Components check what they are built from: a wrong argument is one sentence, and no circuit."""
+"""Test that components check their arguments: a wrong argument raises an error with one sentence."""
 
 import re
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from spurtle.gateware.spu import SPU
 
 
 def components() -> list[type[wiring.Component]]:
-    """Return each component of the gateware."""
+    """Return all components of gateware and shells."""
     modules = [
         import_module(f"{package.__name__}.{module.name}")
         for package in (gateware, shell)
@@ -96,7 +96,7 @@ def test_an_argument_out_of_range(component: Callable[..., Any], arguments: dict
 
 
 def test_more_lanes_than_two_groups_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`SPUConfig` refuses them. Here it does not, as after a change of its range."""
+    """`SPUConfig` rejects them first, unless its range is changed."""
     monkeypatch.setattr("spurtle.config.checks.check_range", lambda *_: None)
     twelve = replace(MINIMAL, name="twelve", ops_per_cycle=12)
     with pytest.raises(ValueError, match=r"^ops_per_cycle must be at most 8, two groups, not 12$"):

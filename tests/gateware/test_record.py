@@ -1,4 +1,4 @@
-"""Record construction against the reference's, byte for byte."""
+"""Test the construction of records against the reference, byte for byte."""
 
 from dataclasses import replace
 from typing import Any
@@ -32,7 +32,7 @@ class RecordBench(Bench):
         super().__init__(self.dut)
 
     def check(self, sample: Sample, hidden: int = ALL) -> dict[Packet, bytes]:
-        """The packets, which are the reference's, whatever `hidden` the gateware was given where there is nothing."""
+        """Return the packets. Check that they agree with the reference; unused bits of the sample are `hidden`."""
         layout = self.config.layout
 
         async def scenario(ctx: Any) -> tuple[int, int, int]:
@@ -54,9 +54,9 @@ class RecordBench(Bench):
         assert octets.to_bytes(len(image), "little") == image, (sample, expected)
         if layout.packed:
             fields = [field for field in layout.fields if field.elastic]
-            told = [any(packet in expected for packet in field.packets) for field in fields]
-            told.append(Packet.TIMESTAMP in expected)
-            assert present == sum(there << number for number, there in enumerate(told)), sample
+            present_fields = [any(packet in expected for packet in field.packets) for field in fields]
+            present_fields.append(Packet.TIMESTAMP in expected)
+            assert present == sum(bit << number for number, bit in enumerate(present_fields)), sample
         return expected
 
 
@@ -72,7 +72,7 @@ def test_like_the_reference(bench: RecordBench, data: st.DataObject) -> None:
 
 
 def everything(config: SPUConfig, vectors: Vectors = NO_VECTORS, **facts: int) -> Sample:
-    """A sample with each number all ones."""
+    """Return a sample in which all numbers are all ones."""
     location = Location(ALL >> 8, 3, 1, int(config.rme))
     valid = ("va_valid", "pa_valid", "va_tagged", "data_source_valid", "imp_counter_valid", "imp_address_valid")
     return Sample(
@@ -103,7 +103,7 @@ def everything(config: SPUConfig, vectors: Vectors = NO_VECTORS, **facts: int) -
     )
 
 
-# Every combination of the facts that decide which packets there are.
+# All combinations of the facts that determine which packets are present.
 @pytest.mark.parametrize("kind", [{}, {"load": 1}, {"store": 1}, {"load": 1, "store": 1}, {"branch": 1}], ids=str)
 def test_every_kind_of_operation(bench: RecordBench, kind: dict[str, int]) -> None:
     names = (
@@ -123,14 +123,14 @@ def test_every_kind_of_operation(bench: RecordBench, kind: dict[str, int]) -> No
 
 @pytest.mark.parametrize("access", [{"load": 1}, {"store": 1}, {"load": 1, "store": 1}], ids=str)
 def test_a_branch_that_accesses_memory_is_recorded_as_a_branch(bench: RecordBench, access: dict[str, int]) -> None:
-    """D17.6.3: an access to the Guarded control stack, of which nothing is told without FEAT_GCS."""
+    """Accesses to the Guarded control stack (D17.6.3). Their addresses are recorded only with FEAT_GCS."""
     packets = bench.check(everything(bench.config, branch=1, taken=1, gcs=1, retired=1, **access))
     assert packets[Packet.OPERATION][0] == Header.OPERATION | OperationClass.BRANCH
     assert Packet.TARGET in packets
     assert (Packet.VA in packets) == bench.config.gcs
 
 
-# Every size around which the code changes, and those that have none.
+# All sizes at which the encoding changes, their neighbours, and sizes without an encoding.
 SIZES = sorted({size + step for power in range(19) for size in [1 << power] for step in (-1, 0, 1)} - {1 << 19})
 
 
@@ -186,7 +186,7 @@ def test_a_sample_is_held_until_its_record_is_accepted(config: SPUConfig) -> Non
 @pytest.mark.parametrize("kind", ["load", "store"])
 @pytest.mark.parametrize("sme", [0, 1])
 def test_an_sme_access_has_unspecified_registers_without_feat_spe_sme(kind: str, sme: int) -> None:
-    """Other accesses keep their form (D17.6.6)."""
+    """The format of other accesses does not change (D17.6.6)."""
     config = FEATURES["minimal_sme"]
     operation = Operation(facts=Facts(retired=1, simd_fp=1, **{kind: 1}), vectors=Vectors(sme=sme))
     packets = RecordBench(config).check(Sample(start=Start(), operation=operation))
