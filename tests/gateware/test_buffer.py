@@ -221,7 +221,7 @@ def test_a_collision_in_the_cycle_of_a_write_of_pmbsr(bench: BufferBench) -> Non
         assert driver.pmbsr == PMBSR_EL1.pack(COLL=1)
         await driver.tick(PMBSR_EL1, 0)
         assert driver.pmbsr == 0
-        # The write of software takes effect first, and that of the SPU is not lost.
+        # The write of software takes effect first, and the collision is not lost.
         await driver.tick(PMBSR_EL1, PMBSR_EL1.pack(DL=1), collision=True)
         assert driver.pmbsr == PMBSR_EL1.pack(DL=1, COLL=1)
         await driver.write(PMBSR_EL1, 0)

@@ -66,8 +66,8 @@ class Expected:
     def advance(self, now: int, step: Step, lanes: int) -> tuple[int, list[int]]:
         """Count operations in `lanes`. Return the number of random numbers drawn, and the selected lanes."""
         config = self.config
-        # With several lanes PMSIRR_EL1 and the random number are those of the previous cycle. The number is still the
-        # next one, because numbers are not used in two consecutive cycles.
+        # With several lanes the gateware uses PMSIRR_EL1 and the random number of the previous cycle. The number is the
+        # same in this cycle, because numbers are not used in two consecutive cycles.
         settled = step if config.ops_per_cycle == 1 else self._earlier
         rule = {"interval": settled.interval, "rnd": settled.rnd, "random": self.numbers[0], "ernd": config.ernd}
         answer: list[int] = []

@@ -26,6 +26,8 @@ NO_VECTORS = Vectors()
 
 
 class RecordBench(Bench):
+    """A `RecordBuilder` in the simulator."""
+
     def __init__(self, config: SPUConfig):
         self.config = config
         self.dut = RecordBuilder(config)
@@ -163,21 +165,19 @@ def test_an_operation_that_did_not_retire_has_events_and_timestamp_only(bench: R
 
 @pytest.mark.parametrize("config", configurations(FOR_BLOCKS))
 def test_a_sample_is_held_until_its_record_is_accepted(config: SPUConfig) -> None:
-    """Whether the record is wanted is asked of the sample that is there: of each record anew, though it is all read,
-    once.
-    """
+    """The sample determines whether the record is dropped, so it is held even if all beats have been read."""
     path = RecordPath(config)
-    long_after = 4 * config.max_record_bytes // config.bus_bytes + 20
+    many_cycles = 4 * config.max_record_bytes // config.bus_bytes + 20
 
     async def scenario(ctx: Any) -> None:
-        async def cycles(*begun: int) -> list[tuple[int, int]]:
-            """In each cycle whether the sample is taken, and whether the record ends."""
+        async def cycles(*accepted: int) -> list[tuple[int, int]]:
+            """Return for each cycle whether the sample is accepted, and whether the record ends."""
             ends = path.beat.valid & path.beat.payload.last
             inputs = [(path.sample.valid, 1), (path.beat.ready, 1)]
-            return [await cycle(ctx, [*inputs, (path.accepted, now)], path.sample.ready, ends) for now in begun]
+            return [await cycle(ctx, [*inputs, (path.accepted, now)], path.sample.ready, ends) for now in accepted]
 
         for _ in range(3):
-            assert sorted(await cycles(*[0] * long_after)) == [*[(0, 0)] * (long_after - 1), (0, 1)]
+            assert sorted(await cycles(*[0] * many_cycles)) == [*[(0, 0)] * (many_cycles - 1), (0, 1)]
             assert await cycles(1, 0) == [(0, 0), (1, 0)]
 
     Bench(path).run(scenario)
