@@ -1,4 +1,4 @@
-"""Output files: replaced atomically, links kept, special files and inputs never replaced."""
+"""Test output files: they are replaced atomically, links are preserved, special files and inputs are not replaced."""
 
 import os
 import stat
@@ -27,7 +27,7 @@ def fifo(folder: Path) -> Path:
 
 
 def device(folder: Path) -> Path:
-    """Return a character device of its own: the null device."""
+    """Return a new character device, a null device."""
     path = folder / "device"
     try:
         os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
@@ -36,22 +36,23 @@ def device(folder: Path) -> Path:
     return path
 
 
-def left_in(folder: Path) -> set[str]:
+def names_in(folder: Path) -> set[str]:
+    """Return the names of the files in a folder."""
     return {path.name for path in folder.iterdir()}
 
 
-def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path) -> None:
+def test_a_link_is_preserved_and_its_target_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     target, link = tmp_path / "elsewhere" / "target", tmp_path / "link"
     link.symlink_to(target)
-    for content in b"first", b"second":  # the first time the link leads nowhere
+    for content in b"first", b"second":  # the first time the target does not exist
         check_files([link])
         before = target.stat().st_ino if target.exists() else None
         write_files({link: content})
         assert link.is_symlink() and link.readlink() == target
         assert target.read_bytes() == content
-        assert target.stat().st_ino != before, "it was written in place"
-    assert left_in(tmp_path) == {"elsewhere", "link"} and left_in(target.parent) == {"target"}
+        assert target.stat().st_ino != before, "the file must be replaced, not overwritten"
+    assert names_in(tmp_path) == {"elsewhere", "link"} and names_in(target.parent) == {"target"}
 
 
 def test_a_file_keeps_its_mode(tmp_path: Path) -> None:
@@ -81,11 +82,11 @@ def test_a_special_file_is_not_replaced(make: Callable[[Path], Path], tmp_path: 
             lambda name=name: write_files({tmp_path / "regular": b"", name: b""}),
             lambda name=name: write_folder(tmp_path, {"regular": "", name.name: ""}),
         ):
-            with pytest.raises(UserError) as refused:
+            with pytest.raises(UserError) as rejected:
                 write()
-            assert str(refused.value) == f"cannot write {name}: it must be a regular file, not a special one"
+            assert str(rejected.value) == f"cannot write {name}: it must be a regular file, not a special one"
     assert special.stat().st_mode == kind
-    assert left_in(tmp_path) == {special.name, "link"}
+    assert names_in(tmp_path) == {special.name, "link"}
 
 
 def test_a_device_takes_a_stream(tmp_path: Path) -> None:
@@ -109,6 +110,7 @@ def test_a_fifo_takes_the_records_of_encode(tmp_path: Path) -> None:
 
 
 def run(*arguments: str, **streams: Any) -> subprocess.CompletedProcess[bytes]:
+    """Run the command `spurtle`."""
     command = [str(Path(sys.executable).with_name("spurtle")), *arguments]
     return subprocess.run(command, check=False, timeout=120, stderr=subprocess.PIPE, **streams)
 
@@ -126,7 +128,7 @@ def test_standard_output_as_a_file(tmp_path: Path) -> None:
     assert path.read_bytes() == b"before" + piped.stdout + b"after"
 
 
-def test_an_output_is_not_an_input(tmp_path: Path) -> None:
+def test_an_output_that_is_an_input_is_rejected(tmp_path: Path) -> None:
     source = tmp_path / "in"
     source.write_text(RECORD)
     names = [source, tmp_path / "link", tmp_path / "hard"]
@@ -136,17 +138,17 @@ def test_an_output_is_not_an_input(tmp_path: Path) -> None:
         with pytest.raises(UserError, match=f"^cannot write {name}: it is the same file as the input {source}$"):
             check_files([name], [source])
     assert source.read_text() == RECORD
-    check_stream(os.devnull, [os.devnull])  # which nothing destroys
+    check_stream(os.devnull, [os.devnull])  # a device may be both
 
 
-def test_a_file_is_not_written_twice(tmp_path: Path) -> None:
+def test_a_file_that_is_written_twice_is_rejected(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     other.symlink_to(one)
     for write in (lambda: check_files([one, other]), lambda: write_files({one: b"", other: b""})):
-        with pytest.raises(UserError) as refused:
+        with pytest.raises(UserError) as rejected:
             write()
-        assert str(refused.value) == f"cannot write {other}: it is the same file as {one}, which is written as well"
-    assert left_in(tmp_path) == {"other"}
+        assert str(rejected.value) == f"cannot write {other}: it is the same file as {one}, which is written as well"
+    assert names_in(tmp_path) == {"other"}
 
 
 def test_all_files_or_none(tmp_path: Path) -> None:
@@ -154,10 +156,10 @@ def test_all_files_or_none(tmp_path: Path) -> None:
     first.write_bytes(b"before")
     with pytest.raises(UserError, match=f"^cannot write {second}: No such file or directory$"):
         write_files({first: b"after", second: b""})
-    assert first.read_bytes() == b"before" and left_in(tmp_path) == {"first"}
+    assert first.read_bytes() == b"before" and names_in(tmp_path) == {"first"}
 
 
-def test_names_that_cannot_be(tmp_path: Path) -> None:
+def test_invalid_names(tmp_path: Path) -> None:
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
     file = tmp_path / "file"
@@ -178,7 +180,7 @@ def test_names_that_cannot_be(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, RECORD])
-def test_encode_refuses_its_input(content: str | None, tmp_path: Path) -> None:
+def test_encode_rejects_its_input_as_output(content: str | None, tmp_path: Path) -> None:
     source = tmp_path / "in.jsonl"
     source.write_text(RECORD)
     with source.open("rb") as standard_input:
@@ -190,8 +192,8 @@ def test_encode_refuses_its_input(content: str | None, tmp_path: Path) -> None:
     assert source.read_text() == RECORD
 
 
-def test_an_output_that_is_standard_output(tmp_path: Path) -> None:
-    """Its other writers would go on in a file without a name."""
+def test_an_output_that_is_standard_output_is_rejected(tmp_path: Path) -> None:
+    """Other writers of standard output would otherwise write to a deleted file."""
     path = tmp_path / "out"
     with path.open("wb") as out:
         done = run("profile", "-o", str(path), str(write_elf(tmp_path / "program", EXIT)), stdout=out)

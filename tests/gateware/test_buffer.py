@@ -44,7 +44,7 @@ def discarding() -> BufferBench:
 
 
 @pytest.mark.parametrize("limit", [BASE + PAGE, PAGE, 0xFFFF_FFFF_FFFF_F000])
-def test_one_more_record_fits_below_the_limit_and_then_it_is_full(bench: BufferBench, limit: int) -> None:
+def test_the_buffer_is_full_when_no_further_record_fits(bench: BufferBench, limit: int) -> None:
     pointer = limit - bench.required
     sticky = PMBSR_EL1.pack(EA=1, DL=1, COLL=1)
 
@@ -67,7 +67,7 @@ def test_one_more_record_fits_below_the_limit_and_then_it_is_full(bench: BufferB
     ("pointer", "limit"),
     [(0, 0x8000_0000_0000 - PAGE), (0x3F_FFFF_FFC0, 0x40_0000_0000), (0x3F_FFFF_F000, 0x7F_FFFF_0000)],
 )
-def test_there_is_room_far_below_the_limit(bench: BufferBench, pointer: int, limit: int) -> None:
+def test_records_fit_far_below_the_limit(bench: BufferBench, pointer: int, limit: int) -> None:
     pointer &= -bench.required
 
     async def scenario(driver: Driver) -> None:
@@ -108,7 +108,7 @@ BAD: dict[str, tuple[Pointer, int]] = {
 
 
 @pytest.mark.parametrize(("pointer", "limit"), BAD.values(), ids=BAD)
-def test_a_bad_pointer_is_full_and_nothing_is_written(bench: BufferBench, pointer: Pointer, limit: int) -> None:
+def test_an_invalid_pointer_counts_as_full(bench: BufferBench, pointer: Pointer, limit: int) -> None:
     pointer = chosen(bench, pointer)
 
     async def scenario(driver: Driver) -> None:
@@ -125,7 +125,7 @@ def test_a_bad_pointer_is_full_and_nothing_is_written(bench: BufferBench, pointe
 
 @pytest.mark.parametrize("waits", [False, True], ids=["no_record", "record"])
 @pytest.mark.parametrize("change", range(8))
-def test_it_is_busy_until_it_says_that_it_is_full(bench: BufferBench, change: int, waits: bool) -> None:
+def test_busy_is_asserted_until_full_is_reported(bench: BufferBench, change: int, waits: bool) -> None:
     """A change of the owner stops the buffer for one cycle.
 
     A pending record is dropped then before the buffer reports full, one beat in a cycle.
@@ -148,9 +148,7 @@ def test_it_is_busy_until_it_says_that_it_is_full(bench: BufferBench, change: in
 
 
 @pytest.mark.parametrize(("pointer", "limit"), [*BAD.values(), (BASE, BASE + PAGE)], ids=[*BAD, "good"])
-def test_in_discard_mode_nothing_is_written_and_nothing_is_full(
-    discarding: BufferBench, pointer: Pointer, limit: int
-) -> None:
+def test_discard_mode_writes_no_record_and_is_never_full(discarding: BufferBench, pointer: Pointer, limit: int) -> None:
     pointer = chosen(discarding, pointer)
 
     async def scenario(driver: Driver) -> None:
@@ -189,7 +187,7 @@ def test_other_modes_fill_the_buffer(discarding: BufferBench, mode: int) -> None
     late=st.integers(0, 20),
     count=st.integers(1, 5),
 )
-def test_any_pace_of_memory(any_bench: BufferBench, stalls: list[bool], late: int, count: int) -> None:
+def test_any_timing_of_memory(any_bench: BufferBench, stalls: list[bool], late: int, count: int) -> None:
     async def scenario(driver: Driver) -> None:
         await driver.start(BASE, BASE + PAGE)
         for number in range(count):
@@ -204,7 +202,7 @@ def test_any_pace_of_memory(any_bench: BufferBench, stalls: list[bool], late: in
     any_bench.drive(scenario, stalls=stalls, late=late)
 
 
-def test_the_pointer_does_not_move_before_memory_has_the_record(bench: BufferBench) -> None:
+def test_the_pointer_does_not_advance_before_the_record_is_in_memory(bench: BufferBench) -> None:
     async def scenario(driver: Driver) -> None:
         await driver.start(BASE, BASE + PAGE)
         driver.send(bench.record(1))
@@ -217,13 +215,13 @@ def test_the_pointer_does_not_move_before_memory_has_the_record(bench: BufferBen
     bench.drive(scenario, late=60)
 
 
-def test_collision_and_software_meet_in_pmbsr(bench: BufferBench) -> None:
+def test_a_collision_in_the_cycle_of_a_write_of_pmbsr(bench: BufferBench) -> None:
     async def scenario(driver: Driver) -> None:
         await driver.tick(collision=True)
         assert driver.pmbsr == PMBSR_EL1.pack(COLL=1)
         await driver.tick(PMBSR_EL1, 0)
         assert driver.pmbsr == 0
-        # The write of software takes effect first, and that of the SPU is not lost.
+        # The write of software takes effect first, and the collision is not lost.
         await driver.tick(PMBSR_EL1, PMBSR_EL1.pack(DL=1), collision=True)
         assert driver.pmbsr == PMBSR_EL1.pack(DL=1, COLL=1)
         await driver.write(PMBSR_EL1, 0)
@@ -234,7 +232,7 @@ def test_collision_and_software_meet_in_pmbsr(bench: BufferBench) -> None:
 
 
 @pytest.mark.parametrize("bits", [7, 12, 20, 30, 34, 35, 36, 37, 45, 55])
-def test_a_pointer_of_which_the_buffer_learns_while_it_drops_a_record(any_bench: BufferBench, bits: int) -> None:
+def test_a_write_of_the_pointer_while_a_record_is_dropped(any_bench: BufferBench, bits: int) -> None:
     """The next record follows immediately, and crosses a boundary of a power of two."""
     boundary = 1 << bits
     pointer = boundary - any_bench.align
@@ -265,7 +263,7 @@ def faults(bench: BufferBench, words: int) -> Iterator[InjectedFault]:
 
 
 @pytest.mark.parametrize("late", tiers(fast=[0], full=[5]))
-def test_every_fault_at_every_place_is_the_reference_s(any_bench: BufferBench, late: int) -> None:
+def test_every_fault_at_every_word(any_bench: BufferBench, late: int) -> None:
     config = any_bench.config
     units = config.bus_bytes // any_bench.align
     record = any_bench.record(1)

@@ -143,7 +143,7 @@ def around(bench: BufferBench, pace: dict[str, Any], pointer: int = BASE) -> ran
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("pace", tiers(fast=PACES[-1:], full=PACES), ids=str)
-def test_a_fault_and_something_else_in_any_cycle(bench: BufferBench, pace: dict[str, Any], change: str) -> None:
+def test_a_fault_and_another_event_in_any_cycle(bench: BufferBench, pace: dict[str, Any], change: str) -> None:
     """The fault is reported unless the event prevents it. `Driver` compares each cycle with the reference."""
     config = bench.config
     external = config.external_aborts
@@ -173,7 +173,7 @@ def test_a_fault_and_something_else_in_any_cycle(bench: BufferBench, pace: dict[
 
 
 @pytest.mark.parametrize("change", ["abort", "stop", "clear", "collision"])
-def test_full_and_something_else_in_any_cycle(bench: BufferBench, change: str) -> None:
+def test_full_and_another_event_in_any_cycle(bench: BufferBench, change: str) -> None:
     """The first syndrome is not overwritten.
 
     A write of PMBSR_EL1 by software takes effect before the buffer full event, and an asynchronous External abort after
@@ -206,7 +206,7 @@ def test_full_and_something_else_in_any_cycle(bench: BufferBench, change: str) -
 
 
 @pytest.mark.parametrize("seed", tiers(fast=range(2), full=range(6)))
-def test_everything_in_any_cycle(any_bench: BufferBench, seed: int) -> None:
+def test_all_events_in_any_cycle(any_bench: BufferBench, seed: int) -> None:
     """`Driver` compares each cycle with the reference."""
     random = Random(f"{SEED} {seed}")
     config = any_bench.config

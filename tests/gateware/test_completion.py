@@ -1,4 +1,4 @@
-"""What becomes of finished samples: each is fed to the filter once, and recorded or dropped."""
+"""Test the completion of samples: each is filtered once, and its record is written or dropped."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,10 +16,20 @@ from tests.support.gateware import Bench, cycle
 
 @dataclass(frozen=True)
 class Finished:
-    """A sample. Cycles count from the one in which it is offered.
+    """A finished sample. Cycles are relative to the one in which it becomes valid.
 
-    `stop` is a cycle in which the buffer takes no record, `unwanted` the first of those in which that is said of the
-    sample. Its record takes `wait` cycles to leave.
+    Members
+    -------
+    idle : int
+        Cycles without a sample before it.
+    passes : bool
+        Whether it passes the filter.
+    stop : int or None
+        The cycle in which the buffer does not write records.
+    unwanted : int or None
+        The first cycle in which `unwanted` is asserted.
+    wait : int
+        Cycles for which the record is stalled.
     """
 
     idle: int = 0
@@ -30,17 +40,23 @@ class Finished:
 
     @property
     def recorded(self) -> bool:
-        """It counts what is so in the cycle of the verdict: before it `unwanted` knows, after it the buffer sees."""
+        """Whether its record is output.
+
+        The state in the cycle of the verdict determines it. `unwanted` reports earlier stops, and the buffer drops a
+        record on later ones.
+        """
         return self.passes and self.stop != 1 and (self.unwanted is None or self.unwanted > 1)
 
 
 class CompletionBench(Bench):
+    """A `Completion` in the simulator."""
+
     def __init__(self):
         self.dut = Completion(CONFIGS["minimal"])
         super().__init__(self.dut)
 
     def play(self, samples: Sequence[Finished], seed: int = 0) -> None:
-        """One after the other; checks every output in every cycle. What has no meaning is noise from `seed`."""
+        """Play samples in sequence and check all outputs in each cycle. Unused inputs are random from `seed`."""
         dut = self.dut
         random = Random(seed)
         outputs = (dut.fed, dut.filtrated, dut.i.ready, dut.o.valid, dut.o.payload.as_value())
@@ -50,25 +66,25 @@ class CompletionBench(Bench):
                 payload = random.getrandbits(len(dut.i.payload.as_value()))
                 last = 2 + sample.wait if sample.recorded else 1
                 for at in range(-sample.idle, last + 1):
-                    some, noise = random.randrange(1, 1 << len(dut.rejected)), random.getrandbits(len(dut.rejected))
+                    reasons, noise = random.randrange(1, 1 << len(dut.rejected)), random.getrandbits(len(dut.rejected))
                     inputs = [
                         (dut.i.valid, at >= 0),
                         (dut.i.payload.as_value(), payload),
-                        (dut.rejected, some if at == 0 and not sample.passes else noise if at else 0),
+                        (dut.rejected, reasons if at == 0 and not sample.passes else noise if at else 0),
                         (dut.writing, at != sample.stop),
                         (dut.drop, sample.unwanted is not None and at >= sample.unwanted),
                         (dut.o.ready, at == last if at >= 2 else random.getrandbits(1)),
                     ]
-                    fed, filtrated, taken, record, shown = await cycle(ctx, inputs, *outputs)
+                    fed, filtrated, accepted, record, output = await cycle(ctx, inputs, *outputs)
                     where = f"cycle {at} of {sample}, seed {seed}"
                     assert fed == (at == 0), where
                     assert filtrated == (at == 1 and sample.passes), where
                     assert record == (at >= 2), where
                     if record:
-                        assert shown == payload, where
-                    # There is nothing to take before a sample is offered.
+                        assert output == payload, where
+                    # `ready` is not checked before a sample is valid.
                     if at >= 0:
-                        assert taken == (at == last), where
+                        assert accepted == (at == last), where
 
         self.run(scenario)
 
@@ -79,15 +95,15 @@ def bench() -> CompletionBench:
 
 
 @pytest.mark.parametrize("passes", [True, False])
-def test_one_after_the_other(bench: CompletionBench, passes: bool) -> None:
+def test_samples_in_sequence(bench: CompletionBench, passes: bool) -> None:
     bench.play([Finished(passes=passes)] * 3)
     bench.play([Finished(passes=passes, idle=2, wait=3)] * 3)
 
 
 @pytest.mark.parametrize("passes", [True, False])
 @pytest.mark.parametrize("when", range(5))
-def test_a_record_that_is_not_wanted(bench: CompletionBench, when: int, passes: bool) -> None:
-    # Once its record is made, it is for the buffer to drop it.
+def test_unwanted_records_are_dropped(bench: CompletionBench, when: int, passes: bool) -> None:
+    # After the verdict only the buffer can drop the record.
     bench.play([Finished(passes=passes, stop=when, unwanted=when + 1, wait=2), Finished(), Finished(unwanted=0)])
 
 

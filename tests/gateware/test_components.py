@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""Components check what they are built from: a wrong argument is one sentence, and no circuit."""
+"""Test that components check their arguments: a wrong argument raises an error with one sentence."""
 
 import re
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from spurtle.gateware.spu import SPU
 
 
 def components() -> list[type[wiring.Component]]:
-    """Return each component of the gateware."""
+    """Return all components of gateware and shells."""
     modules = [
         import_module(f"{package.__name__}.{module.name}")
         for package in (gateware, shell)
@@ -44,13 +44,13 @@ def components() -> list[type[wiring.Component]]:
 CONFIGURED = [component for component in components() if "config" in signature(component).parameters]
 
 
-def test_there_are_components() -> None:
+def test_components_are_found() -> None:
     assert {SPU, RegisterFile, Cutter} < {*CONFIGURED}
     assert len(CONFIGURED) > 20
 
 
 @pytest.mark.parametrize("component", CONFIGURED, ids=lambda component: component.__name__)
-def test_a_configuration_is_not_its_name(component: Callable[..., wiring.Component]) -> None:
+def test_the_name_of_a_configuration_is_rejected(component: Callable[..., wiring.Component]) -> None:
     more = {"shell": "axi4"} if "shell" in signature(component).parameters else {}
     with pytest.raises(TypeError, match=r"^config must be of type SPUConfig, not 'minimal'$"):
         component("minimal", **more)
@@ -95,8 +95,8 @@ def test_an_argument_out_of_range(component: Callable[..., Any], arguments: dict
         component(**arguments)
 
 
-def test_more_lanes_than_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`SPUConfig` refuses them. Here it does not, as after a change of its range."""
+def test_more_lanes_than_two_groups_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`SPUConfig` rejects them first, unless its range is changed."""
     monkeypatch.setattr("spurtle.config.checks.check_range", lambda *_: None)
     twelve = replace(MINIMAL, name="twelve", ops_per_cycle=12)
     with pytest.raises(ValueError, match=r"^ops_per_cycle must be at most 8, two groups, not 12$"):
@@ -111,7 +111,7 @@ def test_more_lanes_than_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
         (RegisterAccess, {"crm": 9, "op2": 0}, "encoding of TWIN_EL1 must be its own, not that of PMSCR_EL1, 0x4c8"),
     ],
 )
-def test_a_register_with_the_number_of_another(
+def test_a_register_with_the_encoding_of_another_is_rejected(
     component: Callable[..., Any], where: dict[str, int], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     twin = replace(arch.PMSIRR_EL1, name="TWIN_EL1", **where)

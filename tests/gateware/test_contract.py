@@ -1,6 +1,8 @@
 # amaranth: UnusedElaboratable=no
-"""The contract that every component and signature keeps: parameters are checked and shown, signatures compare by their
-members, FSMs have enumerations of states, and the configuration says what is present.
+"""Test the rules for all components and signatures.
+
+Arguments are checked, and each has a property. Signatures compare by their members. FSMs have enumerations of states.
+The configuration, not `hasattr`, determines which members are present.
 """
 
 import ast
@@ -43,7 +45,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable
 
 @pytest.fixture(autouse=True)
 def unused() -> Iterator[None]:
-    """Collect the components that were built, or refused to be, and have submodules that nothing uses."""
+    """Collect components that were built, at least in part, and never elaborated. Ignore the warnings."""
     yield
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnusedElaboratable)
@@ -51,7 +53,7 @@ def unused() -> Iterator[None]:
 
 
 def modules() -> list[ModuleType]:
-    """Return each module that may have components or signatures."""
+    """Return all modules that may have components or signatures."""
     return [
         import_module(f"{package.__name__}.{module.name}")
         for package in (interface, gateware, shell, boards, bench)
@@ -61,7 +63,7 @@ def modules() -> list[ModuleType]:
 
 
 def classes(base: type, *but: type) -> list[type]:
-    """Return each class that is derived from `base`."""
+    """Return all classes derived from `base`, except `but`."""
     return [
         member
         for module in modules()
@@ -102,18 +104,18 @@ ARGUMENTS: dict[str, Any] = {
     "width": 4,
     "write": True,
 }
-"""An argument for each parameter but the configuration. That of a new component is added here."""
+"""An argument for each parameter except the configuration. A new parameter requires an entry."""
 
 
 def parameters(of: type) -> list[str]:
-    """Return the names of the parameters that a class is built from."""
-    # A class without a constructor of its own has Amaranth's, whose parameters are of no interest.
+    """Return the names of the parameters of a class."""
+    # A class without a constructor has that of Amaranth, whose parameters are not tested here.
     return [*signature_of(of).parameters] if "__init__" in vars(of) else []
 
 
 @cache
 def cases(of: type) -> list[dict[str, Any]]:
-    """Return arguments that a class can be built from: one set for each configuration that it accepts."""
+    """Return valid arguments of a class, for each configuration that it accepts."""
     fixed = {name: ARGUMENTS[name] for name in parameters(of) if name != "config"}
     if "config" not in parameters(of):
         return [fixed]
@@ -128,10 +130,11 @@ def cases(of: type) -> list[dict[str, Any]]:
 
 
 def named(of: type) -> str:
+    """Return the name of a class."""
     return of.__name__
 
 
-def test_they_are_found() -> None:
+def test_components_signatures_and_layouts_are_found() -> None:
     assert {"SPU", "Shell", "RVFIAdapter", "Server", "Top", "Harness"} < {*map(named, COMPONENTS)}
     assert {"PEStateSignature", "AXI4Write", "RVFI"} < {*map(named, SIGNATURES)}
     assert {"SampleLayout", "OperationLayout"} < {*map(named, LAYOUTS)}
@@ -169,7 +172,7 @@ def test_rows_of_another_type() -> None:
 
 
 @pytest.mark.parametrize("of", COMPONENTS, ids=named)
-def test_a_component_shows_its_parameters(of: Any) -> None:
+def test_a_component_has_a_property_for_each_parameter(of: Any) -> None:
     arguments = cases(of)[0]
     component = of(**arguments)
     for name, value in arguments.items():
@@ -187,15 +190,15 @@ def test_a_signature_is_compared_by_its_members(of: Any) -> None:
 
 
 @pytest.mark.parametrize("of", [of for of in (*SIGNATURES, *LAYOUTS) if parameters(of)], ids=named)
-def test_what_shows_makes_two_of_them_unequal(of: Any) -> None:
+def test_signatures_and_layouts_are_equal_if_their_representations_are(of: Any) -> None:
     built = [of(**arguments) for arguments in cases(of)]
     pairs = [(one == other, repr(one) == repr(other)) for one, other in combinations(built, 2)]
     assert all(equal == same for equal, same in pairs)
     assert not all(equal for equal, _ in pairs)
 
 
-def machines(of: Any) -> Iterator[tuple[str, dict[object, int]]]:
-    """Yield name and encoding of each FSM of a component, in each configuration."""
+def fsms(of: Any) -> Iterator[tuple[str, dict[object, int]]]:
+    """Yield the name and the encoding of each FSM of a component, in each configuration."""
     for arguments in cases(of):
         for name, machine in Fragment.get(of(**arguments), None).generated.items():
             yield name, dict(machine.encoding)
@@ -203,7 +206,7 @@ def machines(of: Any) -> Iterator[tuple[str, dict[object, int]]]:
 
 @pytest.mark.parametrize("of", [of for of in COMPONENTS if "m.FSM(" in getsource(of)], ids=named)
 def test_the_states_of_an_fsm_are_its_enumeration(of: Any) -> None:
-    found = list(machines(of))
+    found = list(fsms(of))
     assert found
     unused: dict[type, set[object]] = {}
     for name, encoding in found:
@@ -213,12 +216,12 @@ def test_the_states_of_an_fsm_are_its_enumeration(of: Any) -> None:
         assert enumeration.__name__ in module.__all__
         assert all(type(state) is enumeration for state in encoding)
         assert encoding == {state: state.value for state in encoding}
-        # One configuration need not have every state.
+        # A configuration may not have all states.
         unused[enumeration] = unused.get(enumeration, {*enumeration}) - encoding.keys()
     assert not any(unused.values())
 
 
-def test_a_state_is_shown_by_its_name() -> None:
+def test_a_state_is_formatted_by_its_name() -> None:
     class State(FSMState):
         IDLE = 0
 
@@ -227,6 +230,6 @@ def test_a_state_is_shown_by_its_name() -> None:
 
 
 @pytest.mark.parametrize("module", sorted({of.__module__ for of in (*COMPONENTS, *SIGNATURES, *LAYOUTS)}))
-def test_nothing_asks_an_object_what_it_has(module: str) -> None:
+def test_no_module_uses_hasattr(module: str) -> None:
     names = {node.id for node in ast.walk(ast.parse(getsource(import_module(module)))) if isinstance(node, ast.Name)}
     assert "hasattr" not in names

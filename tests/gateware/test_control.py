@@ -1,5 +1,7 @@
-"""Who owns the Profiling Buffer, permission to profile and to collect, and the offset of the timestamp: against the
-reference, in states of the PE and registers at random.
+"""Test the controls of profiling against the reference, in random states of the PE and of registers.
+
+They are the owner of the Profiling Buffer, whether profiling is enabled, the collection permissions and the offset of
+the timestamp.
 """
 
 from collections import Counter
@@ -23,13 +25,13 @@ from tests.support.tiers import configurations
 
 CONFIGS = [*distinct(FOR_SPUS.values(), "el2 el3 sel2 ecv ecv_poff rme nv2 pbt")]
 STATES = 2000
-"""In each configuration."""
+"""Number of states in each configuration."""
 
 ALL = (1 << 64) - 1
 
 
 def random_registers(random: Random, config: SPUConfig) -> Registers:
-    """Those that permission depends on. The buffer runs most of the time."""
+    """Return random values of the registers that control profiling. The buffer runs in most of them."""
     registers = Registers()
     registers.write(config, PMSCR_EL1, random.getrandbits(8))
     registers.write(config, PMSCR_EL2, random.getrandbits(8))
@@ -38,25 +40,25 @@ def random_registers(random: Random, config: SPUConfig) -> Registers:
     return registers
 
 
-async def at_once(ctx: Any, inputs: Sequence[tuple[Any, Any]], *outputs: Any) -> tuple[Any, ...]:
-    """As `cycle`, of what has no clock."""
+async def set_and_get(ctx: Any, inputs: Sequence[tuple[Any, Any]], *outputs: Any) -> tuple[Any, ...]:
+    """Set inputs and return outputs of a component without a clock, like `cycle`."""
     for signal, value in inputs:
         ctx.set(signal, value)
     return tuple(ctx.get(output) for output in outputs)
 
 
 class ControlBench(Bench):
-    """Permissions in one state after the other, each compared with the reference's."""
+    """A `ProfilingControl` in the simulator, compared with the reference in each state."""
 
     def __init__(self, config: SPUConfig):
         self.config = config
         self.dut = dut = ProfilingControl(config)
         self.clocked = config.several_owners
-        self.seen = Counter[tuple[Any, ...]]()
+        self.coverage = Counter[tuple[Any, ...]]()
         self.owners = [Owner(0, 0, 1), Owner(0, 0, 1)]  # reset: Secure EL1
         self.bits = pe_bits(config)
         self.branch = ["el", "ns", "aarch32", *(["nse"] if config.rme else [])]
-        # All at once: the simulator looks at what follows from each on its own.
+        # One assignment: the simulator evaluates the design after each.
         self.inputs = Cat(
             *(getattr(dut.pe, name) for name in self.bits),
             dut.pmscr.as_value()[:8],
@@ -75,7 +77,7 @@ class ControlBench(Bench):
         super().__init__(dut, clocked=self.clocked)
 
     async def check(self, ctx: Any, registers: Registers, pe: PEState, other: PEState) -> None:
-        """Compare in a state of the PE; `other` is the one in which a branch was executed."""
+        """Check the outputs in a state of the PE; `other` is the one in which a branch was executed."""
         config = self.config
         values = [
             *((getattr(pe, name), width) for name, width in self.bits.items()),
@@ -84,28 +86,29 @@ class ControlBench(Bench):
             *([(getattr(other, name), self.bits[name]) for name in self.branch] if config.pbt else []),
             (control.buffer_enabled(registers), 1),
         ]
-        play = cycle if self.clocked else at_once
+        play = cycle if self.clocked else set_and_get
         enabled, collect, offset, may_program, branch_enabled, new_owner = await play(
             ctx, [(self.inputs, packed(values))], *self.outputs
         )
         where = registers, pe
         assert enabled == control.profiling_enabled(config, registers, pe), where
         self.check_collection(registers, pe, collect, offset)
-        if pe.el:  # nobody asks at EL0
+        if pe.el:  # an access from EL0 is UNDEFINED
             assert may_program == programmable(config, pe), where
         if config.pbt:
             at = {name: getattr(other, name) for name in ("el", "ns", "nse", "aarch32")}
-            told = control.branch_profiled(config, registers, pe, **at)
-            assert branch_enabled == told, (where, at)
-            self.seen["branch", told] += 1
+            profiled = control.branch_profiled(config, registers, pe, **at)
+            assert branch_enabled == profiled, (where, at)
+            self.coverage["branch", profiled] += 1
         if self.clocked:
             assert new_owner == (self.owners[-1] != self.owners[-2]), where
         self.owners.append(control.owner(config, pe))
-        self.seen["programmable", may_program] += 1
+        self.coverage["programmable", may_program] += 1
         if enabled:
-            self.seen["at", self.owners[-1], pe.el] += 1
+            self.coverage["at", self.owners[-1], pe.el] += 1
 
     def check_collection(self, registers: Registers, pe: PEState, collect: Any, offset: int) -> None:
+        """Check the collection permissions and the timestamp."""
         config, where = self.config, (registers, pe)
         assert collect.context_el1 == control.collect_contextidr_el1(config, registers, pe), where
         assert collect.context_el2 == control.collect_contextidr_el2(config, registers, pe), where
@@ -115,10 +118,10 @@ class ControlBench(Bench):
         assert collect.timestamp == (time is not None), where
         assert time is None or time == pe.physical_count - offset & ALL, where
         if control.profiling_enabled(config, registers, pe):
-            self.seen["pa", collect.pa] += 1
-            self.seen["nv2_va", collect.nv2_va] += 1
-            self.seen["contexts", collect.context_el1, collect.context_el2] += 1
-            self.seen["offset", None if time is None else kind(pe, offset)] += 1
+            self.coverage["pa", collect.pa] += 1
+            self.coverage["nv2_va", collect.nv2_va] += 1
+            self.coverage["contexts", collect.context_el1, collect.context_el2] += 1
+            self.coverage["offset", None if time is None else offset_name(pe, offset)] += 1
 
 
 @pytest.mark.parametrize("config", configurations({config.name: config for config in CONFIGS}))
@@ -132,12 +135,12 @@ def test_like_the_reference(config: SPUConfig) -> None:
             await bench.check(ctx, registers, random_pe(random, config), random_pe(random, config))
 
     bench.run(scenario)
-    missing = to_be_seen(config) - bench.seen.keys()
+    missing = required_coverage(config) - bench.coverage.keys()
     assert not missing
 
 
 def packed(values: Iterable[tuple[int, int]]) -> int:
-    """Values with their bits, the first one lowest."""
+    """Pack values and their widths into an integer, the first at bit 0."""
     result = at = 0
     for value, width in values:
         result |= value << at
@@ -145,27 +148,28 @@ def packed(values: Iterable[tuple[int, int]]) -> int:
     return result
 
 
-def kind(pe: PEState, offset: int) -> str:
+def offset_name(pe: PEState, offset: int) -> str:
+    """Return the name of an offset of the timestamp."""
     return {pe.cntvoff_el2: "virtual", pe.cntpoff_el2: "physical", 0: "none"}[offset]
 
 
-def to_be_seen(config: SPUConfig) -> set[tuple[Any, ...]]:
-    """Each owner at each Exception level that it profiles, and everything that may be collected there or not."""
-    wanted: set[tuple[Any, ...]] = {("pa", 0), ("pa", 1), ("programmable", 1), ("nv2_va", 0)}
+def required_coverage(config: SPUConfig) -> set[tuple[Any, ...]]:
+    """Return what must occur: each owner at each Exception level that it profiles, and each permission."""
+    required: set[tuple[Any, ...]] = {("pa", 0), ("pa", 1), ("programmable", 1), ("nv2_va", 0)}
     states = [(0, 0), (1, 0), *([(1, 1)] if config.rme else [])]
-    wanted |= {("at", Owner(ns, nse, 1), el) for ns, nse in states for el in (0, 1)}
+    required |= {("at", Owner(ns, nse, 1), el) for ns, nse in states for el in (0, 1)}
     hosts = [(ns, nse) for ns, nse in states if ns or config.sel2] if config.el2 else []
-    wanted |= {("at", Owner(ns, nse, 2), el) for ns, nse in hosts for el in range(3)}
+    required |= {("at", Owner(ns, nse, 2), el) for ns, nse in hosts for el in range(3)}
     if config.several_owners:
-        wanted.add(("programmable", 0))
+        required.add(("programmable", 0))
     if config.pbt:
-        wanted |= {("branch", False), ("branch", True)}
-    wanted |= {("contexts", one, other) for one in (0, 1) for other in ((0, 1) if config.el2 else (0,))}
-    wanted |= {("offset", None), ("offset", "none")}
+        required |= {("branch", False), ("branch", True)}
+    required |= {("contexts", one, other) for one in (0, 1) for other in ((0, 1) if config.el2 else (0,))}
+    required |= {("offset", None), ("offset", "none")}
     if config.el2:
-        wanted.add(("offset", "virtual"))
+        required.add(("offset", "virtual"))
     if config.ecv_poff:
-        wanted.add(("offset", "physical"))
+        required.add(("offset", "physical"))
     if config.nv2:
-        wanted.add(("nv2_va", 1))
-    return wanted
+        required.add(("nv2_va", 1))
+    return required

@@ -1,6 +1,6 @@
-"""The record filter against the reference's `filtering.collect` and `filtering.feed`.
+"""Test the record filter against `filtering.collect` and `filtering.feed` of the reference.
 
-test_filter_decisions.py compares a million random decisions of its Verilog.
+tests/system/test_filter_decisions.py compares a million random decisions of the generated Verilog.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ def bench(request: pytest.FixtureRequest) -> FilterBench:
 
 @pytest.fixture(scope="module")
 def everything() -> FilterBench:
-    """A filter with all that there is."""
+    """Return a filter with all features."""
     return FilterBench(FOR_BLOCKS["v1p4"])
 
 
@@ -52,7 +52,7 @@ def test_like_the_reference(bench: FilterBench) -> None:
 # D17.5.1.
 
 
-def test_every_combination_of_facts_is_of_these_types(bench: FilterBench) -> None:
+def test_every_combination_of_facts(bench: FilterBench) -> None:
     names = ("load", "store", "branch", "exception", "simd_fp", "vector", "floating_point")
     for bits in product((0, 1), repeat=len(names)):
         facts = dict(zip(names, bits, strict=True))
@@ -61,7 +61,7 @@ def test_every_combination_of_facts_is_of_these_types(bench: FilterBench) -> Non
 
 
 def test_every_setting_of_types_and_masks(everything: FilterBench) -> None:
-    """Of FEAT_SPE_EFT, with every combination of types."""
+    """All settings with FEAT_SPE_EFT, for each combination of types."""
 
     def decisions() -> Iterable[tuple[Registers, Sample]]:
         for flags in range(32):
@@ -73,13 +73,14 @@ def test_every_setting_of_types_and_masks(everything: FilterBench) -> None:
                 yield Registers(PMSFCR_EL1=PMSFCR_EL1.pack(FT=1) | types << 16 | masks << 48), sample
 
     verdicts = everything.check(decisions())
-    # A mask takes all but one of the values of its flags; where any flag is wanted, only none of them is discarded.
-    kept = sum(2 ** (5 - m) - (2 ** (5 - m - c) if c else 0) for m, c in _masked_and_wanted())
-    assert sum(verdicts) == kept
+    # The m masked flags must equal the setting, which leaves 2 ** (5 - m) combinations. If c other types are selected,
+    # the combinations without any of them are discarded.
+    passing = sum(2 ** (5 - m) - (2 ** (5 - m - c) if c else 0) for m, c in _masked_and_selected())
+    assert sum(verdicts) == passing
 
 
-def _masked_and_wanted() -> Iterable[tuple[int, int]]:
-    """How many types have a mask, and how many others are selected, in every setting."""
+def _masked_and_selected() -> Iterable[tuple[int, int]]:
+    """Yield the number of types with a mask and the number of other selected types, for each setting."""
     for types, masks in product(range(32), repeat=2):
         yield masks.bit_count(), (types & ~masks).bit_count()
 
@@ -93,7 +94,7 @@ def test_every_setting_of_types_without_masks(bench: FilterBench) -> None:
 # D17.5.3, D17.5.4.
 
 
-def test_latency_is_compared_saturated(bench: FilterBench) -> None:
+def test_the_saturated_latency_is_compared(bench: FilterBench) -> None:
     largest = (1 << bench.config.counter_bits) - 1
     written = Registers(PMSFCR_EL1=PMSFCR_EL1.pack(FL=1), PMSLATFR_EL1=largest)
     totals = (largest - 1, largest, largest + 1, largest * 3)
@@ -101,7 +102,7 @@ def test_latency_is_compared_saturated(bench: FilterBench) -> None:
 
 
 def test_every_data_source(everything: FilterBench) -> None:
-    """Six bits of it select a bit of PMSDSFR_EL1: greater ones share it."""
+    """The low six bits of a data source select the bit of PMSDSFR_EL1."""
     sources = [*range(64), *range(64, 128), 0xFFC0, 0xFFFF]
     bits = [Registers(PMSFCR_EL1=PMSFCR_EL1.pack(FDS=1), PMSDSFR_EL1=1 << bit) for bit in range(64)]
     pairs = [*product(sources, range(64))]
@@ -118,7 +119,7 @@ def test_every_data_source(everything: FilterBench) -> None:
      {"load": 1, "store": 1, "data_source_valid": 1, "memory_copy": 1, "destination": 1}],
     ids=str,
 )  # fmt: skip
-def test_what_has_no_data_source_passes(everything: FilterBench, facts: dict[str, int]) -> None:
+def test_operations_without_a_data_source_pass(everything: FilterBench, facts: dict[str, int]) -> None:
     assert everything.check([(Registers(PMSFCR_EL1=PMSFCR_EL1.pack(FDS=1)), plain(**facts))]) == [True]
 
 
@@ -127,7 +128,7 @@ def test_what_has_no_data_source_passes(everything: FilterBench, facts: dict[str
 
 @pytest.fixture(scope="module", params=UnpredictableFilter, ids=lambda choice: choice.name)
 def either(request: pytest.FixtureRequest) -> tuple[FilterBench, FilterBench, bool]:
-    """The smallest filter, and one with FEAT_SPE_FnE, of either choice; and whether it is to keep the record."""
+    """Return the smallest filter and one with FEAT_SPE_FnE, for both choices; and whether the record passes."""
     choice = request.param
     configs = (FOR_BLOCKS["minimal"], FEATURES["minimal_fne"])
     small, fne = (FilterBench(replace(config, unpredictable_filter=choice)) for config in configs)
@@ -136,28 +137,28 @@ def either(request: pytest.FixtureRequest) -> tuple[FilterBench, FilterBench, bo
 
 @pytest.mark.parametrize("enable", ["FE", "FT", "FL", "FnE"])
 def test_a_filter_that_selects_nothing(either: tuple[FilterBench, FilterBench, bool], enable: str) -> None:
-    small, fne, keeps = either
+    small, fne, passes = either
     registers = Registers(PMSFCR_EL1=PMSFCR_EL1.pack(**{enable: 1}))
     for bench in [fne] if enable == "FnE" else [small, fne]:
-        assert bench.check([(registers, plain()), (Registers(), plain())]) == [keeps, True]
+        assert bench.check([(registers, plain()), (Registers(), plain())]) == [passes, True]
 
 
-@pytest.mark.parametrize("wanted", [1 << 5, 1 << 1, 1 << 5 | 1 << 1])
-def test_an_event_that_is_both_wanted_and_not(either: tuple[FilterBench, FilterBench, bool], wanted: int) -> None:
-    """Neither of the two filters has an effect then, or both discard everything; others filter as ever."""
-    _, bench, keeps = either
-    overlap = Registers(PMSFCR_EL1=PMSFCR_EL1.pack(FE=1, FnE=1), PMSEVFR_EL1=wanted, PMSNEVFR_EL1=1 << 2 | wanted)
+@pytest.mark.parametrize("events", [1 << 5, 1 << 1, 1 << 5 | 1 << 1])
+def test_an_event_that_both_event_filters_select(either: tuple[FilterBench, FilterBench, bool], events: int) -> None:
+    """Both event filters have no effect, or both discard all records. Other filters are not affected."""
+    _, bench, passes = either
+    overlap = Registers(PMSFCR_EL1=PMSFCR_EL1.pack(FE=1, FnE=1), PMSEVFR_EL1=events, PMSNEVFR_EL1=1 << 2 | events)
     latency = replace(overlap, PMSFCR_EL1=PMSFCR_EL1.pack(FE=1, FnE=1, FL=1), PMSLATFR_EL1=11)
-    assert bench.check([(overlap, plain()), (latency, plain(10)), (latency, plain(11))]) == [keeps, False, keeps]
-    # One of the two alone is no such case.
-    retired = wanted == 1 << 1
-    for enable, verdict in (("FE", retired), ("FnE", wanted & 1 << 1 == 0)):
+    assert bench.check([(overlap, plain()), (latency, plain(10)), (latency, plain(11))]) == [passes, False, passes]
+    # With only one of the two enabled, the result is not UNPREDICTABLE.
+    retired = events == 1 << 1
+    for enable, verdict in (("FE", retired), ("FnE", events & 1 << 1 == 0)):
         alone = replace(overlap, PMSFCR_EL1=PMSFCR_EL1.pack(**{enable: 1}))
         assert bench.check([(alone, plain())]) == [verdict]
 
 
-def test_types_of_nothing_are_none_with_masks(everything: FilterBench) -> None:
-    """With FEAT_SPE_EFT nothing is unpredictable of them, in either choice."""
+def test_no_selected_type_without_masks_passes_with_feat_spe_eft(everything: FilterBench) -> None:
+    """With FEAT_SPE_EFT the result is not UNPREDICTABLE, so that the choice has no effect."""
     registers = Registers(PMSFCR_EL1=PMSFCR_EL1.pack(FT=1))
     discards = FilterBench(replace(everything.config, unpredictable_filter=UnpredictableFilter.DISCARD))
     assert [bench.check([(registers, plain())]) for bench in (everything, discards)] == [[True]] * 2

@@ -1,6 +1,4 @@
-"""The sampled operations: who is sampled, what is captured and counted, in which order samples leave, and when a slot
-is free again.
-"""
+"""Test the operations in flight: allocation of slots, captured state, latencies, and the order of the samples."""
 
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,13 +26,13 @@ CONFIGURATIONS = {**FOR_BLOCKS, **SLOTS}
 
 
 def selections(config: SPUConfig) -> Iterator[tuple[int, ...]]:
-    """Every choice of lanes whose operations can be selected in one cycle, in program order."""
+    """Yield all combinations of lanes whose operations can be selected in one cycle, in program order."""
     for number in range(config.selections_per_cycle + 1):
         yield from combinations(range(config.ops_per_cycle), number)
 
 
 def one_hot(config: SPUConfig, lanes: Sequence[int]) -> list[int]:
-    """`lanes` as the interval counter tells them."""
+    """Return `lanes` as the interval counter reports them."""
     return [1 << lane for lane in lanes] + [0] * (config.selections_per_cycle - len(lanes))
 
 
@@ -49,7 +47,7 @@ def one_hot(config: SPUConfig, lanes: Sequence[int]) -> list[int]:
     ],
     ids=lambda config: f"{config.ops_per_cycle}-{config.slots}-ernd{config.ernd:d}",
 )
-def test_the_lowest_free_slot_is_given_first(config: SPUConfig) -> None:
+def test_the_lowest_free_slot_is_allocated_first(config: SPUConfig) -> None:
     dut = Allocation(config)
 
     async def scenario(ctx: Any) -> None:
@@ -58,26 +56,36 @@ def test_the_lowest_free_slot_is_given_first(config: SPUConfig) -> None:
                 ctx.set(port, selected)
             ctx.set(dut.free, free)
 
-            there = [slot for slot in range(config.slots) if free >> slot & 1]
-            given = dict(zip(order, there, strict=False))
+            free_slots = [slot for slot in range(config.slots) if free >> slot & 1]
+            allocated = dict(zip(order, free_slots, strict=False))
             where = f"lanes {order}, free {free:b}"
-            assert ctx.get(dut.sampled) == sum(1 << lane for lane in given), where
-            assert ctx.get(dut.allocate) == sum(1 << slot for slot in given.values()), where
-            assert ctx.get(dut.collisions) == len(order) - len(given), where
+            assert ctx.get(dut.sampled) == sum(1 << lane for lane in allocated), where
+            assert ctx.get(dut.allocate) == sum(1 << slot for slot in allocated.values()), where
+            assert ctx.get(dut.collisions) == len(order) - len(allocated), where
             if config.slots > 1:
-                assert {lane: ctx.get(dut.slot[lane]) for lane in given} == given, where
+                assert {lane: ctx.get(dut.slot[lane]) for lane in allocated} == allocated, where
 
     Bench(dut, clocked=False).run(scenario)
 
 
-# The whole.
+# The component `InFlight`.
 
 
 @dataclass(frozen=True)
 class Flight:
-    """What becomes of a sampled operation. Cycles count from the one in which it passes the sampling point.
+    """The course of a sampled operation. Cycles are relative to the one in which it passes the sampling point.
 
-    If another finishes in that cycle, `finish` is later. Its sample is taken `wait` cycles after it could be.
+    Members
+    -------
+    finish : int
+        The cycle in which it finishes. It is later if another operation finishes in this cycle.
+    issue, complete : int or None
+        The cycles in which it is reported as issued and as completed.
+    translating : set of int
+        The cycles in which it is reported as translating.
+    vanished : bool
+    wait : int
+        Cycles for which its sample is stalled.
     """
 
     finish: int = 2
@@ -88,14 +96,27 @@ class Flight:
     wait: int = 0
 
     @property
-    def ends(self) -> int:
-        """When its counters stop."""
+    def end(self) -> int:
+        """The cycle in which its counters stop."""
         return min(self.finish, self.complete or NEVER)
 
 
 @dataclass
 class Sampled:
-    """A sampled operation under way: where it is, when it passed, in which state of the PE; then, what it was."""
+    """A sampled operation in flight.
+
+    Members
+    -------
+    slot : int
+    passed : int
+        The cycle in which it passed.
+    state : mapping
+        The state that was captured then.
+    flight : Flight
+    operation, previous : int
+        Facts and previous branch target, as bits, when it finishes.
+    ticks : int
+    """
 
     slot: int
     passed: int
@@ -104,20 +125,20 @@ class Sampled:
     operation: int = 0
     previous: int = 0
     ticks: int = 0
-    """Of the alternate clock, until it was issued."""
+    """Ticks of the alternate clock before the operation is issued."""
 
 
 _STATE = {
     "el": 2, "ns": 1, "nse": 1, "contextidr_el1": 32, "contextidr_el2": 32, "timestamp": 64, "offset": 64, "collect": 5,
 }  # fmt: skip
-"""What is captured when an operation passes, and its bits."""
+"""The state that is captured when an operation passes, and the widths in bits."""
 
 
 class InFlightBench(Bench):
     def __init__(self, config: SPUConfig):
         self.config = config
         self.dut = InFlight(config)
-        self.seen = Counter[str]()
+        self.coverage = Counter[str]()
         super().__init__(self.dut)
 
     def play(
@@ -127,16 +148,23 @@ class InFlightBench(Bench):
         stops: frozenset[int] = frozenset(),
         seed: int = 0,
     ) -> None:
-        """Check every output in every cycle. Inputs without a meaning are noise from `seed`.
+        """Run operations and check all outputs in each cycle. Unused inputs are random from `seed`.
 
-        In each cycle of `schedule` some lanes pass whose operations will be selected, unless it is one of `stops`, in
-        which the buffer does not run. Those that are sampled take from `flights`, over and over.
+        Parameters
+        ----------
+        schedule : sequence of sequence of int
+            For each cycle, the lanes in which operations pass that will be selected.
+        flights : sequence of Flight
+            The courses of the sampled operations. The first follows the last.
+        stops : set of int
+            The cycles in which the buffer does not run. No operation of such a cycle is selected.
+        seed : int
         """
-        play = Play(self, schedule, flights, stops, seed)
+        run = Run(self, schedule, flights, stops, seed)
 
         async def scenario(ctx: Any) -> None:
-            while play.under_way:
-                await play.cycle(ctx)
+            while run.active:
+                await run.cycle(ctx)
 
         self.run(scenario)
 
@@ -153,13 +181,13 @@ class InFlightBench(Bench):
         }
 
     def sample(self, sampled: Sampled) -> int:
-        """Return the sample as its port carries it, with latencies counted anew from what happened."""
+        """Return the expected sample as bits of its port."""
         layout = SampleLayout(self.config)
         flight = sampled.flight
         latencies = {
-            "total": flight.ends,
-            "issue": min(flight.ends, flight.issue or NEVER),
-            "translation": len([at for at in flight.translating if 1 <= at < flight.ends]),
+            "total": flight.end,
+            "issue": min(flight.end, flight.issue or NEVER),
+            "translation": len([at for at in flight.translating if 1 <= at < flight.end]),
             **({"alternate_issue": sampled.ticks} if self.config.altclk else {}),
         }
         state = dict(sampled.state)
@@ -175,8 +203,8 @@ class InFlightBench(Bench):
         return bits
 
 
-class Play:
-    """A run of an `InFlightBench`, cycle by cycle: the operations in flight, and what each output has to be."""
+class Run:
+    """A run of an `InFlightBench`: the operations in flight and the expected outputs, cycle by cycle."""
 
     def __init__(
         self,
@@ -192,16 +220,16 @@ class Play:
         self.now = self.count = 0
         self.states: list[Mapping[str, int]] = []
         self.free_from = dict.fromkeys(range(self.config.slots), 0)
-        self.flying: dict[int, Sampled] = {}
+        self.in_flight: dict[int, Sampled] = {}
         self.finished: deque[Sampled] = deque()
         self.offered: Sampled | None = None
         self.since = 0
-        """Cycle from which on the sample is offered."""
+        """The first cycle in which the sample is valid."""
 
     @property
-    def under_way(self) -> bool:
+    def active(self) -> bool:
         passing = self.now < len(self.schedule) + self.config.answer_latency
-        return passing or bool(self.flying or self.finished or self.offered)
+        return passing or bool(self.in_flight or self.finished or self.offered)
 
     @property
     def where(self) -> object:
@@ -209,12 +237,12 @@ class Play:
 
     async def cycle(self, ctx: Any) -> None:
         config, dut, random, now = self.config, self.dut, self.random, self.now
-        # Which operations passed `latency` cycles ago, and which slots they can have.
+        # The operations that are answered in this cycle, and the free slots for them.
         passed = now - config.answer_latency
-        free = sorted(slot for slot, since in self.free_from.items() if slot not in self.flying and since <= now)
+        free = sorted(slot for slot, since in self.free_from.items() if slot not in self.in_flight and since <= now)
         lanes = self.schedule[passed] if 0 <= passed < len(self.schedule) and passed not in self.stops else ()
-        given = dict(zip(lanes, free, strict=False))
-        ends = next((s for s in self.flying.values() if s.passed + s.flight.finish - 1 == passed), None)
+        allocated = dict(zip(lanes, free, strict=False))
+        finishing = next((s for s in self.in_flight.values() if s.passed + s.flight.finish - 1 == passed), None)
         ready = now - self.since >= self.offered.flight.wait if self.offered else bool(random.getrandbits(1))
 
         ports = self.bench.state_ports()
@@ -222,35 +250,35 @@ class Play:
         self.states.append(state)
         previous = random.getrandbits(64) & (1 << len(dut.previous.as_value())) - 1 if config.pbt else 0
         tick = random.getrandbits(1)
-        for slot in given.values():
+        for slot in allocated.values():
             self._take(slot, passed)
         reports = [self._report(slot) for slot in range(config.slots)]
         operation = random.getrandbits(len(dut.finish.operation.as_value()))
-        for sampled in self.flying.values():
-            sampled.ticks += tick * self._waits(sampled)
+        for sampled in self.in_flight.values():
+            sampled.ticks += tick * self._awaits_issue(sampled)
         inputs = [
             *zip(dut.selected, one_hot(config, lanes), strict=True),
             *((ports[name], value) for name, value in state.items()),
             (dut.running, now not in self.stops),
             *self._in_flight(reports, tick),
-            *self._finish(ends, operation),
+            *self._finish(finishing, operation),
             (dut.sample.ready, ready),
             *([(dut.previous.as_value(), previous)] if config.pbt else []),
         ]
-        await self._check(ctx, inputs, lanes, given)
+        await self._check(ctx, inputs, lanes, allocated)
         self._move_samples(ready)
-        if ends:
-            ends.operation, ends.previous = operation, previous
-            self._end(ends)
+        if finishing:
+            finishing.operation, finishing.previous = operation, previous
+            self._finish_operation(finishing)
         self.now += 1
 
     def _take(self, slot: int, passed: int) -> None:
-        """An operation gets a slot. If another finishes in the same cycle, it finishes later."""
+        """Allocate a slot to an operation. It finishes later if another finishes in the same cycle."""
         flight = self.flights[self.count % len(self.flights)]
-        ending = {sampled.passed + sampled.flight.finish for sampled in self.flying.values()}
+        ending = {sampled.passed + sampled.flight.finish for sampled in self.in_flight.values()}
         while passed + flight.finish in ending:
             flight = replace(flight, finish=flight.finish + 1)
-        self.flying[slot] = Sampled(slot, passed, self.states[passed], flight)
+        self.in_flight[slot] = Sampled(slot, passed, self.states[passed], flight)
         self.free_from.pop(slot)
         self.count += 1
 
@@ -261,75 +289,79 @@ class Play:
         if self.config.altclk:
             yield ports.alternate_tick, tick
 
-    def _finish(self, ends: Sampled | None, operation: int) -> Iterator[tuple[Any, int]]:
+    def _finish(self, finishing: Sampled | None, operation: int) -> Iterator[tuple[Any, int]]:
         finish, random = self.dut.finish, self.random
-        yield finish.valid, ends is not None
-        yield finish.vanished, ends.flight.vanished if ends else random.getrandbits(1)
+        yield finish.valid, finishing is not None
+        yield finish.vanished, finishing.flight.vanished if finishing else random.getrandbits(1)
         yield finish.operation.as_value(), operation
         if self.config.slots > 1:
-            yield finish.slot, ends.slot if ends else random.randrange(self.config.slots)
+            yield finish.slot, finishing.slot if finishing else random.randrange(self.config.slots)
 
     async def _check(
-        self, ctx: Any, inputs: Sequence[tuple[Any, int]], lanes: Sequence[int], given: Mapping[int, int]
+        self, ctx: Any, inputs: Sequence[tuple[Any, int]], lanes: Sequence[int], allocated: Mapping[int, int]
     ) -> None:
-        """Let a cycle pass. Operations in `lanes` were selected, and have the slots that were `given` to them."""
-        dut, offered, seen = self.dut, self.offered, self.bench.seen
+        """Advance by one cycle and check all outputs.
+
+        Operations in `lanes` are selected. `allocated` holds the slots of those that are sampled, by lane.
+        """
+        dut, offered, coverage = self.dut, self.offered, self.bench.coverage
         outputs = (dut.sampled, dut.collisions, dut.sample.valid, dut.pending, dut.drop)
         tags = tuple(dut.slot) if self.config.slots > 1 else ()
         sampled, collisions, valid, pending, unwanted, payload, *slots = await cycle(
             ctx, inputs, *outputs, dut.sample.payload.as_value(), *tags
         )
-        assert sampled == sum(1 << lane for lane in given), self.where
-        assert collisions == len(lanes) - len(given), self.where
+        assert sampled == sum(1 << lane for lane in allocated), self.where
+        assert collisions == len(lanes) - len(allocated), self.where
         if tags:
-            assert {lane: slots[lane] for lane in given} == given, self.where
+            assert {lane: slots[lane] for lane in allocated} == allocated, self.where
         assert valid == (offered is not None), self.where
         assert pending == bool(self.finished or offered), self.where
         if offered:
             assert payload == self.bench.sample(offered), self.where
             assert unwanted == any(stop in self.stops for stop in range(offered.passed + 1, self.now)), self.where
-            seen["unwanted" if unwanted else "wanted"] += 1
-        seen[f"{len(given)} sampled"] += 1
-        seen["waits for another"] += len(self.finished) > 0 and offered is not None
+            coverage["unwanted" if unwanted else "wanted"] += 1
+        coverage[f"{len(allocated)} sampled"] += 1
+        coverage["waits for another"] += len(self.finished) > 0 and offered is not None
 
     def _move_samples(self, ready: bool) -> None:
-        """The sample is taken, if there is one, and the next one follows, if it has a slot of its own."""
-        taken = self.offered is not None and ready
+        """Remove the sample if it is accepted. The next finished one follows, if there are several slots."""
+        accepted = self.offered is not None and ready
         if self.config.slots > 1:
-            if taken or not self.offered:
+            if accepted or not self.offered:
                 self.offered, self.since = self.finished.popleft() if self.finished else None, self.now + 1
                 if self.offered:
                     self.free_from[self.offered.slot] = self.now + 1
-        elif self.offered and taken:
+        elif self.offered and accepted:
             self.free_from[self.offered.slot] = self.now + 1
             self.offered = None
 
-    def _end(self, ends: Sampled) -> None:
-        """An operation finishes."""
-        del self.flying[ends.slot]
-        self.bench.seen["overtakes"] += any(other.passed < ends.passed for other in self.flying.values())
-        if ends.flight.vanished:
-            self.free_from[ends.slot] = self.now + 1
+    def _finish_operation(self, finishing: Sampled) -> None:
+        """Finish an operation."""
+        del self.in_flight[finishing.slot]
+        self.bench.coverage["overtakes"] += any(other.passed < finishing.passed for other in self.in_flight.values())
+        if finishing.flight.vanished:
+            self.free_from[finishing.slot] = self.now + 1
         elif self.config.slots > 1:
-            self.finished.append(ends)
+            self.finished.append(finishing)
         else:
-            self.offered, self.since = ends, self.now + 1
+            self.offered, self.since = finishing, self.now + 1
 
     def _report(self, slot: int) -> tuple[int, int, int]:
-        """Return `issued`, `completed` and `translating` of a slot: those of its operation from the cycle after it
-        passed until it finishes, noise otherwise.
+        """Return `issued`, `completed` and `translating` of a slot.
+
+        They are those of its operation, from the cycle after it passed until it finishes, and random otherwise.
         """
-        random, sampled = self.random, self.flying.get(slot)
+        random, sampled = self.random, self.in_flight.get(slot)
         at = self.now - (self.config.answer_latency - 1) - sampled.passed if sampled else 0
         if sampled and 1 <= at < sampled.flight.finish:
             flight = sampled.flight
             return int(at == flight.issue), int(at == flight.complete), int(at in flight.translating)
         return random.getrandbits(1), random.getrandbits(1), random.getrandbits(1)
 
-    def _waits(self, sampled: Sampled) -> bool:
-        """Return whether the operation waits to be issued, as the core has reported so far."""
+    def _awaits_issue(self, sampled: Sampled) -> bool:
+        """Return whether the core has not reported the operation as issued so far."""
         at = self.now - (self.config.answer_latency - 1) - sampled.passed
-        return 1 <= at < min(sampled.flight.ends, sampled.flight.issue or NEVER)
+        return 1 <= at < min(sampled.flight.end, sampled.flight.issue or NEVER)
 
 
 @pytest.fixture(scope="module", params=configurations(CONFIGURATIONS))
@@ -345,33 +377,34 @@ def bench(request: pytest.FixtureRequest) -> InFlightBench:
     ids=str,
 )  # fmt: skip
 def test_an_operation_is_sampled_as_soon_as_a_slot_is_free(bench: InFlightBench, flight: Flight) -> None:
-    # Something is selected in every cycle, and collides in those in which there is no slot: a collision is not retried.
+    # Operations are selected in each cycle, and collide while no slot is free. A collision is not retried.
     most = max(selections(bench.config), key=len)
     bench.play([most] * 40, [flight])
     bench.play([most[:1]] * 3 + [()] * 20 + [most] * 3, [flight, Flight()])
 
 
-def test_samples_leave_in_the_order_in_which_operations_finish(bench: InFlightBench) -> None:
+def test_samples_are_output_in_the_order_in_which_operations_finish(bench: InFlightBench) -> None:
     many = min(bench.config.slots, 4)
-    bench.seen.clear()
+    bench.coverage.clear()
     for order, wait in product(permutations(range(many)), (0, 3)):
         flights = [Flight(finish=2 * many + 2 * place - number, wait=wait) for number, place in enumerate(order)]
         bench.play([[number % bench.config.ops_per_cycle] for number in range(many)], flights)
-    assert (bench.seen["overtakes"] > 0) == (many > 1)
-    assert (bench.seen["waits for another"] > 0) == (many > 1)
+    assert (bench.coverage["overtakes"] > 0) == (many > 1)
+    assert (bench.coverage["waits for another"] > 0) == (many > 1)
 
 
 @pytest.mark.parametrize("wait", tiers(fast=[3], full=[0]))
-def test_a_record_is_unwanted_once_the_buffer_did_not_run(bench: InFlightBench, wait: int) -> None:
-    # In any cycle from the one after it passed: before the answer, in flight, and while its sample waits. That of the
-    # second operation waits behind the first one's, if it has a slot of its own. The last comes long after.
+def test_a_record_is_unwanted_after_the_buffer_has_not_run(bench: InFlightBench, wait: int) -> None:
+    # The buffer stops in any cycle after the operation passed: before the answer, in flight, and while its sample is
+    # stalled. The sample of the second operation follows the first, if there are several slots. The last operation
+    # passes long after the stop.
     schedule = [[0], [0], *[()] * 30, [0]]
     for stop in range(1, 20):
-        bench.seen.clear()
+        bench.coverage.clear()
         bench.play(schedule, [Flight(finish=4, wait=wait), Flight(finish=3, wait=wait)], frozenset([stop]), seed=stop)
-        assert bench.seen["wanted"] > 0
+        assert bench.coverage["wanted"] > 0
         if stop <= 4:
-            assert bench.seen["unwanted"] > 0
+            assert bench.coverage["unwanted"] > 0
 
 
 @st.composite
@@ -415,7 +448,7 @@ def test_a_counter_stops_at_all_ones(config: SPUConfig, beyond: int) -> None:
     async def scenario(ctx: Any) -> None:
         ctx.set(dut.translating, 1)
         await cycle(ctx, [(dut.allocate, 1)])
-        # Skips the time to six cycles before all ones.
+        # Skip the time until six cycles before all ones.
         for counter in (dut.total, dut.issue, dut.translation):
             ctx.set(counter, largest - 6)
         for _ in range(6 + beyond):

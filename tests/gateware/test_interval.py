@@ -1,4 +1,4 @@
-"""The sample interval counters against the reference's `sampling.advance`, cycle by cycle."""
+"""Test the sample interval counters against `sampling.advance` of the reference, cycle by cycle."""
 
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
@@ -23,12 +23,22 @@ from tests.support.seeds import SEED
 from tests.support.tiers import configurations
 
 RES0 = 0x00AB_CDEF << 32
-"""What software should not, but can, write to PMSICR_EL1 besides its fields."""
+"""Ones in the RES0 bits of PMSICR_EL1, which software may write."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One cycle: lanes in which an operation passes, PMSIRR_EL1, and the COUNT and ECOUNT that software writes."""
+    """The inputs in one cycle.
+
+    Members
+    -------
+    lanes : int
+        Lanes in which an operation passes, one bit for each lane.
+    interval, rnd : int
+        Fields of PMSIRR_EL1.
+    write : (int, int) or None
+        COUNT and ECOUNT that software writes.
+    """
 
     lanes: int = 0
     interval: int = 1
@@ -37,28 +47,29 @@ class Step:
 
 
 class Expected:
-    """The counters, the selections and their answers by the reference. `fresh[0]` is the next random number."""
+    """The expected counters, selections and answers. `numbers[0]` is the next random number."""
 
     def __init__(self, config: SPUConfig, numbers: Sequence[int]):
         self.config = config
         self.count = self.ecount = self.passed = 0
         self.chosen: list[int] = []
         self.answers: dict[int, list[int]] = {}
-        self.fresh = deque(numbers)
-        self._coming = deque([0] * config.count_delay)
+        self.numbers = deque(numbers)
+        self._delayed = deque([0] * config.count_delay)
         self._earlier = Step(interval=0)
 
     def counted(self, lanes: int) -> int:
         """Return the lanes that are counted in the cycle in which operations pass in `lanes`."""
-        self._coming.append(lanes)
-        return self._coming.popleft()
+        self._delayed.append(lanes)
+        return self._delayed.popleft()
 
     def advance(self, now: int, step: Step, lanes: int) -> tuple[int, list[int]]:
-        """Count operations in `lanes`. Return how many random numbers they drew, and the lanes that were selected."""
+        """Count operations in `lanes`. Return the number of random numbers drawn, and the selected lanes."""
         config = self.config
-        # PMSIRR_EL1 and the random number are as old as that; no number is used in the cycle after another was.
+        # With several lanes the gateware uses PMSIRR_EL1 and the random number of the previous cycle. The number is the
+        # same in this cycle, because numbers are not used in two consecutive cycles.
         settled = step if config.ops_per_cycle == 1 else self._earlier
-        rule = {"interval": settled.interval, "rnd": settled.rnd, "random": self.fresh[0], "ernd": config.ernd}
+        rule = {"interval": settled.interval, "rnd": settled.rnd, "random": self.numbers[0], "ernd": config.ernd}
         answer: list[int] = []
         drawn = 0
         for lane in range(config.ops_per_cycle):
@@ -71,7 +82,7 @@ class Expected:
                 if is_selected:
                     answer.append(lane)
                     self.chosen.append(self.passed)
-        self.fresh.rotate(-drawn)
+        self.numbers.rotate(-drawn)
         self.answers[now - config.count_delay + config.answer_latency] = answer
         if step.write is not None:
             self.count, self.ecount = step.write[0], step.write[1] if config.ernd else 0
@@ -80,19 +91,21 @@ class Expected:
 
 
 class IntervalBench(Bench):
+    """An `IntervalCounter` in the simulator. `selections` counts cycles by their number of selections."""
+
     def __init__(self, config: SPUConfig):
         self.config = config
         self.width = config.ops_per_cycle
         self.full = (1 << self.width) - 1
         self.dut = IntervalCounter(config)
-        self.at_once = Counter[int]()
+        self.selections = Counter[int]()
         super().__init__(self.dut)
 
     def play(self, steps: Sequence[Step], numbers: Sequence[int] = (0,)) -> tuple[list[int], tuple[int, int]]:
-        """Check each cycle, and as many more as it takes to see the effect of the last.
+        """Play cycles and check the outputs, with further cycles that show the effect of the last.
 
-        `numbers` are the random numbers in the order of their use, the first again after the last. Return which
-        operations were selected, the first that passed being 1, and what is left in COUNT and ECOUNT.
+        `numbers` are the random numbers in the order of their use; the first follows the last. Return the numbers of
+        the selected operations, the first of which is 1, and COUNT and ECOUNT after the last cycle.
         """
         config, dut = self.config, self.dut
         outputs = (dut.pmsicr.as_value(), dut.draw, dut.population, *dut.selected)
@@ -106,27 +119,27 @@ class IntervalBench(Bench):
                     (dut.operations, step.lanes),
                     (dut.interval, step.interval),
                     (dut.rnd, step.rnd),
-                    (dut.random, expected.fresh[0]),
+                    (dut.random, expected.numbers[0]),
                     (dut.write, step.write is not None),
                     (dut.wdata.as_value(), PMSICR_EL1.pack(COUNT=written[0], ECOUNT=written[1]) | RES0),
                 ]
                 pmsicr, draw, population, *selected = await cycle(ctx, inputs, *outputs)
 
                 lanes = expected.counted(step.lanes)
-                where = (now, step, f"counted {lanes:b}", expected.fresh)
+                where = (now, step, f"counted {lanes:b}", expected.numbers)
                 assert pmsicr == PMSICR_EL1.pack(COUNT=expected.count, ECOUNT=expected.ecount), where
                 answer = [1 << lane for lane in expected.answers.pop(now, [])]
                 assert selected == answer + [0] * (len(selected) - len(answer)), where
                 assert population == lanes.bit_count(), where
                 drawn, answer = expected.advance(now, step, lanes)
                 assert draw == drawn, where
-                self.at_once[len(answer)] += 1
+                self.selections[len(answer)] += 1
             return expected.chosen, (expected.count, expected.ecount)
 
         return self.run(scenario)
 
     def pass_members(self, patterns: Iterator[int], members: int) -> list[int]:
-        """Lanes, cycle by cycle, until so many members have passed; the last cycle has no more than are left."""
+        """Return the lanes of each cycle from `patterns`, until exactly `members` operations have passed."""
         result = []
         while members:
             lanes = next(patterns)
@@ -137,7 +150,7 @@ class IntervalBench(Bench):
         return result
 
     def ragged(self, seed: int) -> Iterator[int]:
-        """Any lanes, all of them every other time."""
+        """Yield random lanes. About every second time they are all lanes."""
         random = Random(f"{SEED} {seed}")
         while True:
             yield random.choice([self.full, random.getrandbits(self.width)])
@@ -152,7 +165,7 @@ def bench(request: pytest.FixtureRequest) -> IntervalBench:
 
 
 def test_rules(bench: IntervalBench) -> None:
-    # PMSIRR_EL1 is for the operations that are counted, so it changes `late` cycles after they pass.
+    # PMSIRR_EL1 applies to the operations that are counted, so it changes `late` cycles after they pass.
     late = max(bench.config.count_delay - 1, 0)
     for seed, case in enumerate(CASES):
         if bench.config.ernd not in case.ernd:
@@ -167,11 +180,12 @@ def test_rules(bench: IntervalBench) -> None:
         assert bench.play(steps, case.numbers) == (list(case.selected), case.remaining), f"seed {seed}: {case}"
 
 
-def test_every_end_of_the_counters_in_one_cycle(bench: IntervalBench) -> None:
-    # COUNT, ECOUNT and the random number are within reach of the operations of a cycle. Another shows what they left.
+def test_every_combination_of_small_counts_in_one_cycle(bench: IntervalBench) -> None:
+    # The operations of one cycle can decrement each of COUNT, ECOUNT and the random number to zero. The next cycle
+    # shows the remaining values.
     near = range(bench.width + 2)
     idle = [Step()] * bench.config.count_delay
-    bench.at_once.clear()
+    bench.selections.clear()
     for number in near:
         lanes = bench.ragged(number)
         steps = []
@@ -179,11 +193,11 @@ def test_every_end_of_the_counters_in_one_cycle(bench: IntervalBench) -> None:
             steps += [Step(write=(count, ecount)), Step(next(lanes)), Step(bench.full), *idle]
         for rnd in (0, 1) if number == 0 else (1,):
             bench.play([replace(step, rnd=rnd) for step in steps], [number])
-    assert max(bench.at_once) == bench.config.selections_per_cycle
+    assert max(bench.selections) == bench.config.selections_per_cycle
 
 
-def test_a_write_at_any_time_beside_a_carry(bench: IntervalBench) -> None:
-    # The upper part of COUNT follows the lower one some cycles late: a write may come before, in or after each of them.
+def test_a_write_in_any_cycle_around_a_carry(bench: IntervalBench) -> None:
+    # The upper part of COUNT is updated some cycles after the lower part. The write is in any cycle around that.
     width = bench.width
     steps = []
     for start, offset, delay in product((0, 0x100), range(width + 1), range(5)):
@@ -201,10 +215,10 @@ numbers = st.lists(st.integers(0, 9) | st.integers(0, 0xFF), min_size=1, max_siz
 
 @st.composite
 def schedules(draw: st.DrawFn, width: int) -> list[Step]:
-    """Stretches in which PMSIRR_EL1 changes little, most of them ended by a write."""
+    """Draw sequences of cycles in which PMSIRR_EL1 changes little. Some end with a write."""
     steps: list[Step] = []
     for _ in range(draw(st.integers(1, 6))):
-        # Now and then as long as an interval.
+        # Some sequences are as long as an interval.
         cycles = draw(st.integers(1, 12) | st.integers(1, 12) | st.integers(256 // width, 256 // width + 3))
         intervals = draw(st.lists(st.integers(0, 2) | st.just(0xFF_FFFF), min_size=1, max_size=2))
         rnd = draw(st.integers(0, 1))
@@ -225,15 +239,15 @@ def test_like_the_reference(bench: IntervalBench, data: st.DataObject, numbers: 
 
 @settings(max_examples=5)
 @given(counts, ecounts, st.integers(0, 1), st.integers(0, 0xFF), st.integers(0, 300), st.integers(0, 99))
-def test_what_was_saved_goes_on_where_it_was(
+def test_restored_counters_continue(
     bench: IntervalBench, count: int, ecount: int, rnd: int, number: int, members: int, seed: int
 ) -> None:
     def play(start: tuple[int, int], members: int) -> tuple[list[int], tuple[int, int]]:
         passing = bench.pass_members(bench.ragged(seed), members)
         return bench.play([Step(0, 1, rnd, start), *(Step(lanes, 1, rnd) for lanes in passing)], [number])
 
-    chosen, left = play((count, ecount), 300)
+    chosen, remaining = play((count, ecount), 300)
     before, saved = play((count, ecount), members)
     after, restored = play(saved, 300 - members)
     assert before + [members + later for later in after] == chosen
-    assert restored == left
+    assert restored == remaining

@@ -1,5 +1,6 @@
-"""The random numbers of sampling (D17.3.2): the gateware's are the reference's, no number is favoured, and it takes
-2**32 - 1 of them before the first comes again.
+"""Test the random number generators of sampling (D17.3.2).
+
+The gateware agrees with the reference. The numbers are uniform, and the period of the state is 2**32 - 1.
 """
 
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ BITS = 32
 PERIOD = (1 << BITS) - 1
 PRIME_FACTORS = (3, 5, 17, 257, 65537)
 
-# The gateware.
+# The component.
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +39,9 @@ def bench(dut: LFSR) -> Bench:
 
 @pytest.fixture(scope="module", params=[(1, 1), (1, 2), (8, 1), (8, 2), (9, 2)], ids=str)
 def accesses(request: pytest.FixtureRequest) -> tuple[Bench, LFSR, int]:
-    """The generator that chooses accesses, by a number of so many bits for each of so many operations that can be
-    selected in a cycle.
+    """Return a generator for the choice of accesses: its bench, the component and the bits of a number.
+
+    The parameters are the bits of a number, and the operations that can be selected in a cycle.
     """
     bits, draws = request.param
     dut = LFSR(bits=bits, draws=draws, reset=LFSR_ACCESS_RESET)
@@ -47,14 +49,14 @@ def accesses(request: pytest.FixtureRequest) -> tuple[Bench, LFSR, int]:
 
 
 def play(bench: Bench, dut: LFSR, steps: Sequence[tuple[bool, int | None]]) -> None:
-    """From reset, in each cycle whether a number is used, and what software writes; like the reference in each."""
+    """Check each cycle from reset. A step says whether a number is used, and what software writes."""
 
     async def scenario(ctx: Any) -> None:
         state = LFSR_RESET
         for number, (used, written) in enumerate([*steps, (False, None)]):
             inputs = [(dut.draw, used), (dut.write, written is not None), (dut.wdata, written or 0)]
-            seen = await cycle(ctx, inputs, dut.state, dut.random[0])
-            assert seen == (state, random_byte(state)), f"cycle {number} of {steps}"
+            outputs = await cycle(ctx, inputs, dut.state, dut.random[0])
+            assert outputs == (state, random_byte(state)), f"cycle {number} of {steps}"
             if written is not None:
                 state = seed(written)
             elif used:
@@ -76,7 +78,7 @@ def test_a_thousand_numbers_from_reset(bench: Bench, dut: LFSR) -> None:
     play(bench, dut, [(True, None)] * 1000)
 
 
-def test_it_stands_still_while_no_number_is_used(bench: Bench, dut: LFSR) -> None:
+def test_the_state_holds_while_no_number_is_used(bench: Bench, dut: LFSR) -> None:
     play(bench, dut, [(False, None)] * 10)
 
 
@@ -84,7 +86,7 @@ def test_zero_is_written_as_one(bench: Bench, dut: LFSR) -> None:
     play(bench, dut, [(False, 0), (False, None), (True, None), (True, 0), (True, None)])
 
 
-def test_a_write_comes_after_a_draw_of_the_same_cycle(bench: Bench, dut: LFSR) -> None:
+def test_a_write_overrides_a_draw_in_the_same_cycle(bench: Bench, dut: LFSR) -> None:
     play(bench, dut, [(True, 0x8000_0000), (True, None), (True, None)])
 
 
@@ -99,12 +101,12 @@ def test_up_to_two_numbers_a_cycle(accesses: tuple[Bench, LFSR, int], steps: lis
         for number, (used, written) in enumerate([*steps, (0, None)]):
             used = min(used, draws)
             inputs = [(dut.draw, used), (dut.write, written is not None), (dut.wdata, written or 0)]
-            seen = await cycle(ctx, inputs, dut.state, *dut.random)
+            outputs = await cycle(ctx, inputs, dut.state, *dut.random)
             states = [state]
             for _ in range(draws):
                 states.append(draw_access(states[-1], bits))
             expected = (state, *(access_number(later, bits) for later in states[:draws]))
-            assert seen == expected, f"cycle {number} of {steps}"
+            assert outputs == expected, f"cycle {number} of {steps}"
             state = states[used]
             if written is not None:
                 state = seed(written)
@@ -112,7 +114,7 @@ def test_up_to_two_numbers_a_cycle(accesses: tuple[Bench, LFSR, int], steps: lis
     bench.run(scenario)
 
 
-# The sequence, by algebra over GF(2). A matrix is its columns, each a number; bit k of it belongs to row k.
+# Algebra over GF(2). A matrix is a tuple of its columns. A column is an integer, whose bit k is in row k.
 
 Matrix = tuple[int, ...]
 IDENTITY: Matrix = tuple(1 << k for k in range(BITS))
@@ -120,9 +122,10 @@ STEP: Matrix = tuple(draw(column) for column in IDENTITY)
 
 
 def apply(matrix: Matrix, vector: int) -> int:
+    """Return the product of a matrix and a vector."""
     result = 0
-    for place, column in enumerate(matrix):
-        if vector >> place & 1:
+    for index, column in enumerate(matrix):
+        if vector >> index & 1:
             result ^= column
     return result
 
@@ -146,7 +149,7 @@ def power(matrix: Matrix, exponent: int) -> Matrix:
 
 
 def rank(vectors: Sequence[int]) -> int:
-    """How many of them are linearly independent."""
+    """Return the number of linearly independent vectors."""
     reduced: list[int] = []
     for vector in vectors:
         for other in reduced:
@@ -157,7 +160,7 @@ def rank(vectors: Sequence[int]) -> int:
 
 
 def test_a_draw_is_linear() -> None:
-    # So that `STEP`, made of what becomes of single bits, says what becomes of any state.
+    # Therefore `STEP`, which holds the results for single bits, determines the result for any state.
     assert draw(0) == 0
     random = Random(SEED)
     for _ in range(1000):
@@ -165,13 +168,15 @@ def test_a_draw_is_linear() -> None:
         assert draw(state) == apply(STEP, state), state
 
 
-def test_every_state_comes_back_after_the_whole_period_and_not_before() -> None:
-    """The period of a state divides 2**32 - 1, because STEP**(2**32 - 1) = I. Were it shorter, it would divide
-    (2**32 - 1) / p for a prime p, and the state would be unchanged by that power of STEP; but that power less I is
-    invertible, so that only zero is.
+def test_the_period_of_every_state_is_maximal() -> None:
+    """All states except zero are on one cycle of 2**32 - 1 states.
 
-    Hence all states but zero are on one cycle, and zero alone stands still. Over the period the newest byte is each
-    value 2**24 times, but zero 2**24 - 1 times: the state with 24 more bits of zero is not there.
+    The period of a state divides 2**32 - 1, because STEP**(2**32 - 1) = I. If it were shorter, it would divide
+    (2**32 - 1) / p for a prime p, and that power of STEP would not change the state. That power minus I is invertible,
+    so this is true only for zero.
+
+    Over the period, the newest byte has each value 2**24 times, except zero, which it has 2**24 - 1 times, because the
+    state zero does not occur.
     """
     rest = PERIOD
     for prime in PRIME_FACTORS:
@@ -184,9 +189,10 @@ def test_every_state_comes_back_after_the_whole_period_and_not_before() -> None:
         assert rank(add(power(STEP, PERIOD // prime), IDENTITY)) == BITS, prime
 
 
-def test_single_bits_make_up_a_number() -> None:
-    """The second generator has the first one's sequence, and so its period. Numbers of nine bits come again after a
-    third of it: three is what nine and the period have in common.
+def test_draws_of_single_bits_and_of_bytes_agree() -> None:
+    """The second generator has the same sequence as the first, and therefore the same period.
+
+    Numbers of nine bits repeat after a third of it: three is the greatest common divisor of nine and the period.
     """
     random = Random(SEED)
     for _ in range(1000):
@@ -198,7 +204,7 @@ def test_single_bits_make_up_a_number() -> None:
 
 
 def test_the_state_is_the_last_four_numbers() -> None:
-    """So any four in a row come once in the period, but for four zeros."""
+    """Therefore any four consecutive numbers occur once in the period, except four zeros."""
     state = LFSR_RESET
     numbers = [random_byte(state)]
     for _ in range(3):
@@ -208,26 +214,29 @@ def test_the_state_is_the_last_four_numbers() -> None:
 
 
 @pytest.mark.parametrize("lag", range(1, 65))
-def test_two_numbers_of_the_period_say_nothing_of_each_other(lag: int) -> None:
-    """The sixteen bits of two numbers so far apart are linearly independent functions of the state. So over the period
-    each pair of values comes 2**16 times, but a pair of zeros once less.
+def test_pairs_of_numbers_are_uniform_over_the_period(lag: int) -> None:
+    """The sixteen bits of two numbers at this distance are linearly independent functions of the state.
+
+    Therefore each pair of values occurs 2**16 times in the period, and a pair of zeros once less.
     """
     later = power(STEP, lag)
-    # A row is what one bit of the later number depends on; those of the earlier number are its own bits.
-    rows = [sum((later[place] >> bit & 1) << place for place in range(BITS)) for bit in range(8)]
+    # Row k holds the state bits on which bit k of the later number depends. Bit k of the earlier number is state bit k.
+    rows = [sum((later[index] >> bit & 1) << index for index in range(BITS)) for bit in range(8)]
     assert rank([*(1 << bit for bit in range(8)), *rows]) == 16
 
 
-# The sequence, by measurement: a stretch of it, which is what a profile uses, is no more regular than chance.
+# Statistics. A part of the sequence, which is what a profile uses, is as irregular as true random numbers.
 
 DRAWS = 1 << 16
 LEVEL = 0.001
-"""How often true chance would fail one of these tests, half of it by being too even."""
+"""Probability that true random numbers fail a test: half of it for too much deviation, half for too little."""
 
 
 def chi_square_limits(degrees: int) -> tuple[float, float]:
-    """The chi-square distribution's quantiles at LEVEL / 2 and 1 - LEVEL / 2, as Wilson and Hilferty approximate them:
-    its cube root is close to normal. With eight degrees of freedom that is 15 % and 1 % on the generous side.
+    """Return the quantiles of the chi-square distribution at LEVEL / 2 and 1 - LEVEL / 2.
+
+    They are those of Wilson and Hilferty, who approximate its cube root by a normal distribution. With eight degrees of
+    freedom the interval is 15 % and 1 % too wide at its two ends.
     """
 
     def quantile(probability: float) -> float:
@@ -239,7 +248,7 @@ def chi_square_limits(degrees: int) -> tuple[float, float]:
 
 @pytest.fixture(scope="module", params=[LFSR_RESET, 1, 0x8000_0000, PERIOD], ids=hex)
 def stretch(request: pytest.FixtureRequest) -> np.ndarray:
-    """DRAWS numbers from that state on."""
+    """Return DRAWS numbers from a state on."""
     state = request.param
     numbers = []
     for _ in range(DRAWS):
@@ -248,15 +257,15 @@ def stretch(request: pytest.FixtureRequest) -> np.ndarray:
     return np.array(numbers)
 
 
-def test_each_number_comes_about_as_often(stretch: np.ndarray) -> None:
+def test_numbers_are_uniform(stretch: np.ndarray) -> None:
     expected = DRAWS / 256
     statistic = ((np.bincount(stretch, minlength=256) - expected) ** 2 / expected).sum()
     least, most = chi_square_limits(255)
     assert least < statistic < most
 
 
-def test_no_number_tells_of_those_after_it(stretch: np.ndarray) -> None:
-    # Of independent numbers each autocorrelation times sqrt(DRAWS) is close to normal (Box and Pierce).
+def test_numbers_are_not_correlated(stretch: np.ndarray) -> None:
+    # For independent numbers each autocorrelation times sqrt(DRAWS) is nearly normal (Box and Pierce).
     lags = range(1, 9)
     centred = stretch - 127.5
     variance = (256**2 - 1) / 12

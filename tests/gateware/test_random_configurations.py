@@ -1,4 +1,4 @@
-"""Gateware and reference agree in configurations that nobody has chosen: whole records, events, and the filter."""
+"""Test records, events and the filter of the gateware against the reference in random configurations."""
 
 import json
 import sys
@@ -29,14 +29,16 @@ from tests.support.seeds import SEED
 from tests.support.tiers import tiers
 
 SAMPLES = 25
-"""Of each configuration."""
+"""Number of samples in each configuration."""
 
 
 class RecordPathBench(Bench):
+    """A `RecordPath` in the simulator."""
+
     def __init__(self, config: SPUConfig):
         self.config = config
         self.dut = RecordPath(config)
-        # The simulator writes masks in decimal, and those of 2,048 bytes have more digits than Python would read.
+        # The simulator writes masks in decimal. Those of 2,048 bytes have more digits than Python converts by default.
         digits = sys.get_int_max_str_digits()
         sys.set_int_max_str_digits(0)
         try:
@@ -45,38 +47,38 @@ class RecordPathBench(Bench):
             sys.set_int_max_str_digits(digits)
 
     def encode(self, samples: Iterable[Sample]) -> list[tuple[bytes, int]]:
-        """The record and the Events packet of each sample. No beat is stalled."""
+        """Return the record and the Events packet of each sample. No beat is stalled."""
         dut, config = self.dut, self.config
 
         async def scenario(ctx: Any) -> list[tuple[bytes, int]]:
             ctx.set(dut.beat.ready, 1)
             ctx.set(dut.accepted, 1)
-            made = []
+            encoded = []
             for sample in samples:
                 ctx.set(dut.sample.payload.as_value(), sample_bits(config, sample))
                 await ctx.tick().repeat(2)
                 ctx.set(dut.sample.valid, 1)
                 octets, last = b"", 0
                 while not last:
-                    valid, last, data, end, taken = await self._cycle(ctx)
-                    if taken:
+                    valid, last, data, end, accepted = await self._cycle(ctx)
+                    if accepted:
                         ctx.set(dut.sample.valid, 0)
                     if valid:
                         octets += data.to_bytes(config.bus_bytes, "little")[: end * config.layout.align or None]
-                made.append((octets, ctx.get(dut.events)))
-            return made
+                encoded.append((octets, ctx.get(dut.events)))
+            return encoded
 
         return self.run(scenario)
 
     async def _cycle(self, ctx: Any) -> Sequence[int]:
-        """A beat: whether there is one, whether it is the last, data and end; and whether the sample is taken."""
+        """Advance by one cycle. Return `valid`, `last`, `data` and `end` of the beat, and `ready` of the sample."""
         beat, sample = self.dut.beat, self.dut.sample
         end = beat.p.end if hasattr(beat.p, "end") else beat.valid
-        _, _, valid, last, data, units, taken = await ctx.tick().sample(
+        _, _, valid, last, data, units, accepted = await ctx.tick().sample(
             beat.valid, beat.p.last, beat.p.data, end, sample.ready
         )
         last &= valid
-        return valid, last, data, units if last and end is not beat.valid else 0, taken
+        return valid, last, data, units if last and end is not beat.valid else 0, accepted
 
 
 def test_every_choice_is_drawn() -> None:
@@ -111,14 +113,14 @@ def test_like_the_reference(count: int, record_property: Callable[[str, object],
 
 @pytest.mark.parametrize("count", tiers(fast=[20], full=[200], long=[4_000]))
 def test_records_are_read_and_made_again(count: int) -> None:
-    """Each keeps the invariants, and the facts that it tells make the same record."""
+    """Each record satisfies the invariants, and its decoded facts encode to the same record."""
     for number in range(count):
         random = Random(f"{SEED} {number}")
         config = random_configuration(random)
         samples = [plausible(config, random_sample(random, config)) for _ in range(SAMPLES)]
-        made = [records.encode(config, sample) for sample in samples]
-        assert Monitor(config, core=False).check(b"".join(made)) == [], (number, config)
-        for sample, octets in zip(samples, made, strict=True):
+        encoded = [records.encode(config, sample) for sample in samples]
+        assert Monitor(config, core=False).check(b"".join(encoded)) == [], (number, config)
+        for sample, octets in zip(samples, encoded, strict=True):
             (record,) = decode_records(octets)
             facts = json.loads(json.dumps(to_json(record)))
             assert records.encode(config, from_json(config, facts)) == octets, (number, config, sample)

@@ -1,4 +1,4 @@
-"""Record construction against the reference's, byte for byte."""
+"""Test the construction of records against the reference, byte for byte."""
 
 from dataclasses import replace
 from typing import Any
@@ -26,13 +26,15 @@ NO_VECTORS = Vectors()
 
 
 class RecordBench(Bench):
+    """A `RecordBuilder` in the simulator."""
+
     def __init__(self, config: SPUConfig):
         self.config = config
         self.dut = RecordBuilder(config)
         super().__init__(self.dut)
 
     def check(self, sample: Sample, hidden: int = ALL) -> dict[Packet, bytes]:
-        """The packets, which are the reference's, whatever `hidden` the gateware was given where there is nothing."""
+        """Return the packets. Check that they agree with the reference; unused bits of the sample are `hidden`."""
         layout = self.config.layout
 
         async def scenario(ctx: Any) -> tuple[int, int, int]:
@@ -54,9 +56,9 @@ class RecordBench(Bench):
         assert octets.to_bytes(len(image), "little") == image, (sample, expected)
         if layout.packed:
             fields = [field for field in layout.fields if field.elastic]
-            told = [any(packet in expected for packet in field.packets) for field in fields]
-            told.append(Packet.TIMESTAMP in expected)
-            assert present == sum(there << number for number, there in enumerate(told)), sample
+            present_fields = [any(packet in expected for packet in field.packets) for field in fields]
+            present_fields.append(Packet.TIMESTAMP in expected)
+            assert present == sum(bit << number for number, bit in enumerate(present_fields)), sample
         return expected
 
 
@@ -72,7 +74,7 @@ def test_like_the_reference(bench: RecordBench, data: st.DataObject) -> None:
 
 
 def everything(config: SPUConfig, vectors: Vectors = NO_VECTORS, **facts: int) -> Sample:
-    """A sample with each number all ones."""
+    """Return a sample in which all numbers are all ones."""
     location = Location(ALL >> 8, 3, 1, int(config.rme))
     valid = ("va_valid", "pa_valid", "va_tagged", "data_source_valid", "imp_counter_valid", "imp_address_valid")
     return Sample(
@@ -103,7 +105,7 @@ def everything(config: SPUConfig, vectors: Vectors = NO_VECTORS, **facts: int) -
     )
 
 
-# Every combination of the facts that decide which packets there are.
+# All combinations of the facts that determine which packets are present.
 @pytest.mark.parametrize("kind", [{}, {"load": 1}, {"store": 1}, {"load": 1, "store": 1}, {"branch": 1}], ids=str)
 def test_every_kind_of_operation(bench: RecordBench, kind: dict[str, int]) -> None:
     names = (
@@ -122,15 +124,15 @@ def test_every_kind_of_operation(bench: RecordBench, kind: dict[str, int]) -> No
 
 
 @pytest.mark.parametrize("access", [{"load": 1}, {"store": 1}, {"load": 1, "store": 1}], ids=str)
-def test_a_branch_is_a_branch_whatever_it_accesses(bench: RecordBench, access: dict[str, int]) -> None:
-    """D17.6.3: an access to the Guarded control stack, of which nothing is told without FEAT_GCS."""
+def test_a_branch_that_accesses_memory_is_recorded_as_a_branch(bench: RecordBench, access: dict[str, int]) -> None:
+    """Accesses to the Guarded control stack (D17.6.3). Their addresses are recorded only with FEAT_GCS."""
     packets = bench.check(everything(bench.config, branch=1, taken=1, gcs=1, retired=1, **access))
     assert packets[Packet.OPERATION][0] == Header.OPERATION | OperationClass.BRANCH
     assert Packet.TARGET in packets
     assert (Packet.VA in packets) == bench.config.gcs
 
 
-# Every size around which the code changes, and those that have none.
+# All sizes at which the encoding changes, their neighbours, and sizes without an encoding.
 SIZES = sorted({size + step for power in range(19) for size in [1 << power] for step in (-1, 0, 1)} - {1 << 19})
 
 
@@ -151,33 +153,31 @@ def test_every_vector_length(bench: RecordBench, kind: dict[str, int]) -> None:
 
 
 @pytest.mark.parametrize(("name", "largest"), [("spe_sme", 128 << ETS.BITS_262144), ("sve", 2048), ("sme", 2048)])
-def test_the_size_of_vectors_has_the_bits_of_the_largest(name: str, largest: int) -> None:
+def test_the_width_of_the_vector_size(name: str, largest: int) -> None:
     assert VectorsLayout(FEATURES[f"minimal_{name}"])["bits"].width == largest.bit_length()
 
 
-def test_an_operation_that_did_not_retire_shows_nothing(bench: RecordBench) -> None:
+def test_an_operation_that_did_not_retire_has_events_and_timestamp_only(bench: RecordBench) -> None:
     packets = bench.check(everything(bench.config, load=1, asynchronous=1))
     assert packets.keys() == {Packet.EVENTS, Packet.TIMESTAMP}
     assert not any(packets[Packet.EVENTS][1:])
 
 
 @pytest.mark.parametrize("config", configurations(FOR_BLOCKS))
-def test_a_sample_stands_until_its_record_is_begun(config: SPUConfig) -> None:
-    """Whether the record is wanted is asked of the sample that is there: of each record anew, though it is all read,
-    once.
-    """
+def test_a_sample_is_held_until_its_record_is_accepted(config: SPUConfig) -> None:
+    """The sample determines whether the record is dropped, so it is held even if all beats have been read."""
     path = RecordPath(config)
-    long_after = 4 * config.max_record_bytes // config.bus_bytes + 20
+    many_cycles = 4 * config.max_record_bytes // config.bus_bytes + 20
 
     async def scenario(ctx: Any) -> None:
-        async def cycles(*begun: int) -> list[tuple[int, int]]:
-            """In each cycle whether the sample is taken, and whether the record ends."""
+        async def cycles(*accepted: int) -> list[tuple[int, int]]:
+            """Return for each cycle whether the sample is accepted, and whether the record ends."""
             ends = path.beat.valid & path.beat.payload.last
             inputs = [(path.sample.valid, 1), (path.beat.ready, 1)]
-            return [await cycle(ctx, [*inputs, (path.accepted, now)], path.sample.ready, ends) for now in begun]
+            return [await cycle(ctx, [*inputs, (path.accepted, now)], path.sample.ready, ends) for now in accepted]
 
         for _ in range(3):
-            assert sorted(await cycles(*[0] * long_after)) == [*[(0, 0)] * (long_after - 1), (0, 1)]
+            assert sorted(await cycles(*[0] * many_cycles)) == [*[(0, 0)] * (many_cycles - 1), (0, 1)]
             assert await cycles(1, 0) == [(0, 0), (1, 0)]
 
     Bench(path).run(scenario)
@@ -185,8 +185,8 @@ def test_a_sample_stands_until_its_record_is_begun(config: SPUConfig) -> None:
 
 @pytest.mark.parametrize("kind", ["load", "store"])
 @pytest.mark.parametrize("sme", [0, 1])
-def test_an_sme_access_is_of_unspecified_registers_without_feat_spe_sme(kind: str, sme: int) -> None:
-    """Other accesses keep their form (D17.6.6)."""
+def test_an_sme_access_has_unspecified_registers_without_feat_spe_sme(kind: str, sme: int) -> None:
+    """The format of other accesses does not change (D17.6.6)."""
     config = FEATURES["minimal_sme"]
     operation = Operation(facts=Facts(retired=1, simd_fp=1, **{kind: 1}), vectors=Vectors(sme=sme))
     packets = RecordBench(config).check(Sample(start=Start(), operation=operation))

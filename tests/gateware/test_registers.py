@@ -1,4 +1,4 @@
-"""The System registers behind their port: encodings, access, implemented bits."""
+"""Test the System registers and their port: encodings, accesses and implemented bits."""
 
 from collections import Counter
 from itertools import product
@@ -23,14 +23,16 @@ from tests.support.tiers import configurations
 
 ONES = (1 << 64) - 1
 EL0, EL1, EL2, EL3 = (PEState(el=el) for el in range(4))
-"""Non-secure EL1 owns the buffer, and nothing traps."""
+"""States of the PE in which Non-secure EL1 owns the buffer and no access traps."""
 Encoding = tuple[int, int, int, int]
-ELSEWHERE = {"PMSICR_EL1": "pmsicr", "PMBPTR_EL1": "pmbptr", "PMBSR_EL1": "pmbsr", "IMP_PMSRNDR_EL1": "pmsrndr"}
+STORED_ELSEWHERE = {"PMSICR_EL1": "pmsicr", "PMBPTR_EL1": "pmbptr", "PMBSR_EL1": "pmbsr", "IMP_PMSRNDR_EL1": "pmsrndr"}
 PORTS = {"PMSCR_EL2": "pmscr_el2"}
-"""The others are called after themselves, without `_EL1`."""
+"""Ports whose names are not those of the registers without `_EL1`."""
 
 
 class RegistersBench(Bench):
+    """A `RegisterFile` in the simulator."""
+
     def __init__(self, config: SPUConfig):
         self.config = config
         self.dut = RegisterFile(config)
@@ -40,9 +42,9 @@ class RegistersBench(Bench):
     async def access(
         self, ctx: Any, encoding: Encoding, *, write: int | None = None, pe: PEState = EL3
     ) -> tuple[AccessOutcome, int, set[str]]:
-        """Outcome, value, and which of the write strobes there was, in the cycle after that of the access."""
+        """Access a register. Return outcome, read data and the write strobes that were asserted in the next cycle."""
         dut = self.dut
-        strobes = {name: getattr(dut, f"{name}_write") for name in (*ELSEWHERE.values(), "pmblimitr")}
+        strobes = {name: getattr(dut, f"{name}_write") for name in (*STORED_ELSEWHERE.values(), "pmblimitr")}
         members = pe_members(self.config, pe)
         inputs = [
             *((Value.cast(getattr(dut.pe, name)), value) for name, value in members.items()),
@@ -52,15 +54,16 @@ class RegistersBench(Bench):
             (dut.port.wdata, write or 0),
         ]
         assert not any(await cycle(ctx, inputs, *strobes.values()))
-        seen = await cycle(ctx, [(dut.port.valid, 0), (dut.port.wdata, ~(write or 0) & ONES)], *strobes.values())
-        struck = {name for name, strobe in zip(strobes, seen, strict=True) if strobe}
-        return ctx.get(dut.port.outcome), ctx.get(dut.port.rdata), struck
+        values = await cycle(ctx, [(dut.port.valid, 0), (dut.port.wdata, ~(write or 0) & ONES)], *strobes.values())
+        asserted = {name for name, strobe in zip(strobes, values, strict=True) if strobe}
+        return ctx.get(dut.port.outcome), ctx.get(dut.port.rdata), asserted
 
     def stored(self, ctx: Any) -> dict[str, int]:
+        """Return the values of the registers that the component stores."""
         return {
             name: ctx.get(getattr(self.dut, PORTS.get(name, name.lower()[:-4])).as_value())
             for name in self.names
-            if name not in ELSEWHERE
+            if name not in STORED_ELSEWHERE
         }
 
 
@@ -79,18 +82,18 @@ SOME_ENCODINGS = [
     for op1, crn, crm, op2 in product(range(8), range(16), range(16), range(8))
     if crn == 9 or (op1 in (0, 4) and crm in (9, 10))
 ]
-"""All with the CRn of the architecture's registers, and those that differ from one of ours in CRn alone."""
+"""All encodings with the CRn of the architectural registers, and those that differ only in CRn from a register here."""
 
 
-def test_where_the_random_numbers_are() -> None:
-    """S3_0_C15_C10_2: CRn 11 and 15 are for IMPLEMENTATION DEFINED registers (D24.1)."""
+def test_the_encoding_of_the_random_number_register() -> None:
+    """IMP_PMSRNDR_EL1 is S3_0_C15_C10_2. CRn 11 and 15 are for IMPLEMENTATION DEFINED registers (D24.1)."""
     assert ENCODINGS[0, 15, 10, 2].name == "IMP_PMSRNDR_EL1"
     assert ENCODINGS[4, 9, 9, 0].name == "PMSCR_EL2"
     assert {crn for _, crn, _, _ in ENCODINGS} == {9, 15}
 
 
 def test_every_register_is_zero_after_reset(bench: RegistersBench) -> None:
-    """Without EL2 PMSCR_EL1.PCT is not: 0b01."""
+    """The exception is PMSCR_EL1.PCT without EL2, which reads as 0b01."""
     pct = 0 if bench.config.el2 else 0x40
 
     async def scenario(ctx: Any) -> None:
@@ -103,16 +106,16 @@ def test_every_register_is_zero_after_reset(bench: RegistersBench) -> None:
     bench.run(scenario)
 
 
-def test_no_other_encoding(bench: RegistersBench) -> None:
+def test_other_encodings_are_undefined(bench: RegistersBench) -> None:
     async def scenario(ctx: Any) -> None:
         for where in SOME_ENCODINGS:
             register = ENCODINGS.get(where)
             if register not in bench.config.registers:
                 register = None
-            outcome, value, struck = await bench.access(ctx, where)
+            outcome, value, asserted = await bench.access(ctx, where)
             assert outcome == (AccessOutcome.VALUE if register else AccessOutcome.UNDEFINED), where
             assert register or value == 0
-            assert not struck
+            assert not asserted
             if register is None:
                 assert await bench.access(ctx, where, write=ONES) == (AccessOutcome.UNDEFINED, 0, set()), where
         assert set(bench.stored(ctx).values()) == {0}
@@ -121,7 +124,7 @@ def test_no_other_encoding(bench: RegistersBench) -> None:
 
 
 @pytest.mark.parametrize("register", REGISTERS, ids=lambda register: register.name)
-def test_nothing_happens_at_el0(bench: RegistersBench, register: Register) -> None:
+def test_accesses_at_el0_are_undefined(bench: RegistersBench, register: Register) -> None:
     async def scenario(ctx: Any) -> None:
         for write in (None, ONES):
             assert await bench.access(ctx, encoding(register), write=write, pe=PEState(el=0)) == (
@@ -140,17 +143,17 @@ def test_a_register_of_el2_is_undefined_at_el1(bench: RegistersBench) -> None:
         for write in (None, ONES):
             assert await bench.access(ctx, where, write=write, pe=EL1) == (AccessOutcome.UNDEFINED, 0, set())
         assert set(bench.stored(ctx).values()) == {0}
-        there = AccessOutcome.VALUE if PMSCR_EL2 in bench.config.registers else AccessOutcome.UNDEFINED
+        outcome = AccessOutcome.VALUE if PMSCR_EL2 in bench.config.registers else AccessOutcome.UNDEFINED
         for pe in (EL2, EL3):
             value = bench.config.writable(PMSCR_EL2) & (ONES if pe == EL2 else 0b10_1000)
-            assert (await bench.access(ctx, where, write=ONES if pe == EL2 else value, pe=pe))[0] == there
-            assert await bench.access(ctx, where, pe=pe) == (there, value, set())
+            assert (await bench.access(ctx, where, write=ONES if pe == EL2 else value, pe=pe))[0] == outcome
+            assert await bench.access(ctx, where, pe=pe) == (outcome, value, set())
             assert (await bench.access(ctx, where, pe=EL1))[:2] == (AccessOutcome.UNDEFINED, 0)
 
     bench.run(scenario)
 
 
-def test_nothing_happens_without_an_access(bench: RegistersBench) -> None:
+def test_no_register_changes_without_an_access(bench: RegistersBench) -> None:
     async def scenario(ctx: Any) -> None:
         dut = bench.dut
         inputs = [(dut.pe.el, 1), (dut.port.write, 1), (dut.port.crn, 9), (dut.port.crm, 9), (dut.port.wdata, ONES)]
@@ -170,22 +173,22 @@ def test_a_write_to_an_id_register_is_undefined(bench: RegistersBench, register:
     bench.run(scenario)
 
 
-def test_id_registers_and_who_may_program_the_buffer(bench: RegistersBench) -> None:
+def test_id_registers(bench: RegistersBench) -> None:
     async def scenario(ctx: Any) -> None:
-        # Control says who may.
+        # ProfilingControl drives `programmable`.
         owned = (0, 1) if bench.config.several_owners else (1,)
-        for pe, mine in product((EL1, EL2, EL3), owned):
+        for pe, may_program in product((EL1, EL2, EL3), owned):
             if owned != (1,):
-                ctx.set(bench.dut.programmable, mine)
+                ctx.set(bench.dut.programmable, may_program)
             assert (await bench.access(ctx, encoding(PMSIDR_EL1), pe=pe))[1] == bench.config.pmsidr
             _, value, _ = await bench.access(ctx, encoding(PMBIDR_EL1), pe=pe)
-            assert value == bench.config.pmbidr | (0 if mine else PMBIDR_EL1.fields["P"].mask)
+            assert value == bench.config.pmbidr | (0 if may_program else PMBIDR_EL1.fields["P"].mask)
 
     bench.run(scenario)
 
 
-def test_pct_is_physical_time_without_el2(bench: RegistersBench) -> None:
-    """PMSCR_EL1.PCT reads as 0b01 then, and ignores writes."""
+def test_pct_reads_as_physical_time_without_el2(bench: RegistersBench) -> None:
+    """PMSCR_EL1.PCT reads as 0b01 and ignores writes."""
     where = encoding(PMSCR_EL1)
 
     async def scenario(ctx: Any) -> None:
@@ -198,14 +201,14 @@ def test_pct_is_physical_time_without_el2(bench: RegistersBench) -> None:
     bench.run(scenario)
 
 
-def test_bits_that_are_not_implemented_read_as_zero(bench: RegistersBench) -> None:
-    """Random writes and reads, each register beside the reference's; a write reaches no other register."""
+def test_unimplemented_bits_read_as_zero(bench: RegistersBench) -> None:
+    """Random writes, after each of which all registers agree with the reference: a write changes one register."""
     random = Random(SEED)
     reference = ReferenceRegisters()
     writable = [register for register in bench.config.registers if not register.read_only]
 
     async def scenario(ctx: Any) -> None:
-        for name, port in ELSEWHERE.items():
+        for name, port in STORED_ELSEWHERE.items():
             value = random.getrandbits(64)
             setattr(reference, name, value)
             ctx.set(getattr(bench.dut, port), value)
@@ -213,31 +216,31 @@ def test_bits_that_are_not_implemented_read_as_zero(bench: RegistersBench) -> No
             register = writable[number % len(writable)]
             data = random.choice([0, ONES, random.getrandbits(64)])
             pe = random.choice([EL2, EL3] if register.op1 == 4 else [EL1, EL2, EL3])
-            outcome, value, struck = await bench.access(ctx, encoding(register), write=data, pe=pe)
-            strobe = {**ELSEWHERE, "PMBLIMITR_EL1": "pmblimitr"}.get(register.name)
+            outcome, value, asserted = await bench.access(ctx, encoding(register), write=data, pe=pe)
+            strobe = {**STORED_ELSEWHERE, "PMBLIMITR_EL1": "pmblimitr"}.get(register.name)
             assert (outcome, value) == (AccessOutcome.VALUE, 0)
-            assert struck == ({strobe} if strobe else set())
-            if register.name not in ELSEWHERE:
+            assert asserted == ({strobe} if strobe else set())
+            if register.name not in STORED_ELSEWHERE:
                 reference.write(bench.config, register, data)
             for other in writable:
                 expected = reference.read(bench.config, other, PEState())
                 assert (await bench.access(ctx, encoding(other)))[:2] == (AccessOutcome.VALUE, expected), other.name
             assert bench.stored(ctx) == {
-                name: getattr(reference, name) for name in bench.names if name not in ELSEWHERE
+                name: getattr(reference, name) for name in bench.names if name not in STORED_ELSEWHERE
             }
 
     bench.run(scenario)
 
 
 def test_an_access_in_every_cycle(bench: RegistersBench) -> None:
-    """From anywhere: what it comes to and what it reads, as the reference says, two cycles later."""
+    """Accesses in random states of the PE have the outcome and read data of the reference two cycles later."""
     config, dut = bench.config, bench.dut
     random = Random(SEED)
     reference = ReferenceRegisters(IMP_PMSRNDR_EL1=0)
-    seen = Counter[tuple[str, bool]]()
+    outcomes = Counter[tuple[str, bool]]()
 
     async def scenario(ctx: Any) -> None:
-        made: tuple[Any, ...] | None = None
+        previous: tuple[Any, ...] | None = None
         answer = None
         for number in range(1000):
             register = random.choice((*REGISTERS, PMSCR_EL12))
@@ -253,19 +256,19 @@ def test_an_access_in_every_cycle(bench: RegistersBench) -> None:
             ]
             if config.several_owners:
                 inputs.append((dut.programmable, programmable(config, pe)))
-            told = await cycle(ctx, inputs, dut.port.outcome, dut.port.rdata)
+            outputs = await cycle(ctx, inputs, dut.port.outcome, dut.port.rdata)
             if answer:
-                assert (told[0].value, told[1]) == answer, number
+                assert (outputs[0].value, outputs[1]) == answer, number
             answer = None
-            if made:
-                outcome, target, was_write, value, then = made
+            if previous:
+                outcome, target, was_write, value, then = previous
                 reads = target and not was_write
                 answer = outcome, reference.read(config, target, then) if reads else 0
-                seen[outcome.name, was_write] += 1
-                if target and was_write and target.name not in ELSEWHERE:
+                outcomes[outcome.name, was_write] += 1
+                if target and was_write and target.name not in STORED_ELSEWHERE:
                     reference.write(config, target, value)
-            made = (*access(config, register, write, pe), write, data, pe) if valid else None
+            previous = (*access(config, register, write, pe), write, data, pe) if valid else None
 
     bench.run(scenario)
-    outcomes = {"VALUE", "UNDEFINED"} | ({"TRAP_EL2"} if config.el2 else set())
-    assert {*seen} == {*product(outcomes | ({"TRAP_EL3"} if config.el3 else set()), (0, 1))}
+    expected = {"VALUE", "UNDEFINED"} | ({"TRAP_EL2"} if config.el2 else set())
+    assert {*outcomes} == {*product(expected | ({"TRAP_EL3"} if config.el3 else set()), (0, 1))}

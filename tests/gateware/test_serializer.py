@@ -1,4 +1,4 @@
-"""The packet serializer: records in, beats out, whatever the pace of either side."""
+"""Test the packet serializer: records in, beats out, with any timing on both sides."""
 
 from collections.abc import Sequence
 from random import Random
@@ -19,7 +19,7 @@ from tests.support.tiers import configurations
 
 
 def image(config: SPUConfig, packets: dict[Packet, bytes]) -> int:
-    """`packets` as `record.record_layout` carries them."""
+    """Return packets as the bits of `record.record_layout`."""
     layout, sizes = config.layout, config.packet_bytes
     offsets = layout.offsets(sizes)
     octets = bytearray(offsets[Packet.TIMESTAMP] + sizes[Packet.TIMESTAMP] if layout.packed else layout.max_size)
@@ -33,19 +33,22 @@ def image(config: SPUConfig, packets: dict[Packet, bytes]) -> int:
 
 
 class SerializerBench(Bench):
+    """A `Serializer` in the simulator."""
+
     def __init__(self, config: SPUConfig):
         self.config = config
         self.dut = Serializer(config)
         super().__init__(self.dut)
 
     def sizes(self, sent: Sequence[dict[Packet, bytes]]) -> list[int]:
-        """Bytes of each record."""
+        """Return the size of each record in bytes."""
         return [len(records.lay_out(self.config, packets.items())) for packets in sent]
 
     def play(self, sent: Sequence[dict[Packet, bytes]], gaps: Sequence[int], stalls: Sequence[bool]) -> list[list[int]]:
-        """One record after each of `gaps`, while the sink stalls as `stalls` says; both over and over.
+        """Send records. Check the beats and the rules of streams. Return the cycles of the beats of each record.
 
-        Checks beats and stream rules. Returns for each record the cycles of its beats.
+        `gaps` are the idle cycles before each record, and `stalls` says in which cycles the sink stalls. The first
+        follows the last in both.
         """
         config = self.config
 
@@ -66,11 +69,11 @@ class SerializerBench(Bench):
                     (dut.i.payload.as_value(), image(config, sent[source]) if valid else 0),
                     (dut.o.ready, not stalls[now % len(stalls)]),
                 ]
-                taken, out, ready, data, last, units = await cycle(
+                accepted, out, ready, data, last, units = await cycle(
                     ctx, inputs, dut.i.ready, dut.o.valid, dut.o.ready, dut.o.p.data, dut.o.p.last, end
                 )
                 if stalled is not None:
-                    assert (out, data, last, units) == stalled, "a stalled beat stands still"
+                    assert (out, data, last, units) == stalled, "a stalled beat must hold its value"
                 stalled = (out, data, last, units) if out and not ready else None
                 if out and ready:
                     size = (
@@ -82,7 +85,7 @@ class SerializerBench(Bench):
                         received.append(octets)
                         cycles.append([])
                         octets = b""
-                if valid and taken:
+                if valid and accepted:
                     source += 1
                     gap = gaps[source % len(gaps)]
             assert received == [records.lay_out(config, packets.items()) for packets in sent]
@@ -91,7 +94,7 @@ class SerializerBench(Bench):
         return self.run(scenario)
 
     def independent_of_ready(self, sent: Sequence[dict[Packet, bytes]]) -> None:
-        """In no cycle does what the input is told depend on what the output is told in it."""
+        """Check that `i.ready` does not depend on `o.ready` in the same cycle."""
 
         async def scenario(ctx: Any) -> None:
             dut, random = self.dut, Random(SEED)
@@ -99,19 +102,20 @@ class SerializerBench(Bench):
             while source < len(sent):
                 ctx.set(dut.i.valid, 1)
                 ctx.set(dut.i.payload.as_value(), image(self.config, sent[source]))
-                answers = []
+                readiness = []
                 for ready in (0, 1):
                     ctx.set(dut.o.ready, ready)
-                    answers.append(ctx.get(dut.i.ready))
-                assert answers[0] == answers[1]
+                    readiness.append(ctx.get(dut.i.ready))
+                assert readiness[0] == readiness[1]
                 ctx.set(dut.o.ready, random.random() < 0.6)
-                source += answers[0]
+                source += readiness[0]
                 await ctx.tick()
 
         self.run(scenario)
 
 
 def random_packets(config: SPUConfig, seed: int, count: int) -> list[dict[Packet, bytes]]:
+    """Return the packets of random samples."""
     random = Random(seed)
     return [dict(records.packets(config, random_sample(random, config))) for _ in range(count)]
 
@@ -121,8 +125,8 @@ def bench(request: pytest.FixtureRequest) -> SerializerBench:
     return SerializerBench(request.param)
 
 
-def test_no_idle_beat(bench: SerializerBench) -> None:
-    """Fixed layouts: exactly as many beats as bytes need, the next record's first right behind the last one's."""
+def test_records_follow_without_an_idle_cycle(bench: SerializerBench) -> None:
+    """A fixed layout has the minimum number of beats, without an idle cycle between records."""
     if bench.config.layout.packed:
         pytest.skip("records of several sizes")
     beats = bench.config.max_record_bytes // bench.config.bus_bytes
@@ -131,9 +135,10 @@ def test_no_idle_beat(bench: SerializerBench) -> None:
 
 
 @pytest.mark.parametrize(("name", "combinations"), [("kunpeng_920", 24), ("hisilicon_mobile", 24), ("arm_model", 48)])
-def test_loads_and_branches_take_a_quarter_more_cycles_than_beats_at_most(name: str, combinations: int) -> None:
-    """Of 8 bytes, back to back: with and without each context, physical address, data source, previous target,
-    Timestamp.
+def test_loads_and_branches_take_at_most_a_quarter_more_cycles_than_beats(name: str, combinations: int) -> None:
+    """Beats have 8 bytes. Records follow immediately, with and without each optional packet.
+
+    These are contexts, the physical address, the data source, the previous branch target and the Timestamp.
     """
     bench = SerializerBench(FOR_BLOCKS[name])
     kinds: dict[frozenset[Packet], dict[Packet, bytes]] = {}
@@ -141,15 +146,15 @@ def test_loads_and_branches_take_a_quarter_more_cycles_than_beats_at_most(name: 
         if Packet.VA in packets or Packet.TARGET in packets:
             kinds[frozenset(packets)] = packets
     assert len(kinds) == combinations
-    # The second and the third of a kind follow one of the same kind.
+    # Each kind is sent three times, so that two of the records follow one of their kind.
     cycles = bench.play([packets for packets in kinds.values() for _ in range(3)], [0], [False])
     ends = [record[-1] for record in cycles]
     beats = [-(-size // 8) for size in bench.sizes(list(kinds.values()))]
-    for kind, most, first, second, third in zip(kinds, beats, ends[::3], ends[1::3], ends[2::3], strict=True):
-        assert max(second - first, third - second) <= 1.25 * most, sorted(packet.value for packet in kind)
+    for kind, beat_count, first, second, third in zip(kinds, beats, ends[::3], ends[1::3], ends[2::3], strict=True):
+        assert max(second - first, third - second) <= 1.25 * beat_count, sorted(packet.value for packet in kind)
 
 
-def test_input_and_output_are_not_joined(bench: SerializerBench) -> None:
+def test_input_ready_does_not_depend_on_output_ready(bench: SerializerBench) -> None:
     bench.independent_of_ready(random_packets(bench.config, 4, 60))
 
 
@@ -159,5 +164,5 @@ def test_input_and_output_are_not_joined(bench: SerializerBench) -> None:
     gaps=st.lists(st.sampled_from([0, 0, 1, 2, 9]), min_size=1, max_size=5),
     stalls=st.lists(st.booleans(), min_size=1, max_size=12).filter(lambda stalls: not all(stalls)),
 )
-def test_any_pace(bench: SerializerBench, seed: int, gaps: list[int], stalls: list[bool]) -> None:
+def test_any_timing(bench: SerializerBench, seed: int, gaps: list[int], stalls: list[bool]) -> None:
     bench.play(random_packets(bench.config, seed, 6), gaps, stalls)

@@ -1,6 +1,6 @@
-"""The whole SPU in Amaranth's simulator: one record from end to end, draining, and stopping in any cycle.
+"""Test the SPU in Amaranth's simulator: a record from end to end, draining, and stopping in any cycle.
 
-What it does over thousands of operations is tested on its Verilog (test_cocotb.py, tests/cosim/test_spu.py).
+tests/system/test_cocotb.py and tests/cosim/test_spu.py test its Verilog with thousands of operations.
 """
 
 from collections.abc import Callable, Mapping
@@ -53,9 +53,10 @@ SECURE_OWNS = EL1_OWNS | {"mdcr_el3_nspb": 0b01}
 
 
 class Driver:
-    """Core, software at EL1 and memory, a cycle at a time. `done` comes `late` cycles after the earliest.
+    """The core, software at EL1 and memory.
 
-    Operations pass in the last lane, and finish in the slot that was answered last.
+    Memory reports `done` `late` cycles after the earliest possible cycle. Operations pass in the last lane, and finish
+    in the slot of the last answer.
     """
 
     def __init__(self, ctx: Any, dut: SPU, config: SPUConfig, late: int):
@@ -74,8 +75,9 @@ class Driver:
         self, *, valid: bool = False, finish: Operation | None = None, write: tuple[Register, int] | None = None,
         read: Register | None = None, drain: bool = False, owner: Mapping[str, int] | None = None,
     ) -> tuple[int, int]:  # fmt: skip
-        """One cycle, in which Non-secure EL1 owns the buffer, if not `owner`. Returns whether an operation is sampled,
-        and `drain.done`, as they are in it.
+        """Advance by one cycle. Return whether an operation is sampled, and `drain.done`, in this cycle.
+
+        Non-secure EL1 owns the buffer, unless `owner` has other controls.
         """
         dut, config = self._dut, self.config
         several = config.slots > 1
@@ -105,7 +107,7 @@ class Driver:
             inputs += [(getattr(dut.sysreg, name), getattr(register, name)) for name in ("op1", "crn", "crm", "op2")]
         strobes = [getattr(dut.pmu, f"sample_{name}") for name in self.pmu]
         beat = dut.write.beat
-        sampled, slot, drained, taken, address, data, strobe, last, *pmu = await cycle(
+        sampled, slot, drained, beat_valid, address, data, strobe, last, *pmu = await cycle(
             self._ctx,
             inputs,
             dut.sampling.sampled,
@@ -121,7 +123,7 @@ class Driver:
         assert sampled & ~(1 << self._lane) == 0
         if sampled:
             self._slot = slot
-        if taken:
+        if beat_valid:
             octets = data.to_bytes(config.bus_bytes, "little")
             self.memory |= {address + number: octets[number] for number in range(len(octets)) if strobe >> number & 1}
             if last:
@@ -132,7 +134,7 @@ class Driver:
         return sampled != 0, drained
 
     async def sample(self) -> None:
-        """An operation passes and is sampled. It may finish in the cycle that comes."""
+        """Let an operation pass, and wait until it is sampled. It may finish in the next cycle."""
         assert not (await self.tick(valid=True))[0]
         for _ in range(self.config.answer_latency - 1):
             assert not (await self.tick())[0]
@@ -150,7 +152,7 @@ class Driver:
         await self.settle()
 
     async def settle(self) -> None:
-        """Until it is known whether a record fits, and has been told."""
+        """Wait until the buffer has determined whether a record fits, and has reported it."""
         for _ in range(6):
             await self.tick()
 
@@ -164,7 +166,7 @@ class Driver:
 
     @property
     def record_bytes(self) -> int:
-        """Of the record of `LOAD`."""
+        """Size of the record of `LOAD`."""
         sample = Sample(start=Start(contextidr_el1=77, timestamp=0), operation=LOAD)
         return len(records.encode(self.config, sample))
 
@@ -202,7 +204,7 @@ def test_a_record_from_end_to_end(run: Callable[..., None]) -> None:
         assert driver.memory == {BASE + at: octet for at, octet in enumerate(record)}
         assert await driver.read(PMBPTR_EL1) == BASE + len(record)
         assert await driver.read(PMSICR_EL1) == 0
-        # Registers that select nothing let pass: but no type is selected.
+        # Filter registers of zero let samples pass, but they select no type.
         ones = dict.fromkeys(("pop", "feed", "feed_ld", "feed_event", "feed_lat", "filtrate"), 1)
         assert driver.pmu == dict.fromkeys(driver.pmu, 0) | ones
 
@@ -210,8 +212,8 @@ def test_a_record_from_end_to_end(run: Callable[..., None]) -> None:
 
 
 @pytest.mark.parametrize("late", [0, 1, 20])
-def test_drain_is_done_when_the_status_says_what_the_record_did(run: Callable[..., None], late: int) -> None:
-    """Behind the record no other fits. Software reads PMBSR_EL1 in the very cycle after PSB CSYNC is done."""
+def test_drain_is_done_when_the_status_is_up_to_date(run: Callable[..., None], late: int) -> None:
+    """No further record fits. Software reads PMBSR_EL1 in the cycle after PSB CSYNC is done."""
 
     async def scenario(driver: Driver) -> None:
         await driver.set_up()
@@ -231,15 +233,16 @@ def test_drain_is_done_when_the_status_says_what_the_record_did(run: Callable[..
 
 
 @pytest.mark.parametrize("late", [0, 20])
-def test_drain_is_done_when_memory_has_the_record(run: Callable[..., None], late: int) -> None:
+def test_drain_is_done_when_the_record_is_in_memory(run: Callable[..., None], late: int) -> None:
     async def scenario(driver: Driver) -> None:
         await driver.set_up()
-        # The pointer moves, and what that says of the next record follows: later, where it has a size of its own.
+        # Cycles from `done` until the buffer has determined whether a further record fits: more with records of
+        # variable size.
         follows = 3 if driver.config.layout.packed else 1
         assert await driver.tick(drain=True) == (0, 1), "nothing to wait for"
-        assert await driver.tick(drain=False) == (0, 0), "done answers a request"
+        assert await driver.tick(drain=False) == (0, 0), "done is asserted only with a request"
         await driver.sample()
-        assert await driver.tick(drain=True) == (0, 1), "an operation in flight is not waited for"
+        assert await driver.tick(drain=True) == (0, 1), "a drain does not wait for an operation in flight"
         await driver.tick(finish=LOAD)
         for _ in range(60):
             now = driver.now
@@ -250,14 +253,14 @@ def test_drain_is_done_when_memory_has_the_record(run: Callable[..., None], late
     run(scenario, late=late)
 
 
-# Two operations, the second finished while memory still writes the first one's record.
+# Two operations. The second finishes while the record of the first is being written.
 OPERATIONS = (10, 28)
 RELOAD = 22
 
 
 @pytest.mark.parametrize("late", tiers(fast=[0], full=[8], long=[30]))
 def test_a_record_is_discarded_if_the_buffer_did_not_run_for_one_cycle(run: Callable[..., None], late: int) -> None:
-    """Disabled in one cycle and enabled in the next: what had not reached memory by then is lost, and nothing else."""
+    """The buffer is disabled for one cycle. Only records that are not in memory by then are lost."""
     committed_counts = set()
 
     for disabled in range(OPERATIONS[0] - 3, 52 + late):
@@ -279,28 +282,28 @@ def test_a_record_is_discarded_if_the_buffer_did_not_run_for_one_cycle(run: Call
                 finish = LOAD if at - latency - 1 in OPERATIONS else None
                 sampled, _ = await driver.tick(valid=at in OPERATIONS, finish=finish, write=write)
                 assert sampled == (at - latency in OPERATIONS)
-            # A write that comes in one cycle is made in the next, and stops the buffer in the one after that.
-            wanted = [passes > disabled + 1 for passes in OPERATIONS]
+            # A write in one cycle is performed in the next, and stops the buffer in the cycle after that.
+            later = [passes > disabled + 1 for passes in OPERATIONS]
             reached = [response <= begin + disabled + 1 for response in driver.done_in[:2]]
-            committed = sum(was or will for was, will in zip([*reached, False, False], wanted, strict=False))
+            committed = sum(before or after for before, after in zip([*reached, False, False], later, strict=False))
             assert await driver.read(PMBPTR_EL1) == BASE + committed * driver.record_bytes, disabled
             committed_counts.add(committed)
 
         run(scenario, late=late)
 
-    # With a slow memory, the second operation is sampled before it has the first one's record: so with a slow record.
+    # With a slow memory, or a record of many beats, the second operation is sampled before memory has the first record.
     assert {1, 2} <= committed_counts <= {0, 1, 2}
     assert 0 in committed_counts or not late
 
 
-def test_a_record_is_discarded_if_the_buffer_gets_another_owner(run: Callable[..., None]) -> None:
-    """In any cycle, and its own one back in the next: what had not reached memory by then is lost, and nothing else."""
+def test_a_record_is_discarded_if_the_owner_of_the_buffer_changes(run: Callable[..., None]) -> None:
+    """The owner changes for one cycle. Only a record that is not in memory by then is lost."""
     outcomes = set()
 
     for changed in range(OPERATIONS[0] - 4, 45):
 
         async def scenario(driver: Driver, changed: int = changed) -> None:
-            if not driver.config.el3:  # there is no other
+            if not driver.config.el3:  # the owner cannot change
                 return
             await driver.set_up()
             begin = driver.now
@@ -308,7 +311,7 @@ def test_a_record_is_discarded_if_the_buffer_gets_another_owner(run: Callable[..
                 finish = LOAD if at - driver.config.answer_latency - 1 == OPERATIONS[0] else None
                 owner = SECURE_OWNS if at == changed else None
                 await driver.tick(valid=at == OPERATIONS[0], finish=finish, owner=owner)
-            # Two changes, after each of which the buffer does not run for a cycle.
+            # The owner changes twice. The buffer does not run in the cycle after each change.
             reached = any(response <= begin + changed for response in driver.done_in)
             committed = OPERATIONS[0] > changed + 2 or reached
             assert await driver.read(PMBPTR_EL1) == BASE + committed * driver.record_bytes, changed
@@ -320,7 +323,7 @@ def test_a_record_is_discarded_if_the_buffer_gets_another_owner(run: Callable[..
 
 
 def test_discard_mode(run: Callable[..., None]) -> None:
-    """Nothing is written and nothing is full, with a pointer that would be; all else is as ever (D17.5.5)."""
+    """No record is written, and the buffer is not full with any pointer (D17.5.5)."""
 
     async def scenario(driver: Driver) -> None:
         await driver.set_up()
@@ -341,7 +344,7 @@ def test_discard_mode(run: Callable[..., None]) -> None:
         assert await driver.read(PMBSR_EL1) == 0
         assert (driver.pmu["pop"], driver.pmu["feed"], driver.pmu["filtrate"]) == (1, 1, 1)
         assert driver.pmu["buffer_full"] == 0
-        # It is full as soon as it can be.
+        # It is full when discard mode ends.
         await driver.tick(write=(PMBLIMITR_EL1, ENABLE))
         await driver.settle()
         assert await driver.read(PMBSR_EL1) == PMBSR_EL1.pack(S=1, MSS=1)
@@ -393,7 +396,7 @@ def test_each_bit_of_interval_reaches_the_counter(run: Callable[..., None]) -> N
 
 
 def test_each_bit_of_minlat_reaches_the_filter(run: Callable[..., None]) -> None:
-    """A latency below MINLAT is rejected, and no bit of MINLAT is left out (D17.5.3)."""
+    """A latency below MINLAT is rejected, for each bit of MINLAT (D17.5.3)."""
     total = 2
     passes = dict.fromkeys(("feed_lat", "filtrate"), 0)
 
@@ -422,7 +425,7 @@ def test_each_bit_of_minlat_reaches_the_filter(run: Callable[..., None]) -> None
 
 
 def test_counters_are_frozen_while_an_enabled_buffer_is_stopped(run: Callable[..., None]) -> None:
-    """PMBLIMITR_EL1.{PMFZ, E} = {1, 1} and PMBSR_EL1.S = 1 (D13.5 R_HSGZX); there is no port without FEAT_SPEv1p2."""
+    """PMBLIMITR_EL1.{PMFZ, E} = {1, 1} and PMBSR_EL1.S = 1 (D13.5 R_HSGZX). The port requires FEAT_SPEv1p2."""
 
     async def scenario(driver: Driver) -> None:
         assert driver.has_freeze == driver.config.discard_mode
@@ -442,9 +445,7 @@ def test_counters_are_frozen_while_an_enabled_buffer_is_stopped(run: Callable[..
 
 
 def test_a_sample_before_the_buffer_is_known_to_be_full_is_discarded(run: Callable[..., None]) -> None:
-    """An operation that is sampled while the record that fills the buffer is being written leaves no record, and is
-    counted (D17.7).
-    """
+    """An operation that is sampled while the last record is being written is counted, but has no record (D17.7)."""
 
     async def scenario(driver: Driver) -> None:
         await driver.set_up()

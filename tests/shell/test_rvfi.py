@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""The adapter and the SPU beside the model of a core that takes interrupts in each cycle and changes its mode."""
+"""Test the RVFI adapter with the SPU, on a model of a core with interrupts in each cycle and changes of its mode."""
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise, product
@@ -26,21 +26,21 @@ from tests.support.tiers import tiers
 CONFIG = CONFIGS["minimal"]
 BUFFER, LIMIT = 0x10_0000, 0x20_0000
 LEVELS = {PrivilegeMode.USER: 0, PrivilegeMode.MACHINE: 1}
-"""Exception level that stands for each mode: there is no EL3 in this configuration."""
+"""The Exception level of each privilege mode. This configuration does not have EL3."""
 
 PROFILED = {"user mode": [PrivilegeMode.USER], "both modes": [PrivilegeMode.USER, PrivilegeMode.MACHINE]}
-APART = 20
-"""Cycles from one sampled operation to the next: the slot is free again."""
+MIN_DISTANCE = 20
+"""Minimum cycles from one sampled operation to the next, after which the slot is free again."""
 
 DELAY = 2
-"""Cycles from MSR of PMSICR_EL1 to the first operation that counts."""
+"""Cycles from an MSR of PMSICR_EL1 to the first operation that is counted."""
 
 DRAIN = 100
-"""Cycles after the last one in which an operation is sampled: it finishes, and its record is written."""
+"""Cycles after the last sampled operation, in which it finishes and its record is written."""
 
 
 class Rig(wiring.Component):
-    """The SPU, the adapter and memory that takes everything. The time is the number of the cycle."""
+    """The SPU, the adapter and memory that is always ready. The timestamp is the number of the cycle."""
 
     rvfi: In(RVFI())
     mode: In(2)
@@ -86,8 +86,18 @@ class Rig(wiring.Component):
 
 
 class Summary(NamedTuple):
-    """What a record says of an operation: when it began, how long it took, its address and its Exception level; whether
-    it generated an exception (E[0]); and the address and Exception level that a branch went to. Each has E[1].
+    """The content of the record of an operation that retired (E[1]).
+
+    Members
+    -------
+    time, total : int
+        The cycle in which it started, and its total latency.
+    pc, level : int
+        Address and Exception level.
+    exception : bool
+        Whether it generated an exception (E[0]).
+    target, target_level : int or None
+        Address and Exception level of the target of a branch.
     """
 
     time: int
@@ -100,14 +110,14 @@ class Summary(NamedTuple):
 
 
 SETUP = 5
-"""Cycles before the first one of the core."""
+"""Cycles before the first cycle of the core."""
 
 RIG = Rig()
 BENCH = Bench(RIG)
 
 
 def access(register: Register, value: int) -> list[tuple[Any, int]]:
-    """Return the inputs of MSR."""
+    """Return the inputs for an MSR."""
     return [
         (RIG.sysreg.valid, 1),
         (RIG.sysreg.write, 1),
@@ -117,25 +127,30 @@ def access(register: Register, value: int) -> list[tuple[Any, int]]:
 
 
 def choose(cycles: Sequence[Cycle], modes: Collection[PrivilegeMode], random: Random) -> dict[int, int]:
-    """Return in which cycles software writes PMSICR_EL1.COUNT, and what. It does so in machine mode, and so that most
-    of the instructions that are sampled are interrupted.
+    """Return the values that software writes to PMSICR_EL1.COUNT, by cycle.
+
+    Software writes in machine mode. The values are chosen so that most of the sampled instructions are interrupted.
     """
     counts: dict[int, int] = {}
     retirements = [(number, now, row) for number, now in enumerate(cycles) for row in now.retired]
     last = 0
     for (number, now, _), (_, _, following) in pairwise(retirements):
-        if now.mode not in modes or number < last + APART or random.random() > (0.8 if following.flushed else 0.3):
+        if (
+            now.mode not in modes
+            or number < last + MIN_DISTANCE
+            or random.random() > (0.8 if following.flushed else 0.3)
+        ):
             continue
         writes = (write for write in range(number - DELAY, last, -1) if cycles[write].mode == PrivilegeMode.MACHINE)
         if write := next(writes, None):
-            begun = cycles[write + DELAY : number + 1]
-            counts[write] = sum(len(other.retired) for other in begun if other.mode in modes)
+            started = cycles[write + DELAY : number + 1]
+            counts[write] = sum(len(other.retired) for other in started if other.mode in modes)
             last = number
     return counts
 
 
 def play(cycles: Sequence[Cycle], enabled: Mapping[str, int], counts: Mapping[int, int]) -> tuple[list[int], bytes]:
-    """Profile the core. Return when each sampled operation began, as a number of the cycle, and the Profiling Buffer.
+    """Profile the core. Return the cycles in which sampled operations started, and the content of the buffer.
 
     Parameters
     ----------
@@ -143,11 +158,11 @@ def play(cycles: Sequence[Cycle], enabled: Mapping[str, int], counts: Mapping[in
     enabled : mapping of str to int
         Fields of PMSCR_EL1.
     counts : mapping of int to int
-        What is written to PMSICR_EL1.COUNT in which cycles.
+        Values that are written to PMSICR_EL1.COUNT, by cycle.
     """
 
     async def scenario(ctx: Any) -> tuple[list[int], bytes]:
-        begun: list[int] = []
+        started: list[int] = []
         memory: dict[int, int] = {}
 
         async def step(inputs: Sequence[tuple[Any, int]]) -> None:
@@ -155,7 +170,7 @@ def play(cycles: Sequence[Cycle], enabled: Mapping[str, int], counts: Mapping[in
                 ctx, inputs, RIG.time_, RIG.sampled, RIG.beat, RIG.address, RIG.data
             )
             if sampled:
-                begun.append(time - SETUP - 1)
+                started.append(time - SETUP - 1)
             if beat:
                 memory[address] = data
 
@@ -174,17 +189,19 @@ def play(cycles: Sequence[Cycle], enabled: Mapping[str, int], counts: Mapping[in
             if number in counts:
                 inputs += access(PMSICR_EL1, PMSICR_EL1.pack(COUNT=counts[number]))
             await step(inputs)
-        return begun, b"".join(memory[address].to_bytes(8, "little") for address in sorted(memory))
+        return started, b"".join(memory[address].to_bytes(8, "little") for address in sorted(memory))
 
     return BENCH.run(scenario)
 
 
-def expected(cycles: Sequence[Cycle], begun: Sequence[int]) -> list[Summary | None]:
-    """Return what the record of each operation that began in these cycles says, by the trace of the core. None: it is
-    interrupted, or `Cycle.mode` was another one when it began. An MRET goes to the mode of the cycle that reports it.
+def expected_summaries(cycles: Sequence[Cycle], started: Sequence[int]) -> list[Summary | None]:
+    """Return the expected record of each operation that started in these cycles, from the trace of the core.
+
+    It is None if the operation is interrupted, or if `Cycle.mode` was not its mode when it started. The target of an
+    MRET is in the mode of the cycle that reports it.
     """
     records: list[Summary | None] = []
-    for time in begun:
+    for time in started:
         end = next(end for end in range(time + 1, len(cycles)) if cycles[end].retired)
         (retirement,) = cycles[end].retired
         rvfi = retirement.rvfi
@@ -200,8 +217,8 @@ def expected(cycles: Sequence[Cycle], begun: Sequence[int]) -> list[Summary | No
     return records
 
 
-def recorded(buffer: bytes) -> list[Summary]:
-    """Return what each record says."""
+def decoded_summaries(buffer: bytes) -> list[Summary]:
+    """Return the content of each record."""
     records: list[Summary] = []
     for record in decode_records(buffer):
         assert record.timestamp is not None and record.pc and not record.problems
@@ -232,8 +249,8 @@ def test_only_what_retires_as_it_began_is_recorded(profiled: str, lag: int, repo
     cycles = CoreModel(random, lag=lag, reports_traps=reports_traps).run()
     modes = PROFILED[profiled]
     enabled = {f"E{LEVELS[mode]}SPE": 1 for mode in modes}
-    begun, buffer = play(cycles, enabled, choose(cycles, modes, random))
-    wanted = expected(cycles, begun)
-    assert recorded(buffer) == [record for record in wanted if record]
-    assert {record.level for record in wanted if record} == {LEVELS[mode] for mode in modes}
-    assert None in wanted and any(wanted)
+    started, buffer = play(cycles, enabled, choose(cycles, modes, random))
+    summaries = expected_summaries(cycles, started)
+    assert decoded_summaries(buffer) == [record for record in summaries if record]
+    assert {record.level for record in summaries if record} == {LEVELS[mode] for mode in modes}
+    assert None in summaries and any(summaries)

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""The AXI4 writer and the APB4 completer alone, and shells as Verilog beside models of the buses that are others'."""
+"""Test the AXI4 writer, the APB4 completer, and the Verilog of shells with the bus models of cocotbext-axi."""
 
 import shutil
 from collections import deque
@@ -38,7 +38,7 @@ LONGEST_BURST = 256
 SYNCHRONOUS = 0b010000
 
 CONFIGURATIONS = {
-    # Records within a page; that begin and end within a word; whose errors are ignored, with Realm state.
+    # Records within a page; records that start and end within a word; errors that are ignored, and Realm state.
     **{name: CONFIGS[name] for name in ("minimal", "kunpeng_920", "v1p4")},
     # Records of more words than a burst has beats.
     "narrow": NARROW,
@@ -47,7 +47,7 @@ CONFIGURATIONS = {
 
 @dataclass
 class Record:
-    """What is to be written, from `address` on, for the Security state `ns`."""
+    """A record to be written at `address`, for the Security state `ns` and `nse`."""
 
     address: int
     octets: bytes
@@ -55,7 +55,7 @@ class Record:
     nse: int = 0
 
     def beats(self, bus: int) -> Iterator[tuple[int, int, int, bool]]:
-        """Address, data, strobe and whether it is the last, of each word."""
+        """Yield address, data, strobe and last of each beat."""
         start = self.address % bus
         padded = bytes(start) + self.octets + bytes(-(start + len(self.octets)) % bus)
         for at in range(0, len(padded), bus):
@@ -64,70 +64,72 @@ class Record:
             yield self.address - start + at, data, strobe, at + bus == len(padded)
 
     def bursts(self, bus: int, *, limit: int) -> list[tuple[int, int]]:
-        """Address and words of each burst, none of them across a multiple of `limit`."""
+        """Return address and number of words of each burst. No burst crosses a multiple of `limit`."""
         address, words = self.address & -bus, len([*self.beats(bus)])
-        made: list[tuple[int, int]] = []
+        bursts: list[tuple[int, int]] = []
         while words:
-            there = min(words, (limit - address % limit) // bus)
-            made.append((address, there))
-            address, words = address + there * bus, words - there
-        return made
+            count = min(words, (limit - address % limit) // bus)
+            bursts.append((address, count))
+            address, words = address + count * bus, words - count
+        return bursts
 
 
 @dataclass
 class Memory:
-    """An AXI4 subordinate that answers a burst with an error if it touches `bad`, and writes nothing of it then."""
+    """An AXI4 subordinate. A burst that touches `bad` receives an error response, and none of its bytes are written."""
 
     config: SPUConfig
     random: Random
-    patience: float = 1.0
+    ready_rate: float = 1.0
     latency: int = 0
     bad: range = range(0)
     octets: dict[int, int] = field(default_factory=dict)
     bursts: list[tuple[int, int, int, int]] = field(default_factory=list)
-    """Address, words, AWPROT and AWNSE of each."""
+    """Address, number of words, AWPROT and AWNSE of each burst."""
     words: list[tuple[int, int]] = field(default_factory=list)
-    """Data and strobe of those of the burst that comes."""
+    """Data and strobe of each word of the current burst."""
     lengths: list[int] = field(default_factory=list)
-    """Words of each burst that has come whole."""
+    """Number of words of each burst that has been received completely."""
     answered: int = 0
     answers: deque[tuple[int, int]] = field(default_factory=deque)
-    """The first cycle in which each can come, and what it is."""
-    offered: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """Of a channel that was not ready."""
-    whole: list[list[tuple[int, int]]] = field(default_factory=list)
+    """The earliest cycle of each response, and its value."""
+    stalled: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Payload of each channel that was valid and not ready."""
+    data_bursts: list[list[tuple[int, int]]] = field(default_factory=list)
     errors: int = 0
-    most_open: int = 0
+    max_outstanding: int = 0
     sent_at: list[int] = field(default_factory=list)
-    """Cycles of the words."""
-    offers_b: bool = False
+    """The cycle of each word."""
+    b_valid: bool = False
 
     def ready(self) -> bool:
-        return self.random.random() < self.patience
+        """Return whether a channel is ready in this cycle."""
+        return self.random.random() < self.ready_rate
 
     def inputs(self, axi: Any, now: int) -> list[tuple[Any, int]]:
+        """Return the inputs of the writer in a cycle."""
         due = bool(self.answers) and self.answers[0][0] <= now
-        self.offers_b = self.offers_b or (due and self.ready())
+        self.b_valid = self.b_valid or (due and self.ready())
         return [
             (axi.awready, self.ready()),
             (axi.wready, self.ready()),
-            (axi.bvalid, self.offers_b),
-            (axi.bresp, self.answers[0][1] if self.offers_b else self.random.getrandbits(2)),
+            (axi.bvalid, self.b_valid),
+            (axi.bresp, self.answers[0][1] if self.b_valid else self.random.getrandbits(2)),
             (axi.bid, 0),
         ]
 
-    def see(self, now: int, aw: tuple[int, ...], w: tuple[int, ...], b: tuple[int, ...]) -> None:
-        """Valid, ready and payload of each channel in a cycle."""
+    def observe(self, now: int, aw: tuple[int, ...], w: tuple[int, ...], b: tuple[int, ...]) -> None:
+        """Observe a cycle: `valid`, `ready` and the payload of each channel."""
         for name, (valid, ready, *payload) in {"AW": aw, "W": w}.items():
-            if before := self.offered.pop(name, None):
-                assert valid, f"cycle {now}: {name}VALID was taken back"
-                assert before == tuple(payload), f"cycle {now}: what {name} offers has changed"
+            if before := self.stalled.pop(name, None):
+                assert valid, f"cycle {now}: {name}VALID was deasserted"
+                assert before == tuple(payload), f"cycle {now}: the payload of {name} has changed"
             if valid and not ready:
-                self.offered[name] = tuple(payload)
+                self.stalled[name] = tuple(payload)
         if b[0]:
-            assert b[1], f"cycle {now}: a response is not taken"
+            assert b[1], f"cycle {now}: a response is not accepted"
             self.answers.popleft()
-            self.offers_b = False
+            self.b_valid = False
             self.answered += 1
         if aw[0] and aw[1]:
             self._address(*aw[2:])
@@ -135,12 +137,12 @@ class Memory:
             self.sent_at.append(now)
             self.words.append((w[2], w[3]))
             if w[4]:
-                self.whole.append(self.words)
+                self.data_bursts.append(self.words)
                 self.words = []
-        while self.whole and len(self.lengths) < len(self.bursts):
+        while self.data_bursts and len(self.lengths) < len(self.bursts):
             self._write(now)
-        # The one whose address is offered is open as well.
-        self.most_open = max(self.most_open, len(self.bursts) + (aw[0] and not aw[1]) - self.answered)
+        # A burst is outstanding as soon as its address is valid.
+        self.max_outstanding = max(self.max_outstanding, len(self.bursts) + (aw[0] and not aw[1]) - self.answered)
 
     def _address(self, ident: int, address: int, length: int, size: int, burst: int, prot: int, nse: int) -> None:
         assert (ident, burst, 1 << size) == (0, 1, self.config.bus_bytes)
@@ -150,7 +152,7 @@ class Memory:
         self.bursts.append((address, length + 1, prot, nse))
 
     def _write(self, now: int) -> None:
-        words, (address, length, _, _) = self.whole.pop(0), self.bursts[len(self.lengths)]
+        words, (address, length, _, _) = self.data_bursts.pop(0), self.bursts[len(self.lengths)]
         assert len(words) == length, f"cycle {now}: a burst of {length} words has {len(words)}"
         self.lengths.append(length)
         bus = self.config.bus_bytes
@@ -168,16 +170,26 @@ class Memory:
 
 @dataclass
 class Answer:
-    """What the SPU was told of a record, and how many bursts had been answered then."""
+    """The response to the SPU for a record.
+
+    Members
+    -------
+    fault : tuple
+        Kind, fsc, word and external.
+    answered : int
+        Number of bursts that had received a response by then.
+    done_at, started_at : int
+        Cycles of the response, and of the first beat.
+    """
 
     fault: tuple[Any, ...]
     answered: int
     done_at: int
-    begun_at: int
+    started_at: int
 
 
-class Writing:
-    """An `AXI4Writer` between a buffer and memory."""
+class WriterDriver:
+    """A driver of an `AXI4Writer`, with memory."""
 
     def __init__(self, ctx: Any, dut: AXI4Writer, config: SPUConfig, memory: Memory, random: Random):
         self._ctx, self._dut, self._config, self._memory, self._random = ctx, dut, config, memory, random
@@ -186,7 +198,7 @@ class Writing:
         self.busy = 0
 
     async def cycle(self, record: Record | None = None, beat: tuple[int, int, int, bool] = (0, 0, 0, False)) -> Any:
-        """Returns ready, done and the fault."""
+        """Advance by one cycle. Return `ready`, `done` and the fault."""
         dut, axi, memory = self._dut, self._dut.axi, self._memory
         offered = BeatLayout(self._config).const(dict(zip(("address", "data", "strobe", "last"), beat, strict=True)))
         inputs = [
@@ -205,15 +217,15 @@ class Writing:
             axi.wvalid, axi.wready, axi.wdata, axi.wstrb, axi.wlast,
             axi.bvalid, axi.bready,
         )  # fmt: skip
-        memory.see(self.now, tuple(channels[:9]), tuple(channels[9:14]), tuple(channels[14:]))
+        memory.observe(self.now, tuple(channels[:9]), tuple(channels[9:14]), tuple(channels[14:]))
         self.aborts += abort if aborts else 0
         self.busy = busy
         self.now += 1
         return ready, done, (fault.kind, fault.fsc, fault.word, fault.external if aborts else 0)
 
     async def write(self, record: Record, gaps: float = 0.0) -> Answer:
-        """Until it is done."""
-        begun_at = self.now
+        """Write a record and wait until it is done. `gaps` is the rate of idle cycles between beats."""
+        started_at = self.now
         for number, beat in enumerate(record.beats(self._config.bus_bytes)):
             while number and self._random.random() < gaps:
                 await self.cycle()
@@ -222,19 +234,20 @@ class Writing:
         for _ in range(100 * LONGEST_BURST):
             _, done, fault = await self.cycle()
             if done:
-                return Answer(fault, self._memory.answered, self.now, begun_at)
-        raise AssertionError("a record is never done")
+                return Answer(fault, self._memory.answered, self.now, started_at)
+        raise AssertionError("the record is not done")
 
     async def drain(self) -> None:
+        """Wait until no burst is outstanding."""
         for _ in range(100 * LONGEST_BURST):
             await self.cycle()
             if not self.busy:
                 return
-        raise AssertionError("it is always busy")
+        raise AssertionError("the writer stays busy")
 
 
 def random_record(random: Random, config: SPUConfig) -> Record:
-    """Anywhere, often across a page."""
+    """Return a random record. Many cross a page."""
     layout = config.layout
     size = layout.max_size if not layout.packed else random.randrange(1, layout.max_size // layout.align) * layout.align
     address = random.choice([PAGE, PAGE, random.getrandbits(20)]) - random.randrange(size + 1) + (1 << 40)
@@ -243,39 +256,39 @@ def random_record(random: Random, config: SPUConfig) -> Record:
 
 
 def limit(config: SPUConfig) -> int:
-    """Of what no burst crosses a multiple: a page, unless a record can be longer than a burst."""
+    """Return the boundary that no burst crosses: a page, unless a record can be longer than a burst."""
     longest = config.max_record_bytes // config.bus_bytes + (config.layout.align < config.bus_bytes)
     return PAGE if longest <= LONGEST_BURST else LONGEST_BURST * config.bus_bytes
 
 
 @pytest.mark.parametrize("outstanding", [1, 3])
 @pytest.mark.parametrize("name", configurations([*CONFIGURATIONS]))
-def test_what_is_written_is_in_memory(name: str, outstanding: int) -> None:
-    """Whatever memory's pace is; and errors are what they are said to be."""
+def test_written_records_are_in_memory(name: str, outstanding: int) -> None:
+    """Memory stalls and responds late. Errors are reported as faults or as asynchronous aborts."""
     config = CONFIGURATIONS[name]
     bench = Bench(dut := AXI4Writer(config, outstanding=outstanding))
     count = 2 if name == "narrow" else 16
 
     async def scenario(ctx: Any, seed: int, bad: bool) -> None:
         random = Random(f"{SEED} {seed}")
-        memory = Memory(config, random, patience=random.choice([1.0, 0.3]), latency=random.choice([0, 1, 30]))
-        writing = Writing(ctx, dut, config, memory, random)
+        memory = Memory(config, random, ready_rate=random.choice([1.0, 0.3]), latency=random.choice([0, 1, 30]))
+        driver = WriterDriver(ctx, dut, config, memory, random)
         expected: dict[int, int] = {}
-        made: list[tuple[int, int, int, int]] = []
+        expected_bursts: list[tuple[int, int, int, int]] = []
         failed = 0
         for _ in range(count):
             record = random_record(random, config)
             bursts = record.bursts(config.bus_bytes, limit=limit(config))
-            if bad:  # What is still open is not to fail with it.
-                await writing.drain()
+            if bad:  # outstanding bursts of earlier records must not fail
+                await driver.drain()
             fails = random.randrange(len(bursts) + 1) if bad else len(bursts)
             start = bursts[fails][0] if fails < len(bursts) else 0
             memory.bad = range(start, start + (1 if fails < len(bursts) else 0))
-            answer = await writing.write(record, gaps=random.choice([0.0, 0.5]))
+            answer = await driver.write(record, gaps=random.choice([0.0, 0.5]))
             failed += fails < len(bursts)
             stops = outstanding == 1 and config.external_aborts
             sent = bursts[: fails + 1] if stops else bursts
-            made += [(at, words, 1 | record.ns << 1, record.nse) for at, words in sent]
+            expected_bursts += [(at, words, 1 | record.ns << 1, record.nse) for at, words in sent]
             lost = range(0)
             if fails < len(bursts):
                 lost = range(start, (1 << 64) if stops else start + bursts[fails][1] * config.bus_bytes)
@@ -288,14 +301,14 @@ def test_what_is_written_is_in_memory(name: str, outstanding: int) -> None:
             else:
                 assert answer.fault[0] is WriteFaultKind.NONE
             if outstanding == 1:
-                assert memory.answered == len(made), "done, and a burst has not been answered"
-        await writing.drain()
-        assert memory.answered == len(made)
-        assert memory.bursts == made
+                assert memory.answered == len(expected_bursts), "done, but a burst has no response"
+        await driver.drain()
+        assert memory.answered == len(expected_bursts)
+        assert memory.bursts == expected_bursts
         assert memory.octets == expected
         assert memory.errors == failed
-        assert writing.aborts == (failed if outstanding > 1 and config.external_aborts else 0)
-        assert memory.most_open <= outstanding
+        assert driver.aborts == (failed if outstanding > 1 and config.external_aborts else 0)
+        assert memory.max_outstanding <= outstanding
 
     for seed in range(2):
         try:
@@ -305,30 +318,30 @@ def test_what_is_written_is_in_memory(name: str, outstanding: int) -> None:
 
 
 @pytest.mark.parametrize("name", configurations(["minimal", "kunpeng_920"]))
-def test_posted_records_leave_as_fast_as_they_come(name: str) -> None:
-    """A record of n words takes n + 2 cycles at most, though memory answers late; no buffer is faster."""
+def test_posted_records_are_sent_at_full_rate(name: str) -> None:
+    """A record of n words takes at most n + 2 cycles even if memory responds late. The buffer is not faster."""
     config = CONFIGURATIONS[name]
     bench = Bench(dut := AXI4Writer(config, outstanding=4))
     records = 50
 
     async def scenario(ctx: Any) -> None:
         memory = Memory(config, Random(SEED), latency=20)
-        writing = Writing(ctx, dut, config, memory, Random(SEED))
+        driver = WriterDriver(ctx, dut, config, memory, Random(SEED))
         size = config.max_record_bytes
-        answers = [await writing.write(Record(number * size, bytes(size))) for number in range(records)]
-        await writing.drain()
+        answers = [await driver.write(Record(number * size, bytes(size))) for number in range(records)]
+        await driver.drain()
         words = size // config.bus_bytes
-        assert {answer.done_at - answer.begun_at for answer in answers} <= {words + 1, words + 2}
-        # Between the first and the last word that leaves.
+        assert {answer.done_at - answer.started_at for answer in answers} <= {words + 1, words + 2}
+        # Cycles from the first to the last word that is sent.
         sent = memory.sent_at[-1] - memory.sent_at[0] + 1
         assert len(memory.sent_at) / sent >= words / (words + 2)
-        assert memory.most_open > 1
+        assert memory.max_outstanding > 1
 
     bench.run(scenario)
 
 
-class Path(wiring.Component):
-    """A buffer and its writer."""
+class BufferPath(wiring.Component):
+    """A Profiling Buffer and an AXI4 writer."""
 
     def __init__(self, config: SPUConfig, outstanding: int):
         self._config = config
@@ -353,7 +366,7 @@ class Path(wiring.Component):
 
 
 def cycles_between_records(config: SPUConfig, dut: Any, answer: Any) -> int:
-    """The longest records, one after the other, from a buffer that always has one."""
+    """Return the cycles from one record to the next, with records of maximum size that are always available."""
     layout = config.layout
     words = layout.max_size // config.bus_bytes
     moved: list[int] = []
@@ -363,11 +376,11 @@ def cycles_between_records(config: SPUConfig, dut: Any, answer: Any) -> int:
         ctx.set(Value.cast(dut.pmblimitr), PMBLIMITR_EL1.pack(E=1, LIMIT=1 << 20))
         for now in range(40 * words):
             inputs = [(dut.i.valid, 1), (dut.i.p.last, number % words == words - 1), *answer(dut, done)]
-            watched = dut.write.beat if hasattr(dut, "write") else dut.i
-            ready, pointer, valid, taken, last = await cycle(
-                ctx, inputs, dut.i.ready, dut.pmbptr, watched.valid, watched.ready, watched.p.last
+            observed = dut.write.beat if hasattr(dut, "write") else dut.i
+            ready, pointer, valid, accepted, last = await cycle(
+                ctx, inputs, dut.i.ready, dut.pmbptr, observed.valid, observed.ready, observed.p.last
             )
-            done = valid and taken and last
+            done = valid and accepted and last
             number += ready
             if pointer != before:
                 moved.append(now)
@@ -380,8 +393,8 @@ def cycles_between_records(config: SPUConfig, dut: Any, answer: Any) -> int:
 
 
 @pytest.mark.parametrize("name", configurations(["minimal", "arm_model"]))
-def test_posted_writes_cost_the_buffer_no_cycle(name: str) -> None:
-    """It is as fast as with memory that answers in the cycle after a record's last beat."""
+def test_posted_writes_do_not_stall_the_buffer(name: str) -> None:
+    """The buffer is as fast as with memory that reports done in the cycle after the last beat of a record."""
     config = CONFIGS[name]
     plain = cycles_between_records(
         config, ProfilingBuffer(config), lambda dut, done: [(dut.write.beat.ready, 1), (dut.write.done, done)]
@@ -390,7 +403,7 @@ def test_posted_writes_cost_the_buffer_no_cycle(name: str) -> None:
     def always(dut: Any, done: int) -> list[tuple[Any, int]]:
         return [(dut.axi.awready, 1), (dut.axi.wready, 1), (dut.axi.bvalid, 0)]
 
-    assert cycles_between_records(config, Path(config, 256), always) == plain
+    assert cycles_between_records(config, BufferPath(config, 256), always) == plain
 
 
 # APB4.
@@ -398,7 +411,7 @@ def test_posted_writes_cost_the_buffer_no_cycle(name: str) -> None:
 
 @dataclass
 class Registers:
-    """A port whose registers software alone changes, and of which some accesses come to nothing."""
+    """A model of the register port. Some accesses are UNDEFINED or trapped."""
 
     values: dict[int, int]
     outcomes: dict[tuple[int, bool], AccessOutcome]
@@ -407,7 +420,8 @@ class Registers:
         default_factory=lambda: deque([(0, AccessOutcome.UNDEFINED)] * 2)
     )
 
-    def see(self, valid: int, write: int, encoding: int, wdata: int) -> None:
+    def observe(self, valid: int, write: int, encoding: int, wdata: int) -> None:
+        """Observe the port in a cycle."""
         answer = (0, AccessOutcome.UNDEFINED)
         if valid:
             self.accesses.append((encoding, bool(write), wdata if write else 0))
@@ -420,11 +434,12 @@ class Registers:
 
     @property
     def answer(self) -> tuple[int, AccessOutcome]:
+        """Read data and outcome of the access two cycles before."""
         return self._answers[0]
 
 
 class Requester:
-    """Transfers on APB, and the registers behind them."""
+    """An APB4 requester, with the model of the registers."""
 
     def __init__(self, ctx: Any, dut: APB4Completer, registers: Registers, random: Random):
         self._ctx, self._dut, self._registers, self._random = ctx, dut, registers, random
@@ -440,13 +455,13 @@ class Requester:
             self._ctx, inputs, apb.pready, apb.pslverr, apb.prdata,
             port.valid, port.write, port.op1, port.crn, port.crm, port.op2, port.wdata,
         )  # fmt: skip
-        assert not (pready or valid) or (psel and penable), "something happens outside of the access phase"
+        assert not (pready or valid) or (psel and penable), "activity outside the access phase"
         assert pready or not pslverr
-        self._registers.see(valid, pwrite, op1 << 11 | crn << 7 | crm << 3 | op2, wdata)
+        self._registers.observe(valid, pwrite, op1 << 11 | crn << 7 | crm << 3 | op2, wdata)
         return pready, pslverr, prdata
 
     async def transfer(self, address: int, *, write: bool = False, data: int = 0, strobe: int = 0) -> tuple[int, ...]:
-        """Read data, PSLVERR and the cycles of the access phase."""
+        """Make a transfer. Return read data, PSLVERR and the number of cycles of the access phase."""
         what = {"write": write, "address": address, "data": data, "strobe": strobe}
         while self._random.random() < 0.3:
             await self._cycle(psel=0, penable=self._random.getrandbits(1), **what)
@@ -455,11 +470,11 @@ class Requester:
             pready, pslverr, prdata = await self._cycle(psel=1, penable=1, **what)
             if pready:
                 return prdata, pslverr, cycles
-        raise AssertionError("a transfer never ends")
+        raise AssertionError("the transfer does not end")
 
 
-def merged(value: int, data: int, strobe: int) -> int:
-    """`value` with the strobed bytes of `data`."""
+def merge(value: int, data: int, strobe: int) -> int:
+    """Return `value` with the strobed bytes replaced by those of `data`."""
     mask = sum(0xFF << 8 * byte for byte in range(8) if strobe >> byte & 1)
     return value & ~mask | data & mask
 
@@ -482,7 +497,7 @@ def test_apb_accesses_each_register_once() -> None:
             },
         )
         requester = Requester(ctx, dut, registers, random)
-        kept = low = low_strobe = 0
+        upper = low = low_strobe = 0
         for _ in range(300):
             encoding, high, write = random.choice(encodings), random.getrandbits(1), random.getrandbits(1)
             data, strobe = random.getrandbits(32), random.choice([15, 15, random.getrandbits(4)])
@@ -498,22 +513,22 @@ def test_apb_accesses_each_register_once() -> None:
                 if write:
                     low, low_strobe = data, strobe
                 else:
-                    assert value == kept
+                    assert value == upper
             elif not write:
                 shown = before if reads else 0
                 assert registers.accesses == [(encoding, False, 0)]
                 assert (value, error, cycles) == (shown & 0xFFFF_FFFF, not reads, 3)
-                kept = shown >> 32
+                upper = shown >> 32
             else:
-                whole = low_strobe | strobe << 4
-                new = merged(before, low | data << 32, whole)
-                wanted = [(encoding, False, 0)] if whole != 255 else []
-                if whole == 255 or reads:
-                    wanted.append((encoding, True, new))
-                assert registers.accesses == wanted
-                assert error == (not writes or (whole != 255 and not reads))
+                all_strobes = low_strobe | strobe << 4
+                new = merge(before, low | data << 32, all_strobes)
+                expected = [(encoding, False, 0)] if all_strobes != 255 else []
+                if all_strobes == 255 or reads:
+                    expected.append((encoding, True, new))
+                assert registers.accesses == expected
+                assert error == (not writes or (all_strobes != 255 and not reads))
                 assert registers.values[encoding] == (before if error else new)
-                assert cycles == 1 + 2 * len(wanted)
+                assert cycles == 1 + 2 * len(expected)
                 low_strobe = 0
 
     for seed in range(4):
@@ -531,7 +546,7 @@ def shell(name: str) -> verilog.Verilog:
     return verilog.generate(ObservedShell(SHELLS[name]), f"shell_{name}")
 
 
-def test_what_a_shell_cannot_be() -> None:
+def test_arguments_out_of_range() -> None:
     with pytest.raises(ValueError, match=r"^shell must be axi4 or axi4-apb, not 'ahb'$"):
         Shell(CONFIGS["minimal"], "ahb")
     for outstanding in (0, 257):
@@ -541,7 +556,7 @@ def test_what_a_shell_cannot_be() -> None:
 
 @pytest.mark.parametrize("name", configurations([*SHELLS], fast=["packed"]))
 def test_the_ports_of_a_shell(name: str) -> None:
-    """Those of the buses instead of those of the SPU."""
+    """The buses replace ports of the SPU."""
     config = SHELLS[name].config
     apb = SHELLS[name].shell == "axi4-apb"
     replaced = ("write__", "sysreg__") if apb else ("write__",)
@@ -553,6 +568,6 @@ def test_the_ports_of_a_shell(name: str) -> None:
 
 @pytest.mark.parametrize("name", configurations([*SHELLS], fast=["packed"]))
 def test_the_verilog_of_a_shell(name: str) -> None:
-    # What Icarus Verilog needs not compile is worth more here than what Verilator runs faster.
+    # Icarus Verilog runs slower than Verilator, but needs less time to compile, which dominates here.
     run = run_icarus if shutil.which("iverilog") else run_verilator
     run(shell(name), "tests.support.cocotb_shell", {"SPURTLE_SHELL": name, "SPURTLE_ROUNDS": "8"})

@@ -1,4 +1,4 @@
-"""Additions as CONTRIBUTING.md describes them: after the first edit a failure names the next place."""
+"""Test the additions of CONTRIBUTING.md: after the first edit, a failure names the next file to edit."""
 
 import os
 import re
@@ -26,11 +26,11 @@ class Addition:
     file : str
         Edited file.
     edits : dict of str to str
-        Text that occurs once in it, and the text that is added behind it.
+        Texts that occur once in the file, and the text to insert after each.
     command : tuple of str
-        Arguments of the interpreter that then fails.
+        Arguments of the interpreter, which must fail.
     message : str
-        Part of its output that names the next place.
+        Text of its output, which names the next file.
     """
 
     file: str
@@ -39,7 +39,7 @@ class Addition:
     message: str
 
 
-def places(test: str) -> tuple[str, ...]:
+def completeness_test(test: str) -> tuple[str, ...]:
     """Return the arguments that run a test of test_completeness.py."""
     return ("-m", "pytest", "-q", "-p", "no:cacheprovider", f"tests/structure/test_completeness.py::{test}")
 
@@ -59,7 +59,7 @@ ADDITIONS = {
             "    SMCU = 25\n": "    EXAMPLE = 26\n",
             "\nEVENTS = (\n": '    EventRow(Event.EXAMPLE, "example", Operations.LOADS, "EXAMPLE", True),\n',
         },
-        places("test_events"),
+        completeness_test("test_events"),
         "rtl/spurtle/config/named.py: EXAMPLE among the events of v1p4",
     ),
     "register": Addition(
@@ -68,7 +68,7 @@ ADDITIONS = {
             "    crn=15,\n    trap=Trap.TPMS,\n)\n": 'EXAMPLE_EL1 = Register("EXAMPLE_EL1", 0, 10, 5, "", {})\n',
             "\nREGISTERS = (\n": "    EXAMPLE_EL1,\n",
         },
-        places("test_registers"),
+        completeness_test("test_registers"),
         "rtl/spurtle/gateware/registers.py: RegisterFile.example",
     ),
     "packet": Addition(
@@ -80,7 +80,7 @@ ADDITIONS = {
     "named configuration": Addition(
         "rtl/spurtle/config/named.py",
         {'SPUConfig(name="minimal", layout=MINIMAL),\n': 'SPUConfig(name="example", layout=MINIMAL, slots=2),\n'},
-        places("test_named_configurations"),
+        completeness_test("test_named_configurations"),
         "tests/export/golden/example.ports",
     ),
     "lane width": Addition(
@@ -92,14 +92,14 @@ ADDITIONS = {
     "board": Addition(
         "boards/board.py",
         {"            _ULX3S,\n": 'replace(_ULX3S, name="example", title="Example", number=7),\n'},
-        places("test_boards"),
+        completeness_test("test_boards"),
         "docs/howto/boards.md: example",
     ),
 }
 
 
 @pytest.mark.parametrize("name", tiers(fast=["lane width"], full=ADDITIONS))
-def test_the_next_place_is_named(name: str, tmp_path: Path) -> None:
+def test_a_failure_names_the_next_file(name: str, tmp_path: Path) -> None:
     addition = ADDITIONS[name]
     for each in COPIED:
         if (ROOT / each).is_dir():
@@ -134,5 +134,5 @@ def test_the_guide_has_a_section_for_each() -> None:
         section, _, _ = section.partition("\n#")
         numbered = re.findall(r"^\d\. `(.*?)`", section, re.MULTILINE)
         assert numbered[0] == addition.file
-        assert len([file for file in numbered if not file.startswith("docs/")]) <= 4, "beside the model"
+        assert len([file for file in numbered if not file.startswith("docs/")]) <= 4, "too many files"
         assert [file for file in numbered if not (ROOT / file).exists()] == []

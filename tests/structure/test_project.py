@@ -1,4 +1,4 @@
-"""Files of the project for those who join it: the subject of a commit, and what services read."""
+"""Test files of the project for contributors and services: subjects of commits, CI, releases and hooks."""
 
 import re
 import subprocess
@@ -32,13 +32,13 @@ def test_a_subject_is_accepted(tmp_path: Path, text: str) -> None:
         ("", "the subject of a commit must begin with what it changes and a colon"),
     ],
 )
-def test_a_subject_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_a_subject_is_rejected(tmp_path: Path, text: str, message: str) -> None:
     run = subject(tmp_path, text)
     assert run.returncode == 1
     assert run.stderr.startswith(message)
 
 
-def test_the_workflow_runs_what_a_maintainer_runs() -> None:
+def test_the_workflow_runs_the_script_of_maintainers() -> None:
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
     commands = [step["run"] for step in workflow["jobs"]["run"]["steps"] if "run" in step]
     assert commands == [".ci/run"]

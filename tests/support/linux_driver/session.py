@@ -172,7 +172,7 @@ class Session(Core):
         self.fatal: list[int] = []
         self.abandoned = False
         self.enables = 0
-        # PMBPTR_EL1 as written; the same if the buffer has been enabled since; the address of the memory of the engine;
+        # PMBPTR_EL1 as written; the same if the buffer has been enabled since; the address of the memory of the SPU;
         # the number of bytes that have been copied from it to the AUX buffer.
         self._pointer = 0
         self._start: int | None = None
@@ -276,8 +276,8 @@ class Session(Core):
     def _enable(self, limit: int) -> None:
         """Check the buffer that the driver enables. It must be valid (D17.7), and hold no data that is still unread.
 
-        A snapshot continues after a partial record, at a pointer that is not aligned. The SPU writes to memory of the
-        engine, which has one more page on either side.
+        A snapshot continues after a partial record, at a pointer that is not aligned. The SPU writes to memory of
+        `CompiledSPU`, which has one more page on either side.
         """
         event, pointer = self.event, self._pointer
         base, size, page = event.aux_base | _HIGH, event.aux_size, self.driver.page_size

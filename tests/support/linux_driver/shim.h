@@ -112,7 +112,7 @@ void cpuhp_state_remove_instance(int state, struct hlist_node *node);
 extern void *calloc(size_t n, size_t size);
 extern void free(void *p);
 #define GFP_KERNEL                      0
-#define devm_kzalloc(dev, size, gfp)    calloc(1, size) /* freed with the library */
+#define devm_kzalloc(dev, size, gfp)    calloc(1, size) /* never freed */
 #define kzalloc_node(size, gfp, node)   calloc(1, size)
 #define kcalloc(n, size, gfp)           calloc(n, size)
 #define kfree(p)                        free(p)

@@ -1,4 +1,4 @@
-"""Where the last taken branch went, against the reference's `take_branch`."""
+"""Test the previous branch target against `take_branch` of the reference."""
 
 from random import Random
 from typing import Any
@@ -16,11 +16,11 @@ from tests.support.seeds import SEED
 def test_the_last_branch_that_may_be_recorded(name: str) -> None:
     config = FOR_BLOCKS[name]
     dut = PreviousTarget(config)
-    seen = set()
+    outcomes = set()
 
     async def scenario(ctx: Any) -> None:
         random = Random(SEED)
-        kept: Location | None = None
+        expected: Location | None = None
         for _ in range(2000):
             valid, enabled, target = random.getrandbits(1), random.random() < 0.7, random_location(random, config)
             new_owner = random.random() < 0.1
@@ -31,16 +31,16 @@ def test_the_last_branch_that_may_be_recorded(name: str) -> None:
             ctx.set(dut.branch.target, members | ({"nse": target.nse} if config.rme else {}))
             await ctx.tick()
             if valid:
-                kept = target if enabled else None
+                expected = target if enabled else None
             if new_owner:
-                kept = None
+                expected = None
             previous = ctx.get(dut.previous)
-            assert previous.valid == (kept is not None)
-            if kept is not None:
+            assert previous.valid == (expected is not None)
+            if expected is not None:
                 found = Location(*(previous.target[part] for part in members), previous.target.nse if config.rme else 0)
-                assert found == kept
-            seen.add((valid, enabled, new_owner, kept is None))
+                assert found == expected
+            outcomes.add((valid, enabled, new_owner, expected is None))
 
     Bench(dut).run(scenario)
-    # Two with a branch, four without one; with a new owner there is but one outcome of each.
-    assert len(seen) == 6 + 4
+    # Two outcomes with a branch and four without one. With a new owner there is one outcome for each input.
+    assert len(outcomes) == 6 + 4

@@ -1,4 +1,4 @@
-"""Which access is sampled of an operation that makes several, against the reference's `ReferenceSPU.choose_access`."""
+"""Test the choice of the sampled access of an operation against `ReferenceSPU.choose_access`."""
 
 from itertools import product
 from random import Random
@@ -26,8 +26,10 @@ class AccessBench(Bench):
         super().__init__(self.dut, clocked=False)
 
     def choose(self, pmsfcr: int, lanes: list[int], random: list[int]) -> list[tuple[int, int]]:
-        """The destination and the element that are told of each selected operation, zero where there is none; `lanes`
-        are theirs, in program order. So many random numbers are drawn.
+        """Return the destination bit and the element of each selected operation, zero where the port is absent.
+
+        `lanes` are the lanes of the selected operations, in program order. Check that one random number is drawn for
+        each of them.
         """
         dut, config = self.dut, self.config
 
@@ -56,7 +58,7 @@ def bench(request: pytest.FixtureRequest) -> AccessBench:
 
 
 def selections(config: SPUConfig) -> list[list[int]]:
-    """Lanes of what can be selected in one cycle, in program order."""
+    """Return the lanes of the operations that can be selected in one cycle, in program order."""
     lanes = range(config.ops_per_cycle)
     pairs = [[one, other] for one, other in product(lanes, lanes) if one < other]
     return [[], *([lane] for lane in lanes), *(pairs if config.selections_per_cycle == 2 else [])]
@@ -71,14 +73,14 @@ def test_like_the_reference(any_bench: AccessBench) -> None:
             registers.write(config, PMSFCR_EL1, random.getrandbits(64) | random.choice([0, 0b10]))
             expected = []
             for number in numbers[: len(lanes)]:
-                # The generator's state ends in the number.
+                # The number is the low bits of the state of the generator.
                 registers.write(config, IMP_PMSRNDR_EL1, IMP_PMSRNDR_EL1.pack(ACCESS=1 << config.access_bits | number))
                 expected.append(ReferenceSPU(config).choose_access(registers))
             assert any_bench.choose(registers.PMSFCR_EL1, lanes, numbers) == expected
 
 
-def test_of_the_random_number_bit_0_is_for_two_accesses(any_bench: AccessBench) -> None:
-    """And what is left is the element."""
+def test_bit_0_of_the_random_number_chooses_between_two_accesses(any_bench: AccessBench) -> None:
+    """The remaining bits are the element."""
     config = any_bench.config
     element = 0b1010_0011 if config.scalable else 0
     for store in (0, 1) if config.two_accesses else (0,):
@@ -101,7 +103,7 @@ def test_of_the_random_number_bit_0_is_for_two_accesses(any_bench: AccessBench) 
     ],
     ids=str,
 )
-def test_the_filter_by_type_decides_if_it_selects_one_of_the_two(
+def test_a_type_filter_that_selects_one_access_chooses_it(
     bench: AccessBench, fields: dict[str, int], destination: int | None
 ) -> None:
     for bit in (0, 1):
@@ -110,7 +112,7 @@ def test_the_filter_by_type_decides_if_it_selects_one_of_the_two(
         assert bench.choose(PMSFCR_EL1.pack(**fields), [0], numbers) == [(expected, 0)]
 
 
-def test_masks_do_not_matter(bench: AccessBench) -> None:
+def test_masks_do_not_affect_the_choice(bench: AccessBench) -> None:
     if bench.config.eft:
         for masks in product((0, 1), repeat=2):
             pmsfcr = PMSFCR_EL1.pack(FT=1, ST=1, STm=masks[0], LDm=masks[1])
