@@ -324,6 +324,7 @@ class IntervalCounter(ConfiguredComponent):
             m.d.sync += self.selected[0].eq(selected & ~self.write)
             return
 
+        # The comparison with the number of each lane is a stage of its own.
         lanes = self._registered(m, Mux(self.write, 0, numbering.lanes), "counted")
         before = [self._registered(m, number, f"before_{lane}") for lane, number in enumerate(numbering.before)]
         valid = Signal(len(selections))
