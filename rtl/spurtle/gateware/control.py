@@ -108,6 +108,7 @@ class ProfilingControl(ConfiguredComponent):
         if self._config.several_owners:
             is_owner = self._same_state(self.pe, owner) & ((self.pe.el == 2) | ~owner.el2)
             m.d.comb += self.programmable.eq((self.pe.el == 3) | is_owner)
+            # Registered, because `running` of the buffer depends on it, which is in many paths.
             previous_owner = Signal(_Owner)
             m.d.sync += [previous_owner.eq(owner), self.new_owner.eq(owner.as_value() != previous_owner.as_value())]
 

@@ -215,14 +215,13 @@ class IntervalCounter(ConfiguredComponent):
         """
         low = Signal(_LOW_BITS)
         high = Signal(len(self.pmsicr.COUNT) - _LOW_BITS)
-        half = len(high) // 2
         borrow = Signal()
         m.d.comb += self.pmsicr.COUNT.eq(Cat(low, (high - borrow)[: len(high)]))
 
         # An operation of this cycle can find COUNT zero, or make it zero, only if COUNT has no more bits than these.
         bits = bits_for(self._width)
         remaining = low[:bits]
-        close = Signal(init=1)
+        close = Signal(init=1)  # COUNT is zero after reset
         near = Signal()
         reloads = Signal()
         reaches = Signal()
@@ -252,8 +251,18 @@ class IntervalCounter(ConfiguredComponent):
         with m.If(reloads):
             m.d.sync += high.eq(interval)
 
-        # `close` (initially one, as COUNT is zero): COUNT was below twice that bound in the previous cycle, and was not
-        # reloaded. The comparisons are made in stages, so that none is in the path of `reloads`.
+        with m.If(self.write):
+            m.d.sync += [Cat(low, high).eq(self.wdata.COUNT), borrow.eq(0)]
+        self._find_close(m, close, low, high, bits, reloads)
+
+        return reloads, reaches, remaining
+
+    def _find_close(self, m, close, low, high, bits, reloads):
+        """Find whether COUNT has at most one bit more than `bits`, as `close`, one cycle late.
+
+        A reload clears it. The comparisons are made in stages, so that none is in the path of `reloads`.
+        """
+        half = len(high) // 2
         halves_zero = Signal(2, init=0b11)
         high_zero = Signal(init=1)
         m.d.sync += [
@@ -261,18 +270,13 @@ class IntervalCounter(ConfiguredComponent):
             high_zero.eq(halves_zero.all() & ~reloads),
             close.eq(high_zero & (low[bits + 1 :] == 0) & ~reloads),
         ]
-
         with m.If(self.write):
             written = self.wdata.COUNT
             m.d.sync += [
-                Cat(low, high).eq(written),
-                borrow.eq(0),
                 halves_zero.eq(Cat(written[_LOW_BITS : _LOW_BITS + half] == 0, written[_LOW_BITS + half :] == 0)),
                 high_zero.eq(written[_LOW_BITS:] == 0),
                 close.eq(written[bits + 1 :] == 0),
             ]
-
-        return reloads, reaches, remaining
 
     def _build_ecount(self, m, numbering, rnd, reaches, remaining):
         """Build ECOUNT (D17.3.4.3).
@@ -324,6 +328,7 @@ class IntervalCounter(ConfiguredComponent):
             m.d.sync += self.selected[0].eq(selected & ~self.write)
             return
 
+        # The comparison with the number of each lane is a stage of its own.
         lanes = self._registered(m, Mux(self.write, 0, numbering.lanes), "counted")
         before = [self._registered(m, number, f"before_{lane}") for lane, number in enumerate(numbering.before)]
         valid = Signal(len(selections))

@@ -73,6 +73,7 @@ class Packer(ConfiguredComponent):
             )
         )
         advance = Signal()
+        # Three stages, because one cycle is too short for more: a multiplexer, a shifter, and the assembly of beats.
         self._select(m, step, position, advance)
         self._shift(m, step, position, shifted, advance)
         self._assemble(m, shifted, advance)

@@ -181,8 +181,8 @@ class AXI4Writer(ConfiguredComponent):
             depth=1 << ceil_log2((1 + posted) * longest),
             init=[],
         )
-        stored = Signal(range(words.depth))
-        loaded = Signal(range(words.depth))
+        stored = Signal(range(words.depth))  # address of the next write
+        loaded = Signal(range(words.depth))  # address of the next read
         self._send(m, outgoing, remaining, begin, sending, words.read_port(), loaded)
 
         complete = Signal()
@@ -282,6 +282,7 @@ class AXI4Writer(ConfiguredComponent):
                 axi.awaddr.eq(Cat(outgoing.first, outgoing.page) << exact_log2(self._config.bus_bytes)),
                 axi.awlen.eq(length),
                 axi.awprot.eq(Cat(C(1), outgoing.ns)),
+                # The rest of the record begins on the next page. Its words less one are what `end` exceeds the page by.
                 remaining.eq(crosses),
                 outgoing.first.eq(0),
                 outgoing.page.eq(outgoing.page + 1),

@@ -102,9 +102,9 @@ class Shell(ConfiguredComponent):
         """
         for name, value in owner_state(self._config, self.pe).items():
             previous = Signal(name=f"previous_{name}")
-            accepted = Signal(name=f"accepted_{name}")
-            m.d.sync += [previous.eq(value), accepted.eq(previous)]
-            m.d.comb += getattr(self._writer, name).eq(accepted)
+            of_record = Signal(name=f"record_{name}")
+            m.d.sync += [previous.eq(value), of_record.eq(previous)]
+            m.d.comb += getattr(self._writer, name).eq(of_record)
 
 
 def _prefixed(prefix, signature):
