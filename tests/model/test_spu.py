@@ -104,7 +104,7 @@ def running(config: SPUConfig, *, interval: int = 1, records: int = 64, pmscr: i
 
 
 def generators(config: SPUConfig, state: int, access: int) -> int:
-    """IMP_PMSRNDR_EL1, which has the second half only to choose an access."""
+    """IMP_PMSRNDR_EL1, whose second half exists only for a choice of accesses."""
     return access << 32 | state if config.mops or config.gcs or config.scalable else state
 
 
