@@ -1,4 +1,4 @@
-"""D17.4, D17.6.3.1, D17.6.4.2, D17.6.9: whose the buffer is, when profiling is enabled, and what may be collected."""
+"""Owner of the buffer, enabled profiling, and permissions to collect (D17.4, D17.6.3.1, D17.6.4.2 and D17.6.9)."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -33,7 +33,7 @@ def running(*, el1: int = ALL_EL1, el2: int = ALL_EL2) -> Registers:
 
 
 def state(owning: str, e2pb: int, current: str | None = None, /, **members: int) -> PEState:
-    """The PE in the Security state `current`, by default the owning one."""
+    """Return a state of the PE in the Security state `current`, by default the owning one."""
     owner_ns, owner_nse = STATES[owning]
     ns, nse = STATES[current or owning]
     return PEState(ns=ns, nse=nse, mdcr_el3_nspb=owner_ns << 1, mdcr_el3_nspbe=owner_nse, mdcr_el2_e2pb=e2pb, **members)
@@ -60,10 +60,10 @@ def state(owning: str, e2pb: int, current: str | None = None, /, **members: int)
         (EVERY, 1, 0b10, 0, 0b00, ("Realm", 2)),
         (EVERY, 1, 0b11, 0, 0b00, ("Realm", 2)),
         (EVERY, 1, 0b10, 1, 0b11, ("Realm", 1)),
-        # Reserved.
+        # Reserved values.
         (EVERY, 1, 0b00, 0, 0b00, ("Secure", 1)),
         (EVERY, 1, 0b01, 1, 0b00, ("Secure", 2)),
-        # Without FEAT_RME there is no NSPBE, without FEAT_SEL2 no EEL2, without EL2 no E2PB.
+        # NSPBE requires FEAT_RME, EEL2 requires FEAT_SEL2, and E2PB requires EL2.
         (BEFORE_RME, 1, 0b11, 0, 0b00, ("Non-secure", 2)),
         (BEFORE_RME, 1, 0b01, 1, 0b00, ("Secure", 2)),
         (BEFORE_SEL2, 0, 0b00, 1, 0b00, ("Secure", 1)),
@@ -72,8 +72,8 @@ def state(owning: str, e2pb: int, current: str | None = None, /, **members: int)
         (EL3_ALONE, 1, 0b10, 1, 0b00, ("Non-secure", 1)),
     ],
 )
-def test_owner(config: SPUConfig, nspbe: int, nspb: int, eel2: int, e2pb: int, owner: tuple[str, int]):
-    """Whatever state the PE is in."""
+def test_owner_of_the_buffer(config: SPUConfig, nspbe: int, nspb: int, eel2: int, e2pb: int, owner: tuple[str, int]):
+    """The owner does not depend on the current Exception level and Security state."""
     for ns, nse, el in product((0, 1), (0, 1), range(4)):
         pe = PEState(
             el=el,
@@ -91,7 +91,7 @@ def test_owner(config: SPUConfig, nspbe: int, nspb: int, eel2: int, e2pb: int, o
     ("config", "ns", "e2pb", "el"),
     [(NEITHER, 0, 0b00, 1), (NEITHER, 1, 0b00, 1), (EL2_ALONE, 1, 0b00, 2), (EL2_ALONE, 1, 0b11, 1)],
 )
-def test_without_el3_the_one_security_state_owns_the_buffer(config: SPUConfig, ns: int, e2pb: int, el: int):
+def test_only_security_state_owns_the_buffer_without_el3(config: SPUConfig, ns: int, e2pb: int, el: int):
     for nspb, nspbe in product(range(4), (0, 1)):
         pe = PEState(ns=ns, mdcr_el2_e2pb=e2pb, mdcr_el3_nspb=nspb, mdcr_el3_nspbe=nspbe)
         assert control.owner(config, pe) == Owner(ns, 0, el)
@@ -109,7 +109,10 @@ DECIDING = {
 
 
 def assert_decided_by(config: SPUConfig, pe: PEState, bit: str | None):
-    """Profiling is enabled if this bit alone is one, and not if it alone is zero; without a bit never."""
+    """Check that profiling is enabled if only `bit` is one, and disabled if only `bit` is zero.
+
+    If `bit` is None, profiling is always disabled.
+    """
     if bit is None:
         assert not control.profiling_enabled(config, running(el1=(1 << 64) - 1, el2=(1 << 64) - 1), pe)
         return
@@ -133,7 +136,7 @@ def assert_decided_by(config: SPUConfig, pe: PEState, bit: str | None):
         ("Realm", 0, 0b11, 1, (None, None, None, None)),
         ("Realm", 0, 0b00, 0, ("E0SPE", "E1SPE", "E2SPE", None)),
         ("Realm", 0, 0b00, 1, ("E0HSPE", "E1SPE", "E2SPE", None)),
-        # EL2 is not there in Secure state: its registers say nothing.
+        # EL2 is disabled in Secure state, so that its registers have no effect.
         ("Secure", 0, 0b00, 0, ("E0SPE", "E1SPE", None, None)),
         ("Secure", 0, 0b00, 1, ("E0SPE", "E1SPE", None, None)),
         ("Secure", 1, 0b11, 0, ("E0SPE", "E1SPE", None, None)),
@@ -149,7 +152,7 @@ def test_where_profiling_is_enabled(owning: str, eel2: int, e2pb: int, tge: int,
             assert_decided_by(EVERY, pe, bit)
             assert_decided_by(EVERY, replace(pe, debug=1), None)
             assert_decided_by(EVERY, replace(pe, aarch32=1), None)
-        # While another Security state runs there is no profiling at any Exception level.
+        # In another Security state profiling is disabled at every Exception level.
         for current in STATES:
             if current != owning:
                 pe = state(owning, e2pb, current, el=el, scr_el3_eel2=eel2, hcr_el2_tge=tge)
@@ -168,37 +171,37 @@ def test_where_profiling_is_enabled(owning: str, eel2: int, e2pb: int, tge: int,
         (BEFORE_SEL2, 0, (None, None, None, None)),
     ],
 )
-def test_where_it_is_enabled_without_some_exception_levels(config: SPUConfig, ns: int, bits: tuple[str | None, ...]):
-    """EL2 owns it if there is one, and is in a host; if there is EL3, Non-secure state."""
+def test_where_profiling_is_enabled_without_el2_or_el3(config: SPUConfig, ns: int, bits: tuple[str | None, ...]):
+    """The owner is EL2 if it is implemented, with a host, in Non-secure state if EL3 is implemented."""
     for el, bit in enumerate(bits):
         pe = PEState(el=el, ns=ns, nse=1, mdcr_el2_e2pb=0, hcr_el2_tge=1, scr_el3_eel2=1)
         assert_decided_by(config, pe, bit)
 
 
 @pytest.mark.parametrize("e2pb", [0b00, 0b11])
-def test_the_buffer_has_to_be_enabled_and_not_stopped(e2pb: int):
+def test_buffer_must_be_enabled_and_not_stopped(e2pb: int):
     for e, s in product((0, 1), (0, 1)):
         registers = replace(running(), PMBLIMITR_EL1=PMBLIMITR_EL1.pack(E=e), PMBSR_EL1=PMBSR_EL1.pack(S=s))
         assert control.profiling_enabled(EVERY, registers, state("Realm", e2pb)) is (e == 1 and s == 0)
 
 
-def test_a_branch_is_judged_by_the_state_that_it_was_executed_in():
-    """Of the present one only the fields of System registers count: the PE may have gone to EL3 in the meantime."""
+def test_branch_is_profiled_according_to_its_execution_state():
+    """Only the fields of System registers in the current state matter. The PE can have entered EL3 in the meantime."""
     now = PEState(el=3, ns=0, nse=1, debug=1, aarch32=1, mdcr_el2_e2pb=0)
     for el, ns, nse, aarch32 in product(range(4), (0, 1), (0, 1), (0, 1)):
         profiled = control.branch_profiled(EVERY, running(), now, el=el, ns=ns, nse=nse, aarch32=aarch32)
         assert profiled is (el < 3 and (ns, nse, aarch32) == (1, 0, 0))
 
 
-def test_a_branch_in_a_host_is_judged_by_e0hspe():
-    """Secure state, in which the PE is now, has no EL2."""
+def test_e0hspe_enables_profiling_of_a_branch_in_a_host():
+    """EL2 is not enabled in Secure state, the current Security state of the PE."""
     now = PEState(el=3, ns=0, mdcr_el2_e2pb=0, hcr_el2_tge=1)
     for e0hspe in (0, 1):
         registers = running(el1=0, el2=PMSCR_EL2.pack(E0HSPE=e0hspe))
         assert control.branch_profiled(EVERY, registers, now, el=0, ns=1, nse=0, aarch32=0) == e0hspe
 
 
-def test_without_el3_every_branch_is_of_the_one_security_state():
+def test_security_state_of_a_branch_is_ignored_without_el3():
     for ns, nse in product((0, 1), (0, 1)):
         assert control.branch_profiled(NEITHER, running(), PEState(ns=1), el=0, ns=ns, nse=nse, aarch32=0)
 
@@ -224,11 +227,11 @@ def test_without_el3_every_branch_is_of_the_one_security_state():
         ("Realm", 2, "Root", (1, 1, 1, 0)),
     ],
 )
-def test_who_can_program_the_buffer(owning: str, owner_el: int, current: str, p: tuple[int, ...]):
+def test_states_that_can_program_the_buffer(owning: str, owner_el: int, current: str, p: tuple[int, ...]):
     for el, expected in enumerate(p):
         pe = state(owning, 0b00 if owner_el == 2 else 0b01, current, el=el, scr_el3_eel2=1)
-        told = PMBIDR_EL1.unpack(Registers().read(EVERY, PMBIDR_EL1, pe)).P
-        assert told == expected
+        p_bit = PMBIDR_EL1.unpack(Registers().read(EVERY, PMBIDR_EL1, pe)).P
+        assert p_bit == expected
 
 
 # Contexts: D17.6.9.
@@ -253,7 +256,7 @@ def test_who_can_program_the_buffer(owning: str, owner_el: int, current: str, p:
     ],
 )
 def test_contexts(config: SPUConfig, current: str, eel2: int, tge: int, collected: tuple[tuple[int, ...], ...]):
-    """Whoever owns the buffer, each with its own bit CX."""
+    """Each context is controlled by CX of its own register, independently of the owner of the buffer."""
     cx = PMSCR_EL1.pack(CX=1)
     for el, owning, e2pb in product(range(4), ("Secure", "Non-secure"), (0b00, 0b11)):
         pe = state(owning, e2pb, current, el=el, scr_el3_eel2=eel2, hcr_el2_tge=tge)
@@ -290,7 +293,7 @@ def test_contexts(config: SPUConfig, current: str, eel2: int, tge: int, collecte
     ],
 )
 def test_physical_addresses(config: SPUConfig, owning: str, eel2: int, e2pb: int, collected: tuple[int, ...]):
-    """It is the owning Security state that counts, not the current one."""
+    """The permission depends on the owning Security state, not on the current one."""
     pa = PMSCR_EL1.pack(PA=1)
     for index, expected in enumerate(collected):
         registers = running(el1=pa if index & 1 else ~pa, el2=pa if index & 2 else ~pa)
@@ -299,7 +302,7 @@ def test_physical_addresses(config: SPUConfig, owning: str, eel2: int, e2pb: int
             assert control.collect_physical_address(config, registers, pe) == expected
 
 
-# The virtual address of an access that FEAT_NV2 made: D17.6.4.2.
+# The virtual address of a System register that FEAT_NV2 keeps in memory: D17.6.4.2.
 
 
 @pytest.mark.parametrize(
@@ -318,7 +321,7 @@ def test_physical_addresses(config: SPUConfig, owning: str, eel2: int, e2pb: int
     ],
 )
 def test_virtual_address_of_a_system_register(changes: dict[str, int], expected: bool):
-    """It is collected where EL2 is profiled; the operation itself is of EL1."""
+    """The address is collected if profiling is enabled at EL2, although the operation is executed at EL1."""
     pe = PEState(**{"el": 1, "mdcr_el2_e2pb": 0, **changes})
     e2spe = PMSCR_EL2.pack(E2SPE=1)
     assert control.collect_nv2_va(EVERY, running(el2=e2spe), pe) == expected
@@ -346,13 +349,13 @@ CLOCK = {
 
 
 def possible(text: str) -> Iterator[int]:
-    """Binary numbers, where x is 0 or 1."""
+    """Yield the binary numbers that match a pattern, in which x is 0 or 1."""
     for digits in product(*("01" if digit == "x" else digit for digit in text)):
         yield int("".join(digits), 2)
 
 
 def states_with(config: SPUConfig, el2_enabled: str, owner_el: int) -> Iterator[PEState]:
-    """States of the PE in which profiling can be enabled: Secure state, where EL2 can be disabled, and another."""
+    """Yield states of the PE with this owner in which profiling can be enabled, by whether EL2 is enabled."""
     eel2 = int(config.sel2 and el2_enabled == "TRUE")
     if el2_enabled == "TRUE":
         states = ["Non-secure", *(["Secure"] if config.sel2 else []), *(["Realm"] if config.rme else [])]
@@ -390,7 +393,7 @@ def assert_times(config: SPUConfig, row: tuple[str, int, str, str, str, str, str
         ("TRUE", 2, "00", "1", "xx", "x", "virtual"),
         ("TRUE", 2, "01", "1", "xx", "x", "physical"),
         ("TRUE", 2, "11", "1", "xx", "x", "offset physical"),
-        # The reserved value is the docs' choice: virtual time.
+        # The reserved value selects virtual time, as docs/choices.md states.
         ("FALSE", 1, "xx", "x", "10", "1", "virtual"),
         ("TRUE", 1, "10", "x", "xx", "1", "virtual"),
         ("TRUE", 1, "xx", "x", "10", "1", "virtual"),
@@ -399,7 +402,7 @@ def assert_times(config: SPUConfig, row: tuple[str, int, str, str, str, str, str
     ids=lambda row: " ".join(map(str, row)),
 )
 def test_table_d17_3(row: tuple[str, int, str, str, str, str, str]):
-    """And EL2 that is not enabled in Secure state leaves CNTVOFF_EL2 and CNTPOFF_EL2 as they are."""
+    """The offsets also apply in Secure state where EL2 is disabled."""
     assert_times(EVERY, row)
 
 
@@ -422,7 +425,7 @@ def test_table_d17_3_without_ecv(row: tuple[str, int, str, str, str, str, str]):
 
 
 @pytest.mark.parametrize("config", [NEITHER, EL3_ALONE, FEATURES["minimal_ecv"]], ids=lambda config: config.name)
-def test_without_el2_both_offsets_are_zero(config: SPUConfig):
+def test_offsets_are_zero_without_el2(config: SPUConfig):
     for el1_pct, el in product(range(4), (0, 1)):
         for ts, expected in ((0, None), (1, COUNT)):
             registers = running(el1=PMSCR_EL1.pack(PCT=el1_pct, TS=ts), el2=ALL_EL2 if ts == 0 else 0)
@@ -444,12 +447,12 @@ def test_without_el2_both_offsets_are_zero(config: SPUConfig):
         ("Secure", 0, 1, 1, (0, 0, 0)),  # the Effective values are zero
     ],
 )
-def test_the_virtual_offset_is_zero_in_a_host(owning: str, eel2: int, e2h: int, tge: int, zero: tuple[int, ...]):
+def test_virtual_offset_is_zero_in_a_host(owning: str, eel2: int, e2h: int, tge: int, zero: tuple[int, ...]):
     registers = running(el1=PMSCR_EL1.pack(TS=1), el2=PMSCR_EL2.pack(TS=1))
     for el, is_zero in enumerate(zero):
         pe = state(owning, 0b00, el=el, scr_el3_eel2=eel2, hcr_el2_e2h=e2h, hcr_el2_tge=tge, **CLOCK)
         assert control.timestamp(EVERY, registers, pe) == (COUNT if is_zero else COUNT - VIRTUAL_OFFSET)
-        # The physical offset knows no host.
+        # The physical offset also applies in a host.
         offset = running(el1=PMSCR_EL1.pack(TS=1, PCT=0b11), el2=PMSCR_EL2.pack(TS=1, PCT=0b11))
         assert control.timestamp(EVERY, offset, pe) == COUNT - PHYSICAL_OFFSET
 
@@ -470,7 +473,7 @@ POFF_WITHOUT_EL3 = FEATURES["minimal_ecv_poff"]
         (POFF_WITHOUT_EL3, 0, 1, "physical"),
     ],
 )
-def test_where_the_physical_offset_is_zero(config: SPUConfig, ecv: int, ecven: int, time: str):
+def test_physical_offset_is_zero_unless_enabled(config: SPUConfig, ecv: int, ecven: int, time: str):
     registers = running(el1=PMSCR_EL1.pack(TS=1, PCT=0b11), el2=PMSCR_EL2.pack(TS=1, PCT=0b11))
     for e2pb in (0b00, 0b11):
         pe = state("Non-secure", e2pb, **(CLOCK | {"cnthctl_el2_ecv": ecv, "scr_el3_ecven": ecven}))
@@ -478,7 +481,7 @@ def test_where_the_physical_offset_is_zero(config: SPUConfig, ecv: int, ecven: i
 
 
 @pytest.mark.parametrize("pct", [0b00, 0b11])
-def test_offsets_are_subtracted_modulo_2_to_the_64(pct: int):
+def test_offsets_are_subtracted_modulo_2_to_the_power_of_64(pct: int):
     registers = running(el1=PMSCR_EL1.pack(TS=1, PCT=pct), el2=PMSCR_EL2.pack(PCT=pct))
     offsets = {"cntvoff_el2": 7, "cntpoff_el2": 7}
     pe = state("Non-secure", 0b11, **(CLOCK | offsets | {"physical_count": 5}))

@@ -1,4 +1,4 @@
-"""D17.5: which records are kept, rule by rule; D17.6.4.3 and D17.6.4.5: which of two accesses is sampled."""
+"""Filtering of records, rule by rule (D17.5), and choice of the sampled access (D17.6.4.3 and D17.6.4.5)."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -30,7 +30,7 @@ ALL = {config.name: config for config in (*CONFIGS.values(), *FEATURES.values(),
 FULL, DISCARD, BEFORE_EFT = FOR_FILTERS
 IMPLEMENTED = pytest.mark.parametrize("config", configurations(ALL))
 
-# Filters of D17.5 by operation; the flags are those of the chapter's list, by the names of its fields.
+# Operations, and their types as D17.5.1 lists them, by the names of the fields of PMSFCR_EL1.
 KINDS: Mapping[str, tuple[Facts, str]] = {
     "load": (Facts(load=1), "LD"),
     "store": (Facts(store=1), "ST"),
@@ -67,7 +67,7 @@ PARTS = ("FE", "FT", "FL", "FnE", "FDS")
 
 
 def settings(config: SPUConfig, registers: Mapping[str, int] | None = None, **pmsfcr: int) -> Registers:
-    """What software has written. `registers` are others than PMSFCR_EL1."""
+    """Return the registers after writes of the fields of PMSFCR_EL1, and of other registers in `registers`."""
     result = Registers.after_reset(config)
     written = {"PMSFCR_EL1": PMSFCR_EL1.pack(**pmsfcr), **(registers or {})}
     for register in config.registers:
@@ -89,13 +89,13 @@ def kept(config: SPUConfig, registers: Registers, candidates: Mapping[Any, Sampl
 KIND_SAMPLES = {name: sampled(facts) for name, facts in PLAIN.items()}
 
 
-def of_types(*wanted: str) -> set[str]:
-    """Kinds that are one of the types."""
-    return {name for name, (_, types) in KINDS.items() if set(types.split()) & set(wanted)}
+def of_types(*selected: str) -> set[str]:
+    """Return the kinds of operation that have at least one of the types."""
+    return {name for name, (_, types) in KINDS.items() if set(types.split()) & set(selected)}
 
 
 @IMPLEMENTED
-def test_without_a_filter_everything_is_kept(config: SPUConfig):
+def test_all_records_are_kept_without_a_filter(config: SPUConfig):
     assert kept(config, Registers.after_reset(config), KIND_SAMPLES) == set(KINDS)
     assert filtering.collect(config, Registers.after_reset(config), sampled(Facts(), retired=0))
 
@@ -104,7 +104,7 @@ def test_without_a_filter_everything_is_kept(config: SPUConfig):
 
 
 @IMPLEMENTED
-def test_flags(config: SPUConfig):
+def test_type_flags(config: SPUConfig):
     bits = {"B": 1, "LD": 2, "ST": 4, "FP": 8, "SIMD": 16} if config.eft else {"B": 1, "LD": 2, "ST": 4}
     expected = {name: sum(bits.get(one, 0) for one in types.split()) for name, (_, types) in KINDS.items()}
     for retired in (0, 1):
@@ -114,7 +114,7 @@ def test_flags(config: SPUConfig):
 
 @pytest.mark.parametrize("config", [N1, FULL], ids=["before EFT", "EFT"])
 @pytest.mark.parametrize("types", ["LD", "ST", "B", "LD ST", "LD B", "ST B", "B LD ST"])
-def test_without_a_mask_any_selected_type_will_do(config: SPUConfig, types: str):
+def test_any_selected_type_passes_without_masks(config: SPUConfig, types: str):
     chosen = types.split()
     selected = dict.fromkeys(chosen, 1)
     assert kept(config, settings(config, FT=1, **selected), KIND_SAMPLES) == of_types(*chosen)
@@ -122,21 +122,21 @@ def test_without_a_mask_any_selected_type_will_do(config: SPUConfig, types: str)
 
 
 @pytest.mark.parametrize("chosen", [("FP",), ("SIMD",), ("FP", "SIMD"), ("LD", "SIMD")])
-def test_fp_and_simd_are_types_with_eft_alone(chosen: tuple[str, ...]):
+def test_fp_and_simd_types_require_eft(chosen: tuple[str, ...]):
     selected = dict.fromkeys(chosen, 1)
     assert kept(FULL, settings(FULL, FT=1, **selected), KIND_SAMPLES) == of_types(*chosen)
     before = set(KINDS) if "LD" not in chosen else of_types("LD")
     assert kept(BEFORE_EFT, settings(BEFORE_EFT, FT=1, **selected), KIND_SAMPLES) == before
 
 
-def test_every_control_mask_and_combination_of_flags():
-    """Both equations of D17.5.1, computed with sets of types."""
+def test_every_combination_of_controls_masks_and_flags():
+    """The expected result of both equations of D17.5.1 is computed with sets of types."""
     types = FULL.filter_types
     masks = list(product((0, 1), repeat=len(types)))
     for control, mask in product(masks, masks):
         alternatives = {name for name, c, m in zip(types, control, mask, strict=True) if c and not m}
-        wanted = {name for name, c, m in zip(types, control, mask, strict=True) if c and m}
-        unwanted = {name for name, c, m in zip(types, control, mask, strict=True) if m and not c}
+        required = {name for name, c, m in zip(types, control, mask, strict=True) if c and m}
+        forbidden = {name for name, c, m in zip(types, control, mask, strict=True) if m and not c}
         registers = settings(
             FULL,
             FT=1,
@@ -147,36 +147,36 @@ def test_every_control_mask_and_combination_of_flags():
             name
             for name, (_, flags) in KINDS.items()
             if (not alternatives or alternatives & {*flags.split()})
-            and wanted <= {*flags.split()}
-            and not unwanted & {*flags.split()}
+            and required <= {*flags.split()}
+            and not forbidden & {*flags.split()}
         }
         assert kept(FULL, registers, KIND_SAMPLES) == expected
 
 
-def test_with_eft_nothing_selected_discards_nothing():
-    for config in (FULL, DISCARD):  # F1: CONSTRAINED UNPREDICTABLE only without
+def test_eft_type_filter_that_selects_nothing_has_no_effect():
+    for config in (FULL, DISCARD):  # F1: CONSTRAINED UNPREDICTABLE only without FEAT_SPE_EFT
         assert kept(config, settings(config, FT=1), KIND_SAMPLES) == set(KINDS)
 
 
-def test_a_mask_alone_discards_what_has_that_type():
+def test_mask_without_control_rejects_the_type():
     registers = settings(FULL, FT=1, LDm=1)
     assert kept(FULL, registers, KIND_SAMPLES) == set(KINDS) - of_types("LD")
 
 
-def test_flags_and_controls_meet_by_name():
-    """F17: as printed in D17.5.1, ST would meet branches."""
+def test_controls_select_flags_of_the_same_name():
+    """The printed order of the flags in D17.5.1 would let ST select branches (F17)."""
     assert kept(N1, settings(N1, FT=1, ST=1), {name: KIND_SAMPLES[name] for name in ("store", "branch")}) == {"store"}
 
 
 @pytest.mark.parametrize("name", ["memory copy, source", "memory copy, destination", "GCSSS2"])
-def test_an_operation_of_two_accesses_is_of_both_types(name: str):
-    """F6, whichever access is sampled."""
+def test_operation_with_two_accesses_has_both_types(name: str):
+    """The types do not depend on which access is sampled (F6)."""
     copy = {name: KIND_SAMPLES[name]}
     assert kept(FULL, settings(FULL, FT=1, LD=1, LDm=1, STm=1), copy) == set()
     assert kept(FULL, settings(FULL, FT=1, LD=1, LDm=1, ST=1, STm=1), copy) == {name}
 
 
-def test_a_branch_with_an_access_is_kept_for_either():
+def test_branch_with_a_data_access_has_both_types():
     """F23."""
     guarded = {name: KIND_SAMPLES[name] for name in ("call with GCS", "return with GCS")}
     assert kept(FULL, settings(FULL, FT=1, B=1), guarded) == set(guarded)
@@ -185,7 +185,7 @@ def test_a_branch_with_an_access_is_kept_for_either():
     assert kept(FULL, settings(FULL, FT=1, B=1, LDm=1), guarded) == {"call with GCS"}
 
 
-def test_types_are_those_of_an_operation_that_did_not_retire_too():
+def test_operation_that_did_not_retire_is_filtered_by_type():
     assert filtering.collect(FULL, settings(FULL, FT=1, LD=1), sampled(PLAIN["load"], retired=0))
     assert not filtering.collect(FULL, settings(FULL, FT=1, LD=1), sampled(PLAIN["store"], retired=0))
 
@@ -197,7 +197,7 @@ def test_types_are_those_of_an_operation_that_did_not_retire_too():
     ("events", "pmsevfr", "kept"),
     [
         (0b0000_0100, 0b0000_0100, True),
-        (0b0000_0100, 0b0000_1100, False),  # all of them, not one of them
+        (0b0000_0100, 0b0000_1100, False),  # all events are required
         (0b0000_1100, 0b0000_1100, True),
         (0b0011_1100, 0b0000_1100, True),
         (0, 0b0000_0010, True),  # E[1] comes from the facts
@@ -205,7 +205,7 @@ def test_types_are_those_of_an_operation_that_did_not_retire_too():
         (0, 1 << 12, False),
     ],
 )
-def test_all_selected_events(events: int, pmsevfr: int, kept: bool):
+def test_fe_requires_all_selected_events(events: int, pmsevfr: int, kept: bool):
     for config in (N1, FULL):
         registers = settings(config, {"PMSEVFR_EL1": pmsevfr}, FE=1)
         assert filtering.collect(config, registers, sampled(PLAIN["load"], events=events)) is kept
@@ -218,26 +218,26 @@ def test_all_selected_events(events: int, pmsevfr: int, kept: bool):
     [
         (0b0000_0100, 0b0000_0100, False),
         (0b0000_0100, 0b0000_1000, True),
-        (0b0000_0100, 0b0000_1100, False),  # none of them, not one of them
+        (0b0000_0100, 0b0000_1100, False),  # no event is allowed
         (0, 0b0000_1100, True),
-        (0, 0b0000_0010, False),  # it retired
+        (0, 0b0000_0010, False),  # the operation retired
         (1 << 23, 1 << 23, False),
     ],
 )
-def test_no_inverted_event(events: int, pmsnevfr: int, kept: bool):
+def test_fne_allows_no_selected_event(events: int, pmsnevfr: int, kept: bool):
     registers = settings(FULL, {"PMSNEVFR_EL1": pmsnevfr}, FnE=1)
     assert filtering.collect(FULL, registers, sampled(PLAIN["load"], events=events)) is kept
     registers = settings(FULL, {"PMSNEVFR_EL1": pmsnevfr}, FnE=0)
     assert filtering.collect(FULL, registers, sampled(PLAIN["load"], events=events))
 
 
-def test_events_to_be_set_and_events_not_to_be():
+def test_fe_and_fne_together():
     registers = settings(FULL, {"PMSEVFR_EL1": 1 << 2, "PMSNEVFR_EL1": 1 << 3}, FE=1, FnE=1)
     candidates = {value: sampled(PLAIN["load"], events=value << 2) for value in range(4)}
     assert kept(FULL, registers, candidates) == {0b01}
 
 
-def test_events_are_those_that_are_recorded():
+def test_filters_use_the_recorded_events():
     for facts, event in ((PLAIN["other"], 2), (PLAIN["load"], 7), (PLAIN["store"], 19)):
         sample = sampled(facts, events=1 << event)
         assert not filtering.collect(FULL, settings(FULL, {"PMSEVFR_EL1": 1 << event}, FE=1), sample)
@@ -246,8 +246,8 @@ def test_events_are_those_that_are_recorded():
     assert not filtering.collect(FULL, settings(FULL, {"PMSEVFR_EL1": 1 << 2}, FE=1), sample)
 
 
-def test_a_branch_not_taken_can_be_selected_with_fne():
-    """E[6] in PMSEVFR_EL1 comes with FEAT_SPE_FnE; without, a filter of it alone selects nothing."""
+def test_branch_not_taken_can_be_selected_with_fne():
+    """PMSEVFR_EL1.E[6] requires FEAT_SPE_FnE. Without it the bit is RES0, so that no event is selected."""
     candidates = {name: KIND_SAMPLES[name] for name in ("branch", "branch not taken")}
     for config, expected in ((FULL, {"branch not taken"}), (N1, set(candidates))):
         assert kept(config, settings(config, {"PMSEVFR_EL1": 1 << 6}, FE=1), candidates) == expected
@@ -259,27 +259,27 @@ def test_a_branch_not_taken_can_be_selected_with_fne():
 @pytest.mark.parametrize(
     ("total", "minlat", "kept"), [(99, 100, False), (100, 100, True), (101, 100, True), (4094, 4095, False)]
 )
-def test_latency(total: int, minlat: int, kept: bool):
+def test_minimum_latency(total: int, minlat: int, kept: bool):
     for config in (N1, FULL):
         sample = sampled(PLAIN["load"], total=total)
         assert filtering.collect(config, settings(config, {"PMSLATFR_EL1": minlat}, FL=1), sample) is kept
         assert filtering.collect(config, settings(config, {"PMSLATFR_EL1": minlat}, FL=0), sample)
 
 
-def test_latency_is_the_recorded_saturated_count():
-    """F19. MINLAT is as wide as the counters, so that no setting can tell the saturated count from the true one."""
+def test_latency_filter_uses_the_saturated_count():
+    """MINLAT is as wide as the counters: no setting distinguishes the saturated count from the exact one (F19)."""
     for bits in (12, 16):
         config = replace(FULL, counter_bits=bits)
         largest = (1 << bits) - 1
         registers = settings(config, {"PMSLATFR_EL1": largest}, FL=1)
         for total in (largest, largest + 1, 1 << 40):
             assert filtering.collect(config, registers, sampled(PLAIN["load"], total=total))
-    # 4500 would be above the largest count: of 12 bits 404 are left.
+    # 4500 exceeds the largest count. The register holds its 12 least significant bits, 404.
     assert settings(N1, {"PMSLATFR_EL1": 4500}).PMSLATFR_EL1 == 404
 
 
-def test_latency_of_an_operation_that_did_not_retire():
-    """F25: it has no such packet, and is filtered by its latency all the same."""
+def test_operation_that_did_not_retire_is_filtered_by_latency():
+    """The record has no latency packet, but it is filtered by the latency (F25)."""
     registers = settings(FULL, {"PMSLATFR_EL1": 10}, FL=1)
     for total in (9, 10):
         sample = sampled(Facts(), retired=0, total=total)
@@ -300,19 +300,19 @@ FROM_A_SOURCE = Facts(load=1, data_source_valid=1)
         (9, ~(1 << 9), False),
         (63, 1 << 63, True),
         (63, ~(1 << 63), False),
-        (0x40, 1 << 0, True),  # DS[5:0] is looked at (F18)
+        (0x40, 1 << 0, True),  # only DS[5:0] is compared (F18)
         (0x40, ~(1 << 0), False),
         (0xFFC9, 1 << 9, True),
     ],
 )
-def test_data_source(source: int, selected: int, kept: bool):
+def test_data_source_filter(source: int, selected: int, kept: bool):
     written = {"PMSDSFR_EL1": selected & (1 << 64) - 1}
     sample = sampled(FROM_A_SOURCE, data_source=source)
     assert filtering.collect(FULL, settings(FULL, written, FDS=1), sample) is kept
     assert filtering.collect(FULL, settings(FULL, written, FDS=0), sample)
 
 
-def test_only_records_of_a_source_are_filtered_by_it():
+def test_only_records_with_a_data_source_are_filtered_by_it():
     affected = {
         "load": (FROM_A_SOURCE, True),
         "load without a source": (replace(FROM_A_SOURCE, data_source_valid=0), False),
@@ -335,7 +335,7 @@ def test_only_records_of_a_source_are_filtered_by_it():
         assert filtering.feed(FULL, everything, sample)["ds"] == affected[name][1]
 
 
-# CONSTRAINED UNPREDICTABLE: the two choices.
+# The two choices for CONSTRAINED UNPREDICTABLE settings.
 
 LOADS = {
     (value, total): sampled(PLAIN["load"], events=value << 2, total=total) for value in range(4) for total in (0, 50)
@@ -345,17 +345,17 @@ LOADS = {
 @pytest.mark.parametrize(
     ("name", "enabled"), [("FE", {"FE": 1}), ("FnE", {"FnE": 1}), ("FL", {"FL": 1}), ("FT", {"FT": 1})]
 )
-def test_a_filter_that_selects_nothing(name: str, enabled: dict[str, int]):
+def test_filter_that_selects_nothing(name: str, enabled: dict[str, int]):
     """F1 to F4."""
     no_effect, discard = FULL, DISCARD
     if name == "FT":
-        no_effect, discard = (replace(one, eft=False, fpf=False) for one in (FULL, DISCARD))
+        no_effect, discard = (replace(config, eft=False, fpf=False) for config in (FULL, DISCARD))
     assert kept(no_effect, settings(no_effect, **enabled), LOADS) == set(LOADS)
     assert kept(discard, settings(discard, **enabled), LOADS) == set()
     assert kept(discard, settings(discard), LOADS) == set(LOADS)
 
 
-def test_no_data_source_selected_is_no_such_filter():
+def test_data_source_filter_that_selects_nothing_is_predictable():
     sample = {"load": sampled(FROM_A_SOURCE), "other": sampled(Facts())}
     for config in (FULL, DISCARD):
         assert kept(config, settings(config, {"PMSDSFR_EL1": 0}, FDS=1), sample) == {"other"}
@@ -364,8 +364,8 @@ def test_no_data_source_selected_is_no_such_filter():
 OVERLAP = {"PMSEVFR_EL1": 0b01 << 2, "PMSNEVFR_EL1": 0b11 << 2}
 
 
-def test_an_event_to_be_set_and_not_to_be():
-    """F4, X16: with both filters enabled the overlap makes both of them CONSTRAINED UNPREDICTABLE, as a whole."""
+def test_overlap_of_fe_and_fne():
+    """With both filters enabled, an overlap makes both of them CONSTRAINED UNPREDICTABLE, for all events (F4, X16)."""
     assert kept(FULL, settings(FULL, OVERLAP, FE=1, FnE=1), LOADS) == set(LOADS)
     assert kept(DISCARD, settings(DISCARD, OVERLAP, FE=1, FnE=1), LOADS) == set()
     for config in (FULL, DISCARD):
@@ -373,7 +373,7 @@ def test_an_event_to_be_set_and_not_to_be():
         assert {value for value, _ in kept(config, settings(config, OVERLAP, FnE=1), LOADS)} == {0b00}
 
 
-def test_another_filter_rejects_beside_one_without_effect():
+def test_filter_rejects_beside_one_without_effect():
     """F20."""
     registers = settings(FULL, {"PMSLATFR_EL1": 10, **OVERLAP}, FE=1, FnE=1, FL=1)
     assert {total for _, total in kept(FULL, registers, LOADS)} == {50}
@@ -381,20 +381,20 @@ def test_another_filter_rejects_beside_one_without_effect():
     assert {total for _, total in kept(FULL, registers, LOADS)} == {50}
 
 
-def test_bits_that_are_not_implemented_select_nothing():
-    """F5. E[0], E[6] without FEAT_SPE_FnE and what is not recorded cannot be written."""
+def test_unimplemented_bits_select_nothing():
+    """E[0], E[6] without FEAT_SPE_FnE, and events that are not recorded cannot be written (F5)."""
     registers = settings(N1, {"PMSEVFR_EL1": 1 << 0 | 1 << 6 | 1 << 20}, FE=1)
     assert kept(N1, registers, KIND_SAMPLES) == set(KINDS)
 
 
-# D17.5 as a whole.
+# Combinations of filters.
 
 
 def test_any_enabled_filter_rejects():
-    """Example D17-1, with all five."""
+    """Example D17-1, with all five filters."""
     chosen = {"PMSEVFR_EL1": 1 << 5, "PMSNEVFR_EL1": 1 << 3, "PMSLATFR_EL1": 10, "PMSDSFR_EL1": 1 << 1}
-    for met in product((False, True), repeat=len(PARTS)):
-        fe, ft, fl, fne, fds = met
+    for matches in product((False, True), repeat=len(PARTS)):
+        fe, ft, fl, fne, fds = matches
         sample = sampled(
             replace(FROM_A_SOURCE, store=1 - ft, atomic=1),
             events=fe << 5 | (1 - fne) << 3,
@@ -403,13 +403,13 @@ def test_any_enabled_filter_rejects():
         )
         for enabled in product((0, 1), repeat=len(PARTS)):
             registers = settings(FULL, chosen, STm=1, **dict(zip(PARTS, enabled, strict=True)))
-            expected = all(one or not enable for one, enable in zip(met, enabled, strict=True))
+            expected = all(match or not enable for match, enable in zip(matches, enabled, strict=True))
             assert filtering.collect(FULL, registers, sample) is expected
 
 
 @st.composite
 def any_registers(draw: st.DrawFn, config: SPUConfig) -> Registers:
-    """Anything that software can have written; few bits set, so that what they select happens."""
+    """Draw values that software can have written. Few bits are set, so that samples often match."""
     few = boundary_integers(64) | st.integers(0, 0xFF)
     result = Registers.after_reset(config)
     for register in config.registers:
@@ -423,8 +423,8 @@ def any_registers(draw: st.DrawFn, config: SPUConfig) -> Registers:
 @IMPLEMENTED
 @examples(max_examples=50)
 @given(data=st.data())
-def test_another_filter_never_lets_a_rejected_record_through(config: SPUConfig, data: st.DataObject):
-    """But for events that are wanted and unwanted: where that has no effect, either filter had one before."""
+def test_enabling_another_filter_never_passes_a_rejected_record(config: SPUConfig, data: st.DataObject):
+    """The exception is an overlap of FE and FnE with NO_EFFECT: the second enable removes the effect of the first."""
     registers, sample = data.draw(any_registers(config)), data.draw(samples(config))
     more = replace(registers)
     more.write(config, PMSFCR_EL1, registers.PMSFCR_EL1 | data.draw(st.integers(0, 31)))
@@ -438,59 +438,59 @@ def test_another_filter_never_lets_a_rejected_record_through(config: SPUConfig, 
 @examples(max_examples=50)
 @given(data=st.data())
 def test_any_setting_and_any_sample(config: SPUConfig, data: st.DataObject):
-    """The verdict and what is counted, from the sets that the text speaks of."""
+    """The expected results are computed with the sets that the architecture describes."""
     registers, sample = data.draw(any_registers(config)), data.draw(samples(config))
     fields = vars(PMSFCR_EL1.unpack(registers.PMSFCR_EL1))
     flags = filtering.type_flags(config, sample.operation.facts)
     has = {name for bit, name in enumerate(config.filter_types) if flags >> bit & 1}
     selected = {name for name in config.filter_types if fields[name]}
     exact = {name for name in config.filter_types if fields[f"{name}m"]}
-    seen, wanted, unwanted = (
+    recorded, required, forbidden = (
         {bit for bit in range(64) if value >> bit & 1}
         for value in (events(config, sample), registers.PMSEVFR_EL1, registers.PMSNEVFR_EL1)
     )
     total = min(sample.total, (1 << config.counter_bits) - 1)
-    met = {
+    matches = {
         "FT": (not selected - exact or bool(has & selected - exact)) and has & exact == selected & exact,
-        "FE": wanted <= seen,
-        "FnE": not unwanted & seen,
+        "FE": required <= recorded,
+        "FnE": not forbidden & recorded,
         "FL": total >= registers.PMSLATFR_EL1,
         "FDS": True,
     }
-    told = filtering.feed(config, registers, sample)
-    assert set(told) == set(config.feed_events)
+    counts = filtering.feed(config, registers, sample)
+    assert set(counts) == set(config.feed_events)
     expected = {"br" if name == "B" else name.lower(): name in has for name in config.filter_types} | {
-        "op": met["FT"] and bool(selected | exact),
-        "event": met["FE"] and met["FnE"],
-        "lat": met["FL"],
+        "op": matches["FT"] and bool(selected | exact),
+        "event": matches["FE"] and matches["FnE"],
+        "lat": matches["FL"],
     }
-    assert {name: told[name] for name in expected} == expected
-    assert set(told.values()) <= {0, 1}
+    assert {name: counts[name] for name in expected} == expected
+    assert set(counts.values()) <= {0, 1}
 
     facts = sample.operation.facts
     source_sampled = facts.load and not (config.two_accesses and facts.destination)
     if config.fds and facts.retired and not facts.exception and source_sampled and facts.data_source_valid:
-        met["FDS"] = registers.PMSDSFR_EL1 >> sample.operation.data_source % 64 & 1 == 1
-        assert told["ds"] == met["FDS"]
+        matches["FDS"] = registers.PMSDSFR_EL1 >> sample.operation.data_source % 64 & 1 == 1
+        assert counts["ds"] == matches["FDS"]
     elif config.fds:
-        assert told["ds"] == 0
-    overlap = bool(fields["FE"] and fields["FnE"] and wanted & unwanted)
+        assert counts["ds"] == 0
+    overlap = bool(fields["FE"] and fields["FnE"] and required & forbidden)
     unpredictable = {
         "FT": not config.eft and not selected,
-        "FE": overlap or not wanted,
-        "FnE": overlap or not unwanted,
+        "FE": overlap or not required,
+        "FnE": overlap or not forbidden,
         "FL": registers.PMSLATFR_EL1 == 0,
         "FDS": False,
     }
     keeps = config.unpredictable_filter is UnpredictableFilter.NO_EFFECT
-    verdicts = [keeps if unpredictable[name] else met[name] for name in PARTS if fields[name]]
+    verdicts = [keeps if unpredictable[name] else matches[name] for name in PARTS if fields[name]]
     assert filtering.collect(config, registers, sample) is all(verdicts)
 
 
 # PMU events.
 
 
-def test_what_is_counted_does_not_depend_on_what_is_enabled():
+def test_feed_events_do_not_depend_on_enables():
     chosen = {"PMSEVFR_EL1": 1 << 2, "PMSNEVFR_EL1": 1 << 3, "PMSLATFR_EL1": 10, "PMSDSFR_EL1": 1 << 1}
     sample = sampled(FROM_A_SOURCE, events=1 << 2, total=10, data_source=1)
     expected = {"br": 0, "ld": 1, "st": 0, "fp": 0, "simd": 0, "op": 1, "event": 1, "lat": 1, "ds": 1}
@@ -499,7 +499,7 @@ def test_what_is_counted_does_not_depend_on_what_is_enabled():
         assert filtering.feed(FULL, registers, sample) == expected
 
 
-def test_a_type_filter_that_selects_nothing_counts_nothing():
+def test_type_filter_that_selects_nothing_counts_nothing():
     load = sampled(PLAIN["load"])
     for config in (FULL, BEFORE_EFT):
         assert filtering.feed(config, settings(config), load)["op"] == 0
@@ -510,22 +510,22 @@ def test_a_type_filter_that_selects_nothing_counts_nothing():
 
 
 @pytest.mark.parametrize(
-    ("wanted", "unwanted", "counted"),
+    ("required", "forbidden", "counted"),
     [
-        (0, 0, {0b00, 0b01, 0b10, 0b11}),  # none is as good as all
+        (0, 0, {0b00, 0b01, 0b10, 0b11}),  # no event is selected, so that every sample matches
         (0b01, 0, {0b01, 0b11}),
         (0, 0b10, {0b00, 0b01}),
         (0b01, 0b10, {0b01}),
-        (0b01, 0b01, set()),  # no special case: nothing can have both
+        (0b01, 0b01, set()),  # no special case: no sample matches
     ],
 )
-def test_events_that_are_counted(wanted: int, unwanted: int, counted: set[int]):
-    registers = settings(FULL, {"PMSEVFR_EL1": wanted << 2, "PMSNEVFR_EL1": unwanted << 2})
-    told = {value: filtering.feed(FULL, registers, sample)["event"] for (value, _), sample in LOADS.items()}
-    assert {value for value, one in told.items() if one} == counted
+def test_samples_that_feed_event_counts(required: int, forbidden: int, counted: set[int]):
+    registers = settings(FULL, {"PMSEVFR_EL1": required << 2, "PMSNEVFR_EL1": forbidden << 2})
+    counts = {value: filtering.feed(FULL, registers, sample)["event"] for (value, _), sample in LOADS.items()}
+    assert {value for value, count in counts.items() if count} == counted
 
 
-def test_every_latency_is_at_least_zero():
+def test_feed_lat_counts_every_sample_if_minlat_is_zero():
     assert filtering.feed(FULL, settings(FULL), sampled(Facts()))["lat"] == 1
 
 
@@ -533,31 +533,31 @@ def test_every_latency_is_at_least_zero():
 
 
 @pytest.mark.parametrize("random", [0, 1])
-def test_the_filter_says_which_of_two_accesses_is_sampled(random: int):
-    """One of loads and stores alone, whatever the masks and the other types (F6); otherwise chance says."""
+def test_type_filter_decides_the_sampled_access(random: int):
+    """The filter decides if it selects either loads or stores, for all masks and other types (F6)."""
     names = ("FT", "LD", "ST", "LDm", "STm", "B", "FP", "SIMD", "FE")
     for values in product((0, 1), repeat=len(names)):
         fields = dict(zip(names, values, strict=True))
-        decided = {(1, 1, 0): 0, (1, 0, 1): 1}.get((fields["FT"], fields["LD"], fields["ST"]), random)
-        assert filtering.sampled_access(settings(FULL, **fields), random) == decided
+        expected = {(1, 1, 0): 0, (1, 0, 1): 1}.get((fields["FT"], fields["LD"], fields["ST"]), random)
+        assert filtering.sampled_access(settings(FULL, **fields), random) == expected
 
 
-# The proofs run these functions over terms of a solver.
+# The proofs run these functions on terms of a solver.
 
 
-def test_a_symbolic_run_has_few_paths():
-    """Each `if` on data doubles them, and each path is a question to the solver."""
+def test_symbolic_run_has_few_paths():
+    """Each `if` on data doubles the number of paths, and each path requires a call of the solver."""
     written = [getattr(arch, f"{name}_EL1") for name in ("PMSFCR", "PMSEVFR", "PMSNEVFR", "PMSLATFR", "PMSDSFR")]
     values = [variable(register.name, 64) for register in written]
     operation = [variable("facts", len(Facts.__slots__)), variable("events", 32), variable("data_source", 16)]
     solver = Solver()
     solver.add(*(value & ~FULL.writable(register) == 0 for value, register in zip(values, written, strict=True)))
 
-    def run(judge: Any, facts: Any, happened: Any, source: Any, total: Any, *values: Any) -> Any:
+    def run(function: Any, facts: Any, events: Any, source: Any, total: Any, *values: Any) -> Any:
         registers = Registers(**{register.name: value for register, value in zip(written, values, strict=True)})
-        told = Operation(facts=Facts.unpack(facts), events=happened, data_source=source)
-        return judge(FULL, registers, Sample(start=Start(), operation=told, total=total))
+        finished = Operation(facts=Facts.unpack(facts), events=events, data_source=source)
+        return function(FULL, registers, Sample(start=Start(), operation=finished, total=total))
 
-    for judge, most in ((filtering.collect, 128), (filtering.feed, 4)):
-        paths = explore(partial(run, judge), *operation, variable("total", 12), *values, solver=solver)
-        assert sum(1 for _ in paths) <= most
+    for function, bound in ((filtering.collect, 128), (filtering.feed, 4)):
+        paths = explore(partial(run, function), *operation, variable("total", 12), *values, solver=solver)
+        assert sum(1 for _ in paths) <= bound

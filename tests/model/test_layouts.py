@@ -1,4 +1,4 @@
-"""D18.1 and D18.2.8: where packets stand in a record, and where padding does."""
+"""Offsets of packets and padding in a record (D18.1 and D18.2.8)."""
 
 from dataclasses import replace
 from itertools import permutations
@@ -32,7 +32,7 @@ def octets(
     timestamp: int | None = None,
     previous_target: Location | None = None,
 ) -> bytes:
-    told = Sample(
+    sample = Sample(
         start=Start(el=0, ns=1, contextidr_el1=context, timestamp=timestamp, collect_pa=collect_pa),
         operation=Operation(
             facts=facts, pc=0x1234, target=Location(0x5678, 0, 1), va=0x9ABC, pa=0xDEF0, pa_ns=1, data_source=9
@@ -42,7 +42,7 @@ def octets(
         issue=2,
         translation=1,
     )
-    return records.encode(config, told)
+    return records.encode(config, sample)
 
 
 PC, TARGET, VA, PA = (
@@ -63,15 +63,15 @@ def pad(size: int) -> str:
     return "00 " * size
 
 
-# Written down from the order of each layout's fields.
+# Written by hand from the order of the fields in each layout.
 @pytest.mark.parametrize(
     ("config", "facts", "collected", "record"),
     [
-        # An operation that is nothing else has no address but its own: 21 bytes, of a multiple of four.
+        # An operation of kind Other has only the PC address: 21 bytes, padded to a multiple of four.
         (KUNPENG, OTHER, {}, PC + ISSUE + TOTAL + EVENTS2 + "48 00 " + pad(3) + END),
         (KUNPENG, OTHER, {"timestamp": 6}, PC + ISSUE + TOTAL + EVENTS2 + "48 00 " + pad(3) + TIMESTAMP),
         (KUNPENG, LOAD, {}, PC + ISSUE + TOTAL + EVENTS2 + "49 00 " + VA + TRANSLATION + pad(3) + END),
-        # The target is shorter than what else stands there.
+        # The target is shorter than the alternative contents of its field.
         (KUNPENG, BRANCH, {}, PC + ISSUE + TOTAL + EVENTS2 + "4a 02 " + TARGET + pad(3) + pad(3) + END),
         # 50 bytes.
         (
@@ -80,13 +80,13 @@ def pad(size: int) -> str:
             {"context": 5, "collect_pa": True, "timestamp": 6},
             PC + ISSUE + TOTAL + EVENTS2 + "49 00 " + VA + TRANSLATION + CONTEXT + PA + pad(1) + TIMESTAMP,
         ),
-        # A field that is there in part has its whole size.
+        # A field of which some packets are present has its complete size.
         (KUNPENG, Facts(), {}, pad(15) + "52 00 00 " + pad(2) + pad(3) + END),
         (KUNPENG, Facts(), {"timestamp": 6}, pad(15) + "52 00 00 " + pad(2) + pad(3) + TIMESTAMP),
-        # Two bytes more than its packets have; the field of the addresses is always there.
+        # The field of the operation has two bytes more than its packets. The field of the addresses is not elastic.
         (MOBILE, OTHER, {}, PC + ISSUE + TOTAL + EVENTS4 + "48 00 " + pad(2) + pad(12) + pad(3) + END),
         (MOBILE, LOAD, {}, PC + ISSUE + TOTAL + EVENTS4 + "49 00 " + pad(2) + VA + TRANSLATION + pad(3) + END),
-        # Padding last.
+        # Padding at the end.
         (MODEL, OTHER, {}, TOTAL + ISSUE + PC + "48 00 " + EVENTS4 + END + pad(1)),
         (
             MODEL,
@@ -107,7 +107,7 @@ def test_records_byte_for_byte(config: SPUConfig, facts: Facts, collected: dict[
     assert octets(config, facts, **collected).hex(" ") == bytes.fromhex(record).hex(" ")
 
 
-def test_records_of_one_size_have_a_byte_for_everything():
+def test_record_of_constant_size_has_a_byte_for_each_packet():
     record = (
         PC
         + CONTEXT
@@ -130,19 +130,19 @@ def test_records_of_one_size_have_a_byte_for_everything():
 
 @IMPLEMENTED
 @given(data=st.data())
-def test_each_packet_stands_at_its_place(config: SPUConfig, data: st.DataObject):
-    """Go through the record by the rules, and nothing but zero bytes is left."""
-    told = data.draw(samples(config))
-    contents = dict(records.packets(config, told))
-    record = bytearray(records.encode(config, told))
+def test_each_packet_is_at_its_offset(config: SPUConfig, data: st.DataObject):
+    """Each packet has the offset that the layout defines, and all other bytes are zero."""
+    sample = data.draw(samples(config))
+    contents = dict(records.packets(config, sample))
+    record = bytearray(records.encode(config, sample))
     sizes = config.packet_bytes
     assert {packet: len(content) for packet, content in contents.items()} == {
         packet: sizes[packet] for packet in contents
     }
     offset = 0
     for field in config.layout.fields:
-        there = [packet for packet in field.packets if packet in contents]
-        if field.elastic and not there:
+        present = [packet for packet in field.packets if packet in contents]
+        if field.elastic and not present:
             continue
         for run in field.runs:
             start = offset
@@ -157,7 +157,7 @@ def test_each_packet_stands_at_its_place(config: SPUConfig, data: st.DataObject)
     assert record[offset : offset + sizes[last]] == contents[last]
     record[offset : offset + sizes[last]] = bytes(sizes[last])
     assert not any(record)
-    # No more padding than there must be.
+    # There is no more padding than necessary.
     assert len(record) % config.layout.align == 0
     used = sum(
         field.size(sizes)
@@ -168,35 +168,35 @@ def test_each_packet_stands_at_its_place(config: SPUConfig, data: st.DataObject)
 
 
 @IMPLEMENTED
-def test_the_order_in_which_packets_are_given_means_nothing(config: SPUConfig):
-    told = Sample(start=Start(timestamp=6), operation=Operation(facts=LOAD))
-    contents = list(records.packets(config, told))
+def test_order_of_the_packets_argument_has_no_effect(config: SPUConfig):
+    sample = Sample(start=Start(timestamp=6), operation=Operation(facts=LOAD))
+    contents = list(records.packets(config, sample))
     random = Random(SEED)
     for _ in range(20):
-        assert records.lay_out(config, random.sample(contents, len(contents))) == records.encode(config, told)
+        assert records.lay_out(config, random.sample(contents, len(contents))) == records.encode(config, sample)
 
 
-def test_the_longest_record_fits():
-    """Of every configuration, with all packets that one operation can have."""
+def test_longest_record_fits():
+    """A record with all packets that one operation can have fits, in every configuration."""
     for config in CONFIGS.values():
         facts = replace(LOAD, **({"branch": 1, "taken": 1, "gcs": 1} if config.gcs else {}), asynchronous=1)
-        two = 1 if Packet.CONTEXT_EL2 in config.layout.packets else None
-        told = Sample(
-            start=Start(timestamp=6, contextidr_el1=1, contextidr_el2=two, collect_pa=True),
+        context_el2 = 1 if Packet.CONTEXT_EL2 in config.layout.packets else None
+        sample = Sample(
+            start=Start(timestamp=6, contextidr_el1=1, contextidr_el2=context_el2, collect_pa=True),
             operation=Operation(facts=facts),
             previous_target=Location(),
         )
         assert (
-            len(records.encode(config, told)) <= config.layout.longest(config.packet_bytes) <= config.max_record_bytes
+            len(records.encode(config, sample)) <= config.layout.longest(config.packet_bytes) <= config.max_record_bytes
         )
 
 
-def test_an_elastic_place_can_be_the_last_and_the_first():
-    """And fields may come in any order."""
-    needed = ((Packet.EVENTS,),), ((Packet.PC, Packet.OPERATION, Packet.TOTAL, Packet.ISSUE),)
+def test_elastic_field_can_be_first_or_last():
+    """Fields can be in any order."""
+    required = ((Packet.EVENTS,),), ((Packet.PC, Packet.OPERATION, Packet.TOTAL, Packet.ISSUE),)
     rest = Packet.CONTEXT_EL1, Packet.TARGET, Packet.VA, Packet.TRANSLATION, Packet.PA
     elastic = tuple(RecordField(((packet,),), elastic=True) for packet in rest)
-    for order in permutations((RecordField(needed[0]), RecordField(needed[1]), *elastic[:2])):
+    for order in permutations((RecordField(required[0]), RecordField(required[1]), *elastic[:2])):
         layout = RecordLayout((*order, *elastic[2:]), align=1, max_size=64)
         config = replace(CONFIGS["minimal"], layout=layout)
         contents = {Packet.EVENTS: "42 02 ", Packet.PC: PC + "48 00 " + TOTAL + ISSUE}

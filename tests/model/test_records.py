@@ -1,4 +1,4 @@
-"""D17.6 and D18.2: what a record holds, and what it must not hold."""
+"""Contents of records: packets and events that must and must not be present (D17.6 and D18.2)."""
 
 from dataclasses import replace
 from itertools import product
@@ -69,7 +69,7 @@ def recorded(facts: Facts, config: SPUConfig = N1, **operation: Any) -> Record:
     return record
 
 
-def test_a_load_has_every_packet_but_a_target():
+def test_load_has_every_packet_except_a_target():
     record = recorded(LOAD, events=0b1_0100)
     assert record.pc == InstructionAddress(0xFF_8000_1234_5678, el=1, ns=1, nse=0)
     assert record.va == 0x0000_0000_DEAD_BEEF  # TBI does not apply: no tag
@@ -80,11 +80,11 @@ def test_a_load_has_every_packet_but_a_target():
     assert record.offset + record.size == 64
 
 
-def test_the_top_byte_is_recorded_where_tbi_applies():
+def test_top_byte_is_recorded_if_tbi_applies():
     assert recorded(replace(LOAD, va_tagged=1)).va == 0xAB00_0000_DEAD_BEEF
 
 
-def test_end_takes_the_place_of_the_timestamp():
+def test_end_replaces_the_timestamp():
     octets = records.encode(N1, sample(LOAD, timestamp=None))
     assert octets[-1] == 0x01
     assert octets[53:63] == bytes(10)
@@ -96,37 +96,37 @@ def test_end_takes_the_place_of_the_timestamp():
         ({"va_valid": 0}, {"va", "translation", "pa"}),
         ({"pa_valid": 0}, {"pa"}),
         ({"data_source_valid": 0}, {"data_source"}),
-        ({"load": 0, "store": 1}, {"data_source"}),  # a store has no source
+        ({"load": 0, "store": 1}, {"data_source"}),  # a store has no data source
         ({"load": 0}, {"va", "translation", "pa", "data_source"}),  # neither load nor store
         ({"exception": 1}, {"va", "translation", "pa", "data_source"}),
     ],
 )
-def test_packets_of_a_data_access_go_together(changes: dict[str, int], absent: set[str]):
+def test_packets_of_a_data_access(changes: dict[str, int], absent: set[str]):
     record = recorded(replace(LOAD, **changes))
     names = ("pc", "operation", "total", "issue", "va", "translation", "pa", "data_source")
     assert {name for name in names if getattr(record, name) is None} == absent
 
 
-def test_the_physical_address_needs_permission():
+def test_physical_address_requires_permission():
     record = recorded(LOAD, collect_pa=False)
     assert (record.pa, record.va, record.translation) == (None, 0xDEAD_BEEF, 3)
 
 
-def test_a_branch_has_a_target_and_no_data_access():
+def test_branch_has_a_target_and_no_data_access():
     record = recorded(replace(BRANCH, va_valid=1, pa_valid=1, data_source_valid=1))
     assert record.target == InstructionAddress(0xFF_8000_1234_5000, el=1, ns=1, nse=0)
     assert (record.va, record.pa, record.translation, record.data_source) == (None, None, None, None)
 
 
-@pytest.mark.parametrize("recorded_too", [True, False])
-def test_the_target_of_a_branch_not_taken_is_a_choice(recorded_too: bool):
-    config = replace(N1, not_taken_target=recorded_too)
+@pytest.mark.parametrize("recorded_if_not_taken", [True, False])
+def test_target_of_a_branch_not_taken_is_configurable(recorded_if_not_taken: bool):
+    config = replace(N1, not_taken_target=recorded_if_not_taken)
     record = recorded(replace(BRANCH, taken=0, conditional=1), config)
-    assert (record.target is not None) is recorded_too
+    assert (record.target is not None) is recorded_if_not_taken
     assert recorded(BRANCH, config).target is not None
 
 
-def test_an_exception_is_not_a_branch():
+def test_branch_that_generates_an_exception_is_not_a_branch():
     record = recorded(replace(BRANCH, exception=1), events=1 << 7)
     assert record.operation_packet == (0, 0)
     assert record.target is None
@@ -134,7 +134,7 @@ def test_an_exception_is_not_a_branch():
 
 
 @given(any_facts(), st.integers(0, 0xFFFF))
-def test_nothing_is_told_of_an_operation_that_did_not_retire(facts: Facts, events: int):
+def test_record_of_an_operation_that_did_not_retire_is_empty(facts: Facts, events: int):
     octets = records.encode(N1, sample(replace(facts, retired=0), events=events))
     assert octets == bytes(21) + b"\x52\0\0" + bytes(31) + b"\x71\x07" + bytes(7)
 
@@ -154,11 +154,11 @@ LACKS: dict[str, tuple[str, ...]] = {
     "imp_counter": ("imp_counter_valid", "imp_counter"),
     "imp_address": ("imp_address_valid", "imp_address"),
 }
-"""What each feature alone gives a meaning to."""
+"""Members that are ignored without each feature."""
 
 
-def without(config: SPUConfig, sample: Sample) -> Sample:
-    """The sample as it is where nothing was told of what `config` has no feature for."""
+def without_unimplemented_members(config: SPUConfig, sample: Sample) -> Sample:
+    """Return the sample with the members of all features that `config` lacks set to zero."""
     names = [name for feature, names in LACKS.items() if not getattr(config, feature) for name in names]
     if not config.crr and not config.gcs:
         names += ["link", "procedure_return"]
@@ -171,10 +171,10 @@ def without(config: SPUConfig, sample: Sample) -> Sample:
         if not hasattr(value, "__dataclass_fields__"):
             return value
         zeros = {"previous_target": None}
-        kept = {
+        members = {
             name: zeros.get(name, 0) if name in names else stripped(getattr(value, name)) for name in value.__slots__
         }
-        return type(value)(**kept)
+        return type(value)(**members)
 
     return stripped(sample)
 
@@ -182,13 +182,13 @@ def without(config: SPUConfig, sample: Sample) -> Sample:
 @IMPLEMENTED
 @examples(max_examples=40)
 @given(data=st.data())
-def test_what_belongs_to_a_feature_means_nothing_without_it(config: SPUConfig, data: st.DataObject):
-    told = data.draw(samples(config))
-    plain = without(config, told)
-    assert records.encode(config, told) == records.encode(config, plain)
+def test_members_of_unimplemented_features_are_ignored(config: SPUConfig, data: st.DataObject):
+    any_sample = data.draw(samples(config))
+    plain = without_unimplemented_members(config, any_sample)
+    assert records.encode(config, any_sample) == records.encode(config, plain)
 
 
-def test_a_branch_to_the_guarded_control_stack_has_target_and_data_access():
+def test_branch_that_accesses_the_gcs_has_a_target_and_a_data_access():
     facts = replace(LOAD, branch=1, taken=1, indirect=1, gcs=1, procedure_return=1)
     record = recorded(facts, V1P4, data_source=0x123)
     assert record.operation_packet == (2, 0b10110)
@@ -197,7 +197,7 @@ def test_a_branch_to_the_guarded_control_stack_has_target_and_data_access():
     assert record.pa == PhysicalAddress(0x8000_1000, ns=1, nse=0, ch=0, pat=0)
     stored = recorded(replace(facts, load=0, store=1), V1P4)
     assert (stored.va, stored.data_source) == (0xDEAD_BEEF, None)
-    # Not taken, or an address that was not accessed: each half by itself.
+    # Target and data access are independent: the branch is not taken, or its address is not valid.
     config = replace(V1P4, not_taken_target=False)
     assert recorded(replace(facts, taken=0), config).target is None
     assert recorded(replace(facts, taken=0), config).va == 0xDEAD_BEEF
@@ -205,7 +205,7 @@ def test_a_branch_to_the_guarded_control_stack_has_target_and_data_access():
     assert recorded(replace(facts, va_valid=0), V1P4).target is not None
 
 
-def test_without_gcs_a_branch_is_nothing_else():
+def test_branch_has_no_data_access_without_gcs():
     for config in (N1, MOPS):
         facts = replace(BRANCH, load=1, gcs=1, va_valid=1, data_source_valid=1)
         record = recorded(facts, config, events=1 << 2 | 1 << 7)
@@ -214,15 +214,15 @@ def test_without_gcs_a_branch_is_nothing_else():
         assert (record.target is not None, record.va, record.data_source) == (True, None, None)
 
 
-def test_with_an_exception_a_call_is_its_access_to_the_guarded_control_stack():
-    """D17.6.3: it is not a branch. COMM says that it is from one."""
+def test_call_that_generates_an_exception_is_recorded_as_its_gcs_access():
+    """The operation is not recorded as a branch (D17.6.3). COMM is zero, as for the access of a call."""
     facts = Facts(branch=1, store=1, gcs=1, link=1, retired=1, exception=1, va_valid=1)
     record = recorded(facts, V1P4)
     assert record.operation_packet == (1, 0x41)
     assert (record.target, record.va) == (None, None)
 
 
-def test_only_the_access_that_is_sampled_has_a_source():
+def test_only_a_sampled_load_has_a_data_source():
     copy = replace(LOAD, store=1, memory_copy=1)
     assert recorded(copy, V1P4).data_source == 9
     copied_to = recorded(replace(copy, destination=1), V1P4)
@@ -242,12 +242,12 @@ def test_only_the_access_that_is_sampled_has_a_source():
         (replace(LOAD, retired=0), 0),
     ],
 )
-def test_events_that_the_operation_cannot_have_done_are_zero(facts: Facts, events: int):
+def test_events_that_the_operation_cannot_have_are_zero(facts: Facts, events: int):
     assert records.events(N1, sample(facts, events=0xFFFF)) == events
 
 
-def test_events_of_loads_alone():
-    """D18.2.6, E[23:19]. A branch to the Guarded control stack is a load or a store, and a branch."""
+def test_events_of_loads():
+    """E[23:19] (D18.2.6). A branch that accesses the Guarded control stack is a load or store, and a branch."""
     loads, both, branches = 0x1F << 19, 0b1_1111_0011_1100, 1 << 7
     for facts, expected in (
         (LOAD, both | loads),
@@ -263,7 +263,7 @@ def test_events_of_loads_alone():
 
 
 def test_events_of_predicates():
-    """D18.2.6, E[18:17]: of SVE operations and of SME operations, recorded as such or not."""
+    """E[18:17] (D18.2.6) belong to SVE and SME operations, whether or not they have an SVE or SME format."""
     both = 0b11 << 17
     for config, vectors, expected in (
         (MODEL, Vectors(sve=1), both),
@@ -285,18 +285,18 @@ def test_events_of_predicates():
 
 
 def test_events_of_streaming_mode():
-    """E[24] is told; E[25] is a fact of the operation."""
-    for told, asynchronous in product((0, 1, 2, 3), (0, 1)):
-        found = records.events(V1P4, sample(Facts(retired=1, asynchronous=asynchronous), events=told << 24))
-        assert found >> 24 == asynchronous << 1 | told & 1
-    # Without FEAT_SPE_SME E[25] is IMPLEMENTATION DEFINED up to FEAT_SPEv1p2, and the core's own.
+    """The core reports E[24]. The SPU derives E[25] from the facts."""
+    for reported, asynchronous in product((0, 1, 2, 3), (0, 1)):
+        found = records.events(V1P4, sample(Facts(retired=1, asynchronous=asynchronous), events=reported << 24))
+        assert found >> 24 == asynchronous << 1 | reported & 1
+    # Without FEAT_SPE_SME E[25] is IMPLEMENTATION DEFINED up to FEAT_SPEv1p2: the core reports it.
     own = replace(CONFIGS["minimal"], events=frozenset({*range(8), 25}), events_bytes=4)
-    for told, asynchronous in product((0, 1), (0, 1)):
-        found = records.events(own, sample(Facts(retired=1, asynchronous=asynchronous), events=told << 25))
-        assert found == told << 25 | 0b10
+    for reported, asynchronous in product((0, 1), (0, 1)):
+        found = records.events(own, sample(Facts(retired=1, asynchronous=asynchronous), events=reported << 25))
+        assert found == reported << 25 | 0b10
 
 
-def test_events_of_the_core_s_own_belong_to_any_operation():
+def test_any_operation_can_have_implementation_defined_events():
     config = replace(CONFIGS["minimal"], events=frozenset({*range(8), *range(24, 32), *range(48, 64)}), events_bytes=8)
     own = 0xFF << 24 | 0xFFFF << 48
     for facts in (LOAD, BRANCH, Facts(retired=1)):
@@ -326,7 +326,7 @@ def test_counters_saturate(bits: int):
         assert record.counters[4] == expected
 
 
-def test_a_packet_without_a_place_is_an_error():
+def test_packet_without_a_field_is_an_error():
     start = Start(contextidr_el2=1)
     with pytest.raises(ValueError, match="a record of minimal has no field for CONTEXT_EL2"):
         records.encode(CONFIGS["minimal"], Sample(start=start, operation=Operation(facts=LOAD)))
@@ -335,19 +335,19 @@ def test_a_packet_without_a_place_is_an_error():
 # D17.6.1.
 
 
-def test_the_alternate_clock_counts_what_executes_aside():
-    aside = Facts(retired=1, asynchronous=1)
-    assert recorded(aside, V1P4).counters == {0: 20, 1: 6, 4: 4}
-    assert recorded(replace(aside, exception=1), V1P4).counters == {0: 20, 1: 6, 4: 4}
-    assert recorded(replace(aside, asynchronous=0), V1P4).counters == {0: 20, 1: 6}
-    assert recorded(replace(aside, retired=0), V1P4).counters == {}
+def test_alternate_clock_counts_asynchronous_operations():
+    asynchronous = Facts(retired=1, asynchronous=1)
+    assert recorded(asynchronous, V1P4).counters == {0: 20, 1: 6, 4: 4}
+    assert recorded(replace(asynchronous, exception=1), V1P4).counters == {0: 20, 1: 6, 4: 4}
+    assert recorded(replace(asynchronous, asynchronous=0), V1P4).counters == {0: 20, 1: 6}
+    assert recorded(replace(asynchronous, retired=0), V1P4).counters == {}
     own_clock = replace(V1P4, altclk=AltClk.IMPLEMENTATION_DEFINED)
-    assert recorded(aside, own_clock).counters == {0: 20, 1: 6, 4: 4}
+    assert recorded(asynchronous, own_clock).counters == {0: 20, 1: 6, 4: 4}
     no_clock = replace(V1P4, altclk=AltClk.NONE, layout=V1P4.layout.without(Packet.ALTERNATE_ISSUE))
-    assert recorded(aside, no_clock).counters == {0: 20, 1: 6}
+    assert recorded(asynchronous, no_clock).counters == {0: 20, 1: 6}
 
 
-def test_a_fixed_issue_latency_may_have_no_place():
+def test_constant_issue_latency_can_be_omitted():
     config = replace(CONFIGS["minimal"], layout=MINIMAL.without(Packet.ISSUE))
     assert recorded(LOAD, config).counters == {0: 20, 2: 3}
 
@@ -355,7 +355,7 @@ def test_a_fixed_issue_latency_may_have_no_place():
 # D17.6.3.1.
 
 
-def test_the_previous_branch_target():
+def test_previous_branch_target():
     previous = InstructionAddress(0xFF_8000_0000_4000, el=1, ns=1, nse=0)
     of_all = replace(V1P4, pbt_of_all=True)
     for facts, of_branches, of_others in (
@@ -376,7 +376,7 @@ def test_the_previous_branch_target():
 # D17.6.4.1, D17.6.4.2.
 
 
-def test_a_checked_access_and_its_tag():
+def test_checked_access_has_an_allocation_tag():
     for checked, tag in product((0, 1), (0, 1, 0xA, 0xF)):
         record = recorded(LOAD, V1P4, pa_checked=checked, pa_tag=tag)
         assert record.pa == PhysicalAddress(0x8000_1000, ns=1, nse=0, ch=checked, pat=tag if checked else 0)
@@ -385,16 +385,16 @@ def test_a_checked_access_and_its_tag():
 
 
 @pytest.mark.parametrize("permitted", [False, True])
-def test_the_address_of_a_system_register_in_memory_needs_permission(permitted: bool):
-    told = sample(replace(LOAD, nv2=1))
-    told = replace(told, start=replace(told.start, collect_nv2_va=permitted))
-    (record,) = decode(records.encode(V1P4, told))
-    there = [one is not None for one in (record.va, record.translation, record.pa)]
-    assert there == [permitted] * 3
+def test_address_of_a_system_register_in_memory_requires_permission(permitted: bool):
+    access = sample(replace(LOAD, nv2=1))
+    access = replace(access, start=replace(access.start, collect_nv2_va=permitted))
+    (record,) = decode(records.encode(V1P4, access))
+    present = [value is not None for value in (record.va, record.translation, record.pa)]
+    assert present == [permitted] * 3
     assert record.data_source == 9
     assert record.operation_packet == (1, 0x30)
     plain = replace(V1P4, nv2=False)
-    (record,) = decode(records.encode(plain, told))
+    (record,) = decode(records.encode(plain, access))
     assert (record.va, record.translation, record.operation_packet) == (0xDEAD_BEEF, 3, (1, 0))
 
 
@@ -405,24 +405,24 @@ def test_the_address_of_a_system_register_in_memory_needs_permission(permitted: 
     ("ns", "nse", "el", "top_byte"),
     [(0, 0, 0, 0x00), (1, 0, 1, 0xA0), (1, 0, 2, 0xC0), (1, 1, 0, 0x90), (1, 1, 2, 0xD0), (0, 0, 3, 0x60)],
 )
-def test_the_security_state_of_an_address(ns: int, nse: int, el: int, top_byte: int):
-    place = Location(0x1234, el, ns, nse)
-    told = sample(BRANCH, pc=0x1234, target=place, previous_target=place)
-    told = replace(told, start=replace(told.start, el=el, ns=ns, nse=nse))
-    (record,) = decode(records.encode(V1P4, told))
+def test_security_state_of_an_instruction_address(ns: int, nse: int, el: int, top_byte: int):
+    location = Location(0x1234, el, ns, nse)
+    branch = sample(BRANCH, pc=0x1234, target=location, previous_target=location)
+    branch = replace(branch, start=replace(branch.start, el=el, ns=ns, nse=nse))
+    (record,) = decode(records.encode(V1P4, branch))
     assert record.addresses == dict.fromkeys((0, 1, 4), top_byte << 56 | 0x1234)
-    (record,) = decode(records.encode(replace(V1P4, rme=False), told))
+    (record,) = decode(records.encode(replace(V1P4, rme=False), branch))
     assert record.addresses == dict.fromkeys((0, 1, 4), (top_byte & 0xE0) << 56 | 0x1234)
 
 
 @pytest.mark.parametrize(("ns", "nse", "top_byte"), [(0, 0, 0x00), (1, 0, 0x80), (1, 1, 0x90)])
-def test_the_physical_address_space(ns: int, nse: int, top_byte: int):
+def test_physical_address_space(ns: int, nse: int, top_byte: int):
     assert recorded(LOAD, V1P4, pa_ns=ns, pa_nse=nse).addresses[3] == top_byte << 56 | 0x8000_1000
     assert recorded(LOAD, MODEL, pa_ns=ns, pa_nse=nse).addresses[3] == ns << 63 | 0x8000_1000
 
 
-def test_root_state_is_recorded_where_the_core_reports_it():
-    """NSE = 1 with NS = 0 is a reserved encoding, and no PC has it: nothing is profiled in Root state."""
+def test_root_state_is_recorded_if_the_core_reports_it():
+    """NSE = 1 with NS = 0 is a reserved encoding. No PC has it, because profiling is disabled in Root state."""
     root = Location(0x1234, el=3, ns=0, nse=1)
     (record,) = decode(records.encode(V1P4, sample(BRANCH, target=root, previous_target=root)))
     assert {record.addresses[index] >> 56 for index in (1, 4)} == {0x70}
@@ -430,7 +430,7 @@ def test_root_state_is_recorded_where_the_core_reports_it():
 
 
 @pytest.mark.parametrize("config", OWN_PACKETS, ids=[config.name for config in OWN_PACKETS])
-def test_packets_of_the_core_s_own(config: SPUConfig):
+def test_implementation_defined_packets(config: SPUConfig):
     own = {"imp_counter": 0x123, "imp_address": 0xFEDC_BA98_7654_3210}
     facts = replace(LOAD, imp_counter_valid=1, imp_address_valid=1)
     record = recorded(facts, config, **own)
@@ -450,8 +450,8 @@ def test_packets_of_the_core_s_own(config: SPUConfig):
     ("index", "counter", "address"),
     [(6, "9e", "b6"), (7, "9f", "b7"), (16, "22 98", "22 b0"), (24, "23 98", "23 b0"), (31, "23 9f", "23 b7")],
 )
-def test_headers_are_as_short_as_they_can_be(index: int, counter: str, address: str):
-    """P1: extended from INDEX 8 on."""
+def test_headers_are_extended_only_if_necessary(index: int, counter: str, address: str):
+    """The header is extended from INDEX 8 (P1)."""
     facts = Facts(retired=1, imp_counter_valid=1, imp_address_valid=1)
     config = replace(OWN_PACKETS[0], imp_counter=index, imp_address=index)
     found = dict(records.packets(config, sample(facts, imp_counter=0xABC, imp_address=1)))
@@ -459,13 +459,13 @@ def test_headers_are_as_short_as_they_can_be(index: int, counter: str, address: 
     assert found[Packet.IMP_ADDRESS] == bytes.fromhex(address) + b"\x01" + bytes(7)
 
 
-# Whole records.
+# Complete records.
 
 
 @IMPLEMENTED
 @examples(max_examples=40)
 @given(data=st.data())
-def test_no_record_holds_anything_reserved(config: SPUConfig, data: st.DataObject):
+def test_records_hold_no_reserved_encodings(config: SPUConfig, data: st.DataObject):
     octets = records.encode(config, data.draw(samples(config)))
     addresses = {0, 1, 2, 3, *([4] if config.pbt else []), *([config.imp_address] if config.imp_address else [])}
     counters = {0, 1, 2, *([4] if config.altclk else []), *([config.imp_counter] if config.imp_counter else [])}
@@ -478,19 +478,19 @@ def test_no_record_holds_anything_reserved(config: SPUConfig, data: st.DataObjec
     for packet in decode_packets(octets):
         assert packet.kind not in (PacketKind.UNKNOWN, PacketKind.BAD)
         assert packet.index in allowed.get(packet.kind, {0})
-        # An extended header whose INDEX would fit a short one, and what such a header must not be followed by.
+        # No header is extended for an INDEX that fits a short header.
         assert octets[packet.offset] != 0x20
         if packet.kind is PacketKind.OPERATION:
             assert operation_type(packet.index, packet.value).kind != "reserved"
         if packet.kind is PacketKind.ADDRESS and packet.index not in (2, config.imp_address):
-            assert packet.value >> 63 or not packet.value >> 60 & 1  # Root has no code
+            assert packet.value >> 63 or not packet.value >> 60 & 1  # Root state has no encoding
 
 
 @IMPLEMENTED
 @examples(max_examples=40)
 @given(data=st.data())
-def test_every_record_has_the_shape_that_the_layout_gives(config: SPUConfig, data: st.DataObject):
-    """One record of its size, each fact in it as it was told, checked against the architecture's own words."""
+def test_records_decode_to_the_values_of_the_sample(config: SPUConfig, data: st.DataObject):
+    """The data decodes to one record with the values of the sample."""
     given_sample = data.draw(samples(config))
     octets = records.encode(config, given_sample)
     assert len(octets) % config.layout.align == 0
@@ -519,18 +519,18 @@ def test_every_record_has_the_shape_that_the_layout_gives(config: SPUConfig, dat
             assert record.pa[:3] == (operation.pa, operation.pa_ns, operation.pa_nse & rme)
             assert record.pa.ch == (operation.pa_checked if config.mte else 0)
             assert record.pa.pat == (operation.pa_tag if record.pa.ch else 0)
-        for found, told in (
+        for found, location in (
             (record.target, operation.target),
             (record.previous_target, given_sample.previous_target),
         ):
             if found is not None:
-                assert told is not None
-                assert found == InstructionAddress(told.address, told.el, told.ns, told.nse & rme)
+                assert location is not None
+                assert found == InstructionAddress(location.address, location.el, location.ns, location.nse & rme)
         assert record.data_source in (None, operation.data_source)
         assert record.counters.get(4) in (None, min(given_sample.alternate_issue, largest))
 
 
-def test_facts_pack_in_the_order_of_their_names():
+def test_facts_are_packed_in_declaration_order():
     assert Facts(load=1).pack() == 1
     assert Facts(unspecified=1).pack() == 1 << 7
     assert Facts(retired=1).pack() == 1 << 21
@@ -538,15 +538,15 @@ def test_facts_pack_in_the_order_of_their_names():
     assert Facts.unpack(0b110).pack() == 0b110
 
 
-def test_members_are_those_of_the_ports():
-    """In their order, so that a packed number means the same."""
-    for mine, port in (
+def test_members_equal_those_of_the_ports():
+    """The order is also the same, so that packed values are equal."""
+    for model_class, port in (
         (Facts, operation.FactsLayout.as_shape()),
         (Vectors, operation.VectorsLayout(V1P4)),
         (Location, operation.LocationLayout(V1P4)),
     ):
-        assert [*mine.__slots__] == [name for name, _ in port]
-    named = [name for name, _ in operation.OperationLayout(V1P4)]
-    assert [*Operation.__slots__] == [*named, "imp_counter", "imp_address"]
+        assert [*model_class.__slots__] == [name for name, _ in port]
+    members = [name for name, _ in operation.OperationLayout(V1P4)]
+    assert [*Operation.__slots__] == [*members, "imp_counter", "imp_address"]
     assert [name for name, _ in operation.OperationLayout(OWN_PACKETS[0])][-2:] == ["imp_counter", "imp_address"]
     assert [*PEState.__slots__] == [*pe_state.PEStateSignature(V1P4).members]

@@ -1,4 +1,4 @@
-"""D17.3: which members of the sample population are selected, in the reference, and the random numbers."""
+"""Selection of members of the sample population, and pseudorandom numbers, in the reference model (D17.3)."""
 
 from collections.abc import Iterable, Sequence
 from itertools import chain, cycle, pairwise, repeat
@@ -18,14 +18,14 @@ from tests.support.seeds import SEED
 def run(
     rnds: Iterable[int], *, ernd: bool, interval: int, numbers: Iterable[int], count: int = 0, ecount: int = 0
 ) -> tuple[tuple[int, ...], tuple[int, int]]:
-    """One member passes for each of `rnds`. Numbers of the selected ones, the first member being 1; what is left."""
-    fresh = cycle(numbers)
-    number = next(fresh)
+    """Count one member for each of `rnds`. Return the numbers of the selected members, from 1, and the counters."""
+    random_numbers = cycle(numbers)
+    number = next(random_numbers)
     selected: list[int] = []
     for member, rnd in enumerate(rnds, start=1):
         count, ecount, chosen, drawn = advance(count, ecount, interval=interval, rnd=rnd, random=number, ernd=ernd)
         if drawn:
-            number = next(fresh)
+            number = next(random_numbers)
         if chosen:
             selected.append(member)
     return tuple(selected), (count, ecount)
@@ -45,23 +45,23 @@ def distances(selected: Sequence[int]) -> list[int]:
 )
 def test_rule(case: Case, ernd: bool) -> None:
     rnds = chain.from_iterable(repeat(rnd, members) for members, rnd in case.passing)
-    seen = run(rnds, ernd=ernd, interval=case.interval, numbers=case.numbers, count=case.count, ecount=case.ecount)
-    assert seen == (case.selected, case.remaining)
+    found = run(rnds, ernd=ernd, interval=case.interval, numbers=case.numbers, count=case.count, ecount=case.ecount)
+    assert found == (case.selected, case.remaining)
 
 
-def test_random_intervals_are_a_half_longer_than_the_note_says() -> None:
-    # D17.3.4.2 says INTERVAL * 256 + 128; a byte has the mean 127.5, and the reload takes one.
+def test_mean_random_interval_is_half_a_member_longer_than_the_note_states() -> None:
+    # D17.3.4.2 states INTERVAL * 256 + 128. The mean of a random byte is 127.5, and the reload takes one member.
     numbers = Random(SEED).sample(range(256), 256)
-    selected, left = run(repeat(1, 98_432), ernd=False, interval=1, numbers=numbers)
+    selected, counters = run(repeat(1, 98_432), ernd=False, interval=1, numbers=numbers)
     assert distances((0, *selected)) == [257 + number for number in numbers]
-    assert (len(selected), selected[-1], left) == (256, 98_432, (0, 0))
+    assert (len(selected), selected[-1], counters) == (256, 98_432, (0, 0))
 
 
-def test_with_ernd_the_mean_interval_is_that_without_random() -> None:
-    # D17.3.4.3, Note: a number delays its own selection and none of those that follow.
+def test_ernd_does_not_change_the_mean_interval() -> None:
+    # D17.3.4.3, Note: a random number delays its own selection, but not the following selections.
     numbers = Random(SEED).sample(range(256), 256)
     selected, _ = run(repeat(1, 257 * 257), ernd=True, interval=1, numbers=numbers)
-    assert list(selected[:256]) == [257 * place + number for place, number in enumerate(numbers, start=1)]
+    assert list(selected[:256]) == [257 * count + number for count, number in enumerate(numbers, start=1)]
 
 
 @given(
@@ -72,13 +72,13 @@ def test_with_ernd_the_mean_interval_is_that_without_random() -> None:
     random=boundary_integers(8),
     ernd=st.booleans(),
 )
-def test_any_member(count: int, ecount: int, interval: int, rnd: int, random: int, ernd: bool) -> None:
+def test_counters_after_any_member(count: int, ecount: int, interval: int, rnd: int, random: int, ernd: bool) -> None:
     new_count, new_ecount, selected, drawn = advance(
         count, ecount, interval=interval, rnd=rnd, random=random, ernd=ernd
     )
     assert 0 <= new_count < 1 << 32
     assert 0 <= new_ecount < 1 << 8
-    # COUNT is never left where it was, and only zero goes up.
+    # COUNT always changes, and it increases only from zero.
     assert new_count > 0xFF if count == 0 else new_count == count - 1
     if not rnd:
         assert (new_ecount, selected, drawn) == (ecount, count == 1, False)
@@ -87,10 +87,10 @@ def test_any_member(count: int, ecount: int, interval: int, rnd: int, random: in
 
 
 @pytest.mark.parametrize("bits", [1, 8, 9])
-def test_access_numbers_are_of_the_same_sequence(bits: int) -> None:
-    """A bit is the exclusive or of those so many places before it. No bit is in two numbers."""
+def test_access_numbers_are_consecutive_bits_of_the_sequence(bits: int) -> None:
+    """Each bit is the exclusive OR of earlier bits at fixed distances. No bit is in two numbers."""
     state = LFSR_ACCESS_RESET
-    sequence = [state >> place & 1 for place in reversed(range(32))]
+    sequence = [state >> bit & 1 for bit in reversed(range(32))]
     for _ in range(500):
         assert access_number(state, bits) == int("".join(map(str, sequence[-bits:])), 2)
         state = draw_access(state, bits)

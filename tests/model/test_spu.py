@@ -1,4 +1,4 @@
-"""The System registers, and a whole sampling of operations."""
+"""The reference SPU: System registers, and sampling of operations from selection to record."""
 
 from copy import copy
 from itertools import product
@@ -21,7 +21,7 @@ from tests.support.tiers import configurations
 ONES = (1 << 64) - 1
 USER = PEState(el=0, contextidr_el1=77, physical_count=1000)
 
-# D24.7, written down from the register descriptions: what is left when all ones were written.
+# Values read after all ones are written, written by hand from the register descriptions (D24.7).
 ONES_READ_BACK = {
     "minimal": {
         "PMSCR_EL1": 0x7B,
@@ -36,7 +36,7 @@ ONES_READ_BACK = {
         "IMP_PMSRNDR_EL1": 0xFFFF_FFFF,
     },
 }
-# What one feature changes.
+# Changes that one feature makes.
 _FNE = {"PMSEVFR_EL1": 0b1111_1110, "PMSNEVFR_EL1": 0b1111_1110, "PMSFCR_EL1": 0x0007_000F}
 _V1P2 = {**_FNE, "PMBLIMITR_EL1": 0xFFFF_FFFF_FFFF_F027}
 _TWO_ACCESSES = {**_V1P2, "IMP_PMSRNDR_EL1": ONES}
@@ -91,7 +91,7 @@ def config(request: pytest.FixtureRequest) -> SPUConfig:
 
 
 def running(config: SPUConfig, *, interval: int = 1, records: int = 64, pmscr: int = 0b11_1011) -> ReferenceSPU:
-    """An SPU as a driver starts it: all of EL0 and EL1, with context, physical address, timestamp; EL2 permits it."""
+    """Return an SPU that a driver has started: EL0 and EL1 are profiled, and all optional data is collected."""
     spu = ReferenceSPU(config)
     spu.write("PMBPTR_EL1", 0x2000 - records * config.max_record_bytes)
     spu.write("PMBLIMITR_EL1", 0x2000 | 1)
@@ -104,47 +104,47 @@ def running(config: SPUConfig, *, interval: int = 1, records: int = 64, pmscr: i
 
 
 def generators(config: SPUConfig, state: int, access: int) -> int:
-    """IMP_PMSRNDR_EL1, which has the second half only to choose an access."""
+    """Return IMP_PMSRNDR_EL1. Its second half exists only in configurations that choose accesses."""
     return access << 32 | state if config.mops or config.gcs or config.scalable else state
 
 
 ALL = {**CONFIGS, **FEATURES}
-WRITTEN_DOWN = [config for config in ALL.values() if config.name in ONES_READ_BACK]
+WITH_EXPECTED_VALUES = [config for config in ALL.values() if config.name in ONES_READ_BACK]
 
 
-def test_what_named_configurations_read_back_is_written_down():
-    assert {*CONFIGS} <= {config.name for config in WRITTEN_DOWN}
+def test_expected_values_exist_for_named_configurations():
+    assert {*CONFIGS} <= {config.name for config in WITH_EXPECTED_VALUES}
 
 
-@pytest.mark.parametrize("config", WRITTEN_DOWN, ids=[config.name for config in WRITTEN_DOWN])
-def test_bits_that_are_not_implemented_read_as_zero(config: SPUConfig):
+@pytest.mark.parametrize("config", WITH_EXPECTED_VALUES, ids=[config.name for config in WITH_EXPECTED_VALUES])
+def test_unimplemented_bits_read_as_zero(config: SPUConfig):
     for register in REGISTERS:
         if register.read_only:
             continue
         spu = ReferenceSPU(config)
         if register.name not in ONES_READ_BACK[config.name]:
             message = f"^register must be one of PMSCR_EL1, .*, not '{register.name}'$"
-            for one in (register, register.name):
+            for accessor in (register, register.name):
                 with pytest.raises(ValueError, match=message):
-                    spu.read(one)
+                    spu.read(accessor)
                 with pytest.raises(ValueError, match=message):
-                    spu.write(one, 1)
+                    spu.write(accessor, 1)
             assert getattr(spu.registers, register.name) == 0
             continue
         generator = register.name == "IMP_PMSRNDR_EL1"
         reset = generators(config, LFSR_RESET, LFSR_ACCESS_RESET)
-        # Without EL2 PCT is 0b01, whatever is written.
-        least = 0x40 if register.name == "PMSCR_EL1" and not config.el2 else 0
-        assert spu.read(register) == (reset if generator else least), register.name
+        # Without EL2 PCT is always 0b01.
+        fixed_bits = 0x40 if register.name == "PMSCR_EL1" and not config.el2 else 0
+        assert spu.read(register) == (reset if generator else fixed_bits), register.name
         spu.write("PMBSR_EL1", 1 << 17)  # stopped, so that no written pointer counts as a full buffer
         spu.write(register, ONES)
         assert spu.read(register) == ONES_READ_BACK[config.name][register.name], register.name
         spu.write(register, 0)
-        # A generator would never leave zero.
-        assert spu.read(register) == (generators(config, 1, 1) if generator else least), register.name
+        # The state of a generator is never zero, because zero would not change.
+        assert spu.read(register) == (generators(config, 1, 1) if generator else fixed_bits), register.name
 
 
-def test_each_generator_has_its_half_of_the_register():
+def test_each_generator_has_half_of_the_register():
     spu = ReferenceSPU(CONFIGS["v1p4"])
     for written, expected in ((7, 1 << 32 | 7), (9 << 32, 9 << 32 | 1), (ONES, ONES)):
         spu.write("IMP_PMSRNDR_EL1", written)
@@ -176,7 +176,7 @@ def test_identification_registers_ignore_writes(name: str, pmsidr: int, pmbidr: 
         assert spu.read(register) == expected
 
 
-def test_an_unknown_register_is_named():
+def test_unknown_register_is_named():
     with pytest.raises(ValueError, match=r"register must be one of PMSCR_EL1, .*, not 'PMSNEVFR_EL1'"):
         ReferenceSPU(CONFIGS["minimal"]).read("PMSNEVFR_EL1")
 
@@ -188,17 +188,17 @@ def test_pmbsr_can_be_set_by_software(config: SPUConfig):
 
 
 def test_random_numbers_are_drawn_from_the_seed(config: SPUConfig):
-    """With FEAT_SPE_ERnd one is used where an interval ends, without where it begins."""
+    """A number is used at the end of an interval with FEAT_SPE_ERnd, and at its beginning without."""
     spu = running(config)
     spu.write("PMSIRR_EL1", 1 << 8 | 1)
     spu.write("IMP_PMSRNDR_EL1", 0x1234_5605)
     first = [number for number in range(1, 800) if spu.pass_operation(USER)]
     state = draw(0x1234_5605)
     if config.ernd:
-        # Intervals end at 257, 514, 771; the selections come 5, and so on, operations later.
+        # Intervals end at 257, 514 and 771. Each random number, 5 at first, delays a selection.
         assert first[:2] == [257 + 5, 514 + (state & 0xFF)]
     else:
-        # 256 + 5 operations after the one that loads the counter; the next one reloads it.
+        # The counter is loaded by one operation, and the selection is 256 + 5 operations later.
         assert first[:2] == [1 + 256 + 5, 1 + 256 + 5 + 1 + 256 + (state & 0xFF)]
     spu.write("IMP_PMSRNDR_EL1", 0x1234_5605)
     spu.write("PMSICR_EL1", 0)
@@ -216,23 +216,23 @@ def test_every_257th_operation_is_selected(config: SPUConfig):
     assert [number for number in range(1, 1000) if spu.pass_operation(USER)] == [257, 514, 771]
 
 
-def test_the_counter_stands_still_where_profiling_is_disabled(config: SPUConfig):
+def test_counter_holds_its_value_while_profiling_is_disabled(config: SPUConfig):
     spu = running(config)
     spu.pass_operation(USER)
     assert spu.read("PMSICR_EL1") == 256
     others = [*([PEState(ns=0)] if config.el3 else []), *([PEState(nse=1)] if config.rme else [])]
-    for elsewhere in (PEState(el=2), PEState(debug=1), PEState(aarch32=1), *others):
-        assert not spu.pass_operation(elsewhere)
+    for pe in (PEState(el=2), PEState(debug=1), PEState(aarch32=1), *others):
+        assert not spu.pass_operation(pe)
     assert spu.read("PMSICR_EL1") == 256
     spu.write("PMBSR_EL1", 1 << 17)
     assert not spu.pass_operation(USER)
     assert spu.read("PMSICR_EL1") == 256
 
 
-def test_what_may_be_collected_is_decided_at_the_sampling_point(config: SPUConfig):
+def test_permissions_are_evaluated_at_the_sampling_point(config: SPUConfig):
     spu = running(config)
     start = spu.start(USER)
-    spu.write("PMSCR_EL1", 0b11)  # CX, PA, TS are zero when it finishes
+    spu.write("PMSCR_EL1", 0b11)  # CX, PA and TS are zero when the operation finishes
     facts = Facts(load=1, retired=1, va_valid=1, pa_valid=1)
     written = spu.finish(start, Operation(facts=facts, va=0x10, pa=0x20), total=9, issue=3, translation=1)
     assert written is not None
@@ -241,7 +241,7 @@ def test_what_may_be_collected_is_decided_at_the_sampling_point(config: SPUConfi
     assert record.pa is not None
 
 
-def test_what_may_not_be_collected_is_not_there(config: SPUConfig):
+def test_data_without_permission_is_not_recorded(config: SPUConfig):
     spu = running(config, pmscr=0b11)
     facts = Facts(load=1, retired=1, va_valid=1, pa_valid=1)
     written = spu.finish(spu.start(USER), Operation(facts=facts, va=0x10, pa=0x20), total=9, issue=3, translation=1)
@@ -250,14 +250,14 @@ def test_what_may_not_be_collected_is_not_there(config: SPUConfig):
     assert (record.context_el1, record.timestamp, record.pa, record.va) == (None, None, None, 0x10)
 
 
-def test_a_filtered_operation_writes_nothing(config: SPUConfig):
+def test_rejected_operation_writes_no_record(config: SPUConfig):
     spu = running(config)
     spu.write("PMSFCR_EL1", 0b10 | 1 << 16)  # FT, B
     assert spu.finish(spu.start(USER), Operation(facts=Facts(retired=1)), total=9, issue=3, translation=0) is None
     assert spu.buffer.memory == {}
 
 
-def test_profiling_stops_when_the_buffer_is_full_and_goes_on_where_it_stood(config: SPUConfig):
+def test_profiling_stops_when_the_buffer_is_full_and_continues_afterwards(config: SPUConfig):
     spu = running(config, records=2)
     operation = Operation(facts=Facts(retired=1))
     pointer = 0x2000 - 2 * config.max_record_bytes
@@ -271,7 +271,7 @@ def test_profiling_stops_when_the_buffer_is_full_and_goes_on_where_it_stood(conf
     assert spu.read("PMBSR_EL1") == 0x20001
     assert spu.finish(spu.start(USER), operation, total=9, issue=3, translation=0) is None
     assert spu.read("PMBPTR_EL1") == pointer
-    # In the order in which FreeBSD does it: new pointer and limit with E = 1 and S = 1, S = 0 as the last act.
+    # FreeBSD writes the new pointer and limit with E = 1 and S = 1, and clears S last.
     spu.write("PMBPTR_EL1", 0x3000)
     spu.write("PMBLIMITR_EL1", 0x4001)
     assert spu.finish(spu.start(USER), operation, total=9, issue=3, translation=0) is None
@@ -280,7 +280,7 @@ def test_profiling_stops_when_the_buffer_is_full_and_goes_on_where_it_stood(conf
     assert sorted(spu.buffer.memory) == [*addresses, 0x3000]
 
 
-def test_a_bad_pointer_stops_as_soon_as_the_buffer_is_enabled(config: SPUConfig):
+def test_invalid_pointer_stops_profiling_when_the_buffer_is_enabled(config: SPUConfig):
     spu = ReferenceSPU(config)
     spu.write("PMBPTR_EL1", 0x2000)
     spu.write("PMSCR_EL1", 0b11)
@@ -292,7 +292,7 @@ def test_a_bad_pointer_stops_as_soon_as_the_buffer_is_enabled(config: SPUConfig)
     assert spu.read("PMBSR_EL1") == 0x20001
 
 
-def test_a_collision_is_told_in_pmbsr_and_does_not_stop(config: SPUConfig):
+def test_collision_sets_coll_and_does_not_stop_profiling(config: SPUConfig):
     spu = running(config)
     spu.collide()
     assert spu.read("PMBSR_EL1") == 1 << 16
@@ -307,7 +307,7 @@ FIRST, SECOND = Location(0x100, 0, 1), Location(0x200, 1, 1)
 
 
 def previous_target(spu: ReferenceSPU, operation: Operation = BRANCH) -> int | None:
-    """What the record of `operation` says."""
+    """Return the previous branch target in the record of `operation`."""
     written = spu.finish(spu.start(USER), operation, total=9, issue=3, translation=0)
     assert written is not None
     (record,) = decode_records(written)
@@ -315,17 +315,17 @@ def previous_target(spu: ReferenceSPU, operation: Operation = BRANCH) -> int | N
 
 
 @pytest.mark.parametrize("config", PBT, ids=[config.name for config in PBT])
-def test_the_last_taken_branch_before_the_operation_is_recorded(config: SPUConfig):
+def test_previous_taken_branch_is_recorded(config: SPUConfig):
     spu = running(config)
-    assert previous_target(spu) is None  # none was taken yet
+    assert previous_target(spu) is None  # no branch has been taken
     spu.take_branch(FIRST, el=0, ns=1)
     start = spu.start(USER)
-    spu.take_branch(SECOND, el=1, ns=1)  # older than the sampled one, although it retires while that is in flight
+    spu.take_branch(SECOND, el=1, ns=1)  # older than the sampled branch, although it retires while that is in flight
     written = spu.finish(start, BRANCH, total=9, issue=3, translation=0)
     assert written is not None
     (record,) = decode_records(written)
     assert record.previous_target == (0x200, 1, 1, 0)
-    # The sampled one itself is told of later, and is the previous one of the next.
+    # The sampled branch retires later, and its target is the previous branch target of the next operation.
     spu.take_branch(BRANCH.target, el=0, ns=1)
     assert [previous_target(spu), previous_target(spu)] == [0x900, 0x900]
     assert previous_target(spu, Operation(facts=Facts(branch=1, conditional=1, retired=1))) == 0x900
@@ -346,7 +346,7 @@ NOT_PROFILED = [
 
 
 @pytest.mark.parametrize(("config", "state"), NOT_PROFILED)
-def test_a_branch_that_is_not_profiled_leaves_none(config: SPUConfig, state: dict[str, int]):
+def test_branch_that_is_not_profiled_clears_the_previous_target(config: SPUConfig, state: dict[str, int]):
     spu = running(config)
     spu.take_branch(FIRST, el=0, ns=1)
     assert previous_target(spu) == 0x100
@@ -368,7 +368,7 @@ def test_a_branch_that_is_not_profiled_leaves_none(config: SPUConfig, state: dic
         ("PMBLIMITR_EL1", 0x2000 | 0b10 << 1 | 1, 0, True),  # Discard mode
     ],
 )
-def test_profiling_is_enabled_where_a_branch_is_executed(register: str, value: int, el: int, kept: bool):
+def test_registers_determine_whether_a_branch_is_profiled(register: str, value: int, el: int, kept: bool):
     spu = running(CONFIGS["arm_model"])
     spu.take_branch(FIRST, el=0, ns=1)
     before = spu.read(register)
@@ -376,15 +376,15 @@ def test_profiling_is_enabled_where_a_branch_is_executed(register: str, value: i
     spu.take_branch(SECOND, el=el, ns=1)
     spu.write(register, before)
     assert previous_target(spu) == (0x200 if kept else None)
-    # What is written without a branch changes nothing.
+    # Register writes alone do not change the previous branch target.
     spu.take_branch(FIRST, el=0, ns=1)
     spu.write(register, value)
     spu.write(register, before)
     assert previous_target(spu) == 0x100
 
 
-def test_another_owner_has_no_previous_target():
-    """What the owner is, whatever else changes."""
+def test_change_of_owner_clears_the_previous_target():
+    """Only a change of the owner clears the previous branch target."""
     spu = running(CONFIGS["v1p4"])
     spu.take_branch(FIRST, el=0, ns=1)
     same = [PEState(el=3, ns=0, nse=1), PEState(mdcr_el2_e2pb=0b10, mdcr_el3_nspb=0b10), PEState(scr_el3_eel2=1)]
@@ -405,8 +405,8 @@ def test_another_owner_has_no_previous_target():
         assert previous_target(spu) is None
 
 
-def test_a_branch_is_profiled_by_the_registers_that_there_are():
-    """E0HSPE in a host of EL2, which owns the buffer."""
+def test_branch_in_a_host_is_profiled_with_e0hspe():
+    """E0HSPE controls profiling in a host of EL2, which owns the buffer."""
     spu = running(CONFIGS["v1p4"])
     host = PEState(mdcr_el2_e2pb=0, hcr_el2_tge=1)
     spu.update_owner(host)
@@ -417,7 +417,7 @@ def test_a_branch_is_profiled_by_the_registers_that_there_are():
     assert previous_target(spu) == 0x100
 
 
-def test_without_pbt_there_is_no_previous_target():
+def test_no_previous_target_without_pbt():
     spu = running(CONFIGS["neoverse_n1"])
     spu.take_branch(FIRST, el=0, ns=1)
     assert previous_target(spu) is None
@@ -426,7 +426,7 @@ def test_without_pbt_there_is_no_previous_target():
 # D17.6.1, D18.2.1.
 
 
-def test_latencies_and_states_reach_the_record():
+def test_latencies_and_security_state_are_recorded():
     spu = running(CONFIGS["v1p4"])
     start = spu.start(PEState(el=1, ns=1, nse=1))
     assert (start.nse, start.collect_nv2_va) == (1, False)
@@ -446,9 +446,9 @@ DISCARD = 0b10 << 1 | 1
 
 
 @pytest.mark.parametrize("pointer", [0, 0x1FC0, 0x2000, 0x1008])
-def test_in_discard_mode_profiling_runs_and_nothing_is_written(pointer: int):
+def test_discard_mode_profiles_and_writes_nothing(pointer: int):
     spu = running(V1P2)
-    spu.write("PMBLIMITR_EL1", DISCARD)  # LIMIT is zero: it is ignored
+    spu.write("PMBLIMITR_EL1", DISCARD)  # LIMIT, which is zero, is ignored
     spu.write("PMBPTR_EL1", pointer)
     operation = Operation(facts=Facts(retired=1))
     assert [number for number in range(1, 1000) if spu.pass_operation(USER)] == [257, 514, 771]
@@ -461,7 +461,7 @@ def test_in_discard_mode_profiling_runs_and_nothing_is_written(pointer: int):
     assert not any(spu.pass_operation(USER) for _ in range(600))
 
 
-def test_what_discard_mode_leaves_behind_counts_when_it_ends():
+def test_pointer_is_checked_when_discard_mode_ends():
     spu = running(V1P2)
     spu.write("PMBLIMITR_EL1", 0x2000 | DISCARD)
     spu.write("PMBPTR_EL1", 0x2000)
@@ -470,7 +470,7 @@ def test_what_discard_mode_leaves_behind_counts_when_it_ends():
     assert spu.read("PMBSR_EL1") == 0x20001
 
 
-def test_before_spev1p2_there_is_no_discard_mode():
+def test_no_discard_mode_before_spe_v1p2():
     spu = running(CONFIGS["minimal"])
     spu.write("PMBLIMITR_EL1", 0x2000 | DISCARD)
     assert spu.read("PMBLIMITR_EL1") == 0x2001
@@ -481,8 +481,8 @@ def test_before_spev1p2_there_is_no_discard_mode():
 # D17.6.4.2, D17.6.9.
 
 
-def test_what_el2_permits_is_collected_with_the_operation():
-    """The timestamp is EL2's, CONTEXTIDR_EL2 beside CONTEXTIDR_EL1, and the address of a System register in memory."""
+def test_data_that_el2_permits_is_recorded():
+    """EL2 controls the timestamp, CONTEXTIDR_EL2, and the address of a System register in memory."""
     spu = running(CONFIGS["v1p4"])
     spu.write("PMSCR_EL2", 0b10 | 1 << 3 | 1 << 5 | 0b11 << 6)  # E2SPE, CX, TS, PCT: not PA
     pe = PEState(
@@ -514,22 +514,23 @@ FT, LD, ST = 1 << 1, 1 << 17, 1 << 18
 
 
 def number_bits(config: SPUConfig) -> int:
-    """Of a random number: one for an access, eight for an element."""
+    """Return the width of a random number: one bit for an access, eight bits for an element."""
     return (1 if config in TWO_ACCESSES else 0) + (8 if config.scalable else 0)
 
 
 def assert_fair(bits: list[int]) -> None:
-    """Of 20,000, within four standard deviations of the mean: 10,000 +- 283 are one, and of each kind of pair there are
-    2,500 +- 173.
+    """Check that 20,000 bits are fair, within four standard deviations.
+
+    10,000 +- 283 bits are one, and each of the four pairs occurs 2,500 +- 173 times.
     """
     assert len(bits) == 20_000
     assert abs(sum(bits) - 10_000) <= 283
     pairs = [*zip(bits[::2], bits[1::2], strict=True)]
-    assert all(abs(pairs.count((one, other)) - 2_500) <= 173 for one, other in product((0, 1), repeat=2))
+    assert all(abs(pairs.count((first, second)) - 2_500) <= 173 for first, second in product((0, 1), repeat=2))
 
 
 @pytest.mark.parametrize("config", CHOOSING, ids=[config.name for config in CHOOSING])
-def test_either_access_and_any_element_without_bias(config: SPUConfig):
+def test_accesses_and_elements_are_chosen_without_bias(config: SPUConfig):
     random = Random(1)
     for pmsfcr in (0, LD, ST, FT, FT | LD | ST, FT | 1 << 16) if config in TWO_ACCESSES else (0,):
         spu = ReferenceSPU(config)
@@ -547,8 +548,8 @@ def test_either_access_and_any_element_without_bias(config: SPUConfig):
 
 
 @pytest.mark.parametrize("config", CHOOSING, ids=[config.name for config in CHOOSING])
-def test_a_number_is_drawn_where_the_filter_decides_too(config: SPUConfig):
-    """Bit 0, if an access is chosen, and the next eight, if an element is."""
+def test_each_choice_draws_a_random_number(config: SPUConfig):
+    """Bit 0 of the number chooses the access, if there are two, and the next eight bits choose the element."""
     spu = ReferenceSPU(config)
     state = LFSR_ACCESS_RESET
     bits = number_bits(config)
@@ -563,8 +564,8 @@ def test_a_number_is_drawn_where_the_filter_decides_too(config: SPUConfig):
         assert spu.read("IMP_PMSRNDR_EL1") == state << 32 | LFSR_RESET
 
 
-def test_an_access_can_be_chosen_by_earlier_settings():
-    """The number drawn and the filter are theirs; what is left is in the present registers."""
+def test_access_can_be_chosen_with_earlier_settings():
+    """The earlier settings provide the random number and the filter. The current registers receive the new state."""
     spu = ReferenceSPU(CONFIGS["v1p4"])
     spu.write("IMP_PMSRNDR_EL1", 0xE06 << 32 | 5)
     spu.write("PMSFCR_EL1", FT | ST)
@@ -576,7 +577,7 @@ def test_an_access_can_be_chosen_by_earlier_settings():
     assert earlier.IMP_PMSRNDR_EL1 == 0xE06 << 32 | 5
 
 
-def test_there_is_no_choice_where_every_operation_has_one_access():
+def test_choice_of_access_requires_a_feature():
     spu = ReferenceSPU(CONFIGS["neoverse_n1"])
     with pytest.raises(ValueError, match=r"mops, gcs, sve or sme must be True .*, not False in neoverse_n1"):
         spu.choose_access()

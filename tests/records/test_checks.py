@@ -1,4 +1,4 @@
-"""The invariants of records: the reference keeps them, and each of them is seen to fail."""
+"""Invariants of records: the reference model satisfies each of them, and a violation of each is detected."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,14 +25,14 @@ N1, V1P4, OWN = CONFIGS["neoverse_n1"], CONFIGS["v1p4"], FOR_RECORDS["own"]
 
 @pytest.mark.parametrize("config", configurations(FOR_RECORDS))
 @given(data=st.data())
-def test_the_record_of_any_sample_keeps_its_part(config: SPUConfig, data: st.DataObject):
+def test_record_of_any_sample_has_no_violations(config: SPUConfig, data: st.DataObject):
     sample = without_impossible_facts(config, data.draw(samples(config)))
     assert Monitor(config, core=False).check(records.encode(config, sample)) == []
 
 
 @pytest.mark.parametrize("config", configurations(FOR_RECORDS))
 @given(data=st.data())
-def test_the_record_of_a_sample_that_can_be_keeps_all(config: SPUConfig, data: st.DataObject):
+def test_record_of_a_possible_sample_has_no_core_violations(config: SPUConfig, data: st.DataObject):
     sample = without_impossible_facts(config, data.draw(samples(config)))
     operation, facts, start = sample.operation, sample.operation.facts, sample.start
     facts = replace(facts, taken=facts.taken | 1 - facts.conditional)
@@ -53,7 +53,7 @@ def record(config: SPUConfig, facts: dict[str, Any]) -> Record:
 
 
 def altered(config: SPUConfig, facts: dict[str, Any], **changes: Any) -> Record:
-    """A good record with something else in it. `addresses` and the like are put in, or out where the value is None."""
+    """Return a valid record with changes. A change replaces an entry of a dictionary, or removes it if it is None."""
     found = record(config, facts)
     for name, change in changes.items():
         if not isinstance(change, dict):
@@ -71,9 +71,9 @@ LOAD_V1P4 = {**PLAIN, "events": [1, 2]}
 SVE = of_form("load", "sve", LOAD_V1P4, bits=128)
 TAKEN = changed(BRANCH, events=[1])
 
-# Configuration, good facts, what is altered, and what is said.
+# Configuration, valid facts, changes, and beginning of the expected sentence.
 VIOLATIONS: list[tuple[SPUConfig, dict[str, Any], dict[str, Any], str]] = [
-    # 1: whole.
+    # 1: complete records.
     (N1, OTHER, {"complete": False}, "it does not end with a Timestamp or End packet"),
     (N1, OTHER, {"size": 65}, "65 bytes, more than 64"),
     (N1, OTHER, {"offset": 1}, "it ends at 0x41, which is not a multiple of 64"),
@@ -85,7 +85,7 @@ VIOLATIONS: list[tuple[SPUConfig, dict[str, Any], dict[str, Any], str]] = [
         "unknown packet with header 0x02",
     ),
     (N1, OTHER, {"problems": (Problem(0, "a second Counter packet"),)}, "a second Counter packet"),
-    # 2: which packets.
+    # 2: packets of each kind of operation.
     (N1, LOAD, {"counters": {2: None}}, "TRANSLATION is missing"),
     (N1, LOAD, {"addresses": {2: None}}, "PA must not be present"),
     (N1, LOAD, {"addresses": {2: None, 3: None}}, "TRANSLATION must not be present"),
@@ -104,7 +104,7 @@ VIOLATIONS: list[tuple[SPUConfig, dict[str, Any], dict[str, Any], str]] = [
     (V1P4, OTHER, {"addresses": {4: 5}}, "PREVIOUS_TARGET must not be present"),
     (OWN, changed(BRANCH, issue=None, target=None), {"addresses": {1: 5}}, "TARGET must not be present"),
     (N1, changed(OTHER, events=[0, 1]), {"addresses": {2: 4}, "counters": {2: 1}}, "VA must not be present"),
-    # 3: one of each.
+    # 3: required packets.
     (N1, OTHER, {"addresses": {0: None}}, "PC is missing"),
     (N1, OTHER, {"operation_packet": None}, "OPERATION is missing"),
     (N1, OTHER, {"counters": {0: None}}, "TOTAL is missing"),
@@ -120,7 +120,7 @@ VIOLATIONS: list[tuple[SPUConfig, dict[str, Any], dict[str, Any], str]] = [
     (N1, OTHER, {"counters": {6: 1}}, "Counter packet with INDEX 6"),
     (OWN, changed(OTHER, issue=None), {"addresses": {6: 1}}, "Address packet with INDEX 6"),
     (N1, OTHER, {"contexts": {2: 1}}, "Context packet with INDEX 2"),
-    # 5: counters, and fields that are zero.
+    # 5: counters and reserved bits.
     (N1, OTHER, {"counters": {0: 4096}}, "Counter packet with INDEX 0 holds 4096, more than 12 bits"),
     (N1, OTHER, {"addresses": {0: 1 << 56}}, "bits [59:56] of the Address packet with INDEX 0 are not zero"),
     (N1, OTHER, {"addresses": {0: 0x90 << 56}}, "NSE of pc without FEAT_RME"),
@@ -128,7 +128,7 @@ VIOLATIONS: list[tuple[SPUConfig, dict[str, Any], dict[str, Any], str]] = [
     (N1, LOAD, {"addresses": {3: 0x20 << 56}}, "bit 61 of the Address packet with INDEX 3 is not zero"),
     (N1, LOAD, {"addresses": {3: 0x40 << 56}}, "CH or PAT without FEAT_MTE2"),
     (V1P4, LOAD_V1P4, {"addresses": {3: 0x81 << 56}}, "PAT of an access that was not checked"),
-    # The features of Operation Type packets.
+    # Features of Operation Type packets.
     (N1, OTHER, {"operation_packet": (0, 2)}, "FP or ASE without FEAT_SPE_FPF"),
     (N1, OTHER, {"operation_packet": (0, 8)}, "neoverse_n1 has no operation of kind 'other' and form 'sve': "),
     (N1, OTHER, {"operation_packet": (3, 0)}, "neoverse_n1 has no operation of kind 'reserved' and form '': "),
@@ -186,16 +186,16 @@ VIOLATIONS: list[tuple[SPUConfig, dict[str, Any], dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("config", "facts", "changes", "said"), VIOLATIONS)
-def test_what_the_record_path_must_not_do(config: SPUConfig, facts: dict[str, Any], changes: dict[str, Any], said: str):
+@pytest.mark.parametrize(("config", "facts", "changes", "expected"), VIOLATIONS)
+def test_violations_are_detected(config: SPUConfig, facts: dict[str, Any], changes: dict[str, Any], expected: str):
     assert violations(config, record(config, facts)) == []
     found = violations(config, altered(config, facts, **changes))
-    assert any(sentence.startswith(said) for sentence in found), found
-    # Nothing but what follows from it.
+    assert any(sentence.startswith(expected) for sentence in found), found
+    # There are no unrelated violations.
     assert len(found) <= 2, found
 
 
-PROMISES: list[tuple[SPUConfig, dict[str, Any], dict[str, Any], str]] = [
+CORE_VIOLATIONS: list[tuple[SPUConfig, dict[str, Any], dict[str, Any], str]] = [
     (N1, OTHER, {"counters": {1: 3}}, "issue latency 3 exceeds the total latency 2"),
     (N1, LOAD, {"counters": {2: 13}}, "translation latency 13 exceeds the total latency 12"),
     (N1, BRANCH, {"addresses": {1: 0x80 << 56 | 0x1008}}, "a branch not taken at "),
@@ -211,26 +211,26 @@ PROMISES: list[tuple[SPUConfig, dict[str, Any], dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("config", "facts", "changes", "said"), PROMISES)
-def test_what_others_promise(config: SPUConfig, facts: dict[str, Any], changes: dict[str, Any], said: str):
+@pytest.mark.parametrize(("config", "facts", "changes", "expected"), CORE_VIOLATIONS)
+def test_core_violations_are_detected(config: SPUConfig, facts: dict[str, Any], changes: dict[str, Any], expected: str):
     assert core_violations(config, record(config, facts)) == []
     broken = altered(config, facts, **changes)
     assert violations(config, broken) == []
     (sentence,) = core_violations(config, broken)
-    assert sentence.startswith(said)
+    assert sentence.startswith(expected)
 
 
-def test_the_target_of_a_branch_not_taken_at_the_last_address():
-    """56 bits of it are recorded."""
+def test_target_of_a_branch_not_taken_at_the_last_address():
+    """The address is recorded modulo 2 to the power of 56."""
     facts = changed(BRANCH, pc__address=(1 << 56) - 4, target__address=0)
     assert core_violations(N1, record(N1, facts)) == []
 
 
 def octets(config: SPUConfig, *facts: dict[str, Any]) -> bytes:
-    return b"".join(records.encode(config, from_json(config, one)) for one in facts)
+    return b"".join(records.encode(config, from_json(config, record)) for record in facts)
 
 
-# The first field that can be left out holds two packets, the one behind it is there always and can be zeros.
+# The first field is elastic and holds two packets. The next field is always present and can be all zeros.
 TWO_IN_FRONT = replace(
     N1,
     layout=RecordLayout(
@@ -247,7 +247,7 @@ TWO_IN_FRONT = replace(
 
 @pytest.mark.parametrize("contexts", [(), ("context_el1",), ("context_el2",), ("context_el1", "context_el2")])
 @pytest.mark.parametrize("facts", [OTHER, {"events": []}], ids=["retired", "not retired"])
-def test_a_record_can_begin_with_zeros(contexts: tuple[str, ...], facts: dict[str, Any]):
+def test_record_can_begin_with_zeros(contexts: tuple[str, ...], facts: dict[str, Any]):
     facts = facts | dict.fromkeys(contexts, 5) if facts is OTHER else facts
     data = octets(TWO_IN_FRONT, OTHER, facts, OTHER)
     assert Monitor(TWO_IN_FRONT).check(data) == []
@@ -256,34 +256,34 @@ def test_a_record_can_begin_with_zeros(contexts: tuple[str, ...], facts: dict[st
 
 
 def test_timestamps_do_not_decrease_with_one_slot():
-    early, late, none = ({**OTHER, "timestamp": 5}, {**OTHER, "timestamp": 6}, OTHER)
+    early, late, untimed = ({**OTHER, "timestamp": 5}, {**OTHER, "timestamp": 6}, OTHER)
     monitor = Monitor(N1)
-    assert monitor.check(octets(N1, early, none, early, late)) == []
-    assert monitor.check(octets(N1, none, early)) == ["record at 0x40: timestamp 5 after 6"]
+    assert monitor.check(octets(N1, early, untimed, early, late)) == []
+    assert monitor.check(octets(N1, untimed, early)) == ["record at 0x40: timestamp 5 after 6"]
     assert Monitor(CONFIGS["v1p4"]).check(octets(V1P4, late, early)) == []
 
 
-def test_headers_are_as_short_as_they_can_be():
+def test_unnecessarily_extended_header_is_detected():
     config = FOR_RECORDS["everything"]
-    good = octets(config, {**OTHER, "counters": {"16": 1}})
-    assert Monitor(config).check(good) == []
-    wrong = good.replace(bytes.fromhex("22 98 01 00"), bytes.fromhex("20 9c 01 00"))
-    at = wrong.index(0x20)
-    assert f"packet at {at:#x}: an extended header for INDEX 4" in Monitor(config).check(wrong)
+    valid = octets(config, {**OTHER, "counters": {"16": 1}})
+    assert Monitor(config).check(valid) == []
+    wrong = valid.replace(bytes.fromhex("22 98 01 00"), bytes.fromhex("20 9c 01 00"))
+    offset = wrong.index(0x20)
+    assert f"packet at {offset:#x}: an extended header for INDEX 4" in Monitor(config).check(wrong)
 
 
 @pytest.mark.parametrize("cut", [lambda data: data[:-1], lambda data: data + b"\0", lambda data: data + bytes(64)])
-def test_a_stretch_of_the_buffer_is_whole_records(cut: Callable[[bytes], bytes]):
-    whole = octets(N1, OTHER, OTHER)
-    assert Monitor(N1).check(whole) == []
-    assert Monitor(N1).check(cut(whole))[-1].startswith("the last record ends at 0x")
+def test_data_must_be_complete_records(cut: Callable[[bytes], bytes]):
+    complete = octets(N1, OTHER, OTHER)
+    assert Monitor(N1).check(complete) == []
+    assert Monitor(N1).check(cut(complete))[-1].startswith("the last record ends at 0x")
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-@pytest.mark.parametrize("hole", [1, 8, 64, 128])
-def test_a_record_begins_where_the_one_before_ends(name: str, hole: int):
+@pytest.mark.parametrize("gap", [1, 8, 64, 128])
+def test_gap_between_records_is_detected(name: str, gap: int):
     config = CONFIGS[name]
     one = octets(config, OTHER)
     monitor = Monitor(config)
     assert monitor.check(one + one) == []
-    assert monitor.check(one + bytes(hole) + one) != []
+    assert monitor.check(one + bytes(gap) + one) != []

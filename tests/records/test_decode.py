@@ -1,4 +1,4 @@
-"""The decoder: bytes of real silicon, and every packet of D18.2."""
+"""Decoder of records: data of real silicon, and every packet of D18.2."""
 
 import json
 import subprocess
@@ -32,12 +32,12 @@ def words(octets: str) -> str:
 
 
 NOT_MEASURED = {"G.ase": "OTHER ASE FP", "G.gcs": "LD GCS COMM"}
-"""First packet of vectors that the perf with which the others were measured could not name."""
+"""Text of the first packet of vectors that the measured version of perf does not support."""
 
 
 @pytest.mark.parametrize("vector", vectors("ABCDEG"), ids=lambda vector: vector.name)
 def test_packets_of_silicon(vector: Vector):
-    # NSE is a bit that perf does not show. Two records of an early FVP model have it set, by a defect of the model.
+    # perf does not show NSE. Two records of an early FVP model have it set, because of a defect of the model.
     found = merge_padding([line.removesuffix(" nse=1") for line in text(vector.data)])
     if vector.expect:
         assert found == merge_padding(vector.expect)
@@ -45,7 +45,7 @@ def test_packets_of_silicon(vector: Vector):
         assert found[0] == NOT_MEASURED[vector.name]
 
 
-def test_hisilicon_mobile_core():
+def test_records_of_hisilicon_mobile():
     (clean,) = (vector for vector in vectors("F") if not vector.hand_edited)
     found = list(decode_records(clean.data))
     assert [(record.offset, record.size, record.complete, record.problems) for record in found] == [
@@ -54,7 +54,7 @@ def test_hisilicon_mobile_core():
     assert [record.operation.kind for record in found if record.operation] == ["load", "store", "branch", "branch"]
 
 
-def test_bytes_altered_by_hand_are_decoded_as_far_as_they_go():
+def test_hand_edited_data_is_decoded_as_far_as_possible():
     complete = {"F.hiperf1": 29, "F.hiperf2": 2}
     for vector in vectors("F"):
         if vector.hand_edited:
@@ -63,7 +63,7 @@ def test_bytes_altered_by_hand_are_decoded_as_far_as_they_go():
             assert sum(record.complete for record in found) == complete[vector.name]
 
 
-# Every packet of D18.2, in perf's words.
+# Every packet of D18.2, in the words of perf.
 
 
 WORDS = {
@@ -92,7 +92,7 @@ WORDS = {
     "b4 01 02 03 04 05 06 07 c0": "PBT 0x7060504030201 el2 ns=1",
     "b6 01 02 03 04 05 06 07 c0": "ADDR 0xc007060504030201 (6)",
     "23 b7 01 02 03 04 05 06 07 c0": "ADDR 0xc007060504030201 (31)",
-    "20 b0 01 02 03 04 05 06 07 a0": "PC 0x7060504030201 el1 ns=1",  # extended, though INDEX is below 8
+    "20 b0 01 02 03 04 05 06 07 a0": "PC 0x7060504030201 el1 ns=1",  # extended although INDEX is below 8
     "48 00": "OTHER INSN-OTHER",
     "48 01": "OTHER COND-SELECT",
     "48 06": "OTHER ASE FP",
@@ -134,11 +134,11 @@ WORDS = {
 }
 
 
-def test_words():
+def test_text_of_packets():
     assert {octets: words(octets) for octets in WORDS} == WORDS
 
 
-def test_event_words():
+def test_text_of_events():
     # fmt: off
     expected = [
         "EXCEPTION-GEN", "RETIRED", "L1D-ACCESS", "L1D-REFILL", "TLB-ACCESS", "TLB-REFILL", "NOT-TAKEN", "MISPRED",
@@ -153,11 +153,11 @@ def test_event_words():
         assert words(header + mask.to_bytes(size, "little").hex()) == " ".join(("EV", *shown))
 
 
-# D18.2.7, written down the other way round: from the fields of each format to its payload.
+# The inverse of D18.2.7: from the fields of each format to its payload.
 
 
 def operation_types() -> dict[tuple[int, int], OperationType]:
-    """What each CLASS and payload says that is not reserved."""
+    """Return the decoded packet for each CLASS and payload that is not reserved."""
     table: dict[tuple[int, int], OperationType] = {}
 
     def put(operation_class: int, payload: int, kind: str, form: str, **attributes: bool | int | str) -> None:
@@ -208,13 +208,13 @@ def test_every_operation_type():
         assert operation_type(operation_class, payload) == table.get((operation_class, payload), reserved)
 
 
-def test_every_form_is_defined_somewhere():
+def test_v1p4_defines_every_form():
     defined = {(kind, form) for kind in ("other", "load", "store", "branch") for form in forms(CONFIGS["v1p4"], kind)}
-    assert defined == {(one.kind, one.form) for one in operation_types().values()}
+    assert defined == {(operation.kind, operation.form) for operation in operation_types().values()}
 
 
 def headers() -> dict[int, tuple[PacketKind, int, int]]:
-    """Kind, INDEX and bytes of payload, by the first byte of every packet that D18.2 lists in its short format."""
+    """Return kind, INDEX and payload size of every packet that D18.2 lists in its short format, by its header."""
     return {
         0x00: (PacketKind.PADDING, 0, 0),
         0x01: (PacketKind.END, 0, 0),
@@ -232,7 +232,7 @@ PAYLOAD = bytes.fromhex("81 82 83 84 85 86 87 88")
 
 
 def test_every_header_byte():
-    """D18.1: what is not listed is skipped by bits [5:4]; below 0x20 a header has no payload."""
+    """Bits [5:4] of an unlisted header are the payload size. Headers below 0x20 have no payload (D18.1)."""
     listed = headers()
     assert len(listed) == 33
     for header in (*range(0x20), *range(0x40, 0x100)):
@@ -243,7 +243,7 @@ def test_every_header_byte():
 
 
 def test_every_extended_header():
-    """D18.2.1, D18.2.3: INDEX[4:3] are bits [1:0] of the first byte, and bits [4:2] are zero."""
+    """INDEX[4:3] is in bits [1:0] of the first byte, and bits [4:2] are zero (D18.2.1 and D18.2.3)."""
     listed = headers()
     for prefix, header in product(range(0x20, 0x40), range(0x100)):
         kind, index, size = listed.get(header, (PacketKind.UNKNOWN, 0, 1 << (header >> 4 & 3)))
@@ -265,7 +265,7 @@ def test_every_event_bit(size: int):
         assert to_json(record)["events"] == [bit]
 
 
-def test_facts_of_a_record():
+def test_values_of_a_record():
     packets = (
         "b0 01 00 00 00 00 00 00 c0", "b1 02 00 00 00 00 00 00 70", "b4 03 00 00 00 00 00 00 a0",
         "b2 04 00 00 00 00 00 00 f5", "b3 05 00 00 00 00 00 00 db", "64 06 00 00 00", "65 07 00 00 00", "49 14",
@@ -286,22 +286,22 @@ def test_facts_of_a_record():
     assert (record.complete, record.unknown, record.problems) == (True, (), ())
 
 
-# Unknown packets and broken bytes.
+# Unknown packets and invalid bytes.
 
 
 KNOWN = bytes.fromhex("42 52 62 72 43 53 48 49 4a 4b 64 65 66 67 71") + bytes([*range(0x98, 0xA0), *range(0xB0, 0xB8)])
-"""Headers of packets that D18.2 defines, with those whose INDEX or CLASS is reserved."""
+"""Headers of packets that D18.2 defines, including those whose INDEX or CLASS is reserved."""
 
 
 @pytest.mark.parametrize("fill", [0x00, 0x01, 0x71, 0xB0])
-def test_an_unknown_packet_is_skipped_by_its_size(fill: int):
+def test_unknown_packet_is_skipped_by_its_size(fill: int):
     for header in range(0x02, 0x100):
         if header not in KNOWN and header not in range(0x20, 0x40):
             check_skipped(bytes([header]) + bytes([fill]) * (0 if header < 0x20 else 1 << (header >> 4 & 3)))
 
 
 @pytest.mark.parametrize("fill", [0x00, 0x01, 0x71, 0xB0])
-def test_an_unknown_extended_packet_is_skipped_by_its_size(fill: int):
+def test_unknown_extended_packet_is_skipped_by_its_size(fill: int):
     for prefix in range(0x20, 0x40):
         for second in range(0x40, 0x100):
             packet = bytes([prefix, second]) + bytes([fill]) * (1 << (second >> 4 & 3))
@@ -315,7 +315,7 @@ def test_an_unknown_extended_packet_is_skipped_by_its_size(fill: int):
 
 
 def check_skipped(unknown: bytes) -> None:
-    """Between two records, the packet belongs to the second, and both are whole."""
+    """Check that a packet between two records belongs to the second record, and that both records are complete."""
     first, second = decode_records(RECORD + unknown + RECORD)
     assert (first.problems, second.problems) == ((), ())
     assert first.unknown == ()
@@ -324,7 +324,7 @@ def check_skipped(unknown: bytes) -> None:
 
 
 @pytest.mark.parametrize("second", [0x00, 0x01, 0x1F, 0x20, 0x3F])
-def test_a_header_without_a_size_is_told_and_one_byte_is_skipped(second: int):
+def test_header_without_a_size_is_reported_and_one_byte_is_skipped(second: int):
     packet = next(decode_packets(bytes([0x20, second]) + RECORD))
     assert packet == DecodedPacket(0, 1, PacketKind.BAD, 0, 0x20)
     first = next(decode_records(b"\x20\x00" + RECORD))
@@ -332,17 +332,17 @@ def test_a_header_without_a_size_is_told_and_one_byte_is_skipped(second: int):
     assert first.pc is not None
 
 
-def test_a_record_that_is_cut_off_is_told():
+def test_incomplete_record_is_reported():
     message = "the record is incomplete: the data ends before its Timestamp or End packet"
     for length in range(1, len(RECORD)):
-        whole, last = decode_records(RECORD + RECORD[:length])
-        assert not whole.problems
+        first, last = decode_records(RECORD + RECORD[:length])
+        assert not first.problems
         assert not last.complete
         assert (last.offset, last.size) == (len(RECORD), length)
         assert last.problems[-1] == (len(RECORD), message)
 
 
-def test_padding_alone_is_no_record():
+def test_padding_is_not_a_record():
     assert list(decode_records(b"")) == []
     assert list(decode_records(bytes(100))) == []
     assert [packet.size for packet in decode_packets(bytes(40))] == [16, 16, 8]
@@ -351,17 +351,17 @@ def test_padding_alone_is_no_record():
 @pytest.mark.parametrize(
     "octets", ["b0" + 8 * "11", "98 1111", "52 1111", "49 00", "43 00 43 01", "64 00000000 64 01000000"]
 )
-def test_a_packet_that_stands_twice_is_told_and_the_first_counts(octets: str):
+def test_repeated_packet_is_reported_and_the_first_is_used(octets: str):
     record = next(decode_records(bytes.fromhex(octets) + RECORD))
     assert len(record.problems) == 1
     assert record.problems[0].message.startswith("a second ")
-    before = next(decode_records(bytes.fromhex(octets)))
+    incomplete = next(decode_records(bytes.fromhex(octets)))
     for name in ("pc", "total", "events", "operation_packet", "data_source", "context_el1"):
-        if getattr(before, name) is not None:
-            assert getattr(record, name) == getattr(before, name)
+        if getattr(incomplete, name) is not None:
+            assert getattr(record, name) == getattr(incomplete, name)
 
 
-def test_a_record_without_events_is_told():
+def test_record_without_events_is_reported():
     (record,) = decode_records(RECORD[20:])
     assert record.problems == ((0, "the record has no Events packet: it does not start here"),)
 
@@ -369,7 +369,7 @@ def test_a_record_without_events_is_told():
 # The command.
 
 
-def test_one_line_a_packet_as_perf_lays_it_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_decode_prints_one_line_for_each_packet(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "buffer").write_bytes(RECORD[:14] + bytes(20) + RECORD[14:])
     assert main(["decode", str(tmp_path / "buffer")]) == 0
     out, err = capsys.readouterr()
@@ -386,7 +386,7 @@ def test_one_line_a_packet_as_perf_lays_it_out(tmp_path: Path, capsys: pytest.Ca
     ]
 
 
-def test_json_has_one_object_a_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_json_has_one_object_for_each_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     octets = "42 02 4a 1f 98 0300 9c 0500 9e 0700 b4 00200000000000a0 b6 0100000000000000 66 09000000 90 0000 01"
     (tmp_path / "buffer").write_bytes(RECORD + bytes.fromhex(octets))
     assert main(["decode", "--json", str(tmp_path / "buffer")]) == 0
@@ -428,7 +428,7 @@ def test_json_has_one_object_a_record(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
-def test_bad_bytes_are_told_and_the_rest_is_shown(
+def test_bad_bytes_are_reported_and_other_data_is_printed(
     options: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     data = RECORD + b"\x20\x00" + RECORD + RECORD[:5]
@@ -444,12 +444,12 @@ def test_bad_bytes_are_told_and_the_rest_is_shown(
     ]
 
 
-def test_a_file_that_cannot_be_read_is_named(capsys: pytest.CaptureFixture[str]):
+def test_unreadable_file_is_named(capsys: pytest.CaptureFixture[str]):
     assert main(["decode", "no/such/file"]) == 2
     assert capsys.readouterr().err == "spurtle: cannot read no/such/file: No such file or directory\n"
 
 
-def test_a_reader_that_leaves_early_gets_no_traceback(tmp_path: Path):
+def test_closed_pipe_causes_no_traceback(tmp_path: Path):
     (tmp_path / "buffer").write_bytes(RECORD * 20000)
     command = [
         sys.executable,

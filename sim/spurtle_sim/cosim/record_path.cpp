@@ -12,7 +12,7 @@ extern "C" void record_path_encode(const uint32_t *samples, uint64_t count, uint
     VerilatedContext context;
     design path(&context);
     path.PORT(beat, ready) = 1;
-    path.begun = 1;
+    path.accepted = 1;
     auto edge = [&path] {
         path.clk = 1;
         path.eval();
