@@ -216,7 +216,7 @@ def test_an_error_of_ours(
     monkeypatch.setattr("spurtle_sim.cli.command.parse_sampling", fails)
     assert main(["profile", "x"]) == 125
     [line] = capsys.readouterr().err.splitlines()
-    start = r"spurtle: an error of Spurtle itself, which should be reported: test_cli\.py, line \d+: "
+    start = r"spurtle: internal error, please report it: test_cli\.py, line \d+: "
     assert re.fullmatch(rf"{start}{type(error).__name__}\(.*\)", line)
 
 
@@ -289,6 +289,6 @@ def test_an_installation_without_extras(verb: str, expected: int, tmp_path: Path
         done = without_extras(verb, *arguments[verb])
     if expected:
         check_refused(done.returncode, done.stderr, expected, f"{verb} needs the package ")
-        assert done.stderr.endswith("the extra `profile` brings it (pip install 'spurtle[profile]')\n")
+        assert done.stderr.endswith("install the extra `profile` (pip install 'spurtle[profile]')\n")
     else:
         assert done.returncode == 0 and done.stdout and not done.stderr

@@ -94,7 +94,7 @@ def test_a_signal_ends_an_endless_loop(number: Signals, times: int, tmp_path: Pa
         _, errors = process.communicate(timeout=120)
     assert process.returncode == 128 + number, errors
     check_profile(output, SAMPLES)
-    assert errors.decode().splitlines()[-1] == f"spurtle: {number.name} has ended program"
+    assert errors.decode().splitlines()[-1] == f"spurtle: {number.name} ended program"
 
 
 @pytest.mark.full

@@ -271,7 +271,7 @@ def test_discard_leaves_no_file(program: Path, tmp_path: Path):
     assert run.returncode == 0, run.stderr
     *_, sampled, counted = run.stderr.splitlines()
     assert " sampled, " in sampled and ", 0 interrupts" in sampled
-    assert counted.startswith("no record and no file, as all is discarded, all checked: SAMPLE_FEED_BR ")
+    assert counted.startswith("no records and no file in Discard mode, all checked: SAMPLE_FEED_BR ")
     assert list(output.parent.iterdir()) == []
 
 

@@ -83,33 +83,33 @@ def test_what_is_right() -> None:
 @pytest.mark.parametrize(
     ("act", "mismatch"),
     [
-        (lambda it: passed(it, [], []), "selected operations without an answer: the SPU says 0, the reference 2"),
+        (lambda it: passed(it, [], []), "selected operations without an answer: the SPU has 0, the reference has 2"),
         (
             lambda it: passed(it, [(FIRST + 1, 1, 1, 99)], [], count=300),
-            "selected operation, at 99: the SPU says [257], the reference 256",
+            "selected operation, at 99: the SPU has [257], the reference has 256",
         ),
         (
             lambda it: passed(it, [(FIRST - 2, 2, 0, 99)], [], count=300),
-            "selected operation, at 99: the SPU says [254, 255], the reference 256",
+            "selected operation, at 99: the SPU has [254, 255], the reference has 256",
         ),
         (
             lambda it: passed(it, [(FIRST, 1, 1, 99)], [], count=200),
-            "selected operation, at 99: the SPU says [256], the reference None",
+            "selected operation, at 99: the SPU has [256], the reference has None",
         ),
         (
             lambda it: passed(it, [(FIRST, 1, 1, 99)], [], count=300),
-            "sampled operations without an end: the SPU says 0, the reference 1",
+            "sampled operations without a finish: the SPU has 0, the reference has 1",
         ),
         (
             lambda it: passed(it, [(FIRST, 1, 1, 99)], [(FIRST, 7)], answers=[], count=300),
-            "record of the operation at 0x400 in memory: the SPU says False, the reference True",
+            "record of the operation at 0x400 in memory: the SPU has False, the reference has True",
         ),
         (
             lambda it: passed(it, [(FIRST, 1, 1, 99)], [(FIRST, 7)], answers=[None, None], count=300),
-            "records that the reference has not: the SPU says 1, the reference 0",
+            "records that the reference does not have: the SPU has 1, the reference has 0",
         ),
-        (lambda it: it.read(PMBSR_EL1, 1), "PMBSR_EL1: the SPU says 1, the reference 0"),
-        (lambda it: it.check_records(BASE, b"\x01"), "record at 0x100000: the SPU says 01, the reference "),
+        (lambda it: it.read(PMBSR_EL1, 1), "PMBSR_EL1: the SPU has 1, the reference has 0"),
+        (lambda it: it.check_records(BASE, b"\x01"), "record at 0x100000: the SPU has 01, the reference has "),
     ],
 )
 def test_what_is_wrong(act: Callable[[Checker], None], mismatch: str) -> None:
@@ -191,7 +191,7 @@ def test_which_of_two_accesses_is_sampled() -> None:
     for destination in (0, 1):
         it = checker(CONFIGS["v1p4"])
         passed(it, [(FIRST, 1, 1, 99)], [(FIRST, 7)], count=300, destination=destination)
-        wrong = "access to sample of operation 256: the SPU says 0, the reference 1"
+        wrong = "access to sample of operation 256: the SPU has 0, the reference has 1"
         assert it.mismatches == ([] if destination else [wrong])
 
 
@@ -202,7 +202,7 @@ def test_events_that_did_not_happen() -> None:
     assert it.mismatches == []
     for name in nothing:
         it.check_counts(nothing | {name: 1})
-        assert it.mismatches.pop() == f"SAMPLE_{name.upper()} events: the SPU says 1, the reference 0"
+        assert it.mismatches.pop() == f"SAMPLE_{name.upper()} events: the SPU has 1, the reference has 0"
 
 
 def test_what_the_pmu_is_told() -> None:
@@ -214,7 +214,9 @@ def test_what_the_pmu_is_told() -> None:
     assert it.mismatches == []
     for name, count in told.items():
         it.check_counts(told | {name: count + 1})
-        assert it.mismatches.pop() == f"SAMPLE_{name.upper()} events: the SPU says {count + 1}, the reference {count}"
+        assert (
+            it.mismatches.pop() == f"SAMPLE_{name.upper()} events: the SPU has {count + 1}, the reference has {count}"
+        )
 
 
 def test_records_hold_where_the_taken_branch_before_them_went() -> None:

@@ -63,10 +63,10 @@ class Spool:
 
     def close(self) -> None:
         """Close the file. What it holds can no longer be read."""
-        with suppress(OSError):  # after `keep` has failed: it writes the rest of the data first
+        with suppress(OSError):  # after `append` has failed: it writes the rest of the data first
             self._file.close()
 
-    def keep(self, data: bytes) -> Stored:
+    def append(self, data: bytes) -> Stored:
         """Append `data` to the file. Raises UserError if it cannot be written."""
         stored = Stored(self._file, self._length, len(data))
         try:
