@@ -237,6 +237,11 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr() == (f"spurtle {__version__}\n", "")
 
 
+def test_help_keeps_the_case_of_names(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", "--help"]) == 0
+    assert "\nRun a program and profile it on the SPU.\n" in capsys.readouterr().out
+
+
 # What is absent.
 
 
