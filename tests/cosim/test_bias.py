@@ -134,7 +134,7 @@ def test_the_random_numbers_are_uniform(mode: IntervalMode, lanes: int) -> None:
 
 
 @runs(MODES[:1])
-def test_without_random_numbers_arithmetic_selects(mode: IntervalMode, lanes: int) -> None:
+def test_intervals_without_random_numbers_are_exact(mode: IntervalMode, lanes: int) -> None:
     rows = selections(mode, lanes).rows
     assert rows.tolist() == [GRID * number - 1 for number in range(1, mode.samples + 1)]
     for length in LENGTHS:
@@ -173,7 +173,7 @@ def check_mean(rows: NDArray[np.int64], mode: IntervalMode, interval: int, note:
 
 
 @pytest.mark.full
-def test_the_picture_is_of_this_rtl() -> None:
+def test_the_figure_matches_the_rtl() -> None:
     text = picture(lambda mode: selections(mode, 8).rows)
     assert FILE.read_text() == text, "`python -m docs` writes it"
 
@@ -193,7 +193,7 @@ def random_steps(mode: IntervalMode) -> NDArray[np.int64]:
 
 
 @pytest.mark.parametrize("mode", RANDOM, ids=lambda mode: mode.title)
-def test_a_bias_is_found(mode: IntervalMode) -> None:
+def test_bias_is_detected(mode: IntervalMode) -> None:
     steps = random_steps(mode)
     rows = ideal(mode, steps)
     every = np.arange(len(rows))
@@ -209,7 +209,7 @@ def test_a_bias_is_found(mode: IntervalMode) -> None:
 
 
 @pytest.mark.parametrize("mode", RANDOM, ids=lambda mode: mode.title)
-def test_steps_that_are_not_uniform_are_found(mode: IntervalMode) -> None:
+def test_nonuniform_steps_are_detected(mode: IntervalMode) -> None:
     steps = random_steps(mode)
     rare = np.where((steps >= mode.steps[-2]) & (np.arange(len(steps)) % 10 > 0), mode.steps[0], steps)
     assert uniform(ideal(mode, steps), mode) > TAIL

@@ -59,13 +59,13 @@ def test_the_runtime_is_compiled_once(cache: Path, monkeypatch: pytest.MonkeyPat
     assert {*cache.iterdir()} == {first, *others}
 
 
-def test_what_fails_leaves_nothing(cache: Path) -> None:
+def test_a_failed_compilation_leaves_no_file(cache: Path) -> None:
     with pytest.raises(UserError, match=r"^g\+\+ failed: .*no_such_part"):
         compiled.verilator_runtime(["no_such_part"])
     assert not list(cache.iterdir())
 
 
-def test_verilog_that_is_refused(cache: Path, tmp_path: Path) -> None:
+def test_invalid_verilog(cache: Path, tmp_path: Path) -> None:
     driver = tmp_path / "driver.cpp"
     driver.write_text("")
     model = VerilatedModel("broken", design_files("module broken; wire a = b; endmodule\n"), driver)
@@ -121,7 +121,7 @@ print(len(paths))
     assert int(run.stdout) > 50
 
 
-def test_a_design_is_that_of_the_sources(cache: Path, tmp_path: Path) -> None:
+def test_a_design_follows_the_sources(cache: Path, tmp_path: Path) -> None:
     code = """
 from spurtle.config import CONFIGS
 from spurtle_sim.native.cache import kept
@@ -150,7 +150,7 @@ print(kept(*model._identity(), model._generate))
 
 
 @pytest.mark.parametrize("digests", [("old",), ("new", "newer")])
-def test_a_source_that_changes_meanwhile(
+def test_a_source_changes_during_generation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, digests: tuple[str, ...]
 ) -> None:
     """Before the design is generated, or while it is."""

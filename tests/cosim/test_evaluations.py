@@ -116,7 +116,7 @@ def access(table: Table, row: NDArray[np.uint32], register: Register, value: int
 
 
 @pytest.mark.parametrize("name", tiers(fast=["minimal"], full=["v1p4"], long=["neoverse_n1", "arm_model"]))
-def test_one_evaluation_is_as_good_as_two(name: str) -> None:
+def test_one_evaluation_equals_two(name: str) -> None:
     """Nothing that is read before the edge depends on the inputs of its cycle, and nothing else differs."""
     config = CONFIGS[name]
     design = verilog.spu(config)

@@ -159,7 +159,7 @@ def test_collisions(config: SPUConfig) -> None:
     assert profile.read(PMBSR_EL1) == PMBSR_EL1.pack(COLL=1)
 
 
-def test_one_finish_a_cycle() -> None:
+def test_one_finish_per_cycle() -> None:
     config = CONFIGS["v1p4"]
     profile = Profile(config, room=64)
     operations = table(10_000, seed=9, lanes=config.ops_per_cycle)
@@ -197,7 +197,7 @@ def test_two_selections_in_a_cycle(room: int) -> None:
     assert profile.spu.counts()["collision"] == 2 - room
 
 
-def test_full_and_served(config: SPUConfig) -> None:
+def test_a_full_buffer_is_served(config: SPUConfig) -> None:
     profile = Profile(config, room=3)
     operations = table(10_000, seed=3, lanes=config.ops_per_cycle)
     profile.play(operations, settle=True)
@@ -208,7 +208,7 @@ def test_full_and_served(config: SPUConfig) -> None:
 
 
 @pytest.mark.parametrize("seed", [4, 5])
-def test_a_table_in_pieces_is_the_same_table(config: SPUConfig, seed: int) -> None:
+def test_a_split_table_has_the_same_results(config: SPUConfig, seed: int) -> None:
     operations = table(6_000, seed=seed, lanes=config.ops_per_cycle, gap=2, longest=900)
     whole = Profile(config, room=4)
     whole.play(operations, settle=True)
@@ -228,7 +228,7 @@ def test_a_table_in_pieces_is_the_same_table(config: SPUConfig, seed: int) -> No
     assert {name: pieces.spu.counts()[name] for name in same} == {name: whole.spu.counts()[name] for name in same}
 
 
-def test_an_interrupt_puts_off_the_next_table_as_well(config: SPUConfig) -> None:
+def test_an_interrupt_delays_the_next_table(config: SPUConfig) -> None:
     """The buffer is full after one record, and each operation is a table of its own."""
     operations = table(1_600, seed=20, lanes=config.ops_per_cycle, gap=1, longest=3)
     whole, pieces = Profile(config, room=1), Profile(config, room=1)
@@ -243,7 +243,7 @@ def test_an_interrupt_puts_off_the_next_table_as_well(config: SPUConfig) -> None
     assert 0 < counts["delay"] == whole.spu.counts()["delay"]
 
 
-def test_memory_that_makes_trouble(config: SPUConfig) -> None:
+def test_disturbed_memory(config: SPUConfig) -> None:
     """Whatever it says, and when, the reference agrees: on the registers, and on what is in memory."""
     profile = Profile(config, room=20)
     operations = table(4_000, seed=11, lanes=config.ops_per_cycle, gap=1)
@@ -260,7 +260,7 @@ def test_memory_that_makes_trouble(config: SPUConfig) -> None:
 
 
 @pytest.mark.parametrize("beats", [0, 1, 3])
-def test_a_hole_in_memory(config: SPUConfig, beats: int) -> None:
+def test_a_faulting_range(config: SPUConfig, beats: int) -> None:
     """A record has not one byte from there on. PMBPTR_EL1 says where that is, and DL if it is within a record."""
     profile = Profile(config, room=8)
     hole = profile.first + beats * config.bus_bytes
@@ -282,14 +282,14 @@ def test_a_hole_in_memory(config: SPUConfig, beats: int) -> None:
     assert answers and not any(answers)
 
 
-def test_a_fault_that_there_is_not() -> None:
+def test_faults_that_a_configuration_does_not_have() -> None:
     with pytest.raises(ValueError, match=r"^minimal has no fault of kind GRANULE_PROTECTION$"):
         CompiledSPU(CONFIGS["minimal"]).set_faulting_range(BASE, SIZE, FaultKind.GRANULE_PROTECTION)
     with pytest.raises(ValueError, match=r"^v1p4 has no external fault of kind STAGE_1$"):
         CompiledSPU(CONFIGS["v1p4"]).set_faulting_range(BASE, SIZE, external=True)
 
 
-def test_long_gaps_cost_no_cycles(config: SPUConfig) -> None:
+def test_long_gaps_are_skipped(config: SPUConfig) -> None:
     profile = Profile(config, room=64)
     operations = table(2_000, seed=6, lanes=config.ops_per_cycle)
     operations["dispatch"] += np.arange(2_000, dtype=np.uint64) // 100 * 1_000_000_000
@@ -301,7 +301,7 @@ def test_long_gaps_cost_no_cycles(config: SPUConfig) -> None:
 
 
 @pytest.mark.parametrize("seed", [15, 16])
-def test_cycles_that_are_skipped_change_nothing(config: SPUConfig, seed: int) -> None:
+def test_skipped_cycles_do_not_change_the_results(config: SPUConfig, seed: int) -> None:
     """However long the gaps, wherever the table is cut, and whether or not the buffer fills."""
     random = Random(f"{SEED} {seed}")
     # Gaps between operations that end soon, and collisions of operations that do not.
@@ -387,7 +387,7 @@ def test_an_id_register_cannot_be_written() -> None:
         spu.write(PMSIDR_EL1, 0)
 
 
-def test_a_register_of_el2_is_accessed_from_there() -> None:
+def test_a_register_of_el2_is_accessed_at_el2() -> None:
     spu = CompiledSPU(CONFIGS["neoverse_n1"])
     spu.write(PMSCR_EL2, PMSCR_EL2.pack(PA=1))
     assert spu.read(PMSCR_EL2) == PMSCR_EL2.pack(PA=1)
@@ -447,7 +447,7 @@ RECORD_PATHS: dict[str, CompiledRecordPath] = {}
 @settings(max_examples=20)
 @given(st.data())
 @pytest.mark.parametrize("name", configurations([*CONFIGS]))
-def test_records_are_the_references(name: str, data: st.DataObject) -> None:
+def test_records_equal_the_reference(name: str, data: st.DataObject) -> None:
     config = CONFIGS[name]
     if name not in RECORD_PATHS:
         RECORD_PATHS[name] = CompiledRecordPath(config)

@@ -26,7 +26,7 @@ def spool(tmp_path: Path) -> Iterator[Spool]:
         yield spool
 
 
-def test_what_is_kept_is_read_again_in_any_order(spool: Spool, tmp_path: Path) -> None:
+def test_data_is_read_in_any_order(spool: Spool, tmp_path: Path) -> None:
     pieces = [b"first", b"", bytes(100_000), b"last"]
     kept = [spool.append(piece) for piece in pieces]
     assert [*map(len, kept)] == [*map(len, pieces)]
@@ -41,7 +41,7 @@ def recording(pieces: list[Data]) -> Recording:
     return Recording(argv=process.argv, events=process_events(process, aux))
 
 
-def test_a_profile_of_any_size_takes_the_memory_of_one_buffer(spool: Spool, tmp_path: Path) -> None:
+def test_a_profile_of_any_size_needs_the_memory_of_one_buffer(spool: Spool, tmp_path: Path) -> None:
     pieces = [bytes([index]) * (PIECE + index) for index in range(PIECES)]
     made, same = recording([spool.append(piece) for piece in pieces]), recording([*pieces])
     tracemalloc.start()

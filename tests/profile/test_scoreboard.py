@@ -72,7 +72,7 @@ def right(it: Checker) -> None:
     passed(it, [(FIRST, 1, 1, 99), (SECOND - 3, 8, 0, 200)], [(FIRST, 7)])
 
 
-def test_what_is_right() -> None:
+def test_correct_results() -> None:
     it = checker()
     right(it)
     it.read(PMBSR_EL1, PMBSR_EL1.pack(COLL=1))
@@ -112,7 +112,7 @@ def test_what_is_right() -> None:
         (lambda it: it.check_records(BASE, b"\x01"), "record at 0x100000: the SPU has 01, the reference has "),
     ],
 )
-def test_what_is_wrong(act: Callable[[Checker], None], mismatch: str) -> None:
+def test_each_mismatch_is_reported(act: Callable[[Checker], None], mismatch: str) -> None:
     it = checker()
     act(it)
     assert it.mismatches == [mismatch]
@@ -140,7 +140,7 @@ ABORTED = PMBSR_EL1.pack(S=1, EC=EC.STAGE_1, MSS=FSC_ASYNCHRONOUS, EA=1, DL=1)
         ([None, None, ABORT], ABORTED, 128),
     ],
 )
-def test_what_memory_says(answers: list[Fault | None], pmbsr: int, written: int) -> None:
+def test_responses_of_memory(answers: list[Fault | None], pmbsr: int, written: int) -> None:
     it = checker()
     passed(it, [(FIRST, 1, 1, 99), (SECOND, 1, 1, 200)], [(FIRST, 7), (SECOND, 7)], answers=answers)
     it.read(PMBSR_EL1, pmbsr)
@@ -148,7 +148,7 @@ def test_what_memory_says(answers: list[Fault | None], pmbsr: int, written: int)
     assert it.mismatches == []
 
 
-def test_the_state_that_the_program_runs_in() -> None:
+def test_the_state_of_the_program() -> None:
     """EL2 owns the buffer: its program is profiled, and not at EL0 below it."""
     for el, selections in ((2, [(FIRST, 1, 1, 99)]), (0, [])):
         it = Checker(CONFIGS["neoverse_n1"], PEState(el=el, mdcr_el2_e2pb=0))
@@ -160,7 +160,7 @@ def test_the_state_that_the_program_runs_in() -> None:
         assert it.mismatches == []
 
 
-def test_operations_are_counted_as_if_one_by_one() -> None:
+def test_operations_are_counted_one_by_one() -> None:
     """Whatever counters there are, and however few pass at once: the number of selections is the reference's own."""
     config = CONFIGS["v1p4"]
     random = Random(SEED)
@@ -195,7 +195,7 @@ def test_which_of_two_accesses_is_sampled() -> None:
         assert it.mismatches == ([] if destination else [wrong])
 
 
-def test_events_that_did_not_happen() -> None:
+def test_events_that_did_not_occur() -> None:
     it = checker()
     nothing = dict.fromkeys((*EVENTS, *(f"feed_{name}" for name in CONFIG.feed_events)), 0)
     it.check_counts(nothing)
@@ -205,7 +205,7 @@ def test_events_that_did_not_happen() -> None:
         assert it.mismatches.pop() == f"SAMPLE_{name.upper()} events: the SPU has 1, the reference has 0"
 
 
-def test_what_the_pmu_is_told() -> None:
+def test_pmu_events() -> None:
     it = checker()
     right(it)
     told = {"pop": 600, "feed": 1, "filtrate": 1, "collision": 1, "feed_event": 1, "feed_lat": 1}
@@ -219,7 +219,7 @@ def test_what_the_pmu_is_told() -> None:
         )
 
 
-def test_records_hold_where_the_taken_branch_before_them_went() -> None:
+def test_records_have_the_previous_branch_target() -> None:
     """Of those that are older the last, in the same call or in one before."""
     config = CONFIGS["arm_model"]
     branch = Facts(branch=1, taken=1, retired=1)
@@ -244,7 +244,7 @@ def test_records_hold_where_the_taken_branch_before_them_went() -> None:
         assert it.count == (previous != 0x2000)
 
 
-def test_few_mismatches_are_shown_and_all_are_counted() -> None:
+def test_the_first_mismatches_are_listed_and_all_are_counted() -> None:
     it = checker()
     for _ in range(30):
         it.read(PMBSR_EL1, 1)
