@@ -98,7 +98,7 @@ WRONG = [
 
 
 @pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
-def test_wrong_values(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_values(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -122,7 +122,7 @@ def test_wrong_values(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkey
         b'{"events": [], "timestamp": {}}',
     ],
 )  # fmt: skip
-def test_lines_that_are_no_records(line: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_lines(line: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "in"
     path.write_bytes(b'{"events": []}\n' + line + b"\n" if line else b"")
     output = tmp_path / "out"
@@ -205,7 +205,7 @@ def test_a_path_that_is_not_utf_8(tmp_path: Path, capfdbinary: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError(), ModuleNotFoundError(name="spurtle_sim.absent")], ids=repr)
-def test_an_error_of_ours(
+def test_an_internal_error(
     error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An exception is one sentence that says where it was raised, and the status is not the program's."""
@@ -216,7 +216,7 @@ def test_an_error_of_ours(
     monkeypatch.setattr("spurtle_sim.cli.command.parse_sampling", fails)
     assert main(["profile", "x"]) == 125
     [line] = capsys.readouterr().err.splitlines()
-    start = r"spurtle: an error of Spurtle itself, which should be reported: test_cli\.py, line \d+: "
+    start = r"spurtle: internal error, please report it: test_cli\.py, line \d+: "
     assert re.fullmatch(rf"{start}{type(error).__name__}\(.*\)", line)
 
 
@@ -237,11 +237,16 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr() == (f"spurtle {__version__}\n", "")
 
 
+def test_help_keeps_the_case_of_names(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", "--help"]) == 0
+    assert "\nRun a program and profile it on the SPU.\n" in capsys.readouterr().out
+
+
 # What is absent.
 
 
 @pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
-def test_yosys_that_could_not_be_kept(
+def test_yosys_without_a_writable_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Nothing is compiled for minutes first."""
@@ -289,6 +294,6 @@ def test_an_installation_without_extras(verb: str, expected: int, tmp_path: Path
         done = without_extras(verb, *arguments[verb])
     if expected:
         check_refused(done.returncode, done.stderr, expected, f"{verb} needs the package ")
-        assert done.stderr.endswith("the extra `profile` brings it (pip install 'spurtle[profile]')\n")
+        assert done.stderr.endswith("install the extra `profile` (pip install 'spurtle[profile]')\n")
     else:
         assert done.returncode == 0 and done.stdout and not done.stderr

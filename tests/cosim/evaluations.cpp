@@ -1,12 +1,12 @@
-// Gives the SPU a table of inputs, one row of 32-bit words in each cycle, and returns a table of outputs: those of a write before the
-// clock edge, and all after it. EVALUATIONS is how many a cycle takes.
+// Drives the SPU with a table of inputs, one row of 32-bit words for each cycle, and returns a table of outputs: the
+// outputs of the write port before the clock edge, and the others after it. A cycle takes EVALUATIONS evaluations.
 
 #include <cstring>
 
 #include "design.h"
 #include "layout.h"
 
-// Rows of `inputs` and `outputs` have INPUT_WORDS and OUTPUT_WORDS.
+// Rows of `inputs` have INPUT_WORDS words, and rows of `outputs` have OUTPUT_WORDS words.
 extern "C" void evaluate(const uint32_t *inputs, uint64_t cycles, uint32_t *outputs) {
     VerilatedContext context;
     design spu(&context);

@@ -1,25 +1,24 @@
-"""No bias (D17.3.1, D17.3.4): over loops of every length, the RTL selects each operation as often as any other.
+"""Absence of bias (D17.3.1, D17.3.4): in loops of every length, the RTL selects all operations equally often.
 
-What is selected does not depend on what the operations are. So one run says it for every loop: in a loop of L
-operations, row r is operation r mod L.
+The selections do not depend on the operations, so one run covers every loop: in a loop of L operations, row r is
+operation r mod L.
 
-RND = 0: the selections are 257 operations apart (INTERVAL = 1), and arithmetic says which operations of the loop they
-are: all of them in turn, or one alone if L is a multiple of 257.
+RND = 0: the selections are 257 operations apart (INTERVAL = 1), so the selected operations of a loop are known: all of
+them in turn, or a single one if L is a multiple of 257.
 
-RND = 1: a selection is uniform modulo every L, but it is not independent of the one before unless L divides 256. What
-the counts of the operations are then expected to vary by, follows from one function, λ(j): the mean of
-exp(-2πi j b / L) over the 256 random steps b. Let N(j) be the discrete Fourier transform of the counts, over n
-selections.
+RND = 1: a selection is uniform modulo every L, but it depends on the previous selection unless L divides 256. The
+expected variance of the counts of the operations follows from one function, λ(j): the mean of exp(-2πi j b / L) over
+the 256 random steps b. Let N(j) be the discrete Fourier transform of the counts, over n selections.
 
 * Without FEAT_SPE_ERnd the selections are a random walk on the loop, with steps from 257 to 512. λ(j) are the
   eigenvalues of that Markov chain, and E|N(j)|² = n Re (1 + λ) / (1 - λ).
-* With FEAT_SPE_ERnd each is a point of a grid of 257 plus 0 to 255: independent of the others, yet not identically
-  distributed. If n is a multiple of L, the grid comes to each operation equally often, 257 being prime; the means of
-  N(j) are zero and E|N(j)|² = n (1 - |λ|²). If L is 257, the grid stands still: the last operation before it can never
-  be selected, as D17.3.4.3 has it, and the others are equally likely.
+* With FEAT_SPE_ERnd each selection is a point of a grid of 257 plus 0 to 255. Selections are independent, but not
+  identically distributed. If n is a multiple of L, the grid reaches each operation equally often, because 257 is prime.
+  The means of N(j) are then zero and E|N(j)|² = n (1 - |λ|²). If L is 257, each grid point is the same operation. The
+  last operation before it can never be selected (D17.3.4.3), and the others are equally likely.
 
-In both cases the N(j) of different j > 0 are uncorrelated (those of j and L - j are conjugates) and Gaussian for large
-n, so that the sum of |N(j)|² / E|N(j)|² has the chi-square distribution with L - 1 degrees of freedom. Where λ is zero
+In both cases the N(j) of different j > 0 are uncorrelated (N(j) and N(L - j) are conjugates) and Gaussian for large n.
+The sum of |N(j)|² / E|N(j)|² therefore has the chi-square distribution with L - 1 degrees of freedom. If λ is zero,
 this is Pearson's test of the multinomial distribution.
 """
 
@@ -42,18 +41,18 @@ LENGTHS = range(1, 301)
 GRID = 257
 RANDOM = [mode for mode in MODES if mode.rnd]
 NAMED = [(mode, lanes) for mode, lanes in product(MODES, LANES) if (lanes, mode.ernd) in ((1, False), (8, True))]
-"""Runs of a named configuration, whose compiled model other tests need as well."""
+"""Runs of a named configuration, whose compiled model other tests use too."""
 
 LEVEL = 0.01
-"""Odds that correct RTL with perfect random numbers fails anywhere in this file."""
+"""Probability that correct RTL with perfect random numbers fails a test of this file."""
 TESTS = len(RANDOM) * len(LANES) * (len(LENGTHS) + 2)
-"""Of each run: the loops from two operations on, the lanes, the random steps and their mean."""
+"""Statistical tests: for each run, the loops of at least two operations, the lanes, the random steps and their mean."""
 TAIL = LEVEL / TESTS / 2
-"""Odds of each of the two ends of one test: 2.8e-6. Counts that are too even are as wrong as such that are too odd."""
+"""Probability of each of the two tails of one test: 2.8e-6. Counts that are too even are as wrong as uneven counts."""
 
 
 def runs(modes: Sequence[IntervalMode], lanes: Sequence[int] = LANES) -> pytest.MarkDecorator:
-    """Parametrise a test by runs. Those of named configurations are fast."""
+    """Parametrize a test by runs. The runs of named configurations are in the fast tier."""
     every = [*product(modes, lanes)]
     cases = tiers(fast=[run for run in every if run in NAMED], full=every)
     return pytest.mark.parametrize(("mode", "lanes"), cases, ids=lambda value: getattr(value, "title", value))
@@ -65,7 +64,7 @@ def selections(mode: IntervalMode, lanes: int) -> Selections:
 
 
 def upper_tail(statistic: float, degrees: int) -> float:
-    """Odds that chi-square is at least that large: for whole degrees of freedom, a finite sum."""
+    """Return the probability of a chi-square of at least `statistic`: a finite sum for an integer `degrees`."""
     half = statistic / 2
     first = degrees % 2 / 2
     terms = (first + index for index in range(degrees // 2))
@@ -73,8 +72,8 @@ def upper_tail(statistic: float, degrees: int) -> float:
     return tail + (math.erfc(math.sqrt(half)) if degrees % 2 else 0.0)
 
 
-def even(rows: NDArray[np.int64], mode: IntervalMode, length: int) -> float:
-    """How likely correct selections are at least this uneven, over a loop of that length."""
+def evenness(rows: NDArray[np.int64], mode: IntervalMode, length: int) -> float:
+    """Return the probability that correct selections are at least this uneven in a loop of `length` operations."""
     steps = np.array(mode.steps)
     if mode.ernd and length == GRID:
         counts = np.bincount(rows % length, minlength=length)
@@ -90,51 +89,51 @@ def even(rows: NDArray[np.int64], mode: IntervalMode, length: int) -> float:
 
 
 def pearson(counts: NDArray[np.int64], shares: NDArray[np.float64]) -> float:
-    """How likely a multinomial sample is at least that far from its shares."""
+    """Return the probability that a multinomial sample is at least this far from its shares."""
     expected = counts.sum() * shares
     return upper_tail(float(((counts - expected) ** 2 / expected).sum()), len(counts) - 1)
 
 
-def uniform(rows: NDArray[np.int64], mode: IntervalMode) -> float:
-    """How likely uniform random steps are at least as uneven as those to these selections."""
+def uniformity(rows: NDArray[np.int64], mode: IntervalMode) -> float:
+    """Return the probability that uniform random steps are at least as uneven as the steps between the selections."""
     steps = rows + 1 - GRID * np.arange(1, len(rows) + 1) if mode.ernd else np.diff(rows, prepend=-1)
     counts = np.bincount(steps - mode.steps[0], minlength=len(mode.steps))
     return pearson(counts, np.full(len(mode.steps), 1 / len(mode.steps)))
 
 
 def worst(rows: NDArray[np.int64], mode: IntervalMode) -> tuple[float, int]:
-    """The odds of the loop that fits worst, and its length."""
-    odds = {length: even(rows, mode, length) for length in LENGTHS[1:]}
-    return min((min(tail, 1 - tail), length) for length, tail in odds.items())
+    """Return the smallest probability of all loops, and the length of its loop."""
+    tails = {length: evenness(rows, mode, length) for length in LENGTHS[1:]}
+    return min((min(tail, 1 - tail), length) for length, tail in tails.items())
 
 
 @runs(RANDOM)
 def test_loops_are_sampled_evenly(mode: IntervalMode, lanes: int) -> None:
-    odds, length = worst(selections(mode, lanes).rows, mode)
-    assert odds > TAIL, f"a loop of {length}, generator seeded with {seed(lanes):#x}: {odds:.2g}"
+    probability, length = worst(selections(mode, lanes).rows, mode)
+    assert probability > TAIL, f"a loop of {length}, generator seeded with {seed(lanes):#x}: {probability:.2g}"
 
 
 @runs(RANDOM, [lanes for lanes in LANES if lanes > 1])
 def test_no_lane_is_favoured(mode: IntervalMode, lanes: int) -> None:
-    # In the first half, cycles of 1 to `lanes` operations are equally likely, and so is each place in each kind of
-    # cycle; in a full cycle the place is the lane. A selection and the next but one are at least 259 operations apart,
-    # so that their cycles have nothing to do with each other. In the other half all cycles are full, and the lane is
-    # that of the operation in a loop of so many: see above.
-    _, places, passing = (member[: mode.samples // 2 : 2].astype(int) for member in selections(mode, lanes))
-    kinds = passing * (passing - 1) // 2 + places
+    # In the first half, cycles of 1 to `lanes` operations are equally likely, and so is each position in a cycle of a
+    # given size. In a full cycle the position is the lane. A selection and the second next one are at least 259
+    # operations apart, so that their cycles are independent. In the second half all cycles are full, and the lane is
+    # the operation in a loop of `lanes` operations, which test_loops_are_sampled_evenly covers.
+    _, positions, passing = (member[: mode.samples // 2 : 2].astype(int) for member in selections(mode, lanes))
+    kinds = passing * (passing - 1) // 2 + positions
     count = lanes * (lanes + 1) // 2
-    odds = pearson(np.bincount(kinds, minlength=count), np.full(count, 1 / count))
-    assert min(odds, 1 - odds) > TAIL, f"generator seeded with {seed(lanes):#x}: {odds:.2g}"
+    probability = pearson(np.bincount(kinds, minlength=count), np.full(count, 1 / count))
+    assert min(probability, 1 - probability) > TAIL, f"generator seeded with {seed(lanes):#x}: {probability:.2g}"
 
 
 @runs(RANDOM)
 def test_the_random_numbers_are_uniform(mode: IntervalMode, lanes: int) -> None:
-    odds = uniform(selections(mode, lanes).rows, mode)
-    assert min(odds, 1 - odds) > TAIL, f"generator seeded with {seed(lanes):#x}: {odds:.2g}"
+    probability = uniformity(selections(mode, lanes).rows, mode)
+    assert min(probability, 1 - probability) > TAIL, f"generator seeded with {seed(lanes):#x}: {probability:.2g}"
 
 
 @runs(MODES[:1])
-def test_without_random_numbers_arithmetic_selects(mode: IntervalMode, lanes: int) -> None:
+def test_intervals_without_random_numbers_are_exact(mode: IntervalMode, lanes: int) -> None:
     rows = selections(mode, lanes).rows
     assert rows.tolist() == [GRID * number - 1 for number in range(1, mode.samples + 1)]
     for length in LENGTHS:
@@ -160,7 +159,7 @@ def test_mean_of_a_longer_interval(name: str, rnd: int) -> None:
 
 
 def check_mean(rows: NDArray[np.int64], mode: IntervalMode, interval: int, note: str) -> None:
-    """The mean interval is what it should be."""
+    """Check the mean interval."""
     intervals = len(rows) - 1
     error = (rows[-1] - rows[0]) / intervals - expected_mean(mode, interval)
     if mode.rnd and not mode.ernd:
@@ -168,21 +167,21 @@ def check_mean(rows: NDArray[np.int64], mode: IntervalMode, interval: int, note:
         deviation = np.std(mode.steps) / math.sqrt(intervals)
         assert math.erfc(abs(error) / deviation / math.sqrt(2)) / 2 > TAIL, f"{note}: off by {error}"
     else:
-        # All that came between the first and the last selection cancels.
+        # The steps between the first and the last selection cancel.
         assert abs(error) <= np.ptp(mode.steps) / intervals, f"{note}: off by {error}"
 
 
 @pytest.mark.full
-def test_the_picture_is_of_this_rtl() -> None:
+def test_the_figure_matches_the_rtl() -> None:
     text = picture(lambda mode: selections(mode, 8).rows)
     assert FILE.read_text() == text, "`python -m docs` writes it"
 
 
-# What is above has to find a generator or a choice of the operation that is slightly wrong.
+# The tests above must detect a slightly wrong generator or a slightly wrong choice of the operation.
 
 
 def ideal(mode: IntervalMode, steps: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The selections that random steps make, by D17.3.4."""
+    """Return the selections for random steps, by D17.3.4."""
     if mode.ernd:
         return GRID * np.arange(1, len(steps) + 1) - 1 + steps
     return np.cumsum(steps) - 1
@@ -193,7 +192,7 @@ def random_steps(mode: IntervalMode) -> NDArray[np.int64]:
 
 
 @pytest.mark.parametrize("mode", RANDOM, ids=lambda mode: mode.title)
-def test_a_bias_is_found(mode: IntervalMode) -> None:
+def test_bias_is_detected(mode: IntervalMode) -> None:
     steps = random_steps(mode)
     rows = ideal(mode, steps)
     every = np.arange(len(rows))
@@ -209,11 +208,11 @@ def test_a_bias_is_found(mode: IntervalMode) -> None:
 
 
 @pytest.mark.parametrize("mode", RANDOM, ids=lambda mode: mode.title)
-def test_steps_that_are_not_uniform_are_found(mode: IntervalMode) -> None:
+def test_nonuniform_steps_are_detected(mode: IntervalMode) -> None:
     steps = random_steps(mode)
     rare = np.where((steps >= mode.steps[-2]) & (np.arange(len(steps)) % 10 > 0), mode.steps[0], steps)
-    assert uniform(ideal(mode, steps), mode) > TAIL
-    assert uniform(ideal(mode, rare), mode) < TAIL
+    assert uniformity(ideal(mode, steps), mode) > TAIL
+    assert uniformity(ideal(mode, rare), mode) < TAIL
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Verilated models: each part is compiled once, and a model in the cache belongs to the sources on disk."""
+"""Verilated models: each part is compiled once, and the cached model matches the sources on disk."""
 
 import json
 import os
@@ -29,7 +29,7 @@ ROOTS = [Path(package.__file__).parent.parent for package in (spurtle, spurtle_s
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The cache, empty; Yosys keeps its own."""
+    """Return the folder of an empty cache. Yosys keeps its own cache."""
     monkeypatch.setenv("YOWASP_CACHE_DIR", platformdirs.user_cache_dir("YoWASP", appauthor=False))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache" / "spurtle"
@@ -43,11 +43,11 @@ def test_the_runtime_is_compiled_once(cache: Path, monkeypatch: pytest.MonkeyPat
         (folder / "out.a").write_text(f"archive {len(ran)}")
         return ""
 
-    cached("", None)  # the release of the compiler is known from now on
+    cached("", None)  # reads the release of the compiler, which runs it
     monkeypatch.setattr(compiler, "run", run)
     first = compiled.verilator_runtime(["verilated"], "-fPIC")
     assert compiled.verilator_runtime(["verilated"], "-fPIC") == first
-    assert len(ran) == 2, "the compiler, and what makes an archive"
+    assert len(ran) == 2, "the compiler and the archiver"
     assert first.read_text() == "archive 2"
     others = [
         compiled.verilator_runtime(["verilated"]),
@@ -59,13 +59,13 @@ def test_the_runtime_is_compiled_once(cache: Path, monkeypatch: pytest.MonkeyPat
     assert {*cache.iterdir()} == {first, *others}
 
 
-def test_what_fails_leaves_nothing(cache: Path) -> None:
+def test_a_failed_compilation_leaves_no_file(cache: Path) -> None:
     with pytest.raises(UserError, match=r"^g\+\+ failed: .*no_such_part"):
         compiled.verilator_runtime(["no_such_part"])
     assert not list(cache.iterdir())
 
 
-def test_verilog_that_is_refused(cache: Path, tmp_path: Path) -> None:
+def test_invalid_verilog(cache: Path, tmp_path: Path) -> None:
     driver = tmp_path / "driver.cpp"
     driver.write_text("")
     model = VerilatedModel("broken", design_files("module broken; wire a = b; endmodule\n"), driver)
@@ -76,7 +76,7 @@ def test_verilog_that_is_refused(cache: Path, tmp_path: Path) -> None:
 
 
 def test_a_warm_start_runs_no_tool() -> None:
-    """It loads neither Amaranth nor rich."""
+    """Neither Amaranth nor rich is loaded."""
     spu.CompiledSPU(CONFIGS["minimal"])
     code = """
 import sys
@@ -121,7 +121,7 @@ print(len(paths))
     assert int(run.stdout) > 50
 
 
-def test_a_design_is_that_of_the_sources(cache: Path, tmp_path: Path) -> None:
+def test_a_design_follows_the_sources(cache: Path, tmp_path: Path) -> None:
     code = """
 from spurtle.config import CONFIGS
 from spurtle_sim.native.cache import kept
@@ -137,9 +137,9 @@ print(kept(*model._identity(), model._generate))
         return Path(run.stdout.strip())
 
     first = design()
-    # The time of a file in the cache is that of its last use.
+    # The modification time of a file in the cache is the time of its last use, so the inode is compared.
     made = first.stat().st_ino
-    assert design() == first and first.stat().st_ino == made, "the design is kept"
+    assert design() == first and first.stat().st_ino == made, "the design is cached"
     path = tmp_path / "rtl" / "spurtle" / "config" / "random_numbers.py"
     text = path.read_text()
     assert text.count("\nLFSR_RESET = ") == 1
@@ -150,10 +150,10 @@ print(kept(*model._identity(), model._generate))
 
 
 @pytest.mark.parametrize("digests", [("old",), ("new", "newer")])
-def test_a_source_that_changes_meanwhile(
+def test_a_source_changes_during_generation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, digests: tuple[str, ...]
 ) -> None:
-    """Before the design is generated, or while it is."""
+    """The source changes before the design is generated, or while it is generated."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["generate", "spu", "new"])
     values = iter(digests)
@@ -188,7 +188,7 @@ def test_another_configuration_or_tool_has_another_design(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("command", tiers(long=["clang++", "ccache g++", "g++ -O1"]))
 def test_other_compilers(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
-    """All C++ of the package: a program is profiled and checked, and its records are encoded by the RTL again."""
+    """Compile all C++ of the package: profile and check a program, and encode its records again with the RTL."""
     if shutil.which(command.split()[0]) is None:
         pytest.skip(f"{command} is not installed")
     monkeypatch.setenv("CXX", command)

@@ -1,4 +1,4 @@
-"""One evaluation of the SPU a cycle, as the compiled SPU does it, against the two of the unchanged Verilog."""
+"""One evaluation per cycle, as in the compiled SPU, compared with two evaluations of the unchanged Verilog."""
 
 import ctypes
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from tests.support.tiers import tiers
 
 CYCLES = 20_000
 PERIOD = 500
-"""Cycles between two times at which software empties the buffer."""
+"""Cycles between two times at which software programs the SPU again and empties the buffer."""
 
 BASE = 0x1000
 PROGRAM = (
@@ -48,27 +48,27 @@ CHANCES = {
     "write__abort": 0.001,
     "branch__valid": 0.1,
 }
-"""How often a bit of a port is set. Other ports have random numbers, but the state of the PE, which rarely changes."""
+"""Probability that a bit of a port is set. Other ports are random, except for the PE's state, which rarely changes."""
 
 
 class Table:
-    """Rows of ports, each in 32-bit words of its own."""
+    """Layout of a table row: each port begins at a 32-bit word."""
 
     def __init__(self, ports: Sequence[Port]):
-        self.places: dict[str, slice] = {}
+        self.words_of: dict[str, slice] = {}
         self.ports = {port.name: port for port in ports}
         self.words = 0
         for port in ports:
-            self.places[port.name] = slice(self.words, self.words + (port.width + 31) // 32)
+            self.words_of[port.name] = slice(self.words, self.words + (port.width + 31) // 32)
             self.words += (port.width + 31) // 32
 
     def macro(self, visit: str, names: Sequence[str]) -> str:
         """Return a call of a macro for each port, in the way Verilator spells it."""
-        return " ".join(f"{visit}(spu.{name.replace('__', '___05F')}, {self.places[name].start})" for name in names)
+        return " ".join(f"{visit}(spu.{name.replace('__', '___05F')}, {self.words_of[name].start})" for name in names)
 
     def numbers(self, rows: NDArray[np.uint32], name: str) -> list[int]:
         """Return the value of a port in each row."""
-        return [int.from_bytes(row.tobytes(), "little") for row in rows[:, self.places[name]]]
+        return [int.from_bytes(row.tobytes(), "little") for row in rows[:, self.words_of[name]]]
 
 
 def random_inputs(table: Table, pe: dict[str, int]) -> NDArray[np.uint32]:
@@ -76,7 +76,7 @@ def random_inputs(table: Table, pe: dict[str, int]) -> NDArray[np.uint32]:
     random = np.random.default_rng(SEED)
     rows = np.zeros((CYCLES, table.words), np.uint32)
     for name, port in table.ports.items():
-        place = table.places[name]
+        words = table.words_of[name]
         widths = [min(32, port.width - bit) for bit in range(0, port.width, 32)]
         number = random.integers(0, 1 << np.array(widths), (CYCLES, len(widths)), np.uint64)
         if name in CHANCES:
@@ -88,21 +88,21 @@ def random_inputs(table: Table, pe: dict[str, int]) -> NDArray[np.uint32]:
             number = np.where(rarely, number, usual)
         elif name == "write__fault":
             number = np.where(random.random((CYCLES, 1)) < 0.05, number, 0)
-        rows[:, place] = number
-    rows[:3, table.places["rst"]] = 1
+        rows[:, words] = number
+    rows[:3, table.words_of["rst"]] = 1
     for cycle, (register, value) in programming():
         access(table, rows[cycle], register, value)
     return rows
 
 
 def programming() -> Iterator[tuple[int, tuple[Register, int]]]:
-    """Software's writes: the cycle, and what is written."""
+    """Yield the cycle, register and value of each write of software."""
     for start in range(5, CYCLES - len(PROGRAM), PERIOD):
         yield from enumerate(PROGRAM, start)
 
 
 def access(table: Table, row: NDArray[np.uint32], register: Register, value: int) -> None:
-    """Make a row write a register at EL2, which may."""
+    """Make a row write a register at EL2, which has access to all of them."""
     members = {"valid": 1, "write": 1, "op1": register.op1, "crn": register.crn, "crm": register.crm}
     members |= {"op2": register.op2, "wdata": value}
     for name, number in (
@@ -110,14 +110,14 @@ def access(table: Table, row: NDArray[np.uint32], register: Register, value: int
         ("pe__ns", 1),
         *((f"sysreg__{name}", value) for name, value in members.items()),
     ):
-        row[table.places[name]] = [
+        row[table.words_of[name]] = [
             number >> 32 * word & 0xFFFF_FFFF for word in range(-(-table.ports[name].width // 32))
         ]
 
 
 @pytest.mark.parametrize("name", tiers(fast=["minimal"], full=["v1p4"], long=["neoverse_n1", "arm_model"]))
-def test_one_evaluation_is_as_good_as_two(name: str) -> None:
-    """Nothing that is read before the edge depends on the inputs of its cycle, and nothing else differs."""
+def test_one_evaluation_equals_two(name: str) -> None:
+    """Outputs that are read before the edge do not depend on the inputs of the cycle. All outputs are equal."""
     config = CONFIGS[name]
     design = verilog.spu(config)
     inputs = Table([port for port in design.ports if port.direction == "in" and port.name != "clk"])
@@ -142,8 +142,8 @@ def test_one_evaluation_is_as_good_as_two(name: str) -> None:
         return found
 
     one, two = run(on_each_edge(design.text), 1), run(design.text, 2)
-    for port, place in outputs.places.items():
-        differ = np.flatnonzero((one[:, place] != two[:, place]).any(axis=1))
+    for port, words in outputs.words_of.items():
+        differ = np.flatnonzero((one[:, words] != two[:, words]).any(axis=1))
         assert len(differ) == 0, f"{port} differs in cycle {differ[0]}"
     beats = sum(outputs.numbers(one, "write__beat__valid"))
     sampled = sum(outputs.numbers(one, "sampling__sampled"))

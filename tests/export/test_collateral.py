@@ -447,7 +447,7 @@ def test_a_variation_is_written_with_a_warning(tmp_path: Path, capsys: pytest.Ca
     settings = ["--set", "slots=2", "--set", "name=two_slots"]
     assert main(["verilog", "--config", "minimal", *settings, "--reset-level", "low", "-o", str(tmp_path)]) == 0
     said = capsys.readouterr()
-    assert said.err == ("spurtle: warning: two_slots is not a named configuration: nothing of it has been tested\n")
+    assert said.err == ("spurtle: warning: two_slots is not a named configuration: it has not been tested\n")
     text = (tmp_path / "two_slots" / "spurtle_two_slots_low.v").read_text()
     assert "// slots = 2\n" in text and "input rst_n;" in text
     assert [path.name for path in tmp_path.iterdir()] == ["two_slots"]
@@ -460,7 +460,7 @@ def test_a_variation_is_written_with_a_warning(tmp_path: Path, capsys: pytest.Ca
     ("options", "message"),
     [
         (["--config", "n1"], "argument --config: invalid choice: 'n1' (choose from"),
-        (["--set", "slots=2"], "--set must come with one --config, which it is a variation of"),
+        (["--set", "slots=2"], "--set must come with one --config, which it changes"),
         (["--shell", "ahb"], "argument --shell: invalid choice: 'ahb' (choose from"),
         (["--outstanding", "2"], "--outstanding must come with --shell"),
         (["--shell", "axi4", "--outstanding", "0"], "outstanding must be from 1 to"),

@@ -148,7 +148,7 @@ def test_newer_metadata(file: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert decoded(capsys, "--json", newer) == decoded(capsys, "--json", file)
 
 
-def test_encode_takes_what_decode_gives(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_encode_accepts_the_output_of_decode(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, lines, _ = decoded(capsys, "--json", file)
     (tmp_path / "in").write_text("\n".join(lines))
     command = ["encode", "--config", "neoverse_n1", "--engine", "reference", str(tmp_path / "in")]
@@ -164,7 +164,7 @@ def refused(data: bytes, words: str) -> None:
         read_perf_data(data)
 
 
-def test_what_cannot_be_read_is_one_sentence(file: Path) -> None:
+def test_unreadable_files_are_reported_in_one_sentence(file: Path) -> None:
     data = file.read_bytes()
     refused(data[7::-1] + data[8:], "must be little-endian, and it is big-endian")
     refused(data[:50], "must have 104 bytes, and it is cut off")
@@ -173,7 +173,7 @@ def test_what_cannot_be_read_is_one_sentence(file: Path) -> None:
     refused(data[: info + 8] + b"\3" + data[info + 9 :], "must be of Arm SPE, type 4, not 3")
 
 
-def test_a_file_that_ends_early_is_read_as_far_as_it_goes(file: Path) -> None:
+def test_a_truncated_file_is_read_to_its_end(file: Path) -> None:
     data = file.read_bytes()
     complete = read_perf_data(data)
     assert complete.problems == []
@@ -187,7 +187,7 @@ def test_a_file_that_ends_early_is_read_as_far_as_it_goes(file: Path) -> None:
 
 
 @pytest.mark.parametrize("count", tiers(fast=[100], long=[2_000]))
-def test_any_bytes_end_in_sentences(count: int, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_corrupt_files_are_reported_in_sentences(count: int, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Faults and cuts in the file: none ends in a traceback."""
     random = Random(SEED)
     whole = file.read_bytes()

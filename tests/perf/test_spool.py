@@ -26,12 +26,12 @@ def spool(tmp_path: Path) -> Iterator[Spool]:
         yield spool
 
 
-def test_what_is_kept_is_read_again_in_any_order(spool: Spool, tmp_path: Path) -> None:
+def test_data_is_read_in_any_order(spool: Spool, tmp_path: Path) -> None:
     pieces = [b"first", b"", bytes(100_000), b"last"]
-    kept = [spool.keep(piece) for piece in pieces]
+    kept = [spool.append(piece) for piece in pieces]
     assert [*map(len, kept)] == [*map(len, pieces)]
     assert [*map(bytes, reversed(kept))] == pieces[::-1]
-    assert bytes(spool.keep(b"more")) == b"more"
+    assert bytes(spool.append(b"more")) == b"more"
     assert not [*tmp_path.iterdir()]
 
 
@@ -41,9 +41,9 @@ def recording(pieces: list[Data]) -> Recording:
     return Recording(argv=process.argv, events=process_events(process, aux))
 
 
-def test_a_profile_of_any_size_takes_the_memory_of_one_buffer(spool: Spool, tmp_path: Path) -> None:
+def test_a_profile_of_any_size_needs_the_memory_of_one_buffer(spool: Spool, tmp_path: Path) -> None:
     pieces = [bytes([index]) * (PIECE + index) for index in range(PIECES)]
-    made, same = recording([spool.keep(piece) for piece in pieces]), recording([*pieces])
+    made, same = recording([spool.append(piece) for piece in pieces]), recording([*pieces])
     tracemalloc.start()
     outputs.save(str(tmp_path / "perf.data"), made)
     _, peak = tracemalloc.get_traced_memory()
@@ -60,7 +60,7 @@ def test_a_folder_without_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(tempfile, "TemporaryFile", full)
     with closing(Spool(tmp_path)) as spool, pytest.raises(UserError, match=r"^cannot write into .*: No space left"):
-        spool.keep(b"data")
+        spool.append(b"data")
 
 
 def test_a_folder_that_is_absent(tmp_path: Path) -> None:

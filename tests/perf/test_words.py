@@ -177,7 +177,7 @@ def value_cases() -> Iterator[Case]:
 CASES = [*load_store_cases(), *other_cases(), *branch_cases(), *event_cases(), *value_cases()]
 
 
-def test_each_packet_is_named_as_it_is_meant(perf: Perf, tmp_path: Path):
+def test_each_packet_has_the_name_of_perf(perf: Perf, tmp_path: Path):
     octets = b"".join(encode(CONFIGS[config], sample) for _, config, sample in CASES)
     shown: list[set[str]] = [set()]
     for line in dumped(perf, tmp_path, octets):
@@ -196,7 +196,7 @@ def test_each_packet_is_named_as_it_is_meant(perf: Perf, tmp_path: Path):
     assert not missed
 
 
-def test_each_rule_of_what_is_printed_instead_has_a_case():
+def test_each_replacement_has_a_case():
     patterns = [pattern for rules in SUBSTITUTIONS.values() for pattern in rules]
     assert [pattern for pattern in patterns if not any(re.search(pattern, words) for words, _, _ in CASES)] == []
 
@@ -219,7 +219,7 @@ def test_every_packet_of_random_records(perf: Perf, name: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", configurations([*CONFIGS]))
-def test_no_packet_is_what_old_versions_take_for_padding(name: str):
+def test_no_packet_is_padding_to_old_versions(name: str):
     """A header of 0x20 and 0x00: to perf an alignment packet."""
     octets = random_octets(CONFIGS[name])
     starts = [packet.offset for packet in decode_packets(octets)]

@@ -70,7 +70,7 @@ def test_report_dumps_each_packet(perf: Perf, tmp_path: Path, process: Process, 
 
 
 @pytest.mark.parametrize("timed", [True, False])
-def test_script_gives_each_record(perf: Perf, tmp_path: Path, process: Process, sift: int, timed: bool) -> None:
+def test_script_prints_each_record(perf: Perf, tmp_path: Path, process: Process, sift: int, timed: bool) -> None:
     times = (100, 230) if timed else (None, None)
     data = load(sift + 16, 0x402010, 0x8000_1010, 7, times[0], 8) + branch(sift + 24, sift + 64, 9, times[1])
     file = written(tmp_path, recording(process, data, timed=timed))
@@ -221,7 +221,7 @@ FILTERS = [
 ]
 
 
-def test_the_attribute_is_that_of_the_kernel(perf: Perf, tmp_path: Path, process: Process, sift: int) -> None:
+def test_the_attribute_equals_that_of_the_kernel(perf: Perf, tmp_path: Path, process: Process, sift: int) -> None:
     sampling = Sampling(interval=768, jitter=True, filters=parse_filters(CONFIGS["v1p4"], FILTERS))
     made = recording(process, branch(sift, sift + 8, 2, 5), settings=sampling.settings())
     file = written(tmp_path, made)
@@ -236,14 +236,14 @@ def test_the_attribute_is_that_of_the_kernel(perf: Perf, tmp_path: Path, process
     assert struct.pack("<2Q", 0x40, 0x3) in content(made)
 
 
-def test_script_takes_a_part_of_the_time(perf: Perf, tmp_path: Path, process: Process, sift: int) -> None:
+def test_script_selects_a_time_range(perf: Perf, tmp_path: Path, process: Process, sift: int) -> None:
     data = b"".join(branch(sift, sift + 8, 2, time) for time in range(5, 1000, 10))
     file = written(tmp_path, recording(process, data))
     lines = perf.lines("script", "-i", file, "--itrace=i1i", "--time", "10%/2", "--ns", "-F", "time")
     assert [int(line.strip(" :").partition(".")[2]) for line in lines] == list(range(105, 200, 10))
 
 
-def test_a_run_that_collides(perf: Perf, tmp_path: Path, process: Process, sift: int) -> None:
+def test_collisions_are_reported(perf: Perf, tmp_path: Path, process: Process, sift: int) -> None:
     """The first sampled operation takes as long as a thousand others: the next selections find no slot."""
     operations = np.zeros(2_000, TIMED_OPERATION)
     operations["dispatch"] = np.arange(2_000)
@@ -307,7 +307,7 @@ def test_losses_are_those_of_the_linux_driver(coll: int, dl: int) -> None:
     assert loss_flags(PMBSR_EL1.pack(COLL=coll, DL=dl, S=1, MSS=1)) == (AuxFlag.COLLISION if coll else 0) | lost
 
 
-def test_same_bytes_each_time(tmp_path: Path, process: Process) -> None:
+def test_the_output_is_reproducible(tmp_path: Path, process: Process) -> None:
     for name in ("a", "b"):
         outputs.save(str(tmp_path / name), recording(process, bytes(64)))
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
@@ -316,6 +316,6 @@ def test_same_bytes_each_time(tmp_path: Path, process: Process) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "a.spe", "b", "b.spe"]
 
 
-def test_unwritable_path_is_the_users_error(tmp_path: Path, process: Process) -> None:
+def test_an_unwritable_path_is_a_user_error(tmp_path: Path, process: Process) -> None:
     with pytest.raises(UserError, match="absent"):
         outputs.write(tmp_path / "absent" / "perf.data", recording(process, b""))

@@ -46,7 +46,7 @@ def check_profile(output: Path, samples: int) -> None:
         (KILL, 128 + SIGABRT, ""),
     ],
 )
-def test_the_profile_is_kept(
+def test_the_profile_is_written(
     words: Sequence[int], status: int, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     program = write_elf(tmp_path / "program", [*COUNT, *words])
@@ -94,7 +94,7 @@ def test_a_signal_ends_an_endless_loop(number: Signals, times: int, tmp_path: Pa
         _, errors = process.communicate(timeout=120)
     assert process.returncode == 128 + number, errors
     check_profile(output, SAMPLES)
-    assert errors.decode().splitlines()[-1] == f"spurtle: {number.name} has ended program"
+    assert errors.decode().splitlines()[-1] == f"spurtle: {number.name} ended program"
 
 
 @pytest.mark.full
@@ -112,7 +112,7 @@ def test_an_ignored_signal_stays_ignored(tmp_path: Path) -> None:
     assert process.returncode == 0
 
 
-def test_mismatches_are_our_failure(
+def test_mismatches_set_the_exit_status(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(Checker, "check_counts", lambda self, _: self._compare("it", 1, 2))
@@ -132,7 +132,7 @@ def test_an_output_that_is_the_program(tmp_path: Path, capsys: pytest.CaptureFix
     assert program.read_bytes() == content and not (tmp_path / "p").exists()
 
 
-def test_an_output_that_is_special(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_output_that_is_a_special_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo(tmp_path / "fifo")
     os.mkfifo(tmp_path / "data.spe")
     program = write_elf(tmp_path / "program", EXIT)

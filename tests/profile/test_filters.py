@@ -126,7 +126,7 @@ def is_short(config: str, name: str, case: str) -> bool:
     ("config", "name", "case"),
     tiers(fast=[run for run in RUNS if is_short(*run)], full=RUNS),
 )
-def test_records_are_those_that_a_plain_filter_keeps(config: str, name: str, case: str) -> None:
+def test_records_equal_those_of_the_plain_filter(config: str, name: str, case: str) -> None:
     played = play(config, name, parse_filters(CONFIGS[config], [case]))
     every = unfiltered(config, name)
     expected = plain(case, config, name, records(every))
@@ -137,7 +137,7 @@ def test_records_are_those_that_a_plain_filter_keeps(config: str, name: str, cas
     rejected[case] += len(records(every)) - len(expected)
 
 
-def test_verdicts_were_mixed() -> None:
+def test_each_filter_has_passed_and_rejected_records() -> None:
     # In the runs before this test. The fast ones hold each case; those of the full tier alone do not mix each.
     nothing = "load_filter,load_filter_mask,inv_data_src_filter=0x4901"
     assert {case: (passed[case], rejected[case]) for case in passed if min(passed[case], rejected[case]) < 10} == {
@@ -225,7 +225,7 @@ def test_terms() -> None:
         ("v1p4", "pct_enable=0", ["must not have pct_enable", "always"]),
     ],
 )  # fmt: skip
-def test_terms_that_cannot_be(config: str, term: str, words: list[str]) -> None:
+def test_invalid_terms(config: str, term: str, words: list[str]) -> None:
     with pytest.raises(UserError) as refused:
         parse_filters(CONFIGS[config], [term])
     message = str(refused.value)

@@ -81,7 +81,7 @@ def profiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return config, output
 
 
-def test_every_record_is_whole_and_retired(profiled: tuple[str, Path]):
+def test_every_record_is_complete_and_retired(profiled: tuple[str, Path]):
     config, output = profiled
     found = profile_records(output)
     assert len(found) == TABLE[WORKLOAD[config]]["operations"] // 769
@@ -92,12 +92,12 @@ def test_every_record_is_whole_and_retired(profiled: tuple[str, Path]):
     assert branches
 
 
-def test_what_the_monitor_says(profiled: tuple[str, Path]):
+def test_the_monitor_reports_no_problems(profiled: tuple[str, Path]):
     config, output = profiled
     assert Monitor(CONFIGS[config]).check(Path(f"{output}.spe").read_bytes()) == []
 
 
-def test_the_program_runs_straight_on_from_the_previous_branch_target(profiled: tuple[str, Path]):
+def test_no_branch_is_between_the_previous_target_and_the_pc(profiled: tuple[str, Path]):
     config, output = profiled
     records = profile_records(output)
     found = [(each.previous_target.address, each.pc.address) for each in records if each.previous_target]
@@ -160,7 +160,7 @@ def function_names(path: Path) -> list[tuple[int, int, str]]:
 @pytest.mark.parametrize("filters", [[], ["load_filter,min_latency=6"]], ids=["all", "filtered"])
 @pytest.mark.parametrize("jitter", [False, True], ids=["regular", "jitter"])
 @pytest.mark.parametrize("name", CONFIGS)
-def test_the_beginning_of_a_workload_is_the_references(name: str, jitter: bool, filters: list[str]):
+def test_the_start_of_a_workload_equals_the_reference(name: str, jitter: bool, filters: list[str]):
     config = CONFIGS[name]
     program = Program(WORKLOADS / "chase.elf")
     machine = Machine(program.instructions, Parameters(ops_per_cycle=config.ops_per_cycle))
@@ -237,7 +237,7 @@ def filtered(profiled: tuple[str, Path], tmp_path_factory: pytest.TempPathFactor
     return config, unfiltered, output
 
 
-def test_filters_reach_the_records(filtered: tuple[str, Path, Path], capfd: pytest.CaptureFixture[str]):
+def test_filters_select_the_records(filtered: tuple[str, Path, Path], capfd: pytest.CaptureFixture[str]):
     config, unfiltered, output = filtered
     program = Program(WORKLOADS / f"{WORKLOAD[config]}.elf")
     for _ in program.run():
@@ -256,12 +256,12 @@ def test_filters_reach_the_records(filtered: tuple[str, Path, Path], capfd: pyte
 
 
 @needs_perf
-def test_perf_samples_what_the_filters_keep(filtered: tuple[str, Path, Path]):
+def test_perf_samples_the_filtered_records(filtered: tuple[str, Path, Path]):
     _, _, output = filtered
     assert len(perf("script", "-i", output, "--itrace=i1i", "-F", "ip").splitlines()) == len(profile_records(output))
 
 
-def test_discard_leaves_no_file(program: Path, tmp_path: Path):
+def test_discard_mode_writes_no_file(program: Path, tmp_path: Path):
     output = tmp_path / "out" / "perf.data"
     output.parent.mkdir()
     run = spurtle(
@@ -271,7 +271,7 @@ def test_discard_leaves_no_file(program: Path, tmp_path: Path):
     assert run.returncode == 0, run.stderr
     *_, sampled, counted = run.stderr.splitlines()
     assert " sampled, " in sampled and ", 0 interrupts" in sampled
-    assert counted.startswith("no record and no file, as all is discarded, all checked: SAMPLE_FEED_BR ")
+    assert counted.startswith("no records and no file in Discard mode, all checked: SAMPLE_FEED_BR ")
     assert list(output.parent.iterdir()) == []
 
 
@@ -342,19 +342,19 @@ def test_libraries_are_compiled_at_the_same_time(tmp_path: Path, monkeypatch: py
     assert loaded.value.args == ({"spurtle_v1p4", "timing_model", "emulator_hooks"},)
 
 
-def test_a_compiler_that_is_not_there(tmp_path: Path):
+def test_an_absent_compiler(tmp_path: Path):
     run = spurtle("profile", "-o", tmp_path / "perf.data", WORKLOADS / "sort.elf", CXX="no-such-compiler")
     refused(run, "no-such-compiler", "install g++")
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("interval", ["0", "100", "4294967296", "x"])
-def test_an_interval_that_cannot_be(interval: str):
+def test_invalid_intervals(interval: str):
     refused(spurtle("profile", "--interval", interval, WORKLOADS / "sort.elf"), f"not {interval}", "multiple of 256")
 
 
 @pytest.mark.parametrize("seed", ["0", "4294967296", "x"])
-def test_a_seed_that_cannot_be(seed: str):
+def test_invalid_seeds(seed: str):
     run = spurtle("profile", "--jitter", "--seed", seed, WORKLOADS / "sort.elf")
     refused(run, f"not {seed}", "from 1 to 2**32 - 1")
 
@@ -370,5 +370,5 @@ def test_a_seed_that_cannot_be(seed: str):
         (("verilog", "-o", "/dev/null/x"), ("/dev/null/x", "is not a directory")),
     ],
 )
-def test_arguments_that_cannot_be(arguments: tuple[str, ...], words: tuple[str, ...]):
+def test_invalid_arguments(arguments: tuple[str, ...], words: tuple[str, ...]):
     refused(spurtle(*arguments), *words)

@@ -72,7 +72,7 @@ def right(it: Checker) -> None:
     passed(it, [(FIRST, 1, 1, 99), (SECOND - 3, 8, 0, 200)], [(FIRST, 7)])
 
 
-def test_what_is_right() -> None:
+def test_correct_results() -> None:
     it = checker()
     right(it)
     it.read(PMBSR_EL1, PMBSR_EL1.pack(COLL=1))
@@ -83,36 +83,36 @@ def test_what_is_right() -> None:
 @pytest.mark.parametrize(
     ("act", "mismatch"),
     [
-        (lambda it: passed(it, [], []), "selected operations without an answer: the SPU says 0, the reference 2"),
+        (lambda it: passed(it, [], []), "selected operations without an answer: the SPU has 0, the reference has 2"),
         (
             lambda it: passed(it, [(FIRST + 1, 1, 1, 99)], [], count=300),
-            "selected operation, at 99: the SPU says [257], the reference 256",
+            "selected operation, at 99: the SPU has [257], the reference has 256",
         ),
         (
             lambda it: passed(it, [(FIRST - 2, 2, 0, 99)], [], count=300),
-            "selected operation, at 99: the SPU says [254, 255], the reference 256",
+            "selected operation, at 99: the SPU has [254, 255], the reference has 256",
         ),
         (
             lambda it: passed(it, [(FIRST, 1, 1, 99)], [], count=200),
-            "selected operation, at 99: the SPU says [256], the reference None",
+            "selected operation, at 99: the SPU has [256], the reference has None",
         ),
         (
             lambda it: passed(it, [(FIRST, 1, 1, 99)], [], count=300),
-            "sampled operations without an end: the SPU says 0, the reference 1",
+            "sampled operations without a finish: the SPU has 0, the reference has 1",
         ),
         (
             lambda it: passed(it, [(FIRST, 1, 1, 99)], [(FIRST, 7)], answers=[], count=300),
-            "record of the operation at 0x400 in memory: the SPU says False, the reference True",
+            "record of the operation at 0x400 in memory: the SPU has False, the reference has True",
         ),
         (
             lambda it: passed(it, [(FIRST, 1, 1, 99)], [(FIRST, 7)], answers=[None, None], count=300),
-            "records that the reference has not: the SPU says 1, the reference 0",
+            "records that the reference does not have: the SPU has 1, the reference has 0",
         ),
-        (lambda it: it.read(PMBSR_EL1, 1), "PMBSR_EL1: the SPU says 1, the reference 0"),
-        (lambda it: it.check_records(BASE, b"\x01"), "record at 0x100000: the SPU says 01, the reference "),
+        (lambda it: it.read(PMBSR_EL1, 1), "PMBSR_EL1: the SPU has 1, the reference has 0"),
+        (lambda it: it.check_records(BASE, b"\x01"), "record at 0x100000: the SPU has 01, the reference has "),
     ],
 )
-def test_what_is_wrong(act: Callable[[Checker], None], mismatch: str) -> None:
+def test_each_mismatch_is_reported(act: Callable[[Checker], None], mismatch: str) -> None:
     it = checker()
     act(it)
     assert it.mismatches == [mismatch]
@@ -140,7 +140,7 @@ ABORTED = PMBSR_EL1.pack(S=1, EC=EC.STAGE_1, MSS=FSC_ASYNCHRONOUS, EA=1, DL=1)
         ([None, None, ABORT], ABORTED, 128),
     ],
 )
-def test_what_memory_says(answers: list[Fault | None], pmbsr: int, written: int) -> None:
+def test_responses_of_memory(answers: list[Fault | None], pmbsr: int, written: int) -> None:
     it = checker()
     passed(it, [(FIRST, 1, 1, 99), (SECOND, 1, 1, 200)], [(FIRST, 7), (SECOND, 7)], answers=answers)
     it.read(PMBSR_EL1, pmbsr)
@@ -148,7 +148,7 @@ def test_what_memory_says(answers: list[Fault | None], pmbsr: int, written: int)
     assert it.mismatches == []
 
 
-def test_the_state_that_the_program_runs_in() -> None:
+def test_the_state_of_the_program() -> None:
     """EL2 owns the buffer: its program is profiled, and not at EL0 below it."""
     for el, selections in ((2, [(FIRST, 1, 1, 99)]), (0, [])):
         it = Checker(CONFIGS["neoverse_n1"], PEState(el=el, mdcr_el2_e2pb=0))
@@ -160,7 +160,7 @@ def test_the_state_that_the_program_runs_in() -> None:
         assert it.mismatches == []
 
 
-def test_operations_are_counted_as_if_one_by_one() -> None:
+def test_operations_are_counted_one_by_one() -> None:
     """Whatever counters there are, and however few pass at once: the number of selections is the reference's own."""
     config = CONFIGS["v1p4"]
     random = Random(SEED)
@@ -191,21 +191,21 @@ def test_which_of_two_accesses_is_sampled() -> None:
     for destination in (0, 1):
         it = checker(CONFIGS["v1p4"])
         passed(it, [(FIRST, 1, 1, 99)], [(FIRST, 7)], count=300, destination=destination)
-        wrong = "access to sample of operation 256: the SPU says 0, the reference 1"
+        wrong = "access to sample of operation 256: the SPU has 0, the reference has 1"
         assert it.mismatches == ([] if destination else [wrong])
 
 
-def test_events_that_did_not_happen() -> None:
+def test_events_that_did_not_occur() -> None:
     it = checker()
     nothing = dict.fromkeys((*EVENTS, *(f"feed_{name}" for name in CONFIG.feed_events)), 0)
     it.check_counts(nothing)
     assert it.mismatches == []
     for name in nothing:
         it.check_counts(nothing | {name: 1})
-        assert it.mismatches.pop() == f"SAMPLE_{name.upper()} events: the SPU says 1, the reference 0"
+        assert it.mismatches.pop() == f"SAMPLE_{name.upper()} events: the SPU has 1, the reference has 0"
 
 
-def test_what_the_pmu_is_told() -> None:
+def test_pmu_events() -> None:
     it = checker()
     right(it)
     told = {"pop": 600, "feed": 1, "filtrate": 1, "collision": 1, "feed_event": 1, "feed_lat": 1}
@@ -214,10 +214,12 @@ def test_what_the_pmu_is_told() -> None:
     assert it.mismatches == []
     for name, count in told.items():
         it.check_counts(told | {name: count + 1})
-        assert it.mismatches.pop() == f"SAMPLE_{name.upper()} events: the SPU says {count + 1}, the reference {count}"
+        assert (
+            it.mismatches.pop() == f"SAMPLE_{name.upper()} events: the SPU has {count + 1}, the reference has {count}"
+        )
 
 
-def test_records_hold_where_the_taken_branch_before_them_went() -> None:
+def test_records_have_the_previous_branch_target() -> None:
     """Of those that are older the last, in the same call or in one before."""
     config = CONFIGS["arm_model"]
     branch = Facts(branch=1, taken=1, retired=1)
@@ -242,7 +244,7 @@ def test_records_hold_where_the_taken_branch_before_them_went() -> None:
         assert it.count == (previous != 0x2000)
 
 
-def test_few_mismatches_are_shown_and_all_are_counted() -> None:
+def test_the_first_mismatches_are_listed_and_all_are_counted() -> None:
     it = checker()
     for _ in range(30):
         it.read(PMBSR_EL1, 1)

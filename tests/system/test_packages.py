@@ -19,7 +19,7 @@ from tests.support.paths import ROOT, WORKLOADS
 from tests.support.tiers import tiers
 
 SORT = WORKLOADS / "sort.elf"
-EXTRA = "the extra `profile` brings it (pip install 'spurtle[profile]')"
+EXTRA = "install the extra `profile` (pip install 'spurtle[profile]')"
 NEEDED = ("pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "rtl", "sim", "tests")
 """Files and folders that setuptools reads."""
 

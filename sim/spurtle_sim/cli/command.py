@@ -1,4 +1,7 @@
-"""The `spurtle` command: one function for each verb, and what only that verb needs is imported inside it."""
+"""The `spurtle` command: one function for each verb.
+
+Modules that only one verb needs are imported inside its function, to keep the start fast.
+"""
 
 import argparse
 import json
@@ -19,7 +22,7 @@ from ..profile.options import add_sampling_arguments, parse_sampling
 
 __all__ = ["build_parser", "main"]
 
-_NOT_ALL_GOOD = 1
+_INVALID_INPUT = 1
 _USER_ERROR = 2
 _INTERRUPTED = 130  # 128 + SIGINT
 _OWN_PACKAGES = ("spurtle", "spurtle_sim")
@@ -28,9 +31,9 @@ _OWN_PACKAGES = ("spurtle", "spurtle_sim")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status.
 
-    0: all was good; 1: not all of the input was; 2: the input cannot be used, or the output not be written; 130:
-    interrupted. `profile` returns the status of the program, 128 + signal if one has ended it, and 125 for a failure of
-    its own.
+    0: success; 1: a part of the input is invalid; 2: the input cannot be used, or the output cannot be written; 130:
+    interrupted. `profile` returns the exit status of the program, 128 + signal if a signal ended it, and 125 if it
+    failed itself.
     """
     streams.open_closed()
     words = sys.argv[1:] if arguments is None else arguments
@@ -41,9 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise failure
     except UserError as error:
         status = _report(str(error), failed)
-    except BrokenPipeError:  # the reader of standard output has seen enough
-        status = failed if failed == PROFILE_FAILED else _NOT_ALL_GOOD
-    except OSError as error:  # of a file that is opened it would be a UserError
+    except BrokenPipeError:  # the reader of standard output has exited
+        status = failed if failed == PROFILE_FAILED else _INVALID_INPUT
+    except OSError as error:  # of standard output: errors of files are UserErrors
         status = _report(f"cannot write standard output: {error.strerror}", failed)
     except KeyboardInterrupt:
         status = _INTERRUPTED
@@ -54,35 +57,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _absent_package(words: Sequence[str], error: Exception) -> str:
-    """Return the sentence that names an absent package of others; empty for any other error."""
+    """Return the sentence for a package of another project that is not installed; empty for other errors."""
     if not isinstance(error, ModuleNotFoundError) or (error.name or "").partition(".")[0] in ("", *_OWN_PACKAGES):
         return ""
     needed = f"{words[0]} needs the package {error.name}, which is not installed"
-    return f"{needed}: the extra `profile` brings it (pip install 'spurtle[profile]')"
+    return f"{needed}: install the extra `profile` (pip install 'spurtle[profile]')"
 
 
 def _own_error(error: Exception) -> str:
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    where = f"{Path(place.filename).name}, line {place.lineno}"
-    return f"an error of Spurtle itself, which should be reported: {where}: {error!r}"
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    source = f"{Path(frame.filename).name}, line {frame.lineno}"
+    return f"internal error, please report it: {source}: {error!r}"
 
 
 def _report(sentence: str, status: int) -> int:
-    """Print a sentence without control characters, which a quoted name may have, and return `status`."""
-    plain = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in sentence)
+    """Print a sentence and return `status`. Control characters, which a quoted name may have, are escaped."""
+    plain = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in sentence)
     streams.print_stderr(f"spurtle: {plain}")
     return status
 
 
 def build_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     """Return the parser of the command, and the parser of each verb by its name."""
-    parser = _Parser(prog="spurtle", description="An Arm Statistical Profiling Unit, and the tools around it.")
+    parser = _Parser(prog="spurtle", description="An Arm Statistical Profiling Unit (FEAT_SPE) and its tools.")
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     subparsers = parser.add_subparsers(metavar="VERB", required=True)
     verbs: dict[str, argparse.ArgumentParser] = {}
-    for name, help_, arguments_of, run in _VERBS:
+    for name, help_, add_arguments, run in _VERBS:
         verbs[name] = subparsers.add_parser(name, help=help_, description=f"{help_[:1].upper()}{help_[1:]}.")
-        arguments_of(verbs[name])
+        add_arguments(verbs[name])
         verbs[name].set_defaults(run=run)
     return parser, verbs
 
@@ -97,17 +100,17 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong with the arguments in one sentence, as everything else here does."""
+    """Parser that reports invalid arguments in one sentence, like all other errors."""
 
     def error(self, message: str) -> NoReturn:
         raise UserError(message)
 
     def print_help(self, file: Any = None) -> None:
-        print(self.format_help(), end="", file=file)  # argparse ignores an error
+        print(self.format_help(), end="", file=file)  # the method of argparse ignores errors
 
 
 class _Version(argparse.Action):
-    """The action of --version. That of argparse ignores an error of standard output."""
+    """Action of --version. The action of argparse ignores errors of standard output."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         print(f"spurtle {__version__}")
@@ -116,27 +119,29 @@ class _Version(argparse.Action):
 
 def _decode_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "file", metavar="FILE", help="bytes of a Profiling Buffer, or a perf.data file; - for standard input"
+        "file", metavar="FILE", help="contents of a Profiling Buffer, or a perf.data file; - for standard input"
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object a record, instead of one line a packet")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object for each record instead of one line for each packet"
+    )
 
 
 def _decode(options: argparse.Namespace) -> int:
     from .show import show
 
-    return 0 if show(_read(options.file), as_json=options.json) else _NOT_ALL_GOOD
+    return 0 if show(_read(options.file), as_json=options.json) else _INVALID_INPUT
 
 
 def _encode_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "file", metavar="IN.jsonl", nargs="?", default="-", help="one JSON object a line; default: standard input"
+        "file", metavar="IN.jsonl", nargs="?", default="-", help="one JSON object in each line; default: standard input"
     )
-    parser.add_argument("--config", choices=CONFIGS, required=True, help="the configuration whose records to write")
+    parser.add_argument("--config", choices=CONFIGS, required=True, help="configuration that writes the records")
     parser.add_argument(
-        "--engine", choices=("reference", "rtl"), required=True, help="who writes: the Python reference or the RTL"
+        "--engine", choices=("reference", "rtl"), required=True, help="encoder: the Python reference model or the RTL"
     )
     parser.add_argument(
-        "-o", "--output", metavar="OUT.bin", required=True, help="where the records go: a file, a FIFO or a device"
+        "-o", "--output", metavar="OUT.bin", required=True, help="output for the records: a file, a FIFO or a device"
     )
 
 
@@ -176,12 +181,12 @@ def _configs(_: argparse.Namespace) -> int:
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for row in table:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-    print("LUT4 and MHz as last measured: docs/bench.md.")
+    print("LUT4 and MHz are the last measurements: docs/bench.md.")
     return 0
 
 
 def _registers_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", choices=CONFIGS, required=True, help="the configuration whose registers to list")
+    parser.add_argument("--config", choices=CONFIGS, required=True, help="configuration of the registers")
 
 
 def _registers(options: argparse.Namespace) -> int:
@@ -190,45 +195,49 @@ def _registers(options: argparse.Namespace) -> int:
     config = CONFIGS[options.config]
     for register in config.accessors:
         print(f"{register.name} ({register.assembler_name}): {register.purpose}")
-        there = regmap.implemented(config, register)
+        implemented = regmap.implemented(config, register)
         value = register.unpack(regmap.reset(config, register))
         for name, field in regmap.fields(config, register).items():
             title = f"{name} = {getattr(value, name)}" if register.read_only else name
             values = ", ".join(f"{value:#x} {value.name}" for value in regmap.values(config, register, field))
             meaning = f"{field.doc} {values}." if values else field.doc
-            print(f"    {regmap.bit_ranges(there & field.mask):<12} {title:<15} {meaning}")
+            print(f"    {regmap.bit_ranges(implemented & field.mask):<12} {title:<15} {meaning}")
     return 0
 
 
 def _verilog_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--config", choices=CONFIGS, action="append", help="a configuration to write; may be repeated; default: all"
+        "--config", choices=CONFIGS, action="append", help="configuration to write; may be repeated; default: all"
     )
     parser.add_argument(
         "--set",
         metavar="FIELD=VALUE",
         action="append",
         default=[],
-        help="another value of a field of the one --config, such as slots=2, events=0-7,11 or version=SPE_V1P2; may be "
-        "repeated, and one must be name=NAME. The result is not tested",
+        help="change a field of the one --config, such as slots=2, events=0-7,11 or version=SPE_V1P2; may be repeated; "
+        "name=NAME is required. The result is not tested",
     )
     parser.add_argument(
         "--shell",
         choices=(NO_SHELL, *SHELLS),
         default=NO_SHELL,
-        help="around the SPU: its own ports; AXI4 for the Profiling Buffer; and APB4 for the registers. Default: none",
+        help="bus shell: AXI4 for the Profiling Buffer, axi4-apb with APB4 for the registers; default: none",
     )
     parser.add_argument(
         "--outstanding",
         metavar="N",
         type=decimal_argument,
         default=1,
-        help="bursts that AXI4 may have open: 1 (the default) tells of errors as faults of the record; more, as "
-        "asynchronous External aborts",
+        help="greatest number of outstanding AXI4 bursts: with 1 (the default) errors are reported as faults of the "
+        "record; with more, as asynchronous External aborts",
     )
-    parser.add_argument("--reset", choices=("sync", "async"), default="sync", help="default: sync")
-    parser.add_argument("--reset-level", choices=("high", "low"), default="high", help="default: high")
-    parser.add_argument("-o", "--output", metavar="DIR", default="build/verilog", help="default: build/verilog")
+    parser.add_argument("--reset", choices=("sync", "async"), default="sync", help="type of the reset; default: sync")
+    parser.add_argument(
+        "--reset-level", choices=("high", "low"), default="high", help="active level of the reset; default: high"
+    )
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", default="build/verilog", help="output folder; default: build/verilog"
+    )
 
 
 def _verilog(options: argparse.Namespace) -> int:
@@ -254,30 +263,30 @@ def _verilog(options: argparse.Namespace) -> int:
 
 
 def _chosen(names: Sequence[str], settings: Sequence[str]) -> list[SPUConfig]:
-    """The named configurations, or the variation of one."""
+    """Return the named configurations, or the one configuration with the settings."""
     if not settings:
         return [CONFIGS[name] for name in names]
     if len(names) != 1:
-        raise UserError("--set must come with one --config, which it is a variation of")
+        raise UserError("--set must come with one --config, which it changes")
     from spurtle.config.parse import vary
 
     try:
         config = vary(CONFIGS[names[0]], settings)
     except ValueError as error:
         raise UserError(f"--set: {error}") from error
-    streams.print_stderr(f"spurtle: warning: {config.name} is not a named configuration: nothing of it has been tested")
+    streams.print_stderr(f"spurtle: warning: {config.name} is not a named configuration: it has not been tested")
     return [config]
 
 
 def _profile_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", choices=CONFIGS, default="neoverse_n1", help="default: neoverse_n1")
+    parser.add_argument("--config", choices=CONFIGS, default="neoverse_n1", help="configuration; default: neoverse_n1")
     add_sampling_arguments(parser)
-    parser.add_argument("--check", action="store_true", help="compare every record with the Python reference")
-    parser.add_argument("program", metavar="PROGRAM", help="a static AArch64 Linux executable")
-    parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="its arguments")
+    parser.add_argument("--check", action="store_true", help="compare every record with the Python reference model")
+    parser.add_argument("program", metavar="PROGRAM", help="static AArch64 Linux executable")
+    parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="arguments of the program")
     parser.epilog = (
-        "The exit status is the program's, or 128 + signal if one has ended it. What was sampled until then is "
-        f"written. The exit status is {PROFILE_FAILED} if spurtle itself has failed."
+        "The exit status is the program's, or 128 + signal if a signal ended it. The records until then are "
+        f"written. The exit status is {PROFILE_FAILED} if spurtle itself failed."
     )
 
 
@@ -293,7 +302,7 @@ def _profile(options: argparse.Namespace) -> int:
 
 
 def _json_lines(data: bytes) -> Iterator[tuple[int, object]]:
-    """Number and value of each line that is not blank."""
+    """Yield number and value of each line that is not blank."""
     for number, line in enumerate(data.splitlines(), 1):
         if line.strip():
             try:
@@ -303,7 +312,7 @@ def _json_lines(data: bytes) -> Iterator[tuple[int, object]]:
 
 
 def _read(name: str) -> bytes:
-    """A whole file, or standard input for `-`."""
+    """Return the content of a file, or of standard input for `-`."""
     try:
         return sys.stdin.buffer.read() if name == STANDARD_INPUT else Path(name).read_bytes()
     except OSError as error:
@@ -313,9 +322,9 @@ def _read(name: str) -> bytes:
 _VERBS = (
     ("configs", "list the named configurations", _configs_arguments, _configs),
     ("registers", "list the System registers of a configuration", _registers_arguments, _registers),
-    ("verilog", "write Verilog of configurations, and what goes with it", _verilog_arguments, _verilog),
+    ("verilog", "write Verilog and collateral files of configurations", _verilog_arguments, _verilog),
     ("profile", "run a program and profile it on the SPU", _profile_arguments, _profile),
     ("decode", "show the records of a Profiling Buffer or a perf.data file", _decode_arguments, _decode),
-    ("encode", "write records from the facts that `decode --json` shows", _encode_arguments, _encode),
+    ("encode", "write records from the JSON objects that `decode --json` prints", _encode_arguments, _encode),
 )
-"""Name, help, what defines its arguments and what runs it."""
+"""Name, help text, function that adds the arguments, function that runs the verb."""

@@ -1,4 +1,4 @@
-"""The records of a file as `spurtle decode` prints them."""
+"""Output of `spurtle decode`."""
 
 import json
 import sys
@@ -26,7 +26,7 @@ _LOST = {
 
 @dataclass
 class _Printer:
-    """Prints records, and counts them and their problems."""
+    """Printer of records, which counts them and their problems."""
 
     as_json: bool
     records: int = 0
@@ -36,23 +36,26 @@ class _Printer:
         self.problems += 1
         print_stderr(f"spurtle: {message}")
 
-    def buffer(self, data: bytes, where: str, place: dict[str, int]) -> None:
-        """Print the bytes of a buffer: `where` goes before each problem, `place` into each JSON object."""
+    def buffer(self, data: bytes, prefix: str, members: dict[str, int]) -> None:
+        """Print the records of a buffer, with `prefix` before each problem and `members` in each JSON object."""
         if not self.as_json:
             for packet in decode_packets(data):
                 print(text.line(data, packet))
         for record in decode(data):
             self.records += 1
             if self.as_json:
-                print(json.dumps(to_json(record, place)))
+                print(json.dumps(to_json(record, members)))
             for problem in record.problems:
-                self.problem(f"{where}offset {problem.offset:#x}: {problem.message}")
+                self.problem(f"{prefix}offset {problem.offset:#x}: {problem.message}")
 
 
 def show(data: bytes, *, as_json: bool) -> bool:
-    """Print the records in the bytes of a Profiling Buffer or of a perf.data file; return whether all is well.
+    """Print the records in a Profiling Buffer or a perf.data file. Return whether they have no problems.
 
-    Raises UserError if a perf.data file cannot be used.
+    Raises
+    ------
+    UserError
+        If a perf.data file cannot be used.
     """
     printer = _Printer(as_json)
     if is_perf_data(data):
@@ -67,11 +70,11 @@ def show(data: bytes, *, as_json: bool) -> bool:
 
 def _perf_data(printer: _Printer, contents: Contents) -> None:
     for buffer in contents.buffers:
-        where = ", ".join(_names(buffer))
+        title = ", ".join(_title(buffer))
         if not printer.as_json:
-            print(f"{where}: {len(buffer.data):,} bytes")
-        place = {"cpu": buffer.cpu, "tid": buffer.tid, "buffer": buffer.number}
-        printer.buffer(buffer.data, f"{where}, ", {name: value for name, value in place.items() if value is not None})
+            print(f"{title}: {len(buffer.data):,} bytes")
+        members = {"cpu": buffer.cpu, "tid": buffer.tid, "buffer": buffer.number}
+        printer.buffer(buffer.data, f"{title}, ", {name: value for name, value in members.items() if value is not None})
     for problem in contents.problems:
         printer.problem(problem)
     sys.stdout.flush()
@@ -79,7 +82,7 @@ def _perf_data(printer: _Printer, contents: Contents) -> None:
         print_stderr(f"spurtle: {line}")
 
 
-def _names(buffer: AuxBuffer) -> Iterator[str]:
+def _title(buffer: AuxBuffer) -> Iterator[str]:
     if buffer.cpu is not None:
         yield f"CPU {buffer.cpu}"
     if buffer.tid is not None:
@@ -91,8 +94,8 @@ def _losses(contents: Contents) -> Iterator[str]:
     """Yield one sentence for each CPU and each kind of loss that the kernel reported."""
     totals = Counter(record.cpu for record in contents.aux)
     for cpu in sorted(totals, key=lambda cpu: -1 if cpu is None else cpu):
-        where = "" if cpu is None else f"CPU {cpu}: "
+        prefix = "" if cpu is None else f"CPU {cpu}: "
         for flag, loss in _LOST.items():
             count = sum(1 for record in contents.aux if record.cpu == cpu and record.flags & flag)
             if count:
-                yield f"{where}{count} of {totals[cpu]} AUX records {loss}"
+                yield f"{prefix}{count} of {totals[cpu]} AUX records {loss}"

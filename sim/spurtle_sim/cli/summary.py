@@ -1,4 +1,4 @@
-"""What is worth knowing of a named configuration, for who has to choose one."""
+"""Summary of the named configurations, for `spurtle configs`."""
 
 from collections.abc import Callable
 
@@ -13,17 +13,17 @@ _FEATURES = {
     **{f"FEAT_{name}": name.lower() for name in ("MOPS", "GCS", "NV2", "SVE", "SME", "RME")},
     "FEAT_MTE2": "mte",
 }
-"""Names of fields of `SPUConfig`, by the architecture's."""
+"""Fields of `SPUConfig` by the names of architectural features."""
 
 
 def side_by_side() -> list[list[str]]:
-    """A table with a column for each configuration. The first row has their names, the first column what is shown."""
-    rows = [[title, *(str(cell(config)) for config in CONFIGS.values())] for title, cell in _about().items()]
+    """Return a table with a column for each configuration. The first row and the first column have the titles."""
+    rows = [[title, *(str(cell(config)) for config in CONFIGS.values())] for title, cell in _rows().items()]
     return [["", *CONFIGS], *rows]
 
 
-def _about() -> dict[str, Callable[[SPUConfig], object]]:
-    """What is shown of a configuration, by what it is."""
+def _rows() -> dict[str, Callable[[SPUConfig], object]]:
+    """Return functions that return the cells of a row, by the title of the row."""
 
     def area(device: str) -> Callable[[SPUConfig], str]:
         return lambda config: f"{found.lut4:,}" if (found := figures(config.name, device)) else "?"

@@ -1,1 +1,1 @@
-"""perf.data files, and what the kernel reports of processes."""
+"""Reader and writer of perf.data files, and the events of processes in them."""

@@ -1,6 +1,7 @@
-"""Timed events of processes and threads: what the kernel reports to perf beside the samples."""
+"""Timed events of processes and threads, which the kernel reports to perf in addition to the samples.
 
-# Ref: Linux include/uapi/linux/perf_event.h; kernel/events/core.c (the names of memory without a file).
+Ref: Linux include/uapi/linux/perf_event.h; kernel/events/core.c (names of memory without a file).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,14 +30,14 @@ NOTHING_LOST = AuxFlag(0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedEvent:
-    """An event of one thread.
+    """Event of one thread.
 
     Parameters
     ----------
     time : int
-        Nanoseconds; one cycle is one nanosecond.
+        Time in nanoseconds. One cycle is one nanosecond.
     pid, tid : int
-        Process and thread. The first thread of a process has its number.
+        Numbers of process and thread. The first thread of a process has the number of the process.
     """
 
     time: int
@@ -46,20 +47,20 @@ class TimedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comm(TimedEvent):
-    """The thread has the name `name` from now on, because it executed another program."""
+    """Change of the name of the thread to `name`, because it executed another program."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mmap(TimedEvent):
-    """The process has `mapping` from now on.
+    """New mapping of the process.
 
     Parameters
     ----------
     mapping : Mapping
     build_id : bytes
-        Of the file; empty if it has none.
+        Build ID of the file. Empty if it has none.
     """
 
     mapping: Mapping
@@ -68,7 +69,7 @@ class Mmap(TimedEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fork(TimedEvent):
-    """The thread begins; `parent_pid` and `parent_tid` made it."""
+    """Start of the thread, which the thread `parent_tid` of the process `parent_pid` created."""
 
     parent_pid: int
     parent_tid: int
@@ -76,7 +77,7 @@ class Fork(TimedEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exit(TimedEvent):
-    """The thread ends."""
+    """End of the thread."""
 
     parent_pid: int
     parent_tid: int
@@ -84,14 +85,14 @@ class Exit(TimedEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aux(TimedEvent):
-    """Records were taken from the Profiling Buffer of a CPU.
+    """Records that the driver has read from the Profiling Buffer of a CPU.
 
     Parameters
     ----------
     data : Data
-        Whole records.
+        Complete records.
     flags : AuxFlag
-        What was lost.
+        Losses before these records were read.
     cpu : int
     """
 
@@ -101,7 +102,7 @@ class Aux(TimedEvent):
 
 
 def loss_flags(pmbsr: int) -> AuxFlag:
-    """Return what was lost before the buffer was taken, by PMBSR_EL1, as the Linux driver reports it."""
+    """Return the flags that the Linux driver reports for a value of PMBSR_EL1."""
     status = PMBSR_EL1.unpack(pmbsr)
     flags = AuxFlag.COLLISION if status.COLL else NOTHING_LOST
     return flags | AuxFlag.TRUNCATED | AuxFlag.PARTIAL if status.DL else flags
@@ -123,9 +124,9 @@ def process_events(
     process : Process
     aux : sequence of Aux
     later : sequence of Mmap
-        Mappings that it made after its start.
+        Mappings that the process made after its start.
     end : int or None
-        Time of its exit; None for the time of the last event.
+        Time of the exit. None for the time of the last event.
     """
     pid = process.pid
     events: list[TimedEvent] = [

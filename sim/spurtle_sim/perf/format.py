@@ -1,6 +1,7 @@
-"""Numbers of the perf.data format that its writer and its reader share."""
+"""Constants of the perf.data format, for its writer and its reader.
 
-# Ref: Linux tools/perf/Documentation/perf.data-file-format.txt, include/uapi/linux/perf_event.h.
+Ref: Linux tools/perf/Documentation/perf.data-file-format.txt, include/uapi/linux/perf_event.h.
+"""
 
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag, unique
@@ -24,12 +25,12 @@ MAGIC = b"PERFILE2"
 HEADER_BYTES = 104
 
 ARM_SPE = 4
-"""Type of AUX data (`enum auxtrace_type`)."""
+"""Type of the AUX data of Arm SPE (`enum auxtrace_type`)."""
 
 
 @unique
 class RecordType(IntEnum):
-    """Types of the records in the data section. Those from 64 on are written by the perf tool, not by the kernel."""
+    """Types of the records in the data section. The perf tool writes types from 64 on, the kernel the others."""
 
     COMM = 3
     EXIT = 4
@@ -49,8 +50,8 @@ class Misc(IntFlag):
     """Bits of the `misc` word of a record."""
 
     USER = 2
-    MMAP_DATA = 1 << 13  # of MMAP2: memory that cannot be executed
-    COMM_EXEC = 1 << 13  # of COMM: the name changed because the process executed another program
+    MMAP_DATA = 1 << 13  # in MMAP2: the memory cannot be executed
+    COMM_EXEC = 1 << 13  # in COMM: the name changed because the process executed another program
     MMAP_BUILD_ID = 1 << 14
     BUILD_ID_SIZE = 1 << 15
 
@@ -115,14 +116,15 @@ class Feature(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Members of `perf_event_attr` that say what the SPE event samples, as the Linux driver reads them.
+    """Members of `perf_event_attr` that configure the SPE event, as the Linux driver reads them.
 
     Parameters
     ----------
     period : int
-        Operations between samples.
+        Sampling interval in operations.
     config, config1, config2, config3, config4 : int
-        Terms of the event: timestamps, types, events, latency, inverted events, data sources.
+        Terms of the event. config: packets, jitter, Discard mode, types; config1: events; config2: latency; config3:
+        inverted events; config4: data sources.
     """
 
     period: int = 1

@@ -1,4 +1,4 @@
-"""A profiled process: its number, its program and its mappings."""
+"""Description of a profiled process: its number, its program and its mappings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,25 +8,25 @@ from pathlib import Path
 __all__ = ["PAGE_BYTES", "PID", "Mapping", "Process"]
 
 PAGE_BYTES = 4096
-"""Size of a page of memory: mappings begin and end at multiples of it."""
+"""Size of a page of memory. Mappings begin and end at multiples of it."""
 
 PID = 1000
-"""Number of the process that executes a profiled program, and so CONTEXTIDR_EL1 while it runs."""
+"""Number of the process that executes a profiled program. It is the value of CONTEXTIDR_EL1 while it runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """A part of the address space of a process; page aligned.
+    """Page-aligned part of the address space of a process.
 
     Parameters
     ----------
     start, length : int
     offset : int
-        In the file.
+        Offset in the file.
     protection : int
-        PROT_READ, PROT_WRITE and PROT_EXEC.
+        Bits PROT_READ, PROT_WRITE and PROT_EXEC.
     path : str
-        The file, absolute. Memory without one has the name that Linux gives it: `[heap]`, `[stack]`, `//anon`.
+        Absolute path of the file. Memory without a file has the name that Linux uses: `[heap]`, `[stack]`, `//anon`.
     """
 
     start: int
@@ -37,7 +37,7 @@ class Mapping:
 
     @property
     def end(self) -> int:
-        """First address after it."""
+        """First address after the mapping."""
         return self.start + self.length
 
     @property
@@ -48,19 +48,19 @@ class Mapping:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process that executes one program.
+    """Process that executes one program.
 
     Parameters
     ----------
     path : Path
-        The executable. Absolute: perf opens it to find symbols.
+        Absolute path of the executable. perf opens it to find symbols.
     argv : sequence of str
     pid : int
-        As in the Context packets (CONTEXTIDR_EL1): perf finds the process by it.
+        Number in the Context packets (CONTEXTIDR_EL1), by which perf finds the process.
     mappings : sequence of Mapping
-        Memory that the process has when it starts.
+        Mappings at the start of the process.
     build_id : bytes
-        Of the executable; empty if it has none.
+        Build ID of the executable. Empty if it has none.
     """
 
     path: Path

@@ -1,6 +1,7 @@
-"""The AUX data of a perf.data file: ours, or one that the perf tool wrote on an Arm machine."""
+"""Reader of the Arm SPE data in perf.data files, of `spurtle profile` or of the perf tool on an Arm machine.
 
-# Ref: Linux tools/perf/Documentation/perf.data-file-format.txt, include/uapi/linux/perf_event.h.
+Ref: Linux tools/perf/Documentation/perf.data-file-format.txt, include/uapi/linux/perf_event.h.
+"""
 
 import struct
 from collections.abc import Iterator
@@ -13,20 +14,20 @@ from .format import ARM_SPE, HEADER_BYTES, MAGIC, Attribute, AuxFlag, RecordType
 
 __all__ = ["AuxBuffer", "AuxRecord", "Contents", "is_perf_data", "read_perf_data"]
 
-_PIPE_HEADER_BYTES = 16  # magic and size: what `perf record -o -` begins with
-_LEAST_ATTR_BYTES = 64
+_PIPE_HEADER_BYTES = 16  # magic and size, the header of `perf record -o -`
+_MIN_ATTR_BYTES = 64
 _NONE = (1 << 32) - 1  # -1: no CPU, no thread
 
 
 class AuxBuffer(NamedTuple):
-    """Bytes of one Profiling Buffer, as one AUXTRACE record holds them.
+    """Contents of one Profiling Buffer, which are in one AUXTRACE record.
 
     Members
     -------
     number : int
-        Of the AUXTRACE record: how many are before it in the file.
+        Index of its AUXTRACE record in the file, from 0.
     cpu, tid : int or None
-        The CPU, or of a recording of threads, the thread.
+        CPU, or in a recording of threads, thread.
     data : bytes
     """
 
@@ -37,12 +38,12 @@ class AuxBuffer(NamedTuple):
 
 
 class AuxRecord(NamedTuple):
-    """Report of the kernel on a piece of AUX data.
+    """Report of the kernel on a part of the AUX data.
 
     Members
     -------
     cpu : int or None
-        None if the file does not say.
+        None if the file does not contain it.
     size : int
     flags : AuxFlag
     """
@@ -54,16 +55,16 @@ class AuxRecord(NamedTuple):
 
 @dataclass
 class Contents:
-    """The Arm SPE part of a perf.data file.
+    """Arm SPE data of a perf.data file.
 
     Parameters
     ----------
-    buffers : list of Buffer
-        Sorted by CPU and thread; those of one in the order of the file.
+    buffers : list of AuxBuffer
+        Sorted by CPU and thread. Buffers of one CPU and thread are in the order of the file.
     aux : list of AuxRecord
         In the order of the file.
     problems : list of str
-        Parts of the file that could not be read, one sentence each.
+        One sentence for each part of the file that could not be read.
     """
 
     buffers: list[AuxBuffer] = field(default_factory=list[AuxBuffer])
@@ -72,24 +73,29 @@ class Contents:
 
 
 class _Trailer(NamedTuple):
-    """Members at the end of each record of the kernel (`sample_id_all`)."""
+    """Members that are present at the end of each record of the kernel (`sample_id_all`)."""
 
     cpu: bool
     identifier: bool
 
 
 def is_perf_data(data: bytes) -> bool:
-    """Return whether `data` is of a perf.data file, in either byte order."""
+    """Return whether `data` is the content of a perf.data file, in either byte order."""
     return data[: len(MAGIC)] in (MAGIC, MAGIC[::-1])
 
 
 def read_perf_data(data: bytes) -> Contents:
-    """Return the Arm SPE part of a perf.data file.
+    """Return the Arm SPE data of a perf.data file.
+
+    Parameters
+    ----------
+    data : bytes
+        Content of the file.
 
     Raises
     ------
     UserError
-        If it is of another byte order or architecture, its header is cut off, or it holds no AUX data.
+        If the file has another byte order or architecture, its header is cut off, or it has no AUX data.
     """
     if not data.startswith(MAGIC):
         raise UserError("the perf.data file must be little-endian, and it is big-endian")
@@ -109,7 +115,7 @@ def read_perf_data(data: bytes) -> Contents:
                 _, aux_size, flags = struct.unpack_from("<3Q", body)
                 contents.aux.append(AuxRecord(_cpu(trailers, body), aux_size, AuxFlag(flags & 0xF)))
             case RecordType.COMPRESSED | RecordType.COMPRESSED2 if not contents.problems:
-                contents.problems.append("records of the kernel are compressed and were not read: lost data is unknown")
+                contents.problems.append("compressed records of the kernel were not read: lost data is unknown")
             case _:
                 pass
     if not contents.buffers:
@@ -119,34 +125,35 @@ def read_perf_data(data: bytes) -> Contents:
 
 
 def _data_section(data: bytes, trailers: dict[int, _Trailer]) -> tuple[int, int]:
-    """Return start and end of the data section; add the trailers that attributes define."""
+    """Return start and end of the data section. Add the trailers that the attributes define."""
     size = _number(data, 8)
     if size == _PIPE_HEADER_BYTES:
         return _PIPE_HEADER_BYTES, len(data)
     if size < HEADER_BYTES or len(data) < HEADER_BYTES:
         raise UserError(f"the header of the perf.data file must have {HEADER_BYTES} bytes, and it is cut off")
     attr_size, attrs, attrs_size, start, size = struct.unpack_from("<5Q", data, 16)
-    most = len(data)  # bytes of identifiers: those of two attributes do not overlap, unless the file is corrupt
-    for offset in range(attrs, min(attrs + attrs_size, len(data)), max(attr_size, _LEAST_ATTR_BYTES)):
+    # Limit of the total size of the identifiers. In a corrupt file, the identifiers of many attributes may overlap.
+    remaining = len(data)
+    for offset in range(attrs, min(attrs + attrs_size, len(data)), max(attr_size, _MIN_ATTR_BYTES)):
         attribute = data[offset : offset + attr_size]
-        ids, ids_size = struct.unpack("<2Q", attribute[-16:]) if len(attribute) >= _LEAST_ATTR_BYTES else (0, 0)
-        identifiers = data[ids : ids + min(ids_size, most)]
-        most -= len(identifiers)
+        ids, ids_size = struct.unpack("<2Q", attribute[-16:]) if len(attribute) >= _MIN_ATTR_BYTES else (0, 0)
+        identifiers = data[ids : ids + min(ids_size, remaining)]
+        remaining -= len(identifiers)
         _add_trailer(trailers, attribute, [_number(identifiers, at) for at in range(0, len(identifiers) - 7, 8)])
-    # Zero: `perf record` did not end by itself.
+    # The size is zero if `perf record` was killed.
     return start, min(start + size, len(data)) if size else len(data)
 
 
 def _pipe_identifiers(body: bytes) -> list[int]:
-    """Return the identifiers behind an attribute in a record."""
-    if len(body) < _LEAST_ATTR_BYTES:
+    """Return the identifiers that follow an attribute in a record."""
+    if len(body) < _MIN_ATTR_BYTES:
         return []
-    first = max(_word(body, 4), _LEAST_ATTR_BYTES)
+    first = max(_word(body, 4), _MIN_ATTR_BYTES)
     return [_number(body, at) for at in range(first, len(body) - 7, 8)]
 
 
 def _add_trailer(trailers: dict[int, _Trailer], attribute: bytes, identifiers: list[int]) -> None:
-    if len(attribute) < _LEAST_ATTR_BYTES:
+    if len(attribute) < _MIN_ATTR_BYTES:
         return
     fields, flags = _number(attribute, 24), _number(attribute, 40)
     if flags & Attribute.SAMPLE_ID_ALL:
@@ -165,7 +172,7 @@ def _cpu(trailers: dict[int, _Trailer], body: bytes) -> int | None:
 
 
 def _records(data: bytes, start: int, end: int, contents: Contents) -> Iterator[tuple[int, int, int]]:
-    """Yield type, offset and size of each record, without the data that follows AUXTRACE."""
+    """Yield type, offset and size of each record. The data after an AUXTRACE record is skipped."""
     offset = start
     while offset < end:
         kind, _, size = struct.unpack("<I2H", data[offset : min(offset + 8, end)].ljust(8, b"\0"))
@@ -181,7 +188,7 @@ def _records(data: bytes, start: int, end: int, contents: Contents) -> Iterator[
 
 
 def _add_buffer(contents: Contents, data: bytes, start: int, body: bytes) -> None:
-    """Add the buffer that begins at `start`, behind its AUXTRACE record."""
+    """Add the buffer that begins at `start`, after its AUXTRACE record."""
     size, _, _, _, tid, cpu = struct.unpack_from("<3Q3I", body)
     number = len(contents.buffers)
     if start + size > len(data):

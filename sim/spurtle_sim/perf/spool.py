@@ -1,4 +1,4 @@
-"""Data that a long run collects, kept in a file instead of memory."""
+"""Temporary file for the data of a long run, so that it does not fill memory."""
 
 import tempfile
 from contextlib import suppress
@@ -13,14 +13,14 @@ __all__ = ["Data", "Spool", "Stored"]
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A byte string in a file. `len` gives its length, `bytes` reads it.
+    """Byte string in a file. `len` returns its length, and `bytes` reads it.
 
     Parameters
     ----------
     file : binary file
-        Can be read and positioned.
+        Seekable file.
     offset, length : int
-        Bytes.
+        Position and length in bytes.
     """
 
     file: IO[bytes]
@@ -36,21 +36,21 @@ class Stored:
 
 
 Data = bytes | Stored
-"""A byte string, in memory or in a file."""
+"""Byte string in memory or in a file."""
 
 
 class Spool:
-    """A temporary file of byte strings. It has no name: the operating system removes it when it is closed.
+    """Temporary file of byte strings. It has no name, so the operating system removes it when it is closed.
 
     Parameters
     ----------
     folder : Path
-        A folder with space for the data. The usual folder for temporary files is often in memory.
+        Folder with space for the data. The default folder for temporary files is often in memory.
 
     Raises
     ------
     UserError
-        If no file can be made in the folder.
+        If no file can be created in the folder.
     """
 
     def __init__(self, folder: Path):
@@ -62,11 +62,11 @@ class Spool:
             raise UserError(f"cannot write into {folder}: {error.strerror}") from error
 
     def close(self) -> None:
-        """Close the file. What it holds can no longer be read."""
-        with suppress(OSError):  # after `keep` has failed: it writes the rest of the data first
+        """Close the file. Its data can no longer be read."""
+        with suppress(OSError):  # after a failed `append`, closing writes the rest of the data and fails again
             self._file.close()
 
-    def keep(self, data: bytes) -> Stored:
+    def append(self, data: bytes) -> Stored:
         """Append `data` to the file. Raises UserError if it cannot be written."""
         stored = Stored(self._file, self._length, len(data))
         try:

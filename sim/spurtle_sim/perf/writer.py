@@ -1,12 +1,12 @@
-"""Recordings as perf.data files.
+"""Writer of perf.data files.
 
-A file has the form of what `perf record -d -e arm_spe_0//` writes. With timestamps it is a recording of CPUs, in which
-each sample has its time. Without, it is one of a thread, which perf calls timeless: it decodes the same, but perf 6.1
-then gives an empty sample before the first one.
+The files have the format that `perf record -d -e arm_spe_0//` writes. With timestamps a file is a recording of CPUs, in
+which each sample has its time. Without timestamps it is a recording of a thread, which perf calls timeless. It decodes
+the same, but perf 6.1 then outputs an empty sample before the first one.
+
+Ref: Linux tools/perf/Documentation/perf.data-file-format.txt, include/uapi/linux/perf_event.h;
+drivers/perf/arm_spe_pmu.c.
 """
-
-# Ref: Linux tools/perf/Documentation/perf.data-file-format.txt, include/uapi/linux/perf_event.h;
-# drivers/perf/arm_spe_pmu.c.
 
 import os
 import struct
@@ -21,22 +21,22 @@ from .spool import Data
 __all__ = ["NO_SILICON", "Recording", "chunks", "content"]
 
 NO_SILICON = 0x000F_0000
-"""MIDR_EL1 of a core that is not silicon: implementer 0 is reserved for software use."""
+"""MIDR_EL1 of a core that is not silicon. Implementer 0 is reserved for software use."""
 
 _ATTR_BYTES = 128
-"""Of an attribute in the attribute section, up to sig_data. perf 6.1 refuses a file with larger ones."""
+"""Size of an attribute in the attribute section, up to sig_data. perf 6.1 rejects a file with larger attributes."""
 
 _EVENT_DESC_ATTR_BYTES = 144
-"""Of an attribute in the event descriptions, up to config4. Each version reads as much of it as it knows."""
+"""Size of an attribute in the event descriptions, up to config4. Each version reads the members that it knows."""
 
-_PMU_TYPE = 1000  # types of a host are small: the one that runs perf has no PMU of this type
+_PMU_TYPE = 1000  # types of PMUs are small numbers, so the host that runs perf has no PMU of this type
 _SOFTWARE, _DUMMY = 1, 9
 _SPE_ID, _DUMMY_ID = 1, 2
 _NO_SETTINGS = Settings()
 _ALIGNMENT = 8
 _MAP_PRIVATE = 2
-_COMM_BYTES = 15  # the kernel cuts names of threads
-_MEMORY_BASE = 2 << 30  # physical; docs/explanation/machine.md
+_COMM_BYTES = 15  # the kernel truncates names of threads
+_MEMORY_BASE = 2 << 30  # physical address, see docs/explanation/machine.md
 _MEMORY_BYTES = 4 << 30
 _MEMORY_BLOCK = 128 << 20
 _ALL = (1 << 64) - 1
@@ -44,19 +44,19 @@ _ALL = (1 << 64) - 1
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:
-    """The content of a perf.data file.
+    """Content of a perf.data file.
 
     Parameters
     ----------
     argv : sequence of str
-        The command.
-    events : sequence of Event
-        In the order of their times.
+        The profiled command.
+    events : sequence of TimedEvent
+        Events in the order of their times.
     midr : int
-        MIDR_EL1: decides how perf reads Data Source packets.
+        MIDR_EL1, which selects how perf decodes Data Source packets.
     settings : Settings
     timed : bool
-        The records have timestamps.
+        Whether the records have timestamps.
     """
 
     argv: Sequence[str]
@@ -77,7 +77,10 @@ def content(recording: Recording) -> bytes:
 
 
 def chunks(recording: Recording) -> Iterator[bytes]:
-    """Yield the bytes of the perf.data file of a recording in parts. At most the AUX data of one event is in memory."""
+    """Yield the bytes of the perf.data file of a recording in parts.
+
+    The AUX data of at most one event is in memory.
+    """
     identifiers = struct.pack("<2Q", _SPE_ID, _DUMMY_ID)
     table_offset = HEADER_BYTES + len(identifiers)
     table = b"".join(
@@ -107,7 +110,7 @@ def chunks(recording: Recording) -> Iterator[bytes]:
 
 
 def _attributes(recording: Recording, size: int) -> tuple[bytes, bytes]:
-    """Return perf_event_attr of the SPE event, and of the dummy event that carries mappings and names."""
+    """Return perf_event_attr of the SPE event, and of the dummy event for mappings and names."""
     common = SampleField.IP | SampleField.TID | SampleField.IDENTIFIER
     if recording.timed:
         common |= SampleField.TIME | SampleField.CPU
@@ -117,7 +120,7 @@ def _attributes(recording: Recording, size: int) -> tuple[bytes, bytes]:
     side_band |= Attribute.COMM | Attribute.COMM_EXEC | Attribute.TASK
 
     def attribute(kind: int, settings: Settings, fields: SampleField, flags: Attribute) -> bytes:
-        # read_format, wakeup_events and all that is not named are zero.
+        # read_format, wakeup_events and all other members are zero.
         head = (kind, size, settings.config, settings.period, fields, 0, flags | everywhere, 0, 0)
         configs = struct.pack("<2Q", settings.config1, settings.config2)
         return (
@@ -131,7 +134,7 @@ def _attributes(recording: Recording, size: int) -> tuple[bytes, bytes]:
 
 
 class _Bytes(NamedTuple):
-    """A record of the data section, and the AUX data behind it, which is followed by zeros up to 8 bytes."""
+    """Record of the data section, and the AUX data after it, which is padded with zeros to a multiple of 8 bytes."""
 
     kind: RecordType
     head: bytes
@@ -143,7 +146,7 @@ class _Bytes(NamedTuple):
 
 
 def _traces(records: Sequence[_Bytes], offset: int) -> list[tuple[int, int]]:
-    """Return offset and size of each AUXTRACE record, without the data. The first record is at `offset` of the file."""
+    """Return offset and size of each AUXTRACE record, without its data. The first record begins at `offset`."""
     traces: list[tuple[int, int]] = []
     for record in records:
         if record.kind is RecordType.AUXTRACE:
@@ -153,7 +156,7 @@ def _traces(records: Sequence[_Bytes], offset: int) -> list[tuple[int, int]]:
 
 
 class _Records:
-    """The records of the data section."""
+    """Records of the data section."""
 
     def __init__(self, recording: Recording):
         self._recording = recording
@@ -162,7 +165,7 @@ class _Records:
     def all(self) -> Iterator[_Bytes]:
         timed = self._recording.timed
         if timed:
-            # perf turns a timestamp into nanoseconds: (count * multiplier) >> shift. One cycle is one nanosecond here.
+            # perf converts a timestamp to nanoseconds: (count * multiplier) >> shift. One cycle is one nanosecond.
             yield self._plain(RecordType.TIME_CONV, struct.pack("<5Q2B6x", 0, 1, 0, 0, _ALL, 1, 0))
         yield self._plain(RecordType.AUXTRACE_INFO, struct.pack("<2I2Q", ARM_SPE, 0, _PMU_TYPE, timed))
         for event in self._recording.events:
@@ -203,7 +206,7 @@ class _Records:
         misc = Misc.USER
         if not mapping.executable:
             misc |= Misc.MMAP_DATA
-        file = bytes(24)  # device and inode numbers, or else:
+        file = bytes(24)  # device and inode numbers; with MMAP_BUILD_ID the build ID is here instead
         if event.build_id:
             misc |= Misc.MMAP_BUILD_ID
             file = struct.pack("<B3x20s", len(event.build_id), event.build_id)
@@ -216,8 +219,9 @@ class _Records:
         return self._timed(kind, event, body)
 
     def _aux(self, event: Aux) -> Iterator[_Bytes]:
-        """Yield the AUX record, and the AUXTRACE record with the data. Linux reports neither where nothing was taken
-        and nothing was lost.
+        """Yield the AUX record, and the AUXTRACE record with the data.
+
+        Linux reports neither of them if there is no data and no loss.
         """
         cpu, thread = (event.cpu, -1) if self._recording.timed else (-1, event.tid)
         queue = max(cpu, 0)
@@ -231,7 +235,10 @@ class _Records:
 
 
 def _features(recording: Recording, traces: Sequence[tuple[int, int]]) -> dict[Feature, bytes]:
-    """Return the sections that describe the machine, which is the model and so the same everywhere, and the command."""
+    """Return the sections that describe the command and the machine.
+
+    The machine is the timing model, so its description is the same on every host.
+    """
     cpus = recording.cpus
     names = ("arm_spe_0//", "dummy:u")
     attributes = _attributes(recording, _EVENT_DESC_ATTR_BYTES)
@@ -258,7 +265,7 @@ def _features(recording: Recording, traces: Sequence[tuple[int, int]]) -> dict[F
 
 
 def _memory_topology() -> bytes:
-    """Return the blocks of memory of the one node, as a bit map."""
+    """Return the memory blocks of the only node, as a bitmap."""
     first, last = _MEMORY_BASE // _MEMORY_BLOCK, (_MEMORY_BASE + _MEMORY_BYTES) // _MEMORY_BLOCK
     blocks = sum(1 << block for block in range(first, last))
     version, nodes, node = 1, 1, 0

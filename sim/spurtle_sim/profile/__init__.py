@@ -1,1 +1,1 @@
-"""`spurtle profile`: a program through the compiled SPU."""
+"""Implementation of `spurtle profile`: a program is profiled on the compiled SPU."""

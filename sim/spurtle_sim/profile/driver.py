@@ -1,6 +1,9 @@
-"""What an operating system's driver does with the SPU: programs it, serves its interrupt, stops it."""
+"""Driver of the compiled SPU: programs it, serves its interrupt and stops it, as an operating system does.
 
-# Ref: DDI0487 M.a, D17.7; the order of accesses is that of the Linux driver.
+Accesses to registers have the order of the Linux driver.
+
+Ref: DDI0487 M.a, D17.7.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,18 +26,18 @@ _SIZE = 1 << 16
 
 
 class Driver:
-    """Profiles EL0 in a buffer of 64 KiB; or in none, in Discard mode.
+    """Driver that profiles EL0, with a buffer of 64 KiB. In Discard mode there is no buffer.
 
     Parameters
     ----------
     config : SPUConfig
     sampling : Sampling
     context : int
-        CONTEXTIDR_EL1: the process.
+        CONTEXTIDR_EL1: the number of the process.
     check : bool
-        Compare every selection, every record, the buffer's registers and the PMU events with the reference.
+        Compare every selection, every record, the registers of the buffer and the PMU events with the reference model.
     spool : Spool or None
-        Where the records are kept; None for memory.
+        File that stores the records. None stores them in memory.
 
     Raises
     ------
@@ -44,10 +47,10 @@ class Driver:
     Attributes
     ----------
     aux : list of Aux
-        The records that have been taken from the buffer, each time that they were.
+        One event for each time that records were read from the buffer.
     checker : Checker or None
     sampled, collided, interrupts : int
-        How often each has happened.
+        Numbers of sampled operations, collisions and interrupts.
     """
 
     def __init__(
@@ -74,7 +77,7 @@ class Driver:
 
         self._discard = sampling.filters.discard
 
-        if self._discard:  # as Linux: neither a pointer nor a limit
+        if self._discard:  # Linux sets neither a pointer nor a limit
             self._write(arch.PMBLIMITR_EL1, arch.PMBLIMITR_EL1.pack(E=1, FM=arch.FM.DISCARD))
         else:
             self._write(arch.PMBPTR_EL1, _BASE)
@@ -83,30 +86,30 @@ class Driver:
             self._write(register, value)
 
     def run(self, operations: NDArray[np.void]) -> None:
-        """Let rows of `TIMED_OPERATION` pass, and serve the interrupts that they raise."""
+        """Play rows of `TIMED_OPERATION` and serve the interrupts."""
         self._play(operations, settle=False)
 
     def stop(self) -> None:
-        """Wait for the operations in flight, stop profiling and take what is in the buffer."""
+        """Wait for the operations in flight, stop profiling and read the rest of the buffer."""
         self._play(np.zeros(0, TIMED_OPERATION), settle=True)
         self._write(arch.PMSCR_EL1, 0)
-        self._take()
+        self._read_buffer()
         self._write(arch.PMBLIMITR_EL1, 0)
         if self.checker:
             self.checker.check_counts(self.counts())
 
     def counts(self) -> dict[str, int]:
-        """See `CompiledSPU.counts`."""
+        """Return the counters of `CompiledSPU.counts`."""
         return self._spu.counts()
 
     @property
     def data(self) -> bytes:
-        """The records that have been taken from the buffer, in order."""
+        """Records that were read from the buffer, in order."""
         return b"".join(bytes(aux.data) for aux in self.aux)
 
     @property
     def time(self) -> int:
-        """Program time, in cycles."""
+        """Program time in cycles."""
         return self.counts()["time"]
 
     def _play(self, operations: NDArray[np.void], *, settle: bool) -> None:
@@ -121,9 +124,9 @@ class Driver:
             settled = interrupt or settle
             if settled:
                 self._spu.drain()
-            answers = self._spu.responses()  # taken without a checker as well: the compiled SPU would keep them all
+            responses = self._spu.responses()  # without a checker too, because the compiled SPU would accumulate them
             if self.checker:
-                self.checker.check_operations(operations[:passed], selections, finishes, answers, settled=settled)
+                self.checker.check_operations(operations[:passed], selections, finishes, responses, settled=settled)
             operations = operations[passed:]
             if interrupt:
                 self._serve()
@@ -131,14 +134,14 @@ class Driver:
                 return
 
     def _serve(self) -> None:
-        """The interrupt handler. Clearing PMBSR_EL1 as the last act lets profiling go on."""
+        """Serve the interrupt. PMBSR_EL1 is cleared last, which lets profiling continue."""
         self.interrupts += 1
-        self._take()
+        self._read_buffer()
         self._write(arch.PMBPTR_EL1, _BASE)
         self._write(arch.PMBSR_EL1, 0)
 
-    def _take(self) -> None:
-        """Drain the SPU and take what it has written. Raises RuntimeError if some of that is outside of the buffer."""
+    def _read_buffer(self) -> None:
+        """Drain the SPU and read the buffer. Raises RuntimeError if the SPU has written outside of the buffer."""
         self._spu.drain()
         if self.counts()["strays"]:
             raise RuntimeError("the SPU has written outside of its buffer")
@@ -147,8 +150,8 @@ class Driver:
         if self._discard:
             return
         data = self._spu.memory[: end - _BASE].tobytes()
-        kept = self._spool.keep(data) if self._spool else data
-        self.aux.append(Aux(time=self.time, pid=self._pid, tid=self._pid, data=kept, flags=flags))
+        stored = self._spool.append(data) if self._spool else data
+        self.aux.append(Aux(time=self.time, pid=self._pid, tid=self._pid, data=stored, flags=flags))
         if self.checker:
             self.checker.check_records(_BASE, data)
 

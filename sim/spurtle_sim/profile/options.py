@@ -1,6 +1,6 @@
 """Options of a profile: the sampled operations, from the command line to values of registers.
 
-The order of register writes is that of the Linux driver.
+Registers are written in the order of the Linux driver.
 
 Ref: DDI0487 M.a, D17.3 to D17.5.
 """

@@ -1,4 +1,4 @@
-"""A profile as files: perf.data for `perf report`, `perf mem` and others, and the buffer alone for `spurtle decode`."""
+"""Files of a profile: perf.data for the perf tool, and the contents of the Profiling Buffer for `spurtle decode`."""
 
 from pathlib import Path
 
@@ -15,32 +15,32 @@ _MIDRS = {
     "neoverse_n1": 0x410F_D0C1,  # r3p1: with it, perf names the data sources
     "kunpeng_920": 0x481F_D010,
 }
-"""MIDR_EL1 of the silicon that a configuration resembles, where it is known."""
+"""MIDR_EL1 of the silicon that a configuration resembles, if it is known."""
 
 
 def midr(config: str) -> int:
-    """Return MIDR_EL1 of the configuration of that name."""
+    """Return MIDR_EL1 for the name of a configuration."""
     return _MIDRS.get(config, NO_SILICON)
 
 
 def aux_event(pid: int, data: bytes, flags: AuxFlag = NOTHING_LOST) -> Aux:
-    """Return the event of a buffer whose time is unknown: it is one cycle after the last timestamp in it."""
+    """Return the event of a buffer of unknown time: one cycle after its last timestamp."""
     last = max((record.timestamp or 0 for record in decode_records(data)), default=0)
     return Aux(time=last + 1, pid=pid, tid=pid, data=data, flags=flags)
 
 
 def raw_path(output: str) -> str:
-    """Return the name of the file with the buffer alone."""
+    """Return the name of the file with the contents of the buffer."""
     return f"{output}.spe"
 
 
 def reader_commands(output: str) -> str:
-    """Return the commands that read a profile."""
+    """Return the commands that read a profile, as a line for the user."""
     return f"next: perf report -i {output}    or: spurtle decode {output}"
 
 
 def check_output(output: str, *inputs: str) -> None:
-    """Raise UserError if `save` could not write, or would replace one of `inputs`."""
+    """Raise UserError if `save` cannot write its files, or would replace one of `inputs`."""
     check_files([output, raw_path(output)], inputs)
 
 
@@ -51,5 +51,5 @@ def save(output: str, recording: Recording) -> None:
 
 
 def write(path: str | Path, recording: Recording) -> None:
-    """Write a perf.data file, whole or not at all. Raises UserError if it cannot be written."""
+    """Write a complete perf.data file, or none. Raises UserError if it cannot be written."""
     write_files({Path(path): chunks(recording)})

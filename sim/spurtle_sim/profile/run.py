@@ -1,4 +1,4 @@
-"""A program through the SPU: its operations, timed, played on the RTL, and what comes out as perf.data."""
+"""Profiling of a program: its operations are timed and played on the RTL, and its records written as perf.data."""
 
 import os
 import threading
@@ -38,7 +38,7 @@ from .options import Sampling
 __all__ = ["process_of", "run_profile"]
 
 _DEFAULT = Sampling()
-_PATIENCE = 2.0  # seconds before a run shows its progress
+_PROGRESS_DELAY = 2.0  # seconds before a run shows its progress
 
 
 def run_profile(
@@ -52,7 +52,7 @@ def run_profile(
 ) -> int:
     """Run a program and write its profile.
 
-    SIGINT and SIGTERM end the program. What has been sampled is written then, as it is after a crash.
+    SIGINT and SIGTERM end the program. The records until then are written, as they are after a crash.
 
     Parameters
     ----------
@@ -62,14 +62,15 @@ def run_profile(
     arguments : sequence of str
     sampling : Sampling
     output : str
-        Where perf.data goes; the raw buffer goes beside it, with `.spe` behind the name. In Discard mode there is none.
+        Name of the perf.data file. The raw buffer is written to the same name with `.spe` appended. In Discard mode no
+        file is written.
     check : bool
-        Compare everything with the reference.
+        Compare all results with the reference model.
 
     Returns
     -------
     int
-        The program's exit status as a shell shows it, or PROFILE_FAILED if a check failed.
+        The program's exit status as a shell shows it, or PROFILE_FAILED if a comparison failed.
 
     Raises
     ------
@@ -91,7 +92,7 @@ def run_profile(
 
 
 def _run(config: SPUConfig, program: Program, sampling: Sampling, output: str, spool: Spool, *, check: bool) -> int:
-    # What is not in the cache takes seconds to compile: all of it at the same time.
+    # Compiling takes seconds for each library that is not in the cache, so they are compiled in parallel.
     load([spu.library(config), machine.library(), hooks.library()])
     process = process_of(program)
     core = Machine(program.instructions, Parameters(ops_per_cycle=config.ops_per_cycle))
@@ -117,7 +118,7 @@ def _run(config: SPUConfig, program: Program, sampling: Sampling, output: str, s
     if program.failure:
         print_stderr(f"spurtle: {program.failure}")
     elif received:
-        print_stderr(f"spurtle: {received[0].name} has ended {program.path.name}")
+        print_stderr(f"spurtle: {received[0].name} ended {program.path.name}")
     if driver.checker and driver.checker.count:
         for mismatch in driver.checker.mismatches:
             print_stderr(f"spurtle: {mismatch}")
@@ -128,8 +129,9 @@ def _run(config: SPUConfig, program: Program, sampling: Sampling, output: str, s
 
 @contextmanager
 def _ended_by_signals(program: Program) -> Generator[Sequence[Signals]]:
-    """End the program by SIGINT and SIGTERM, and give those that came. Once it has ended they have no effect, so that
-    its profile is written: `timeout` sends them twice.
+    """End the program on SIGINT and SIGTERM, and yield the signals received.
+
+    After the program has ended the signals have no effect, so that its profile is written: `timeout` sends them twice.
     """
     received: list[Signals] = []
 
@@ -139,7 +141,7 @@ def _ended_by_signals(program: Program) -> Generator[Sequence[Signals]]:
         program.kill(Signals(number))
 
     if threading.current_thread() is not threading.main_thread():
-        yield received  # Python runs signal handlers in the main thread alone
+        yield received  # Python runs signal handlers only in the main thread
         return
     numbers = [number for number in (Signals.SIGINT, Signals.SIGTERM) if getsignal(number) is not SIG_IGN]
     before = {number: signal(number, handle) for number in numbers}
@@ -157,12 +159,12 @@ def process_of(program: Program) -> Process:
 
 
 def _play(program: Program, core: Machine, driver: Driver) -> Iterator[Mapping]:
-    """Run the program through the SPU; yield each mapping that it makes, when the operations before have passed."""
-    passed, seen = 0, 0
+    """Run the program on the SPU. Yield each mapping that it makes, after the operations before it have passed."""
+    passed, yielded = 0, 0
     for operations in program.run():
         timed = core.time(operations)
-        for retired, mapping in program.mapped[seen:]:
-            seen += 1
+        for retired, mapping in program.mapped[yielded:]:
+            yielded += 1
             driver.run(timed[: retired - passed])
             timed = timed[retired - passed :]
             passed = retired
@@ -173,7 +175,7 @@ def _play(program: Program, core: Machine, driver: Driver) -> Iterator[Mapping]:
 
 @contextmanager
 def _progress(driver: Driver, start: float) -> Generator[None]:
-    """A line on standard error that says how far the run is, once it has lasted; only if somebody is looking."""
+    """Show the progress of a run in a line on standard error, after `_PROGRESS_DELAY` and only on a terminal."""
 
     class Line:
         def __init__(self) -> None:
@@ -181,7 +183,7 @@ def _progress(driver: Driver, start: float) -> Generator[None]:
 
         def __rich__(self) -> RenderableType:
             seconds = time.monotonic() - start
-            if seconds < _PATIENCE:
+            if seconds < _PROGRESS_DELAY:
                 return ""
             operations = driver.counts()["pop"]
             self._spinner.update(text=f"{operations:,} operations, {driver.sampled:,} samples, {seconds:.0f} s")
@@ -197,17 +199,20 @@ def _progress(driver: Driver, start: float) -> Generator[None]:
 
 
 def _summary(driver: Driver, seconds: float, output: str, discarded: Sequence[str] | None) -> None:
-    """Report a run. `discarded` are the events whose counts are its only result, None if there are records."""
+    """Print the summary of a run.
+
+    `discarded` has the events whose counts are the only result in Discard mode. It is None if records were written.
+    """
     counts = driver.counts()
     operations, passed, rate = counts["pop"], counts["filtrate"], counts["pop"] / seconds / 1e6
     records = counts["records"]
     checked = ""
     if driver.checker:
-        right = ", all checked" if discarded is not None else ", each one checked"
-        checked = ", checked: not all are right" if driver.checker.count else right
+        correct = ", all checked" if discarded is not None else ", each one checked"
+        checked = ", with mismatches" if driver.checker.count else correct
     if discarded is not None:
         counted = ", ".join(f"SAMPLE_FEED_{name.upper()} {counts[f'feed_{name}']:,}" for name in discarded)
-        result = f"no record and no file, as all is discarded{checked}: {counted}"
+        result = f"no records and no file in Discard mode{checked}: {counted}"
     else:
         result = f"""\
 {records:,} records, {sum(len(aux.data) for aux in driver.aux):,} bytes{checked}: {outputs.raw_path(output)}

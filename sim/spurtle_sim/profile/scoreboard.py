@@ -1,4 +1,4 @@
-"""The reference beside the compiled SPU: every selection, every record and the buffer's registers, compared."""
+"""Comparison of the compiled SPU with the reference model: selections, records, registers of the buffer, PMU events."""
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,41 +19,44 @@ from ..model.operation import Facts, Location, Operation, Sample, Start
 
 __all__ = ["Checker"]
 
-_MOST_SHOWN = 10
+_MAX_MESSAGES = 10
 
 _TAKEN_BRANCH = Facts(branch=1, taken=1, retired=1).pack()
 _TAKEN_BRANCH_MASK = Facts(branch=1, taken=1, retired=1, exception=1).pack()
 
 _unpack_facts = cache(Facts.unpack)
-"""`Facts.unpack`, of which the few different values of a program are computed once."""
+"""`Facts.unpack` with a cache: a program has few different values."""
 
 _COUNT = PMSICR_EL1.fields["COUNT"].mask
-"""As much as PMSICR_EL1 can be without ECOUNT."""
+"""Greatest value of PMSICR_EL1 while ECOUNT is zero."""
 
-_UNDECIDED = 16
-"""More than an SPU of eight slots holds of finished operations: the record of an earlier one is in memory or dropped,
-and if that has stopped the buffer, operations no longer pass.
+_MAX_PENDING = 16
+"""Upper bound of the finished operations that an SPU of eight slots holds.
+
+The record of an earlier operation is in memory or was dropped. If that record stopped the buffer, no more operations
+pass.
 """
 
 
 class Checker:
-    """Follows what the SPU is told and compares what it answers.
+    """Comparison of an SPU with the reference model, which receives the same inputs.
 
-    When slots become free is the SPU's own affair: the reference takes from it which of the selected operations
-    collided, and nothing else. When an operation finished is the core's; what a record met is memory's.
+    The reference takes three things from the run: which of the selected operations collided, because the time at which
+    a slot becomes free is the SPU's choice; when an operation finished, from the core; and the faults of records, from
+    memory.
 
     Parameters
     ----------
     config : SPUConfig
     pe : PEState
-        That the program runs in.
+        State in which the program runs.
 
     Attributes
     ----------
     mismatches : list of str
-        The first of them, one sentence each.
+        One sentence for each of the first mismatches.
     count : int
-        All of them.
+        Number of all mismatches.
     """
 
     def __init__(self, config: SPUConfig, pe: PEState):
@@ -61,26 +64,27 @@ class Checker:
         self._spu.update_owner(pe)
         self._pe = pe
         self._rows = 0
-        # By the reference: number, row, which access, where the taken branch before it went. The SPU has not answered.
+        # Operations that the reference selected and the SPU has not answered yet: number, row, choice of access, target
+        # of the last taken branch before it.
         self._selected: deque[tuple[int, np.void, int, Location | None]] = deque()
         self._last_target: Location | None = None
-        # PMU events.
+        # Counts of PMU events.
         names = ("pop", "feed", "filtrate", "collision", *(f"feed_{event}" for event in config.feed_events))
         self._events = Counter(dict.fromkeys(names, 0))
-        # By number: its row, where the taken branch before it went, and what was captured when it passed.
+        # Sampled operations by number: row, target of the last taken branch before it, values captured at the start.
         self._in_flight: dict[int, tuple[np.void, Location | None, Start]] = {}
-        # What the filter has kept and the reference has not written yet, and what memory has said of it.
-        self._kept: deque[Sample] = deque()
-        self._answers: deque[Fault | None] = deque()
+        # Samples that passed the filter and that the reference has not written yet, and responses of memory.
+        self._collected: deque[Sample] = deque()
+        self._responses: deque[Fault | None] = deque()
         self.count = 0
         self.mismatches: list[str] = []
 
     def write(self, register: Register, value: int) -> None:
-        """Software writes a register of the SPU."""
+        """Write a register of the reference, as software has written it in the SPU."""
         self._spu.write(register, value)
 
     def read(self, register: Register, value: int) -> None:
-        """Software has read `value`."""
+        """Check the value that software has read from a register of the SPU."""
         kernel = self._pe if self._pe.el else replace(self._pe, el=1)
         self._compare(register.name, value, self._spu.read(register, kernel))
 
@@ -89,42 +93,47 @@ class Checker:
         operations: NDArray[np.void],
         selections: NDArray[np.void],
         finishes: NDArray[np.void],
-        answers: Iterable[Fault | None],
+        responses: Iterable[Fault | None],
         *,
         settled: bool,
     ) -> None:
         """Check rows of `TIMED_OPERATION` that have passed the sampling point, and the outcomes reported since.
 
-        With `settled` there is nothing left in flight, and either the SPU has drained or its buffer has stopped: no
-        record will get into the buffer of which memory has not spoken yet.
+        With `settled` no operation is in flight, and either the SPU is drained or its buffer has stopped: memory has
+        responded to every record that it will write.
         """
-        # No register that this depends on changes while operations pass.
+        # The registers that decide this do not change while operations pass.
         enabled = control.profiling_enabled(self._spu.config, self._spu.registers, self._pe)
-        selected = list(self._selections(len(operations))) if enabled else []
+        selected = list(self._selected_rows(len(operations))) if enabled else []
         self._events["pop"] += len(operations)
         for row, previous in zip(selected, self._previous_targets(operations, selected), strict=True):
             destination, _ = self._spu.choose_access() if self._spu.config.access_bits else (0, 0)
             self._selected.append((self._rows + row, operations[row].copy(), destination, previous))
         self._rows += len(operations)
         for first, candidates, sampled, time, destination in selections.tolist():
-            self._answer(range(first, first + candidates), sampled, time, destination)
+            self._check_selection(range(first, first + candidates), sampled, time, destination)
         for number in finishes["row"].tolist():
             if number in self._in_flight:
                 self._finish(*self._in_flight.pop(number))
-        self._answers.extend(answers)
-        while len(self._kept) > (0 if settled else _UNDECIDED):
-            self._write(self._kept.popleft())
+        self._responses.extend(responses)
+        while len(self._collected) > (0 if settled else _MAX_PENDING):
+            self._write(self._collected.popleft())
         if settled:
             self._compare("selected operations without an answer", 0, len(self._selected))
-            self._compare("sampled operations without an end", 0, len(self._in_flight))
-            self._abort()
-            self._compare("records that the reference has not", len(self._answers) if self._fills() else 0, 0)
-            while self._answers:  # of what was on its way when the buffer stopped
-                self._spu.buffer.abandon(self._answers.popleft())
-                self._abort()
+            self._compare("sampled operations without a finish", 0, len(self._in_flight))
+            self._report_aborts()
+            self._compare(
+                "records that the reference does not have", len(self._responses) if self._writes_records() else 0, 0
+            )
+            while self._responses:  # to records that were being written when the buffer stopped
+                self._spu.buffer.abandon(self._responses.popleft())
+                self._report_aborts()
 
-    def _selections(self, operations: int) -> Iterator[int]:
-        """Which of so many operations are selected. Those that only decrement COUNT, and not to zero, pass at once."""
+    def _selected_rows(self, operations: int) -> Iterator[int]:
+        """Yield which of the next operations are selected.
+
+        Operations that decrement COUNT, and not to zero, are counted in one step.
+        """
         registers = self._spu.registers
         row = 0
         while row < operations:
@@ -138,8 +147,8 @@ class Checker:
                     yield row
                 row += 1
 
-    def _answer(self, group: range, sampled: int, time: int, destination: int) -> None:
-        """The SPU says that an operation of this group was selected: by the reference it is the next one."""
+    def _check_selection(self, group: range, sampled: int, time: int, destination: int) -> None:
+        """Check that the operation that the SPU selected in a group is the next one that the reference selected."""
         number, row, chosen, previous = self._selected.popleft() if self._selected else (None, None, 0, None)
         if number is None or row is None or number not in group:
             self._compare(f"selected operation, at {time}", [*group], number)
@@ -152,7 +161,7 @@ class Checker:
             self._events["collision"] += 1
 
     def _previous_targets(self, operations: NDArray[np.void], selected: Sequence[int]) -> list[Location | None]:
-        """Where the last taken branch before each selected operation went."""
+        """Return the target of the last taken branch before each selected operation."""
         taken = np.flatnonzero(operations["facts"] & _TAKEN_BRANCH_MASK == _TAKEN_BRANCH)
         targets = operations["target"][taken]
 
@@ -187,47 +196,50 @@ class Checker:
         )
         kept = filtering.collect(config, registers, sample)
         if kept:
-            self._kept.append(sample)
+            self._collected.append(sample)
         self._events["feed"] += 1
         self._events["filtrate"] += kept
-        self._events.update({f"feed_{name}": told for name, told in filtering.feed(config, registers, sample).items()})
+        self._events.update({f"feed_{name}": fed for name, fed in filtering.feed(config, registers, sample).items()})
 
     def _write(self, sample: Sample) -> None:
-        """The record of a sample is in memory, has met a fault, or is dropped because the buffer does not fill."""
-        self._abort()
+        """Write the record of a sample to the reference, with the fault that memory reported.
+
+        The record is dropped if the buffer is disabled or in Discard mode.
+        """
+        self._report_aborts()
         fault = None
-        if self._fills():
-            self._compare(f"record of the operation at {sample.operation.pc:#x} in memory", bool(self._answers), True)
-            fault = self._answers.popleft() if self._answers else None
+        if self._writes_records():
+            self._compare(f"record of the operation at {sample.operation.pc:#x} in memory", bool(self._responses), True)
+            fault = self._responses.popleft() if self._responses else None
         self._spu.buffer.write(records.encode(self._spu.config, sample), fault)
 
-    def _abort(self) -> None:
-        """External aborts that memory told of before it spoke of the next record."""
-        while self._answers and self._answers[0] == ABORT:
-            self._answers.popleft()
+    def _report_aborts(self) -> None:
+        """Report the External aborts before the next response to a record."""
+        while self._responses and self._responses[0] == ABORT:
+            self._responses.popleft()
             self._spu.buffer.abort()
 
-    def _fills(self) -> bool:
-        """Records are written."""
+    def _writes_records(self) -> bool:
+        """Return whether records are written to the buffer."""
         return control.buffer_enabled(self._spu.registers) and not control.discard_mode(self._spu.registers)
 
     def check_counts(self, counts: Mapping[str, int]) -> None:
-        """What the SPU has told the PMU, after all has settled: events by their names without SAMPLE."""
+        """Check the counts of PMU events, by their names without SAMPLE, when no operation is in flight."""
         for name, count in self._events.items():
             self._compare(f"SAMPLE_{name.upper()} events", counts[name], count)
 
     def check_records(self, address: int, data: bytes) -> None:
-        """Software has taken `data` from the buffer at `address`."""
+        """Check `data` that software has read from the buffer at `address`."""
         offset = 0
         while offset < len(data):
-            # Where the reference has none the SPU has written too many: all that is left is wrong.
+            # If the reference has no record here, the SPU has written too many: the rest is one mismatch.
             expected = self._spu.buffer.memory.get(address + offset, b"")
             record = data[offset : offset + len(expected)] if expected else data[offset:]
             self._compare(f"record at {address + offset:#x}", record.hex(), expected.hex())
             offset += len(record)
 
-    def _compare(self, what: str, got: object, expected: object) -> None:
-        if got != expected:
+    def _compare(self, subject: str, actual: object, expected: object) -> None:
+        if actual != expected:
             self.count += 1
-            if self.count <= _MOST_SHOWN:
-                self.mismatches.append(f"{what}: the SPU says {got}, the reference {expected}")
+            if self.count <= _MAX_MESSAGES:
+                self.mismatches.append(f"{subject}: the SPU has {actual}, the reference has {expected}")
