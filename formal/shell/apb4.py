@@ -42,7 +42,6 @@ def watched_completer(system: Transition) -> Transition:
     """Return `system`, an `APB4Completer`, with history registers of a transfer.
 
     reads, writes : register reads and writes of the transfer
-    setup : the previous cycle was the setup phase
     """
 
     def follow(wires: Wires) -> Mapping[str, BitVector]:
@@ -53,10 +52,9 @@ def watched_completer(system: Transition) -> Transition:
         return {
             "reads": if_else(ends, zero, wires["reads"] + _number(all_of(accesses, not_(write)))),
             "writes": if_else(ends, zero, wires["writes"] + _number(all_of(accesses, write))),
-            "setup": wires["apb__psel"] & ~wires["apb__penable"],
         }
 
-    return with_history(system, {"reads": WIDTH, "writes": WIDTH, "setup": 1}, follow, {"reads": 0, "writes": 0})
+    return with_history(system, {"reads": WIDTH, "writes": WIDTH}, follow, {"reads": 0, "writes": 0})
 
 
 class APB:
