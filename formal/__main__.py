@@ -1,4 +1,4 @@
-"""`python -m formal`: run the proofs, show a table, write build/formal/report.json."""
+"""Command `python -m formal`: run the proofs, print a table, write build/formal/report.json."""
 
 import argparse
 import json
@@ -26,7 +26,7 @@ COLUMNS = ("property", "block", "config", "method", "depth", "seconds", "result"
 
 
 def select(proofs: Sequence[Proof], names: Sequence[str]) -> list[Proof]:
-    """Return the proofs of the named blocks, or all. Raises UserError for an unknown block."""
+    """Return the proofs of the named blocks, or all proofs. Raise UserError if a block is unknown."""
     blocks = list(dict.fromkeys(proof.block for proof in proofs))
     for name in names:
         if name not in blocks:
@@ -35,7 +35,7 @@ def select(proofs: Sequence[Proof], names: Sequence[str]) -> list[Proof]:
 
 
 _groups: list[list[Proof]] = []
-"""What is to be proved. A process that is forked finds it here: a proof is a function, and cannot be sent to one."""
+"""Proofs to run, in groups. Worker processes inherit them by fork: proofs are functions and cannot be pickled."""
 
 
 def _prove(group: int) -> list[ProofRow]:
@@ -43,8 +43,10 @@ def _prove(group: int) -> list[ProofRow]:
 
 
 def prove(proofs: Sequence[Proof], console: Console) -> list[ProofRow]:
-    """Run the proofs on all cores, those of a block in a configuration one after the other: they share the circuit. The
-    rows are in the order of the proofs. A line or a spinner says what is done.
+    """Run the proofs on all cores and return their rows, in the order of the proofs.
+
+    The proofs of a block in one configuration run in one process, because they share the circuit. Progress is shown as
+    a status line in a terminal, otherwise as one line for each proof.
     """
     _groups[:] = [list(group) for _, group in groupby(proofs, key=lambda proof: (proof.block, proof.config))]
     rows: list[ProofRow] = []
@@ -62,7 +64,7 @@ def prove(proofs: Sequence[Proof], console: Console) -> list[ProofRow]:
 
 
 def show(rows: Sequence[ProofRow], console: Console) -> None:
-    """The table, then what is to be looked at of each proof that did not pass."""
+    """Print the table, then the evidence of each proof that did not pass."""
     table = Table(*COLUMNS)
     for row in rows:
         style = "green" if row.result is Result.PASS else "bold red"
@@ -75,7 +77,7 @@ def show(rows: Sequence[ProofRow], console: Console) -> None:
 
 
 def write_report(rows: Sequence[ProofRow], seconds: float, path: Path) -> None:
-    """Write the duration of the run and an object for each row."""
+    """Write the report: the duration of the run, and an object for each row."""
     write_json(
         path,
         {
@@ -86,27 +88,27 @@ def write_report(rows: Sequence[ProofRow], seconds: float, path: Path) -> None:
 
 
 def announcement(proofs: Sequence[Proof], path: Path) -> str:
-    """Return how many proofs are to run and, if the report in `path` is of the same ones, how long they took."""
+    """Return the number of proofs and, if the report in `path` lists exactly these proofs, its duration."""
     line = f"{len(proofs)} proofs"
     try:
         report: Any = json.loads(path.read_text())
-        done = [(row["property"], row["block"], row["config"]) for row in report["proofs"]]
+        reported = [(row["property"], row["block"], row["config"]) for row in report["proofs"]]
         seconds = round(report["seconds"])
     except (OSError, ValueError, KeyError, TypeError):
-        return line  # There is no report, or one of another version.
-    if done != [(proof.property, proof.block, proof.config) for proof in proofs]:
+        return line  # There is no report, or it has another format.
+    if reported != [(proof.property, proof.block, proof.config) for proof in proofs]:
         return line
     return f"{line}; the last run took {seconds // 60} min {seconds % 60} s"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status 0 if every proof passed, 1 if one did not, 2 if nothing could be tried."""
+    """Run the command. Return 0 if every proof passed, 1 if one did not, 2 if the proofs could not be run."""
     parser = argparse.ArgumentParser(prog="python -m formal", description="Prove the gateware, block by block.")
-    parser.add_argument("name", nargs="*", metavar="NAME", help="blocks to prove; all without one")
+    parser.add_argument("name", nargs="*", metavar="NAME", help="block to prove (default: all blocks)")
     options = parser.parse_args(arguments)
     console = Console()
     if not console.is_terminal:
-        console = Console(width=140)  # A log has no width of its own.
+        console = Console(width=140)  # The width of a log file is not known.
     try:
         proofs = select(list(all_proofs()), options.name)
         report = BUILD / "report.json"
@@ -120,8 +122,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"formal: {error}", file=sys.stderr)
         return 2
     passed = sum(row.result is Result.PASS for row in rows)
-    where = report.relative_to(Path.cwd()) if report.is_relative_to(Path.cwd()) else report
-    console.print(f"{passed} of {len(rows)} passed; report: {where}", markup=False, highlight=False, soft_wrap=True)
+    shown = report.relative_to(Path.cwd()) if report.is_relative_to(Path.cwd()) else report
+    console.print(f"{passed} of {len(rows)} passed; report: {shown}", markup=False, highlight=False, soft_wrap=True)
     return 0 if passed == len(rows) else 1
 
 

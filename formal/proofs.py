@@ -1,4 +1,4 @@
-"""Everything that is proved, block by block in the order in which an operation meets them."""
+"""All proofs, block by block, in the order in which an operation passes the blocks."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ __all__ = ["all_proofs"]
 
 
 def all_proofs() -> Iterator[Proof]:
-    """Each proof, none of them started."""
+    """Yield all proofs. None of them has been run."""
     blocks = (registers, control, interval, lfsr, access, inflight, completion, filter, record, serializer, aligner)
     for block in (*blocks, buffer, spu, axi4, apb4, leak):
         yield from block.proofs()

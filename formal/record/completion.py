@@ -43,7 +43,7 @@ def _decided(first: Wires, second: Wires, third: Wires) -> Boolean:
         all_of(
             # A record is requested only for a sample that passed, is not to be dropped, and was stalled for two cycles.
             implies(begins, all_of(recorded, stalled("i", first), stalled("i", second))),
-            # The requested record is that of the sample at `i`, which was stalled in the cycle before.
+            # The record is requested for the sample at `i`, which was stalled in the cycle before.
             implies(
                 third["o__valid"] == 1,
                 all_of(stalled("i", second), third["o__payload"] == third["i__payload"], third["i__valid"] == 1),

@@ -1,17 +1,19 @@
-"""No leak: two copies of the whole SPU show the same for ever if their inputs differ in nothing but what is forbidden.
+"""Absence of leaks: data that must not be observable has no effect on any output of the complete SPU.
 
-What is seen is every output in every cycle: what is written, where and when, PMU events, what registers read as, the
-interrupt, and what the core is told. Of `write.beat` it is the payload while it is valid, and of the data the bytes
-that are written.
+Two copies of the SPU have the same outputs in every cycle if their inputs differ only in such data (noninterference).
 
-Each theorem says what may differ from copy to copy, and where it may not: of the inputs, and of the registers that it
-comes by. All other registers are the same in both, and so are all other inputs: when something happens, what software
-writes, whose the buffer is. What is permitted in a cycle is the reference's to say; what of an operation in flight, its
-own `StartLayout.collect`, which is proved to be the reference's of the cycle in which it passed (`control`
-`inflight`).
+The observed signals are all outputs: what is written, where and when; PMU events; register reads; the interrupt; and
+the outputs to the core. The payload of `write.beat` is observed while it is valid, and its data only in the bytes that
+are written.
 
-Of the core nothing is assumed but what `interface.pe_state` says: without EL3, `ns` is the same in both. An operation
-that finishes without being in flight changes nothing.
+Each theorem states which inputs, and which registers that store them, may differ between the copies, and under which
+conditions they must be equal. All other registers and inputs are equal: the times of all events, the values that
+software writes, the owner of the buffer. The reference states the permissions in a cycle. The permissions of an
+operation in flight are its `StartLayout.collect`, which equals the permissions of the reference in the cycle in which
+the operation passed, as is proved in `control` and `inflight`.
+
+The only assumption on the core is that of `interface.pe_state`: without EL3, `ns` is equal in both copies. A finish of
+an operation that is not in flight has no effect.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -60,14 +62,16 @@ from .secrets import (
     packets_with_operation,
     stale,
 )
-from .spu import whole
+from .spu import spu_transition
 
 __all__ = ["THEOREMS", "Theorem", "proofs", "prove", "prove_differ"]
 
 
 def _invariant(config: SPUConfig, packets: Packets) -> Invariant:
-    """A record that is asked for is its sample's. And what is taken for granted besides: register bits that are not
-    implemented are zero, the queue is one, and the aligner is in the middle of a record only while there is one.
+    """Return the invariant: packets that depend on secrets are present only if they are permitted.
+
+    It includes the invariants of other proofs that are needed: unimplemented register bits are zero, the queue is
+    consistent, and the aligner is within a record only while one is written or dropped.
     """
 
     def holds(wires: Wires) -> Boolean:
@@ -96,25 +100,27 @@ def _invariant(config: SPUConfig, packets: Packets) -> Invariant:
             writes = any_of(
                 wires["buffer.buffer_state"] == BufferState.DROP, wires["buffer.buffer_state"] == BufferState.WRITE
             )
-            begun, rests = (
+            started, in_remainder = (
                 wires["buffer.aligner.started"] == 1,
                 wires["buffer.aligner.aligner_state"] == AlignerState.REMAINDER,
             )
-            terms.append(implies(any_of(begun, rests), writes))
+            terms.append(implies(any_of(started, in_remainder), writes))
         return all_of(*terms)
 
     return holds
 
 
 def _steps(wires: Wires) -> Boolean:
-    """A step behind the first one is chosen only of a record that is asked for."""
-    chosen = wires["record_path.serializer.cutter.selected_step"]
-    asked = all_of(wires["completion.completion_state"] == CompletionState.RECORD, wires["record_path.serialized"] == 0)
-    return all_of(chosen != 0, chosen & (chosen - 1) == 0, implies(chosen != 1, asked))
+    """Return whether a step after the first one is selected only while a record is requested."""
+    selected = wires["record_path.serializer.cutter.selected_step"]
+    requested = all_of(
+        wires["completion.completion_state"] == CompletionState.RECORD, wires["record_path.serialized"] == 0
+    )
+    return all_of(selected != 0, selected & (selected - 1) == 0, implies(selected != 1, requested))
 
 
 def _observed(config: SPUConfig, system: Transition, wires: Wires) -> Mapping[str, BitVector]:
-    """Every output; of the write port's data what is written."""
+    """Return every output, with the bytes of the write port that are written."""
     beat = Part("write__beat__payload", BeatLayout(config))
     strobe = beat["strobe"](wires)
     strobes = (extract(byte, byte, strobe) for byte in reversed(range(strobe.width)))
@@ -127,17 +133,18 @@ def _observed(config: SPUConfig, system: Transition, wires: Wires) -> Mapping[st
 
 @dataclass(frozen=True)
 class Theorem:
-    """Whatever two copies differ in of some things, they show the same. Each member is asked for a configuration.
+    """Noninterference theorem. The callables take a configuration.
 
     Members
     -------
     name : str
+        Name of the property.
     secrets : callable
-        What may differ.
+        Return what may differ between the copies.
     packets : callable
-        Which samples have the packets in their records that would show it.
+        Return the packets that contain it, each with the condition under which a record has the packet.
     differ : callable
-        Something of it does differ, while a record is written.
+        Return the condition that it does differ while a record is written, for the cover check.
     """
 
     name: str
@@ -147,14 +154,14 @@ class Theorem:
 
 
 def _differs(part: Part, *where: Invariant) -> PairRelation:
-    """A part is not the same while a record is written."""
+    """Return the condition that a part differs while a record is written."""
     return lambda one, other: all_of(
         one["write__beat__valid"] == 1, *(condition(one) for condition in where), part(one) != part(other)
     )
 
 
 def _of_sample(*path: str, where: Callable[[Part], Invariant]) -> Callable[[SPUConfig], PairRelation]:
-    """A part of the sample whose record is written differs."""
+    """Return the condition that a part of the sample whose record is written differs."""
 
     def differ(config: SPUConfig) -> PairRelation:
         part = sample = Part(SAMPLE, SampleLayout(config))
@@ -200,21 +207,21 @@ THEOREMS = {
 
 
 def prove(theorem: Theorem, config: SPUConfig, system: Transition) -> Verdict:
-    """`system` is an `SPU` of `config`."""
-    seen, invariant = partial(_observed, config, system), _invariant(config, theorem.packets(config))
-    return noninterference(system, theorem.secrets(config), seen, invariant=invariant)
+    """Prove a theorem. `system` is an `SPU` of `config`."""
+    observed, invariant = partial(_observed, config, system), _invariant(config, theorem.packets(config))
+    return noninterference(system, theorem.secrets(config), observed, invariant=invariant)
 
 
 def prove_differ(theorem: Theorem, config: SPUConfig, system: Transition) -> Verdict:
-    """The theorem speaks of something. `system` is an `SPU` of `config`."""
+    """Find two copies that differ in the secrets of a theorem. `system` is an `SPU` of `config`."""
     invariant = _invariant(config, theorem.packets(config))
     return pair_exists(system, theorem.secrets(config), theorem.differ(config), invariant=invariant)
 
 
 def proofs() -> Iterator[Proof]:
-    """The same for each configuration."""
+    """Yield the proofs, for each named configuration."""
     for config in CONFIGS.values():
-        proof = ProvedBlock("leak", config, whole).proof
+        proof = ProvedBlock("leak", config, spu_transition).proof
         for name, theorem in THEOREMS.items():
             yield proof(theorem.name, "two copies, induction", partial(prove, theorem))
             yield proof(f"cover: the copies differ ({name})", "two copies", partial(prove_differ, theorem))

@@ -1,4 +1,4 @@
-"""Where the SPU keeps what is known of an operation, from the cycle in which it passes to its record, and when."""
+"""Storage of an operation in the SPU, from the cycle in which it passes to its record."""
 
 from collections.abc import Iterator
 
@@ -40,37 +40,41 @@ __all__ = [
 
 
 def has_value(wire: str, value: int) -> Invariant:
+    """Return the condition that a wire has this value."""
     return lambda wires: wires[wire] == value
 
 
 def all_hold(*conditions: Invariant) -> Invariant:
+    """Return the condition that all conditions hold."""
     return lambda wires: all_of(*(condition(wires) for condition in conditions))
 
 
 def any_holds(*conditions: Invariant) -> Invariant:
+    """Return the condition that at least one condition holds."""
     return lambda wires: any_of(*(condition(wires) for condition in conditions))
 
 
 def is_set(part: Part) -> Invariant:
-    """A part that is one bit is one."""
+    """Return the condition that a part of one bit is one."""
     return lambda wires: part(wires) == 1
 
 
 def is_clear(part: Part) -> Invariant:
-    """A part that is one bit is zero."""
+    """Return the condition that a part of one bit is zero."""
     return lambda wires: part(wires) == 0
 
 
 FINISH, SAMPLE = "finish__operation", "inflight.sample__payload"
+"""Operation at the input `finish`, and sample at the output of `InFlight`."""
 
 
 def start_of(slot: int, config: SPUConfig) -> Part:
-    """State of the PE when the operation in this slot passed the sampling point."""
+    """Return the PE's state that this slot captured."""
     return Part(f"inflight.slot_{slot}.start", StartLayout(config))
 
 
 def report_of(slot: int, config: SPUConfig) -> Part:
-    """What was told of the operation that is finished in this slot."""
+    """Return the stored operation that finished in this slot, with the previous branch target."""
     shape = data.StructLayout(
         {"operation": OperationLayout(config), **({"previous": previous_target_layout(config)} if config.pbt else {})}
     )
@@ -78,21 +82,24 @@ def report_of(slot: int, config: SPUConfig) -> Part:
 
 
 def finished(slot: int) -> Invariant:
+    """Return the condition that the operation in this slot has finished."""
     return has_value(f"inflight.slot_{slot}.slot_state", SlotState.FINISHED)
 
 
 def used(slot: int) -> Invariant:
+    """Return the condition that this slot is in use."""
     return lambda wires: wires[f"inflight.slot_{slot}.slot_state"] != SlotState.FREE
 
 
 def samples(config: SPUConfig) -> list[Part]:
-    """Where a sample waits for its record, if that is not its slot."""
+    """Return the registers in which a sample waits for its record. With one slot it waits in the slot."""
     return [Part(SAMPLE, SampleLayout(config))] if config.slots > 1 else []
 
 
 def passing(config: SPUConfig) -> list[tuple[Part, Invariant]]:
-    """State of the PE of the cycles that are to be answered for, the last one first; each with whether an operation
-    passed in it that is counted.
+    """Return the registers with the PE's state of past cycles, the latest first.
+
+    Each is paired with the condition that an operation passed in its cycle that is counted.
     """
     stages = {
         0: [],
@@ -111,19 +118,22 @@ def passing(config: SPUConfig) -> list[tuple[Part, Invariant]]:
 
 
 def finishing(config: SPUConfig, name: str) -> Invariant:
-    """The operation that finishes may show `name`."""
+    """Return the condition that `name` may be collected for the operation that finishes."""
 
-    def shown(wires: Wires) -> Boolean:
+    def collected(wires: Wires) -> Boolean:
         slots = [start_of(slot, config)["collect"][name](wires) == 1 for slot in range(config.slots)]
         if config.slots > 1:
-            slots = [all_of(wires["finish__slot"] == slot, collected) for slot, collected in enumerate(slots)]
+            slots = [all_of(wires["finish__slot"] == slot, permitted) for slot, permitted in enumerate(slots)]
         return any_of(*slots)
 
-    return shown
+    return collected
 
 
 def record_path(config: SPUConfig) -> Iterator[Secret]:
-    """Bytes that are nobody's: a record is cut while it is none yet. A packed one is not: nothing is laid down."""
+    """Yield the data registers of the serializer, which may hold bytes of no record while they are not valid.
+
+    The cutter slices its input also while there is no record. The packer appends nothing then.
+    """
     if not config.layout.packed:
         skid = "record_path.serializer.skid"
         yield Secret(Part(f"{skid}.o__payload", beat_layout(config))["data"], has_value(f"{skid}.o__valid", 1))
@@ -131,7 +141,7 @@ def record_path(config: SPUConfig) -> Iterator[Secret]:
 
 
 def without_sample(config: SPUConfig) -> Iterator[Secret]:
-    """What was worked out of a sample that is not there, or has just come."""
+    """Yield the registers that are computed from a sample while none is offered, or one has just arrived."""
     packets = [packet.name.lower() for packet in config.layout.packets]
     yield from (
         Secret(Part(f"record_path.record.has_{packet}", 1), at_completion(CompletionState.DECIDE)) for packet in packets
@@ -139,5 +149,8 @@ def without_sample(config: SPUConfig) -> Iterator[Secret]:
 
 
 def at_completion(state: int) -> Invariant:
-    """A sample stands at `Completion`, at least since its record was asked for or, with VERDICT, a cycle before."""
+    """Return the condition that `Completion` is in this state or a later one.
+
+    DECIDE: the sample has been offered for a cycle. RECORD: its record has been requested.
+    """
     return lambda wires: uge(wires["completion.completion_state"], state)

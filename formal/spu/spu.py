@@ -1,7 +1,4 @@
-"""The whole SPU: its blocks are connected as they have to be (`wiring`), it comes out of reset the same, stands still
-while profiling is disabled, counts its samples, and has nothing for another owner of the Profiling Buffer that it has
-of the one before.
-"""
+"""Complete SPU: reset, connections (`wiring`), disabled profiling, PMU events, registers, and a change of owner."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache, partial
@@ -33,48 +30,55 @@ __all__ = [
     "prove_pmscr_el2",
     "prove_reset",
     "prove_undrawn",
-    "whole",
+    "spu_transition",
 ]
 
 
 def memories(config: SPUConfig) -> list[str]:
-    """Words that no reset reaches. They are read only of a finished slot, whose finish wrote them: see `inflight`."""
+    """Return the memory words, which are not reset.
+
+    Only the words of finished slots are read, and the finish wrote them, as is proved in `inflight`.
+    """
     if config.slots == 1:
         return []
     return [f"inflight.{memory}[{slot}]" for memory in ("operations", "order.storage") for slot in range(config.slots)]
 
 
 def prove_reset(config: SPUConfig, system: Transition) -> Verdict:
-    """`system` is an `SPU`."""
+    """Prove that one cycle of `rst` restores the initial state, except for the memories. `system` is an `SPU`."""
     return resets(system, retained=memories(config))
 
 
 def prove_disabled(config: SPUConfig, system: Transition) -> Verdict:
-    """What passes while profiling is disabled is not counted: unless they are written, the counters stand (D17.3.5)."""
+    """Prove that operations are not counted while profiling is disabled (D17.3.5).
 
-    def stands(*cycles: Wires) -> Boolean:
+    PMSICR_EL1 and the random numbers of the intervals change only if software writes them. `system` is an `SPU`.
+    """
+
+    def counters_stable(*cycles: Wires) -> Boolean:
         passing, counting, after = cycles[0], cycles[-2], cycles[-1]
         no_reset = all_of(*(wires["rst"] == 0 for wires in cycles[:-1]))
-        still = {"interval_counter.pmsicr": "registers.pmsicr_write", "lfsr.state": "registers.pmsrndr_write"}
+        counters = {"interval_counter.pmsicr": "registers.pmsicr_write", "lfsr.state": "registers.pmsrndr_write"}
         return implies(
             all_of(no_reset, passing["control.enabled"] == 0),
             all_of(
                 *(
                     implies(counting[write] == 0, after[register] == counting[register])
-                    for register, write in still.items()
+                    for register, write in counters.items()
                 ),
             ),
         )
 
-    return always(system, stands, cycles=config.count_delay + 2)
+    return always(system, counters_stable, cycles=config.count_delay + 2)
 
 
 def prove_undrawn(config: SPUConfig, system: Transition) -> Verdict:
-    """For what passes while profiling is disabled nothing is chosen: unless they are written, the random numbers by
-    which it is chosen stand.
+    """Prove that no access is selected for operations that pass while profiling is disabled. `system` is an `SPU`.
+
+    The random numbers of the access selection change only if software writes them.
     """
 
-    def stands(*cycles: Wires) -> Boolean:
+    def state_stable(*cycles: Wires) -> Boolean:
         passing, answering, after = cycles[0], cycles[-2], cycles[-1]
         no_reset = all_of(*(wires["rst"] == 0 for wires in cycles[:-1]))
         return implies(
@@ -82,13 +86,16 @@ def prove_undrawn(config: SPUConfig, system: Transition) -> Verdict:
             after["access_lfsr.state"] == answering["access_lfsr.state"],
         )
 
-    return always(system, stands, cycles=config.answer_latency + 2)
+    return always(system, state_stable, cycles=config.answer_latency + 2)
 
 
 def prove_fed(config: SPUConfig, system: Transition) -> Verdict:
-    """Variants of PMU event SAMPLE_FEED come with it, and SAMPLE_FILTRATE in the cycle after it."""
+    """Prove that SAMPLE_FEED_* occur only with SAMPLE_FEED, and SAMPLE_FILTRATE only in the cycle after it.
 
-    def told(*cycles: Wires) -> Boolean:
+    `system` is an `SPU`.
+    """
+
+    def follow_feed(*cycles: Wires) -> Boolean:
         before, now = cycles[-2:]
         variants = (now[f"pmu__sample_feed_{event}"] == 1 for event in config.feed_events)
         return all_of(
@@ -96,21 +103,27 @@ def prove_fed(config: SPUConfig, system: Transition) -> Verdict:
             implies(now["pmu__sample_filtrate"] == 1, before["pmu__sample_feed"] == 1),
         )
 
-    return always(system, told, cycles=3)
+    return always(system, follow_feed, cycles=3)
 
 
 def prove_limit(config: SPUConfig, system: Transition) -> Verdict:
-    """PMBLIMITR_EL1 stands unless the buffer is told that software writes it: see `buffer`."""
+    """Prove that PMBLIMITR_EL1 changes only if `pmblimitr_write` of the buffer is asserted, as the buffer assumes.
 
-    def stands(now: Wires, then: Wires) -> Boolean:
+    `system` is an `SPU`.
+    """
+
+    def limit_stable(now: Wires, then: Wires) -> Boolean:
         wires = [{name: one[f"buffer.{name}"] for name in ("pmblimitr", "pmblimitr_write")} for one in (now, then)]
         return limit_is_stable({"rst": now["rst"], **wires[0]}, wires[1])
 
-    return always(system, stands)
+    return always(system, limit_stable)
 
 
 def prove_freeze(config: SPUConfig, system: Transition) -> Verdict:
-    """The PMU's event counters are frozen exactly if the reference says so, a cycle later (D13.5 R_HSGZX)."""
+    """Prove that the PMU's event counters are frozen one cycle after the reference says so (D13.5 R_HSGZX).
+
+    `system` is an `SPU`.
+    """
 
     def frozen(wires: Mapping[str, int]) -> Mapping[str, int]:
         registers = Registers(PMBLIMITR_EL1=wires["registers.pmblimitr"], PMBSR_EL1=wires["buffer.pmbsr"])
@@ -120,66 +133,68 @@ def prove_freeze(config: SPUConfig, system: Transition) -> Verdict:
 
 
 def prove_implemented(config: SPUConfig, system: Transition) -> Verdict:
-    """Bits of the System registers that are not implemented are zero: see `control`."""
+    """Prove that unimplemented bits of System registers are zero, as `control` assumes. `system` is an `SPU`."""
     names = {register.name: f"registers.{register.name.lower().removesuffix('_el1')}" for register in config.registers}
-    unknown = [
+    unimplemented = [
         (names[register.name], ~config.writable(register))
         for register in config.registers
         if not register.read_only and register is not IMP_PMSRNDR_EL1
     ]
-    return inductive(system, lambda wires: all_of(*(wires[name] & bits == 0 for name, bits in unknown)))
+    return inductive(system, lambda wires: all_of(*(wires[name] & bits == 0 for name, bits in unimplemented)))
 
 
 def prove_pmscr_el2(config: SPUConfig, system: Transition) -> Verdict:
-    """PMSCR_EL2 is nothing to EL0 and EL1, and what EL2 forbids they cannot permit."""
+    """Prove that EL0 and EL1 can neither read nor write PMSCR_EL2. `system` is an `SPU`."""
 
-    def hidden(came: Wires, made: Wires, answered: Wires) -> Boolean:
-        lower = ult(came["pe__el"], 2)
-        accessed = all_of(came["sysreg__valid"] == 1, came["sysreg__op1"] == PMSCR_EL2.op1)
-        written = all_of(came["sysreg__valid"] == 1, came["sysreg__write"] == 1)
-        told = all_of(answered["sysreg__outcome"] == AccessOutcome.UNDEFINED.value, answered["sysreg__rdata"] == 0)
-        stands = answered["registers.pmscr_el2"] == made["registers.pmscr_el2"]
+    def hidden(request: Wires, access: Wires, response: Wires) -> Boolean:
+        lower = ult(request["pe__el"], 2)
+        accessed = all_of(request["sysreg__valid"] == 1, request["sysreg__op1"] == PMSCR_EL2.op1)
+        written = all_of(request["sysreg__valid"] == 1, request["sysreg__write"] == 1)
+        undefined = all_of(response["sysreg__outcome"] == AccessOutcome.UNDEFINED.value, response["sysreg__rdata"] == 0)
+        unchanged = response["registers.pmscr_el2"] == access["registers.pmscr_el2"]
         return implies(
-            all_of(came["rst"] == 0, made["rst"] == 0),
-            all_of(implies(all_of(lower, accessed), told), implies(any_of(lower, not_(written)), stands)),
+            all_of(request["rst"] == 0, access["rst"] == 0),
+            all_of(implies(all_of(lower, accessed), undefined), implies(any_of(lower, not_(written)), unchanged)),
         )
 
     return always(system, hidden, cycles=3)
 
 
 def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:
-    """In the cycle after the Profiling Buffer went to another owner it does not run, for anybody, and then there is no
-    previous branch target. What becomes of what is in flight or unwritten `inflight` and `buffer` say.
+    """Prove the cycles after a change of the owning translation regime. `system` is an `SPU`.
+
+    In the next cycle the Profiling Buffer does not run in any block, and then the previous branch target is invalid.
+    The proofs of `inflight` and `buffer` cover operations in flight and records.
     """
 
-    def passed(*cycles: Wires) -> Boolean:
+    def stopped(*cycles: Wires) -> Boolean:
         before, now, after, later = cycles
-        told = [after["control.new_owner"] == 1]
-        told += [after[f"{room}.running"] == 0 for room in ("buffer", "control", "inflight")]
-        told += [
+        terms = [after["control.new_owner"] == 1]
+        terms += [after[f"{block}.running"] == 0 for block in ("buffer", "control", "inflight")]
+        terms += [
             after["control.enabled"] == 0,
             *(after[name] == 0 for name in after if name == "control.branch_enabled"),
         ]
         if config.pbt:
-            told.append(later["previous_target.previous.valid"] == 0)
+            terms.append(later["previous_target.previous.valid"] == 0)
         return implies(
             all_of(*(wires["rst"] == 0 for wires in cycles), before["control.owner"] != now["control.owner"]),
-            all_of(*told),
+            all_of(*terms),
         )
 
-    return always(system, passed, cycles=4)
+    return always(system, stopped, cycles=4)
 
 
 @cache
-def whole(config: SPUConfig) -> Transition:
-    """The SPU of a configuration, for whoever proves something of all of it."""
+def spu_transition(config: SPUConfig) -> Transition:
+    """Return the transition relation of the SPU of a configuration. It is shared by all proofs of the complete SPU."""
     return transition(SPU(config))
 
 
 def proofs() -> Iterator[Proof]:
-    """The same for each configuration."""
+    """Yield the proofs, for each named configuration."""
     for config in CONFIGS.values():
-        proof = partial(ProvedBlock("spu", config, whole).proof, method="induction")
+        proof = partial(ProvedBlock("spu", config, spu_transition).proof, method="induction")
         yield proof("one cycle of reset restores the initial state", prove=prove_reset)
         yield proof("each input of each block is connected to its source, in all bits", prove=prove_wiring)
         yield proof("cover: each register bit can be one where it is read", prove=prove_register_bits)

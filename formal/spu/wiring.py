@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""The connections between the blocks of the SPU: each input is driven by what its block has to read, bit by bit."""
+"""Connections between the blocks of the SPU: each input is driven by its source, in all bits."""
 
 from collections.abc import Iterator
 
@@ -52,8 +52,9 @@ def _blocks(config: SPUConfig) -> dict[str, wiring.Component]:
 
 
 def _inputs(config: SPUConfig, system: Transition) -> Iterator[str]:
-    """Yield the wires of the inputs of all blocks, and the SPU's own outputs. An input that its block does not read is
-    in no netlist.
+    """Yield the wires of the inputs of all blocks, and the outputs of the SPU.
+
+    An input that its block does not read is not in the netlist.
     """
     wires = system.wires(0)
     for block, component in _blocks(config).items():
@@ -117,7 +118,7 @@ SAME = {
     "sampling__sampled": "inflight.sampled",
     "sampling__destination": "access_choice.destination",
 }
-"""Inputs that are another block's output, or the SPU's outputs that are a block's."""
+"""Inputs that are outputs of another block, and outputs of the SPU that are outputs of a block."""
 
 _PORTS = {
     "registers.port": "sysreg",
@@ -129,7 +130,7 @@ _PORTS = {
     "sysreg": "registers.port",
     "write": "buffer.write",
 }
-"""Ports of a block that are ports of the SPU: inputs of the block, then outputs."""
+"""Ports of blocks that are ports of the SPU: inputs of blocks, then outputs of the SPU."""
 
 _ARRAYS = {
     "inflight.selected": "interval_counter.selected",
@@ -141,15 +142,17 @@ _ARRAYS = {
 
 
 def _drop(system: Transition) -> str:
-    """Return the wire of the output `unwanted` of `InFlight`. With several slots it is a register, and in the netlist a
-    signal of a slot has its name.
+    """Return the wire of the output `drop` of `InFlight`.
+
+    With several slots it is a register, and its name in the netlist ends with `$` and a number, because a signal of a
+    slot has the same name.
     """
     registers = (name for name in system.registers if name.startswith("inflight.drop$"))
     return next(registers, "inflight.drop")
 
 
 def _source(config: SPUConfig, system: Transition, wires: Wires, name: str) -> BitVector | None:
-    """Return what drives an input or an output in the same cycle; None if this module has no row for it."""
+    """Return the source of an input or an output in the same cycle, or None if this module states none."""
     if name in SAME:
         return wires[SAME[name]]
     for table, (stem, _, rest) in ((_PORTS, name.partition("__")), (_ARRAYS, name.rpartition("__"))):
@@ -181,7 +184,7 @@ def _source(config: SPUConfig, system: Transition, wires: Wires, name: str) -> B
 
 
 def _event(config: SPUConfig, wires: Wires, name: str) -> BitVector | None:
-    """Return what an output for the PMU is in the next cycle; None if it is none."""
+    """Return the value of an output for the PMU in the next cycle, or None if the output is not one for the PMU."""
     events = {
         "sample_pop": "interval_counter.population",
         "sample_feed": "completion.fed",
@@ -201,15 +204,18 @@ def _event(config: SPUConfig, wires: Wires, name: str) -> BitVector | None:
 
 
 def prove_wiring(config: SPUConfig, system: Transition) -> Verdict:
-    """Each input of each block, and each output of the SPU, is what the tables of this module say, in all its bits."""
+    """Prove that each input of each block, and each output of the SPU, equals its source. `system` is an `SPU`.
+
+    The tables of this module state the sources.
+    """
     wires = system.wires(0)
     try:
         driven = {name: _source(config, system, wires, name) for name in _inputs(config, system)}
         events = {name: _event(config, wires, name) for name, source in driven.items() if source is None}
-    except KeyError as unread:  # What nothing reads is in no netlist.
+    except KeyError as unread:  # Yosys removes wires that are not read.
         return Verdict(Result.FAIL, 0, f"nothing reads {unread.args[0]}")
     if unknown := sorted(name for name, source in events.items() if source is None):
-        return Verdict(Result.ERROR, 0, f"formal/spu/wiring.py does not say what drives {', '.join(unknown)}")
+        return Verdict(Result.ERROR, 0, f"formal/spu/wiring.py states no source for {', '.join(unknown)}")
 
     def connected(now: Wires, then: Wires) -> Boolean:
         same = (now[name] == source for name, source in driven.items() if source is not None)
@@ -220,9 +226,7 @@ def prove_wiring(config: SPUConfig, system: Transition) -> Verdict:
 
 
 def register_inputs(config: SPUConfig) -> dict[str, int]:
-    """Return the inputs of blocks that read registers which software alone changes, with the bits that the
-    configuration implements.
-    """
+    """Return the inputs of blocks that read registers which only software changes, with their implemented bits."""
     registers = {register.name.lower().removesuffix("_el1"): register for register in config.registers}
     inputs = {name: config.writable(registers[name]) for name in _FILTER_REGISTERS if name in registers}
     interval, rnd = (PMSIRR_EL1.fields[name] for name in ("INTERVAL", "RND"))
@@ -240,7 +244,7 @@ def register_inputs(config: SPUConfig) -> dict[str, int]:
 
 
 def prove_register_bits(config: SPUConfig, system: Transition) -> Verdict:
-    """Each implemented bit of a register reaches the blocks that read it: there is a state with all of them one."""
+    """Find a state in which every implemented register bit is one at each block that reads it. `system` is an `SPU`."""
 
     def ones(wires: Wires) -> Boolean:
         return all_of(*(wires[name] & bits == bits for name, bits in register_inputs(config).items()))

@@ -157,7 +157,7 @@ def test_a_wrong_buffer_fails(circuit: WrongCircuit) -> None:
 @pytest.mark.parametrize("config", [FEATURES["minimal_mops"], SHORT], ids=lambda config: config.name)
 @pytest.mark.parametrize("count", tiers(full=[2], long=[10]))
 def test_seeded_faults_of_the_buffer_fail(config: SPUConfig, count: int) -> None:
-    """In these configurations every beat is a word. Faults of an aligner are left to its own proofs."""
+    """Every beat of these configurations is a word. Faults of an aligner are left to its own proofs."""
 
     def runs(wires: Wires) -> Boolean:
         # Intermediate results of the full check have no effect after a reset, until they are marked as known.

@@ -1,4 +1,4 @@
-"""The proofs of no leak find what leaks."""
+"""The proofs of noninterference fail for circuits with a leak."""
 
 import inspect
 import sys
@@ -30,7 +30,7 @@ TWO = replace(FEATURES["minimal_packed"], name="two", ops_per_cycle=2, slots=2)
 
 @dataclass(frozen=True)
 class Leak:
-    """What a theorem is to find in an SPU: one piece of a module's source in the place of another."""
+    """Leak that a theorem must find, made by replacing `old` with `new` in the source of a gateware module."""
 
     theorem: str
     config: SPUConfig
@@ -40,10 +40,10 @@ class Leak:
 
 
 LEAKS = {
-    "PA whatever collect says": Leak(
+    "PA without permission": Leak(
         "addresses", RICH, "record", "has_va & facts.pa_valid & sample.start.collect.pa", "has_va & facts.pa_valid"
     ),
-    "what another slot may show": Leak(
+    "permission of another slot": Leak(
         "addresses",
         TWO,
         "inflight",
@@ -53,19 +53,19 @@ LEAKS = {
     "VA of a register in memory": Leak(
         "addresses", RICH, "record", "has_va &= ~facts.nv2 | start.collect.nv2_va", "has_va &= C(1)"
     ),
-    "context whatever collect says": Leak("contexts", RICH, "record", "retired & start.collect.context_el2", "retired"),
+    "context without permission": Leak("contexts", RICH, "record", "retired & start.collect.context_el2", "retired"),
     "context of EL1 in a host": Leak("contexts", RICH, "control", "(self.pe.el < 2) & ~self._tge(self.pe)", "C(1)"),
     "virtual offset in a host": Leak(
         "contexts", RICH, "control", "(time == PCT.VIRTUAL) & ~host", "time == PCT.VIRTUAL"
     ),
-    "what a later cycle may show": Leak(
+    "permission of a later cycle": Leak(
         "contexts",
         TWO,
         "inflight",
         "slot.incoming.eq(incoming),",
         "slot.incoming.eq(incoming), slot.incoming.collect.eq(self.collect),",
     ),
-    "whoever owns the buffer": Leak(
+    "another Security state": Leak(
         "other states",
         RICH,
         "control",
@@ -79,7 +79,7 @@ LEAKS = {
         "self._profiled(self.pe, owner) & ~self.pe.debug",
         "self._profiled(self.pe, owner)",
     ),
-    "a slot that goes on following": Leak(
+    "a start state that is not captured": Leak(
         "other states",
         RICH,
         "slots",
@@ -89,26 +89,28 @@ LEAKS = {
     "a branch that was not profiled": Leak(
         "other states", PBT, "previous_target", "self.previous.valid.eq(self.enabled)", "self.previous.valid.eq(1)"
     ),
-    "VA of what did not retire": Leak(
+    "VA of an operation that did not retire": Leak(
         "not completed", RICH, "record", "has_va = completed &", "has_va = ~facts.exception &"
     ),
     "VA of an exception": Leak("not completed", RICH, "record", "has_va = completed &", "has_va = facts.retired &"),
-    "events of what did not retire": Leak(
+    "events of an operation that did not retire": Leak(
         "not completed", RICH, "record", "bits.append(bit & facts.retired)", "bits.append(bit)"
     ),
-    "the PMU sees a data source": Leak(
+    "PMU event from the data source": Leak(
         "not completed", RICH, "filter", "self.feed.ds.eq(present & selected)", "self.feed.ds.eq(selected)"
     ),
-    "what the operation before might show": Leak(
+    "permission of the previous operation": Leak(
         "stale",
         RICH,
         "slots",
         "self.start.eq(self.incoming),",
         "self.start.eq(self.incoming), self.start.collect.pa.eq(self.start.collect.pa | self.incoming.collect.pa),",
     ),
-    "a counter that was saturated": Leak("stale", TWO, "slots", "*(flag.eq(0) for flag in saturated.values()),", ""),
-    "bytes of the beat before": Leak("stale", TWO, "aligner", "begun.eq(~last)", "begun.eq(1)"),
-    "packets of the sample before": Leak(
+    "saturation of the previous operation": Leak(
+        "stale", TWO, "slots", "*(flag.eq(0) for flag in saturated.values()),", ""
+    ),
+    "bytes of the previous beat": Leak("stale", TWO, "aligner", "started.eq(~last)", "started.eq(1)"),
+    "packets of the previous sample": Leak(
         "stale",
         RICH,
         "completion",
@@ -124,7 +126,7 @@ def system(config: SPUConfig) -> Transition:
 
 
 def edit(monkeypatch: pytest.MonkeyPatch, leak: Leak) -> None:
-    """Have the SPU made of the components that the module's source says with `new` in it."""
+    """Replace the components of the module by those of its edited source, in all modules that use them."""
     module = import_module(f"spurtle.gateware.{leak.module}")
     source = inspect.getsource(module)
     assert source.count(leak.old) == 1
@@ -164,10 +166,10 @@ def test_copies_without_secrets_do_not_differ(name: str) -> None:
     assert prove_differ(theorem, MINIMAL, system(MINIMAL)).result is Result.FAIL
 
 
-# The copies do differ: inputs are found that lead to it from power-up.
+# States with different secrets can be reached from power-up.
 
 CYCLES = {"addresses": 14, "contexts": 14, "other states": 18, "not completed": 14, "stale": 26}
-"""Until a record is written, and a secret is another in the other copy."""
+"""Number of cycles until a record is written while a secret differs between the copies."""
 
 
 def written(register: Register, value: int) -> dict[str, int]:
@@ -176,7 +178,7 @@ def written(register: Register, value: int) -> dict[str, int]:
 
 
 def driven(theorem: str, cycle: int) -> dict[str, int]:
-    """Software enables profiling of EL1 and has the fourth operation sampled, and one when that has left its slot."""
+    """Return inputs that enable profiling of EL1, sample the fourth operation, and one more once its slot is free."""
     programmed = {
         0: written(PMSICR_EL1, 4),
         1: written(PMBLIMITR_EL1, 1 << 16 | PMBLIMITR_EL1.fields["E"].mask),
@@ -196,15 +198,15 @@ def test_the_copies_differ(name: str) -> None:
     secrets = [secret for secret in theorem.secrets(MINIMAL) if secret.part.wire in one.inputs]
     solver = Solver(one.initial(), other.initial())
     for cycle in range(CYCLES[name] + 1):
-        here, there = one.wires(cycle), other.wires(cycle)
+        first, second = one.wires(cycle), other.wires(cycle)
         for wire in one.inputs:
             hidden = sum((1 << s.part.width) - 1 << s.part.lsb for s in secrets if s.part.wire == wire)
-            solver.add((here[wire] ^ there[wire]) & ~hidden == 0)
+            solver.add((first[wire] ^ second[wire]) & ~hidden == 0)
         for secret in secrets:
-            shown = any_of(secret.visible(here), secret.visible(there))
-            solver.add(implies(shown, secret.part(here) == secret.part(there)))
-        solver.add(*(here[wire] == value for wire, value in driven(name, cycle).items()))
+            visible = any_of(secret.visible(first), secret.visible(second))
+            solver.add(implies(visible, secret.part(first) == secret.part(second)))
+        solver.add(*(first[wire] == value for wire, value in driven(name, cycle).items()))
         if cycle < CYCLES[name]:
             solver.add(one.step(cycle), other.step(cycle))
-    solver.add(theorem.differ(MINIMAL)(here, there))
+    solver.add(theorem.differ(MINIMAL)(first, second))
     assert solver.possible()

@@ -1,4 +1,4 @@
-"""The proofs of the shells' ports find what is wrong."""
+"""The proofs of the ports of the shells fail for wrong circuits."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from formal.engine.induction import inductive
 from formal.engine.proof import Result
 from formal.engine.transition import transition
 from formal.shell.apb4 import APB, watched_completer
-from formal.shell.axi4 import AXI, prove_steady, watched_writer
+from formal.shell.axi4 import AXI, prove_stable, watched_writer
 from spurtle.shell import axi4
 from spurtle.shell.apb4 import APB4Completer
 from spurtle.shell.axi4 import AXI4Writer
@@ -17,8 +17,8 @@ from tests.support.tiers import tiers
 PACKED = FEATURES["minimal_packed"]
 
 
-class Impatient(AXI4Writer):
-    """Takes back an address that is refused."""
+class WithdrawsAddress(AXI4Writer):
+    """A stalled address is withdrawn."""
 
     def _send(self, m, *arguments):
         super()._send(m, *arguments)
@@ -26,16 +26,16 @@ class Impatient(AXI4Writer):
             m.d.sync += self.axi.awvalid.eq(0)
 
 
-class Restless(AXI4Writer):
-    """A word that is refused becomes another."""
+class ChangesWord(AXI4Writer):
+    """A stalled word changes."""
 
     def _send(self, m, going, left, begins, sending, port, loaded):
         super()._send(m, going, left, begins, sending, port, loaded)
         m.d.comb += port.en.eq(1)
 
 
-class Hasty(AXI4Writer):
-    """The first word of a burst is its last."""
+class EarlyLast(AXI4Writer):
+    """WLAST is asserted with the first word of a burst."""
 
     def _send(self, m, *arguments):
         super()._send(m, *arguments)
@@ -43,22 +43,22 @@ class Hasty(AXI4Writer):
             m.d.sync += self.axi.wlast.eq(1)
 
 
-class Forgetful(FaultMixin, AXI4Writer):
-    """PSB CSYNC does not wait for it."""
+class NeverBusy(FaultMixin, AXI4Writer):
+    """`busy` is never asserted, so that PSB CSYNC does not wait."""
 
     def add_fault(self, m):
         m.d.comb += self.busy.eq(0)
 
 
-class Greedy(AXI4Writer):
-    """Has more bursts open than it says."""
+class ExcessBurst(AXI4Writer):
+    """One burst more than `outstanding` is open."""
 
     def __init__(self, config, *, outstanding):
         super().__init__(config, outstanding=outstanding + 1)
 
 
-class Early(FaultMixin, AXI4Writer):
-    """A record is done when its last beat has come."""
+class EarlyDone(FaultMixin, AXI4Writer):
+    """`write.done` is asserted with the last beat of a record."""
 
     def add_fault(self, m):
         m.d.comb += self.write.done.eq(self.write.beat.valid & self.write.beat.p.last)
@@ -67,13 +67,13 @@ class Early(FaultMixin, AXI4Writer):
 @pytest.mark.parametrize(
     ("wrong", "outstanding"),
     tiers(
-        fast=[(Impatient, 1), (Greedy, 3)],
-        full=[(Restless, 1), (Hasty, 1), (Hasty, 3), (Forgetful, 3), (Early, 1), (Early, 3)],
+        fast=[(WithdrawsAddress, 1), (ExcessBurst, 3)],
+        full=[(ChangesWord, 1), (EarlyLast, 1), (EarlyLast, 3), (NeverBusy, 3), (EarlyDone, 1), (EarlyDone, 3)],
     ),
 )
 def test_wrong_writers_fail(wrong: type[AXI4Writer], outstanding: int) -> None:
     axi, system = AXI(PACKED, outstanding), watched_writer(transition(wrong(PACKED, outstanding=outstanding)))
-    verdicts = [prove(system) for prove in (prove_steady, axi.prove_relation, axi.prove_words)]
+    verdicts = [prove(system) for prove in (prove_stable, axi.prove_relation, axi.prove_words)]
     assert Result.FAIL in [verdict.result for verdict in verdicts]
 
 
@@ -82,35 +82,35 @@ def test_a_burst_across_a_page_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     assert AXI(PACKED, 1).prove_burst(watched_writer(transition(AXI4Writer(PACKED)))).result is Result.FAIL
 
 
-class Twice(FaultMixin, APB4Completer):
-    """Accesses a register as long as a transfer is there."""
+class RepeatsAccess(FaultMixin, APB4Completer):
+    """A register is accessed in every cycle of the access phase."""
 
     def add_fault(self, m):
         m.d.comb += self.sysreg.valid.eq(self.apb.psel & self.apb.penable)
 
 
-class Eager(FaultMixin, APB4Completer):
-    """Is ready in the setup phase."""
+class EarlyReady(FaultMixin, APB4Completer):
+    """PREADY is asserted in the setup phase."""
 
     def add_fault(self, m):
         m.d.comb += self.apb.pready.eq(self.apb.psel & ~self.apb.penable)
 
 
-class Silent(FaultMixin, APB4Completer):
-    """No access fails."""
+class NoSlaveError(FaultMixin, APB4Completer):
+    """PSLVERR is never asserted."""
 
     def add_fault(self, m):
         m.d.comb += self.apb.pslverr.eq(0)
 
 
-class Half(FaultMixin, APB4Completer):
-    """Writes what is not strobed as well."""
+class IgnoresStrobes(FaultMixin, APB4Completer):
+    """A write does not preserve bytes that are not strobed."""
 
     def add_fault(self, m):
         m.d.comb += self.sysreg.write.eq(self.apb.pwrite)
 
 
-@pytest.mark.parametrize("wrong", [Twice, Eager, Silent, Half])
+@pytest.mark.parametrize("wrong", [RepeatsAccess, EarlyReady, NoSlaveError, IgnoresStrobes])
 def test_wrong_completers_fail(wrong: type[APB4Completer]) -> None:
     system = watched_completer(transition(wrong()))
     verdicts = [APB.prove_relation(system), APB.prove_transfers(system)]
@@ -119,6 +119,6 @@ def test_wrong_completers_fail(wrong: type[APB4Completer]) -> None:
 
 @pytest.mark.parametrize("outstanding", [1, 3])
 def test_the_relation_needs_the_bus_contract(outstanding: int) -> None:
-    """An answer before its burst."""
+    """The contract: a response follows its burst."""
     system = watched_writer(transition(AXI4Writer(PACKED, outstanding=outstanding)))
     assert inductive(system, AXI(PACKED, outstanding).relation).result is Result.FAIL

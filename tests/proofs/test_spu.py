@@ -1,4 +1,4 @@
-"""The proofs of the whole SPU find what is wrong."""
+"""The proofs of the complete SPU fail for wrong circuits."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,8 +21,8 @@ from tests.support.proofs import FaultMixin, WrongCircuit
 from tests.support.tiers import tiers
 
 
-class Counts(FaultMixin, SPU):
-    """Counts what passes in Debug state too."""
+class CountsInDebugState(FaultMixin, SPU):
+    """Operations are counted in Debug state too."""
 
     def add_fault(self, m):
         counted = m.submodules.control.enabled | self.pe.debug
@@ -32,11 +32,11 @@ class Counts(FaultMixin, SPU):
 @pytest.mark.full
 def test_counting_while_profiling_is_disabled_fails() -> None:
     config = CONFIGS["minimal"]
-    WrongCircuit(Counts, config, spu.prove_disabled).check()
+    WrongCircuit(CountsInDebugState, config, spu.prove_disabled).check()
 
 
-class Draws(FaultMixin, SPU):
-    """Draws a number for whatever passes."""
+class DrawsAlways(FaultMixin, SPU):
+    """A random number is drawn for every operation that passes."""
 
     def add_fault(self, m):
         m.d.comb += m.submodules.access_lfsr.draw.eq(self.sampling.valid != 0)
@@ -45,18 +45,18 @@ class Draws(FaultMixin, SPU):
 @pytest.mark.full
 def test_drawing_while_profiling_is_disabled_fails() -> None:
     config = FEATURES["minimal_sve"]
-    WrongCircuit(Draws, config, spu.prove_undrawn).check()
+    WrongCircuit(DrawsAlways, config, spu.prove_undrawn).check()
 
 
-class Unguarded(registers_rtl.RegisterAccess):
-    """EL1 has what EL2 has."""
+class NothingUndefined(registers_rtl.RegisterAccess):
+    """No access is UNDEFINED."""
 
     def _undefined(self, register, host):
         return C(0)
 
 
-class Whole(registers_rtl.RegisterFile):
-    """Bits that are not implemented can be set."""
+class SetsUnimplementedBits(registers_rtl.RegisterFile):
+    """Unimplemented bits can be set."""
 
     def _write(self, m, register, written):
         super()._write(m, register, written)
@@ -66,26 +66,31 @@ class Whole(registers_rtl.RegisterFile):
 
 
 @pytest.mark.parametrize(
-    ("room", "wrong", "prove"),
-    tiers(full=[(registers_rtl, Unguarded, spu.prove_pmscr_el2), (spu_rtl, Whole, spu.prove_implemented)]),
+    ("module", "wrong", "prove"),
+    tiers(
+        full=[
+            (registers_rtl, NothingUndefined, spu.prove_pmscr_el2),
+            (spu_rtl, SetsUnimplementedBits, spu.prove_implemented),
+        ]
+    ),
 )
 def test_unprotected_registers_fail(
-    room: Any, wrong: type[wiring.Component], prove: Callable[..., Verdict], monkeypatch: pytest.MonkeyPatch
+    module: Any, wrong: type[wiring.Component], prove: Callable[..., Verdict], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, wrong.__bases__[0].__name__, wrong)
+    monkeypatch.setattr(module, wrong.__bases__[0].__name__, wrong)
     config = CONFIGS["neoverse_n1"]
     WrongCircuit(SPU, config, prove).check()
 
 
-class Untold(FaultMixin, SPU):
-    """Does not tell the buffer that it has another owner."""
+class UnconnectedNewOwner(FaultMixin, SPU):
+    """`new_owner` is not connected to the buffer."""
 
     def add_fault(self, m):
         m.d.comb += m.submodules.buffer.new_owner.eq(0)
 
 
-class Remembers(FaultMixin, SPU):
-    """Keeps the previous branch target for another owner."""
+class KeepsPreviousTarget(FaultMixin, SPU):
+    """The previous branch target is kept on a change of owner."""
 
     def add_fault(self, m):
         m.d.comb += m.submodules.previous_target.new_owner.eq(0)
@@ -95,26 +100,26 @@ class Remembers(FaultMixin, SPU):
 def test_an_unreported_new_owner_fails() -> None:
     config = replace(FEATURES["minimal_pbt"], name="owners", el3=True)
     assert spu.prove_new_owner(config, transition(SPU(config))).result is Result.PASS
-    for wrong in (Untold, Remembers):
+    for wrong in (UnconnectedNewOwner, KeepsPreviousTarget):
         WrongCircuit(wrong, config, spu.prove_new_owner).check()
 
 
-class Anytime(FaultMixin, SPU):
-    """Tells of the filters' answers when there is nothing to tell."""
+class FeedWithoutSample(FaultMixin, SPU):
+    """SAMPLE_FEED_LAT does not depend on SAMPLE_FEED."""
 
     def add_fault(self, m):
         m.d.sync += self.pmu.sample_feed_lat.eq(m.submodules.filter.feed.lat)
 
 
-class Unfed(FaultMixin, SPU):
-    """Counts verdicts when there is no sample."""
+class FiltrateWithoutSample(FaultMixin, SPU):
+    """SAMPLE_FILTRATE counts verdicts in cycles without a sample."""
 
     def add_fault(self, m):
         m.d.sync += self.pmu.sample_filtrate.eq(~m.submodules.filter.rejected.as_value().any())
 
 
-class Silent(FaultMixin, SPU):
-    """Does not tell the buffer that its limit is written."""
+class UnconnectedLimitWrite(FaultMixin, SPU):
+    """`pmblimitr_write` is not connected to the buffer."""
 
     def add_fault(self, m):
         m.d.comb += m.submodules.buffer.pmblimitr_write.eq(0)
@@ -123,8 +128,8 @@ class Silent(FaultMixin, SPU):
 @pytest.mark.parametrize(
     ("wrong", "prove"),
     tiers(
-        fast=[(Anytime, spu.prove_fed)],
-        full=[(Unfed, spu.prove_fed), (Silent, spu.prove_limit)],
+        fast=[(FeedWithoutSample, spu.prove_fed)],
+        full=[(FiltrateWithoutSample, spu.prove_fed), (UnconnectedLimitWrite, spu.prove_limit)],
     ),
 )
 def test_wrong_events_and_strobes_fail(wrong: type[SPU], prove: Callable[..., Verdict]) -> None:

@@ -235,7 +235,7 @@ def test_a_timeout_raises_undecided() -> None:
 
 
 def test_z3_is_imported_by_the_terms_module_alone() -> None:
-    """This file also tests every public name of the module."""
+    """Every public name of the module also occurs in this file."""
     assert set(terms.__all__) - set(re.findall(r"\w+", Path(__file__).read_text())) - {"Term"} == set()
     users = [
         path.relative_to(ROOT)

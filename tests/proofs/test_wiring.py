@@ -1,4 +1,4 @@
-"""The proof of the connections between the blocks of the SPU finds each that is wrong."""
+"""The proof of the connections between the blocks of the SPU fails for each wrong connection."""
 
 import pytest
 from amaranth.hdl import C, Cat
@@ -13,7 +13,7 @@ from tests.support.tiers import tiers
 
 
 class WithoutMinlatBit(FaultMixin, SPU):
-    """MINLAT[11] does not reach the filter."""
+    """MINLAT[11] is not connected to the filter."""
 
     def add_fault(self, m):
         register = m.submodules.registers.pmslatfr.as_value()
@@ -21,42 +21,42 @@ class WithoutMinlatBit(FaultMixin, SPU):
 
 
 class WithoutIntervalBit(FaultMixin, SPU):
-    """The most significant bit of INTERVAL does not reach the interval counter."""
+    """The most significant bit of INTERVAL is not connected to the interval counter."""
 
     def add_fault(self, m):
         m.d.comb += m.submodules.interval_counter.interval.eq(m.submodules.registers.pmsirr.INTERVAL[:-1])
 
 
-class OtherState(FaultMixin, SPU):
-    """Random numbers are read where PMSICR_EL1 is."""
+class WrongStateRead(FaultMixin, SPU):
+    """Reads of IMP_PMSRNDR_EL1 return PMSICR_EL1."""
 
     def add_fault(self, m):
         m.d.comb += m.submodules.registers.pmsrndr.eq(m.submodules.interval_counter.pmsicr)
 
 
-class AlwaysWanted(FaultMixin, SPU):
+class NeverDropped(FaultMixin, SPU):
     """No record is dropped because the buffer did not run."""
 
     def add_fault(self, m):
         m.d.comb += m.submodules.completion.drop.eq(0)
 
 
-class Unfiltered(FaultMixin, SPU):
+class UnfilteredFeed(FaultMixin, SPU):
     """PMU event SAMPLE_FEED_LD counts every sample."""
 
     def add_fault(self, m):
         m.d.sync += self.pmu.sample_feed_ld.eq(m.submodules.completion.fed)
 
 
-class Strobe(FaultMixin, SPU):
-    """Interrupts when the buffer is full, and not for as long as S is set."""
+class InterruptStrobe(FaultMixin, SPU):
+    """The interrupt is asserted only in the cycle of a buffer full event, not while S is set."""
 
     def add_fault(self, m):
         m.d.comb += self.pmbirq.eq(m.submodules.buffer.full)
 
 
-class Unread(FaultMixin, SPU):
-    """PMU event SAMPLE_FILTRATE is SAMPLE_FEED, and nothing reads what it has to be."""
+class UnreadFiltrated(FaultMixin, SPU):
+    """PMU event SAMPLE_FILTRATE counts SAMPLE_FEED, and its source is not read."""
 
     def add_fault(self, m):
         m.d.sync += self.pmu.sample_filtrate.eq(m.submodules.completion.fed)
@@ -85,7 +85,7 @@ def test_an_input_without_a_row_is_an_error(narrow: Transition, monkeypatch: pyt
     monkeypatch.setattr(wiring, "SAME", rows)
     verdict = wiring.prove_wiring(CONFIGS["minimal"], narrow)
     assert verdict.result is Result.ERROR
-    assert verdict.evidence.endswith("does not say what drives control.pmscr")
+    assert verdict.evidence.endswith("states no source for control.pmscr")
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,12 @@ def test_an_input_without_a_row_is_an_error(narrow: Transition, monkeypatch: pyt
     tiers(
         full=[
             (WithoutMinlatBit, "minimal"),
-            (Strobe, "minimal"),
-            *((wrong, name) for wrong in (OtherState, AlwaysWanted, Unfiltered) for name in ("minimal", "v1p4")),
+            (InterruptStrobe, "minimal"),
+            *(
+                (wrong, name)
+                for wrong in (WrongStateRead, NeverDropped, UnfilteredFeed)
+                for name in ("minimal", "v1p4")
+            ),
         ],
     ),
 )
@@ -106,7 +110,7 @@ def test_wrong_connections_fail(wrong: type[SPU], name: str) -> None:
 @pytest.mark.full
 def test_an_unread_output_fails() -> None:
     config = CONFIGS["minimal"]
-    verdict = wiring.prove_wiring(config, transition(Unread(config)))
+    verdict = wiring.prove_wiring(config, transition(UnreadFiltrated(config)))
     assert (verdict.result, verdict.evidence) == (Result.FAIL, "nothing reads completion.filtrated")
 
 
