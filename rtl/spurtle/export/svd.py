@@ -62,7 +62,7 @@ def _add_register(registers: ElementTree.Element, config: SPUConfig, register: R
     parent = ElementTree.SubElement(element, "fields")
     for name, field in whole.items():
         bits = regmap.implemented(config, register) & field.mask
-        partly = "" if bits == field.mask else f" Bits that are there: {regmap.bit_ranges(bits)}."
+        partly = "" if bits == field.mask else f" Implemented bits: {regmap.bit_ranges(bits)}."
         one = ElementTree.SubElement(parent, "field")
         # The schema's bitRange ends at bit 49.
         _add(one, name=name, description=field.doc + partly, lsb=field.lsb, msb=field.lsb + field.width - 1)
