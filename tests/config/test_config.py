@@ -95,7 +95,7 @@ REFUSED: dict[str, tuple[SPUConfig, dict[str, Any], str]] = {
     ),
     "one field for target and access": (
         V1P4, {"layout": fixed(128, *(field.packets for field in TOGETHER.fields))},
-        "layout must have separate fields for TARGET, VA, which one operation can have both in v1p4",
+        "layout must have separate fields for TARGET, VA, because one operation can have both in v1p4",
     ),
     "unpredictable_filter": (
         MINIMAL_CONFIG, {"unpredictable_filter": "DISCARD"},
@@ -207,16 +207,16 @@ REFUSED: dict[str, tuple[SPUConfig, dict[str, Any], str]] = {
     ),
     "packets that do not exclude each other": (
         MINIMAL_CONFIG, {"layout": fixed(64, *SHARED)},
-        "layout must have separate fields for PC, TOTAL, which one operation can have both in minimal",
+        "layout must have separate fields for PC, TOTAL, because one operation can have both in minimal",
     ),
     "no room": (
         N1, {"events_bytes": 8},
-        "layout.max_size must be at least 128 in neoverse_n1, not 64: there is no room for TIMESTAMP",
+        "layout.max_size must be at least 128 in neoverse_n1, not 64: TIMESTAMP would not fit",
     ),
     "no room for several": (
         V1P4, {"layout": replace(V1P4.layout, align=64, max_size=64)},
-        ("layout.max_size must be at least 128 in v1p4, not 64: there is no room for "
-        "ALTERNATE_ISSUE, DATA_SOURCE, END, PREVIOUS_TARGET, TIMESTAMP"),
+        ("layout.max_size must be at least 128 in v1p4, not 64: "
+        "ALTERNATE_ISSUE, DATA_SOURCE, END, PREVIOUS_TARGET, TIMESTAMP would not fit"),
     ),
     "odd size": (
         MINIMAL_CONFIG, {"layout": replace(MINIMAL, align=96, max_size=96)},

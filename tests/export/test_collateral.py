@@ -197,7 +197,7 @@ def test_the_constraints_name_the_clock_and_the_reset(reset: Reset) -> None:
     for suffix in ("sdc", "xdc", "lpf"):
         text = texts[f"spurtle_minimal.{suffix}"]
         assert re.search(r"^[^#]*\bclk\b", text, re.MULTILINE)
-        said = f"# {reset.port} may begin at any time" in text
+        said = f"# {reset.port} can be asserted at any time" in text
         assert said == reset.asynchronous
 
 

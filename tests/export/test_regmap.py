@@ -119,7 +119,7 @@ def test_svd_says_what_is_there(config: SPUConfig) -> None:
             assert mask & regmap.implemented(config, register)
             covered |= mask
             partly = mask & regmap.implemented(config, register) != mask
-            assert ("Bits that are there" in text["description"]) == partly
+            assert ("Implemented bits:" in text["description"]) == partly
         assert regmap.implemented(config, register) & ~covered == 0
 
 
@@ -254,7 +254,7 @@ def test_list_in_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
         ]
         fields = sum(len(regmap.fields(config, register)) for register in config.accessors)
         assert len(lines) - len(heads) == fields
-    assert any(re.fullmatch(r" +2:1 +FM +What is done .* 0x0 FILL, 0x2 DISCARD\.", line) for line in lines)
+    assert any(re.fullmatch(r" +2:1 +FM +Fill mode: .* 0x0 FILL, 0x2 DISCARD\.", line) for line in lines)
     assert any(re.match(r" +15:12 +MaxSize = 7 ", line) for line in lines)
 
 

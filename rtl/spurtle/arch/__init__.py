@@ -1,4 +1,4 @@
-"""The architecture: registers, packets, events and values, under its own names. Without Amaranth."""
+"""Registers, packets, events and values of the architecture, under its names. This package does not import Amaranth."""
 
 from . import registers
 from .events import Event

@@ -1,6 +1,7 @@
-"""Bits of the Events packet (D18.2.6)."""
+"""Bits of the Events packet (D18.2.6).
 
-# Ref: DDI0487 M.a, D18.2.6.
+Ref: DDI0487 M.a, D18.2.6.
+"""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ __all__ = ["EVENTS", "Event", "EventRow", "Operations", "defined_events", "event
 
 @unique
 class Event(IntEnum):
-    """Bit numbers of the Events packet."""
+    """Bit number in the Events packet."""
 
     GENERATED_EXCEPTION = 0
     RETIRED = 1
@@ -40,7 +41,7 @@ class Event(IntEnum):
 
 @unique
 class Operations(Enum):
-    """Operations that can have an event. The value describes them."""
+    """Group of operations that can have an event. The value describes it."""
 
     ALL = "all"
     EXCEPTIONS = "all but branches"
@@ -53,7 +54,7 @@ class Operations(Enum):
 
 @dataclass(frozen=True)
 class EventRow:
-    """An event.
+    """Event, and the operations and SPUs that can have it.
 
     Parameters
     ----------
@@ -62,13 +63,13 @@ class EventRow:
         Meaning, in the words of the architecture.
     operations : Operations
     word : str
-        Word of Linux perf for it.
+        Name of the event in the output of Linux perf.
     optional : bool
-        An implementation can leave it out.
+        An implementation can omit the event.
     version : PMSVer
-        First version of FEAT_SPE that defines it.
+        First version of FEAT_SPE that defines the event.
     features : tuple of str
-        Fields of `SPUConfig` of which one must be set, by name. None are needed if it is empty.
+        Names of fields of `SPUConfig`, of which at least one must be set. Empty if the event needs no feature.
     """
 
     event: Event
@@ -129,35 +130,35 @@ EVENTS = (
         ("spe_sme",),
     ),
 )
-"""The events that the architecture defines. The others read as zero, or are IMPLEMENTATION DEFINED."""
+"""Events that the architecture defines. Other bits are zero or IMPLEMENTATION DEFINED."""
 
-_OWN_OF_ACCESSES = range(12, 16)
-"""IMPLEMENTATION DEFINED in every version. All known ones are of loads and stores (docs/choices.md)."""
+_IMP_OF_ACCESSES = range(12, 16)
+"""IMPLEMENTATION DEFINED in every version. All known uses are for loads and stores (docs/choices.md)."""
 
-_OWN = range(48, 64)
+_IMP = range(48, 64)
 """IMPLEMENTATION DEFINED in every version."""
 
-_OWN_BEFORE_V1P4 = range(24, 32)
+_IMP_BEFORE_V1P4 = range(24, 32)
 """IMPLEMENTATION DEFINED before FEAT_SPEv1p4."""
 
 
 def mask(events: Iterable[int]) -> int:
-    """Return the Events packet with these events."""
+    """Return the payload of the Events packet for these events."""
     return sum(1 << event for event in events)
 
 
 def events_of(operations: Operations) -> frozenset[int]:
-    """Return the events that no other operations can have, with those that are IMPLEMENTATION DEFINED."""
-    own = _OWN_OF_ACCESSES if operations is Operations.ACCESSES else ()
-    return frozenset({*own, *(row.event for row in EVENTS if row.operations is operations)})
+    """Return the events that only these operations can have, including IMPLEMENTATION DEFINED events."""
+    imp = _IMP_OF_ACCESSES if operations is Operations.ACCESSES else ()
+    return frozenset({*imp, *(row.event for row in EVENTS if row.operations is operations)})
 
 
 def required_events(version: PMSVer, features: Collection[str]) -> frozenset[int]:
-    """Return the events that every SPU of a version and with these features records."""
+    """Return the events that every SPU of this version with these features records."""
     return frozenset(row.event for row in EVENTS if not row.optional and is_defined(row, version, features))
 
 
 def defined_events(version: PMSVer, features: Collection[str]) -> frozenset[int]:
-    """Return the events that an SPU of a version and with these features can record."""
-    own = {*_OWN_OF_ACCESSES, *_OWN, *(_OWN_BEFORE_V1P4 if version < PMSVer.SPE_V1P4 else ())}
-    return frozenset(own | {row.event for row in EVENTS if is_defined(row, version, features)})
+    """Return the events that an SPU of this version with these features can record."""
+    imp = {*_IMP_OF_ACCESSES, *_IMP, *(_IMP_BEFORE_V1P4 if version < PMSVer.SPE_V1P4 else ())}
+    return frozenset(imp | {row.event for row in EVENTS if is_defined(row, version, features)})

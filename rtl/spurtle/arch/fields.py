@@ -7,7 +7,7 @@ __all__ = ["BitField"]
 
 @dataclass(frozen=True)
 class BitField:
-    """A field of a register or packet: `width` bits from bit `lsb` upward.
+    """Field of a register or packet: `width` bits from bit `lsb` upward.
 
     Parameters
     ----------
@@ -19,14 +19,14 @@ class BitField:
 
     @property
     def mask(self) -> int:
-        """Bits of the field, in place."""
+        """Bits of the field within the register or packet."""
         return self.max_value << self.lsb
 
     @property
     def max_value(self) -> int:
-        """The largest value."""
+        """Largest value of the field."""
         return (1 << self.width) - 1
 
     def of(self, value: int) -> int:
-        """Return the value of the field in `value`, the value of the whole."""
+        """Return the value of the field in `value`, a value of the register or packet."""
         return (value >> self.lsb) & self.max_value

@@ -1,6 +1,7 @@
-"""Payloads of the Operation Type packet (D18.2.7): SUBCLASS, and the other fields."""
+"""Formats of the Operation Type packet (D18.2.7): SUBCLASS and the other fields of the payload.
 
-# Ref: DDI0487 M.a, D18.2.7. Where the figures and the lists of fields disagree, the description of each field decides.
+Ref: DDI0487 M.a, D18.2.7. Where its figures and its lists of fields disagree, the description of each field decides.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -46,20 +47,20 @@ TILE_SIZE_BITS = (ETS_UNIT << ETS.BITS_262144).bit_length()
 
 @dataclass(frozen=True)
 class Form:
-    """A format of the payload.
+    """Format of the payload.
 
     Parameters
     ----------
     name : str
     operation_class : OperationClass
     subclass : str
-        SUBCLASS as the architecture writes it, from bit 7 down: `x` where a bit belongs to a field.
+        SUBCLASS from bit 7 down, as the architecture writes it. `x` is a bit of a field.
     fields : mapping of str to tuple of int
         Bits of each field, the least significant first.
     version : PMSVer
-        First version of FEAT_SPE that defines it.
+        First version of FEAT_SPE that defines the format.
     features : tuple of str
-        Fields of `SPUConfig` of which one must be set, by name. None are needed if it is empty.
+        Names of fields of `SPUConfig`, of which at least one must be set. Empty if the format needs no feature.
     """
 
     name: str
@@ -71,7 +72,7 @@ class Form:
 
     @cached_property
     def fixed(self) -> int:
-        """Bits that SUBCLASS fixes, as a mask."""
+        """Mask of the bits that SUBCLASS fixes."""
         return int(self.subclass.replace("0", "1").replace("x", "0"), 2)
 
     @cached_property
@@ -84,12 +85,12 @@ class Form:
         return operation_class == self.operation_class and payload & self.fixed == self.value
 
     def pack(self, **fields: int) -> int:
-        """Return the payload with these fields, all others zero. The numbers may be symbolic.
+        """Return the payload with these fields. All others are zero. The values may be symbolic.
 
         Raises
         ------
         KeyError
-            If there is no such field.
+            If the format has no such field.
         """
         payload = self.value
         for name, number in fields.items():
@@ -123,7 +124,7 @@ SME_DATA_PROCESSING = Form(
 )
 
 GENERAL = Form("general", OperationClass.LOAD_STORE, "00000x0x", {**_LDST, "SIMD_FP": (2,)})
-"""Loads and stores of general-purpose registers, and of SIMD&FP registers."""
+"""Load or store of general-purpose registers or of SIMD&FP registers."""
 
 UNSPECIFIED = Form("unspecified", OperationClass.LOAD_STORE, "0001000x", _LDST, PMSVer.SPE_V1P1)
 
@@ -145,7 +146,7 @@ SVE_LOAD_STORE = Form(
 MEMORY_COPY = Form("memory_copy", OperationClass.LOAD_STORE, "0010000x", _LDST, PMSVer.SPE_V1P3, ("mops",))
 
 MEMORY_SET = Form("memory_set", OperationClass.LOAD_STORE, "00100101", {}, PMSVer.SPE_V1P3, ("mops",))
-"""A store."""
+"""Memory set, which is always a store: SUBCLASS fixes LDST."""
 
 GUARDED_CONTROL_STACK = Form(
     "gcs", OperationClass.LOAD_STORE, "01000x0x", {**_LDST, "COMM": (2,)}, PMSVer.SPE_V1P4, ("gcs",)
@@ -168,4 +169,4 @@ FORMS = (
     GUARDED_CONTROL_STACK,
     BRANCH,
 )
-"""All of them. No payload has two formats."""
+"""All formats. No payload has two of them."""

@@ -1,6 +1,7 @@
-"""Packets: headers, indices, and encodings of their fields (D18.2)."""
+"""Headers, indices and field encodings of packets (D18.2).
 
-# Ref: DDI0487 M.a, D18.2.
+Ref: DDI0487 M.a, D18.2.
+"""
 
 from enum import IntEnum, unique
 
@@ -30,8 +31,9 @@ __all__ = [
 
 @unique
 class Header(IntEnum):
-    """First byte of each packet with its index, class and size fields zero. Bits [5:4] are SZ: a payload of `1 << SZ`
-    bytes.
+    """First byte of each packet, with its index, class and size fields zero.
+
+    Bits [5:4] are SZ: the payload has `1 << SZ` bytes.
     """
 
     PADDING = 0x00
@@ -47,7 +49,7 @@ class Header(IntEnum):
 
     @staticmethod
     def size_field(payload_bytes: int) -> int:
-        """Return SZ in its place, for the packets whose payload has more than one size."""
+        """Return SZ within the header, for packets whose payload has more than one size."""
         return (payload_bytes.bit_length() - 1) << HEADER_SIZE.lsb
 
 
@@ -91,7 +93,7 @@ class OperationClass(IntEnum):
 
 @unique
 class EVL(IntEnum):
-    """Bounds of the vector length field of an Operation Type packet, which holds log2(bits / 32) (D18.2.7)."""
+    """Limits of EVL, the vector length field, which holds log2(bits / 32) (D18.2.7)."""
 
     BITS_32 = 0b000
     BITS_2048 = 0b110
@@ -100,7 +102,7 @@ class EVL(IntEnum):
 
 @unique
 class ETS(IntEnum):
-    """Bounds of the tile size field, which holds log2(bits / 128) (D18.2.7)."""
+    """Limits of ETS, the tile size field, which holds log2(bits / 128) (D18.2.7)."""
 
     BITS_128 = 0b0000
     BITS_262144 = 0b1011
@@ -109,7 +111,7 @@ class ETS(IntEnum):
 
 @unique
 class CR(IntEnum):
-    """Whether a branch calls or returns (D18.2.7)."""
+    """Call and return field of a branch (D18.2.7)."""
 
     NOT_RECORDED = 0b00
     LINK = 0b01
@@ -118,19 +120,19 @@ class CR(IntEnum):
 
 
 VIRTUAL_ADDRESS_BITS = 64
-"""A data virtual address with its top byte: the payload of an Address packet (D18.2.1)."""
+"""Width of a data virtual address with its top byte: the payload of an Address packet (D18.2.1)."""
 
 CONTEXT_BITS = 32
-"""Payload of a Context packet: CONTEXTIDR_EL1 or CONTEXTIDR_EL2 (D18.2.2)."""
+"""Width of the payload of a Context packet: CONTEXTIDR_EL1 or CONTEXTIDR_EL2 (D18.2.2)."""
 
 COUNT_BITS = 64
-"""Payload of a Timestamp packet: a count of the Generic Timer (D18.2.9)."""
+"""Width of the payload of a Timestamp packet: a count of the Generic Timer (D18.2.9)."""
 
 ADDRESS_BITS = 56
-"""ADDR of an Address packet: what the top byte says depends on INDEX (D18.2.1)."""
+"""Width of ADDR in an Address packet. The meaning of the top byte depends on INDEX (D18.2.1)."""
 
 HEADER_SIZE = BitField(4, 2)
-"""SZ of a header from 0x40 upward: the payload has `1 << SZ` bytes (D18.1)."""
+"""SZ of a header of 0x40 or more: the payload has `1 << SZ` bytes (D18.1)."""
 
 HEADER_INDEX = BitField(0, 3)
 """INDEX[2:0] of an Address or Counter packet (D18.2.1, D18.2.3)."""
@@ -139,10 +141,10 @@ HEADER_CLASS = BitField(0, 2)
 """INDEX of a Context packet, CLASS of an Operation Type packet (D18.2.2, D18.2.7)."""
 
 EXTENDED_INDEX = BitField(0, 2)
-"""INDEX[4:3] in the extended header, the byte before (D18.2.1, D18.2.3)."""
+"""INDEX[4:3] in the preceding byte of an extended header (D18.2.1, D18.2.3)."""
 
 INSTRUCTION_TOP = {"NSE": BitField(4, 1), "EL": BitField(5, 2), "NS": BitField(7, 1)}
-"""Top byte of the address of an instruction: PC, target, previous target (D18.2.1)."""
+"""Fields in the top byte of an instruction address: PC, target, previous target (D18.2.1)."""
 
 PHYSICAL_TOP = {"PAT": BitField(0, 4), "NSE": BitField(4, 1), "CH": BitField(6, 1), "NS": BitField(7, 1)}
-"""Top byte of a data physical address (D18.2.1)."""
+"""Fields in the top byte of a data physical address (D18.2.1)."""

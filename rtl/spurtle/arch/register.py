@@ -1,6 +1,7 @@
-"""Description of a System register: encoding, fields and traps."""
+"""Description of a System register: encoding, fields and traps.
 
-# Ref: DDI0487 M.a, D24.7.
+Ref: DDI0487 M.a, D24.7.
+"""
 
 from dataclasses import dataclass
 from enum import Enum, IntEnum, unique
@@ -20,15 +21,15 @@ ENCODING_BITS = 14
 
 @dataclass(frozen=True)
 class Field(BitField):
-    """A field of a System register.
+    """Field of a System register.
 
     Parameters
     ----------
     lsb, width : int
     doc : str
-        Meaning, and how values that the architecture does not define are taken.
+        Meaning of the field, and treatment of values that the architecture does not define.
     values : type of IntEnum or None
-        Names of its values, where they have some.
+        Named values of the field. None if its values have no names.
     """
 
     doc: str
@@ -37,52 +38,62 @@ class Field(BitField):
 
 @unique
 class Trap(Enum):
-    """The field of MDCR_EL2 that traps accesses from EL1 to EL2."""
+    """Field of MDCR_EL2 that traps accesses from EL1 to EL2."""
 
     TPMS = "TPMS"
-    """If it is one."""
+    """Accesses trap if TPMS is one."""
     E2PB = "E2PB"
-    """If bit 0 of it is zero."""
+    """Accesses trap if bit 0 of E2PB is zero."""
 
 
 @dataclass(frozen=True)
 class FineGrainedTrap:
-    """Traps accesses from EL1 to EL2: a field of HDFGRTR_EL2 for reads and of HDFGWTR_EL2 for writes, or of
-    HDFGRTR2_EL2 and HDFGWTR2_EL2. It traps if it is one, and if its name begins with `n` if it is zero.
+    """Fine-grained trap of accesses from EL1 to EL2: a field of HDFGRTR_EL2 for reads and HDFGWTR_EL2 for writes.
+
+    Accesses trap if the field is one. If its name begins with `n`, accesses trap if the field is zero.
+
+    Parameters
+    ----------
+    name : str
+        Name of the field.
+    bit : int
+        Bit number of the field.
+    second : bool
+        The field is in HDFGRTR2_EL2 and HDFGWTR2_EL2, which FEAT_FGT2 adds.
     """
 
     name: str
     bit: int
     second: bool = False
-    """Of FEAT_FGT2."""
 
     @property
     def inverted(self) -> bool:
+        """Whether accesses trap if the field is zero."""
         return self.name.startswith("n")
 
 
 @dataclass(frozen=True)
 class Register:
-    """A 64-bit System register: op0 is 3 for all of them.
+    """64-bit System register. op0 is 3 for all of them.
 
-    Bits that no field names are RES0. Which fields a configuration implements is `SPUConfig.writable`'s to say.
+    Bits outside of the fields are RES0. `SPUConfig.writable` returns the bits that a configuration implements.
 
     Parameters
     ----------
     name : str
     op1, crm, op2 : int
     purpose : str
-        What it is for.
+        Function of the register, as one or more sentences.
     fields : dict of str to Field
     read_only : bool
     crn : int
     owned : bool
-        Accesses from EL1 and EL2 of another Security state than the one that owns the Profiling Buffer trap to EL3, by
-        MDCR_EL3.{NSPBE, NSPB}.
+        Accesses from EL1 and EL2 trap to EL3 if their Security state does not own the Profiling Buffer
+        (MDCR_EL3.{NSPBE, NSPB}).
     trap : Trap or None
     fine_grained : FineGrainedTrap or None
     enable : str
-        Field of MDCR_EL3 that lets EL1 and EL2 access it, if it is one. Empty if there is none.
+        Field of MDCR_EL3 that must be one for accesses from EL1 and EL2. Empty if there is none.
     """
 
     name: str
@@ -100,21 +111,27 @@ class Register:
 
     @property
     def encoding(self) -> int:
-        """op1, CRn, CRm and op2, from the most significant bit down."""
+        """Concatenation of op1, CRn, CRm and op2, op1 most significant."""
         return self.op1 << 11 | self.crn << 7 | self.crm << 3 | self.op2
 
     @property
     def assembler_name(self) -> str:
-        """What every assembler takes for it, whether it knows the register or not."""
+        """Generic name, which every assembler accepts."""
         return f"S3_{self.op1}_C{self.crn}_C{self.crm}_{self.op2}"
 
     def unpack(self, value: int) -> Any:
-        """The fields of `value`, as attributes."""
+        """Return the fields of `value` as attributes of an object."""
         return SimpleNamespace(**{name: field.of(value) for name, field in self.fields.items()})
 
     def pack(self, **fields: int) -> int:
-        """The value that holds `fields`, all others zero. Raises KeyError on an unknown field, ValueError on one that
-        is too large.
+        """Return the value with these `fields`. All others are zero.
+
+        Raises
+        ------
+        KeyError
+            If the register has no such field.
+        ValueError
+            If a value is negative or too large for its field.
         """
         value = 0
         for name, number in fields.items():

@@ -1,6 +1,7 @@
-"""The System registers that an SPU can have."""
+"""The System registers that an SPU can have.
 
-# Ref: DDI0487 M.a, D24.7.
+Ref: DDI0487 M.a, D24.7.
+"""
 
 from .register import REGISTER_BITS, Field, FineGrainedTrap, Register, Trap
 from .values import EC, FM, PCT, AltClk
@@ -31,16 +32,16 @@ PMSCR_EL1 = Register(
     0,
     9,
     0,
-    "What EL1 lets be sampled, and lets records hold.",
+    "Controls what is sampled at EL1 and EL0, and what records can hold.",
     {
-        "E0SPE": Field(0, 1, "Operations at EL0 are sampled, where HCR_EL2.TGE is 0."),
-        "E1SPE": Field(1, 1, "Operations at EL1 are sampled."),
+        "E0SPE": Field(0, 1, "Enables sampling at EL0 while HCR_EL2.TGE is 0."),
+        "E1SPE": Field(1, 1, "Enables sampling at EL1."),
         "CX": Field(3, 1, "Records hold CONTEXTIDR_EL1."),
         "PA": Field(
-            4, 1, "Records hold physical addresses where EL1 owns the Profiling Buffer, if PMSCR_EL2.PA is 1 too."
+            4, 1, "While EL1 owns the Profiling Buffer: records hold physical addresses, if PMSCR_EL2.PA is also 1."
         ),
-        "TS": Field(5, 1, "Records hold a timestamp, where EL1 owns the Profiling Buffer."),
-        "PCT": Field(6, 2, "Which time the timestamp is of. 0b10 is taken as 0b00. Always 0b01 without EL2.", PCT),
+        "TS": Field(5, 1, "While EL1 owns the Profiling Buffer: records hold a timestamp."),
+        "PCT": Field(6, 2, "Time in the timestamp. 0b10 is treated as 0b00. Always 0b01 without EL2.", PCT),
     },
     trap=Trap.TPMS,
     fine_grained=FineGrainedTrap("PMSCR_EL1", 26),
@@ -52,19 +53,19 @@ PMSCR_EL2 = Register(
     4,
     9,
     0,
-    "What EL2 lets be sampled, and lets records hold, its own and those of EL1 and EL0.",
+    "Controls what is sampled at EL2 and EL0, and what records can hold, including those of EL1 and EL0.",
     {
-        "E0HSPE": Field(0, 1, "Operations at EL0 are sampled, where HCR_EL2.TGE is 1."),
-        "E2SPE": Field(1, 1, "Operations at EL2 are sampled."),
+        "E0HSPE": Field(0, 1, "Enables sampling at EL0 while HCR_EL2.TGE is 1."),
+        "E2SPE": Field(1, 1, "Enables sampling at EL2."),
         "CX": Field(3, 1, "Records hold CONTEXTIDR_EL2."),
         "PA": Field(
-            4, 1, "Records hold physical addresses. Where EL1 owns the Profiling Buffer, PMSCR_EL1.PA decides too."
+            4, 1, "Records hold physical addresses. While EL1 owns the Profiling Buffer, PMSCR_EL1.PA must also be 1."
         ),
-        "TS": Field(5, 1, "Records hold a timestamp, where EL2 owns the Profiling Buffer."),
+        "TS": Field(5, 1, "While EL2 owns the Profiling Buffer: records hold a timestamp."),
         "PCT": Field(
             6,
             2,
-            "Which time the timestamp is of, or the most that PMSCR_EL1.PCT can get. 0b10 is taken as 0b00.",
+            "Time in the timestamp, or the upper limit for PMSCR_EL1.PCT. 0b10 is treated as 0b00.",
             PCT,
         ),
     },
@@ -76,7 +77,7 @@ PMSCR_EL12 = Register(
     5,
     9,
     0,
-    "PMSCR_EL1, for a hypervisor whose accesses to PMSCR_EL1 go to PMSCR_EL2, because HCR_EL2.E2H is one.",
+    "PMSCR_EL1 under another name, for EL2 while HCR_EL2.E2H is 1: PMSCR_EL1 accesses PMSCR_EL2 there.",
     PMSCR_EL1.fields,
 )
 
@@ -86,8 +87,8 @@ PMSNEVFR_EL1 = Register(
     0,
     9,
     1,
-    "Events that keep a sample from becoming a record.",
-    {"E": Field(0, REGISTER_BITS, "Bit n: with PMSFCR_EL1.FnE, there is no record of an operation that has event n.")},
+    "Filter by inverted event: events that a recorded operation does not have.",
+    {"E": Field(0, REGISTER_BITS, "Bit n: while PMSFCR_EL1.FnE is 1, operations with event n are not recorded.")},
     trap=Trap.TPMS,
     fine_grained=FineGrainedTrap("nPMSNEVFR_EL1", 62),
     enable="EnPMSN",
@@ -99,10 +100,12 @@ PMSICR_EL1 = Register(
     0,
     9,
     2,
-    "The sample interval counter. It is software's to save and restore, and stands still while profiling is disabled.",
+    "Sample interval counter. Software saves and restores it. It holds its value while profiling is disabled.",
     {
-        "COUNT": Field(0, 32, "Operations until one is selected. At zero the next one reloads it from PMSIRR_EL1."),
-        "ECOUNT": Field(56, 8, "Operations that a selection is still put off, by a random number."),
+        "COUNT": Field(
+            0, 32, "Operations until one is selected. At zero, the next operation reloads it from PMSIRR_EL1."
+        ),
+        "ECOUNT": Field(56, 8, "Operations by which a selection is still delayed, counted down from a random number."),
     },
     trap=Trap.TPMS,
     fine_grained=FineGrainedTrap("PMSICR_EL1", 29),
@@ -114,10 +117,10 @@ PMSIRR_EL1 = Register(
     0,
     9,
     3,
-    "How many operations lie between two samples.",
+    "Sample interval: operations between two samples.",
     {
-        "RND": Field(0, 1, "Each sample is put off by a random number of operations below 256."),
-        "INTERVAL": Field(8, 24, "Bits [31:8] of what PMSICR_EL1.COUNT is reloaded with. 0 is taken as 1."),
+        "RND": Field(0, 1, "Each sample is delayed by a random number of operations below 256."),
+        "INTERVAL": Field(8, 24, "Bits [31:8] of the value that PMSICR_EL1.COUNT is reloaded with. 0 is treated as 1."),
     },
     trap=Trap.TPMS,
     fine_grained=FineGrainedTrap("PMSIRR_EL1", 31),
@@ -129,23 +132,23 @@ PMSFCR_EL1 = Register(
     0,
     9,
     4,
-    "Which filters a sample has to pass to become a record, and which types of operation pass the one by type.",
+    "Enables the filters that a sample must pass to be recorded, and selects types for the filter by type.",
     {
-        "FE": Field(0, 1, "Filter by events: PMSEVFR_EL1."),
-        "FT": Field(1, 1, "Filter by type: the other fields of this register."),
-        "FL": Field(2, 1, "Filter by latency: PMSLATFR_EL1."),
-        "FnE": Field(3, 1, "Filter by inverted events: PMSNEVFR_EL1."),
-        "FDS": Field(4, 1, "Filter by data source: PMSDSFR_EL1."),
+        "FE": Field(0, 1, "Enables the filter by event, PMSEVFR_EL1."),
+        "FT": Field(1, 1, "Enables the filter by type: the fields from B on in this register."),
+        "FL": Field(2, 1, "Enables the filter by latency, PMSLATFR_EL1."),
+        "FnE": Field(3, 1, "Enables the filter by inverted event, PMSNEVFR_EL1."),
+        "FDS": Field(4, 1, "Enables the filter by data source, PMSDSFR_EL1."),
         "B": Field(16, 1, "Branches pass."),
-        "LD": Field(17, 1, "Loads pass, and atomics that return a value."),
-        "ST": Field(18, 1, "Stores pass, and atomics."),
+        "LD": Field(17, 1, "Loads pass, including atomics that return a value."),
+        "ST": Field(18, 1, "Stores pass, including atomics."),
         "FP": Field(19, 1, "Floating-point operations pass."),
         "SIMD": Field(20, 1, "Advanced SIMD, SVE and SME operations pass."),
-        "Bm": Field(48, 1, "Only branches pass if B is 1, and none if it is 0."),
-        "LDm": Field(49, 1, "Only what LD stands for passes if LD is 1, and nothing of it if it is 0."),
-        "STm": Field(50, 1, "Only what ST stands for passes if ST is 1, and nothing of it if it is 0."),
-        "FPm": Field(51, 1, "Only what FP stands for passes if FP is 1, and nothing of it if it is 0."),
-        "SIMDm": Field(52, 1, "Only what SIMD stands for passes if SIMD is 1, and nothing of it if it is 0."),
+        "Bm": Field(48, 1, "Only branches pass if B is 1. No branch passes if B is 0."),
+        "LDm": Field(49, 1, "Only operations of LD pass if LD is 1. None of them passes if LD is 0."),
+        "STm": Field(50, 1, "Only operations of ST pass if ST is 1. None of them passes if ST is 0."),
+        "FPm": Field(51, 1, "Only operations of FP pass if FP is 1. None of them passes if FP is 0."),
+        "SIMDm": Field(52, 1, "Only operations of SIMD pass if SIMD is 1. None of them passes if SIMD is 0."),
     },
     trap=Trap.TPMS,
     fine_grained=FineGrainedTrap("PMSFCR_EL1", 28),
@@ -157,8 +160,8 @@ PMSEVFR_EL1 = Register(
     0,
     9,
     5,
-    "Events that a sample has to have to become a record.",
-    {"E": Field(0, REGISTER_BITS, "Bit n: with PMSFCR_EL1.FE, there is no record of an operation that lacks event n.")},
+    "Filter by event: events that a recorded operation has.",
+    {"E": Field(0, REGISTER_BITS, "Bit n: while PMSFCR_EL1.FE is 1, operations without event n are not recorded.")},
     trap=Trap.TPMS,
     fine_grained=FineGrainedTrap("PMSEVFR_EL1", 27),
 )
@@ -169,8 +172,8 @@ PMSLATFR_EL1 = Register(
     0,
     9,
     6,
-    "How long an operation has to take for its sample to become a record.",
-    {"MINLAT": Field(0, 16, "With PMSFCR_EL1.FL, there is no record of a smaller total latency, as it is recorded.")},
+    "Filter by latency: smallest total latency of a recorded operation.",
+    {"MINLAT": Field(0, 16, "While PMSFCR_EL1.FL is 1, operations whose Total packet is smaller are not recorded.")},
     trap=Trap.TPMS,
     fine_grained=FineGrainedTrap("PMSLATFR_EL1", 32),
 )
@@ -181,26 +184,28 @@ PMSIDR_EL1 = Register(
     0,
     9,
     7,
-    "What this SPU can sample, filter and record.",
+    "Identifies what this SPU can sample, filter and record.",
     {
-        "FE": Field(0, 1, "It filters by events. Always 1."),
-        "FT": Field(1, 1, "It filters by type. Always 1."),
-        "FL": Field(2, 1, "It filters by latency. Always 1."),
-        "ArchInst": Field(3, 1, "It samples architecture instructions, and not micro-ops."),
+        "FE": Field(0, 1, "Filtering by event. Always 1."),
+        "FT": Field(1, 1, "Filtering by type. Always 1."),
+        "FL": Field(2, 1, "Filtering by latency. Always 1."),
+        "ArchInst": Field(3, 1, "Architecture instructions are sampled, not micro-operations."),
         "LDS": Field(4, 1, "Records of loads hold a data source."),
         "ERnd": Field(5, 1, "FEAT_SPE_ERnd: random numbers are counted after the interval, in PMSICR_EL1.ECOUNT."),
-        "FnE": Field(6, 1, "FEAT_SPE_FnE: it filters by inverted events."),
-        "FDS": Field(7, 1, "FEAT_SPE_FDS: it filters by data source."),
-        "Interval": Field(8, 4, "The least interval that is advised: 0 for 256 operations."),
-        "MaxSize": Field(12, 4, "No record has more than 2 to this power bytes."),
-        "CountSize": Field(16, 4, "Bits of a latency: 2 for 12 bits, 3 for 16 bits. Both saturate."),
+        "FnE": Field(6, 1, "FEAT_SPE_FnE: filtering by inverted event."),
+        "FDS": Field(7, 1, "FEAT_SPE_FDS: filtering by data source."),
+        "Interval": Field(8, 4, "Recommended minimum interval. 0: 256 operations."),
+        "MaxSize": Field(12, 4, "The maximum size of a record is 2 to this power bytes."),
+        "CountSize": Field(16, 4, "Width of latencies. 2: 12 bits. 3: 16 bits. Both saturate."),
         "Format": Field(20, 4, "Format of the records. Always 0."),
-        "PBT": Field(24, 1, "FEAT_SPE_PBT: records hold the target of the taken branch before."),
-        "CRR": Field(25, 1, "FEAT_SPE_CRR: records tell calls and returns from other branches."),
-        "EFT": Field(26, 1, "FEAT_SPE_EFT: it filters by more types, and by masks of types."),
-        "FPF": Field(27, 1, "FEAT_SPE_FPF: records tell floating-point and Advanced SIMD operations from others."),
-        "ALTCLK": Field(28, 4, "The clock of the alternate clock issue latency.", AltClk),
-        "SME": Field(32, 1, "FEAT_SPE_SME: records tell of SME operations."),
+        "PBT": Field(24, 1, "FEAT_SPE_PBT: records hold the target of the previous taken branch."),
+        "CRR": Field(25, 1, "FEAT_SPE_CRR: records distinguish calls and returns from other branches."),
+        "EFT": Field(26, 1, "FEAT_SPE_EFT: filtering by more types, and by masks of types."),
+        "FPF": Field(
+            27, 1, "FEAT_SPE_FPF: records distinguish floating-point and Advanced SIMD operations from others."
+        ),
+        "ALTCLK": Field(28, 4, "Clock of the alternate clock issue latency.", AltClk),
+        "SME": Field(32, 1, "FEAT_SPE_SME: records describe SME operations."),
     },
     read_only=True,
     trap=Trap.TPMS,
@@ -213,13 +218,13 @@ PMBLIMITR_EL1 = Register(
     0,
     10,
     0,
-    "Whether there is a Profiling Buffer, and where it ends.",
+    "Enables the Profiling Buffer, and sets its limit.",
     {
-        "E": Field(0, 1, "The Profiling Buffer is enabled."),
-        "FM": Field(1, 2, "What is done with records. Other values are taken as 0b00.", FM),
-        "PMFZ": Field(5, 1, "While E and PMBSR_EL1.S are 1, the event counters of the PMU are frozen."),
-        "nVM": Field(7, 1, "PMBPTR_EL1 is no virtual address."),
-        "LIMIT": Field(12, 52, "Bits [63:12] of the first address behind the Profiling Buffer."),
+        "E": Field(0, 1, "Enables the Profiling Buffer."),
+        "FM": Field(1, 2, "Fill mode: what is done with records. Other values are treated as 0b00.", FM),
+        "PMFZ": Field(5, 1, "The event counters of the PMU are frozen while E and PMBSR_EL1.S are 1."),
+        "nVM": Field(7, 1, "PMBPTR_EL1 is not a virtual address."),
+        "LIMIT": Field(12, 52, "Bits [63:12] of the first address after the Profiling Buffer."),
     },
     trap=Trap.E2PB,
     fine_grained=FineGrainedTrap("PMBLIMITR_EL1", 23),
@@ -231,13 +236,13 @@ PMBPTR_EL1 = Register(
     0,
     10,
     1,
-    "Where in the Profiling Buffer the next record goes.",
+    "Address of the next record in the Profiling Buffer.",
     {
         "PTR": Field(
             0,
             REGISTER_BITS,
-            "An address. The buffer is full if no record of the largest size fits between it and the limit, if it is "
-            "not aligned, and if its top byte is not the limit's.",
+            "The buffer is full if a record of the maximum size does not fit between this address and the limit, if "
+            "the address is not aligned, or if its top byte differs from that of the limit.",
         )
     },
     trap=Trap.E2PB,
@@ -250,19 +255,23 @@ PMBSR_EL1 = Register(
     0,
     10,
     3,
-    "Why profiling has stopped, and what was lost. Whatever software writes reads back.",
+    "Reports why profiling has stopped, and what was lost. Software reads back what it writes.",
     {
-        "MSS": Field(0, 16, "Bits [5:0]: the buffer status code if EC is 0, the fault status code of a Data Abort."),
-        "COLL": Field(16, 1, "An operation was selected and not sampled, as no slot was free. Software clears it."),
-        "S": Field(17, 1, "Profiling is stopped, and the interrupt is high."),
-        "EA": Field(18, 1, "There was an External abort. Software clears it."),
-        "DL": Field(19, 1, "Part of a record may have been lost: PMBPTR_EL1 may not be its end. Software clears it."),
-        "EC": Field(26, 6, "What stopped profiling.", EC),
-        "MSS2": Field(32, 24, "More of a Data Abort, as far as there are fields for it."),
-        "DirtyBit": Field(37, 1, "The permission fault is one of dirty state."),
-        "Overlay": Field(38, 1, "The permission fault is one of an overlay."),
-        "AssuredOnly": Field(39, 1, "The permission fault is one of AssuredOnly, at stage 2."),
-        "TopLevel": Field(40, 1, "The permission fault is one of TopLevel, at stage 2."),
+        "MSS": Field(0, 16, "Bits [5:0]: buffer status code if EC is 0, fault status code for a Data Abort."),
+        "COLL": Field(
+            16, 1, "An operation was selected but not sampled, because no slot was free. Software clears it."
+        ),
+        "S": Field(17, 1, "Profiling is stopped, and the interrupt is asserted."),
+        "EA": Field(18, 1, "An External abort was reported. Software clears it."),
+        "DL": Field(
+            19, 1, "Part of a record may be lost: PMBPTR_EL1 may not follow a complete record. Software clears it."
+        ),
+        "EC": Field(26, 6, "Class of the event that stopped profiling.", EC),
+        "MSS2": Field(32, 24, "Further syndrome of a Data Abort, in the fields that are implemented."),
+        "DirtyBit": Field(37, 1, "The Permission fault is due to dirty state."),
+        "Overlay": Field(38, 1, "The Permission fault is due to an overlay."),
+        "AssuredOnly": Field(39, 1, "The Permission fault is due to AssuredOnly, at stage 2."),
+        "TopLevel": Field(40, 1, "The Permission fault is due to TopLevel, at stage 2."),
     },
     trap=Trap.E2PB,
     fine_grained=FineGrainedTrap("PMBSR_EL1", 25),
@@ -274,13 +283,13 @@ PMSDSFR_EL1 = Register(
     0,
     10,
     4,
-    "Data sources that a load may have for its sample to become a record.",
+    "Filter by data source: data sources that a recorded load can have.",
     {
         "S": Field(
             0,
             REGISTER_BITS,
-            "Bit n: with PMSFCR_EL1.FDS, there are records of loads whose data source is n, in its low six bits. What "
-            "has no data source passes.",
+            "Bit n: while PMSFCR_EL1.FDS is 1, loads pass whose data source is n in its low six bits. Operations "
+            "without a data source pass.",
         )
     },
     trap=Trap.TPMS,
@@ -294,14 +303,14 @@ PMBIDR_EL1 = Register(
     0,
     10,
     7,
-    "What the Profiling Buffer is to software at this Exception level.",
+    "Describes the Profiling Buffer to software at this Exception level.",
     {
-        "Align": Field(0, 4, "PMBPTR_EL1 has to be a multiple of 2 to this power."),
+        "Align": Field(0, 4, "PMBPTR_EL1 must be a multiple of 2 to this power bytes."),
         "P": Field(4, 1, "A higher Exception level, or another Security state, owns the Profiling Buffer."),
         "F": Field(5, 1, "Writes to the Profiling Buffer can update Access flags and dirty state."),
-        "AddrMode": Field(6, 2, "Kinds of address that PMBPTR_EL1 can be. 0: virtual addresses."),
-        "EA": Field(8, 4, "What becomes of External aborts on writes. 0: PMBSR_EL1 reports them. 1: they are ignored."),
-        "MaxBuffSize": Field(32, 16, "The largest Profiling Buffer that there can be. 0: there is no limit."),
+        "AddrMode": Field(6, 2, "Kinds of address that PMBPTR_EL1 can hold. 0: virtual addresses."),
+        "EA": Field(8, 4, "External aborts on writes. 0: PMBSR_EL1 reports them. 1: they are ignored."),
+        "MaxBuffSize": Field(32, 16, "Maximum size of the Profiling Buffer. 0: no limit."),
     },
     read_only=True,
     fine_grained=FineGrainedTrap("PMBIDR_EL1", 63),
@@ -314,13 +323,14 @@ IMP_PMSRNDR_EL1 = Register(
     0,
     10,
     2,
-    "IMPLEMENTATION DEFINED: the states of the pseudorandom number generators, to be read and seeded.",
+    "IMPLEMENTATION DEFINED: states of the pseudorandom number generators. Software reads and seeds them.",
     {
-        "STATE": Field(0, 32, "Of that of the sample interval counters (D17.3.2). 0 is taken as 1."),
+        "STATE": Field(0, 32, "State of the generator of the sample interval counters (D17.3.2). 0 is treated as 1."),
         "ACCESS": Field(
             32,
             32,
-            "Of that which chooses one of several accesses (D17.6.4.3, D17.6.4.5, D17.6.6). 0 is taken as 1.",
+            "State of the generator that chooses one of several accesses (D17.6.4.3, D17.6.4.5, D17.6.6). 0 is treated "
+            "as 1.",
         ),
     },
     crn=15,
@@ -345,4 +355,5 @@ REGISTERS = (
     PMSCR_EL2,
     IMP_PMSRNDR_EL1,
 )
-"""Every System register that an SPU can have, in the order of their encodings. `SPUConfig.registers` has its own."""
+"""Every System register that an SPU can have, in the order of their encodings. `SPUConfig.registers` lists those of a
+configuration."""

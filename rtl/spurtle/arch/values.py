@@ -1,6 +1,7 @@
-"""Values of fields of System registers."""
+"""Values of fields of System registers.
 
-# Ref: DDI0487 M.a, D24.7.
+Ref: DDI0487 M.a, D24.7.
+"""
 
 from collections.abc import Collection
 from enum import IntEnum, unique
@@ -27,7 +28,7 @@ PAGE_BYTES = 4096
 
 @unique
 class PMSVer(IntEnum):
-    """ID_AA64DFR0_EL1.PMSVer: which version of the extension."""
+    """ID_AA64DFR0_EL1.PMSVer: version of the extension."""
 
     SPE = 1
     SPE_V1P1 = 2
@@ -38,7 +39,7 @@ class PMSVer(IntEnum):
 
 @unique
 class AltClk(IntEnum):
-    """PMSIDR_EL1.ALTCLK: the clock of the alternate clock issue latency (D17.6.1)."""
+    """PMSIDR_EL1.ALTCLK: clock of the alternate clock issue latency (D17.6.1)."""
 
     NONE = 0
     SMCU = 1
@@ -74,7 +75,7 @@ class BSC(IntEnum):
 
 @unique
 class FM(IntEnum):
-    """PMBLIMITR_EL1.FM: what is done with records. Other values are reserved."""
+    """PMBLIMITR_EL1.FM: fill mode. Other values are reserved."""
 
     FILL = 0b00
     DISCARD = 0b10
@@ -82,7 +83,7 @@ class FM(IntEnum):
 
 @unique
 class PCT(IntEnum):
-    """PMSCR_EL1.PCT and PMSCR_EL2.PCT: which time a record holds. The other value is reserved; bit 1 needs FEAT_ECV."""
+    """PMSCR_EL1.PCT and PMSCR_EL2.PCT: time in the timestamp. 0b10 is reserved. Bit 1 needs FEAT_ECV."""
 
     VIRTUAL = 0b00
     PHYSICAL = 0b01
@@ -90,14 +91,14 @@ class PCT(IntEnum):
 
 
 class Defined(Protocol):
-    """A row of a table of what some versions and features define.
+    """Row of a table of things that some versions and features define.
 
     Attributes
     ----------
     version : PMSVer
-        First version of FEAT_SPE that defines it.
+        First version of FEAT_SPE that defines the row.
     features : tuple of str
-        Fields of `SPUConfig` of which one must be set, by name. None are needed if it is empty.
+        Names of fields of `SPUConfig`, of which at least one must be set. Empty if the row needs no feature.
     """
 
     @property
@@ -108,5 +109,5 @@ class Defined(Protocol):
 
 
 def is_defined(row: Defined, version: PMSVer, features: Collection[str]) -> bool:
-    """Return whether a version defines a row with these features."""
+    """Return whether this version with these features defines a row."""
     return version >= row.version and (not row.features or any(feature in features for feature in row.features))

@@ -1,4 +1,4 @@
-"""The configuration of an SPU, and the named configurations."""
+"""Configuration of an SPU, and the named configurations."""
 
 from .choices import UnpredictableFilter
 from .named import CONFIGS

@@ -1,6 +1,7 @@
-"""Checks of the choices that an SPU is built from: which ones exclude each other."""
+"""Checks of the choices that an SPU is built from, and of choices that exclude each other.
 
-# Ref: DDI0487 M.a, D17.3 to D17.7, D18.2.
+Ref: DDI0487 M.a, D17.3 to D17.7, D18.2.
+"""
 
 import re
 from collections.abc import Iterable
@@ -26,9 +27,9 @@ _NEEDED_VERSION = {
     "sme": PMSVer.SPE_V1P1,
     "spe_sme": PMSVer.SPE_V1P4,
 }
-"""The least versions with these features: those that define their packets (D18.2.7, D18.2.6), or that the architecture
-which first permits the feature requires. FEAT_RME comes with Armv9.2, FEAT_SPE_FDS with Armv8.8, FEAT_SPE_EFT and
-FEAT_SPE_FPF with Armv9.4."""
+"""First version of FEAT_SPE that permits a feature. It is the version that defines the packets of the feature (D18.2.6,
+D18.2.7), or the version that is required by the architecture that introduces the feature: FEAT_RME needs Armv9.2,
+FEAT_SPE_FDS Armv8.8, FEAT_SPE_EFT and FEAT_SPE_FPF Armv9.4."""
 
 _NEEDED_FEATURES = {
     "eft": ("fpf",),
@@ -43,19 +44,21 @@ _NEEDED_FEATURES = {
     "fgt2": ("fgt",),
     "rme": ("el2", "el3", "sel2"),
 }
+"""Features that each feature needs."""
 
 _IMPLEMENTATION_DEFINED = (0, 6, 7, *range(16, 32))
-"""INDEX of an Address or Counter packet, 0 for none (D18.2.1, D18.2.3)."""
+"""IMPLEMENTATION DEFINED values of INDEX in an Address or Counter packet (D18.2.1, D18.2.3), and 0 for no packet."""
 
 _OPTIONAL = frozenset({Packet.CONTEXT_EL2, Packet.ISSUE})
-"""Packets that a layout may leave out: what is never collected without EL2, and a counter that is fixed in the
-implementation (D17.6)."""
+"""Packets that a layout may omit: CONTEXTIDR_EL2 is never collected without EL2, and an implementation can have a fixed
+issue latency (D17.6)."""
 
 _OPTION_SUFFIX = re.compile("_(?:axi4|axi4_apb|outstanding_[0-9]+|async|low)$")
 """Suffixes of module names that stand for a shell, its bursts and the reset (`spurtle.export.verilog`). A configuration
 with such a name could have the module name of another one with these options."""
 
 _OF_ACCESSES = frozenset({Packet.VA, Packet.PA, Packet.TRANSLATION, Packet.DATA_SOURCE})
+"""Packets of operations that access memory."""
 
 
 def check(choices: Choices) -> None:
@@ -140,27 +143,27 @@ def _check_features(choices: Choices) -> None:
 
 def _check_layout(choices: Choices) -> None:
     layout = choices.layout
-    placed = layout.packets
-    if twice := {packet for packet in placed if placed.count(packet) > 1}:
-        raise ValueError(f"layout must have one field for each packet, not more for {_names(twice)}")
+    packets = layout.packets
+    if repeated := {packet for packet in packets if packets.count(packet) > 1}:
+        raise ValueError(f"layout must have one field for each packet, not more for {_names(repeated)}")
     for packet, name in OPTIONAL_PACKETS.items():
         value = getattr(choices, name)
-        if bool(value) != (packet in placed):
-            has = "a field" if packet in placed else "no field"
+        if bool(value) != (packet in packets):
+            has = "a field" if packet in packets else "no field"
             raise ValueError(
-                f"{name} must be {'set' if packet in placed else '0'} where the layout has {has} for "
+                f"{name} must be {'set' if packet in packets else '0'} where the layout has {has} for "
                 f"{packet.value}, not {value!r}"
             )
-    if choices.el2 and Packet.CONTEXT_EL2 not in placed:
+    if choices.el2 and Packet.CONTEXT_EL2 not in packets:
         raise ValueError("layout must have a field for CONTEXT_EL2 with el2, in which it may be collected")
-    if missing := {*Packet} - {*OPTIONAL_PACKETS} - _OPTIONAL - {*placed}:
+    if missing := {*Packet} - {*OPTIONAL_PACKETS} - _OPTIONAL - {*packets}:
         raise ValueError(f"layout must have a field for {_names(missing)}")
     for field in layout.fields:
         for one, other in combinations(field.runs, 2):
             for pair in product(one, other):
                 if not _exclusive(choices, *pair):
                     raise ValueError(
-                        f"layout must have separate fields for {_names(pair)}, which one operation can have "
+                        f"layout must have separate fields for {_names(pair)}, because one operation can have "
                         f"both in {choices.name}"
                     )
     check_choice("layout.max_size", layout.max_size, (64, 128, 256, 512, 1024, 2048))
@@ -169,7 +172,7 @@ def _check_layout(choices: Choices) -> None:
     if outside := [packet for packet in ends if ends[packet] + choices.packet_bytes[packet] > layout.max_size]:
         raise ValueError(
             f"layout.max_size must be at least {layout.longest(choices.packet_bytes)} in {choices.name}, "
-            f"not {layout.max_size}: there is no room for {_names(outside)}"
+            f"not {layout.max_size}: {_names(outside)} would not fit"
         )
     if not layout.packed and layout.align != layout.max_size:
         raise ValueError(
@@ -184,7 +187,7 @@ def _check_layout(choices: Choices) -> None:
 
 
 def _exclusive(choices: Choices, one: Packet, other: Packet) -> bool:
-    """No operation has both packets: a branch accesses nothing but the Guarded control stack (D17.6.3)."""
+    """Return whether no operation has both packets. A branch accesses only the Guarded control stack (D17.6.3)."""
     pair = {one, other}
     return not choices.gcs and Packet.TARGET in pair and bool(pair & _OF_ACCESSES)
 

@@ -9,7 +9,7 @@ from typing import Any
 __all__ = ["FILE", "Figures", "figures"]
 
 FILE = "figures.json"
-"""Name of the file in this package: for each configuration and device the members of `Figures`."""
+"""Name of the file in this package. It holds the members of `Figures` for each configuration and device."""
 
 
 @dataclass(frozen=True)

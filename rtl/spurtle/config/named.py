@@ -1,4 +1,4 @@
-"""The named configurations."""
+"""Named configurations."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -20,7 +20,7 @@ CONFIGS: Mapping[str, SPUConfig] = MappingProxyType(
                 el2=True,
                 el3=True,
                 arch_inst=False,
-                # 12 is Neoverse N1's own: a late prefetch.
+                # Event 12 is IMPLEMENTATION DEFINED: a late prefetch on Neoverse N1.
                 events=frozenset(range(11)) | {12},
                 events_bytes=2,
                 data_source_bytes=1,
@@ -106,4 +106,4 @@ CONFIGS: Mapping[str, SPUConfig] = MappingProxyType(
         )
     }
 )
-"""The named configurations: what is supported and tested end to end. Any other is built at the user's own risk."""
+"""Named configurations, which are supported and tested end to end. Others are built at the risk of the user."""

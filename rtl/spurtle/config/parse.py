@@ -15,8 +15,9 @@ _MAX_RANGE = 64
 
 
 def vary(config: SPUConfig, settings: Iterable[str]) -> SPUConfig:
-    """Return a variation of `config` with each `field=value` of `settings`. The name must be among them, because two
-    variations are two Verilog modules.
+    """Return a variation of `config` with each `field=value` of `settings`.
+
+    The name must be among the settings, because two variations are two Verilog modules.
 
     A value is `true` or `false`, a number, or the name of a member of an enumeration. A set of numbers is written as
     numbers and ranges, such as `0-7,11`. The value of `layout` is the name of the configuration that has it.

@@ -1,7 +1,10 @@
-"""Where each packet of a record stands (D18.2), as data that the RTL, the reference and the documents share."""
+"""Record layouts (D18.2): order and offsets of packets, as data that RTL, reference model and documents share.
 
-# Ref: DDI0487 M.a, D18.2. The order of packets in a record is IMPLEMENTATION DEFINED; only the Timestamp or End
-# packet must be last. Padding may stand between any two packets.
+The order of packets in a record is IMPLEMENTATION DEFINED. Only the Timestamp or End packet must be last. Padding may
+be between any two packets.
+
+Ref: DDI0487 M.a, D18.2.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -26,7 +29,7 @@ __all__ = [
 
 @unique
 class Packet(StrEnum):
-    """Each packet that a record can hold once, named by its content."""
+    """Packet that a record can hold once, named by its content."""
 
     PC = "PC"
     TARGET = "TARGET"
@@ -47,25 +50,26 @@ class Packet(StrEnum):
     TIMESTAMP = "TIMESTAMP"
     END = "END"
 
-    # There is one of each. That of `Enum` hashes the name, a tenth of the time that a record takes.
+    # Each member exists once. The hash of `Enum` hashes the name, which takes a tenth of the time of a record.
     __hash__ = object.__hash__
 
 
 LAST = (Packet.TIMESTAMP, Packet.END)
-"""One of these ends every record."""
+"""Packets that end a record. Each record has one of them."""
 
 
 @dataclass(frozen=True)
 class RecordField:
-    """A field of a record, which holds one of several runs of packets that exclude each other. Bytes that the run does
-    not fill, and those of absent packets, are zero.
+    """Field of a record, which holds one of several runs of packets that exclude each other.
+
+    Bytes that the run does not fill, and those of absent packets, are zero.
 
     Parameters
     ----------
     runs : tuple of tuple of Packet
-        At least one, each with at least one packet.
+        One or more runs, each with one or more packets.
     elastic : bool
-        Left out while none of its packets is there.
+        The field is omitted from a record that has none of its packets.
     min_size : int
         Smallest size in bytes. The bytes that no packet fills are zero.
 
@@ -74,7 +78,7 @@ class RecordField:
     TypeError
         If a parameter is of another type.
     ValueError
-        If there is no run, a run without a packet, or `min_size` is negative.
+        If there is no run, a run has no packet, or `min_size` is negative.
     """
 
     runs: tuple[tuple[Packet, ...], ...]
@@ -96,15 +100,15 @@ class RecordField:
 
     @property
     def packets(self) -> tuple[Packet, ...]:
-        """All that can stand here."""
+        """Packets of all runs, in order."""
         return tuple(packet for run in self.runs for packet in run)
 
     def size(self, sizes: Mapping[Packet, int]) -> int:
-        """Bytes, for packets of the given `sizes`."""
+        """Return the size of the field in bytes, for packets of these `sizes`."""
         return max(self.min_size, *(sum(sizes[packet] for packet in run) for run in self.runs))
 
     def offsets(self, sizes: Mapping[Packet, int]) -> Iterator[tuple[Packet, int]]:
-        """First byte of each packet, counted from the first of the field."""
+        """Yield each packet with its byte offset from the start of the field."""
         for run in self.runs:
             offset = 0
             for packet in run:
@@ -114,21 +118,21 @@ class RecordField:
 
 @dataclass(frozen=True)
 class RecordLayout:
-    """Record fields in order, then the Timestamp or End packet, and padding up to a multiple of `align` bytes.
+    """Record fields in order, followed by the Timestamp or End packet and padding to a multiple of `align` bytes.
 
-    Where no field is elastic every record has `max_size` bytes. Otherwise it is as long as its packets make it.
+    If no field is elastic, every record has `max_size` bytes. Otherwise the size of a record depends on its packets.
 
     Parameters
     ----------
     fields : tuple of RecordField
-        From byte 0 upward; the last field, Timestamp or End, is implied.
+        Fields from byte 0 on. The last field, for the Timestamp or End packet, is implied.
     align : int
-        The size of each record is a multiple of it (PMBIDR_EL1.Align).
+        Alignment in bytes. The size of each record is a multiple of it (PMBIDR_EL1.Align).
     max_size : int
-        What the longest record may have (PMSIDR_EL1.MaxSize).
+        Maximum size of a record in bytes (PMSIDR_EL1.MaxSize).
     padding_last : bool
-        Padding follows the Timestamp or End packet. Otherwise it stands before it, so that the last byte of the record
-        is the last byte of its packets.
+        Padding follows the Timestamp or End packet. Otherwise it precedes that packet, so that the last byte of the
+        record is the last byte of its packets.
 
     Raises
     ------
@@ -151,16 +155,16 @@ class RecordLayout:
 
     @property
     def packed(self) -> bool:
-        """Records differ in size."""
+        """Whether records differ in size, because a field is elastic."""
         return any(field.elastic for field in self.fields)
 
     @cached_property
     def packets(self) -> tuple[Packet, ...]:
-        """All that have a field, in order."""
+        """Packets of all fields, in order."""
         return (*(packet for field in self.fields for packet in field.packets), *LAST)
 
     def offsets(self, sizes: Mapping[Packet, int]) -> Mapping[Packet, int]:
-        """First byte of each packet in the record that leaves no field out and has no padding in front of its end."""
+        """Return the byte offset of each packet in a record with all fields and without padding."""
         found: dict[Packet, int] = {}
         offset = 0
         for field in self.fields:
@@ -169,18 +173,18 @@ class RecordLayout:
         return found | dict.fromkeys(LAST, offset)
 
     def longest(self, sizes: Mapping[Packet, int]) -> int:
-        """Bytes of the longest record, padding included."""
+        """Return the size of the longest record in bytes, padding included."""
         used = sum(field.size(sizes) for field in self.fields) + sizes[Packet.TIMESTAMP]
         return -(-used // self.align) * self.align
 
     def without(self, *packets: Packet) -> "RecordLayout":
-        """The same but for fields that hold nothing but `packets`."""
-        left = tuple(field for field in self.fields if not {*field.packets} <= {*packets})
-        return RecordLayout(left, self.align, self.max_size, self.padding_last)
+        """Return the layout without the fields that hold only `packets`."""
+        remaining = tuple(field for field in self.fields if not {*field.packets} <= {*packets})
+        return RecordLayout(remaining, self.align, self.max_size, self.padding_last)
 
 
 def fixed(size: int, *fields: tuple[Packet, ...]) -> RecordLayout:
-    """Records of `size` bytes. Each field holds one of the packets that are given for it."""
+    """Return a layout of records of `size` bytes. Each field holds one of its packets."""
     return RecordLayout(tuple(RecordField(tuple((packet,) for packet in field)) for field in fields), size, size)
 
 
@@ -198,10 +202,10 @@ NEOVERSE_N1 = fixed(
     (Packet.PA,),
     (Packet.DATA_SOURCE,),
 )
-"""What Neoverse N1 writes, byte for byte."""
+"""Layout of Neoverse N1, byte for byte."""
 
 MINIMAL = NEOVERSE_N1.without(Packet.CONTEXT_EL2, Packet.DATA_SOURCE)
-"""Neoverse N1's order without what the smallest SPU leaves out."""
+"""Layout of Neoverse N1 without the packets that the smallest SPU omits."""
 
 V1P4 = fixed(
     128,
@@ -220,8 +224,8 @@ V1P4 = fixed(
     (Packet.PREVIOUS_TARGET,),
     (Packet.ALTERNATE_ISSUE,),
 )
-"""Neoverse N1's order with a field for every packet that has a name, each of its own: a branch can make an access to
-the Guarded control stack."""
+"""Order of Neoverse N1 with a separate field for every architected packet. TARGET and VA do not share a field, because
+a branch can access the Guarded control stack."""
 
 
 def _elastic(*runs: tuple[Packet, ...]) -> RecordField:
@@ -235,11 +239,11 @@ _COUNTERS_FIRST = (
 _REST = (_elastic((Packet.CONTEXT_EL1,)), _elastic((Packet.CONTEXT_EL2,)), _elastic((Packet.PA,)))
 
 KUNPENG_920 = RecordLayout((*_COUNTERS_FIRST, *_REST), align=4, max_size=128)
-"""What Kunpeng 920 writes, byte for byte, as far as it is known: of CONTEXT and PA it is not."""
+"""Layout of Kunpeng 920, byte for byte. The offsets of CONTEXT and PA are not known from silicon."""
 
 HISILICON_MOBILE = RecordLayout(
     (
-        # Two bytes more put the payload of each address that follows on a multiple of eight, plus one.
+        # Two more bytes: the field of the addresses begins at byte 24, and their payload one byte later.
         RecordField(_COUNTERS_FIRST[0].runs, min_size=24),
         RecordField(_COUNTERS_FIRST[1].runs),
         *_REST,
@@ -247,7 +251,7 @@ HISILICON_MOBILE = RecordLayout(
     align=8,
     max_size=64,
 )
-"""What a HiSilicon mobile core writes, byte for byte, as far as it is known: of CONTEXTIDR_EL2 and PA it is not."""
+"""Layout of a HiSilicon mobile core, byte for byte. The offsets of CONTEXTIDR_EL2 and PA are not known from silicon."""
 
 ARM_MODEL = RecordLayout(
     (
@@ -267,4 +271,4 @@ ARM_MODEL = RecordLayout(
     max_size=128,
     padding_last=True,
 )
-"""The order of the pseudocode's SPEConstructRecord."""
+"""Order of packets in SPEConstructRecord of the pseudocode."""

@@ -3,7 +3,7 @@
 __all__ = ["NO_SHELL", "SHELLS"]
 
 NO_SHELL = "none"
-"""In place of the name of a shell: the SPU's own ports."""
+"""Value for no shell: the module has the ports of the SPU."""
 
 SHELLS = ("axi4", "axi4-apb")
-"""What can stand around an SPU: see `spurtle.shell.shell.Shell`."""
+"""Shells that connect an SPU to buses (`spurtle.shell.shell.Shell`)."""

@@ -1,6 +1,7 @@
-"""The configuration of an SPU: checked choices, and what software discovers of them."""
+"""Configuration of an SPU: checked choices, and the identification and registers that software discovers.
 
-# Ref: DDI0487 M.a, D24.7 (PMSIDR_EL1, PMBIDR_EL1).
+Ref: DDI0487 M.a, D24.7 (PMSIDR_EL1, PMBIDR_EL1).
+"""
 
 from dataclasses import dataclass
 
@@ -15,8 +16,9 @@ __all__ = ["SPUConfig", "check_config"]
 
 @dataclass(frozen=True, kw_only=True)
 class SPUConfig(Choices):
-    """The configuration of an SPU. PMSIDR_EL1, PMBIDR_EL1 and PMSVer are derived from the choices, so that software
-    discovers what is implemented.
+    """Configuration of an SPU.
+
+    PMSIDR_EL1, PMBIDR_EL1 and PMSVer are derived from the choices, so that software discovers what is implemented.
 
     Raises
     ------
@@ -31,7 +33,7 @@ class SPUConfig(Choices):
 
     @property
     def registers(self) -> tuple[Register, ...]:
-        """The System registers that there are; others are UNDEFINED."""
+        """System registers of this configuration. Accesses to others are UNDEFINED."""
         absent = {
             arch.PMSNEVFR_EL1.name: not self.fne,
             arch.PMSDSFR_EL1.name: not self.fds,
@@ -41,20 +43,21 @@ class SPUConfig(Choices):
 
     @property
     def accessors(self) -> tuple[Register, ...]:
-        """The System registers, and the other name that one of them has with FEAT_VHE, which comes with EL2."""
+        """System registers and, with EL2, PMSCR_EL12, which FEAT_VHE adds as another name of PMSCR_EL1."""
         return (*self.registers, *([arch.PMSCR_EL12] if self.el2 else []))
 
     @property
     def filter_events(self) -> int:
-        """Events that PMSEVFR_EL1 and PMSNEVFR_EL1 can select, as a mask. Never E[0]; E[6] only with FEAT_SPE_FnE
-        (D17.5.2).
+        """Mask of the events that PMSEVFR_EL1 and PMSNEVFR_EL1 can select.
+
+        E[0] is never among them, E[6] only with FEAT_SPE_FnE (D17.5.2).
         """
         never = {Event.GENERATED_EXCEPTION} if self.fne else {Event.GENERATED_EXCEPTION, Event.NOT_TAKEN}
         return sum(1 << event for event in self.events - never)
 
     @property
     def pmsidr(self) -> int:
-        """PMSIDR_EL1."""
+        """Value of PMSIDR_EL1."""
         return arch.PMSIDR_EL1.pack(
             FE=1,
             FT=1,
@@ -76,15 +79,18 @@ class SPUConfig(Choices):
 
     @property
     def pmbidr(self) -> int:
-        """PMBIDR_EL1 but for P, which depends on who reads. From FEAT_SPEv1p3 on, which comes with Armv8.8, F has to be
-        one and EA has to say what becomes of an external abort: it is ignored.
+        """Value of PMBIDR_EL1 with P = 0. P depends on the state of the PE that reads it.
+
+        From FEAT_SPEv1p3 on, which requires Armv8.8, F must be one and EA must describe External aborts: they are
+        ignored.
         """
         described = not self.external_aborts
         return arch.PMBIDR_EL1.pack(Align=self.layout.align.bit_length() - 1, F=described, EA=described)
 
     def writable(self, register: Register) -> int:
-        """Bits of `register` that hold what software writes; every other bit is RES0 or read-only. None of a register
-        that is not there.
+        """Return the mask of the bits of `register` that hold the value that software writes.
+
+        Other bits are RES0 or read-only. The mask of a register that this configuration does not have is zero.
         """
         if register.read_only or register not in self.registers:
             return 0
@@ -93,7 +99,7 @@ class SPUConfig(Choices):
         if self.el2:
             pct = 0 if self.ecv else arch.PMSCR_EL1.pack(PCT=0b10)
         masks = {
-            # PCT[1] comes with FEAT_ECV. Without EL2 PMSCR_EL1.PCT is `fixed`, and EL3 finds PMSCR_EL2 RES0.
+            # FEAT_ECV adds PCT[1]. Without EL2, PMSCR_EL1.PCT is `fixed`, and PMSCR_EL2 is RES0 at EL3.
             arch.PMSCR_EL1.name: self._mask(arch.PMSCR_EL1, *arch.PMSCR_EL1.fields) & ~pct,
             arch.PMSCR_EL2.name: self._mask(arch.PMSCR_EL2, *arch.PMSCR_EL2.fields) & ~pct if self.el2 else 0,
             arch.PMSICR_EL1.name: self._mask(arch.PMSICR_EL1, "COUNT", *(["ECOUNT"] if self.ernd else [])),
@@ -101,7 +107,7 @@ class SPUConfig(Choices):
             arch.PMSEVFR_EL1.name: self.filter_events,
             arch.PMSNEVFR_EL1.name: self.filter_events,
             arch.PMSLATFR_EL1.name: (1 << self.counter_bits) - 1,
-            # nVM comes with a feature that is not configured.
+            # nVM belongs to a feature that no configuration has.
             arch.PMBLIMITR_EL1.name: self._mask(
                 arch.PMBLIMITR_EL1, "E", "LIMIT", *(["FM", "PMFZ"] if self.discard_mode else [])
             ),
@@ -113,7 +119,7 @@ class SPUConfig(Choices):
         return masks.get(register.name, self._mask(register, *register.fields))
 
     def fixed(self, register: Register) -> int:
-        """Return the bits of a writable `register` that read as one, whatever software writes."""
+        """Return the mask of the bits of a writable `register` that always read as one."""
         if register is arch.PMSCR_EL1 and not self.el2:
             return arch.PMSCR_EL1.pack(PCT=arch.PCT.PHYSICAL)
         return 0
@@ -124,11 +130,11 @@ class SPUConfig(Choices):
 
 
 def check_config(config: object) -> None:
-    """Check the configuration that a component is built from.
+    """Check that a component is built from a configuration.
 
     Raises
     ------
     TypeError
-        If it is something else, its name for instance.
+        If `config` is something else, such as the name of a configuration.
     """
     check_type("config", config, SPUConfig)

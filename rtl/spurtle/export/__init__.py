@@ -1,1 +1,1 @@
-"""Verilog of an SPU, and the files that belong to it."""
+"""Verilog of an SPU, and the files that accompany it."""

@@ -1,4 +1,4 @@
-"""The comment at the top of a generated file."""
+"""Comment at the top of a generated file."""
 
 from collections.abc import Iterable
 
@@ -8,15 +8,15 @@ from .verilog import Verilog
 __all__ = ["comment", "title"]
 
 
-def title(design: Verilog, what: str) -> list[str]:
-    """Return the lines that begin a file: the product, its license and the options that made it."""
+def title(design: Verilog, content: str) -> list[str]:
+    """Return the first lines of a file: version, content, license and options of `spurtle verilog`."""
     return [
-        f"Spurtle {__version__}: {what} of {design.module}",
+        f"Spurtle {__version__}: {content} of {design.module}",
         "SPDX-License-Identifier: Apache-2.0",
         f"Generated. Options: {design.options}",
     ]
 
 
 def comment(mark: str, lines: Iterable[str]) -> list[str]:
-    """Return `lines` as comments that begin with `mark`."""
+    """Return `lines` as comments. `mark` begins a comment."""
     return [f"{mark} {line}".rstrip() for line in lines]

@@ -1,4 +1,4 @@
-"""All files of a configuration: the Verilog and its collateral."""
+"""All files of a configuration: the Verilog and the files that accompany it."""
 
 from ..config import SPUConfig
 from . import ipxact
@@ -16,7 +16,7 @@ __all__ = ["files"]
 
 
 def files(config: SPUConfig, design: Verilog) -> dict[str, str]:
-    """Return the whole product of a configuration: texts by the names of their files."""
+    """Return all files of a configuration, as texts by file name."""
     name = design.module
     texts = {
         f"{name}.v": design.text,

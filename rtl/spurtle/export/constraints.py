@@ -6,22 +6,24 @@ from .verilog import Verilog
 __all__ = ["constraints"]
 
 PERIOD_NS = 10
-"""Of the clock in the constraint files: an example, which any FPGA of the last ten years meets."""
+"""Clock period in the constraint files. It is an example that any FPGA of the last ten years meets."""
 
 
 def constraints(design: Verilog) -> dict[str, str]:
-    """What to constrain, by the suffix of the file: for Synopsys' and AMD's tools, and for nextpnr and Diamond."""
+    """Return constraint files by suffix: SDC, XDC for AMD tools, LPF for nextpnr and Diamond."""
     reset = design.reset
     note = [
         *title(design, "constraints"),
         "",
-        f"clk is the only clock; a period of {PERIOD_NS} ns is an example, put yours. No path takes more than a cycle,",
-        "and none is false: all ports belong to clk, and what comes from another clock is synchronized before.",
-        "Inside a design the ports need no constraint. If the SPU is the top, give them what the circuits on the",
-        "other side take of the period: some outputs depend on inputs of the same cycle.",
+        f"clk is the only clock. Its period of {PERIOD_NS} ns is an example: replace it by yours. There are no",
+        "multicycle paths and no false paths: all ports are synchronous to clk. Synchronize other signals outside.",
+        "Within a design the ports need no constraints. If the SPU is the top module, set the input and output delays",
+        "to those of the circuits outside: some outputs depend on inputs of the same cycle.",
     ]
     if reset.asynchronous:
-        note.append(f"{reset.port} may begin at any time, and ends with clk: recovery and removal are to be checked.")
+        note.append(
+            f"{reset.port} can be asserted at any time and must be deasserted with clk: check recovery and removal."
+        )
     delay = PERIOD_NS * 4 // 10
     inputs = "[remove_from_collection [all_inputs] [get_ports clk]]"
     sdc = [
@@ -31,7 +33,7 @@ def constraints(design: Verilog) -> dict[str, str]:
     ]
     xdc = [
         f"create_clock -name clk -period {PERIOD_NS} [get_ports clk]",
-        "# In a design of your own use -scoped_to_ref, or leave the clock to the module that makes it.",
+        "# Within a design, use -scoped_to_ref, or constrain the clock in the module that generates it.",
     ]
     lpf = [f'FREQUENCY PORT "clk" {1000 // PERIOD_NS} MHZ;']
     return {

@@ -1,4 +1,4 @@
-"""A FuseSoC core file."""
+"""FuseSoC core file."""
 
 from ..config import SPUConfig
 from ..support.version import __version__
@@ -9,8 +9,10 @@ __all__ = ["core"]
 
 
 def core(config: SPUConfig, design: Verilog) -> str:
-    """A FuseSoC core file (CAPI2) for what is in the folder. Each tool picks the types that it knows: with the flow API
-    no flag has the name of the tool.
+    """Return the FuseSoC core file (CAPI2) of a configuration.
+
+    Each file has its type, and each tool uses the types that it knows. The flow API has no flag with the name of the
+    tool that could select files.
     """
     name = design.module
     return f"""\

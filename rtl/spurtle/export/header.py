@@ -1,4 +1,4 @@
-"""The System registers of a configuration as a C header."""
+"""System registers of a configuration as a C header."""
 
 from collections.abc import Iterator
 
@@ -12,8 +12,9 @@ __all__ = ["header"]
 
 
 def header(config: SPUConfig) -> str:
-    """The registers of `config` as a C header, for C99 and later. Each macro begins with the name of the module:
-    other configurations and kernels define the same registers.
+    """Return the registers of `config` as a C header, for C99 and later.
+
+    Each macro begins with the name of the module, because other configurations and kernels define the same registers.
     """
     guard = f"{config.module.upper()}_H"
     lines = [
@@ -23,8 +24,8 @@ def header(config: SPUConfig) -> str:
         " * Generated; the source is spurtle.arch and spurtle.config.",
         " *",
         f" * Each name begins with {config.module.upper()}_.",
-        " * Of a register: _NAME for the assembler, _SYSREG its number as Linux writes it; _WRITABLE bits, or _VALUE",
-        " * if it is read-only (of PMBIDR_EL1 with P = 0). Of a field: _SHIFT, _MASK in place, values.",
+        " * Register: _NAME for the assembler; _SYSREG, its encoding as in Linux; _WRITABLE, the mask of its writable",
+        " * bits; _VALUE if it is read-only (PMBIDR_EL1 with P = 0). Field: _SHIFT; _MASK in the register; its values.",
         " */",
         f"#ifndef {guard}",
         f"#define {guard}",
@@ -43,7 +44,7 @@ def _defines(config: SPUConfig, register: Register) -> Iterator[str]:
     name = register.name
     yield f"/* {register.purpose} */"
     yield _define(config, f"{name}_NAME", f'"{register.assembler_name}"')
-    # op0, op1, CRn, CRm and op2, where they stand in the instruction.
+    # op0, op1, CRn, CRm and op2 at their bit positions in the instruction.
     number = 3 << 19 | register.op1 << 16 | register.crn << 12 | register.crm << 8 | register.op2 << 5
     yield _define(config, f"{name}_SYSREG", f"UINT32_C({number:#x})")
     if register.read_only:

@@ -1,6 +1,7 @@
-"""The module as an IP-XACT component: its ports, its bus interfaces, its registers and its files."""
+"""IP-XACT component of a module: ports, bus interfaces, registers and files.
 
-# Ref: IEEE 1685-2014 for the order of elements.
+Ref: IEEE 1685-2014, for the order of elements.
+"""
 
 from collections.abc import Iterator
 from xml.etree import ElementTree
@@ -19,11 +20,11 @@ _PREFIX = "ipxact"
 _MAP = "SPE"
 
 _BUSES = {"m_axi_": ("AXI4", "master"), "s_apb_": ("APB4", "slave")}
-"""By the beginning of the names of their ports."""
+"""Bus and role for each prefix of port names."""
 
 
 def component(config: SPUConfig, design: Verilog) -> str:
-    """The text of the file."""
+    """Return the text of the IP-XACT file."""
     root = _Element("component")
     root.set("xmlns:" + _PREFIX, _SCHEMA)
     _identify(root, design)
@@ -37,7 +38,7 @@ def component(config: SPUConfig, design: Verilog) -> str:
 
 
 class _Element:
-    """An element of the standard's own name space."""
+    """Element in the name space of the standard."""
 
     def __init__(self, tag: str, parent: ElementTree.Element | None = None):
         name = f"{_PREFIX}:{tag}"
@@ -47,7 +48,7 @@ class _Element:
         self.element.set(name, value)
 
     def add(self, tag: str, text: str | int | None = None, **attributes: str) -> "_Element":
-        """A child, after those that it has."""
+        """Append a child element, and return it."""
         child = _Element(tag, self.element)
         if text is not None:
             child.element.text = str(text)
@@ -63,20 +64,20 @@ def _identify(root: _Element, design: Verilog) -> None:
 
 
 def _add_buses(root: _Element, design: Verilog) -> None:
-    there = {
+    present = {
         prefix: ports for prefix in _BUSES if (ports := [port for port in design.ports if port.name.startswith(prefix)])
     }
-    if not there:
+    if not present:
         return
     interfaces = root.add("busInterfaces")
-    for prefix, ports in there.items():
+    for prefix, ports in present.items():
         bus, role = _BUSES[prefix]
         interface = interfaces.add("busInterface")
         interface.add("name", prefix.strip("_"))
-        where = {"vendor": "amba.com", "library": "AMBA4", "version": "r0p0_0"}
-        interface.add("busType", name=bus, **where)
+        vlnv = {"vendor": "amba.com", "library": "AMBA4", "version": "r0p0_0"}
+        interface.add("busType", name=bus, **vlnv)
         abstraction = interface.add("abstractionTypes").add("abstractionType")
-        abstraction.add("abstractionRef", name=f"{bus}_rtl", **where)
+        abstraction.add("abstractionRef", name=f"{bus}_rtl", **vlnv)
         port_maps = abstraction.add("portMaps")
         for port in ports:
             port_map = port_maps.add("portMap")
@@ -125,9 +126,9 @@ def _add_register(block: _Element, config: SPUConfig, register: Register) -> Non
 
 
 def _fields(config: SPUConfig, register: Register) -> Iterator[tuple[str, Field]]:
-    """Fields that do not overlap; of a register without any, all of it."""
-    there = regmap.whole_fields(config, register) or {register.name: Field(0, REGISTER_BITS, register.purpose)}
-    yield from there.items()
+    """Yield fields that do not overlap. A register without fields has one field of all bits."""
+    fields = regmap.disjoint_fields(config, register) or {register.name: Field(0, REGISTER_BITS, register.purpose)}
+    yield from fields.items()
 
 
 def _hex(value: int) -> str:

@@ -1,4 +1,4 @@
-"""Verilog macros for the fields and values of ports and registers."""
+"""Verilog macros for fields and values of ports and registers."""
 
 from collections.abc import Iterable
 
@@ -14,8 +14,10 @@ __all__ = ["macro", "macros"]
 
 
 def macros(config: SPUConfig, design: Verilog) -> str:
-    """A macro for each field of a struct port and of a register, for a part-select; for the values that have a name;
-    and for the encoding of each register, {op1, CRn, CRm, op2}.
+    """Return a Verilog header with macros.
+
+    There is a macro for the part-select of each field of a struct port and of a register, for each named value, and for
+    the encoding of each register, {op1, CRn, CRm, op2}.
     """
     guard = f"{design.module}_vh".upper()
     lines = [*comment("//", title(design, "names")), f"`ifndef {guard}", f"`define {guard}"]
@@ -37,7 +39,7 @@ def macros(config: SPUConfig, design: Verilog) -> str:
 
 
 def macro(design: Verilog, port: Port, field: PortField | None = None) -> str:
-    """Return the name of the macro for a port, or for a field of it."""
+    """Return the name of the macro for a port or for a field of the port."""
     names = [design.module, plain(port.name), *([field.name] if field else [])]
     return "_".join(names).upper()
 

@@ -1,4 +1,4 @@
-"""The pins of a wrapper: one for each field of a port that is not a struct itself."""
+"""Pins of a wrapper: one for each field of a port that is not itself a struct."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ __all__ = ["Pin", "assignments", "is_packed", "pins", "plain", "structs"]
 
 @dataclass(frozen=True)
 class Pin:
-    """A pin of a wrapper: a port, or a field of one."""
+    """Pin of a wrapper: a port, or a field of a port."""
 
     name: str
     port: Port
@@ -19,7 +19,7 @@ class Pin:
 
     @property
     def width(self) -> int:
-        """Bits of it."""
+        """Width in bits."""
         return self.port.width if self.field is None else self.field.width
 
 
@@ -36,7 +36,7 @@ def pins(design: Verilog) -> Iterator[Pin]:
 
 
 def is_packed(port: Port) -> bool:
-    """Return whether a port is divided into pins. Of one bit nothing can be selected."""
+    """Return whether a port is divided into pins. A port of one bit is not, because Verilog cannot select from it."""
     return bool(port.fields) and port.width > 1
 
 
@@ -46,7 +46,7 @@ def structs(design: Verilog) -> list[Port]:
 
 
 def assignments(design: Verilog, part: Callable[[Port, PortField], str]) -> Iterator[tuple[str, str]]:
-    """Yield target and source of each assignment between a pin and its `part` of a port."""
+    """Yield target and source of each assignment between a pin and a field. `part` returns the select of a field."""
     for pin in pins(design):
         if pin.field is not None:
             inner = part(pin.port, pin.field)
@@ -54,5 +54,5 @@ def assignments(design: Verilog, part: Callable[[Port, PortField], str]) -> Iter
 
 
 def plain(name: str) -> str:
-    """Return a name that VHDL takes as well: no two underscores in a row."""
+    """Return a name that is also valid in VHDL, which allows no two adjacent underscores."""
     return name.replace("__", "_")

@@ -12,7 +12,7 @@ __all__ = ["port_list"]
 
 
 def port_list(config: SPUConfig, design: Verilog) -> str:
-    """Ports and the fields in them as JSON."""
+    """Return the ports and their fields as JSON."""
     content = {
         "spurtle": __version__,
         "module": design.module,

@@ -1,4 +1,4 @@
-"""The ports of a component as its Verilog has them: names, widths, and where the fields of a struct are."""
+"""Ports of a component in Verilog: names, widths, and fields of structs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,8 +13,13 @@ __all__ = ["SYNCHRONOUS", "Port", "PortField", "Reset", "pin_name", "ports"]
 
 @dataclass(frozen=True)
 class Reset:
-    """How a module is reset. An asynchronous reset begins without a clock; that it ends in time for an edge is the
-    integrator's part.
+    """Reset of a module.
+
+    Parameters
+    ----------
+    asynchronous : bool
+        The reset takes effect without a clock edge. The integrator deasserts it synchronously to the clock.
+    active_low : bool
     """
 
     asynchronous: bool = False
@@ -22,18 +27,27 @@ class Reset:
 
     @property
     def port(self) -> str:
-        """Name of its port."""
+        """Name of the port."""
         return "rst_n" if self.active_low else "rst"
 
 
 SYNCHRONOUS = Reset()
-"""Synchronous and active high, as the boards and the tests have it."""
+"""Synchronous reset, active high, as on the boards and in the tests."""
 
 
 @dataclass(frozen=True)
 class PortField:
-    """Bits of a port. `name` has the names of the structs that the field is in before its own, with underscores in
-    between; `values` are those that have a name; a `struct` has fields of its own, which follow.
+    """Field of a port.
+
+    Parameters
+    ----------
+    name : str
+        Name of the field. The names of the structs that contain it precede it, separated by underscores.
+    lsb, width : int
+    values : tuple of tuple of str and int
+        Named values.
+    struct : bool
+        The field is a struct. Its fields follow in `Port.fields`.
     """
 
     name: str
@@ -45,8 +59,18 @@ class PortField:
 
 @dataclass(frozen=True)
 class Port:
-    """A port of the module. `direction` is "in" or "out"; `fields` are those of a struct, LSB first, each struct in it
-    before its own.
+    """Port of a module.
+
+    Parameters
+    ----------
+    name : str
+    direction : str
+        "in" or "out".
+    width : int
+    fields : tuple of PortField
+        Fields of a struct, LSB first. A nested struct precedes its fields.
+    values : tuple of tuple of str and int
+        Named values.
     """
 
     name: str
@@ -57,14 +81,14 @@ class Port:
 
 
 def ports(component: wiring.Component, reset: Reset = SYNCHRONOUS) -> tuple[Port, ...]:
-    """The ports that `component` will have in Verilog: clock and reset, then those of its signature, by name."""
+    """Return the ports of `component` in Verilog: clock and reset, then those of its signature, sorted by name."""
     clock = (Port("clk", "in", 1), Port(reset.port, "in", 1))
     members = component.signature.flatten(component)
     return clock + tuple(sorted((_port(path, member) for path, member, _ in members), key=lambda port: port.name))
 
 
 def pin_name(path: tuple[str | int, ...]) -> str:
-    """What Verilog calls a member of a signature."""
+    """Return the name of a member of a signature in Verilog."""
     return "__".join(str(part) for part in path)
 
 

@@ -1,4 +1,4 @@
-"""The System registers of a configuration as software finds them: fields, values, offsets and reset values."""
+"""System registers of a configuration as software sees them: fields, values, offsets and reset values."""
 
 from enum import IntEnum
 
@@ -10,59 +10,59 @@ __all__ = [
     "OFFSETS",
     "SPAN",
     "bit_ranges",
+    "disjoint_fields",
     "fields",
     "implemented",
     "offset",
     "reset",
     "values",
-    "whole_fields",
     "writable",
 ]
 
 OFFSETS = "System registers. Offset: op1 in [16:14], CRn in [13:10], CRm in [9:6], op2 in [5:3]; op0 is 3."
-"""Where a register is found that has an encoding and no address."""
+"""Description of the offsets, because a System register has an encoding and no address."""
 
 SPAN = REGISTER_BITS // 8 << ENCODING_BITS
-"""Bytes that the offsets span."""
+"""Range of the offsets in bytes."""
 
 
 def offset(register: Register) -> int:
-    """Its encoding times the eight bytes that it takes."""
+    """Return the encoding of a register times its size of eight bytes."""
     return register.encoding << 3
 
 
 def implemented(config: SPUConfig, register: Register) -> int:
-    """Bits of `register` that mean something in `config`. All others are RES0."""
+    """Return the mask of the implemented bits of `register` in `config`. All others are RES0."""
     if register.read_only:
         return sum(field.mask for field in register.fields.values())
     return writable(config, register) | config.fixed(register)
 
 
 def writable(config: SPUConfig, register: Register) -> int:
-    """Return the bits of `register` that hold what software writes, by either of its names."""
+    """Return the mask of the bits of `register` that software can write. PMSCR_EL12 is another name of PMSCR_EL1."""
     return config.writable(arch.PMSCR_EL1 if register is arch.PMSCR_EL12 else register)
 
 
 def fields(config: SPUConfig, register: Register) -> dict[str, Field]:
-    """The fields of `register` that `config` has, if only some of their bits."""
+    """Return the fields of `register` of which `config` implements at least one bit."""
     bits = implemented(config, register)
     return {name: field for name, field in register.fields.items() if field.mask & bits}
 
 
-def whole_fields(config: SPUConfig, register: Register) -> dict[str, Field]:
-    """The same without those that are there as their parts alone: no two of them overlap."""
-    there = fields(config, register)
-    return {name: field for name, field in there.items() if not _has_parts(field, there)}
+def disjoint_fields(config: SPUConfig, register: Register) -> dict[str, Field]:
+    """Return the fields without those that contain smaller fields, so that no two fields overlap."""
+    present = fields(config, register)
+    return {name: field for name, field in present.items() if not _has_parts(field, present)}
 
 
 def values(config: SPUConfig, register: Register, field: Field) -> list[IntEnum]:
-    """The values of `field` that have a name, as far as its bits can hold them."""
+    """Return the named values of `field` that its implemented bits can hold."""
     bits, ones = implemented(config, register) >> field.lsb, config.fixed(register) >> field.lsb
     return [value for value in field.values or () if value & ~bits == 0 and ones & ~value == 0]
 
 
 def reset(config: SPUConfig, register: Register) -> int:
-    """What `register` is after reset; of PMBIDR_EL1 to whoever can program the Profiling Buffer."""
+    """Return the reset value of `register`. That of PMBIDR_EL1 is for the owner of the Profiling Buffer (P = 0)."""
     access = LFSR_ACCESS_RESET if config.access_bits else 0
     others = {
         arch.PMSIDR_EL1.name: config.pmsidr,
@@ -73,7 +73,7 @@ def reset(config: SPUConfig, register: Register) -> int:
 
 
 def bit_ranges(mask: int) -> str:
-    """The bits of `mask`, highest first: `63:48, 7`."""
+    """Return the bits of `mask` as text, highest first, such as `63:48, 7`."""
     ranges: list[str] = []
     while mask:
         msb = mask.bit_length() - 1

@@ -1,6 +1,7 @@
-"""The System registers of a configuration as CMSIS-SVD."""
+"""System registers of a configuration as CMSIS-SVD.
 
-# Ref: CMSIS-SVD schema 1.3 for the order of elements.
+Ref: CMSIS-SVD schema 1.3, for the order of elements.
+"""
 
 from xml.etree import ElementTree
 
@@ -13,7 +14,7 @@ __all__ = ["svd"]
 
 
 def svd(config: SPUConfig) -> str:
-    """The registers of `config` as CMSIS-SVD, at their offsets."""
+    """Return the registers of `config` as CMSIS-SVD, at their offsets."""
     device = ElementTree.Element(
         "device",
         {
@@ -56,16 +57,16 @@ def _add_register(registers: ElementTree.Element, config: SPUConfig, register: R
         access="read-only" if register.read_only else "read-write",
         resetValue=f"{regmap.reset(config, register):#x}",
     )
-    whole = regmap.whole_fields(config, register)
-    if not whole:
+    fields = regmap.disjoint_fields(config, register)
+    if not fields:
         return
     parent = ElementTree.SubElement(element, "fields")
-    for name, field in whole.items():
+    for name, field in fields.items():
         bits = regmap.implemented(config, register) & field.mask
-        partly = "" if bits == field.mask else f" Bits that are there: {regmap.bit_ranges(bits)}."
+        implemented = "" if bits == field.mask else f" Implemented bits: {regmap.bit_ranges(bits)}."
         one = ElementTree.SubElement(parent, "field")
         # The schema's bitRange ends at bit 49.
-        _add(one, name=name, description=field.doc + partly, lsb=field.lsb, msb=field.lsb + field.width - 1)
+        _add(one, name=name, description=field.doc + implemented, lsb=field.lsb, msb=field.lsb + field.width - 1)
         if named := regmap.values(config, register, field):
             enumerated = ElementTree.SubElement(one, "enumeratedValues")
             for value in named:

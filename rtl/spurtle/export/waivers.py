@@ -1,4 +1,4 @@
-"""Waivers of Verilator's warnings."""
+"""Waivers for warnings of Verilator."""
 
 from .banner import comment, title
 from .verilog import Verilog
@@ -6,24 +6,24 @@ from .verilog import Verilog
 __all__ = ["LINT_WAIVERS", "waivers"]
 
 LINT_WAIVERS = {
-    "CASEOVERLAP": "Yosys writes a one-hot multiplexer as a casez whose items overlap for other selections",
-    "DECLFILENAME": "a test may give the file another name than the module",
-    "PROCASSINIT": "a register has an initial value, which FPGAs load, beside its reset",
-    "TIMESCALEMOD": "it has no delays and no timescale, which other files may have",
-    "UNUSEDSIGNAL": "struct ports and registers have bits that this configuration does not look at",
-    "WIDTH": "Yosys writes constants as short as they can be, and a test for zero as a logical not; every operand is "
-    "unsigned",
+    "CASEOVERLAP": "Yosys writes a one-hot multiplexer as a casez whose items overlap if several bits are set",
+    "DECLFILENAME": "the file can have another name than the module",
+    "PROCASSINIT": "registers have a reset, and an initial value that FPGAs load",
+    "TIMESCALEMOD": "the module has no delays and no timescale, but other files may have one",
+    "UNUSEDSIGNAL": "struct ports and registers have bits that this configuration does not use",
+    "WIDTH": "Yosys writes the shortest constants, and a logical not for a test for zero; all operands are unsigned",
 }
-"""What `verilator --lint-only -Wall` may say of the Verilog, and why it may. Newer releases divide WIDTH into several
-rules, and take it for all of them.
+"""Warnings of `verilator --lint-only -Wall` that are waived for the Verilog, with the reason.
+
+Newer releases divide WIDTH into several rules, and accept WIDTH for all of them.
 """
 
 _MESSAGES = {"PROCASSINIT": "Procedural assignment to declaration with initial value*"}
-"""Messages of rules that older releases of Verilator do not know: these refuse a waiver with the name of the rule."""
+"""Messages of rules that older releases of Verilator do not know, and whose names they refuse in a waiver."""
 
 
 def waivers(design: Verilog) -> str:
-    """What Verilator is not to say of the Verilog, and why, for a command line with -Wall."""
+    """Return the waivers for a command line with -Wall, with the reason for each."""
     lines = ["`verilator_config", *comment("//", title(design, "waivers for Verilator"))]
     for rule, reason in LINT_WAIVERS.items():
         lines.append(f"// {rule}: {reason}.")

@@ -1,4 +1,4 @@
-"""The module without its contents, and wrappers in Verilog and VHDL with a port for each field."""
+"""Module without contents, and wrappers in Verilog and VHDL with a port for each field."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ __all__ = ["stub", "unpacked_verilog", "unpacked_vhdl"]
 
 
 def stub(design: Verilog) -> str:
-    """The module without its contents, for a synthesis that is to take it as a black box."""
+    """Return the module without contents, for synthesis as a black box."""
     lines = [
         *comment("//", title(design, "black box")),
         "(* blackbox, syn_black_box, black_box *)",
@@ -25,7 +25,7 @@ def stub(design: Verilog) -> str:
 
 
 def unpacked_verilog(design: Verilog) -> str:
-    """A wrapper with a port for each field: it can be used as it is, or read as an example."""
+    """Return a Verilog wrapper with a port for each field. It can be used directly or as an example."""
     lines = [
         *comment("//", title(design, "a wrapper with a port for each field")),
         f'`include "{design.module}.vh"',
@@ -46,7 +46,7 @@ def unpacked_verilog(design: Verilog) -> str:
 
 
 def _verilog_ports(pins: Iterable[tuple[str, str, int]]) -> list[str]:
-    """Declarations from names, directions and widths."""
+    """Return declarations of ports from names, directions and widths."""
     lines = [f"    {f'{direction}put':6} wire {_bits(width)}{name}," for name, direction, width in pins]
     return [*lines[:-1], lines[-1].removesuffix(",")]
 
@@ -56,7 +56,7 @@ def _bits(width: int) -> str:
 
 
 def unpacked_vhdl(design: Verilog) -> str:
-    """The same wrapper in VHDL, with a component declaration and a package of where the fields are."""
+    """Return a VHDL wrapper with a port for each field, a component declaration and a package of field ranges."""
     module = design.module
     connections = ((_extended(p.name), _extended(p.name) if is_packed(p) else plain(p.name)) for p in design.ports)
     uses = ["library ieee;", "use ieee.std_logic_1164.all;"]

@@ -1,1 +1,1 @@
-"""Errors for users, numbers as text, standard streams, and output files that are written completely or not at all."""
+"""Modules without knowledge of the SPU: arguments, files, streams, errors and the version."""

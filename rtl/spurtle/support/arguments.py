@@ -1,4 +1,4 @@
-"""Checks of the arguments of constructors. Each message says what the argument must be, and what it is."""
+"""Checks of the arguments of constructors. Each message describes the allowed values and names the actual one."""
 
 from enum import IntEnum
 

@@ -1,12 +1,13 @@
-"""The one error that a user is shown as a sentence, and an exit status for it."""
+"""Error that is shown to the user as one sentence, and its exit status."""
 
 __all__ = ["PROFILE_FAILED", "UserError"]
 
 PROFILE_FAILED = 125
-"""Exit status of `spurtle profile` where it failed itself, as of `env` and `timeout`: any other is the program's."""
+"""Exit status of `spurtle profile` if it failed itself, as for `env` and `timeout`. Other values are of the program."""
 
 
 class UserError(Exception):
-    """What the user gave cannot be used: the message names it and says what is allowed. The `spurtle` command exits
-    with status 2, `spurtle profile` with PROFILE_FAILED.
+    """Error in the input of the user. The message names it and describes what is allowed.
+
+    The `spurtle` command exits with status 2, `spurtle profile` with PROFILE_FAILED.
     """

@@ -1,7 +1,7 @@
 """Output files, each written completely or not at all.
 
-A regular file takes its name by an atomic rename. A symbolic link stays: its target is replaced. A special file, such
-as a FIFO or a device, is never replaced. A verb that writes one stream writes into it; the others refuse it.
+A regular file is replaced by an atomic rename. A symbolic link remains, and its target is replaced. A special file,
+such as a FIFO or a device, is never replaced. Verbs that write one stream write into it; the other verbs refuse it.
 """
 
 import errno
@@ -32,18 +32,18 @@ __all__ = [
 ]
 
 STANDARD_INPUT = "-"
-"""Name of standard input as an input."""
+"""File name that stands for standard input."""
 
 _STREAMS = {1: "output", 2: "error"}
 
 
 def check_files(names: Iterable[str | Path], inputs: Iterable[str | Path] = ()) -> None:
-    """Check that regular files of these names can be written, and that none is one of `inputs`. Leave nothing behind.
+    """Check that regular files of these names can be written, and that none is one of `inputs`. Leave no files behind.
 
     Raises
     ------
     UserError
-        If one cannot be written, is named twice, or is an input, a directory, a special file or an open standard
+        If a file cannot be written, is named twice, or is an input, a directory, a special file or an open standard
         stream.
     """
     targets = _targets(names)
@@ -60,12 +60,12 @@ def check_files(names: Iterable[str | Path], inputs: Iterable[str | Path] = ()) 
 
 
 def check_stream(name: str | Path, inputs: Iterable[str | Path] = ()) -> None:
-    """Check as `check_files` does, but accept what `write_stream` alone can write.
+    """Check as `check_files` does, but also accept the files that only `write_stream` can write.
 
     Raises
     ------
     UserError
-        If it cannot be written, or is an input or a directory.
+        If the file cannot be written, or is an input or a directory.
     """
     if _is_stream(name):
         _check_inputs(name, inputs)
@@ -74,32 +74,33 @@ def check_stream(name: str | Path, inputs: Iterable[str | Path] = ()) -> None:
 
 
 def check_folder(name: str | Path) -> None:
-    """Check that a folder of that name can be made, or written into. Make nothing.
+    """Check that a folder of this name can be created or written into. Do not create it.
 
     Raises
     ------
     UserError
-        If it cannot.
+        If the folder cannot be created or written into.
     """
     path = Path(name)
     try:
-        there = next(folder for folder in (path, *path.parents) if os.path.lexists(folder))
-        if not there.is_dir():
-            raise UserError(f"cannot write into {name}: {there} is not a directory")
+        existing = next(folder for folder in (path, *path.parents) if os.path.lexists(folder))
+        if not existing.is_dir():
+            raise UserError(f"cannot write into {name}: {existing} is not a directory")
     except (OSError, ValueError) as error:
         raise UserError(f"cannot write into {name}: {_reason(error)}") from error
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise UserError(f"cannot write into {name}: {there} may not be written into")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise UserError(f"cannot write into {name}: {existing} is not writable")
 
 
 def write_files(contents: Mapping[Path, bytes | Iterable[bytes]]) -> None:
-    """Write regular files, each from a byte string or from one byte string after the other. They take their names when
-    all of them are complete.
+    """Write regular files, each from a byte string or from several byte strings.
+
+    The files are renamed to their names when all of them are complete.
 
     Raises
     ------
     UserError
-        If one cannot be written. No file has changed then, unless the last step of renaming failed.
+        If a file cannot be written. No file has changed then, unless a rename failed.
     """
     targets = _targets(contents)
     unfinished = {name: _unfinished(target) for name, target in targets.items()}
@@ -117,44 +118,44 @@ def write_files(contents: Mapping[Path, bytes | Iterable[bytes]]) -> None:
         raise UserError(f"cannot write {name}: {error.strerror}") from error
     finally:
         for path in unfinished.values():
-            with suppress(OSError):  # its folder is absent, or may not be written into any more
+            with suppress(OSError):  # its folder is absent or no longer writable
                 path.unlink(missing_ok=True)
 
 
 def write_folder(folder: Path, contents: Mapping[str, str | bytes]) -> None:
-    """Write files by their names in a folder, which is made if it is absent, as `write_files` does.
+    """Write files into a folder as `write_files` does. Create the folder if it is absent.
 
     Raises
     ------
     UserError
-        If one cannot be written.
+        If a file cannot be written.
     """
-    _make(folder)
+    _create(folder)
     write_files(
         {folder / name: content.encode() if isinstance(content, str) else content for name, content in contents.items()}
     )
 
 
 def write_file(name: str | Path, data: bytes) -> None:
-    """Write one regular file, as `write_files` does.
+    """Write one regular file as `write_files` does.
 
     Raises
     ------
     UserError
-        If it cannot be written.
+        If the file cannot be written.
     """
     write_files({Path(name): data})
 
 
 def write_stream(name: str | Path, data: bytes) -> None:
-    """Write a regular file as `write_files` does, or into a special file or an open standard stream.
+    """Write a regular file as `write_files` does, or write into a special file or an open standard stream.
 
     Raises
     ------
     UserError
-        If it cannot be written.
+        If the file cannot be written.
     BrokenPipeError
-        If the reader of a pipe is gone.
+        If the reader of a pipe has closed it.
     """
     if not _is_stream(name):
         write_file(name, data)
@@ -170,18 +171,18 @@ def write_stream(name: str | Path, data: bytes) -> None:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write a JSON file as `write_files` does. Its folder is made if it is absent.
+    """Write a JSON file as `write_files` does. Create its folder if it is absent.
 
     Raises
     ------
     UserError
-        If it cannot be written.
+        If the file cannot be written.
     """
-    _make(path.parent)
+    _create(path.parent)
     write_file(path, (json.dumps(content, indent=1) + "\n").encode())
 
 
-def _make(folder: Path) -> None:
+def _create(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -189,7 +190,7 @@ def _make(folder: Path) -> None:
 
 
 def _targets(names: Iterable[_Name]) -> dict[_Name, Path]:
-    """Return the regular file that each name leads to. Raises UserError for any other, and for one with two names."""
+    """Return the regular file of each name. Raise UserError for other files, and for a file with two names."""
     targets: dict[_Name, Path] = {}
     for name in names:
         target = _target(name)
@@ -201,7 +202,7 @@ def _targets(names: Iterable[_Name]) -> dict[_Name, Path]:
 
 
 def _target(name: str | Path) -> Path:
-    """Return the regular file that `name` leads to, which may be absent. Raises UserError for any other."""
+    """Return the regular file of `name`, which can be absent. Raise UserError for other files."""
     found = _stat(name)
     if found is not None:
         if stat.S_ISDIR(found.st_mode):
@@ -214,7 +215,7 @@ def _target(name: str | Path) -> Path:
 
 
 def _stat(name: str | Path) -> os.stat_result | None:
-    """Return the status of the file that `name` leads to, or None if it is absent. Raises UserError."""
+    """Return the status of the file of `name`, or None if it is absent. Raise UserError if it cannot be read."""
     try:
         return Path(name).stat()
     except FileNotFoundError:
@@ -224,19 +225,19 @@ def _stat(name: str | Path) -> os.stat_result | None:
 
 
 def _check_inputs(name: str | Path, inputs: Iterable[str | Path]) -> None:
-    """Raise UserError if `name` is one of the regular files that are read, under the same name or another."""
+    """Raise UserError if `name` is the same file as one of `inputs`, under the same name or another one."""
     output = _stat(name)
     if output is None or not stat.S_ISREG(output.st_mode):
         return
     for path in inputs:
-        with suppress(OSError):  # its reader reports that it is absent
+        with suppress(OSError):  # the reader of the input reports that it is absent
             if os.path.samestat(output, os.fstat(0) if path == STANDARD_INPUT else Path(path).stat()):
                 read = "standard input" if path == STANDARD_INPUT else f"the input {path}"
                 raise UserError(f"cannot write {name}: it is the same file as {read}")
 
 
 def _is_stream(name: str | Path) -> bool:
-    """Return whether the file is written into, and not replaced."""
+    """Return whether the file is written into instead of replaced."""
     found = _stat(name)
     if found is None or stat.S_ISDIR(found.st_mode):
         return False
@@ -244,19 +245,21 @@ def _is_stream(name: str | Path) -> bool:
 
 
 def _standard_stream(name: str | Path) -> int | None:
-    """Return the descriptor of standard output or standard error if it is open on this file: it may be in use by other
-    processes, which would go on writing to a file without a name.
+    """Return the descriptor of standard output or standard error if it is open on this file.
+
+    Other processes can have it open too. If the file were replaced, they would continue to write to a file without a
+    name.
     """
     found = _stat(name)
     for descriptor in _STREAMS:
-        with suppress(OSError):  # it is closed
+        with suppress(OSError):  # the stream is closed
             if found and os.path.samestat(found, os.fstat(descriptor)):
                 return descriptor
     return None
 
 
 def _unfinished(target: Path) -> Path:
-    """Return the name of a file that is absent, in the same file system."""
+    """Return the name of a new file in the same file system."""
     return target.with_name(f".unfinished-{secrets.token_hex(8)}")
 
 

@@ -1,4 +1,4 @@
-"""Version of the release. Every file that names it reads it here."""
+"""Version of the release, for all modules and for pyproject.toml."""
 
 __all__ = ["__version__"]
 
