@@ -1,6 +1,7 @@
 """The command line in Markdown: usage, arguments and options of each verb of `spurtle`."""
 
 import argparse
+import textwrap
 from collections.abc import Sequence
 
 from docs.markdown import table
@@ -24,7 +25,7 @@ def command(verb: str) -> str:
     if actions:
         parts.append(table(("argument", "meaning"), *((f"`{_name(action)}`", _meaning(action)) for action in actions)))
     if parser.epilog:
-        parts.append(parser.epilog)
+        parts.append(textwrap.fill(parser.epilog, 120))
     return "\n\n".join(parts)
 
 
