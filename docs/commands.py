@@ -20,7 +20,9 @@ def summary() -> str:
 def command(verb: str) -> str:
     """Return the usage, the arguments and the options of a verb."""
     parser = build_parser()[1][verb]
-    actions = [action for action in parser._actions if action.dest != "help"]
+    # argparse has no public list of the arguments of a parser.
+    arguments: list[argparse.Action] = vars(parser)["_actions"]
+    actions = [action for action in arguments if action.dest != "help"]
     parts = [f"```text\n{_wrapped(['spurtle', verb, *map(_usage, actions)])}\n```"]
     if actions:
         parts.append(table(("argument", "meaning"), *((f"`{_name(action)}`", _meaning(action)) for action in actions)))
