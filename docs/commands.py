@@ -1,6 +1,7 @@
 """The command line in Markdown: usage, arguments and options of each verb of `spurtle`."""
 
 import argparse
+import textwrap
 from collections.abc import Sequence
 
 from docs.markdown import table
@@ -19,12 +20,14 @@ def summary() -> str:
 def command(verb: str) -> str:
     """Return the usage, the arguments and the options of a verb."""
     parser = build_parser()[1][verb]
-    actions = [action for action in parser._actions if action.dest != "help"]
+    # argparse has no public list of the arguments of a parser.
+    arguments: list[argparse.Action] = vars(parser)["_actions"]
+    actions = [action for action in arguments if action.dest != "help"]
     parts = [f"```text\n{_wrapped(['spurtle', verb, *map(_usage, actions)])}\n```"]
     if actions:
         parts.append(table(("argument", "meaning"), *((f"`{_name(action)}`", _meaning(action)) for action in actions)))
     if parser.epilog:
-        parts.append(parser.epilog)
+        parts.append(textwrap.fill(parser.epilog, 120))
     return "\n\n".join(parts)
 
 

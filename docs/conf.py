@@ -3,6 +3,7 @@
 from spurtle.support.version import __version__
 
 project = "Spurtle"
+copyright = "The Spurtle authors"
 release = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 source_suffix = {".md": "markdown"}

@@ -1,6 +1,7 @@
 """The pages of the System registers, one each, from `spurtle.arch` and the named configurations."""
 
 import re
+import textwrap
 from collections.abc import Iterator
 
 from docs.markdown import table
@@ -28,7 +29,7 @@ def page(register: Register) -> str:
     where = f"op0 3, op1 {register.op1}, CRn {register.crn}, CRm {register.crm}, op2 {register.op2}"
     parts = (
         f"# {register.name}",
-        _linked(register, register.purpose),
+        textwrap.fill(_linked(register, register.purpose), 120, break_on_hyphens=False),
         f"`{register.assembler_name}`: {where}. 64 bits, {'read-only' if register.read_only else 'read-write'}.",
         "## Bits",
         *(table(*zip(*_runs(register, half), strict=True)) for half in (1, 0)),

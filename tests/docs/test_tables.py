@@ -6,6 +6,10 @@ import pytest
 
 from docs.register_pages import REGISTERS
 from docs.tables import DOCS, MAKERS, excerpt, stale, up_to_date
+from tests.support.paths import ROOT
+
+PAGES = [*sorted(DOCS.rglob("*.md")), *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"))]
+API = DOCS / "reference" / "api"
 
 
 def test_each_page_is_up_to_date():
@@ -32,9 +36,22 @@ def test_an_excerpt_is_the_lines_between_two_texts():
         excerpt("neoverse_n1/testbench.v", "// No such line")
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: str(page.relative_to(DOCS)))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_lines_have_at_most_120_columns(page):
+    """Rows of tables and figures cannot be broken."""
+    long = [
+        f"{page.name}:{number}: {len(line)} columns"
+        for number, line in enumerate(page.read_text().splitlines(), 1)
+        if len(line) > 120 and not line.startswith(("| ", "!["))
+    ]
+    assert long == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_forge_shows_what_the_site_shows(page):
-    """The only directive is the list of pages, which is hidden on the site."""
+    """The only directive is the list of pages, which is hidden on the site; API pages are of the site alone."""
+    if page.parent == API:
+        return
     for directive, options in re.findall(r"^```\{(\w+)\}\n((?::.*\n)*)", page.read_text(), re.MULTILINE):
         assert directive == "toctree"
         assert ":hidden:" in options

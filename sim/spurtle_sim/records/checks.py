@@ -7,15 +7,13 @@ There are seven invariants, which records of real silicon satisfy too:
 2. TOTAL is not less than ISSUE and TRANSLATION. TRANSLATION is present if and only if VA is. Only branches have TARGET.
    Only loads, stores, and branches that access the Guarded control stack have VA, PA, TRANSLATION and DATA_SOURCE.
 3. If the operation retired, the record has one PC, OPERATION and TOTAL packet and, if the layout has a field for it,
-one
-   ISSUE packet. Otherwise it has only EVENTS, with every event zero. ALTERNATE_ISSUE is present if and only if event 25
-   is set, in configurations whose event 25 is SMCU.
+   one ISSUE packet. Otherwise it has only EVENTS, with every event zero. ALTERNATE_ISSUE is present if and only if
+   event 25 is set, in configurations whose event 25 is SMCU.
 4. The target of a branch that was not taken is PC + 4.
 5. Counter values fit the counter width. The header is extended if and only if INDEX is 8 or more; only IMPLEMENTATION
    DEFINED packets have such an INDEX, from 16 to 31.
 6. Timestamps do not decrease in a configuration with one slot. With more slots records are written in the order in
-which
-   the operations finish.
+   which the operations finish.
 7. Only conditional operations have NOT-TAKEN, only branches have MISPREDICTED, and every other event occurs only with
    operations that can have it.
 
