@@ -82,8 +82,7 @@ class Driver:
         dut, config = self._dut, self.config
         several = config.slots > 1
         register, value = write or (read, 0)
-        done = self.now in self._responses
-        if done:
+        if done := self.now in self._responses:
             self.done_in.append(self.now)
         inputs = [
             (dut.pe.el, 0 if register is None else 1),

@@ -54,7 +54,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spurtle_sim.profile": MODEL
     | {"spurtle_sim.model", "spurtle_sim.native", "spurtle_sim.trace", "spurtle_sim.perf", "spurtle_sim.records"}
     | {"spurtle_sim.cosim", "spurtle_sim.emulator", "spurtle_sim.timing"},
-    "spurtle_sim": {"spurtle.support", "spurtle_sim.records", "spurtle_sim.profile"},
+    "spurtle_sim": {"spurtle.support", "spurtle_sim.perf", "spurtle_sim.records", "spurtle_sim.profile"},
     "spurtle_sim.cli": MODEL
     | {
         "spurtle_sim",

@@ -79,16 +79,7 @@ class SPUBench(CoreInputs, Scoreboard):
             self.previous_target = None
         self.pass_operations(passes)
         collisions = self.check_answer()
-        if self.waiting and self.waiting.halted < self.now:
-            self.drop()
-        elif self.waiting and discarding(self.registers):
-            self.mark_maybe_dropped(self.waiting)
-        if int(dut.write__beat__valid.value):
-            self.accept_beat(ready)
-        if self.faulting:
-            self.stop_at_fault()
-        if self.now == self.responds_at:
-            self.respond()
+        self.check_buffer(ready)
         # A read returns the state before this cycle. A write takes effect after the events of the cycle.
         self.count_operations(performed)
         if performed and performed.target and performed.value is not None:
@@ -101,3 +92,16 @@ class SPUBench(CoreInputs, Scoreboard):
         dut.clk.value = 1
         await Timer(5, "ns")
         self.now += 1
+
+    def check_buffer(self, ready: bool) -> None:
+        """Check the Profiling Buffer: a record that is dropped, a beat that is accepted if `ready`, a response."""
+        if self.waiting and self.waiting.halted < self.now:
+            self.drop()
+        elif self.waiting and discarding(self.registers):
+            self.mark_maybe_dropped(self.waiting)
+        if int(self.dut.write__beat__valid.value):
+            self.accept_beat(ready)
+        if self.faulting:
+            self.stop_at_fault()
+        if self.now == self.responds_at:
+            self.respond()
