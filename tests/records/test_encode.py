@@ -358,7 +358,7 @@ def test_layout_without_issue_latency():
 
 
 def test_branch_that_generated_an_exception_is_another_kind():
-    """The rule is in D17.6.3."""
+    """Such a branch is recorded as another kind of operation (D17.6.3)."""
     kinds = "'other' or 'load' or 'store'"
     with pytest.raises(UserError, match=rf"^operation\.kind must be {kinds}, not 'branch'"):
         from_json(N1, changed(BRANCH, events=[0, 1], target=None))

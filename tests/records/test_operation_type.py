@@ -18,7 +18,10 @@ from tests.support.seeds import SEED
 from tests.support.tiers import configurations
 
 N1, V1P4, MODEL = (CONFIGS[name] for name in ("neoverse_n1", "v1p4", "arm_model"))
-"""Configurations with FEAT_SPE only, with FEAT_SPEv1p4, and with FEAT_SPEv1p2, SVE and FEAT_SPE_CRR."""
+"""Configurations with FEAT_SPE only, with FEAT_SPEv1p4, and with FEAT_SPEv1p2.
+
+The last one has SVE and FEAT_SPE_CRR, but not FEAT_SPE_SME.
+"""
 ALL = {config.name: config for config in (*CONFIGS.values(), *FEATURES.values(), V1P1)}
 SCALAR = Vectors()
 IMPLEMENTED = pytest.mark.parametrize("config", configurations(ALL))
@@ -223,7 +226,7 @@ def test_sme_data_processing():
     for vectors in (SME, replace(SME, predicated=1), replace(SME, sve=1)):
         assert packet(V1P4, Facts(), vectors) == (0, 0b1001_1100)
         assert packet(V1P4, Facts(floating_point=1, conditional=1), vectors) == (0, 0b1001_1110)
-    # Without FEAT_SME the format is Other.
+    # Without FEAT_SME and FEAT_SPE_SME the format is Other.
     assert packet(MODEL, Facts(conditional=1), SME) == (0, 1)
 
 
