@@ -172,7 +172,7 @@ def test_where_profiling_is_enabled(owning: str, eel2: int, e2pb: int, tge: int,
     ],
 )
 def test_where_profiling_is_enabled_without_el2_or_el3(config: SPUConfig, ns: int, bits: tuple[str | None, ...]):
-    """The owner is EL2 if it is implemented, with a host, in Non-secure state if EL3 is implemented."""
+    """EL2, which runs a host, is the owner if it is implemented. With EL3 the owning Security state is Non-secure."""
     for el, bit in enumerate(bits):
         pe = PEState(el=el, ns=ns, nse=1, mdcr_el2_e2pb=0, hcr_el2_tge=1, scr_el3_eel2=1)
         assert_decided_by(config, pe, bit)

@@ -154,7 +154,7 @@ def test_every_combination_of_controls_masks_and_flags():
 
 
 def test_eft_type_filter_that_selects_nothing_has_no_effect():
-    for config in (FULL, DISCARD):  # F1: CONSTRAINED UNPREDICTABLE only without FEAT_SPE_EFT
+    for config in (FULL, DISCARD):  # CONSTRAINED UNPREDICTABLE only without FEAT_SPE_EFT
         assert kept(config, settings(config, FT=1), KIND_SAMPLES) == set(KINDS)
 
 
@@ -164,20 +164,19 @@ def test_mask_without_control_rejects_the_type():
 
 
 def test_controls_select_flags_of_the_same_name():
-    """The printed order of the flags in D17.5.1 would let ST select branches (F17)."""
+    """The printed order of the flags in D17.5.1 would let ST select branches."""
     assert kept(N1, settings(N1, FT=1, ST=1), {name: KIND_SAMPLES[name] for name in ("store", "branch")}) == {"store"}
 
 
 @pytest.mark.parametrize("name", ["memory copy, source", "memory copy, destination", "GCSSS2"])
 def test_operation_with_two_accesses_has_both_types(name: str):
-    """The types do not depend on which access is sampled (F6)."""
+    """The types do not depend on which access is sampled."""
     copy = {name: KIND_SAMPLES[name]}
     assert kept(FULL, settings(FULL, FT=1, LD=1, LDm=1, STm=1), copy) == set()
     assert kept(FULL, settings(FULL, FT=1, LD=1, LDm=1, ST=1, STm=1), copy) == {name}
 
 
 def test_branch_with_a_data_access_has_both_types():
-    """F23."""
     guarded = {name: KIND_SAMPLES[name] for name in ("call with GCS", "return with GCS")}
     assert kept(FULL, settings(FULL, FT=1, B=1), guarded) == set(guarded)
     assert kept(FULL, settings(FULL, FT=1, LD=1), guarded) == {"return with GCS"}
@@ -267,7 +266,7 @@ def test_minimum_latency(total: int, minlat: int, kept: bool):
 
 
 def test_latency_filter_uses_the_saturated_count():
-    """MINLAT is as wide as the counters: no setting distinguishes the saturated count from the exact one (F19)."""
+    """MINLAT is as wide as the counters: no setting distinguishes the saturated count from the exact one."""
     for bits in (12, 16):
         config = replace(FULL, counter_bits=bits)
         largest = (1 << bits) - 1
@@ -279,7 +278,7 @@ def test_latency_filter_uses_the_saturated_count():
 
 
 def test_operation_that_did_not_retire_is_filtered_by_latency():
-    """The record has no latency packet, but it is filtered by the latency (F25)."""
+    """The record has no latency packet, but it is filtered by the latency."""
     registers = settings(FULL, {"PMSLATFR_EL1": 10}, FL=1)
     for total in (9, 10):
         sample = sampled(Facts(), retired=0, total=total)
@@ -300,7 +299,7 @@ FROM_A_SOURCE = Facts(load=1, data_source_valid=1)
         (9, ~(1 << 9), False),
         (63, 1 << 63, True),
         (63, ~(1 << 63), False),
-        (0x40, 1 << 0, True),  # only DS[5:0] is compared (F18)
+        (0x40, 1 << 0, True),  # only DS[5:0] is compared
         (0x40, ~(1 << 0), False),
         (0xFFC9, 1 << 9, True),
     ],
@@ -346,7 +345,7 @@ LOADS = {
     ("name", "enabled"), [("FE", {"FE": 1}), ("FnE", {"FnE": 1}), ("FL", {"FL": 1}), ("FT", {"FT": 1})]
 )
 def test_filter_that_selects_nothing(name: str, enabled: dict[str, int]):
-    """F1 to F4."""
+    """The effect of such a filter is CONSTRAINED UNPREDICTABLE."""
     no_effect, discard = FULL, DISCARD
     if name == "FT":
         no_effect, discard = (replace(config, eft=False, fpf=False) for config in (FULL, DISCARD))
@@ -365,7 +364,7 @@ OVERLAP = {"PMSEVFR_EL1": 0b01 << 2, "PMSNEVFR_EL1": 0b11 << 2}
 
 
 def test_overlap_of_fe_and_fne():
-    """With both filters enabled, an overlap makes both of them CONSTRAINED UNPREDICTABLE, for all events (F4, X16)."""
+    """With both filters enabled, an overlap makes both of them CONSTRAINED UNPREDICTABLE, for all events."""
     assert kept(FULL, settings(FULL, OVERLAP, FE=1, FnE=1), LOADS) == set(LOADS)
     assert kept(DISCARD, settings(DISCARD, OVERLAP, FE=1, FnE=1), LOADS) == set()
     for config in (FULL, DISCARD):
@@ -374,7 +373,6 @@ def test_overlap_of_fe_and_fne():
 
 
 def test_filter_rejects_beside_one_without_effect():
-    """F20."""
     registers = settings(FULL, {"PMSLATFR_EL1": 10, **OVERLAP}, FE=1, FnE=1, FL=1)
     assert {total for _, total in kept(FULL, registers, LOADS)} == {50}
     registers = settings(FULL, {"PMSLATFR_EL1": 10}, FE=1, FL=1)
@@ -382,7 +380,7 @@ def test_filter_rejects_beside_one_without_effect():
 
 
 def test_unimplemented_bits_select_nothing():
-    """E[0], E[6] without FEAT_SPE_FnE, and events that are not recorded cannot be written (F5)."""
+    """E[0], E[6] without FEAT_SPE_FnE, and events that are not recorded cannot be written."""
     registers = settings(N1, {"PMSEVFR_EL1": 1 << 0 | 1 << 6 | 1 << 20}, FE=1)
     assert kept(N1, registers, KIND_SAMPLES) == set(KINDS)
 
@@ -534,7 +532,7 @@ def test_feed_lat_counts_every_sample_if_minlat_is_zero():
 
 @pytest.mark.parametrize("random", [0, 1])
 def test_type_filter_decides_the_sampled_access(random: int):
-    """The filter decides if it selects either loads or stores, for all masks and other types (F6)."""
+    """The filter decides if it selects either loads or stores, for all masks and other types."""
     names = ("FT", "LD", "ST", "LDm", "STm", "B", "FP", "SIMD", "FE")
     for values in product((0, 1), repeat=len(names)):
         fields = dict(zip(names, values, strict=True))

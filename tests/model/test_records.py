@@ -451,7 +451,7 @@ def test_implementation_defined_packets(config: SPUConfig):
     [(6, "9e", "b6"), (7, "9f", "b7"), (16, "22 98", "22 b0"), (24, "23 98", "23 b0"), (31, "23 9f", "23 b7")],
 )
 def test_headers_are_extended_only_if_necessary(index: int, counter: str, address: str):
-    """The header is extended from INDEX 8 (P1)."""
+    """The header is extended from INDEX 8 on (D18.2.1 and D18.2.3)."""
     facts = Facts(retired=1, imp_counter_valid=1, imp_address_valid=1)
     config = replace(OWN_PACKETS[0], imp_counter=index, imp_address=index)
     found = dict(records.packets(config, sample(facts, imp_counter=0xABC, imp_address=1)))

@@ -55,7 +55,7 @@ _CHANGES = {
     "minimal_gcs": _TWO_ACCESSES,
     "minimal_unpredictable": _FNE,
     "minimal_el2": _EL2,
-    "minimal_el3": {"PMSCR_EL2": 0},  # to EL3, without EL2
+    "minimal_el3": {"PMSCR_EL2": 0},  # accessible from EL3 without EL2
     "minimal_ecv": {},
     "minimal_ecv_poff": _EL2_ECV,
     "minimal_sve": {"PMSEVFR_EL1": 0x6_00BE, "IMP_PMSRNDR_EL1": ONES},
@@ -136,7 +136,7 @@ def test_unimplemented_bits_read_as_zero(config: SPUConfig):
         # Without EL2 PCT is always 0b01.
         fixed_bits = 0x40 if register.name == "PMSCR_EL1" and not config.el2 else 0
         assert spu.read(register) == (reset if generator else fixed_bits), register.name
-        spu.write("PMBSR_EL1", 1 << 17)  # stopped, so that no written pointer counts as a full buffer
+        spu.write("PMBSR_EL1", 1 << 17)  # profiling is stopped, so that no pointer is treated as buffer full
         spu.write(register, ONES)
         assert spu.read(register) == ONES_READ_BACK[config.name][register.name], register.name
         spu.write(register, 0)

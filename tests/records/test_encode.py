@@ -1,4 +1,4 @@
-"""Facts as JSON -> records: the inverse of `decode --json`, and every sentence that says why it cannot be."""
+"""Encoder of JSON objects as records, the inverse of `decode --json`, and all of its error messages."""
 
 import json
 import sys
@@ -41,7 +41,7 @@ def encode(*lines: str, config: str = "neoverse_n1", engine: str = "reference", 
 
 @pytest.mark.parametrize("config", configurations(FOR_RECORDS))
 @given(data=st.data())
-def test_what_was_decoded_encodes_to_the_same_bytes(config: SPUConfig, data: st.DataObject):
+def test_decoded_record_encodes_to_the_same_bytes(config: SPUConfig, data: st.DataObject):
     octets = data.draw(plausible_records(config))
     (record,) = decode_records(octets)
     facts = json.loads(json.dumps(to_json(record)))
@@ -50,7 +50,7 @@ def test_what_was_decoded_encodes_to_the_same_bytes(config: SPUConfig, data: st.
 
 @pytest.mark.parametrize("config", configurations(FOR_RECORDS))
 @given(data=st.data())
-def test_what_was_encoded_decodes_to_the_same_facts(config: SPUConfig, data: st.DataObject):
+def test_encoded_record_decodes_to_the_same_object(config: SPUConfig, data: st.DataObject):
     (record,) = decode_records(data.draw(plausible_records(config)))
     facts = to_json(record)
     (again,) = decode_records(records.encode(config, from_json(config, facts)))
@@ -58,7 +58,7 @@ def test_what_was_encoded_decodes_to_the_same_facts(config: SPUConfig, data: st.
 
 
 @pytest.mark.parametrize("facts", [LOAD, BRANCH, OTHER, {"events": []}, {"events": [], "timestamp": 5}])
-def test_short_forms(facts: dict[str, Any]):
+def test_optional_members_can_be_omitted(facts: dict[str, Any]):
     (record,) = decode_records(records.encode(N1, from_json(N1, facts)))
     assert not record.problems
     shown = to_json(record)
@@ -66,11 +66,11 @@ def test_short_forms(facts: dict[str, Any]):
         assert shown.get(name) == facts.get(name)
 
 
-def test_null_is_as_good_as_absent():
+def test_null_member_is_absent():
     assert from_json(N1, {**OTHER, "timestamp": None, "va": None}) == from_json(N1, OTHER)
 
 
-def test_lines_without_anything_are_skipped(tmp_path: Path):
+def test_empty_lines_are_skipped(tmp_path: Path):
     assert encode("", json.dumps(OTHER), "", json.dumps(BRANCH), output=tmp_path / "out") == 0
     assert len((tmp_path / "out").read_bytes()) == 128
 
@@ -82,28 +82,28 @@ def test_standard_input_is_the_default(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(output.read_bytes()) == 64
 
 
-def test_the_rtl_gets_the_same_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """That it makes the same records of them is another test's matter: it takes a compiler."""
-    got: list[Sample] = []
+def test_rtl_engine_receives_the_same_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Another test compares the records, because that requires a compiler."""
+    received: list[Sample] = []
 
     class Engine:
         def __init__(self, config: SPUConfig):
             assert config is N1
 
         def encode(self, samples: list[Sample]) -> list[bytes]:
-            got.extend(samples)
+            received.extend(samples)
             return [b"one", b"two"]
 
     monkeypatch.setattr("spurtle_sim.cosim.record_path.CompiledRecordPath", Engine)
     assert encode(json.dumps(LOAD), json.dumps(BRANCH), engine="rtl", output=tmp_path / "out") == 0
-    assert got == [from_json(N1, LOAD), from_json(N1, BRANCH)]
+    assert received == [from_json(N1, LOAD), from_json(N1, BRANCH)]
     assert (tmp_path / "out").read_bytes() == b"onetwo"
 
 
-IN = "in neoverse_n1, the record of an operation of kind "
+IN_N1 = "in neoverse_n1, the record of an operation of kind "
 KIND = "'other' or 'load' or 'store' or 'branch'"
 EVENTS = "events must be a list of 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12"
-BAD: list[tuple[Any, str]] = [
+INVALID: list[tuple[Any, str]] = [
     (5, "a record must be a JSON object, not 5"),
     (changed(LOAD, events=None), "events is missing: it must be a list of 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12"),
     (changed(LOAD, events=[1, 20]), EVENTS + ", but holds 20"),
@@ -138,10 +138,10 @@ BAD: list[tuple[Any, str]] = [
     (changed(BRANCH, operation__procedure="call"), "operation.procedure must be 'unknown', not 'call'"),
     (changed(OTHER, operation__fp=True), "operation.fp must be false, not true"),
     (changed(BRANCH, target=None), "target is missing: it must be a JSON object"),
-    (changed(BRANCH, va=1), "va cannot be encoded: " + IN + "'branch' can hold "),
-    (changed(OTHER, data_source=1), "data_source cannot be encoded: " + IN + "'other' can hold "),
-    (changed(LOAD, va=None), "translation cannot be encoded: " + IN + "'load' can hold "),
-    (changed(LOAD, events=[0, 1]), "va cannot be encoded: " + IN + "'load' that generated an exception can hold "),
+    (changed(BRANCH, va=1), "va cannot be encoded: " + IN_N1 + "'branch' can hold "),
+    (changed(OTHER, data_source=1), "data_source cannot be encoded: " + IN_N1 + "'other' can hold "),
+    (changed(LOAD, va=None), "translation cannot be encoded: " + IN_N1 + "'load' can hold "),
+    (changed(LOAD, events=[0, 1]), "va cannot be encoded: " + IN_N1 + "'load' that generated an exception can hold "),
     (changed(LOAD, alternate_issue=1), "alternate_issue cannot be encoded: "),
     (changed(LOAD, counters={"6": 1}), "counters cannot be encoded: "),
     (changed(LOAD, unknown=[]), "unknown cannot be encoded: "),
@@ -153,9 +153,9 @@ BAD: list[tuple[Any, str]] = [
 ]
 
 
-def test_bad_facts_are_named():
+def test_messages_name_invalid_members():
     wrong: dict[str, str] = {}
-    for facts, expected in BAD:
+    for facts, expected in INVALID:
         with pytest.raises(UserError) as raised:
             from_json(N1, facts)
         if not str(raised.value).startswith(expected):
@@ -163,7 +163,7 @@ def test_bad_facts_are_named():
     assert wrong == {}
 
 
-def test_facts_that_another_configuration_holds_are_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_members_that_the_configuration_does_not_record_are_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     for facts, expected in (
         (
             changed(LOAD, data_source=None),
@@ -179,7 +179,7 @@ def test_facts_that_another_configuration_holds_are_errors(tmp_path: Path, capsy
         assert capsys.readouterr().err.startswith(f"spurtle: {expected}")
 
 
-# What features add. Each line: the fields of `SPUConfig` without which it is refused.
+# Forms that features add.
 
 V1P4, OWN, EVERYTHING = CONFIGS["v1p4"], FOR_RECORDS["own"], FOR_RECORDS["everything"]
 GUARDED_BRANCH: dict[str, Any] = {
@@ -193,7 +193,7 @@ GUARDED_BRANCH: dict[str, Any] = {
 NO_ADDRESS = {name: value for name, value in PLAIN.items() if name not in ("va", "translation", "pa")}
 
 
-FORMS: list[tuple[str, dict[str, Any], int]] = [
+FORMS_OF_FEATURES: list[tuple[str, dict[str, Any], int]] = [
     ("mops", of_form("load", "memory_copy"), 0x20),
     ("mops", of_form("store", "memory_copy"), 0x21),
     ("mops", of_form("store", "memory_set"), 0x25),
@@ -222,12 +222,12 @@ FORMS: list[tuple[str, dict[str, Any], int]] = [
     ("version", of_form("load", "unspecified"), 0x10),
     ("version", of_form("store", "unspecified"), 0x11),
 ]
-WITHOUT: dict[str, SPUConfig] = {
+WITHOUT_FEATURE: dict[str, SPUConfig] = {
     **{
         feature: replace(V1P4, **{feature: False})  # pyright: ignore[reportArgumentType]
         for feature in ("mops", "gcs", "mte", "nv2", "rme")
     },
-    # With those that need them.
+    # The features that require them are disabled too.
     "fpf": replace(V1P4, fpf=False, eft=False),
     "crr": replace(V1P4, crr=False, gcs=False),
     "sve": CONFIGS["neoverse_n1"],
@@ -237,14 +237,14 @@ WITHOUT: dict[str, SPUConfig] = {
 
 
 @pytest.mark.parametrize("form", [{"form": "memory_copy"}, {"form": "gcs", "common": True}], ids=["copy", "switch"])
-def test_the_record_of_the_store_of_two_accesses_holds_events_of_the_load(form: dict[str, Any]):
-    """D17.6.4.3, D17.6.4.5: a copy, and GCSSS2."""
+def test_sampled_store_of_two_accesses_can_have_events_of_the_load(form: dict[str, Any]):
+    """The operations are Memory Copy and GCSSS2 (D17.6.4.3 and D17.6.4.5)."""
     facts = {**of_form("store", base=PLAIN, **form), "events": [1, 19]}
     assert to_json(decode_one(V1P4, facts))["events"] == [1, 19]
 
 
-@pytest.mark.parametrize(("feature", "facts", "packet"), FORMS)
-def test_forms_that_features_add(feature: str, facts: dict[str, Any], packet: int):
+@pytest.mark.parametrize(("feature", "facts", "packet"), FORMS_OF_FEATURES)
+def test_forms_of_features(feature: str, facts: dict[str, Any], packet: int):
     octets = records.encode(V1P4, from_json(V1P4, facts))
     (record,) = decode_records(octets)
     assert not record.problems
@@ -256,10 +256,10 @@ def test_forms_that_features_add(feature: str, facts: dict[str, Any], packet: in
         assert shown.get(name) == facts.get(name)
     assert ("pa" in shown, "target" in shown) == ("pa" in facts, "target" in facts)
     with pytest.raises(UserError, match=r"^operation\.(form|gcs|bits|fp|simd|procedure) must be .*, not "):
-        from_json(WITHOUT[feature], facts)
+        from_json(WITHOUT_FEATURE[feature], facts)
 
 
-def test_a_predicate_of_a_load_is_of_spe_v1p2():
+def test_predicate_of_a_load_requires_spe_v1p2():
     facts = of_form("load", "sve", bits=128, predicated=True)
     assert from_json(CONFIGS["arm_model"], facts)
     with pytest.raises(UserError, match=r"^operation\.predicated must be false, not true"):
@@ -267,8 +267,8 @@ def test_a_predicate_of_a_load_is_of_spe_v1p2():
     assert from_json(OWN, changed(facts, operation__kind="store", issue=None))
 
 
-def test_the_source_of_data_is_of_the_access_that_is_sampled():
-    """The destination of a copy is stored to. Of a branch to the Guarded control stack it tells that this loads."""
+def test_data_source_belongs_to_the_sampled_access():
+    """The destination of a Memory Copy has no data source. A branch that loads from the GCS has one."""
     copied = {**of_form("load", "memory_copy"), "data_source": 0x1234}
     assert decode_one(V1P4, copied).data_source == 0x1234
     assert decode_one(V1P4, {**GUARDED_BRANCH, "data_source": 7}).data_source == 7
@@ -276,38 +276,38 @@ def test_the_source_of_data_is_of_the_access_that_is_sampled():
         from_json(V1P4, changed(copied, operation__kind="store"))
 
 
-def test_a_memory_set_loads_nothing():
+def test_memory_set_is_not_a_load():
     with pytest.raises(UserError, match=r"operation\.form must be 'general' or .*, not 'memory_set'"):
         from_json(V1P4, of_form("load", "memory_set"))
 
 
-def test_the_address_of_a_system_register_in_memory_is_recorded_if_el2_is_profiled():
-    """D17.6.4.2."""
+def test_address_of_a_system_register_in_memory_is_optional():
+    """The permission depends on profiling at EL2 (D17.6.4.2)."""
     for facts in (PLAIN, NO_ADDRESS):
         record = decode_one(V1P4, of_form("load", "nv2", facts))
         assert to_json(record).get("va") == facts.get("va")
 
 
-def test_realm_is_of_rme():
+def test_realm_state_requires_rme():
     facts = changed(PLAIN, pc__nse=1, pa__nse=1)
     record = decode_one(V1P4, facts)
     assert record.pc == (0x1000, 1, 1, 1)
     assert record.pa == (0x80001234, 1, 1, 0, 0)
     for wrong, name in ((changed(facts, pc__nse=0), "pa"), (changed(facts, pa__nse=0), "pc")):
         with pytest.raises(UserError, match=rf"^{name}\.nse must be 0, not 1"):
-            from_json(WITHOUT["rme"], wrong)
+            from_json(WITHOUT_FEATURE["rme"], wrong)
 
 
-def test_tags_are_of_mte():
+def test_allocation_tags_require_mte():
     facts = changed(PLAIN, pa__ch=1, pa__pat=5)
     assert decode_one(V1P4, facts).pa == (0x80001234, 1, 0, 1, 5)
     with pytest.raises(UserError, match=r"^pa\.ch must be 0, not 1"):
-        from_json(WITHOUT["mte"], facts)
+        from_json(WITHOUT_FEATURE["mte"], facts)
     with pytest.raises(UserError, match=r"^pa\.pat must be 0, not 5"):
         from_json(V1P4, changed(facts, pa__ch=0))
 
 
-def test_where_the_branch_before_went():
+def test_previous_branch_target():
     facts = {**BRANCH, "previous_target": {"address": "0x2000", "el": 2, "ns": 1, "nse": 1}}
     assert decode_one(V1P4, facts).previous_target == (0x2000, 2, 1, 1)
     assert decode_one(V1P4, BRANCH).previous_target is None
@@ -318,7 +318,7 @@ def test_where_the_branch_before_went():
             from_json(config, wrong)
 
 
-def test_the_alternate_clock_and_event_25_agree():
+def test_alternate_issue_latency_and_event_25_agree():
     facts = {**OTHER, "events": [1, 25], "alternate_issue": 65535}
     record = decode_one(V1P4, facts)
     assert (record.counters[4], record.events) == (65535, 1 << 25 | 2)
@@ -328,8 +328,8 @@ def test_the_alternate_clock_and_event_25_agree():
         from_json(V1P4, changed(facts, events=[1]))
 
 
-def test_the_alternate_clock_without_event_25():
-    """Event 25 is the core's own there, and tells nothing of it."""
+def test_alternate_issue_latency_without_smcu_event():
+    """Event 25 is IMPLEMENTATION DEFINED, and independent of the latency."""
     facts = changed(OTHER, issue=None)
     for events in ([1], [1, 25]):
         for alternate in ({}, {"alternate_issue": 7}):
@@ -337,7 +337,7 @@ def test_the_alternate_clock_without_event_25():
             assert (shown["events"], shown.get("alternate_issue")) == (events, alternate.get("alternate_issue"))
 
 
-def test_packets_of_the_cores_own():
+def test_implementation_defined_packets():
     facts = {**OTHER, "addresses": {"31": "0xfedcba9876543210"}, "counters": {"16": 65535}}
     shown = to_json(decode_one(EVERYTHING, facts))
     assert [shown[name] for name in ("addresses", "counters")] == [facts[name] for name in ("addresses", "counters")]
@@ -351,24 +351,24 @@ def test_packets_of_the_cores_own():
             from_json(EVERYTHING, wrong)
 
 
-def test_a_layout_without_issue_latency_holds_none():
+def test_layout_without_issue_latency():
     with pytest.raises(UserError, match=r"^issue cannot be encoded: in own, "):
         from_json(OWN, OTHER)
     assert decode_one(OWN, changed(OTHER, issue=None)).issue is None
 
 
-def test_a_branch_that_generated_an_exception_is_another_operation():
-    """D17.6.3."""
+def test_branch_that_generated_an_exception_is_another_kind():
+    """Such a branch is recorded as another kind of operation (D17.6.3)."""
     kinds = "'other' or 'load' or 'store'"
     with pytest.raises(UserError, match=rf"^operation\.kind must be {kinds}, not 'branch'"):
         from_json(N1, changed(BRANCH, events=[0, 1], target=None))
 
 
-# D18.2.6: which operations each event is of, and what defines it; none is another IMPLEMENTATION DEFINED choice.
+# Operations that can have each event, and features that define it (D18.2.6).
 
 
 def defined(event: int, version: int, *, sve: bool, sme: bool, spe_sme: bool) -> bool:
-    """The bit can be one."""
+    """Return whether the version and features define the event, or leave it IMPLEMENTATION DEFINED."""
     if event in (16, *range(32, 48)):
         return False
     if event == 11:
@@ -385,16 +385,16 @@ def defined(event: int, version: int, *, sve: bool, sme: bool, spe_sme: bool) ->
 
 
 @pytest.mark.parametrize("version", PMSVer)
-def test_every_event_with_the_feature_that_defines_it(version: PMSVer):
+def test_every_event_requires_the_feature_that_defines_it(version: PMSVer):
     base = replace(CONFIGS["minimal"], version=version, fne=version >= PMSVer.SPE_V1P2, events_bytes=8)
     features: list[dict[str, bool]] = [{"sve": False, "sme": False, "spe_sme": False}]
     if version >= PMSVer.SPE_V1P1:
-        features += [{**features[0], **those} for those in ({"sve": True}, {"sme": True})]
+        features += [{**features[0], **added} for added in ({"sve": True}, {"sme": True})]
     if version >= PMSVer.SPE_V1P4:
         features += [{"sve": sve, "sme": True, "spe_sme": True} for sve in (False, True)]
-    for there in features:
-        allowed = {event for event in range(64) if defined(event, version, **there)}
-        config = replace(base, events=frozenset(allowed), **there)  # pyright: ignore[reportArgumentType]
+    for implemented in features:
+        allowed = {event for event in range(64) if defined(event, version, **implemented)}
+        config = replace(base, events=frozenset(allowed), **implemented)  # pyright: ignore[reportArgumentType]
         for event in {*range(64)} - allowed:
             with pytest.raises(ValueError, match=r"^events must be defined in version "):
                 replace(config, events=frozenset(allowed | {event}))
@@ -412,7 +412,7 @@ OPERATIONS: dict[str, dict[str, Any]] = {
 
 
 def possible(config: SPUConfig, event: int, operation: str) -> bool:
-    """An operation of that kind, as it stands in `OPERATIONS`, can have done it."""
+    """Return whether an operation of `OPERATIONS` can have the event."""
     if event in (2, 3, 4, 5, *range(8, 16)):
         return operation in ("load", "store", "sve_load")
     if event in range(19, 24):
@@ -420,13 +420,13 @@ def possible(config: SPUConfig, event: int, operation: str) -> bool:
     if event == 7:
         return operation == "branch"
     if event in (17, 18):
-        # Of an SME operation without FEAT_SPE_SME the packet is Other.
+        # Without FEAT_SPE_SME the format of an SME operation is Other.
         return operation.startswith("sve") or (operation == "other" and config.sme and not config.spe_sme)
     return event != 6 or operation != "other"
 
 
 def check_events(config: SPUConfig) -> None:
-    """Each event of the configuration, of each operation, alone."""
+    """Check each event of the configuration with each operation, alone."""
     for name, operation in OPERATIONS.items():
         if name.startswith("sve") and not config.scalable:
             continue
@@ -440,7 +440,7 @@ def check_events(config: SPUConfig) -> None:
                     from_json(config, facts)
 
 
-def test_an_error_names_the_line_and_nothing_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_error_names_the_line_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     output = tmp_path / "out"
     output.write_bytes(b"before")
     assert encode(json.dumps(OTHER), "", json.dumps(changed(OTHER, total=4096)), output=output) == 2
@@ -451,7 +451,7 @@ def test_an_error_names_the_line_and_nothing_is_written(tmp_path: Path, capsys: 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "out.jsonl"]
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_unwritable_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     source = tmp_path / "in"
     source.write_text(json.dumps(OTHER))
     output = tmp_path / "no" / "out"
@@ -460,7 +460,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, capsys: pytest.
 
 
 @pytest.mark.parametrize("option", [["--config", "neoverse"], ["--engine", "c"]])
-def test_a_choice_that_is_none_is_named(option: list[str], capsys: pytest.CaptureFixture[str]):
+def test_invalid_choice_is_named(option: list[str], capsys: pytest.CaptureFixture[str]):
     arguments = {"--config": "minimal", "--engine": "reference", "-o": "out", option[0]: option[1]}
     assert main(["encode", *(word for pair in arguments.items() for word in pair)]) == 2
     error = capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Bytes that no SPU wrote: the decoder never raises, always moves on, and finds the next whole record."""
+"""Arbitrary bytes: the decoder raises no exception, always advances, and finds the next complete record."""
 
 import json
 import random
@@ -23,11 +23,11 @@ from tests.support.seeds import SEED
 from tests.support.tiers import configurations, tiers
 
 LONGEST = 10
-"""Bytes of the longest packet: an extended header and eight of payload. Padding is shown in lines of sixteen."""
+"""Size of the longest packet except padding: an extended header and a payload of eight bytes."""
 
 
 def check(data: bytes) -> list[Record]:
-    """The records of any bytes."""
+    """Check the packets and records of arbitrary bytes, and return the records."""
     offset = 0
     for packet in decode_packets(data):
         assert packet.offset == offset
@@ -48,29 +48,32 @@ def check(data: bytes) -> list[Record]:
 
 
 def facts(record: Record) -> dict[str, object]:
-    """What it says, wherever it stands."""
+    """Return the contents of a record without its offset and size."""
     return {name: fact for name, fact in to_json(record).items() if name not in ("offset", "size")}
 
 
-def check_whole_record_is_found(garbage: bytes) -> None:
-    """It starts where a packet does: after enough zero bytes for the last packet of the garbage, or at its end."""
+def check_complete_record_is_found(garbage: bytes) -> None:
+    """Check that two records after garbage are found, if the first one starts where a packet starts.
+
+    Enough zero bytes complete the last packet of the garbage.
+    """
     (expected,) = decode_records(RECORD)
     for gap in (LONGEST - 1, LONGEST + 7):
         found = check(garbage + bytes(gap) + RECORD + RECORD)
         assert (found[-1].offset, facts(found[-1])) == (len(garbage) + gap + len(RECORD), facts(expected))
-        # What was left open by the garbage goes on in the first of the two, which tells of it.
-        before = found[-2]
-        assert before.offset + before.size == found[-1].offset
-        assert before.problems or before.unknown or facts(before).items() >= facts(expected).items()
+        # The first record can include an incomplete record of the garbage, and then has problems or unknown packets.
+        first = found[-2]
+        assert first.offset + first.size == found[-1].offset
+        assert first.problems or first.unknown or facts(first).items() >= facts(expected).items()
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes(data: bytes):
+def test_arbitrary_bytes(data: bytes):
     check(data)
-    check_whole_record_is_found(data)
+    check_complete_record_is_found(data)
 
 
-# What is likely to confuse: headers of every kind, pieces of records, runs of zeros.
+# Headers of every kind. `pieces` combines them with parts of records and runs of zeros.
 HEADERS = bytes.fromhex(
     "00 01 20 23 24 3f 42 52 62 72 43 53 48 49 4a 4b 64 65 71 98 99 9a 9c 9e b0 b1 b2 b3 b4 b6 90 f0 02 1f 40"
 )
@@ -91,24 +94,22 @@ def pieces(random: random.Random) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("seed", tiers(fast=[0], full=range(4)))
-def test_a_long_run(seed: int):
+def test_random_pieces(seed: int):
     source = random.Random(f"{SEED} {seed}")
     for _ in range(1500):
-        check_whole_record_is_found(b"".join(pieces(source)))
+        check_complete_record_is_found(b"".join(pieces(source)))
 
 
 @pytest.mark.parametrize("config", configurations(FOR_RECORDS))
 @settings(max_examples=40)
 @given(data=st.data())
 def test_records_with_one_wrong_byte(config: SPUConfig, data: st.DataObject):
-    """Of the buffer of a configuration: the decoder survives, and so do the monitor and the way back to an SPU. The
-    records before the byte are as they were.
-    """
+    """Decoder, monitor and conversion from JSON accept the data. The records before the byte do not change."""
     buffer = b"".join(data.draw(plausible_records(config)) for _ in range(3))
-    at, value = data.draw(st.integers(0, len(buffer) - 1)), data.draw(st.integers(0, 255))
-    wrong = buffer[:at] + bytes([value]) + buffer[at + 1 :]
+    offset, value = data.draw(st.integers(0, len(buffer) - 1)), data.draw(st.integers(0, 255))
+    wrong = buffer[:offset] + bytes([value]) + buffer[offset + 1 :]
     found = check(wrong)
-    before = [record for record in decode_records(buffer) if record.offset + record.size <= at]
+    before = [record for record in decode_records(buffer) if record.offset + record.size <= offset]
     assert found[: len(before)] == before
     Monitor(config).check(wrong)
     for record in found:
@@ -119,14 +120,14 @@ def test_records_with_one_wrong_byte(config: SPUConfig, data: st.DataObject):
 
 
 @pytest.mark.parametrize("config", configurations(CONFIGS))
-def test_a_wrong_byte_costs_one_record_or_two(config: SPUConfig):
-    """The other one is the next, where the byte hid an end or is taken for the header of something longer."""
+def test_wrong_byte_affects_one_or_two_records(config: SPUConfig):
+    """The next record is lost too if the byte replaces the end of a record or becomes the header of a longer packet."""
     source = random.Random(f"{SEED} {config.name}")
     for _ in range(300):
         octets = [records.encode(config, from_json(config, random_branch(source))) for _ in range(5)]
         buffer, first = b"".join(octets), len(octets[0])
-        at = source.randrange(first, first + len(octets[1]))
-        wrong = buffer[:at] + source.randbytes(1) + buffer[at + 1 :]
+        offset = source.randrange(first, first + len(octets[1]))
+        wrong = buffer[:offset] + source.randbytes(1) + buffer[offset + 1 :]
         lost = [
             number
             for number, record in enumerate(decode_records(buffer))

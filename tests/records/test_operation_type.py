@@ -1,4 +1,4 @@
-"""D18.2.7 and D17.6.6: which Operation Type packet an operation has."""
+"""Operation Type packet of each kind of operation (D18.2.7 and D17.6.6)."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,21 +18,24 @@ from tests.support.seeds import SEED
 from tests.support.tiers import configurations
 
 N1, V1P4, MODEL = (CONFIGS[name] for name in ("neoverse_n1", "v1p4", "arm_model"))
-"""FEAT_SPE alone, up to FEAT_SPEv1p4, and FEAT_SPEv1p2 with SVE and FEAT_SPE_CRR, without FEAT_SPE_SME."""
+"""Configurations with FEAT_SPE only, with FEAT_SPEv1p4, and with FEAT_SPEv1p2.
+
+The last one has SVE and FEAT_SPE_CRR, but not FEAT_SPE_SME.
+"""
 ALL = {config.name: config for config in (*CONFIGS.values(), *FEATURES.values(), V1P1)}
 SCALAR = Vectors()
 IMPLEMENTED = pytest.mark.parametrize("config", configurations(ALL))
 
 
 def packet(config: SPUConfig, facts: Facts, vectors: Vectors = SCALAR) -> tuple[int, int]:
-    """CLASS and payload, of an operation that has retired."""
-    told = Operation(facts=replace(facts, retired=1), vectors=vectors)
-    header, payload = dict(records.packets(config, Sample(start=Start(), operation=told)))[Packet.OPERATION]
+    """Return CLASS and payload of the packet of a retired operation."""
+    operation = Operation(facts=replace(facts, retired=1), vectors=vectors)
+    header, payload = dict(records.packets(config, Sample(start=Start(), operation=operation)))[Packet.OPERATION]
     assert header & 0b1111_1100 == 0x48
     return header & 0b11, payload
 
 
-def of(config: SPUConfig, facts: Facts, vectors: Vectors = SCALAR) -> OperationType:
+def decoded(config: SPUConfig, facts: Facts, vectors: Vectors = SCALAR) -> OperationType:
     return operation_type(*packet(config, facts, vectors))
 
 
@@ -55,9 +58,9 @@ PLAIN = [
     (Facts(store=1, atomic=1), (1, 0x07)),
     (Facts(load=1, store=1, atomic=1, acquire_release=1), (1, 0x16)),
     (Facts(load=1, exclusive=1, acquire_release=1), (1, 0x1A)),
-    (Facts(load=1, simd_fp=1, acquire_release=1), (1, 0x12)),  # P17: only the extended form has AR
+    (Facts(load=1, simd_fp=1, acquire_release=1), (1, 0x12)),  # only the extended format has AR
 ]
-"""What every version has."""
+"""Operations with a format that every version defines."""
 BRANCHES = [
     (Facts(branch=1), 0),
     (Facts(branch=1, conditional=1), 1),
@@ -66,7 +69,7 @@ BRANCHES = [
 OF_MOPS = [
     (COPY, (1, 0x20)),
     (replace(COPY, destination=1), (1, 0x21)),
-    (replace(COPY, simd_fp=1, acquire_release=1), (1, 0x20)),  # its own format before all others
+    (replace(COPY, simd_fp=1, acquire_release=1), (1, 0x20)),  # its format has the highest priority
     (Facts(store=1, memory_set=1), (1, 0x25)),
     (Facts(store=1, memory_set=1, allocation_tag=1), (1, 0x25)),  # SETG
 ]
@@ -104,7 +107,7 @@ def test_each_feature_has_its_formats(config: SPUConfig):
     for facts, payload in BRANCHES:
         assert packet(config, facts) == (2, payload | (0b11000 if config.crr else 0)), facts
     tags = config.mte and config.version >= PMSVer.SPE_V1P3
-    for there, table in (
+    for implemented, table in (
         (config.mops, OF_MOPS),
         (config.gcs, OF_GCS),
         (config.version >= PMSVer.SPE_V1P1, OF_V1P1),
@@ -112,24 +115,24 @@ def test_each_feature_has_its_formats(config: SPUConfig):
         (config.nv2, OF_NV2),
     ):
         for facts, expected in table:
-            if there:
+            if implemented:
                 assert packet(config, facts) == expected, facts
 
 
 @pytest.mark.parametrize("name", ["minimal_sme", "minimal_sme_fpf"])
-def test_operations_of_the_array_without_a_format_of_their_own(name: str):
-    """D17.6.6: FEAT_SME without FEAT_SPE_SME."""
+def test_sme_operations_without_spe_sme(name: str):
+    """The configurations have FEAT_SME without FEAT_SPE_SME (D17.6.6)."""
     config, array = FEATURES[name], replace(SVE, sve=0, sme=1)
     assert packet(config, Facts(vector=1), array) == (0, 0)
     assert packet(config, Facts(vector=1, floating_point=1), array) == (0, 2 * config.fpf)
-    for named in ({}, {"unspecified": 1}, {"simd_fp": 1}, {"atomic": 1}):
-        assert packet(config, Facts(load=1, vector=1, **named), array) == (1, 0x10)
-        assert packet(config, Facts(store=1, vector=1, **named), array) == (1, 0x11)
+    for other_facts in ({}, {"unspecified": 1}, {"simd_fp": 1}, {"atomic": 1}):
+        assert packet(config, Facts(load=1, vector=1, **other_facts), array) == (1, 0x10)
+        assert packet(config, Facts(store=1, vector=1, **other_facts), array) == (1, 0x11)
     streaming = replace(SVE, sme=0)
     assert packet(config, Facts(load=1, vector=1), streaming)[1] & 0b1010 == 0b1000
 
 
-def test_facts_of_a_feature_mean_nothing_without_it():
+def test_facts_of_unimplemented_features_are_ignored():
     names = ("memory_copy", "memory_set", "gcs", "unspecified", "allocation_tag", "nv2", "destination")
     for facts, _ in (*OF_MOPS, *OF_GCS, *OF_V1P1, *OF_MTE, *OF_NV2):
         plain = replace(facts, **dict.fromkeys(names, 0), link=0, procedure_return=0)
@@ -137,14 +140,14 @@ def test_facts_of_a_feature_mean_nothing_without_it():
         assert packet(N1, facts, replace(SVE, sme=1)) == packet(N1, plain)
 
 
-def test_tags_have_a_format_from_v1p3_on():
+def test_tag_format_requires_v1p3():
     for version, expected in ((PMSVer.SPE_V1P2, (1, 0)), (PMSVer.SPE_V1P3, (1, 0x14))):
         config = replace(MODEL, version=version, mte=True)
         assert packet(config, Facts(load=1, allocation_tag=1)) == expected
 
 
-def test_the_first_format_that_applies_is_taken():
-    """Of all formats of a load: take what decides away, and the next one is left."""
+def test_priority_of_load_formats():
+    """The operation has the facts of all formats of a load. The fact that decides is removed each time."""
     everything = Facts(
         load=1,
         simd_fp=1,
@@ -160,12 +163,12 @@ def test_the_first_format_that_applies_is_taken():
     vectors = Vectors(sve=1, bits=64, count=1)
     forms: list[str] = []
     for name in ("memory_copy", "memory_set", "gcs", "allocation_tag", "nv2", "", "acquire_release", "unspecified"):
-        forms.append(of(V1P4, everything, vectors).form)
+        forms.append(decoded(V1P4, everything, vectors).form)
         if name:
             everything = replace(everything, **{name: 0})
         else:
             vectors = Vectors()
-    forms += [of(V1P4, everything).form, of(V1P4, replace(everything, simd_fp=0)).form]
+    forms += [decoded(V1P4, everything).form, decoded(V1P4, replace(everything, simd_fp=0)).form]
     assert forms == [
         "memory_copy", "memory_set", "gcs", "tag", "nv2", "sve", "extended", "unspecified", "simd_fp", "general",
     ]  # fmt: skip
@@ -177,20 +180,19 @@ def test_the_first_format_that_applies_is_taken():
 @pytest.mark.parametrize(
     ("link", "procedure_return", "procedure"), [(0, 0, 0b11), (1, 0, 0b01), (0, 1, 0b10), (1, 1, 0b01)]
 )
-def test_procedure(link: int, procedure_return: int, procedure: int):
-    """CR is zero exactly without FEAT_SPE_CRR."""
+def test_procedure_call_and_return(link: int, procedure_return: int, procedure: int):
+    """CR is zero if and only if FEAT_SPE_CRR is not implemented."""
     facts = Facts(branch=1, indirect=1, link=link, procedure_return=procedure_return)
     for config in (MODEL, V1P4):
         assert packet(config, facts) == (2, procedure << 3 | 0b010)
     assert packet(N1, facts) == (2, 0b010)
 
 
-def test_an_exception_return_is_neither_call_nor_return():
-    """P15."""
+def test_exception_return_is_neither_call_nor_return():
     assert packet(V1P4, Facts(branch=1, indirect=1)) == (2, 0b11010)
 
 
-def test_what_generates_an_exception_is_no_branch():
+def test_branch_that_generates_an_exception_is_not_a_branch():
     assert packet(V1P4, Facts(branch=1, exception=1, link=1)) == (0, 0)
     assert packet(V1P4, Facts(branch=1, exception=1, link=1, store=1, gcs=1)) == (1, 0x41)
 
@@ -199,7 +201,7 @@ def test_what_generates_an_exception_is_no_branch():
 
 
 def test_floating_point_and_advanced_simd():
-    """ASE and FP come with FEAT_SPE_FPF."""
+    """ASE and FP require FEAT_SPE_FPF."""
     for vector, floating_point, conditional in product((0, 1), repeat=3):
         facts = Facts(vector=vector, floating_point=floating_point, conditional=conditional)
         assert packet(V1P4, facts) == (0, vector << 2 | floating_point << 1 | conditional)
@@ -213,35 +215,35 @@ def test_floating_point_and_advanced_simd():
 def test_sve_data_processing(config: SPUConfig):
     for predicated, floating_point in product((0, 1), repeat=2):
         vectors = replace(SVE, predicated=predicated)
-        # COND and ASE have no place in this format.
+        # This format has no COND and no ASE.
         for other in (Facts(), Facts(conditional=1, vector=1, simd_fp=1)):
             found = packet(config, replace(other, floating_point=floating_point), vectors)
             assert found == (0, 3 << 4 | 1 << 3 | predicated << 2 | floating_point << 1)
 
 
 def test_sme_data_processing():
-    """1024 bits. It is not told whether it was predicated, and SME counts before SVE."""
+    """The size is 1024 bits. The format has no PRED, and SME has priority over SVE."""
     for vectors in (SME, replace(SME, predicated=1), replace(SME, sve=1)):
         assert packet(V1P4, Facts(), vectors) == (0, 0b1001_1100)
         assert packet(V1P4, Facts(floating_point=1, conditional=1), vectors) == (0, 0b1001_1110)
-    # Without FEAT_SPE_SME it is another operation.
+    # Without FEAT_SME and FEAT_SPE_SME the format is Other.
     assert packet(MODEL, Facts(conditional=1), SME) == (0, 1)
 
 
-def test_loads_and_stores_of_vectors():
+def test_sve_loads_and_stores():
     for gather_scatter, predicated in product((0, 1), repeat=2):
         vectors = replace(SVE, gather_scatter=gather_scatter, predicated=predicated)
         expected = gather_scatter << 7 | 3 << 4 | 1 << 3 | predicated << 2
         for config in (MODEL, V1P4):
             assert packet(config, replace(LOAD, simd_fp=1, vector=1), vectors) == (1, expected)
             assert packet(config, replace(STORE, simd_fp=1, vector=1), vectors) == (1, expected | 1)
-        # P13: PRED of a load is of FEAT_SPEv1p2.
+        # PRED of a load requires FEAT_SPEv1p2.
         assert packet(V1P1, LOAD, vectors) == (1, expected & ~(1 << 2))
         assert packet(V1P1, STORE, vectors) == (1, expected | 1)
 
 
-def test_loads_and_stores_of_the_array():
-    """RBHKSC leaves a choice without FEAT_SPE_SME: unspecified registers, if the core says so."""
+def test_sme_loads_and_stores():
+    """Without FEAT_SPE_SME R_BHKSC allows the unspecified registers format, which the core selects."""
     assert packet(V1P4, LOAD, SME) == (1, 0b0101_1000)
     assert packet(V1P4, replace(STORE, unspecified=1), SME) == (1, 0b0101_1001)
     assert packet(MODEL, replace(LOAD, unspecified=1), SME) == (1, 0x10)
@@ -249,7 +251,7 @@ def test_loads_and_stores_of_the_array():
 
 
 @pytest.mark.parametrize(
-    ("bits", "count", "one", "all_of_them"),
+    ("bits", "count", "of_one", "of_all"),
     [
         (32, 1, 32, 32),
         (64, 1, 64, 64),
@@ -262,31 +264,31 @@ def test_loads_and_stores_of_the_array():
         (33, 1, 64, 64),
         (129, 1, 256, 256),
         (1025, 1, 2048, 2048),
-        (80, 3, 128, 256),  # P7: 240, not 3 * 128
+        (80, 3, 128, 256),  # 240, not 3 * 128
         (16, 4, 32, 64),  # 64, not 4 * 32
         (520, 3, 1024, 2048),  # 1560, not 3 * 1024
         (128, 3, 128, 512),  # LD3
         (512, 4, 512, 2048),  # exactly 2048
-        (1024, 4, 1024, "more"),  # P8, P9
+        (1024, 4, 1024, "more"),  # 4096
         (683, 3, 1024, "more"),  # 2049
         (2048, 4, 2048, "more"),
         (2048, 31, 2048, "more"),
     ],
 )
-def test_vector_length(bits: int, count: int, one: int, all_of_them: int | str):
-    """EVL: of one vector without FEAT_SPE_SME, of all with it, rounded up after they are multiplied."""
+def test_vector_length(bits: int, count: int, of_one: int, of_all: int | str):
+    """EVL is the size of one vector without FEAT_SPE_SME and of all vectors with it; the product is rounded up."""
     vectors = Vectors(sve=1, bits=bits, count=count)
     for facts in (Facts(), LOAD, STORE):
-        assert of(MODEL, facts, vectors).attributes["bits"] == one
-        assert of(V1P4, facts, vectors).attributes["bits"] == all_of_them
-    assert of(V1P4, LOAD, replace(vectors, sve=0, sme=1)).attributes["bits"] == all_of_them
+        assert decoded(MODEL, facts, vectors).attributes["bits"] == of_one
+        assert decoded(V1P4, facts, vectors).attributes["bits"] == of_all
+    assert decoded(V1P4, LOAD, replace(vectors, sve=0, sme=1)).attributes["bits"] == of_all
 
 
-def test_without_sme_more_than_2048_bits_has_no_code():
+def test_length_above_2048_bits_without_sme():
     assert packet(MODEL, Facts(), Vectors(sve=1, bits=0xFFF)) == (0, 0b0110_1000)
 
 
-def test_a_vector_has_no_more_than_twelve_bits_of_length():
+def test_only_twelve_bits_of_a_vector_length_are_used():
     for config, facts in product((MODEL, V1P4), (Facts(), LOAD)):
         vectors = Vectors(sve=1, bits=64, count=1)
         assert packet(config, facts, replace(vectors, bits=0x7F000 | 64)) == packet(config, facts, vectors)
@@ -299,46 +301,48 @@ def test_a_vector_has_no_more_than_twelve_bits_of_length():
         *((Vectors(sme=1, tile=1, bits=128 << step), 128 << step) for step in range(12)),
         *((Vectors(sme=1, tile=1, bits=(128 << step) + 1), 256 << step) for step in range(11)),
         (Vectors(sme=1, tile=1, bits=1), 128),
-        (Vectors(sme=1, tile=1, bits=4096, count=3), 4096),  # a tile is not counted
-        (Vectors(sme=1, tile=1, bits=262145), "all"),  # P10: no code but for the whole array
+        (Vectors(sme=1, tile=1, bits=4096, count=3), 4096),  # the count does not apply to a tile
+        (Vectors(sme=1, tile=1, bits=262145), "all"),  # only the encoding of the complete array remains
         (Vectors(sme=1, tile=1, bits=524287), "all"),
         (Vectors(sme=1, tile=1, bits=4096, whole_array=1), "all"),
         (Vectors(sme=1, bits=128, count=1, whole_array=1), "all"),
         (Vectors(sme=1, bits=32, count=1), 128),
         (Vectors(sme=1, bits=512, count=4), 2048),
         (Vectors(sme=1, bits=2048, count=4), 8192),
-        (Vectors(sme=1, bits=160, count=3), 512),  # as P7: 480
+        (Vectors(sme=1, bits=160, count=3), 512),  # 480
     ],
 )
 def test_tile_size(vectors: Vectors, bits: int | str):
     for floating_point in (0, 1):
-        found = of(V1P4, Facts(floating_point=floating_point), vectors)
+        found = decoded(V1P4, Facts(floating_point=floating_point), vectors)
         assert (found.form, found.attributes) == ("sme", {"bits": bits, "fp": floating_point == 1})
 
 
-def test_every_size_is_rounded_up():
-    """As a number of bits is: the length of what is one less."""
+def test_sizes_are_rounded_up_to_a_power_of_two():
+    """The expected size is computed with `int.bit_length`."""
     random = Random(SEED)
     for _ in range(2_000):
         bits, count = random.choice([1 << random.randrange(12), random.randrange(4096)]), random.randrange(32)
         expected = max(32, 1 << max(bits * count - 1, 0).bit_length())
-        found = of(V1P4, Facts(), Vectors(sve=1, bits=bits, count=count)).attributes["bits"]
+        found = decoded(V1P4, Facts(), Vectors(sve=1, bits=bits, count=count)).attributes["bits"]
         assert found == (expected if expected <= 2048 else "more")
-        found = of(V1P4, Facts(), Vectors(sme=1, bits=bits, count=count)).attributes["bits"]
+        found = decoded(V1P4, Facts(), Vectors(sme=1, bits=bits, count=count)).attributes["bits"]
         assert found == max(128, expected)
 
 
-# All of it.
+# All encodings.
 
 
 def encodings(config: SPUConfig) -> set[tuple[int, int]]:
-    """Every packet that the chapter defines for the features of `config`, but for what no operation is: an extended
-    load or store that is not atomic, exclusive, acquire or release (P17).
+    """Return every packet that D18.2.7 defines for the features of `config`.
+
+    An extended load or store that is not atomic, exclusive, acquire or release is excluded, because no operation has
+    it.
     """
     v1p1, bit = config.version >= PMSVer.SPE_V1P1, (0, 1)
     lengths = range(8 if config.spe_sme else 7)
 
-    def all_of_them() -> Iterator[tuple[int, int]]:
+    def generate() -> Iterator[tuple[int, int]]:
         for flags in range(8) if config.fpf else bit:
             yield 0, flags
         if config.scalable:
@@ -353,7 +357,7 @@ def encodings(config: SPUConfig) -> set[tuple[int, int]]:
         for ldst in bit:
             for flags in range(1, 8):
                 yield 1, flags << 2 | 0b10 | ldst
-            for there, subclass in (
+            for implemented, subclass in (
                 (True, 0x00),
                 (True, 0x04),
                 (v1p1, 0x10),
@@ -363,18 +367,18 @@ def encodings(config: SPUConfig) -> set[tuple[int, int]]:
                 (config.gcs, 0x40),
                 (config.gcs, 0x44),
             ):
-                if there:
+                if implemented:
                     yield 1, subclass | ldst
         if config.mops:
             yield 1, 0x25
         for procedure, flags in product((1, 2, 3) if config.crr else (0,), range(8 if config.gcs else 4)):
             yield 2, procedure << 3 | flags
 
-    return {*all_of_them()}
+    return {*generate()}
 
 
-def some_of_each() -> Iterator[tuple[Facts, Vectors]]:
-    """Operations that between them have all packets."""
+def operations_of_all_encodings() -> Iterator[tuple[Facts, Vectors]]:
+    """Yield operations that together have all packets."""
     bit = (0, 1)
     for vector, floating_point, conditional in product(bit, repeat=3):
         yield Facts(vector=vector, floating_point=floating_point, conditional=conditional), Vectors()
@@ -385,10 +389,10 @@ def some_of_each() -> Iterator[tuple[Facts, Vectors]]:
         )
     sizes = [32 << step for step in range(8)]
     for size, predicated, gather_scatter, flag in product(sizes, bit, bit, bit):
-        one = Vectors(sve=1, predicated=predicated, gather_scatter=gather_scatter, bits=min(size, 2048), count=2)
-        one = replace(one, count=2 if size > 2048 else 1)
-        yield Facts(floating_point=flag), one
-        yield Facts(load=1 - flag, store=flag), one
+        vectors = Vectors(sve=1, predicated=predicated, gather_scatter=gather_scatter, bits=min(size, 2048), count=2)
+        vectors = replace(vectors, count=2 if size > 2048 else 1)
+        yield Facts(floating_point=flag), vectors
+        yield Facts(load=1 - flag, store=flag), vectors
     for step, floating_point in product(range(13), bit):
         yield Facts(floating_point=floating_point), Vectors(sme=1, tile=1, bits=min(128 << step, (1 << 19) - 1))
     for store in bit:
@@ -404,10 +408,10 @@ def some_of_each() -> Iterator[tuple[Facts, Vectors]]:
 
 
 @IMPLEMENTED
-def test_every_encoding_is_made_and_no_other(config: SPUConfig):
+def test_operations_have_exactly_the_defined_encodings(config: SPUConfig):
     expected = encodings(config)
-    assert {packet(config, facts, vectors) for facts, vectors in some_of_each()} == expected
-    assert {one for one in expected if operation_type(*one).kind == "reserved"} == set()
+    assert {packet(config, facts, vectors) for facts, vectors in operations_of_all_encodings()} == expected
+    assert {encoding for encoding in expected if operation_type(*encoding).kind == "reserved"} == set()
     random = Random(SEED)
     for _ in range(2_000):
         facts = Facts.unpack(random.getrandbits(30) & random.getrandbits(30))
@@ -416,7 +420,7 @@ def test_every_encoding_is_made_and_no_other(config: SPUConfig):
         assert packet(config, facts, vectors) in expected, (facts, vectors)
 
 
-def test_how_many_encodings_there_are():
-    """Counted on paper, for the smallest and the largest."""
+def test_number_of_encodings():
+    """The numbers of the smallest and largest configurations are counted by hand."""
     assert len(encodings(N1)) == 2 + (4 + 14) + 4
     assert len(encodings(V1P4)) == (8 + 32 + 26) + (2 * 5 + 14 + 64 + 3 + 4) + 24

@@ -1,4 +1,4 @@
-"""Real records come back byte for byte: decode, then encode by the reference and by the RTL."""
+"""Records of real silicon, decoded and encoded again by the reference model and by the RTL, byte for byte."""
 
 import json
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from tests.support.silicon import Vector, vectors
 
 @dataclass(frozen=True)
 class Chip:
-    """The vectors that one kind of chip wrote, the configuration that writes the same, how many records are whole."""
+    """Vectors from one kind of chip, the configuration that writes the same bytes, and the number of records."""
 
     config: SPUConfig
     groups: str
@@ -30,18 +30,18 @@ class Chip:
     count: int
 
     def records(self) -> bytes:
-        """The complete records, as their vectors stand in the file."""
-        complete = [vector.data for vector in vectors(self.groups) if self._is_whole(vector)]
+        """Return the complete records, in the order of the file."""
+        complete = [vector.data for vector in vectors(self.groups) if self._is_complete(vector)]
         assert len(complete) == self.count
         return b"".join(complete)
 
-    def _is_whole(self, vector: Vector) -> bool:
-        whole = vector.quality.startswith(("silicon-record", "FVP record")) or "clean" in vector.quality
-        return whole and not vector.hand_edited and (self.size is None or len(vector.data) == self.size)
+    def _is_complete(self, vector: Vector) -> bool:
+        complete = vector.quality.startswith(("silicon-record", "FVP record")) or "clean" in vector.quality
+        return complete and not vector.hand_edited and (self.size is None or len(vector.data) == self.size)
 
 
 CHIPS = {
-    # One more record of Neoverse N1 lost its padding before it was published.
+    # Another record of Neoverse N1 was published without its padding.
     "neoverse_n1": Chip(CONFIGS["neoverse_n1"], "AB", size=64, count=4),
     "kunpeng_920": Chip(CONFIGS["kunpeng_920"], "DE", size=None, count=10),
     "hisilicon_mobile": Chip(CONFIGS["hisilicon_mobile"], "F", size=None, count=1),
@@ -55,7 +55,7 @@ def test_each_vector_names_its_source():
 
 
 def encode_again(octets: bytes, config: str, engine: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> bytes:
-    """What `decode --json` says of the bytes, through `encode`."""
+    """Return the bytes that `encode` writes for the output of `decode --json`."""
     (folder / "silicon").write_bytes(octets)
     assert main(["decode", "--json", str(folder / "silicon")]) == 0
     (folder / "json").write_text(capsys.readouterr().out)
@@ -66,14 +66,14 @@ def encode_again(octets: bytes, config: str, engine: str, folder: Path, capsys: 
 
 @pytest.mark.parametrize("engine", ["reference", "rtl"])
 @pytest.mark.parametrize("chip", CHIPS)
-def test_records_come_back_byte_for_byte(chip: str, engine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_records_are_encoded_byte_for_byte(chip: str, engine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     octets = CHIPS[chip].records()
     assert encode_again(octets, chip, engine, tmp_path, capsys).hex(" ") == octets.hex(" ")
 
 
 @pytest.mark.parametrize("chip", CHIPS)
-def test_invariants(chip: str):
-    """Record by record: the vectors are of different machines, and their clocks run apart."""
+def test_records_have_no_violations(chip: str):
+    """Each record is checked alone, because the vectors are from machines with different clocks."""
     octets, config = CHIPS[chip].records(), CHIPS[chip].config
     starts = [0, *(record.offset + record.size for record in decode_records(octets))]
     for start, end in pairwise(starts):
@@ -85,8 +85,8 @@ def test_timestamps_of_one_buffer_do_not_decrease():
     assert Monitor(CONFIGS["hisilicon_mobile"]).check(buffer) == []
 
 
-def test_the_quoted_end_of_a_real_record_comes_back():
-    """Its first 19 bytes, PC and contexts, are not in the source: any will do."""
+def test_quoted_end_of_a_record_is_encoded_byte_for_byte():
+    """The source does not quote the first 19 bytes, PC and contexts: arbitrary values replace them."""
     config = CONFIGS["neoverse_n1"]
     (tail,) = (vector.data for vector in vectors("C") if vector.name == "C.tail")
     (record,) = decode_records(tail)
@@ -94,7 +94,7 @@ def test_the_quoted_end_of_a_real_record_comes_back():
     assert records.encode(config, from_json(config, json.loads(json.dumps(facts))))[19:] == tail
 
 
-# Arm's FVP.
+# Arm FVP.
 
 
 def _elastic(*runs: tuple[Packet, ...]) -> RecordField:
@@ -123,15 +123,19 @@ FVP = SPUConfig(
     sel2=True,
     version=PMSVer.SPE_V1P2,
     fne=True,
-    rme=True,  # as two of its top bytes have NSE set
+    rme=True,  # two of its top bytes have NSE set
 )
-"""An early model's order, without ISSUE and without padding. No record has CONTEXT_EL1, whose field is a guess."""
+"""Record layout of an early model, without ISSUE and without padding.
+
+No record has CONTEXT_EL1, so that the position of its field is a guess.
+"""
 
 
 @pytest.mark.parametrize("name", ["G.rec0", "G.rec1"])
-def test_records_of_the_fvp_come_back_but_for_its_defect(name: str):
-    """The model wrote bits [63:56] of the virtual address where NS, EL, NSE and four zero bits belong. Those four are
-    what an SPU cannot write.
+def test_records_of_the_fvp_are_encoded_except_for_its_defect(name: str):
+    """The model wrote bits [63:56] of the virtual address in place of NS, EL, NSE and four reserved bits.
+
+    The four reserved bits are the only difference, because an SPU writes them as zero.
     """
     (data,) = (vector.data for vector in vectors("G") if vector.name == name)
     (record,) = decode_records(data)

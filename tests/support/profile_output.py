@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from spurtle_sim.records import decode
+from spurtle_sim.records.decode import Record, decode_records
 
 __all__ = ["profile_records"]
 
 
-def profile_records(output: Path) -> list[decode.Record]:
+def profile_records(output: Path) -> list[Record]:
     """Return the decoded records of a profile, which are in the file `{output}.spe`."""
-    return list(decode.records(Path(f"{output}.spe").read_bytes()))
+    return list(decode_records(Path(f"{output}.spe").read_bytes()))

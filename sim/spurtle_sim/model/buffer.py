@@ -89,7 +89,7 @@ class Buffer:
     def write(self, record: bytes, fault: Fault | None = None) -> bool:
         """Write one record at PMBPTR_EL1, and return whether the complete record is in the buffer.
 
-        Profiling stops after a fault, or if another record might not fit. The record is discarded if the buffer is
+        Profiling stops after a fault, or if the longest record no longer fits. The record is discarded if the buffer is
         disabled or stopped (D17.4), and in Discard mode.
         """
         if not self._writes_records():

@@ -55,7 +55,7 @@ def collect(config: SPUConfig, registers: Registers, sample: Sample) -> bool:
 
 
 def feed(config: SPUConfig, registers: Registers, sample: Sample) -> dict[str, int]:
-    """Return the counts of the PMU events SAMPLE_FEED_* for a finished sample, 0 or 1 each, by `config.feed_events`.
+    """Return whether a finished sample counts for each PMU event SAMPLE_FEED_*, 0 or 1, by `config.feed_events`.
 
     The events count the types of the operation, and the filters that the sample matches, whether or not the filters are
     enabled.
@@ -128,6 +128,7 @@ def by_data_source(config: SPUConfig, registers: Registers, sample: Sample) -> b
 
 
 def _selects_data_source(registers: Registers, sample: Sample) -> int:
+    """Return whether PMSDSFR_EL1 selects the data source. Bits [5:0] of the data source are the number of the bit."""
     return registers.PMSDSFR_EL1 >> (sample.operation.data_source & 0x3F) & 1
 
 

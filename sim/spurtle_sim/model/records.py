@@ -22,11 +22,12 @@ __all__ = ["encode", "events", "lay_out", "packets", "saturate"]
 
 
 def _bits(*numbers: int) -> int:
+    """Return the mask of these bits."""
     return sum(1 << number for number in numbers)
 
 
-# Events of loads and stores, of loads, of branches, and of SVE and SME operations (D18.2.6). Events 12 to 15 are
-# IMPLEMENTATION DEFINED; cores use them for cache events.
+# Events that only loads and stores, only loads, only branches, and only SVE and SME operations can have (D18.2.6).
+# Events 12 to 15 are IMPLEMENTATION DEFINED cache events, which only loads and stores have.
 _MEMORY_EVENTS = _bits(
     Event.L1D_ACCESS,
     Event.L1D_REFILL,
@@ -187,6 +188,7 @@ def _operation_type(config: SPUConfig, operation: Operation) -> bytes:
 
 
 def _packet(header: Header, value: int, payload_bytes: int) -> bytes:
+    """Return a packet whose header has SZ, the size of the payload."""
     return bytes([header | Header.size_field(payload_bytes)]) + value.to_bytes(payload_bytes, "little")
 
 
@@ -198,6 +200,7 @@ def _indexed(header: Header, index: int) -> bytes:
 
 
 def _address(index: int, address: int, top_byte: int) -> bytes:
+    """Return an Address packet (D18.2.1)."""
     value = address & (1 << ADDRESS_BITS) - 1 | top_byte << ADDRESS_BITS
     return _indexed(Header.ADDRESS, index) + value.to_bytes(8, "little")
 
@@ -211,6 +214,7 @@ def _pack_byte(fields: Mapping[str, BitField], **values: int) -> int:
 
 
 def _instruction_address(config: SPUConfig, index: AddressIndex, location: Location) -> bytes:
+    """Return the Address packet of an instruction address (D18.2.1)."""
     nse = location.nse if config.rme else 0
     top_byte = _pack_byte(INSTRUCTION_TOP, NS=location.ns, EL=location.el, NSE=nse)
     return _address(index, location.address, top_byte)
@@ -228,8 +232,10 @@ def _physical_address(config: SPUConfig, operation: Operation) -> bytes:
 
 
 def _context(index: ContextIndex, contextidr: int) -> bytes:
+    """Return a Context packet (D18.2.2)."""
     return bytes([Header.CONTEXT | index]) + contextidr.to_bytes(4, "little")
 
 
 def _counter(index: int, count: int) -> bytes:
+    """Return a Counter packet (D18.2.3)."""
     return _indexed(Header.COUNTER, index) + count.to_bytes(2, "little")

@@ -126,6 +126,7 @@ def access(config: SPUConfig, register: Register, write: int, pe: PEState) -> tu
 
 
 def _is_undefined(config: SPUConfig, register: Register, write: int, pe: PEState) -> bool:
+    """Return whether the access is UNDEFINED, which has priority over all traps."""
     if register not in config.accessors or pe.el == 0:
         return True
     if register.read_only and write:

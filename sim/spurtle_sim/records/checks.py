@@ -65,7 +65,7 @@ _RESERVED_TOP = 0xFF & ~sum(field.mask for field in INSTRUCTION_TOP.values())
 
 
 class Monitor:
-    """Checker of a Profiling Buffer while it is written.
+    """Monitor that checks the records of a Profiling Buffer as they are written.
 
     It stores the last timestamp. It also caches the rules for each kind of record, because a buffer holds few kinds of
     records and many records of each kind.

@@ -47,10 +47,12 @@ def from_json(config: SPUConfig, value: object) -> Sample:
 
 
 def _has(events: int, event: Event) -> int:
+    """Return the bit of an event."""
     return events >> event & 1
 
 
 def _retired(config: SPUConfig, fields: JSONFields, events: int, timestamp: int | None) -> Sample:
+    """Return the sample of an operation that retired."""
     largest = (1 << config.counter_bits) - 1
     exception, not_taken = _has(events, Event.GENERATED_EXCEPTION), _has(events, Event.NOT_TAKEN)
     pc = _instruction_address(config, fields.object("pc"))
@@ -108,6 +110,7 @@ class _Completed:
 
 
 def _completed(config: SPUConfig, fields: JSONFields, kind: "_Kind", *, taken: int) -> _Completed:
+    """Read the members that only an operation without an exception can have."""
     completed = _Completed()
     is_branch = "branch" in kind.facts
     if is_branch and (taken or config.not_taken_target):
@@ -128,6 +131,7 @@ def _completed(config: SPUConfig, fields: JSONFields, kind: "_Kind", *, taken: i
 
 
 def _access(config: SPUConfig, fields: JSONFields, completed: _Completed) -> None:
+    """Read the members of a data access."""
     va = fields.optional("va", (1 << 64) - 1)
     if va is None:
         return
@@ -142,6 +146,7 @@ def _access(config: SPUConfig, fields: JSONFields, completed: _Completed) -> Non
 
 
 def _implementation_defined(config: SPUConfig, fields: JSONFields, completed: _Completed) -> None:
+    """Read the values of IMPLEMENTATION DEFINED packets."""
     for name, index, plural, bits in (
         ("imp_address", config.imp_address, "addresses", 64),
         ("imp_counter", config.imp_counter, "counters", config.counter_bits),
@@ -193,10 +198,12 @@ class _Kind(NamedTuple):
 
 
 def _kind_of_operation(config: SPUConfig, fields: JSONFields, events: int) -> _Kind:
+    """Read the member `operation`."""
     kinds = ("other", "load", "store", "branch")
     # A branch that generates an exception is recorded as another kind of operation (D17.6.3).
     kind = fields.choice("kind", kinds[:-1] if _has(events, Event.GENERATED_EXCEPTION) else kinds)
-    # An SVE operation can be recorded in a format that takes precedence. Events 17 and 18 show that it is one.
+    # A format with priority, such as that of Memory Copy, hides that an operation is an SVE operation. Events 17 and 18
+    # show it.
     predicate_events = _has(events, Event.PARTIAL_PREDICATE) | _has(events, Event.EMPTY_PREDICATE)
     vectors = Vectors(sve=predicate_events)
     # Without FEAT_SPE_SME an SME operation has no format of its own.
@@ -230,6 +237,7 @@ def _kind_of_operation(config: SPUConfig, fields: JSONFields, events: int) -> _K
 
 
 def _branch(config: SPUConfig, fields: JSONFields) -> dict[str, int]:
+    """Read the attributes of a branch and return its facts."""
     fields.choice("form", forms(config, "branch"), default="branch")
     facts = {"branch": 1, "conditional": fields.flag("conditional"), "indirect": fields.flag("indirect")}
     if _optional_flag(fields, "gcs", allowed=config.gcs):
@@ -244,6 +252,7 @@ def _branch(config: SPUConfig, fields: JSONFields) -> dict[str, int]:
 
 
 def _other(config: SPUConfig, fields: JSONFields, form: str) -> tuple[dict[str, int], Vectors]:
+    """Read the attributes of an operation of kind "other" and return its facts and vectors."""
     if form == "other":
         facts = {
             "conditional": fields.flag("conditional"),
@@ -275,6 +284,7 @@ def _vectors(config: SPUConfig, fields: JSONFields, *, predicated: bool, gather_
 
 
 def _load_store(fields: JSONFields, kind: str, form: str) -> dict[str, int]:
+    """Read the attributes of a load or store and return its facts."""
     facts = {kind: 1}
     if form in ("simd_fp", "unspecified", "nv2", "memory_set"):
         facts[form] = 1
@@ -303,6 +313,7 @@ def _optional_flag(fields: JSONFields, name: str, *, allowed: bool) -> int:
 
 
 def _instruction_address(config: SPUConfig, fields: JSONFields) -> Location:
+    """Read an instruction address."""
     location = Location(
         fields.integer("address", (1 << ADDRESS_BITS) - 1),
         fields.integer("el", 3),
@@ -328,6 +339,7 @@ def _physical_address(config: SPUConfig, fields: JSONFields) -> dict[str, int]:
 
 
 def _context(config: SPUConfig, fields: JSONFields, packet: Packet) -> int | None:
+    """Read a context, if the record layout has a field for it."""
     if packet not in config.layout.packets:
         return None
     return fields.optional(packet.value.lower(), (1 << 32) - 1)

@@ -136,7 +136,7 @@ class Session(Core):
     library : Path
         Result of `library.build`.
     config : SPUConfig
-    operations : array of TIMED
+    operations : array of TIMED_OPERATION
         The program. It starts again when it ends.
 
     Attributes
