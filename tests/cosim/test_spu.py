@@ -46,8 +46,9 @@ PE = PEState(contextidr_el1=0xBEEF)
 
 
 class Profile(CheckedSPU):
-    """An engine and the reference side by side, with a buffer of `room` records, the longest there are, that is emptied
-    when it is full.
+    """The compiled SPU and the reference model with the same inputs.
+
+    The buffer has space for `records` records of the greatest length. It is emptied when it is full.
     """
 
     def __init__(self, config: SPUConfig, records: int, *, rnd: int = 0, pe: PEState = PE):

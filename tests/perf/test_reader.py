@@ -1,4 +1,4 @@
-"""`spurtle decode` on perf.data files: what each version of perf reads of them first is what it has to show."""
+"""`spurtle decode` of perf.data files, compared with what each version of perf reads."""
 
 import json
 import re
@@ -25,7 +25,7 @@ TRUNCATED = AuxFlag.TRUNCATED | AuxFlag.PARTIAL
 
 
 def several() -> list[TimedEvent]:
-    """Return what was taken of three CPUs, of which CPU 1 has no records; three times something was lost."""
+    """Return the AUX events of three CPUs, of which CPU 1 has no records. Three of them have losses."""
     records = {
         (0, 100): [load(0x40_0000 + 4 * n, 0x41_0000 + n, 0x8000_0000, 5, 10 * n + 1, 0) for n in range(3)],
         (2, 110): [branch(0x40_1000 + 4 * n, 0x40_2000, 7, 10 * n + 2) for n in range(5)],
@@ -57,14 +57,14 @@ def decoded(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int
 
 def test_records_cpus_and_losses_are_those_of_perf(perf: Perf, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fields = ("-F", "cpu,time,ip", "--ns")
-    theirs = [line.split() for line in perf.lines("script", "-i", file, "--itrace=i1i", *fields)]
+    expected = [line.split() for line in perf.lines("script", "-i", file, "--itrace=i1i", *fields)]
     _, complaints = perf.run("script", "-i", file, "--itrace=i1i")
     status, lines, losses = decoded(capsys, "--json", file)
     assert status == 0
     records = [json.loads(line) for line in lines]
-    ours = sorted((each["timestamp"], each["cpu"], each["pc"]["address"]) for each in records)
-    assert ours == sorted(
-        (int(time.strip(":").partition(".")[2]), int(cpu.strip("[]")), f"0x{ip}") for cpu, time, ip in theirs
+    actual = sorted((each["timestamp"], each["cpu"], each["pc"]["address"]) for each in records)
+    assert actual == sorted(
+        (int(time.strip(":").partition(".")[2]), int(cpu.strip("[]")), f"0x{ip}") for cpu, time, ip in expected
     )
     assert [(each["cpu"], each["buffer"]) for each in records] == [(0, 0)] * 3 + [(0, 2)] + [(2, 1)] * 5 + [(2, 3)] * 3
     assert {each["format"] for each in records} == {1}
@@ -95,21 +95,21 @@ def test_text_names_each_buffer(file: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_a_recording_of_threads(perf: Perf, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Timeless: perf has a buffer for each thread, and no CPU."""
+    """Linux perf has a buffer for each thread of a timeless recording, and no CPU."""
     aux = [Aux(time=9, pid=PID, tid=PID, data=branch(0x40_1000, 0x40_2000, 7, None), flags=TRUNCATED)]
     file = tmp_path / "perf.data"
     file.write_bytes(content(Recording(argv=PROCESS.argv, events=process_events(PROCESS, aux), timed=False)))
-    theirs = [line.split()[-1] for line in perf.lines("script", "-i", file, "--itrace=i1i", "-F", "ip")]
+    expected = [line.split()[-1] for line in perf.lines("script", "-i", file, "--itrace=i1i", "-F", "ip")]
     status, [line], losses = decoded(capsys, "--json", file)
     record = json.loads(line)
     assert status == 0
     assert (record["tid"], record["buffer"]) == (PID, 0) and "cpu" not in record
-    assert f"{int(record['pc']['address'], 16):x}" == theirs[-1]  # 6.1 begins with a sample of nothing
+    assert f"{int(record['pc']['address'], 16):x}" == expected[-1]  # perf 6.1 begins with an empty sample
     assert losses[0] == "spurtle: 1 of 1 AUX records lost data (truncated)"
 
 
 def piped(data: bytes) -> bytes:
-    """Return a perf.data file in the form of `perf record -o -`: attributes are records, and there are no sections."""
+    """Return a perf.data file in the format of `perf record -o -`: attributes are records, without sections."""
     _, attr_size, attrs, attrs_size, start, size = struct.unpack_from("<6Q", data, 8)
     records: list[bytes] = []
     for offset in range(attrs, attrs + attrs_size, attr_size):
@@ -121,17 +121,17 @@ def piped(data: bytes) -> bytes:
 
 
 def test_a_file_from_a_pipe(perf: Perf, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """perf 6.1 reads no more of it than the first buffer."""
+    """Linux perf 6.1 reads only the first buffer."""
     pipe = tmp_path / "pipe"
     pipe.write_bytes(piped(file.read_bytes()))
     fields = ("--itrace=i1i", "-F", "cpu,time,ip")
-    theirs, whole = perf.lines("script", "-i", "-", *fields, stdin=pipe), perf.lines("script", "-i", file, *fields)
-    assert theirs == ([line for line in whole if "[000]" in line][:3] if perf.version == "6.1" else whole)
+    expected, complete = perf.lines("script", "-i", "-", *fields, stdin=pipe), perf.lines("script", "-i", file, *fields)
+    assert expected == ([line for line in complete if "[000]" in line][:3] if perf.version == "6.1" else complete)
     assert decoded(capsys, "--json", pipe) == decoded(capsys, "--json", file)
 
 
 def test_newer_metadata(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """perf 6.14 and newer describe each CPU in AUXTRACE_INFO."""
+    """Linux perf 6.14 and newer describe each CPU in AUXTRACE_INFO."""
     data = piped(file.read_bytes())
     start = data.index(struct.pack("<I2H", RecordType.AUXTRACE_INFO, 0, 32))
     pmu = struct.unpack_from("<Q", data, start + 16)[0]
@@ -159,45 +159,45 @@ def test_encode_accepts_the_output_of_decode(file: Path, tmp_path: Path, capsys:
     assert "format must be 1, not 2" in capsys.readouterr().err
 
 
-def refused(data: bytes, words: str) -> None:
+def check_rejected(data: bytes, words: str) -> None:
     with pytest.raises(UserError, match=words):
         read_perf_data(data)
 
 
 def test_unreadable_files_are_reported_in_one_sentence(file: Path) -> None:
     data = file.read_bytes()
-    refused(data[7::-1] + data[8:], "must be little-endian, and it is big-endian")
-    refused(data[:50], "must have 104 bytes, and it is cut off")
-    refused(content(Recording(argv=["x"], events=[])), "must hold AUX data of Arm SPE, and it holds none")
+    check_rejected(data[7::-1] + data[8:], "must be little-endian, and it is big-endian")
+    check_rejected(data[:50], "must have 104 bytes, and it is cut off")
+    check_rejected(content(Recording(argv=["x"], events=[])), "must hold AUX data of Arm SPE, and it holds none")
     info = data.index(struct.pack("<I2H", RecordType.AUXTRACE_INFO, 0, 32))
-    refused(data[: info + 8] + b"\3" + data[info + 9 :], "must be of Arm SPE, type 4, not 3")
+    check_rejected(data[: info + 8] + b"\3" + data[info + 9 :], "must be of Arm SPE, type 4, not 3")
 
 
 def test_a_truncated_file_is_read_to_its_end(file: Path) -> None:
     data = file.read_bytes()
     complete = read_perf_data(data)
     assert complete.problems == []
-    place = data.index(complete.buffers[2].data)
-    found = read_perf_data(data[: place + 100])
+    offset = data.index(complete.buffers[2].data)
+    found = read_perf_data(data[: offset + 100])
     assert [len(buffer.data) for buffer in found.buffers] == [192, 100]
     assert found.problems == ["buffer 1 must have 320 bytes, and the file ends after 100 of them"]
     # The size of the data section is still zero: `perf record` was killed.
-    killed = data[:48] + bytes(8) + data[56 : place + 320]
+    killed = data[:48] + bytes(8) + data[56 : offset + 320]
     assert [len(buffer.data) for buffer in read_perf_data(killed).buffers] == [192, 320]
 
 
 @pytest.mark.parametrize("count", tiers(fast=[100], long=[2_000]))
 def test_corrupt_files_are_reported_in_sentences(count: int, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Faults and cuts in the file: none ends in a traceback."""
+    """Corrupt and truncated files do not cause a traceback."""
     random = Random(SEED)
-    whole = file.read_bytes()
+    complete = file.read_bytes()
     statuses: set[int] = set()
     for _ in range(count):
-        data = bytearray(whole)
+        data = bytearray(complete)
         for _ in range(random.choice((1, 1, 3, 30))):
             width = random.choice((1, 2, 8))
-            place = random.randrange(8, len(data) - width)
-            data[place : place + width] = random.choice((random.randbytes(width), b"\xff" * width, bytes(width)))
+            offset = random.randrange(8, len(data) - width)
+            data[offset : offset + width] = random.choice((random.randbytes(width), b"\xff" * width, bytes(width)))
         file.write_bytes(data[: random.choice((len(data), random.randrange(len(data))))])
         status, _, complaints = decoded(capsys, file)
         statuses.add(status)

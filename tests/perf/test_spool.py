@@ -1,4 +1,4 @@
-"""Data kept in a file."""
+"""Spool: data in a temporary file."""
 
 import tempfile
 import tracemalloc

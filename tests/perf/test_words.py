@@ -1,4 +1,4 @@
-"""Linux perf names everything that an SPU can write as it is meant, or prints what is known where it has no word."""
+"""Linux perf prints the expected name of everything that an SPU can write, or a known replacement."""
 
 import re
 from collections.abc import Iterator
@@ -36,19 +36,19 @@ EVENT_WORDS = {
 
 @pytest.fixture(scope="module", params=tiers(fast=["6.1", "6.12"], full=["newest"]))
 def perf(request: pytest.FixtureRequest) -> Perf:
-    """Return each version of Linux perf that is here."""
+    """Return each installed version of Linux perf."""
     return require_perf(request.param)
 
 
 def dumped(perf: Perf, folder: Path, octets: bytes) -> list[str]:
-    """Return the packets as `perf report -D` shows them."""
+    """Return the packets as `perf report -D` prints them."""
     file = folder / "perf.data"
     events = process_events(Process(Path("/nowhere"), ["nowhere"], 1, ()), [Aux(time=1, pid=1, tid=1, data=octets)])
     outputs.write(file, Recording(argv=["nowhere"], events=events))
     return [line for line in perf.lines("report", "-D", "-i", file) if re.match(r"\.  [0-9a-f]{8}: ", line)]
 
 
-# Each thing that a packet can say, and the words that are meant.
+# Each value of a packet, and its expected words.
 
 
 class Case(NamedTuple):
@@ -57,28 +57,28 @@ class Case(NamedTuple):
     sample: Sample
 
 
-def case(words: str, config: str = "v1p4", **told: Any) -> Case:
-    """A sample of which that is told: members of Facts, Vectors, Start, Operation and Sample."""
-    told = {"retired": 1, "taken": 1, **told}
+def case(words: str, config: str = "v1p4", **members: Any) -> Case:
+    """Return a case whose sample has these members of Facts, Vectors, Start, Operation and Sample."""
+    members = {"retired": 1, "taken": 1, **members}
 
     def of(kind: type[Any], **parts: Any) -> Any:
-        return kind(**parts, **{name: told.pop(name) for name in kind.__slots__ if name in told})
+        return kind(**parts, **{name: members.pop(name) for name in kind.__slots__ if name in members})
 
     facts, vectors, start = of(Facts), of(Vectors), of(Start)
     sample = of(Sample, operation=of(Operation, facts=facts, vectors=vectors), start=start)
-    assert not told
+    assert not members
     return Case(words, config, sample)
 
 
 def flags(**words: str) -> Iterator[tuple[str, dict[str, int]]]:
-    """Each choice of the members that `words` names: the words of what is chosen, in order, and the members."""
+    """Yield each combination of the members in `words`: the words of those that are set, in order, and the members."""
     for chosen in product((0, 1), repeat=len(words)):
         members = dict(zip(words, chosen, strict=True))
         yield "".join(f" {words[name]}" for name in words if members[name]), members
 
 
 VECTORS = {32 << doublings: {"bits": 32 << doublings, "count": 1} for doublings in range(7)}
-VECTORS[4096] = {"bits": 2048, "count": 2}  # perf's word for what is more than 2048
+VECTORS[4096] = {"bits": 2048, "count": 2}  # the word of perf for more than 2048
 TILES = {128 << doublings: {"tile": 1, "bits": 128 << doublings} for doublings in range(12)}
 
 
@@ -124,7 +124,7 @@ def branch_cases() -> Iterator[Case]:
 def event_cases() -> Iterator[Case]:
     yield case("EV", retired=0)
     plain: dict[str, Any] = {"load": 1}
-    told: dict[int, dict[str, Any]] = {
+    members: dict[int, dict[str, Any]] = {
         Event.GENERATED_EXCEPTION: {"load": 1, "exception": 1},
         Event.NOT_TAKEN: {"conditional": 1, "taken": 0},
         Event.MISPREDICTED: {"branch": 1},
@@ -135,21 +135,21 @@ def event_cases() -> Iterator[Case]:
     for config in CONFIGS.values():
         for event in config.events:
             words = " ".join(EVENT_WORDS[each] for each in sorted({event, 1}))
-            yield case(f"EV {words}", config.name, events=1 << event, **told.get(event, plain))
-        events = sorted(config.events - {*told})
+            yield case(f"EV {words}", config.name, events=1 << event, **members.get(event, plain))
+        events = sorted(config.events - {*members})
         words = " ".join(EVENT_WORDS[each] for each in events)
         yield case(f"EV {words}", config.name, events=(1 << 8 * config.events_bytes) - 1, load=1)
 
 
 def value_cases() -> Iterator[Case]:
-    """Addresses, counters, contexts, data sources, timestamps."""
+    """Yield cases of addresses, counters, contexts, data sources and timestamps."""
     address, tagged = 0x07_0605_0403_0201, 0xCB07_0605_0403_0201
     for el, ns, nse in product(range(4), (0, 1), (0, 1)):
-        place = Location(address, el, ns, nse)
-        where = f"{address:#x} el{el} ns={ns}{' nse=1' if nse else ''}"
-        yield case(f"PC {where}", pc=address, el=el, ns=ns, nse=nse)
-        yield case(f"TGT {where}", target=place, branch=1)
-        yield case(f"PBT {where}", previous_target=place, branch=1)
+        location = Location(address, el, ns, nse)
+        address_words = f"{address:#x} el{el} ns={ns}{' nse=1' if nse else ''}"
+        yield case(f"PC {address_words}", pc=address, el=el, ns=ns, nse=nse)
+        yield case(f"TGT {address_words}", target=location, branch=1)
+        yield case(f"PBT {address_words}", previous_target=location, branch=1)
     access = {"load": 1, "va_valid": 1, "va": tagged}
     yield case(f"VA {tagged:#x}", va_tagged=1, **access)
     yield case(f"VA {address:#x}", **access)
@@ -189,9 +189,9 @@ def test_each_packet_has_the_name_of_perf(perf: Perf, tmp_path: Path):
     assert len(shown) == len(CASES)
     expected = [printed_words(perf.version, words) for words, _, _ in CASES]
     missed = [
-        (*told[:2], instead, lines)
-        for told, instead, lines in zip(CASES, expected, shown, strict=True)
-        if instead not in lines
+        (*entry[:2], words, lines)
+        for entry, words, lines in zip(CASES, expected, shown, strict=True)
+        if words not in lines
     ]
     assert not missed
 
@@ -207,7 +207,7 @@ def random_octets(config: SPUConfig) -> bytes:
 
 @pytest.mark.parametrize("name", configurations([*CONFIGS]))
 def test_every_packet_of_random_records(perf: Perf, name: str, tmp_path: Path):
-    """As many records as there are, and nothing in them that perf reads in another way."""
+    """Linux perf finds every record, and prints every packet as `describe` does."""
     octets = random_octets(CONFIGS[name])
     lines = dumped(perf, tmp_path, octets)
     ends = [line for line in lines if line[WORDS_COLUMN:] == "END" or line[WORDS_COLUMN:].startswith("TS ")]
@@ -220,7 +220,7 @@ def test_every_packet_of_random_records(perf: Perf, name: str, tmp_path: Path):
 
 @pytest.mark.parametrize("name", configurations([*CONFIGS]))
 def test_no_packet_is_padding_to_old_versions(name: str):
-    """A header of 0x20 and 0x00: to perf an alignment packet."""
+    """Old versions of perf read a header of 0x20 and 0x00 as an alignment packet."""
     octets = random_octets(CONFIGS[name])
     starts = [packet.offset for packet in decode_packets(octets)]
     assert not [start for start in starts if octets[start : start + 2] == b"\x20\x00"]

@@ -1,4 +1,4 @@
-"""Each version of Linux perf reads back what was put into a perf.data file."""
+"""Each version of Linux perf reads the content of the perf.data files that the writer makes."""
 
 import re
 import struct
@@ -76,7 +76,7 @@ def test_script_prints_each_record(perf: Perf, tmp_path: Path, process: Process,
     file = written(tmp_path, recording(process, data, timed=timed))
     fields = "comm,tid,ip,sym,addr,phys_addr,weight,data_src" + (",time" if timed else "")
     lines = [line.split() for line in perf.lines("script", "-i", file, "--itrace=i1i", "-F", fields)]
-    # Timeless, perf 6.1 begins with a sample of nothing.
+    # For a timeless recording, perf 6.1 begins with an empty sample.
     lines = [words for words in lines if "[unknown]" not in words or timed]
     assert len(lines) == 2
     for words, pc, total in zip(lines, (sift + 16, sift + 24), (7, 9), strict=True):
@@ -85,7 +85,7 @@ def test_script_prints_each_record(perf: Perf, tmp_path: Path, process: Process,
         assert str(total) in words
     assert "80001010" in lines[0]
     assert "L2 hit" in " ".join(lines[0])
-    # perf 7 gives an address to memory samples alone.
+    # perf 7 prints an address only for memory samples.
     accesses = perf.lines("script", "-i", file, "--itrace=M", "-F", "addr")
     assert accesses[-1].split() == ["402010"]
     [missed] = perf.lines("script", "-i", file, "--itrace=b", "-F", "event,ip,sym,addr")
@@ -105,7 +105,7 @@ def test_report_names_the_functions_and_warns_of_nothing(
     shown, complaints = perf.run("report", "-i", file, "--stdio", "--itrace=i1i")
     assert complaints == []
     assert "WARNING" not in shown
-    # perf ends its report with a tip drawn at random, which may have a percentage too.
+    # perf ends its report with a random tip, which may have a percentage too.
     lines = [line.split() for line in shown.splitlines() if line and not line.startswith("#")]
     assert lines == [
         ["75.00%", "sort.elf", "sort.elf", "[.]", "sift"],
@@ -114,7 +114,7 @@ def test_report_names_the_functions_and_warns_of_nothing(
 
 
 def test_threads_exit_at_their_times(perf: Perf, tmp_path: Path, process: Process, sift: int) -> None:
-    """Two threads on two CPUs: the second one begins later and ends first, and each sample is of its thread."""
+    """Two threads run on two CPUs. The second one starts later and ends first. Each sample has its thread."""
     second = PID + 1
     events = [
         *process_events(process, [])[:-1],
@@ -147,12 +147,12 @@ def test_threads_exit_at_their_times(perf: Perf, tmp_path: Path, process: Proces
 def test_loads_hit_where_the_configuration_says(
     perf: Perf, tmp_path: Path, process: Process, sift: int, config: str, source: int | None, hit: str, missed: str
 ) -> None:
-    """perf takes an absent data source for a hit in L1 where MIDR_EL1 is that of Neoverse N1."""
+    """Linux perf reads an absent data source as a hit in L1 if MIDR_EL1 identifies a Neoverse N1."""
     refill = None if source is None else 8
     loads = [(REFILL, refill)] * 3 + [(HIT, source)] * 5
     data = b"".join(
-        load(sift, 0x402010, 0x8000_1010, 7, time, place, events=events)
-        for time, (events, place) in enumerate(loads, 1)
+        load(sift, 0x402010, 0x8000_1010, 7, time, source, events=events)
+        for time, (events, source) in enumerate(loads, 1)
     )
     file = written(tmp_path, recording(process, data, config=config))
     lines = perf.lines("mem", "report", "-i", file, "--itrace=M", "--stdio", "--sort=mem")
@@ -172,8 +172,8 @@ def test_data_symbols(perf: Perf, tmp_path: Path, process: Process, sift: int) -
         symbols = ELFFile(file).get_section_by_name(".symtab").iter_symbols()
         numbers = next(symbol["st_value"] for symbol in symbols if symbol.name == "numbers")
     [stack] = [mapping for mapping in process.mappings if mapping.path == "[stack]"]
-    places = [numbers + 0x1C0, stack.end - 0x40, HEAP.start + 0x10, ANONYMOUS.start + 0x20]
-    data = b"".join(load(sift, va, 0x8000_1000, 7, time, 0) for time, va in enumerate(places, 10))
+    addresses = [numbers + 0x1C0, stack.end - 0x40, HEAP.start + 0x10, ANONYMOUS.start + 0x20]
+    data = b"".join(load(sift, va, 0x8000_1000, 7, time, 0) for time, va in enumerate(addresses, 10))
     later = [mmap_event(process, 5, HEAP), mmap_event(process, 6, ANONYMOUS)]
     events = process_events(process, [outputs.aux_event(PID, data)], later=later)
     file = written(tmp_path, Recording(argv=process.argv, events=events, midr=outputs.midr("neoverse_n1")))
@@ -229,8 +229,8 @@ def test_the_attribute_equals_that_of_the_kernel(perf: Perf, tmp_path: Path, pro
     types, jitter = 1 << 33 | 1 << 34 | 1 << 37, 1 << 16
     for shown in ("sample_freq }: 768", f"config: {types | jitter | 0b111:#x}", "exclude_kernel: 1", "exclude_hv: 1"):
         assert shown in spe
-    # perf 6.1 refuses attributes with config3, and 6.12 those with config4: they are in the description of the event,
-    # which no version prints.
+    # perf 6.1 rejects attributes with config3, and perf 6.12 attributes with config4. These members are in the
+    # description of the event, which no version prints.
     header = perf.run("report", "-i", file, "--header-only")[0]
     assert "config1 } = 0x8, { bp_len, config2 } = 0x9" in header
     assert struct.pack("<2Q", 0x40, 0x3) in content(made)
@@ -244,7 +244,7 @@ def test_script_selects_a_time_range(perf: Perf, tmp_path: Path, process: Proces
 
 
 def test_collisions_are_reported(perf: Perf, tmp_path: Path, process: Process, sift: int) -> None:
-    """The first sampled operation takes as long as a thousand others: the next selections find no slot."""
+    """The first sampled operation takes as long as a thousand others, so the next selections collide."""
     operations = np.zeros(2_000, TIMED_OPERATION)
     operations["dispatch"] = np.arange(2_000)
     operations["pc"], operations["issue"], operations["finish"] = sift, 1, 2
@@ -271,7 +271,7 @@ MEMORY = (
 
 
 def test_memory_of_a_profiled_program(perf: Perf, memory: Path) -> None:
-    """Memory has a name from the system call on that asks for it, and EXIT comes after all samples."""
+    """Memory has a name after the system call that allocates it, and EXIT follows all samples."""
     shown = perf.lines("script", "-i", memory, "--show-mmap-events", "--show-task-events", "--itrace=i1i", "--ns")
     found = re.findall(r"(\d+)\.(\d+): PERF_RECORD_(?:MMAP2.*(\S{4} \S+)|(EXIT))", "\n".join(shown))
     times = {name or end: int(seconds + fraction) for seconds, fraction, name, end in found}
@@ -293,7 +293,7 @@ def test_memory_of_a_profiled_program(perf: Perf, memory: Path) -> None:
 
 @pytest.fixture(scope="module")
 def memory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the profile of a program that asks for memory."""
+    """Return the profile of a program that allocates memory."""
     folder = tmp_path_factory.mktemp("memory")
     program = write_elf(folder / "program", [*MEMORY, *EXIT])
     run_profile(CONFIGS["neoverse_n1"], program, sampling=Sampling(interval=256), output=str(folder / "perf.data"))

@@ -1,4 +1,4 @@
-"""The end of `spurtle profile`: results are kept however the program ends, and the exit status says how it did."""
+"""End of `spurtle profile`: the profile is written after every end of the program, which sets the exit status."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ KILL = (0xD2800000, 0xD28000C1, 0xD2801028, 0xD4000001)  # kill(0, SIGABRT)
 
 
 def check_profile(output: Path, samples: int) -> None:
-    """Check that both files are there, that nothing else is, and that the records are complete."""
+    """Check that the two files exist, that there are no others, and that the records are complete."""
     found = profile_records(output)
     assert len(found) >= samples
     assert not any(record.problems for record in found)
@@ -71,7 +71,7 @@ def test_a_crash_before_the_first_sample(tmp_path: Path) -> None:
 
 
 def started(words: Sequence[int], folder: Path, *options: str, **streams: Any) -> tuple[subprocess.Popen[bytes], Path]:
-    """Start a profile of a program in a process of its own; return that, and the profile's name."""
+    """Start the profile of a program in a new process. Return the process, and the name of the profile."""
     program = write_elf(folder / "program", words)
     output = folder / "out" / "perf.data"
     output.parent.mkdir()
@@ -99,7 +99,7 @@ def test_a_signal_ends_an_endless_loop(number: Signals, times: int, tmp_path: Pa
 
 @pytest.mark.full
 def test_an_ignored_signal_stays_ignored(tmp_path: Path) -> None:
-    """As of a command that a shell runs in the background."""
+    """A shell ignores SIGINT for a command that it runs in the background."""
     words = [*SAY, 0xD2800000, 0xD2A00821, 0xD2800022, 0xD28007E8, 0xD4000001, 0xD2800000, *EXIT]  # read(0, DATA, 1)
     before = signal(SIGINT, SIG_IGN)  # a process inherits it
     process, _ = started(words, tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -115,7 +115,7 @@ def test_an_ignored_signal_stays_ignored(tmp_path: Path) -> None:
 def test_mismatches_set_the_exit_status(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(Checker, "check_counts", lambda self, _: self._compare("it", 1, 2))
+    monkeypatch.setattr(Checker, "check_counts", lambda self, _: self._compare("value", 1, 2))
     output = tmp_path / "perf.data"
     assert main(["profile", "--check", "-o", str(output), str(write_elf(tmp_path / "program", [*COUNT, *EXIT]))]) == 125
     assert len(profile_records(output)) == SAMPLES

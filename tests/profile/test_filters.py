@@ -1,4 +1,4 @@
-"""The filters of `spurtle profile`: registers from perf's terms, and the records of workloads that pass them."""
+"""Filters of `spurtle profile`: registers for the terms of perf, and the records of workloads that pass the filters."""
 
 import re
 from collections import Counter
@@ -30,7 +30,7 @@ LAST = [*CONFIGS][-1]
 
 PLAYS = [(config, NAMES[index % 3]) for index, config in enumerate(CONFIGS) if config != LAST]
 PLAYS += [(LAST, name) for name in NAMES]
-"""What is run: every configuration; the one that has the most filters on every workload."""
+"""Runs: each configuration with one workload, and the configuration with the most filters with all of them."""
 
 CASES = (
     "load_filter",
@@ -56,7 +56,7 @@ CASES = (
     "event_filter=0x4,inv_event_filter=0x8",
     "event_filter=0x80000",  # L2 access
     "inv_data_src_filter=1",  # not from L1
-    "load_filter,load_filter_mask,inv_data_src_filter=0x4901",  # none of the sources that there are
+    "load_filter,load_filter_mask,inv_data_src_filter=0x4901",  # none of the existing sources
     "simd_filter,event_filter=0x4,inv_event_filter=0x20,min_latency=5,inv_data_src_filter=0x100",
 )
 
@@ -65,7 +65,7 @@ passed = Counter[str]()
 
 
 def numbers(case: str) -> dict[str, int]:
-    """The terms of a case; those of a test are well formed."""
+    """Return the values of the terms of a case, which are well formed."""
     return {name: int(text or "1", 0) for name, _, text in (term.partition("=") for term in case.split(","))}
 
 
@@ -79,14 +79,14 @@ def supported(config: SPUConfig, case: str) -> bool:
 
 @cache
 def timed(name: str, lanes: int) -> tuple[Program, np.ndarray]:
-    """A part of a workload in which it does what it is there for, on a core whose caches are empty."""
+    """Return a workload, and the timed operations of a part after its start, with empty caches at first."""
     program = Program(WORKLOADS / f"{name}.elf")
     machine = Machine(program.instructions, Parameters(ops_per_cycle=lanes))
     return program, machine.time(np.concatenate([*islice(program.run(), 20, 22)])[:90_000])
 
 
 def play(config: str, name: str, filters: Filters) -> Driver:
-    """Its profile, checked."""
+    """Return the driver after a checked run of a workload."""
     played = Driver(CONFIGS[config], Sampling(interval=256, filters=filters), context=1, check=True)
     played.run(timed(name, CONFIGS[config].ops_per_cycle)[1])
     played.stop()
@@ -101,12 +101,12 @@ def unfiltered(config: str, name: str) -> Driver:
 
 
 def records(played: Driver) -> list[Record]:
-    """Its records, without where they stand."""
+    """Return the records of a run, without their offsets."""
     return [replace(record, offset=0) for record in decode_records(bytes(played.data))]
 
 
 def plain(case: str, config: str, name: str, unfiltered: list[Record]) -> list[Record]:
-    """What the plain filter keeps of the records."""
+    """Return the records that the plain filter keeps."""
     instructions = timed(name, CONFIGS[config].ops_per_cycle)[0].instructions
     return [
         each for each in unfiltered if each.pc and passes_filter(numbers(case), each, instructions[each.pc.address])
@@ -117,7 +117,7 @@ RUNS = [(config, name, case) for config, name in PLAYS for case in CASES if supp
 
 
 def is_short(config: str, name: str, case: str) -> bool:
-    """Return whether a run is in the fast tier. `chase` takes long: it misses the caches."""
+    """Return whether a run is in the fast tier. `chase` takes long because it misses the caches."""
     misses = ("event_filter=0x8", "event_filter=0x18", "inv_event_filter=0x8", "event_filter=0x80000")
     return case == CASES[0] or (config == LAST and (name != "chase" or case in misses))
 
@@ -138,16 +138,16 @@ def test_records_equal_those_of_the_plain_filter(config: str, name: str, case: s
 
 
 def test_each_filter_has_passed_and_rejected_records() -> None:
-    # In the runs before this test. The fast ones hold each case; those of the full tier alone do not mix each.
-    nothing = "load_filter,load_filter_mask,inv_data_src_filter=0x4901"
+    # Of the runs before this test. The fast runs include each case. In the full tier alone, some cases are not mixed.
+    empty = "load_filter,load_filter_mask,inv_data_src_filter=0x4901"
     assert {case: (passed[case], rejected[case]) for case in passed if min(passed[case], rejected[case]) < 10} == {
-        case: (0, rejected[case]) for case in passed if case == nothing
+        case: (0, rejected[case]) for case in passed if case == empty
     }
 
 
 @pytest.mark.parametrize("config", CONFIGS)
 def test_interrupts_change_no_record(config: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Interrupts of a small buffer come at other times with a filter, and only timestamps say so."""
+    """With a filter, the interrupts of a small buffer have other times. Only the timestamps differ."""
 
     def untimed(played: Driver) -> list[Record]:
         return [replace(record, timestamp=None) for record in records(played)]
@@ -159,11 +159,11 @@ def test_interrupts_change_no_record(config: str, monkeypatch: pytest.MonkeyPatc
     assert untimed(played) == plain(case, config, "sort", untimed(every))
 
 
-DISCARDING = [config for config in CONFIGS if CONFIGS[config].discard_mode]
+WITH_DISCARD = [config for config in CONFIGS if CONFIGS[config].discard_mode]
 
 
 @pytest.mark.parametrize("case", ["", "load_filter,event_filter=0x4"])
-@pytest.mark.parametrize("config", DISCARDING)
+@pytest.mark.parametrize("config", WITH_DISCARD)
 def test_discarded_records_are_counted(config: str, case: str) -> None:
     terms = [case] if case else []
     every = play(config, "simd", parse_filters(CONFIGS[config], terms))
@@ -181,20 +181,20 @@ def test_discarded_records_are_counted(config: str, case: str) -> None:
 
 def test_terms() -> None:
     n1, v1p4 = CONFIGS["neoverse_n1"], CONFIGS["v1p4"]
-    nothing = Filters(pmsfcr=0, pmsevfr=0, pmsnevfr=0, pmsdsfr=2**64 - 1, pmslatfr=0, discard=False)
-    assert parse_filters(n1, []) == nothing
-    assert parse_filters(n1, ["load_filter=0,event_filter=0,min_latency=0"]) == nothing
-    assert parse_filters(v1p4, ["simd_filter_mask=0,inv_event_filter=0x0,inv_data_src_filter=0,discard=0"]) == nothing
-    assert parse_filters(n1, ["store_filter,branch_filter=1"]) == replace(nothing, pmsfcr=1 << 1 | 1 << 16 | 1 << 18)
+    disabled = Filters(pmsfcr=0, pmsevfr=0, pmsnevfr=0, pmsdsfr=2**64 - 1, pmslatfr=0, discard=False)
+    assert parse_filters(n1, []) == disabled
+    assert parse_filters(n1, ["load_filter=0,event_filter=0,min_latency=0"]) == disabled
+    assert parse_filters(v1p4, ["simd_filter_mask=0,inv_event_filter=0x0,inv_data_src_filter=0,discard=0"]) == disabled
+    assert parse_filters(n1, ["store_filter,branch_filter=1"]) == replace(disabled, pmsfcr=1 << 1 | 1 << 16 | 1 << 18)
     assert parse_filters(n1, ["min_latency=4095", "event_filter=0x200"]) == replace(
-        nothing, pmsfcr=1 << 0 | 1 << 2, pmsevfr=1 << 9, pmslatfr=4095
+        disabled, pmsfcr=1 << 0 | 1 << 2, pmsevfr=1 << 9, pmslatfr=4095
     )
     # FT with a mask alone; the bits of D24.7, one by one.
     for name, bit in (("branch", 16), ("load", 17), ("store", 18), ("float", 19), ("simd", 20)):
-        assert parse_filters(v1p4, [f"{name}_filter"]) == replace(nothing, pmsfcr=1 << 1 | 1 << bit)
-        assert parse_filters(v1p4, [f"{name}_filter_mask"]) == replace(nothing, pmsfcr=1 << 1 | 1 << bit + 32)
+        assert parse_filters(v1p4, [f"{name}_filter"]) == replace(disabled, pmsfcr=1 << 1 | 1 << bit)
+        assert parse_filters(v1p4, [f"{name}_filter_mask"]) == replace(disabled, pmsfcr=1 << 1 | 1 << bit + 32)
     assert parse_filters(v1p4, ["inv_event_filter=0xF80040", "inv_data_src_filter=0x8001", "discard"]) == replace(
-        nothing, pmsfcr=1 << 3 | 1 << 4, pmsnevfr=0xF80040, pmsdsfr=2**64 - 1 - 0x8001, discard=True
+        disabled, pmsfcr=1 << 3 | 1 << 4, pmsnevfr=0xF80040, pmsdsfr=2**64 - 1 - 0x8001, discard=True
     )
 
 

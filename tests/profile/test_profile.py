@@ -1,4 +1,4 @@
-"""`spurtle profile`, whole: a program through the RTL, checked by the reference, read back by Linux perf."""
+"""Complete runs of `spurtle profile`: profiled on the RTL, checked by the reference model, read by Linux perf."""
 
 import os
 import re
@@ -36,7 +36,9 @@ from tests.support.tiers import tiers
 
 TABLE = tomllib.loads((WORKLOADS / "workloads.toml").read_text())
 
-needs_perf = pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not here: apt-get install linux-perf")
+needs_perf = pytest.mark.skipif(
+    shutil.which("perf") is None, reason="perf is not installed: apt-get install linux-perf"
+)
 
 
 def spurtle(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -52,8 +54,10 @@ def perf(*arguments: object) -> str:
 
 
 WORKLOAD = {"neoverse_n1": "chase", "kunpeng_920": "chase", "arm_model": "sort", "v1p4": "simd"}
-"""A whole program for each of these configurations. In `sort` branches go to many places: a previous branch target that
-belongs to another record shows."""
+"""Program for each of these configurations.
+
+In `sort`, branches have many targets, so that a previous branch target of another record is detected.
+"""
 
 
 # mov w2, #0xffff; subs w2, w2, #1; b.ne of that
@@ -68,7 +72,7 @@ def program(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module", params=tiers(fast=["v1p4"], full=WORKLOAD))
 def profiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """Name of a configuration and the perf.data of its workload's profile, each record checked by the reference."""
+    """Return a configuration and the perf.data file of its workload, with each record checked by the reference."""
     config = request.param
     name = WORKLOAD[config]
     output = tmp_path_factory.mktemp(name) / "perf.data"
@@ -114,14 +118,16 @@ def test_no_branch_is_between_the_previous_target_and_the_pc(profiled: tuple[str
 @needs_perf
 def test_perf_decodes_the_same_packets(profiled: tuple[str, Path]):
     _, output = profiled
-    theirs = [line for line in perf("report", "-D", "-i", output).splitlines() if re.match(r"\.  [0-9a-f]{8}: ", line)]
+    expected = [
+        line for line in perf("report", "-D", "-i", output).splitlines() if re.match(r"\.  [0-9a-f]{8}: ", line)
+    ]
     version = re.match(r"perf version (\d+\.\d+)", perf("--version"))
     if version is None or version[1] not in SUBSTITUTIONS:
-        pytest.skip(f"what this version of perf has words for is not known here: {perf('--version').strip()}")
+        pytest.skip(f"the words of this version of perf are unknown: {perf('--version').strip()}")
     buffers = [buffer.data for buffer in read_perf_data(output.read_bytes()).buffers]
-    ours = [text.line(data, packet) for data in buffers for packet in decode_packets(data)]
-    ours = [line[:WORDS_COLUMN] + printed_words(version[1], line[WORDS_COLUMN:]) for line in ours]
-    assert [line.split() for line in theirs] == [line.split() for line in ours]
+    actual = [text.line(data, packet) for data in buffers for packet in decode_packets(data)]
+    actual = [line[:WORDS_COLUMN] + printed_words(version[1], line[WORDS_COLUMN:]) for line in actual]
+    assert [line.split() for line in expected] == [line.split() for line in actual]
 
 
 @needs_perf
@@ -178,7 +184,7 @@ def test_the_start_of_a_workload_equals_the_reference(name: str, jitter: bool, f
 
 
 def loop(path: Path, turns: int) -> Path:
-    """Write a program that executes four operations in each of `turns` turns: a load, arithmetic and a branch."""
+    """Write a program with `turns` turns of a loop of four operations: a load, arithmetic and a branch."""
     again = [
         0x92402C05,  # and x5, x0, #0xfff
         0xF8656823,  # ldr x3, [x1, x5]
@@ -193,7 +199,7 @@ def loop(path: Path, turns: int) -> Path:
 def test_memory_does_not_grow_with_the_run(tmp_path: Path):
 
     def peak(operations: int) -> int:
-        """Return the KiB of a run."""
+        """Return the peak memory of a run in KiB."""
         program = loop(tmp_path / "program", operations // 4)
         spurtle = str(Path(sys.executable).with_name("spurtle"))
         command = [spurtle, "profile", "-o", str(tmp_path / "perf.data"), str(program)]
@@ -226,7 +232,7 @@ FILTERS = {
 
 @pytest.fixture(scope="module")
 def filtered(profiled: tuple[str, Path], tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Path]:
-    """The same run with the filters of `FILTERS`: configuration, unfiltered and filtered perf.data."""
+    """Return a configuration, its unfiltered perf.data file, and that of a run with the filters of `FILTERS`."""
     config, unfiltered = profiled
     name = WORKLOAD[config]
     output = tmp_path_factory.mktemp(name) / "filtered.data"
@@ -246,7 +252,7 @@ def test_filters_select_the_records(filtered: tuple[str, Path, Path], capfd: pyt
              (term.partition("=") for term in ",".join(FILTERS[config]).split(","))}  # fmt: skip
 
     def untimed(path: Path) -> list[Record]:
-        """Interrupts come at other times, and the program waits for them."""
+        """Return the records without timestamps, which depend on the times of interrupts."""
         return [replace(record, offset=0, timestamp=None) for record in profile_records(path)]
 
     every = untimed(unfiltered)
@@ -279,7 +285,7 @@ def test_discard_mode_writes_no_file(program: Path, tmp_path: Path):
 def test_a_busybox_of_a_distribution(tmp_path: Path):
     busybox = os.environ.get("SPURTLE_BUSYBOX")
     if busybox is None:
-        pytest.skip("SPURTLE_BUSYBOX does not name a static AArch64 busybox: see docs/howto/workloads.md")
+        pytest.skip("SPURTLE_BUSYBOX must name a static AArch64 busybox: see docs/howto/workloads.md")
     # The digest of 20 KB of the letter a, from hashlib.
     import hashlib
 
@@ -308,12 +314,12 @@ def test_a_program_that_cannot_run(tmp_path: Path, content: bytes | None, words:
     program = tmp_path / "program"
     if content is not None:
         program.write_bytes(content)
-    refused(spurtle("profile", "-o", tmp_path / "perf.data", program), *words)
+    check_rejected(spurtle("profile", "-o", tmp_path / "perf.data", program), *words)
     assert not list(tmp_path.glob("*.data*"))
 
 
-def refused(run: subprocess.CompletedProcess[str], *words: str) -> None:
-    """One sentence that holds `words`, and exit status 2, of `profile` 125."""
+def check_rejected(run: subprocess.CompletedProcess[str], *words: str) -> None:
+    """Check that the error is one sentence with `words`, and the exit status: 125 for `profile`, else 2."""
     assert run.returncode == (125 if "profile" in run.args else 2), run.stderr
     assert run.stderr.startswith("spurtle: ")
     assert run.stderr.count("\n") == 1
@@ -323,10 +329,12 @@ def refused(run: subprocess.CompletedProcess[str], *words: str) -> None:
 
 def test_an_output_that_cannot_be_written(tmp_path: Path):
     sort = WORKLOADS / "sort.elf"
-    refused(spurtle("profile", "-o", tmp_path / "missing" / "perf.data", sort), "missing", "No such file or directory")
-    refused(spurtle("profile", "-o", tmp_path, sort), str(tmp_path), "is a directory")
+    check_rejected(
+        spurtle("profile", "-o", tmp_path / "missing" / "perf.data", sort), "missing", "No such file or directory"
+    )
+    check_rejected(spurtle("profile", "-o", tmp_path, sort), str(tmp_path), "is a directory")
     (tmp_path / "perf.data.spe").mkdir()
-    refused(spurtle("profile", "-o", tmp_path / "perf.data", sort), "perf.data.spe", "is a directory")
+    check_rejected(spurtle("profile", "-o", tmp_path / "perf.data", sort), "perf.data.spe", "is a directory")
 
 
 def test_libraries_are_compiled_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -344,19 +352,21 @@ def test_libraries_are_compiled_at_the_same_time(tmp_path: Path, monkeypatch: py
 
 def test_an_absent_compiler(tmp_path: Path):
     run = spurtle("profile", "-o", tmp_path / "perf.data", WORKLOADS / "sort.elf", CXX="no-such-compiler")
-    refused(run, "no-such-compiler", "install g++")
+    check_rejected(run, "no-such-compiler", "install g++")
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("interval", ["0", "100", "4294967296", "x"])
 def test_invalid_intervals(interval: str):
-    refused(spurtle("profile", "--interval", interval, WORKLOADS / "sort.elf"), f"not {interval}", "multiple of 256")
+    check_rejected(
+        spurtle("profile", "--interval", interval, WORKLOADS / "sort.elf"), f"not {interval}", "multiple of 256"
+    )
 
 
 @pytest.mark.parametrize("seed", ["0", "4294967296", "x"])
 def test_invalid_seeds(seed: str):
     run = spurtle("profile", "--jitter", "--seed", seed, WORKLOADS / "sort.elf")
-    refused(run, f"not {seed}", "from 1 to 2**32 - 1")
+    check_rejected(run, f"not {seed}", "from 1 to 2**32 - 1")
 
 
 @pytest.mark.parametrize(
@@ -371,4 +381,4 @@ def test_invalid_seeds(seed: str):
     ],
 )
 def test_invalid_arguments(arguments: tuple[str, ...], words: tuple[str, ...]):
-    refused(spurtle(*arguments), *words)
+    check_rejected(spurtle(*arguments), *words)

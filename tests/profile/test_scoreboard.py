@@ -1,4 +1,4 @@
-"""The checker of `spurtle profile --check`: each way in which an SPU can be wrong is told."""
+"""Checker of `spurtle profile --check`: each kind of mismatch result is reported."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -36,87 +36,93 @@ CONFIG = CONFIGS["minimal"]
 BASE = 0x10_0000
 EVENTS = ("pop", "feed", "filtrate", "collision")
 FIRST, SECOND = 256, 513
-"""Operations that are selected."""
+"""Numbers of the selected operations."""
 
 
-def checker(config: SPUConfig = CONFIG) -> Checker:
-    it = Checker(config, PEState(contextidr_el1=1))
-    it.write(PMBPTR_EL1, BASE)
-    it.write(PMBLIMITR_EL1, BASE + 4096 | 1)
-    it.write(PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=1))
-    it.write(PMSCR_EL1, PMSCR_EL1.pack(E0SPE=1))
-    return it
+def new_checker(config: SPUConfig = CONFIG) -> Checker:
+    checker = Checker(config, PEState(contextidr_el1=1))
+    checker.write(PMBPTR_EL1, BASE)
+    checker.write(PMBLIMITR_EL1, BASE + 4096 | 1)
+    checker.write(PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=1))
+    checker.write(PMSCR_EL1, PMSCR_EL1.pack(E0SPE=1))
+    return checker
 
 
-def passed(
-    it: Checker,
+def let_pass(
+    checker: Checker,
     selections: list[tuple[int, int, int, int]],
     finishes: list[tuple[int, int]],
     *,
-    answers: Sequence[Fault | None] | None = None,
+    responses: Sequence[Fault | None] | None = None,
     count: int = 600,
     destination: int = 0,
 ) -> None:
-    """Each record is in memory unless `answers` say otherwise."""
+    """Let `count` operations pass. Memory responds to each record without a fault, unless `responses` has others."""
     operations = np.zeros(count, TIMED_OPERATION)
     operations["issue"] = 1
     operations["finish"] = 7
     operations["pc"] = 4 * np.arange(count)
     rows = [(*selection, destination) for selection in selections]
-    answers = [None] * len(finishes) if answers is None else answers
-    it.check_operations(operations, np.array(rows, SELECTION), np.array(finishes, FINISH), answers, settled=True)
+    responses = [None] * len(finishes) if responses is None else responses
+    checker.check_operations(operations, np.array(rows, SELECTION), np.array(finishes, FINISH), responses, settled=True)
 
 
-def right(it: Checker) -> None:
-    """The first is sampled; the second, one of eight in its cycle, collides."""
-    passed(it, [(FIRST, 1, 1, 99), (SECOND - 3, 8, 0, 200)], [(FIRST, 7)])
+def report_correct_results(checker: Checker) -> None:
+    """Report the correct results: the first is sampled; the second, one of eight in its cycle, collides."""
+    let_pass(checker, [(FIRST, 1, 1, 99), (SECOND - 3, 8, 0, 200)], [(FIRST, 7)])
 
 
 def test_correct_results() -> None:
-    it = checker()
-    right(it)
-    it.read(PMBSR_EL1, PMBSR_EL1.pack(COLL=1))
-    it.read(PMBPTR_EL1, BASE + 64)
-    assert it.mismatches == []
+    checker = new_checker()
+    report_correct_results(checker)
+    checker.read(PMBSR_EL1, PMBSR_EL1.pack(COLL=1))
+    checker.read(PMBPTR_EL1, BASE + 64)
+    assert checker.mismatches == []
 
 
 @pytest.mark.parametrize(
     ("act", "mismatch"),
     [
-        (lambda it: passed(it, [], []), "selected operations without an answer: the SPU has 0, the reference has 2"),
         (
-            lambda it: passed(it, [(FIRST + 1, 1, 1, 99)], [], count=300),
+            lambda checker: let_pass(checker, [], []),
+            "selected operations without an answer: the SPU has 0, the reference has 2",
+        ),
+        (
+            lambda checker: let_pass(checker, [(FIRST + 1, 1, 1, 99)], [], count=300),
             "selected operation, at 99: the SPU has [257], the reference has 256",
         ),
         (
-            lambda it: passed(it, [(FIRST - 2, 2, 0, 99)], [], count=300),
+            lambda checker: let_pass(checker, [(FIRST - 2, 2, 0, 99)], [], count=300),
             "selected operation, at 99: the SPU has [254, 255], the reference has 256",
         ),
         (
-            lambda it: passed(it, [(FIRST, 1, 1, 99)], [], count=200),
+            lambda checker: let_pass(checker, [(FIRST, 1, 1, 99)], [], count=200),
             "selected operation, at 99: the SPU has [256], the reference has None",
         ),
         (
-            lambda it: passed(it, [(FIRST, 1, 1, 99)], [], count=300),
+            lambda checker: let_pass(checker, [(FIRST, 1, 1, 99)], [], count=300),
             "sampled operations without a finish: the SPU has 0, the reference has 1",
         ),
         (
-            lambda it: passed(it, [(FIRST, 1, 1, 99)], [(FIRST, 7)], answers=[], count=300),
+            lambda checker: let_pass(checker, [(FIRST, 1, 1, 99)], [(FIRST, 7)], responses=[], count=300),
             "record of the operation at 0x400 in memory: the SPU has False, the reference has True",
         ),
         (
-            lambda it: passed(it, [(FIRST, 1, 1, 99)], [(FIRST, 7)], answers=[None, None], count=300),
+            lambda checker: let_pass(checker, [(FIRST, 1, 1, 99)], [(FIRST, 7)], responses=[None, None], count=300),
             "records that the reference does not have: the SPU has 1, the reference has 0",
         ),
-        (lambda it: it.read(PMBSR_EL1, 1), "PMBSR_EL1: the SPU has 1, the reference has 0"),
-        (lambda it: it.check_records(BASE, b"\x01"), "record at 0x100000: the SPU has 01, the reference has "),
+        (lambda checker: checker.read(PMBSR_EL1, 1), "PMBSR_EL1: the SPU has 1, the reference has 0"),
+        (
+            lambda checker: checker.check_records(BASE, b"\x01"),
+            "record at 0x100000: the SPU has 01, the reference has ",
+        ),
     ],
 )
 def test_each_mismatch_is_reported(act: Callable[[Checker], None], mismatch: str) -> None:
-    it = checker()
-    act(it)
-    assert it.mismatches == [mismatch]
-    assert it.count == 1
+    checker = new_checker()
+    act(checker)
+    assert checker.mismatches == [mismatch]
+    assert checker.count == 1
 
 
 FAULT = Fault(kind=FaultKind.STAGE_2, fsc=0b000111, written=8)
@@ -125,43 +131,43 @@ ABORTED = PMBSR_EL1.pack(S=1, EC=EC.STAGE_1, MSS=FSC_ASYNCHRONOUS, EA=1, DL=1)
 
 
 @pytest.mark.parametrize(
-    ("answers", "pmbsr", "written"),
+    ("responses", "pmbsr", "written"),
     [
         ([None, FAULT], STOPPED, 64 + 8),
-        # The buffer has stopped then.
+        # These responses arrive after the buffer has stopped.
         ([FAULT, ABORT], STOPPED | PMBSR_EL1.pack(EA=1), 8),
         ([FAULT], STOPPED, 8),
         ([None, ABORT], ABORTED, 64),
         ([ABORT], ABORTED, 0),
-        # Of what was on its way only an External abort is told.
+        # Of the records in flight, only an External abort is reported.
         ([ABORT, None], ABORTED, 0),
         ([None, ABORT, FAULT], ABORTED, 64),
         ([FAULT, replace(FAULT, external=True)], STOPPED | PMBSR_EL1.pack(EA=1), 8),
         ([None, None, ABORT], ABORTED, 128),
     ],
 )
-def test_responses_of_memory(answers: list[Fault | None], pmbsr: int, written: int) -> None:
-    it = checker()
-    passed(it, [(FIRST, 1, 1, 99), (SECOND, 1, 1, 200)], [(FIRST, 7), (SECOND, 7)], answers=answers)
-    it.read(PMBSR_EL1, pmbsr)
-    it.read(PMBPTR_EL1, BASE + written)
-    assert it.mismatches == []
+def test_responses_of_memory(responses: list[Fault | None], pmbsr: int, written: int) -> None:
+    checker = new_checker()
+    let_pass(checker, [(FIRST, 1, 1, 99), (SECOND, 1, 1, 200)], [(FIRST, 7), (SECOND, 7)], responses=responses)
+    checker.read(PMBSR_EL1, pmbsr)
+    checker.read(PMBPTR_EL1, BASE + written)
+    assert checker.mismatches == []
 
 
 def test_the_state_of_the_program() -> None:
-    """EL2 owns the buffer: its program is profiled, and not at EL0 below it."""
+    """EL2 owns the buffer, so a program at EL2 is profiled, and a program at EL0 is not."""
     for el, selections in ((2, [(FIRST, 1, 1, 99)]), (0, [])):
-        it = Checker(CONFIGS["neoverse_n1"], PEState(el=el, mdcr_el2_e2pb=0))
-        it.write(PMBLIMITR_EL1, BASE + 4096 | 1)
-        it.write(PMSCR_EL2, PMSCR_EL2.pack(E2SPE=1))
-        it.write(PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=1))
-        passed(it, selections, [(FIRST, 7)] if selections else [], count=300)
-        it.read(PMBIDR_EL1, CONFIGS["neoverse_n1"].pmbidr | PMBIDR_EL1.pack(P=el < 2))
-        assert it.mismatches == []
+        checker = Checker(CONFIGS["neoverse_n1"], PEState(el=el, mdcr_el2_e2pb=0))
+        checker.write(PMBLIMITR_EL1, BASE + 4096 | 1)
+        checker.write(PMSCR_EL2, PMSCR_EL2.pack(E2SPE=1))
+        checker.write(PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=1))
+        let_pass(checker, selections, [(FIRST, 7)] if selections else [], count=300)
+        checker.read(PMBIDR_EL1, CONFIGS["neoverse_n1"].pmbidr | PMBIDR_EL1.pack(P=el < 2))
+        assert checker.mismatches == []
 
 
 def test_operations_are_counted_one_by_one() -> None:
-    """Whatever counters there are, and however few pass at once: the number of selections is the reference's own."""
+    """Groups of any size and all values of the counters have the same selections as single operations."""
     config = CONFIGS["v1p4"]
     random = Random(SEED)
     for ecount, count in product([0, 1, 3], [0, 1, 2, 300]):
@@ -171,56 +177,57 @@ def test_operations_are_counted_one_by_one() -> None:
             (PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=1, RND=random.getrandbits(1))),
             (PMBLIMITR_EL1, PMBLIMITR_EL1.pack(E=1, FM=FM.DISCARD)),
         )
-        it, reference = Checker(config, PEState()), ReferenceSPU(config)
+        checker, reference = Checker(config, PEState()), ReferenceSPU(config)
         for register, value in values:
-            it.write(register, value)
+            checker.write(register, value)
             reference.write(register, value)
         selected = []
         for first in range(0, 600, step := random.choice([1, 2, 200, 600])):
             rows = [row for row in range(first, first + step) if reference.count_operation()]
             selected += [(row, 1, 0, 0, 0) for row in rows]
-            answers = np.array([(row, 1, 0, 0, 0) for row in rows], SELECTION)
-            it.check_operations(np.zeros(step, TIMED_OPERATION), answers, np.zeros(0, FINISH), [], settled=True)
-        assert it.mismatches == [], f"{ecount}, {count}"
-        it.read(PMSICR_EL1, reference.read(PMSICR_EL1))
-        assert it.mismatches == [] and len(selected) >= 1, f"{ecount}, {count}"
+            selections = np.array([(row, 1, 0, 0, 0) for row in rows], SELECTION)
+            checker.check_operations(np.zeros(step, TIMED_OPERATION), selections, np.zeros(0, FINISH), [], settled=True)
+        assert checker.mismatches == [], f"{ecount}, {count}"
+        checker.read(PMSICR_EL1, reference.read(PMSICR_EL1))
+        assert checker.mismatches == [] and len(selected) >= 1, f"{ecount}, {count}"
 
 
 def test_which_of_two_accesses_is_sampled() -> None:
-    """After reset the newest bit of the second generator is one: the first choice is the store."""
+    """After reset the newest bit of the second generator is one, so the first choice is the store."""
     for destination in (0, 1):
-        it = checker(CONFIGS["v1p4"])
-        passed(it, [(FIRST, 1, 1, 99)], [(FIRST, 7)], count=300, destination=destination)
-        wrong = "access to sample of operation 256: the SPU has 0, the reference has 1"
-        assert it.mismatches == ([] if destination else [wrong])
+        checker = new_checker(CONFIGS["v1p4"])
+        let_pass(checker, [(FIRST, 1, 1, 99)], [(FIRST, 7)], count=300, destination=destination)
+        mismatch = "access to sample of operation 256: the SPU has 0, the reference has 1"
+        assert checker.mismatches == ([] if destination else [mismatch])
 
 
 def test_events_that_did_not_occur() -> None:
-    it = checker()
-    nothing = dict.fromkeys((*EVENTS, *(f"feed_{name}" for name in CONFIG.feed_events)), 0)
-    it.check_counts(nothing)
-    assert it.mismatches == []
-    for name in nothing:
-        it.check_counts(nothing | {name: 1})
-        assert it.mismatches.pop() == f"SAMPLE_{name.upper()} events: the SPU has 1, the reference has 0"
+    checker = new_checker()
+    no_events = dict.fromkeys((*EVENTS, *(f"feed_{name}" for name in CONFIG.feed_events)), 0)
+    checker.check_counts(no_events)
+    assert checker.mismatches == []
+    for name in no_events:
+        checker.check_counts(no_events | {name: 1})
+        assert checker.mismatches.pop() == f"SAMPLE_{name.upper()} events: the SPU has 1, the reference has 0"
 
 
 def test_pmu_events() -> None:
-    it = checker()
-    right(it)
-    told = {"pop": 600, "feed": 1, "filtrate": 1, "collision": 1, "feed_event": 1, "feed_lat": 1}
-    told |= dict.fromkeys(("feed_br", "feed_ld", "feed_st", "feed_op"), 0)
-    it.check_counts(told)
-    assert it.mismatches == []
-    for name, count in told.items():
-        it.check_counts(told | {name: count + 1})
+    checker = new_checker()
+    report_correct_results(checker)
+    counts = {"pop": 600, "feed": 1, "filtrate": 1, "collision": 1, "feed_event": 1, "feed_lat": 1}
+    counts |= dict.fromkeys(("feed_br", "feed_ld", "feed_st", "feed_op"), 0)
+    checker.check_counts(counts)
+    assert checker.mismatches == []
+    for name, count in counts.items():
+        checker.check_counts(counts | {name: count + 1})
         assert (
-            it.mismatches.pop() == f"SAMPLE_{name.upper()} events: the SPU has {count + 1}, the reference has {count}"
+            checker.mismatches.pop()
+            == f"SAMPLE_{name.upper()} events: the SPU has {count + 1}, the reference has {count}"
         )
 
 
 def test_records_have_the_previous_branch_target() -> None:
-    """Of those that are older the last, in the same call or in one before."""
+    """The previous branch target belongs to the last older taken branch, in the same call or an earlier one."""
     config = CONFIGS["arm_model"]
     branch = Facts(branch=1, taken=1, retired=1)
     rows = [100, 200, FIRST, 299, SECOND]
@@ -236,16 +243,16 @@ def test_records_have_the_previous_branch_target() -> None:
         return records.encode(config, sample)
 
     for previous in (0x1000, 0x2000, 0x3000):
-        it = checker(config)
+        checker = new_checker(config)
         for played, number in ((operations[:300], FIRST), (operations[300:], SECOND)):
             selections, finishes = np.array([(number, 1, 1, 99, 0)], SELECTION), np.array([(number, 7)], FINISH)
-            it.check_operations(played, selections, finishes, [None], settled=True)
-        it.check_records(BASE, record(0x3000, previous) + record(0x5000, 0x4000))
-        assert it.count == (previous != 0x2000)
+            checker.check_operations(played, selections, finishes, [None], settled=True)
+        checker.check_records(BASE, record(0x3000, previous) + record(0x5000, 0x4000))
+        assert checker.count == (previous != 0x2000)
 
 
 def test_the_first_mismatches_are_listed_and_all_are_counted() -> None:
-    it = checker()
+    checker = new_checker()
     for _ in range(30):
-        it.read(PMBSR_EL1, 1)
-    assert (len(it.mismatches), it.count) == (10, 30)
+        checker.read(PMBSR_EL1, 1)
+    assert (len(checker.mismatches), checker.count) == (10, 30)
