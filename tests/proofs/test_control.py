@@ -231,7 +231,7 @@ def test_seeded_faults_of_the_previous_target_fail(count: int) -> None:
     )
 
 
-@pytest.mark.parametrize(("name", "returned"), [("take_branch", None), ("own", False)])
+@pytest.mark.parametrize(("name", "returned"), [("take_branch", None), ("update_owner", False)])
 def test_a_reference_that_keeps_the_previous_target_fails(
     name: str, returned: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
