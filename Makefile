@@ -1,4 +1,4 @@
-# Each verb works from a fresh clone, with Python >= 3.11, make and g++ on the machine: it makes .venv itself.
+# Each verb works from a fresh clone on a machine with Python 3.11 or newer, make and g++. It creates .venv itself.
 
 PYTHON ?= python3
 WORKLOADS := sort chase simd
@@ -14,25 +14,25 @@ LOCK := requirements.lock
 	clean
 
 help:
-	@echo 'make verilog    Verilog of each configuration, and what goes with it, in build/verilog'
-	@echo 'make test       the fast tests, on all cores'
-	@echo 'make test-full  the fast and the full tests, on all cores'
-	@echo 'make test-long  the tests of the long tier with fresh seeds, for TIME=60m; PUBLISH=1 keeps the results in docs'
-	@echo 'make soak       a million random records of each configuration; CONFIG=name, RECORDS=n and SEED=n choose'
-	@echo 'make profile    the workloads through the RTL; Linux perf data in build/profile'
-	@echo 'make formal     the proofs; report in build/formal'
-	@echo 'make mutants    faults put into the code, one at a time; the fast tests must catch them; SEED=n, COUNT=n choose'
-	@echo 'make bench      area and clock on ECP5 and iCE40 HX8K; table in build/bench'
-	@echo 'make bench-sim  rates of the simulators, as multiples of a CXXRTL model; PUBLISH=1 keeps them in docs/bench.md'
-	@echo 'make board      a bitstream, in build/boards; without BOARD=name it lists the boards'
-	@echo 'make boards     the whole of each board simulated, then all bitstreams'
-	@echo 'make lint       ruff, pyright, and lines that stand twice'
-	@echo 'make docs       the documents as a site, in build/docs'
+	@echo 'make verilog    Verilog and accompanying files of each configuration, in build/verilog'
+	@echo 'make test       fast tests, on all cores'
+	@echo 'make test-full  fast and full tests, on all cores'
+	@echo 'make test-long  tests of the long tier with fresh seeds, for TIME=60m; PUBLISH=1 writes the results into docs'
+	@echo 'make soak       a million random records of each configuration; options CONFIG=name, RECORDS=n, SEED=n'
+	@echo 'make profile    profiles of the workloads on the RTL, as perf.data files in build/profile'
+	@echo 'make formal     proofs; report in build/formal'
+	@echo 'make mutants    mutation test: the fast tests must detect faults in the code; options SEED=n, COUNT=n'
+	@echo 'make bench      area and clock frequency on ECP5 and iCE40 HX8K; table in build/bench'
+	@echo 'make bench-sim  rates of the simulators, relative to a CXXRTL model; PUBLISH=1 writes them into docs/bench.md'
+	@echo 'make board      bitstream of BOARD=name, in build/boards; without BOARD, a list of the boards'
+	@echo 'make boards     simulation of each complete board, then all bitstreams'
+	@echo 'make lint       ruff, pyright, and a search for duplicate code'
+	@echo 'make docs       documents as a site, in build/docs'
 	@echo 'make update     renew $(LOCK), which pins the version of each tool'
-	@echo 'make clean      remove build; `make clean VENV_TOO=1` removes .venv as well'
+	@echo 'make clean      remove build; VENV_TOO=1 removes .venv as well'
 
 $(READY): pyproject.toml $(LOCK)
-	@echo 'making $(VENV): about two minutes, once'
+	@echo 'creating $(VENV): about two minutes, once'
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "spurtle needs Python 3.11 or newer, not $$($(PYTHON) --version); set PYTHON=..." >&2; exit 2; }
 	@$(PYTHON) -m venv $(VENV)
@@ -62,7 +62,7 @@ profile: $(READY)
 	@for workload in $(WORKLOADS); do \
 		$(BIN)/spurtle profile --check -o build/profile/$$workload.data sim/workloads/$$workload.elf || exit $$?; \
 	done
-	@command -v perf >/dev/null || { echo 'Linux perf is not here to read them: apt-get install linux-perf'; exit 0; }; \
+	@command -v perf >/dev/null || { echo 'Linux perf is not installed: apt-get install linux-perf'; exit 0; }; \
 	for workload in $(WORKLOADS); do \
 		echo "Linux perf on build/profile/$$workload.data:"; \
 		perf report -i build/profile/$$workload.data --itrace=i1i --stdio -F overhead,symbol 2>build/profile/perf.log \
@@ -97,7 +97,7 @@ boards: $(READY)
 	@$(BIN)/python -m pytest -q tests/boards/test_whole.py
 	@$(BIN)/python -m boards all
 
-# One lock for all platforms and for each Python from 3.11 on. It names no package index. `.venv` follows with the next verb.
+# One lock for all platforms and for Python 3.11 and newer. It names no package index. The next verb updates .venv.
 update: $(READY)
 	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --extra dev \
 		--custom-compile-command 'make update' --annotation-style line --output-file $(LOCK) pyproject.toml

@@ -1,4 +1,4 @@
-"""Configurations for tests, proofs, benches and campaigns, beside the named ones: each one stands here, and why."""
+"""Configurations for tests, proofs, benchmarks and campaigns, in addition to the named ones. Each has its reason."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -19,8 +19,8 @@ __all__ = [
     "FOR_FILTERS",
     "FOR_RECORDS",
     "FOR_SPUS",
+    "IMP_PACKETS",
     "NARROW",
-    "OWN_PACKETS",
     "SLOTS",
     "V1P1",
     "distinct",
@@ -28,8 +28,8 @@ __all__ = [
 ]
 
 FAST = ("minimal", "v1p4", "everything", "unnamed")
-"""Configurations in which the fast tier tests a block: no optional feature, all of them, all packets, and choices that
-no named configuration makes.
+"""Configurations in which the fast tier tests a block: no optional feature, all features, all packets, and choices that
+no named configuration has.
 """
 
 
@@ -41,38 +41,38 @@ def _by_name(*configs: SPUConfig) -> Mapping[str, SPUConfig]:
     return MappingProxyType({config.name: config for config in configs})
 
 
-# One feature each: `minimal` and nothing else that the feature does not bring along.
+# One feature each: `minimal` with that feature and what it needs.
 
 
 def _with(name: str, **choices: object) -> SPUConfig:
     return replace(CONFIGS["minimal"], name=f"minimal_{name}", **choices)  # pyright: ignore[reportArgumentType]
 
 
-def _and(packet: Packet) -> RecordLayout:
+def _adding(packet: Packet) -> RecordLayout:
     return replace(MINIMAL, fields=(*MINIMAL.fields, RecordField(((packet,),))))
 
 
-_DATA_SOURCE = {"layout": _and(Packet.DATA_SOURCE), "data_source_bytes": 1}
+_DATA_SOURCE = {"layout": _adding(Packet.DATA_SOURCE), "data_source_bytes": 1}
 _VECTORS = {"events": frozenset({*range(8), 17, 18}), "events_bytes": 4}
-_EL2 = {"el2": True, "layout": _and(Packet.CONTEXT_EL2)}
-_APART = V1P4.without(Packet.DATA_SOURCE, Packet.PREVIOUS_TARGET, Packet.ALTERNATE_ISSUE)
-# Every field that can be left out, and a field of two runs that has room for more than either.
+_EL2 = {"el2": True, "layout": _adding(Packet.CONTEXT_EL2)}
+_SEPARATE = V1P4.without(Packet.DATA_SOURCE, Packet.PREVIOUS_TARGET, Packet.ALTERNATE_ISSUE)
+# All fields are elastic. The field with two runs is larger than both of them.
 _ELASTIC = tuple(replace(field, elastic=True, min_size=12 * (len(field.runs) > 1)) for field in MINIMAL.fields)
-# The end of the record shares its step with the packet before it.
-_ENDS = (_ELASTIC[1], *_ELASTIC[4:], _ELASTIC[0], *_ELASTIC[2:4])
+# The end of the record shares a step with the preceding packet.
+_END_IN_LAST_STEP = (_ELASTIC[1], *_ELASTIC[4:], _ELASTIC[0], *_ELASTIC[2:4])
 
 FEATURES = _by_name(
     _with("ernd", ernd=True),
     _with("counters16", counter_bits=16),
-    # Data sources without a filter of them.
+    # Data sources without the filter by data source.
     _with("data_source", **_DATA_SOURCE),
     _with("eft", version=PMSVer.SPE_V1P4, fne=True, eft=True, fpf=True),
     _with("fne", fne=True),
     _with("fds", version=PMSVer.SPE_V1P3, fne=True, fds=True, **_DATA_SOURCE),
-    # The version alone: predicates of loads, and discard mode.
+    # Only the version: predicates of loads, and Discard mode.
     _with("v1p2", version=PMSVer.SPE_V1P2, fne=True),
     _with("mops", version=PMSVer.SPE_V1P3, fne=True, mops=True),
-    _with("gcs", version=PMSVer.SPE_V1P4, fne=True, gcs=True, crr=True, layout=_APART),
+    _with("gcs", version=PMSVer.SPE_V1P4, fne=True, gcs=True, crr=True, layout=_SEPARATE),
     _with("unpredictable", fne=True, unpredictable_filter=UnpredictableFilter.DISCARD),
     _with("mte", mte=True),
     _with("tags", version=PMSVer.SPE_V1P3, fne=True, mte=True),
@@ -97,31 +97,31 @@ FEATURES = _by_name(
         events=frozenset({*range(8), 17, 18, 24, 25}),
         events_bytes=4,
     ),
-    _with("pbt", pbt=True, layout=_and(Packet.PREVIOUS_TARGET)),
-    _with("pbt_of_all", pbt=True, pbt_of_all=True, layout=_and(Packet.PREVIOUS_TARGET)),
+    _with("pbt", pbt=True, layout=_adding(Packet.PREVIOUS_TARGET)),
+    _with("pbt_of_all", pbt=True, pbt_of_all=True, layout=_adding(Packet.PREVIOUS_TARGET)),
     _with("crr", crr=True),
-    _with("altclk", altclk=AltClk.IMPLEMENTATION_DEFINED, layout=_and(Packet.ALTERNATE_ISSUE)),
-    # A short header, or an extended one, for a packet of the core's own.
-    _with("imp_counter", imp_counter=6, layout=_and(Packet.IMP_COUNTER)),
-    _with("imp_counter_extended", imp_counter=16, layout=_and(Packet.IMP_COUNTER)),
-    _with("imp_address", imp_address=7, layout=_and(Packet.IMP_ADDRESS)),
-    _with("imp_address_extended", imp_address=31, layout=_and(Packet.IMP_ADDRESS)),
+    _with("altclk", altclk=AltClk.IMPLEMENTATION_DEFINED, layout=_adding(Packet.ALTERNATE_ISSUE)),
+    # An IMPLEMENTATION DEFINED packet with a short header, or with an extended one.
+    _with("imp_counter", imp_counter=6, layout=_adding(Packet.IMP_COUNTER)),
+    _with("imp_counter_extended", imp_counter=16, layout=_adding(Packet.IMP_COUNTER)),
+    _with("imp_address", imp_address=7, layout=_adding(Packet.IMP_ADDRESS)),
+    _with("imp_address_extended", imp_address=31, layout=_adding(Packet.IMP_ADDRESS)),
     _with("no_issue", layout=MINIMAL.without(Packet.ISSUE)),
     _with("no_target", not_taken_target=False),
     _with("padded_last", layout=replace(MINIMAL, padding_last=True)),
-    # Every field can be left out; records of several sizes from any byte on, or padded last.
+    # All fields are elastic: records of several sizes that begin at any byte, or are padded after the last packet.
     _with("packed", layout=RecordLayout(_ELASTIC, align=1, max_size=64)),
-    _with("packed_last", layout=RecordLayout(_ENDS, align=8, max_size=64, padding_last=True), bus_bytes=16),
+    _with("packed_last", layout=RecordLayout(_END_IN_LAST_STEP, align=8, max_size=64, padding_last=True), bus_bytes=16),
 )
-"""By name. What a feature needs comes with it: a data source to filter by, the version that defines its packets, a
-field in the record, the Exception levels that it is of."""
+"""`minimal` with one feature each, by name. Each has what the feature needs: a data source for the filter, the version
+that defines its packets, a field in the record, its Exception levels."""
 
 
 # Blocks.
 
 FOR_BLOCKS = _by_name(
     *CONFIGS.values(),
-    # Each choice of a configuration that no named one makes: SPEv1p4 without FEAT_GCS among them.
+    # Choices that no named configuration has, such as SPEv1p4 without FEAT_GCS.
     replace(
         CONFIGS["v1p4"],
         name="unnamed",
@@ -147,7 +147,7 @@ FOR_BLOCKS = _by_name(
         not_taken_target=False,
     ),
     # An older version without FEAT_SPE_FnE has other events, and events that can be recorded but not selected.
-    # There is FEAT_SME, but not FEAT_SPE_SME. Records of one size are padded last.
+    # FEAT_SME is present without FEAT_SPE_SME. Records of one size are padded after the last packet.
     SPUConfig(
         name="unnamed_v1p1",
         layout=replace(NEOVERSE_N1, align=128, max_size=128, padding_last=True),
@@ -156,14 +156,14 @@ FOR_BLOCKS = _by_name(
         unpredictable_filter=UnpredictableFilter.DISCARD,
         sve=True,
         sme=True,
-        # There is EL3, and no EL2.
+        # EL3 without EL2.
         el3=True,
         events=frozenset({*range(16), 17, 18, *range(24, 32)}),
         events_bytes=4,
         data_source_bytes=1,
         bus_bytes=64,
     ),
-    # Records that may begin on any two bytes of a wide bus, padded last. There is EL2, and no EL3.
+    # Records that begin at any even byte of a wide bus, padded after the last packet. EL2 without EL3.
     SPUConfig(
         name="unnamed_packed",
         layout=RecordLayout(
@@ -191,14 +191,14 @@ SLOTS = _by_name(
     SPUConfig(name="one_lane_many_slots", layout=MINIMAL, slots=8),
     SPUConfig(name="many_lanes_one_slot", layout=MINIMAL, ops_per_cycle=4, ernd=True),
 )
-"""Configurations in which sampled operations are tested, beside `FOR_BLOCKS`."""
+"""Configurations in which sampled operations are tested, in addition to `FOR_BLOCKS`."""
 
 # A record has more words than a burst has beats.
 NARROW = replace(
     FOR_BLOCKS["unnamed"], name="narrow", layout=replace(FOR_BLOCKS["unnamed"].layout, align=1, max_size=2048)
 )
 
-# Every event that there can be: nothing that a filter may have to look at is left out of its size.
+# All events, so that the filter by event has its largest size.
 ALL_EVENTS = replace(
     CONFIGS["v1p4"],
     name="v1p4_events64",
@@ -208,7 +208,7 @@ ALL_EVENTS = replace(
 
 
 def lanes(width: int, *, ernd: bool = False, slots: int = 1) -> SPUConfig:
-    """Return `minimal` with so many lanes, with FEAT_SPE_ERnd or without: all that matters to the interval counter."""
+    """Return `minimal` with `width` lanes. Lanes and FEAT_SPE_ERnd alone determine the interval counter."""
     name = f"lanes_{width}{'_ernd' * ernd}"
     return replace(CONFIGS["minimal"], name=name, ops_per_cycle=width, ernd=ernd, slots=slots)
 
@@ -225,7 +225,7 @@ _EVERYTHING = RecordLayout(
     V1P4.align,
     V1P4.max_size,
 )
-_OWN = RecordLayout(
+_IMP = RecordLayout(
     (
         *(field for field in ARM_MODEL.fields if not {Packet.DATA_SOURCE, Packet.TOTAL} & {*field.packets}),
         _elastic(Packet.TOTAL),
@@ -239,7 +239,7 @@ _OWN = RecordLayout(
 
 FOR_RECORDS = _by_name(
     *CONFIGS.values(),
-    # Each packet that there is, for what a record can hold.
+    # All packets that a record can hold.
     replace(
         CONFIGS["v1p4"],
         name="everything",
@@ -248,10 +248,10 @@ FOR_RECORDS = _by_name(
         imp_counter=16,
         imp_address=31,
     ),
-    # The core's own choice wherever there is one; no ISSUE, no target of a branch that is not taken.
+    # All IMPLEMENTATION DEFINED choices; no ISSUE packet, and no target of a not-taken branch.
     SPUConfig(
         name="own",
-        layout=_OWN,
+        layout=_IMP,
         version=PMSVer.SPE_V1P1,
         sve=True,
         pbt=True,
@@ -265,7 +265,7 @@ FOR_RECORDS = _by_name(
 )
 """Configurations in which records are tested."""
 
-OWN_PACKETS = [
+IMP_PACKETS = [
     replace(
         CONFIGS["arm_model"],
         name=f"own_{counter}_{address}",
@@ -282,7 +282,7 @@ OWN_PACKETS = [
     )
     for counter, address in ((6, 7), (7, 6), (16, 31), (31, 16), (24, 23))
 ]
-"""Packets of the core's own, with every kind of header; and a layout that needs no padding."""
+"""IMPLEMENTATION DEFINED packets with each kind of header, in a layout that needs no padding."""
 
 # SVE and SME operations before FEAT_SPEv1p2: a load has no predicate.
 V1P1 = replace(CONFIGS["arm_model"], name="v1p1", version=PMSVer.SPE_V1P1)
@@ -310,13 +310,13 @@ FOR_FILTERS = [
     replace(_FULL, name="full_discard", unpredictable_filter=UnpredictableFilter.DISCARD),
     replace(_FULL, name="before_eft", eft=False, fpf=False),
 ]
-"""Every filter; with the other choice where a setting is UNPREDICTABLE; before FEAT_SPE_EFT."""
+"""All filters; with the other choice for UNPREDICTABLE settings; without FEAT_SPE_EFT."""
 
-# Whole SPUs.
+# Complete SPUs.
 
 FOR_SPUS = _by_name(
     *FOR_BLOCKS.values(),
-    # All of filtering where an operation has neither a lane nor a slot of its own.
+    # All filters with a single lane and a single slot.
     SPUConfig(
         name="lanes1_slots1_filters",
         layout=_NO_PREVIOUS,
@@ -341,7 +341,7 @@ FOR_SPUS = _by_name(
         data_source_bytes=1,
         bus_bytes=32,
     ),
-    # Lanes, slots and features in combinations that no named configuration has.
+    # Combinations of lanes, slots and features that no named configuration has.
     SPUConfig(
         name="lanes2_slots1_ernd",
         layout=MINIMAL,
@@ -352,7 +352,7 @@ FOR_SPUS = _by_name(
         mops=True,
         bus_bytes=4,
     ),
-    # A record is one beat. There is EL2 and nothing else.
+    # A record is one beat. EL2 without EL3.
     SPUConfig(
         name="lanes5_slots8",
         layout=NEOVERSE_N1,
@@ -369,7 +369,7 @@ FOR_SPUS = _by_name(
         data_source_bytes=1,
         bus_bytes=64,
     ),
-    # A word of memory is longer than many records.
+    # A beat is longer than many records.
     SPUConfig(
         name="lanes1_slots3_ernd",
         layout=replace(ARM_MODEL.without(Packet.DATA_SOURCE), padding_last=False),
@@ -385,14 +385,14 @@ FOR_SPUS = _by_name(
         bus_bytes=64,
     ),
 )
-"""Configurations in which whole SPUs are tested."""
+"""Configurations in which complete SPUs are tested."""
 
 
 def distinct(configs: Iterable[SPUConfig], choices: str) -> Iterator[SPUConfig]:
-    """Yield the first of all that agree in the `choices`, names of attributes: those that change a circuit."""
+    """Yield the first of the configurations that agree in `choices`, names of the attributes that change a circuit."""
     seen: set[object] = set()
     for config in configs:
-        made = attrgetter(*choices.split())(config)
-        if made not in seen:
-            seen.add(made)
+        values = attrgetter(*choices.split())(config)
+        if values not in seen:
+            seen.add(values)
             yield config

@@ -1,4 +1,4 @@
-"""FuseSoC's generator: `generate.py FILE`, where the parameters in the YAML are options of `spurtle verilog`."""
+"""FuseSoC generator: `generate.py FILE`. The parameters in the YAML file are options of `spurtle verilog`."""
 
 import re
 import sys
@@ -16,19 +16,22 @@ except ModuleNotFoundError as absent:
 
 
 def generate(file: Path) -> int:
-    """Writes the Verilog and its core file, under the name that FuseSoC asks for, into the current folder."""
-    asked = yaml.safe_load(file.read_text())
+    """Write the Verilog and its core file into the current folder. The core has the name that FuseSoC requests.
+
+    Return the exit status.
+    """
+    request = yaml.safe_load(file.read_text())
     options = ["verilog", "--output", "."]
-    for name, value in asked.get("parameters", {}).items():
+    for name, value in request.get("parameters", {}).items():
         for one in value if isinstance(value, list) else [value]:
             options += [f"--{name.replace('_', '-')}", str(one)]
     if status := main(options):
         return status
     cores = [*Path().glob("*/*.core")]
     if len(cores) != 1:
-        print(f"spurtle: config must be one name, not {asked.get('parameters', {}).get('config')}", file=sys.stderr)
+        print(f"spurtle: config must be one name, not {request.get('parameters', {}).get('config')}", file=sys.stderr)
         return 2
-    cores[0].write_text(re.sub(r"^name: .*$", f"name: {asked['vlnv']}", cores[0].read_text(), flags=re.MULTILINE))
+    cores[0].write_text(re.sub(r"^name: .*$", f"name: {request['vlnv']}", cores[0].read_text(), flags=re.MULTILINE))
     return 0
 
 

@@ -1,20 +1,20 @@
-// A core in miniature, as far as an SPU sees one: it runs a loop of 13 instructions at EL0, one in a cycle, and knows
-// what each of them does. What it tells the SPU, and when, is what a real core has to.
+// A minimal core for an SPU. It runs a loop of 13 instructions at EL0, one per cycle, and reports to the SPU what a
+// real core must report, with the same timing.
 
 module core (
     input wire clk,
     input wire rst,
 
-    // The sampling point: an operation passes in each cycle, and the answer comes one cycle later.
+    // Sampling point: an operation passes in each cycle. One cycle later the SPU reports whether it is sampled.
     output wire sampling_valid,
     input  wire sampling_sampled,
 
-    // The sampled operation in flight.
+    // Sampled operation in flight.
     output wire in_flight_issued,
     output wire in_flight_completed,
     output wire in_flight_translating,
 
-    // Its end.
+    // End of the sampled operation.
     output wire        finish_valid,
     output wire [55:0] pc,
     output wire        load,
@@ -26,7 +26,7 @@ module core (
     localparam [55:0] START = 56'h400000;
     localparam [3:0] LAST = 12;
 
-    // Instruction 5 is a load, the last one a branch to the first. An iteration in 16 leaves the loop and comes back.
+    // Instruction 5 is a load. The last instruction is a branch to the first. In one iteration of 16 it is not taken.
     reg [3:0] number = 0;
     reg [31:0] iteration = 0;
     assign sampling_valid = !rst;
@@ -39,7 +39,7 @@ module core (
             iteration <= iteration + 1;
         end else number <= number + 1;
 
-    // The operation that passed one cycle ago is the one that the answer is about.
+    // sampling_sampled is about the operation that passed one cycle ago.
     reg [3:0] passed_number = 0;
     reg [31:0] passed_iteration = 0;
     always @(posedge clk) begin
@@ -47,7 +47,7 @@ module core (
         passed_iteration <= iteration;
     end
 
-    // A sampled operation stays in flight for a while: a load is issued later, is translated, and takes longer.
+    // A sampled operation is in flight for several cycles. A load is issued later, is translated, and takes longer.
     reg [3:0] sampled_number = 0;
     reg [31:0] sampled_iteration = 0;
     reg [5:0] age = 0;

@@ -1,4 +1,4 @@
-// The SPU of `neoverse_n1` beside a core, a memory and a driver. Writes the Profiling Buffer to buffer.bin.
+// The SPU of `neoverse_n1` with a core, a memory and a driver. The testbench writes the Profiling Buffer to buffer.bin.
 
 `include "spurtle_neoverse_n1.vh"
 
@@ -7,7 +7,7 @@ module testbench;
     reg rst = 1;
     always #5 clk = !clk;
 
-    // The core.
+    // Core.
     wire sampling_valid, sampling_sampled, issued, completed, translating, finish_valid;
     wire load, branch, taken;
     wire [55:0] pc, target;
@@ -20,7 +20,7 @@ module testbench;
         .target(target), .address(address)
     );
 
-    // What it says of an operation. Bits that nothing is assigned to are zero: facts that do not hold.
+    // Operation at its end. Bits that are not assigned are zero: these facts are false.
     reg [289:0] operation;
     always @(*) begin
         operation = 0;
@@ -46,7 +46,7 @@ module testbench;
     reg [63:0] count = 0;
     always @(posedge clk) count <= count + 1;
 
-    // Memory for the Profiling Buffer, which takes a beat in every cycle and has it in the next.
+    // Memory of the Profiling Buffer. It accepts a beat in each cycle, and completes it in the next.
     localparam [63:0] BASE = 64'hffff000010000000;
     localparam [63:0] SIZE = 4096;
     reg [7:0] memory [0:4095];
@@ -61,7 +61,7 @@ module testbench;
         done <= beat_valid && beat[`SPURTLE_NEOVERSE_N1_WRITE_BEAT_PAYLOAD_LAST];
         if (beat_valid) begin
             if (beat_address < BASE || beat_address >= BASE + SIZE) begin
-                $display("a write outside the buffer, to %h", beat_address);
+                $display("write outside of the buffer, at %h", beat_address);
                 $fatal;
             end
             for (lane = 0; lane < 8; lane = lane + 1)
@@ -69,7 +69,7 @@ module testbench;
         end
     end
 
-    // The SPU.
+    // SPU.
     reg drain_request = 0;
     wire drain_done, pmbirq, collision;
     spurtle_neoverse_n1 spu (
@@ -95,7 +95,7 @@ module testbench;
         .pmu__sample_filtrate(), .pmu__sample_buffer_full()
     );
 
-    // What the kernel does. An access is answered two cycles after it is made.
+    // Driver, as in a kernel. The result of an access is valid two cycles after the access.
     reg [63:0] value;
     task access(input [13:0] encoding, input write, input [63:0] wdata);
         begin
@@ -107,7 +107,7 @@ module testbench;
             @(negedge clk) sysreg_valid = 0;
             @(negedge clk) value = sysreg_rdata;
             if (sysreg_outcome != `SPURTLE_NEOVERSE_N1_SYSREG_OUTCOME_IS_VALUE) begin
-                $display("the access to register %h was not made: outcome %0d", encoding, sysreg_outcome);
+                $display("access to register %h failed: outcome %0d", encoding, sysreg_outcome);
                 $fatal;
             end
         end
@@ -129,7 +129,7 @@ module testbench;
         repeat (4) @(negedge clk);
         rst = 0;
 
-        // The buffer, an interval of 257 operations, and what is collected; then the program goes on.
+        // Set up the buffer, an interval of 257 operations and what is collected, then continue at EL0.
         access(`SPURTLE_NEOVERSE_N1_PMBPTR_EL1, 1, BASE);
         field = BASE + SIZE;
         field[`SPURTLE_NEOVERSE_N1_PMBLIMITR_EL1_E] = 1;
@@ -145,10 +145,10 @@ module testbench;
         access(`SPURTLE_NEOVERSE_N1_PMSCR_EL1, 1, field);
         el = 0;
 
-        // Until the buffer is full: then the interrupt is served, as far as it is here.
+        // Wait until the buffer is full, then handle the interrupt.
         while (!pmbirq) @(negedge clk);
         el = 1;
-        repeat (40) @(negedge clk);  // what is in flight finishes
+        repeat (40) @(negedge clk);  // operations in flight finish
         psb_csync;
         access(`SPURTLE_NEOVERSE_N1_PMBSR_EL1, 0, 0);
         if (!value[`SPURTLE_NEOVERSE_N1_PMBSR_EL1_S] || value[`SPURTLE_NEOVERSE_N1_PMBSR_EL1_DL]) $fatal;

@@ -1,4 +1,4 @@
-"""The table of events: the model and the gateware record each event of the operations that the table says."""
+"""Table of events: model and gateware record an event for the operations that the table lists."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ KINDS = {
     "store": Operation(facts=Facts(retired=1, store=1), events=ALL),
     "vector": Operation(facts=Facts(retired=1, asynchronous=1), events=ALL, vectors=Vectors(sve=1, bits=128, count=1)),
 }
-HAVING = {
+KINDS_WITH = {
     Operations.ALL: {*KINDS},
     Operations.EXCEPTIONS: {"exception"},
     Operations.CONDITIONAL: {"conditional"},
@@ -33,15 +33,15 @@ HAVING = {
     Operations.LOADS: {"load"},
     Operations.VECTORS: {"vector"},
 }
-"""Kinds of operation that have the events of a row, all of which the core reports."""
+"""Kinds of operation that have the events of a row. The core reports all events for each kind."""
 
 
 def expected(kind: str) -> int:
-    having = {row.event for row in EVENTS if kind in HAVING[row.operations]}
-    # Whether an operation executed on an SMCU is a fact of its own.
-    having -= {Event.SMCU} if kind != "vector" else set()
-    own = events_of(Operations.ACCESSES) if kind in HAVING[Operations.ACCESSES] else set()
-    return mask((having | own) & V1P4.events)
+    events = {row.event for row in EVENTS if kind in KINDS_WITH[row.operations]}
+    # Whether an operation executed on an SMCU is a separate fact.
+    events -= {Event.SMCU} if kind != "vector" else set()
+    imp = events_of(Operations.ACCESSES) if kind in KINDS_WITH[Operations.ACCESSES] else set()
+    return mask((events | imp) & V1P4.events)
 
 
 def difference(found: int, kind: str) -> list[str]:
@@ -49,15 +49,15 @@ def difference(found: int, kind: str) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_model_records_what_the_table_says(kind: str) -> None:
+def test_model_records_events_of_the_table(kind: str) -> None:
     wrong = difference(records.events(V1P4, Sample(start=Start(), operation=KINDS[kind])), kind)
     assert not wrong, (
-        f"sim/spurtle_sim/model records {', '.join(wrong)} of other operations than spurtle.arch.events says"
+        f"sim/spurtle_sim/model records {', '.join(wrong)} for other operations than spurtle.arch.events lists"
     )
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_gateware_records_what_the_table_says(kind: str) -> None:
+def test_gateware_records_events_of_the_table(kind: str) -> None:
     dut = RecordBuilder(V1P4)
 
     async def scenario(ctx: Any) -> int:
@@ -67,12 +67,12 @@ def test_the_gateware_records_what_the_table_says(kind: str) -> None:
 
     wrong = difference(Bench(dut).run(scenario), kind)
     assert not wrong, (
-        f"rtl/spurtle/gateware/record.py records {', '.join(wrong)} of other operations than spurtle.arch.events says"
+        f"rtl/spurtle/gateware/record.py records {', '.join(wrong)} for other operations than spurtle.arch.events lists"
     )
 
 
 @pytest.mark.parametrize("row", EVENTS, ids=lambda row: row.event.name)
-def test_each_event_is_of_a_kind_that_is_tried(row: EventRow) -> None:
+def test_a_tested_kind_has_each_event(row: EventRow) -> None:
     assert row.event in V1P4.events
     assert any(expected(kind) >> row.event & 1 for kind in KINDS)
 

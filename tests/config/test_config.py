@@ -1,4 +1,4 @@
-"""Configurations: what excludes each other, and what software discovers."""
+"""Configurations: choices that exclude each other, and what software discovers."""
 
 import pickle
 import re
@@ -19,8 +19,8 @@ N1 = CONFIGS["neoverse_n1"]
 V1P4 = CONFIGS["v1p4"]
 MODEL = CONFIGS["arm_model"]
 N1_128 = replace(NEOVERSE_N1, align=128, max_size=128)
-# Of the named packets, one and the same field for two that every record has.
-TOGETHER = replace(
+# VA and TARGET share a field.
+SHARED_TARGET = replace(
     V1P4.layout.without(Packet.VA, Packet.TARGET),
     fields=(RecordField(((Packet.VA,), (Packet.TARGET,))), *V1P4.layout.without(Packet.VA, Packet.TARGET).fields),
 )
@@ -28,12 +28,12 @@ SHARED = [
     (Packet.PC, Packet.TOTAL),
     *(field.packets for field in MINIMAL.fields if not {*field.packets} & {Packet.PC, Packet.TOTAL}),
 ]
-OWN = (0, 6, 7, *range(16, 32))
+INDICES = (0, 6, 7, *range(16, 32))
 
 REFUSED: dict[str, tuple[SPUConfig, dict[str, Any], str]] = {
-    "no lane": (MINIMAL_CONFIG, {"ops_per_cycle": 0}, "ops_per_cycle must be from 1 to 8, not 0"),
+    "too few lanes": (MINIMAL_CONFIG, {"ops_per_cycle": 0}, "ops_per_cycle must be from 1 to 8, not 0"),
     "too many lanes": (V1P4, {"ops_per_cycle": 9}, "ops_per_cycle must be from 1 to 8, not 9"),
-    "no slot": (V1P4, {"slots": 0}, "slots must be from 1 to 8, not 0"),
+    "too few slots": (V1P4, {"slots": 0}, "slots must be from 1 to 8, not 0"),
     "too many slots": (MINIMAL_CONFIG, {"slots": 9}, "slots must be from 1 to 8, not 9"),
     "counter_bits": (MINIMAL_CONFIG, {"counter_bits": 13}, "counter_bits must be 12 or 16, not 13"),
     "events_bytes": (MINIMAL_CONFIG, {"events_bytes": 3}, "events_bytes must be 1 or 2 or 4 or 8, not 3"),
@@ -55,46 +55,46 @@ REFUSED: dict[str, tuple[SPUConfig, dict[str, Any], str]] = {
         V1P4, {"events": V1P4.events | {31}},
         "events must be defined in version SPE_V1P4 with sve True, sme True, spe_sme True, not [31]",
     ),
-    "memory copy before its packets": (
+    "memory copy in an earlier version": (
         MINIMAL_CONFIG, {"mops": True, "version": 3, "fne": True},
         "version must be SPE_V1P3 or later with mops, not SPE_V1P2",
     ),
-    "the Guarded control stack before its packets": (
+    "Guarded control stack in an earlier version": (
         MINIMAL_CONFIG, {"gcs": True, "version": 4, "fne": True},
         "version must be SPE_V1P4 or later with gcs, not SPE_V1P3",
     ),
-    "a version that brings FnE along": (
+    "version that includes FnE": (
         MINIMAL_CONFIG, {"version": 3}, "fne must be True from version SPE_V1P2 on, not False in SPE_V1P2",
     ),
-    "a version that brings FDS along": (
+    "version that includes FDS": (
         V1P4, {"fds": False},
         "fds must be True with a data source from version SPE_V1P4 on, not False with data_source_bytes 2",
     ),
-    "nothing to filter by": (
+    "filter by data source without data sources": (
         MINIMAL_CONFIG, {"fds": True, "version": 4, "fne": True}, "data_source_bytes must be 1 or 2 with fds, not 0",
     ),
-    "a filter by data source before its time": (
+    "filter by data source in an earlier version": (
         N1, {"fds": True, "version": 3, "fne": True}, "version must be SPE_V1P3 or later with fds, not SPE_V1P2",
     ),
-    "a filter by data source whose trap is not there": (
+    "filter by data source without its trap": (
         N1, {"fds": True, "version": 4, "fne": True, "fgt": True}, "fgt2 must be True with fds and el2, not False",
     ),
-    "more types before their time": (
+    "more types in an earlier version": (
         MINIMAL_CONFIG, {"eft": True, "fpf": True, "version": 4, "fne": True},
         "version must be SPE_V1P4 or later with eft, not SPE_V1P3",
     ),
-    "floating point before its time": (
+    "floating point in an earlier version": (
         MINIMAL_CONFIG, {"fpf": True, "version": 4, "fne": True},
         "version must be SPE_V1P4 or later with fpf, not SPE_V1P3",
     ),
-    "more types without flags": (V1P4, {"fpf": False}, "fpf must be True with eft, not False"),
-    "flags without more types": (V1P4, {"eft": False}, "eft must be True with fpf, not False"),
-    "the Guarded control stack without calls": (V1P4, {"crr": False}, "crr must be True with gcs, not False"),
-    "Realms before their time": (
+    "EFT without FPF": (V1P4, {"fpf": False}, "fpf must be True with eft, not False"),
+    "FPF without EFT": (V1P4, {"eft": False}, "eft must be True with fpf, not False"),
+    "Guarded control stack without CRR": (V1P4, {"crr": False}, "crr must be True with gcs, not False"),
+    "Realm state in an earlier version": (
         N1, {"rme": True, "sel2": True, "version": 2}, "version must be SPE_V1P2 or later with rme, not SPE_V1P1",
     ),
-    "one field for target and access": (
-        V1P4, {"layout": fixed(128, *(field.packets for field in TOGETHER.fields))},
+    "one field for target and address of an access": (
+        V1P4, {"layout": fixed(128, *(field.packets for field in SHARED_TARGET.fields))},
         "layout must have separate fields for TARGET, VA, because one operation can have both in v1p4",
     ),
     "unpredictable_filter": (
@@ -105,71 +105,71 @@ REFUSED: dict[str, tuple[SPUConfig, dict[str, Any], str]] = {
         MINIMAL_CONFIG, {"name": "no name"},
         "name must be an ASCII identifier, because it names a Verilog module, not 'no name'",
     ),
-    "no event that is mandatory": (
+    "missing mandatory events": (
         MINIMAL_CONFIG, {"events": frozenset({1, 6})},
         "events must include [0, 2, 3, 4, 5, 7] (not optional), not just [1, 6]",
     ),
-    "no event of predicates": (
+    "missing events of predicates": (
         CONFIGS["arm_model"], {"events": frozenset(range(12))},
         "events must include [17, 18] (not optional), not just [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]",
     ),
-    "no event of Streaming SVE mode": (
+    "missing event of Streaming SVE mode": (
         CONFIGS["v1p4"], {"events": frozenset({*range(8), 17, 18, 25})},
         "events must include [24] (not optional), not just [0, 1, 2, 3, 4, 5, 6, 7, 17, 18, 25]",
     ),
-    "no field for a context": (
+    "no field for CONTEXTIDR_EL1": (
         MINIMAL_CONFIG, {"layout": MINIMAL.without(Packet.CONTEXT_EL1)},
         "layout must have a field for CONTEXT_EL1",
     ),
-    "event too high": (
+    "event above the payload": (
         MINIMAL_CONFIG, {"events": frozenset(range(9))},
         "events must be below 8 * events_bytes = 8, not 8",
     ),
-    "data source without field": (
+    "data source without a field": (
         MINIMAL_CONFIG, {"data_source_bytes": 1},
         "data_source_bytes must be 0 where the layout has no field for DATA_SOURCE, not 1",
     ),
-    "field without data source": (
+    "field without a data source": (
         N1, {"data_source_bytes": 0},
         "data_source_bytes must be set where the layout has a field for DATA_SOURCE, not 0",
     ),
-    "previous target without field": (
+    "previous target without a field": (
         N1, {"pbt": True}, "pbt must be 0 where the layout has no field for PREVIOUS_TARGET, not True",
     ),
-    "field without previous target": (
+    "field without a previous target": (
         V1P4, {"pbt": False}, "pbt must be set where the layout has a field for PREVIOUS_TARGET, not False",
     ),
-    "alternate clock without field": (
+    "alternate clock without a field": (
         N1, {"altclk": AltClk.IMPLEMENTATION_DEFINED},
         "altclk must be 0 where the layout has no field for ALTERNATE_ISSUE, not <AltClk.IMPLEMENTATION_DEFINED: 15>",
     ),
-    "an alternate clock that is not there": (
+    "unknown alternate clock": (
         V1P4, {"altclk": 2}, "altclk must be NONE or SMCU or IMPLEMENTATION_DEFINED, not 2",
     ),
-    "the SMCU's clock without SME": (
+    "clock of the SMCU without FEAT_SPE_SME": (
         replace(V1P4, spe_sme=False, altclk=AltClk.IMPLEMENTATION_DEFINED, events=frozenset({*range(8), 17, 18})),
         {"altclk": AltClk.SMCU}, "altclk must not be AltClk.SMCU without spe_sme",
     ),
-    "an INDEX that is not the core's own": (
-        N1, {"imp_counter": 8}, f"imp_counter must be {' or '.join(map(str, OWN))}, not 8",
+    "architected INDEX of a counter": (
+        N1, {"imp_counter": 8}, f"imp_counter must be {' or '.join(map(str, INDICES))}, not 8",
     ),
-    "an INDEX of an address that is not the core's own": (
-        N1, {"imp_address": 4}, f"imp_address must be {' or '.join(map(str, OWN))}, not 4",
+    "architected INDEX of an address": (
+        N1, {"imp_address": 4}, f"imp_address must be {' or '.join(map(str, INDICES))}, not 4",
     ),
-    "the core's own counter without field": (
+    "IMPLEMENTATION DEFINED counter without a field": (
         N1, {"imp_counter": 6}, "imp_counter must be 0 where the layout has no field for IMP_COUNTER, not 6",
     ),
-    "SME without SVE": (
+    "FEAT_SPE_SME without FEAT_SME": (
         V1P4, {"sme": False}, "sme must be True with spe_sme, not False",
     ),
     "Secure EL2 without EL2": (
         MINIMAL_CONFIG, {"sel2": True, "el3": True}, "el2 must be True with sel2, not False",
     ),
     "Secure EL2 without Secure state": (N1, {"el3": False, "sel2": True}, "el3 must be True with sel2, not False"),
-    "a physical offset without EL2": (
+    "physical offset without EL2": (
         MINIMAL_CONFIG, {"ecv": True, "ecv_poff": True}, "el2 must be True with ecv_poff, not False",
     ),
-    "a physical offset without offset physical time": (
+    "physical offset without offset physical time": (
         N1, {"ecv_poff": True}, "ecv must be True with ecv_poff, not False",
     ),
     "System registers in memory without EL2": (MINIMAL_CONFIG, {"nv2": True}, "el2 must be True with nv2, not False"),
@@ -186,19 +186,19 @@ REFUSED: dict[str, tuple[SPUConfig, dict[str, Any], str]] = {
         MINIMAL_CONFIG, {"el2": True},
         "layout must have a field for CONTEXT_EL2 with el2, in which it may be collected",
     ),
-    "previous targets of all without those of branches": (
+    "previous targets of all operations without those of branches": (
         MINIMAL_CONFIG, {"pbt_of_all": True}, "pbt must be True with pbt_of_all, not False",
     ),
-    "vectors before their packets": (
+    "vectors in an earlier version": (
         MINIMAL_CONFIG, {"sve": True}, "version must be SPE_V1P1 or later with sve, not SPE",
     ),
-    "SME before its packets": (
+    "SME in an earlier version": (
         MINIMAL_CONFIG, {"sme": True}, "version must be SPE_V1P1 or later with sme, not SPE",
     ),
-    "FEAT_SPE_SME before its packets": (
+    "FEAT_SPE_SME in an earlier version": (
         MODEL, {"sme": True, "spe_sme": True}, "version must be SPE_V1P4 or later with spe_sme, not SPE_V1P2",
     ),
-    "no field for a packet": (
+    "no field for packets": (
         MINIMAL_CONFIG, {"layout": MINIMAL.without(Packet.PC, Packet.TOTAL)}, "layout must have a field for PC, TOTAL",
     ),
     "two fields for a packet": (
@@ -209,24 +209,24 @@ REFUSED: dict[str, tuple[SPUConfig, dict[str, Any], str]] = {
         MINIMAL_CONFIG, {"layout": fixed(64, *SHARED)},
         "layout must have separate fields for PC, TOTAL, because one operation can have both in minimal",
     ),
-    "no room": (
+    "too many bytes": (
         N1, {"events_bytes": 8},
         "layout.max_size must be at least 128 in neoverse_n1, not 64: TIMESTAMP would not fit",
     ),
-    "no room for several": (
+    "too many bytes of several packets": (
         V1P4, {"layout": replace(V1P4.layout, align=64, max_size=64)},
         ("layout.max_size must be at least 128 in v1p4, not 64: "
         "ALTERNATE_ISSUE, DATA_SOURCE, END, PREVIOUS_TARGET, TIMESTAMP would not fit"),
     ),
-    "odd size": (
+    "size that is not a power of two": (
         MINIMAL_CONFIG, {"layout": replace(MINIMAL, align=96, max_size=96)},
         "layout.max_size must be 64 or 128 or 256 or 512 or 1024 or 2048, not 96",
     ),
-    "huge size": (
+    "size above the maximum": (
         MINIMAL_CONFIG, {"layout": replace(MINIMAL, align=4096, max_size=4096)},
         "layout.max_size must be 64 or 128 or 256 or 512 or 1024 or 2048, not 4096",
     ),
-    "odd alignment": (
+    "alignment that is not a power of two": (
         MODEL, {"layout": replace(MODEL.layout, align=3)},
         "layout.align must be 1 or 2 or 4 or 8 or 16 or 32 or 64 or 128 or 256 or 512 or 1024 or 2048, not 3",
     ),
@@ -238,14 +238,14 @@ REFUSED: dict[str, tuple[SPUConfig, dict[str, Any], str]] = {
         MODEL, {"layout": replace(MODEL.layout, align=16), "bus_bytes": 16},
         "layout.align must be 1, 2, 4 or 8 where a field is elastic, not 16",
     ),
-    "a bus that is less than the alignment": (
+    "bus narrower than the alignment": (
         MODEL, {"bus_bytes": 4}, "bus_bytes must be at least layout.align, 8, with a packed layout, not 4",
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("config", "change", "message"), REFUSED.values(), ids=REFUSED)
-def test_what_is_refused_is_named(config: SPUConfig, change: dict[str, Any], message: str) -> None:
+def test_choices_that_exclude_each_other_are_named(config: SPUConfig, change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError) as error:
         replace(config, **change)
     assert str(error.value) == message
@@ -257,7 +257,7 @@ def test_named_configurations_go_by_their_names() -> None:
 
 
 def test_pmsidr_of_minimal() -> None:
-    # Filters by event, type and latency; architecture instructions; 64-byte records; 12-bit counters; nothing newer.
+    # Filters by event, type and latency; architecture instructions; 64-byte records; 12-bit counters; no newer feature.
     assert vars(PMSIDR_EL1.unpack(MINIMAL_CONFIG.pmsidr)) == {
         **dict.fromkeys(PMSIDR_EL1.fields, 0), "FE": 1, "FT": 1, "FL": 1, "ArchInst": 1, "MaxSize": 6, "CountSize": 2,
     }  # fmt: skip
@@ -286,25 +286,25 @@ def test_pmsidr_of_sizes() -> None:
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_pmbidr(config: SPUConfig) -> None:
-    # Records of one size are aligned to it. From Armv8.8 on F is one, and EA says what external aborts do.
+    # Records of one size are aligned to it. From Armv8.8 on F is one, and EA describes External aborts.
     align = {"kunpeng_920": 2, "hisilicon_mobile": 3, "arm_model": 3, "v1p4": 7}.get(config.name, 6)
     assert config.pmbidr == align | (0b1_0010_0000 if config.name == "v1p4" else 0)
 
 
-def test_events_that_software_can_select() -> None:
-    # Never E[0]; E[6] comes with FEAT_SPE_FnE.
+def test_filter_events() -> None:
+    # E[0] is never among them, E[6] only with FEAT_SPE_FnE.
     assert MINIMAL_CONFIG.filter_events == 0b1011_1110
     assert N1.filter_events == 0b1_0111_1011_1110
     assert V1P4.filter_events == 0x3FE_1FFE
 
 
 @pytest.mark.parametrize(("lanes", "delay", "latency"), [(1, 0, 1), (2, 1, 3), (4, 1, 3), (5, 2, 4), (8, 2, 4)])
-def test_what_many_lanes_take(lanes: int, delay: int, latency: int) -> None:
+def test_latencies_of_lanes(lanes: int, delay: int, latency: int) -> None:
     config = replace(V1P4, ops_per_cycle=lanes)
     assert (config.count_delay, config.answer_latency) == (delay, latency)
 
 
-def test_two_selections_in_one_cycle_take_ernd_and_two_lanes() -> None:
+def test_two_selections_in_a_cycle_need_ernd_and_two_lanes() -> None:
     two = {
         (lanes, ernd)
         for lanes in range(1, 9)
@@ -331,7 +331,7 @@ WRITABLE = {
     "PMSCR_EL2": 0,
     "IMP_PMSRNDR_EL1": 0xFFFF_FFFF,
 }
-"""Of `minimal`."""
+"""Writable bits of `minimal`."""
 
 _FNE = {"PMSFCR_EL1": 0x7_000F, "PMSEVFR_EL1": 0xFE, "PMSNEVFR_EL1": 0xFE}
 _DISCARD = {"PMBLIMITR_EL1": 0xFFFF_FFFF_FFFF_F027}
@@ -390,19 +390,19 @@ WRITABLE_WITH = {
     },
     "minimal_spe_sme": {**_FNE, **_DISCARD, **_ACCESS, "PMSEVFR_EL1": 0x306_00FE, "PMSNEVFR_EL1": 0x306_00FE},
 }
-"""Of others, where it differs."""
+"""Writable bits of other configurations that differ from `minimal`."""
 
 ALL = {**CONFIGS, **FEATURES}
 
 
 @pytest.mark.parametrize("config", ALL.values(), ids=ALL)
-def test_bits_that_software_can_write(config: SPUConfig) -> None:
+def test_writable_bits(config: SPUConfig) -> None:
     expected = WRITABLE | WRITABLE_WITH.get(config.name, {})
     assert {register.name: config.writable(register) for register in REGISTERS} == expected
 
 
 @pytest.mark.parametrize("config", ALL.values(), ids=ALL)
-def test_registers_that_there_are(config: SPUConfig) -> None:
+def test_implemented_registers(config: SPUConfig) -> None:
     absent = {register.name for register in REGISTERS} - {register.name for register in config.registers}
     assert absent == {
         name
@@ -415,8 +415,8 @@ ACCESS_BITS = {"v1p4": 9, "arm_model": 8, "minimal_mops": 1, "minimal_gcs": 1}
 
 
 @pytest.mark.parametrize("config", ALL.values(), ids=ALL)
-def test_random_bits_of_an_access(config: SPUConfig) -> None:
-    """One for one of two accesses, eight for an element of a vector (D17.6.6 R_MYPFF)."""
+def test_random_bits_for_the_sampled_access(config: SPUConfig) -> None:
+    """One bit for one of two accesses, eight bits for an element of a vector (D17.6.6 R_MYPFF)."""
     vectors = ("minimal_sve", "minimal_sme", "minimal_spe_sme")
     expected = 8 if config.name.startswith(vectors) else ACCESS_BITS.get(config.name, 0)
     assert config.access_bits == expected
@@ -445,7 +445,7 @@ def test_a_configuration_is_a_value() -> None:
         ({"name": None}, "name must be of type str, not None"),
     ],
 )
-def test_a_choice_of_another_type(changes: dict[str, Any], message: str):
+def test_a_choice_of_a_wrong_type(changes: dict[str, Any], message: str):
     with pytest.raises(TypeError) as refused:
         replace(MINIMAL_CONFIG, **changes)
     assert str(refused.value) == message
@@ -463,7 +463,7 @@ def test_a_choice_of_another_type(changes: dict[str, Any], message: str):
         ({"events": frozenset(range(-1, 8))}, "events must be below 8 * events_bytes = 8, not -1"),
     ],
 )
-def test_a_choice_of_another_value(changes: dict[str, Any], message: str):
+def test_a_choice_with_a_wrong_value(changes: dict[str, Any], message: str):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
         replace(MINIMAL_CONFIG, **changes)
 

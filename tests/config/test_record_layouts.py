@@ -1,4 +1,4 @@
-"""Where each packet of a record stands."""
+"""Offsets of packets in records."""
 
 import re
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import pytest
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import Packet, RecordField, RecordLayout, fixed
 
-# First byte of each packet in the longest record of silicon, by its own bytes.
+# Byte offset of each packet in the longest record of silicon.
 NEOVERSE_N1 = {
     Packet.PC: 0,
     Packet.CONTEXT_EL1: 9,
@@ -54,11 +54,11 @@ def offsets(config: SPUConfig) -> dict[Packet, int]:
     ("name", "silicon"),
     [("neoverse_n1", NEOVERSE_N1), ("kunpeng_920", KUNPENG_920), ("hisilicon_mobile", HISILICON_MOBILE)],
 )
-def test_packets_stand_where_silicon_has_them(name: str, silicon: dict[Packet, int]) -> None:
+def test_offsets_are_those_of_silicon(name: str, silicon: dict[Packet, int]) -> None:
     assert offsets(CONFIGS[name]).items() >= silicon.items()
 
 
-def test_minimal_is_neoverse_n1_with_two_packets_less_and_one_byte_of_events() -> None:
+def test_minimal_is_neoverse_n1_without_two_packets_and_with_one_byte_of_events() -> None:
     order = [packet for packet in NEOVERSE_N1 if packet not in (Packet.CONTEXT_EL2, Packet.DATA_SOURCE)]
     found = offsets(CONFIGS["minimal"])
     assert [packet for packet in found if packet not in (Packet.TIMESTAMP, Packet.END)] == order
@@ -87,7 +87,7 @@ def test_the_longest_record_fits(config: SPUConfig) -> None:
 SIZES = {Packet.OPERATION: 2, Packet.VA: 9, Packet.EVENTS: 3, Packet.TOTAL: 3, Packet.TIMESTAMP: 9, Packet.END: 1}
 
 
-def test_a_place_is_as_long_as_its_longest_run() -> None:
+def test_a_field_has_the_size_of_its_longest_run() -> None:
     layout = fixed(32, (Packet.OPERATION, Packet.VA), (Packet.EVENTS,))
     assert layout.offsets(SIZES) == {
         Packet.OPERATION: 0, Packet.VA: 0, Packet.EVENTS: 9, Packet.TIMESTAMP: 12, Packet.END: 12,
@@ -95,7 +95,7 @@ def test_a_place_is_as_long_as_its_longest_run() -> None:
     assert (layout.packed, layout.align, layout.longest(SIZES)) == (False, 32, 32)
 
 
-def test_runs_and_least_and_alignment() -> None:
+def test_runs_minimum_size_and_alignment() -> None:
     runs = RecordField(((Packet.VA, Packet.TOTAL), (Packet.OPERATION,)), elastic=True)
     layout = RecordLayout((RecordField(((Packet.EVENTS,),), min_size=5), runs), align=4, max_size=64)
     assert layout.offsets(SIZES) == {
@@ -103,7 +103,7 @@ def test_runs_and_least_and_alignment() -> None:
     }  # fmt: skip
     assert (layout.packed, layout.longest(SIZES)) == (True, 28)
     assert layout.without(Packet.EVENTS).fields == (runs,)
-    assert layout.without(Packet.VA, Packet.TOTAL) == layout, "a field that holds more stays"
+    assert layout.without(Packet.VA, Packet.TOTAL) == layout, "a field that holds other packets remains"
 
 
 PC = ((Packet.PC,),)
@@ -127,6 +127,6 @@ PC = ((Packet.PC,),)
         (lambda: RecordLayout((), 64, 64, None), TypeError, "padding_last must be of type bool, not None"),
     ],
 )
-def test_a_layout_that_cannot_be(make: Callable[[], object], error: type[Exception], message: str) -> None:
+def test_bad_arguments_of_layouts(make: Callable[[], object], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=f"^{re.escape(message)}"):
         make()

@@ -29,7 +29,7 @@ def test_a_part_that_differs_from_the_source_is_stale():
 
 
 def test_an_excerpt_is_the_lines_between_two_texts():
-    text = excerpt("neoverse_n1/testbench.v", "// System registers", "// Memory for")
+    text = excerpt("neoverse_n1/testbench.v", "// System registers", "// Memory of")
     assert text.startswith("```verilog\n    // System registers and the system counter.\n")
     assert text.endswith("\n```") and "// Memory" not in text and "\n\n```" not in text
     with pytest.raises(ValueError, match="a line must have '// No such line'"):

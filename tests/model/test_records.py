@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from configurations import FEATURES, OWN_PACKETS
+from configurations import FEATURES, IMP_PACKETS
 from spurtle.arch import AltClk, PMSVer
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import MINIMAL, Packet
@@ -26,7 +26,7 @@ from tests.support.tiers import configurations
 
 N1, V1P4, MODEL = (CONFIGS[name] for name in ("neoverse_n1", "v1p4", "arm_model"))
 MOPS, GCS, SME = (FEATURES[f"minimal_{name}"] for name in ("mops", "gcs", "sme"))
-ALL = {config.name: config for config in (*CONFIGS.values(), *FEATURES.values(), *OWN_PACKETS)}
+ALL = {config.name: config for config in (*CONFIGS.values(), *FEATURES.values(), *IMP_PACKETS)}
 IMPLEMENTED = pytest.mark.parametrize("config", configurations(ALL))
 LOAD = Facts(load=1, retired=1, va_valid=1, pa_valid=1, data_source_valid=1)
 BRANCH = Facts(branch=1, taken=1, retired=1)
@@ -429,7 +429,7 @@ def test_root_state_is_recorded_if_the_core_reports_it():
     assert recorded(LOAD, V1P4, pa_ns=0, pa_nse=1).addresses[3] >> 56 == 0x10
 
 
-@pytest.mark.parametrize("config", OWN_PACKETS, ids=[config.name for config in OWN_PACKETS])
+@pytest.mark.parametrize("config", IMP_PACKETS, ids=[config.name for config in IMP_PACKETS])
 def test_implementation_defined_packets(config: SPUConfig):
     own = {"imp_counter": 0x123, "imp_address": 0xFEDC_BA98_7654_3210}
     facts = replace(LOAD, imp_counter_valid=1, imp_address_valid=1)
@@ -453,7 +453,7 @@ def test_implementation_defined_packets(config: SPUConfig):
 def test_headers_are_extended_only_if_necessary(index: int, counter: str, address: str):
     """The header is extended from INDEX 8 on (D18.2.1 and D18.2.3)."""
     facts = Facts(retired=1, imp_counter_valid=1, imp_address_valid=1)
-    config = replace(OWN_PACKETS[0], imp_counter=index, imp_address=index)
+    config = replace(IMP_PACKETS[0], imp_counter=index, imp_address=index)
     found = dict(records.packets(config, sample(facts, imp_counter=0xABC, imp_address=1)))
     assert found[Packet.IMP_COUNTER] == bytes.fromhex(counter) + b"\xbc\x0a"
     assert found[Packet.IMP_ADDRESS] == bytes.fromhex(address) + b"\x01" + bytes(7)
@@ -548,5 +548,5 @@ def test_members_equal_those_of_the_ports():
         assert [*model_class.__slots__] == [name for name, _ in port]
     members = [name for name, _ in operation.OperationLayout(V1P4)]
     assert [*Operation.__slots__] == [*members, "imp_counter", "imp_address"]
-    assert [name for name, _ in operation.OperationLayout(OWN_PACKETS[0])][-2:] == ["imp_counter", "imp_address"]
+    assert [name for name, _ in operation.OperationLayout(IMP_PACKETS[0])][-2:] == ["imp_counter", "imp_address"]
     assert [*PEState.__slots__] == [*pe_state.PEStateSignature(V1P4).members]
