@@ -128,7 +128,7 @@ def test_operations_without_a_data_source_pass(everything: FilterBench, facts: d
 
 @pytest.fixture(scope="module", params=UnpredictableFilter, ids=lambda choice: choice.name)
 def either(request: pytest.FixtureRequest) -> tuple[FilterBench, FilterBench, bool]:
-    """Return the smallest filter and one with FEAT_SPE_FnE, for both choices; and whether the record passes."""
+    """Return the smallest filter and one with FEAT_SPE_FnE, with the same choice; and whether the record passes."""
     choice = request.param
     configs = (FOR_BLOCKS["minimal"], FEATURES["minimal_fne"])
     small, fne = (FilterBench(replace(config, unpredictable_filter=choice)) for config in configs)

@@ -387,7 +387,7 @@ def test_samples_are_output_in_the_order_in_which_operations_finish(bench: InFli
     many = min(bench.config.slots, 4)
     bench.coverage.clear()
     for order, wait in product(permutations(range(many)), (0, 3)):
-        flights = [Flight(finish=2 * many + 2 * place - number, wait=wait) for number, place in enumerate(order)]
+        flights = [Flight(finish=2 * many + 2 * rank - number, wait=wait) for number, rank in enumerate(order)]
         bench.play([[number % bench.config.ops_per_cycle] for number in range(many)], flights)
     assert (bench.coverage["overtakes"] > 0) == (many > 1)
     assert (bench.coverage["waits for another"] > 0) == (many > 1)

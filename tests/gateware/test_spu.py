@@ -75,10 +75,7 @@ class Driver:
         self, *, valid: bool = False, finish: Operation | None = None, write: tuple[Register, int] | None = None,
         read: Register | None = None, drain: bool = False, owner: Mapping[str, int] | None = None,
     ) -> tuple[int, int]:  # fmt: skip
-        """Advance by one cycle. Return whether an operation is sampled, and `drain.done`, in this cycle.
-
-        Non-secure EL1 owns the buffer, unless `owner` has other controls.
-        """
+        """Advance by one cycle. Return whether an operation is sampled, and `drain.done`. The default owner is EL1."""
         dut, config = self._dut, self.config
         several = config.slots > 1
         register, value = write or (read, 0)

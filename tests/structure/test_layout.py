@@ -61,12 +61,12 @@ def test_files_and_functions_are_within_the_bounds() -> None:
 
 
 def test_the_name_of_a_public_class_is_unique() -> None:
-    places: dict[str, list[str]] = defaultdict(list)
+    files_of: dict[str, list[str]] = defaultdict(list)
     for file in files(*SOURCES):
         for node in ast.walk(tree(file)) if file.endswith(".py") else ():
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places[node.name].append(file)
-    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+                files_of[node.name].append(file)
+    assert {name: where for name, where in files_of.items() if len(where) > 1} == {}
 
 
 def test_no_test_module_imports_another() -> None:

@@ -160,8 +160,8 @@ class CoreDriver:
         """The cycle in which the owning Security state changes. It is often one in which a record is accepted."""
         self.records: list[list[Any]] = []
         """Beats of each record that the SPU has written."""
-        self.open = 0
-        self.most_open = 0
+        self.outstanding = 0
+        self.max_outstanding = 0
         self.bursts: list[tuple[int, int, int]] = []
         """Address, number of words, and AWNSE and AWPROT of each burst."""
         self._offered: dict[str, list[int]] = {}
@@ -209,7 +209,9 @@ class CoreDriver:
             self._last = bool(beat.last)
         self.drained = bool(dut.drain__done.value)
         if self.drained:
-            assert not self.open, f"cycle {self.now}: PSB CSYNC is complete, but {self.open} bursts have no response"
+            assert not self.outstanding, (
+                f"cycle {self.now}: PSB CSYNC is complete, but {self.outstanding} bursts have no response"
+            )
         self._check_channel_holds("aw", "awaddr", "awlen", "awprot")
         self._check_channel_holds("w", "wdata", "wstrb", "wlast")
         if self._words:
@@ -220,10 +222,10 @@ class CoreDriver:
             address, length, prot = (int(getattr(dut, f"m_axi_aw{name}").value) for name in ("addr", "len", "prot"))
             nse = int(dut.m_axi_awnse.value) if self.config.rme else 0
             self.bursts.append((address, length + 1, prot | nse << 3))
-            self.open += 1
-        self.most_open = max(self.most_open, self.open)
-        self.open -= bool(dut.m_axi_bvalid.value) and bool(dut.m_axi_bready.value)
-        assert self.open <= self.setting.outstanding
+            self.outstanding += 1
+        self.max_outstanding = max(self.max_outstanding, self.outstanding)
+        self.outstanding -= bool(dut.m_axi_bvalid.value) and bool(dut.m_axi_bready.value)
+        assert self.outstanding <= self.setting.outstanding
 
     def _check_channel_holds(self, channel: str, *payload: str) -> None:
         """Check that a channel that is not ready still has the same payload."""
@@ -444,5 +446,5 @@ async def random_records(dut: Any) -> None:
             break
         await software.fill(faulty=number % 2 == 1)
     assert missing() == []
-    assert setting.outstanding == 1 or core.most_open > 1
-    dut._log.info(f"{core.now} cycles, {dict(software.coverage)}, most open {core.most_open}")
+    assert setting.outstanding == 1 or core.max_outstanding > 1
+    dut._log.info(f"{core.now} cycles, {dict(software.coverage)}, most outstanding {core.max_outstanding}")

@@ -379,8 +379,11 @@ def required_coverage(config: SPUConfig) -> list[str]:
         required += ["NV2 with its address", "NV2 without its address"]
     if config.external_aborts:
         required.append("abort")
-    places = ["before", *(["in"] if config.max_record_bytes > config.bus_bytes else [])]
-    required += [*(kind.name for kind in fault_kinds(config)), *(f"a fault {place} a record" for place in places)]
+    positions = ["before", *(["in"] if config.max_record_bytes > config.bus_bytes else [])]
+    required += [
+        *(kind.name for kind in fault_kinds(config)),
+        *(f"a fault {position} a record" for position in positions),
+    ]
     if config.several_owners:
         required += [f"new owner, {what}" for what in ("operations in flight", "a record waits", "a record is written")]
     if config.pbt:

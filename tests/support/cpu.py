@@ -32,8 +32,9 @@ class Step(NamedTuple):
 class Core(CheckedSPU):
     """A core with an SPU that executes a program; the reference checks the SPU.
 
-    The kernel executes between two calls of `run`. Sampled operations may be in flight then, if operations may finish
-    out of program order; none is in flight after the SPU has raised its interrupt (see `CompiledSPU.play`).
+    The kernel executes between two calls of `run`. Sampled operations may be in flight then, unless the configuration
+    has previous branch targets, for which operations finish in program order. None is in flight after the SPU has
+    raised its interrupt (see `CompiledSPU.play`).
 
     Parameters
     ----------
@@ -82,7 +83,7 @@ class Core(CheckedSPU):
     def enter(self) -> None:
         """Enter the kernel: the SPU has answered all operations that have passed.
 
-        All have finished as well, if operations finish in program order.
+        With previous branch targets, for which operations finish in program order, all have finished as well.
         """
         if self.config.pbt:
             self.spu.play(np.zeros(0, TIMED_OPERATION), settle=True)

@@ -39,7 +39,7 @@ class FilterBench(Bench):
             verdicts = []
             current = None
             for registers, sample in decisions:
-                # A sample has hundreds of members; setting them takes longer than a decision.
+                # The simulator evaluates the design after each `set`.
                 if sample is not current:
                     current = sample
                     ctx.set(dut.sample.as_value(), sample_bits(config, sample))

@@ -99,8 +99,8 @@ class Cycle:
 class CoreModel:
     """A core that executes a random program until each cycle of each instruction has been interrupted.
 
-    The first instruction of the handler and its MRET are exceptions, because interrupts are masked there. The core
-    starts in the handler, in machine mode. The handler may be interrupted, and may cause exceptions.
+    Interrupts are masked in the first instruction of the handler and in its MRET, so these two are not interrupted. The
+    core starts in the handler, in machine mode. The handler may be interrupted, and may cause exceptions.
 
     Parameters
     ----------

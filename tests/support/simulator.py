@@ -83,5 +83,5 @@ def _test(simulator: str, build: Path, design: verilog.Verilog, test_module: str
                 extra_env={**settings, "SPURTLE_SEED": str(SEED)},
                 log_file=log,
             )
-        except SystemExit:  # the runner reports a failed test so
+        except SystemExit:  # raised by the runner if a test fails
             pytest.fail(f"{test_module} found a mismatch in {design.module}:\n{log.read_text()}", pytrace=False)

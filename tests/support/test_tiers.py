@@ -15,8 +15,6 @@ import pytest
 from hypothesis import given, strategies as st
 from tests.support.tiers import tiers
 
-seen = []
-
 def test_plain(): pass
 
 @pytest.mark.full

@@ -201,7 +201,7 @@ void *perf_aux_output_begin(struct perf_output_handle *handle, struct perf_event
 
     handle->event = NULL;
     if (ring->busy) {
-        spe_shim_message("perf_aux_output_begin: already begun");
+        spe_shim_message("perf_aux_output_begin: the buffer is busy");
         return NULL;
     }
     handle->rb = ring;
