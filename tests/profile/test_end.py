@@ -119,7 +119,7 @@ def test_mismatches_set_the_exit_status(
     output = tmp_path / "perf.data"
     assert main(["profile", "--check", "-o", str(output), str(write_elf(tmp_path / "program", [*COUNT, *EXIT]))]) == 125
     assert len(profile_records(output)) == SAMPLES
-    assert capsys.readouterr().err.splitlines()[-1] == "spurtle: 1 mismatches between RTL and reference"
+    assert capsys.readouterr().err.splitlines()[-1] == "spurtle: mismatches between RTL and reference: 1"
 
 
 def test_an_output_that_is_the_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

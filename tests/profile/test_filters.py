@@ -255,7 +255,7 @@ def test_invalid_terms(config: str, term: str, words: list[str]) -> None:
         ({"jitter": True, "seed": 0}, ValueError, "seed must be from 1 to 4294967295, not 0"),
         ({"jitter": True, "seed": 2**32}, ValueError, "seed must be from 1 to 4294967295, not 4294967296"),
         ({"jitter": True, "seed": "1"}, TypeError, "seed must be of type int, not '1'"),
-        ({"seed": 1}, ValueError, "seed must be None without jitter, which uses the random numbers"),
+        ({"seed": 1}, ValueError, "seed must be None without jitter, not 1"),
     ],
 )
 def test_invalid_sampling(arguments: dict[str, object], error: type[Exception], message: str) -> None:

@@ -16,7 +16,7 @@ namespace {
 
 constexpr unsigned OP1_OF_EL2 = 4;
 
-// A drain that takes longer than any record is an error.
+// Limit of a drain in cycles. No record takes that long, so reaching the limit is an error.
 constexpr unsigned DRAIN_CYCLES = 1000;
 
 // Cycles after the last finish, or after the last access of software, until all records are in memory and all registers
@@ -120,7 +120,7 @@ struct CompiledSPU {
     }
 
 private:
-    bool held_up = false;  // an interrupt was served since the last operation: the next one may be late
+    bool held_up = false;  // an interrupt was served since the last operation, so the next one may be late
     uint64_t idle = 0;     // cycles of the program since an operation passed or was in flight
     uint64_t settled = 0;  // cycles of the program since an operation was in flight or software accessed the SPU
 
@@ -162,8 +162,8 @@ private:
 
     // Simulate one cycle of the program.
     void advance() {
-        idle = core.at(counts.cycles).count || core.flying ? 0 : idle + 1;
-        settled = core.flying ? 0 : settled + 1;
+        idle = core.at(counts.cycles).count || core.active_flights ? 0 : idle + 1;
+        settled = core.active_flights ? 0 : settled + 1;
         cycle();
         counts.time++;
     }

@@ -16,7 +16,7 @@ constexpr uint64_t NO_TARGET = ~uint64_t(0);
 constexpr unsigned HISTORY = 8;
 static_assert(HISTORY > ANSWER_LATENCY + 1);
 
-// The operations of one cycle at the sampling point, in program order.
+// Operations of one cycle at the sampling point, in program order.
 struct Passing {
     uint64_t first;  // row of the first operation
     uint64_t time;
@@ -26,7 +26,7 @@ struct Passing {
     uint64_t previous[LANES];  // target of the last taken branch before each operation, or NO_TARGET
 };
 
-// A sampled operation, from `sampled` to its finish.
+// Sampled operation, from the cycle in which `sampled` reports it to its finish.
 struct Flight {
     bool active = false;
     uint64_t row;
@@ -38,7 +38,7 @@ struct Flight {
 struct Core {
     std::vector<Selection> selections;
     std::vector<Finish> finishes;
-    unsigned flying = 0;  // sampled operations in flight
+    unsigned active_flights = 0;  // sampled operations in flight
 
     // Return the operations of a cycle, at most HISTORY - 1 cycles ago.
     Passing &at(uint64_t cycle) { return passing[cycle % HISTORY]; }
@@ -80,7 +80,7 @@ struct Core {
             unsigned lane = __builtin_ctz(sampled);
             unsigned index = __builtin_popcount(answered.lanes & ((1u << lane) - 1));
             Flight &flight = flights[slots[lane]];
-            flying += !flight.active;
+            active_flights += !flight.active;
             flight = {true, answered.first + index, cycle - ANSWER_LATENCY, answered.operations[index],
                       answered.previous[index]};
             selections.push_back({flight.row, 1, 1, answered.time, destinations(spu) >> lane & 1});
@@ -92,7 +92,7 @@ struct Core {
     void drive_in_flight(design &spu, uint64_t cycle) {
         unsigned issued = 0, completed = 0, translating = 0;
         Flight *ending = nullptr;
-        for (unsigned slot = 0; flying && slot < SLOTS; slot++) {
+        for (unsigned slot = 0; active_flights && slot < SLOTS; slot++) {
             Flight &flight = flights[slot];
             if (!flight.active) continue;
             const Operation &operation = flight.operation;
@@ -125,7 +125,7 @@ struct Core {
     // Drop the operations in flight.
     void reset() {
         for (Flight &flight : flights) flight.active = false;
-        flying = 0;
+        active_flights = 0;
     }
 
 private:
@@ -152,6 +152,6 @@ private:
         put_field(operation, DATA_SOURCE, flight.operation.data_source);
         finishes.push_back({flight.row, age_of(flight, cycle)});
         flight.active = false;
-        flying--;
+        active_flights--;
     }
 };

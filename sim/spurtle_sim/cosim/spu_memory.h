@@ -96,7 +96,7 @@ struct Memory {
         response_cycle = counts.cycles + 1 + (disturbance.state ? disturbance.draw(disturbance.late + 1) : 0);
     }
 
-    // A PSB CSYNC has completed: no External abort of an earlier write is reported from now on.
+    // Complete a PSB CSYNC: External aborts of earlier writes are not reported after it.
     void synchronize() { written = false; }
 
     // Drop the record that is being written.
@@ -112,7 +112,7 @@ private:
     unsigned beats = 0;    // accepted beats of the record that is being written
     unsigned good = 0;     // beats of it before the fault
     unsigned skipped = 0;  // bytes of its first beat that belong to the previous record
-    bool written = false;  // a beat was accepted since the last PSB CSYNC: an External abort is possible
+    bool written = false;  // a beat was accepted since the last PSB CSYNC, so an External abort is possible
     Response response{};
     uint64_t response_cycle = NEVER;
     uint64_t last_response = 0;  // cycle of the last response

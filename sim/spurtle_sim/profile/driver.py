@@ -39,11 +39,6 @@ class Driver:
     spool : Spool or None
         File that stores the records. None stores them in memory.
 
-    Raises
-    ------
-    ValueError
-        If the configuration does not have one of the filters.
-
     Attributes
     ----------
     aux : list of Aux
@@ -51,6 +46,13 @@ class Driver:
     checker : Checker or None
     sampled, collided, interrupts : int
         Numbers of sampled operations, collisions and interrupts.
+
+    Raises
+    ------
+    UserError
+        If there is no C++ compiler, it fails, or the cache cannot be written.
+    ValueError
+        If the configuration does not have one of the filters.
     """
 
     def __init__(
@@ -144,7 +146,7 @@ class Driver:
         """Drain the SPU and read the buffer. Raises RuntimeError if the SPU has written outside of the buffer."""
         self._spu.drain()
         if self.counts()["strays"]:
-            raise RuntimeError("the SPU has written outside of its buffer")
+            raise RuntimeError("the SPU has written outside of the Profiling Buffer")
         flags = loss_flags(self._read(arch.PMBSR_EL1))
         end = self._read(arch.PMBPTR_EL1)
         if self._discard:

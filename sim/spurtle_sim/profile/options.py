@@ -77,8 +77,8 @@ class Sampling:
     Parameters
     ----------
     interval : int
-        Operations between samples, as perf's `-c` has it: a multiple of 256, from 256 to 2**32 - 256. Samples are one
-        operation more apart.
+        Sampling interval in operations, like perf's option `-c`: a multiple of 256, from 256 to 2**32 - 256. The
+        distance between samples is one operation more.
     filters : Filters
     jitter : bool
         PMSIRR_EL1.RND: a random number of operations is added to each interval.
@@ -109,7 +109,7 @@ class Sampling:
             check_type("seed", self.seed, int)
             check_range("seed", self.seed, 1, _MAX_SEED)
             if not self.jitter:
-                raise ValueError("seed must be None without jitter, which uses the random numbers")
+                raise ValueError(f"seed must be None without jitter, not {self.seed}")
 
     def check(self, config: SPUConfig) -> None:
         """Check that a configuration has these filters.

@@ -61,6 +61,7 @@ def run_profile(
         A static AArch64 Linux executable.
     arguments : sequence of str
     sampling : Sampling
+        Interval, filters and random numbers. The default is an interval of 768 operations without filters.
     output : str
         Name of the perf.data file. The raw buffer is written to the same name with `.spe` appended. In Discard mode no
         file is written.
@@ -122,7 +123,7 @@ def _run(config: SPUConfig, program: Program, sampling: Sampling, output: str, s
     if driver.checker and driver.checker.count:
         for mismatch in driver.checker.mismatches:
             print_stderr(f"spurtle: {mismatch}")
-        print_stderr(f"spurtle: {driver.checker.count} mismatches between RTL and reference")
+        print_stderr(f"spurtle: mismatches between RTL and reference: {driver.checker.count}")
         return PROFILE_FAILED
     return program.exit_status or 0
 
