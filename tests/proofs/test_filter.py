@@ -30,7 +30,9 @@ def circuit() -> Transition:
 
 def test_a_wrong_reference_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     config = CONFIGS["minimal"]
-    monkeypatch.setattr(filtering, "type_flags", lambda config, facts: facts.store << 2 | facts.load << 1 | facts.branch)
+    monkeypatch.setattr(
+        filtering, "type_flags", lambda config, facts: facts.store << 2 | facts.load << 1 | facts.branch
+    )
     system = transition(FilterWithEvents(config))
     verdict = filter_.prove(config, system)
     assert verdict.result is Result.FAIL
