@@ -49,7 +49,7 @@ class _Record:
     ends : Boolean
         The record has no further beats.
     contains_k, has_k, value
-        Byte k is in the offered beat. It is there or arrived before. Its value.
+        Byte k is in the offered beat. It is in that beat or an earlier one. Its value.
     """
 
     def __init__(self, config: SPUConfig, wires: Wires):

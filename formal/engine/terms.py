@@ -299,7 +299,7 @@ def remainder(term: BitVector, divisor: BitVector | int) -> BitVector:
     return BitVector(z3.URem(_raw(term), _raw(divisor)))
 
 
-# Terms as a whole.
+# Transformations of terms.
 
 
 def simplify(term: AnyTerm) -> AnyTerm:

@@ -1,1 +1,1 @@
-"""Proofs of the whole SPU."""
+"""Proofs of the complete SPU."""

@@ -29,8 +29,8 @@ class WithdrawsAddress(AXI4Writer):
 class ChangesWord(AXI4Writer):
     """A stalled word changes."""
 
-    def _send(self, m, going, left, begins, sending, port, loaded):
-        super()._send(m, going, left, begins, sending, port, loaded)
+    def _send(self, m, outgoing, remaining, begin, sending, port, loaded):
+        super()._send(m, outgoing, remaining, begin, sending, port, loaded)
         m.d.comb += port.en.eq(1)
 
 
