@@ -1,4 +1,4 @@
-"""What stands beside the Verilog: that it fits it, that tools take it, and what `spurtle verilog` says of bad input."""
+"""Files next to the Verilog: agreement with it, acceptance by tools, and errors of `spurtle verilog`."""
 
 import gc
 import json
@@ -36,7 +36,7 @@ IPXACT = "{http://www.accellera.org/XMLSchema/IPXACT/1685-2014}"
 ICARUS = pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog (iverilog) is not installed")
 GHDL = pytest.mark.skipif(shutil.which("ghdl") is None, reason="GHDL (ghdl) is not installed")
 
-# The least and the most, in a shell and without.
+# The smallest and the largest configuration, with and without a shell.
 products = pytest.mark.parametrize(
     ("name", "shell"),
     tiers(fast=[("minimal", NO_SHELL), ("neoverse_n1", "axi4-apb")], full=[("v1p4", NO_SHELL)]),
@@ -55,14 +55,14 @@ def product(name: str, shell: str) -> dict[str, str]:
 
 @pytest.fixture
 def folder(name: str, shell: str, tmp_path: Path) -> Path:
-    """The product on disk."""
+    """Return a folder with the files of a configuration."""
     for file, text in product(name, shell).items():
         (tmp_path / file).write_text(text)
     return tmp_path
 
 
 def run(*command: str | Path, folder: Path) -> str:
-    """What a tool says. It must succeed."""
+    """Return the output of a tool, which must succeed."""
     environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -70,20 +70,20 @@ def run(*command: str | Path, folder: Path) -> str:
 
 
 @products
-def test_the_stub_and_the_json_have_the_modules_ports(name: str, shell: str) -> None:
-    wanted = {(port.name, port.direction, port.width) for port in design(name, shell).ports}
+def test_stub_and_json_have_the_ports_of_the_module(name: str, shell: str) -> None:
+    expected = {(port.name, port.direction, port.width) for port in design(name, shell).ports}
     module = design(name, shell).module
     stub = product(name, shell)[f"{module}_stub.v"]
     declared = re.findall(r"^    (input|output) +wire (?:\[(\d+):0\] )?(\w+),?$", stub, re.MULTILINE)
-    assert {(port, direction.removesuffix("put"), int(msb or 0) + 1) for direction, msb, port in declared} == wanted
+    assert {(port, direction.removesuffix("put"), int(msb or 0) + 1) for direction, msb, port in declared} == expected
     listed = json.loads(product(name, shell)[f"{module}_ports.json"])
-    assert {(port["name"], port["direction"], port["width"]) for port in listed["ports"]} == wanted
+    assert {(port["name"], port["direction"], port["width"]) for port in listed["ports"]} == expected
     assert (listed["module"], listed["configuration"]) == (module, name)
 
 
 @products
-def test_the_fields_of_a_port_fill_it(name: str, shell: str) -> None:
-    """Those that are no structs, one behind the other; and the macros say the same."""
+def test_fields_fill_their_port(name: str, shell: str) -> None:
+    """Fields that are not structs are contiguous, and the macros agree."""
     module = design(name, shell).module
     macros = dict(re.findall(r"^`define (\w+) (\d+:\d+)$", product(name, shell)[f"{module}.vh"], re.MULTILINE))
     structs = [port for port in design(name, shell).ports if port.fields]
@@ -99,15 +99,15 @@ def test_the_fields_of_a_port_fill_it(name: str, shell: str) -> None:
         assert end == port.width
 
 
-def test_a_struct_in_a_struct_begins_where_its_first_field_does() -> None:
+def test_a_nested_struct_begins_at_its_first_field() -> None:
     [port] = [port for port in design("minimal", NO_SHELL).ports if port.name == "finish__operation"]
-    at = {field.name: field.lsb for field in port.fields}
-    assert at["target"] == at["target_address"] == at["target_el"] - 56
-    assert at["facts_store"] == 1
+    lsb = {field.name: field.lsb for field in port.fields}
+    assert lsb["target"] == lsb["target_address"] == lsb["target_el"] - 56
+    assert lsb["facts_store"] == 1
 
 
 @products
-def test_the_macros_of_registers_are_the_architectures(name: str, shell: str) -> None:
+def test_register_macros_are_those_of_the_architecture(name: str, shell: str) -> None:
     module = design(name, shell).module.upper()
     macros = dict(re.findall(r"^`define (\w+) (\S+)$", product(name, shell)[f"{module.lower()}.vh"], re.MULTILINE))
     # op1, CRn, CRm, op2 of PMBLIMITR_EL1: 0, 9, 10, 0.
@@ -118,16 +118,16 @@ def test_the_macros_of_registers_are_the_architectures(name: str, shell: str) ->
 
 @ICARUS
 @products
-def test_the_wrapper_fits_the_module_and_the_stub(folder: Path, name: str, shell: str) -> None:
+def test_wrapper_compiles_with_module_and_with_stub(folder: Path, name: str, shell: str) -> None:
     module = design(name, shell).module
     for source in (f"{module}.v", f"{module}_stub.v"):
-        said = run("iverilog", "-g2005", "-Wall", "-o", "out", f"{module}_unpacked.v", source, folder=folder)
-        assert said == ""
+        messages = run("iverilog", "-g2005", "-Wall", "-o", "out", f"{module}_unpacked.v", source, folder=folder)
+        assert messages == ""
 
 
 @GHDL
 @products
-def test_ghdl_takes_the_wrapper_in_vhdl(folder: Path, name: str, shell: str) -> None:
+def test_ghdl_accepts_the_vhdl_wrapper(folder: Path, name: str, shell: str) -> None:
     for standard in ("93", "08"):
         source = f"{design(name, shell).module}_unpacked.vhd"
         assert run("ghdl", "-a", f"--std={standard}", source, folder=folder) == ""
@@ -137,7 +137,7 @@ def test_ghdl_takes_the_wrapper_in_vhdl(folder: Path, name: str, shell: str) -> 
 
 @pytest.mark.parametrize("release", tiers(fast=[""], long=verilator_releases.OLDER))
 @products
-def test_verilator_says_nothing_with_the_waivers(folder: Path, name: str, shell: str, release: str) -> None:
+def test_verilator_reports_nothing_with_the_waivers(folder: Path, name: str, shell: str, release: str) -> None:
     """The last file has a timescale."""
     module = design(name, shell).module
     (folder / "timed.v").write_text("`timescale 1ns/1ps\nmodule timed(); endmodule\n")
@@ -149,8 +149,8 @@ def test_verilator_says_nothing_with_the_waivers(folder: Path, name: str, shell:
 
 
 @products
-def test_the_ip_xact_component_is_valid(name: str, shell: str) -> None:
-    """By the schema of IEEE 1685-2014."""
+def test_ip_xact_component_is_valid(name: str, shell: str) -> None:
+    """The schema of IEEE 1685-2014 accepts the component."""
     text = product(name, shell)[f"{design(name, shell).module}.xml"]
     SCHEMA.assertValid(etree.fromstring(text.encode()))
     with pytest.raises(etree.DocumentInvalid, match="access"):
@@ -158,7 +158,7 @@ def test_the_ip_xact_component_is_valid(name: str, shell: str) -> None:
 
 
 @products
-def test_the_ip_xact_component_has_ports_registers_and_buses(name: str, shell: str) -> None:
+def test_ip_xact_component_has_ports_registers_and_buses(name: str, shell: str) -> None:
     module = design(name, shell).module
     root = ElementTree.fromstring(product(name, shell)[f"{module}.xml"])
     found = {port.findtext(f"{IPXACT}name") for port in root.iter(f"{IPXACT}port")}
@@ -169,18 +169,18 @@ def test_the_ip_xact_component_has_ports_registers_and_buses(name: str, shell: s
     }
     assert offsets == {reg.name: f"'h{regmap.offset(reg):x}" for reg in CONFIGS[name].accessors}
     for register in root.iter(f"{IPXACT}register"):
-        taken = set[int]()
+        occupied = set[int]()
         for field in register.iter(f"{IPXACT}field"):
             lsb, width = (int(field.findtext(f"{IPXACT}{tag}", "")) for tag in ("bitOffset", "bitWidth"))
-            assert taken.isdisjoint(range(lsb, lsb + width))
-            taken |= {*range(lsb, lsb + width)}
-        assert taken and max(taken) < 64
+            assert occupied.isdisjoint(range(lsb, lsb + width))
+            occupied |= {*range(lsb, lsb + width)}
+        assert occupied and max(occupied) < 64
     buses = [bus.findtext(f"{IPXACT}name") for bus in root.iter(f"{IPXACT}busInterface")]
     assert buses == (["m_axi", "s_apb"] if shell == "axi4-apb" else [])
 
 
 @products
-def test_the_core_file_names_files_that_are_there(name: str, shell: str) -> None:
+def test_core_file_names_existing_files(name: str, shell: str) -> None:
     texts = product(name, shell)
     module = design(name, shell).module
     core = yaml.safe_load(texts[f"{module}.core"])
@@ -192,17 +192,17 @@ def test_the_core_file_names_files_that_are_there(name: str, shell: str) -> None
 
 
 @pytest.mark.parametrize("reset", [Reset(asynchronous, low) for asynchronous in (False, True) for low in (False, True)])
-def test_the_constraints_name_the_clock_and_the_reset(reset: Reset) -> None:
+def test_constraints_name_the_clock_and_an_asynchronous_reset(reset: Reset) -> None:
     texts = files(CONFIGS["minimal"], replace(design("minimal", NO_SHELL), reset=reset))
     for suffix in ("sdc", "xdc", "lpf"):
         text = texts[f"spurtle_minimal.{suffix}"]
         assert re.search(r"^[^#]*\bclk\b", text, re.MULTILINE)
-        said = f"# {reset.port} can be asserted at any time" in text
-        assert said == reset.asynchronous
+        noted = f"# {reset.port} can be asserted at any time" in text
+        assert noted == reset.asynchronous
 
 
-def test_every_file_is_the_same_in_every_process(tmp_path: Path) -> None:
-    """This one has another hash seed, or one that was given to it."""
+def test_each_file_is_the_same_in_each_process(tmp_path: Path) -> None:
+    """The seed of hashes does not change the text."""
     environment = {**os.environ, "PYTHONHASHSEED": "4711"}
     command = [BIN / "spurtle", "verilog", "--config", "minimal", "-o", tmp_path]
     subprocess.run(command, env=environment, capture_output=True, check=True)
@@ -211,8 +211,8 @@ def test_every_file_is_the_same_in_every_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_options_make_names_and_stand_in_the_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """All in one folder: nothing is overwritten, and two of them can be in one design."""
+def test_options_are_in_names_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All are in one folder: no file is overwritten, and one design can contain several modules."""
     shells = [[], *(["--shell", "axi4", "--outstanding", bursts] for bursts in "14")]
     resets = [["--reset", kind, "--reset-level", level] for kind in ("sync", "async") for level in ("high", "low")]
     names = set[str]()
@@ -222,7 +222,7 @@ def test_options_make_names_and_stand_in_the_files(tmp_path: Path, capsys: pytes
             assert main(command) == 0
             name = capsys.readouterr().out.partition(":")[0]
             names.add(name)
-            asked = " ".join([*(shell or ["--shell", NO_SHELL]), *reset])
+            options = " ".join([*(shell or ["--shell", NO_SHELL]), *reset])
             registers = {f"{name}.h", f"{name}.svd"}  # of the configuration alone
             files = {path.name: path.read_text() for path in (tmp_path / "minimal").glob(f"{name}[._]*")}
             of_this = {
@@ -231,7 +231,7 @@ def test_options_make_names_and_stand_in_the_files(tmp_path: Path, capsys: pytes
                 if re.fullmatch(rf"{name}(_stub|_unpacked|_ports)?\.\w+", file)
             }
             assert len(of_this) == len(product("minimal", NO_SHELL))
-            assert {file for file, text in of_this.items() if asked not in text} == registers
+            assert {file for file, text in of_this.items() if options not in text} == registers
     assert len(names) == len(shells) * len(resets)
     assert len([*(tmp_path / "minimal").iterdir()]) == len(names) * len(product("minimal", NO_SHELL))
 
@@ -295,7 +295,7 @@ Fusesoc = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def fusesoc(tmp_path: Path) -> Fusesoc:
-    """A function that runs the command on two cores: that of a user, and the generator."""
+    """Return a function that runs FuseSoC with two cores: that of a user, and the generator."""
     (tmp_path / "mine.core").write_text(USER)
     inputs = [port.name for port in design("minimal", NO_SHELL).ports if port.direction == "in"]
     (tmp_path / "bench.v").write_text(BENCH.replace("INPUTS", ", ".join(f".{name}(0)" for name in inputs)))
@@ -322,7 +322,7 @@ def test_fusesoc_generates_a_core(tmp_path: Path, fusesoc: Fusesoc) -> None:
 
 @pytest.mark.full
 @products
-def test_the_lint_target_of_a_core(folder: Path, fusesoc: Fusesoc, name: str, shell: str) -> None:
+def test_lint_target_of_a_core(folder: Path, fusesoc: Fusesoc, name: str, shell: str) -> None:
     done = fusesoc("--target", "lint", f"spurtle:spe:{design(name, shell).module}")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "%Warning" not in done.stdout + done.stderr
@@ -330,16 +330,16 @@ def test_the_lint_target_of_a_core(folder: Path, fusesoc: Fusesoc, name: str, sh
 
 @pytest.mark.parametrize("target", tiers(fast=["default", "lint"], full=["sim"]))
 def test_fusesoc_runs_verilator(fusesoc: Fusesoc, target: str) -> None:
-    """By the older tool API, and by the flow API."""
+    """The default target uses the older tool API, the others the flow API."""
     done = fusesoc("--target", target, "mine:soc:top")
     assert done.returncode == 0, done.stdout + done.stderr
-    said = done.stdout + done.stderr
-    assert "%Warning" not in said and "unknown file type" not in said
+    output = done.stdout + done.stderr
+    assert "%Warning" not in output and "unknown file type" not in output
     assert ("pmbirq is 0" in done.stdout) == (target == "sim")
 
 
-def test_fusesoc_with_a_python_that_has_no_spurtle(tmp_path: Path, fusesoc: Fusesoc) -> None:
-    """As where the environment is not activated."""
+def test_fusesoc_with_a_python_without_spurtle(tmp_path: Path, fusesoc: Fusesoc) -> None:
+    """As if the environment were not activated."""
     plain = tmp_path / "bin" / "python3"
     plain.parent.mkdir()
     plain.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
@@ -353,7 +353,7 @@ def test_fusesoc_with_a_python_that_has_no_spurtle(tmp_path: Path, fusesoc: Fuse
     )
 
 
-def test_the_generators_core_has_the_packages_version() -> None:
+def test_generator_core_has_the_version_of_the_package() -> None:
     core = yaml.safe_load((ROOT / "fusesoc" / "spurtle.core").read_text())
     assert core["name"].split(":")[-1] == __version__
 
@@ -361,7 +361,7 @@ def test_the_generators_core_has_the_packages_version() -> None:
 # Variations.
 
 
-def test_a_variation_has_what_was_set() -> None:
+def test_a_variation_has_its_settings() -> None:
     base = CONFIGS["neoverse_n1"]
     settings = ["slots=2", "version=SPE_V1P1", "crr=true", "events=0-10,12", "unpredictable_filter=DISCARD"]
     varied = vary(base, [*settings, "name=mine"])
@@ -377,14 +377,14 @@ def test_a_variation_has_what_was_set() -> None:
     assert vary(CONFIGS["minimal"], ["layout=minimal", "name=other"]).module == "spurtle_other"
 
 
-def test_the_header_has_every_choice_as_it_can_be_set() -> None:
-    """What the comment says of a configuration makes it again."""
+def test_header_has_each_choice_as_a_setting() -> None:
+    """The choices in the comment are settings that reproduce the configuration."""
     minimal = CONFIGS["minimal"]
     assert "".join(f"// {line}\n" for line in verilog.choices(minimal).splitlines()) in design("minimal", "none").text
     for config in CONFIGS.values():
-        said = re.findall(r"^(\w+) = (.+)$", verilog.choices(config), re.MULTILINE)
-        assert [name for name, _ in said] == [field.name for field in fields(SPUConfig)]
-        settings = [f"{name}={value}" for name, value in said if name not in ("name", "layout")]
+        listed = re.findall(r"^(\w+) = (.+)$", verilog.choices(config), re.MULTILINE)
+        assert [name for name, _ in listed] == [field.name for field in fields(SPUConfig)]
+        settings = [f"{name}={value}" for name, value in listed if name not in ("name", "layout")]
         assert vary(config, [*settings, "name=again"]) == replace(config, name="again")
 
 
@@ -446,8 +446,8 @@ def test_module_names_with_options_are_not_names_of_configurations(shell: str, o
 def test_a_variation_is_written_with_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = ["--set", "slots=2", "--set", "name=two_slots"]
     assert main(["verilog", "--config", "minimal", *settings, "--reset-level", "low", "-o", str(tmp_path)]) == 0
-    said = capsys.readouterr()
-    assert said.err == ("spurtle: warning: two_slots is not a named configuration: it has not been tested\n")
+    streams = capsys.readouterr()
+    assert streams.err == ("spurtle: warning: two_slots is not a named configuration: it has not been tested\n")
     text = (tmp_path / "two_slots" / "spurtle_two_slots_low.v").read_text()
     assert "// slots = 2\n" in text and "input rst_n;" in text
     assert [path.name for path in tmp_path.iterdir()] == ["two_slots"]
@@ -475,15 +475,13 @@ def test_bad_input_is_one_sentence(
     assert main(["verilog", *options, "-o", str(output)]) == 2
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        gc.collect()  # components that refused to be made are not used either
+        gc.collect()  # components whose constructor failed are unused too
     error = capsys.readouterr().err
     assert error.startswith("spurtle: ") and message in error
     assert error.count("\n") == 1 and not output.exists()
 
 
-def test_a_folder_that_cannot_be_written_is_said_before_anything_is_made(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_cannot_be_written_is_reported_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("mine")
     output = tmp_path / "file" / "verilog"
     assert main(["verilog", "-o", str(output)]) == 2
@@ -491,16 +489,16 @@ def test_a_folder_that_cannot_be_written_is_said_before_anything_is_made(
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_nothing_is_half_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A file cannot take the place of a folder: none of the others takes its own then."""
-    there = tmp_path / "minimal" / "spurtle_minimal.core"
-    there.mkdir(parents=True)
+def test_files_are_written_completely_or_not_at_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file cannot replace a folder. None of the other files is written then."""
+    folder = tmp_path / "minimal" / "spurtle_minimal.core"
+    folder.mkdir(parents=True)
     assert main(["verilog", "--config", "minimal", "-o", str(tmp_path)]) == 2
-    assert capsys.readouterr().err.startswith(f"spurtle: cannot write {there.parent}/")
-    assert [*there.parent.iterdir()] == [there]
+    assert capsys.readouterr().err.startswith(f"spurtle: cannot write {folder.parent}/")
+    assert [*folder.parent.iterdir()] == [folder]
 
 
-def test_the_configurations_stand_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
+def test_configurations_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["configs"]) == 0
     heading, *rows, _ = capsys.readouterr().out.splitlines()
     assert heading.split() == [*CONFIGS]

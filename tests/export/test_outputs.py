@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""Each component drives its outputs, and no Verilog is written of one that does not."""
+"""Each component drives its outputs. Verilog of a component that does not is refused."""
 
 import inspect
 import pkgutil
@@ -46,13 +46,13 @@ TOPS: dict[str, Callable[[], wiring.Component]] = {
     "soft core": lambda: SoftCore(CONFIGS["minimal"], load()),
     **{f"bare {block.name}": block.build for block in BLOCKS if block.config == ANY},
 }
-"""What all components of this project are parts of."""
+"""Tops that contain all components of this project."""
 
 LARGE = ("axi4 arm_model 1", "axi4 arm_model 4", "SPU hisilicon_mobile", "orangecrab", "arty_a7")
-"""Those of the long tier alone: each of their components is a part of another one as well."""
+"""Tops of the long tier alone. Each of their components is also part of another top."""
 
 
-def ours() -> set[type]:
+def own_components() -> set[type]:
     """Return the classes of the components of this project."""
     modules = [
         import_module(module.name)
@@ -68,7 +68,7 @@ def ours() -> set[type]:
 
 
 def parts(component: wiring.Component) -> Iterator[wiring.Component]:
-    """Yield `component` and all that are in it."""
+    """Yield `component` and the components in it."""
     fragments = [Fragment.get(component, None)]
     while fragments:
         fragment = fragments.pop()
@@ -77,7 +77,7 @@ def parts(component: wiring.Component) -> Iterator[wiring.Component]:
 
 
 def has_constants(component: wiring.Component) -> bool:
-    """Return whether a port is a constant, as in a stream that is always ready. Amaranth makes no netlist of it."""
+    """Return whether a port is a constant, as in a stream that is always ready. Amaranth cannot convert it."""
     ports = (Value.cast(port) for _, _, port in component.signature.flatten(component))
     return not all(isinstance(port, Signal) for port in ports)
 
@@ -85,8 +85,8 @@ def has_constants(component: wiring.Component) -> bool:
 @pytest.mark.parametrize(
     "name", tiers(fast=["SPU minimal", "soft core"], full=[top for top in TOPS if top not in LARGE], long=TOPS)
 )
-def test_something_drives_each_output(name: str) -> None:
-    checked = [part for part in parts(TOPS[name]()) if type(part) in ours() and not has_constants(part)]
+def test_each_output_is_driven(name: str) -> None:
+    checked = [part for part in parts(TOPS[name]()) if type(part) in own_components() and not has_constants(part)]
     for part in checked:
         verilog.to_rtlil(part, "part")
     assert checked
@@ -95,12 +95,12 @@ def test_something_drives_each_output(name: str) -> None:
 @pytest.mark.full
 def test_each_component_is_checked() -> None:
     seen = {type(part) for top in TOPS.values() for part in parts(top())}
-    # The harness has a clock of its own, and no Verilog is written of it; the other is a base class.
-    assert ours() - seen == {Harness, ConfiguredComponent}
+    # The harness has its own clock, and no Verilog is generated from it. The other is a base class.
+    assert own_components() - seen == {Harness, ConfiguredComponent}
 
 
-class Forgetful(wiring.Component):
-    """Drives some of its outputs, and of one a single bit."""
+class PartlyDriven(wiring.Component):
+    """Component that drives only some of its outputs, and only one bit of another one."""
 
     def __init__(self) -> None:
         channel = wiring.Signature({"valid": Out(1), "ready": In(1), "nothing": Out(0)})
@@ -113,8 +113,8 @@ class Forgetful(wiring.Component):
         return m
 
 
-class Empty(wiring.Component):
-    """Drives nothing."""
+class Undriven(wiring.Component):
+    """Component that drives no output."""
 
     o: Out(signed(2))
 
@@ -122,17 +122,17 @@ class Empty(wiring.Component):
         return Module()
 
 
-def test_an_output_that_nothing_drives_is_an_error() -> None:
-    with pytest.raises(ValueError, match=r"^nothing drives lanes__1__valid, port__o__valid of Forgetful$"):
-        verilog.generate(Forgetful(), "forgetful")
-    with pytest.raises(ValueError, match=r"^nothing drives o of Empty$"):
-        verilog.generate(Empty(), "empty")
+def test_an_output_without_a_driver_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"^nothing drives lanes__1__valid, port__o__valid of PartlyDriven$"):
+        verilog.generate(PartlyDriven(), "partly_driven")
+    with pytest.raises(ValueError, match=r"^nothing drives o of Undriven$"):
+        verilog.generate(Undriven(), "undriven")
 
 
-def test_the_command_says_so(
+def test_the_command_reports_an_output_without_a_driver(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verilog, "SPU", lambda config: Forgetful())
+    monkeypatch.setattr(verilog, "SPU", lambda config: PartlyDriven())
     assert main(["verilog", "--config", "minimal", "-o", str(tmp_path / "out")]) == 2
-    assert capsys.readouterr().err == "spurtle: nothing drives lanes__1__valid, port__o__valid of Forgetful\n"
+    assert capsys.readouterr().err == "spurtle: nothing drives lanes__1__valid, port__o__valid of PartlyDriven\n"
     assert not any(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""What software is told of the System registers: SVD, C header, the list in a terminal, the pages of the documents."""
+"""Descriptions of System registers: SVD, C header, list in a terminal, pages of the documents."""
 
 import os
 import re
@@ -44,7 +44,7 @@ ORDER = {
     "enumeratedValues": "enumeratedValue",
     "enumeratedValue": "name value",
 }
-"""What of the elements of CMSIS-SVD 1.3 is used, in the order that its schema wants."""
+"""Elements of CMSIS-SVD 1.3 that are used, in the order of its schema."""
 REPEATED = {"peripheral", "register", "field", "enumeratedValue"}
 OPTIONAL = {"fields", "enumeratedValues"}
 
@@ -60,7 +60,7 @@ def test_bit_ranges() -> None:
     assert regmap.bit_ranges((1 << 64) - 1) == "63:0"
 
 
-def test_fields_that_a_configuration_has() -> None:
+def test_fields_of_a_configuration() -> None:
     minimal, every = CONFIGS["minimal"], CONFIGS["v1p4"]
     assert [*regmap.fields(minimal, arch.PMSFCR_EL1)] == ["FE", "FT", "FL", "B", "LD", "ST"]
     assert [*regmap.fields(minimal, arch.PMBLIMITR_EL1)] == ["E", "LIMIT"]
@@ -72,14 +72,14 @@ def test_fields_that_a_configuration_has() -> None:
 
 
 @configs
-def test_reset_is_the_reference_s(config: SPUConfig) -> None:
+def test_reset_values_agree_with_the_reference_model(config: SPUConfig) -> None:
     reference = Registers.after_reset(config)
     for register in config.registers:
         assert regmap.reset(config, register) == reference.read(config, register, PEState(el=3)), register.name
 
 
 @configs
-def test_svd_has_the_shape_of_its_schema(config: SPUConfig) -> None:
+def test_svd_has_the_order_of_its_schema(config: SPUConfig) -> None:
     device = ElementTree.fromstring(svd(config).encode())
     assert (device.tag, device.get("schemaVersion")) == ("device", "1.3")
     for element in device.iter():
@@ -95,7 +95,7 @@ def test_svd_has_the_shape_of_its_schema(config: SPUConfig) -> None:
 
 
 @configs
-def test_svd_says_what_is_there(config: SPUConfig) -> None:
+def test_svd_describes_the_implemented_registers(config: SPUConfig) -> None:
     device = ElementTree.fromstring(svd(config).encode())
     block = device.find(".//addressBlock")
     assert block is not None
@@ -140,7 +140,7 @@ def test_svd_names_values() -> None:
 
 
 def expected_macros(config: SPUConfig) -> dict[str, int | str]:
-    """The macros of the header, and what they stand for, from `arch`."""
+    """Return the macros of the header and their values, from `arch`."""
     macros: dict[str, int | str] = {"ID_AA64DFR0_EL1_PMSVER": config.version}
     for register in config.accessors:
         name = register.name
@@ -162,7 +162,7 @@ def expected_macros(config: SPUConfig) -> dict[str, int | str]:
 
 @GCC
 @configs
-def test_header_compiles_and_means_what_arch_says(config: SPUConfig, tmp_path: Path) -> None:
+def test_header_compiles_and_has_the_values_of_arch(config: SPUConfig, tmp_path: Path) -> None:
     (tmp_path / f"{config.module}.h").write_text(header(config))
     expected = expected_macros(config)
     prints = [
@@ -202,18 +202,18 @@ def test_headers_of_all_configurations_in_one_file(tmp_path: Path) -> None:
 
 
 @GCC
-def test_headers_beside_that_of_linux(tmp_path: Path) -> None:
+def test_headers_with_that_of_linux(tmp_path: Path) -> None:
     source = library.find_source("6.12")
     if source is None:
-        pytest.skip("Linux 6.12 is not here: apt-get install linux-source-6.12")
+        pytest.skip("Linux 6.12 is not installed: apt-get install linux-source-6.12")
     linux = library.sysreg_defs(source)
     assert re.search(r"^#define PMSCR_EL1_PCT_MASK\s", linux, re.MULTILINE)
     headers = {f"{config.module}.h": header(config) for config in CONFIGS.values()}
     assert preprocess({"sysreg-defs.h": linux, **headers}, tmp_path) == ""
 
 
-def test_encodings_that_linux_has() -> None:
-    """Numbers of its SYS_PMSCR_EL1, SYS_PMSDSFR_EL1, SYS_PMBIDR_EL1 and SYS_PMSCR_EL2."""
+def test_encodings_are_those_of_linux() -> None:
+    """Numbers of SYS_PMSCR_EL1, SYS_PMSDSFR_EL1, SYS_PMBIDR_EL1 and SYS_PMSCR_EL2 in Linux."""
     macros = dict(re.findall(r"#define SPURTLE_V1P4_(\w+_SYSREG) +UINT32_C\((\w+)\)", header(CONFIGS["v1p4"])))
     assert macros["PMSCR_EL1_SYSREG"] == "0x189900"
     assert macros["PMSDSFR_EL1_SYSREG"] == "0x189a80"
@@ -221,7 +221,7 @@ def test_encodings_that_linux_has() -> None:
     assert macros["PMSCR_EL2_SYSREG"] == "0x1c9900"
 
 
-def test_the_same_text_in_every_process() -> None:
+def test_text_is_the_same_in_each_process() -> None:
     text = (
         "import sys; from spurtle.config import CONFIGS; from spurtle.export.header import header; "
         "from spurtle.export.svd import svd; config = CONFIGS['v1p4']; "
@@ -236,7 +236,7 @@ def test_the_same_text_in_every_process() -> None:
     assert runs[0].stdout == runs[1].stdout != b""
 
 
-def test_they_are_beside_the_verilog(tmp_path: Path) -> None:
+def test_files_are_next_to_the_verilog(tmp_path: Path) -> None:
     config = CONFIGS["minimal"]
     assert main(["verilog", "--config", config.name, "-o", str(tmp_path)]) == 0
     folder = tmp_path / config.name
@@ -259,14 +259,14 @@ def test_list_in_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("arguments", [[], ["--config", "nonsense"], ["--config", "minimal", "more"]])
-def test_list_of_what_is_not_there(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_with_bad_arguments(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["registers", *arguments]) == 2
     out, err = capsys.readouterr()
     assert out == "" and len(err.splitlines()) == 1 and err.startswith("spurtle: ")
 
 
 def tables(register: Register, heading: str) -> list[list[list[str]]]:
-    """The tables below a heading of the register's page: rows of cells, without what is below the head."""
+    """Return the tables below a heading of the page of a register, as rows of cells without the line below the head."""
     _, _, rest = page(register).partition(f"\n## {heading}\n")
     found: list[list[list[str]]] = []
     for block in rest.partition("\n## ")[0].split("\n\n"):
@@ -286,24 +286,24 @@ def test_a_page_shows_each_bit_once(register: Register) -> None:
             msb, _, lsb = text.partition(":")
             ranges.append((int(msb), int(lsb or msb)))
             for bit in range(ranges[-1][1], ranges[-1][0] + 1):
-                here = {other: field.width for other, field in register.fields.items() if field.mask >> bit & 1}
-                # Of a field and its part the part.
-                assert name in here and here[name] == min(here.values()) if here else name == "RES0"
+                fields = {other: field.width for other, field in register.fields.items() if field.mask >> bit & 1}
+                # The page shows the smallest field.
+                assert name in fields and fields[name] == min(fields.values()) if fields else name == "RES0"
     assert (ranges[0][0], ranges[-1][1]) == (63, 0)
     assert all(upper[1] == lower[0] + 1 and upper[0] >= upper[1] for upper, lower in pairwise(ranges))
 
 
 @registers
-def test_a_page_says_which_configurations_have_a_field(register: Register) -> None:
+def test_a_page_lists_the_configurations_with_a_field(register: Register) -> None:
     ((_, *rows),) = tables(register, "Fields")
     assert [row[1] for row in rows] == [*register.fields]
     ((_, *configurations),) = tables(register, "Configurations")
-    there = [row[0] for row in configurations if row[1] != "not there: UNDEFINED"]
-    assert there == [name for name, config in CONFIGS.items() if register in config.accessors]
+    present = [row[0] for row in configurations if row[1] != "not there: UNDEFINED"]
+    assert present == [name for name, config in CONFIGS.items() if register in config.accessors]
     if not register.read_only:
         for _, name, _, where in rows:
-            having = {"all": there, "none: RES0": []}.get(where, where.split(", "))
-            assert having == [one for one in there if name in regmap.fields(CONFIGS[one], register)]
+            having = {"all": present, "none: RES0": []}.get(where, where.split(", "))
+            assert having == [one for one in present if name in regmap.fields(CONFIGS[one], register)]
 
 
 CONDITIONS = {
@@ -326,7 +326,7 @@ def host(config: SPUConfig, pe: PEState) -> bool:
 def applies(
     config: SPUConfig, register: Register, write: int, pe: PEState, where: str, condition: str, then: str
 ) -> bool:
-    """A row of the table does, as docs/reference/registers.md says."""
+    """Return whether a row of the table applies, as docs/reference/registers.md defines it."""
     if where != "any other" and f"EL{pe.el}" not in where.split(", "):
         return False
     traps = {"trap to EL2": el2_enabled(config, pe, pe.ns), "trap to EL3": config.el3}
@@ -344,17 +344,17 @@ def applies(
         fields += f" for MRS, HDFGWTR{two}_EL2.{trap.name} for MSR"
     bit = getattr(pe, f"hdfg{'w' if write else 'r'}tr{two}_el2") >> trap.bit & 1
     enabled = not config.el3 or getattr(pe, f"scr_el3_fgten{two}") == 1
-    there = config.fgt2 if trap.second else config.fgt
+    implemented = config.fgt2 if trap.second else config.fgt
     if trap.second:
         assert condition == f"{fields} is 0, or SCR_EL3.FGTEn2 is 0"
-        return there and (bit == 0 or not enabled)
+        return implemented and (bit == 0 or not enabled)
     assert condition == f"{fields} is {'0' if trap.inverted else '1'}, and SCR_EL3.FGTEn is 1"
-    return there and bit != trap.inverted and enabled
+    return implemented and bit != trap.inverted and enabled
 
 
 @registers
-def test_the_access_of_a_page_is_the_reference_s(register: Register) -> None:
-    """Its table, read as docs/reference/registers.md says, in random states of the PE."""
+def test_access_table_agrees_with_the_reference_model(register: Register) -> None:
+    """The table, read as docs/reference/registers.md defines it, in random states of the PE."""
     ((_, *rows),) = tables(register, "Access")
     random = Random(SEED)
     wide = {"mdcr_el2_e2pb": 2, "mdcr_el3_nspb": 2, "el": 2, "hdfgrtr_el2": 64, "hdfgwtr_el2": 64}
@@ -362,23 +362,23 @@ def test_the_access_of_a_page_is_the_reference_s(register: Register) -> None:
     single = ("ns", "nse", "mdcr_el2_tpms", "hcr_el2_e2h", "mdcr_el3_nspbe", "scr_el3_eel2", "mdcr_el3_enpmsn")
     single += ("mdcr_el3_enpms3", "scr_el3_fgten", "scr_el3_fgten2")
     outcomes = {"UNDEFINED": Outcome.UNDEFINED, "trap to EL2": Outcome.TRAP_EL2, "trap to EL3": Outcome.TRAP_EL3}
-    taken: set[int] = set()
+    decisive: set[int] = set()
     for config in CONFIGS.values():
         if register not in config.accessors:
             continue
         for _ in range(2000):
-            # Each trap alone is rare: most of them are off.
+            # Most traps are off, so that each one decides in some states.
             pe = PEState(
                 **{name: random.getrandbits(bits) for name, bits in wide.items() if random.random() < 0.7},
                 **{name: random.getrandbits(1) for name in single if random.random() < 0.7},
             )
             write = random.getrandbits(1)
             number = next(number for number, row in enumerate(rows) if applies(config, register, write, pe, *row))
-            taken.add(number)
+            decisive.add(number)
             then = rows[number][2]
             other = re.fullmatch(r"access to \[(\w+)\]\(\1\.md\)", then)
-            means = other[1] if other else register.name
-            expected = (outcomes[then], None) if then in outcomes else (Outcome.VALUE, means)
-            came, found = access(config, register, write, pe)
-            assert (came, found and found.name) == expected, f"{config.name}, write {write}: {pe}"
-    assert taken == {*range(len(rows))}
+            accessed = other[1] if other else register.name
+            expected = (outcomes[then], None) if then in outcomes else (Outcome.VALUE, accessed)
+            outcome, found = access(config, register, write, pe)
+            assert (outcome, found and found.name) == expected, f"{config.name}, write {write}: {pe}"
+    assert decisive == {*range(len(rows))}

@@ -1,4 +1,4 @@
-"""The generated Verilog: its ports, its text, and what linters, simulators and synthesis say of it."""
+"""Generated Verilog: ports, text, and the results of linters, simulators and synthesis."""
 
 import json
 import re
@@ -34,15 +34,15 @@ def generated(name: str) -> verilog.Verilog:
 
 
 @configs
-def test_ports_are_the_published_ones(name: str) -> None:
-    """Integrators connect these ports by name: a change here is a breaking change."""
+def test_ports_are_the_published_ports(name: str) -> None:
+    """Integrators connect these ports by name, so that a change is a breaking change."""
     assert port_list(generated(name).ports) == golden_file(name).read_text(), (
         f"a breaking change; `python -m tests.support.golden_ports {name}` writes the new ports"
     )
 
 
 @configs
-def test_the_text_declares_exactly_these_ports(name: str) -> None:
+def test_text_declares_the_ports(name: str) -> None:
     design = generated(name)
     declared = {
         (port, {"input": "in", "output": "out"}[direction], int(high or 0) + 1)
@@ -54,18 +54,18 @@ def test_the_text_declares_exactly_these_ports(name: str) -> None:
 
 
 @configs
-def test_there_is_one_module_of_plain_names(name: str) -> None:
+def test_text_has_one_module_without_escaped_names(name: str) -> None:
     text = generated(name).text
     assert re.findall(r"^module (\w+)", text, re.MULTILINE) == [f"spurtle_{name}"]
     assert "\\" not in text, "an escaped name"
     # Memories have initial contents.
     text = re.sub(r"initial begin\n(    \w+\[\d+\] = \d+'h[0-9a-f]+;\n)+  end", "", text)
-    assert not re.search(r"\b(assert|assume|cover|initial|\$\w+)\b", text), "more than a circuit"
+    assert not re.search(r"\b(assert|assume|cover|initial|\$\w+)\b", text), "not synthesizable"
 
 
 def lint(design: verilog.Verilog, folder: Path, waivers: list[str]) -> str:
-    """What Verilator says, warnings being no errors."""
-    source = folder / "a_name_of_its_own.v"
+    """Return the messages of Verilator. Warnings are not errors."""
+    source = folder / "other_name.v"
     source.write_text(design.text)
     timed = folder / "timed.v"
     timed.write_text("`timescale 1ns/1ps\nmodule timed(); endmodule\n")
@@ -76,15 +76,15 @@ def lint(design: verilog.Verilog, folder: Path, waivers: list[str]) -> str:
 
 
 @configs
-def test_verilator_finds_nothing_but_what_is_waived(name: str, tmp_path: Path) -> None:
+def test_verilator_reports_only_waived_warnings(name: str, tmp_path: Path) -> None:
     messages = lint(generated(name), tmp_path, list(LINT_WAIVERS))
     assert not re.search("%(Warning|Error)", messages), messages
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", CONFIGS)
-def test_verilator_finds_no_loop_behind_an_asynchronous_reset(name: str, tmp_path: Path) -> None:
-    """Yosys gives its registers other names."""
+def test_verilator_finds_no_loop_with_an_asynchronous_reset(name: str, tmp_path: Path) -> None:
+    """Yosys names registers with an asynchronous reset differently."""
     reset = Reset(asynchronous=True, active_low=True)
     design = verilog.spu(CONFIGS[name], shell="axi4-apb", outstanding=2, reset=reset)
     messages = lint(design, tmp_path, list(LINT_WAIVERS))
@@ -93,17 +93,17 @@ def test_verilator_finds_no_loop_behind_an_asynchronous_reset(name: str, tmp_pat
 
 @pytest.mark.full
 def test_every_waiver_is_needed(tmp_path: Path) -> None:
-    seen = set[str]()
+    warned = set[str]()
     for name in CONFIGS:
-        seen |= set(re.findall(r"%Warning-(\w+):", lint(generated(name), tmp_path, [])))
-    # This release divides one of them.
-    assert {"WIDTH" if rule.startswith("WIDTH") else rule for rule in seen} == set(LINT_WAIVERS)
+        warned |= set(re.findall(r"%Warning-(\w+):", lint(generated(name), tmp_path, [])))
+    # This release divides WIDTH into several rules.
+    assert {"WIDTH" if rule.startswith("WIDTH") else rule for rule in warned} == set(LINT_WAIVERS)
 
 
 @ICARUS
 @pytest.mark.parametrize("standard", ["2005", "2012"])
 @configs
-def test_icarus_compiles_it(name: str, standard: str, tmp_path: Path) -> None:
+def test_icarus_compiles_the_text(name: str, standard: str, tmp_path: Path) -> None:
     (tmp_path / "design.v").write_text(generated(name).text)
     command = ["iverilog", f"-g{standard}", "-Wall", "-Wno-timescale", "-o", "out", "design.v"]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -120,7 +120,7 @@ def test_slang_finds_no_error(name: str, tmp_path: Path) -> None:
 
 
 @configs
-def test_there_is_no_latch_and_no_loop(name: str, tmp_path: Path) -> None:
+def test_text_has_no_latch_and_no_loop(name: str, tmp_path: Path) -> None:
     (tmp_path / "design.v").write_text(generated(name).text)
     script = """
     read_verilog design.v; hierarchy -check; proc; flatten; opt
@@ -132,42 +132,45 @@ def test_there_is_no_latch_and_no_loop(name: str, tmp_path: Path) -> None:
 
 
 def state_bits(name: str, family: str) -> int:
-    """Bits that the SPU has to keep: registers, the sampled operations as far as they are recorded, an offset to the
-    system counter, two beats, an answer; and of a packed record a step, one that is placed, and what is laid down.
+    """Return the number of bits that the SPU must store.
 
-    With several slots each has what was captured and counted, what was told at the end is in a memory, and a sample is
-    moved out. Only ECP5 has memories that are read without a clock.
+    These are registers, the recorded part of sampled operations, an offset to the system counter, two beats, and the
+    result of a System register access. A packed layout also has a step of a record, a placed step, and the bytes that
+    are laid down.
+
+    With several slots, each slot stores what was captured and counted. What is known at finish is in a memory, and one
+    sample is copied out of the slots. Only ECP5 has memories with asynchronous reads.
     """
     config = CONFIGS[name]
     registers = sum(config.writable(register).bit_count() for register in config.registers)
-    # Without EL2 no CONTEXTIDR_EL2, nor that it may be collected; the same of the address of NV2.
+    # Without EL2 there is no CONTEXTIDR_EL2 and no permission to collect it. Likewise for the address of FEAT_NV2.
     start = StartLayout(config).size - (0 if config.el2 else 33) - (not config.nv2)
     counters = len(config.latencies) * config.counter_bits
     derived = {Event.GENERATED_EXCEPTION, Event.RETIRED, Event.NOT_TAKEN} | ({Event.SMCU} if config.spe_sme else set())
-    told = SampleLayout(config).size - StartLayout(config).size - counters
-    told -= 8 * config.events_bytes - len(config.events - derived) + len(unimplemented_facts(config))
-    kept = start + counters + told
+    finished = SampleLayout(config).size - StartLayout(config).size - counters
+    finished -= 8 * config.events_bytes - len(config.events - derived) + len(unimplemented_facts(config))
+    stored = start + counters + finished
     if config.slots > 1:
-        kept += config.slots * (start + counters + (told if family == "ice40" else 0))
+        stored += config.slots * (start + counters + (finished if family == "ice40" else 0))
     delayed = config.answer_latency * start + 64 * config.el2
     packer = 8 * (3 * 14 + 2 * (config.bus_bytes - 1)) if config.layout.packed else 0
-    return registers + kept + delayed + 2 * beat_layout(config).size + 64 + packer
+    return registers + stored + delayed + 2 * beat_layout(config).size + 64 + packer
 
 
 @pytest.mark.parametrize(
     ("name", "family"), tiers(full=[("minimal", "gowin"), ("minimal", "xilinx"), ("v1p4", "gowin")])
 )
-def test_other_families_map_it(name: str, family: str, tmp_path: Path) -> None:
+def test_other_families_synthesize_the_text(name: str, family: str, tmp_path: Path) -> None:
     (tmp_path / "design.v").write_text(generated(name).text)
-    upto = "map_luts" if family == "gowin" else "fine"  # what follows takes AMD's long, and is of the tool alone
-    verilog.yosys(f"read_verilog design.v; synth_{family} -top spurtle_{name} -run begin:{upto}", tmp_path)
+    last = "map_luts" if family == "gowin" else "fine"  # later steps are specific to the tool, and slow for AMD
+    verilog.yosys(f"read_verilog design.v; synth_{family} -top spurtle_{name} -run begin:{last}", tmp_path)
 
 
 @pytest.mark.parametrize(
     ("active_low", "asynchronous"), tiers(fast=[(True, True)], full=product((False, True), repeat=2))
 )
-def test_a_reset_is_as_asked_for(active_low: bool, asynchronous: bool, tmp_path: Path) -> None:
-    """Every register that has a reset has it so."""
+def test_every_reset_has_the_selected_kind(active_low: bool, asynchronous: bool, tmp_path: Path) -> None:
+    """Each register with a reset has a reset of this kind."""
     reset = Reset(asynchronous, active_low)
     text = verilog.spu(CONFIGS["minimal"], reset=reset).text
     edge = f", {'negedge rst_n' if active_low else 'posedge rst'}"
@@ -192,7 +195,7 @@ def test_a_reset_is_as_asked_for(active_low: bool, asynchronous: bool, tmp_path:
     ),
 )
 def test_synthesis_keeps_every_register(name: str, family: str, tmp_path: Path) -> None:
-    """An output that nothing drives would let synthesis delete what is behind it, and the count would fall."""
+    """Synthesis would delete the logic of an output without a driver, and the count would be lower."""
     (tmp_path / "design.v").write_text(generated(name).text)
     script = (
         f"read_verilog design.v; synth_{family} -top spurtle_{name} -run begin:map_luts; tee -q -o stat.json stat -json"

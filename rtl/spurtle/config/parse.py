@@ -47,7 +47,7 @@ def vary(config: SPUConfig, settings: Iterable[str]) -> SPUConfig:
 
 
 def _value(name: str, present: Any, text: str) -> Any:
-    """Return the value that `text` stands for, of the same kind as the `present` value of the field."""
+    """Return the value that `text` stands for. `present` is the current value of the field."""
     parse, allowed = _parser(name, present)
     try:
         return parse(text)

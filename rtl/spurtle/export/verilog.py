@@ -214,7 +214,7 @@ One clock `clk`; reset `{reset.port}` is {kind} and active {level}. {known}
 
 
 def _options(shell: str, outstanding: int, reset: Reset) -> str:
-    """Return the options of `spurtle verilog`, except those of the configuration."""
+    """Return the options of `spurtle verilog` that do not select the configuration."""
     asynchronous = "async" if reset.asynchronous else "sync"
     bursts = [] if shell == NO_SHELL else [f"--outstanding {outstanding}"]
     level = "low" if reset.active_low else "high"

@@ -13,8 +13,8 @@ def open_closed() -> None:
         try:
             os.fstat(descriptor)
         except OSError:
-            # os.open returns the lowest free descriptor, which is this one. The mode is the opposite of that of the
-            # stream, so that its use fails.
+            # os.open returns the lowest free descriptor, which is this one. The stream cannot be used, because standard
+            # input is open for writing, and an output stream for reading.
             os.open(os.devnull, os.O_RDONLY if descriptor else os.O_WRONLY)
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(descriptor, "w" if descriptor else "r", closefd=False))
