@@ -21,6 +21,7 @@ class Memory(State):
 
     def release(self, flight: Flight) -> None:
         """Record that the sample is accepted in this cycle, which frees the completion stage, or the only slot."""
+        # The next sample is filtered in the next cycle at the earliest, and SAMPLE_FEED reports it one cycle later.
         self.completion.release(self.now + 2)
         if self.config.slots == 1:
             self.slots[flight.slot].release(self.now + 1)
