@@ -211,8 +211,8 @@ class Scoreboard(Memory):
             return
         several = self.config.slots > 1
         flight = self.finished[0]
-        # The sample is filtered in the cycle after the operation finishes, or one cycle later if it is moved out of one of
-        # several slots. SAMPLE_FEED follows in the next cycle.
+        # The sample is filtered in the cycle after the operation finishes. With several slots it leaves its slot first,
+        # which takes one more cycle. SAMPLE_FEED follows in the next cycle.
         ready = flight.finished + 2 + several
         slot = self.slots[flight.slot]
         if not fed:
