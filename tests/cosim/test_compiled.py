@@ -43,7 +43,7 @@ def test_the_runtime_is_compiled_once(cache: Path, monkeypatch: pytest.MonkeyPat
         (folder / "out.a").write_text(f"archive {len(ran)}")
         return ""
 
-    cached("", None)  # reads the release of the compiler, which runs it
+    cached("", None)  # reads the release of the compiler before `run` is replaced
     monkeypatch.setattr(compiler, "run", run)
     first = compiled.verilator_runtime(["verilated"], "-fPIC")
     assert compiled.verilator_runtime(["verilated"], "-fPIC") == first

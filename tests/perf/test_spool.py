@@ -28,9 +28,9 @@ def spool(tmp_path: Path) -> Iterator[Spool]:
 
 def test_data_is_read_in_any_order(spool: Spool, tmp_path: Path) -> None:
     pieces = [b"first", b"", bytes(100_000), b"last"]
-    kept = [spool.append(piece) for piece in pieces]
-    assert [*map(len, kept)] == [*map(len, pieces)]
-    assert [*map(bytes, reversed(kept))] == pieces[::-1]
+    stored = [spool.append(piece) for piece in pieces]
+    assert [*map(len, stored)] == [*map(len, pieces)]
+    assert [*map(bytes, reversed(stored))] == pieces[::-1]
     assert bytes(spool.append(b"more")) == b"more"
     assert not [*tmp_path.iterdir()]
 

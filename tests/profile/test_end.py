@@ -82,13 +82,13 @@ def started(words: Sequence[int], folder: Path, *options: str, **streams: Any) -
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(
     ("number", "times"),
-    tiers(fast=[(SIGINT, 1), (SIGTERM, 2)], full=[(SIGINT, 2), (SIGTERM, 1)]),  # `timeout` sends two
+    tiers(fast=[(SIGINT, 1), (SIGTERM, 2)], full=[(SIGINT, 2), (SIGTERM, 1)]),  # `timeout` sends two signals
 )
 def test_a_signal_ends_an_endless_loop(number: Signals, times: int, tmp_path: Path) -> None:
     process, output = started([*COUNT, *SAY, ENDLESS], tmp_path, stdout=subprocess.PIPE)
     assert process.stdout is not None
     with process:
-        process.stdout.read(1)  # it has counted
+        process.stdout.read(1)  # the program has executed COUNT
         for _ in range(times):
             process.send_signal(number)
         _, errors = process.communicate(timeout=120)
@@ -101,7 +101,7 @@ def test_a_signal_ends_an_endless_loop(number: Signals, times: int, tmp_path: Pa
 def test_an_ignored_signal_stays_ignored(tmp_path: Path) -> None:
     """A shell ignores SIGINT for a command that it runs in the background."""
     words = [*SAY, 0xD2800000, 0xD2A00821, 0xD2800022, 0xD28007E8, 0xD4000001, 0xD2800000, *EXIT]  # read(0, DATA, 1)
-    before = signal(SIGINT, SIG_IGN)  # a process inherits it
+    before = signal(SIGINT, SIG_IGN)  # inherited by the process
     process, _ = started(words, tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     signal(SIGINT, before)
     with process:

@@ -40,7 +40,7 @@ CASES = (
     "min_latency=5",
     "min_latency=0x14",
     "event_filter=0x8",  # L1D refill
-    "event_filter=0x18",  # and a TLB access
+    "event_filter=0x18",  # L1D refill and TLB access
     "event_filter=128",  # mispredicted
     "load_filter,event_filter=2,min_latency=4",
     "load_filter,branch_filter,min_latency=6",
@@ -189,7 +189,7 @@ def test_terms() -> None:
     assert parse_filters(n1, ["min_latency=4095", "event_filter=0x200"]) == replace(
         disabled, pmsfcr=1 << 0 | 1 << 2, pmsevfr=1 << 9, pmslatfr=4095
     )
-    # FT with a mask alone; the bits of D24.7, one by one.
+    # FT is set by a mask alone. Each bit is that of D24.7.
     for name, bit in (("branch", 16), ("load", 17), ("store", 18), ("float", 19), ("simd", 20)):
         assert parse_filters(v1p4, [f"{name}_filter"]) == replace(disabled, pmsfcr=1 << 1 | 1 << bit)
         assert parse_filters(v1p4, [f"{name}_filter_mask"]) == replace(disabled, pmsfcr=1 << 1 | 1 << bit + 32)
@@ -234,7 +234,7 @@ def test_invalid_terms(config: str, term: str, words: list[str]) -> None:
         assert word in message
 
 
-# Sampling, from Python.
+# Sampling from Python.
 
 
 @pytest.mark.parametrize(

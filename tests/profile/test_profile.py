@@ -60,7 +60,7 @@ In `sort`, branches have many targets, so that a previous branch target of anoth
 """
 
 
-# mov w2, #0xffff; subs w2, w2, #1; b.ne of that
+# mov w2, #0xffff; subs w2, w2, #1; b.ne to the subs
 LOOP = (0x529FFFE2, 0x71000442, 0x54FFFFE1)
 
 
@@ -179,8 +179,8 @@ def test_the_start_of_a_workload_equals_the_reference(name: str, jitter: bool, f
     assert driver.checker.mismatches == []
     mean = 256 + 128.5 if jitter and not config.ernd else 257
     assert driver.sampled + driver.collided == pytest.approx(len(operations) / mean, rel=0.05)
-    kept = len(list(decode_records(driver.data)))
-    assert 0 < kept < driver.sampled if filters else kept == driver.sampled
+    count = len(list(decode_records(driver.data)))
+    assert 0 < count < driver.sampled if filters else count == driver.sampled
 
 
 def loop(path: Path, turns: int) -> Path:
@@ -189,7 +189,7 @@ def loop(path: Path, turns: int) -> Path:
         0x92402C05,  # and x5, x0, #0xfff
         0xF8656823,  # ldr x3, [x1, x5]
         0xF1000400,  # subs x0, x0, #1
-        0x54FFFFA1,  # b.ne to the first of these
+        0x54FFFFA1,  # b.ne to the and
     ]
     start = [0xD2A00001 | (DATA >> 16) << 5, 0xD2800000 | (turns & 0xFFFF) << 5, 0xF2A00000 | (turns >> 16) << 5]
     return write_elf(path, [*start, *again, *EXIT])
@@ -286,7 +286,7 @@ def test_a_busybox_of_a_distribution(tmp_path: Path):
     busybox = os.environ.get("SPURTLE_BUSYBOX")
     if busybox is None:
         pytest.skip("SPURTLE_BUSYBOX must name a static AArch64 busybox: see docs/howto/workloads.md")
-    # The digest of 20 KB of the letter a, from hashlib.
+    # The expected digest is that of hashlib.
     import hashlib
 
     data = tmp_path / "data"

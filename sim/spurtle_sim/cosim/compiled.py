@@ -158,8 +158,8 @@ class GeneratedModel:
 
     def find(self) -> Path | None:
         """Return its file in the cache, or None if it must be compiled."""
-        kept = cache.cached(*self._identity())
-        return self._model(kept).find() if kept else None
+        generated = cache.cached(*self._identity())
+        return self._model(generated).find() if generated else None
 
     def make(self) -> Path:
         """Return its file in the cache; generate, translate and compile it if it is absent.
@@ -181,8 +181,8 @@ class GeneratedModel:
         compiler.run([sys.executable, "-m", generate.__name__, self.design, generate.digest()], folder)
         return folder / generate.FILES
 
-    def _model(self, kept: Path) -> VerilatedModel:
-        files = json.loads(kept.read_text(encoding="utf-8"))
+    def _model(self, generated: Path) -> VerilatedModel:
+        files = json.loads(generated.read_text(encoding="utf-8"))
         return VerilatedModel(self.name, files, resources.files(_PACKAGE) / self.driver)
 
 

@@ -206,7 +206,7 @@ class _Records:
         misc = Misc.USER
         if not mapping.executable:
             misc |= Misc.MMAP_DATA
-        file = bytes(24)  # device and inode numbers; with MMAP_BUILD_ID the build ID is here instead
+        file = bytes(24)  # device and inode numbers, or with MMAP_BUILD_ID the build ID
         if event.build_id:
             misc |= Misc.MMAP_BUILD_ID
             file = struct.pack("<B3x20s", len(event.build_id), event.build_id)

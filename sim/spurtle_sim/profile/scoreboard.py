@@ -194,11 +194,11 @@ class Checker:
             issue=int(row["issue"]),
             translation=int(row["translate_to"]) - int(row["translate_from"]),
         )
-        kept = filtering.collect(config, registers, sample)
-        if kept:
+        collected = filtering.collect(config, registers, sample)
+        if collected:
             self._collected.append(sample)
         self._events["feed"] += 1
-        self._events["filtrate"] += kept
+        self._events["filtrate"] += collected
         self._events.update({f"feed_{name}": fed for name, fed in filtering.feed(config, registers, sample).items()})
 
     def _write(self, sample: Sample) -> None:
