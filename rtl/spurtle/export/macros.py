@@ -20,7 +20,7 @@ def macros(config: SPUConfig, design: Verilog) -> str:
     the encoding of each register, {op1, CRn, CRm, op2}.
     """
     guard = f"{design.module}_vh".upper()
-    lines = [*comment("//", title(design, "names")), f"`ifndef {guard}", f"`define {guard}"]
+    lines = [*comment("//", title(design, "macros")), f"`ifndef {guard}", f"`define {guard}"]
     for port in design.ports:
         lines += _named(macro(design, port), port.width, port.values)
         for field in port.fields:
