@@ -146,7 +146,7 @@ def _check_layout(choices: Choices) -> None:
     layout = choices.layout
     packets = layout.packets
     if repeated := {packet for packet in packets if packets.count(packet) > 1}:
-        raise ValueError(f"layout must have one field for each packet, not more for {_names(repeated)}")
+        raise ValueError(f"layout must have one field for each packet, not more for {_packet_names(repeated)}")
     for packet, name in OPTIONAL_PACKETS.items():
         value = getattr(choices, name)
         if bool(value) != (packet in packets):
@@ -158,13 +158,13 @@ def _check_layout(choices: Choices) -> None:
     if choices.el2 and Packet.CONTEXT_EL2 not in packets:
         raise ValueError("layout must have a field for CONTEXT_EL2 with el2, in which it may be collected")
     if missing := {*Packet} - {*OPTIONAL_PACKETS} - _OPTIONAL - {*packets}:
-        raise ValueError(f"layout must have a field for {_names(missing)}")
+        raise ValueError(f"layout must have a field for {_packet_names(missing)}")
     for field in layout.fields:
         for one, other in combinations(field.runs, 2):
             for pair in product(one, other):
                 if not _exclusive(choices, *pair):
                     raise ValueError(
-                        f"layout must have separate fields for {_names(pair)}, because one operation can have "
+                        f"layout must have separate fields for {_packet_names(pair)}, because one operation can have "
                         f"both in {choices.name}"
                     )
     # Sizes that PMSIDR_EL1.MaxSize and PMBIDR_EL1.Align encode (D24.7).
@@ -174,7 +174,7 @@ def _check_layout(choices: Choices) -> None:
     if outside := [packet for packet in ends if ends[packet] + choices.packet_bytes[packet] > layout.max_size]:
         raise ValueError(
             f"layout.max_size must be at least {layout.longest(choices.packet_bytes)} in {choices.name}, "
-            f"not {layout.max_size}: {_names(outside)} would not fit"
+            f"not {layout.max_size}: {_packet_names(outside)} would not fit"
         )
     if not layout.packed and layout.align != layout.max_size:
         raise ValueError(
@@ -201,5 +201,5 @@ def _version(choices: Choices) -> str:
     return PMSVer(choices.version).name
 
 
-def _names(packets: Iterable[Packet]) -> str:
+def _packet_names(packets: Iterable[Packet]) -> str:
     return ", ".join(sorted(packet.value for packet in packets))

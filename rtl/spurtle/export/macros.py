@@ -6,7 +6,7 @@ from ..arch import ENCODING_BITS
 from ..config import SPUConfig
 from . import regmap
 from .banner import comment, title
-from .pins import plain
+from .pins import plain_name
 from .ports import Port, PortField
 from .verilog import Verilog
 
@@ -40,7 +40,7 @@ def macros(config: SPUConfig, design: Verilog) -> str:
 
 def macro(design: Verilog, port: Port, field: PortField | None = None) -> str:
     """Return the name of the macro for a port or for a field of the port."""
-    names = [design.module, plain(port.name), *([field.name] if field else [])]
+    names = [design.module, plain_name(port.name), *([field.name] if field else [])]
     return "_".join(names).upper()
 
 
