@@ -97,9 +97,10 @@ boards: $(READY)
 	@$(BIN)/python -m pytest -q tests/boards/test_whole.py
 	@$(BIN)/python -m boards all
 
-# One lock for all platforms and for Python 3.11 and newer. It names no package index. The next verb updates .venv.
+# One lock for all platforms and for Python 3.11 and newer, with one version of a package for all of them where possible. It names
+# no package index. The next verb updates .venv.
 update: $(READY)
-	@$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --extra dev \
+	@$(BIN)/uv pip compile --quiet --upgrade --universal --fork-strategy fewest --python-version 3.11 --extra dev \
 		--custom-compile-command 'make update' --annotation-style line --output-file $(LOCK) pyproject.toml
 
 clean:

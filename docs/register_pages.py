@@ -132,7 +132,7 @@ def _configurations(register: Register) -> Iterator[tuple[str, ...]]:
         if register in config.accessors:
             yield (config.name, *_bits(config, register))
         else:
-            yield (config.name, "not there: UNDEFINED", "")
+            yield (config.name, "absent: UNDEFINED", "")
 
 
 def _bits(config: SPUConfig, register: Register) -> tuple[str, str]:

@@ -241,7 +241,7 @@ def test_options_are_in_names_and_files(tmp_path: Path, capsys: pytest.CaptureFi
 
 USER = """\
 CAPI=2:
-name: mine:soc:top:1.0
+name: example:soc:top:1.0
 filesets:
   spu:
     depend: ["spurtle:spe:generator"]
@@ -252,18 +252,18 @@ generate:
     generator: spurtle
     parameters:
       config: minimal
-      set: [slots=2, name=mine]
+      set: [slots=2, name=example]
 targets:
   default:
     filesets: [spu]
     generate: [spu]
-    toplevel: spurtle_mine
+    toplevel: spurtle_example
     default_tool: verilator
     tools: {verilator: {mode: lint-only, verilator_options: [-Wall]}}
   lint:
     filesets: [spu]
     generate: [spu]
-    toplevel: spurtle_mine
+    toplevel: spurtle_example
     flow: lint
     flow_options: {tool: verilator, verilator_options: [-Wall]}
   sim:
@@ -281,7 +281,7 @@ BENCH = """\
 `timescale 1ns/1ps
 module bench();
     wire pmbirq;
-    spurtle_mine spu(INPUTS, .pmbirq(pmbirq));
+    spurtle_example spu(INPUTS, .pmbirq(pmbirq));
     initial begin
         $display("pmbirq is %b", pmbirq);
         $finish;
@@ -296,7 +296,7 @@ Fusesoc = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture
 def fusesoc(tmp_path: Path) -> Fusesoc:
     """Return a function that runs FuseSoC with two cores: that of a user, and the generator."""
-    (tmp_path / "mine.core").write_text(USER)
+    (tmp_path / "example.core").write_text(USER)
     inputs = [port.name for port in design("minimal", NO_SHELL).ports if port.direction == "in"]
     (tmp_path / "bench.v").write_text(BENCH.replace("INPUTS", ", ".join(f".{name}(0)" for name in inputs)))
     verilator_releases.skip_without_perl()
@@ -313,11 +313,11 @@ def fusesoc(tmp_path: Path) -> Fusesoc:
 
 
 def test_fusesoc_generates_a_core(tmp_path: Path, fusesoc: Fusesoc) -> None:
-    done = fusesoc("--setup", "mine:soc:top")
+    done = fusesoc("--setup", "example:soc:top")
     assert done.returncode == 0, done.stdout + done.stderr
     described = yaml.safe_load(next(tmp_path.glob("build/**/*.eda.yml")).read_text())
     names = {Path(file["name"]).name for file in described["files"]}
-    assert names == {f"spurtle_mine.{suffix}" for suffix in ("v", "vh", "vlt", "xdc")}
+    assert names == {f"spurtle_example.{suffix}" for suffix in ("v", "vh", "vlt", "xdc")}
 
 
 @pytest.mark.full
@@ -331,7 +331,7 @@ def test_lint_target_of_a_core(folder: Path, fusesoc: Fusesoc, name: str, shell:
 @pytest.mark.parametrize("target", tiers(fast=["default", "lint"], full=["sim"]))
 def test_fusesoc_runs_verilator(fusesoc: Fusesoc, target: str) -> None:
     """The default target uses the older tool API, the others the flow API."""
-    done = fusesoc("--target", target, "mine:soc:top")
+    done = fusesoc("--target", target, "example:soc:top")
     assert done.returncode == 0, done.stdout + done.stderr
     output = done.stdout + done.stderr
     assert "%Warning" not in output and "unknown file type" not in output
@@ -344,7 +344,7 @@ def test_fusesoc_with_a_python_without_spurtle(tmp_path: Path, fusesoc: Fusesoc)
     plain.parent.mkdir()
     plain.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
     plain.chmod(0o755)
-    done = fusesoc("--setup", "mine:soc:top", first=plain.parent)
+    done = fusesoc("--setup", "example:soc:top", first=plain.parent)
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert re.search(
         r"^spurtle: FuseSoC runs .*, which has no package yaml: activate the environment that has Spurtle and PyYAML$",
@@ -364,10 +364,10 @@ def test_generator_core_has_the_version_of_the_package() -> None:
 def test_a_variation_has_its_settings() -> None:
     base = CONFIGS["neoverse_n1"]
     settings = ["slots=2", "version=SPE_V1P1", "crr=true", "events=0-10,12", "unpredictable_filter=DISCARD"]
-    varied = vary(base, [*settings, "name=mine"])
+    varied = vary(base, [*settings, "name=example"])
     assert varied == replace(
         base,
-        name="mine",
+        name="example",
         slots=2,
         version=2,
         crr=True,
@@ -397,13 +397,13 @@ def test_header_has_each_choice_as_a_setting() -> None:
         ("lanes=2", "a setting must be of one of the fields name, layout, version,"),
         ("fne=yes", "fne must be true or false, not 'yes'"),
         ("version=SPE_V9", "version must be SPE or SPE_V1P1 or"),
-        ("layout=mine", "layout must be the name of the configuration that has it, minimal or"),
+        ("layout=example", "layout must be the name of the configuration that has it, minimal or"),
         ("events=1-", "events must be numbers and ranges with commas in between, not '1-'"),
         ("name=v1p4", "name must be a new one, not that of the named configuration v1p4"),
         ("slots=1.0", "slots must be a number, not '1.0'"),
         ("slots=99999", "slots must be from 1 to 8, not 99999"),
         ("events=0-99999999999999999999", "events must be numbers and ranges with commas in between, not '0-999"),
-        ("name=mine_low", "name must not end in _low, which options of `spurtle verilog` append to names of modules"),
+        ("name=my_low", "name must not end in _low, which options of `spurtle verilog` append to names of modules"),
         ("fds=true", "version must be SPE_V1P3 or later with fds, not SPE"),
     ],
 )
@@ -411,7 +411,7 @@ def test_a_bad_setting_is_one_sentence(
     setting: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = tmp_path / "out"
-    named = [] if setting.startswith("name=") else ["--set", "name=mine"]
+    named = [] if setting.startswith("name=") else ["--set", "name=example"]
     command = ["verilog", "--config", "minimal", *named, "--set", setting, "-o", str(output)]
     assert main(command) == 2
     error = capsys.readouterr().err
@@ -426,7 +426,7 @@ def test_a_variation_has_a_name() -> None:
 
 def test_a_field_is_set_once() -> None:
     with pytest.raises(ValueError, match=r"^slots must be set once, not again to '3'$"):
-        vary(CONFIGS["minimal"], ["name=mine", "slots=2", "slots=3"])
+        vary(CONFIGS["minimal"], ["name=example", "slots=2", "slots=3"])
 
 
 @pytest.mark.parametrize("shell", [NO_SHELL, *SHELLS])
@@ -482,11 +482,11 @@ def test_bad_input_is_one_sentence(
 
 
 def test_a_folder_that_cannot_be_written_is_reported_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "file").write_text("mine")
+    (tmp_path / "file").write_text("example")
     output = tmp_path / "file" / "verilog"
     assert main(["verilog", "-o", str(output)]) == 2
     assert capsys.readouterr() == ("", f"spurtle: cannot write into {output}: {output.parent} is not a directory\n")
-    assert (tmp_path / "file").read_text() == "mine"
+    assert (tmp_path / "file").read_text() == "example"
 
 
 def test_files_are_written_completely_or_not_at_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -77,7 +77,7 @@ PMSCR_EL12 = Register(
     5,
     9,
     0,
-    "PMSCR_EL1 under another name, for EL2 while HCR_EL2.E2H is 1: PMSCR_EL1 accesses PMSCR_EL2 there.",
+    "Another name of PMSCR_EL1, for EL2 while HCR_EL2.E2H is 1: the name PMSCR_EL1 then accesses PMSCR_EL2.",
     PMSCR_EL1.fields,
 )
 

@@ -79,6 +79,7 @@ def check(choices: Choices) -> None:
         check_type("an event", event, int)
     check_range("ops_per_cycle", choices.ops_per_cycle, 1, 8)
     check_range("slots", choices.slots, 1, 8)
+    # Sizes that a field encodes: PMSIDR_EL1.CountSize (D24.7), and SZ of packets (D18.2.4, D18.2.6).
     check_choice("counter_bits", choices.counter_bits, (12, 16))
     check_choice("events_bytes", choices.events_bytes, (1, 2, 4, 8))
     check_choice("data_source_bytes", choices.data_source_bytes, (0, 1, 2))
@@ -145,7 +146,7 @@ def _check_layout(choices: Choices) -> None:
     layout = choices.layout
     packets = layout.packets
     if repeated := {packet for packet in packets if packets.count(packet) > 1}:
-        raise ValueError(f"layout must have one field for each packet, not more for {_names(repeated)}")
+        raise ValueError(f"layout must have one field for each packet, not more for {_packet_names(repeated)}")
     for packet, name in OPTIONAL_PACKETS.items():
         value = getattr(choices, name)
         if bool(value) != (packet in packets):
@@ -157,29 +158,33 @@ def _check_layout(choices: Choices) -> None:
     if choices.el2 and Packet.CONTEXT_EL2 not in packets:
         raise ValueError("layout must have a field for CONTEXT_EL2 with el2, in which it may be collected")
     if missing := {*Packet} - {*OPTIONAL_PACKETS} - _OPTIONAL - {*packets}:
-        raise ValueError(f"layout must have a field for {_names(missing)}")
+        raise ValueError(f"layout must have a field for {_packet_names(missing)}")
     for field in layout.fields:
         for one, other in combinations(field.runs, 2):
             for pair in product(one, other):
                 if not _exclusive(choices, *pair):
                     raise ValueError(
-                        f"layout must have separate fields for {_names(pair)}, because one operation can have "
+                        f"layout must have separate fields for {_packet_names(pair)}, because one operation can have "
                         f"both in {choices.name}"
                     )
+    # Sizes that PMSIDR_EL1.MaxSize and PMBIDR_EL1.Align encode (D24.7).
     check_choice("layout.max_size", layout.max_size, (64, 128, 256, 512, 1024, 2048))
     check_choice("layout.align", layout.align, tuple(1 << bit for bit in range(12)))
     ends = layout.offsets(choices.packet_bytes)
     if outside := [packet for packet in ends if ends[packet] + choices.packet_bytes[packet] > layout.max_size]:
         raise ValueError(
             f"layout.max_size must be at least {layout.longest(choices.packet_bytes)} in {choices.name}, "
-            f"not {layout.max_size}: {_names(outside)} would not fit"
+            f"not {layout.max_size}: {_packet_names(outside)} would not fit"
         )
     if not layout.packed and layout.align != layout.max_size:
         raise ValueError(
             f"layout.align must be layout.max_size, {layout.max_size}, where no field is elastic, not {layout.align}"
         )
+    # Where padding precedes the end of a record, `Packer` sets the low bits of the position of the end. Its size must
+    # be 1 modulo the alignment for that: 9 bytes of a Timestamp packet, 1 byte of an End packet.
     if layout.packed and layout.align > 8:
         raise ValueError(f"layout.align must be 1, 2, 4 or 8 where a field is elastic, not {layout.align}")
+    # Padding of a packed record stays within one beat.
     if layout.packed and choices.bus_bytes < layout.align:
         raise ValueError(
             f"bus_bytes must be at least layout.align, {layout.align}, with a packed layout, not {choices.bus_bytes}"
@@ -196,5 +201,5 @@ def _version(choices: Choices) -> str:
     return PMSVer(choices.version).name
 
 
-def _names(packets: Iterable[Packet]) -> str:
+def _packet_names(packets: Iterable[Packet]) -> str:
     return ", ".join(sorted(packet.value for packet in packets))

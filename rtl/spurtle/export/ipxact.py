@@ -83,9 +83,9 @@ def _add_buses(root: _Element, design: Verilog) -> None:
             port_map = port_maps.add("portMap")
             port_map.add("logicalPort").add("name", port.name.removeprefix(prefix).upper())
             port_map.add("physicalPort").add("name", port.name)
-        of_role = interface.add(role)
+        role_element = interface.add(role)
         if role == "slave":
-            of_role.add("memoryMapRef", memoryMapRef=_MAP)
+            role_element.add("memoryMapRef", memoryMapRef=_MAP)
 
 
 def _add_registers(root: _Element, config: SPUConfig) -> None:
@@ -109,20 +109,20 @@ def _add_register(block: _Element, config: SPUConfig, register: Register) -> Non
     element.add("addressOffset", _hex(regmap.offset(register)))
     element.add("size", REGISTER_BITS)
     element.add("access", "read-only" if register.read_only else "read-write")
-    value = regmap.reset(config, register)
+    reset_value = regmap.reset(config, register)
     for name, field in _fields(config, register):
-        of_register = element.add("field")
-        of_register.add("name", name)
-        of_register.add("description", field.doc)
-        of_register.add("bitOffset", field.lsb)
-        of_register.add("resets").add("reset").add("value", _hex(value >> field.lsb & (1 << field.width) - 1))
-        of_register.add("bitWidth", field.width)
+        field_element = element.add("field")
+        field_element.add("name", name)
+        field_element.add("description", field.doc)
+        field_element.add("bitOffset", field.lsb)
+        field_element.add("resets").add("reset").add("value", _hex(reset_value >> field.lsb & (1 << field.width) - 1))
+        field_element.add("bitWidth", field.width)
         if named := regmap.values(config, register, field):
-            enumerated = of_register.add("enumeratedValues")
-            for one in named:
+            enumerated = field_element.add("enumeratedValues")
+            for value in named:
                 member = enumerated.add("enumeratedValue")
-                member.add("name", one.name)
-                member.add("value", _hex(one))
+                member.add("name", value.name)
+                member.add("value", _hex(value))
 
 
 def _fields(config: SPUConfig, register: Register) -> Iterator[tuple[str, Field]]:

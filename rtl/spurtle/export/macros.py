@@ -6,7 +6,7 @@ from ..arch import ENCODING_BITS
 from ..config import SPUConfig
 from . import regmap
 from .banner import comment, title
-from .pins import plain
+from .pins import plain_name
 from .ports import Port, PortField
 from .verilog import Verilog
 
@@ -20,7 +20,7 @@ def macros(config: SPUConfig, design: Verilog) -> str:
     the encoding of each register, {op1, CRn, CRm, op2}.
     """
     guard = f"{design.module}_vh".upper()
-    lines = [*comment("//", title(design, "names")), f"`ifndef {guard}", f"`define {guard}"]
+    lines = [*comment("//", title(design, "macros")), f"`ifndef {guard}", f"`define {guard}"]
     for port in design.ports:
         lines += _named(macro(design, port), port.width, port.values)
         for field in port.fields:
@@ -40,7 +40,7 @@ def macros(config: SPUConfig, design: Verilog) -> str:
 
 def macro(design: Verilog, port: Port, field: PortField | None = None) -> str:
     """Return the name of the macro for a port or for a field of the port."""
-    names = [design.module, plain(port.name), *([field.name] if field else [])]
+    names = [design.module, plain_name(port.name), *([field.name] if field else [])]
     return "_".join(names).upper()
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from .ports import Port, PortField
 from .verilog import Verilog
 
-__all__ = ["Pin", "assignments", "is_packed", "pins", "plain", "structs"]
+__all__ = ["Pin", "assignments", "is_packed", "pins", "plain_name", "structs"]
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Pin:
 def pins(design: Verilog) -> Iterator[Pin]:
     """Yield the pins of a wrapper in the order of the module's ports."""
     for port in design.ports:
-        name = plain(port.name)
+        name = plain_name(port.name)
         if not is_packed(port):
             yield Pin(name, port, None)
             continue
@@ -53,6 +53,6 @@ def assignments(design: Verilog, part: Callable[[Port, PortField], str]) -> Iter
             yield (pin.name, inner) if pin.port.direction == "out" else (inner, pin.name)
 
 
-def plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """Return a name that is also valid in VHDL, which allows no two adjacent underscores."""
     return name.replace("__", "_")

@@ -64,11 +64,17 @@ def _add_register(registers: ElementTree.Element, config: SPUConfig, register: R
     for name, field in fields.items():
         bits = regmap.implemented(config, register) & field.mask
         implemented = "" if bits == field.mask else f" Implemented bits: {regmap.bit_ranges(bits)}."
-        one = ElementTree.SubElement(parent, "field")
+        field_element = ElementTree.SubElement(parent, "field")
         # The schema's bitRange ends at bit 49.
-        _add(one, name=name, description=field.doc + implemented, lsb=field.lsb, msb=field.lsb + field.width - 1)
+        _add(
+            field_element,
+            name=name,
+            description=field.doc + implemented,
+            lsb=field.lsb,
+            msb=field.lsb + field.width - 1,
+        )
         if named := regmap.values(config, register, field):
-            enumerated = ElementTree.SubElement(one, "enumeratedValues")
+            enumerated = ElementTree.SubElement(field_element, "enumeratedValues")
             for value in named:
                 _add(ElementTree.SubElement(enumerated, "enumeratedValue"), name=value.name, value=f"{value:#x}")
 

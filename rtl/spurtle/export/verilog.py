@@ -239,10 +239,10 @@ def choices(config: SPUConfig) -> str:
     """Return a line `field = value` for each choice, as `spurtle verilog --set` accepts it, except for the layout."""
     chosen = {field.name: getattr(config, field.name) for field in fields(config)}
     chosen["layout"] = f"at most {config.layout.max_size} bytes, multiples of {config.layout.align}"
-    return "\n".join(f"{name} = {_plain(value)}" for name, value in chosen.items())
+    return "\n".join(f"{name} = {_setting(value)}" for name, value in chosen.items())
 
 
-def _plain(value: object) -> str:
+def _setting(value: object) -> str:
     if isinstance(value, frozenset):
         return ",".join(str(number) for number in sorted(value))
     if isinstance(value, Enum):

@@ -24,7 +24,7 @@ _MESSAGES = {"PROCASSINIT": "Procedural assignment to declaration with initial v
 
 def waivers(design: Verilog) -> str:
     """Return the waivers for a command line with -Wall, with the reason for each."""
-    lines = ["`verilator_config", *comment("//", title(design, "waivers for Verilator"))]
+    lines = ["`verilator_config", *comment("//", title(design, "Verilator waivers"))]
     for rule, reason in LINT_WAIVERS.items():
         lines.append(f"// {rule}: {reason}.")
         if message := _MESSAGES.get(rule):

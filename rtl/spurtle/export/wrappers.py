@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from .banner import comment, title
 from .macros import macro
-from .pins import assignments, is_packed, pins, plain, structs
+from .pins import assignments, is_packed, pins, plain_name, structs
 from .ports import Port, PortField
 from .verilog import Verilog
 
@@ -38,7 +38,7 @@ def unpacked_verilog(design: Verilog) -> str:
             for target, source in assignments(design, lambda port, field: f"{port.name}[`{macro(design, port, field)}]")
         ),
         f"    {design.module} spu (",
-        ",\n".join(f"        .{p.name}({p.name if is_packed(p) else plain(p.name)})" for p in design.ports),
+        ",\n".join(f"        .{p.name}({p.name if is_packed(p) else plain_name(p.name)})" for p in design.ports),
         "    );",
         "endmodule",
     ]
@@ -58,7 +58,7 @@ def _bits(width: int) -> str:
 def unpacked_vhdl(design: Verilog) -> str:
     """Return a VHDL wrapper with a port for each field, a component declaration and a package of field ranges."""
     module = design.module
-    connections = ((_extended(p.name), _extended(p.name) if is_packed(p) else plain(p.name)) for p in design.ports)
+    connections = ((_extended(p.name), _extended(p.name) if is_packed(p) else plain_name(p.name)) for p in design.ports)
     uses = ["library ieee;", "use ieee.std_logic_1164.all;"]
     lines = [
         *comment("--", title(design, "a wrapper with a port for each field")),
@@ -99,7 +99,7 @@ def unpacked_vhdl(design: Verilog) -> str:
 
 
 def _vhdl_name(port: Port, field: PortField) -> str:
-    return f"{plain(port.name)}_{field.name}_bits"
+    return f"{plain_name(port.name)}_{field.name}_bits"
 
 
 def _vhdl_field(port: Port, field: PortField) -> str:
