@@ -37,14 +37,26 @@ __all__ = [
 ]
 
 FILE = Path(__file__).parent / "explanation" / "intervals.svg"
-_BASE, _ROOM = 0x1_0000, 0x1000
+_BASE, _SIZE = 0x1_0000, 0x1000
 _CYCLES = 1 << 15
-"""Cycles that are played in one go."""
+"""Cycles in one batch."""
 
 
 class IntervalMode(NamedTuple):
-    """One of the three of D17.3.4. With INTERVAL = 1 its intervals are `steps`, or, with FEAT_SPE_ERnd, those between
-    points of a grid of 257 moved by `steps`. `samples` is the number of selections that are measured.
+    """One of the three modes of D17.3.4.
+
+    Members
+    -------
+    title : str
+        Title of its panel.
+    ernd : bool
+        Whether FEAT_SPE_ERnd is implemented.
+    rnd : int
+        PMSIRR_EL1.RND.
+    steps : range
+        Possible intervals with INTERVAL = 1; with FEAT_SPE_ERnd, random offsets from a grid with step 257.
+    samples : int
+        Number of selections that are measured.
     """
 
     title: str
@@ -62,33 +74,33 @@ MODES = (
 
 
 class Selections(NamedTuple):
-    """The selected operations of a run.
+    """Selected operations of a run.
 
     Members
     -------
     rows : NDArray
-        Their numbers in the order of the program, from 0.
-    places, passing : NDArray
-        Their places among the operations that pass in the same cycle, from 0; how many those are.
+        Numbers of the operations in program order, from 0.
+    positions, passing : NDArray
+        Position of each among the operations that pass in the same cycle, from 0; the number of those operations.
     """
 
     rows: NDArray[np.int64]
-    places: NDArray[np.uint8]
+    positions: NDArray[np.uint8]
     passing: NDArray[np.uint8]
 
 
 def run(mode: IntervalMode, lanes: int) -> Selections:
-    """The run of an SPU of so many lanes that is measured."""
+    """Return the selections of the measured run with that number of lanes."""
     return select(_configuration(mode, lanes), rnd=mode.rnd, samples=mode.samples, state=seed(lanes))
 
 
 def seed(lanes: int) -> int:
-    """What the generator starts from. Each width has random numbers of its own."""
+    """Return the seed of the random number generator, which is different for each number of lanes."""
     return 0x5EED_0000 + lanes
 
 
 def _configuration(mode: IntervalMode, lanes: int) -> SPUConfig:
-    """A named one, if there is one; with slots enough for operations that finish at once."""
+    """Return a named configuration, or one with enough slots for operations that finish at once."""
     for config in CONFIGS.values():
         if (config.ops_per_cycle, config.ernd) == (lanes, mode.ernd):
             return config
@@ -96,14 +108,14 @@ def _configuration(mode: IntervalMode, lanes: int) -> SPUConfig:
 
 
 def select(config: SPUConfig, *, rnd: int, samples: int, state: int, interval: int = 1) -> Selections:
-    """The first selections of an SPU that starts with PMSICR_EL1 = 0 and that state of the random number generator.
+    """Return the first selections of an SPU that starts with PMSICR_EL1 = 0 and `state` in its generator.
 
-    In each cycle 1 to `ops_per_cycle` operations pass, with even odds; from the second half of the selections on,
-    always as many as can. They finish at once, and the filter wants none of their records.
+    In each cycle 1 to `ops_per_cycle` operations pass, each number with the same probability; during the second half
+    of the selections all lanes are occupied. The operations finish at once, and the filter rejects all of them.
     """
     engine = CompiledSPU(config)
     engine.write(PMBPTR_EL1, _BASE)
-    engine.write(PMBLIMITR_EL1, _BASE + _ROOM | 1)
+    engine.write(PMBLIMITR_EL1, _BASE + _SIZE | 1)
     engine.write(PMSFCR_EL1, PMSFCR_EL1.pack(FL=1))
     engine.write(PMSLATFR_EL1, config.writable(PMSLATFR_EL1))
     engine.write(PMSICR_EL1, 0)
@@ -115,7 +127,7 @@ def select(config: SPUConfig, *, rnd: int, samples: int, state: int, interval: i
     table = np.zeros(_CYCLES * config.ops_per_cycle, TIMED_OPERATION)
     table["issue"], table["finish"] = 1, 2
     rows: list[NDArray[np.int64]] = []
-    places: list[NDArray[np.uint8]] = []
+    positions: list[NDArray[np.uint8]] = []
     passing: list[NDArray[np.uint8]] = []
     for start in count(_CYCLES, _CYCLES):
         least = 1 if sum(map(len, rows)) < samples // 2 else config.ops_per_cycle
@@ -123,21 +135,21 @@ def select(config: SPUConfig, *, rnd: int, samples: int, state: int, interval: i
         operations = table[: counts.sum()]
         operations["dispatch"] = np.repeat(np.arange(start, start + _CYCLES), counts)
         first = np.repeat(np.cumsum(counts) - counts, counts)
-        places.append((np.arange(len(operations)) - first).astype(np.uint8))
+        positions.append((np.arange(len(operations)) - first).astype(np.uint8))
         passing.append(np.repeat(counts, counts).astype(np.uint8))
         engine.play(operations)
         selections = engine.selections()
         if not selections["sampled"].all():
-            raise RuntimeError("an operation collided: there should have been slots enough")
+            raise RuntimeError("an operation collided: the configuration must have enough slots")
         rows.append(selections["first"].astype(np.int64))
         if sum(map(len, rows)) >= samples:
             break
     found = np.concatenate(rows)[:samples]
-    return Selections(found, np.concatenate(places)[found], np.concatenate(passing)[found])
+    return Selections(found, np.concatenate(positions)[found], np.concatenate(passing)[found])
 
 
 _BINS = np.arange(1, 514, 8)
-"""Edges of the bars, operations: the possible intervals, from 2 to 512, end in whole bars."""
+"""Edges of the bars in operations. The possible intervals, from 2 to 512, fill complete bars."""
 _LEFT, _TOP, _PITCH, _HEIGHT, _SCALE = 60, 56, 150, 100, 1.6
 _FRAME = """\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}">
@@ -154,7 +166,7 @@ _FRAME = """\
   </style>
   <rect width="{width:g}" height="{height:g}" fill="#fff"/>
   <text x="{left}" y="20">
-    Operations from one selection to the next, INTERVAL = 1. Bars: what the RTL made; line: what was to be expected.
+    Operations from one selection to the next, INTERVAL = 1. Bars: measured on the RTL; line: expected.
   </text>
 {panels}
 </svg>
@@ -170,23 +182,23 @@ _PANEL = """\
 
 
 def _shares(mode: IntervalMode) -> NDArray[np.float64]:
-    """The exact odds of each interval, by its length."""
+    """Return the exact probability of each interval, by its length."""
     steps = np.bincount(mode.steps) / len(mode.steps)
     if not mode.ernd:
         return steps
-    # From a point of the grid to the next, and what either is moved by.
+    # The distance of two points of the grid, plus the difference of their random offsets.
     difference = np.convolve(steps, steps[::-1])
     return np.concatenate([np.zeros(257 - (len(difference) // 2)), difference])
 
 
 def expected_mean(mode: IntervalMode, interval: int = 1) -> float:
-    """Mean interval, operations."""
+    """Return the mean interval in operations."""
     shares = _shares(mode)
     return float(shares @ np.arange(len(shares))) + 256 * (interval - 1)
 
 
 def picture(runs: Callable[[IntervalMode], NDArray[np.int64]]) -> str:
-    """An SVG of the intervals in each mode. `runs` says which rows were selected in it."""
+    """Return the SVG of the intervals in each mode. `runs` returns the selected rows of a mode."""
     panels: list[str] = []
     for number, mode in enumerate(MODES):
         intervals = np.diff(runs(mode))

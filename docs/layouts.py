@@ -1,6 +1,6 @@
-"""The picture of the records: which packet stands where in each named configuration (`spurtle.config.record_layouts`).
+"""Figure of the record layouts of the named configurations: `docs/reference/layouts.svg`.
 
-`python -m docs.layouts` writes `docs/reference/layouts.svg`.
+It is drawn from `spurtle.config.record_layouts`.
 """
 
 from collections.abc import Iterator
@@ -17,18 +17,18 @@ FILE = Path(__file__).parent / "reference" / "layouts.svg"
 
 
 class Cell(NamedTuple):
-    """Some bytes of a record, or of one of several runs of packets that can stand there.
+    """Bytes of a record that belong to one packet, or to one of several packets that exclude each other.
 
     Members
     -------
     packet : Packet or None
-        None for zero bytes.
+        The packet, or None for zero bytes.
     offset, size : int
-        In the longest record.
+        Byte offset in the longest record, and number of bytes.
     elastic : bool
-        Left out while nothing is there.
+        Whether the bytes are left out if the packet is absent.
     run, runs : int
-        Which of how many.
+        Number of the run of packets that has these bytes, and how many runs there are.
     """
 
     packet: Packet | None
@@ -40,7 +40,7 @@ class Cell(NamedTuple):
 
 
 def cells(config: SPUConfig) -> Iterator[Cell]:
-    """The longest record of `config`, from its first byte to its last: each byte once for each of its runs."""
+    """Yield the cells of the longest record of `config` in order of their offsets, run by run."""
     layout, sizes = config.layout, config.packet_bytes
     offset = 0
     for field in layout.fields:
@@ -51,12 +51,12 @@ def cells(config: SPUConfig) -> Iterator[Cell]:
     padding = end - offset - last
     first, second = (offset, offset + last) if layout.padding_last else (offset + padding, offset)
     yield Cell(Packet.TIMESTAMP, first, last, elastic=False, run=0, runs=2)
-    # A record that ends with End is as long, unless it can be shorter.
-    room = 0 if layout.packed else last - sizes[Packet.END]
-    zeros, short = (first + last - room, first) if layout.padding_last else (first, first + room)
-    if room:
-        yield Cell(None, zeros, room, elastic=False, run=1, runs=2)
-    yield Cell(Packet.END, short, last - room, elastic=False, run=1, runs=2)
+    # A record that ends with End has the same size, except in a packed layout.
+    filler = 0 if layout.packed else last - sizes[Packet.END]
+    zeros, short = (first + last - filler, first) if layout.padding_last else (first, first + filler)
+    if filler:
+        yield Cell(None, zeros, filler, elastic=False, run=1, runs=2)
+    yield Cell(Packet.END, short, last - filler, elastic=False, run=1, runs=2)
     if padding:
         yield Cell(None, second, padding, elastic=False)
 
@@ -144,7 +144,7 @@ _FRAME = """\
 
 
 def picture() -> str:
-    """An SVG of the records of all named configurations."""
+    """Return the SVG of the records of all named configurations."""
     lines = list(_legend())
     for number, config in enumerate(CONFIGS.values()):
         lines += _record(config, _TOP + number * _PITCH)
@@ -172,7 +172,7 @@ def _record(config: SPUConfig, top: int) -> Iterator[str]:
     starts.append(max(cell.offset + cell.size for cell in found))
     below = top + 19 + _HEIGHT + 9
     for offset, following in pairwise([*starts, starts[-1] + 4]):
-        # Where two stand close together there is room for one number.
+        # The numbers of adjacent bytes would overlap: only one of them is drawn.
         if following - offset > 1:
             yield f'<text class="at" x="{_LEFT + _SCALE * offset}" y="{below}">{offset}</text>'
 

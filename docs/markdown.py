@@ -1,5 +1,6 @@
-"""Markdown tables, and parts of a page that a program writes: each stands between `<!-- NAME -->` and
-`<!-- end -->`.
+"""Markdown tables, and generated parts of a page.
+
+A generated part is between the lines `<!-- NAME -->` and `<!-- end -->`.
 """
 
 import re
@@ -22,12 +23,12 @@ def rows(page: str, name: str) -> dict[str, tuple[str, ...]]:
 
 
 def with_table(page: str, name: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return the page with another table between the marks. Raise ValueError if the page does not have them."""
+    """Return the page with this table between the marks. Raise ValueError if the page does not have them."""
     return with_marked(page, name, table(head, *rows))
 
 
 def with_marked(page: str, name: str, text: str) -> str:
-    """Return the page with another text between the marks. Raise ValueError if the page does not have them."""
+    """Return the page with this text between the marks. Raise ValueError if the page does not have them."""
     marked = _marked(page, name)
     return f"{page[: marked.start(1)]}{text}\n{page[marked.end(1) :]}"
 

@@ -1,4 +1,4 @@
-"""The pages of the System registers, one each, from `spurtle.arch` and the named configurations."""
+"""Page of each System register, from `spurtle.arch` and the named configurations."""
 
 import re
 import textwrap
@@ -36,7 +36,7 @@ def page(register: Register) -> str:
         "## Fields",
         table(*_fields(register)),
         "## Access",
-        "The first row that applies decides; [how to read it](../registers.md#access).",
+        "The first row that applies decides: see [access](../registers.md#access).",
         table(("from", "if", "then"), *_access(register)),
         "## Configurations",
         table(*_configurations(register)),
@@ -45,7 +45,7 @@ def page(register: Register) -> str:
 
 
 def _linked(register: Register, text: str) -> str:
-    """`text` with a link from each name of another register to its page."""
+    """Return `text` with a link to the page of each other register that it names."""
 
     def link(match: re.Match[str]) -> str:
         name = match[0]
@@ -55,8 +55,9 @@ def _linked(register: Register, text: str) -> str:
 
 
 def _runs(register: Register, half: int) -> Iterator[tuple[str, str]]:
-    """Which bits of the upper (1) or lower (0) half are what, from the highest down. Of two fields that share bits the
-    smaller one is shown.
+    """Yield bit ranges and field names of the upper (1) or lower (0) half, from the highest bit down.
+
+    If two fields share bits, the smaller one is named.
     """
     bit = 32 * half + 31
     while bit >= 32 * half:
@@ -82,15 +83,15 @@ def _fields(register: Register) -> Iterator[tuple[str, ...]]:
 
 
 def _where(register: Register, field: Field) -> str:
-    there = [config for config in CONFIGS.values() if register in config.accessors]
-    names = [config.name for config in there if regmap.implemented(config, register) & field.mask]
+    owners = [config for config in CONFIGS.values() if register in config.accessors]
+    names = [config.name for config in owners if regmap.implemented(config, register) & field.mask]
     if not names:
         return "none: RES0"
-    return "all" if len(names) == len(there) else ", ".join(names)
+    return "all" if len(names) == len(owners) else ", ".join(names)
 
 
 def _access(register: Register) -> Iterator[tuple[str, str, str]]:
-    """From which Exception level, under which condition, with what outcome."""
+    """Yield Exception level, condition and outcome of an access, in order of precedence."""
     from_el1 = register.op1 == arch.PMSCR_EL1.op1
     yield "EL0" if from_el1 else "EL0, EL1", "", "UNDEFINED"
     if register is arch.PMSCR_EL12:
@@ -132,7 +133,7 @@ def _configurations(register: Register) -> Iterator[tuple[str, ...]]:
         if register in config.accessors:
             yield (config.name, *_bits(config, register))
         else:
-            yield (config.name, "absent: UNDEFINED", "")
+            yield (config.name, "not implemented: UNDEFINED", "")
 
 
 def _bits(config: SPUConfig, register: Register) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""The rules of `rules.toml` and their tables in `rules.md`: each rule with the code that keeps it, tests and proofs."""
+"""Rules of `rules.toml`, and their tables in `reference/rules.md`: each rule with its code, tests and proofs."""
 
 import re
 import textwrap
@@ -17,7 +17,7 @@ _PATH = Path(__file__).parent / "rules.toml"
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """A row of `rules.toml`, which explains the fields."""
+    """A row of `rules.toml`. The file describes the fields."""
 
     rule: str
     says: str
@@ -28,11 +28,11 @@ class Rule:
 
 
 RULES = {chapter: [Rule(**row) for row in rows] for chapter, rows in tomllib.loads(_PATH.read_text()).items()}
-"""The rows of each chapter."""
+"""Rows by chapter."""
 
 
 def rules(chapter: str) -> str:
-    """Return the table of a chapter, and its notes below."""
+    """Return the table of a chapter, followed by its notes."""
     rows = RULES[chapter]
     notes = {note: f"{number}" for number, note in enumerate(dict.fromkeys(row.note for row in rows if row.note), 1)}
     cells = [
@@ -54,17 +54,17 @@ def rules(chapter: str) -> str:
 
 
 def tests() -> str:
-    """Return the list of the tests that the tables of chapters name by a module and a number."""
+    """Return a table of the tests by module and number, which the tables of the chapters refer to."""
     return table(("test", "name"), *((number, f"`{name}`") for name, number in _TESTS.items()))
 
 
 def proofs() -> str:
-    """Return the list of the proofs that the tables of chapters name by a block and a number."""
+    """Return a table of the proofs by block and number, which the tables of the chapters refer to."""
     return table(("proof", "property"), *((number, name.partition(": ")[2]) for name, number in _PROOFS.items()))
 
 
 def _numbered(names: Iterable[str]) -> Mapping[str, str]:
-    """Return the module or block of each name, without the `test_` of modules, and a number, in the order of names."""
+    """Return the module (without `test_`) or block of each name and a number, in the order of the names."""
     groups = groupby(sorted({*names}), lambda name: re.split(r"\.test_\w+$|:", name)[0].replace(".test_", "."))
     return {name: f"{group} {number}" for group, members in groups for number, name in enumerate(members, 1)}
 

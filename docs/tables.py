@@ -1,7 +1,6 @@
-"""Documents that are written from the source: `python -m docs.tables` brings them up to date.
+"""Generated pages, and generated parts of other pages. `python -m docs` writes them.
 
-They are the pages of the registers, and parts of other pages. A page has such a part between
-`<!-- MAKER ARGUMENT ... -->` and `<!-- end -->`; `MAKERS` has the makers.
+A generated part is between the lines `<!-- MAKER ARGUMENT ... -->` and `<!-- end -->`. `MAKERS` has the makers.
 """
 
 import inspect
@@ -28,7 +27,7 @@ DOCS = Path(__file__).parent
 EXAMPLES = DOCS.parent / "examples"
 
 _FROM_THE_SPU = (memory.WriteSignature, pmu.PMUEventsSignature)
-"""Signatures that are seen from the SPU; others are seen from the core."""
+"""Signatures whose directions are those of the SPU. The others have those of the core."""
 
 _INTERFACE = {
     name: getattr(module, name)
@@ -39,14 +38,14 @@ _INTERFACE = {
 
 
 def main() -> None:
-    """Write the pages that are not up to date, and name them."""
+    """Write the stale pages, and print their names."""
     for path, text in stale().items():
         write_file(path, text.encode())
         print(path.relative_to(DOCS.parent))
 
 
 def stale() -> dict[Path, str]:
-    """Return the pages that are not up to date, each with the text that it must have."""
+    """Return the stale pages by path, each with the text that it must have."""
     current = {path: up_to_date(path.read_text()) for path in sorted(DOCS.rglob("*.md"))}
     folder = DOCS / "reference" / "registers"
     current |= {folder / f"{register.name}.md": register_page(register) for register in REGISTERS}
@@ -54,7 +53,7 @@ def stale() -> dict[Path, str]:
 
 
 def up_to_date(page: str) -> str:
-    """Return the page with each part that a maker writes as it must be."""
+    """Return the page with each generated part up to date."""
     for name in marked_names(page):
         kind, *arguments = shlex.split(name)
         if kind in MAKERS:
@@ -68,7 +67,7 @@ def configurations() -> str:
 
 
 def excerpt(file: str, start: str, end: str | None = None) -> str:
-    """Return the lines of a file of an example from the one that has `start` to the one before the one that has `end`.
+    """Return the lines of a file of an example, from the line with `start` up to and excluding the line with `end`.
 
     Raise ValueError if there is no such line.
     """
@@ -86,7 +85,7 @@ def _line(lines: list[str], text: str) -> int:
 
 
 def members(name: str) -> str:
-    """Return the docstring of that class of `spurtle.interface` in Markdown: its text, then a table of its members."""
+    """Return the docstring of a class of `spurtle.interface` in Markdown: its text, and a table of its members."""
     kind = _INTERFACE[name]
     text, _, listed = (inspect.getdoc(kind) or "").partition("\n\nMembers\n-------\n")
     entries = [_entry(entry) for entry in re.split(r"\n(?=\S)", listed) if entry]
@@ -96,13 +95,13 @@ def members(name: str) -> str:
         head, rows = ("field", "bits", "meaning"), [(names, bits, said) for names, _, bits, said in entries]
     else:
         outward = "Out" if kind in _FROM_THE_SPU else "In"
-        head = ("port", "of the SPU", "bits", "meaning")
+        head = ("port", "direction", "bits", "meaning")
         rows = [(names, "output" if flow == outward else "input", bits, said) for names, flow, bits, said in entries]
     return f"{text}\n\n{table(head, *rows)}"
 
 
 def _entry(entry: str) -> tuple[str, str, str, str]:
-    """Return names, In or Out if it has one, bits and meaning of an entry of a "Members" section."""
+    """Return names, direction (if any), bits and meaning of an entry in a "Members" section."""
     head, _, said = entry.partition("\n")
     names, _, types = head.partition(" : ")
     flow, _, _ = types.partition("(")
@@ -113,7 +112,7 @@ def _entry(entry: str) -> tuple[str, str, str, str]:
 
 
 def events() -> str:
-    """Return the table of the events that the architecture defines."""
+    """Return a table of the events that the architecture defines."""
     rows = [
         (
             f"{row.event:d}",
@@ -126,7 +125,7 @@ def events() -> str:
         )
         for row in EVENTS
     ]
-    return table(("bit", "event", "of", "since", "with", "optional", "word of perf"), *rows)
+    return table(("bit", "event", "operations", "since", "feature", "optional", "perf"), *rows)
 
 
 MAKERS: Mapping[str, Callable[..., str]] = {
@@ -141,7 +140,7 @@ MAKERS: Mapping[str, Callable[..., str]] = {
     "rules": rules,
     "tests": tests,
 }
-"""Functions that write a part of a page, by the first word of its mark; the other words are the arguments."""
+"""Functions that return a generated part, by the first word of its mark. The other words are their arguments."""
 
 if __name__ == "__main__":
     main()

@@ -1,4 +1,4 @@
-"""The documents: their timing diagrams are played on the SPU, and what they have a reader run runs."""
+"""Timing diagrams of the documents, played on the SPU, and the commands and the code of two pages."""
 
 import re
 import shlex
@@ -31,15 +31,13 @@ from tests.support.seeds import SEED
 
 DOCS = ROOT / "docs"
 
-"""Of what inputs are where a diagram does not say."""
-
 LIMIT = 0x1000
 BRANCHES = {name: Location(address, el=0, ns=1) for name, address in (("A", 0x40_0000), ("B", 0x40_0100))}
 OPERATIONS = {
     "load": Operation(facts=Facts(load=1, va_valid=1, retired=1, taken=1), pc=0x40_0010, va=0x7F_0000),
     "to B": Operation(facts=Facts(branch=1, taken=1, retired=1), pc=0x40_0020, target=BRANCHES["B"]),
 }
-"""What labels stand for."""
+"""Values of the labels in the diagrams."""
 
 READY = {
     "PMBPTR_EL1": 0,
@@ -51,15 +49,15 @@ READY = {
 
 
 class Situation(NamedTuple):
-    """What has happened before a diagram begins.
+    """Actions before a diagram starts.
 
     Members
     -------
-    registers : mapping of numbers
-        By the names of the registers, in the order in which they are written.
-    then : the same, or None
-        If they are written when a load has been sampled and has finished, and memory has not taken a beat of its
-        record; else there has been no operation.
+    registers : mapping of str to int
+        Values of registers by name, in the order in which they are written.
+    then : mapping of str to int, or None
+        Registers that are written after a load was sampled and has finished, while memory has not accepted a beat of
+        its record. None: no operation has passed.
     """
 
     registers: Mapping[str, int]
@@ -78,18 +76,18 @@ SITUATIONS = {
     },
     "a record waits, and the next operation is selected": Situation(READY, then={"PMSICR_EL1": READY["PMSICR_EL1"]}),
 }
-"""By the heading of a diagram, behind the name of the configuration."""
+"""Situations by the heading of a diagram, which follows the name of the configuration."""
 
 ENCODING = ("op1", "crn", "crm", "op2")
 REGISTER = "sysreg.op1 to op2"
-"""The row that names a register."""
+"""Name of the row with the encoding of a register."""
 
 EL1_OWNS = {"pe.ns": 1, "branch.ns": 1, "pe.mdcr_el2_e2pb": 0b11, "pe.mdcr_el3_nspb": 0b11}
-"""State of the PE all the time: Non-secure, and EL1 owns the Profiling Buffer."""
+"""State of the PE in all diagrams: Non-secure, and EL1 owns the Profiling Buffer."""
 
 
 class Row(NamedTuple):
-    """A line of a diagram: paths of ports, and what they are in each cycle, or None where that is not said."""
+    """A row of a diagram: paths of ports, and their values in each cycle, None where they are not drawn."""
 
     paths: tuple[str, ...]
     values: tuple[tuple[int, ...] | None, ...]
@@ -106,12 +104,12 @@ def read(page: str) -> str:
 
 
 def blocks(page: str, language: str) -> list[str]:
-    """What stands between the fences of that language."""
+    """Return the contents of the code blocks in that language."""
     return re.findall(rf"^```{re.escape(language)}\n(.*?)^```$", read(page), re.DOTALL | re.MULTILINE)
 
 
 def parse(block: str) -> Diagram:
-    """A timing diagram of WaveDrom."""
+    """Return the diagram in a source of WaveDrom."""
     drawn = yaml.safe_load(block)
     name, _, situation = drawn["head"]["text"].partition(": ")
     config = CONFIGS[name]
@@ -136,7 +134,7 @@ def _row(config: SPUConfig, signal: Mapping[str, Any]) -> Row:
                 values.append(_meaning(config, paths, str(next(labels))))
             case _:
                 raise ValueError(f"{signal['name']}: a wave must be of 0, 1, x, = and ., not {level!r}")
-    assert next(labels, None) is None, f"{signal['name']}: a label without a place"
+    assert next(labels, None) is None, f"{signal['name']}: a label that no cycle uses"
     return Row(paths, tuple(values))
 
 
@@ -162,13 +160,13 @@ def simulated(config: SPUConfig) -> tuple[SPU, Bench]:
 
 
 def is_input(dut: SPU, path: str) -> bool:
-    """A port of that name, or with a field of that name, is one."""
+    """Return whether the path names an input, or a field of one."""
     ports = {".".join(map(str, port)): member for port, member, _ in dut.signature.flatten(dut)}
     return any(member.flow is In and f"{path}.".startswith(f"{port}.") for port, member in ports.items())
 
 
 class Player:
-    """The ports of an SPU by their paths, and the cycles of a diagram on them."""
+    """Driver of an SPU whose ports are named by their paths, and player of diagrams."""
 
     def __init__(self, ctx: Any, dut: SPU, config: SPUConfig):
         self._ctx, self._dut, self._config = ctx, dut, config
@@ -176,14 +174,14 @@ class Player:
         self.memory = bytearray()
 
     def _port(self, path: str) -> Value:
-        """A port, or a field of one."""
+        """Return a port or a field of a port."""
         found: Any = self._dut
         for step in path.split("."):
             found = found[int(step)] if step.isdigit() else getattr(found, step)
         return Value.cast(found)
 
     async def cycle(self, inputs: Mapping[str, int], outputs: tuple[str, ...] = ()) -> tuple[int, ...]:
-        """One cycle. Takes what is written to memory."""
+        """Run one cycle: drive `inputs`, store accepted beats, and return the values of `outputs`."""
         beat = self._dut.write.beat
         pairs = [(self._port(path), value) for path, value in inputs.items()]
         ports = [self._port(path) for path in outputs]
@@ -207,7 +205,7 @@ class Player:
             await self._write(situation.then)
 
     async def _write(self, registers: Mapping[str, int]) -> None:
-        """At EL1; EL0 runs before and after."""
+        """Write registers at EL1. EL0 executes before and after."""
         for name, value in registers.items():
             register = getattr(arch, name)
             encoding = {f"sysreg.{part}": getattr(register, part) for part in ENCODING}
@@ -215,12 +213,12 @@ class Player:
         await self._idle({"pe.el": 0, "sysreg.valid": 0})
 
     async def _idle(self, inputs: Mapping[str, int]) -> None:
-        """Until nothing moves any more."""
+        """Run cycles until the SPU is idle."""
         for _ in range(20):
             await self.cycle(inputs)
 
     async def play(self, rows: tuple[Row, ...]) -> list[str]:
-        """Drives the inputs as they are drawn, and says where an output is not."""
+        """Drive the inputs as drawn, and return a sentence for each output that differs from the drawing."""
         wrong: list[str] = []
         drawn = [
             (path, [value and value[place] for value in row.values])
@@ -243,7 +241,7 @@ DIAGRAMS = {path.stem: path.read_text() for path in sorted(timing.FOLDER.glob("*
 """Sources of the timing diagrams, by name."""
 
 
-def test_drawings_of_the_diagrams_are_up_to_date() -> None:
+def test_timing_diagrams_are_up_to_date() -> None:
     stale = [path.name for path, drawing in timing.current().items() if path.read_text() != drawing]
     assert stale == [], "`python -m docs` writes them"
     assert {path.stem for path in timing.FOLDER.glob("*.svg")} == DIAGRAMS.keys()
@@ -255,7 +253,7 @@ def test_each_diagram_is_on_a_page() -> None:
 
 
 def play(diagram: Diagram) -> tuple[list[str], bytes]:
-    """What of it does not hold, and what was written to memory in it and before."""
+    """Return the differences from the diagram, and all bytes that were written to memory."""
     dut, bench = simulated(diagram.config)
 
     async def scenario(ctx: Any) -> tuple[list[str], bytes]:
@@ -267,14 +265,14 @@ def play(diagram: Diagram) -> tuple[list[str], bytes]:
 
 
 @pytest.mark.parametrize("name", DIAGRAMS)
-def test_the_ports_are_as_drawn(name: str) -> None:
+def test_the_spu_matches_the_diagram(name: str) -> None:
     wrong, _ = play(parse(DIAGRAMS[name]))
     assert wrong == []
 
 
 @pytest.mark.parametrize("name", DIAGRAMS)
-def test_outputs_drawn_a_cycle_late_are_found(name: str) -> None:
-    """Every one that changes."""
+def test_an_output_drawn_a_cycle_late_is_detected(name: str) -> None:
+    """Check each output that changes."""
     diagram = parse(DIAGRAMS[name])
     dut, _ = simulated(diagram.config)
     inputs = {path for row in diagram.rows for path in row.paths if is_input(dut, path)}
@@ -288,7 +286,7 @@ def test_outputs_drawn_a_cycle_late_are_found(name: str) -> None:
 
 
 def recorded(name: str) -> Record:
-    """The record of the operation in a diagram, which memory takes when the diagram is over."""
+    """Return the record of the operation in a diagram. Memory accepts it after the end of the diagram."""
     diagram = parse(DIAGRAMS[name])
     rows = [Row(row.paths, row.values + row.values[-1:] * 20) for row in diagram.rows]
     over = len(diagram.rows[0].values)
@@ -309,12 +307,12 @@ def recorded(name: str) -> Record:
     ],
 )
 def test_the_drawn_latencies_are_recorded(name: str, latencies: dict[str, int]) -> None:
-    """As the text below the diagram says."""
+    """Check the latencies in the text below the diagram."""
     counters = recorded(name).counters
     assert {index.name: counters[index] for index in arch.CounterIndex if index in counters} == latencies
 
 
-def test_the_drawn_branch_before_is_recorded() -> None:
+def test_the_drawn_previous_branch_target_is_recorded() -> None:
     addresses = recorded("previous_branch").addresses
     low = {index: address & (1 << arch.ADDRESS_BITS) - 1 for index, address in addresses.items()}
     assert low[arch.AddressIndex.PREVIOUS_TARGET] == BRANCHES["A"].address
@@ -322,7 +320,7 @@ def test_the_drawn_branch_before_is_recorded() -> None:
 
 
 SAID = {
-    "in v1p4 the first beat comes six cycles after the finish": """
+    "in v1p4 the first beat is on the port six cycles after finish": """
 {head: {text: "v1p4: the next operation is selected"},
  signal: [
   {name: "sampling.valid",    wave: "010.........."},
@@ -339,7 +337,7 @@ SAID = {
   {name: "write.done",        wave: "0.....10......"},
   {name: "write.fault.kind",  wave: "0............."},
   {name: "pmbirq",            wave: "0..........1.."}]}""",
-    "and the next packed record is on the port as late": """
+    "the next packed record is on the port five cycles after done": """
 {head: {text: "arm_model: a record waits, and the next operation is selected"},
  signal: [
   {name: "sampling.valid",    wave: "010........................."},
@@ -350,7 +348,7 @@ SAID = {
   {name: "write.beat.valid",  wave: "1...............0........1.."},
   {name: "write.done",        wave: "0...................10......"},
   {name: "write.fault.kind",  wave: "0..........................."}]}""",
-    "a finish in the cycle of sampled is not heard, and the slot stays taken": """
+    "a finish in the cycle of sampled is ignored, and the slot stays taken": """
 {head: {text: "minimal: the next operation is selected"},
  signal: [
   {name: "sampling.valid",    wave: "010......."},
@@ -358,13 +356,13 @@ SAID = {
   {name: "finish.valid",      wave: "0.10..10.."},
   {name: "finish.vanished",   wave: "0........."},
   {name: "pmu.sample_feed",   wave: "0.......10"}]}""",
-    "a finish of nothing is not heard": """
+    "a finish without a sampled operation is ignored": """
 {head: {text: "minimal: the next operation is selected"},
  signal: [
   {name: "finish.valid",      wave: "010......."},
   {name: "finish.vanished",   wave: "0........."},
   {name: "pmu.sample_feed",   wave: "0........."}]}""",
-    "a done in the cycle of the last beat is not heard": """
+    "a done in the cycle of the last beat is ignored": """
 {head: {text: "minimal: a record waits"},
  signal: [
   {name: "write.beat.ready",  wave: "1..................."},
@@ -373,7 +371,7 @@ SAID = {
   {name: "write.fault.kind",  wave: "0..................."},
   {name: "drain.request",     wave: "1..................."},
   {name: "drain.done",        wave: "0...............x1.."}]}""",
-    "a kind of fault that there is not has EC and MSS zero": """
+    "an unknown kind of fault has EC and MSS zero": """
 {head: {text: "minimal: a record waits"},
  signal: [
   {name: "write.beat.ready",  wave: "1..................."},
@@ -394,19 +392,16 @@ docs/reference/ports.md.
 
 
 @pytest.mark.parametrize("block", SAID.values(), ids=SAID)
-def test_it_is_as_said(block: str) -> None:
+def test_stated_behaviour(block: str) -> None:
     wrong, _ = play(parse(block))
     assert wrong == []
 
 
-# What the reader runs.
-
-
 @pytest.mark.parametrize("page", ["howto/integration", "reference/configurations"])
-def test_the_commands_run(
+def test_commands_print_the_shown_output(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And what is shown of their output is in it."""
+    """Run the commands of a page. Their output must contain the lines that the page shows."""
     monkeypatch.chdir(tmp_path)
     for block in blocks(page, "console"):
         command, *shown = block.splitlines()
@@ -418,7 +413,7 @@ def test_the_commands_run(
         assert status == (2 if any(line.startswith("spurtle: --set:") for line in shown) else 0), command
 
 
-def test_the_python_makes_the_files_of_the_table() -> None:
+def test_python_generates_the_files_of_the_table() -> None:
     [block] = blocks("reference/configurations", "python")
     names: dict[str, Any] = {}
     exec(block, names)
@@ -430,8 +425,8 @@ def test_the_python_makes_the_files_of_the_table() -> None:
     assert listed == names["product"].keys()
 
 
-def test_fusesoc_is_asked_for_what_there_is() -> None:
-    """That FuseSoC makes a core of it, test_collateral.py shows."""
+def test_the_fusesoc_example_uses_existing_parameters() -> None:
+    """test_collateral.py checks that FuseSoC builds a core with the generator."""
     [block] = blocks("howto/integration", "yaml")
     [asked] = yaml.safe_load(block)["generate"].values()
     generators = yaml.safe_load((ROOT / "fusesoc" / "spurtle.core").read_text())["generators"]

@@ -1,4 +1,4 @@
-"""The examples, run as their reader runs them."""
+"""The examples, run with the documented commands."""
 
 import os
 import shutil
@@ -16,12 +16,12 @@ from tests.support.tiers import tiers
 
 NEOVERSE_N1 = ROOT / "examples" / "neoverse_n1"
 START, LOAD, BRANCH = 0x400000, 0x400014, 0x400030
-"""Of the loop of the core there, and in it."""
+"""Addresses of the first instruction, the load and the branch in the loop of the example core."""
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A copy, so that what is built there is gone afterwards."""
+    """Return a copy of the example, so that its build is temporary."""
     copy = tmp_path / "neoverse_n1"
     shutil.copytree(NEOVERSE_N1, copy, ignore=shutil.ignore_patterns("spurtle", "simulation*", "*.bin", "*.log"))
     return copy
@@ -29,11 +29,11 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    """A PATH with all commands of this machine but those that README does not ask for: it has `python3` alone."""
+    """Return a PATH with the commands of this machine, but only `python3` of those that README does not require."""
     narrow = tmp_path / "bin"
     narrow.mkdir()
-    for there in os.environ["PATH"].split(os.pathsep):
-        for command in Path(there).glob("*"):
+    for directory in os.environ["PATH"].split(os.pathsep):
+        for command in Path(directory).glob("*"):
             link = narrow / command.name
             if command.name not in ("python", "perl", "verilator") and not link.is_symlink():
                 link.symlink_to(command)
@@ -68,7 +68,7 @@ def test_neoverse_n1_beside_a_core(simulator: str, release: str | None, folder: 
 
 
 def check(data: bytes) -> None:
-    """The records are those of the core: 257 instructions apart in a loop of 13, with what each of them does."""
+    """Check that the records are 257 instructions apart in a loop of 13, with the facts of each instruction."""
     records = list(decode_records(data))
     assert len(records) == 64 and not any(record.problems for record in records)
     addresses = [record.pc.address for record in records if record.pc]

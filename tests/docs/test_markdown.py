@@ -1,4 +1,4 @@
-"""Tables in Markdown, and parts of a page that a program writes."""
+"""Markdown tables, and generated parts of a page."""
 
 import pytest
 
@@ -11,13 +11,13 @@ def test_a_table_has_a_rule_below_its_head():
     assert table(("a", "b"), ("1", ""), ("2", "3")) == "| a | b |\n| --- | --- |\n| 1 |  |\n| 2 | 3 |"
 
 
-def test_the_table_of_that_name_is_replaced():
+def test_the_named_table_is_replaced():
     page = with_table(PAGE, "rates", ("a", "b"), [("1", "2")])
     assert page == PAGE.replace("old", "| a | b |\n| --- | --- |\n| 1 | 2 |")
     assert with_table(page, "rates", ("a", "b"), [("1", "2")]) == page
 
 
-def test_the_marked_parts_of_a_page():
+def test_marked_parts_of_a_page_are_listed_and_replaced():
     assert marked_names(PAGE) == ["other", "rates"]
     assert with_marked(PAGE.replace("rates", "x [1]"), "x [1]", "new") == PAGE.replace("rates", "x [1]").replace(
         "old", "new"

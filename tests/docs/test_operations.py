@@ -1,5 +1,6 @@
-"""docs/reference/operations.md: each row's facts have its flags, in the reference and in the RTL, and its word is its
-example.
+"""The table of docs/reference/operations.md.
+
+The facts of each row give its types, in the reference model and in the RTL, and its word is its example.
 """
 
 import re
@@ -44,7 +45,7 @@ KINDS = (
     "load that generated an exception", "call that pushes to the Guarded control stack", "return that pops from it",
     "Guarded control stack store", "push", "pop", "switch, first part", "switch, second part",
 )  # fmt: skip
-"""What D17.5.1 and D17.6.3 to D17.6.8 tell apart, at the least."""
+"""Kinds that D17.5.1 and D17.6.3 to D17.6.8 distinguish, at least."""
 
 
 class Row(NamedTuple):
@@ -55,7 +56,7 @@ class Row(NamedTuple):
     flags: tuple[str, ...]
 
     def sampled(self) -> Operation:
-        """The facts, of an operation that has finished as it should; of vectors of 256 bits."""
+        """Return a retired operation with the facts of the row and vectors of 256 bits."""
         names = self.facts.split()
         facts = Facts(**{name: 1 for name in names if name not in Vectors.__slots__}, retired=1, taken=1)
         vectors = Vectors(**{name: 1 for name in names if name in Vectors.__slots__}, bits=256, count=1)
@@ -90,14 +91,14 @@ def test_each_kind_has_a_row() -> None:
     assert len({(row.kind, row.example) for row in ROWS}) == len(ROWS)
 
 
-def test_flags_of_the_reference() -> None:
+def test_types_of_the_reference() -> None:
     found = {row: filtering.type_flags(CONFIG, row.sampled().facts) for row in ROWS}
     names = {row: {name for bit, name in enumerate(CONFIG.filter_types) if flags >> bit & 1}
              for row, flags in found.items()}  # fmt: skip
     assert {row: flags for row, flags in names.items() if flags != {*row.flags}} == {}
 
 
-# Kinds whose packet has a format of its own (D18.2.7), and which.
+# Format of the Operation Type packet (D18.2.7) for some kinds.
 FORMS = {
     "MRS made a load by FEAT_NV2": "nv2",
     "MSR made a store by FEAT_NV2": "nv2",
@@ -136,7 +137,7 @@ def test_operation_types() -> None:
         packets = dict(records.packets(CONFIG, Sample(start=Start(), operation=row.sampled())))
         header, payload = packets[Packet.OPERATION]
         found[row.kind] = operation_type(header & 0b11, payload)
-        # What it is filtered as and what its record says are one.
+        # The type for the filter is the type in the record.
         kinds = {"load": "LD", "store": "ST", "branch": "B"}
         assert kinds.get(found[row.kind].kind, "other") in (*row.flags, "other"), row
     assert {kind: found[kind].form for kind in FORMS} == FORMS
@@ -149,7 +150,7 @@ def test_operation_types() -> None:
     assert sizes == {"SVE": 256, "SME array": 256, "SME array, all of it": "all"}
 
 
-def test_flags_of_the_rtl() -> None:
+def test_types_of_the_rtl() -> None:
     bench = FilterBench()
 
     async def scenario(ctx: Any) -> dict[Row, set[str]]:
@@ -164,7 +165,7 @@ def test_flags_of_the_rtl() -> None:
     assert {row: flags for row, flags in bench.run(scenario).items() if flags != {*row.flags}} == {}
 
 
-def test_words() -> None:
+def test_words_are_the_examples() -> None:
     rows = [row for row in ROWS if row.word]
     assert len(rows) > 80
     for row in rows:

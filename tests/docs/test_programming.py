@@ -1,4 +1,4 @@
-"""docs/howto/programming.md: its code does what it says on the compiled RTL, and so does who breaks its rules."""
+"""The code of docs/howto/programming.md on the compiled RTL, and the consequences of broken rules."""
 
 import re
 from typing import Any
@@ -35,8 +35,9 @@ FULL = PMBSR_EL1.pack(S=1, MSS=BSC.BUFFER_FILLED)
 
 
 class Guide:
-    """What the page's code has defined for a configuration: with `run` all of it, else without the last two blocks, the
-    program and its records.
+    """Names that the code of the page has defined for a configuration.
+
+    With `run` all code is executed, otherwise all but the last two blocks, the program and its records.
     """
 
     def __init__(self, config: SPUConfig, *, run: bool = False):
@@ -49,7 +50,7 @@ class Guide:
         self.end: int = self.base + self.names["SIZE"]
 
     def play(self, count: int, *, settle: bool = True, finish: int = 40) -> None:
-        """Loads, one every two cycles, that take so many."""
+        """Play `count` loads, one every two cycles, that each take `finish` cycles."""
         loads = np.zeros(count, TIMED_OPERATION)
         loads["dispatch"] = 2 * np.arange(count)
         loads["issue"], loads["finish"] = 1, finish
@@ -57,7 +58,7 @@ class Guide:
         assert self.spu.play(loads, settle=settle) == count or self.spu.interrupt
 
     def begin(self, pointer: int, limit: int) -> None:
-        """As the page, with another buffer."""
+        """Start as the page does, with another buffer."""
         self.names["start"]()
         self.spu.write(PMBLIMITR_EL1, 0)
         self.spu.write(PMBPTR_EL1, pointer)
@@ -74,11 +75,11 @@ def guide(request: pytest.FixtureRequest) -> Guide:
 
 
 @pytest.mark.parametrize("config", configurations(CONFIGS))
-def test_the_guide(config: SPUConfig, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_code_of_the_guide_takes_all_records(config: SPUConfig, capsys: pytest.CaptureFixture[str]) -> None:
     guide = Guide(config, run=True)
     assert re.search(r"\d+ records, \d+ interrupts, none lost", capsys.readouterr().out)
     counts = guide.spu.counts()
-    # Operations are numbered from zero, and each fourth is a load: so is each fourth of those that are selected.
+    # Operations are numbered from zero, and each fourth is a load. So is each fourth of the selected ones.
     assert counts["feed"] == len(range(256, 100_000, 257))
     assert len(guide.names["records"]) == counts["filtrate"] == counts["records"] == len(range(256, 100_000, 4 * 257))
     assert guide.names["interrupts"] == counts["buffer_full"] >= 1
@@ -88,14 +89,14 @@ def test_the_guide(config: SPUConfig, capsys: pytest.CaptureFixture[str]) -> Non
     assert written == [config.fixed(PMSCR_EL1), 0]
 
 
-def test_reset(guide: Guide) -> None:
+def test_reset_values(guide: Guide) -> None:
     engine = CompiledSPU(guide.config)
     for register in guide.config.registers:
         assert engine.read(register) == regmap.reset(guide.config, register), register.name
 
 
 @pytest.mark.parametrize("code", [EC.STAGE_1, EC.STAGE_2, EC.GRANULE_PROTECTION, EC.OTHER])
-def test_the_handler_tells_of_a_fault(guide: Guide, code: EC) -> None:
+def test_the_handler_reports_a_fault(guide: Guide, code: EC) -> None:
     guide.names["start"]()
     guide.spu.write(PMBSR_EL1, PMBSR_EL1.pack(S=1, EC=code, DL=1))
     assert guide.spu.interrupt
@@ -103,13 +104,13 @@ def test_the_handler_tells_of_a_fault(guide: Guide, code: EC) -> None:
         guide.names["serve"]()
 
 
-def test_the_handler_of_somebody_else_s_interrupt(guide: Guide) -> None:
+def test_the_handler_ignores_another_interrupt(guide: Guide) -> None:
     guide.names["start"]()
     guide.names["serve"]()
     assert guide.names["interrupts"] == 0
 
 
-def test_a_pointer_that_does_not_fit(guide: Guide) -> None:
+def test_a_pointer_without_space_for_a_record_is_a_full_buffer(guide: Guide) -> None:
     largest, align = guide.names["largest"], guide.names["align"]
     wrong = {guide.end - largest + align, guide.end, guide.base ^ 1 << 56, guide.base + align // 2}
     for pointer in wrong - {guide.base}:
@@ -136,7 +137,7 @@ def test_nothing_is_written_at_the_limit(guide: Guide) -> None:
     assert guide.spu.counts()["strays"] == 0
 
 
-def test_the_buffer_is_disabled_before_it_is_drained(guide: Guide) -> None:
+def test_disabling_the_buffer_before_the_drain_drops_the_record(guide: Guide) -> None:
     guide.names["start"]()
     guide.play(258, settle=False, finish=200)
     guide.spu.write(PMBLIMITR_EL1, 0)
@@ -146,8 +147,8 @@ def test_the_buffer_is_disabled_before_it_is_drained(guide: Guide) -> None:
     assert guide.spu.counts()["records"] == 0
 
 
-def test_sampling_is_stopped_and_drained_first(guide: Guide) -> None:
-    """Beside the one before: the same record, kept."""
+def test_draining_before_disabling_the_buffer_keeps_the_record(guide: Guide) -> None:
+    """The record that the previous test drops is kept."""
     guide.names["start"]()
     guide.play(258, settle=False, finish=200)
     guide.spu.write(PMSCR_EL1, 0)
@@ -156,7 +157,7 @@ def test_sampling_is_stopped_and_drained_first(guide: Guide) -> None:
     assert guide.names["taken"] and guide.spu.counts()["records"] == 1
 
 
-def test_the_status_is_cleared_with_the_old_pointer(guide: Guide) -> None:
+def test_clearing_the_status_with_the_old_pointer_is_a_full_buffer(guide: Guide) -> None:
     guide.names["start"]()
     guide.play(100_000)
     end = guide.spu.read(PMBPTR_EL1)
@@ -170,14 +171,14 @@ def test_the_status_is_cleared_with_the_old_pointer(guide: Guide) -> None:
     assert len(guide.names["taken"]) == end - guide.base
 
 
-def test_the_interval_counter_is_what_is_left_in_it(guide: Guide) -> None:
+def test_the_first_interval_is_the_value_of_the_counter(guide: Guide) -> None:
     guide.names["start"]()
     guide.spu.write(PMSICR_EL1, 5)
     guide.play(5)
     assert guide.spu.counts()["feed"] == 1
     guide.play(100)
     guide.spu.write(PMSIRR_EL1, PMSIRR_EL1.pack(INTERVAL=2))
-    # What is left of the interval that runs, one that reloads, and all but one of the next.
+    # The rest of the current interval, the operation that reloads, and all but one of the next interval.
     guide.play(157 + 512)
     assert guide.spu.counts()["feed"] == 2
     assert guide.spu.read(PMSICR_EL1) == 1
@@ -194,7 +195,7 @@ def test_a_filter_without_a_setting_has_no_effect(guide: Guide) -> None:
     assert guide.spu.counts()["records"] == 1
 
 
-def test_an_interval_shorter_than_an_operation(guide: Guide) -> None:
+def test_an_interval_shorter_than_an_operation_collides(guide: Guide) -> None:
     guide.names["start"]()
     for _ in range(guide.config.slots + 1):
         guide.spu.write(PMSICR_EL1, 1)
@@ -206,9 +207,9 @@ def test_an_interval_shorter_than_an_operation(guide: Guide) -> None:
     assert guide.status == FULL | PMBSR_EL1.pack(COLL=1), "COLL stays"
 
 
-def test_registers_that_are_not_there(guide: Guide) -> None:
-    for register, there in ((PMSNEVFR_EL1, guide.config.fne), (PMSDSFR_EL1, guide.config.fds)):
-        if there:
+def test_registers_that_are_not_implemented_are_undefined(guide: Guide) -> None:
+    for register, implemented in ((PMSNEVFR_EL1, guide.config.fne), (PMSDSFR_EL1, guide.config.fds)):
+        if implemented:
             assert guide.spu.read(register) == 0
         else:
             with pytest.raises(ValueError, match="UNDEFINED"):
@@ -217,7 +218,7 @@ def test_registers_that_are_not_there(guide: Guide) -> None:
                 guide.spu.write(register, 1)
 
 
-def test_bits_that_are_not_there(guide: Guide) -> None:
+def test_bits_that_are_not_implemented_are_zero(guide: Guide) -> None:
     for register in guide.config.registers:
         if not register.read_only and register.name != "IMP_PMSRNDR_EL1":
             guide.spu.write(register, (1 << 64) - 1)

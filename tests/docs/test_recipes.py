@@ -1,4 +1,4 @@
-"""Each command of docs/howto/recipes.md runs with each version of perf, and shows what the page shows of it."""
+"""The commands of docs/howto/recipes.md with each version of perf: they print the output that the page shows."""
 
 import os
 import re
@@ -99,7 +99,7 @@ def recipes_with(version: str, tool: str | None) -> list[Recipe]:
     [(version, tool) for version in VERSIONS for tool in (None, *TOOLS) if recipes_with(version, tool)],
     indirect=["perf"],
 )
-def test_each_recipe_gives_what_is_shown(perf: Perf, kitchen: Path, tool: str | None):
+def test_each_recipe_prints_the_shown_output(perf: Perf, kitchen: Path, tool: str | None):
     for program in TOOLS[tool] if tool else ():
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed: the recipes with {tool} do not run")
@@ -107,20 +107,20 @@ def test_each_recipe_gives_what_is_shown(perf: Perf, kitchen: Path, tool: str | 
         show(kitchen, recipe)
 
 
-def test_each_tool_is_shown():
+def test_each_tool_has_a_recipe():
     for tool in TOOLS:
         assert any(tool in recipe.command for recipe in RECIPES), tool
 
 
-def test_perf_is_shown_nowhere_else():
-    """But for what records on an Arm machine."""
+def test_no_other_page_runs_perf():
+    """`perf record` is exempt: it needs an Arm machine."""
     for page in (ROOT / "docs").rglob("*.md"):
         commands = re.findall(r"^(?:    |\$ )perf (?!record).*", page.read_text(), re.MULTILINE)
         assert not commands or page == PAGE, commands
 
 
 def test_an_archive_has_the_executable(tmp_path: Path):
-    """The tools that perf 6.12 is built with lack the script."""
+    """Use perf 6.1: the test's perf 6.12 is built without the script."""
     from spurtle_sim.emulator.program import Program
     from spurtle_sim.perf.events import process_events
     from spurtle_sim.perf.writer import Recording

@@ -1,4 +1,4 @@
-"""Rows of docs/rules.toml: they name all rules, and code, tests and proofs that exist. The cycles of R_LTMKQ."""
+"""Rows of docs/rules.toml name all rules, and existing code, tests and proofs. The latency of COLL (R_LTMKQ)."""
 
 import ast
 import re
@@ -71,15 +71,16 @@ def test_each_choice_names_a_section_or_a_register() -> None:
     assert [topic for topic, rule, _ in rows if not re.search(r"\bD\d+\.\d|\bPM\w+_EL1", rule)] == []
 
 
-def test_rows_are_short_and_say_different_things() -> None:
+def test_requirements_are_short_and_different() -> None:
     assert [row.says for row in ROWS if len(row.says) > 100 or row.says.endswith(".")] == []
     assert [pair for pair, count in Counter((row.rule, row.says) for row in ROWS).items() if count > 1] == []
 
 
 @pytest.mark.parametrize("name", ["minimal", "v1p4"])
-def test_when_a_collision_can_be_read(name: str) -> None:
-    """COLL reads as one from `answer_latency` cycles after the collision on. An access is made in the cycle after its
-    request.
+def test_a_collision_can_be_read_after_answer_latency_cycles(name: str) -> None:
+    """COLL reads as one from `answer_latency` cycles after the collision (R_LTMKQ).
+
+    An access is executed in the cycle after its request.
     """
     config = CONFIGS[name]
     dut = SPU(config)

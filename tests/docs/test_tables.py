@@ -1,4 +1,4 @@
-"""Documents, and parts of them, that are written from the source are in the repository, and up to date."""
+"""Generated pages and generated parts of pages are up to date, and pages look the same on a forge."""
 
 import re
 
@@ -38,7 +38,7 @@ def test_an_excerpt_is_the_lines_between_two_texts():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_lines_have_at_most_120_columns(page):
-    """Rows of tables and figures cannot be broken."""
+    """Table rows and images are exempt: they cannot be wrapped."""
     long = [
         f"{page.name}:{number}: {len(line)} columns"
         for number, line in enumerate(page.read_text().splitlines(), 1)
@@ -49,7 +49,7 @@ def test_lines_have_at_most_120_columns(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_forge_shows_what_the_site_shows(page):
-    """The only directive is the list of pages, which is hidden on the site; API pages are of the site alone."""
+    """The only directive is a hidden list of pages. API pages are exempt: only the site shows them."""
     if page.parent == API:
         return
     for directive, options in re.findall(r"^```\{(\w+)\}\n((?::.*\n)*)", page.read_text(), re.MULTILINE):
