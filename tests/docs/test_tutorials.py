@@ -20,7 +20,7 @@ COMPILER = "aarch64-linux-gnu-gcc"
 
 
 def requires(shown: ShownCommand) -> set[str]:
-    """Return the optional tools that a command requires."""
+    """Return the tools that a command requires, and that are optional or slow."""
     tools: set[str] = set()
     if shown.command.startswith("perf "):
         tools.add("perf")
@@ -28,6 +28,8 @@ def requires(shown: ShownCommand) -> set[str]:
         tools.add(COMPILER)
     if shown.command.startswith("make -C examples"):
         tools.add("iverilog")
+    if shown.command.startswith("python -m boards hx8k"):
+        tools.add("nextpnr")
     return tools
 
 
@@ -46,6 +48,7 @@ def test_commands_without_optional_tools(page: Path, tmp_path: Path) -> None:
     run_page(page, tmp_path, set())
 
 
+@pytest.mark.full
 def test_integration(tmp_path: Path) -> None:
     if shutil.which("iverilog") is None:
         pytest.skip("Icarus Verilog (iverilog) is not installed")
@@ -70,6 +73,14 @@ def test_profile_of_a_compiled_program(perf: Perf, tmp_path: Path) -> None:
 @pytest.mark.full
 def test_board(perf: Perf, tmp_path: Path) -> None:
     run_page(BOARD, tmp_path, {"perf"}, perf)
+
+
+@pytest.mark.full
+def test_bitstream(tmp_path: Path) -> None:
+    """Run one command: placement takes minutes."""
+    [shown] = [each for each in shown_commands(BOARD) if "nextpnr" in requires(each)]
+    with reader_in_checkout(tmp_path) as reader:
+        reader.check(shown)
 
 
 def test_the_component_of_the_readme_elaborates() -> None:
