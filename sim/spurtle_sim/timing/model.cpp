@@ -1,7 +1,7 @@
-// The timing model: when each operation of a program dispatches, issues and finishes. machine.py writes layout.h, which has the
-// structs and constants that it shares with Python. docs/explanation/machine.md says what is modelled.
+// The timing model: when each operation of a program dispatches, issues and finishes. model.py writes layout.h, which has the
+// structs and constants that it shares with Python. docs/explanation/timing-model.md says what is modelled.
 
-#include "core.h"
+#include "components.h"
 
 namespace {
 
@@ -39,7 +39,7 @@ struct Refill {
     uint16_t source;
 };
 
-struct Machine {
+struct TimingModel {
     const Parameters parameters;
 
     Pages code;               // with instructions
@@ -59,7 +59,7 @@ struct Machine {
     uint64_t ready[NEVER_READ + 1] = {};   // by register
     Queue window, scheduler, stores;
 
-    explicit Machine(const Parameters &p)
+    explicit TimingModel(const Parameters &p)
         : parameters(p),
           l1d(p.l1d_bytes >> LINE_SHIFT, p.l1d_ways),
           l2(p.l2_bytes >> LINE_SHIFT, p.l2_ways),
@@ -89,7 +89,7 @@ struct Machine {
     }
 
     // Times operations in program order, up to the first one at a PC without an instruction. Returns how many were timed.
-    uint64_t time(const Operation *operations, uint64_t count, Timed *timed) {
+    uint64_t run(const Operation *operations, uint64_t count, Timed *timed) {
         for (uint64_t row = 0; row < count; row++) {
             const Plan *plan = find_plan(operations[row].pc);
             if (!plan) return row;
@@ -232,16 +232,16 @@ struct Machine {
 
 extern "C" {
 
-Machine *machine_new(const Parameters *parameters) { return new Machine(*parameters); }
-void machine_delete(Machine *machine) { delete machine; }
+TimingModel *timing_model_new(const Parameters *parameters) { return new TimingModel(*parameters); }
+void timing_model_delete(TimingModel *model) { delete model; }
 
-void machine_define(Machine *machine, const Instruction *instructions, uint64_t count) {
-    for (uint64_t row = 0; row < count; row++) machine->define(instructions[row]);
+void timing_model_define(TimingModel *model, const Instruction *instructions, uint64_t count) {
+    for (uint64_t row = 0; row < count; row++) model->define(instructions[row]);
 }
 
-uint64_t machine_time(Machine *machine, const Operation *operations, uint64_t count, Timed *timed) {
-    return machine->time(operations, count, timed);
+uint64_t timing_model_run(TimingModel *model, const Operation *operations, uint64_t count, Timed *timed) {
+    return model->run(operations, count, timed);
 }
 
-uint64_t machine_cycles(const Machine *machine) { return machine->retired; }
+uint64_t timing_model_cycles(const TimingModel *model) { return model->retired; }
 }

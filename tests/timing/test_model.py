@@ -14,8 +14,8 @@ import pytest
 
 from spurtle.arch import Event
 from spurtle_sim.emulator.program import Program
-from spurtle_sim.timing.core import DataSource, Parameters
-from spurtle_sim.timing.machine import Machine
+from spurtle_sim.timing.model import TimingModel
+from spurtle_sim.timing.parameters import DataSource, Parameters
 from spurtle_sim.trace.dtypes import OPERATION
 from spurtle_sim.trace.instruction import FACT, Instruction, InstructionKind
 from tests.support.paths import WORKLOADS
@@ -49,7 +49,7 @@ def play(steps: Sequence[tuple[Instruction, int]], parameters: Parameters = P) -
             facts |= FACT["taken"]
         operations["facts"][index] = facts
     operations["pc"] = list(instructions)
-    return Machine(instructions, parameters).time(operations)
+    return TimingModel(instructions, parameters).run(operations)
 
 
 def events(row: np.void) -> set[Event]:
@@ -59,8 +59,8 @@ def events(row: np.void) -> set[Event]:
 @pytest.mark.parametrize(("name", "ops_per_cycle"), [("sort", 1), ("chase", 1), ("simd", 1), ("sort", 8)])
 def test_invariants(name: str, ops_per_cycle: int) -> None:
     program = Program(WORKLOADS / f"{name}.elf")
-    machine = Machine(program.instructions, Parameters(ops_per_cycle=ops_per_cycle))
-    timed = np.concatenate([machine.time(operations) for operations in islice(program.run(), 4)])
+    timing_model = TimingModel(program.instructions, Parameters(ops_per_cycle=ops_per_cycle))
+    timed = np.concatenate([timing_model.run(operations) for operations in islice(program.run(), 4)])
     assert (np.diff(timed["dispatch"].astype(np.int64)) >= 0).all()
     assert np.unique(timed["dispatch"], return_counts=True)[1].max() == ops_per_cycle
     assert (timed["issue"] >= 1).all()
@@ -89,9 +89,9 @@ def test_invariants(name: str, ops_per_cycle: int) -> None:
 def test_state_carries_over(ops_per_cycle: int) -> None:
     whole, pieces = Program(WORKLOADS / "sort.elf"), Program(WORKLOADS / "sort.elf")
     parameters = Parameters(ops_per_cycle=ops_per_cycle)
-    expected = Machine(whole.instructions, parameters).time(next(whole.run()))
-    machine = Machine(pieces.instructions, parameters)
-    found = np.concatenate([machine.time(piece) for piece in islice(pieces.run(limit=1024), 60)])
+    expected = TimingModel(whole.instructions, parameters).run(next(whole.run()))
+    timing_model = TimingModel(pieces.instructions, parameters)
+    found = np.concatenate([timing_model.run(piece) for piece in islice(pieces.run(limit=1024), 60)])
     assert (found == expected[: len(found)]).all()
 
 
@@ -131,7 +131,7 @@ def test_a_base_that_is_written_back_is_ready_early() -> None:
 
 def test_rows_repeat_the_operations() -> None:
     instructions, operations = mixture(2000)
-    timed = Machine(instructions).time(operations)
+    timed = TimingModel(instructions).run(operations)
     for name in ("pc", "target", "va"):
         assert (timed[name] == operations[name]).all()
     added = FACT["pa_valid"] | FACT["data_source_valid"]
@@ -262,7 +262,7 @@ def test_stores_that_hit_are_in_the_cache_one_each_cycle() -> None:
     assert ends[-1] == ends[2] + 32
 
 
-def test_a_full_scheduler_and_a_full_window_hold_dispatch_up() -> None:
+def test_dispatch_stalls_on_a_full_scheduler_or_window() -> None:
     chain = play([(LOAD, index * PAGE) for index in range(100)])
     issues = chain["dispatch"] + chain["issue"]
     assert (chain["dispatch"][P.scheduler :] >= issues[: -P.scheduler]).all()
@@ -370,12 +370,12 @@ class Branches:
 
     def __init__(self, parameters: Parameters) -> None:
         self._instructions: dict[int, Instruction] = {}
-        self._machine = Machine(self._instructions, parameters)
+        self._model = TimingModel(self._instructions, parameters)
 
     def mispredicts(self, kind: InstructionKind, pc: int, target: int, facts: int) -> bool:
         instruction = self._instructions.setdefault(pc, Instruction(kind, facts & ~FACT["taken"]))
         assert instruction.kind is kind
-        [row] = self._machine.time(np.array([(pc, target, 0, facts | FACT["retired"])], OPERATION))
+        [row] = self._model.run(np.array([(pc, target, 0, facts | FACT["retired"])], OPERATION))
         assert events(row) <= {Event.MISPREDICTED}
         return Event.MISPREDICTED in events(row)
 
@@ -495,8 +495,8 @@ def mixture(count: int) -> tuple[dict[int, Instruction], np.ndarray]:
 
 def test_each_parameter_matters() -> None:
     instructions, operations = mixture(6000)
-    before = Machine(instructions, Parameters(**SMALL_CORE)).time(operations)
-    assert (before == Machine(instructions, Parameters(**SMALL_CORE)).time(operations)).all()
+    before = TimingModel(instructions, Parameters(**SMALL_CORE)).run(operations)
+    assert (before == TimingModel(instructions, Parameters(**SMALL_CORE)).run(operations)).all()
     changes: list[dict[str, Any]] = [
         {field.name: 2 * getattr(Parameters(**SMALL_CORE), field.name)}
         for field in fields(Parameters)
@@ -504,7 +504,7 @@ def test_each_parameter_matters() -> None:
     ]
     changes += [{"latencies": {**P.latencies, kind: 2 * latency}} for kind, latency in P.latencies.items()]
     for change in changes:
-        timed = Machine(instructions, Parameters(**{**SMALL_CORE, **change})).time(operations)
+        timed = TimingModel(instructions, Parameters(**{**SMALL_CORE, **change})).run(operations)
         assert (timed != before).any(), f"{change}, seed {SEED}"
 
 
@@ -512,16 +512,16 @@ def test_an_operation_without_an_instruction() -> None:
     operations = np.zeros(3, OPERATION)
     operations["pc"] = 0x1000, 0x1004, 0x1006
     instructions = {0x1000: FREE}
-    machine = Machine(instructions)
+    timing_model = TimingModel(instructions)
     with pytest.raises(ValueError, match="operation 1 must be at the PC of an instruction, not at 0x1004"):
-        machine.time(operations)
+        timing_model.run(operations)
     instructions[0x1004] = FREE
     with pytest.raises(ValueError, match="operation 1 must be at the PC of an instruction, not at 0x1006"):
-        machine.time(operations[1:])
+        timing_model.run(operations[1:])
     with pytest.raises(ValueError, match="operation 0 must be"):
-        Machine({}).time(operations)
-    assert machine.time(operations[:0]).tolist() == []
-    assert machine.time(operations[:1])["dispatch"].tolist() == [3], "the two before were timed"
+        TimingModel({}).run(operations)
+    assert timing_model.run(operations[:0]).tolist() == []
+    assert timing_model.run(operations[:1])["dispatch"].tolist() == [3], "the two before were timed"
 
 
 @pytest.mark.parametrize(
@@ -542,7 +542,7 @@ def test_an_operation_without_an_instruction() -> None:
 )
 def test_an_instruction_that_cannot_be(pc: int, instruction: Instruction, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Machine({pc: instruction}).time(np.zeros(0, OPERATION))
+        TimingModel({pc: instruction}).run(np.zeros(0, OPERATION))
 
 
 TRACES = {
@@ -567,9 +567,9 @@ def test_complete_traces(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(WORKLOADS)  # the name of the program is on its stack, and moves what is below it
     program = Program(Path(f"{name}.elf"))
     lanes = (1, 8)
-    machines = [Machine(program.instructions, Parameters(ops_per_cycle=count)) for count in lanes]
+    timing_models = [TimingModel(program.instructions, Parameters(ops_per_cycle=count)) for count in lanes]
     digests = [sha256() for _ in lanes]
     for operations in program.run():
-        for machine, digest in zip(machines, digests, strict=True):
-            digest.update(machine.time(operations))
+        for timing_model, digest in zip(timing_models, digests, strict=True):
+            digest.update(timing_model.run(operations))
     assert tuple(digest.hexdigest() for digest in digests) == TRACES[name]

@@ -1,8 +1,8 @@
 """The timing model: when each operation of a program passes the sampling point, issues and finishes, and its events.
 
 A small out-of-order core: some operations a cycle in program order, dependences through registers, caches and TLBs with
-least-recently-used replacement, a branch predictor. `docs/explanation/machine.md` says what it models and what it does
-not. The model is C++ (`machine.cpp`, `core.h`); this is its interface.
+least-recently-used replacement, a branch predictor. `docs/explanation/timing-model.md` says what it models and what it
+does not. The model is C++ (`model.cpp`, `components.h`); this is its interface.
 """
 
 # Ref: DDI0487 M.a, D17.6 (what the counters count), D18.2.4 (data source), D18.2.6 (events).
@@ -22,9 +22,9 @@ from ..native.header import constants, enumeration, struct
 from ..native.library import Library, declare, load, package_files
 from ..trace.dtypes import OPERATION, TIMED_OPERATION
 from ..trace.instruction import FACT, REGISTERS, Instruction, InstructionKind
-from .core import LINE_SHIFT, DataSource, Parameters
+from .parameters import LINE_SHIFT, DataSource, Parameters
 
-__all__ = ["Machine", "library"]
+__all__ = ["TimingModel", "library"]
 
 _ALWAYS_READY, _NEVER_READ = REGISTERS, REGISTERS + 1
 """Registers of a source and of a destination that an instruction does not have."""
@@ -50,8 +50,8 @@ _PARAMETERS = np.dtype(
 """`Parameters`, its latencies indexed by kind; 0 for a kind without one."""
 
 
-class Machine:
-    """The core. It keeps its state from one call of `time` to the next.
+class TimingModel:
+    """The core. It keeps its state from one call of `run` to the next.
 
     Parameters
     ----------
@@ -69,18 +69,18 @@ class Machine:
         self._instructions = instructions
         self._defined = 0
         self._library = _library()
-        self._machine = self._library.machine_new(_row(parameters or Parameters()).ctypes)
+        self._model = self._library.timing_model_new(_row(parameters or Parameters()).ctypes)
 
     def __del__(self) -> None:
-        if hasattr(self, "_machine"):
-            self._library.machine_delete(self._machine)
+        if hasattr(self, "_model"):
+            self._library.timing_model_delete(self._model)
 
     @property
     def cycles(self) -> int:
         """Cycles until everything so far has retired."""
-        return self._library.machine_cycles(self._machine)
+        return self._library.timing_model_cycles(self._model)
 
-    def time(self, operations: NDArray[np.void]) -> NDArray[np.void]:
+    def run(self, operations: NDArray[np.void]) -> NDArray[np.void]:
         """Return when the core does each of `operations`, and what happens.
 
         Parameters
@@ -101,7 +101,7 @@ class Machine:
         self._define()
         rows = np.ascontiguousarray(operations, OPERATION)
         timed = np.empty(len(rows), TIMED_OPERATION)
-        done = self._library.machine_time(self._machine, rows.ctypes.data, len(rows), timed.ctypes.data)
+        done = self._library.timing_model_run(self._model, rows.ctypes.data, len(rows), timed.ctypes.data)
         if done < len(rows):
             raise ValueError(f"operation {done} must be at the PC of an instruction, not at 0x{rows['pc'][done]:x}")
         return timed
@@ -111,7 +111,7 @@ class Machine:
         new = len(self._instructions) - self._defined
         if new:
             table = _table(dict(islice(reversed(self._instructions.items()), new)))
-            self._library.machine_define(self._machine, table.ctypes.data, len(table))
+            self._library.timing_model_define(self._model, table.ctypes.data, len(table))
             self._defined += new
 
 
@@ -166,7 +166,7 @@ def _layout() -> str:
 
 def library() -> Library:
     """Return the library of the timing model."""
-    sources = package_files("spurtle_sim.timing", "machine.cpp", "core.h")
+    sources = package_files("spurtle_sim.timing", "model.cpp", "components.h")
     return Library("timing_model", {**sources, "layout.h": _layout()})
 
 
@@ -178,8 +178,8 @@ def _library() -> ctypes.CDLL:
         "new": (pointer, [pointer]),
         "delete": (None, [pointer]),
         "define": (None, [pointer, pointer, number]),
-        "time": (number, [pointer, pointer, number, pointer]),
+        "run": (number, [pointer, pointer, number, pointer]),
         "cycles": (number, [pointer]),
     }
-    declare(loaded, "machine_", functions)
+    declare(loaded, "timing_model_", functions)
     return loaded
