@@ -15,7 +15,7 @@ from spurtle.support.errors import UserError
 
 from .compiler import compiler, run
 
-__all__ = ["cache_folder", "cached", "kept"]
+__all__ = ["cache_folder", "find", "find_or_build"]
 
 _ENTRY = re.compile(r".+-[0-9a-f]{16}(\.\w+)?")
 """Name of an entry of the cache. Other tools keep theirs in the same folder."""
@@ -24,7 +24,7 @@ _ENTRY = re.compile(r".+-[0-9a-f]{16}(\.\w+)?")
 _MONTH = 30 * 24 * 3600.0
 
 
-def cached(name: str, key: object) -> Path | None:
+def find(name: str, key: object) -> Path | None:
     """Return the file or folder that `kept` has kept, or None."""
     path = _path(name, key)
     # Path.exists would raise in a folder that may not be searched.
@@ -35,7 +35,7 @@ def cached(name: str, key: object) -> Path | None:
     return path
 
 
-def kept(name: str, key: object, build: Callable[[Path], Path]) -> Path:
+def find_or_build(name: str, key: object, build: Callable[[Path], Path]) -> Path:
     """Return a file or folder of the cache. If it is absent, `build` makes it in an empty folder and returns its
     path in it; other processes that want the same wait.
 
@@ -52,7 +52,7 @@ def kept(name: str, key: object, build: Callable[[Path], Path]) -> Path:
     UserError
         If the cache cannot be written, or `build` raises it. Nothing is kept then.
     """
-    if path := cached(name, key):
+    if path := find(name, key):
         return path
     path = _path(name, key)
     try:

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from spurtle.support.errors import UserError
 
-__all__ = ["compiler", "link", "run", "together"]
+__all__ = ["compiler", "link", "run", "run_parallel"]
 
 _Result = TypeVar("_Result")
 
@@ -101,7 +101,7 @@ def run(command: Sequence[str | Path], folder: Path, environment: Mapping[str, s
     return done.stdout
 
 
-def together(functions: Iterable[Callable[[], _Result]]) -> list[_Result]:
+def run_parallel(functions: Iterable[Callable[[], _Result]]) -> list[_Result]:
     """Call functions at the same time, as many as there are cores, and return their results in order."""
     with ThreadPoolExecutor(_CORES) as pool:
         return list(pool.map(lambda function: function(), functions))

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 from spurtle.support.streams import print_stderr
 
-from .cache import cached, kept
-from .compiler import compiler, link, run, together
+from .cache import find, find_or_build
+from .compiler import compiler, link, run, run_parallel
 
 __all__ = ["Library", "Loadable", "declare", "load", "package_files"]
 
@@ -60,7 +60,7 @@ class Library:
 
     def find(self) -> Path | None:
         """Return its file in the cache, or None if it must be compiled."""
-        return cached(self._file, self._key())
+        return find(self._file, self._key())
 
     def make(self) -> Path:
         """Return its file in the cache; compile it if it is absent.
@@ -70,7 +70,7 @@ class Library:
         UserError
             If there is no C++ compiler, it fails, or the cache cannot be written.
         """
-        return kept(self._file, self._key(), self._build)
+        return find_or_build(self._file, self._key(), self._build)
 
     @property
     def _file(self) -> str:
@@ -86,7 +86,7 @@ class Library:
         for name, text in self.sources.items():
             (folder / name).write_text(text, encoding="utf-8")
         units = [name for name in self.sources if name.endswith(".cpp")]
-        together(lambda unit=unit: run([*self._compile(), "-c", unit, "-o", f"{unit}.o"], folder) for unit in units)
+        run_parallel(lambda unit=unit: run([*self._compile(), "-c", unit, "-o", f"{unit}.o"], folder) for unit in units)
         return link(folder, [f"{unit}.o" for unit in units], self.link_options)
 
 
@@ -112,7 +112,7 @@ def load(libraries: Sequence[Loadable]) -> list[ctypes.CDLL]:
                 with show(library.name):
                     return library.make()
 
-            made = iter(together(lambda library=library: make(library) for library in missing))
+            made = iter(run_parallel(lambda library=library: make(library) for library in missing))
         found = [path or next(made) for path in found]
     return [_open(library, path) for library, path in zip(libraries, found, strict=True) if path]
 
