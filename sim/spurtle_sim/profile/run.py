@@ -166,7 +166,7 @@ def _play(program: Program, timing_model: TimingModel, driver: Driver) -> Iterat
     passed, yielded = 0, 0
     for operations in program.run():
         timed = timing_model.run(operations)
-        for retired, mapping in program.mapped[yielded:]:
+        for retired, mapping in program.runtime_mappings[yielded:]:
             yielded += 1
             driver.run(timed[: retired - passed])
             timed = timed[retired - passed :]
