@@ -1,5 +1,6 @@
-// The timing model: when each operation of a program dispatches, issues and finishes. model.py writes layout.h, which has the
-// structs and constants that it shares with Python. docs/explanation/timing-model.md says what is modelled.
+// Timing model: computes the cycles in which each operation of a program dispatches, issues and finishes. model.py
+// generates layout.h, with the structs and constants that are shared with Python. docs/explanation/timing-model.md
+// describes the model.
 
 #include "components.h"
 
@@ -8,31 +9,31 @@ namespace {
 constexpr unsigned PAGE_SHIFT = 12;
 constexpr uint64_t PAGE_MASK = (1 << PAGE_SHIFT) - 1;
 constexpr uint64_t FIRST_FRAME = 0x8000'0000 >> PAGE_SHIFT;
-constexpr size_t PLANS_PER_PAGE = (PAGE_MASK + 1) / 4;
+constexpr size_t INSTRUCTIONS_PER_PAGE = (PAGE_MASK + 1) / 4;
 
-// What the model needs of an instruction.
-struct Plan {
-    uint64_t pc = NOTHING;
-    uint32_t latency;  // from issue to result; of a load, what it takes longer than another one
-    Kind kind;         // of an atomic operation LOAD or STORE
+// Instruction as the timing model uses it.
+struct StaticInstruction {
+    uint64_t pc = INVALID;
+    uint32_t latency;  // from issue to result; for a load, its additional latency
+    Kind kind;         // LOAD or STORE for an atomic operation
     decltype(Instruction::base) base;
     decltype(Instruction::sources) sources;
     decltype(Instruction::destinations) destinations;
 };
 
-// When an operation issues and finishes, and how long it waits for its translation, in cycles.
+// Cycles in which an operation issues and finishes, and its translation latency.
 struct Times {
     uint64_t issue, finish;
-    uint32_t wait = 0;
+    uint32_t translation = 0;
 };
 
-// How long a translation takes, and its events.
+// Latency and events of a translation.
 struct Translation {
-    uint32_t wait;
+    uint32_t latency;
     uint64_t events;
 };
 
-// How long it takes to fetch a line that is not in L1, its events, and where it was found.
+// Latency, events and data source of a fetch of a line that misses L1.
 struct Refill {
     uint32_t latency;
     uint64_t events;
@@ -42,21 +43,21 @@ struct Refill {
 struct TimingModel {
     const Parameters parameters;
 
-    Pages code;               // with instructions
-    std::vector<Plan> plans;  // PLANS_PER_PAGE of each page of `code`
-    Pages data;               // in the order of their first access
+    Pages code;                                   // pages with instructions
+    std::vector<StaticInstruction> instructions;  // INSTRUCTIONS_PER_PAGE for each page of `code`
+    Pages data;                                   // pages of data, in the order of their first access
 
     Cache l1d, l2, system_cache, tlb, l2_tlb;
     Fills fills;
     Predictor predictor;
 
     // Cycles from the start of the program.
-    uint64_t dispatch = 0;
-    uint32_t room = 0;                     // operations that can still dispatch in that cycle
-    uint64_t earliest = 0;                 // next dispatch after a redirection
-    uint64_t retired = 0;                  // all operations so far
-    uint64_t drained = 0;                  // the last store is in the cache
-    uint64_t ready[NEVER_READ + 1] = {};   // by register
+    uint64_t dispatch = 0;                // dispatch of the last operation
+    uint32_t remaining = 0;               // operations that can still dispatch in that cycle
+    uint64_t redirected = 0;              // earliest dispatch after the last redirection
+    uint64_t retired = 0;                 // retirement of the last operation
+    uint64_t drained = 0;                 // the last store is in the cache
+    uint64_t ready[NEVER_READ + 1] = {};  // result of each register
     Queue window, scheduler, stores;
 
     explicit TimingModel(const Parameters &p)
@@ -74,38 +75,39 @@ struct TimingModel {
 
     void define(const Instruction &instruction) {
         size_t page = code.find_or_add(instruction.pc >> PAGE_SHIFT);
-        plans.resize(PLANS_PER_PAGE * code.count());
-        Plan &plan = plans[PLANS_PER_PAGE * page + (instruction.pc & PAGE_MASK) / 4];
-        plan.pc = instruction.pc;
-        plan.kind = Kind(instruction.kind);
-        plan.latency = parameters.latencies[instruction.kind];
-        if (plan.kind == Kind::ATOMIC) {
-            plan.kind = instruction.facts & FACT_LOAD ? Kind::LOAD : Kind::STORE;
-            plan.latency = parameters.atomic;
+        instructions.resize(INSTRUCTIONS_PER_PAGE * code.count());
+        StaticInstruction &entry = instructions[INSTRUCTIONS_PER_PAGE * page + (instruction.pc & PAGE_MASK) / 4];
+        entry.pc = instruction.pc;
+        entry.kind = Kind(instruction.kind);
+        entry.latency = parameters.latencies[instruction.kind];
+        if (entry.kind == Kind::ATOMIC) {
+            entry.kind = instruction.facts & FACT_LOAD ? Kind::LOAD : Kind::STORE;
+            entry.latency = parameters.atomic;
         }
-        plan.base = instruction.base;
-        std::ranges::copy(instruction.sources, plan.sources);
-        std::ranges::copy(instruction.destinations, plan.destinations);
+        entry.base = instruction.base;
+        std::ranges::copy(instruction.sources, entry.sources);
+        std::ranges::copy(instruction.destinations, entry.destinations);
     }
 
-    // Times operations in program order, up to the first one at a PC without an instruction. Returns how many were timed.
-    uint64_t run(const Operation *operations, uint64_t count, Timed *timed) {
+    // Compute the timing of operations in program order. Stop at the first operation whose PC has no instruction, and
+    // return the number of operations before it.
+    uint64_t run(const Operation *operations, uint64_t count, TimedOperation *timed) {
         for (uint64_t row = 0; row < count; row++) {
-            const Plan *plan = find_plan(operations[row].pc);
-            if (!plan) return row;
-            perform(operations[row], *plan, timed[row]);
+            const StaticInstruction *instruction = find_instruction(operations[row].pc);
+            if (!instruction) return row;
+            perform(operations[row], *instruction, timed[row]);
         }
         return count;
     }
 
-    const Plan *find_plan(uint64_t pc) {
+    const StaticInstruction *find_instruction(uint64_t pc) {
         uint64_t page = code.find(pc >> PAGE_SHIFT);
-        if (page == NOTHING) return nullptr;
-        const Plan &plan = plans[PLANS_PER_PAGE * page + (pc & PAGE_MASK) / 4];
-        return plan.pc == pc ? &plan : nullptr;
+        if (page == INVALID) return nullptr;
+        const StaticInstruction &instruction = instructions[INSTRUCTIONS_PER_PAGE * page + (pc & PAGE_MASK) / 4];
+        return instruction.pc == pc ? &instruction : nullptr;
     }
 
-    void perform(const Operation &operation, const Plan &plan, Timed &timed) {
+    void perform(const Operation &operation, const StaticInstruction &instruction, TimedOperation &timed) {
         timed = {};
         timed.pc = operation.pc;
         timed.target = operation.target;
@@ -114,52 +116,55 @@ struct TimingModel {
         if (operation.facts & FACT_VA_VALID) translate(timed);
 
         advance_dispatch();
-        Times times = execute(operation, plan, timed);
+        Times times = execute(operation, instruction, timed);
         timed.dispatch = dispatch;
         timed.issue = times.issue - dispatch;
         timed.finish = times.finish - dispatch;
         timed.translate_from = timed.issue;
-        timed.translate_to = timed.issue + times.wait;
+        timed.translate_to = timed.issue + times.translation;
 
-        for (uint8_t destination : plan.destinations) ready[destination] = times.finish;
-        ready[plan.base] = times.issue + 1;
+        for (uint8_t destination : instruction.destinations) ready[destination] = times.finish;
+        // A base register with writeback is an address, which is ready before the data.
+        ready[instruction.base] = times.issue + 1;
         retired = std::max(retired, times.finish);
         window.append(retired);
         scheduler.append(times.issue);
     }
 
-    // The cycle in which the next operation dispatches: in program order, and if scheduler and window are not full.
+    // Advance `dispatch` to the cycle of the next operation. Dispatch is in program order. It stalls after a
+    // redirection, and while the scheduler or the window is full.
     void advance_dispatch() {
-        uint64_t cycle = std::max({room ? dispatch : dispatch + 1, earliest, scheduler.oldest(), window.oldest()});
+        uint64_t next = remaining ? dispatch : dispatch + 1;
+        uint64_t cycle = std::max({next, redirected, scheduler.oldest(), window.oldest()});
         if (cycle != dispatch) {
             dispatch = cycle;
-            room = parameters.ops_per_cycle;
+            remaining = parameters.ops_per_cycle;
         }
-        room--;
+        remaining--;
     }
 
-    Times execute(const Operation &operation, const Plan &plan, Timed &timed) {
+    Times execute(const Operation &operation, const StaticInstruction &instruction, TimedOperation &timed) {
         uint64_t issue = dispatch + 1;
-        for (uint8_t source : plan.sources) issue = std::max(issue, ready[source]);
-        uint64_t finish = issue + plan.latency;
-        switch (plan.kind) {
+        for (uint8_t source : instruction.sources) issue = std::max(issue, ready[source]);
+        uint64_t finish = issue + instruction.latency;
+        switch (instruction.kind) {
         case Kind::LOAD:
         case Kind::STORE:
-            return access(plan, timed, issue);
+            return access(instruction, timed, issue);
         case Kind::MEMORY_BARRIER:
             issue = std::max(issue, retired);
-            return {issue, std::max(issue + plan.latency, drained)};
+            return {issue, std::max(issue + instruction.latency, drained)};
         case Kind::SYNCHRONIZE:
             issue = std::max(issue, retired);
-            finish = issue + plan.latency;
-            earliest = finish + parameters.redirect;
+            finish = issue + instruction.latency;
+            redirected = finish + parameters.redirect;
             return {issue, finish};
         case Kind::BRANCH:
         case Kind::CALL:
         case Kind::RETURN:
-            if (predictor.mispredicts(plan.kind, operation)) {
+            if (predictor.mispredicts(instruction.kind, operation)) {
                 timed.events = EVENT_MISPREDICTED;
-                earliest = finish + parameters.redirect;
+                redirected = finish + parameters.redirect;
             }
             return {issue, finish};
         default:
@@ -167,19 +172,20 @@ struct TimingModel {
         }
     }
 
-    Times access(const Plan &plan, Timed &timed, uint64_t issue) {
-        // A Store-Exclusive that fails accesses nothing.
+    Times access(const StaticInstruction &instruction, TimedOperation &timed, uint64_t issue) {
+        // A Store-Exclusive that fails does not access memory.
         if (!(timed.facts & FACT_VA_VALID)) return {issue, issue + parameters.store};
         Translation translation = look_up(timed.va >> PAGE_SHIFT);
         timed.events = translation.events;
-        // The latencies of the caches include the one cycle of a hit in the first-level TLB.
-        uint64_t start = issue + translation.wait - 1;
-        uint64_t finish = plan.kind == Kind::LOAD ? load(timed, start) + plan.latency : store(timed, start);
-        return {issue, finish, translation.wait};
+        // The latencies of the caches include one cycle, that of a hit in the first-level TLB.
+        uint64_t start = issue + translation.latency - 1;
+        bool loads = instruction.kind == Kind::LOAD;
+        uint64_t finish = loads ? load(timed, start) + instruction.latency : store(timed, start);
+        return {issue, finish, translation.latency};
     }
 
-    // Frames are assigned in the order of first accesses.
-    void translate(Timed &timed) {
+    // Translate the address. Page frames are allocated in the order of the first accesses.
+    void translate(TimedOperation &timed) {
         uint64_t frame = FIRST_FRAME + data.find_or_add(timed.va >> PAGE_SHIFT);
         timed.pa = frame << PAGE_SHIFT | (timed.va & PAGE_MASK);
         timed.facts |= FACT_PA_VALID;
@@ -192,13 +198,13 @@ struct TimingModel {
         return {1 + parameters.walk, EVENT_TLB_ACCESS | EVENT_TLB_WALK};
     }
 
-    // Returns the cycle in which the data arrives.
-    uint64_t load(Timed &timed, uint64_t start) {
+    // Return the cycle in which the data arrives.
+    uint64_t load(TimedOperation &timed, uint64_t start) {
         uint64_t line = timed.pa >> LINE_SHIFT;
         timed.events |= EVENT_L1D_ACCESS;
         if (l1d.access(line)) {
             timed.data_source = DATA_SOURCE_L1D;
-            uint64_t finish = start + parameters.l1d, arrival = fills.wait(line, finish);
+            uint64_t finish = start + parameters.l1d, arrival = fills.data_cycle(line, finish);
             if (arrival != finish) timed.events |= EVENT_RECENTLY_FETCHED;
             return arrival;
         }
@@ -209,8 +215,9 @@ struct TimingModel {
         return start + found.latency;
     }
 
-    // Returns the cycle in which the store is in the store buffer. It is in the cache later, after the stores before it.
-    uint64_t store(Timed &timed, uint64_t start) {
+    // Return the cycle in which the store enters the store buffer. It is written to the cache later, after the stores
+    // before it.
+    uint64_t store(TimedOperation &timed, uint64_t start) {
         uint64_t line = timed.pa >> LINE_SHIFT;
         uint64_t finish = std::max(start + parameters.store, stores.oldest());
         uint32_t latency = l1d.access(line) ? 1 : refill(line).latency / parameters.store_overlap;
@@ -219,7 +226,7 @@ struct TimingModel {
         return finish;
     }
 
-    // The line is then in each level.
+    // Fetch a line that missed L1. It is then present in each level through which it was fetched.
     Refill refill(uint64_t line) {
         if (l2.access(line)) return {parameters.l2, EVENT_L2D_ACCESS, DATA_SOURCE_L2};
         constexpr uint64_t MISSED = EVENT_L2D_ACCESS | EVENT_L2D_MISS | EVENT_LLC_ACCESS;
@@ -239,7 +246,7 @@ void timing_model_define(TimingModel *model, const Instruction *instructions, ui
     for (uint64_t row = 0; row < count; row++) model->define(instructions[row]);
 }
 
-uint64_t timing_model_run(TimingModel *model, const Operation *operations, uint64_t count, Timed *timed) {
+uint64_t timing_model_run(TimingModel *model, const Operation *operations, uint64_t count, TimedOperation *timed) {
     return model->run(operations, count, timed);
 }
 
