@@ -15,8 +15,8 @@ from spurtle_sim.cosim.spu import CompiledSPU
 from spurtle_sim.emulator.program import Program
 from spurtle_sim.profile.driver import Driver
 from spurtle_sim.profile.run import run_profile
-from spurtle_sim.timing.core import Parameters
-from spurtle_sim.timing.machine import Machine
+from spurtle_sim.timing.model import TimingModel
+from spurtle_sim.timing.parameters import Parameters
 
 from . import stimulus
 from .cxxrtl import Player
@@ -134,11 +134,11 @@ def emulator(name: str, path: Path) -> Measure:
 
 
 def timing(name: str, program: Program, operations: Sequence[NDArray[np.void]]) -> Measure:
-    """`Machine.time` alone, of operations that the program has made before."""
+    """`TimingModel.run` alone, of operations that the program has made before."""
 
     def prepare() -> Callable[[], int]:
-        machine = Machine(program.instructions, Parameters(ops_per_cycle=PROFILED.ops_per_cycle))
-        return lambda: sum(len(machine.time(batch)) for batch in operations)
+        timing_model = TimingModel(program.instructions, Parameters(ops_per_cycle=PROFILED.ops_per_cycle))
+        return lambda: sum(len(timing_model.run(batch)) for batch in operations)
 
     return Measure("timing model", name, "operations", prepare)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from spurtle.config import SPUConfig
 from spurtle.interface.operation import LocationLayout, OperationLayout
 from spurtle_sim.perf.process import Process
-from spurtle_sim.timing.core import Parameters
+from spurtle_sim.timing.parameters import Parameters
 from spurtle_sim.trace.dtypes import TIMED_OPERATION
 
 __all__ = ["COLUMNS_OF_CONSTANTS", "Packed", "excerpt", "gaps", "pack", "process", "repeated"]
@@ -45,15 +45,15 @@ def excerpt(config: SPUConfig, operations: int) -> NDArray[np.void]:
     """
     # Imported here because it loads the emulator, which the gateware does not need.
     from spurtle_sim.emulator.program import Program
-    from spurtle_sim.timing.machine import Machine
+    from spurtle_sim.timing.model import TimingModel
 
     program = Program(_PROGRAM)
-    machine = Machine(program.instructions, Parameters(ops_per_cycle=config.ops_per_cycle))
+    timing_model = TimingModel(program.instructions, Parameters(ops_per_cycle=config.ops_per_cycle))
     entry = next(address for address, name in program.image.functions if name == _FUNCTION)
     running = program.run()
     rows = np.zeros(0, TIMED_OPERATION)
     while len(rows) < operations:
-        rows = np.concatenate((rows, machine.time(next(running))))
+        rows = np.concatenate((rows, timing_model.run(next(running))))
         calls = np.flatnonzero(rows["pc"] == entry)
         rows = rows[calls[0] if len(calls) else len(rows) :]
     rows = rows[:operations].copy()

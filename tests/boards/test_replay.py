@@ -23,7 +23,7 @@ from spurtle_sim.cosim.pack import pe_members
 from spurtle_sim.cosim.spu import CompiledSPU
 from spurtle_sim.emulator.program import Program
 from spurtle_sim.model.pe import PEState
-from spurtle_sim.timing.core import Parameters
+from spurtle_sim.timing.parameters import Parameters
 from spurtle_sim.trace.dtypes import TIMED_OPERATION
 from spurtle_sim.trace.instruction import FACT
 from tests.support.seeds import SEED

@@ -21,7 +21,7 @@ from spurtle_sim.cosim import compiled, designs, generate, spu
 from spurtle_sim.cosim.compiled import GeneratedModel, VerilatedModel
 from spurtle_sim.cosim.layout import design_files
 from spurtle_sim.native import compiler
-from spurtle_sim.native.cache import cached
+from spurtle_sim.native.cache import find
 from tests.support.tiers import tiers
 
 ROOTS = [Path(package.__file__).parent.parent for package in (spurtle, spurtle_sim) if package.__file__]
@@ -43,7 +43,7 @@ def test_the_runtime_is_compiled_once(cache: Path, monkeypatch: pytest.MonkeyPat
         (folder / "out.a").write_text(f"archive {len(ran)}")
         return ""
 
-    cached("", None)  # reads the release of the compiler before `run` is replaced
+    find("", None)  # reads the release of the compiler before `run` is replaced
     monkeypatch.setattr(compiler, "run", run)
     first = compiled.verilator_runtime(["verilated"], "-fPIC")
     assert compiled.verilator_runtime(["verilated"], "-fPIC") == first
@@ -124,10 +124,10 @@ print(len(paths))
 def test_a_design_follows_the_sources(cache: Path, tmp_path: Path) -> None:
     code = """
 from spurtle.config import CONFIGS
-from spurtle_sim.native.cache import kept
+from spurtle_sim.native.cache import find_or_build
 from spurtle_sim.cosim import spu
 model = spu.library(CONFIGS["minimal"])
-print(kept(*model._identity(), model._generate))
+print(find_or_build(*model._identity(), model._generate))
 """
     environment = copied(tmp_path)
 

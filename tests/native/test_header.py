@@ -1,4 +1,4 @@
-"""C++ declarations of what Python and C++ share."""
+"""Tests of the C++ declarations that Python and C++ share."""
 
 import numpy as np
 import pytest
@@ -7,23 +7,23 @@ from spurtle.support.errors import UserError
 from spurtle_sim.native.header import array, constants, enumeration, struct
 from spurtle_sim.native.library import Library, load
 
-LITTLE = np.dtype([("first", "<u8"), ("some", "u1", 3), ("last", "<u2")], align=True)
+ROW = np.dtype([("first", "<u8"), ("some", "u1", 3), ("last", "<u2")], align=True)
 
 
-def test_a_struct_has_the_members_and_the_padding_of_a_table() -> None:
+def test_a_struct_has_the_members_and_the_padding_of_the_dtype() -> None:
     expected = """\
-struct Little {
+struct Row {
     uint64_t first;
     uint8_t some[3];
     uint8_t padding_11[1];
     uint16_t last;
     uint8_t padding_14[2];
 };
-static_assert(sizeof(Little) == 16);"""
-    assert struct("Little", LITTLE) == expected
+static_assert(sizeof(Row) == 16);"""
+    assert struct("Row", ROW) == expected
 
 
-def test_constants() -> None:
+def test_constants_enumerations_and_arrays() -> None:
     assert constants("FACT_", "uint32_t", {"load": 1, "store": 2}) == (
         "constexpr uint32_t FACT_LOAD = 1;\nconstexpr uint32_t FACT_STORE = 2;"
     )
@@ -31,7 +31,7 @@ def test_constants() -> None:
     assert array("FAULTS", "uint64_t", [0, 7]) == "constexpr uint64_t FAULTS[] = {0, 7};"
 
 
-def test_a_table_that_is_no_struct_does_not_compile() -> None:
+def test_the_struct_of_an_unaligned_dtype_does_not_compile() -> None:
     packed = np.dtype([("small", "u1"), ("large", "<u8")])
     source = f"#include <cstdint>\n{struct('Packed', packed)}\n"
     with pytest.raises(UserError, match="assert"):

@@ -1,4 +1,4 @@
-"""C++ as shared libraries: compiled once, one sentence for what fails, nothing kept of it."""
+"""Tests of shared libraries of C++ files: they are compiled once, and a failure leaves no file in the cache."""
 
 import multiprocessing
 import os
@@ -24,13 +24,13 @@ BROKEN = {"broken.cpp": "int broken() {\n    return nothing;\n}\n"}
 
 @pytest.fixture
 def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The cache, empty."""
+    """Return the path of an empty cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache" / "spurtle"
 
 
 def script(path: Path, text: str) -> str:
-    """Write a program for CXX that runs g++ after the lines `text`, and return its path."""
+    """Write a script for CXX that executes `text` and then g++. Return its path."""
     path.write_text(f'#!/bin/sh\n{text}\nexec g++ "$@"\n')
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return str(path)
@@ -44,7 +44,9 @@ def test_a_library_is_compiled_once(cache_folder: Path, capfd: pytest.CaptureFix
     assert [path.suffix for path in cache_folder.iterdir()] == [".so"]
 
 
-def test_another_library_has_another_file(cache_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_change_of_a_library_changes_its_file(
+    cache_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     libraries = [
         Library("seven", SEVEN),
         Library("seven", {**SEVEN, "seven.h": "#define SEVEN (8 - 1)\n"}),
@@ -58,13 +60,13 @@ def test_another_library_has_another_file(cache_folder: Path, tmp_path: Path, mo
     files.add(libraries[0].make())
     for release in "13.1", "13.2":
         monkeypatch.setenv("CXX", script(tmp_path / "g++", f'[ "$2" = --version ] && {{ echo {release}; exit; }}'))
-        cache._release.cache_clear()  # a process has one release
+        cache._release.cache_clear()  # it is read once per process
         files.add(libraries[0].make())
     assert len(files) == len(libraries) + 3
     assert {*cache_folder.iterdir()} == files
 
 
-def test_progress_counts_what_is_compiled(cache_folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_progress_counts_the_compiled_libraries(cache_folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     names = ["one", "two", "three"]
     libraries = [
         Library(name, {f"{name}.cpp": f'extern "C" int {name}() {{ return {len(name)}; }}\n'}) for name in names
@@ -90,14 +92,14 @@ def test_progress_on_a_terminal_is_a_live_line(cache_folder: Path) -> None:
     os.close(terminal)
     assert os.waitpid(child, 0)[1] == 0
     assert b"compiling seven ..." in output
-    assert output.endswith(b"\x1b[2K"), "the line is erased in the end"
+    assert output.endswith(b"\x1b[2K"), "the line is erased at the end"
 
 
 def make_seven() -> str:
     return str(Library("seven", SEVEN).make())
 
 
-def test_processes_compile_one_library_once(
+def test_parallel_processes_compile_a_library_once(
     cache_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = tmp_path / "log"
@@ -114,14 +116,14 @@ def test_processes_compile_one_library_once(
 def test_files_of_a_killed_process_are_removed(cache_folder: Path) -> None:
     path = Library("seven", SEVEN).make()
     path.unlink()
-    left = path.with_name(f"{path.name}.building")
-    (left / "folder").mkdir(parents=True)
-    (left / "seven.cpp.o").write_text("half an object file")
+    remains = path.with_name(f"{path.name}.building")
+    (remains / "folder").mkdir(parents=True)
+    (remains / "seven.cpp.o").write_text("half an object file")
     assert Library("seven", SEVEN).make() == path
     assert [*cache_folder.iterdir()] == [path]
 
 
-def test_what_was_not_used_for_a_month_is_removed(cache_folder: Path) -> None:
+def test_entries_unused_for_a_month_are_removed(cache_folder: Path) -> None:
     used, unused = Library("seven", SEVEN).make(), Library("seven", SEVEN, options=["-O1"]).make()
     others = [cache_folder / "perf-6.12", cache_folder / "0123456789abcdef"]
     folder = cache_folder / "folder-0123456789abcdef"
@@ -136,22 +138,20 @@ def test_what_was_not_used_for_a_month_is_removed(cache_folder: Path) -> None:
 
 
 def test_a_damaged_library_is_compiled_again(cache_folder: Path) -> None:
-    with multiprocessing.get_context("spawn").Pool(1) as pool:  # this process would keep what it has loaded
+    with multiprocessing.get_context("spawn").Pool(1) as pool:  # this process would not load the file again
         path = Path(pool.apply(make_seven))
     path.write_text("not a library")
     [library] = load([Library("seven", SEVEN)])
     assert library.seven() == 7
 
 
-def test_the_compiler_may_be_several_words(cache_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cxx_can_contain_options(cache_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = script(tmp_path / "my compiler", '[ "$1" = "-D A=B" ] || exit 1\nshift')
     monkeypatch.setenv("CXX", f"'{path}' '-D A=B'")
     assert load([Library("seven", SEVEN)])[0].seven() == 7
 
 
-def test_the_compiler_may_be_a_relative_path(
-    cache_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cxx_can_be_a_relative_path(cache_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script(tmp_path / "compiler", "")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CXX", "./compiler")
@@ -159,56 +159,58 @@ def test_the_compiler_may_be_a_relative_path(
 
 
 @pytest.mark.parametrize("text", ["", " "])
-def test_an_empty_name_is_none(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_an_empty_cxx_is_ignored(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("CXX", text)
     assert compiler() == ["g++", "-std=c++20"]
 
 
-@pytest.mark.parametrize(("text", "why"), [("g++ '", "no closing quotation"), ("g++ \\", "no escaped character")])
-def test_a_command_that_no_shell_takes(
-    cache_folder: Path, monkeypatch: pytest.MonkeyPatch, text: str, why: str
+@pytest.mark.parametrize(("text", "reason"), [("g++ '", "no closing quotation"), ("g++ \\", "no escaped character")])
+def test_an_invalid_shell_command_is_rejected(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch, text: str, reason: str
 ) -> None:
     monkeypatch.setenv("CXX", text)
     with pytest.raises(UserError) as raised:
         load([Library("seven", SEVEN)])
-    assert str(raised.value) == f"CXX must be a command as a shell takes it, not {text!r}: {why}"
+    assert str(raised.value) == f"CXX must be a valid shell command, not {text!r}: {reason}"
 
 
 @pytest.mark.parametrize("name", ["no-such-compiler -O1", "''", "/etc/passwd"])
-def test_no_compiler(cache_folder: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_missing_compiler_is_reported(cache_folder: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv("CXX", name)
     with pytest.raises(UserError) as raised:
         load([Library("seven", SEVEN)])
-    assert str(raised.value) == f"there is no C++ compiler {name!r}: install g++, or name another one in CXX"
+    assert str(raised.value) == f"the C++ compiler {name!r} was not found: install g++, or set CXX to another compiler"
 
 
-def test_a_compiler_that_fails(cache_folder: Path) -> None:
+def test_a_compilation_error_is_reported(cache_folder: Path) -> None:
     with pytest.raises(UserError) as raised:
         load([Library("broken", BROKEN)])
     assert str(raised.value).startswith("g++ failed: broken.cpp:2:12: error: ")
     assert "\n" not in str(raised.value)
-    assert "In function" in raised.value.__notes__[0], "all that the compiler said"
+    assert "In function" in raised.value.__notes__[0], "the note contains the complete error output"
     assert not [*cache_folder.iterdir()]
 
 
-def test_a_compiler_that_only_fails(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiler_that_fails_without_output_is_reported(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "false")
     with pytest.raises(UserError, match=r"^false failed: exit status 1$"):
         load([Library("seven", SEVEN)])
 
 
-def test_a_library_that_cannot_be_loaded_is_not_kept(cache_folder: Path) -> None:
+def test_a_library_that_cannot_be_loaded_is_not_cached(cache_folder: Path) -> None:
     calls = {"calls.cpp": 'extern "C" int absent();\nextern "C" int calls() { return absent(); }\n'}
-    message = r"^cannot load a library that g\+\+ -std=c\+\+20 made: .*undefined symbol: absent$"
+    message = r"^cannot load a library built by g\+\+ -std=c\+\+20: .*undefined symbol: absent$"
     with pytest.raises(UserError, match=message):
         load([Library("calls", calls)])
     assert not [*cache_folder.iterdir()]
 
 
 @pytest.mark.parametrize("command", ["g++", pytest.param("clang++", marks=CLANG)])
-def test_a_library_that_needs_libatomic(cache_folder: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
-    """Clang calls it for more than GCC does, but each does for three words."""
+def test_libatomic_is_linked_if_it_is_required(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
     monkeypatch.setenv("CXX", command)
+    # Clang calls libatomic in more cases than GCC does. Both call it for an object of three words.
     text = """#include <atomic>
     struct Words { long first, second, third; };
     static std::atomic<Words> words{{1, 2, 3}};
@@ -218,13 +220,13 @@ def test_a_library_that_needs_libatomic(cache_folder: Path, monkeypatch: pytest.
 
 
 @CCACHE
-def test_a_compiler_behind_ccache(cache_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cxx_can_use_ccache(cache_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "ccache g++")
     monkeypatch.setenv("CCACHE_DIR", str(tmp_path / "ccache"))
     assert load([Library("seven", SEVEN)])[0].seven() == 7
 
 
-def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_cannot_be_written_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(UserError) as raised:
@@ -234,7 +236,7 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
     assert str(raised.value) == message
 
 
-def test_a_home_that_does_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_home_folder_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "home"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     monkeypatch.setenv("HOME", str(home))
@@ -247,7 +249,7 @@ def test_a_home_that_does_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert [*home.iterdir()] == [home / ".cache"]
 
 
-def test_a_cache_that_is_only_read(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_only_cache_is_used(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = Library("seven", SEVEN).make()
 
     def mkdir(*_: object, **__: object) -> None:

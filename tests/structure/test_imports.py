@@ -267,7 +267,7 @@ def test_there_is_no_import_cycle() -> None:
         ("spurtle_sim.model.spu", "from ..records import decode"),
         ("spurtle_sim.model.spu", "if TYPE_CHECKING:\n    from ..trace.dtypes import TIMED_OPERATION"),
         ("spurtle_sim.perf.events", "from ..emulator.program import Program"),
-        ("spurtle_sim.timing.machine", "def f():\n    import unicorn"),
+        ("spurtle_sim.timing.model", "def f():\n    import unicorn"),
         ("spurtle_sim.records.text", "import boards"),
         ("spurtle_sim.model.spu", "import configurations"),
     ],

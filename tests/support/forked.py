@@ -21,7 +21,7 @@ from spurtle_sim import cli
 from spurtle_sim.cosim import spu
 from spurtle_sim.emulator import hooks, program
 from spurtle_sim.native.library import load
-from spurtle_sim.timing import machine
+from spurtle_sim.timing import model
 
 __all__ = ["Outcome", "run"]
 
@@ -63,7 +63,7 @@ def run(commands: Iterable[Sequence[str]]) -> Iterator[Outcome]:
 
 def main() -> None:
     """Run the commands on standard input."""
-    load([spu.library(CONFIGS["neoverse_n1"]), machine.library(), hooks.library()])
+    load([spu.library(CONFIGS["neoverse_n1"]), model.library(), hooks.library()])
     assert program.Program
     for line in sys.stdin:
         print(json.dumps(asdict(_outcome(json.loads(line)))), flush=True)

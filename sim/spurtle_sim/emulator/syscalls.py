@@ -39,7 +39,7 @@ class Kernel:
         Nanoseconds since the program started.
     seed : int
         Of the random numbers.
-    mapped : callable
+    on_map : callable
         Receives start, length, protection and name of memory that the program has asked for.
 
     Attributes
@@ -56,12 +56,12 @@ class Kernel:
         end: int,
         now: Callable[[], int],
         seed: int,
-        mapped: Callable[[int, int, int, str], None] = lambda *_: None,
+        on_map: Callable[[int, int, int, str], None] = lambda *_: None,
     ) -> None:
         self.exit_status: int | None = None
         self._reported: set[str] = set()
         guest = Guest(uc)
-        clock, memory, signals = Clock(guest, now), Memory(guest, end, mapped), Signals(guest, self._end)
+        clock, memory, signals = Clock(guest, now), Memory(guest, end, on_map), Signals(guest, self._end)
         self._descriptors = Descriptors(guest)
         self._paths = Paths(guest, self._descriptors, path)
         streams = Streams(guest, self._descriptors, clock, signals)

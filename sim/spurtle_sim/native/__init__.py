@@ -1,1 +1,1 @@
-"""C++ as shared libraries, and their cache."""
+"""Compilation of C++ files to shared libraries, and their cache."""

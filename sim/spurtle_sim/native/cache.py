@@ -1,4 +1,4 @@
-"""A cache in which each file is kept under a hash of what it was made from."""
+"""Cache of compiled files. The name of each file contains a hash of everything that it depends on."""
 
 import fcntl
 import hashlib
@@ -15,44 +15,46 @@ from spurtle.support.errors import UserError
 
 from .compiler import compiler, run
 
-__all__ = ["cache_folder", "cached", "kept"]
+__all__ = ["cache_folder", "find", "find_or_build"]
 
 _ENTRY = re.compile(r".+-[0-9a-f]{16}(\.\w+)?")
-"""Name of an entry of the cache. Other tools keep theirs in the same folder."""
-
+"""Name of an entry of the cache. Other tools store files with other names in the same folder."""
 
 _MONTH = 30 * 24 * 3600.0
+"""Seconds after its last use until an entry is removed."""
 
 
-def cached(name: str, key: object) -> Path | None:
-    """Return the file or folder that `kept` has kept, or None."""
+def find(name: str, key: object) -> Path | None:
+    """Return the file or folder that `find_or_build` has stored, or None if it is absent."""
     path = _path(name, key)
-    # Path.exists would raise in a folder that may not be searched.
+    # Path.exists raises PermissionError if the folder cannot be searched.
     if not os.access(path, os.F_OK):
         return None
-    with suppress(OSError):  # in a cache that may only be read
+    with suppress(OSError):  # the cache can be read-only
         os.utime(path)
     return path
 
 
-def kept(name: str, key: object, build: Callable[[Path], Path]) -> Path:
-    """Return a file or folder of the cache. If it is absent, `build` makes it in an empty folder and returns its
-    path in it; other processes that want the same wait.
+def find_or_build(name: str, key: object, build: Callable[[Path], Path]) -> Path:
+    """Return a file or folder of the cache. Build it if it is absent.
+
+    Other processes that need the same file wait until it is built.
 
     Parameters
     ----------
     name : str
-        Its name in the cache, where a hash stands before the suffix.
+        Name of the file or folder in the cache. A hash is inserted before the suffix.
     key : object
-        Everything that it depends on but the release of the C++ compiler. Its `repr` is hashed.
-    build : function
+        Everything that the file depends on, except the release of the C++ compiler. The `repr` of `key` is hashed.
+    build : callable
+        Builds the file or folder in the empty folder that is its argument, and returns its path.
 
     Raises
     ------
     UserError
-        If the cache cannot be written, or `build` raises it. Nothing is kept then.
+        If the cache cannot be written, or `build` raises it. Nothing is stored then.
     """
-    if path := cached(name, key):
+    if path := find(name, key):
         return path
     path = _path(name, key)
     try:
@@ -70,7 +72,10 @@ def kept(name: str, key: object, build: Callable[[Path], Path]) -> Path:
 
 @contextmanager
 def _build_folder(folder: Path) -> Generator[Path]:
-    """An empty folder that is removed in the end. It is locked: the next process that wants it waits until then."""
+    """Create an empty folder, and remove it afterwards.
+
+    The folder is locked. Another process that builds in it waits until it is removed.
+    """
     while True:
         folder.mkdir(exist_ok=True)
         try:
@@ -78,12 +83,13 @@ def _build_folder(folder: Path) -> Generator[Path]:
         except FileNotFoundError:
             continue
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        # The previous holder of the lock has removed the folder, and another one may have its name by now.
+        # The previous holder of the lock has removed the folder. If the name refers to a new folder by now, the lock of
+        # that folder is required.
         if folder.exists() and folder.stat().st_ino == os.fstat(descriptor).st_ino:
             break
         os.close(descriptor)
     try:
-        # A process that was killed leaves its files and no lock.
+        # Remove the files of a process that was killed. Its lock was released when it ended.
         for path in folder.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         yield folder
@@ -93,9 +99,9 @@ def _build_folder(folder: Path) -> Generator[Path]:
 
 
 def _prune(folder: Path) -> None:
-    """Remove entries of the cache that have not been used for a month: each edit of a source file makes new ones."""
+    """Remove entries that have not been used for a month. Each edit of a source file creates new entries."""
     for path in folder.iterdir():
-        with suppress(OSError):  # another process has removed it
+        with suppress(OSError):  # another process can have removed the entry
             if _ENTRY.fullmatch(path.name) and path.stat().st_mtime < time.time() - _MONTH:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
@@ -111,18 +117,18 @@ def _release(command: Sequence[str]) -> str:
 
 
 def cache_folder() -> Path:
-    """Return the folder of the cache, which need not exist.
+    """Return the folder of the cache. It does not have to exist.
 
     Raises
     ------
     UserError
-        If the user has no home folder, and XDG_CACHE_HOME names no other.
+        If the user has no home folder, and XDG_CACHE_HOME is not an absolute path.
     """
     folder = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if not folder.is_absolute():  # its specification has it ignored then
+    if not folder.is_absolute():  # the XDG Base Directory Specification requires that relative paths are ignored
         try:
             home = Path.home()
-        except RuntimeError:  # neither HOME nor an entry of the user
+        except RuntimeError:  # HOME is not set, and the user database has no entry for the user
             home = Path("~")
         if not os.access(home, os.F_OK):
             raise UserError(f"the home folder {home} does not exist: name a folder for the cache in XDG_CACHE_HOME")

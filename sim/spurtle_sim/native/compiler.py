@@ -1,4 +1,4 @@
-"""The C++ compiler, and the commands that it needs."""
+"""C++ compiler, and commands that run it."""
 
 import ctypes
 import os
@@ -14,41 +14,41 @@ from typing import TypeVar
 
 from spurtle.support.errors import UserError
 
-__all__ = ["compiler", "link", "run", "together"]
+__all__ = ["compiler", "link", "run", "run_parallel"]
 
 _Result = TypeVar("_Result")
 
-
 _CORES = len(os.sched_getaffinity(0))
 
-
 _RUNNING = threading.BoundedSemaphore(_CORES)
-"""Held while a command runs, so that no more run at a time than there are cores."""
+"""Semaphore that is held while a command runs. It limits the number of parallel commands to the number of cores."""
 
 
 def compiler() -> list[str]:
-    """Return the command of the C++ compiler: CXX in the environment, or g++.
+    """Return the command of the C++ compiler: the environment variable CXX, or g++.
 
     Raises
     ------
     UserError
-        If there is none, or CXX is no command of a shell.
+        If the compiler is not installed, or CXX is not a valid shell command.
     """
     text = os.environ.get("CXX", "").strip() or "g++"
     try:
         program, *options = shlex.split(text)
     except ValueError as error:
-        raise UserError(f"CXX must be a command as a shell takes it, not {text!r}: {str(error).lower()}") from error
+        raise UserError(f"CXX must be a valid shell command, not {text!r}: {str(error).lower()}") from error
     path = shutil.which(program)
     if path is None:
-        raise UserError(f"there is no C++ compiler {text!r}: install g++, or name another one in CXX")
-    if os.sep in program:  # a path may be relative to this folder, and the compiler runs in another
+        raise UserError(f"the C++ compiler {text!r} was not found: install g++, or set CXX to another compiler")
+    if os.sep in program:  # a relative path refers to the current folder, and the compiler runs in another folder
         program = str(Path(path).absolute())
     return [program, *options, "-std=c++20"]
 
 
 def link(folder: Path, objects: Iterable[str | Path], options: Sequence[str] = ()) -> Path:
-    """Link object files and archives of `folder` into a shared library that can be loaded, and return it.
+    """Link object files and archives of `folder` to a shared library. Return its path.
+
+    The library is loaded once, as a check.
 
     Raises
     ------
@@ -58,16 +58,17 @@ def link(folder: Path, objects: Iterable[str | Path], options: Sequence[str] = (
     command = [*compiler(), "-shared", "-o", "out.so", *objects, *options]
     run(command, folder)
     library = folder / "out.so"
-    if error := _why_not_loaded(library):
-        # Clang calls libatomic where GCC does not, and neither links it unasked.
-        with suppress(UserError):  # it is not on every machine
+    if error := _load_error(library):
+        # Clang calls libatomic in cases in which GCC does not. Neither compiler links libatomic by default.
+        with suppress(UserError):  # libatomic is not installed on every machine
             run([*command, "-latomic"], folder)
-        if _why_not_loaded(library):
-            raise UserError(f"cannot load a library that {shlex.join(compiler())} made: {error}") from error
+        if _load_error(library):
+            raise UserError(f"cannot load a library built by {shlex.join(compiler())}: {error}") from error
     return library
 
 
-def _why_not_loaded(library: Path) -> OSError | None:
+def _load_error(library: Path) -> OSError | None:
+    """Load a library. Return the error, or None if it was loaded."""
     try:
         ctypes.CDLL(str(library))
     except OSError as error:
@@ -76,32 +77,32 @@ def _why_not_loaded(library: Path) -> OSError | None:
 
 
 def run(command: Sequence[str | Path], folder: Path, environment: Mapping[str, str] | None = None) -> str:
-    """Run a command in `folder` and return its standard output.
+    """Run a command in `folder`. Return its standard output.
 
     Raises
     ------
     UserError
-        If it fails. The whole of its error output is a note of the exception.
+        If the command fails. Its complete standard error is a note of the exception.
     """
     name = Path(command[0]).name
     try:
         with _RUNNING:
-            done = subprocess.run(
+            process = subprocess.run(
                 command, cwd=folder, env={**os.environ, **(environment or {})}, capture_output=True, text=True,
                 errors="replace", check=False,
             )  # fmt: skip
     except OSError as error:
         raise UserError(f"cannot run {name}: {error.strerror}") from error
-    if done.returncode:
-        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    if process.returncode:
+        lines = [line.strip() for line in process.stderr.splitlines() if line.strip()]
         first = next((line for line in lines if "error" in line.lower()), lines[0] if lines else "")
-        failure = UserError(f"{name} failed: {first or f'exit status {done.returncode}'}")
-        failure.add_note(done.stderr)
+        failure = UserError(f"{name} failed: {first or f'exit status {process.returncode}'}")
+        failure.add_note(process.stderr)
         raise failure
-    return done.stdout
+    return process.stdout
 
 
-def together(functions: Iterable[Callable[[], _Result]]) -> list[_Result]:
-    """Call functions at the same time, as many as there are cores, and return their results in order."""
+def run_parallel(functions: Iterable[Callable[[], _Result]]) -> list[_Result]:
+    """Call functions in parallel, one on each core. Return their results in order."""
     with ThreadPoolExecutor(_CORES) as pool:
         return list(pool.map(lambda function: function(), functions))

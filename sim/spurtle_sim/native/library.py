@@ -1,4 +1,4 @@
-"""C++ files as shared libraries, compiled once."""
+"""Shared libraries that are compiled from C++ files and cached."""
 
 import ctypes
 import threading
@@ -11,45 +11,45 @@ from typing import Any, Protocol
 
 from spurtle.support.streams import print_stderr
 
-from .cache import cached, kept
-from .compiler import compiler, link, run, together
+from .cache import find, find_or_build
+from .compiler import compiler, link, run, run_parallel
 
 __all__ = ["Library", "Loadable", "declare", "load", "package_files"]
 
 
 class Loadable(Protocol):
-    """A shared library for `load`."""
+    """Shared library that `load` accepts."""
 
     @property
     def name(self) -> str:
-        """Name that a line of progress shows."""
+        """Name that the progress display shows."""
         ...
 
     def find(self) -> Path | None:
-        """Return its file in the cache, or None if it must be compiled."""
+        """Return the file of the library in the cache, or None if it must be compiled."""
         ...
 
     def make(self) -> Path:
-        """Return its file in the cache; compile it if it is absent."""
+        """Return the file of the library in the cache. Compile it if it is absent."""
         ...
 
 
 @dataclass(frozen=True)
 class Library:
-    """A shared library of C++ files.
+    """Shared library of C++ files.
 
     Parameters
     ----------
     name : str
-        Shown while it is compiled.
+        Name that the progress display shows.
     sources : mapping of str to str
-        Names and texts of its files. Each `.cpp` is a translation unit; the others are headers.
+        Texts of the files by name. Each `.cpp` file is a translation unit. The others are headers.
     options : sequence of str
-        Further options of the compiler.
+        Additional options of the compiler.
     link_options : sequence of str
-        Further options of the linker.
+        Additional options of the linker.
     releases : mapping of str to str
-        Release of each package whose headers or libraries the options name.
+        Releases of the packages whose headers or libraries the options name.
     """
 
     name: str
@@ -59,18 +59,18 @@ class Library:
     releases: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def find(self) -> Path | None:
-        """Return its file in the cache, or None if it must be compiled."""
-        return cached(self._file, self._key())
+        """Return the file of the library in the cache, or None if it must be compiled."""
+        return find(self._file, self._key())
 
     def make(self) -> Path:
-        """Return its file in the cache; compile it if it is absent.
+        """Return the file of the library in the cache. Compile it if it is absent.
 
         Raises
         ------
         UserError
-            If there is no C++ compiler, it fails, or the cache cannot be written.
+            If there is no C++ compiler, the compilation fails, or the cache cannot be written.
         """
-        return kept(self._file, self._key(), self._build)
+        return find_or_build(self._file, self._key(), self._build)
 
     @property
     def _file(self) -> str:
@@ -86,22 +86,22 @@ class Library:
         for name, text in self.sources.items():
             (folder / name).write_text(text, encoding="utf-8")
         units = [name for name in self.sources if name.endswith(".cpp")]
-        together(lambda unit=unit: run([*self._compile(), "-c", unit, "-o", f"{unit}.o"], folder) for unit in units)
+        run_parallel(lambda unit=unit: run([*self._compile(), "-c", unit, "-o", f"{unit}.o"], folder) for unit in units)
         return link(folder, [f"{unit}.o" for unit in units], self.link_options)
 
 
 def package_files(package: str, *names: str) -> dict[str, str]:
-    """Return the texts of files of a package, by their names."""
+    """Return the texts of files of a package by name."""
     return {name: resources.files(package).joinpath(name).read_text(encoding="utf-8") for name in names}
 
 
 def load(libraries: Sequence[Loadable]) -> list[ctypes.CDLL]:
-    """Load shared libraries; compile those that are not in the cache, one on each core, and show progress.
+    """Load shared libraries. Compile those that are not in the cache in parallel, and show progress.
 
     Raises
     ------
     UserError
-        If there is no C++ compiler, it fails, or the cache cannot be written.
+        If there is no C++ compiler, the compilation fails, or the cache cannot be written.
     """
     found = [library.find() for library in libraries]
     missing = [library for library, path in zip(libraries, found, strict=True) if path is None]
@@ -112,13 +112,16 @@ def load(libraries: Sequence[Loadable]) -> list[ctypes.CDLL]:
                 with show(library.name):
                     return library.make()
 
-            made = iter(together(lambda library=library: make(library) for library in missing))
+            made = iter(run_parallel(lambda library=library: make(library) for library in missing))
         found = [path or next(made) for path in found]
     return [_open(library, path) for library, path in zip(libraries, found, strict=True) if path]
 
 
 def declare(library: ctypes.CDLL, prefix: str, functions: Mapping[str, tuple[Any, Sequence[Any]]]) -> None:
-    """Declare the C functions of a library: by name without `prefix`, the type of the result and of each argument."""
+    """Declare the C functions of a library.
+
+    The keys of `functions` are names without `prefix`. The values are the types of the result and of the arguments.
+    """
     for name, (result, arguments) in functions.items():
         function = getattr(library, f"{prefix}{name}")
         function.restype, function.argtypes = result, arguments
@@ -127,15 +130,15 @@ def declare(library: ctypes.CDLL, prefix: str, functions: Mapping[str, tuple[Any
 def _open(library: Loadable, path: Path) -> ctypes.CDLL:
     try:
         return ctypes.CDLL(str(path))
-    except OSError:  # damaged since it was compiled
+    except OSError:  # the file was damaged after it was compiled
         path.unlink(missing_ok=True)
         return ctypes.CDLL(str(library.make()))
 
 
 @contextmanager
 def _progress(total: int) -> Generator[Callable[[str], AbstractContextManager[None]]]:
-    """Count on standard error what is compiled: a live line on a terminal, else a line for each."""
-    # Imported here because a program that finds everything in the cache does not need it.
+    """Show on standard error which libraries are compiled: one live line on a terminal, otherwise one line each."""
+    # Imported here because a program that finds all libraries in the cache does not need it.
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -147,11 +150,11 @@ def _progress(total: int) -> Generator[Callable[[str], AbstractContextManager[No
     )  # fmt: skip
     started: list[str] = []
     running: list[str] = []
-    changing = threading.Lock()
+    lock = threading.Lock()
 
     @contextmanager
     def show(name: str) -> Generator[None]:
-        with changing:
+        with lock:
             started.append(name)
             running.append(name)
             count = f"{len(started)} of {total}: " if total > 1 else ""
@@ -162,7 +165,7 @@ def _progress(total: int) -> Generator[Callable[[str], AbstractContextManager[No
         try:
             yield
         finally:
-            with changing:
+            with lock:
                 running.remove(name)
 
     with live:

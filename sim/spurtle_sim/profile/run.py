@@ -28,9 +28,9 @@ from ..perf.events import Mmap, mmap_event, process_events
 from ..perf.process import PID, Mapping, Process
 from ..perf.spool import Spool
 from ..perf.writer import Recording
-from ..timing import machine
-from ..timing.core import Parameters
-from ..timing.machine import Machine
+from ..timing import model
+from ..timing.model import TimingModel
+from ..timing.parameters import Parameters
 from . import outputs
 from .driver import Driver
 from .options import Sampling
@@ -94,16 +94,18 @@ def run_profile(
 
 def _run(config: SPUConfig, program: Program, sampling: Sampling, output: str, spool: Spool, *, check: bool) -> int:
     # Compiling takes seconds for each library that is not in the cache, so they are compiled in parallel.
-    load([spu.library(config), machine.library(), hooks.library()])
+    load([spu.library(config), model.library(), hooks.library()])
     process = process_of(program)
-    core = Machine(program.instructions, Parameters(ops_per_cycle=config.ops_per_cycle))
+    timing_model = TimingModel(program.instructions, Parameters(ops_per_cycle=config.ops_per_cycle))
     driver = Driver(config, sampling, context=process.pid, check=check, spool=spool)
 
     start = time.monotonic()
     mappings: list[Mmap] = []
     with _ended_by_signals(program) as received:
         with _progress(driver, start):
-            mappings.extend(mmap_event(process, driver.time, mapping) for mapping in _play(program, core, driver))
+            mappings.extend(
+                mmap_event(process, driver.time, mapping) for mapping in _play(program, timing_model, driver)
+            )
             driver.stop()
         seconds = time.monotonic() - start
         if not sampling.filters.discard:
@@ -159,12 +161,12 @@ def process_of(program: Program) -> Process:
     return Process(program.path, program.argv, PID, image.mappings, image.build_id)
 
 
-def _play(program: Program, core: Machine, driver: Driver) -> Iterator[Mapping]:
+def _play(program: Program, timing_model: TimingModel, driver: Driver) -> Iterator[Mapping]:
     """Run the program on the SPU. Yield each mapping that it makes, after the operations before it have passed."""
     passed, yielded = 0, 0
     for operations in program.run():
-        timed = core.time(operations)
-        for retired, mapping in program.mapped[yielded:]:
+        timed = timing_model.run(operations)
+        for retired, mapping in program.runtime_mappings[yielded:]:
             yielded += 1
             driver.run(timed[: retired - passed])
             timed = timed[retired - passed :]

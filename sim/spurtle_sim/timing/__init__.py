@@ -1,1 +1,1 @@
-"""The timing model of a core."""
+"""Timing model of a core that executes the operations of a program."""

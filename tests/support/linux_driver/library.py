@@ -8,7 +8,7 @@ import os
 import re
 from pathlib import Path
 
-from spurtle_sim.native.cache import cache_folder, kept
+from spurtle_sim.native.cache import cache_folder, find_or_build
 from spurtle_sim.native.compiler import run
 
 __all__ = ["VERSIONS", "build", "find_source", "sysreg_defs"]
@@ -52,7 +52,7 @@ def build(tarball: Path, page_shift: int) -> Path:
         run([*command, "-o", "library.so", *driver, _HERE / "shim.c"], folder)
         return folder / "library.so"
 
-    return kept("linux_driver.so", (sorted(shim.items()), kernel.name, command), compile_)
+    return find_or_build("linux_driver.so", (sorted(shim.items()), kernel.name, command), compile_)
 
 
 def _unpack(tarball: Path) -> Path:
@@ -66,7 +66,7 @@ def _unpack(tarball: Path) -> Path:
         return folder / name
 
     status = tarball.stat()
-    return kept("linux", (name, status.st_size, status.st_mtime_ns), extract)
+    return find_or_build("linux", (name, status.st_size, status.st_mtime_ns), extract)
 
 
 def sysreg_defs(tarball: Path) -> str:

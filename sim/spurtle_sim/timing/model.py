@@ -1,11 +1,12 @@
-"""The timing model: when each operation of a program passes the sampling point, issues and finishes, and its events.
+"""Timing model of a small out-of-order core.
 
-A small out-of-order core: some operations a cycle in program order, dependences through registers, caches and TLBs with
-least-recently-used replacement, a branch predictor. `docs/explanation/machine.md` says what it models and what it does
-not. The model is C++ (`machine.cpp`, `core.h`); this is its interface.
+The model computes the cycles in which each operation of a program passes the sampling point, issues and finishes, and
+its events. Operations dispatch in program order and wait for the registers that they read. Caches and TLBs have
+least-recently-used replacement, and there is a branch predictor. `docs/explanation/timing-model.md` describes what is
+modelled and what is not. The model is written in C++ (`model.cpp`, `components.h`). This module is its interface.
+
+Ref: DDI0487 M.a, D17.6 (counters), D18.2.4 (data source), D18.2.6 (events).
 """
-
-# Ref: DDI0487 M.a, D17.6 (what the counters count), D18.2.4 (data source), D18.2.6 (events).
 
 import ctypes
 from collections.abc import Sequence
@@ -22,12 +23,12 @@ from ..native.header import constants, enumeration, struct
 from ..native.library import Library, declare, load, package_files
 from ..trace.dtypes import OPERATION, TIMED_OPERATION
 from ..trace.instruction import FACT, REGISTERS, Instruction, InstructionKind
-from .core import LINE_SHIFT, DataSource, Parameters
+from .parameters import LINE_SHIFT, DataSource, Parameters
 
-__all__ = ["Machine", "library"]
+__all__ = ["TimingModel", "library"]
 
 _ALWAYS_READY, _NEVER_READ = REGISTERS, REGISTERS + 1
-"""Registers of a source and of a destination that an instruction does not have."""
+"""Register numbers of an absent source and of an absent destination."""
 
 _INSTRUCTION = np.dtype(
     [
@@ -47,17 +48,19 @@ _PARAMETERS = np.dtype(
         for field in fields(Parameters)
     ]
 )
-"""`Parameters`, its latencies indexed by kind; 0 for a kind without one."""
+"""`Parameters`, with the latencies indexed by kind. The latency is zero for a kind without one."""
 
 
-class Machine:
-    """The core. It keeps its state from one call of `time` to the next.
+class TimingModel:
+    """Out-of-order core. Its state continues from one call of `run` to the next.
 
     Parameters
     ----------
     instructions : dict of int to Instruction
-        By PC. It may grow between calls (`Program.instructions`), and changes in no other way.
-    parameters : Parameters
+        Instructions by PC (`Program.instructions`). Instructions can be added between calls, and must not be changed
+        or removed.
+    parameters : Parameters, optional
+        Sizes and latencies.
 
     Raises
     ------
@@ -69,19 +72,19 @@ class Machine:
         self._instructions = instructions
         self._defined = 0
         self._library = _library()
-        self._machine = self._library.machine_new(_row(parameters or Parameters()).ctypes)
+        self._model = self._library.timing_model_new(_row(parameters or Parameters()).ctypes)
 
     def __del__(self) -> None:
-        if hasattr(self, "_machine"):
-            self._library.machine_delete(self._machine)
+        if hasattr(self, "_model"):
+            self._library.timing_model_delete(self._model)
 
     @property
     def cycles(self) -> int:
-        """Cycles until everything so far has retired."""
-        return self._library.machine_cycles(self._machine)
+        """Number of cycles until all operations so far have retired."""
+        return self._library.timing_model_cycles(self._model)
 
-    def time(self, operations: NDArray[np.void]) -> NDArray[np.void]:
-        """Return when the core does each of `operations`, and what happens.
+    def run(self, operations: NDArray[np.void]) -> NDArray[np.void]:
+        """Return the timing and the events of each of `operations`.
 
         Parameters
         ----------
@@ -91,32 +94,32 @@ class Machine:
         Returns
         -------
         numpy.ndarray
-            Rows of TIMED_OPERATION, one for each operation. `dispatch` continues from call to call and never falls.
+            Rows of TIMED_OPERATION, one for each operation. `dispatch` never decreases, also from call to call.
 
         Raises
         ------
         ValueError
-            If there is no instruction at the PC of an operation. Those before it have been timed.
+            If there is no instruction at the PC of an operation. The operations before it have been executed.
         """
         self._define()
         rows = np.ascontiguousarray(operations, OPERATION)
         timed = np.empty(len(rows), TIMED_OPERATION)
-        done = self._library.machine_time(self._machine, rows.ctypes.data, len(rows), timed.ctypes.data)
-        if done < len(rows):
-            raise ValueError(f"operation {done} must be at the PC of an instruction, not at 0x{rows['pc'][done]:x}")
+        count = self._library.timing_model_run(self._model, rows.ctypes.data, len(rows), timed.ctypes.data)
+        if count < len(rows):
+            raise ValueError(f"operation {count} must be at the PC of an instruction, not at 0x{rows['pc'][count]:x}")
         return timed
 
     def _define(self) -> None:
-        """Hand new instructions over. A dict keeps the order of insertion: they are the last ones."""
+        """Pass new instructions to the model. They are the last ones of the dictionary."""
         new = len(self._instructions) - self._defined
         if new:
             table = _table(dict(islice(reversed(self._instructions.items()), new)))
-            self._library.machine_define(self._machine, table.ctypes.data, len(table))
+            self._library.timing_model_define(self._model, table.ctypes.data, len(table))
             self._defined += new
 
 
 def _table(instructions: dict[int, Instruction]) -> NDArray[np.void]:
-    """Rows of _INSTRUCTION. Raises ValueError for an instruction that cannot be one."""
+    """Return rows of _INSTRUCTION. Raise ValueError if the model cannot represent an instruction."""
     table = np.zeros(len(instructions), _INSTRUCTION)
     for pc in instructions:
         if pc % 4:
@@ -125,18 +128,18 @@ def _table(instructions: dict[int, Instruction]) -> NDArray[np.void]:
     table["facts"] = [instruction.facts for instruction in instructions.values()]
     table["kind"] = [instruction.kind for instruction in instructions.values()]
     for name, absent in (("sources", _ALWAYS_READY), ("destinations", _NEVER_READ), ("base", _NEVER_READ)):
-        most = _INSTRUCTION[name].itemsize
+        limit = _INSTRUCTION[name].itemsize
         registers: list[Sequence[int]] = [getattr(instruction, name) for instruction in instructions.values()]
         longest = max(map(len, registers))
-        if longest > most:
-            raise ValueError(f"the {name} of an instruction must be at most {most} registers, not {longest}")
-        numbers = b"".join(bytes(some).ljust(most, bytes([absent])) for some in registers)
-        table[name] = np.frombuffer(numbers, _INSTRUCTION[name])
+        if longest > limit:
+            raise ValueError(f"the {name} of an instruction must be at most {limit} registers, not {longest}")
+        content = b"".join(bytes(numbers).ljust(limit, bytes([absent])) for numbers in registers)
+        table[name] = np.frombuffer(content, _INSTRUCTION[name])
     return table
 
 
 def _row(parameters: Parameters) -> NDArray[np.void]:
-    """One row of _PARAMETERS."""
+    """Return `parameters` as a row of _PARAMETERS."""
     row = np.zeros(1, _PARAMETERS)
     for field in fields(Parameters):
         if field.name != "latencies":
@@ -147,7 +150,7 @@ def _row(parameters: Parameters) -> NDArray[np.void]:
 
 
 def _layout() -> str:
-    """`layout.h` for the C++ files."""
+    """Return the text of `layout.h` for the C++ files."""
     declarations = [
         "#pragma once",
         "#include <cstdint>",
@@ -159,14 +162,14 @@ def _layout() -> str:
         struct("Parameters", _PARAMETERS),
         struct("Instruction", _INSTRUCTION),
         struct("Operation", OPERATION),
-        struct("Timed", TIMED_OPERATION),
+        struct("TimedOperation", TIMED_OPERATION),
     ]
     return "\n".join([*declarations, ""])
 
 
 def library() -> Library:
     """Return the library of the timing model."""
-    sources = package_files("spurtle_sim.timing", "machine.cpp", "core.h")
+    sources = package_files("spurtle_sim.timing", "model.cpp", "components.h")
     return Library("timing_model", {**sources, "layout.h": _layout()})
 
 
@@ -178,8 +181,8 @@ def _library() -> ctypes.CDLL:
         "new": (pointer, [pointer]),
         "delete": (None, [pointer]),
         "define": (None, [pointer, pointer, number]),
-        "time": (number, [pointer, pointer, number, pointer]),
+        "run": (number, [pointer, pointer, number, pointer]),
         "cycles": (number, [pointer]),
     }
-    declare(loaded, "machine_", functions)
+    declare(loaded, "timing_model_", functions)
     return loaded

@@ -1,4 +1,4 @@
-"""The timing model: its invariants on real programs, and each mechanism on a few operations made by hand."""
+"""Tests of the timing model: invariants on real programs, and each mechanism on short sequences of operations."""
 
 import re
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ import pytest
 
 from spurtle.arch import Event
 from spurtle_sim.emulator.program import Program
-from spurtle_sim.timing.core import DataSource, Parameters
-from spurtle_sim.timing.machine import Machine
+from spurtle_sim.timing.model import TimingModel
+from spurtle_sim.timing.parameters import DataSource, Parameters
 from spurtle_sim.trace.dtypes import OPERATION
 from spurtle_sim.trace.instruction import FACT, Instruction, InstructionKind
 from tests.support.paths import WORKLOADS
@@ -24,9 +24,9 @@ from tests.support.seeds import SEED
 P = Parameters()
 
 ALU = Instruction(InstructionKind.INTEGER, sources=(1,), destinations=(1,))
-FREE = Instruction(InstructionKind.INTEGER, destinations=(2,))
+INDEPENDENT = Instruction(InstructionKind.INTEGER, destinations=(2,))
 LOAD = Instruction(InstructionKind.LOAD, FACT["load"], sources=(1,), destinations=(1,), traffic=8)
-LOAD_FREE = Instruction(InstructionKind.LOAD, FACT["load"], sources=(3,), destinations=(4,), traffic=8)
+INDEPENDENT_LOAD = Instruction(InstructionKind.LOAD, FACT["load"], sources=(3,), destinations=(4,), traffic=8)
 STORE = Instruction(InstructionKind.STORE, FACT["store"], sources=(1, 3), traffic=8)
 ATOMIC = Instruction(InstructionKind.ATOMIC, FACT["load"] | FACT["store"] | FACT["atomic"], (3,), (4,), traffic=16)
 BRANCH = Instruction(InstructionKind.BRANCH, FACT["branch"] | FACT["conditional"])
@@ -36,8 +36,8 @@ DMB = Instruction(InstructionKind.MEMORY_BARRIER)
 LINE, PAGE = 64, 4096
 
 
-def play(steps: Sequence[tuple[Instruction, int]], parameters: Parameters = P) -> np.ndarray:
-    """Time `steps`: an instruction each, and the address it accesses, or for a branch whether it is taken."""
+def run_steps(steps: Sequence[tuple[Instruction, int]], parameters: Parameters = P) -> np.ndarray:
+    """Return the timing of `steps`: instructions, each with its address, or for a branch whether it is taken."""
     instructions = {4 * index: instruction for index, (instruction, _) in enumerate(steps, 1)}
     operations = np.zeros(len(steps), OPERATION)
     for index, (instruction, argument) in enumerate(steps):
@@ -49,7 +49,7 @@ def play(steps: Sequence[tuple[Instruction, int]], parameters: Parameters = P) -
             facts |= FACT["taken"]
         operations["facts"][index] = facts
     operations["pc"] = list(instructions)
-    return Machine(instructions, parameters).time(operations)
+    return TimingModel(instructions, parameters).run(operations)
 
 
 def events(row: np.void) -> set[Event]:
@@ -59,8 +59,8 @@ def events(row: np.void) -> set[Event]:
 @pytest.mark.parametrize(("name", "ops_per_cycle"), [("sort", 1), ("chase", 1), ("simd", 1), ("sort", 8)])
 def test_invariants(name: str, ops_per_cycle: int) -> None:
     program = Program(WORKLOADS / f"{name}.elf")
-    machine = Machine(program.instructions, Parameters(ops_per_cycle=ops_per_cycle))
-    timed = np.concatenate([machine.time(operations) for operations in islice(program.run(), 4)])
+    timing_model = TimingModel(program.instructions, Parameters(ops_per_cycle=ops_per_cycle))
+    timed = np.concatenate([timing_model.run(operations) for operations in islice(program.run(), 4)])
     assert (np.diff(timed["dispatch"].astype(np.int64)) >= 0).all()
     assert np.unique(timed["dispatch"], return_counts=True)[1].max() == ops_per_cycle
     assert (timed["issue"] >= 1).all()
@@ -86,23 +86,23 @@ def test_invariants(name: str, ops_per_cycle: int) -> None:
 
 
 @pytest.mark.parametrize("ops_per_cycle", [1, 8])
-def test_state_carries_over(ops_per_cycle: int) -> None:
-    whole, pieces = Program(WORKLOADS / "sort.elf"), Program(WORKLOADS / "sort.elf")
+def test_state_continues_between_calls(ops_per_cycle: int) -> None:
+    complete, pieces = Program(WORKLOADS / "sort.elf"), Program(WORKLOADS / "sort.elf")
     parameters = Parameters(ops_per_cycle=ops_per_cycle)
-    expected = Machine(whole.instructions, parameters).time(next(whole.run()))
-    machine = Machine(pieces.instructions, parameters)
-    found = np.concatenate([machine.time(piece) for piece in islice(pieces.run(limit=1024), 60)])
+    expected = TimingModel(complete.instructions, parameters).run(next(complete.run()))
+    timing_model = TimingModel(pieces.instructions, parameters)
+    found = np.concatenate([timing_model.run(piece) for piece in islice(pieces.run(limit=1024), 60)])
     assert (found == expected[: len(found)]).all()
 
 
-def test_dependent_operations_wait_and_others_do_not() -> None:
-    timed = play([(LOAD, 0x1000), (ALU, 0), (FREE, 0)])
+def test_only_dependent_operations_wait() -> None:
+    timed = run_steps([(LOAD, 0x1000), (ALU, 0), (INDEPENDENT, 0)])
     assert timed["dispatch"].tolist() == [1, 2, 3]
     assert timed["issue"].tolist() == [1, timed["finish"][0] - 1, 1]
     assert timed["finish"].tolist()[1:] == [timed["issue"][1] + 1, 2]
 
 
-def test_an_operation_waits_for_each_source_and_makes_each_destination() -> None:
+def test_issue_waits_for_every_source_and_finish_sets_every_destination() -> None:
     slow, pair = (
         Instruction(InstructionKind.DIVIDE, destinations=(5,)),
         Instruction(InstructionKind.MULTIPLY, destinations=(6, 7, 8, 9)),
@@ -112,39 +112,42 @@ def test_an_operation_waits_for_each_source_and_makes_each_destination() -> None
         pair,
         *(Instruction(InstructionKind.INTEGER, sources=(11, register)) for register in (5, 6, 7, 8, 9, 10)),
     ]
-    timed = play([(instruction, 0) for instruction in steps], Parameters(ops_per_cycle=8))
+    timed = run_steps([(instruction, 0) for instruction in steps], Parameters(ops_per_cycle=8))
     ends = timed["dispatch"] + timed["finish"]
     assert (timed["dispatch"] == 1).all()
     assert (timed["dispatch"] + timed["issue"])[2:].tolist() == [ends[0], *[ends[1]] * 4, 2]
-    both = play([(slow, 0), (pair, 0), (Instruction(InstructionKind.SIMD, sources=(0, 1, 2, 3, 6, 5)), 0)])
+    both = run_steps([(slow, 0), (pair, 0), (Instruction(InstructionKind.SIMD, sources=(0, 1, 2, 3, 6, 5)), 0)])
     assert both["dispatch"][2] + both["issue"][2] == both["dispatch"][0] + both["finish"][0]
 
 
-def test_a_base_that_is_written_back_is_ready_early() -> None:
+def test_a_base_with_writeback_is_ready_one_cycle_after_issue() -> None:
     posted = Instruction(InstructionKind.LOAD, FACT["load"], (1,), (2,), (1,), traffic=8)
     steps = [(posted, 0), (posted, 8), (Instruction(InstructionKind.INTEGER, sources=(2,)), 0)]
-    timed = play(steps, Parameters(ops_per_cycle=3))
+    timed = run_steps(steps, Parameters(ops_per_cycle=3))
     issues = timed["dispatch"] + timed["issue"]
     assert issues[1] == issues[0] + 1
     assert issues[2] == timed["dispatch"][1] + timed["finish"][1]
 
 
-def test_rows_repeat_the_operations() -> None:
-    instructions, operations = mixture(2000)
-    timed = Machine(instructions).time(operations)
+def test_rows_contain_the_operations() -> None:
+    instructions, operations = random_operations(2000)
+    timed = TimingModel(instructions).run(operations)
     for name in ("pc", "target", "va"):
         assert (timed[name] == operations[name]).all()
     added = FACT["pa_valid"] | FACT["data_source_valid"]
     assert (timed["facts"] & ~np.uint32(added) == operations["facts"]).all()
 
 
-def pages(count: int, apart: int) -> list[tuple[Instruction, int]]:
-    """Loads from `count` pages in a row, so that frames are in a row. Each `apart`-th is from the page's first line."""
-    return [(LOAD_FREE, index * PAGE + (LINE if index % apart else 0)) for index in range(count)]
+def pages(count: int, stride: int) -> list[tuple[Instruction, int]]:
+    """Return loads from `count` contiguous pages, which have contiguous frames.
+
+    One in `stride` loads is from the first line of its page, the others are from the second line.
+    """
+    return [(INDEPENDENT_LOAD, index * PAGE + (LINE if index % stride else 0)) for index in range(count)]
 
 
-def test_a_load_finds_its_data_further_and_further_away() -> None:
-    first, _, again = play([(LOAD_FREE, 0), (ISB, 0), (LOAD_FREE, 0)])
+def test_latency_and_events_of_each_data_source() -> None:
+    first, _, again = run_steps([(INDEPENDENT_LOAD, 0), (ISB, 0), (INDEPENDENT_LOAD, 0)])
     assert first["finish"] - first["issue"] == P.walk + P.dram
     assert first["translate_to"] - first["translate_from"] == 1 + P.walk
     assert first["data_source"] == DataSource.DRAM
@@ -157,16 +160,16 @@ def test_a_load_finds_its_data_further_and_further_away() -> None:
     assert again["data_source"] == DataSource.L1D
     assert events(again) == {Event.L1D_ACCESS, Event.TLB_ACCESS}
 
-    # One line more than the ways of a set of L1.
-    apart = P.l1d_bytes // P.l1d_ways // PAGE
-    evicted = play([*pages(P.l1d_ways * apart + 1, apart), (ISB, 0), (LOAD_FREE, 0)])[-1]
+    # One line more than a set of L1 has ways.
+    stride = P.l1d_bytes // P.l1d_ways // PAGE
+    evicted = run_steps([*pages(P.l1d_ways * stride + 1, stride), (ISB, 0), (INDEPENDENT_LOAD, 0)])[-1]
     assert evicted["finish"] - evicted["issue"] == P.l2
     assert evicted["data_source"] == DataSource.L2
     assert events(evicted) == {Event.L1D_ACCESS, Event.L1D_REFILL, Event.TLB_ACCESS, Event.L2D_ACCESS}
 
-    # And of L2: so many pages that the first-level TLB forgets, too.
-    apart = P.l2_bytes // P.l2_ways // PAGE
-    evicted = play([*pages(P.l2_ways * apart + 1, apart), (ISB, 0), (LOAD_FREE, 0)])[-1]
+    # One line more than a set of L2 has ways. There are more pages than entries in the first-level TLB.
+    stride = P.l2_bytes // P.l2_ways // PAGE
+    evicted = run_steps([*pages(P.l2_ways * stride + 1, stride), (ISB, 0), (INDEPENDENT_LOAD, 0)])[-1]
     assert evicted["finish"] - evicted["issue"] == P.l2_tlb + P.system_cache
     assert evicted["translate_to"] - evicted["translate_from"] == 1 + P.l2_tlb
     assert evicted["data_source"] == DataSource.SYSTEM_CACHE
@@ -175,22 +178,22 @@ def test_a_load_finds_its_data_further_and_further_away() -> None:
     }  # fmt: skip
 
 
-def test_a_hit_in_the_cache_still_waits_for_its_translation() -> None:
-    spread = [(LOAD_FREE, index * (PAGE + LINE)) for index in range(P.tlb_entries + 1)]
-    found = play([*spread, (ISB, 0), spread[0]])[-1]
+def test_a_cache_hit_waits_for_its_translation() -> None:
+    spread = [(INDEPENDENT_LOAD, index * (PAGE + LINE)) for index in range(P.tlb_entries + 1)]
+    found = run_steps([*spread, (ISB, 0), spread[0]])[-1]
     assert found["finish"] - found["issue"] == P.l2_tlb + P.l1d
     assert events(found) == {Event.L1D_ACCESS, Event.TLB_ACCESS}
 
 
-def test_a_load_waits_for_its_line_that_is_on_its_way() -> None:
-    first, second = play([(LOAD_FREE, 0x1000), (LOAD_FREE, 0x1008)])
+def test_a_load_waits_for_a_line_in_flight() -> None:
+    first, second = run_steps([(INDEPENDENT_LOAD, 0x1000), (INDEPENDENT_LOAD, 0x1008)])
     assert second["dispatch"] + second["finish"] == first["dispatch"] + first["finish"]
     assert events(second) == {Event.L1D_ACCESS, Event.TLB_ACCESS, Event.RECENTLY_FETCHED}
 
 
-def test_stores_end_in_the_store_buffer_until_it_is_full() -> None:
+def test_stores_finish_in_the_store_buffer_unless_it_is_full() -> None:
     stores = [(STORE, index * LINE) for index in range(PAGE // LINE)]
-    timed = play(stores)
+    timed = run_steps(stores)
     assert timed["finish"][1] - timed["issue"][1] == P.store
     assert events(timed[1]) == {Event.TLB_ACCESS}
     assert (timed["finish"][: P.store_buffer] <= P.store + P.walk + 1).all()
@@ -198,81 +201,81 @@ def test_stores_end_in_the_store_buffer_until_it_is_full() -> None:
     assert not timed["data_source"].any()
 
 
-def test_an_atomic_operation_takes_longer_than_a_load() -> None:
-    timed = play([(LOAD_FREE, 0x1000), (ISB, 0), (LOAD_FREE, 0x1000), (ATOMIC, 0x1000)])
+def test_an_atomic_operation_has_an_additional_latency() -> None:
+    timed = run_steps([(INDEPENDENT_LOAD, 0x1000), (ISB, 0), (INDEPENDENT_LOAD, 0x1000), (ATOMIC, 0x1000)])
     assert (timed["finish"] - timed["issue"])[2:].tolist() == [P.l1d, P.l1d + P.atomic]
 
 
 def test_an_atomic_operation_without_a_result_is_a_store() -> None:
     instruction = Instruction(InstructionKind.ATOMIC, FACT["store"] | FACT["atomic"], (3, 1), traffic=16)
-    [timed] = play([(instruction, 0x1000)])
+    [timed] = run_steps([(instruction, 0x1000)])
     assert events(timed) == {Event.TLB_ACCESS, Event.TLB_WALK}
     assert timed["finish"] - timed["issue"] == P.walk + P.store
     assert not timed["facts"] & FACT["data_source_valid"]
 
 
-def test_a_store_exclusive_that_failed_meets_nothing() -> None:
+def test_a_failed_store_exclusive_accesses_no_memory() -> None:
     instruction = Instruction(InstructionKind.STORE, FACT["store"] | FACT["exclusive"], (1, 3), (2,))
-    timed = play([(instruction, 0)])
+    timed = run_steps([(instruction, 0)])
     assert timed["events"].tolist() == [0]
     assert timed["finish"].tolist() == [1 + P.store]
 
 
-def test_a_wide_core_dispatches_several_in_a_cycle() -> None:
+def test_a_wide_core_dispatches_several_operations_per_cycle() -> None:
     four = Parameters(ops_per_cycle=4)
-    steps = [*[(FREE, 0)] * 6, (BRANCH, 0), *[(FREE, 0)] * 5]  # the branch is mispredicted
-    timed = play(steps, four)
-    behind = 2 + timed["finish"][6] + P.redirect
-    assert timed["dispatch"].tolist() == [*[1] * 4, *[2] * 3, *[behind] * 4, behind + 1]
-    chain = play([(ALU, 0)] * 60, four)
+    steps = [*[(INDEPENDENT, 0)] * 6, (BRANCH, 0), *[(INDEPENDENT, 0)] * 5]  # the branch is mispredicted
+    timed = run_steps(steps, four)
+    after = 2 + timed["finish"][6] + P.redirect
+    assert timed["dispatch"].tolist() == [*[1] * 4, *[2] * 3, *[after] * 4, after + 1]
+    chain = run_steps([(ALU, 0)] * 60, four)
     issues = (chain["dispatch"] + chain["issue"]).tolist()
-    assert issues == list(range(2, 62)), "one after the other"
+    assert issues == list(range(2, 62)), "the chain issues one operation per cycle"
     assert (chain["dispatch"][P.scheduler :] >= issues[: -P.scheduler]).all()
 
 
-def test_a_misprediction_holds_dispatch_up() -> None:
-    timed = play([(FREE, 0), (BRANCH, 0), (FREE, 0)])  # a new counter predicts taken
+def test_dispatch_stalls_after_a_misprediction() -> None:
+    timed = run_steps([(INDEPENDENT, 0), (BRANCH, 0), (INDEPENDENT, 0)])  # a new counter predicts taken
     assert events(timed[1]) == {Event.MISPREDICTED}
     assert timed["finish"][1] == timed["issue"][1] + 1
     assert timed["dispatch"][2] == timed["dispatch"][1] + timed["finish"][1] + P.redirect
-    assert events(play([(FREE, 0), (BRANCH, 1)])[1]) == set()
+    assert events(run_steps([(INDEPENDENT, 0), (BRANCH, 1)])[1]) == set()
 
 
-def test_isb_issues_last_and_holds_dispatch_up() -> None:
-    timed = play([(LOAD_FREE, 0x1000), (ISB, 0), (FREE, 0)])
+def test_isb_waits_for_earlier_operations_and_stalls_dispatch() -> None:
+    timed = run_steps([(INDEPENDENT_LOAD, 0x1000), (ISB, 0), (INDEPENDENT, 0)])
     assert timed["dispatch"][1] + timed["issue"][1] == timed["dispatch"][0] + timed["finish"][0]
     assert timed["dispatch"][2] == timed["dispatch"][1] + timed["finish"][1] + P.redirect
 
 
 def test_dmb_waits_for_stores() -> None:
-    # 64 new lines from DRAM, eight at a time.
-    timed = play([*[(STORE, index * LINE) for index in range(64)], (DMB, 0)])
+    # 64 lines from DRAM, of which eight are fetched in parallel.
+    timed = run_steps([*[(STORE, index * LINE) for index in range(64)], (DMB, 0)])
     assert timed["dispatch"][-1] + timed["finish"][-1] >= 64 * P.dram // P.store_overlap
 
 
 def test_dmb_waits_for_loads() -> None:
-    timed = play([(LOAD_FREE, 0), (FREE, 0), (DMB, 0)])
+    timed = run_steps([(INDEPENDENT_LOAD, 0), (INDEPENDENT, 0), (DMB, 0)])
     assert timed["dispatch"][2] + timed["issue"][2] == timed["dispatch"][0] + timed["finish"][0]
 
 
-def test_stores_that_hit_are_in_the_cache_one_each_cycle() -> None:
-    core = Parameters(ops_per_cycle=8)
-    timed = play([(LOAD_FREE, 0), (ISB, 0), *[(STORE, 0)] * 32, (DMB, 0)], core)
+def test_one_store_that_hits_is_written_to_the_cache_per_cycle() -> None:
+    parameters = Parameters(ops_per_cycle=8)
+    timed = run_steps([(INDEPENDENT_LOAD, 0), (ISB, 0), *[(STORE, 0)] * 32, (DMB, 0)], parameters)
     ends = timed["dispatch"] + timed["finish"]
     assert ends[-1] == ends[2] + 32
 
 
-def test_a_full_scheduler_and_a_full_window_hold_dispatch_up() -> None:
-    chain = play([(LOAD, index * PAGE) for index in range(100)])
+def test_dispatch_stalls_on_a_full_scheduler_or_window() -> None:
+    chain = run_steps([(LOAD, index * PAGE) for index in range(100)])
     issues = chain["dispatch"] + chain["issue"]
     assert (chain["dispatch"][P.scheduler :] >= issues[: -P.scheduler]).all()
-    behind = play([(LOAD_FREE, 0x1000), *[(FREE, 0)] * 200])
-    assert behind["dispatch"][P.window] == behind["dispatch"][0] + behind["finish"][0]
-    assert behind["dispatch"][P.window - 1] == behind["dispatch"][0] + P.window - 1
+    after = run_steps([(INDEPENDENT_LOAD, 0x1000), *[(INDEPENDENT, 0)] * 200])
+    assert after["dispatch"][P.window] == after["dispatch"][0] + after["finish"][0]
+    assert after["dispatch"][P.window - 1] == after["dispatch"][0] + P.window - 1
 
 
-def test_pages_get_frames_in_the_order_of_their_first_touch() -> None:
-    timed = play([(LOAD_FREE, va) for va in (0x7000_1008, 0x5000_0010, 0x7000_1FF8, 0x5000_1000)])
+def test_frames_are_allocated_in_the_order_of_first_accesses() -> None:
+    timed = run_steps([(INDEPENDENT_LOAD, va) for va in (0x7000_1008, 0x5000_0010, 0x7000_1FF8, 0x5000_1000)])
     assert timed["pa"].tolist() == [0x8000_0008, 0x8000_1010, 0x8000_0FF8, 0x8000_2000]
 
 
@@ -287,17 +290,20 @@ CACHES = {
     ),
     "l2 tlb": (Parameters(tlb_entries=1, l2_tlb_entries=8, l2_tlb_ways=2), PAGE, Event.TLB_WALK),
 }
-"""A core in which each of them has eight entries in two ways, the bytes of an entry, and the event of a miss."""
+"""Parameters that give each cache or TLB eight entries in two ways, the bytes per entry, and the event of a miss."""
 
 
 def hits(name: str, numbers: Sequence[int]) -> list[bool]:
-    """Load from these lines or pages one after the other, and return whether each was in the cache."""
+    """Return whether each of a sequence of loads from lines or pages hits in a cache."""
     parameters, size, miss = CACHES[name]
-    return [miss not in events(row) for row in play([(LOAD_FREE, number * size) for number in numbers], parameters)]
+    return [
+        miss not in events(row)
+        for row in run_steps([(INDEPENDENT_LOAD, number * size) for number in numbers], parameters)
+    ]
 
 
 def least_recently_used(numbers: Sequence[int], sets: int, ways: int) -> list[bool]:
-    """Return whether each of `numbers` is in a cache that the ones before it were in."""
+    """Return whether each of `numbers` hits in a reference cache, accessed in sequence."""
     cache: list[list[int]] = [[] for _ in range(sets)]
     found: list[bool] = []
     for number in numbers:
@@ -311,39 +317,46 @@ def least_recently_used(numbers: Sequence[int], sets: int, ways: int) -> list[bo
 
 
 @pytest.mark.parametrize("name", CACHES)
-def test_cache_replaces_the_least_recently_used(name: str) -> None:
+def test_caches_replace_the_least_recently_used_entry(name: str) -> None:
     assert hits(name, (0, 4, 0, 8, 0, 4, 1, 0)) == [False, False, True, False, True, False, False, True]
     numbers = Random(f"{SEED} {name}").choices(range(24), k=2000)
     assert hits(name, numbers) == least_recently_used(numbers, 4, 2), f"seed {SEED}"
 
 
-def test_first_level_tlb_replaces_the_least_recently_used() -> None:
+def test_the_first_level_tlb_replaces_the_least_recently_used_entry() -> None:
     numbers = Random(SEED).choices(range(9), k=2000)
-    timed = play([(LOAD_FREE, number * PAGE) for number in numbers], Parameters(tlb_entries=7))
+    timed = run_steps([(INDEPENDENT_LOAD, number * PAGE) for number in numbers], Parameters(tlb_entries=7))
     hit = timed["translate_to"] - timed["translate_from"] == 1
     assert hit.tolist() == least_recently_used(numbers, 1, 7), f"seed {SEED}"
 
 
-def test_a_store_that_missed_fills_each_level() -> None:
-    timed = play([(STORE, 0), (ISB, 0), (LOAD_FREE, 0)])
+def test_a_store_miss_fills_each_level() -> None:
+    timed = run_steps([(STORE, 0), (ISB, 0), (INDEPENDENT_LOAD, 0)])
     assert events(timed[2]) == {Event.L1D_ACCESS, Event.TLB_ACCESS}
-    evicted = play([(STORE, 0), (LOAD_FREE, LINE), (LOAD_FREE, 0)], Parameters(**ONE_LINE))
+    evicted = run_steps([(STORE, 0), (INDEPENDENT_LOAD, LINE), (INDEPENDENT_LOAD, 0)], Parameters(**ONE_LINE))
     assert evicted["data_source"][2] == DataSource.L2
 
 
-def test_a_line_that_is_on_its_way_is_waited_for_after_it_left_l1() -> None:
-    evicted = [(LOAD_FREE, 0), (LOAD_FREE, LINE), (STORE, 0), (LOAD_FREE, 0)]
-    timed = play(evicted, Parameters(**ONE_LINE))
+def test_a_load_waits_for_a_line_in_flight_that_was_evicted_from_l1() -> None:
+    evicted = [(INDEPENDENT_LOAD, 0), (INDEPENDENT_LOAD, LINE), (STORE, 0), (INDEPENDENT_LOAD, 0)]
+    timed = run_steps(evicted, Parameters(**ONE_LINE))
     ends = timed["dispatch"] + timed["finish"]
     assert events(timed[3]) == {Event.L1D_ACCESS, Event.TLB_ACCESS, Event.RECENTLY_FETCHED}
     assert ends[3] == ends[0]
 
 
-def test_a_line_on_its_way_is_waited_for_behind_one_that_arrives_earlier() -> None:
+def test_a_load_waits_for_a_line_in_flight_after_another_line_has_arrived() -> None:
     two_lines = Parameters(l1d_bytes=2 * LINE, l1d_ways=1)
-    in_l2 = [(LOAD_FREE, LINE), (LOAD_FREE, 3 * LINE), (ISB, 0)]
-    far, near, *_, again = play(
-        [*in_l2, (LOAD_FREE, 0), (LOAD_FREE, LINE), *[(FREE, 0)] * (2 * P.l2), (LOAD_FREE, 8)], two_lines
+    in_l2 = [(INDEPENDENT_LOAD, LINE), (INDEPENDENT_LOAD, 3 * LINE), (ISB, 0)]
+    far, near, *_, again = run_steps(
+        [
+            *in_l2,
+            (INDEPENDENT_LOAD, 0),
+            (INDEPENDENT_LOAD, LINE),
+            *[(INDEPENDENT, 0)] * (2 * P.l2),
+            (INDEPENDENT_LOAD, 8),
+        ],
+        two_lines,
     )[3:]
     assert [row["data_source"] for row in (far, near, again)] == [DataSource.DRAM, DataSource.L2, DataSource.L1D]
     assert again["dispatch"] + again["issue"] > near["dispatch"] + near["finish"]
@@ -351,37 +364,37 @@ def test_a_line_on_its_way_is_waited_for_behind_one_that_arrives_earlier() -> No
     assert Event.RECENTLY_FETCHED in events(again)
 
 
-def test_a_line_that_has_arrived_is_not_waited_for() -> None:
-    *_, hit = play([(LOAD_FREE, 0), (ISB, 0), (LOAD_FREE, LINE), (LOAD_FREE, 0)])
+def test_a_load_does_not_wait_for_a_line_that_has_arrived() -> None:
+    *_, hit = run_steps([(INDEPENDENT_LOAD, 0), (ISB, 0), (INDEPENDENT_LOAD, LINE), (INDEPENDENT_LOAD, 0)])
     assert events(hit) == {Event.L1D_ACCESS, Event.TLB_ACCESS}
     assert hit["finish"] - hit["issue"] == P.l1d
 
 
-def test_more_lines_on_their_way_than_a_small_table_holds() -> None:
+def test_more_lines_are_fetched_than_the_table_of_fills_holds() -> None:
     lines = PAGE // LINE
     window = Parameters(window=4, scheduler=4, dram=15)
-    loads = [(LOAD_FREE, index * LINE + offset) for index in range(lines) for offset in (0, 8)]
-    first, second = play(loads, window)[0::2], play(loads, window)[1::2]
+    loads = [(INDEPENDENT_LOAD, index * LINE + offset) for index in range(lines) for offset in (0, 8)]
+    first, second = run_steps(loads, window)[0::2], run_steps(loads, window)[1::2]
     assert (first["dispatch"] + first["finish"] == second["dispatch"] + second["finish"]).all()
 
 
-class Branches:
-    """A core that executes branches one by one, and says of each whether it was mispredicted."""
+class BranchRunner:
+    """Timing model that executes one branch at a time."""
 
     def __init__(self, parameters: Parameters) -> None:
         self._instructions: dict[int, Instruction] = {}
-        self._machine = Machine(self._instructions, parameters)
+        self._model = TimingModel(self._instructions, parameters)
 
     def mispredicts(self, kind: InstructionKind, pc: int, target: int, facts: int) -> bool:
         instruction = self._instructions.setdefault(pc, Instruction(kind, facts & ~FACT["taken"]))
         assert instruction.kind is kind
-        [row] = self._machine.time(np.array([(pc, target, 0, facts | FACT["retired"])], OPERATION))
+        [row] = self._model.run(np.array([(pc, target, 0, facts | FACT["retired"])], OPERATION))
         assert events(row) <= {Event.MISPREDICTED}
         return Event.MISPREDICTED in events(row)
 
 
-def test_predictor_learns() -> None:
-    predictor = Branches(Parameters(predictor_bits=4, return_stack=2))
+def test_the_predictor_learns() -> None:
+    predictor = BranchRunner(Parameters(predictor_bits=4, return_stack=2))
     conditional, taken, indirect = (
         FACT["branch"] | FACT["conditional"],
         FACT["taken"],
@@ -398,33 +411,33 @@ def test_predictor_learns() -> None:
         for target in (0x400, 0x400, 0x500, 0x500)
     ]
     assert jumps == [True, False, True, False]
-    for pc in (0x10, 0x20, 0x30):  # one call more than the stack holds
+    for pc in (0x10, 0x20, 0x30):  # one call more than the stack has entries
         assert not predictor.mispredicts(InstructionKind.CALL, pc, 0x1000, FACT["branch"])
     returns = [predictor.mispredicts(InstructionKind.RETURN, 0x1000, pc + 4, indirect) for pc in (0x30, 0x20, 0x10)]
     assert returns == [False, False, True]
     assert not predictor.mispredicts(InstructionKind.BRANCH, 0x600, 0x700, FACT["branch"])
 
 
-def test_branches_are_told_apart_by_their_pc() -> None:
-    predictor = Branches(Parameters(predictor_bits=1))
+def test_the_predictor_is_indexed_by_the_pc() -> None:
+    predictor = BranchRunner(Parameters(predictor_bits=1))
     facts = FACT["branch"] | FACT["indirect"]
     jumps = [(0x100, 0x400), (0x104, 0x500)] * 3
     assert [predictor.mispredicts(InstructionKind.BRANCH, *jump, facts) for jump in jumps] == [True, True, *[False] * 4]
-    assert predictor.mispredicts(InstructionKind.BRANCH, 0x108, 0x500, facts), "it shares the entry of 0x100"
+    assert predictor.mispredicts(InstructionKind.BRANCH, 0x108, 0x500, facts), "it has the same index as 0x100"
 
 
-def test_a_counter_changes_its_mind_after_two_mispredictions() -> None:
-    predictor = Branches(Parameters(predictor_bits=0))  # one counter, no history
+def test_a_saturated_counter_changes_its_prediction_after_two_mispredictions() -> None:
+    predictor = BranchRunner(Parameters(predictor_bits=0))  # one counter, no history
     outcomes = [1, 1, 0, 0, 1, 0, 0, 0, 1, 1, 1]
     facts = FACT["branch"] | FACT["conditional"]
-    wrong = [
+    mispredicted = [
         predictor.mispredicts(InstructionKind.BRANCH, 0x100, 0x200, facts | FACT["taken"] * taken) for taken in outcomes
     ]
-    assert wrong == [bool(digit) for digit in (0, 0, 1, 1, 1, 1, 0, 0, 1, 1, 0)]
+    assert mispredicted == [bool(digit) for digit in (0, 0, 1, 1, 1, 1, 0, 0, 1, 1, 0)]
 
 
-def test_returns_follow_the_latest_calls() -> None:
-    predictor = Branches(Parameters(return_stack=3))
+def test_returns_are_predicted_from_the_latest_calls() -> None:
+    predictor = BranchRunner(Parameters(return_stack=3))
     call, back = FACT["branch"] | FACT["link"], FACT["branch"] | FACT["indirect"] | FACT["procedure_return"]
     random = Random(SEED)
     stack: list[int] = []
@@ -435,8 +448,8 @@ def test_returns_follow_the_latest_calls() -> None:
             stack = [*stack, pc + 4][-3:]
         else:
             target = random.choice([*stack[-1:], random.randrange(0x1004, 0x1014, 4)])
-            right = bool(stack) and stack.pop() == target
-            assert predictor.mispredicts(InstructionKind.RETURN, 0x4000, target, back) is not right, f"seed {SEED}"
+            predicted = bool(stack) and stack.pop() == target
+            assert predictor.mispredicts(InstructionKind.RETURN, 0x4000, target, back) is not predicted, f"seed {SEED}"
 
 
 @pytest.mark.parametrize(
@@ -453,7 +466,7 @@ def test_returns_follow_the_latest_calls() -> None:
         ({"latencies": {InstructionKind.DIVIDE: 0}}, "latency of DIVIDE must be 1 to 16384, not 0"),
     ],
 )
-def test_parameters_out_of_range(parameters: dict[str, Any], message: str) -> None:
+def test_parameters_out_of_range_are_rejected(parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         Parameters(**parameters)
 
@@ -463,11 +476,11 @@ SMALL_CORE = {
     "l1d_bytes": 8 * LINE, "l1d_ways": 2, "l2_bytes": 32 * LINE, "l2_ways": 4, "tlb_entries": 4,
     "system_cache_bytes": 128 * LINE, "system_cache_ways": 4, "l2_tlb_entries": 16, "l2_tlb_ways": 4,
 }  # fmt: skip
-"""Sizes that a few thousand operations exceed."""
+"""Sizes that a few thousand operations exhaust."""
 
 
-def mixture(count: int) -> tuple[dict[int, Instruction], np.ndarray]:
-    """Return operations of every kind in random order, on few registers and few addresses, and their instructions."""
+def random_operations(count: int) -> tuple[dict[int, Instruction], np.ndarray]:
+    """Return instructions and random operations of every kind, which use few registers and addresses."""
     random = Random(SEED)
     calls = [0x8000]
     instructions: dict[int, Instruction] = {}
@@ -493,10 +506,10 @@ def mixture(count: int) -> tuple[dict[int, Instruction], np.ndarray]:
     return instructions, operations
 
 
-def test_each_parameter_matters() -> None:
-    instructions, operations = mixture(6000)
-    before = Machine(instructions, Parameters(**SMALL_CORE)).time(operations)
-    assert (before == Machine(instructions, Parameters(**SMALL_CORE)).time(operations)).all()
+def test_each_parameter_changes_the_timing() -> None:
+    instructions, operations = random_operations(6000)
+    before = TimingModel(instructions, Parameters(**SMALL_CORE)).run(operations)
+    assert (before == TimingModel(instructions, Parameters(**SMALL_CORE)).run(operations)).all()
     changes: list[dict[str, Any]] = [
         {field.name: 2 * getattr(Parameters(**SMALL_CORE), field.name)}
         for field in fields(Parameters)
@@ -504,30 +517,30 @@ def test_each_parameter_matters() -> None:
     ]
     changes += [{"latencies": {**P.latencies, kind: 2 * latency}} for kind, latency in P.latencies.items()]
     for change in changes:
-        timed = Machine(instructions, Parameters(**{**SMALL_CORE, **change})).time(operations)
+        timed = TimingModel(instructions, Parameters(**{**SMALL_CORE, **change})).run(operations)
         assert (timed != before).any(), f"{change}, seed {SEED}"
 
 
-def test_an_operation_without_an_instruction() -> None:
+def test_operations_without_an_instruction_are_rejected() -> None:
     operations = np.zeros(3, OPERATION)
     operations["pc"] = 0x1000, 0x1004, 0x1006
-    instructions = {0x1000: FREE}
-    machine = Machine(instructions)
+    instructions = {0x1000: INDEPENDENT}
+    timing_model = TimingModel(instructions)
     with pytest.raises(ValueError, match="operation 1 must be at the PC of an instruction, not at 0x1004"):
-        machine.time(operations)
-    instructions[0x1004] = FREE
+        timing_model.run(operations)
+    instructions[0x1004] = INDEPENDENT
     with pytest.raises(ValueError, match="operation 1 must be at the PC of an instruction, not at 0x1006"):
-        machine.time(operations[1:])
+        timing_model.run(operations[1:])
     with pytest.raises(ValueError, match="operation 0 must be"):
-        Machine({}).time(operations)
-    assert machine.time(operations[:0]).tolist() == []
-    assert machine.time(operations[:1])["dispatch"].tolist() == [3], "the two before were timed"
+        TimingModel({}).run(operations)
+    assert timing_model.run(operations[:0]).tolist() == []
+    assert timing_model.run(operations[:1])["dispatch"].tolist() == [3], "the two earlier operations were executed"
 
 
 @pytest.mark.parametrize(
     ("pc", "instruction", "message"),
     [
-        (0x1002, FREE, "the PC of an instruction must be a multiple of 4, not 0x1002"),
+        (0x1002, INDEPENDENT, "the PC of an instruction must be a multiple of 4, not 0x1002"),
         (
             0x1000,
             Instruction(InstructionKind.SIMD, sources=(*range(7),)),
@@ -540,9 +553,9 @@ def test_an_operation_without_an_instruction() -> None:
         ),
     ],
 )
-def test_an_instruction_that_cannot_be(pc: int, instruction: Instruction, message: str) -> None:
+def test_invalid_instructions_are_rejected(pc: int, instruction: Instruction, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Machine({pc: instruction}).time(np.zeros(0, OPERATION))
+        TimingModel({pc: instruction}).run(np.zeros(0, OPERATION))
 
 
 TRACES = {
@@ -559,17 +572,17 @@ TRACES = {
         "c7e48d8d5f4e226dff3ac71ee230041208d862be76b91bb3c625017ed3df1a47",
     ),
 }
-"""SHA-256 of all rows of a workload, with 1 and with 8 operations a cycle."""
+"""SHA-256 of all rows of a workload, with 1 and with 8 operations per cycle."""
 
 
 @pytest.mark.parametrize("name", TRACES)
-def test_complete_traces(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(WORKLOADS)  # the name of the program is on its stack, and moves what is below it
+def test_complete_traces_have_known_digests(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(WORKLOADS)  # the path of the program is on its stack, so its length changes addresses
     program = Program(Path(f"{name}.elf"))
     lanes = (1, 8)
-    machines = [Machine(program.instructions, Parameters(ops_per_cycle=count)) for count in lanes]
+    timing_models = [TimingModel(program.instructions, Parameters(ops_per_cycle=count)) for count in lanes]
     digests = [sha256() for _ in lanes]
     for operations in program.run():
-        for machine, digest in zip(machines, digests, strict=True):
-            digest.update(machine.time(operations))
+        for timing_model, digest in zip(timing_models, digests, strict=True):
+            digest.update(timing_model.run(operations))
     assert tuple(digest.hexdigest() for digest in digests) == TRACES[name]

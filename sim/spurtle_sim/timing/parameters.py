@@ -1,4 +1,4 @@
-"""Sizes and latencies of the core that the timing model describes."""
+"""Sizes and latencies of the timing model."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
@@ -9,12 +9,12 @@ from ..trace.instruction import InstructionKind
 __all__ = ["LINE_SHIFT", "DataSource", "Parameters"]
 
 LINE_SHIFT = 6
-"""Log2 of the bytes of a cache line."""
+"""Log2 of the size of a cache line in bytes."""
 
 
 @unique
 class DataSource(IntEnum):
-    """Where a load found its data: the codes of Arm Neoverse N1."""
+    """Data source of a load, with the codes of Arm Neoverse N1."""
 
     L1D = 0x0
     L2 = 0x8
@@ -22,7 +22,7 @@ class DataSource(IntEnum):
     DRAM = 0xE
 
 
-_MAY_BE_ZERO = {"redirect", "predictor_bits", "atomic", "l2_tlb", "walk"}
+_CAN_BE_ZERO = {"redirect", "predictor_bits", "atomic", "l2_tlb", "walk"}
 
 
 def _latencies() -> dict[InstructionKind, int]:
@@ -49,42 +49,46 @@ def _latencies() -> dict[InstructionKind, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Parameters:
-    """Sizes and latencies in cycles, entries, or bytes where the name says so. The defaults resemble a Neoverse N1.
+    """Sizes and latencies of the timing model. The defaults resemble a Neoverse N1.
+
+    Latencies are in cycles. Sizes are in bytes if the name ends in `_bytes`, and otherwise in entries.
 
     Parameters
     ----------
     ops_per_cycle : int
-        Operations that dispatch in a cycle.
-    latencies : dict of Kind to int
-        From issue to result, of all but memory accesses.
+        Maximum number of operations that dispatch in a cycle.
+    latencies : dict of InstructionKind to int
+        Latency from issue to result of each kind of instruction, except loads, stores and atomic operations.
     window, scheduler : int
-        Operations between dispatch and retirement, and between dispatch and issue: a full one stalls dispatch.
+        Maximum number of operations between dispatch and retirement, and between dispatch and issue. Dispatch stalls
+        at the maximum.
     redirect : int
-        From the end of a mispredicted branch to the next dispatch.
-    predictor_bits, return_stack : int
-        Size of the direction and target tables (log2 of their entries, and bits of history), and of the stack of return
-        addresses.
+        Cycles from the end of a mispredicted branch to the next dispatch.
+    predictor_bits : int
+        Log2 of the number of entries of the direction and target tables. It is also the number of bits of history.
+    return_stack : int
+        Number of entries of the stack of return addresses.
     l1d_bytes, l1d_ways, l2_bytes, l2_ways, system_cache_bytes, system_cache_ways : int
-        Caches; a line has 64 bytes.
+        Size and associativity of the caches. A line has 64 bytes.
     l1d, l2, system_cache, dram : int
-        From issue to data, for a load that hits the first-level TLB.
+        Load-to-use latency by data source, for a load that hits the first-level TLB.
     atomic : int
-        What an atomic operation that returns a value takes longer than a load.
+        Additional latency of an atomic operation that returns a value, compared with a load.
     tlb_entries, l2_tlb_entries, l2_tlb_ways : int
-        First level (fully associative) and second level.
+        Size of the first-level TLB, which is fully associative, and size and associativity of the second-level TLB.
     l2_tlb, walk : int
-        Wait for a translation that misses the first level, and for one that misses both.
+        Additional translation latency of a hit in the second-level TLB, and of a table walk.
     store : int
-        From issue to the end of a store that finds room in the store buffer.
+        Latency from issue until a store enters the store buffer, if the store buffer is not full.
     store_buffer : int
-        Stores that may wait for their cache line.
+        Number of entries of the store buffer.
     store_overlap : int
-        Refills for stores that proceed at the same time.
+        Number of refills for stores that overlap.
 
     Raises
     ------
     ValueError
-        If one is out of range, or the number of sets of a cache is not a power of two.
+        If a value is out of range, or the number of sets of a cache is not a power of two.
     """
 
     ops_per_cycle: int = 1
@@ -116,11 +120,12 @@ class Parameters:
 
     def __post_init__(self) -> None:
         for name, value in self._numbers():
-            least = 0 if name in _MAY_BE_ZERO else 1
-            # So the tables fit in memory, and the latencies of one operation in 32 bits, however many add up.
-            most = 24 if name == "predictor_bits" else 1 << 30 if name.endswith("_bytes") else 1 << 14
-            if not least <= value <= most:
-                raise ValueError(f"{name} must be {least} to {most}, not {value}")
+            minimum = 0 if name in _CAN_BE_ZERO else 1
+            # These limits bound the memory of the tables. They also bound the sum of the latencies that delay one
+            # operation, so that its cycles since dispatch fit in 32 bits.
+            maximum = 24 if name == "predictor_bits" else 1 << 30 if name.endswith("_bytes") else 1 << 14
+            if not minimum <= value <= maximum:
+                raise ValueError(f"{name} must be {minimum} to {maximum}, not {value}")
         for name, entries, ways in (
             ("l1d", self.l1d_bytes >> LINE_SHIFT, self.l1d_ways),
             ("l2", self.l2_bytes >> LINE_SHIFT, self.l2_ways),
