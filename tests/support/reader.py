@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -134,7 +134,7 @@ class Reader:
 
 
 @contextmanager
-def reader_in_checkout(folder: Path, perf: str | None = None) -> Iterator[Reader]:
+def reader_in_checkout(folder: Path, perf: str | None = None) -> Generator[Reader]:
     """Return a reader in a folder that has what a checkout and its `.venv` have for the commands of the pages."""
     for name in _LINKED:
         (folder / name).symlink_to(ROOT / name)
