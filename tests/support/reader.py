@@ -18,7 +18,7 @@ __all__ = ["Reader", "ShownCommand", "code_blocks", "reader_in_checkout", "shown
 _PORT = "/dev/pts/3"
 """Pseudo-terminal that pages name for a simulated board."""
 
-_LINKED = ("boards", "sim")
+_LINKED = ("boards", "docs", "sim")
 """Folders of the repository that commands read."""
 
 _COPIED = "examples"
