@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="FOLDER",
         help="for each board's own folder (build/boards)",
     )
-    parser.add_argument("--publish", action="store_true", help="keep the figures in docs/howto/boards.md as well")
+    parser.add_argument("--publish", action="store_true", help="keep the figures in docs/reference/boards.md as well")
     options = parser.parse_args(arguments)
     try:
         chosen = [*BOARDS.values()] if options.boards == ["all"] else [find(name) for name in options.boards]

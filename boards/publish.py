@@ -1,4 +1,4 @@
-"""What the boards take, kept with the source: the table of docs/howto/boards.md."""
+"""What the boards take, kept with the source: the table of docs/reference/boards.md."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ from .uart import BITS_PER_BYTE
 
 __all__ = ["PAGE", "publish", "samples_per_second", "table"]
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "howto" / "boards.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "boards.md"
 
 _HEADINGS = ("BOARD", "LUT4", "FF", "block RAM", "clock", "possible", "margin", "bytes a sample", "samples a second")
 

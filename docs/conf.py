@@ -18,7 +18,7 @@ myst_heading_anchors = 3
 
 # The API pages. Docstrings are numpydoc; a name in single backticks is code.
 default_role = "literal"
-autodoc_default_options = {"members": True, "member-order": "bysource"}
+autodoc_default_options = {"members": True, "member-order": "bysource", "no-value": True}
 autodoc_typehints = "signature"
 napoleon_google_docstring = False
 napoleon_custom_sections = [("Members", "params_style")]

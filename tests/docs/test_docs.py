@@ -397,7 +397,7 @@ def test_stated_behaviour(block: str) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("page", ["howto/integration", "reference/configurations"])
+@pytest.mark.parametrize("page", ["howto/integration", "howto/variation", "reference/configurations"])
 def test_commands_print_the_shown_output(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -414,7 +414,7 @@ def test_commands_print_the_shown_output(
 
 
 def test_python_generates_the_files_of_the_table() -> None:
-    [block] = blocks("reference/configurations", "python")
+    [block] = blocks("howto/variation", "python")
     names: dict[str, Any] = {}
     exec(block, names)
     [table] = re.findall(r"^\| file \| what \|\n(.*?)\n\n", read("howto/integration"), re.DOTALL | re.MULTILINE)
@@ -427,7 +427,7 @@ def test_python_generates_the_files_of_the_table() -> None:
 
 def test_the_fusesoc_example_uses_existing_parameters() -> None:
     """test_collateral.py checks that FuseSoC builds a core with the generator."""
-    [block] = blocks("howto/integration", "yaml")
+    [block] = blocks("howto/fusesoc", "yaml")
     [asked] = yaml.safe_load(block)["generate"].values()
     generators = yaml.safe_load((ROOT / "fusesoc" / "spurtle.core").read_text())["generators"]
     assert asked["generator"] in generators

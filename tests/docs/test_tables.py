@@ -8,7 +8,7 @@ from docs.register_pages import REGISTERS
 from docs.tables import DOCS, MAKERS, excerpt, stale, up_to_date
 from tests.support.paths import ROOT
 
-PAGES = [*sorted(DOCS.rglob("*.md")), *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"))]
+PAGES = [*sorted(DOCS.rglob("*.md")), *sorted(ROOT.glob("*.md"))]
 API = DOCS / "reference" / "api"
 
 

@@ -93,7 +93,7 @@ ADDITIONS = {
         "boards/board.py",
         {"            _ULX3S,\n": 'replace(_ULX3S, name="example", title="Example", number=7),\n'},
         completeness_test("test_boards"),
-        "docs/howto/boards.md: example",
+        "docs/reference/boards.md: example",
     ),
 }
 

@@ -77,7 +77,7 @@ def test_named_configurations() -> None:
 
 
 def test_boards() -> None:
-    page = (ROOT / "docs/howto/boards.md").read_text()
-    assert [f"docs/howto/boards.md: {name}" for name in BOARDS if name not in page] == []
+    page = (ROOT / "docs/reference/boards.md").read_text()
+    assert [f"docs/reference/boards.md: {name}" for name in BOARDS if name not in page] == []
     numbers = [board.number for board in BOARDS.values()]
     assert len({*numbers}) == len(numbers), "boards/board.py: the number of a board must be unique"
