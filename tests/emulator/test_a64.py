@@ -162,13 +162,13 @@ def disassembly(word: int) -> str:
 
 
 def test_loads_stores_and_atomic_operations() -> None:
-    for word, meaning, expected, traffic, *registers in MEMORY:
-        found = classify(word)
-        assert disassembly(word) == meaning
-        assert facts(found) == expected, meaning
-        assert found.traffic == traffic, meaning
-        assert [*map(names, (found.sources, found.destinations, found.base))] == registers, meaning
-        assert found.irregular == meaning.startswith(("stxr", "stlxp", "dc zva")), meaning
+    for word, text, expected, traffic, *registers in MEMORY:
+        instruction = classify(word)
+        assert disassembly(word) == text
+        assert facts(instruction) == expected, text
+        assert instruction.traffic == traffic, text
+        assert [*map(names, (instruction.sources, instruction.destinations, instruction.base))] == registers, text
+        assert instruction.irregular == text.startswith(("stxr", "stlxp", "dc zva")), text
         kind = (
             InstructionKind.ATOMIC
             if "atomic" in expected
@@ -176,15 +176,20 @@ def test_loads_stores_and_atomic_operations() -> None:
             if "load" in expected
             else InstructionKind.STORE
         )
-        assert found.kind is kind, meaning
+        assert instruction.kind is kind, text
 
 
 def test_other_instructions() -> None:
-    for word, meaning, *expected in OTHER:
-        found = classify(word)
-        assert disassembly(word) == meaning
-        assert [found.kind.name, facts(found), names(found.sources), names(found.destinations)] == expected, meaning
-        assert (found.base, found.traffic, found.irregular) == ((), 0, False), meaning
+    for word, text, *expected in OTHER:
+        instruction = classify(word)
+        assert disassembly(word) == text
+        assert [
+            instruction.kind.name,
+            facts(instruction),
+            names(instruction.sources),
+            names(instruction.destinations),
+        ] == expected, text
+        assert (instruction.base, instruction.traffic, instruction.irregular) == ((), 0, False), text
 
 
 def test_minimum_and_maximum_with_an_immediate() -> None:
@@ -207,9 +212,9 @@ def test_conditional_selects_and_compares_have_their_condition() -> None:
 
 
 def test_only_conditional_selects_and_compares_have_a_condition() -> None:
-    for word, meaning, *_ in (*MEMORY, *OTHER):
-        expected = meaning.split()[0] in ("csel", "cset", "ccmp", "ccmn", "fcsel", "fccmp")
-        assert (classify(word).condition is not None) == expected, meaning
+    for word, text, *_ in (*MEMORY, *OTHER):
+        expected = text.split()[0] in ("csel", "cset", "ccmp", "ccmn", "fcsel", "fccmp")
+        assert (classify(word).condition is not None) == expected, text
 
 
 def test_unsupported_instructions_are_rejected() -> None:

@@ -80,16 +80,16 @@ ACCESSES = [
 
 def test_accesses_of_each_kind_are_recorded(tmp_path: Path) -> None:
     decoder = capstone.Cs(capstone.CS_ARCH_ARM64, 0)
-    for word, meaning, _ in ACCESSES:
+    for word, text, _ in ACCESSES:
         instruction = next(decoder.disasm(word.to_bytes(4, "little"), 0))
-        assert f"{instruction.mnemonic} {instruction.op_str}".strip() == meaning
+        assert f"{instruction.mnemonic} {instruction.op_str}".strip() == text
     program = Program(write_elf(tmp_path / "accesses", [word for word, *_ in ACCESSES]))
     operations = run(program)
     assert program.exit_status == 7
     assert operations["pc"].tolist() == list(range(CODE, CODE + 4 * len(ACCESSES), 4))
-    for operation, (_, meaning, va) in zip(operations, ACCESSES, strict=True):
-        assert operation["va"] == (va or 0), meaning
-        assert ("va_valid" in facts(operation["facts"])) == (va is not None), meaning
+    for operation, (_, text, va) in zip(operations, ACCESSES, strict=True):
+        assert operation["va"] == (va or 0), text
+        assert ("va_valid" in facts(operation["facts"])) == (va is not None), text
     assert facts(operations["facts"][9]) == {"store", "exclusive", "retired", "taken"}
     assert facts(operations["facts"][18]) == {"store", "unspecified", "retired", "taken", "va_valid"}
     assert facts(operations["facts"][-1]) == {"exception", "retired", "taken"}

@@ -29,11 +29,13 @@ __all__ = ["Program"]
 
 _NEVER_REACHED = 0xFFFF_FFFF_F000  # address at which Unicorn would stop
 _CHUNK = 256  # bytes of code that are read at once. Most basic blocks are shorter
-_EXCP_SWI = 2
+_EXCP_SWI = 2  # exception numbers of QEMU
 _EXCEPTIONS = {1: ("undefined instruction", Signals.SIGILL), 7: ("breakpoint", Signals.SIGTRAP)}
 _SIGNAL_STATUS = 128
 _ARGUMENTS = [getattr(regs, f"UC_ARM64_REG_X{index}") for index in range(6)]
 _PASSES = [sum(condition_holds(code, flags << 28) << flags for flags in range(16)) for code in range(16)]
+"""Member `passes` of WORD for each condition code."""
+
 _ACCESSES = {
     unicorn.UC_MEM_READ_UNMAPPED: "read from",
     unicorn.UC_MEM_READ_PROT: "read from",
@@ -180,7 +182,7 @@ class Program:
                 self._crash(pc, *self._fault)
             elif reason is StopReason.UNCLASSIFIED:
                 self._classify_from(pc)
-            elif reason is StopReason.NONE and self.exit_status is None:
+            elif reason is StopReason.NONE and self.exit_status is None:  # Unicorn stops at WFI
                 self._crash(pc, "the program waits for an interrupt", Signals.SIGILL)
         if self.exit_status is not None:
             self._hooks.finish(pc)
@@ -219,7 +221,7 @@ class Program:
                 return
             self.instructions[address] = instruction
             facts = instruction.facts | FACT["retired"]
-            if not facts & FACT["conditional"]:
+            if not facts & FACT["conditional"]:  # the hooks determine the outcome of the others
                 facts |= FACT["taken"]
             passes = 0 if instruction.condition is None else _PASSES[instruction.condition]
             rows.append((facts, passes, instruction.traffic, instruction.irregular))

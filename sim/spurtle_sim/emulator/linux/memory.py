@@ -132,7 +132,7 @@ class MemoryCalls:
             self._guest.map(first, last - first, protection)
 
     def _check_private(self, start: int, end: int) -> None:
-        """Raise NotEmulatedError for pages that Linux would not clear: those of the executable, and shared pages."""
+        """Raise NotEmulatedError for pages that Linux would not clear: pages of the executable, and shared pages."""
         if start < self._heap or any(start < last and end > first for first, last in self._shared):
             raise NotEmulatedError(errno.EINVAL, "with MADV_DONTNEED on other than private anonymous memory")
 

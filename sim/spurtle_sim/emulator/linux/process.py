@@ -31,7 +31,7 @@ _CPU_SET_BYTES = 8
 
 
 class ProcessCalls:
-    """System calls on the process, which has one thread and one CPU. Its user and group are those of the host process.
+    """System calls on the process, which has one thread and one CPU. It has the user and group of the host process.
 
     Parameters
     ----------

@@ -98,10 +98,10 @@ class StreamCalls:
             raise NotEmulatedError(errno.ENOSYS, "with a mask while signals are pending")
         duration = self._clock.read_timespec(timeout) if timeout else None
         requests: list[tuple[int, int]] = [self._guest.unpack("iH", entries + 8 * index) for index in range(count)]
-        found = self._poll(requests, duration)
-        for index, events in enumerate(found):
+        results = self._poll(requests, duration)
+        for index, events in enumerate(results):
             self._guest.pack("H", entries + 8 * index + 6, events)
-        ready = sum(events != 0 for events in found)
+        ready = sum(events != 0 for events in results)
         if not ready and duration is not None:
             self._clock.sleep(duration)
             self._guest.pack("2q", timeout, 0, 0)
@@ -115,20 +115,20 @@ class StreamCalls:
         masks: dict[int, int] = {}
         for descriptor, mask in requests:
             masks[descriptor] = masks.get(descriptor, 0) | mask
-        found, hosts, poll = dict.fromkeys(masks, 0), dict[int, int](), select.poll()
+        results, hosts, poll = dict.fromkeys(masks, 0), dict[int, int](), select.poll()
         for descriptor, mask in masks.items():
             if self._descriptors.is_open(descriptor):
                 hosts[self._host(descriptor)] = descriptor
                 poll.register(self._host(descriptor), mask)
             elif descriptor >= 0:
-                found[descriptor] = select.POLLNVAL
-        if any(found.values()) or (duration is not None and not hosts):  # a sleep returns immediately
+                results[descriptor] = select.POLLNVAL
+        if any(results.values()) or (duration is not None and not hosts):  # a sleep returns immediately
             wait = 0
         else:
             wait = None if duration is None else min(-(-duration // 10**6), _MAX_WAIT)
         for host, events in poll.poll(wait):
-            found[hosts[host]] = events
-        return [found[descriptor] & (mask | _ALWAYS) for descriptor, mask in requests]
+            results[hosts[host]] = events
+        return [results[descriptor] & (mask | _ALWAYS) for descriptor, mask in requests]
 
     def _buffers(self, vectors: int, count: int, required: int) -> list[tuple[int, int]]:
         """Return address and length of each buffer, limited to the bytes that one call transfers."""
