@@ -1,5 +1,5 @@
-/* Walk a ring of nodes in an order that looks random: each load needs the one before, and most miss the first-level cache.
- * Hot function: chase. */
+/* Follow a ring of nodes in pseudorandom order. Each load depends on the previous one, and most loads miss the
+ * first-level cache. Hot function: chase. */
 
 #include "start.h"
 

@@ -1,4 +1,4 @@
-/* Multiply single-precision matrices with Advanced SIMD: floating-point latency and wide loads.
+/* Multiply single-precision matrices with Advanced SIMD. The program has floating-point latencies and wide loads.
  * Hot function: multiply. */
 
 #include <arm_neon.h>

@@ -1,4 +1,4 @@
-/* Heap sort of numbers that look random: its branches cannot be predicted.
+/* Sort pseudorandom numbers with heapsort. Its branches are hard to predict.
  * Hot function: sift. */
 
 #include "start.h"
@@ -7,22 +7,22 @@
 
 static unsigned numbers[COUNT];
 
-/* Let the number at `hole` sink until no child is larger. */
+/* Sift down the number at `hole` until no child is larger. */
 __attribute__((noinline)) static void sift(unsigned *heap, unsigned hole, unsigned count)
 {
-    unsigned sinking = heap[hole];
+    unsigned sifted = heap[hole];
     for (;;) {
         unsigned child = 2 * hole + 1;
         if (child >= count)
             break;
         if (child + 1 < count && heap[child] < heap[child + 1])
             child++;
-        if (sinking >= heap[child])
+        if (sifted >= heap[child])
             break;
         heap[hole] = heap[child];
         hole = child;
     }
-    heap[hole] = sinking;
+    heap[hole] = sifted;
 }
 
 int main(void)
@@ -38,11 +38,11 @@ int main(void)
         sift(numbers, 0, count);
     }
 
-    unsigned sum = 0, wrong = 0;
+    unsigned sum = 0, unsorted = 0;
     for (unsigned i = 0; i < COUNT; i++) {
         sum = sum * 31 + numbers[i];
-        wrong |= i > 0 && numbers[i - 1] > numbers[i];
+        unsorted |= i > 0 && numbers[i - 1] > numbers[i];
     }
     print("sort", sum);
-    return wrong;
+    return unsorted;
 }

@@ -1,4 +1,4 @@
-/* What the workloads need of an operating system: a first instruction, `print` and `exit`. */
+/* Run-time support of the workloads: entry point, `print` and `exit`. */
 
 static long system_call(long number, long a, long b, long c)
 {
@@ -10,7 +10,7 @@ static long system_call(long number, long a, long b, long c)
     return x0;
 }
 
-/* Print "NAME: VALUE" with eight hexadecimal digits. */
+/* Print "NAME: VALUE", with VALUE as eight hexadecimal digits. */
 static void print(const char *name, unsigned value)
 {
     char line[64];
@@ -33,7 +33,7 @@ void _start(void)
     __builtin_unreachable();
 }
 
-/* Numbers that look random: a linear congruential generator, upper bits. */
+/* Pseudorandom numbers: the upper bits of a linear congruential generator. */
 static unsigned random_state = 1;
 
 static unsigned random_number(void)

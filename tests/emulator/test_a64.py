@@ -1,4 +1,4 @@
-"""What each kind of A64 instruction is taken for: one row an encoding, read from the manual."""
+"""Tests of the classification of A64 instructions. The expected values were read from the manual."""
 
 import capstone
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from spurtle_sim.emulator.a64 import UnsupportedError, classify
 from spurtle_sim.trace.instruction import FACT, NZCV, SP, Instruction, InstructionKind
 
-# Word, what it is, facts, bytes moved, registers needed, registers made, base register written back.
+# Word, disassembly, facts, bytes transferred, source registers, destination registers, base register with writeback.
 MEMORY = [
     (0xF9400441, "ldr x1, [x2, #8]", "load", 8, "x2", "x1", ""),
     (0x38401441, "ldrb w1, [x2], #1", "load", 1, "x2", "x1", "x2"),
@@ -49,7 +49,7 @@ MEMORY = [
     (0xD50B7421, "dc zva, x1", "store unspecified", 64, "x1", "", ""),
 ]
 
-# Word, what it is, kind, facts, registers needed, registers made.
+# Word, disassembly, kind, facts, source registers, destination registers.
 OTHER = [
     (0xF9800040, "prfm pldl1keep, [x2]", "INTEGER", "", "x2", ""),
     (0xD50B7A21, "dc cvac, x1", "SYSTEM", "", "x1", ""),
@@ -147,7 +147,7 @@ OTHER = [
 
 
 def names(registers: tuple[int, ...]) -> str:
-    """The registers as the tables write them."""
+    """Return the names of registers in the notation of the tables."""
     special = {SP: "sp", NZCV: "nzcv"}
     return " ".join(special.get(number, f"x{number}" if number < SP else f"v{number - 32}") for number in registers)
 
@@ -156,19 +156,19 @@ def facts(instruction: Instruction) -> str:
     return " ".join(name for name, bit in FACT.items() if instruction.facts & bit)
 
 
-def text(word: int) -> str:
+def disassembly(word: int) -> str:
     instruction = next(capstone.Cs(capstone.CS_ARCH_ARM64, 0).disasm(word.to_bytes(4, "little"), 0))
     return f"{instruction.mnemonic} {instruction.op_str}".strip()
 
 
-def test_memory() -> None:
-    for word, meaning, expected, traffic, *registers in MEMORY:
-        found = classify(word)
-        assert text(word) == meaning
-        assert facts(found) == expected, meaning
-        assert found.traffic == traffic, meaning
-        assert [*map(names, (found.sources, found.destinations, found.base))] == registers, meaning
-        assert found.irregular == meaning.startswith(("stxr", "stlxp", "dc zva")), meaning
+def test_loads_stores_and_atomic_operations() -> None:
+    for word, text, expected, traffic, *registers in MEMORY:
+        instruction = classify(word)
+        assert disassembly(word) == text
+        assert facts(instruction) == expected, text
+        assert instruction.traffic == traffic, text
+        assert [*map(names, (instruction.sources, instruction.destinations, instruction.base))] == registers, text
+        assert instruction.irregular == text.startswith(("stxr", "stlxp", "dc zva")), text
         kind = (
             InstructionKind.ATOMIC
             if "atomic" in expected
@@ -176,19 +176,24 @@ def test_memory() -> None:
             if "load" in expected
             else InstructionKind.STORE
         )
-        assert found.kind is kind, meaning
+        assert instruction.kind is kind, text
 
 
-def test_other() -> None:
-    for word, meaning, *expected in OTHER:
-        found = classify(word)
-        assert text(word) == meaning
-        assert [found.kind.name, facts(found), names(found.sources), names(found.destinations)] == expected, meaning
-        assert (found.base, found.traffic, found.irregular) == ((), 0, False), meaning
+def test_other_instructions() -> None:
+    for word, text, *expected in OTHER:
+        instruction = classify(word)
+        assert disassembly(word) == text
+        assert [
+            instruction.kind.name,
+            facts(instruction),
+            names(instruction.sources),
+            names(instruction.destinations),
+        ] == expected, text
+        assert (instruction.base, instruction.traffic, instruction.irregular) == ((), 0, False), text
 
 
-def test_minimum_and_maximum_of_an_immediate() -> None:
-    # SMAX, UMAX, SMIN, UMIN (FEAT_CSSC) of Xd or Wd, Xn or Wn and an 8-bit number; capstone does not know them.
+def test_minimum_and_maximum_with_an_immediate() -> None:
+    # SMAX, UMAX, SMIN, UMIN (FEAT_CSSC) of Xd or Wd, Xn or Wn and an 8-bit number. capstone does not decode them.
     for size in (0, 1 << 31):
         for opcode in range(4):
             for number in (0, 0x55, 0xFF):
@@ -199,20 +204,20 @@ def test_minimum_and_maximum_of_an_immediate() -> None:
             classify(unallocated)
 
 
-def test_condition_of_select_and_compare() -> None:
+def test_conditional_selects_and_compares_have_their_condition() -> None:
     # CSEL, CSINC, CSINV, CCMN, CCMP (immediate), FCSEL, FCCMP.
     for word in (0x9A800000, 0x9A800400, 0xDA800000, 0x3A400000, 0xFA400800, 0x1E200C00, 0x1E200400):
         for code in range(16):
             assert classify(word | code << 12).condition == code
 
 
-def test_only_select_and_compare_have_a_condition() -> None:
-    for word, meaning, *_ in (*MEMORY, *OTHER):
-        expected = meaning.split()[0] in ("csel", "cset", "ccmp", "ccmn", "fcsel", "fccmp")
-        assert (classify(word).condition is not None) == expected, meaning
+def test_only_conditional_selects_and_compares_have_a_condition() -> None:
+    for word, text, *_ in (*MEMORY, *OTHER):
+        expected = text.split()[0] in ("csel", "cset", "ccmp", "ccmn", "fcsel", "fccmp")
+        assert (classify(word).condition is not None) == expected, text
 
 
-def test_what_the_models_do_not_know() -> None:
+def test_unsupported_instructions_are_rejected() -> None:
     for word in (
         0x00000000,  # UDF
         0xA5400000,  # SVE load

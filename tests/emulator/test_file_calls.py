@@ -1,4 +1,4 @@
-"""System calls on descriptors, files and paths do what Linux does."""
+"""Tests of system calls on descriptors, files and paths, whose results are those of Linux."""
 
 import os
 import stat
@@ -18,7 +18,7 @@ def call() -> Caller:
 # Descriptors.
 
 
-def test_descriptors_are_those_that_are_free(call: Caller, tmp_path: Path) -> None:
+def test_the_lowest_free_descriptor_is_assigned(call: Caller, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"0123456789")
     assert call.open(tmp_path / "file") == 3
     assert call("fcntl", 3, 0, 10) == 10
@@ -29,7 +29,7 @@ def test_descriptors_are_those_that_are_free(call: Caller, tmp_path: Path) -> No
     assert [call("fcntl", descriptor, 1) for descriptor in (3, 10, 11, 4, 20, 0)] == [0, 0, 1, 0, 1, 0]
     assert call("fcntl", 3, 2, 1) == 0
     assert call("fcntl", 3, 1) == 1
-    # They share the offset of one file.
+    # The descriptors share one file offset.
     assert call("read", 3, BUFFER, 4) == 4
     assert call("read", 20, BUFFER, 2) == 2
     assert call.bytes(2) == b"45"
@@ -39,18 +39,18 @@ def test_descriptors_are_those_that_are_free(call: Caller, tmp_path: Path) -> No
     assert call("close", 1) == 0
     assert call.fails("write", 1, BUFFER, 1) == "EBADF"
     call.kernel.close()
-    assert os.fstat(1)  # the host's own are open
+    assert os.fstat(1)  # the standard streams of the host stay open
 
 
-def test_no_more_descriptors_than_the_limit(call: Caller) -> None:
+def test_the_number_of_descriptors_is_limited(call: Caller) -> None:
     assert call("prlimit64", 0, 7, 0, BUFFER) == 0
-    most, _ = call.get("2Q")
-    assert [call("dup", 0) for _ in range(most - 3)][-1] == most - 1
+    limit, _ = call.get("2Q")
+    assert [call("dup", 0) for _ in range(limit - 3)][-1] == limit - 1
     assert call.fails("dup", 0) == "EMFILE"
     call.kernel.close()
 
 
-def test_status_flags(call: Caller, tmp_path: Path) -> None:
+def test_status_flags_can_be_read_and_changed(call: Caller, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     descriptor = call.open(tmp_path / "file", 0o4000)
     assert call("fcntl", descriptor, 3) == 0o4000
@@ -60,7 +60,7 @@ def test_status_flags(call: Caller, tmp_path: Path) -> None:
     assert call("fcntl", writer, 3) == 1
 
 
-def test_pipe_and_poll(call: Caller) -> None:
+def test_poll_reports_the_state_of_a_pipe(call: Caller) -> None:
     assert call("pipe2", BUFFER, 0o2004000) == 0
     reader, writer = call.get("2i")
     assert call("fcntl", reader, 1) == 1
@@ -75,7 +75,7 @@ def test_pipe_and_poll(call: Caller) -> None:
     assert call.get("i2H") == (99, 1, 0x20)
 
 
-def test_a_poll_that_times_out_takes_its_time(call: Caller) -> None:
+def test_a_poll_that_times_out_advances_the_clock(call: Caller) -> None:
     timeout = call.put("2q", 3, 5)
     assert call("ppoll", 0, 0, timeout, 0) == 0
     assert call.get("2q", timeout) == (0, 0)
@@ -86,7 +86,7 @@ def test_a_poll_that_times_out_takes_its_time(call: Caller) -> None:
 # Transfers.
 
 
-def test_files_are_read(call: Caller, tmp_path: Path) -> None:
+def test_files_can_be_read(call: Caller, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"0123456789")
     descriptor = call.open(tmp_path / "file")
     assert call("lseek", descriptor, 4, 0) == 4
@@ -102,7 +102,9 @@ def test_files_are_read(call: Caller, tmp_path: Path) -> None:
     assert call("fadvise64", descriptor, 0, 0, 2) == 0
 
 
-def test_gathered_and_copied_output(call: Caller, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_writev_and_sendfile_write_to_standard_output(
+    call: Caller, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "file").write_bytes(b"0123456789")
     descriptor = call.open(tmp_path / "file")
     call.uc.mem_write(PATH, b"abcd")
@@ -134,7 +136,7 @@ def test_files_cannot_be_written(call: Caller, tmp_path: Path) -> None:
     assert call("write", null, BUFFER, 10) == 10
 
 
-def test_stat_is_the_hosts(call: Caller, tmp_path: Path) -> None:
+def test_stat_reports_the_status_of_the_host_file(call: Caller, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes(5000))
     os.utime(path, ns=(1_000_000_007, 2_000_000_009))
@@ -164,14 +166,14 @@ def test_stat_is_the_hosts(call: Caller, tmp_path: Path) -> None:
     )
 
 
-def test_standard_streams_are_the_hosts(call: Caller) -> None:
+def test_standard_streams_are_those_of_the_host(call: Caller) -> None:
     for descriptor in range(3):
         assert call("fstat", descriptor, BUFFER) == 0
         host = os.fstat(descriptor)
         assert call.get("2QI") == (host.st_dev, host.st_ino, host.st_mode)
 
 
-def test_directories(call: Caller, tmp_path: Path) -> None:
+def test_directories_can_be_read(call: Caller, tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "link").symlink_to("target")
     directory = call.open(tmp_path, 0o40000)
@@ -191,20 +193,20 @@ def test_directories(call: Caller, tmp_path: Path) -> None:
     assert call.fails("getdents64", 0, BUFFER, 100) == "ENOTDIR"
 
 
-def test_the_working_directory_is_the_programs_own(call: Caller, tmp_path: Path) -> None:
+def test_the_program_has_its_own_working_directory(call: Caller, tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "file").touch()
     before = Path.cwd()
 
-    def working() -> str:
+    def working_directory() -> str:
         return os.fsdecode(call.bytes(call("getcwd", BUFFER, 1000))[:-1])
 
-    assert working() == str(before)
+    assert working_directory() == str(before)
     assert call("chdir", call.path(tmp_path)) == 0
-    assert working() == str(tmp_path)
+    assert working_directory() == str(tmp_path)
     directory = call.open(Path("sub"), 0o40000)
     assert call("fchdir", directory) == 0
-    assert working() == str(tmp_path / "sub")
+    assert working_directory() == str(tmp_path / "sub")
     assert call.open(Path("file")) > directory
     assert call.fails("chdir", call.path("file")) == "ENOTDIR"
     assert call.fails("getcwd", BUFFER, 3) == "ERANGE"
@@ -212,7 +214,7 @@ def test_the_working_directory_is_the_programs_own(call: Caller, tmp_path: Path)
     call.kernel.close()
 
 
-def test_proc_self_is_the_program(call: Caller, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_proc_self_refers_to_the_program(call: Caller, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_bytes(b"x")
     descriptor = call.open(tmp_path / "file")
     assert call("dup3", descriptor, 0, 0) == 0

@@ -1,4 +1,4 @@
-"""System calls do what Linux does, or fail and say so."""
+"""Tests of system calls: their results are those of Linux, or they fail and are reported."""
 
 import errno
 import os
@@ -35,7 +35,7 @@ def call() -> Caller:
     return Caller()
 
 
-# What is not emulated.
+# System calls that are not emulated.
 
 
 def test_names_are_those_of_linux() -> None:
@@ -51,12 +51,12 @@ def test_names_are_those_of_linux() -> None:
     assert {number: numbers[number] for number in common} == {number: NAMES[number] for number in common}
 
 
-def test_each_call_that_is_emulated_has_a_number(call: Caller) -> None:
+def test_emulated_calls_have_a_number(call: Caller) -> None:
     emulated = call.kernel._calls  # pyright: ignore[reportPrivateUsage]
     assert emulated.keys() <= NUMBERS.keys()
 
 
-def test_each_missing_call_is_named_once(call: Caller, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_calls_are_reported_once(call: Caller, capsys: pytest.CaptureFixture[str]) -> None:
     emulated = call.kernel._calls  # pyright: ignore[reportPrivateUsage]
     missing = [name for name in NUMBERS if name not in emulated]
     assert len(missing) > 200
@@ -64,12 +64,12 @@ def test_each_missing_call_is_named_once(call: Caller, capsys: pytest.CaptureFix
         assert call.fails(name) == "ENOSYS"
     assert call.kernel.call(1234, (0,) * 6) == -errno.ENOSYS
     expected = [f"{name} (system call {NUMBERS[name]})" for name in missing] + ["system call 1234"]
-    lines = [f"spurtle: {what} is not emulated: the program gets ENOSYS" for what in expected]
+    lines = [f"spurtle: {call_} is not emulated: the program receives ENOSYS" for call_ in expected]
     assert capsys.readouterr().err.splitlines() == lines
 
 
-# Call, arguments, error, what is not emulated. BUFFER has two words of 1, PATH an empty string.
-REFUSED = [
+# Call, arguments, error, feature that is not emulated. BUFFER contains two words of 1, PATH an empty string.
+NOT_EMULATED = [
     ("openat", (AT_FDCWD, PATH, 0o101), "EROFS", "to write a file"),
     ("openat", (AT_FDCWD, PATH, 0o1000), "EROFS", "to write a file"),
     ("openat", (AT_FDCWD, PATH, 0o200000), "EINVAL", "with O_DIRECT"),
@@ -79,9 +79,9 @@ REFUSED = [
     ("ioctl", (0, 0x541B), "ENOTTY", "with command 0x541b"),
     ("mmap", (0, PAGE_BYTES, 3, 0x32), "EINVAL", "at a fixed address"),
     ("mmap", (0, PAGE_BYTES, 3, 0x2), "ENODEV", "of a file"),
-    ("mmap", (0, PAGE_BYTES, 7, 0x22), "EACCES", "for memory that can be executed"),
+    ("mmap", (0, PAGE_BYTES, 7, 0x22), "EACCES", "for executable memory"),
     ("mmap", (0, 1 << 40, 3, 0x22), "ENOMEM", "beyond 1024 MiB"),
-    ("mprotect", (0x1000, PAGE_BYTES, 5), "EACCES", "for memory that can be executed"),
+    ("mprotect", (0x1000, PAGE_BYTES, 5), "EACCES", "for executable memory"),
     ("madvise", (0x1000, PAGE_BYTES, 9), "EINVAL", "with advice 9"),
     ("madvise", (0x1000, PAGE_BYTES, 4), "EINVAL", "with MADV_DONTNEED on other than private anonymous memory"),
     ("futex", (BUFFER, 0, 1, 0), "ENOSYS", "to wait for another thread"),
@@ -96,23 +96,23 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "arguments", "error", "what"), REFUSED)
-def test_each_error_of_ours_is_reported_once(
+@pytest.mark.parametrize(("name", "arguments", "error", "feature"), NOT_EMULATED)
+def test_features_that_are_not_emulated_are_reported_once(
     call: Caller,
     capsys: pytest.CaptureFixture[str],
     name: str,
     arguments: tuple[int, ...],
     error: str,
-    what: str,
+    feature: str,
 ) -> None:
     call.put("2Q", 1, 1)
     assert call.fails(name, *arguments) == call.fails(name, *arguments) == error
     number = NUMBERS[name]
-    expected = f"spurtle: {name} (system call {number}) {what} is not emulated: the program gets {error}\n"
+    expected = f"spurtle: {name} (system call {number}) {feature} is not emulated: the program receives {error}\n"
     assert capsys.readouterr().err == expected
 
 
-# Call, arguments, error of Linux.
+# Call, arguments, error that Linux returns.
 ERRORS = [
     ("openat", (AT_FDCWD, 0x9000_0000, 0), "EFAULT"),
     ("openat", (9, PATH, 0), "EBADF"),
@@ -154,7 +154,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("name", "arguments", "error"), ERRORS)
-def test_errors_of_linux_are_silent(
+def test_errors_of_linux_are_not_reported(
     call: Caller, capsys: pytest.CaptureFixture[str], name: str, arguments: tuple[int, ...], error: str
 ) -> None:
     call.put("2Q", 1, 1)
@@ -162,8 +162,8 @@ def test_errors_of_linux_are_silent(
     assert capsys.readouterr().err == ""
 
 
-def test_arguments_have_their_types(call: Caller) -> None:
-    # What is above the bits of an int does not count.
+def test_arguments_are_converted_to_their_types(call: Caller) -> None:
+    # Bits above the width of an int are ignored.
     assert call("fcntl", 1 << 32 | 1, 1 << 40 | 1) == 0
     assert call("openat", 0xFFFF_FF9C, call.path("/dev/null"), 1 << 33) == 3
     assert call.kernel.call(1 << 32 | NUMBERS["getpid"], (0,) * 6) == 1000
@@ -172,7 +172,7 @@ def test_arguments_have_their_types(call: Caller) -> None:
 # Memory.
 
 
-def test_heap(call: Caller) -> None:
+def test_the_heap_grows_and_shrinks(call: Caller) -> None:
     start = call("brk", 0)
     assert start == 0x6000
     assert call("brk", start + 5000) == start + 5000
@@ -184,7 +184,7 @@ def test_heap(call: Caller) -> None:
     assert call.bytes(1, start + 4999) == b"\0"
 
 
-def test_mappings(call: Caller) -> None:
+def test_mappings_are_created_protected_and_removed(call: Caller) -> None:
     first, second = (call("mmap", 0, 8000, 3, 0x22, -1) for _ in range(2))
     assert second >= first + 8192 + PAGE_BYTES
     call.uc.mem_write(first + 8191, b"x")
@@ -195,12 +195,12 @@ def test_mappings(call: Caller) -> None:
     assert call.fails("mprotect", second, 2 * PAGE_BYTES, 1) == "ENOMEM"
     assert call("mprotect", second + PAGE_BYTES, PAGE_BYTES, 2) == 0
     assert call("getrandom", second + PAGE_BYTES, 1, 0) == 1
-    most = (1 << 30) - PAGE_BYTES
-    assert call("munmap", call("mmap", 0, most, 3, 0x22), most) == 0
-    assert call("mmap", 0, most, 3, 0x22) > 0
+    size = (1 << 30) - PAGE_BYTES
+    assert call("munmap", call("mmap", 0, size, 3, 0x22), size) == 0
+    assert call("mmap", 0, size, 3, 0x22) > 0
 
 
-def test_discarded_memory_is_zero(call: Caller) -> None:
+def test_madvise_dontneed_clears_private_memory(call: Caller) -> None:
     start = call("mmap", 0, 2 * PAGE_BYTES, 3, 0x22)
     for address in (start, start + PAGE_BYTES):
         call.uc.mem_write(address, b"x")
@@ -214,7 +214,7 @@ def test_discarded_memory_is_zero(call: Caller) -> None:
     assert call.fails("madvise", shared, PAGE_BYTES, 4) == "EINVAL"
 
 
-def test_what_is_mapped_is_known(call: Caller) -> None:
+def test_the_regions_of_the_guest_match_the_emulator(call: Caller) -> None:
     generator = random.Random(SEED)
     start = call("mmap", 0, 16 * PAGE_BYTES, 3, 0x22)
     guest = Guest(call.uc)
@@ -227,14 +227,14 @@ def test_what_is_mapped_is_known(call: Caller) -> None:
         elif generator.random() < 0.5:
             for part_start, part_end, _ in parts:
                 guest.unmap(part_start, part_end - part_start)
-        elif guest.covers(first, first + count * PAGE_BYTES):
+        elif guest.is_mapped(first, first + count * PAGE_BYTES):
             guest.protect(first, count * PAGE_BYTES, generator.choice([0, 1, 3]))
-        expected = {page: allowed for a, b, allowed in call.uc.mem_regions() for page in range(a, b, PAGE_BYTES)}
-        found = {page: allowed for a, b, allowed in guest.regions(0, 1 << 64) for page in range(a, b, PAGE_BYTES)}
+        expected = {page: protection for a, b, protection in call.uc.mem_regions() for page in range(a, b, PAGE_BYTES)}
+        found = {page: protection for a, b, protection in guest.regions(0, 1 << 64) for page in range(a, b, PAGE_BYTES)}
         assert found == expected
 
 
-def test_a_transfer_ends_where_the_memory_does(call: Caller, tmp_path: Path) -> None:
+def test_a_transfer_ends_at_the_end_of_mapped_memory(call: Caller, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(bytes(range(100)))
     descriptor = call.open(tmp_path / "file")
     last = call("mmap", 0, PAGE_BYTES, 3, 0x22) + PAGE_BYTES - 10
@@ -246,7 +246,7 @@ def test_a_transfer_ends_where_the_memory_does(call: Caller, tmp_path: Path) -> 
     assert call("getrandom", last, 1 << 40) == 10
 
 
-def test_the_kernel_writes_no_code(call: Caller, tmp_path: Path) -> None:
+def test_system_calls_do_not_write_to_code(call: Caller, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x")
     assert call.fails("read", call.open(tmp_path / "file"), CODE_PAGE, 1) == "EFAULT"
     assert call.bytes(1, CODE_PAGE) == b"\0"
@@ -255,24 +255,24 @@ def test_the_kernel_writes_no_code(call: Caller, tmp_path: Path) -> None:
 # Signals.
 
 
-def act(call: Caller, number: int, handler: int) -> int:
+def set_action(call: Caller, number: int, handler: int) -> int:
     return call("rt_sigaction", number, call.put("4Q", handler, 0, 0, 0), 0, 8)
 
 
 def test_a_signal_is_fatal_unless_it_is_ignored(call: Caller) -> None:
     for number in (SIGUSR1, 17, 18, 23, 28):
-        assert act(call, SIGUSR1, SIG_IGN) == 0
+        assert set_action(call, SIGUSR1, SIG_IGN) == 0
         assert call("kill", 1000, number) == call("tkill", 1000, number) == call("tgkill", 1000, 1000, number) == 0
     assert call("kill", 0, 0) == 0
     assert call.kernel.exit_status is None
     assert call("rt_sigaction", SIGUSR1, 0, BUFFER, 8) == 0
     assert call.get("4Q") == (SIG_IGN, 0, 0, 0)
-    assert act(call, SIGUSR1, 0) == 0
+    assert set_action(call, SIGUSR1, 0) == 0
     assert call("kill", -1000, SIGUSR1) == 0
     assert call.kernel.exit_status == 128 + SIGUSR1
 
 
-def test_a_signal_waits_while_it_is_blocked(call: Caller) -> None:
+def test_a_blocked_signal_is_pending_until_it_is_unblocked(call: Caller) -> None:
     mask = 1 << SIGUSR1 - 1
     assert call("rt_sigprocmask", 0, call.put("Q", mask | 1 << 9 - 1), 0, 8) == 0
     assert call("rt_sigprocmask", 0, 0, BUFFER, 8) == 0
@@ -284,21 +284,21 @@ def test_a_signal_waits_while_it_is_blocked(call: Caller) -> None:
     assert call.kernel.exit_status == 128 + SIGUSR1
 
 
-def test_a_blocked_signal_may_be_ignored_later(call: Caller) -> None:
+def test_a_pending_signal_that_is_ignored_has_no_effect(call: Caller) -> None:
     mask = call.put("Q", 1 << SIGUSR1 - 1, at=BUFFER + 64)
     assert call("rt_sigprocmask", 0, mask, 0, 8) == call("kill", 1000, SIGUSR1) == 0
-    assert act(call, SIGUSR1, SIG_IGN) == call("rt_sigprocmask", 1, mask, 0, 8) == 0
+    assert set_action(call, SIGUSR1, SIG_IGN) == call("rt_sigprocmask", 1, mask, 0, 8) == 0
     assert call.kernel.exit_status is None
 
 
-def test_a_handler_can_be_set_and_does_not_run(call: Caller, capsys: pytest.CaptureFixture[str]) -> None:
-    assert act(call, SIGUSR1, HANDLER) == 0
+def test_a_signal_with_a_handler_is_not_emulated(call: Caller, capsys: pytest.CaptureFixture[str]) -> None:
+    assert set_action(call, SIGUSR1, HANDLER) == 0
     assert call.fails("kill", 1000, SIGUSR1) == "ENOSYS"
     assert "kill (system call 129) with a handler of signal 10 is not emulated" in capsys.readouterr().err
     assert call.kernel.exit_status is None
 
 
-def test_a_broken_pipe_ends_the_program(call: Caller) -> None:
+def test_a_write_to_a_broken_pipe_ends_the_program(call: Caller) -> None:
     assert call("pipe2", BUFFER, 0) == 0
     reader, writer = call.get("2i")
     assert call("close", reader) == 0
@@ -306,7 +306,7 @@ def test_a_broken_pipe_ends_the_program(call: Caller) -> None:
     assert call.kernel.exit_status == 128 + signal.SIGPIPE
 
 
-def test_the_alternate_stack_is_kept(call: Caller) -> None:
+def test_the_alternate_stack_is_stored(call: Caller) -> None:
     assert call("sigaltstack", 0, BUFFER) == 0
     assert call.get("QI4xQ") == (0, 2, 0)
     assert call("sigaltstack", call.put("QI4xQ", 0x7000, 0, 8192), 0) == 0
@@ -319,7 +319,7 @@ def mov(register: int, value: int) -> int:
     return 0xD2800000 | value << 5 | register
 
 
-def test_a_program_that_ignores_a_signal_goes_on(tmp_path: Path) -> None:
+def test_a_program_continues_after_an_ignored_signal(tmp_path: Path) -> None:
     # x1 = DATA, *x1 = SIG_IGN; rt_sigaction(10, x1, 0, 8); kill(1000, 10); exit_group(7).
     words = [0xD2A00821, mov(9, SIG_IGN), 0xF9000029, mov(0, SIGUSR1), mov(2, 0), mov(3, 8), mov(8, 134), EXIT[1]]
     words += [mov(0, 1000), mov(1, SIGUSR1), mov(8, 129), EXIT[1], mov(0, 7), *EXIT]
@@ -329,10 +329,10 @@ def test_a_program_that_ignores_a_signal_goes_on(tmp_path: Path) -> None:
     assert executed == len(words)
 
 
-# Time, and the process.
+# Time and process.
 
 
-def test_a_sleep_takes_its_time_at_once(call: Caller) -> None:
+def test_a_sleep_advances_the_clock(call: Caller) -> None:
     def time(clock: int) -> tuple[int, ...]:
         assert call("clock_gettime", clock, BUFFER) == 0
         return call.get("2q")
@@ -352,12 +352,12 @@ def test_a_sleep_takes_its_time_at_once(call: Caller) -> None:
     assert call.get("4q") == (200, 0, 0, 0)
 
 
-def test_randomness_can_be_repeated(call: Caller) -> None:
+def test_random_bytes_are_reproducible(call: Caller) -> None:
     assert call("getrandom", BUFFER, 16) == 16
     assert call.bytes(16).hex() == "f5b165224a58b791df6af1d8303e61cd"
 
 
-def test_facts_of_the_process(call: Caller) -> None:
+def test_attributes_of_the_process(call: Caller) -> None:
     for name, value in (("getpid", 1000), ("gettid", 1000), ("getppid", 1), ("getuid", os.getuid()), ("rseq", -38)):
         assert call(name) == value
     assert call("getpgid", 0) == call("getpgid", 1000) == 1000
@@ -381,7 +381,7 @@ BUSYBOX = pytest.mark.skipif(
 
 
 def busybox(*arguments: str) -> int | None:
-    """Run an applet and return its exit status."""
+    """Run an applet. Return its exit status."""
     program = Program(os.environ["SPURTLE_BUSYBOX"], arguments)
     for _ in program.run():
         pass
@@ -389,7 +389,7 @@ def busybox(*arguments: str) -> int | None:
 
 
 @BUSYBOX
-def test_a_shell_runs_its_script(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_shell_runs_a_script(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     script = tmp_path / "script"
     script.write_text('cd "$1"; pwd; echo * > /dev/stderr\nread line < file; echo "$line" $((6 * 7)); exit 5\n')
     (tmp_path / "file").write_text("content\n")
@@ -400,7 +400,7 @@ def test_a_shell_runs_its_script(tmp_path: Path, capfd: pytest.CaptureFixture[st
 
 
 @BUSYBOX
-def test_tar_makes_a_true_archive(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_tar_writes_a_valid_archive(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "file").write_bytes(bytes(range(256)) * 5)
@@ -423,7 +423,7 @@ def test_tar_makes_a_true_archive(tmp_path: Path, capfdbinary: pytest.CaptureFix
 @BUSYBOX
 def test_a_shell_cannot_fork(capfd: pytest.CaptureFixture[str]) -> None:
     assert busybox("ash", "-c", "echo $(true)") == 2
-    assert "spurtle: clone (system call 220) is not emulated: the program gets ENOSYS\n" in capfd.readouterr().err
+    assert "spurtle: clone (system call 220) is not emulated: the program receives ENOSYS\n" in capfd.readouterr().err
 
 
 @BUSYBOX

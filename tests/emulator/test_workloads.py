@@ -1,4 +1,4 @@
-"""The committed executables are what their sources make, and do what their table says."""
+"""Tests of the committed executables: they are built from their sources, and behave as their table specifies."""
 
 import shutil
 import subprocess
@@ -19,7 +19,7 @@ UNPADDED = [(name, OPERATION[name]) for name in OPERATION.names or ()]
 
 
 def compiler_version() -> str:
-    """Of the cross compiler; empty where there is none."""
+    """Return the version of the cross compiler, or an empty string if it is not installed."""
     if shutil.which(COMPILER) is None or shutil.which("make") is None:
         return ""
     return subprocess.run([COMPILER, "-dumpfullversion"], capture_output=True, text=True, check=True).stdout.strip()
@@ -27,7 +27,7 @@ def compiler_version() -> str:
 
 @pytest.mark.skipif(
     not compiler_version().startswith("12.2"),
-    reason=f"{COMPILER} 12.2 is not here: apt-get install gcc-aarch64-linux-gnu make",
+    reason=f"{COMPILER} 12.2 is not installed: apt-get install gcc-aarch64-linux-gnu make",
 )
 def test_executables_rebuild_byte_for_byte(tmp_path: Path) -> None:
     subprocess.run(["make", "-s", "-C", str(WORKLOADS), f"OUT={tmp_path}"], check=True)
@@ -35,28 +35,28 @@ def test_executables_rebuild_byte_for_byte(tmp_path: Path) -> None:
         assert (tmp_path / f"{name}.elf").read_bytes() == (WORKLOADS / f"{name}.elf").read_bytes(), name
 
 
-def test_table_names_every_workload() -> None:
+def test_the_table_contains_every_workload() -> None:
     assert sorted(TABLE) == sorted(path.stem for path in WORKLOADS.glob("*.c"))
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_workload_does_what_its_table_says(
+def test_workloads_behave_as_their_table_specifies(
     name: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = TABLE[name]
-    monkeypatch.chdir(WORKLOADS)  # the name of the program is on its stack: its length moves what is below it
+    monkeypatch.chdir(WORKLOADS)  # the path of the program is on its stack, so its length changes addresses
     program = Program(Path(f"{name}.elf"))
     functions = program.image.functions
     start = next(address for address, function in functions if function == expected["hot"])
     end = min(address for address, _ in functions if address > start)
-    total = inside = 0
+    total = in_hot_function = 0
     stream = sha256()
     for operations in program.run():
         total += len(operations)
         stream.update(operations.astype(UNPADDED).tobytes())
-        inside += int(((operations["pc"] >= start) & (operations["pc"] < end)).sum())
+        in_hot_function += int(((operations["pc"] >= start) & (operations["pc"] < end)).sum())
     assert program.exit_status == 0
     assert capfd.readouterr().out == expected["output"] + "\n"
     assert total == expected["operations"]
     assert stream.hexdigest() == expected["stream"]
-    assert inside > total / 2, "the hot function is not where most operations are"
+    assert in_hot_function > total / 2, "the hot function must retire most operations"

@@ -232,7 +232,7 @@ def test_a_cache_that_cannot_be_written_is_reported(tmp_path: Path, monkeypatch:
     with pytest.raises(UserError) as raised:
         load([Library("seven", SEVEN)])
     folder = tmp_path / "file" / "spurtle"
-    message = f"cannot write the cache {folder}: Not a directory; name another folder in XDG_CACHE_HOME"
+    message = f"cannot write the cache {folder}: Not a directory; set XDG_CACHE_HOME to another folder"
     assert str(raised.value) == message
 
 
@@ -242,7 +242,7 @@ def test_a_missing_home_folder_is_reported(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("HOME", str(home))
     with pytest.raises(UserError) as raised:
         load([Library("seven", SEVEN)])
-    message = f"the home folder {home} does not exist: name a folder for the cache in XDG_CACHE_HOME"
+    message = f"the home folder {home} does not exist: set XDG_CACHE_HOME to a folder for the cache"
     assert str(raised.value) == message
     home.mkdir()
     assert load([Library("seven", SEVEN)])[0].seven() == 7

@@ -38,7 +38,7 @@ def check_profile(output: Path, samples: int) -> None:
         (EXIT, 0, ""),
         ([0xD2800B20, *EXIT], 89, ""),
         ([0xD2800040, *EXIT], 2, ""),
-        ([0xD2800021, 0xF9400020], 128 + SIGSEGV, "read from 0x1 (8 bytes), where that is not allowed (SIGSEGV)"),
+        ([0xD2800021, 0xF9400020], 128 + SIGSEGV, "read from 0x1 (8 bytes) is not permitted (SIGSEGV)"),
         ([0xD2A00801, 0x91000821, 0xD61F0020], 128 + SIGBUS, "PC is not a multiple of 4 (SIGBUS)"),
         ([0xD4200000], 128 + SIGTRAP, "breakpoint (SIGTRAP)"),
         ([0x00000000], 128 + SIGILL, "unsupported instruction: "),

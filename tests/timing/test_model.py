@@ -91,8 +91,8 @@ def test_state_continues_between_calls(ops_per_cycle: int) -> None:
     parameters = Parameters(ops_per_cycle=ops_per_cycle)
     expected = TimingModel(complete.instructions, parameters).run(next(complete.run()))
     timing_model = TimingModel(pieces.instructions, parameters)
-    found = np.concatenate([timing_model.run(piece) for piece in islice(pieces.run(limit=1024), 60)])
-    assert (found == expected[: len(found)]).all()
+    actual = np.concatenate([timing_model.run(piece) for piece in islice(pieces.run(limit=1024), 60)])
+    assert (actual == expected[: len(actual)]).all()
 
 
 def test_only_dependent_operations_wait() -> None:
@@ -180,9 +180,9 @@ def test_latency_and_events_of_each_data_source() -> None:
 
 def test_a_cache_hit_waits_for_its_translation() -> None:
     spread = [(INDEPENDENT_LOAD, index * (PAGE + LINE)) for index in range(P.tlb_entries + 1)]
-    found = run_steps([*spread, (ISB, 0), spread[0]])[-1]
-    assert found["finish"] - found["issue"] == P.l2_tlb + P.l1d
-    assert events(found) == {Event.L1D_ACCESS, Event.TLB_ACCESS}
+    actual = run_steps([*spread, (ISB, 0), spread[0]])[-1]
+    assert actual["finish"] - actual["issue"] == P.l2_tlb + P.l1d
+    assert events(actual) == {Event.L1D_ACCESS, Event.TLB_ACCESS}
 
 
 def test_a_load_waits_for_a_line_in_flight() -> None:
@@ -305,15 +305,15 @@ def hits(name: str, numbers: Sequence[int]) -> list[bool]:
 def least_recently_used(numbers: Sequence[int], sets: int, ways: int) -> list[bool]:
     """Return whether each of `numbers` hits in a reference cache, accessed in sequence."""
     cache: list[list[int]] = [[] for _ in range(sets)]
-    found: list[bool] = []
+    results: list[bool] = []
     for number in numbers:
         entries = cache[number % sets]
-        found.append(number in entries)
+        results.append(number in entries)
         if number in entries:
             entries.remove(number)
         entries.append(number)
         del entries[:-ways]
-    return found
+    return results
 
 
 @pytest.mark.parametrize("name", CACHES)

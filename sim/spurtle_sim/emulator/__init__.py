@@ -1,1 +1,1 @@
-"""Emulation of AArch64 Linux programs: operations, one by one."""
+"""Emulator of AArch64 Linux programs, which records each retired instruction as an operation."""

@@ -1,4 +1,4 @@
-// Records the instructions that Unicorn executes. hooks.py writes layout.h, which has the structs and constants that are
+// Records the instructions that Unicorn executes. hooks.py generates layout.h, with the structs and constants that are
 // shared with Python.
 
 #include <algorithm>
@@ -11,33 +11,33 @@
 namespace {
 
 struct Hooks {
-    const Word *const words;  // of the instruction at `start` and of those that follow it
+    const Word *const words;  // words of the instructions from address `start`
     const uint64_t start;
 
     Operation *rows = nullptr;
-    uint64_t room = 0;
-    uint64_t count = 0;
-    Stop stopped = Stop::NO;
-    bool matched = true;  // each instruction has accessed as many bytes as its word says
+    uint64_t capacity = 0;  // number of rows
+    uint64_t count = 0;     // number of recorded rows
+    StopReason stop_reason = StopReason::NONE;
+    bool traffic_matches = true;  // every instruction has accessed the number of bytes that its word specifies
 
-    // The instruction that executes. Its row is complete when the PC of the next one is known.
+    // The instruction in execution. Its row is completed when the PC of the next instruction is known.
     Operation *current = nullptr;
     Word word{};
-    uint64_t lowest = 0;  // address that it has accessed
-    uint64_t bytes = 0;   // that it has accessed
+    uint64_t lowest = 0;  // lowest address that it has accessed
+    uint64_t bytes = 0;   // number of bytes that it has accessed
 
-    void stop(uc_engine *uc, Stop reason) {
-        stopped = reason;
+    void stop(uc_engine *uc, StopReason reason) {
+        stop_reason = reason;
         uc_emu_stop(uc);
     }
 
-    // Before an instruction executes. If the emulator is stopped here, the instruction does not execute.
+    // Start an instruction, before it executes. If the emulator is stopped here, the instruction does not execute.
     void begin(uc_engine *uc, uint64_t pc) {
         complete(pc);
-        if (count == room) return stop(uc, Stop::FULL);
-        // The table covers each page that can be executed.
+        if (count == capacity) return stop(uc, StopReason::FULL);
+        // The table covers every executable page. At any other PC Unicorn reports a fault and does not call this hook.
         word = words[(pc - start) / 4];
-        if (!word.facts || pc % 4) return stop(uc, Stop::UNKNOWN);
+        if (!word.facts || pc % 4) return stop(uc, StopReason::UNCLASSIFIED);
         current = &rows[count++];
         *current = {};
         current->pc = pc;
@@ -47,20 +47,21 @@ struct Hooks {
         if (word.passes && passes(uc)) current->facts |= FACT_TAKEN;
     }
 
-    // Whether a conditional select or compare passes, which the PC of the next instruction does not show.
+    // Return whether the condition of a conditional select or compare passes. The PC of the next instruction does not
+    // depend on it.
     bool passes(uc_engine *uc) const {
         uint32_t nzcv;
         uc_reg_read(uc, UC_ARM64_REG_NZCV, &nzcv);
         return word.passes >> (nzcv >> 28) & 1;
     }
 
-    // One of the pieces of a wide access, or a whole one.
+    // Record an access. Unicorn splits wide accesses.
     void access(uint64_t address, unsigned size) {
         lowest = std::min(lowest, address);
         bytes += size;
     }
 
-    // `next` is the PC of the instruction that follows.
+    // Complete the row of the current instruction. `next` is the PC of the next instruction.
     void complete(uint64_t next) {
         if (!current) return;
         if (word.facts & FACT_BRANCH) {
@@ -71,7 +72,7 @@ struct Hooks {
             current->va = lowest;
             current->facts |= FACT_VA_VALID;
         }
-        matched &= word.irregular || bytes == word.traffic;
+        traffic_matches &= word.irregular || bytes == word.traffic;
         current = nullptr;
     }
 };
@@ -85,7 +86,7 @@ void on_access(uc_engine *, uc_mem_type, uint64_t address, int size, int64_t, vo
 }  // namespace
 
 extern "C" {
-// Adds the hooks to an emulator; returns null if it refuses.
+// Add the hooks to an emulator. Return null if it does not accept them.
 Hooks *hooks_new(uc_engine *uc, const Word *words, uint64_t start) {
     auto *hooks = new Hooks{words, start};
     uc_hook hook;
@@ -99,21 +100,22 @@ Hooks *hooks_new(uc_engine *uc, const Word *words, uint64_t start) {
 
 void hooks_delete(Hooks *hooks) { delete hooks; }
 
-// Records into `rows` from now on.
-void hooks_begin(Hooks *hooks, Operation *rows, uint64_t room) {
+// Record into `rows` from now on.
+void hooks_record_to(Hooks *hooks, Operation *rows, uint64_t capacity) {
     hooks->rows = rows;
-    hooks->room = room;
+    hooks->capacity = capacity;
     hooks->count = 0;
 }
 
-// Why the hooks have stopped the emulator since the last call.
-Stop hooks_stopped(Hooks *hooks) { return std::exchange(hooks->stopped, Stop::NO); }
+// Return the reason for which the hooks have stopped the emulator since the last call.
+StopReason hooks_take_stop_reason(Hooks *hooks) { return std::exchange(hooks->stop_reason, StopReason::NONE); }
 
-// Number of rows since `hooks_begin`; the last instruction may still execute.
+// Return the number of rows recorded since `hooks_record_to`. The last instruction may not have completed yet.
 uint64_t hooks_count(const Hooks *hooks) { return hooks->count; }
 
-// The program ends at `pc`. The row of an instruction there is removed: it has not retired.
-void hooks_end(Hooks *hooks, uint64_t pc) {
+// Complete the last row of a program that ends at `pc`. If the last instruction is at `pc`, it has not retired and its
+// row is removed.
+void hooks_finish(Hooks *hooks, uint64_t pc) {
     if (hooks->current && hooks->current->pc == pc) {
         hooks->current = nullptr;
         --hooks->count;
@@ -121,6 +123,6 @@ void hooks_end(Hooks *hooks, uint64_t pc) {
     hooks->complete(pc);
 }
 
-// Whether each instruction has accessed as many bytes as its word says.
-bool hooks_matched(const Hooks *hooks) { return hooks->matched; }
+// Return whether every instruction has accessed the number of bytes that its word specifies.
+bool hooks_traffic_matches(const Hooks *hooks) { return hooks->traffic_matches; }
 }

@@ -1,4 +1,4 @@
-"""Hooks of the emulator in C++: each instruction that executes becomes a row of OPERATION, without a call of Python."""
+"""Hooks of the emulator in C++. They record each executed instruction as a row of OPERATION without calling Python."""
 
 import ctypes
 from enum import IntEnum, unique
@@ -15,33 +15,33 @@ from ..native.library import Library, declare, load, package_files
 from ..trace.dtypes import OPERATION
 from ..trace.instruction import FACT
 
-__all__ = ["WORD", "Hooks", "Stop", "library"]
+__all__ = ["WORD", "Hooks", "StopReason", "library"]
 
 WORD = np.dtype([("facts", "<u4"), ("passes", "<u2"), ("traffic", "u1"), ("irregular", "u1")], align=True)
-"""Instruction word, as the hooks need it; `facts` of zero if it has not been classified.
+"""Classification of an instruction word, as the hooks use it. `facts` is zero until the instruction is classified.
 
-`passes` has a bit for each value of NZCV with which a conditional select or compare passes. The other fields are those
-of `trace.instruction.Instruction`.
+`passes` has a bit for each value of NZCV: whether the condition of a conditional select or compare passes. The other
+fields are those of `trace.instruction.Instruction`.
 """
 
 
 @unique
-class Stop(IntEnum):
-    """Why the hooks have stopped the emulator."""
+class StopReason(IntEnum):
+    """Reason for which the hooks have stopped the emulator."""
 
-    NO = 0  # they have not
-    FULL = 1  # there is no free row
-    UNKNOWN = 2  # the next instruction has not been classified
+    NONE = 0  # the hooks have not stopped it
+    FULL = 1  # no row is free
+    UNCLASSIFIED = 2  # the next instruction has not been classified
 
 
 class Hooks:
-    """Hooks of one emulator, which record into one array after the other.
+    """Hooks of one emulator.
 
     Parameters
     ----------
     uc : Uc
     words : numpy.ndarray
-        Rows of WORD for every address that can be executed. They may change while the emulator is stopped.
+        Rows of WORD for every executable address. They can change while the emulator is stopped.
     start : int
         Address of the first word.
 
@@ -56,48 +56,51 @@ class Hooks:
         self._rows = np.empty(0, OPERATION)
         self._library = _library()
         self._hooks = self._library.hooks_new(
-            uc._uch,  # pyright: ignore[reportPrivateUsage]: the handle has no other name
+            uc._uch,  # pyright: ignore[reportPrivateUsage]: the handle has no public name
             words.ctypes.data,
             start,
         )
         if not self._hooks:
-            raise RuntimeError("the emulator refuses hooks")
+            raise RuntimeError("the emulator does not accept the hooks")
 
     def __del__(self) -> None:
         if hasattr(self, "_hooks"):
             self._library.hooks_delete(self._hooks)
 
-    def begin(self, rows: NDArray[np.void]) -> None:
+    def record_to(self, rows: NDArray[np.void]) -> None:
         """Record into `rows` of OPERATION from now on."""
-        self._rows = rows
-        self._library.hooks_begin(self._hooks, rows.ctypes.data, len(rows))
+        self._rows = rows  # the C++ code has a pointer to them
+        self._library.hooks_record_to(self._hooks, rows.ctypes.data, len(rows))
 
-    def stopped(self) -> Stop:
-        """Return why the hooks have stopped the emulator since the last call."""
-        return Stop(self._library.hooks_stopped(self._hooks))
+    def take_stop_reason(self) -> StopReason:
+        """Return the reason for which the hooks have stopped the emulator since the last call."""
+        return StopReason(self._library.hooks_take_stop_reason(self._hooks))
 
     @property
     def count(self) -> int:
-        """Number of rows since `begin`; the last instruction may still execute."""
+        """Number of rows recorded since `record_to`. The last instruction may not have completed yet."""
         return self._library.hooks_count(self._hooks)
 
-    def end(self, pc: int) -> None:
-        """Complete the rows of a program that ends at `pc`. Remove that of an instruction there: it has not retired."""
-        self._library.hooks_end(self._hooks, pc)
+    def finish(self, pc: int) -> None:
+        """Complete the last row of a program that ends at `pc`.
 
-    def check(self) -> None:
-        """Raise RuntimeError if an instruction has not accessed as many bytes as its word says."""
-        if not self._library.hooks_matched(self._hooks):
-            raise RuntimeError("the emulator's accesses do not match the instructions'")
+        If the last instruction is at `pc`, it has not retired and its row is removed.
+        """
+        self._library.hooks_finish(self._hooks, pc)
+
+    def check_traffic(self) -> None:
+        """Raise RuntimeError if an instruction has accessed more or fewer bytes than its word specifies."""
+        if not self._library.hooks_traffic_matches(self._hooks):
+            raise RuntimeError("the accesses of the emulator do not match the instructions")
 
 
 def _layout() -> str:
-    """Return `layout.h` for the C++ file."""
+    """Return the text of `layout.h` for the C++ file."""
     declarations = [
         "#pragma once",
         "#include <cstdint>",
         constants("FACT_", "uint32_t", FACT),
-        enumeration("Stop", "uint32_t", {stop.name: stop for stop in Stop}),
+        enumeration("StopReason", "uint32_t", {reason.name: reason for reason in StopReason}),
         struct("Word", WORD),
         struct("Operation", OPERATION),
     ]
@@ -105,13 +108,13 @@ def _layout() -> str:
 
 
 def library() -> Library:
-    """Return the library of the hooks."""
+    """Return the shared library of the hooks."""
     root = Path(unicorn.__file__).parent
     return Library(
         "emulator_hooks",
         {**package_files("spurtle_sim.emulator", "hooks.cpp"), "layout.h": _layout()},
         options=[f"-I{root / 'include'}"],
-        # The same file that the module has loaded.
+        # The file that the Python module has loaded, so that both use one copy of the library.
         link_options=[str(root / "lib" / "libunicorn.so.2"), f"-Wl,-rpath,{root / 'lib'}"],
         releases={"unicorn": str(unicorn.unicorn.uc_version())},
     )
@@ -124,11 +127,11 @@ def _library() -> ctypes.CDLL:
     functions = {
         "new": (pointer, [pointer, pointer, number]),
         "delete": (None, [pointer]),
-        "begin": (None, [pointer, pointer, number]),
-        "stopped": (ctypes.c_uint32, [pointer]),
+        "record_to": (None, [pointer, pointer, number]),
+        "take_stop_reason": (ctypes.c_uint32, [pointer]),
         "count": (number, [pointer]),
-        "end": (None, [pointer, number]),
-        "matched": (ctypes.c_bool, [pointer]),
+        "finish": (None, [pointer, number]),
+        "traffic_matches": (ctypes.c_bool, [pointer]),
     }
     declare(loaded, "hooks_", functions)
     return loaded

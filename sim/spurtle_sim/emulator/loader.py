@@ -1,6 +1,7 @@
-"""A static AArch64 Linux executable, from its file into the memory of an emulated process."""
+"""Loader of static AArch64 Linux executables, and of their initial stack.
 
-# Ref: ELF for the Arm 64-bit Architecture (AAELF64); Linux Documentation/arch/arm64/elf_hwcaps.rst.
+Ref: ELF for the Arm 64-bit Architecture (AAELF64); Linux Documentation/arch/arm64/elf_hwcaps.rst.
+"""
 
 import io
 import os
@@ -20,19 +21,23 @@ from unicorn.unicorn import Uc
 from spurtle.support.errors import UserError
 
 from ..perf.process import PAGE_BYTES, Mapping
-from .linux.guest import EXECUTE, READ, WRITE
+from .linux.guest import EXECUTE, READ, WRITE, page_align
 
 __all__ = ["Image", "build_stack", "read_image"]
 
 _PIE_BASE = 0x5555_5555_0000
 _STACK_TOP = 0x7FFF_FFFF_0000
 _STACK_BYTES = 8 << 20
+
 _ARGUMENTS_LIMIT = _STACK_BYTES // 4
-"""Most bytes of strings and pointers, as of Linux."""
+"""Maximum number of bytes of argument strings and pointers, as in Linux."""
+
 _LIMIT = 0x7000_0000_0000
-"""The kernel's own mappings begin here."""
+"""Upper bound of the addresses of segments. The mappings that the emulated kernel creates start at this address."""
+
 _SIZE_LIMIT = 1 << 30
-"""Most bytes of all segments, and from the first one that can be executed to the last."""
+"""Maximum number of bytes of all segments together, and of the range from the first to the last executable segment."""
+
 _HEADER = struct.Struct("<16s2HI3QI3H")
 _PROGRAM_HEADER = struct.Struct("<2I6Q")
 _CLASS_64_LITTLE_ENDIAN = b"\x02\x01"
@@ -40,12 +45,12 @@ _EM_AARCH64 = 183
 _ET_EXEC, _ET_DYN = 2, 3
 _PT_LOAD, _PT_INTERP, _PT_NOTE = 1, 3, 4
 _NT_GNU_BUILD_ID = 3
-_BUILD_ID_BYTES = 20  # as many as perf keeps
-_HWCAP = 0x1FB  # FP, ASIMD, AES, PMULL, SHA1, SHA2, CRC32, ATOMICS; no SVE, which `classify` does not know
+_BUILD_ID_BYTES = 20  # maximum length in perf
+_HWCAP = 0x1FB  # FP, ASIMD, AES, PMULL, SHA1, SHA2, CRC32, ATOMICS; no SVE, which `classify` does not support
 
 
 class ELFHeader(NamedTuple):
-    """An ELF header."""
+    """ELF header (Elf64_Ehdr)."""
 
     ident: bytes
     type: int
@@ -61,7 +66,7 @@ class ELFHeader(NamedTuple):
 
 
 class ProgramHeader(NamedTuple):
-    """A program header."""
+    """Program header (Elf64_Phdr)."""
 
     type: int
     flags: int
@@ -75,34 +80,45 @@ class ProgramHeader(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A PT_LOAD segment, at its place in memory: `content` at `start`, zeros up to `end`; `allowed` in UC_PROT bits."""
+    """PT_LOAD segment in memory.
+
+    Parameters
+    ----------
+    start, end : int
+        First address, and first address after the segment.
+    content : bytes
+        Content from `start`. The bytes after it, up to `end`, are zero.
+    protection : int
+        Protection bits (UC_PROT).
+    """
 
     start: int
     end: int
     content: bytes
-    allowed: int
+    protection: int
 
 
 @dataclass(frozen=True)
 class Image:
-    """The process as its file describes it.
+    """Process image that an executable describes.
 
     Parameters
     ----------
     entry : int
-        First PC.
+        Entry point.
     headers : tuple of int
         Address, entry size and number of the program headers.
     segments : tuple of Segment
     mappings : tuple of Mapping
-        The segments and the stack, as perf shows them. Linux has the zeros at the end of a segment in memory without a
-        name; here they are part of the file's mapping, in which perf finds the names of variables.
+        Mappings of the segments and of the stack, for perf. In Linux the zeros at the end of a segment are anonymous
+        memory. Here they are part of the mapping of the file, so that perf finds the names of the variables in them.
     content : bytes
-        The file.
+        Content of the file.
     build_id : bytes
-        By which perf knows the file again; empty if it has none.
+        Build ID, by which perf identifies the file. Empty if the file has none.
     base : int
-        Difference of each address to the one in the file.
+        Load address of a position-independent executable: the difference between an address in memory and its value in
+        the file. Otherwise zero.
     """
 
     entry: int
@@ -115,48 +131,49 @@ class Image:
 
     @cached_property
     def functions(self) -> list[tuple[int, str]]:
-        """Address and name of each function, sorted; empty in a stripped file."""
-        # Not read with the file: it takes 30 us a symbol, and a run needs them only for a message about a crash.
+        """Address and name of each function, sorted by address. Empty for a stripped file."""
+        # Read on demand: it takes 30 us per symbol, and only the message about a crash needs the names.
         try:
             table: Any = ELFFile(io.BytesIO(self.content)).get_section_by_name(".symtab")
             symbols = (symbol for symbol in table.iter_symbols() if symbol["st_info"]["type"] == "STT_FUNC")
             return sorted({(self.base + symbol["st_value"], symbol.name) for symbol in symbols})
         except Exception:
-            # No kernel reads sections, so a program runs with any, and the reader raises any exception.
+            # A program runs with invalid sections because the kernel does not read them. pyelftools raises various
+            # exceptions for them.
             return []
 
     def load(self, uc: Uc) -> None:
-        """Map and fill the segments. Where two share a page, it allows what either allows."""
+        """Map the segments and write their contents. A page that segments share has the protection bits of each."""
         pages: dict[int, int] = {}
         for segment in self.segments:
-            for page in range(_down(segment.start), _up(segment.end), PAGE_BYTES):
-                pages[page] = pages.get(page, 0) | segment.allowed
-        runs: list[list[int]] = []  # first page, end, what is allowed
-        for page, allowed in sorted(pages.items()):
-            if runs and runs[-1][1:] == [page, allowed]:
+            for page in range(_page_start(segment.start), page_align(segment.end), PAGE_BYTES):
+                pages[page] = pages.get(page, 0) | segment.protection
+        runs: list[list[int]] = []  # start, end, protection bits
+        for page, protection in sorted(pages.items()):
+            if runs and runs[-1][1:] == [page, protection]:
                 runs[-1][1] += PAGE_BYTES
             else:
-                runs.append([page, page + PAGE_BYTES, allowed])
-        for start, end, allowed in runs:
-            uc.mem_map(start, end - start, allowed)
+                runs.append([page, page + PAGE_BYTES, protection])
+        for start, end, protection in runs:
+            uc.mem_map(start, end - start, protection)
         for segment in self.segments:
             uc.mem_write(segment.start, segment.content)
 
 
 def read_image(path: str | Path) -> Image:
-    """Read the executable at `path`: what Linux reads of it, which is the ELF header and the program headers.
+    """Read the executable at `path`. As in Linux, only the ELF header and the program headers are read.
 
     Raises
     ------
     UserError
-        If it is absent, is not a static AArch64 Linux executable, or cannot be executed here.
+        If the file does not exist, is not a static AArch64 Linux executable, or cannot be emulated.
     """
     content = _read(path)
     header = _header(path, content)
     base = _PIE_BASE if header.type == _ET_DYN else 0
     table = header.phoff, header.phoff + header.phnum * _PROGRAM_HEADER.size
     if header.phentsize != _PROGRAM_HEADER.size or not header.phnum or table[1] > len(content):
-        raise UserError(f"{path} must have program headers, and has none that are complete")
+        raise UserError(f"{path} must have complete program headers")
     headers = [ProgramHeader(*fields) for fields in _PROGRAM_HEADER.iter_unpack(content[slice(*table)])]
     if any(each.type == _PT_INTERP for each in headers):
         raise UserError(f"{path} must be linked statically (-static): it needs a dynamic linker")
@@ -170,13 +187,13 @@ def read_image(path: str | Path) -> Image:
     entry = base + header.entry
     if not any(mapping.executable and mapping.start <= entry < mapping.end for mapping in mappings):
         raise UserError(f"{path} must start in an executable segment, not at {header.entry:#x}")
-    # Linux: the headers are where the segment that holds them is, if there is one.
-    inside = [each for each in loaded if each.offset <= header.phoff and table[1] <= each.offset + each.filesz]
-    at = base + inside[0].vaddr + header.phoff - inside[0].offset if inside else 0
+    # As in Linux, the address of the program headers is in the segment that contains them. Without one it is zero.
+    containing = [each for each in loaded if each.offset <= header.phoff and table[1] <= each.offset + each.filesz]
+    headers_address = base + containing[0].vaddr + header.phoff - containing[0].offset if containing else 0
     stack = Mapping(_STACK_TOP - _STACK_BYTES, _STACK_BYTES, 0, READ | WRITE, "[stack]")
     return Image(
         entry=entry,
-        headers=(at, header.phentsize, header.phnum),
+        headers=(headers_address, header.phentsize, header.phnum),
         segments=segments,
         mappings=(*mappings, stack),
         content=content,
@@ -186,18 +203,18 @@ def read_image(path: str | Path) -> Image:
 
 
 def build_stack(uc: Uc, image: Image, argv: Sequence[str], seed: int) -> None:
-    """Map the stack, and put argv, an empty environment and the auxiliary vector on it; SP points to them.
+    """Map the stack, write argv, an empty environment and the auxiliary vector to it, and set SP to their address.
 
     Raises
     ------
     UserError
-        If the arguments are longer than Linux takes.
+        If the arguments are longer than Linux accepts.
     """
     uc.mem_map(_STACK_TOP - _STACK_BYTES, _STACK_BYTES, READ | WRITE)
     strings = [os.fsencode(argument) + b"\0" for argument in argv]
     size = sum(map(len, strings)) + 8 * len(strings)
     if size > _ARGUMENTS_LIMIT:
-        raise UserError(f"the arguments of the program must be {_ARGUMENTS_LIMIT:,} bytes at most, not {size:,}")
+        raise UserError(f"the arguments of the program must be at most {_ARGUMENTS_LIMIT:,} bytes, not {size:,}")
     block = random.Random(seed).randbytes(16) + b"".join(strings)
     top = (_STACK_TOP - len(block)) & -16
     uc.mem_write(top, block)
@@ -223,16 +240,13 @@ def build_stack(uc: Uc, image: Image, argv: Sequence[str], seed: int) -> None:
     uc.reg_write(regs.UC_ARM64_REG_SP, sp)
 
 
-def _down(address: int) -> int:
+def _page_start(address: int) -> int:
+    """Return `address`, rounded down to a multiple of the page size."""
     return address // PAGE_BYTES * PAGE_BYTES
 
 
-def _up(address: int) -> int:
-    return -(-address // PAGE_BYTES) * PAGE_BYTES
-
-
 def _read(path: str | Path) -> bytes:
-    """Return the content of a regular file. Raises UserError."""
+    """Return the content of a regular file. Raise UserError if it cannot be read."""
     try:
         if not stat.S_ISREG(Path(path).stat().st_mode):
             raise UserError(f"{path} cannot be read: it must be a regular file")
@@ -242,34 +256,36 @@ def _read(path: str | Path) -> bytes:
 
 
 def _header(path: str | Path, content: bytes) -> ELFHeader:
-    """Return the ELF header of a file that can be run. Raises UserError."""
+    """Return the ELF header of an executable. Raise UserError if the file is not one."""
     if content[:4] != b"\x7fELF" or len(content) < _HEADER.size:
-        raise UserError(f"{path} must be a static AArch64 Linux executable, and it is not an ELF file")
+        raise UserError(f"{path} must be a static AArch64 Linux executable: it is not an ELF file")
     header = ELFHeader(*_HEADER.unpack_from(content))
     if header.ident[4:6] != _CLASS_64_LITTLE_ENDIAN or header.machine != _EM_AARCH64:
-        raise UserError(f"{path} must be built for AArch64, 64 bits and little-endian")
+        raise UserError(f"{path} must be built for AArch64, 64-bit and little-endian")
     if header.type not in (_ET_EXEC, _ET_DYN):
-        raise UserError(f"{path} must be linked: it is an object file or a core dump")
+        raise UserError(f"{path} must be an executable, not an object file or a core dump")
     return header
 
 
 def _check_segment(path: str | Path, header: ProgramHeader, base: int, file_bytes: int) -> None:
-    """Raise UserError if Linux would not map the segment, or the file ends before it."""
-    cannot = f"{path} cannot be loaded: the segment at {header.vaddr:#x}"
+    """Raise UserError if Linux would not map the segment, or if the file does not contain it."""
+    prefix = f"{path} cannot be loaded: the segment at {header.vaddr:#x}"
     if header.filesz > header.memsz:
-        raise UserError(f"{cannot} has {header.filesz:#x} bytes in the file and {header.memsz:#x} in memory")
+        raise UserError(f"{prefix} has {header.filesz:#x} bytes in the file and only {header.memsz:#x} in memory")
     if (header.vaddr - header.offset) % PAGE_BYTES:
-        raise UserError(f"{cannot} is at another place in its page of the file, at byte {header.offset:#x}")
+        raise UserError(
+            f"{prefix} has another offset in its page than in the file, where it starts at byte {header.offset:#x}"
+        )
     if header.offset + header.filesz > file_bytes:
         raise UserError(
-            f"{cannot} ends at byte {header.offset + header.filesz:#x} of the file, which has {file_bytes:#x}"
+            f"{prefix} ends at byte {header.offset + header.filesz:#x} of the file, which has {file_bytes:#x} bytes"
         )
     if base + header.vaddr + header.memsz > _LIMIT:
-        raise UserError(f"{cannot} must end at {_LIMIT:#x} or below, not at {base + header.vaddr + header.memsz:#x}")
+        raise UserError(f"{prefix} must end at {_LIMIT:#x} or below, not at {base + header.vaddr + header.memsz:#x}")
 
 
 def _build_id(headers: Sequence[ProgramHeader], content: bytes) -> bytes:
-    """Return the build ID in the notes, or nothing if there is none."""
+    """Return the build ID in the notes, or an empty string if there is none."""
     for header in headers:
         notes = content[header.offset :][: header.filesz] if header.type == _PT_NOTE else b""
         while len(notes) >= 12:
@@ -282,31 +298,35 @@ def _build_id(headers: Sequence[ProgramHeader], content: bytes) -> bytes:
 
 
 def _check_memory(path: str | Path, segments: Sequence[Segment]) -> None:
-    """Raise UserError if the segments are too large, or code can change."""
-    executable = [segment for segment in segments if segment.allowed & EXECUTE]
+    """Raise UserError if the segments are too large, or if code is writable."""
+    executable = [segment for segment in segments if segment.protection & EXECUTE]
     if not executable:
-        raise UserError(f"{path} must have an executable segment, and it has none")
+        raise UserError(f"{path} must have an executable segment")
     span = max(segment.end for segment in executable) - min(segment.start for segment in executable)
     size = sum(segment.end - segment.start for segment in segments)
     if max(span, size) > _SIZE_LIMIT:
-        raise UserError(f"{path} must have segments of {_SIZE_LIMIT:#x} bytes at most, not {max(span, size):#x}")
-    writable = [segment for segment in segments if segment.allowed & WRITE]
+        raise UserError(f"{path} must have segments of at most {_SIZE_LIMIT:#x} bytes, not {max(span, size):#x}")
+    writable = [segment for segment in segments if segment.protection & WRITE]
     for code in executable:
-        if any(_down(code.start) < _up(other.end) and _down(other.start) < _up(code.end) for other in writable):
-            raise UserError(f"{path} must not have a writable executable segment: code that changes is not followed")
+        if any(
+            _page_start(code.start) < page_align(other.end) and _page_start(other.start) < page_align(code.end)
+            for other in writable
+        ):
+            raise UserError(f"{path} must not have a writable executable segment: self-modifying code is not supported")
 
 
 def _protection(header: ProgramHeader) -> int:
+    """Return the UC_PROT bits of a segment."""
     flags = header.flags
     return (flags >> 2 & 1) | (flags & 2) | (flags & 1) << 2  # PF_R, PF_W, PF_X are in the opposite order
 
 
 def _mapping(header: ProgramHeader, base: int, path: str) -> Mapping:
-    start, end = _down(header.vaddr), _up(header.vaddr + header.memsz)
-    return Mapping(base + start, end - start, _down(header.offset), _protection(header), path)
+    start, end = _page_start(header.vaddr), page_align(header.vaddr + header.memsz)
+    return Mapping(base + start, end - start, _page_start(header.offset), _protection(header), path)
 
 
 def _segment(header: ProgramHeader, base: int, content: bytes) -> Segment:
-    allowed = _protection(header)
+    protection = _protection(header)
     start = base + header.vaddr
-    return Segment(start, start + header.memsz, content[header.offset :][: header.filesz], allowed)
+    return Segment(start, start + header.memsz, content[header.offset :][: header.filesz], protection)

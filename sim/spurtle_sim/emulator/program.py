@@ -1,6 +1,7 @@
-"""A static AArch64 Linux program, run instruction by instruction: each one that retires becomes an operation."""
+"""Emulation of a static AArch64 Linux program. Each retired instruction is recorded as an operation.
 
-# Ref: DDI0487 M.a, D17.6.3 to D17.6.5 (what is recorded of branches, accesses and conditional operations).
+Ref: DDI0487 M.a, D17.6.3 to D17.6.5 (information recorded for branches, accesses and conditional operations).
+"""
 
 import errno
 import struct
@@ -20,19 +21,21 @@ from ..perf.process import PAGE_BYTES, Mapping
 from ..trace.dtypes import OPERATION
 from ..trace.instruction import FACT, Instruction
 from .a64 import UnsupportedError, classify, condition_holds
-from .hooks import WORD, Hooks, Stop
+from .hooks import WORD, Hooks, StopReason
 from .loader import build_stack, read_image
 from .syscalls import Kernel
 
 __all__ = ["Program"]
 
-_NOWHERE = 0xFFFF_FFFF_F000
-_CHUNK = 256  # bytes of code that are read at a time: most blocks are shorter
-_EXCP_SWI = 2
+_NEVER_REACHED = 0xFFFF_FFFF_F000  # address at which Unicorn would stop
+_CHUNK = 256  # bytes of code that are read at once. Most basic blocks are shorter
+_EXCP_SWI = 2  # exception numbers of QEMU
 _EXCEPTIONS = {1: ("undefined instruction", Signals.SIGILL), 7: ("breakpoint", Signals.SIGTRAP)}
 _SIGNAL_STATUS = 128
 _ARGUMENTS = [getattr(regs, f"UC_ARM64_REG_X{index}") for index in range(6)]
 _PASSES = [sum(condition_holds(code, flags << 28) << flags for flags in range(16)) for code in range(16)]
+"""Member `passes` of WORD for each condition code."""
+
 _ACCESSES = {
     unicorn.UC_MEM_READ_UNMAPPED: "read from",
     unicorn.UC_MEM_READ_PROT: "read from",
@@ -44,35 +47,36 @@ _ACCESSES = {
 
 
 class Program:
-    """A loaded program. `run` executes it, once.
+    """Loaded program. `run` executes it once.
 
     Parameters
     ----------
     path : str or Path
-        A static AArch64 Linux executable; position independent or not.
+        Static AArch64 Linux executable. It can be position independent.
     arguments : sequence of str
         argv[1:]. The environment is empty.
     seed : int
-        Of AT_RANDOM and getrandom: two runs with the same seed, arguments, files and input are the same.
+        Seed of AT_RANDOM and getrandom. Runs with the same seed, path, arguments, files and input are identical.
 
     Attributes
     ----------
     path : Path
-        Absolute.
+        Absolute path.
     argv : tuple of str
     image : loader.Image
-        Entry, mappings and functions.
+        Entry point, mappings and functions.
     instructions : dict of int to Instruction
-        By PC: those of each operation that `run` has given, and perhaps some that have not executed.
+        Instructions by PC. They include every operation that `run` has yielded, and can include instructions that have
+        not been executed.
     failure : str
-        Sentence on the crash that has ended the program. Empty if none has.
+        Sentence that describes the crash of the program. Empty without a crash.
     runtime_mappings : list of (int, Mapping)
-        Memory that the program has asked for, in order, each with the number of operations that had retired before.
+        Mappings that the program has created, in order. Each has the number of operations that retired before it.
 
     Raises
     ------
     UserError
-        If the file cannot be run here.
+        If the file cannot be emulated.
     """
 
     def __init__(self, path: str | Path, arguments: Sequence[str] = (), *, seed: int = 0) -> None:
@@ -82,7 +86,7 @@ class Program:
         self.instructions: dict[int, Instruction] = {}
         self._uc = uc = Uc(unicorn.UC_ARCH_ARM64, unicorn.UC_MODE_ARM)
         uc.ctl_set_cpu_model(regs.UC_CPU_ARM64_MAX)
-        uc.reg_write(regs.UC_ARM64_REG_CPACR_EL1, 0b11 << 20)  # FPEN: no trap of Advanced SIMD and floating point
+        uc.reg_write(regs.UC_ARM64_REG_CPACR_EL1, 0b11 << 20)  # FPEN: Advanced SIMD and floating point are not trapped
         self.image.load(uc)
         build_stack(uc, self.image, self.argv, seed)
         end = max(segment.end for segment in self.image.segments)
@@ -93,35 +97,35 @@ class Program:
         self._code_start = min(mapping.start for mapping in code)
         code_end = max(mapping.end for mapping in code)
         self._words = np.zeros((code_end - self._code_start) // 4, WORD)
-        self._retired = 0  # operations that `run` has given
+        self._retired = 0  # operations that `run` has yielded
         self.failure = ""
-        self._killed: Signals | None = None  # by the signal of a crash, or from outside
-        self._fault: tuple[str, Signals] | None = None  # of the instruction at PC
+        self._fatal_signal: Signals | None = None  # signal of a crash or of `kill`
+        self._fault: tuple[str, Signals] | None = None  # reason and signal, for the instruction at PC
         self._in_kernel = False
         uc.hook_add(unicorn.UC_HOOK_INTR, self._on_exception)
         uc.hook_add(unicorn.UC_HOOK_MEM_INVALID, self._on_fault)
 
     @property
     def exit_status(self) -> int | None:
-        """Status as a shell shows it: 128 + signal if one has ended the program. None while it runs."""
-        return _SIGNAL_STATUS + self._killed if self._killed else self._kernel.exit_status
+        """Exit status as in a shell: 128 + signal after a fatal signal. None while the program runs."""
+        return _SIGNAL_STATUS + self._fatal_signal if self._fatal_signal else self._kernel.exit_status
 
     def kill(self, number: Signals) -> None:
-        """End the program by a signal, after the instruction that executes. For a signal handler.
+        """End the program by a signal, after the current instruction. A signal handler can call this method.
 
         Raises
         ------
         InterruptedError
-            If a system call may wait. `run` catches it.
+            If a system call is being emulated, because it could wait. `run` catches it.
         """
         if self.exit_status is None:
-            self._killed = number
+            self._fatal_signal = number
         self._uc.emu_stop()
         if self._in_kernel:
             raise InterruptedError(errno.EINTR, "")
 
     def symbol(self, address: int) -> str:
-        """Where `address` is, as `function+0xoffset`; the bare address in a stripped program."""
+        """Return `address` as `function+0xoffset`, or as a number if the program is stripped."""
         functions = self.image.functions
         index = bisect_right(functions, address, key=lambda function: function[0]) - 1
         if index < 0:
@@ -130,24 +134,24 @@ class Program:
         return f"{name}+0x{address - start:x}"
 
     def run(self, limit: int = 65536) -> Iterator[NDArray[np.void]]:
-        """Run the program to its end, be that an exit, a crash or a signal, and give what retires, in program order.
+        """Run the program until it exits, crashes or receives a signal. Yield its operations in program order.
 
         Parameters
         ----------
         limit : int
-            Most operations in one array; at least 1.
+            Maximum number of operations in an array; at least 1.
 
         Yields
         ------
         numpy.ndarray
-            Of OPERATION. Every operation of the program is in exactly one of them; they share no memory.
+            Rows of OPERATION. Every operation is in exactly one array. The arrays share no memory.
 
         Raises
         ------
         UserError
             If there is no C++ compiler.
         """
-        # Not made with the program: it may have to be compiled.
+        # The hooks are created here and not in the constructor because they may have to be compiled.
         self._hooks = Hooks(self._uc, self._words, self._code_start)
         pc = self.image.entry
         try:
@@ -164,44 +168,44 @@ class Program:
         self.runtime_mappings.append((self._now(), Mapping(start, length, 0, protection, name)))
 
     def _now(self) -> int:
-        """Nanoseconds since the start: one for each instruction."""
+        """Return the nanoseconds since the start: one per instruction."""
         return self._retired + self._hooks.count
 
     def _record(self, pc: int, operations: NDArray[np.void]) -> int:
-        """Run from `pc` until `operations` is full or the program ends; return the PC of the next instruction."""
-        self._hooks.begin(operations)
-        stop = Stop.NO
-        while self.exit_status is None and stop is not Stop.FULL:
+        """Run from `pc` until `operations` is full or the program ends. Return the PC of the next instruction."""
+        self._hooks.record_to(operations)
+        reason = StopReason.NONE
+        while self.exit_status is None and reason is not StopReason.FULL:
             pc = self._emulate(pc)
-            stop = self._hooks.stopped()
+            reason = self._hooks.take_stop_reason()
             if self._fault:
                 self._crash(pc, *self._fault)
-            elif stop is Stop.UNKNOWN:
+            elif reason is StopReason.UNCLASSIFIED:
                 self._classify_from(pc)
-            elif stop is Stop.NO and self.exit_status is None:
-                self._crash(pc, "it waits for an interrupt", Signals.SIGILL)
+            elif reason is StopReason.NONE and self.exit_status is None:  # Unicorn stops at WFI
+                self._crash(pc, "the program waits for an interrupt", Signals.SIGILL)
         if self.exit_status is not None:
-            self._hooks.end(pc)
-        self._hooks.check()
+            self._hooks.finish(pc)
+        self._hooks.check_traffic()
         return pc
 
     def _emulate(self, pc: int) -> int:
-        """Run from `pc` until the emulator stops; return the PC of the next instruction."""
+        """Run from `pc` until the emulator stops. Return the PC of the next instruction."""
         try:
-            self._uc.emu_start(pc, _NOWHERE)
+            self._uc.emu_start(pc, _NEVER_REACHED)
         except UcError as error:
             self._fault = self._fault or (str(error), Signals.SIGILL)
         except InterruptedError:
-            pass  # `kill` has interrupted a system call
+            pass  # `kill` interrupted a system call
         return self._uc.reg_read(regs.UC_ARM64_REG_PC)
 
     def _crash(self, pc: int, reason: str, number: Signals) -> None:
-        """End the program by the signal that its instruction at `pc` causes."""
+        """End the program by signal `number`, which the instruction at `pc` causes."""
         self.failure = f"{self.path.name} crashed at PC 0x{pc:x} ({self.symbol(pc)}): {reason} ({number.name})"
-        self._killed = number
+        self._fatal_signal = number
 
     def _classify_from(self, pc: int) -> None:
-        """Classify the instructions from `pc` up to a branch, before they execute for the first time."""
+        """Classify the instructions from `pc` to the next branch. They have not been executed yet."""
         if pc % 4:
             self._crash(pc, "PC is not a multiple of 4", Signals.SIGBUS)
             return
@@ -212,12 +216,12 @@ class Program:
                 instruction = classify(word)
             except UnsupportedError as error:
                 if rows:
-                    break  # perhaps it is never reached
+                    break  # the instruction may never be executed
                 self._crash(pc, f"unsupported instruction: {error}", Signals.SIGILL)
                 return
             self.instructions[address] = instruction
             facts = instruction.facts | FACT["retired"]
-            if not facts & FACT["conditional"]:
+            if not facts & FACT["conditional"]:  # the hooks determine the outcome of the others
                 facts |= FACT["taken"]
             passes = 0 if instruction.condition is None else _PASSES[instruction.condition]
             rows.append((facts, passes, instruction.traffic, instruction.irregular))
@@ -242,5 +246,5 @@ class Program:
 
     def _on_fault(self, _uc: Uc, kind: int, address: int, size: int, _value: int, _: Any) -> bool:
         access = f"{_ACCESSES.get(kind, 'access to')} 0x{address:x} ({size} bytes)"
-        self._fault = f"{access}, where that is not allowed", Signals.SIGSEGV
+        self._fault = f"{access} is not permitted", Signals.SIGSEGV
         return False

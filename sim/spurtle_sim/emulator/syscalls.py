@@ -1,4 +1,4 @@
-"""The Linux system calls of one program, answered the same way at each run."""
+"""Reproducible emulation of the Linux system calls of one program."""
 
 import errno
 import sys
@@ -11,41 +11,42 @@ from unicorn.unicorn import Uc
 from .linux.clock import Clock
 from .linux.descriptors import Descriptors
 from .linux.guest import Call, Guest, Int, Long, NotEmulatedError, UInt
-from .linux.memory import Memory
+from .linux.memory import MemoryCalls
 from .linux.names import NAMES
-from .linux.paths import Paths
+from .linux.paths import PathCalls
 from .linux.process import ProcessCalls
-from .linux.signals import Signals
-from .linux.streams import Streams
+from .linux.signals import SignalCalls
+from .linux.streams import StreamCalls
 
 __all__ = ["Kernel"]
 
 
 class Kernel:
-    """Memory, files, signals and facts of one process.
+    """Linux kernel of one process: its memory, files, signals and attributes.
 
-    The standard streams are the host's, and its files can be read. Time is what `now` says and random bytes come from a
-    seed, so that a run can be repeated. What is not emulated fails, and is reported once on standard error.
+    The process uses the standard streams of the host, and can read its files. Time is the result of `now`, and random
+    bytes depend on the seed only, so that runs are reproducible. A system call that is not emulated fails, and is
+    reported once on standard error.
 
     Parameters
     ----------
     uc : Uc
-        Holds the memory of the process.
+        Emulator, which contains the memory of the process.
     path : Path
-        The program, for /proc/self/exe.
+        Path of the program, for /proc/self/exe.
     end : int
-        First address after the program: the heap starts on the next page.
+        First address after the program. The heap starts at the next page boundary.
     now : callable
-        Nanoseconds since the program started.
+        Returns the nanoseconds since the start of the program.
     seed : int
-        Of the random numbers.
-    on_map : callable
-        Receives start, length, protection and name of memory that the program has asked for.
+        Seed of the random bytes.
+    on_map : callable, optional
+        Called with start, length, protection and name of each mapping that the program creates.
 
     Attributes
     ----------
     exit_status : int or None
-        As `wait` reports it: 128 + signal after a fatal signal. None while the program runs.
+        Exit status, which is 128 + signal after a fatal signal. None while the program runs.
     """
 
     def __init__(
@@ -61,40 +62,43 @@ class Kernel:
         self.exit_status: int | None = None
         self._reported: set[str] = set()
         guest = Guest(uc)
-        clock, memory, signals = Clock(guest, now), Memory(guest, end, on_map), Signals(guest, self._end)
+        clock, memory, signals = Clock(guest, now), MemoryCalls(guest, end, on_map), SignalCalls(guest, self._exit)
         self._descriptors = Descriptors(guest)
-        self._paths = Paths(guest, self._descriptors, path)
-        streams = Streams(guest, self._descriptors, clock, signals)
-        process = ProcessCalls(guest, memory, clock, name=path.name, seed=seed, end=self._end)
+        self._paths = PathCalls(guest, self._descriptors, path)
+        streams = StreamCalls(guest, self._descriptors, clock, signals)
+        process = ProcessCalls(guest, memory, clock, name=path.name, seed=seed, exit_=self._exit)
         groups = (clock, memory, signals, self._descriptors, self._paths, streams, process)
         self._calls = {call.__name__: (call, _types(call)) for group in groups for call in group.calls}
 
     def call(self, number: int, arguments: tuple[int, ...]) -> int:
-        """Return the result of system call `number`, negative for an errno; `arguments` are six registers."""
+        """Execute system call `number`. Return its result, which is a negative errno after an error.
+
+        `arguments` are the values of X0 to X5.
+        """
         number &= 2**32 - 1
         name = NAMES.get(number, "")
         if name not in self._calls:
-            return self._refuse(number, "", errno.ENOSYS)
+            return self._report(number, "", errno.ENOSYS)
         call, types = self._calls[name]
         try:
             return call(*(_convert(value, type_) for value, type_ in zip(arguments, types, strict=False)))
         except NotEmulatedError as error:
-            return self._refuse(number, f" {error.what}", error.number)
+            return self._report(number, f" {error.feature}", error.number)
         except OSError as error:
             return -(error.errno or errno.EIO)
 
     def close(self) -> None:
-        """Close the host files that the program left open."""
+        """Close the host files that the program has not closed."""
         self._descriptors.close_all()
         self._paths.close()
 
-    def _end(self, status: int) -> None:
+    def _exit(self, status: int) -> None:
         self.exit_status = status
 
-    def _refuse(self, number: int, what: str, error: int) -> int:
-        """Report, once, that a system call is not emulated; return its result."""
+    def _report(self, number: int, feature: str, error: int) -> int:
+        """Report once that a feature of a system call is not emulated. Return the result of the call."""
         name = f"{NAMES[number]} (system call {number})" if number in NAMES else f"system call {number}"
-        message = f"spurtle: {name}{what} is not emulated: the program gets {errno.errorcode[error]}"
+        message = f"spurtle: {name}{feature} is not emulated: the program receives {errno.errorcode[error]}"
         if message not in self._reported:
             self._reported.add(message)
             print(message, file=sys.stderr)
@@ -113,7 +117,7 @@ _SIGNED = {Int, Long}
 
 
 def _convert(register: int, type_: Any) -> int:
-    """Return the value of a parameter: the register may hold anything above the bits of a shorter type."""
+    """Return the value of a parameter. Register bits above the width of its type are ignored."""
     bits = _BITS[type_]
     value = register & (1 << bits) - 1
     return value - (1 << bits) if type_ in _SIGNED and value >> bits - 1 else value

@@ -65,7 +65,7 @@ def find_or_build(name: str, key: object, build: Callable[[Path], Path]) -> Path
                 _prune(path.parent)
     except OSError as error:
         raise UserError(
-            f"cannot write the cache {path.parent}: {error.strerror or error}; name another folder in XDG_CACHE_HOME"
+            f"cannot write the cache {path.parent}: {error.strerror or error}; set XDG_CACHE_HOME to another folder"
         ) from error
     return path
 
@@ -131,6 +131,6 @@ def cache_folder() -> Path:
         except RuntimeError:  # HOME is not set, and the user database has no entry for the user
             home = Path("~")
         if not os.access(home, os.F_OK):
-            raise UserError(f"the home folder {home} does not exist: name a folder for the cache in XDG_CACHE_HOME")
+            raise UserError(f"the home folder {home} does not exist: set XDG_CACHE_HOME to a folder for the cache")
         folder = home / ".cache"
     return folder / "spurtle"

@@ -103,8 +103,8 @@ def load(libraries: Sequence[Loadable]) -> list[ctypes.CDLL]:
     UserError
         If there is no C++ compiler, the compilation fails, or the cache cannot be written.
     """
-    found = [library.find() for library in libraries]
-    missing = [library for library, path in zip(libraries, found, strict=True) if path is None]
+    paths = [library.find() for library in libraries]
+    missing = [library for library, path in zip(libraries, paths, strict=True) if path is None]
     if missing:
         with _progress(len(missing)) as show:
 
@@ -112,9 +112,9 @@ def load(libraries: Sequence[Loadable]) -> list[ctypes.CDLL]:
                 with show(library.name):
                     return library.make()
 
-            made = iter(run_parallel(lambda library=library: make(library) for library in missing))
-        found = [path or next(made) for path in found]
-    return [_open(library, path) for library, path in zip(libraries, found, strict=True) if path]
+            built = iter(run_parallel(lambda library=library: make(library) for library in missing))
+        paths = [path or next(built) for path in paths]
+    return [_open(library, path) for library, path in zip(libraries, paths, strict=True) if path]
 
 
 def declare(library: ctypes.CDLL, prefix: str, functions: Mapping[str, tuple[Any, Sequence[Any]]]) -> None:

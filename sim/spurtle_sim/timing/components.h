@@ -39,13 +39,13 @@ struct Table {
 
     bool full() const { return 2 * used >= slots.size(); }
 
-    // Resize the table to `size` slots. Entries with a value below `least` are removed.
-    void rebuild(size_t size, uint64_t least) {
+    // Resize the table to `size` slots. Entries with a value below `minimum` are removed.
+    void rebuild(size_t size, uint64_t minimum) {
         std::vector<Slot> old(size);
         old.swap(slots);
         used = 0;
         for (const Slot &slot : old)
-            if (slot.key != INVALID && slot.value >= least) put(find(slot.key), slot.key, slot.value);
+            if (slot.key != INVALID && slot.value >= minimum) put(find(slot.key), slot.key, slot.value);
     }
 };
 

@@ -208,11 +208,11 @@ struct TimingModel {
             if (arrival != finish) timed.events |= EVENT_RECENTLY_FETCHED;
             return arrival;
         }
-        Refill found = refill(line);
-        timed.events |= EVENT_L1D_REFILL | found.events;
-        timed.data_source = found.source;
-        fills.add(line, start + found.latency, dispatch);
-        return start + found.latency;
+        Refill fill = refill(line);
+        timed.events |= EVENT_L1D_REFILL | fill.events;
+        timed.data_source = fill.source;
+        fills.add(line, start + fill.latency, dispatch);
+        return start + fill.latency;
     }
 
     // Return the cycle in which the store enters the store buffer. It is written to the cache later, after the stores

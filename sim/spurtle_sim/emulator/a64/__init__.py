@@ -1,6 +1,6 @@
-"""Classification of A64 instructions: facts, memory traffic, the registers that they need and those that they make.
+"""Classification of A64 instructions: facts, memory traffic, and source and destination registers.
 
-docs/reference/operations.md has the facts of each kind of instruction.
+docs/reference/operations.md lists the facts of each kind of instruction.
 """
 
 from .classify import UnsupportedError, classify

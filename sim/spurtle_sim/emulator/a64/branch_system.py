@@ -1,6 +1,7 @@
-"""Branches, exceptions, barriers, hints and System instructions, from their encoding."""
+"""Classification of branches, exception generation, barriers, hints and System instructions.
 
-# Ref: DDI0487 M.a, C4.1 (encodings), D17.6.5 (conditional), D18.2.7 (call).
+Ref: DDI0487 M.a, C4.1 (encodings), D17.6.5 (conditional), D18.2.7 (call).
+"""
 
 from ...trace.instruction import FACT, NZCV, Instruction, InstructionKind
 from .encoding import bits, fact_bits, general
@@ -8,10 +9,11 @@ from .encoding import bits, fact_bits, general
 __all__ = ["branch_system"]
 
 _ZVA_BYTES = 64
-"""What DCZID_EL0 of the emulated PE says."""
+"""Number of bytes that DC ZVA zeroes, as DCZID_EL0 of the emulated PE reports it."""
 
 
 def branch_system(word: int) -> Instruction | None:
+    """Classify an instruction of this group. Return None if it is unallocated or not supported."""
     top, link, rn, rt = word >> 24, bool(word >> 31), bits(word, 9, 5), word & 31
     if top & 0x7C == 0x14:  # B, BL
         if link:
@@ -31,7 +33,7 @@ def branch_system(word: int) -> Instruction | None:
             return Instruction(InstructionKind.BRANCH, facts, general(rn))
         if opc == 0b01:
             return Instruction(InstructionKind.CALL, facts | FACT["link"], general(rn), (30,))
-        if opc == 0b10:  # RETAA names no register: it is X30
+        if opc == 0b10:  # RETAA has no register field: it uses X30
             return Instruction(InstructionKind.RETURN, facts | FACT["procedure_return"], general(rn) or (30,))
         return None
     if word >> 22 != 0x354:

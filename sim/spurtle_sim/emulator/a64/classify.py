@@ -1,6 +1,7 @@
-"""The group of an instruction word, and the module that classifies its instructions."""
+"""Top level of the classification: the encoding group of an instruction.
 
-# Ref: DDI0487 M.a, C4.1.
+Ref: DDI0487 M.a, C4.1.
+"""
 
 from functools import cache
 
@@ -15,33 +16,35 @@ __all__ = ["UnsupportedError", "classify"]
 
 
 class UnsupportedError(ValueError):
-    """Not an instruction that the models know: SVE, SME, memory tags, memory copy, Guarded control stack, 64-byte and
-    floating-point atomics, or unallocated.
+    """Instruction that is not supported, or unallocated.
+
+    SVE, SME, Allocation Tags, Memory Copy and Memory Set, Guarded control stack, 64-byte loads and stores, and
+    floating-point atomic operations are not supported.
     """
 
 
 @cache
 def classify(word: int) -> Instruction:
-    """The instruction that the 32-bit `word` encodes.
+    """Return the classification of the 32-bit instruction `word`.
 
     Raises
     ------
     UnsupportedError
-        If the models do not know it.
+        If the instruction is unallocated or not supported.
     """
     group = bits(word, 28, 25)
     if group & 0b0101 == 0b0100:
-        found = load_store(word)
+        instruction = load_store(word)
     elif group & 0b0111 == 0b0101:
-        found = register(word)
+        instruction = register(word)
     elif group & 0b0111 == 0b0111:
-        found = simd_fp(word)
+        instruction = simd_fp(word)
     elif group >> 1 == 0b100:
-        found = immediate(word)
+        instruction = immediate(word)
     elif group >> 1 == 0b101:
-        found = branch_system(word)
+        instruction = branch_system(word)
     else:
-        found = None
-    if found is None:
+        instruction = None
+    if instruction is None:
         raise UnsupportedError(f"0x{word:08x}")
-    return found
+    return instruction

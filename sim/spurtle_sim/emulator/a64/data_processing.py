@@ -1,6 +1,7 @@
-"""Integer data processing, from its encoding."""
+"""Classification of integer data-processing instructions.
 
-# Ref: DDI0487 M.a, C4.1 (encodings), D17.6.5 (conditional).
+Ref: DDI0487 M.a, C4.1 (encodings), D17.6.5 (conditional).
+"""
 
 from ...trace.instruction import FACT, NZCV, Instruction, InstructionKind
 from .encoding import bits, general
@@ -9,10 +10,11 @@ __all__ = ["immediate", "register"]
 
 
 def immediate(word: int) -> Instruction | None:
+    """Classify a data-processing instruction with an immediate. Return None if it is unallocated or not supported."""
     opcode, opc, rn, rd = bits(word, 25, 23), bits(word, 30, 29), bits(word, 9, 5), word & 31
     if opcode <= 0b001:
         return Instruction(InstructionKind.INTEGER, 0, (), general(rd))
-    if opcode in (0b010, 0b100):  # add and subtract, logical: SP unless flags are set
+    if opcode in (0b010, 0b100):  # add and subtract, logical: register 31 is SP unless the flags are set
         flags = opc & 1 if opcode == 0b010 else opc == 3
         sources = (rn,) if opcode == 0b010 else general(rn)
         return Instruction(InstructionKind.INTEGER, 0, sources, (*general(rd), NZCV) if flags else (rd,))
@@ -28,6 +30,7 @@ def immediate(word: int) -> Instruction | None:
 
 
 def register(word: int) -> Instruction | None:
+    """Classify a data-processing instruction on registers. Return None if it is unallocated or not supported."""
     rm, ra, rn, rd, opc = bits(word, 20, 16), bits(word, 14, 10), bits(word, 9, 5), word & 31, bits(word, 30, 29)
     if not bits(word, 28, 28):
         arithmetic, extended = bits(word, 24, 24), bits(word, 24, 24) and bits(word, 21, 21)

@@ -1,6 +1,7 @@
-"""Loads, stores, atomic memory operations and prefetches, from their encoding."""
+"""Classification of loads, stores, atomic memory operations and prefetches.
 
-# Ref: DDI0487 M.a, C4.1 (encodings), D17.5.1 (types of operation), D18.2.7 (atomic).
+Ref: DDI0487 M.a, C4.1 (encodings), D17.5.1 (types of operation), D18.2.7 (atomic).
+"""
 
 from ...trace.instruction import Instruction, InstructionKind, Registers
 from .encoding import bits, fact_bits, general, vectors
@@ -9,14 +10,13 @@ __all__ = ["load_store"]
 
 _ORDERED = ("acquire_release",)
 
-
 _SCALAR = ("simd_fp",)
-
 
 _VECTOR = ("simd_fp", "vector")
 
 
 def load_store(word: int) -> Instruction | None:
+    """Classify an instruction of this group. Return None if it is unallocated or not supported."""
     kind, vector, high = bits(word, 29, 28), bits(word, 26, 26), bits(word, 24, 24)
     if kind == 0b00:
         if vector:
@@ -30,19 +30,19 @@ def load_store(word: int) -> Instruction | None:
 def _access(
     load: bool, names: tuple[str, ...], registers: Registers, traffic: int, address: Registers, base: Registers = ()
 ) -> Instruction:
-    """A load to, or a store of, `registers`."""
+    """Return a load to, or a store of, `registers`. `names` are its facts."""
     if load:
         return Instruction(InstructionKind.LOAD, fact_bits("load", *names), address, registers, base, traffic)
     return Instruction(InstructionKind.STORE, fact_bits("store", *names), (*address, *registers), (), base, traffic)
 
 
 def _simd_fp_names(width: int) -> tuple[str, ...]:
-    """Of a load or store of SIMD&FP registers of so many bytes each: Q registers are vectors (D17.5.1)."""
+    """Return the facts of a load or store of SIMD&FP registers of `width` bytes. Q registers are vectors (D17.5.1)."""
     return _VECTOR if width == 16 else _SCALAR
 
 
 def _structure(word: int) -> Instruction | None:
-    """LD1 to LD4, ST1 to ST4: of whole registers, of one lane, or replicating."""
+    """Classify LD1 to LD4 and ST1 to ST4: multiple structures, single structures, and loads that replicate."""
     rm, size, rn, rt = bits(word, 20, 16), bits(word, 11, 10), bits(word, 9, 5), word & 31
     load, opcode = bool(bits(word, 22, 22)), bits(word, 15, 12)
     merged = False
@@ -57,13 +57,13 @@ def _structure(word: int) -> Instruction | None:
         merged = load and scale != 3
         width = 1 << (size if scale == 3 else 3 if scale == 2 and size & 1 else scale)
     registers = vectors(rt, count)
-    posted = bool(bits(word, 23, 23))
-    address = (rn, *(general(rm) if posted else ()), *(registers if merged else ()))
-    return _access(load, _VECTOR, registers, count * width, address, (rn,) if posted else ())
+    post_indexed = bool(bits(word, 23, 23))
+    address = (rn, *(general(rm) if post_indexed else ()), *(registers if merged else ()))
+    return _access(load, _VECTOR, registers, count * width, address, (rn,) if post_indexed else ())
 
 
 def _exclusive(word: int) -> Instruction | None:
-    """Exclusive pairs and singles, ordered accesses, compare and swap."""
+    """Classify Load-Exclusive and Store-Exclusive, Load-Acquire and Store-Release, and compare and swap."""
     size, rs, rt2, rn, rt = bits(word, 31, 30), bits(word, 20, 16), bits(word, 14, 10), bits(word, 9, 5), word & 31
     ordered, load, pair, release = (bool(bits(word, bit, bit)) for bit in (23, 22, 21, 15))
     if pair and (ordered or size < 2):
@@ -86,6 +86,7 @@ def _exclusive(word: int) -> Instruction | None:
 
 
 def _literal(word: int) -> Instruction | None:
+    """Classify a load or prefetch of a literal."""
     size, vector, rt = bits(word, 31, 30), bits(word, 26, 26), word & 31
     if vector:
         return None if size == 3 else _access(True, _simd_fp_names(4 << size), vectors(rt), 4 << size, ())
@@ -93,13 +94,14 @@ def _literal(word: int) -> Instruction | None:
 
 
 def _ordered_unscaled(word: int) -> Instruction | None:
-    """LDAPUR and STLUR."""
+    """Classify LDAPUR and STLUR."""
     if bits(word, 26, 26) or bits(word, 21, 21) or bits(word, 11, 10):
         return None
     return _access(bits(word, 23, 22) != 0, _ORDERED, general(word & 31), 1 << bits(word, 31, 30), (bits(word, 9, 5),))
 
 
 def _pair(word: int) -> Instruction | None:
+    """Classify a load or store of a pair of registers."""
     size, vector, mode, load = bits(word, 31, 30), bits(word, 26, 26), bits(word, 24, 23), bool(bits(word, 22, 22))
     rt2, rn, rt = bits(word, 14, 10), bits(word, 9, 5), word & 31
     base = (rn,) if mode & 1 else ()
@@ -111,7 +113,7 @@ def _pair(word: int) -> Instruction | None:
 
 
 def _single(word: int) -> Instruction | None:
-    """One register: every addressing mode but literal; and the atomic memory operations."""
+    """Classify a load or store of one register in any addressing mode except literal, or an atomic operation."""
     size, vector, opc = bits(word, 31, 30), bits(word, 26, 26), bits(word, 23, 22)
     rn, rt = bits(word, 9, 5), word & 31
     address, base = (rn,), ()
@@ -140,7 +142,7 @@ def _single(word: int) -> Instruction | None:
 
 
 def _atomic(word: int) -> Instruction | None:
-    """LDADD and its family, SWP, LDAPR. Without a result (XZR) the first are stores, not loads."""
+    """Classify LDADD and similar, SWP, and LDAPR. LDADD and similar are not loads if the result register is XZR."""
     size, acquire, release, rs = bits(word, 31, 30), bits(word, 23, 23), bits(word, 22, 22), bits(word, 20, 16)
     swap, opc, rn, rt = bits(word, 15, 15), bits(word, 14, 12), bits(word, 9, 5), word & 31
     names = _ORDERED if acquire or release else ()

@@ -1,9 +1,10 @@
-"""Advanced SIMD and floating-point data processing.
+"""Classification of Advanced SIMD and floating-point data-processing instructions.
 
-capstone names the operands; its lists of the registers that are read and written have gaps and errors.
+capstone decodes the operands. Its lists of the registers that an instruction reads and writes are not used because they
+are incomplete and partly wrong.
+
+Ref: DDI0487 M.a, C4.1 (encodings), D17.6.5 (conditional).
 """
-
-# Ref: DDI0487 M.a, C4.1 (encodings), D17.6.5 (conditional).
 
 import re
 from functools import cache
@@ -17,7 +18,7 @@ __all__ = ["simd_fp"]
 
 @cache
 def _disassembler() -> Any:
-    # Imported here because it takes 40 ms, and many programs have no such instruction.
+    # Imported here because the import takes 40 ms, and many programs have no such instruction.
     import capstone
 
     disassembler = capstone.Cs(capstone.CS_ARCH_ARM64, capstone.CS_MODE_LITTLE_ENDIAN)
@@ -34,25 +35,27 @@ _SIMD_KINDS = (
       "sdot", "udot", "usdot", "sudot", "smmla", "ummla", "usmmla", "bfdot", "bfmmla", "bfmlal"),
      InstructionKind.SIMD_MULTIPLY),
 )  # fmt: skip
-
+"""Prefixes of mnemonics, and the kinds of their instructions. The first match applies. Other instructions are SIMD."""
 
 _FLOATING_POINT = ("f", "bf", "scvtf", "ucvtf")
-"""How the mnemonics of Advanced SIMD begin that compute with floating-point numbers; no other begins so."""
+"""Prefixes of the mnemonics of Advanced SIMD instructions on floating-point numbers. No others have them."""
 
 
 def simd_fp(word: int) -> Instruction | None:
-    found = next(_disassembler().disasm(word.to_bytes(4, "little"), 0), None)
-    if found is None:
+    """Classify an instruction of this group. Return None if capstone cannot decode it."""
+    decoded = next(_disassembler().disasm(word.to_bytes(4, "little"), 0), None)
+    if decoded is None:
         return None
-    sources, destinations = _accesses(found)
-    kind = next((kind for prefixes, kind in _SIMD_KINDS if found.mnemonic.startswith(prefixes)), InstructionKind.SIMD)
+    sources, destinations = _accesses(decoded)
+    kind = next((kind for prefixes, kind in _SIMD_KINDS if decoded.mnemonic.startswith(prefixes)), InstructionKind.SIMD)
     if any(register <= SP for register in (*sources, *destinations)):
         kind = InstructionKind.TRANSFER
-    # All of the scalar floating-point group is floating point, FMOV too; all else is Advanced SIMD, scalar or not.
+    # The instructions of the scalar floating-point group are floating point, including FMOV. All others are Advanced
+    # SIMD, including scalar ones.
     if word & 0x50000000 == 0x10000000:
         names = ("floating_point",)
     else:
-        names = ("vector", "floating_point") if found.mnemonic.startswith(_FLOATING_POINT) else ("vector",)
+        names = ("vector", "floating_point") if decoded.mnemonic.startswith(_FLOATING_POINT) else ("vector",)
     if word & 0xFF200400 == 0x1E200400:  # FCCMP, FCSEL
         condition = bits(word, 15, 12)
         return Instruction(kind, fact_bits("conditional", *names), sources, destinations, condition=condition)
@@ -66,25 +69,24 @@ _MERGING = re.compile(
     r"|s[lr]i|bit|bif|bsl|tbx|(?!trn).*n2"  # insert; narrow into the upper half
     r"|aes[de]|sha1(c|p|m|su0|su1)|sha(256|512).*|sm3(partw|tt).*|sm4e"
 )
-"""Mnemonics whose destination is also a source. ORR and BIC (immediate) and INS are others, which have aliases."""
+"""Mnemonics whose destination is also a source. `_accesses` adds immediate ORR and BIC, and INS: they have aliases."""
 
 
-def _accesses(found: Any) -> tuple[Registers, Registers]:
-    """Return sources and destinations. The first operand is the destination, except that compares write the flags."""
-    operands = [operand for operand in found.operands if operand.type == _REGISTER_OPERAND]
+def _accesses(decoded: Any) -> tuple[Registers, Registers]:
+    """Return sources and destinations. The first operand is the destination, except of compares, which write NZCV."""
+    operands = [operand for operand in decoded.operands if operand.type == _REGISTER_OPERAND]
     first, others = operands[0], operands[1:]
-    flags = (NZCV,) if found.mnemonic.startswith(("fccmp", "fcsel")) else ()
-    if found.mnemonic.startswith(("fcmp", "fccmp")):
+    flags = (NZCV,) if decoded.mnemonic.startswith(("fccmp", "fcsel")) else ()
+    if decoded.mnemonic.startswith(("fcmp", "fccmp")):
         return (*flags, *_numbers(operands)), (NZCV,)
-    immediate = not others and found.mnemonic in ("orr", "bic")
+    immediate = not others and decoded.mnemonic in ("orr", "bic")
     element = first.vector_index >= 0
-    merged = _MERGING.fullmatch(found.mnemonic) or immediate or element
-    made = (*_numbers([first]), NZCV) if found.mnemonic == "fjcvtzs" else _numbers([first])
-    return (*flags, *_numbers(operands if merged else others)), made
+    merged = _MERGING.fullmatch(decoded.mnemonic) or immediate or element
+    destinations = (*_numbers([first]), NZCV) if decoded.mnemonic == "fjcvtzs" else _numbers([first])
+    return (*flags, *_numbers(operands if merged else others)), destinations
 
 
-_REGISTER_OPERAND = 1  # CS_OP_REG of capstone, which is not loaded yet
-
+_REGISTER_OPERAND = 1  # CS_OP_REG of capstone, which is imported later
 
 _NUMBERS = {
     **{f"{letter}{number}": number for letter in "xw" for number in range(31)},
@@ -94,6 +96,6 @@ _NUMBERS = {
 
 
 def _numbers(operands: list[Any]) -> Registers:
-    """Return our numbers of capstone's operands, without the zero register."""
+    """Return the register numbers of operands of capstone, without the zero register."""
     names = (_disassembler().reg_name(operand.reg) for operand in operands)
     return tuple(_NUMBERS[name] for name in names if name in _NUMBERS)

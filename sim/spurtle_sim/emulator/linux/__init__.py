@@ -1,5 +1,6 @@
-"""The Linux kernel as one emulated program sees it: each class has the system calls of one purpose.
+"""Linux kernel of one emulated program. Each class implements the system calls of one group.
 
-Each method in `calls` has the name and the parameters of its system call. It returns the result, negative for an errno.
-It may also raise OSError for an error that Linux returns as well, or NotEmulatedError for one that it would not return.
+Each method in `calls` has the name and the parameters of its system call. It returns the result of the call, which is a
+negative errno after an error. It can also raise OSError for an error that Linux returns as well, or NotEmulatedError
+for an error that Linux would not return.
 """

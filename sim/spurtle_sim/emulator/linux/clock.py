@@ -1,6 +1,7 @@
-"""System calls on time, which is the number of instructions."""
+"""System calls on time. Time advances by one nanosecond per instruction.
 
-# Ref: Linux kernel/time/posix-timers.c, include/uapi/linux/time.h.
+Ref: Linux kernel/time/posix-timers.c, include/uapi/linux/time.h.
+"""
 
 import errno
 from collections.abc import Callable
@@ -19,18 +20,18 @@ _TIMER_ABSTIME = 1
 
 
 class Clock:
-    """Time of the program. A sleep ends at once, and the clock advances by its length.
+    """Clock of the program. A sleep returns immediately, and the clock advances by its duration.
 
     Parameters
     ----------
     guest : Guest
-    instructions : callable
-        Nanoseconds of CPU time: one an instruction.
+    cpu_time : callable
+        Returns the CPU time in nanoseconds: one nanosecond per instruction.
     """
 
-    def __init__(self, guest: Guest, instructions: Callable[[], int]) -> None:
+    def __init__(self, guest: Guest, cpu_time: Callable[[], int]) -> None:
         self._guest = guest
-        self._instructions = instructions
+        self._cpu_time = cpu_time
         self._slept = 0
         self.calls: tuple[Call, ...] = (
             self.nanosleep,
@@ -44,26 +45,26 @@ class Clock:
     @property
     def now(self) -> int:
         """Nanoseconds since the program started."""
-        return self._instructions() + self._slept
+        return self._cpu_time() + self._slept
 
     def sleep(self, nanoseconds: int) -> None:
-        """Advance the clock, up to what Linux counts."""
+        """Advance the clock. It saturates in the range of Linux, which has signed 64-bit nanoseconds."""
         self._slept = min(self._slept + max(nanoseconds, 0), _LATEST)
 
-    def duration(self, address: int) -> int:
-        """Return the nanoseconds of the timespec at `address`. Raises OSError if it is not valid."""
+    def read_timespec(self, address: int) -> int:
+        """Return the nanoseconds of the timespec at `address`. Raise OSError if it is not valid."""
         seconds, nanoseconds = self._guest.unpack("2q", address)
         if seconds < 0 or not 0 <= nanoseconds < _SECOND:
             raise OSError(errno.EINVAL, "")
         return seconds * _SECOND + nanoseconds
 
-    def nanosleep(self, wanted: int) -> int:
-        self.sleep(self.duration(wanted))
+    def nanosleep(self, request: int) -> int:
+        self.sleep(self.read_timespec(request))
         return 0
 
     def clock_gettime(self, clock: Int, result: int) -> int:
         self._check(clock)
-        now = self._instructions() if clock in _CPU_CLOCKS else self.now
+        now = self._cpu_time() if clock in _CPU_CLOCKS else self.now
         self._guest.pack("2q", result, *divmod(now, _SECOND))
         return 0
 
@@ -73,11 +74,11 @@ class Clock:
             self._guest.pack("2q", result, 0, 1)
         return 0
 
-    def clock_nanosleep(self, clock: Int, flags: Int, wanted: int) -> int:
+    def clock_nanosleep(self, clock: Int, flags: Int, request: int) -> int:
         self._check(clock)
         if clock not in _SLEEP_CLOCKS:
             raise NotEmulatedError(errno.ENOTSUP, f"on clock {clock}")
-        duration = self.duration(wanted)
+        duration = self.read_timespec(request)
         self.sleep(duration - self.now if flags & _TIMER_ABSTIME else duration)
         return 0
 
@@ -91,7 +92,7 @@ class Clock:
 
     def times(self, result: int) -> int:
         if result:
-            self._guest.pack("4q", result, self._instructions() // _TICK, 0, 0, 0)
+            self._guest.pack("4q", result, self._cpu_time() // _TICK, 0, 0, 0)
         return self.now // _TICK
 
     def _check(self, clock: int) -> None:

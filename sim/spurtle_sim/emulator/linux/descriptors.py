@@ -1,7 +1,8 @@
-"""File descriptors of the program, and the system calls on them alone."""
+"""File descriptors of the program, and the system calls that affect only descriptors.
 
-# Ref: Linux fs/fcntl.c, fs/file.c, fs/ioctl.c; include/uapi/asm-generic/{fcntl,ioctls}.h,
-# arch/arm64/include/uapi/asm/fcntl.h.
+Ref: Linux fs/fcntl.c, fs/file.c, fs/ioctl.c; include/uapi/asm-generic/{fcntl,ioctls}.h,
+arch/arm64/include/uapi/asm/fcntl.h.
+"""
 
 import errno
 import fcntl
@@ -12,12 +13,12 @@ from .guest import Call, Guest, Int, NotEmulatedError, UInt
 __all__ = ["DESCRIPTORS", "O_CLOEXEC", "O_NONBLOCK", "Descriptors"]
 
 DESCRIPTORS = 1024
-"""RLIMIT_NOFILE."""
+"""Maximum number of descriptors (RLIMIT_NOFILE)."""
 
 O_NONBLOCK, O_CLOEXEC = 0o4000, 0o2000000
 _O_APPEND, _O_DIRECT = 0o2000, 0o200000
 _STATUS_FLAGS = {_O_APPEND: os.O_APPEND, O_NONBLOCK: os.O_NONBLOCK}
-"""Flags that F_SETFL changes here, and the host's. Hosts have other numbers than AArch64 for some of the others."""
+"""Flags that F_SETFL can change, and their values on the host. Other flags can have other values on the host."""
 
 _F_DUPFD, _F_GETFD, _F_SETFD, _F_GETFL, _F_SETFL, _F_DUPFD_CLOEXEC = 0, 1, 2, 3, 4, 1030
 _FD_CLOEXEC = 1
@@ -26,11 +27,13 @@ _FILE_CALLS = {
     *(0x541B, 0x5421, 0x5450),  # FIONREAD, FIONBIO, FIONCLEX
     *(0x5451, 0x5452, 0x5460),  # FIOCLEX, FIOASYNC, FIOQSIZE
 }
-"""Commands of ioctl that need no terminal."""
+"""Commands of ioctl that apply to files other than terminals."""
 
 
 class Descriptors:
-    """Descriptors of the program, and the host's behind them. The standard streams are the host's own.
+    """Descriptors of the program, and the host descriptors that they refer to.
+
+    Descriptors 0 to 2 refer to the standard streams of the host.
 
     Parameters
     ----------
@@ -44,18 +47,21 @@ class Descriptors:
         self.calls: tuple[Call, ...] = (self.dup, self.dup3, self.fcntl, self.ioctl, self.close, self.pipe2)
 
     def is_open(self, descriptor: int) -> bool:
-        """Return whether the program has this descriptor."""
+        """Return whether `descriptor` is open."""
         return descriptor in self._hosts
 
     def host(self, descriptor: int) -> int:
-        """Return the host's descriptor. Raises OSError if there is none."""
+        """Return the host descriptor of `descriptor`. Raise OSError if `descriptor` is not open."""
         if not self.is_open(descriptor):
             raise OSError(errno.EBADF, "")
         return self._hosts[descriptor]
 
-    def add(self, host: int, *, close_on_exec: bool, least: int = 0) -> int:
-        """Return the lowest free descriptor from `least`, for a descriptor of the host that is closed with it."""
-        descriptor = next((number for number in range(least, DESCRIPTORS) if number not in self._hosts), None)
+    def add(self, host: int, *, close_on_exec: bool, minimum: int = 0) -> int:
+        """Assign the lowest free descriptor, `minimum` or above, to a host descriptor, and return it.
+
+        The host descriptor is closed with it, or immediately if no descriptor is free.
+        """
+        descriptor = next((number for number in range(minimum, DESCRIPTORS) if number not in self._hosts), None)
         if descriptor is None:
             os.close(host)
             raise OSError(errno.EMFILE, "")
@@ -63,14 +69,14 @@ class Descriptors:
         return descriptor
 
     def close_all(self) -> None:
-        """Close the files that the program left open."""
+        """Close all files that the program has not closed."""
         for descriptor in [*self._hosts]:
             self.close(descriptor)
 
     def close(self, descriptor: Int) -> int:
         host = self.host(descriptor)
         del self._hosts[descriptor]
-        if host > 2:
+        if host > 2:  # the standard streams of the host stay open
             os.close(host)
         return 0
 
@@ -105,7 +111,7 @@ class Descriptors:
         if command in (_F_DUPFD, _F_DUPFD_CLOEXEC):
             if argument >= DESCRIPTORS:
                 return -errno.EINVAL
-            return self.add(os.dup(host), close_on_exec=command == _F_DUPFD_CLOEXEC, least=argument)
+            return self.add(os.dup(host), close_on_exec=command == _F_DUPFD_CLOEXEC, minimum=argument)
         if command == _F_GETFD:
             return _FD_CLOEXEC if descriptor in self._close_on_exec else 0
         if command == _F_SETFD:
@@ -132,16 +138,16 @@ class Descriptors:
 
 
 def _status(host: int) -> int:
-    """Return access mode and status flags, as AArch64 numbers them."""
+    """Return access mode and status flags with the values of AArch64."""
     flags = fcntl.fcntl(host, fcntl.F_GETFL)
     return flags & os.O_ACCMODE | sum(guest for guest, bit in _STATUS_FLAGS.items() if flags & bit)
 
 
-def _set_status(host: int, wanted: int) -> int:
-    if wanted & (_O_DIRECT | _O_ASYNC):
+def _set_status(host: int, requested: int) -> int:
+    if requested & (_O_DIRECT | _O_ASYNC):
         raise NotEmulatedError(errno.EINVAL, "with O_DIRECT or O_ASYNC")
     flags = fcntl.fcntl(host, fcntl.F_GETFL)
     for guest, bit in _STATUS_FLAGS.items():
-        flags = flags | bit if wanted & guest else flags & ~bit
+        flags = flags | bit if requested & guest else flags & ~bit
     fcntl.fcntl(host, fcntl.F_SETFL, flags)
     return 0

@@ -1,6 +1,7 @@
-"""Types of arguments, and access to the memory of the program, as the kernel has it."""
+"""Types of system call arguments, and access to the memory of the program.
 
-# Ref: Linux include/linux/syscalls.h (SYSCALL_DEFINE casts each argument to its type), include/uapi/linux/limits.h.
+Ref: Linux include/linux/syscalls.h (SYSCALL_DEFINE casts each argument to its type), include/uapi/linux/limits.h.
+"""
 
 import errno
 import os
@@ -14,10 +15,10 @@ from unicorn.unicorn import Uc, UcError
 
 from ...perf.process import PAGE_BYTES
 
-__all__ = ["EXECUTE", "READ", "WRITE", "Call", "Guest", "Int", "Long", "NotEmulatedError", "UInt", "up"]
+__all__ = ["EXECUTE", "READ", "WRITE", "Call", "Guest", "Int", "Long", "NotEmulatedError", "UInt", "page_align"]
 
 READ, WRITE, EXECUTE = unicorn.UC_PROT_READ, unicorn.UC_PROT_WRITE, unicorn.UC_PROT_EXEC
-"""Protection bits of memory. Those of Linux (PROT) have the same numbers."""
+"""Protection bits of memory. PROT_READ, PROT_WRITE and PROT_EXEC of Linux have the same values."""
 
 _PATH_MAX = 4096
 
@@ -29,7 +30,7 @@ Region = tuple[int, int, int]
 Int = Annotated[int, 32, "signed"]
 UInt = Annotated[int, 32, "unsigned"]
 Long = Annotated[int, 64, "signed"]
-"""Types of the parameters of system calls. A bare `int` is an address or another unsigned number of 64 bits."""
+"""Types of the parameters of system calls. `int` is an address or another unsigned 64-bit number."""
 
 
 class NotEmulatedError(OSError):
@@ -38,30 +39,32 @@ class NotEmulatedError(OSError):
     Parameters
     ----------
     number : int
-        The errno that the program gets.
-    what : str
-        What is not emulated; follows "system call ... " in the report.
+        Errno that the program receives.
+    feature : str
+        Feature that is not emulated. The report has it after the name of the system call.
     """
 
-    def __init__(self, number: int, what: str) -> None:
-        super().__init__(number, what)
+    def __init__(self, number: int, feature: str) -> None:
+        super().__init__(number, feature)
         self.number = number
-        self.what = what
+        self.feature = feature
 
 
 class Guest:
-    """Memory of the program. Accesses that the program may not make itself fail with EFAULT.
+    """Memory of the program. Accesses that the protection of the memory does not permit fail with EFAULT.
 
     Parameters
     ----------
     uc : Uc
-        Nothing else maps or protects memory from now on.
+        Emulator. From now on, memory must be mapped, unmapped and protected only through this object.
     """
 
     def __init__(self, uc: Uc) -> None:
         self._uc = uc
-        # Unicorn takes 5 us for each region to list them.
-        self._regions: list[Region] = [(first, last + 1, allowed) for first, last, allowed in sorted(uc.mem_regions())]
+        # The regions are stored here because Unicorn takes 5 us per region to list them.
+        self._regions: list[Region] = [
+            (first, last + 1, protection) for first, last, protection in sorted(uc.mem_regions())
+        ]
 
     def read(self, address: int, size: int) -> bytes:
         """Return `size` bytes from `address`."""
@@ -74,86 +77,91 @@ class Guest:
         self._uc.mem_write(address, content)
 
     def unpack(self, layout: str, address: int) -> tuple[Any, ...]:
-        """Return the fields of the structure at `address`, little-endian and without alignment."""
+        """Return the fields of the structure at `address`.
+
+        `layout` is a format of `struct` without the byte order, which is little-endian. Fields are not aligned.
+        """
         return struct.unpack("<" + layout, self.read(address, struct.calcsize("<" + layout)))
 
     def pack(self, layout: str, address: int, *fields: object) -> None:
-        """Write a structure at `address`, little-endian and without alignment."""
+        """Write a structure at `address`. `layout` is as for `unpack`."""
         self.write(address, struct.pack("<" + layout, *fields))
 
-    def text(self, address: int) -> str:
-        """Return the path at `address`."""
-        found = bytearray()
-        while b"\0" not in found:
-            if len(found) >= _PATH_MAX:
+    def read_string(self, address: int) -> str:
+        """Return the string at `address`. Raise OSError if it is longer than a path can be."""
+        content = bytearray()
+        while b"\0" not in content:
+            if len(content) >= _PATH_MAX:
                 raise OSError(errno.ENAMETOOLONG, "")
-            start = address + len(found)
-            found += self.read(start, PAGE_BYTES - start % PAGE_BYTES)
-        return os.fsdecode(bytes(found[: found.index(0)]))
+            start = address + len(content)
+            content += self.read(start, PAGE_BYTES - start % PAGE_BYTES)
+        return os.fsdecode(bytes(content[: content.index(0)]))
 
-    def map(self, start: int, size: int, allowed: int) -> None:
-        """Map pages of zeros with the protection bits `allowed` (UC_PROT)."""
+    def map(self, start: int, size: int, protection: int) -> None:
+        """Map zeroed pages with the protection bits `protection` (UC_PROT)."""
         try:
-            self._uc.mem_map(start, size, allowed)
+            self._uc.mem_map(start, size, protection)
         except UcError:
-            raise NotEmulatedError(errno.ENOMEM, "for more memory than the emulator has") from None
-        self._replace(start, start + size, [(start, start + size, allowed)])
+            raise NotEmulatedError(errno.ENOMEM, "for more memory than the emulator can map") from None
+        self._replace(start, start + size, [(start, start + size, protection)])
 
     def unmap(self, start: int, size: int) -> None:
-        """Unmap pages that are mapped."""
+        """Unmap mapped pages."""
         self._uc.mem_unmap(start, size)
         self._replace(start, start + size, [])
 
-    def protect(self, start: int, size: int, allowed: int) -> None:
-        """Change the protection bits of pages that are mapped."""
-        self._uc.mem_protect(start, size, allowed)
-        self._replace(start, start + size, [(start, start + size, allowed)])
+    def protect(self, start: int, size: int, protection: int) -> None:
+        """Change the protection bits of mapped pages."""
+        self._uc.mem_protect(start, size, protection)
+        self._replace(start, start + size, [(start, start + size, protection)])
 
     def regions(self, start: int, end: int) -> Iterator[Region]:
-        """Yield each mapped part of an address range, in order."""
+        """Yield the mapped parts of an address range, in order of addresses."""
         first, last = self._indices(start, end)
-        for region_start, region_end, allowed in self._regions[first:last]:
-            yield max(start, region_start), min(end, region_end), allowed
+        for region_start, region_end, protection in self._regions[first:last]:
+            yield max(start, region_start), min(end, region_end), protection
 
-    def extent(self, address: int, size: int, allowed: int = 0) -> int:
-        """Return how many of `size` bytes from `address` are mapped and have the protection bits `allowed`."""
+    def accessible_bytes(self, address: int, size: int, required: int = 0) -> int:
+        """Return how many of `size` bytes from `address` are mapped and have the protection bits `required`."""
         end = address
         for start, region_end, protection in self.regions(address, address + size):
-            if start != end or protection & allowed != allowed:
+            if start != end or protection & required != required:
                 break
             end = region_end
         return end - address
 
-    def covers(self, start: int, end: int) -> bool:
-        """Return whether all of an address range is mapped."""
-        return self.extent(start, end - start) == end - start
+    def is_mapped(self, start: int, end: int) -> bool:
+        """Return whether the complete address range is mapped."""
+        return self.accessible_bytes(start, end - start) == end - start
 
-    def buffer(self, address: int, size: int, allowed: int) -> int:
-        """Return how many of `size` bytes a transfer may use. Raises OSError if there is none."""
-        found = self.extent(address, size, allowed)
-        if size and not found:
+    def transfer_bytes(self, address: int, size: int, required: int) -> int:
+        """Return how many of `size` bytes from `address` can be transferred. Raise OSError if there are none."""
+        count = self.accessible_bytes(address, size, required)
+        if size and not count:
             raise OSError(errno.EFAULT, "")
-        return found
+        return count
 
     def _indices(self, start: int, end: int) -> tuple[int, int]:
-        """Return the slice of the regions that have a part of an address range."""
+        """Return the slice of the regions that overlap an address range."""
         first = bisect_right(self._regions, start, key=lambda region: region[1])
         return first, bisect_left(self._regions, end, lo=first, key=lambda region: region[0])
 
     def _replace(self, start: int, end: int, regions: list[Region]) -> None:
-        """Replace what is known of an address range."""
+        """Replace the regions of an address range by `regions`."""
         first, last = self._indices(start, end)
-        touched = self._regions[first:last]
-        before = [(region_start, start, allowed) for region_start, _, allowed in touched if region_start < start]
-        after = [(end, region_end, allowed) for _, region_end, allowed in touched if region_end > end]
+        overlapping = self._regions[first:last]
+        before = [
+            (region_start, start, protection) for region_start, _, protection in overlapping if region_start < start
+        ]
+        after = [(end, region_end, protection) for _, region_end, protection in overlapping if region_end > end]
         self._regions[first:last] = [*before, *regions, *after]
 
-    def _check(self, address: int, size: int, allowed: int) -> None:
-        # Unicorn ignores the protection here: a system call could change code that has been classified.
-        if self.extent(address, size, allowed) != size:
+    def _check(self, address: int, size: int, required: int) -> None:
+        # Unicorn does not check the protection here. A system call could write to code that is already classified.
+        if self.accessible_bytes(address, size, required) != size:
             raise OSError(errno.EFAULT, "")
 
 
-def up(size: int) -> int:
-    """Return `size`, rounded up to whole pages."""
+def page_align(size: int) -> int:
+    """Return `size`, rounded up to a multiple of the page size."""
     return -(-size // PAGE_BYTES) * PAGE_BYTES

@@ -1,4 +1,4 @@
-"""A file of the host, by its path."""
+"""Host files, accessed by path."""
 
 import os
 import stat
@@ -11,15 +11,15 @@ _DEV_NULL = os.makedev(1, 3)
 
 @dataclass(frozen=True, slots=True)
 class HostPath:
-    """A path on the host.
+    """Path of a host file.
 
     Parameters
     ----------
     name : str
     directory : int or None
-        Descriptor of the directory that a relative path starts at; None for the working directory of Spurtle.
+        Host descriptor of the directory to which a relative path refers. None for the working directory of Spurtle.
     follow : bool
-        Whether a symbolic link stands for its target.
+        Whether symbolic links are followed.
     """
 
     name: str
@@ -27,25 +27,25 @@ class HostPath:
     follow: bool = True
 
     def open(self, flags: int) -> int:
-        """Return a new descriptor of the host."""
+        """Open the file. Return the host descriptor."""
         return os.open(self.name, flags, dir_fd=self.directory)
 
     def stat(self) -> os.stat_result:
-        """Return the facts of the file."""
+        """Return the status of the file."""
         return os.stat(self.name, dir_fd=self.directory, follow_symlinks=self.follow)
 
     def allows(self, mode: int, *, effective: bool) -> bool:
-        """Return whether real or effective user and group have the access `mode`."""
+        """Return whether the real, or the effective, user and group have access of `mode` to the file."""
         return os.access(self.name, mode, dir_fd=self.directory, effective_ids=effective, follow_symlinks=self.follow)
 
     def target(self) -> str:
-        """Return the content of the symbolic link."""
+        """Return the target of the symbolic link."""
         return os.readlink(self.name, dir_fd=self.directory)
 
     def is_null(self) -> bool:
-        """Return whether this is /dev/null."""
+        """Return whether the file is /dev/null."""
         try:
-            found = self.stat()
+            status = self.stat()
         except FileNotFoundError:
             return False
-        return stat.S_ISCHR(found.st_mode) and found.st_rdev == _DEV_NULL
+        return stat.S_ISCHR(status.st_mode) and status.st_rdev == _DEV_NULL

@@ -1,10 +1,11 @@
-"""Numbers and names of the system calls of AArch64 Linux."""
+"""Numbers and names of the system calls of AArch64 Linux.
 
-# Ref: Linux 6.12, scripts/syscall.tbl with the ABIs common, 64, renameat, rlimit and memfd_secret.
+Ref: Linux 6.12, scripts/syscall.tbl with the ABIs common, 64, renameat, rlimit and memfd_secret.
+"""
 
 __all__ = ["NAMES"]
 
-# Key: number of the first name; the others follow it.
+# Names by the number of the first one. The numbers of a range are contiguous.
 _RANGES = {
     0: """
         io_setup io_destroy io_submit io_cancel io_getevents setxattr lsetxattr fsetxattr getxattr lgetxattr fgetxattr
@@ -47,4 +48,4 @@ _RANGES = {
 }
 
 NAMES = {first + index: name for first, names in _RANGES.items() for index, name in enumerate(names.split())}
-"""Name of each system call, by its number."""
+"""Names of the system calls by number."""

@@ -1,7 +1,8 @@
-"""System calls on the process: identity, limits, its only thread, and its end."""
+"""System calls on the process: identity, limits, its only thread, and exit.
 
-# Ref: Linux kernel/sys.c, kernel/futex/syscalls.c, kernel/sched/syscalls.c;
-# include/uapi/linux/{futex,prctl,resource,sysinfo}.h.
+Ref: Linux kernel/sys.c, kernel/futex/syscalls.c, kernel/sched/syscalls.c;
+include/uapi/linux/{futex,prctl,resource,sysinfo}.h.
+"""
 
 import errno
 import os
@@ -12,7 +13,7 @@ from ...perf.process import PID
 from .clock import Clock
 from .descriptors import DESCRIPTORS
 from .guest import WRITE, Call, Guest, Int, NotEmulatedError, UInt
-from .memory import LIMIT, Memory
+from .memory import LIMIT, MemoryCalls
 
 __all__ = ["ProcessCalls"]
 
@@ -21,7 +22,7 @@ _UNAME = ("Linux", "spurtle", "6.1.0", "#1", "aarch64", "(none)")
 _INFINITY = 2**64 - 1
 _RLIMIT_STACK, _RLIMIT_CORE, _RLIMIT_NOFILE, _RLIMITS = 3, 4, 7, 16
 _LIMITS = {_RLIMIT_STACK: 8 << 20, _RLIMIT_CORE: 0, _RLIMIT_NOFILE: DESCRIPTORS}
-_RANDOM_BYTES = 33_554_431  # Linux returns no more at a time
+_RANDOM_BYTES = 33_554_431  # maximum of one call of getrandom in Linux
 _PR_SET_NAME, _PR_GET_NAME, _NAME_BYTES = 15, 16, 16
 _FUTEX_WAIT, _FUTEX_WAKE, _FUTEX_WAIT_BITSET, _FUTEX_WAKE_BITSET = 0, 1, 9, 10
 _FUTEX_FLAGS = 0x180  # FUTEX_PRIVATE_FLAG, FUTEX_CLOCK_REALTIME
@@ -30,30 +31,30 @@ _CPU_SET_BYTES = 8
 
 
 class ProcessCalls:
-    """Facts of the one process, which has one thread and one CPU. It runs as the user and group of the host.
+    """System calls on the process, which has one thread and one CPU. It has the user and group of the host process.
 
     Parameters
     ----------
     guest : Guest
-    memory : Memory
+    memory : MemoryCalls
     clock : Clock
     name : str
-        Of the program, for PR_GET_NAME.
+        Name of the program, for PR_GET_NAME.
     seed : int
-        Of the random numbers.
-    end : callable
+        Seed of the random bytes.
+    exit_ : callable
         Ends the program with an exit status.
     """
 
     def __init__(
-        self, guest: Guest, memory: Memory, clock: Clock, *, name: str, seed: int, end: Callable[[int], None]
+        self, guest: Guest, memory: MemoryCalls, clock: Clock, *, name: str, seed: int, exit_: Callable[[int], None]
     ) -> None:
         self._guest = guest
         self._memory = memory
         self._clock = clock
         self._name = os.fsencode(name)[: _NAME_BYTES - 1]
         self._random = random.Random(seed)
-        self._end = end
+        self._exit = exit_
         self._umask = 0o022
         self.calls: tuple[Call, ...] = (
             *(self.exit, self.exit_group, self.set_tid_address, self.set_robust_list, self.rseq, self.futex),
@@ -67,17 +68,17 @@ class ProcessCalls:
     # The thread.
 
     def exit(self, status: int) -> int:
-        self._end(status & 0xFF)
+        self._exit(status & 0xFF)
         return 0
 
     def exit_group(self, status: int) -> int:
         return self.exit(status)
 
     def set_tid_address(self, _address: int) -> int:
-        return PID  # the address is written when a thread ends before its process
+        return PID  # Linux writes to the address only if the thread ends before the process
 
     def set_robust_list(self, _head: int, length: int) -> int:
-        return 0 if length == _ROBUST_LIST_BYTES else -errno.EINVAL  # the list is for the other threads
+        return 0 if length == _ROBUST_LIST_BYTES else -errno.EINVAL  # Linux uses the list to wake other threads
 
     def rseq(self) -> int:
         return -errno.ENOSYS  # as Linux without CONFIG_RSEQ
@@ -89,12 +90,12 @@ class ProcessCalls:
         if address % 4:
             return -errno.EINVAL
         if command in (_FUTEX_WAKE, _FUTEX_WAKE_BITSET):
-            return 0  # no thread waits
+            return 0  # no other thread can wait
         if self._guest.unpack("I", address) != (value,):
             return -errno.EAGAIN
         if not timeout:
             raise NotEmulatedError(errno.ENOSYS, "to wait for another thread")
-        duration = self._clock.duration(timeout)
+        duration = self._clock.read_timespec(timeout)
         self._clock.sleep(duration if command == _FUTEX_WAIT else duration - self._clock.now)
         return -errno.ETIMEDOUT
 
@@ -146,12 +147,12 @@ class ProcessCalls:
         return os.getegid()
 
     def getgroups(self, count: Int, groups: int) -> int:
-        found = os.getgroups()
-        if count < 0 or (count and count < len(found)):
+        host_groups = os.getgroups()
+        if count < 0 or (count and count < len(host_groups)):
             return -errno.EINVAL
         if count:
-            self._guest.pack(f"{len(found)}I", groups, *found)
-        return len(found)
+            self._guest.pack(f"{len(host_groups)}I", groups, *host_groups)
+        return len(host_groups)
 
     def setuid(self, user: UInt) -> int:
         if user != os.getuid():
@@ -164,14 +165,14 @@ class ProcessCalls:
         return 0
 
     def umask(self, mask: Int) -> int:
-        before, self._umask = self._umask, mask & 0o777
-        return before
+        previous, self._umask = self._umask, mask & 0o777
+        return previous
 
     def prctl(self, option: Int, address: int) -> int:
         if option == _PR_GET_NAME:
             self._guest.write(address, self._name.ljust(_NAME_BYTES, b"\0"))
         elif option == _PR_SET_NAME:
-            self._name = os.fsencode(self._guest.text(address))[: _NAME_BYTES - 1]
+            self._name = os.fsencode(self._guest.read_string(address))[: _NAME_BYTES - 1]
         else:
             raise NotEmulatedError(errno.EINVAL, f"with option {option}")
         return 0
@@ -199,11 +200,12 @@ class ProcessCalls:
         return 0
 
     def getrandom(self, buffer: int, length: int) -> int:
-        length = self._guest.buffer(buffer, min(length, _RANDOM_BYTES), WRITE)
+        length = self._guest.transfer_bytes(buffer, min(length, _RANDOM_BYTES), WRITE)
         self._guest.write(buffer, self._random.randbytes(length))
         return length
 
 
 def _check_process(pid: int) -> None:
+    """Raise OSError if `pid` is not the only process."""
     if pid not in (0, PID):
         raise OSError(errno.ESRCH, "")
