@@ -94,7 +94,7 @@ board: $(READY)
 	@$(BIN)/python -m boards $(BOARD)
 
 boards: $(READY)
-	@$(BIN)/python -m pytest -q tests/boards/test_whole.py
+	@$(BIN)/python -m pytest -q tests/boards/test_complete_board.py
 	@$(BIN)/python -m boards all
 
 # One lock for all platforms and for Python 3.11 and newer, with one version of a package for all of them where possible. It names

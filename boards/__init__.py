@@ -1,1 +1,4 @@
-"""A bitstream for FPGA boards: the SPU samples a small loop and sends its records over a UART. `python -m boards`."""
+"""Demonstration on FPGA boards: an SPU samples a program, and a host reads the records over a UART.
+
+`python -m boards` builds the bitstreams.
+"""

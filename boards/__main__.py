@@ -1,4 +1,7 @@
-"""`python -m boards BOARD...`: build bitstreams, say what they take and how to load them. Without BOARD: a list."""
+"""Command `python -m boards BOARD...`: builds bitstreams, and prints their area, their clock and how to load them.
+
+Without BOARD it lists the boards.
+"""
 
 import argparse
 import shlex
@@ -9,20 +12,27 @@ from pathlib import Path
 from spurtle.support.errors import UserError
 
 from .board import BOARDS, Board, find
-from .build import BuildError, Built, bitstream_of, build, write_plan
+from .build import BuildError, BuildResult, bitstream_path, build, write_plan
 from .publish import publish, table
 
 __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status 0: there are bitstreams, or a list; 1: a tool failed; 2: the arguments name what is not there."""
+    """Run the command.
+
+    Returns
+    -------
+    int
+        Exit status: 0 after success, 1 if a tool failed, 2 if an argument is invalid, a tool or package is not
+        installed, or the output cannot be written.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m boards",
-        description="Bitstreams in which the SPU samples a program for a host at the UART.",
+        description="Build bitstreams in which an SPU samples a program and a host reads the records over the UART.",
     )
     parser.add_argument(
-        "boards", nargs="*", metavar="BOARD", help=f"{', '.join(BOARDS)}, or all; without it, what these are"
+        "boards", nargs="*", metavar="BOARD", help=f"{', '.join(BOARDS)}, or all; default: list the boards"
     )
     parser.add_argument(
         "-o",
@@ -30,9 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         type=Path,
         default=Path("build/boards"),
         metavar="FOLDER",
-        help="for each board's own folder (build/boards)",
+        help="folder that contains one folder for each board; default: build/boards",
     )
-    parser.add_argument("--publish", action="store_true", help="keep the figures in docs/reference/boards.md as well")
+    parser.add_argument("--publish", action="store_true", help="write the figures into docs/reference/boards.md")
     options = parser.parse_args(arguments)
     try:
         chosen = [*BOARDS.values()] if options.boards == ["all"] else [find(name) for name in options.boards]
@@ -50,24 +60,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _build(board: Board, output: Path) -> Built | None:
-    """What nextpnr says; nothing of a board whose tool is not ours to run."""
-    print(f"{board.name}: {board.title}; the first run of each tool takes a minute more", flush=True)
+def _build(board: Board, output: Path) -> BuildResult | None:
+    """Build the bitstream and return its figures, or write the input of the vendor's tool and return None."""
+    print(f"{board.name}: {board.title}; the first run of each tool takes a minute longer", flush=True)
     if board.vendor_tool is not None:
         script = write_plan(board, output)
         built = None
-        print(f"{board.name}: PyPI has no {board.vendor_tool}; where it is installed:")
+        print(f"{board.name}: {board.vendor_tool} is not on PyPI; where it is installed, run:")
         print(f"build:     cd {shlex.quote(str(script.parent))} && sh {script.name}")
     else:
-        built = build(board, output, lambda what: print(f"{board.name}: {what}", flush=True))
+        built = build(board, output, lambda step: print(f"{board.name}: {step}", flush=True))
         for line in _summary(board, built):
             print(line)
-    print(f"load:      {shlex.join([*board.loader, str(bitstream_of(board, output))])}")
+    print(f"load:      {shlex.join([*board.loader, str(bitstream_path(board, output))])}")
     print(f"then:      python -m boards.host {board.serial}", flush=True)
     return built
 
 
-def _summary(board: Board, built: Built) -> list[str]:
+def _summary(board: Board, built: BuildResult) -> list[str]:
     share = (
         f"{built.cells:,} of {built.cells_available:,} logic cells ({100 * built.cells / built.cells_available:.0f} %)"
     )

@@ -1,4 +1,4 @@
-"""The boards, and what is particular to each."""
+"""Supported boards and their parameters."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,40 +13,40 @@ __all__ = ["BOARDS", "Board", "find"]
 
 @dataclass(frozen=True, kw_only=True)
 class Board:
-    """A board of amaranth-boards, and what the demonstration is on it.
+    """A board of amaranth-boards with the parameters of its demonstration.
 
     Parameters
     ----------
     name : str
-        As given to `python -m boards`.
+        Name on the command line of `python -m boards`.
     title : str
         Board and FPGA.
     number : int
-        That the board's identity register carries, so that the host knows the board.
+        Number in the IDENTITY register, by which the host recognizes the board.
     platform : tuple of str
-        Module of amaranth-boards, and class.
+        Module and class of amaranth-boards.
     suffix : str
-        Of the bitstream's file.
+        Suffix of the bitstream file.
     vendor_tool : str or None
-        That is needed for the bitstream and that PyPI does not have.
+        Tool that builds the bitstream and is not on PyPI; None if PyPI has all tools.
     clock_hz : int
-        Of the oscillator.
+        Frequency of the oscillator.
     baud : int
-        Of the UART; it divides the clock, and the board's USB bridge can do it.
+        Baud rate of the UART. It divides `clock_hz`, and the USB bridge of the board supports it.
     uart_pins : tuple of str, or None
-        Of a board without a UART: pins of its connector `io` for RX and TX, 3.3 V.
+        Pins of the connector `io` for RX and TX, 3.3 V; None if the board has a UART.
     serial : str
-        The UART on a Linux host with nothing else plugged in.
+        Serial port on a Linux host to which no other serial adapter is connected.
     loader : tuple of str
-        The command that loads the bitstream, to which its file is added.
+        Command that loads the bitstream; the path of the bitstream is appended.
     has_button : bool
-        Of the board's own: it starts the program.
+        Whether the board has a button, which starts the program.
     config : str
-        Of the SPU, a name of `spurtle.config.CONFIGS`.
+        Configuration of the SPU, a name of `spurtle.config.CONFIGS`.
     half_bytes : int
-        Of each half of the Profiling Buffer.
+        Size of each half of the Profiling Buffer.
     operations : int
-        Of the workload's excerpt in block RAM; 0: the soft core instead.
+        Length of the excerpt in block RAM; 0 selects the soft core.
     """
 
     name: str
@@ -66,19 +66,31 @@ class Board:
     operations: int = 4096
 
     def make_platform(self) -> Any:
-        """A fresh platform: it can be used for one build. Raises UserError if amaranth-boards is not installed."""
+        """Create the Amaranth platform of the board, for one build.
+
+        Raises
+        ------
+        UserError
+            If amaranth-boards is not installed.
+        """
         module, name = self.platform
         try:
             platform = getattr(import_module(f"amaranth_boards.{module}"), name)()
             if self.uart_pins is not None:
                 platform.add_resources([_uart(*self.uart_pins)])
         except ModuleNotFoundError as error:
-            raise UserError("amaranth-boards is not installed: `pip install -e .[boards]` brings it") from error
+            raise UserError("amaranth-boards is not installed: run `pip install -e .[boards]`") from error
         return platform
 
 
 def find(name: str) -> Board:
-    """The board of that name. Raises UserError if there is none."""
+    """Return the board of that name.
+
+    Raises
+    ------
+    UserError
+        If no board has that name.
+    """
     if name not in BOARDS:
         *others, last = BOARDS
         raise UserError(f"BOARD must be {', '.join(others)} or {last}, not {name!r}")
@@ -88,7 +100,7 @@ def find(name: str) -> Board:
 def _uart(rx: str, tx: str) -> Any:
     build = import_module("amaranth.build")
     resources = import_module("amaranth_boards.resources")
-    # Pulled up, the line is idle when nothing is plugged in.
+    # The pull-up keeps the line idle while no adapter is connected.
     attributes = build.Attrs(IO_TYPE="LVCMOS33", PULLMODE="UP")
     return resources.UARTResource(0, rx=rx, tx=tx, conn=("io", 0), attrs=attributes)
 
@@ -134,7 +146,11 @@ BOARDS: Mapping[str, Board] = MappingProxyType(
             ),
             _ULX3S,
             replace(
-                _ULX3S, name="ulx3s_picorv32", title="ULX3S with an ECP5 85F, PicoRV32 in it", number=4, operations=0
+                _ULX3S,
+                name="ulx3s_picorv32",
+                title="ULX3S with an ECP5 85F, soft core PicoRV32",
+                number=4,
+                operations=0,
             ),
             Board(
                 name="orangecrab",

@@ -1,4 +1,4 @@
-"""From a board to its bitstream: Yosys, nextpnr and the packer, as the WebAssembly programs that PyPI has."""
+"""Build of a bitstream with Yosys, nextpnr and the packer, which PyPI provides as WebAssembly programs."""
 
 import json
 import os
@@ -18,33 +18,37 @@ from spurtle.support.files import check_files, write_folder
 from .board import Board
 from .top import Top
 
-__all__ = ["BuildError", "Built", "bitstream_of", "build", "measure", "plan", "write_plan"]
+__all__ = ["BuildError", "BuildResult", "bitstream_path", "build", "plan", "read_report", "write_plan"]
 
 _REPORT = "report.json"
-"""nextpnr's, in the folder of the build."""
+"""Name of nextpnr's report in the folder of the build."""
 
 _SUFFIX_TOOL = "dfu-suffix"
-"""Adds the USB numbers of the OrangeCrab to its bitstream, which loads without them. PyPI does not have it."""
+"""Tool that appends the USB IDs of the OrangeCrab to its bitstream.
+
+It is not on PyPI, and it is not run: the bitstream loads without the IDs.
+"""
 
 
 class BuildError(Exception):
-    """A tool failed: a sentence that names it and its log."""
+    """Failure of a tool. The message is a sentence that names the tool and its log."""
 
 
 @dataclass(frozen=True)
-class Built:
-    """A bitstream and what nextpnr says of it.
+class BuildResult:
+    """A bitstream with nextpnr's figures.
 
     Parameters
     ----------
     bitstream : Path
     lut4, ff : int
-        LUTs and flip-flops. Of an iCE40, carries without a LUT are not counted.
+        LUTs and flip-flops. On an iCE40, carry cells without a LUT are not counted.
     cells, cells_available : int
-        iCE40 logic cells, which hold one of each; ECP5 LUTs.
+        Used and available logic cells: on an iCE40 one LUT and one flip-flop each, on an ECP5 LUTs.
     block_rams, block_rams_available : int
+        Used and available block RAMs.
     fmax_mhz, clock_mhz : float
-        What the clock could be, and what it is.
+        Maximum and required clock frequency.
     """
 
     bitstream: Path
@@ -59,44 +63,54 @@ class Built:
 
 
 def plan(board: Board) -> Any:
-    """Amaranth's build plan for `board`: every file that the tools need, and their commands. No tool runs."""
+    """Return Amaranth's build plan: all input files of the tools, and the commands. Only Vivado's plan runs Yosys."""
     platform = board.make_platform()
     if board.vendor_tool is not None:
-        # Amaranth itself runs it: Vivado reads Verilog.
+        # Vivado reads Verilog, which Amaranth generates with Yosys.
         os.environ.setdefault("YOSYS", _program("yosys"))
     return platform.build(Top(board), name=_name(board), do_build=False, nextpnr_opts=["--report", _REPORT])
 
 
 def write_plan(board: Board, output: Path) -> Path:
-    """The files for a tool that PyPI does not have, in a folder of the board's name: the script that runs it.
+    """Write the input files of a vendor tool to the folder `output`/NAME, and return the script that runs the tool.
 
-    Raises UserError if Yosys is not installed, or the folder cannot be written.
+    Raises
+    ------
+    UserError
+        If Yosys is not installed, or the folder cannot be written.
     """
     planned = plan(board)
     return _extract(planned, board, output) / f"{planned.script}.sh"
 
 
-def bitstream_of(board: Board, output: Path) -> Path:
-    """Where it will be."""
+def bitstream_path(board: Board, output: Path) -> Path:
+    """Return the path to which the bitstream is written."""
     return output / board.name / f"{_name(board)}{board.suffix}"
 
 
-def build(board: Board, output: Path, note: Callable[[str], None]) -> Built:
-    """Builds in a folder of the board's name in `output`. `note` is told what is being done.
+def build(board: Board, output: Path, note: Callable[[str], None]) -> BuildResult:
+    """Build the bitstream in the folder `output`/NAME.
+
+    Parameters
+    ----------
+    board : Board
+    output : Path
+    note : function
+        Receives a description of each step before the step runs.
 
     Raises
     ------
     UserError
         If a tool is not installed, or the folder cannot be written.
     BuildError
-        If a tool fails; nextpnr does, too, when the clock is too fast. Then there is no bitstream.
+        If a tool fails; nextpnr fails also if the design does not meet timing. No bitstream remains then.
     """
     note("elaborating")
     planned = plan(board)
     commands = [command for command in _commands(planned) if command[0] != _SUFFIX_TOOL]
     programs = [_program(tool) for tool, *_ in commands]
     folder = _extract(planned, board, output)
-    bitstream = bitstream_of(board, output)
+    bitstream = bitstream_path(board, output)
     for number, (program, command) in enumerate(zip(programs, commands, strict=True), 1):
         note(f"[{number}/{len(commands)}] {command[0]}")
         try:
@@ -105,11 +119,11 @@ def build(board: Board, output: Path, note: Callable[[str], None]) -> Built:
             bitstream.resolve().unlink(missing_ok=True)
             raise
     report = json.loads((folder / _REPORT).read_text())
-    return measure(bitstream, report, (folder / f"{_name(board)}.tim").read_text())
+    return read_report(bitstream, report, (folder / f"{_name(board)}.tim").read_text())
 
 
-def measure(bitstream: Path, report: Mapping[str, Any], log: str) -> Built:
-    """Reads nextpnr's report, and its log for what the report does not tell apart."""
+def read_report(bitstream: Path, report: Mapping[str, Any], log: str) -> BuildResult:
+    """Return the figures of nextpnr's report; for an iCE40, the log says how many cells have a LUT or a flip-flop."""
     used = report["utilization"]
     if "TRELLIS_COMB" in used:
         cells = used["TRELLIS_COMB"]
@@ -124,7 +138,7 @@ def measure(bitstream: Path, report: Mapping[str, Any], log: str) -> Built:
         lut4, ff = lut_only + both, both + ff_only
         rams = used["ICESTORM_RAM"]
     slowest = min(report["fmax"].values(), key=lambda clock: clock["achieved"] / clock["constraint"])
-    return Built(
+    return BuildResult(
         bitstream=bitstream,
         lut4=lut4,
         ff=ff,
@@ -138,13 +152,13 @@ def measure(bitstream: Path, report: Mapping[str, Any], log: str) -> Built:
 
 
 def _extract(planned: Any, board: Board, output: Path) -> Path:
-    """The folder, with the files of the plan and without a bitstream of an earlier one."""
+    """Write the files of the plan to the folder of the board, delete an earlier bitstream, and return the folder."""
     folder = output / board.name
-    bitstream = bitstream_of(board, output)
+    bitstream = bitstream_path(board, output)
     write_folder(folder, planned.files)
     check_files([bitstream])
     try:
-        bitstream.resolve().unlink(missing_ok=True)  # a link stays
+        bitstream.resolve().unlink(missing_ok=True)  # deletes the target of a link, and keeps the link
     except OSError as error:
         raise UserError(f"cannot write {folder}: {error.strerror}") from error
     return folder
@@ -159,12 +173,12 @@ def _name(board: Board) -> str:
 
 
 def _program(tool: str) -> str:
-    """The program of this Python's environment."""
+    """Return the path of a tool: in the environment of this Python, or else in PATH."""
     name = f"yowasp-{tool}"
     beside = Path(sys.executable).with_name(name)
     program = str(beside) if beside.exists() else shutil.which(name)
     if program is None:
-        raise UserError(f"{name} is not installed: `pip install -e .[boards]` brings it")
+        raise UserError(f"{name} is not installed: run `pip install -e .[boards]`")
     return program
 
 

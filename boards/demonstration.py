@@ -1,4 +1,4 @@
-"""All of a board but its pins: a source of operations, the SPU, its buffer, and the link to the host."""
+"""Complete design of a board without its pins: an operation source, the SPU, its buffer, and the link to the host."""
 
 from amaranth import *
 from amaranth.lib import wiring
@@ -14,25 +14,33 @@ from .board import Board
 from .link import AnswerSender, CommandReceiver
 from .memory import BufferMemory
 from .server import BoardRegisters, Server
-from .source import source
+from .source import operation_source
 from .uart import UARTReceiver, UARTTransmitter
 
-__all__ = ["Demonstration", "Stretch"]
+__all__ = ["Demonstration", "PulseStretcher"]
 
 _LED_SECONDS = 0.1
+"""Duration for which the collision LED is lit: long enough to be seen."""
 
 _OWNED_BY_EL1 = 0b11
 """MDCR_EL2.E2PB and MDCR_EL3.NSPB: Non-secure EL1 owns the Profiling Buffer, and its accesses do not trap."""
 
 
-class Stretch(wiring.Component):
-    """Makes a strobe long enough to be seen.
+class PulseStretcher(wiring.Component):
+    """Extends a strobe to `cycles` cycles, so that it is visible on an LED.
+
+    Reset: `level` is low.
+
+    Parameters
+    ----------
+    cycles : int
+        At least 1.
 
     Members
     -------
     strobe : In(1)
     level : Out(1)
-        High for so many cycles after the last `strobe`.
+        Asserted for `cycles` cycles after the last `strobe`.
     """
 
     strobe: In(1)
@@ -45,49 +53,50 @@ class Stretch(wiring.Component):
 
     @property
     def cycles(self) -> int:
-        """Cycles for which `level` is high."""
+        """Cycles for which `level` is asserted."""
         return self._cycles
 
     def elaborate(self, platform):
         m = Module()
 
-        left = Signal(range(self._cycles + 1))
-        m.d.comb += self.level.eq(left != 0)
+        remaining = Signal(range(self._cycles + 1))
+        m.d.comb += self.level.eq(remaining != 0)
         with m.If(self.strobe):
-            m.d.sync += left.eq(self._cycles)
+            m.d.sync += remaining.eq(self._cycles)
         with m.Elif(self.level):
-            m.d.sync += left.eq(left - 1)
+            m.d.sync += remaining.eq(remaining - 1)
 
         return m
 
 
 class Demonstration(wiring.Component):
-    """Does nothing by itself: the host programs the SPU, lets the program run and reads the buffer.
+    """Demonstration: a program that the SPU samples under the control of a host.
 
-    The program runs at EL0 in Non-secure state. While it stands still the PE is at EL1, or where an
-    access asks for it at EL2, and the host is its driver.
+    The host programs the SPU, starts the program and reads the buffer. The program runs at EL0 in Non-secure state.
+    While it is stopped, the host acts as the driver: the PE is at EL2 for an access to a register of EL2, and at EL1
+    otherwise.
 
     Parameters
     ----------
     board : Board
     divisor : int or None
-        Clock cycles of a bit on the line, instead of the board's own.
+        Clock cycles of a bit on the line; None selects those of the board.
 
     Members
     -------
     rx : In(1)
-        Of this clock domain.
+        Synchronous to the clock of this component.
     tx : Out(1)
     button : In(1)
-        Starts the program once the host has armed it.
+        Starts the program if the host has armed it.
     running : Out(1)
-        The program runs.
+        The program runs, or a sampled operation is in flight.
     full : Out(1)
-        PMBIRQ waits for the host.
+        PMBIRQ is asserted.
     sending : Out(1)
-        An answer is on its way.
+        An answer is being sent.
     collision : Out(1)
-        For a tenth of a second after an operation was selected while the slot was taken.
+        Asserted for a tenth of a second after a collision.
     """
 
     rx: In(1, init=1)
@@ -126,7 +135,7 @@ class Demonstration(wiring.Component):
         m = Module()
 
         m.submodules.spu = spu = SPU(self._config)
-        m.submodules.program = program = source(self._board)
+        m.submodules.program = program = operation_source(self._board)
         m.submodules.memory = memory = BufferMemory(self._config, self._board.half_bytes)
         m.submodules.registers = registers = BoardRegisters(self._board.number)
         m.submodules.server = server = Server(2 * self._board.half_bytes)
@@ -157,7 +166,7 @@ class Demonstration(wiring.Component):
         ]
         self._drive_state(m, spu.pe, program, server.sysreg)
 
-        m.submodules.collision_led = collision = Stretch(round(self._board.clock_hz * _LED_SECONDS))
+        m.submodules.collision_led = collision = PulseStretcher(round(self._board.clock_hz * _LED_SECONDS))
         m.d.comb += [
             collision.strobe.eq(spu.pmu.sample_collision),
             self.running.eq(~program.idle),
@@ -181,14 +190,13 @@ class Demonstration(wiring.Component):
         m.d.comb += [receiver.rx.eq(self.rx), self.tx.eq(transmitter.tx)]
 
     def _drive_state(self, m, pe, program, sysreg):
-        # Software accesses registers of EL2 from there.
-        kernel = Mux(sysreg.op1 == PMSCR_EL2.op1, 2, 1)
+        # Registers of EL2 can be accessed only at EL2.
+        driver_el = Mux(sysreg.op1 == PMSCR_EL2.op1, 2, 1)
         m.d.comb += [
-            pe.el.eq(Mux(program.idle, kernel, 0)),
+            pe.el.eq(Mux(program.idle, driver_el, 0)),
             pe.ns.eq(1),
             pe.contextidr_el1.eq(PID),
             pe.count_enabled.eq(1),
-            # Non-secure EL1 owns the buffer.
             *([pe.mdcr_el2_e2pb.eq(_OWNED_BY_EL1)] if self._config.el2 else []),
             *([pe.mdcr_el3_nspb.eq(_OWNED_BY_EL1)] if self._config.el3 else []),
         ]

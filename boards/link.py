@@ -1,4 +1,4 @@
-"""Frames: bytes of the UART as commands, and answers as bytes. The formats are those of `boards.protocol`."""
+"""Conversion of UART bytes to commands and of answers to UART bytes, in the formats of `boards.protocol`."""
 
 from amaranth import *
 from amaranth.lib import stream, wiring
@@ -21,13 +21,13 @@ class CommandState(FSMState):
 
 
 class CommandReceiver(wiring.Component):
-    """Commands out of bytes. What does not begin with SYNC, or whose CRC is wrong, is dropped without a word.
+    """Assembles commands from bytes. Bytes outside of a frame, and frames with a wrong CRC, are dropped silently.
 
-    While a command waits to be taken, bytes are lost: the host waits for its answer. A frame that lacks bytes takes
-    them from what follows, so that as many zeros as a command has bytes end it.
+    While a command is offered, received bytes are dropped: the host waits for the answer before it sends more. A frame
+    with missing bytes takes them from the bytes that follow. As many zeros as a command has bytes end such a frame.
 
-    Timing: a command is there two cycles after its last byte.
-    Reset: between two frames.
+    Timing: `o.valid` is asserted two cycles after the last byte.
+    Reset: waits for SYNC.
 
     Members
     -------
@@ -85,17 +85,17 @@ class AnswerState(FSMState):
 
 
 class AnswerSender(wiring.Component):
-    """Bytes out of answers.
+    """Serializes answers to bytes.
 
-    Timing: a byte in each cycle, but for one before the CRC.
-    Reset: between two frames.
+    Timing: one byte in each cycle, except in one cycle before the CRC.
+    Reset: waits for an answer.
 
     Members
     -------
     i : In(stream of ANSWER)
-        Taken with the last byte of its frame.
+        Accepted with the last byte of its frame.
     payload : In(stream of 8)
-        As many bytes as `i` says, while it is valid.
+        `i.p.length` bytes for each answer.
     o : Out(stream of 8)
     """
 
@@ -107,31 +107,31 @@ class AnswerSender(wiring.Component):
         m = Module()
 
         m.submodules.crc = crc = CRC(data_width=8).create()
-        left = Signal(range(CHUNK_BYTES + 1))
-        place = Signal(range(ANSWER.size))
+        remaining = Signal(range(CHUNK_BYTES + 1))
+        index = Signal(range(ANSWER.size))
         m.d.comb += crc.data.eq(self.o.payload)
 
         with m.FSM(name="answer"):
             with m.State(AnswerState.SYNC):
                 m.d.comb += [crc.start.eq(1), self.o.valid.eq(self.i.valid), self.o.payload.eq(SYNC)]
-                m.d.sync += [place.eq(0), left.eq(self.i.p.length)]
+                m.d.sync += [index.eq(0), remaining.eq(self.i.p.length)]
                 with m.If(self.o.valid & self.o.ready):
                     m.next = AnswerState.HEAD
 
             with m.State(AnswerState.HEAD):
                 m.d.comb += [
                     self.o.valid.eq(1),
-                    self.o.payload.eq(self.i.p.as_value().word_select(place, 8)),
+                    self.o.payload.eq(self.i.p.as_value().word_select(index, 8)),
                     crc.valid.eq(self.o.ready),
                 ]
                 with m.If(self.o.ready):
-                    m.d.sync += place.eq(place + 1)
-                    with m.If(place == ANSWER.size - 1):
-                        m.d.sync += place.eq(0)
+                    m.d.sync += index.eq(index + 1)
+                    with m.If(index == ANSWER.size - 1):
+                        m.d.sync += index.eq(0)
                         m.next = AnswerState.PAYLOAD
 
             with m.State(AnswerState.PAYLOAD):
-                with m.If(left == 0):
+                with m.If(remaining == 0):
                     m.next = AnswerState.CRC
                 with m.Else():
                     m.d.comb += [
@@ -141,13 +141,13 @@ class AnswerSender(wiring.Component):
                         crc.valid.eq(self.o.valid & self.o.ready),
                     ]
                     with m.If(crc.valid):
-                        m.d.sync += left.eq(left - 1)
+                        m.d.sync += remaining.eq(remaining - 1)
 
             with m.State(AnswerState.CRC):
-                m.d.comb += [self.o.valid.eq(1), self.o.payload.eq(Mux(place[0], crc.crc[:8], crc.crc[8:]))]
+                m.d.comb += [self.o.valid.eq(1), self.o.payload.eq(Mux(index[0], crc.crc[:8], crc.crc[8:]))]
                 with m.If(self.o.ready):
-                    m.d.sync += place.eq(place + 1)
-                    with m.If(place[0]):
+                    m.d.sync += index.eq(index + 1)
+                    with m.If(index[0]):
                         m.d.comb += self.i.ready.eq(1)
                         m.next = AnswerState.SYNC
 

@@ -1,6 +1,7 @@
-"""The Profiling Buffer's memory: block RAM that the SPU writes and the host reads."""
+"""Memory of the Profiling Buffer: block RAM that the SPU writes and the host reads.
 
-# Ref: DDI0487 M.a, D17.7.2: PMBLIMITR_EL1.LIMIT is the address of a page.
+Ref: DDI0487 M.a, D17.7.2.
+"""
 
 from amaranth import *
 from amaranth.lib.memory import Memory
@@ -17,18 +18,20 @@ __all__ = ["BufferMemory"]
 
 
 class BufferMemory(ConfiguredComponent):
-    """Two halves, so that one can be read while the SPU fills the other. Each is the end of a page, as a buffer ends
-    with one: the first half of the even pages, the second of the odd ones. The address within the memory is the half,
-    then the low bits of the virtual address; nothing else of that matters. No write meets a fault.
+    """Memory of two halves: the host reads one while the SPU fills the other.
 
-    Timing: a beat is taken in each cycle; `done` comes in the next after a record's last one. `octet` is that of
-    `address` in the cycle before.
+    PMBLIMITR_EL1.LIMIT is the address of a page, so each half is the end of its own page: the first half the end of
+    even pages, the second half the end of odd pages. The address in the memory consists of the half and the low bits of
+    the virtual address; all other bits are ignored. Writes never fault.
+
+    Timing: one beat is accepted in each cycle. `done` is asserted one cycle after the last beat of a record. `octet` is
+    the byte at `address` of the previous cycle.
 
     Parameters
     ----------
     config : SPUConfig
     half_bytes : int
-        A power of two, a page at most.
+        Size of each half: a power of two from `config.bus_bytes` to a page.
 
     Members
     -------
@@ -43,7 +46,7 @@ class BufferMemory(ConfiguredComponent):
         if half_bytes > PAGE_BYTES:
             raise ValueError(f"half_bytes must be at most {PAGE_BYTES}, not {half_bytes}")
         if half_bytes < config.bus_bytes or half_bytes & half_bytes - 1:
-            raise ValueError(f"half_bytes must be a power of two from {config.bus_bytes} on, not {half_bytes}")
+            raise ValueError(f"half_bytes must be a power of two of at least {config.bus_bytes}, not {half_bytes}")
         self._half_bytes = half_bytes
         super().__init__(
             config,
@@ -52,7 +55,7 @@ class BufferMemory(ConfiguredComponent):
 
     @property
     def half_bytes(self) -> int:
-        """Bytes of each half."""
+        """Size of each half, in bytes."""
         return self._half_bytes
 
     def elaborate(self, platform):

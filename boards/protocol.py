@@ -1,4 +1,7 @@
-"""Frames on the UART: commands to the board and its answers. `docs/reference/protocol.md` describes the protocol."""
+"""Numbers and frames of the UART protocol, for the gateware and the host.
+
+`docs/reference/protocol.md` describes the protocol.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,130 +32,153 @@ __all__ = [
 ]
 
 SYNC = 0xA5
-"""First byte of every frame. It can be in a frame as well: only the CRC says that a frame is one."""
+"""First byte of each frame. The value may occur inside a frame as well, so only the CRC confirms a frame."""
 
 CRC = catalog.CRC16_IBM_3740
-"""Over everything between SYNC and itself. It is sent most significant byte first, all other numbers least."""
+"""CRC of all bytes between SYNC and the CRC.
+
+It is sent most significant byte first; all other numbers are sent least significant byte first.
+"""
 
 CRC_BYTES = 2
 
 WORD_BYTES = 8
-"""Of a register, System or board."""
+"""Bytes of a register: a System register or a register of the board."""
 
 CHUNK_BYTES = 256
-"""Bytes of memory in one answer, at most: what is lost with a frame."""
+"""Maximum number of bytes of memory in one answer, which limits what a damaged frame loses."""
 
 
 @unique
 class CommandOperation(IntEnum):
-    """What a command asks for."""
+    """Operation of a command."""
 
     READ = 0
-    """A register: one answer, of a word."""
+    """Read a register: one answer with a word."""
     WRITE = 1
-    """`data` to a register: one answer, of a word without a meaning. With the tag of the command before it is not done
-    again, only answered: so a host whose answer was lost may repeat it.
+    """Write `data` to a register: one answer with an undefined word.
+
+    A WRITE with the tag of the previous command is answered but not executed. A host can therefore repeat a WRITE whose
+    answer was lost.
     """
     FETCH = 2
-    """`data` bytes of the buffer's memory from `address` on: answers of CHUNK_BYTES, the last one of what is left."""
+    """Read `data` bytes of the buffer memory from `address` on.
+
+    The answers have CHUNK_BYTES each; the last one has the remaining bytes.
+    """
 
 
 BOARD = 1 << 14
-"""In `address` of READ and WRITE: a register of the board. Without it, the encoding of a System register."""
+"""Bit of `address` in READ and WRITE that selects a register of the board.
+
+If the bit is clear, `address` is the encoding of a System register.
+"""
 
 REFUSED = 0xFF
-"""Outcome of what the board does not know. Otherwise it is that of `interface.sysreg.AccessOutcome`."""
+"""Outcome of an unknown operation or register. All other outcomes are those of `interface.sysreg.AccessOutcome`."""
 
 
 MAGIC = int.from_bytes(b"\0spurtle", "little")
-"""Of IDENTITY: what answers is a board of ours, and speaks this protocol."""
+"""Upper seven bytes of IDENTITY, which identify a board with this protocol."""
 
 COUNT_BITS = 32
+"""Width of the counters of the board."""
 
 
 @unique
 class BoardRegister(IntEnum):
-    """Registers of the board, of 64 bits. What can only be read ignores writes."""
+    """64-bit registers of the board. Read-only registers ignore writes."""
 
     IDENTITY = 0
-    """MAGIC, and the number of the board in the low eight bits."""
+    """MAGIC with the number of the board in the low eight bits. Read-only."""
     CONTROL = 1
     """`ControlBits`."""
     STATUS = 2
-    """`Status`."""
+    """`Status`. Read-only."""
     DRAIN = 3
-    """PSB CSYNC: reading it is answered when that is complete."""
+    """PSB CSYNC: a read is answered when it is complete."""
     OPERATIONS = 4
-    """Operations of the program that have passed the sampling point. This and the following count from reset, modulo
-    2 ** COUNT_BITS.
-    """
+    """Operations of the program that have passed the sampling point, since reset, modulo 2 ** COUNT_BITS. Read-only."""
     POP = 5
+    """PMU events SAMPLE_POP since reset, modulo 2 ** COUNT_BITS. Read-only."""
     FEED = 6
+    """PMU events SAMPLE_FEED since reset, modulo 2 ** COUNT_BITS. Read-only."""
     FILTRATE = 7
+    """PMU events SAMPLE_FILTRATE since reset, modulo 2 ** COUNT_BITS. Read-only."""
     COLLISION = 8
+    """PMU events SAMPLE_COLLISION since reset, modulo 2 ** COUNT_BITS. Read-only."""
 
 
 class ControlBits(IntFlag):
-    """Bits of Register.CONTROL."""
+    """Bits of CONTROL."""
 
     RUN = 1
     """The program runs."""
     KEEP = 2
-    """It does not stand still when the SPU raises its interrupt."""
+    """The program does not wait while PMBIRQ is asserted."""
     ARM = 4
-    """The button sets RUN and clears this."""
+    """The button sets RUN and clears this bit."""
 
 
 class Status(IntFlag):
-    """Bits of Register.STATUS."""
+    """Bits of STATUS."""
 
     IDLE = 1
-    """The program stands still with nothing in flight."""
+    """The program is stopped, and no sampled operation is in flight."""
     IRQ = 2
-    """The level of PMBIRQ."""
+    """Level of PMBIRQ."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """The fields between SYNC and payload or CRC, least significant byte first.
+    """Fields of a frame between SYNC and the payload or the CRC, least significant byte first.
 
     Parameters
     ----------
     fields : mapping of str to int
-        Name and bytes of each.
+        Size in bytes of each field by its name.
     """
 
     fields: Mapping[str, int]
 
     @property
     def size(self) -> int:
-        """Bytes of all fields."""
+        """Total size of the fields, in bytes."""
         return sum(self.fields.values())
 
     @property
     def layout(self) -> data.StructLayout:
-        """The same as bits."""
+        """Layout of the fields."""
         return data.StructLayout({name: 8 * size for name, size in self.fields.items()})
 
     def pack(self, **values: int) -> bytes:
-        """The bytes. Raises OverflowError if a number is too large."""
+        """Return the bytes of the fields.
+
+        Raises
+        ------
+        OverflowError
+            If a value does not fit into its field.
+        """
         return b"".join(values[name].to_bytes(size, "little") for name, size in self.fields.items())
 
     def unpack(self, octets: bytes) -> dict[str, int]:
-        """The numbers in `size` bytes."""
+        """Return the values of the fields in `size` bytes."""
         values: dict[str, int] = {}
-        place = 0
+        offset = 0
         for name, size in self.fields.items():
-            values[name] = int.from_bytes(octets[place : place + size], "little")
-            place += size
+            values[name] = int.from_bytes(octets[offset : offset + size], "little")
+            offset += size
         return values
 
 
 COMMAND = Frame(MappingProxyType({"tag": 1, "operation": 1, "address": 2, "data": WORD_BYTES}))
-"""From the host; the CRC follows. `tag` is any number, and the answer has it too."""
+"""Command of the host, which the CRC follows. The answer repeats the `tag`, which is any number."""
 
 ANSWER = Frame(MappingProxyType({"tag": 1, "outcome": 1, "address": 2, "length": 2}))
-"""From the board; `length` bytes of payload follow, then the CRC. `address` is the register, or their place."""
+"""Answer of the board, which `length` bytes of payload and the CRC follow.
+
+`address` is that of the command; for FETCH it is the address of the first byte of the payload.
+"""
 
 OVERHEAD_BYTES = 1 + ANSWER.size + CRC_BYTES
-"""Of an answer, beside its payload."""
+"""Size of an answer without its payload, in bytes."""

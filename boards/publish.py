@@ -1,4 +1,4 @@
-"""What the boards take, kept with the source: the table of docs/reference/boards.md."""
+"""Published figures of the bitstreams: the table in docs/reference/boards.md."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +8,7 @@ from spurtle.config import CONFIGS
 from spurtle.support.files import write_file
 
 from .board import BOARDS, Board
-from .build import Built
+from .build import BuildResult
 from .protocol import CHUNK_BYTES, OVERHEAD_BYTES
 from .uart import BITS_PER_BYTE
 
@@ -20,31 +20,38 @@ _HEADINGS = ("BOARD", "LUT4", "FF", "block RAM", "clock", "possible", "margin", 
 
 
 def samples_per_second(board: Board) -> int:
-    """That the UART can carry, when it is never idle: full answers, in which each record has its greatest length."""
+    """Return the samples that a UART transfers in a second if it is never idle.
+
+    All answers are full, and each record has its maximum size.
+    """
     record_bytes = CONFIGS[board.config].max_record_bytes
     return board.baud * CHUNK_BYTES // (BITS_PER_BYTE * (CHUNK_BYTES + OVERHEAD_BYTES) * record_bytes)
 
 
-def table(builds: Mapping[str, Built]) -> str:
-    """Return a table of `builds`, by the names of the boards."""
+def table(builds: Mapping[str, BuildResult]) -> str:
+    """Return the Markdown table of `builds`, a mapping from the name of a board to its figures."""
     return markdown.table(_HEADINGS, *(_row(BOARDS[name], built) for name, built in builds.items()))
 
 
-def publish(builds: Mapping[str, Built]) -> None:
-    """Puts `builds` in the place of what was published of the same boards. Raises UserError if it cannot be written."""
+def publish(builds: Mapping[str, BuildResult]) -> None:
+    """Replace the published figures of the boards in `builds`.
+
+    Raises
+    ------
+    UserError
+        If the page cannot be written.
+    """
     write_file(PAGE, _with_figures(PAGE.read_text(), builds).encode())
 
 
-def _with_figures(page: str, builds: Mapping[str, Built]) -> str:
-    """Return the page with the rows of `builds` in its table, beside those of other boards."""
-    known = {f"`{name}`": _row(BOARDS[name], built) for name, built in builds.items()}
-    known = markdown.rows(page, "boards") | known
-    return markdown.with_table(
-        page, "boards", _HEADINGS, (known[f"`{name}`"] for name in BOARDS if f"`{name}`" in known)
-    )
+def _with_figures(page: str, builds: Mapping[str, BuildResult]) -> str:
+    """Return the page with the rows of `builds` in its table. The rows of other boards are not changed."""
+    rows = {f"`{name}`": _row(BOARDS[name], built) for name, built in builds.items()}
+    rows = markdown.rows(page, "boards") | rows
+    return markdown.with_table(page, "boards", _HEADINGS, (rows[f"`{name}`"] for name in BOARDS if f"`{name}`" in rows))
 
 
-def _row(board: Board, built: Built) -> tuple[str, ...]:
+def _row(board: Board, built: BuildResult) -> tuple[str, ...]:
     return (
         f"`{board.name}`",
         f"{built.lut4:,}",

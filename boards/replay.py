@@ -1,4 +1,4 @@
-"""A source of operations without a core: an excerpt of a program in block RAM, played for ever."""
+"""Operation source without a core: the endless replay of a program excerpt from block RAM."""
 
 import numpy as np
 from amaranth import *
@@ -12,36 +12,38 @@ from spurtle.interface.source import operation_ports
 from spurtle.support.arguments import check_type
 from spurtle_sim.trace.dtypes import TIMED_OPERATION
 
-from .workload import COLUMNS_OF_CONSTANTS, gaps, pack
+from .workload import CONSTANT_COLUMNS, gaps, pack
 
 __all__ = ["Replay"]
 
 
 class Replay(ConfiguredComponent):
-    """Passes the rows through the sampling point at their distances, and follows the sampled one to its end with its
-    own latencies, while others pass. It does in each cycle of the program what `cosim.spu.CompiledSPU.play` does.
+    """Replay of an excerpt: each row is an operation that passes the sampling point at its original time.
 
-    Timing: the first row passes as soon as the program goes on, at the earliest one cycle after reset.
-    Reset: the excerpt's first row is next.
+    The sampled operation completes with the latencies of its row, while other operations pass. In each cycle of the
+    program the component drives the SPU as `cosim.spu.CompiledSPU.play` does.
+
+    Timing: the first row passes in the first cycle in which `run` is asserted, at the earliest one cycle after reset.
+    Reset: the first row of the excerpt is the next one.
 
     Parameters
     ----------
     config : SPUConfig
-        Of an SPU with one lane and one slot, which answers in the next cycle.
+        Configuration with one lane, one slot and an answer latency of one cycle.
     rows : numpy.ndarray
-        Of TIMED_OPERATION, as many as a power of two.
+        Rows of TIMED_OPERATION; their number is a power of two of at least 2.
 
     Members
     -------
     run : In(1)
-        The program goes on in this cycle: not while PMBIRQ is high, if it is to wait. Otherwise a sampled operation
-        finishes.
+        The program may advance in this cycle. While `run` is low, only a sampled operation in flight continues.
     idle : Out(1)
-        The program and its time stand still, and no sampled operation is in flight.
+        The program and its time are stopped, and no sampled operation is in flight.
     tick : Out(1)
-        A cycle of the program. There is one more after the last in which an operation passed or was in flight.
+        Asserted in each cycle of the program, and in one cycle after the last one in which an operation passed or was
+        in flight.
     sampling, in_flight, finish : Out
-        To the SPU.
+        Ports of the SPU.
     """
 
     def __init__(self, config: SPUConfig, rows: NDArray[np.void]):
@@ -50,8 +52,8 @@ class Replay(ConfiguredComponent):
         if rows.dtype != TIMED_OPERATION:
             raise TypeError(f"rows must be of dtype TIMED_OPERATION, not {rows.dtype!r}")
         if len(rows) < 2 or len(rows) & len(rows) - 1:
-            raise ValueError(f"rows must be as many as a power of two from 2 on, not {len(rows)}")
-        # With one lane there is a gap of at least one cycle.
+            raise ValueError(f"the number of rows must be a power of two of at least 2, not {len(rows)}")
+        # With one lane, operations are at least one cycle apart.
         self._waits = (gaps(rows) - np.uint64(1)).tolist()
         self._packed = pack(config, rows)
         self._longest = int(rows["finish"].max())
@@ -60,7 +62,7 @@ class Replay(ConfiguredComponent):
 
     @property
     def rows(self) -> NDArray[np.void]:
-        """The excerpt."""
+        """Rows of the excerpt."""
         return self._rows
 
     def elaborate(self, platform):
@@ -68,8 +70,8 @@ class Replay(ConfiguredComponent):
 
         in_flight = Signal()
         index = Signal(range(len(self._waits)))
-        self._pass(m, index)
-        self._follow(m, index, in_flight)
+        self._advance(m, index)
+        self._track_sampled(m, index, in_flight)
 
         settling = Signal()
         m.d.sync += settling.eq(self.sampling.valid | in_flight)
@@ -77,15 +79,16 @@ class Replay(ConfiguredComponent):
 
         return m
 
-    def _pass(self, m, index):
-        """Which row is next, and when it passes."""
+    def _advance(self, m, index):
+        """Select the next row, and let it pass the sampling point when its wait is over."""
         shape = range(max(self._waits) + 1)
         m.submodules.waits = waits = Memory(shape=shape, depth=len(self._waits), init=self._waits)
         port = waits.read_port()
         wait = Signal(shape)
         m.d.comb += [
             self.sampling.valid.eq(self.run & (wait == 0)),
-            # The number of rows is a power of two: it wraps by itself. The wait behind a row is there when it passes.
+            # `index` wraps at the end of the excerpt because the number of rows is a power of two. The address is that
+            # of the next cycle, so that the memory outputs the wait after a row in the cycle in which the row passes.
             port.addr.eq(index + self.sampling.valid),
         ]
         m.d.sync += index.eq(port.addr)
@@ -94,9 +97,11 @@ class Replay(ConfiguredComponent):
         with m.Elif(self.tick & (wait != 0)):
             m.d.sync += wait.eq(wait - 1)
 
-    def _follow(self, m, index, in_flight):
-        """What the sampled operation does. The answer comes one cycle late: then the memory gives the row that passed,
-        and it does so until that operation has finished.
+    def _track_sampled(self, m, index, in_flight):
+        """Report the issue, translation, completion and finish of the sampled operation.
+
+        The SPU answers one cycle after an operation passed. The memory then outputs the row of that operation, and
+        holds it until the operation has finished.
         """
         packed = self._packed
         m.submodules.words = words = Memory(shape=packed.width, depth=len(packed.words), init=packed.words)
@@ -109,7 +114,7 @@ class Replay(ConfiguredComponent):
         with m.Else():
             m.d.sync += [busy.eq(0), age.eq(1)]
 
-        columns = Cat(*range(COLUMNS_OF_CONSTANTS), port.data)
+        columns = Cat(*range(CONSTANT_COLUMNS), port.data)
         row = {name: Cat(columns[number] for number in numbers) for name, numbers in packed.fields.items()}
         operation = self.finish.operation
         m.d.comb += [
@@ -120,7 +125,7 @@ class Replay(ConfiguredComponent):
             self.finish.vanished.eq(0),
             *(operation[name].eq(row[name]) for name in operation.shape().members if name in row and name != "target"),
             operation.target.address.eq(row["target"]),
-            # A program of CompiledSPU is Non-secure.
+            # The program runs in Non-secure state, as in CompiledSPU.
             operation.target.ns.eq(1),
             operation.pa_ns.eq(1),
         ]

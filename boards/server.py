@@ -1,4 +1,4 @@
-"""Does what commands ask for: accesses to System registers, to the board's own, and to the buffer's memory."""
+"""Execution of commands: accesses to System registers, to registers of the board and to the buffer memory."""
 
 from amaranth import *
 from amaranth.lib import data, stream, wiring
@@ -25,34 +25,35 @@ from .protocol import (
 __all__ = ["COUNTED", "BoardRegisters", "Server", "ServerState"]
 
 COUNTED = tuple(BoardRegister(number) for number in range(BoardRegister.OPERATIONS, len(BoardRegister)))
-"""Registers that count, in order."""
+"""Registers that count events, in order of their numbers."""
 
 
 class BoardRegisters(wiring.Component):
-    """What the board adds to the SPU: who it is, whether the program runs, and counts.
+    """Registers of the board: identity, control of the program, status and counters.
 
-    Timing: `value` is that of `number` in the same cycle; a write takes effect in the next.
-    Reset: the program stands still, all counts are zero.
+    Timing: `value` is valid in the same cycle as `number`; a write takes effect in the next cycle.
+    Reset: the program is stopped, all counters are zero.
 
     Parameters
     ----------
     identity : int
-        Number of the board.
+        Number of the board, 0 to 255.
 
     Members
     -------
-    number : In(range(len(Register)))
+    number : In(range(len(BoardRegister)))
+        Register that is read or written.
     value : Out(64)
     write : In(1)
     wdata : In(64)
     idle, irq : In(1)
-        Of STATUS.
+        Bits of STATUS.
     button : In(1)
-        It may bounce.
+        May bounce: the first high level clears ARM.
     events : In
-        What COUNTED counts: one bit each, by its name in lower case.
+        One bit for each register of COUNTED, with its name in lower case: counts up while asserted.
     run, keep : Out(1)
-        Of CONTROL.
+        Bits of CONTROL.
     """
 
     def __init__(self, identity: int):
@@ -83,7 +84,7 @@ class BoardRegisters(wiring.Component):
         m = Module()
 
         armed = Signal()
-        control = Cat(self.run, self.keep, armed)  # as `protocol.ControlBits` has them
+        control = Cat(self.run, self.keep, armed)  # order of `protocol.ControlBits`
         with m.If(self.write & (self.number == BoardRegister.CONTROL)):
             m.d.sync += control.eq(self.wdata)
         with m.Elif(self.button & armed):
@@ -92,7 +93,7 @@ class BoardRegisters(wiring.Component):
         values = {
             BoardRegister.IDENTITY: Const(MAGIC | self._identity, 8 * WORD_BYTES),
             BoardRegister.CONTROL: control,
-            BoardRegister.STATUS: Cat(self.idle, self.irq),  # `protocol.Status`
+            BoardRegister.STATUS: Cat(self.idle, self.irq),  # order of `protocol.Status`
         }
         for register in COUNTED:
             values[register] = count = Signal(COUNT_BITS, name=register.name.lower())
@@ -118,30 +119,31 @@ class ServerState(FSMState):
 
 
 class Server(wiring.Component):
-    """One command after the other.
+    """Executes one command at a time.
 
-    Timing: an access to a System register takes four cycles, one to a register of the board one; DRAIN takes what PSB
-    CSYNC does. A byte of memory comes two cycles after the one before it was taken.
-    Reset: no command is under way. The first WRITE with tag 0 would count as one that has been done; hosts read first.
+    Timing: an access to a System register takes four cycles, an access to a register of the board one cycle, and DRAIN
+    as long as PSB CSYNC. A byte of memory is offered two cycles after the previous byte was accepted.
+    Reset: no command is in progress. A first WRITE with tag 0 would not be executed, because the tag of the previous
+    command is 0; a host therefore begins with a READ.
 
     Parameters
     ----------
     memory_bytes : int
-        Of the buffer's memory.
+        Size of the buffer memory.
 
     Members
     -------
     command : In(stream of COMMAND)
-        Taken when it has been answered.
+        Accepted with its last answer.
     answer : Out(stream of ANSWER)
     payload : Out(stream of 8)
     sysreg : Out(SystemRegisterSignature)
     drain : Out(DrainSignature)
     number, value, write, wdata
-        To `BoardRegisters`.
+        Ports of `BoardRegisters`.
     address : Out(range(memory_bytes))
     octet : In(8)
-        Of the address in the cycle before.
+        Byte at `address` of the previous cycle.
     """
 
     def __init__(self, memory_bytes: int):
@@ -165,7 +167,7 @@ class Server(wiring.Component):
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of the buffer's memory."""
+        """Size of the buffer memory, in bytes."""
         return self._memory_bytes
 
     def elaborate(self, platform):
@@ -185,8 +187,8 @@ class Server(wiring.Component):
         last_tag = Signal.like(command.tag)
         outcome = Signal(8)
         word = Signal(8 * WORD_BYTES)
-        left = Signal(16)  # bytes of memory still to be sent
-        settled = Signal()  # the byte of memory is that of `address`
+        remaining = Signal(16)  # bytes of memory to be sent: the low 16 bits of `data`
+        settled = Signal()  # `octet` is the byte at `address`; the memory takes one cycle
         fetching = Signal()
         m.d.comb += [
             self.answer.p.tag.eq(command.tag),
@@ -196,11 +198,11 @@ class Server(wiring.Component):
             self.payload.payload.eq(Mux(fetching, self.octet, word)),
             self.payload.valid.eq(settled),
         ]
-        taken = Signal()
-        m.d.comb += taken.eq(self.payload.valid & self.payload.ready)
-        m.d.sync += settled.eq(~taken)
-        with m.If(taken):
-            m.d.sync += [word.eq(word >> 8), self.address.eq(self.address + 1), left.eq(left - 1)]
+        accepted = Signal()
+        m.d.comb += accepted.eq(self.payload.valid & self.payload.ready)
+        m.d.sync += settled.eq(~accepted)
+        with m.If(accepted):
+            m.d.sync += [word.eq(word >> 8), self.address.eq(self.address + 1), remaining.eq(remaining - 1)]
 
         known = Signal()
         m.d.comb += known.eq(
@@ -211,17 +213,17 @@ class Server(wiring.Component):
 
         with m.FSM(name="server"):
             with m.State(ServerState.COMMAND):
-                m.d.sync += [self.address.eq(command.address), left.eq(command.data)]
+                m.d.sync += [self.address.eq(command.address), remaining.eq(command.data)]
                 with m.If(self.command.valid):
                     m.d.sync += last_tag.eq(command.tag)
-                    self._begin(m, of_board, number, known, repeated, outcome, word)
+                    self._start(m, of_board, number, known, repeated, outcome, word)
             self._access(m, outcome, word)
-            self._answer(m, fetching, left)
+            self._answer(m, fetching, remaining)
 
         return m
 
-    def _begin(self, m, of_board, number, known, repeated, outcome, word):
-        """Begin what the command asks for. An access to a register of the board is made at once."""
+    def _start(self, m, of_board, number, known, repeated, outcome, word):
+        """Start the execution of a command. Registers of the board are accessed in this cycle."""
         command = self.command.p
         with m.If(repeated):
             m.next = ServerState.ANSWER
@@ -241,7 +243,7 @@ class Server(wiring.Component):
                 m.next = ServerState.DRAIN
 
     def _access(self, m, outcome, word):
-        """States of an access to a System register, and of PSB CSYNC."""
+        """Add the states of an access to a System register, and of PSB CSYNC."""
         with m.State(ServerState.ACCESS):
             m.d.comb += self.sysreg.valid.eq(1)
             m.next = ServerState.ACCESSED
@@ -258,8 +260,8 @@ class Server(wiring.Component):
             with m.If(self.drain.done):
                 m.next = ServerState.ANSWER
 
-    def _answer(self, m, fetching, left):
-        """States in which the command is answered: with a word, and with bytes of memory."""
+    def _answer(self, m, fetching, remaining):
+        """Add the states in which the command is answered: with a word, and with bytes of memory."""
         with m.State(ServerState.ANSWER):
             m.d.comb += self.answer.valid.eq(1)
             with m.If(self.answer.ready):
@@ -267,13 +269,13 @@ class Server(wiring.Component):
                 m.next = ServerState.COMMAND
 
         with m.State(ServerState.FETCH):
-            # The head has left before the first byte moves `address` and `left`.
+            # The fields of the answer are sent before the first byte of the payload changes `address` and `remaining`.
             m.d.comb += [
                 fetching.eq(1),
                 self.answer.valid.eq(1),
                 self.answer.p.address.eq(self.address),
-                self.answer.p.length.eq(Mux(left > CHUNK_BYTES, CHUNK_BYTES, left)),
+                self.answer.p.length.eq(Mux(remaining > CHUNK_BYTES, CHUNK_BYTES, remaining)),
             ]
-            with m.If(self.answer.ready & (left == 0)):
+            with m.If(self.answer.ready & (remaining == 0)):
                 m.d.comb += self.command.ready.eq(1)
                 m.next = ServerState.COMMAND

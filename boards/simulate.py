@@ -1,4 +1,4 @@
-"""`python -m boards.simulate BOARD`: the whole of a board but its pins, compiled, at the end of a pseudo-terminal."""
+"""Command `python -m boards.simulate BOARD`: simulates a complete board, whose UART is a pseudo-terminal."""
 
 import argparse
 import contextlib
@@ -25,28 +25,30 @@ from .top import LEDS
 __all__ = ["WAIVERS", "Simulation", "main"]
 
 _BATCH = 20_000
-"""Cycles between two looks at whether to stop."""
+"""Cycles between two checks of whether to stop."""
 
 
 WAIVERS = ("-Wno-UNOPTFLAT", "-Wno-PINMISSING", "-Wno-TIMESCALEMOD")
-"""One bit of a struct may depend on another: Verilator takes that for a loop, and looks twice. The others are of the
-soft core, not all of whose pins are connected, and which has a timescale.
+"""Verilator options that disable warnings.
+
+UNOPTFLAT: one bit of a struct may depend on another bit, which Verilator reports as a combinational loop and evaluates
+twice. PINMISSING and TIMESCALEMOD: the soft core has unconnected pins and a timescale.
 """
 
 
 class Simulation:
-    """A board that runs as fast as it is simulated, from `with` to its end.
+    """Context manager that simulates a board in a thread, as fast as possible.
 
     Parameters
     ----------
     board : Board
     divisor : int or None
-        As of `Demonstration`. Short bits make the line, and so the simulation, faster.
+        Clock cycles of a bit on the line, as in `Demonstration`. A small value makes the simulation faster.
 
     Attributes
     ----------
     port : str
-        The pseudo-terminal that stands for the board's serial port.
+        Path of the pseudo-terminal, to be opened like the serial port of the board.
 
     Raises
     ------
@@ -60,7 +62,7 @@ class Simulation:
         self._master, slave = os.openpty()
         tty.setraw(slave)
         os.set_blocking(self._master, False)
-        self._slave = slave  # while it is open, the other end is
+        self._slave = slave  # stays open: the pseudo-terminal would close with its last user
         self.port = os.ttyname(slave)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -80,21 +82,21 @@ class Simulation:
 
     @property
     def cycles(self) -> int:
-        """So far."""
+        """Number of simulated cycles."""
         return self._library.simulation_cycles(self._simulation)
 
     def press(self, level: int) -> None:
-        """The button, from now on."""
+        """Set the level of the button."""
         self._library.simulation_button(self._simulation, level)
 
-    def lit(self) -> set[str]:
-        """Which of `LEDS` have been lit, if only for a cycle, since this was last asked."""
-        lit = self._library.simulation_lit(self._simulation)
-        return {led for place, led in enumerate(LEDS) if lit >> place & 1}
+    def read_leds(self) -> set[str]:
+        """Return the LEDs of `LEDS` that were lit for at least one cycle since the last call."""
+        lit = self._library.simulation_read_leds(self._simulation)
+        return {led for index, led in enumerate(LEDS) if lit >> index & 1}
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            # Without the interpreter's lock: the host runs meanwhile.
+            # ctypes releases the interpreter's lock, so that the host can run in another thread.
             self._library.simulation_run(self._simulation, self._master, ctypes.c_uint64(_BATCH))
 
 
@@ -112,9 +114,16 @@ def _library(board: Board, divisor: int | None) -> Any:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status 0 when it is interrupted; 2: the arguments name what is not there, or there is no compiler."""
+    """Run the command.
+
+    Returns
+    -------
+    int
+        Exit status: 0 after Ctrl-C, 2 if there is no such board or no C++ compiler, 130 after Ctrl-C before the
+        simulation has started.
+    """
     parser = argparse.ArgumentParser(
-        prog="python -m boards.simulate", description="A board in the simulator, for `python -m boards.host`."
+        prog="python -m boards.simulate", description="Simulate a board to which `python -m boards.host` can connect."
     )
     parser.add_argument("board", metavar="BOARD", help=", ".join(BOARDS))
     options = parser.parse_args(arguments)

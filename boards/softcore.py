@@ -1,4 +1,4 @@
-"""A soft core with a program in block RAM, as a source of operations: PicoRV32, watched through RVFI."""
+"""Operation source with a soft core: PicoRV32 with a program in block RAM, observed through RVFI."""
 
 from pathlib import Path
 
@@ -20,40 +20,44 @@ __all__ = ["SoftCore", "picorv32"]
 
 
 def picorv32() -> str:
-    """The Verilog of module `picorv32`, with its RVFI."""
+    """Return the Verilog of module `picorv32` with its RVFI ports."""
     return "`define RISCV_FORMAL\n" + Path(pythondata_cpu_picorv32.data_file("picorv32.v")).read_text()
 
 
 class SoftCore(ConfiguredComponent):
-    """Runs a program for ever. An instruction takes three cycles or more; a word of memory takes two. There are neither
-    interrupts nor another mode than machine mode.
+    """PicoRV32 that runs a program in an endless loop.
 
-    When `run` falls, instructions go on until the sampled one that is in flight has finished; then the memory answers
-    no more, and the core stands still as soon as it needs that. What begins while `run` is low is not a member of the
-    sample population: these are the rest of the instructions until then, one or two more, and at last the one that
-    waits. Reset: the program starts again; its memory keeps what it has written. The first instruction is no member,
-    as none has retired before it.
+    The core has no interrupts and runs in machine mode only.
 
-    A platform gets the core's Verilog; without one, the module `picorv32` is to be added.
+    When `run` is deasserted, the core continues until a sampled instruction in flight has finished. The memory then
+    stops answering, and the core stalls at its next access. Instructions that start while `run` is low are not members
+    of the sample population: those until the sampled instruction has finished, one or two more, and the stalled one.
+
+    If there is a platform, the Verilog of the core is added to its files. Otherwise the caller adds the module
+    `picorv32`.
+
+    Timing: an instruction takes at least three cycles, an access to memory two.
+    Reset: the program restarts, and the memory keeps its content. The first instruction is not a member of the sample
+    population, because no instruction has retired before it.
 
     Parameters
     ----------
     config : SPUConfig
-        Of an SPU with one lane and one slot that answers after one cycle.
-    program : Program
+        Configuration with one lane, one slot and an answer latency of one cycle.
+    program : SoftCoreProgram
 
     Members
     -------
     run : In(1)
-        The program may go on in this cycle.
+        The program may advance in this cycle.
     idle : Out(1)
-        The program stands still and no sampled operation is in flight.
+        The program is stopped, and no sampled operation is in flight.
     tick : Out(1)
-        A cycle of the program: its timer counts.
+        Asserted in each cycle of the program, in which its timer counts.
     sampling, in_flight, finish : Out
-        To the SPU.
+        Ports of the SPU.
     rvfi : Out(RVFI)
-        What retires, for a trace.
+        Retired instructions, for a trace.
     """
 
     def __init__(self, config: SPUConfig, program: SoftCoreProgram):
@@ -64,7 +68,7 @@ class SoftCore(ConfiguredComponent):
 
     @property
     def program(self) -> SoftCoreProgram:
-        """The program that it runs."""
+        """Program of the core."""
         return self._program
 
     def elaborate(self, platform):
@@ -91,8 +95,8 @@ class SoftCore(ConfiguredComponent):
         return m
 
     def _run(self, m):
-        """Run the core with its memory, and return its RVFI."""
-        words = [int.from_bytes(self._program.memory[place : place + 4], "little") for place in range(0, SIZE, 4)]
+        """Instantiate the core with its memory, and return its RVFI."""
+        words = [int.from_bytes(self._program.memory[offset : offset + 4], "little") for offset in range(0, SIZE, 4)]
         m.submodules.memory = ram = memory.Memory(shape=32, depth=len(words), init=words)
         store = ram.write_port(granularity=8)
         load = ram.read_port()
@@ -108,7 +112,7 @@ class SoftCore(ConfiguredComponent):
         ]
         m.d.sync += ready.eq(valid & ~ready & ~self.idle)
 
-        # Not every board has a reset: what counts is the first cycle.
+        # The core needs one cycle of reset after configuration, and not every board has a reset input.
         running = Signal()
         m.d.sync += running.eq(1)
         rvfi = RVFI().create()
@@ -137,7 +141,7 @@ class SoftCore(ConfiguredComponent):
             **{f"o_rvfi_{name}": getattr(rvfi, name) for name in RVFI().members if name != "mem_addr"},
         )
         m.d.comb += rvfi.mem_addr.eq(accessed)
-        # It reads whole words, and says so: the place in the word is that of base register plus immediate.
+        # For a load, PicoRV32 reports the address of the word. The byte offset is that of base register plus immediate.
         with m.If(rvfi.mem_rmask.any()):
             m.d.comb += rvfi.mem_addr[:2].eq(operand[:2] + rvfi.insn[20:22])
         return rvfi

@@ -1,4 +1,4 @@
-"""Where the operations of a board come from: an excerpt of a workload, or a soft core."""
+"""Operation source of a board: the replay of an excerpt, or a soft core."""
 
 from typing import Any
 
@@ -11,16 +11,16 @@ from .replay import Replay
 from .riscv import load
 from .softcore import SoftCore
 
-__all__ = ["process", "source"]
+__all__ = ["board_process", "operation_source"]
 
 
-def process(board: Board) -> Process:
-    """Of the board's program, what perf.data says."""
-    return workload.process() if board.operations else load().process(PID)
+def board_process(board: Board) -> Process:
+    """Return the process that perf.data names for the program of the board."""
+    return workload.workload_process() if board.operations else load().process(PID)
 
 
-def source(board: Board) -> Any:
-    """The component. Its ports are those of `Replay`."""
+def operation_source(board: Board) -> Any:
+    """Return the component that provides the operations. It has the ports of `Replay`."""
     config = CONFIGS[board.config]
     if board.operations:
         return Replay(config, workload.excerpt(config, board.operations))

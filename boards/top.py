@@ -1,4 +1,4 @@
-"""The demonstration on a board."""
+"""Top level of a bitstream: the demonstration with the pins of a board."""
 
 from amaranth import *
 from amaranth.lib import io
@@ -12,11 +12,16 @@ from .demonstration import Demonstration
 __all__ = ["LEDS", "Top"]
 
 LEDS = ("running", "full", "sending", "collision")
-"""What they show: members of `Demonstration`."""
+"""Members of `Demonstration` that the LEDs show, in the order of the LEDs."""
 
 
 class Top(Elaboratable):
-    """The demonstration with pins: UART, button, and as many of its LEDs as the board has."""
+    """Demonstration with pins: UART, button, and as many of `LEDS` as the board has.
+
+    Parameters
+    ----------
+    board : Board
+    """
 
     def __init__(self, board: Board):
         check_type("board", board, Board)
@@ -24,7 +29,7 @@ class Top(Elaboratable):
 
     @property
     def board(self) -> Board:
-        """The board."""
+        """Board for which the bitstream is built."""
         return self._board
 
     def elaborate(self, platform):
@@ -44,7 +49,7 @@ class Top(Elaboratable):
             inputs["button"] = platform.request("button", 0, dir="-"), demonstration.button
         for name, (port, signal) in inputs.items():
             m.submodules[name] = buffer = io.Buffer("i", port)
-            # Both come from other clocks. They start as what the demonstration takes for idle.
+            # Both inputs are asynchronous. The synchronizers reset to the idle levels of the demonstration.
             m.submodules[f"{name}_synchronizer"] = FFSynchronizer(buffer.i, signal, init=signal.init)
 
         return m
@@ -54,5 +59,5 @@ class Top(Elaboratable):
         single = [("led", number) for number in range(len(LEDS)) if ("led", number) in platform.resources]
         if single:
             return [platform.request(*led, dir="-") for led in single]
-        colours = platform.request("rgb_led", 0, dir="-")
-        return [colours.r, colours.g, colours.b]
+        rgb = platform.request("rgb_led", 0, dir="-")
+        return [rgb.r, rgb.g, rgb.b]

@@ -1,4 +1,4 @@
-"""Bytes on a UART, 8N1: a start bit, eight data bits from the least significant one, a stop bit."""
+"""UART receiver and transmitter, 8N1: a start bit, eight data bits, least significant bit first, and a stop bit."""
 
 from amaranth import *
 from amaranth.lib import stream, wiring
@@ -9,14 +9,14 @@ from spurtle.support.arguments import check_minimum
 __all__ = ["BITS_PER_BYTE", "UARTReceiver", "UARTTransmitter"]
 
 BITS_PER_BYTE = 10
-"""On the line: a start bit, eight data bits, a stop bit."""
+"""Bits on the line for one byte: a start bit, eight data bits, a stop bit."""
 
 
 class UARTReceiver(wiring.Component):
-    """Bytes from the line, each read in the middle of its bits. What has no stop bit is not one.
+    """UART receiver, which samples each bit in its middle. A byte without a stop bit is dropped.
 
-    Timing: a byte is there in the middle of its stop bit, for one cycle.
-    Reset: the line is idle.
+    Timing: `o.valid` is asserted for one cycle, in the middle of the stop bit.
+    Reset: waits for a start bit.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class UARTReceiver(wiring.Component):
     Members
     -------
     rx : In(1)
-        Of this clock domain.
+        Synchronous to the clock of this component.
     o : Out(stream of 8)
         Always ready.
     """
@@ -45,15 +45,15 @@ class UARTReceiver(wiring.Component):
         m = Module()
 
         timer = Signal(range(self._divisor))
-        bits = Signal(range(BITS_PER_BYTE + 1))  # still to be read of this byte
-        high = Signal()  # the line was, in the cycle before: a byte begins when it falls
+        bits = Signal(range(BITS_PER_BYTE + 1))  # bits of this byte that are not sampled yet
+        high = Signal()  # the line was high in the previous cycle: a byte begins with a falling edge
         m.d.sync += high.eq(self.rx)
         octet = Signal(8)
         m.d.comb += self.o.payload.eq(octet)
 
         with m.If(bits == 0):
             with m.If(high & ~self.rx):
-                # In the middle of the start bit, this cycle being its first, it is read again: it might be a glitch.
+                # This is the first cycle of the start bit. The bit is sampled again in its middle to reject a glitch.
                 m.d.sync += [bits.eq(BITS_PER_BYTE), timer.eq((self._divisor - 1) // 2)]
         with m.Elif(timer != 0):
             m.d.sync += timer.eq(timer - 1)
@@ -69,9 +69,10 @@ class UARTReceiver(wiring.Component):
 
 
 class UARTTransmitter(wiring.Component):
-    """Byte after byte to the line, without a gap.
+    """UART transmitter, which can send bytes without a gap.
 
-    Reset: the line is idle.
+    Timing: the start bit begins one cycle after a byte is accepted.
+    Reset: `tx` is high, which is idle.
 
     Parameters
     ----------
@@ -98,7 +99,7 @@ class UARTTransmitter(wiring.Component):
         m = Module()
 
         following = Signal(BITS_PER_BYTE - 1)
-        bits = Signal(range(BITS_PER_BYTE))  # that follow the one on the line
+        bits = Signal(range(BITS_PER_BYTE))  # bits that follow the one on the line
         timer = Signal(range(self._divisor))
 
         with m.If(timer != 0):

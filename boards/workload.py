@@ -1,4 +1,4 @@
-"""What a board plays that has no core: an excerpt of a real workload, and that excerpt as words of block RAM."""
+"""Excerpt of a workload for a board without a core, and its packing into words of block RAM."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,24 +14,25 @@ from spurtle_sim.perf.process import Process
 from spurtle_sim.timing.parameters import Parameters
 from spurtle_sim.trace.dtypes import TIMED_OPERATION
 
-__all__ = ["COLUMNS_OF_CONSTANTS", "Packed", "excerpt", "gaps", "pack", "process", "repeated"]
+__all__ = ["CONSTANT_COLUMNS", "PackedExcerpt", "excerpt", "gaps", "pack", "repeat", "workload_process"]
 
 _PROGRAM = Path(__file__).parents[1] / "sim" / "workloads" / "sort.elf"
 _FUNCTION = "sift"
-"""The work begins where it is called for the first time. Before that the program only makes up the numbers that it
-sorts. From there it builds the heap, and its calls are short: even 256 operations hold eight of them, and what `main`
-does in between, while later on one call is about as long as that.
+"""Function whose first call is the start of the excerpt.
+
+Before this call the program only generates the numbers that it sorts. From here on it builds the heap with short calls:
+256 operations contain eight of them, and the code of `main` between them. Later a single call is about as long as that.
 """
 
 _GAP_OF_REPEAT = Parameters.redirect
-"""Cycles from the last operation of an excerpt to the first one of the next pass: what a mispredicted branch costs."""
+"""Cycles from the last operation of the excerpt to the first one of the next pass: those of a mispredicted branch."""
 
-COLUMNS_OF_CONSTANTS = 2
-"""Of columns, the first two: number 0 is zero in each row, number 1 is one."""
+CONSTANT_COLUMNS = 2
+"""Number of constant columns: column 0 is zero in each row, column 1 is one."""
 
 
-def process() -> Process:
-    """Whose the operations are."""
+def workload_process() -> Process:
+    """Return the process that executes the workload."""
     # Imported here because it loads the emulator, which the gateware does not need.
     from spurtle_sim.emulator.program import Program
     from spurtle_sim.profile.run import process_of
@@ -40,8 +41,18 @@ def process() -> Process:
 
 
 def excerpt(config: SPUConfig, operations: int) -> NDArray[np.void]:
-    """So many consecutive operations of heap sort, timed as `spurtle profile` times them, from where it is at its work:
-    rows of TIMED_OPERATION, whose `dispatch` counts from the first of them.
+    """Return consecutive operations of heap sort with the timing of `spurtle profile`.
+
+    Parameters
+    ----------
+    config : SPUConfig
+    operations : int
+        Number of operations.
+
+    Returns
+    -------
+    numpy.ndarray
+        Rows of TIMED_OPERATION, from the first call of `sift` on. `dispatch` is zero in the first row.
     """
     # Imported here because it loads the emulator, which the gateware does not need.
     from spurtle_sim.emulator.program import Program
@@ -62,32 +73,33 @@ def excerpt(config: SPUConfig, operations: int) -> NDArray[np.void]:
 
 
 def gaps(rows: NDArray[np.void]) -> NDArray[np.uint64]:
-    """Cycles from each operation to the one that passes after it. The first one follows the last."""
+    """Return the cycles from each operation to the next one. The first operation follows the last one."""
     return np.append(np.diff(rows["dispatch"]), np.uint64(_GAP_OF_REPEAT))
 
 
-def repeated(rows: NDArray[np.void], passes: int) -> NDArray[np.void]:
-    """Rows of TIMED_OPERATION that `passes` of the excerpt are, one after the other."""
-    after = np.tile(gaps(rows), passes)
-    many = np.tile(rows, passes)
-    many["dispatch"] = np.cumsum(after) - after
-    return many
+def repeat(rows: NDArray[np.void], passes: int) -> NDArray[np.void]:
+    """Return the rows of `passes` successive passes of the excerpt."""
+    following_gaps = np.tile(gaps(rows), passes)
+    repeated = np.tile(rows, passes)
+    repeated["dispatch"] = np.cumsum(following_gaps) - following_gaps
+    return repeated
 
 
 @dataclass(frozen=True)
-class Packed:
-    """An excerpt without what it says twice. A bit of a field is a column of the table; of columns with the same
-    content one is stored, and none that is all zeros or all ones.
+class PackedExcerpt:
+    """An excerpt in which each bit of a field is a column of a table, without redundant columns.
+
+    Columns with the same content are stored once; columns of zeros and of ones are not stored.
 
     Parameters
     ----------
     words : list of int
-        One for each row: the stored columns, from number `COLUMNS_OF_CONSTANTS` on, LSB first.
+        One word for each row: the stored columns from number `CONSTANT_COLUMNS` on, LSB first.
     width : int
-        Of a word, bits.
+        Bits of a word.
     fields : mapping of str to tuple of int
-        Columns of each field of TIMED_OPERATION but `dispatch`, LSB first, up to the last one that is not zero.
-        No field is wider than the port that it is for, and what is for no port is not there.
+        Columns of each field of TIMED_OPERATION except `dispatch`, LSB first, up to the last column that is not zero.
+        A field is not wider than its port; a field without a port is absent.
     """
 
     words: list[int]
@@ -95,28 +107,28 @@ class Packed:
     fields: Mapping[str, tuple[int, ...]]
 
 
-def pack(config: SPUConfig, rows: NDArray[np.void]) -> Packed:
-    """`rows` for the ports of an SPU of `config`."""
-    columns = {bytes([constant] * len(rows)): constant for constant in range(COLUMNS_OF_CONSTANTS)}
+def pack(config: SPUConfig, rows: NDArray[np.void]) -> PackedExcerpt:
+    """Return `rows` packed for the ports of an SPU with this configuration."""
+    columns = {bytes([constant] * len(rows)): constant for constant in range(CONSTANT_COLUMNS)}
     fields: dict[str, tuple[int, ...]] = {}
     for name, width in _widths(config).items():
         values = rows[name].astype(np.uint64)
         bits = range(min(width, int(values.max()).bit_length()))
         contents = [(values >> np.uint64(bit) & np.uint64(1)).astype(np.uint8).tobytes() for bit in bits]
         fields[name] = tuple(columns.setdefault(content, len(columns)) for content in contents)
-    stored = list(columns)[COLUMNS_OF_CONSTANTS:]
+    stored = list(columns)[CONSTANT_COLUMNS:]
     table = np.frombuffer(b"".join(stored), np.uint8).reshape(len(stored), len(rows))
     octets = np.packbits(table.T, axis=1, bitorder="little")
-    return Packed([int.from_bytes(row.tobytes(), "little") for row in octets], len(stored), fields)
+    return PackedExcerpt([int.from_bytes(row.tobytes(), "little") for row in octets], len(stored), fields)
 
 
 def _widths(config: SPUConfig) -> dict[str, int]:
-    """Of the fields that ports carry. Latencies are not carried: they may be as long as they like."""
+    """Return the widths of the fields. Latencies have no port: their width is that of TIMED_OPERATION."""
     operation = OperationLayout(config)
-    told = ("facts", "events", "pc", "va", "pa", "data_source")
+    on_ports = ("facts", "events", "pc", "va", "pa", "data_source")
     latencies = ("issue", "finish", "translate_from", "translate_to")
     return {
-        **{name: Shape.cast(operation[name].shape).width for name in told if name in operation.members},
+        **{name: Shape.cast(operation[name].shape).width for name in on_ports if name in operation.members},
         "target": Shape.cast(LocationLayout(config)["address"].shape).width,
         **{name: 8 * TIMED_OPERATION[name].itemsize for name in latencies},
     }

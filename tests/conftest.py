@@ -27,7 +27,7 @@ FIRST = (
     "system/test_cocotb.py",
     "export/test_verilog.py",
     "system/test_packages.py",
-    "boards/test_whole.py",
+    "boards/test_complete_board.py",
     "system/test_linux_driver.py",
     "profile/test_filters.py",
     "gateware/test_spu.py",

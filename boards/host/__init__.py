@@ -1,4 +1,4 @@
-"""The board's driver, at the other end of its UART: `python -m boards.host`, and as a library."""
+"""Host of a board: the driver at the other end of its UART, as the command `python -m boards.host` and as a library."""
 
 from .driver import BoardDriver
 from .link import Answer, Deframer, Link, LinkError, SerialPort, open_port

@@ -1,4 +1,4 @@
-"""`python -m boards.host PORT`: profile what a board runs, as `spurtle profile` does with a program."""
+"""Command `python -m boards.host PORT`: profiles the program of a board, as `spurtle profile` profiles a program."""
 
 import argparse
 import signal
@@ -21,34 +21,39 @@ from spurtle_sim.profile import outputs
 from spurtle_sim.profile.options import add_sampling_arguments, parse_sampling
 
 from ..board import BOARDS, Board
-from ..source import process
+from ..source import board_process
 from .driver import BoardDriver
 from .link import Link, LinkError, open_port
 
 __all__ = ["main"]
 
 _POLL = 0.002
-"""Seconds between two looks for an interrupt."""
+"""Seconds between two checks for an interrupt."""
 
 _COUNT_EVERY = 10.0
-"""Seconds between two looks at the counters, which wrap after 40 seconds of a clock of 100 MHz."""
+"""Seconds between two reads of the counters, which wrap after 40 seconds at 100 MHz."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status 0: all records are in the file; 1: some are lost, or the board does not answer; 2: the arguments
-    cannot be used.
+    """Run the command.
+
+    Returns
+    -------
+    int
+        Exit status: 0 if all records are in the file, 1 if some are lost or the board does not answer, 2 if an
+        argument is invalid, 130 after a Ctrl-C that took effect immediately.
     """
     parser = argparse.ArgumentParser(
-        prog="python -m boards.host", description="Profile what a board runs, and write it for Linux perf."
+        prog="python -m boards.host", description="Profile the program of a board, and write perf.data for Linux perf."
     )
-    parser.add_argument("port", metavar="PORT", help="the serial port, or what `python -m boards.simulate` says")
-    parser.add_argument("--baud", metavar="N", default="1000000", help="of the serial port; default: 1000000")
-    parser.add_argument("--records", metavar="N", default="1000", help="stop when so many have come; default: 1000")
-    parser.add_argument("--button", action="store_true", help="wait until somebody presses the board's button")
+    parser.add_argument("port", metavar="PORT", help="serial port, or the port that `python -m boards.simulate` prints")
+    parser.add_argument("--baud", metavar="N", default="1000000", help="baud rate of the serial port; default: 1000000")
+    parser.add_argument("--records", metavar="N", default="1000", help="stop after this many records; default: 1000")
+    parser.add_argument("--button", action="store_true", help="wait until the button of the board is pressed")
     parser.add_argument(
         "--keep-running",
         action="store_true",
-        help="the program does not wait when the buffer is full: what passes then is counted and not sampled",
+        help="do not stop the program while the buffer is full: operations that pass then are counted, but not sampled",
     )
     add_sampling_arguments(parser)
     options = parser.parse_args(arguments)
@@ -64,28 +69,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _profile(options: argparse.Namespace) -> int:
     for name in ("baud", "records"):
         if not decimal(getattr(options, name)):
-            raise UserError(f"--{name} must be a number from 1 on, not {getattr(options, name)}")
+            raise UserError(f"--{name} must be a number of at least 1, not {getattr(options, name)}")
     outputs.check_output(options.output)
     link = Link(open_port(options.port, int(options.baud)))
     board = _board(link.board)
     config = CONFIGS[board.config]
     if options.button and not board.has_button:
-        raise UserError(f"--button must not come with {board.name}, which has none")
+        raise UserError(f"--button must not be used with {board.name}, which has no button")
     sampling = parse_sampling(config, options)
     if sampling.filters.discard:
-        raise UserError("--filter must not have discard: a board has nothing else to show than records")
+        raise UserError("--filter must not contain discard: the records are the only output of a board")
     driver = BoardDriver(board, link, sampling, keep_running=options.keep_running)
     print(f"{board.name}: {board.title}, {config.name}", file=sys.stderr)
     failure = None
-    with _until_interrupted() as stop:
-        _begin(driver, board, options.button, stop)
+    with _stop_on_signals() as stop:
+        _start(driver, board, options.button, stop)
         start = time.monotonic()
         try:
             _run(driver, int(options.records) * config.max_record_bytes, stop)
         except LinkError as error:
-            failure = error  # what has come is kept
+            failure = error  # the records received before the error are written
         seconds = time.monotonic() - start
-    owner = process(board)
+    owner = board_process(board)
     recording = Recording(
         argv=owner.argv,
         events=process_events(owner, [outputs.aux_event(owner.pid, bytes(driver.data), driver.losses)]),
@@ -99,9 +104,10 @@ def _profile(options: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _until_interrupted() -> Generator[threading.Event]:
-    """An event that SIGINT (Ctrl-C) and SIGTERM set: they take effect between two exchanges with the board, and not in
-    one. The second one takes effect at once.
+def _stop_on_signals() -> Generator[threading.Event]:
+    """Provide an event that SIGINT (Ctrl-C) and SIGTERM set.
+
+    The first signal takes effect between two exchanges with the board, the second one immediately.
     """
     stop = threading.Event()
     before: dict[signal.Signals, Any] = {}
@@ -122,7 +128,7 @@ def _until_interrupted() -> Generator[threading.Event]:
         restore()
 
 
-def _begin(driver: BoardDriver, board: Board, button: bool, stop: threading.Event) -> None:
+def _start(driver: BoardDriver, board: Board, button: bool, stop: threading.Event) -> None:
     if not button:
         driver.start()
         return
@@ -137,22 +143,22 @@ def _board(number: int) -> Board:
         if board.number == number:
             return board
     known = ", ".join(f"{board.number} ({board.name})" for board in BOARDS.values())
-    raise LinkError(f"the board says that it is number {number}; known are {known}")
+    raise LinkError(f"the number of the board must be {known}, not {number}")
 
 
-def _run(driver: BoardDriver, wanted: int, stop: threading.Event) -> None:
-    """Until so many bytes have come, or `stop`."""
+def _run(driver: BoardDriver, size: int, stop: threading.Event) -> None:
+    """Serve interrupts until `size` bytes are received or `stop` is set; then stop the program."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     due = time.monotonic()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("bytes of records", total=wanted)
-        while len(driver.data) < wanted and not stop.is_set():
+        task = progress.add_task("bytes of records", total=size)
+        while len(driver.data) < size and not stop.is_set():
             if time.monotonic() >= due:
                 driver.counts()
                 due += _COUNT_EVERY
                 if not driver.started:
-                    raise LinkError("the program does not run any more: the board has been reset")
+                    raise LinkError("the program has stopped: the board has been reset")
             if driver.serve():
                 progress.update(task, completed=len(driver.data))
             else:
@@ -169,10 +175,10 @@ def _summary(options: argparse.Namespace, driver: BoardDriver, link: Link, secon
         f"{counts['feed']:,} sampled, {counts['collision']:,} collided, {counts['filtrate']:,} passed the filter",
         f"{records:,} records in {seconds:.1f} s, {records / seconds:,.0f} a second, {driver.interrupts:,} interrupts",
     ]
-    if link.broken or link.repeated or link.lost:
+    if link.damaged or link.resent or link.lost:
         lines.append(
-            f"{link.broken:,} frames came broken, {link.repeated:,} commands were sent again, "
-            f"{link.lost:,} bytes of the buffer are lost and zero in the file"
+            f"{link.damaged:,} frames were damaged, {link.resent:,} commands were sent again, "
+            f"{link.lost:,} bytes of the buffer are lost and are zero in the file"
         )
     lines.append(outputs.reader_commands(options.output))
     print("\n".join(lines), file=sys.stderr)

@@ -1,6 +1,7 @@
-"""What an operating system's driver does with the SPU of a board: programs it, serves its interrupt, stops it."""
+"""Driver of the SPU on a board: programs it, serves its interrupt and stops it, as an operating system does.
 
-# Ref: DDI0487 M.a, D17.7.
+Ref: DDI0487 M.a, D17.7.
+"""
 
 import time
 from typing import Protocol
@@ -18,13 +19,14 @@ from .link import LinkError
 __all__ = ["BASE", "BoardDriver", "Target"]
 
 BASE = 0xFFFF_0000_1000_0000
-"""The virtual address of the buffer's two pages."""
+"""Virtual address of the two pages of the buffer."""
 
-_PATIENCE = 5.0
+_TIMEOUT = 5.0
+"""Seconds within which the program must stop."""
 
 
 class Target(Protocol):
-    """What is programmed: `Link`."""
+    """Access to the registers and the memory of a board, as `Link` provides it."""
 
     def read(self, register: arch.Register | BoardRegister) -> int: ...
 
@@ -34,25 +36,26 @@ class Target(Protocol):
 
 
 class BoardDriver:
-    """Profiles the program of a board. Of the buffer's halves the SPU fills one while the other is read.
+    """Driver that profiles the program of a board. The SPU fills one half of the buffer while the host reads the other.
 
     Parameters
     ----------
     board : Board
     target : Target
     sampling : Sampling
-        How to sample.
+        Sampling parameters.
     keep_running : bool
-        The program goes on when the buffer is full, unobserved until the interrupt is served. Otherwise it waits.
+        Whether the program continues while the buffer is full, without being sampled until the interrupt is served.
+        Otherwise it waits.
 
     Attributes
     ----------
     data : bytearray
-        The records so far, in order.
+        Records received, in order.
     interrupts : int
-        Served so far.
+        Number of interrupts served.
     losses : AuxFlag
-        What the SPU has reported as lost so far.
+        Losses that the SPU has reported.
     """
 
     def __init__(self, board: Board, target: Target, sampling: Sampling, *, keep_running: bool = False) -> None:
@@ -60,7 +63,7 @@ class BoardDriver:
         self._target = target
         self._keep = ControlBits.KEEP if keep_running else ControlBits(0)
         self._half = 0
-        self._counts = dict.fromkeys(_COUNTS, 0)
+        self._counts = dict.fromkeys(_COUNTERS, 0)
         self.data = bytearray()
         self.interrupts = 0
         self.losses = NOTHING_LOST
@@ -68,28 +71,32 @@ class BoardDriver:
         self._last = self._read_counts()
         target.write(arch.PMBLIMITR_EL1, 0)
         target.write(arch.PMBSR_EL1, 0)
-        self._use(0)
+        self._select_half(0)
         for register, value in sampling.writes(CONFIGS[board.config]):
             target.write(register, value)
 
     def start(self) -> None:
-        """Let the program run."""
+        """Start the program."""
         self._target.write(BoardRegister.CONTROL, ControlBits.RUN | self._keep)
 
     def arm(self) -> None:
-        """Let the board's button start it, once."""
+        """Let the button of the board start the program, once."""
         self._target.write(BoardRegister.CONTROL, ControlBits.ARM | self._keep)
 
     @property
     def started(self) -> bool:
-        """Whether the program runs, or will when the interrupt is served."""
+        """Whether the program runs, or continues when the interrupt is served."""
         return bool(self._target.read(BoardRegister.CONTROL) & ControlBits.RUN)
 
     def serve(self) -> bool:
-        """The interrupt handler, if there is an interrupt: whether there was. The program goes on while the half that
-        is full is read.
+        """Serve the interrupt if PMBIRQ is asserted, and return whether it was.
 
-        Raises LinkError if the SPU has met a fault, or the board has been reset.
+        The program continues while the full half is read.
+
+        Raises
+        ------
+        LinkError
+            If the SPU reports a fault, the program does not stop, or the board has been reset.
         """
         if not self._target.read(BoardRegister.STATUS) & Status.IRQ:
             return False
@@ -97,7 +104,7 @@ class BoardDriver:
             self._target.write(BoardRegister.CONTROL, self._keep)
         first, count = self._finish_half()
         self.interrupts += 1
-        self._use(self._half ^ 1)
+        self._select_half(self._half ^ 1)
         self._target.write(arch.PMBSR_EL1, 0)
         if self._keep:
             self.start()
@@ -105,7 +112,7 @@ class BoardDriver:
         return True
 
     def stop(self) -> None:
-        """Stop the program, then profiling, and take what is in the buffer."""
+        """Stop the program, then profiling, and read the records in the buffer."""
         self._stop_program()
         first, count = self._finish_half()
         self._target.write(arch.PMSCR_EL1, 0)
@@ -113,8 +120,9 @@ class BoardDriver:
         self.data += self._target.fetch(first, count)
 
     def counts(self) -> dict[str, int]:
-        """What the board has counted since the beginning, by the names of its registers in lower case. To be called at
-        least once in 2 ** 32 operations.
+        """Return the counts of the board since the driver was created, by the names of its registers in lower case.
+
+        The counters wrap: call this at least once in 2 ** 32 operations.
         """
         now = self._read_counts()
         for name, value in now.items():
@@ -123,16 +131,16 @@ class BoardDriver:
         return dict(self._counts)
 
     def _read_counts(self) -> dict[str, int]:
-        return {name: self._target.read(register) for name, register in _COUNTS.items()}
+        return {name: self._target.read(register) for name, register in _COUNTERS.items()}
 
-    def _use(self, half: int) -> None:
+    def _select_half(self, half: int) -> None:
         self._half = half
         end = BASE + (half + 1) * PAGE_BYTES
         self._target.write(arch.PMBPTR_EL1, end - self._board.half_bytes)
         self._target.write(arch.PMBLIMITR_EL1, end | arch.PMBLIMITR_EL1.pack(E=1))
 
     def _finish_half(self) -> tuple[int, int]:
-        """Where in memory the records are that the SPU has written to this half, and how many bytes they are."""
+        """Drain the SPU, and return the memory address and the size of the records in the current half."""
         self._wait_until_idle()
         self._target.read(BoardRegister.DRAIN)
         syndrome = self._target.read(arch.PMBSR_EL1)
@@ -142,7 +150,7 @@ class BoardDriver:
         end = BASE + (self._half + 1) * PAGE_BYTES
         count = self._target.read(arch.PMBPTR_EL1) - (end - self._board.half_bytes)
         if not 0 <= count <= self._board.half_bytes:
-            raise LinkError("PMBPTR_EL1 is not where it was put: the board has been reset")
+            raise LinkError("PMBPTR_EL1 is outside of the current half of the buffer: the board has been reset")
         return self._half * self._board.half_bytes, count
 
     def _stop_program(self) -> None:
@@ -150,10 +158,10 @@ class BoardDriver:
         self._wait_until_idle()
 
     def _wait_until_idle(self) -> None:
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _TIMEOUT
         while not self._target.read(BoardRegister.STATUS) & Status.IDLE:
             if time.monotonic() > deadline:
-                raise LinkError(f"the program does not stop: its last operation has not finished in {_PATIENCE:g} s")
+                raise LinkError(f"the program does not stop: its last operation did not finish within {_TIMEOUT:g} s")
 
 
-_COUNTS = {register.name.lower(): register for register in BoardRegister if register >= BoardRegister.OPERATIONS}
+_COUNTERS = {register.name.lower(): register for register in BoardRegister if register >= BoardRegister.OPERATIONS}

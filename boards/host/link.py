@@ -1,4 +1,4 @@
-"""Commands to a board and its answers, over any port of bytes. What is lost on the line is asked for again."""
+"""Commands to a board and its answers, over any serial port. Lost commands and answers are repeated."""
 
 import binascii
 import time
@@ -27,12 +27,14 @@ from ..protocol import (
 
 __all__ = ["Answer", "Deframer", "Link", "LinkError", "SerialPort", "crc", "open_port"]
 
-_TRIES = 8
-_PATIENCE = 1.0
-"""Seconds without a byte, after which nothing more is expected."""
+_ATTEMPTS = 8
+"""How often a command is sent before the host gives up."""
+
+_TIMEOUT = 1.0
+"""Seconds without a byte after which an answer counts as lost."""
 
 _OUTCOMES = {
-    1: "is UNDEFINED where the PE is",
+    1: "is UNDEFINED at the current Exception level",
     2: "traps to EL2",
     3: "traps to EL3",
     REFUSED: "is unknown to the board",
@@ -40,48 +42,54 @@ _OUTCOMES = {
 
 
 class LinkError(Exception):
-    """The board does not answer, refuses what it is asked for, or is gone: a sentence."""
+    """Failure of the link, as a sentence: the board does not answer, refuses a command, or is disconnected."""
 
 
 class SerialPort(Protocol):
-    """Bytes to and from a board: what is used of `serial.Serial`."""
+    """Subset of `serial.Serial` that the host uses."""
 
     @property
     def in_waiting(self) -> int:
-        """Bytes that have come."""
+        """Number of received bytes."""
         ...
 
     def read(self, size: int = 1) -> bytes:
-        """As many bytes, or fewer when nothing has come for a while."""
+        """Return up to `size` bytes; fewer after the timeout of the port."""
         ...
 
     def write(self, data: bytes, /) -> int | None: ...
 
 
 def open_port(name: str, baud: int) -> Any:
-    """The serial port, or pseudo-terminal, of that name. Raises UserError if it cannot be opened."""
+    """Open a serial port or a pseudo-terminal.
+
+    Raises
+    ------
+    UserError
+        If it cannot be opened, or pyserial is not installed.
+    """
     try:
         import serial
     except ModuleNotFoundError as error:
-        raise UserError("pyserial is not installed: `pip install -e .[boards]` brings it") from error
+        raise UserError("pyserial is not installed: run `pip install -e .[boards]`") from error
     try:
         port = serial.Serial(name, baud, timeout=0.05)
     except (OSError, ValueError, OverflowError) as error:
         raise UserError(f"cannot open the serial port {name!r}: {error}") from error
-    # FTDI's drivers hold short answers back for 16 ms, unless they are asked not to; not every port knows that.
+    # The FTDI drivers delay short answers by 16 ms unless low latency is set. Not every port supports this setting.
     with suppress(OSError, ValueError, NotImplementedError):
         port.set_low_latency_mode(True)
     return port
 
 
 def crc(octets: bytes) -> int:
-    """`protocol.CRC` of them."""
+    """Return the `protocol.CRC` of some bytes."""
     return binascii.crc_hqx(octets, 0xFFFF)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A whole frame. Its fields are those of `protocol.ANSWER`."""
+    """An intact answer, with the fields of `protocol.ANSWER`."""
 
     tag: int
     outcome: int
@@ -90,23 +98,23 @@ class Answer:
 
 
 class Deframer:
-    """Whole answers out of a stream of bytes that may lack some, or have wrong ones.
+    """Finds intact answers in a stream of bytes of which some may be missing or wrong.
 
     Attributes
     ----------
-    broken : int
-        How often something has looked like a frame and was none.
+    damaged : int
+        Number of times that a wrong CRC, or the end of the stream before the end of a frame, followed a SYNC.
     skipped : int
-        Bytes that are of no whole frame.
+        Number of bytes outside of intact frames.
     """
 
     def __init__(self) -> None:
-        self.broken = 0
+        self.damaged = 0
         self.skipped = 0
         self._pending = bytearray()
 
     def feed(self, octets: bytes) -> Iterator[Answer]:
-        """The answers that are whole with these bytes."""
+        """Add bytes, and yield the answers that they complete."""
         self._pending += octets
         while len(self._pending) >= OVERHEAD_BYTES:
             head = ANSWER.unpack(bytes(self._pending[1 : 1 + ANSWER.size]))
@@ -119,21 +127,21 @@ class Deframer:
                 return
             frame = bytes(self._pending[1:end])
             if crc(frame[:-CRC_BYTES]) != int.from_bytes(frame[-CRC_BYTES:], "big"):
-                self.broken += 1
+                self.damaged += 1
                 self._skip()
                 continue
             del self._pending[:end]
             yield Answer(**head, payload=frame[ANSWER.size : -CRC_BYTES])
 
-    def give_up(self) -> Iterator[Answer]:
-        """Nothing more comes: a frame that lacks bytes is broken, and there may be whole ones in it."""
+    def flush(self) -> Iterator[Answer]:
+        """End the stream: yield the intact answers among the pending bytes, and drop incomplete frames."""
         while self._pending:
-            self.broken += self._pending[0] == SYNC
+            self.damaged += self._pending[0] == SYNC
             self._skip()
             yield from self.feed(b"")
 
     def _skip(self) -> None:
-        """The first byte begins no frame: go on at the next that may."""
+        """Skip the bytes before the next SYNC: the first byte does not begin an intact frame."""
         following = self._pending.find(SYNC, 1)
         count = len(self._pending) if following < 0 else following
         self.skipped += count
@@ -141,103 +149,120 @@ class Deframer:
 
 
 class Link:
-    """Registers and memory of a board.
+    """Access to the registers and the memory of a board.
 
     Parameters
     ----------
-    port : Port
-    patience : float
-        Seconds without a byte, after which an answer is lost.
+    port : SerialPort
+    timeout : float
+        Seconds without a byte after which an answer counts as lost.
 
     Attributes
     ----------
     board : int
-        The number by which the board is known.
-    repeated : int
-        Commands that had to be sent again.
+        Number of the board.
+    resent : int
+        Number of commands that were sent again.
     lost : int
-        Bytes of memory that could not be had, however often they were asked for.
+        Number of bytes of memory that could not be fetched.
 
     Raises
     ------
     LinkError
-        If nothing answers, or what answers is no board of ours.
+        If nothing answers, or the device that answers is not a board with this protocol.
     """
 
-    def __init__(self, port: SerialPort, patience: float = _PATIENCE) -> None:
+    def __init__(self, port: SerialPort, timeout: float = _TIMEOUT) -> None:
         self._port = port
-        self._patience = patience
+        self._timeout = timeout
         self._deframer = Deframer()
         self._tag = 0
-        self.repeated = 0
+        self.resent = 0
         self.lost = 0
-        # Ends what another host may have begun (`CommandReceiver`). A READ comes first, as `Server` wants it.
+        # Another host may have left a command incomplete: `_resynchronize` ends it. The first command must be a READ,
+        # which `Server` executes for any tag.
         self._resynchronize()
         identity = self.read(BoardRegister.IDENTITY)
         if identity & ~0xFF != MAGIC:
-            raise LinkError(f"what answers is no board of Spurtle's: it says {identity:#018x}")
+            raise LinkError(f"the device is not a board of Spurtle: its IDENTITY is {identity:#018x}")
         self.board = identity & 0xFF
 
     @property
     def broken(self) -> int:
-        """Frames that came broken."""
-        return self._deframer.broken
+        """Number of damaged frames."""
+        return self._deframer.damaged
 
     def read(self, register: arch.Register | BoardRegister) -> int:
-        """What is in it. Raises LinkError if it cannot be read."""
+        """Return the value of a register.
+
+        Raises
+        ------
+        LinkError
+            If it cannot be read.
+        """
         return self._access(CommandOperation.READ, register, 0)
 
     def write(self, register: arch.Register | BoardRegister, value: int) -> None:
-        """Raises LinkError if it cannot be written."""
+        """Write a register.
+
+        Raises
+        ------
+        LinkError
+            If it cannot be written.
+        """
         self._access(CommandOperation.WRITE, register, value)
 
     def fetch(self, address: int, count: int) -> bytes:
-        """`count` bytes of the buffer's memory. What cannot be had is zero, and counts as `lost`. Raises LinkError if
-        nothing can be had.
+        """Return `count` bytes of the buffer memory. Bytes that cannot be fetched are zero, and are counted in `lost`.
+
+        Raises
+        ------
+        LinkError
+            If no byte can be fetched.
         """
         chunks: dict[int, bytes] = {}
-        wanted = [(address, count)] if count else []
-        for attempt in range(_TRIES):
+        missing = [(address, count)] if count else []
+        for attempt in range(_ATTEMPTS):
             if attempt:
-                self.repeated += len(wanted)
-            for first, size in wanted:
+                self.resent += len(missing)
+            for first, size in missing:
                 answers = self._answers(CommandOperation.FETCH, first, size)
                 chunks |= {answer.address: answer.payload for answer in answers}
                 if not answers:
                     break
-            wanted = [
-                (place, size)
-                for place in range(address, address + count, CHUNK_BYTES)
-                if len(chunks.get(place, b"")) != (size := min(CHUNK_BYTES, address + count - place))
+            missing = [
+                (first, size)
+                for first in range(address, address + count, CHUNK_BYTES)
+                if len(chunks.get(first, b"")) != (size := min(CHUNK_BYTES, address + count - first))
             ]
-            if not wanted:
+            if not missing:
                 break
-        if wanted and not chunks:
-            raise LinkError(f"the board does not answer: FETCH was sent {_TRIES} times")
-        self.lost += sum(size for _, size in wanted)
-        for place, size in wanted:
-            chunks[place] = bytes(size)
-        return b"".join(chunks[place] for place in range(address, address + count, CHUNK_BYTES))
+        if missing and not chunks:
+            raise LinkError(f"the board does not answer: FETCH was sent {_ATTEMPTS} times")
+        self.lost += sum(size for _, size in missing)
+        for first, size in missing:
+            chunks[first] = bytes(size)
+        return b"".join(chunks[first] for first in range(address, address + count, CHUNK_BYTES))
 
     def _access(self, operation: CommandOperation, register: arch.Register | BoardRegister, value: int) -> int:
         address = BOARD | register if isinstance(register, BoardRegister) else register.encoding
         self._tag = (self._tag + 1) % 256
-        for attempt in range(_TRIES):
-            self.repeated += attempt > 0
+        for attempt in range(_ATTEMPTS):
+            self.resent += attempt > 0
             for answer in self._exchange(operation, address, value, WORD_BYTES):
                 if answer.address != address or len(answer.payload) != WORD_BYTES:
-                    continue  # of another host's command
+                    continue  # an answer to a command of another host
                 if answer.outcome:
                     raise LinkError(f"{operation.name} of {register.name} {_OUTCOMES.get(answer.outcome, 'fails')}")
                 return int.from_bytes(answer.payload, "little")
-        raise LinkError(f"the board does not answer: {operation.name} of {register.name} was sent {_TRIES} times")
+        raise LinkError(f"the board does not answer: {operation.name} of {register.name} was sent {_ATTEMPTS} times")
 
     def _answers(self, operation: CommandOperation, address: int, count: int) -> list[Answer]:
         self._tag = (self._tag + 1) % 256
         return list(self._exchange(operation, address, count, count))
 
     def _exchange(self, operation: CommandOperation, address: int, value: int, expected: int) -> Iterator[Answer]:
-        """Sends a command; yields what answers it until `expected` bytes have come, or no more come."""
+        """Send a command; yield its answers until `expected` bytes of payload are received, or the board is silent."""
         command = COMMAND.pack(tag=self._tag, operation=operation, address=address, data=value)
         self._write(bytes([SYNC]) + command + crc(command).to_bytes(CRC_BYTES, "big"))
         silent_since = time.monotonic()
@@ -245,7 +270,7 @@ class Link:
             octets = self._read()
             if octets:
                 silent_since = time.monotonic()
-            elif time.monotonic() - silent_since >= self._patience:
+            elif time.monotonic() - silent_since >= self._timeout:
                 break
             for answer in self._deframer.feed(octets):
                 if answer.tag == self._tag:
@@ -253,7 +278,7 @@ class Link:
                     yield answer
             if expected <= 0:
                 return
-        for answer in self._deframer.give_up():
+        for answer in self._deframer.flush():
             if answer.tag == self._tag:
                 yield answer
         self._resynchronize()
@@ -263,13 +288,13 @@ class Link:
 
     def _read(self) -> bytes:
         try:
-            # What is there, and at least a byte.
+            # Read all received bytes; wait for one if there are none.
             return self._port.read(max(1, self._port.in_waiting))
         except OSError as error:
-            raise LinkError(f"the serial port is gone: {error}") from error
+            raise LinkError(f"the serial port cannot be read: {error}") from error
 
     def _write(self, octets: bytes) -> None:
         try:
             self._port.write(octets)
         except OSError as error:
-            raise LinkError(f"the serial port is gone: {error}") from error
+            raise LinkError(f"the serial port cannot be written: {error}") from error

@@ -1,4 +1,4 @@
-"""The soft core's program: its executable, which is committed, and what the core and `perf` want to know of it."""
+"""Program of the soft core: the committed executable, with the memory image and the mappings for `perf`."""
 
 from dataclasses import dataclass
 from mmap import PROT_EXEC, PROT_READ
@@ -12,13 +12,16 @@ from spurtle_sim.perf.process import PAGE_BYTES, Mapping, Process
 __all__ = ["BASE", "PROGRAM", "SIZE", "SoftCoreProgram", "load"]
 
 PROGRAM = Path(__file__).with_name("program.elf")
+"""Path of the committed executable."""
 
 BASE = 0x10000
-"""Of the block RAM that holds code, variables and stack; `program.ld` has this and the size, too. Not zero: that is no
-address to `perf`.
+"""Address of the block RAM for code, variables and stack, as in `program.ld`.
+
+It is not zero because `perf` does not accept zero as an address.
 """
 
 SIZE = 16 << 10
+"""Size of the block RAM in bytes, as in `program.ld`."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +31,13 @@ class SoftCoreProgram:
     Parameters
     ----------
     path : Path
-        Absolute.
+        Absolute path.
     memory : bytes
-        SIZE bytes from BASE, as they are when the first instruction, the one at BASE, executes.
+        Initial content of the SIZE bytes from BASE on. Execution starts at BASE.
     functions : dict of str to range
-        Addresses of each.
+        Addresses of each function.
     mappings : tuple of Mapping
-        The executable segments, as perf shows them.
+        Mappings of the executable segments.
     """
 
     path: Path
@@ -43,12 +46,12 @@ class SoftCoreProgram:
     mappings: tuple[Mapping, ...]
 
     def process(self, pid: int) -> Process:
-        """As CONTEXTIDR_EL1 = `pid`, for `perf.events.process_events`."""
+        """Return the process with this PID, which CONTEXTIDR_EL1 contains, for `perf.events.process_events`."""
         return Process(path=self.path, argv=[self.path.name], pid=pid, mappings=self.mappings)
 
 
 def load(path: Path = PROGRAM) -> SoftCoreProgram:
-    """Read an executable that `program.ld` has placed."""
+    """Read an executable that was linked with `program.ld`."""
     with path.open("rb") as file:
         elf = ELFFile(file)
         memory = bytearray(SIZE)

@@ -1,5 +1,5 @@
-// Runs for ever on the soft core: four kinds of work of clearly different weight, each in functions of its own.
-// Everything that it works on it writes first, in every round: block RAM keeps what it holds when the FPGA is reset.
+// Program of the soft core: an endless loop over kinds of work with clearly different costs, each in its own functions.
+// Each round initializes the data that it uses, because block RAM keeps its content when the FPGA is reset.
 
 #include <stdint.h>
 
@@ -12,7 +12,7 @@ static uint8_t text[BYTES + 1];
 static uint32_t a[SIDE][SIDE], b[SIDE][SIDE], product[SIDE][SIDE];
 volatile uint32_t result;
 
-// A pseudorandom number (xorshift): shifts and exclusive ors, no memory.
+// Return the next pseudorandom number (xorshift), with shifts and exclusive ors and without memory accesses.
 WORK uint32_t random_number(uint32_t state)
 {
     state ^= state << 13;
@@ -24,14 +24,14 @@ WORK void insertion_sort(uint32_t *sorted, int count)
 {
     for (int end = 1; end < count; end++) {
         uint32_t value = sorted[end];
-        int place = end;
-        for (; place > 0 && sorted[place - 1] > value; place--)
-            sorted[place] = sorted[place - 1];
-        sorted[place] = value;
+        int index = end;
+        for (; index > 0 && sorted[index - 1] > value; index--)
+            sorted[index] = sorted[index - 1];
+        sorted[index] = value;
     }
 }
 
-// CRC-32, a bit at a time.
+// Return the CRC-32, computed bit by bit.
 WORK uint32_t crc(const uint8_t *bytes, int count)
 {
     uint32_t remainder = ~0u;
@@ -43,7 +43,7 @@ WORK uint32_t crc(const uint8_t *bytes, int count)
     return ~remainder;
 }
 
-// There is no multiplier.
+// Multiply with shifts and additions: RV32I has no multiply instruction.
 WORK uint32_t multiply(uint32_t left, uint32_t right)
 {
     uint32_t sum = 0;
@@ -64,33 +64,33 @@ WORK void matrix_product(void)
         }
 }
 
-// Where `pattern` begins in `string`, or -1.
+// Return the index of `pattern` in `string`, or -1.
 WORK int find(const uint8_t *string, const char *pattern)
 {
-    for (int place = 0; string[place]; place++) {
+    for (int index = 0; string[index]; index++) {
         int length = 0;
-        while (pattern[length] && string[place + length] == (uint8_t)pattern[length])
+        while (pattern[length] && string[index + length] == (uint8_t)pattern[length])
             length++;
         if (!pattern[length])
-            return place;
+            return index;
     }
     return -1;
 }
 
-// Which work a round does comes from a table: calls through a register.
+// The rounds are called through the table below, which gives indirect calls.
 WORK uint32_t sort_round(uint32_t state)
 {
-    for (int place = 0; place < VALUES; place++)
-        values[place] = state = random_number(state);
+    for (int index = 0; index < VALUES; index++)
+        values[index] = state = random_number(state);
     insertion_sort(values, VALUES);
     return values[VALUES / 2];
 }
 
 WORK uint32_t text_round(uint32_t state)
 {
-    for (int place = 0; place < BYTES; place++) {
+    for (int index = 0; index < BYTES; index++) {
         state = random_number(state);
-        text[place] = 'a' + (state >> 24 & 3);
+        text[index] = 'a' + (state >> 24 & 3);
     }
     text[BYTES] = 0;
     return crc(text, BYTES) + find(text, "abcab");
@@ -119,7 +119,7 @@ int main(void)
     }
 }
 
-// The first instruction: the core has no stack pointer after reset.
+// The entry point sets the stack pointer, which is undefined after reset.
 __attribute__((naked, section(".start"))) void start(void)
 {
     __asm__ volatile("lui sp, %hi(stack_top)\n addi sp, sp, %lo(stack_top)\n jal zero, main");

@@ -1,5 +1,4 @@
-// The SPU beside the soft core, compiled. The driver of test_boards_softcore.py runs it; each retirement leaves a row
-// of trace.
+// Compiled SPU with the soft core, for the driver in test_softcore.py. Each retired instruction adds a row to the trace.
 
 #include <cstdint>
 #include <memory>
@@ -9,10 +8,10 @@
 #include "layout.h"
 
 struct Retirement {
-    uint64_t cycle, time;              // of the clock; of the program
-    uint32_t insn, pc, next, address;  // as RVFI has them
+    uint64_t cycle, time;              // clock cycle; time of the program
+    uint32_t insn, pc, next, address;  // signals of RVFI
     uint32_t read, written, trap;
-    uint32_t member;                   // the operation that begins here is one of the sample population
+    uint32_t member;                   // the operation that starts here is a member of the sample population
 };
 
 struct Rig {
@@ -31,9 +30,9 @@ struct Rig {
                              top.PORT(rvfi, trap), top.member});
         if (top.beat)
             for (unsigned byte = 0; byte < 8; byte++) {
-                uint64_t place = top.address + byte - base;
-                if (place < buffer.size())
-                    buffer[place] = top.data >> 8 * byte;
+                uint64_t offset = top.address + byte - base;
+                if (offset < buffer.size())
+                    buffer[offset] = top.data >> 8 * byte;
                 else
                     strays++;
             }
@@ -57,7 +56,7 @@ Rig *rig_new(uint64_t base, uint64_t size) {
 
 void rig_delete(Rig *rig) { delete rig; }
 
-// MSR, or MRS without `write`, in the state that the PE is in.
+// Execute an MSR, or an MRS without `write`, in the current state of the PE.
 uint64_t rig_access(Rig *rig, unsigned op1, unsigned crn, unsigned crm, unsigned op2, int write, uint64_t value) {
     auto &top = rig->top;
     top.PORT(sysreg, valid) = 1;
@@ -75,8 +74,8 @@ uint64_t rig_access(Rig *rig, unsigned op1, unsigned crn, unsigned crm, unsigned
     return top.PORT(sysreg, outcome) ? ~uint64_t(0) : uint64_t(top.PORT(sysreg, rdata));
 }
 
-// The program runs for so many cycles, or until PMBIRQ; then it stops, and PSB CSYNC is done. How many cycles it took
-// until it stood still with nothing in flight, the first one not counted; -1 if it did not within 1000.
+// Run the program for `cycles` cycles, or until PMBIRQ is asserted; stop it, and execute a PSB CSYNC. Return the cycles
+// until it was idle, without the first one; -1 if it was not idle within 1000 cycles.
 int rig_play(Rig *rig, uint64_t cycles) {
     auto &top = rig->top;
     top.run = 1;
@@ -95,7 +94,7 @@ int rig_play(Rig *rig, uint64_t cycles) {
     return wait;
 }
 
-// The software that runs meanwhile.
+// Let other software run for `cycles` cycles.
 void rig_wait(Rig *rig, uint64_t cycles) {
     while (cycles--)
         rig->clock();

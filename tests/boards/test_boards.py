@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""The link between a board and its host: bytes on the line, frames, commands. Whole boards are in test_boards_whole."""
+"""Link between a board and its host: UART, frames and commands. `test_complete_board.py` tests complete boards."""
 
 import random
 import re
@@ -13,7 +13,7 @@ from amaranth.sim import Simulator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boards.demonstration import Stretch
+from boards.demonstration import PulseStretcher
 from boards.host.link import Answer, Deframer, Link, LinkError, crc, open_port
 from boards.link import AnswerSender, CommandReceiver
 from boards.memory import BufferMemory
@@ -44,7 +44,7 @@ CONFIG = CONFIGS["minimal"]
 def run(
     dut: wiring.Component, inputs: Sequence[Any], steps: Sequence[tuple[int, ...]], *outputs: Any
 ) -> list[tuple[int, ...]]:
-    """From reset, one cycle for each of `steps`, which are the values of `inputs`: what `outputs` were in each."""
+    """Simulate one cycle for each of `steps`, the values of `inputs`, and return the values of `outputs` in each."""
     rows: list[tuple[int, ...]] = []
 
     async def play(ctx: Any) -> None:
@@ -62,7 +62,7 @@ def run(
 
 
 def levels_of(octets: Sequence[int], divisor: int) -> list[int]:
-    """The line in each cycle, as bytes go over it without a gap."""
+    """Return the level of the line in each cycle while bytes are sent without a gap."""
     return [
         level for octet in octets for level in (0, *(octet >> bit & 1 for bit in range(8)), 1) for _ in range(divisor)
     ]
@@ -78,7 +78,7 @@ def test_host_and_board_have_the_same_crc() -> None:
     assert CRC(data_width=8).compute(data) == crc(data)
 
 
-def test_the_document_has_the_numbers_of_the_protocol() -> None:
+def test_documented_protocol_matches_the_code() -> None:
     page = (ROOT / "docs" / "reference" / "protocol.md").read_text()
     tables = [
         [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if line.startswith("|")]
@@ -107,15 +107,15 @@ def test_the_document_has_the_numbers_of_the_protocol() -> None:
     ]
 
 
-# Bytes on the line.
+# UART.
 
 
 @pytest.mark.parametrize("divisor", [1, 2, 5])
-def test_uart_sends_byte_after_byte_without_a_gap(divisor: int) -> None:
+def test_uart_sends_bytes_without_a_gap(divisor: int) -> None:
     dut = UARTTransmitter(divisor)
     content = [0x00, 0xFF, 0x55, 0xA3]
     idle = 7
-    # A byte is taken in the first cycle in which it is offered to an idle line, then one at the end of each.
+    # An idle transmitter accepts a byte immediately; after that it accepts one at the end of each byte.
     steps = [(0, 0)] * idle + [(1, content[0])]
     for octet in content[1:]:
         steps += [(1, octet)] * (BITS_PER_BYTE * divisor)
@@ -147,14 +147,14 @@ def test_uart_receives_from_another_clock(percent: int) -> None:
     assert [payload for valid, payload in rows if valid] == content
 
 
-def test_uart_hears_no_byte_in_a_glitch_nor_in_a_break() -> None:
+def test_uart_rejects_a_glitch_and_a_break() -> None:
     dut = UARTReceiver(8)
     line = [1] * 8 + [0] * 3 + [1] * 100 + [0] * 8 * 17 + [1] * 100 + levels_of([0x5A], 8) + [1] * 8
     rows = run(dut, (dut.rx,), [(level,) for level in line], dut.o.valid, dut.o.payload)
     assert [payload for valid, payload in rows if valid] == [0x5A]
 
 
-def test_a_bit_has_cycles() -> None:
+def test_invalid_divisor_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^divisor must be at least 1, not 0$"):
         UARTTransmitter(0)
     with pytest.raises(ValueError, match=r"^divisor must be at least 2, not 1$"):
@@ -165,7 +165,7 @@ def test_a_bit_has_cycles() -> None:
 
 
 def received(octets: bytes) -> list[tuple[int, ...]]:
-    """The commands that the board takes out of bytes with two cycles between them."""
+    """Return the commands that `CommandReceiver` finds in bytes with two cycles between them."""
     dut = CommandReceiver()
     steps = [step for octet in octets for step in ((1, octet, 1), (0, 0, 1), (0, 0, 1))] + [(0, 0, 1)] * 4
     fields = [getattr(dut.o.p, name) for name in COMMAND.fields]
@@ -177,26 +177,26 @@ FIRST = {"tag": 7, "operation": CommandOperation.WRITE, "address": 0x24D5, "data
 SECOND = {"tag": SYNC, "operation": CommandOperation.READ, "address": SYNC, "data": 0}
 
 
-def test_commands_of_frames() -> None:
+def test_commands_are_received() -> None:
     stream = b"\x00\x12" + framed(COMMAND, **FIRST) + framed(COMMAND, **SECOND)
     assert received(stream) == [tuple(FIRST.values()), tuple(SECOND.values())]
 
 
 @pytest.mark.parametrize("bit", range(8, 8 * (1 + COMMAND.size + CRC_BYTES), 7))
-def test_a_command_with_a_wrong_bit_is_none(bit: int) -> None:
+def test_command_with_a_wrong_bit_is_dropped(bit: int) -> None:
     frame = bytearray(framed(COMMAND, **FIRST))
     frame[bit // 8] ^= 1 << bit % 8
     assert received(bytes(frame) + framed(COMMAND, **SECOND)) == [tuple(SECOND.values())]
 
 
 @pytest.mark.parametrize("count", range(1, 1 + COMMAND.size + CRC_BYTES))
-def test_zeros_end_a_command_that_lacks_bytes(count: int) -> None:
+def test_zeros_end_an_incomplete_command(count: int) -> None:
     frame = framed(COMMAND, **FIRST)
     assert received(frame[:count] + bytes(len(frame)) + framed(COMMAND, **SECOND)) == [tuple(SECOND.values())]
 
 
 @pytest.mark.parametrize("length", [0, 1, 8])
-def test_answers_as_frames(length: int) -> None:
+def test_answer_is_sent_as_a_frame(length: int) -> None:
     dut = AnswerSender()
     payload = random.Random(f"{SEED} {length}").randbytes(length)
     head = {"tag": 3, "outcome": 1, "address": 0x1234, "length": length}
@@ -207,18 +207,18 @@ def test_answers_as_frames(length: int) -> None:
         for name, value in head.items():
             ctx.set(getattr(dut.i.p, name), value)
         ctx.set(dut.i.valid, 1)
-        taken = False
-        place = 0
-        while not taken:
+        answer_accepted = False
+        index = 0
+        while not answer_accepted:
             ctx.set(dut.o.ready, rng.randrange(2))
-            ctx.set(dut.payload.valid, offered := rng.randrange(2) if place < length else 0)
-            ctx.set(dut.payload.payload, payload[place] if offered else 0xEE)
-            _, _, valid, octet, ready, took, taken = await ctx.tick().sample(
+            ctx.set(dut.payload.valid, offered := rng.randrange(2) if index < length else 0)
+            ctx.set(dut.payload.payload, payload[index] if offered else 0xEE)
+            _, _, valid, octet, ready, payload_ready, answer_accepted = await ctx.tick().sample(
                 dut.o.valid, dut.o.payload, dut.o.ready, dut.payload.ready, dut.i.ready
             )
             if valid and ready:
                 sent.append(octet)
-            place += offered and took
+            index += offered and payload_ready
 
     simulator = Simulator(dut)
     simulator.add_clock(1e-6)
@@ -249,29 +249,29 @@ def answer_frame(answer: Answer) -> bytes:
 
 
 @given(st.lists(ANSWERS, min_size=1, max_size=4), st.data())
-def test_all_but_the_broken_frame_arrive(answers: list[Answer], data: st.DataObject) -> None:
+def test_only_the_damaged_frame_is_lost(answers: list[Answer], data: st.DataObject) -> None:
     frames = [answer_frame(answer) for answer in answers]
-    victim = data.draw(st.integers(0, len(frames) - 1))
-    frame = bytearray(frames[victim])
+    damaged = data.draw(st.integers(0, len(frames) - 1))
+    frame = bytearray(frames[damaged])
     if data.draw(st.booleans()):
-        place = data.draw(st.integers(0, len(frame) - 1))
-        frame[place] ^= 1 << data.draw(st.integers(0, 7))
+        offset = data.draw(st.integers(0, len(frame) - 1))
+        frame[offset] ^= 1 << data.draw(st.integers(0, 7))
     else:
         del frame[data.draw(st.integers(0, len(frame) - 1))]
-    frames[victim] = bytes(frame)
+    frames[damaged] = bytes(frame)
     stream = b"".join(frames)
     deframer = Deframer()
     cut = data.draw(st.integers(0, len(stream)))
-    arrived = [*deframer.feed(stream[:cut]), *deframer.feed(stream[cut:]), *deframer.give_up()]
-    assert arrived == answers[:victim] + answers[victim + 1 :]
+    arrived = [*deframer.feed(stream[:cut]), *deframer.feed(stream[cut:]), *deframer.flush()]
+    assert arrived == answers[:damaged] + answers[damaged + 1 :]
     assert deframer.skipped == len(frame)
 
 
-# What the host makes of answers that do not come.
+# The host, with missing and wrong answers.
 
 
-class DeafBoard:
-    """A port whose board answers each command with what `answer` makes of it, if anything."""
+class FakePort:
+    """Port of a board that answers each command with the bytes that `answer` returns."""
 
     def __init__(self, answer: Any) -> None:
         self._answer = answer
@@ -305,69 +305,70 @@ def word(command: dict[str, int], value: int = 0, outcome: int = 0) -> bytes:
 
 
 def identity(answer: Any) -> Any:
-    """`answer`, but for the command with which every host begins."""
+    """Return `answer` with an exception: the first command, which reads IDENTITY, is answered correctly."""
     return lambda count, command: word(command, MAGIC | 9) if count == 1 else answer(count, command)
 
 
-def test_a_command_without_an_answer_is_sent_again_with_its_tag() -> None:
-    port = DeafBoard(identity(lambda count, command: word(command, 77) if count == 4 else b""))
-    link = Link(port, patience=0.01)
+def test_command_without_an_answer_is_sent_again_with_its_tag() -> None:
+    port = FakePort(identity(lambda count, command: word(command, 77) if count == 4 else b""))
+    link = Link(port, timeout=0.01)
     assert link.board == 9
     assert link.read(BoardRegister.POP) == 77
-    assert link.repeated == 2
+    assert link.resent == 2
     assert port.commands[1:] == [port.commands[1]] * 3
 
 
-def test_an_answer_to_an_earlier_command_is_none() -> None:
-    port = DeafBoard(identity(lambda _, command: word(command | {"tag": command["tag"] ^ 1}, 1) + word(command, 2)))
-    assert Link(port, patience=0.01).read(BoardRegister.POP) == 2
+def test_answer_to_an_earlier_command_is_ignored() -> None:
+    port = FakePort(identity(lambda _, command: word(command | {"tag": command["tag"] ^ 1}, 1) + word(command, 2)))
+    assert Link(port, timeout=0.01).read(BoardRegister.POP) == 2
 
 
-def test_a_board_that_is_silent() -> None:
+def test_silent_board_is_reported() -> None:
     with pytest.raises(LinkError, match=r"^the board does not answer: READ of IDENTITY was sent 8 times$"):
-        Link(DeafBoard(lambda *_: b""), patience=0.01)
+        Link(FakePort(lambda *_: b""), timeout=0.01)
 
 
-def test_something_else_that_answers() -> None:
-    with pytest.raises(LinkError, match=r"^what answers is no board of Spurtle's: it says 0x0000000000001234$"):
-        Link(DeafBoard(lambda _, command: word(command, 0x1234)), patience=0.01)
+def test_other_device_is_refused() -> None:
+    message = r"^the device is not a board of Spurtle: its IDENTITY is 0x0000000000001234$"
+    with pytest.raises(LinkError, match=message):
+        Link(FakePort(lambda _, command: word(command, 0x1234)), timeout=0.01)
 
 
-def test_what_cannot_be_had_of_memory_is_counted() -> None:
-    """The second of three chunks never comes whole."""
+def test_lost_bytes_of_memory_are_counted() -> None:
+    """The second of three chunks is always incomplete."""
 
     def answer(_: int, command: dict[str, int]) -> bytes:
         out = b""
-        for place in range(command["address"], command["address"] + command["data"], CHUNK_BYTES):
-            size = min(CHUNK_BYTES, command["address"] + command["data"] - place)
-            frame = framed(ANSWER, b"x" * size, tag=command["tag"], outcome=0, address=place, length=size)
-            out += frame[: 40 if place == CHUNK_BYTES else None]
+        for address in range(command["address"], command["address"] + command["data"], CHUNK_BYTES):
+            size = min(CHUNK_BYTES, command["address"] + command["data"] - address)
+            frame = framed(ANSWER, b"x" * size, tag=command["tag"], outcome=0, address=address, length=size)
+            out += frame[: 40 if address == CHUNK_BYTES else None]
         return out
 
-    port = DeafBoard(identity(answer))
-    link = Link(port, patience=0.01)
+    port = FakePort(identity(answer))
+    link = Link(port, timeout=0.01)
     assert link.fetch(0, 2 * CHUNK_BYTES + 9) == b"x" * CHUNK_BYTES + bytes(CHUNK_BYTES) + b"x" * 9
-    assert (link.lost, link.broken) == (CHUNK_BYTES, 8)
+    assert (link.lost, link.damaged) == (CHUNK_BYTES, 8)
     assert link.fetch(7, 0) == b""
     assert [command["data"] for command in port.commands[1:]] == [2 * CHUNK_BYTES + 9, *[CHUNK_BYTES] * 7]
 
 
-def test_memory_of_a_board_that_has_fallen_silent() -> None:
-    port = DeafBoard(identity(lambda *_: b""))
+def test_fetch_from_a_silent_board_is_reported() -> None:
+    port = FakePort(identity(lambda *_: b""))
     with pytest.raises(LinkError, match=r"^the board does not answer: FETCH was sent 8 times$"):
-        Link(port, patience=0.01).fetch(0, 2048)
+        Link(port, timeout=0.01).fetch(0, 2048)
 
 
 @pytest.mark.parametrize(("name", "baud"), [("/nowhere/tty", 1_000_000), ("/dev/null", 1 << 40)])
-def test_a_port_that_cannot_be_opened(name: str, baud: int) -> None:
+def test_unusable_port_is_refused(name: str, baud: int) -> None:
     with pytest.raises(UserError, match=rf"^cannot open the serial port '{name}': "):
         open_port(name, baud)
 
 
-def test_an_answer_of_another_host_is_none() -> None:
+def test_answer_to_another_host_is_ignored() -> None:
     other = framed(ANSWER, b"x" * CHUNK_BYTES, tag=1, outcome=0, address=0, length=CHUNK_BYTES)
-    port = DeafBoard(lambda _, command: other + word(command, MAGIC | 9))
-    assert Link(port, patience=0.01).board == 9
+    port = FakePort(lambda _, command: other + word(command, MAGIC | 9))
+    assert Link(port, timeout=0.01).board == 9
 
 
 # Other parts of a board.
@@ -408,17 +409,17 @@ def test_halves_of_the_buffer_are_the_ends_of_pages() -> None:
     simulator.add_testbench(play)
     simulator.run()
     expected = [content for content in beats.values() for _ in range(8)]
-    expected[15 * 8 + 3] = 0xEE  # what only that byte was strobed of
+    expected[15 * 8 + 3] = 0xEE  # the only byte with a strobe
     assert list(octets.values()) == expected
 
 
-def test_a_half_is_a_page_at_most() -> None:
+def test_half_larger_than_a_page_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^half_bytes must be at most 4096, not 8192$"):
         BufferMemory(CONFIG, 8192)
 
 
-def test_stretch_counts_from_the_last_strobe() -> None:
-    dut = Stretch(4)
+def test_pulse_is_stretched_from_the_last_strobe() -> None:
+    dut = PulseStretcher(4)
     strobes = [0, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0]
     levels = [level for (level,) in run(dut, (dut.strobe,), [(strobe,) for strobe in strobes], dut.level)]
     assert levels == [0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0]

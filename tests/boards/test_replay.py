@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""An excerpt of a workload in block RAM: what the SPU samples of it is what the engine says."""
+"""Replay of an excerpt from block RAM: the records equal those of the compiled SPU."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from amaranth.sim import Simulator
 from numpy.typing import NDArray
 
 from boards.replay import Replay
-from boards.workload import COLUMNS_OF_CONSTANTS, excerpt, gaps, pack, process, repeated
+from boards.workload import CONSTANT_COLUMNS, excerpt, gaps, pack, repeat, workload_process
 from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL1, PMSICR_EL1, PMSIRR_EL1, Register
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.spu import SPU
@@ -35,7 +35,7 @@ EVENTS = ("pop", "feed", "filtrate", "collision", "buffer_full")
 
 
 class Board:
-    """The SPU, the excerpt, and memory that takes each beat at once. Software is a testbench."""
+    """SPU with the replay of an excerpt, and memory that accepts each beat immediately. The testbench is the driver."""
 
     def __init__(self, config: SPUConfig, rows: NDArray[np.void]):
         self.config = config
@@ -87,7 +87,7 @@ class Board:
         return ctx.get(port.rdata)
 
     async def settle(self, ctx: Any) -> None:
-        """Wait until the program stands still, and for the records."""
+        """Wait until the program is idle, then drain the SPU."""
         while not ctx.get(self.replay.idle):
             await self.cycle(ctx)
         ctx.set(self.spu.drain.request, 1)
@@ -109,13 +109,14 @@ def start(base: int) -> list[tuple[Register, int]]:
 def on_board(
     config: SPUConfig, rows: NDArray[np.void], base: int, stops: Sequence[int]
 ) -> tuple[list[bytes], dict[str, int]]:
-    """What is in the buffer each time that it is full, and at the end; and the PMU events. The host stops the program
-    after so many operations.
+    """Return the content of the buffer each time it is full and at the end, and the counts of PMU events.
+
+    The driver stops the program after each number of operations in `stops`.
     """
     board = Board(config, rows)
     buffers: list[bytes] = []
 
-    async def take(ctx: Any) -> None:
+    async def read_buffer(ctx: Any) -> None:
         end = await board.access(ctx, PMBPTR_EL1, None)
         buffers.append(bytes(board.memory[address] for address in range(base, end)))
 
@@ -131,10 +132,10 @@ def on_board(
                     ctx.set(board.run, 0)
                 await board.settle(ctx)
                 if ctx.get(board.spu.pmbirq):
-                    await take(ctx)
+                    await read_buffer(ctx)
                     await board.access(ctx, PMBPTR_EL1, base)
                     await board.access(ctx, PMBSR_EL1, 0)
-        await take(ctx)
+        await read_buffer(ctx)
 
     simulator = Simulator(board.module)
     simulator.add_clock(1e-6)
@@ -144,44 +145,47 @@ def on_board(
     return buffers, board.counts
 
 
-def on_engine(
+def on_compiled_spu(
     config: SPUConfig, rows: NDArray[np.void], base: int, stops: Sequence[int]
 ) -> tuple[list[bytes], dict[str, int]]:
-    """The same. A stop puts off the rows that follow, as an interrupt does; the engine knows no such stop."""
-    engine = CompiledSPU(config)
-    engine.set_buffer(base, LIMIT - base)
-    engine.set_pe(PE)
+    """Return the same results from the compiled SPU.
+
+    A stop delays the following rows, as an interrupt does. The compiled SPU has no such stop, so `rows` is changed.
+    """
+    spu = CompiledSPU(config)
+    spu.set_buffer(base, LIMIT - base)
+    spu.set_pe(PE)
     buffers: list[bytes] = []
 
-    def take() -> None:
-        buffers.append(engine.memory[: engine.read(PMBPTR_EL1) - base].tobytes())
+    def read_buffer() -> None:
+        buffers.append(spu.memory[: spu.read(PMBPTR_EL1) - base].tobytes())
 
     for register, value in start(base):
-        engine.write(register, value)
+        spu.write(register, value)
     passed = 0
     for stop in stops:
-        while passed < stop or engine.interrupt:
-            passed += engine.play(rows[passed:stop], settle=True)
-            engine.drain()
-            if engine.interrupt:
-                take()
-                engine.write(PMBPTR_EL1, base)
-                engine.write(PMBSR_EL1, 0)
-        counts = engine.counts()
-        put_off = counts["time"] - counts["delay"]
-        rows["dispatch"][passed:] += np.uint64(max(0, put_off - int(rows["dispatch"][passed])))
-    take()
-    return buffers, {name: engine.counts()[name] for name in EVENTS}
+        while passed < stop or spu.interrupt:
+            passed += spu.play(rows[passed:stop], settle=True)
+            spu.drain()
+            if spu.interrupt:
+                read_buffer()
+                spu.write(PMBPTR_EL1, base)
+                spu.write(PMBSR_EL1, 0)
+        counts = spu.counts()
+        program_time = counts["time"] - counts["delay"]
+        rows["dispatch"][passed:] += np.uint64(max(0, program_time - int(rows["dispatch"][passed])))
+    read_buffer()
+    return buffers, {name: spu.counts()[name] for name in EVENTS}
 
 
 @pytest.fixture(scope="module")
 def excerpts() -> dict[str, NDArray[np.void]]:
-    """As on the boards."""
+    """Return the excerpts of the boards, by configuration."""
     return {name: excerpt(CONFIGS[name], rows) for name, rows in (("minimal", 256), ("neoverse_n1", 4096))}
 
 
 def with_long_latencies(rows: NDArray[np.void], seed: int) -> NDArray[np.void]:
-    """The same operations at other times. Some are in flight for longer than the interval."""
+    """Return the same operations with random latencies, some of which exceed the sampling interval."""
     random = Random(seed)
     slow = rows.copy()
     for row in slow:
@@ -202,7 +206,7 @@ def with_long_latencies(rows: NDArray[np.void], seed: int) -> NDArray[np.void]:
         full=[("neoverse_n1", False, (2000, 4500), 5), ("minimal", True, (300, 1000, 3000), 2)],
     ),
 )
-def test_records_are_those_of_the_engine(
+def test_records_equal_those_of_the_compiled_spu(
     excerpts: dict[str, NDArray[np.void]], name: str, slow: bool, stops: tuple[int, ...], fills: int
 ) -> None:
     config = CONFIGS[name]
@@ -210,48 +214,48 @@ def test_records_are_those_of_the_engine(
     assert stops[-1] > len(rows)
     base = LIMIT - 3 * config.max_record_bytes
     buffers, counts = on_board(config, rows, base, stops)
-    expected, expected_counts = on_engine(config, repeated(rows, stops[-1] // len(rows) + 1), base, stops)
+    expected, expected_counts = on_compiled_spu(config, repeat(rows, stops[-1] // len(rows) + 1), base, stops)
     assert [buffer.hex() for buffer in buffers] == [buffer.hex() for buffer in expected]
     assert counts == expected_counts
     assert counts["buffer_full"] >= fills
     assert bool(counts["collision"]) == slow
 
 
-def test_time_stands_still_with_the_program(excerpts: dict[str, NDArray[np.void]]) -> None:
+def test_time_stops_with_the_program(excerpts: dict[str, NDArray[np.void]]) -> None:
     rows = excerpts["minimal"][:16]
     dut = Replay(CONFIGS["minimal"], rows)
     finish = int(rows["finish"][0])
     #        run, sampled
     steps = [(0, 0), (1, 0), (0, 1), *[(0, 0)] * (finish + 4), (1, 0)]
-    seen: list[tuple[int, ...]] = []
+    outputs: list[tuple[int, ...]] = []
 
     async def play(ctx: Any) -> None:
         for step in steps:
             for signal, value in zip((dut.run, dut.sampling.sampled), step, strict=True):
                 ctx.set(signal, value)
             _, _, *values = await ctx.tick().sample(dut.sampling.valid, dut.finish.valid, dut.tick, dut.idle)
-            seen.append(tuple(values))
+            outputs.append(tuple(values))
 
     simulator = Simulator(dut)
     simulator.add_clock(1e-6)
     simulator.add_testbench(play)
     simulator.run()
-    passed, finished, ticks, idle = ([cycle for cycle, row in enumerate(seen) if row[column]] for column in range(4))
+    passed, finished, ticks, idle = ([cycle for cycle, row in enumerate(outputs) if row[column]] for column in range(4))
     assert passed == [1, len(steps) - 1]
     assert finished == [1 + finish]
-    # One more cycle than something was in flight: as CompiledSPU.play has it.
+    # One cycle more than an operation was in flight, as in CompiledSPU.play.
     assert ticks == [*range(1, finish + 3), len(steps) - 1]
     assert idle == [cycle for cycle in range(len(steps)) if cycle not in ticks]
 
 
 @pytest.mark.parametrize("name", ["minimal", "neoverse_n1"])
-def test_every_row_comes_back_from_its_word(excerpts: dict[str, NDArray[np.void]], name: str) -> None:
+def test_each_row_is_restored_from_its_word(excerpts: dict[str, NDArray[np.void]], name: str) -> None:
     rows = excerpts[name]
     packed = pack(CONFIGS[name], rows)
     absent = () if CONFIGS[name].data_source_bytes else ("data_source",)
     assert packed.fields.keys() == set(TIMED_OPERATION.names or ()) - {"dispatch", *absent}
     for row, word in zip(rows, packed.words, strict=True):
-        columns = word << COLUMNS_OF_CONSTANTS | 0b10
+        columns = word << CONSTANT_COLUMNS | 0b10
         for field, numbers in packed.fields.items():
             assert sum((columns >> number & 1) << bit for bit, number in enumerate(numbers)) == row[field], field
 
@@ -259,7 +263,7 @@ def test_every_row_comes_back_from_its_word(excerpts: dict[str, NDArray[np.void]
 def test_each_column_is_stored_once(excerpts: dict[str, NDArray[np.void]]) -> None:
     packed = pack(CONFIGS["minimal"], excerpts["minimal"])
     columns = [tuple(word >> column & 1 for word in packed.words) for column in range(packed.width)]
-    assert len({*columns, (0,) * len(packed.words), (1,) * len(packed.words)}) == packed.width + COLUMNS_OF_CONSTANTS
+    assert len({*columns, (0,) * len(packed.words), (1,) * len(packed.words)}) == packed.width + CONSTANT_COLUMNS
     # Three iCE40 block RAMs of 16 bits.
     assert packed.width <= 48
 
@@ -273,8 +277,8 @@ def test_a_field_is_no_wider_than_its_port(excerpts: dict[str, NDArray[np.void]]
 
 
 @pytest.mark.parametrize("name", ["minimal", "neoverse_n1"])
-def test_excerpt_is_a_piece_of_the_program(excerpts: dict[str, NDArray[np.void]], name: str) -> None:
-    rows, owner = excerpts[name], process()
+def test_excerpt_is_a_contiguous_part_of_the_program(excerpts: dict[str, NDArray[np.void]], name: str) -> None:
+    rows, owner = excerpts[name], workload_process()
     branches = rows["facts"] & FACT["branch"] != 0
     following = np.where(branches, rows["target"], rows["pc"] + np.uint64(4))
     assert np.array_equal(rows["pc"][1:], following[:-1])
@@ -288,20 +292,20 @@ def test_excerpt_is_a_piece_of_the_program(excerpts: dict[str, NDArray[np.void]]
     assert owner.mappings == program.image.mappings
 
 
-def test_a_pass_follows_the_other(excerpts: dict[str, NDArray[np.void]]) -> None:
+def test_repeat_concatenates_passes(excerpts: dict[str, NDArray[np.void]]) -> None:
     rows = excerpts["minimal"]
-    many = repeated(rows, 3)
-    assert len(many) == 3 * len(rows)
-    distances = np.diff(many["dispatch"])
+    repeated = repeat(rows, 3)
+    assert len(repeated) == 3 * len(rows)
+    distances = np.diff(repeated["dispatch"])
     assert np.array_equal(np.append(distances, distances[len(rows) - 1]), np.tile(gaps(rows), 3))
     assert distances[len(rows) - 1] == Parameters().redirect
     for name in {*(TIMED_OPERATION.names or ())} - {"dispatch"}:
-        assert np.array_equal(many[name], np.tile(rows[name], 3))
+        assert np.array_equal(repeated[name], np.tile(rows[name], 3))
 
 
-def test_what_cannot_be_replayed(excerpts: dict[str, NDArray[np.void]]) -> None:
+def test_invalid_arguments_are_refused(excerpts: dict[str, NDArray[np.void]]) -> None:
     rows = excerpts["minimal"]
     with pytest.raises(ValueError, match=r"^ops_per_cycle, slots and answer_latency must be 1, not 8, 4 and "):
         Replay(CONFIGS["v1p4"], rows)
-    with pytest.raises(ValueError, match=r"^rows must be as many as a power of two from 2 on, not 255$"):
+    with pytest.raises(ValueError, match=r"^the number of rows must be a power of two of at least 2, not 255$"):
         Replay(CONFIGS["minimal"], rows[:255])

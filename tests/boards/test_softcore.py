@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""The soft core under the SPU, cycle for cycle against what it retires; and the adapter alone, on made-up ones."""
+"""Soft core with an SPU, compared with a trace of the retired instructions; and the RVFI adapter alone."""
 
 import ctypes
 import math
@@ -43,7 +43,7 @@ CONFIG = CONFIGS["minimal"]
 CONTEXT = 1234
 BUFFER = 0xFFFF_0000_1000_0000
 HALF_BYTES = 4096
-"""What the driver lets the SPU fill before it is interrupted."""
+"""Size of the part of the buffer that the SPU fills before each interrupt."""
 
 RECORDS = 32 * HALF_BYTES // CONFIG.max_record_bytes
 RETIREMENT = np.dtype(
@@ -55,7 +55,7 @@ RETIREMENT = np.dtype(
 
 
 class Rig(wiring.Component):
-    """The SPU, the soft core, memory that takes everything, and a PE whose software is outside."""
+    """SPU with the soft core, memory that accepts each beat immediately, and ports for the software of the PE."""
 
     run: In(1)
     sysreg: In(SystemRegisterSignature())
@@ -106,7 +106,7 @@ class Rig(wiring.Component):
 
 @pytest.fixture(scope="module")
 def library() -> ctypes.CDLL:
-    """The compiled rig."""
+    """Compile the rig."""
     core = picorv32()
     design = verilog.generate(Rig(), "rig", library=core)
     driver = Path(__file__).with_name("softcore.cpp")
@@ -116,17 +116,17 @@ def library() -> ctypes.CDLL:
 
 @dataclass(frozen=True)
 class Session:
-    """What the driver got, and what the core retired meanwhile: `RETIREMENT`, from reset on."""
+    """Records of a session, with the trace of the instructions retired since reset: rows of `RETIREMENT`."""
 
     records: list[bytes]
     trace: np.ndarray
     interrupts: int
-    late: int  # stops that had to wait for a sampled operation
-    strays: int
+    late: int  # stops that waited for a sampled operation
+    strays: int  # bytes written outside of the buffer
 
 
 class Driver:
-    """Software at EL1, and a stop of the program now and then."""
+    """Driver at EL1, which also stops the program at random times."""
 
     def __init__(self, library: ctypes.CDLL):
         self._library = library
@@ -160,7 +160,7 @@ class Driver:
             if self._library.rig_interrupt(self._rig):
                 interrupts += 1
                 written = ctypes.string_at(self._library.rig_buffer(self._rig), self._access(arch.PMBPTR_EL1) - BUFFER)
-                records += [written[place : place + 64] for place in range(0, len(written), 64)]
+                records += [written[offset : offset + 64] for offset in range(0, len(written), 64)]
                 self._access(arch.PMBPTR_EL1, BUFFER)
                 self._access(arch.PMBSR_EL1, 0)
                 self._library.rig_wait(self._rig, ctypes.c_uint64(4))
@@ -178,8 +178,9 @@ def session(library: ctypes.CDLL) -> Session:
 
 @pytest.fixture(scope="module")
 def accesses(session: Session) -> dict[int, int]:
-    """What another RISC-V, Unicorn's, does with the program: address of each load and store, by the instruction's
-    number. The instructions are the same.
+    """Run the program on Unicorn, and return the address of each load and store by the number of its instruction.
+
+    Unicorn executes the same instructions as the core.
     """
     program = load()
     uc = unicorn.Uc(unicorn.UC_ARCH_RISCV, unicorn.UC_MODE_RISCV32)
@@ -199,17 +200,17 @@ def accesses(session: Session) -> dict[int, int]:
 
 
 def selected(trace: np.ndarray, rnd: int) -> list[int]:
-    """Numbers in the trace of the operations that the interval selects, by the reference."""
+    """Return the indices in the trace of the operations that the reference model selects."""
     state, count, chosen = LFSR_RESET, 0, []
-    for number, member in enumerate(trace["member"].tolist()):
+    for index, member in enumerate(trace["member"].tolist()):
         if member:
-            count, _, this, drawn = sampling.advance(
+            count, _, is_selected, drawn = sampling.advance(
                 count, 0, interval=1, rnd=rnd, random=sampling.random_byte(state), ernd=False
             )
             if drawn:
                 state = sampling.draw(state)
-            if this:
-                chosen.append(number + 1)
+            if is_selected:
+                chosen.append(index + 1)
     return chosen
 
 
@@ -218,7 +219,7 @@ _CONDITIONAL = {"beq", "bne", "blt", "bge", "bltu", "bgeu", "beqz", "bnez", "ble
 
 
 def facts(row: Any) -> Facts:
-    """What the instruction is by its disassembly."""
+    """Return the facts of an instruction, from its disassembly."""
     mnemonic = next(_CAPSTONE.disasm(int(row["insn"]).to_bytes(4, "little"), 0)).mnemonic
     load, store = mnemonic in {"lw", "lbu", "lb", "lh", "lhu"}, mnemonic in {"sw", "sb", "sh"}
     conditional = mnemonic in _CONDITIONAL
@@ -239,14 +240,14 @@ def facts(row: Any) -> Facts:
 
 
 @pytest.mark.full
-def test_each_record_is_of_the_operation_that_the_interval_selects(session: Session, accesses: dict[int, int]):
+def test_records_equal_the_selected_operations(session: Session, accesses: dict[int, int]):
     trace = session.trace
     assert session.interrupts == 32 and session.strays == 0
     chosen = selected(trace, rnd=1)
     assert len(session.records) == len(chosen) == RECORDS
-    for record, number in zip(session.records, chosen, strict=True):
-        row, before = trace[number], trace[number - 1]
-        address = accesses.get(number, 0)
+    for record, index in zip(session.records, chosen, strict=True):
+        row, before = trace[index], trace[index - 1]
+        address = accesses.get(index, 0)
         sample = Sample(
             start=Start(el=0, ns=1, contextidr_el1=CONTEXT, timestamp=int(before["time"]), collect_pa=True),
             operation=Operation(
@@ -260,7 +261,7 @@ def test_each_record_is_of_the_operation_that_the_interval_selects(session: Sess
             total=int(row["cycle"] - before["cycle"]),
             issue=1,
         )
-        assert record == encode(CONFIG, sample), number
+        assert record == encode(CONFIG, sample), index
 
 
 @pytest.mark.full
@@ -274,9 +275,12 @@ def test_the_program_has_each_kind_of_operation(session: Session):
 
 
 @pytest.mark.full
-def test_functions_have_the_share_of_samples_that_they_have_of_operations(session: Session):
-    """A sample is a random one of about 256 operations: the number in a function deviates by sqrt(n p (1 - p)) at most,
-    as if all were independent. 4.5 times that happens to one of eleven functions in 13,000 runs.
+def test_share_of_samples_equals_share_of_operations(session: Session):
+    """Compare the shares of each function.
+
+    A sample is a random one of about 256 operations. The standard deviation of the number of samples in a function is
+    at most sqrt(n p (1 - p)), that of independent samples. A deviation of 4.5 times that occurs for one of eleven
+    functions in 13,000 runs.
     """
     functions = load().functions
     records = decode_records(b"".join(session.records))
@@ -295,21 +299,21 @@ def _function(functions: dict[str, range], pc: int) -> str:
 
 
 @pytest.mark.full
-def test_the_timer_stands_still_with_the_program(session: Session):
-    """As long as nothing stops it, cycles and ticks are the same; and stops are longer than what is done in them."""
+def test_timer_stops_with_the_program(session: Session):
+    """While the program runs, cycles and ticks are equal; in a stop there are fewer ticks than cycles."""
     trace = session.trace
     cycles, ticks = np.diff(trace["cycle"].astype(int)), np.diff(trace["time"].astype(int))
     stopped = cycles != ticks
-    # No sampled operation has a stop in it, and some of the stops were just then.
+    # No stop interrupts a sampled operation, although some stops were requested during one.
     assert not stopped[np.array(selected(trace, rnd=1)) - 1].any()
     assert session.late > 5
     assert (ticks <= cycles).all()
     assert session.interrupts < stopped.sum() < len(trace) / 20
-    # What begins while the program stands still is no member.
+    # An instruction that starts while the program is stopped is not a member of the sample population.
     assert not trace["member"][1:][ticks == 0].any()
 
 
-def test_the_program_is_in_its_memory():
+def test_memory_contains_the_program():
     program = load()
     assert len(program.memory) == SIZE
     process = program.process(7)
@@ -326,10 +330,22 @@ def test_the_program_is_in_its_memory():
 def retire(
     stream: Sequence[dict[str, int] | None], sampled: Sequence[int], run: Sequence[int] = ()
 ) -> tuple[list[int], list[tuple[int, dict[str, int]]], list[int]]:
-    """The adapter, from reset: what retires in each cycle, and in which cycles the SPU answers that it samples.
+    """Simulate the adapter from reset on.
 
-    Members of the sample population in each cycle, the cycle and content of each finish, and `idle` in each cycle; in
-    the content `total` counts from the cycle in which the operation passed to that in which it completed.
+    Parameters
+    ----------
+    stream : sequence of dict or None
+        Retired instruction in each cycle.
+    sampled : sequence of int
+        Cycles in which the SPU answers that it samples.
+    run : sequence of int
+        `run` in each cycle; default: always 1.
+
+    Returns
+    -------
+    tuple of list
+        Whether a member of the sample population passes in each cycle; the cycle and the content of each finish, in
+        which `total` counts the cycles from the sampling point to the completion; and `idle` in each cycle.
     """
     dut = RVFIAdapter(CONFIG)
     valid: list[int] = []
@@ -354,9 +370,9 @@ def retire(
             idle.append(ctx.get(dut.idle))
             if ctx.get(dut.finish.valid):
                 operation = ctx.get(dut.finish.operation)
-                told = {name: int(getattr(operation.facts, name)) for name in Facts.__slots__}
-                told |= {"pc": operation.pc, "target": operation.target.address, "va": operation.va, "total": total}
-                finishes.append((cycle, told))
+                content = {name: int(getattr(operation.facts, name)) for name in Facts.__slots__}
+                content |= {"pc": operation.pc, "target": operation.target.address, "va": operation.va, "total": total}
+                finishes.append((cycle, content))
             await ctx.tick()
 
     simulator = Simulator(dut)
@@ -373,34 +389,38 @@ def at(pc: int, insn: int = NOP, **others: int) -> dict[str, int]:
     return {"insn": insn, "pc_rdata": pc, "pc_wdata": pc + 4, **others}
 
 
-def test_a_core_may_retire_in_every_cycle():
+def test_core_may_retire_in_every_cycle():
     stream = [at(4 * cycle) for cycle in range(12)]
     valid, finishes, _ = retire(stream, sampled=[2, 4, 9])
     assert valid == [1] * 12
-    # The one that passes in cycle 1 retires in cycle 2.
-    assert [(cycle, told["pc"], told["total"]) for cycle, told in finishes] == [(3, 8, 1), (5, 16, 1), (10, 36, 1)]
+    # The operation that passes in cycle 1 retires in cycle 2.
+    assert [(cycle, content["pc"], content["total"]) for cycle, content in finishes] == [
+        (3, 8, 1),
+        (5, 16, 1),
+        (10, 36, 1),
+    ]
 
 
-def test_stalls_are_in_the_latency():
+def test_latency_includes_stalls():
     stream = [at(0), None, None, at(4), None, at(8), None, None, None, None, at(12), None]
     valid, finishes, _ = retire(stream, sampled=[1, 6])
     assert valid == [int(row is not None) for row in stream]
-    assert [(cycle, told["pc"], told["total"]) for cycle, told in finishes] == [(4, 4, 3), (11, 12, 5)]
+    assert [(cycle, content["pc"], content["total"]) for cycle, content in finishes] == [(4, 4, 3), (11, 12, 5)]
 
 
-def test_the_sampled_operation_finishes_after_the_program_was_stopped():
+def test_sampled_operation_finishes_after_the_program_is_stopped():
     stream = [at(0), None, at(4), None, None, at(8), at(12), None]
     valid, finishes, idle = retire(stream, sampled=[3], run=[1, 1, 1, 0, 0, 0, 0, 0])
     assert valid == [1, 0, 1, 0, 0, 0, 0, 0]
-    assert [(cycle, told["pc"]) for cycle, told in finishes] == [(6, 8)]
+    assert [(cycle, content["pc"]) for cycle, content in finishes] == [(6, 8)]
     assert idle == [0, 0, 0, 0, 0, 0, 0, 1]
 
 
-def test_no_operation_begins_after_the_core_has_halted():
+def test_no_operation_starts_after_the_core_has_halted():
     valid, finishes, _ = retire([at(0), at(4, trap=1, halt=1), at(4, trap=1, halt=1), None], sampled=[1])
     assert valid == [1, 0, 0, 0]
-    ((_, told),) = finishes
-    assert (told["exception"], told["retired"]) == (1, 1)
+    ((_, content),) = finishes
+    assert (content["exception"], content["retired"]) == (1, 1)
 
 
 LOADS = dict.fromkeys(("load", "va_valid", "pa_valid"), 1)
@@ -444,14 +464,14 @@ ENCODINGS = {
 
 
 def test_facts_of_each_instruction():
-    quiet = {**dict.fromkeys(Facts.__slots__, 0), "taken": 1, "retired": 1}
+    defaults = {**dict.fromkeys(Facts.__slots__, 0), "taken": 1, "retired": 1}
     for name, (insn, others, expected) in ENCODINGS.items():
-        _, ((_, told),), _ = retire([at(0x3C), at(0x40, insn, **others), None], sampled=[1])
-        wanted = {**quiet, **expected}
-        assert {key: told[key] for key in wanted} == wanted, name
+        _, ((_, content),), _ = retire([at(0x3C), at(0x40, insn, **others), None], sampled=[1])
+        complete = {**defaults, **expected}
+        assert {key: content[key] for key in complete} == complete, name
 
 
-def test_one_lane_one_slot_and_one_clock():
+def test_unsupported_configurations_are_refused():
     with pytest.raises(ValueError, match="must be 1, not 8, 4 and 4"):
         RVFIAdapter(CONFIGS["v1p4"])
     with pytest.raises(ValueError, match="altclk must be 0, not 15"):

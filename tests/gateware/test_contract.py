@@ -153,7 +153,7 @@ def test_each_argument_is_checked(of: Any, parameter: str) -> None:
 @pytest.mark.parametrize(
     ("of", "wrong", "message"),
     [
-        (BufferMemory, {"half_bytes": 3000}, "half_bytes must be a power of two from 8 on, not 3000"),
+        (BufferMemory, {"half_bytes": 3000}, "half_bytes must be a power of two of at least 8, not 3000"),
         (BufferMemory, {"half_bytes": 8192}, "half_bytes must be at most 4096, not 8192"),
         (BoardRegisters, {"identity": 256}, "identity must be from 0 to 255, not 256"),
         (Stretch, {"cycles": 0}, "cycles must be at least 1, not 0"),

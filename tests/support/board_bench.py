@@ -6,7 +6,7 @@ from boards.board import Board
 from boards.host import SerialPort
 from boards.host.driver import BASE
 from boards.protocol import BoardRegister, ControlBits, Status
-from boards.workload import excerpt, repeated
+from boards.workload import excerpt, repeat
 from spurtle import arch
 from spurtle.arch import PAGE_BYTES
 from spurtle.config import CONFIGS
@@ -32,7 +32,7 @@ class EngineBoard:
         self._engine = CompiledSPU(config)
         self._engine.set_buffer(BASE, 2 * PAGE_BYTES)
         self._engine.set_pe(PEState(contextidr_el1=PID))
-        self._rows = repeated(excerpt(config, board.operations), _OPERATIONS // board.operations)
+        self._rows = repeat(excerpt(config, board.operations), _OPERATIONS // board.operations)
         self._passed = 0
         self._running = False
 

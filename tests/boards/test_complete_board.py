@@ -1,4 +1,4 @@
-"""Whole boards, but for their pins, compiled: the host's own driver at the other end of a pseudo-terminal."""
+"""Compiled simulation of complete boards, with the host driver at the other end of a pseudo-terminal."""
 
 import ast
 import os
@@ -20,7 +20,7 @@ from boards.protocol import CHUNK_BYTES, BoardRegister
 from boards.riscv import load
 from boards.simulate import Simulation
 from boards.simulate import main as simulate
-from boards.source import process
+from boards.source import board_process
 from spurtle import arch
 from spurtle.config import CONFIGS
 from spurtle_sim.profile.options import Sampling
@@ -31,17 +31,17 @@ from tests.support.seeds import SEED
 from tests.support.tiers import tiers
 
 DIVISOR = 4
-"""Cycles of a bit, where those of the board are not what is tested."""
+"""Clock cycles of a bit, for all boards except `hx8k`, which is tested with its own."""
 
 DOCUMENT = ROOT / "docs" / "howto" / "boards.md"
 
 HALVES = 6
 
 ADDRESS = (1 << 56) - 1
-"""Of an Address packet, without what is above the address."""
+"""Mask of the address in the payload of an Address packet."""
 
 SIMULATED = tiers(fast=[BOARDS["hx8k"]], full=[BOARDS["ulx3s_picorv32"]], long=BOARDS.values())
-"""A replay, the soft core, and the others, whose clocks differ."""
+"""A board with a replay, a board with the soft core, and all others, whose clocks differ."""
 
 
 @pytest.fixture(scope="module", params=SIMULATED, ids=lambda board: board.name)
@@ -60,38 +60,38 @@ def link(board: Board, simulation: Simulation) -> Link:
     return Link(open_port(simulation.port, board.baud))
 
 
-def eventually(done: Callable[[], bool]) -> None:
-    """Waits until `done`, two minutes at most."""
+def wait_until(done: Callable[[], bool]) -> None:
+    """Wait until `done` returns True; fail after two minutes."""
     deadline = time.monotonic() + 120
     while not done():
-        assert time.monotonic() < deadline, "it has not come within two minutes"
+        assert time.monotonic() < deadline, "the condition is not met after two minutes"
 
 
 def fill(driver: BoardDriver, halves: int) -> None:
-    """Serve so many interrupts."""
+    """Serve interrupts until their number is `halves`."""
 
     def filled() -> bool:
         driver.serve()
         return driver.interrupts >= halves
 
-    eventually(filled)
+    wait_until(filled)
 
 
 def profiled(board: Board, target: Link | EngineBoard, halves: int = HALVES) -> bytes:
-    """What the SPU has written until the buffer has been full so many times."""
+    """Return the records that fill the given number of halves."""
     driver = BoardDriver(board, target, Sampling(interval=256))
     driver.start()
     fill(driver, halves)
     return bytes(driver.data)
 
 
-def test_the_first_profile(board: Board, link: Link) -> None:
-    """Of the excerpt, the engine's byte for byte; of the soft core, of its functions. The first after reset."""
+def test_first_profile_after_reset(board: Board, link: Link) -> None:
+    """The records of an excerpt equal those of the compiled SPU; those of the soft core name its functions."""
     assert link.board == board.number
     data = profiled(board, link)
     link.write(BoardRegister.CONTROL, 0)
     assert len(data) == HALVES * board.half_bytes
-    assert (link.broken, link.repeated, link.lost) == (0, 0, 0)
+    assert (link.damaged, link.resent, link.lost) == (0, 0, 0)
     if board.operations:
         assert data == profiled(board, EngineBoard(board))
         return
@@ -102,22 +102,22 @@ def test_the_first_profile(board: Board, link: Link) -> None:
     assert [name for name, _ in sampled.most_common(2)] == ["crc", "multiply"]
 
 
-def test_a_line_with_noise_loses_nothing(board: Board, simulation: Simulation) -> None:
-    """What is broken is asked for again, until all is there."""
-    link = Link(NoisyPort(open_port(simulation.port, board.baud), Noise(SEED, lost=4, corrupted=4)), patience=0.5)
+def test_no_record_is_lost_on_a_noisy_line(board: Board, simulation: Simulation) -> None:
+    """Damaged frames are fetched again until all are intact."""
+    link = Link(NoisyPort(open_port(simulation.port, board.baud), Noise(SEED, lost=4, corrupted=4)), timeout=0.5)
     driver = BoardDriver(board, link, Sampling(interval=256))
     driver.start()
     fill(driver, 3)
     driver.stop()
     records = list(decode_records(bytes(driver.data)))
-    assert link.broken > 0
-    assert link.repeated > 0
+    assert link.damaged > 0
+    assert link.resent > 0
     assert link.lost == 0
     assert all(record.complete and not record.problems for record in records)
     assert len(records) == driver.counts()["filtrate"]
 
 
-def test_what_waits_is_not_lost_and_what_does_not_wait_is_counted(board: Board, link: Link) -> None:
+def test_operations_that_are_not_sampled_are_counted(board: Board, link: Link) -> None:
     for keep_running in (False, True):
         driver = BoardDriver(board, link, Sampling(interval=256), keep_running=keep_running)
         driver.start()
@@ -128,15 +128,16 @@ def test_what_waits_is_not_lost_and_what_does_not_wait_is_counted(board: Board, 
         assert records == counts["filtrate"]
         assert counts["pop"] // 257 - 4 <= counts["feed"] + counts["collision"] <= counts["pop"] // 257 + 1
         unobserved = counts["operations"] - counts["pop"]
-        # The one that passes when profiling has just been disabled, at each interrupt; one may be pending.
+        # With waiting, one operation passes at each interrupt just after profiling is disabled. One more interrupt may
+        # be pending.
         assert unobserved > 100 if keep_running else unobserved <= driver.interrupts + 1
 
 
-def test_accesses_of_a_board(link: Link) -> None:
+def test_register_accesses(link: Link) -> None:
     link.write(BoardRegister.CONTROL, 0)
     link.write(arch.PMSIRR_EL1, 0x1234_5601)
     assert link.read(arch.PMSIRR_EL1) == 0x1234_5601
-    with pytest.raises(LinkError, match=r"^READ of PMSNEVFR_EL1 is UNDEFINED where the PE is$"):
+    with pytest.raises(LinkError, match=r"^READ of PMSNEVFR_EL1 is UNDEFINED at the current Exception level$"):
         link.read(arch.PMSNEVFR_EL1)
     count = link.read(BoardRegister.POP)
     link.write(BoardRegister.POP, count + 77)
@@ -144,16 +145,16 @@ def test_accesses_of_a_board(link: Link) -> None:
     assert link.read(BoardRegister.CONTROL) == 0
     link.write(BoardRegister.CONTROL, 0b110)
     assert link.read(BoardRegister.CONTROL) == 0b110
-    # A program that runs is at EL0, where the registers are not there.
+    # While the program runs, the PE is at EL0, where the registers are UNDEFINED.
     link.write(arch.PMSCR_EL1, 0)
     link.write(BoardRegister.CONTROL, 0b11)
-    with pytest.raises(LinkError, match=r"^WRITE of PMSCR_EL1 is UNDEFINED where the PE is$"):
+    with pytest.raises(LinkError, match=r"^WRITE of PMSCR_EL1 is UNDEFINED at the current Exception level$"):
         link.write(arch.PMSCR_EL1, 0)
     link.write(BoardRegister.CONTROL, 0)
 
 
-def test_a_write_with_the_tag_of_the_command_before_is_not_done_again(link: Link) -> None:
-    """The host repeats what is not answered; what has been done stays done once."""
+def test_write_with_the_tag_of_the_previous_command_is_not_executed(link: Link) -> None:
+    """A host repeats a WRITE without an answer, which must not be executed twice."""
     link.write(arch.PMSIRR_EL1, 0x100)
     link.write(arch.PMSIRR_EL1, 0x200)
     link._tag -= 1  # pyright: ignore[reportPrivateUsage]
@@ -161,7 +162,7 @@ def test_a_write_with_the_tag_of_the_command_before_is_not_done_again(link: Link
     assert link.read(arch.PMSIRR_EL1) == 0x200
 
 
-def test_memory_in_pieces(board: Board, link: Link) -> None:
+def test_fetch_of_several_chunks(board: Board, link: Link) -> None:
     driver = BoardDriver(board, link, Sampling(interval=256))
     driver.start()
     fill(driver, 1)
@@ -172,7 +173,7 @@ def test_memory_in_pieces(board: Board, link: Link) -> None:
     assert link.fetch(70, 0) == b""
 
 
-def test_a_register_that_is_not_there(link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_register_is_refused(link: Link, monkeypatch: pytest.MonkeyPatch) -> None:
     class Unknown(int):
         name = "IMPOSSIBLE"
 
@@ -181,35 +182,37 @@ def test_a_register_that_is_not_there(link: Link, monkeypatch: pytest.MonkeyPatc
         link.read(Unknown(len(BoardRegister)))  # pyright: ignore[reportArgumentType]
 
 
-def test_a_button_starts_the_program(board: Board, simulation: Simulation, link: Link) -> None:
+def test_button_starts_the_program(board: Board, simulation: Simulation, link: Link) -> None:
     driver = BoardDriver(board, link, Sampling(interval=256))
     before = driver.counts()["operations"]
     simulation.press(1)
-    assert not driver.started, "it is not armed"
+    assert not driver.started, "the button is not armed"
     driver.arm()
-    eventually(lambda: driver.started)
+    wait_until(lambda: driver.started)
     simulation.press(0)
     driver.stop()
     assert driver.counts()["operations"] > before
 
 
-def test_what_the_leds_show(board: Board, simulation: Simulation, link: Link) -> None:
+def test_leds(board: Board, simulation: Simulation, link: Link) -> None:
     driver = BoardDriver(board, link, Sampling(interval=256))
-    simulation.lit()
-    assert simulation.lit() == set()
+    simulation.read_leds()
+    assert simulation.read_leds() == set()
     driver.start()
-    eventually(lambda: simulation.lit() == {"full"})  # the program waits
+    wait_until(lambda: simulation.read_leds() == {"full"})  # the program waits
     link.read(BoardRegister.STATUS)
-    assert simulation.lit() == {"full", "sending"}
+    assert simulation.read_leds() == {"full", "sending"}
     driver.serve()
-    assert simulation.lit() - {"full"} == {"running", "sending"}
+    assert simulation.read_leds() - {"full"} == {"running", "sending"}
     driver.stop()
-    simulation.lit()
-    assert simulation.lit() <= {"full"}  # if it was, once more, before the program stopped
+    simulation.read_leds()
+    assert simulation.read_leds() <= {"full"}  # the buffer may have become full again before the program stopped
     assert driver.counts()["collision"] == 0
 
 
-def test_the_command(board: Board, simulation: Simulation, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_writes_records(
+    board: Board, simulation: Simulation, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     output = tmp_path / "out.data"
     assert main([simulation.port, "--records", "100", "--interval", "256", "-o", str(output)]) == 0
     printed = capsys.readouterr().err
@@ -219,18 +222,18 @@ def test_the_command(board: Board, simulation: Simulation, tmp_path: Path, capsy
     assert re.search(rf"^{len(records):,} records in ", printed, re.MULTILINE)
     content = output.read_bytes()
     assert content.startswith(b"PERFILE2")
-    assert str(process(board).path).encode() in content
+    assert str(board_process(board).path).encode() in content
 
 
-def test_what_has_come_is_kept_when_the_port_is_gone(
+def test_received_records_are_written_if_the_port_fails(
     board: Board, simulation: Simulation, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
 ) -> None:
     class Unplugged:
-        """After so many bytes."""
+        """Port that fails after a number of bytes."""
 
-        def __init__(self, port: Any, left: int) -> None:
+        def __init__(self, port: Any, remaining: int) -> None:
             self._port = port
-            self._left = left
+            self._remaining = remaining
             self.write = port.write
 
         @property
@@ -239,34 +242,35 @@ def test_what_has_come_is_kept_when_the_port_is_gone(
 
         def read(self, size: int = 1) -> bytes:
             octets = self._port.read(size)
-            self._left -= len(octets)
-            if self._left < 0:
+            self._remaining -= len(octets)
+            if self._remaining < 0:
                 raise OSError("device reports readiness to read but returned no data")
             return octets
 
-    def open_it(name: str, baud: int) -> Any:
+    def open_unplugged(name: str, baud: int) -> Any:
         return Unplugged(open_port(name, baud), 3 * board.half_bytes)
 
-    monkeypatch.setattr("boards.host.__main__.open_port", open_it)
+    monkeypatch.setattr("boards.host.__main__.open_port", open_unplugged)
     output = tmp_path / "out.data"
     assert main([simulation.port, "--interval", "256", "-o", str(output)]) == 1
     assert capsys.readouterr().err.splitlines()[-1] == (
-        "boards.host: the serial port is gone: device reports readiness to read but returned no data"
+        "boards.host: the serial port cannot be read: device reports readiness to read but returned no data"
     )
     data = Path(f"{output}.spe").read_bytes()
     assert 1 <= len(data) // board.half_bytes <= 2
     assert all(record.complete for record in decode_records(data))
 
 
-def test_a_board_that_has_been_reset(board: Board, link: Link) -> None:
+def test_reset_of_the_board_is_reported(board: Board, link: Link) -> None:
     driver = BoardDriver(board, link, Sampling(interval=256))
     link.write(arch.PMBPTR_EL1, 0)
-    with pytest.raises(LinkError, match=r"^PMBPTR_EL1 is not where it was put: the board has been reset$"):
+    message = r"^PMBPTR_EL1 is outside of the current half of the buffer: the board has been reset$"
+    with pytest.raises(LinkError, match=message):
         driver.stop()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_with_all_that_was_written(
+def test_signal_stops_the_command_without_loss(
     number: int,
     board: Board,
     simulation: Simulation,
@@ -290,7 +294,7 @@ def test_a_signal_ends_it_with_all_that_was_written(
     assert f"{records:,} passed the filter" in capsys.readouterr().err
 
 
-def test_the_library_as_documented(board: Board, simulation: Simulation, capsys: pytest.CaptureFixture[str]) -> None:
+def test_documented_example(board: Board, simulation: Simulation, capsys: pytest.CaptureFixture[str]) -> None:
     [example] = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
     exec(example.replace("ulx3s", board.name).replace("/dev/ttyUSB0", simulation.port), {})
     printed = re.fullmatch(r"(\{.*\}) (\d+)\n", capsys.readouterr().out)
@@ -300,53 +304,54 @@ def test_the_library_as_documented(board: Board, simulation: Simulation, capsys:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        (("--records", "0"), "--records must be a number from 1 on, not 0"),
-        (("--baud", "x"), "--baud must be a number from 1 on, not x"),
+        (("--records", "0"), "--records must be a number of at least 1, not 0"),
+        (("--baud", "x"), "--baud must be a number of at least 1, not x"),
         (("--interval", "100"), "--interval must be a multiple of 256 from 256 to 2**32 - 256, not 100"),
         (("-o", "/nowhere/x"), "cannot write /nowhere/x: No such file or directory"),
     ],
 )
-def test_arguments_that_cannot_be(
-    simulation: Simulation, arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+def test_invalid_arguments_are_refused(
+    simulation: Simulation, arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert main([simulation.port, "-o", str(tmp_path / "x"), *arguments]) == 2
-    assert capsys.readouterr().err == f"boards.host: {said}\n"
+    assert capsys.readouterr().err == f"boards.host: {message}\n"
     assert not list(tmp_path.iterdir())
 
 
-def test_a_button_that_is_not_there(
+def test_absent_button_is_refused(
     board: Board, simulation: Simulation, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     if board.has_button:
         pytest.skip(f"{board.name} has a button")
     assert main([simulation.port, "--button", "-o", str(tmp_path / "x")]) == 2
-    assert capsys.readouterr().err == f"boards.host: --button must not come with {board.name}, which has none\n"
+    message = f"boards.host: --button must not be used with {board.name}, which has no button\n"
+    assert capsys.readouterr().err == message
 
 
-def test_a_port_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_absent_port_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["/nowhere/tty", "-o", str(tmp_path / "x")]) == 2
     assert capsys.readouterr().err.startswith("boards.host: cannot open the serial port '/nowhere/tty': ")
 
 
-def test_an_output_that_is_special(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_special_output_file_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     output = tmp_path / "fifo"
     os.mkfifo(output)
     assert main(["/nowhere/tty", "-o", str(output)]) == 2
-    sentence = f"boards.host: cannot write {output}: it must be a regular file, not a special one\n"
-    assert capsys.readouterr().err == sentence
+    message = f"boards.host: cannot write {output}: it must be a regular file, not a special one\n"
+    assert capsys.readouterr().err == message
     assert output.is_fifo()
 
 
 @pytest.mark.parametrize("value", ["\u0661", "0", "-1", "9" * 5000])
-def test_numbers_that_cannot_be(value: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_numbers_are_refused(value: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["/nowhere/tty", f"--records={value}"]) == 2
-    assert capsys.readouterr().err.startswith("boards.host: --records must be a number from 1 on, not ")
+    assert capsys.readouterr().err.startswith("boards.host: --records must be a number of at least 1, not ")
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_ctrl_c_ends_a_simulation(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ctrl_c_ends_the_simulation(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     enter = Simulation.__enter__
 
     def entered(simulation: Simulation) -> Simulation:
@@ -366,6 +371,6 @@ def test_ctrl_c_ends_a_simulation(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert float(passed[2]) == pytest.approx(cycles / BOARDS["hx8k"].clock_hz, abs=0.005)
 
 
-def test_an_unknown_board_is_not_simulated(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_board_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert simulate(["nothing"]) == 2
     assert re.fullmatch(r"boards\.simulate: BOARD must be .* or .*, not 'nothing'\n", capsys.readouterr().err)
