@@ -9,7 +9,7 @@
 #include "layout.h"
 #include "ports.h"
 
-// Address of the last taken branch if there was none, or if it has been reported.
+// Target of the last taken branch if there was none, or if it has been reported.
 constexpr uint64_t NO_TARGET = ~uint64_t(0);
 
 // Cycles whose operations are stored. Collisions are reported one cycle after `sampled`.

@@ -89,8 +89,8 @@ class Buffer:
     def write(self, record: bytes, fault: Fault | None = None) -> bool:
         """Write one record at PMBPTR_EL1, and return whether the complete record is in the buffer.
 
-        Profiling stops after a fault, or if the longest record no longer fits. The record is discarded if the buffer is
-        disabled or stopped (D17.4), and in Discard mode.
+        Profiling stops after a fault, and when the longest record no longer fits. The record is discarded if the buffer
+        is disabled, if profiling is stopped (D17.4), and in Discard mode.
         """
         if not self._writes_records():
             self.abandon(fault)
@@ -122,14 +122,14 @@ class Buffer:
     def abandon(self, fault: Fault | None = None) -> None:
         """Abandon a record. A fault on it is not reported, except that an External abort sets PMBSR_EL1.EA.
 
-        A record is abandoned if the buffer has stopped, or if software has written PMBPTR_EL1 or PMBLIMITR_EL1, since
-        the write of the record started.
+        A record is abandoned if, since its write started, profiling has stopped or software has written PMBPTR_EL1 or
+        PMBLIMITR_EL1.
         """
         if fault is not None and fault.external:
             self._registers.PMBSR_EL1 |= _EA
 
     def abort(self) -> None:
-        """Report an asynchronous External abort. The write that it belongs to is unknown, so that DL is set too."""
+        """Report an asynchronous External abort. The write that caused it is unknown, so PMBSR_EL1.DL is set too."""
         self._stop(EC.STAGE_1, FSC_ASYNCHRONOUS)
         self._registers.PMBSR_EL1 |= _EA | _DL
 
@@ -138,8 +138,8 @@ class Buffer:
 
         Call this after each record and after each write of a System register.
 
-        The effect of an invalid pointer is CONSTRAINED UNPREDICTABLE (R_PGGHS). The model treats it as a full buffer,
-        so that no address outside the buffer is written. In Discard mode the pointer is ignored and the buffer is never
+        The effect of an invalid pointer is CONSTRAINED UNPREDICTABLE (R_PGGHS). The model treats it as a full buffer:
+        no address outside the buffer is ever written. In Discard mode the pointer is ignored and the buffer is never
         full.
         """
         if self._writes_records() and not self._has_space():
@@ -170,7 +170,8 @@ class Buffer:
     def _has_space(self) -> bool:
         """Return whether PMBPTR_EL1 is valid (D17.7) and the longest record fits below the limit.
 
-        The sum of pointer and size is not truncated to 64 bits.
+        A valid pointer is aligned, and its bits [63:56] are those of the limit. The sum of pointer and size is not
+        truncated to 64 bits.
         """
         size = self._config.max_record_bytes
         pointer = self._registers.PMBPTR_EL1

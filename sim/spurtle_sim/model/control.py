@@ -60,9 +60,9 @@ def discard_mode(registers: Registers) -> bool:
 
 
 def counters_frozen(registers: Registers) -> bool:
-    """Return whether PMBLIMITR_EL1.PMFZ freezes the PMU event counters (D13.5 R_HSGZX).
+    """Return whether PMBLIMITR_EL1.PMFZ freezes the PMU event counters.
 
-    It does if it is set, the Profiling Buffer is enabled and profiling is stopped.
+    The counters are frozen if PMFZ is 1, the Profiling Buffer is enabled and profiling is stopped (D13.5, R_HSGZX).
     """
     limit = registers.PMBLIMITR_EL1
     return limit & _PMFZ != 0 and limit & PMBLIMITR_E != 0 and registers.PMBSR_EL1 & PMBSR_S != 0
@@ -157,7 +157,7 @@ def _timestamp_source(config: SPUConfig, registers: Registers, pe: PEState) -> P
     if owner(config, pe).el == 2 or el2 == PCT.VIRTUAL:
         return el2
     # EL1 owns the buffer and can select virtual time. If it selects physical time, the physical offset is subtracted
-    # unless both registers select time without it.
+    # unless both registers select physical time without the offset.
     return el1 if el2 == PCT.PHYSICAL or el1 == PCT.VIRTUAL else el2
 
 
@@ -172,7 +172,7 @@ def _pct(pmscr: int) -> PCT:
 
 
 def _virtual_offset(config: SPUConfig, pe: PEState) -> int:
-    """Return CNTVOFF_EL2, or zero without EL2 and in a host, where CNTVCT_EL0 is read without the offset."""
+    """Return CNTVOFF_EL2, or zero without EL2 and in a host, where CNTVCT_EL0 is not offset."""
     if not config.el2:
         return 0
     if el2_enabled(config, pe, pe.ns) and pe.hcr_el2_e2h == 1 and (pe.el == 2 or (pe.el == 0 and pe.hcr_el2_tge == 1)):

@@ -55,7 +55,7 @@ def collect(config: SPUConfig, registers: Registers, sample: Sample) -> bool:
 
 
 def feed(config: SPUConfig, registers: Registers, sample: Sample) -> dict[str, int]:
-    """Return whether a finished sample counts for each PMU event SAMPLE_FEED_*, 0 or 1, by `config.feed_events`.
+    """Return, for each PMU event SAMPLE_FEED_* of `config.feed_events`, whether it counts a finished sample (0 or 1).
 
     The events count the types of the operation, and the filters that the sample matches, whether or not the filters are
     enabled.
@@ -128,12 +128,14 @@ def by_data_source(config: SPUConfig, registers: Registers, sample: Sample) -> b
 
 
 def _selects_data_source(registers: Registers, sample: Sample) -> int:
-    """Return whether PMSDSFR_EL1 selects the data source. Bits [5:0] of the data source are the number of the bit."""
+    """Return whether PMSDSFR_EL1 selects the data source: bits [5:0] of the data source are the index of its bit."""
     return registers.PMSDSFR_EL1 >> (sample.operation.data_source & 0x3F) & 1
 
 
 def sampled_access(registers: Registers, random: int) -> int:
-    """Return the sampled access of an operation that loads from one address and stores to another: 1 for the store.
+    """Return which access is sampled of an operation that loads from one address and stores to another.
+
+    The result is 1 for the store and 0 for the load.
 
     The filter by operation type decides if it is enabled and selects either loads or stores, but not both. Its masks
     have no effect. Otherwise the random bit decides.

@@ -49,7 +49,7 @@ class Facts:
 
     @classmethod
     def unpack(cls, value: int) -> "Facts":
-        """Return the facts of an integer. This is the inverse of `pack`."""
+        """Return the facts that `pack` has packed into an integer."""
         return cls(**{name: (value >> bit) & 1 for bit, name in enumerate(cls.__slots__)})
 
 
@@ -90,7 +90,7 @@ class Operation:
     The members and their widths are those of `interface.operation.OperationLayout`. Members of an unimplemented feature
     are ignored.
 
-    A branch is not a load or store, except that it can access the Guarded control stack.
+    A branch is a load or store only if it accesses the Guarded control stack.
     """
 
     facts: Facts = Facts()

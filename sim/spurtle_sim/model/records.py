@@ -27,7 +27,7 @@ def _bits(*numbers: int) -> int:
 
 
 # Events that only loads and stores, only loads, only branches, and only SVE and SME operations can have (D18.2.6).
-# Events 12 to 15 are IMPLEMENTATION DEFINED cache events, which only loads and stores have.
+# Events 12 to 15 are IMPLEMENTATION DEFINED; Spurtle reserves them for the caches, so only loads and stores have them.
 _MEMORY_EVENTS = _bits(
     Event.L1D_ACCESS,
     Event.L1D_REFILL,

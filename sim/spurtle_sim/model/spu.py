@@ -130,11 +130,11 @@ class ReferenceSPU:
         Returns
         -------
         destination : int
-            1 if the store is sampled of an operation that loads from one address and stores to another. Zero if the
-            configuration has no such operations.
+            1 if the store is sampled of an operation that loads from one address and stores to another, otherwise 0.
+            Always 0 if the configuration has no such operations.
         element : int
-            Element that is sampled of a non-contiguous SVE access, in 1/256 of the number of elements (D17.6.6,
-            R_MYPFF). Zero without FEAT_SVE and FEAT_SME.
+            Sampled element of a non-contiguous SVE access, as a fraction of the number of elements in units of 1/256
+            (D17.6.6, R_MYPFF). Always 0 without FEAT_SVE and FEAT_SME.
 
         Raises
         ------
@@ -155,11 +155,11 @@ class ReferenceSPU:
         return filtering.sampled_access(settings, number & 1), number >> 1
 
     def collide(self) -> None:
-        """Report that the selected operation is not sampled, because other sampled operations are in flight."""
+        """Report a sample collision: the selected operation is not sampled, because no slot is free (D17.3.7)."""
         self.buffer.collide()
 
     def start(self, pe: PEState) -> Start:
-        """Start a sample of the selected operation: capture the values of `pe` that may be collected."""
+        """Sample the selected operation: capture the values of `pe` that may be collected."""
         config, registers = self.config, self.registers
         return Start(
             el=pe.el,
@@ -208,9 +208,9 @@ class ReferenceSPU:
         operation : Operation
             Operation as the core reports it.
         total, issue, translation : int
-            Latencies in cycles.
+            Latencies in cycles, not saturated.
         alternate_issue : int
-            Issue latency in cycles of the alternate clock (D17.6.1).
+            Issue latency in cycles of the alternate clock, not saturated (D17.6.1).
         """
         sample = Sample(
             start=start,

@@ -59,6 +59,7 @@ class Mmap(TimedEvent):
     Parameters
     ----------
     mapping : Mapping
+        The new mapping.
     build_id : bytes
         Build ID of the file. Empty if it has none.
     """
@@ -94,6 +95,7 @@ class Aux(TimedEvent):
     flags : AuxFlag
         Losses before these records were read.
     cpu : int
+        Number of the CPU.
     """
 
     data: Data

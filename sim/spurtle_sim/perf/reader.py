@@ -15,7 +15,7 @@ from .format import ARM_SPE, HEADER_BYTES, MAGIC, Attribute, AuxFlag, RecordType
 __all__ = ["AuxBuffer", "AuxRecord", "Contents", "is_perf_data", "read_perf_data"]
 
 _PIPE_HEADER_BYTES = 16  # magic and size, the header of `perf record -o -`
-_MIN_ATTR_BYTES = 64
+_MIN_ATTR_BYTES = 64  # PERF_ATTR_SIZE_VER0: the members that every perf has
 _NONE = (1 << 32) - 1  # -1: no CPU, no thread
 
 
@@ -112,6 +112,7 @@ def read_perf_data(data: bytes) -> Contents:
             case RecordType.AUXTRACE if len(body) >= 40:
                 _add_buffer(contents, data, offset + size, body)
             case RecordType.AUX if len(body) >= 24:
+                # Other bits of the flags are the PMU's format of the data.
                 _, aux_size, flags = struct.unpack_from("<3Q", body)
                 contents.aux.append(AuxRecord(_cpu(trailers, body), aux_size, AuxFlag(flags & 0xF)))
             case RecordType.COMPRESSED | RecordType.COMPRESSED2 if not contents.problems:
@@ -132,7 +133,7 @@ def _data_section(data: bytes, trailers: dict[int, _Trailer]) -> tuple[int, int]
     if size < HEADER_BYTES or len(data) < HEADER_BYTES:
         raise UserError(f"the header of the perf.data file must have {HEADER_BYTES} bytes, and it is cut off")
     attr_size, attrs, attrs_size, start, size = struct.unpack_from("<5Q", data, 16)
-    # Limit of the total size of the identifiers. In a corrupt file, the identifiers of many attributes may overlap.
+    # Limit of the total size of the identifiers. In a corrupt file, the identifiers of many attributes can overlap.
     remaining = len(data)
     for offset in range(attrs, min(attrs + attrs_size, len(data)), max(attr_size, _MIN_ATTR_BYTES)):
         attribute = data[offset : offset + attr_size]
@@ -167,6 +168,7 @@ def _cpu(trailers: dict[int, _Trailer], body: bytes) -> int | None:
     trailer = trailers.get(_number(body, len(body) - 8), first) if first and first.identifier else first
     if trailer is None or not trailer.cpu:
         return None
+    # The trailer follows the 24 bytes of offset, size and flags.
     at = len(body) - (16 if trailer.identifier else 8)
     return _word(body, at) if at >= 24 else None
 

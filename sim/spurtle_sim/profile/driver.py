@@ -50,7 +50,7 @@ class Driver:
     Raises
     ------
     UserError
-        If there is no C++ compiler, it fails, or the cache cannot be written.
+        If there is no C++ compiler, if it fails, or if the cache cannot be written.
     ValueError
         If the configuration does not have one of the filters.
     """

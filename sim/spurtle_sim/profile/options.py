@@ -81,7 +81,7 @@ class Sampling:
         distance between samples is one operation more.
     filters : Filters
     jitter : bool
-        PMSIRR_EL1.RND: a random number of operations is added to each interval.
+        PMSIRR_EL1.RND: each sample is delayed by a random number of operations below 256.
     seed : int or None
         State of the random number generator (IMP_PMSRNDR_EL1), from 1 to 2**32 - 1. Only with `jitter`. None keeps the
         state after reset.
@@ -275,7 +275,7 @@ def add_sampling_arguments(parser: argparse.ArgumentParser) -> None:
         f"{DEFAULT_INTERVAL}, because {DEFAULT_INTERVAL + 1} is a prime and few loops have that length",
     )
     parser.add_argument(
-        "--jitter", action="store_true", help="add a random number of operations, below 256, to each interval"
+        "--jitter", action="store_true", help="delay each sample by a random number of operations, below 256"
     )
     parser.add_argument("--seed", metavar="N", help="seed of the random numbers, from 1 to 2**32 - 1; with --jitter")
     parser.add_argument(

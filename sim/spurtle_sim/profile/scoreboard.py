@@ -41,9 +41,8 @@ pass.
 class Checker:
     """Comparison of an SPU with the reference model, which receives the same inputs.
 
-    The reference takes three things from the run: which of the selected operations collided, because the time at which
-    a slot becomes free is the SPU's choice; when an operation finished, from the core; and the faults of records, from
-    memory.
+    From the SPU the reference takes only which of the selected operations collided, because the SPU decides when a slot
+    becomes free. The core reports when an operation finished, and memory reports the faults of records.
 
     Parameters
     ----------
@@ -204,7 +203,7 @@ class Checker:
     def _write(self, sample: Sample) -> None:
         """Write the record of a sample to the reference, with the fault that memory reported.
 
-        The record is dropped if the buffer is disabled or in Discard mode.
+        The record is dropped if the buffer is disabled, if profiling is stopped, and in Discard mode.
         """
         self._report_aborts()
         fault = None
@@ -214,7 +213,7 @@ class Checker:
         self._spu.buffer.write(records.encode(self._spu.config, sample), fault)
 
     def _report_aborts(self) -> None:
-        """Report the External aborts before the next response to a record."""
+        """Report to the reference the External aborts that precede the next response to a record."""
         while self._responses and self._responses[0] == ABORT:
             self._responses.popleft()
             self._spu.buffer.abort()

@@ -7,8 +7,8 @@ There are seven invariants, which records of real silicon satisfy too:
 2. TOTAL is not less than ISSUE and TRANSLATION. TRANSLATION is present if and only if VA is. Only branches have TARGET.
    Only loads, stores, and branches that access the Guarded control stack have VA, PA, TRANSLATION and DATA_SOURCE.
 3. If the operation retired, the record has one PC, OPERATION and TOTAL packet and, if the layout has a field for it,
-   one ISSUE packet. Otherwise it has only EVENTS, with every event zero. ALTERNATE_ISSUE is present if and only if
-   event 25 is set, in configurations whose event 25 is SMCU.
+   one ISSUE packet. Otherwise it has only EVENTS, with every event zero. If event 25 is SMCU and the configuration has
+   ALTERNATE_ISSUE, the packet is present if and only if event 25 is set.
 4. The target of a branch that was not taken is PC + 4.
 5. Counter values fit the counter width. The header is extended if and only if INDEX is 8 or more; only IMPLEMENTATION
    DEFINED packets have such an INDEX, from 16 to 31.
@@ -65,7 +65,7 @@ _RESERVED_TOP = 0xFF & ~sum(field.mask for field in INSTRUCTION_TOP.values())
 
 
 class Monitor:
-    """Monitor that checks the records of a Profiling Buffer as they are written.
+    """Checker of the records of a Profiling Buffer, in the order in which they are written.
 
     It stores the last timestamp. It also caches the rules for each kind of record, because a buffer holds few kinds of
     records and many records of each kind.
@@ -75,7 +75,7 @@ class Monitor:
     config : SPUConfig
         Configuration of the SPU that writes the records.
     core : bool
-        Also check `core_violations` and the order of timestamps.
+        Whether to check `core_violations` and the order of timestamps too.
     """
 
     def __init__(self, config: SPUConfig, *, core: bool = True):

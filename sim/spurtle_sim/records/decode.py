@@ -46,7 +46,7 @@ class PacketKind(Enum):
     ADDRESS = "Address"
     COUNTER = "Counter"
     UNKNOWN = "unknown"  # not defined in D18.2; the decoder skips it by its size
-    BAD = "bad"  # no size, so that the decoder skips one byte; or cut off by the end of the data
+    BAD = "bad"  # without a size, so the decoder skips one byte; or cut off by the end of the data
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def _extended(data: bytes, offset: int) -> tuple[int, int, PacketKind, int, int]
         return offset, 1, PacketKind.BAD, 0, prefix
     second = data[offset + 1]
     if second <= _EXTENDED[-1]:
-        # The second byte has no SZ. It can start the next packet, so that only the first byte is skipped.
+        # The second byte has no SZ. It can be the start of the next packet, so only the first byte is skipped.
         return offset, 1, PacketKind.BAD, 0, prefix
     kind, index, payload_bytes = _HEADERS[second]
     size = 2 + payload_bytes
@@ -174,7 +174,7 @@ class InstructionAddress(NamedTuple):
 
 
 class PhysicalAddress(NamedTuple):
-    """Physical address, 56 bits, with its address space, CH (Checked access) and PAT (Allocation Tag) (D18.2.1)."""
+    """Physical address, 56 bits, with its address space, CH (checked) and PAT (Physical Address Tag) (D18.2.1)."""
 
     address: int
     ns: int

@@ -136,7 +136,7 @@ def _access(config: SPUConfig, fields: JSONFields, completed: _Completed) -> Non
     if va is None:
         return
     completed.members["va"] = va
-    # The top byte of an untagged address is recorded as zero, so that a zero top byte is encoded as untagged.
+    # The top byte of an untagged address is recorded as zero, so an address with a zero top byte is taken as untagged.
     completed.facts |= {"va_valid": 1, "va_tagged": int(va >> ADDRESS_BITS != 0)}
     completed.translation = fields.integer("translation", (1 << config.counter_bits) - 1)
     pa = fields.optional_object("pa")
@@ -162,9 +162,10 @@ def _implementation_defined(config: SPUConfig, fields: JSONFields, completed: _C
 
 
 def _alternate_issue(config: SPUConfig, fields: JSONFields, events: int) -> tuple[int, int]:
-    """Return whether the operation is asynchronous, and its alternate clock issue latency.
+    """Return whether the operation is asynchronous, and its alternate clock issue latency, or 0 if it has none.
 
-    If event 25 is SMCU, the latency is present if and only if the event is set (D17.6.1).
+    If event 25 is SMCU, the operation is asynchronous if the event is set (D17.6.1), and the record then has the
+    latency. Otherwise the operation is asynchronous if the record has the latency.
     """
     largest = (1 << config.counter_bits) - 1
     if config.spe_sme and Event.SMCU in config.events:

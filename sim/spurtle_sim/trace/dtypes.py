@@ -17,7 +17,7 @@ are the members of `spurtle.interface.operation.FactsLayout` that depend on the 
 
 TIMED_OPERATION = np.dtype(
     [
-        ("dispatch", "<u8"),  # cycle in which it passes the sampling point, as do up to `ops_per_cycle` operations
+        ("dispatch", "<u8"),  # cycle in which it passes the sampling point; at most `ops_per_cycle` rows have the same
         ("pc", "<u8"),
         ("target", "<u8"),  # of a branch: its target, or PC + 4 if it is not taken
         ("va", "<u8"),  # of a load or store
@@ -48,8 +48,8 @@ played.
 `time` is the cycle in which the operation passed the sampling point, and the value of the system counter in that cycle.
 
 `destination` is one if the store is sampled of an operation that loads from one address and stores to another. It is
-zero in a configuration without such operations. The compiled SPU plays no such operations and does not drive
-`Facts.destination`.
+zero in a configuration without such operations. No such operation is played on the compiled SPU, so the choice is not
+copied to `Facts.destination` of the finished operation.
 """
 
 FINISH = np.dtype([("row", "<u8"), ("latency", "<u8")])
