@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from amaranth.back import rtlil
 
+from spurtle.config import CONFIGS
 from tests.support.paths import ROOT
 from tests.support.perf_versions import Perf
 from tests.support.reader import ShownCommand, code_blocks, reader_in_checkout, shown_commands
@@ -28,6 +29,8 @@ def requires(shown: ShownCommand) -> set[str]:
         tools.add(COMPILER)
     if shown.command.startswith("make -C examples"):
         tools.add("iverilog")
+    elif shown.command.startswith("make "):
+        tools.add("make")
     if shown.command.startswith("python -m boards hx8k"):
         tools.add("nextpnr")
     return tools
@@ -81,6 +84,16 @@ def test_bitstream(tmp_path: Path) -> None:
     [shown] = [each for each in shown_commands(BOARD) if "nextpnr" in requires(each)]
     with reader_in_checkout(tmp_path) as reader:
         reader.check(shown)
+
+
+@pytest.mark.full
+def test_make_verilog(tmp_path: Path) -> None:
+    """Run the command of the Makefile: `make` would create `.venv`."""
+    [shown] = [each for each in shown_commands(README) if each.command == "make verilog"]
+    [command] = re.findall(r"^verilog: .*\n\t@\$\(BIN\)/(.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert len(shown.lines) == len(CONFIGS)
+    with reader_in_checkout(tmp_path) as reader:
+        reader.check(shown._replace(command=command))
 
 
 def test_the_component_of_the_readme_elaborates() -> None:
