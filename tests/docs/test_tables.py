@@ -4,8 +4,12 @@ import re
 
 import pytest
 
+from docs import timing
+from docs.commands import command
+from docs.markdown import marked_names
 from docs.register_pages import REGISTERS
 from docs.tables import DOCS, MAKERS, excerpt, stale, up_to_date
+from spurtle_sim.cli.command import build_parser
 from tests.support.paths import ROOT
 
 PAGES = [*sorted(DOCS.rglob("*.md")), *sorted(ROOT.glob("*.md"))]
@@ -19,6 +23,25 @@ def test_each_page_is_up_to_date():
 def test_each_register_has_a_page_and_no_other():
     pages = {path.stem for path in (DOCS / "reference" / "registers").iterdir()}
     assert pages == {register.name for register in REGISTERS}
+
+
+def test_each_verb_has_a_generated_section():
+    _, verbs = build_parser()
+    page = (DOCS / "reference" / "commands.md").read_text()
+    assert [name for name in marked_names(page) if name.startswith("command ")] == [f"command {verb}" for verb in verbs]
+    assert [verb for verb in verbs if f"\n## spurtle {verb}\n" not in page] == []
+
+
+def test_each_option_of_a_verb_is_listed():
+    text = command("verilog")
+    assert text.startswith("```text\nspurtle verilog [--config CONFIG]")
+    assert "| `-o, --output DIR` |" in text
+    assert re.search(r"^\| `--reset-level RESET_LEVEL` \| .* One of `high`, `low`\. \|$", text, re.MULTILINE)
+
+
+def test_a_timing_diagram_without_signals_is_an_error():
+    with pytest.raises(ValueError, match="a timing diagram must have the key `signal`"):
+        timing.svg("{head: {text: nothing}}")
 
 
 def test_a_part_that_differs_from_the_source_is_stale():
