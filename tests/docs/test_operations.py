@@ -13,7 +13,7 @@ from spurtle.config import CONFIGS
 from spurtle.config.record_layouts import Packet
 from spurtle.gateware.filter import Filter
 from spurtle_sim.cosim.pack import sample_bits
-from spurtle_sim.emulator.a64 import UnsupportedError, classify
+from spurtle_sim.emulator.a64 import UnsupportedInstructionError, classify
 from spurtle_sim.model import filtering, records
 from spurtle_sim.model.operation import Facts, Operation, Sample, Start, Vectors
 from spurtle_sim.records.operation_type import OperationType, operation_type
@@ -175,7 +175,7 @@ def test_words_are_the_examples() -> None:
         assert f"{found.mnemonic} {found.op_str}".strip() == row.example
         if remark:
             assert remark == "not run"
-            with pytest.raises(UnsupportedError):
+            with pytest.raises(UnsupportedInstructionError):
                 classify(word)
         else:
             facts = " ".join(name for name, bit in FACT.items() if classify(word).facts & bit)

@@ -3,7 +3,7 @@
 import capstone
 import pytest
 
-from spurtle_sim.emulator.a64 import UnsupportedError, classify
+from spurtle_sim.emulator.a64 import UnsupportedInstructionError, classify
 from spurtle_sim.trace.instruction import FACT, NZCV, SP, Instruction, InstructionKind
 
 # Word, disassembly, facts, bytes transferred, source registers, destination registers, base register with writeback.
@@ -200,7 +200,7 @@ def test_minimum_and_maximum_with_an_immediate() -> None:
                 word = size | 0x11C00000 | opcode << 18 | number << 10 | 2 << 5 | 1
                 assert classify(word) == Instruction(InstructionKind.INTEGER, 0, (2,), (1,))
     for unallocated in (0x11D00041, 0x31C00041, 0x51C00041):
-        with pytest.raises(UnsupportedError):
+        with pytest.raises(UnsupportedInstructionError):
             classify(unallocated)
 
 
@@ -232,5 +232,5 @@ def test_unsupported_instructions_are_rejected() -> None:
         0xD91F0C41,  # GCSSTR
         0xBC200041,  # LDFADD
     ):
-        with pytest.raises(UnsupportedError, match=f"0x{word:08x}"):
+        with pytest.raises(UnsupportedInstructionError, match=f"0x{word:08x}"):
             classify(word)

@@ -55,7 +55,7 @@ struct Hooks {
         return word.passes >> (nzcv >> 28) & 1;
     }
 
-    // Record an access. Unicorn splits wide accesses.
+    // Record an access, which can be a part of a wide access.
     void access(uint64_t address, unsigned size) {
         lowest = std::min(lowest, address);
         bytes += size;
@@ -110,7 +110,7 @@ void hooks_record_to(Hooks *hooks, Operation *rows, uint64_t capacity) {
 // Return the reason for which the hooks have stopped the emulator since the last call.
 StopReason hooks_take_stop_reason(Hooks *hooks) { return std::exchange(hooks->stop_reason, StopReason::NONE); }
 
-// Return the number of rows recorded since `hooks_record_to`. The last instruction may not have completed yet.
+// Return the number of rows recorded since `hooks_record_to`. The last instruction can still be in execution.
 uint64_t hooks_count(const Hooks *hooks) { return hooks->count; }
 
 // Complete the last row of a program that ends at `pc`. If the last instruction is at `pc`, it has not retired and its

@@ -78,7 +78,7 @@ class Hooks:
 
     @property
     def count(self) -> int:
-        """Number of rows recorded since `record_to`. The last instruction may not have completed yet."""
+        """Number of rows recorded since `record_to`. The last instruction can still be in execution."""
         return self._library.hooks_count(self._hooks)
 
     def finish(self, pc: int) -> None:

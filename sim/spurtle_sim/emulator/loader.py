@@ -143,7 +143,10 @@ class Image:
             return []
 
     def load(self, uc: Uc) -> None:
-        """Map the segments and write their contents. A page that segments share has the protection bits of each."""
+        """Map the segments and write their contents.
+
+        A page that several segments share has the union of their protection bits.
+        """
         pages: dict[int, int] = {}
         for segment in self.segments:
             for page in range(_page_start(segment.start), page_align(segment.end), PAGE_BYTES):

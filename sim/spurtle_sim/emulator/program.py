@@ -20,7 +20,7 @@ from unicorn.unicorn import Uc, UcError
 from ..perf.process import PAGE_BYTES, Mapping
 from ..trace.dtypes import OPERATION
 from ..trace.instruction import FACT, Instruction
-from .a64 import UnsupportedError, classify, condition_holds
+from .a64 import UnsupportedInstructionError, classify, condition_holds
 from .hooks import WORD, Hooks, StopReason
 from .loader import build_stack, read_image
 from .syscalls import Kernel
@@ -214,7 +214,7 @@ class Program:
             address = pc + 4 * len(rows)
             try:
                 instruction = classify(word)
-            except UnsupportedError as error:
+            except UnsupportedInstructionError as error:
                 if rows:
                     break  # the instruction may never be executed
                 self._crash(pc, f"unsupported instruction: {error}", Signals.SIGILL)

@@ -3,7 +3,7 @@
 docs/reference/operations.md lists the facts of each kind of instruction.
 """
 
-from .classify import UnsupportedError, classify
+from .classify import UnsupportedInstructionError, classify
 from .encoding import condition_holds
 
-__all__ = ["UnsupportedError", "classify", "condition_holds"]
+__all__ = ["UnsupportedInstructionError", "classify", "condition_holds"]

@@ -6,16 +6,16 @@ Ref: DDI0487 M.a, C4.1.
 from functools import cache
 
 from ...trace.instruction import Instruction
-from .branch_system import branch_system
-from .data_processing import immediate, register
+from .branch_system import classify_branch_system
+from .data_processing import classify_immediate, classify_register
 from .encoding import bits
-from .load_store import load_store
-from .simd_fp import simd_fp
+from .load_store import classify_load_store
+from .simd_fp import classify_simd_fp
 
-__all__ = ["UnsupportedError", "classify"]
+__all__ = ["UnsupportedInstructionError", "classify"]
 
 
-class UnsupportedError(ValueError):
+class UnsupportedInstructionError(ValueError):
     """Instruction that is not supported, or unallocated.
 
     SVE, SME, Allocation Tags, Memory Copy and Memory Set, Guarded control stack, 64-byte loads and stores, and
@@ -29,22 +29,22 @@ def classify(word: int) -> Instruction:
 
     Raises
     ------
-    UnsupportedError
+    UnsupportedInstructionError
         If the instruction is unallocated or not supported.
     """
     group = bits(word, 28, 25)
     if group & 0b0101 == 0b0100:
-        instruction = load_store(word)
+        instruction = classify_load_store(word)
     elif group & 0b0111 == 0b0101:
-        instruction = register(word)
+        instruction = classify_register(word)
     elif group & 0b0111 == 0b0111:
-        instruction = simd_fp(word)
+        instruction = classify_simd_fp(word)
     elif group >> 1 == 0b100:
-        instruction = immediate(word)
+        instruction = classify_immediate(word)
     elif group >> 1 == 0b101:
-        instruction = branch_system(word)
+        instruction = classify_branch_system(word)
     else:
         instruction = None
     if instruction is None:
-        raise UnsupportedError(f"0x{word:08x}")
+        raise UnsupportedInstructionError(f"0x{word:08x}")
     return instruction

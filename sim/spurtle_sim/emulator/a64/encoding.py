@@ -5,7 +5,7 @@ Ref: DDI0487 M.a, C4.1.
 
 from ...trace.instruction import FACT, Registers
 
-__all__ = ["bits", "condition_holds", "fact_bits", "general", "vectors"]
+__all__ = ["bits", "condition_holds", "fact_bits", "vregs", "xregs"]
 
 
 def bits(word: int, high: int, low: int) -> int:
@@ -18,12 +18,12 @@ def fact_bits(*names: str) -> int:
     return sum(FACT[name] for name in names)
 
 
-def general(*numbers: int) -> Registers:
+def xregs(*numbers: int) -> Registers:
     """Return the numbers of general-purpose registers, without the zero register, 31."""
     return tuple(number for number in numbers if number != 31)
 
 
-def vectors(first: int, count: int = 1) -> Registers:
+def vregs(first: int, count: int = 1) -> Registers:
     """Return the numbers of consecutive SIMD&FP registers. V0 follows V31."""
     return tuple(32 + (first + index) % 32 for index in range(count))
 

@@ -4,9 +4,9 @@ Ref: DDI0487 M.a, C4.1 (encodings), D17.5.1 (types of operation), D18.2.7 (atomi
 """
 
 from ...trace.instruction import Instruction, InstructionKind, Registers
-from .encoding import bits, fact_bits, general, vectors
+from .encoding import bits, fact_bits, vregs, xregs
 
-__all__ = ["load_store"]
+__all__ = ["classify_load_store"]
 
 _ORDERED = ("acquire_release",)
 
@@ -15,16 +15,16 @@ _SCALAR = ("simd_fp",)
 _VECTOR = ("simd_fp", "vector")
 
 
-def load_store(word: int) -> Instruction | None:
+def classify_load_store(word: int) -> Instruction | None:
     """Classify an instruction of this group. Return None if it is unallocated or not supported."""
     kind, vector, high = bits(word, 29, 28), bits(word, 26, 26), bits(word, 24, 24)
     if kind == 0b00:
         if vector:
-            return _structure(word)
-        return None if high else _exclusive(word)
+            return _classify_structure(word)
+        return None if high else _classify_exclusive(word)
     if kind == 0b01:
-        return _ordered_unscaled(word) if high else _literal(word)
-    return _pair(word) if kind == 0b10 else _single(word)
+        return _classify_ordered_unscaled(word) if high else _classify_literal(word)
+    return _classify_pair(word) if kind == 0b10 else _classify_single(word)
 
 
 def _access(
@@ -41,7 +41,7 @@ def _simd_fp_names(width: int) -> tuple[str, ...]:
     return _VECTOR if width == 16 else _SCALAR
 
 
-def _structure(word: int) -> Instruction | None:
+def _classify_structure(word: int) -> Instruction | None:
     """Classify LD1 to LD4 and ST1 to ST4: multiple structures, single structures, and loads that replicate."""
     rm, size, rn, rt = bits(word, 20, 16), bits(word, 11, 10), bits(word, 9, 5), word & 31
     load, opcode = bool(bits(word, 22, 22)), bits(word, 15, 12)
@@ -56,13 +56,13 @@ def _structure(word: int) -> Instruction | None:
         scale = opcode >> 2
         merged = load and scale != 3
         width = 1 << (size if scale == 3 else 3 if scale == 2 and size & 1 else scale)
-    registers = vectors(rt, count)
+    registers = vregs(rt, count)
     post_indexed = bool(bits(word, 23, 23))
-    address = (rn, *(general(rm) if post_indexed else ()), *(registers if merged else ()))
+    address = (rn, *(xregs(rm) if post_indexed else ()), *(registers if merged else ()))
     return _access(load, _VECTOR, registers, count * width, address, (rn,) if post_indexed else ())
 
 
-def _exclusive(word: int) -> Instruction | None:
+def _classify_exclusive(word: int) -> Instruction | None:
     """Classify Load-Exclusive and Store-Exclusive, Load-Acquire and Store-Release, and compare and swap."""
     size, rs, rt2, rn, rt = bits(word, 31, 30), bits(word, 20, 16), bits(word, 14, 10), bits(word, 9, 5), word & 31
     ordered, load, pair, release = (bool(bits(word, bit, bit)) for bit in (23, 22, 21, 15))
@@ -70,37 +70,37 @@ def _exclusive(word: int) -> Instruction | None:
         registers = 1 if ordered else 2
         width = 1 << size if ordered else 4 << size
         names = ("load", "store", "atomic", *(_ORDERED if load or release else ()))
-        compared = general(*range(rs, rs + registers))
-        sources = (rn, *compared, *general(*range(rt, rt + registers)))
+        compared = xregs(*range(rs, rs + registers))
+        sources = (rn, *compared, *xregs(*range(rt, rt + registers)))
         return Instruction(InstructionKind.ATOMIC, fact_bits(*names), sources, compared, traffic=2 * registers * width)
     if ordered:
-        return _access(load, _ORDERED, general(rt), 1 << size, (rn,))
-    registers = general(rt, rt2) if pair else general(rt)
+        return _access(load, _ORDERED, xregs(rt), 1 << size, (rn,))
+    registers = xregs(rt, rt2) if pair else xregs(rt)
     names = ("exclusive", *(_ORDERED if release else ()))
     traffic = (1 << size) * (2 if pair else 1)
     if load:
         return _access(True, names, registers, traffic, (rn,))
     return Instruction(
-        InstructionKind.STORE, fact_bits("store", *names), (rn, *registers), general(rs), (), traffic, irregular=True
+        InstructionKind.STORE, fact_bits("store", *names), (rn, *registers), xregs(rs), (), traffic, irregular=True
     )
 
 
-def _literal(word: int) -> Instruction | None:
+def _classify_literal(word: int) -> Instruction | None:
     """Classify a load or prefetch of a literal."""
     size, vector, rt = bits(word, 31, 30), bits(word, 26, 26), word & 31
     if vector:
-        return None if size == 3 else _access(True, _simd_fp_names(4 << size), vectors(rt), 4 << size, ())
-    return Instruction(InstructionKind.INTEGER) if size == 3 else _access(True, (), general(rt), (4, 8, 4)[size], ())
+        return None if size == 3 else _access(True, _simd_fp_names(4 << size), vregs(rt), 4 << size, ())
+    return Instruction(InstructionKind.INTEGER) if size == 3 else _access(True, (), xregs(rt), (4, 8, 4)[size], ())
 
 
-def _ordered_unscaled(word: int) -> Instruction | None:
+def _classify_ordered_unscaled(word: int) -> Instruction | None:
     """Classify LDAPUR and STLUR."""
     if bits(word, 26, 26) or bits(word, 21, 21) or bits(word, 11, 10):
         return None
-    return _access(bits(word, 23, 22) != 0, _ORDERED, general(word & 31), 1 << bits(word, 31, 30), (bits(word, 9, 5),))
+    return _access(bits(word, 23, 22) != 0, _ORDERED, xregs(word & 31), 1 << bits(word, 31, 30), (bits(word, 9, 5),))
 
 
-def _pair(word: int) -> Instruction | None:
+def _classify_pair(word: int) -> Instruction | None:
     """Classify a load or store of a pair of registers."""
     size, vector, mode, load = bits(word, 31, 30), bits(word, 26, 26), bits(word, 24, 23), bool(bits(word, 22, 22))
     rt2, rn, rt = bits(word, 14, 10), bits(word, 9, 5), word & 31
@@ -108,11 +108,11 @@ def _pair(word: int) -> Instruction | None:
     if size == 3 or (not vector and size == 1 and not load):
         return None
     if vector:
-        return _access(load, _simd_fp_names(4 << size), (*vectors(rt), *vectors(rt2)), 2 * (4 << size), (rn,), base)
-    return _access(load, (), general(rt, rt2), 2 * (8 if size == 2 else 4), (rn,), base)
+        return _access(load, _simd_fp_names(4 << size), (*vregs(rt), *vregs(rt2)), 2 * (4 << size), (rn,), base)
+    return _access(load, (), xregs(rt, rt2), 2 * (8 if size == 2 else 4), (rn,), base)
 
 
-def _single(word: int) -> Instruction | None:
+def _classify_single(word: int) -> Instruction | None:
     """Classify a load or store of one register in any addressing mode except literal, or an atomic operation."""
     size, vector, opc = bits(word, 31, 30), bits(word, 26, 26), bits(word, 23, 22)
     rn, rt = bits(word, 9, 5), word & 31
@@ -122,34 +122,32 @@ def _single(word: int) -> Instruction | None:
         if not bits(word, 21, 21):
             base = (rn,) if mode & 1 else ()
         elif mode == 0b10:
-            address = (rn, *general(bits(word, 20, 16)))
+            address = (rn, *xregs(bits(word, 20, 16)))
         elif mode == 0b00:
-            return None if vector else _atomic(word)
+            return None if vector else _classify_atomic(word)
         elif size == 3 and not vector:  # LDRAA, LDRAB
-            return _access(True, (), general(rt), 8, address, (rn,) if mode & 2 else ())
+            return _access(True, (), xregs(rt), 8, address, (rn,) if mode & 2 else ())
         else:
             return None
     if vector:
         width = 16 if opc & 2 else 1 << size
         return (
-            None
-            if opc & 2 and size
-            else _access(bool(opc & 1), _simd_fp_names(width), vectors(rt), width, address, base)
+            None if opc & 2 and size else _access(bool(opc & 1), _simd_fp_names(width), vregs(rt), width, address, base)
         )
     if size == 3 and opc == 2:  # prefetch
         return Instruction(InstructionKind.INTEGER, sources=address)
-    return None if size == 3 and opc == 3 else _access(opc != 0, (), general(rt), 1 << size, address, base)
+    return None if size == 3 and opc == 3 else _access(opc != 0, (), xregs(rt), 1 << size, address, base)
 
 
-def _atomic(word: int) -> Instruction | None:
+def _classify_atomic(word: int) -> Instruction | None:
     """Classify LDADD and similar, SWP, and LDAPR. LDADD and similar are not loads if the result register is XZR."""
     size, acquire, release, rs = bits(word, 31, 30), bits(word, 23, 23), bits(word, 22, 22), bits(word, 20, 16)
     swap, opc, rn, rt = bits(word, 15, 15), bits(word, 14, 12), bits(word, 9, 5), word & 31
     names = _ORDERED if acquire or release else ()
     if swap and opc == 0b100:
-        return _access(True, names, general(rt), 1 << size, (rn,))
+        return _access(True, names, xregs(rt), 1 << size, (rn,))
     if swap and opc:
         return None
     loads = ("load",) if swap or rt != 31 else ()
     facts = fact_bits(*loads, "store", "atomic", *names)
-    return Instruction(InstructionKind.ATOMIC, facts, (rn, *general(rs)), general(rt), traffic=2 << size)
+    return Instruction(InstructionKind.ATOMIC, facts, (rn, *xregs(rs)), xregs(rt), traffic=2 << size)

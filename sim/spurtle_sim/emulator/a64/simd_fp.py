@@ -13,7 +13,7 @@ from typing import Any
 from ...trace.instruction import NZCV, SP, Instruction, InstructionKind, Registers
 from .encoding import bits, fact_bits
 
-__all__ = ["simd_fp"]
+__all__ = ["classify_simd_fp"]
 
 
 @cache
@@ -41,7 +41,7 @@ _FLOATING_POINT = ("f", "bf", "scvtf", "ucvtf")
 """Prefixes of the mnemonics of Advanced SIMD instructions on floating-point numbers. No others have them."""
 
 
-def simd_fp(word: int) -> Instruction | None:
+def classify_simd_fp(word: int) -> Instruction | None:
     """Classify an instruction of this group. Return None if capstone cannot decode it."""
     decoded = next(_disassembler().disasm(word.to_bytes(4, "little"), 0), None)
     if decoded is None:
