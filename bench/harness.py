@@ -1,4 +1,4 @@
-"""A ring of flip-flops around a component: every path is register to register, and three pins are enough."""
+"""Harness of flip-flops around a component: all paths are register to register, and it needs only three pins."""
 
 import re
 
@@ -12,26 +12,29 @@ from spurtle.support.arguments import check_type
 __all__ = ["Harness", "elaborate", "flip_flops", "port_bits"]
 
 XOR_INPUTS = 4
-"""One LUT4 a stage: the harness must never be what limits Fmax."""
+"""Inputs of each XOR: one LUT4 in each stage, so that the harness does not limit Fmax."""
 
 
 def port_bits(component: wiring.Component, flow: wiring.Flow) -> list[Value]:
-    """Every bit of `component`'s ports of that direction, in the order of the signature."""
+    """Return the bits of all ports of a component with this direction, in the order of its signature."""
     ports = (Value.cast(value) for _, member, value in component.signature.flatten(component) if member.flow is flow)
     return [bit for port in ports for bit in port]
 
 
 class Harness(wiring.Component):
-    """Drives each input bit from a flip-flop and captures each output bit in one.
+    """Harness that drives each input bit from a flip-flop and captures each output bit in a flip-flop.
 
-    The inputs are the stages of one shift register, fed from `serial_in`; its last stage is the component's reset. The
-    captured outputs are reduced by a tree of registered 4-input XORs. `serial_out` depends on every stage and every
-    capture, so synthesis can delete none of them, nor anything of the component that reaches an output.
+    A shift register with the input `serial_in` drives the inputs of the component; its last stage drives the reset. A
+    tree of registered 4-input XORs reduces the captured outputs and the last stage to `serial_out`. `serial_out`
+    depends on each stage and each captured bit, so that synthesis cannot remove them, nor logic of the component that
+    reaches an output.
+
+    Reset: none. The flip-flops of the harness are not reset.
 
     Parameters
     ----------
     component : Component
-        Uses the `sync` domain or none.
+        Component that uses the `sync` domain or none.
 
     Members
     -------
@@ -47,41 +50,44 @@ class Harness(wiring.Component):
 
     @property
     def component(self) -> wiring.Component:
-        """The component inside the ring."""
+        """Component in the harness."""
         return self._component
 
     def elaborate(self, platform: object) -> Elaboratable:
-        """Builds the ring."""
+        """Build the shift register, the component and the XOR tree."""
         m = Module()
-        m.domains.ring = ring = ClockDomain(reset_less=True, local=True)
+        m.domains.harness = harness = ClockDomain(reset_less=True, local=True)
         m.domains.sync = sync = ClockDomain(local=True)
-        m.d.comb += [ring.clk.eq(self.clk), sync.clk.eq(self.clk)]
+        m.d.comb += [harness.clk.eq(self.clk), sync.clk.eq(self.clk)]
         m.submodules.component = self._component
 
         inputs = [*port_bits(self._component, In), ResetSignal()]
         shift = Signal(len(inputs))
-        m.d.ring += shift.eq(Cat(self.serial_in, shift[:-1]))
+        m.d.harness += shift.eq(Cat(self.serial_in, shift[:-1]))
         m.d.comb += [bit.eq(stage) for bit, stage in zip(inputs, shift, strict=True)]
 
         outputs = port_bits(self._component, Out)
         captured = Signal(len(outputs))
-        m.d.ring += captured.eq(Cat(outputs))
+        m.d.harness += captured.eq(Cat(outputs))
         level = Cat(captured, shift[-1])
         while len(level) > 1:
             parity = Signal((len(level) + XOR_INPUTS - 1) // XOR_INPUTS, name=f"parity_{len(level)}")
-            m.d.ring += parity.eq(Cat(level[i : i + XOR_INPUTS].xor() for i in range(0, len(level), XOR_INPUTS)))
+            m.d.harness += parity.eq(Cat(level[i : i + XOR_INPUTS].xor() for i in range(0, len(level), XOR_INPUTS)))
             level = parity
         m.d.comb += self.serial_out.eq(level)
         return m
 
 
 def elaborate(component: wiring.Component) -> str:
-    """RTLIL of `component` with the module name `top`, free of source locations: the same circuit is the same text."""
+    """Return the RTLIL of a component with the module name `top`.
+
+    Source locations are omitted, so that equal circuits have equal texts.
+    """
     return rtlil.convert(component, name="top", emit_src=False)
 
 
 def flip_flops(text: str) -> int:
-    """Flip-flops of an elaborated design, before anything was optimised. Memories are not counted.
+    """Return the number of flip-flops of an elaborated design before optimization, without memories.
 
     Amaranth writes one module per instance, so the cells of the text are the cells of the design.
     """

@@ -1,4 +1,4 @@
-"""The critical path in nextpnr's report."""
+"""Critical path in nextpnr's report."""
 
 import re
 from collections.abc import Mapping
@@ -10,17 +10,17 @@ __all__ = ["CriticalPath", "critical_path"]
 
 @dataclass(frozen=True)
 class CriticalPath:
-    """The slowest register-to-register path of one placement.
+    """Slowest register-to-register path of a placement.
 
     Parameters
     ----------
     fmax_mhz : float
     source, sink : str
-        Registers, without their bit.
+        Names of the registers, without the bit index.
     levels : int
-        LUTs in a row; a carry chain counts as one.
+        LUTs in series; a carry chain counts as one.
     logic_ns, routing_ns : float
-        Both add up to the period; setup and clock-to-output are logic.
+        Delays of logic, including setup and clock-to-output, and of routing. Their sum is the period.
     """
 
     fmax_mhz: float
@@ -32,15 +32,21 @@ class CriticalPath:
 
 
 def critical_path(report: Mapping[str, Any]) -> CriticalPath:
-    """Reads the report of a design with one clock. Raises ValueError if it has another number of clocks."""
+    """Return the critical path in the report of a design with one clock.
+
+    Raises
+    ------
+    ValueError
+        If the design has another number of clocks.
+    """
     clocks = report["fmax"]
     if len(clocks) != 1:
-        raise ValueError(f"its report must have one clock, not {len(clocks)}")
+        raise ValueError(f"the report must have one clock, not {len(clocks)}")
     ((clock, fmax),) = clocks.items()
     edge = f"posedge {clock}"
     (path,) = (path["path"] for path in report["critical_paths"] if path["from"] == path["to"] == edge)
     routing = [hop for hop in path if hop["type"] == "routing"]
-    # A hop inside a logic cell or along a carry chain takes no time, or almost none where the chain changes tiles.
+    # A hop inside a logic cell or along a carry chain has no delay, or almost none where the chain changes tiles.
     wires = [hop for hop in routing if hop["delay"] > 0 and hop["to"]["port"] not in ("CIN", "FCI")]
     return CriticalPath(
         fmax_mhz=fmax["achieved"],
@@ -53,7 +59,7 @@ def critical_path(report: Mapping[str, Any]) -> CriticalPath:
 
 
 def _register(cell: str) -> str:
-    """What Yosys called the register before it made cells of it."""
+    """Return the name of a register without the suffixes that Yosys adds for its cells."""
     return re.sub(r"_(TRELLIS_FF|SB_DFF|SB_LUT4|SB_CARRY|LUT4|PFUMX|L6MUX21|CCU2C).*", "", cell).removeprefix(
         "component."
     )

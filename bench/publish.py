@@ -1,4 +1,4 @@
-"""Published figures: figures.json, the tables of docs/bench.md, and the figures of `spurtle configs`."""
+"""Published figures: bench/figures.json, the tables of docs/bench.md, and the figures of `spurtle configs`."""
 
 import json
 from collections.abc import Iterable
@@ -18,29 +18,35 @@ __all__ = ["FIGURES", "PAGE", "SUMMARY", "publish", "read", "with_tables"]
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "bench" / "figures.json"
 SUMMARY = ROOT / "rtl" / "spurtle" / "config" / figures.FILE
-"""The figures of whole SPUs, which `spurtle configs` prints."""
+"""Figures of complete SPUs, which `spurtle configs` prints."""
 PAGE = ROOT / "docs" / "bench.md"
 
 _HEADINGS = ("block", "configuration", "LUT4", "FF", "Fmax, MHz", "levels", "bound", "ratio")
 
 
 def read() -> list[FigureRow]:
-    """What has been published so far."""
+    """Return the published figures."""
     return [FigureRow(**row) for row in json.loads(FIGURES.read_text())]
 
 
 def publish(rows: Iterable[FigureRow]) -> None:
-    """Puts `rows` in the place of what was published of the same circuits. Raises UserError if it cannot be written."""
+    """Replace the published figures of the circuits in `rows`.
+
+    Raises
+    ------
+    UserError
+        If a file cannot be written.
+    """
     known = {(row.device, row.name, row.config): row for row in [*read(), *rows]}
-    places = [(device, block.name, block.config) for device in DEVICES for block in BLOCKS]
-    published = [known[place] for place in places if place in known]
+    order = [(device, block.name, block.config) for device in DEVICES for block in BLOCKS]
+    published = [known[key] for key in order if key in known]
     write_json(FIGURES, [asdict(row) for row in published])
     write_json(SUMMARY, _summary(published))
     write_file(PAGE, with_tables(PAGE.read_text(), published).encode())
 
 
 def with_tables(page: str, rows: Iterable[FigureRow]) -> str:
-    """Return the page with the rows of each device between its marks."""
+    """Return the page with these rows in the table of each device."""
     published = list(rows)
     for device in DEVICES:
         page = with_table(page, device, _HEADINGS, (_cells(row) for row in published if row.device == device))
@@ -48,7 +54,7 @@ def with_tables(page: str, rows: Iterable[FigureRow]) -> str:
 
 
 def _summary(rows: Iterable[FigureRow]) -> dict[str, dict[str, dict[str, object]]]:
-    """Return the figures of each whole SPU by configuration and device."""
+    """Return the figures of each complete SPU by configuration and device."""
     summary: dict[str, dict[str, dict[str, object]]] = {}
     for row in rows:
         if row.name == "spu":

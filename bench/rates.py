@@ -1,4 +1,4 @@
-"""Rates of the simulators, in CPU seconds of this process: what they are measured on, and how."""
+"""Benchmarks of the simulators, and their rates for each CPU second of this process."""
 
 import contextlib
 import io
@@ -21,40 +21,46 @@ from spurtle_sim.timing.parameters import Parameters
 from . import stimulus
 from .cxxrtl import Player
 
-__all__ = ["REFERENCE", "Measure", "MeasureError", "measures", "rates"]
+__all__ = ["REFERENCE", "Benchmark", "BenchmarkError", "benchmarks", "rates"]
 
 ROUNDS = 5
+"""Rounds of a measurement."""
 WORKLOADS = {
     name: Path(__file__).resolve().parents[1] / f"sim/workloads/{name}.elf" for name in ("sort", "chase", "simd")
 }
+"""Executables of the profiled programs, by name."""
 PROFILED = CONFIGS["neoverse_n1"]
-"""Configuration of `spurtle profile`, and of the CXXRTL model."""
+"""Configuration of `spurtle profile` and of the CXXRTL model."""
 COMPILED = (CONFIGS["neoverse_n1"], CONFIGS["v1p4"])
+"""Configurations of the compiled SPU."""
 CYCLES = 1 << 19
-"""Of a compiled SPU."""
+"""Simulated cycles of a compiled SPU."""
 BATCH = 1 << 16
-"""Operations in a batch, as `Program.run` gives them."""
+"""Operations in a batch, as in the batches of `Program.run`."""
 CXXRTL_CYCLES = 1 << 18
+"""Simulated cycles of the CXXRTL model."""
 COMPARED_CYCLES = 20_000
 """Cycles after which the CXXRTL model and the compiled SPU must have written the same records."""
 
 
-class MeasureError(Exception):
-    """A simulator did not do what its rate is of: one sentence."""
+class BenchmarkError(Exception):
+    """Wrong result of a simulator, which invalidates its rate. The message is a sentence."""
 
 
 @dataclass(frozen=True)
-class Measure:
-    """A simulator and its load.
+class Benchmark:
+    """A simulator with its load.
 
     Parameters
     ----------
-    stage, subject : str
-        Which simulator, and what it simulates.
+    stage : str
+        Name of the simulator.
+    subject : str
+        Name of the simulated configuration or program.
     unit : str
         `operations` or `cycles`.
     prepare : function
-        Prepares a run. It returns the function that is timed, which returns how many units it has simulated.
+        Prepares a run, and returns the function to be timed, which returns the number of simulated units.
     """
 
     stage: str
@@ -64,60 +70,75 @@ class Measure:
 
     @property
     def title(self) -> str:
-        """Its name in a sentence."""
+        """Simulator and subject, for messages."""
         return f"{self.stage} ({self.subject})"
 
 
-def rates(measured: Sequence[Measure], rounds: int, note: Callable[[str], None]) -> dict[Measure, float]:
-    """Return units per CPU second, the best of the rounds: other processes can only take time away. Each round runs
-    all measures, so that a slow phase of the machine does not fall on one alone. `note` receives what is measured.
+def rates(measured: Sequence[Benchmark], rounds: int, note: Callable[[str], None]) -> dict[Benchmark, float]:
+    """Return the rate of each benchmark in units per CPU second: the best of the rounds.
 
-    Raises MeasureError if a measure does not simulate the same number of units in each round, or none.
+    The best counts because other processes can only slow a run down. Each round runs all benchmarks, so that a slow
+    phase of the machine does not affect a single one.
+
+    Parameters
+    ----------
+    measured : sequence of Benchmark
+    rounds : int
+    note : function
+        Receives a description of each run before it starts.
+
+    Raises
+    ------
+    BenchmarkError
+        If a benchmark simulates nothing, or not the same number of units in each round.
     """
-    best: dict[Measure, float] = {}
-    units: dict[Measure, int] = {}
+    best: dict[Benchmark, float] = {}
+    units: dict[Benchmark, int] = {}
     for number in range(1, rounds + 1):
-        for measure in measured:
-            note(f"round {number} of {rounds}: {measure.title}")
-            run = measure.prepare()
+        for benchmark in measured:
+            note(f"round {number} of {rounds}: {benchmark.title}")
+            run = benchmark.prepare()
             start = time.process_time()
             count = run()
             seconds = time.process_time() - start
-            first = units.setdefault(measure, count)
+            first = units.setdefault(benchmark, count)
             if not count or count != first:
-                raise MeasureError(
-                    f"{measure.title} simulated {count:,} {measure.unit}, and {first:,} in the first round"
+                raise BenchmarkError(
+                    f"{benchmark.title} simulated {count:,} {benchmark.unit}, and {first:,} in the first round"
                 )
-            best[measure] = max(best.get(measure, 0.0), count / seconds)
+            best[benchmark] = max(best.get(benchmark, 0.0), count / seconds)
     return best
 
 
-def measures(folder: Path) -> list[Measure]:
-    """Return all measures, `REFERENCE` first. What `spurtle profile` writes goes to `folder`.
+def benchmarks(folder: Path) -> list[Benchmark]:
+    """Return all benchmarks, `REFERENCE` first. `spurtle profile` writes its output to `folder`.
 
-    Raises MeasureError if the CXXRTL model and the compiled SPU do not write the same records.
+    Raises
+    ------
+    BenchmarkError
+        If the CXXRTL model and the compiled SPU do not write the same records.
     """
-    listed = [cxxrtl()]
-    listed += [compiled(config) for config in COMPILED]
-    listed += [driven(config) for config in COMPILED]
+    listed = [cxxrtl_model()]
+    listed += [compiled_spu(config) for config in COMPILED]
+    listed += [compiled_spu_from_python(config) for config in COMPILED]
     for name, path in WORKLOADS.items():
         program = Program(path)
         operations = [batch.copy() for batch in program.run()]
         listed += [
             emulator(name, path),
-            timing(name, program, operations),
-            whole(name, path, folder, sum(map(len, operations))),
+            timing_model(name, program, operations),
+            complete_profile(name, path, folder, sum(map(len, operations))),
         ]
-    return sorted(listed, key=lambda measure: _STAGES.index(measure.stage))
+    return sorted(listed, key=lambda benchmark: _STAGES.index(benchmark.stage))
 
 
-_STAGES = ("CXXRTL model", "compiled SPU", "compiled SPU from Python", "emulator", "timing model", "whole path")
+_STAGES = ("CXXRTL model", "compiled SPU", "compiled SPU from Python", "emulator", "timing model", "complete profile")
 REFERENCE = _STAGES[0]
-"""The stage that others are compared with."""
+"""Stage with which the others are compared."""
 
 
-def emulator(name: str, path: Path) -> Measure:
-    """`Program.run` alone."""
+def emulator(name: str, path: Path) -> Benchmark:
+    """Return the benchmark of `Program.run` alone."""
 
     def prepare() -> Callable[[], int]:
         program = Program(path)
@@ -125,62 +146,62 @@ def emulator(name: str, path: Path) -> Measure:
         def run() -> int:
             count = sum(len(batch) for batch in program.run())
             if program.exit_status != 0:
-                raise MeasureError(f"{path.name} must exit with status 0, not {program.exit_status}")
+                raise BenchmarkError(f"{path.name} must exit with status 0, not {program.exit_status}")
             return count
 
         return run
 
-    return Measure("emulator", name, "operations", prepare)
+    return Benchmark("emulator", name, "operations", prepare)
 
 
-def timing(name: str, program: Program, operations: Sequence[NDArray[np.void]]) -> Measure:
-    """`TimingModel.run` alone, of operations that the program has made before."""
+def timing_model(name: str, program: Program, operations: Sequence[NDArray[np.void]]) -> Benchmark:
+    """Return the benchmark of `TimingModel.run` alone, on the operations of a program."""
 
     def prepare() -> Callable[[], int]:
-        timing_model = TimingModel(program.instructions, Parameters(ops_per_cycle=PROFILED.ops_per_cycle))
-        return lambda: sum(len(timing_model.run(batch)) for batch in operations)
+        model = TimingModel(program.instructions, Parameters(ops_per_cycle=PROFILED.ops_per_cycle))
+        return lambda: sum(len(model.run(batch)) for batch in operations)
 
-    return Measure("timing model", name, "operations", prepare)
+    return Benchmark("timing model", name, "operations", prepare)
 
 
-def whole(name: str, path: Path, folder: Path, operations: int) -> Measure:
-    """`spurtle profile --check` of a program with so many operations."""
+def complete_profile(name: str, path: Path, folder: Path, operations: int) -> Benchmark:
+    """Return the benchmark of `spurtle profile --check` on a program that executes `operations` operations."""
 
     def prepare() -> Callable[[], int]:
         output = str(folder / f"{name}.data")
 
         def run() -> int:
-            said = io.StringIO()
-            with contextlib.redirect_stderr(said):
+            messages = io.StringIO()
+            with contextlib.redirect_stderr(messages):
                 status = run_profile(PROFILED, path, sampling=stimulus.SAMPLING, output=output, check=True)
             if status != 0:
-                raise MeasureError(f"spurtle profile --check {path.name} failed: {said.getvalue().strip()}")
+                raise BenchmarkError(f"spurtle profile --check {path.name} failed: {messages.getvalue().strip()}")
             return operations
 
         return run
 
-    return Measure("whole path", name, "operations", prepare)
+    return Benchmark("complete profile", name, "operations", prepare)
 
 
-def compiled(config: SPUConfig) -> Measure:
-    """`CompiledSPU.play` of one batch: a loop in C++."""
+def compiled_spu(config: SPUConfig) -> Benchmark:
+    """Return the benchmark of `CompiledSPU.play` on one batch, which is a loop in C++."""
 
     def prepare() -> Callable[[], int]:
-        engine = _engine(config)
+        spu = _prepared_spu(config)
         rows = stimulus.program(config, CYCLES)
 
         def run() -> int:
-            engine.play(rows, settle=True)
-            engine.drain()
-            return _cycles(config, engine.counts(), len(rows))
+            spu.play(rows, settle=True)
+            spu.drain()
+            return _cycles(config, spu.counts(), len(rows))
 
         return run
 
-    return Measure("compiled SPU", config.name, "cycles", prepare)
+    return Benchmark("compiled SPU", config.name, "cycles", prepare)
 
 
-def driven(config: SPUConfig) -> Measure:
-    """`Driver.run` of many batches, with the interrupts of a small Profiling Buffer."""
+def compiled_spu_from_python(config: SPUConfig) -> Benchmark:
+    """Return the benchmark of `Driver.run` on many batches, with the interrupts of a small Profiling Buffer."""
 
     def prepare() -> Callable[[], int]:
         driver = Driver(config, stimulus.SAMPLING, context=0, check=False)
@@ -194,36 +215,49 @@ def driven(config: SPUConfig) -> Measure:
 
         return run
 
-    return Measure("compiled SPU from Python", config.name, "cycles", prepare)
+    return Benchmark("compiled SPU from Python", config.name, "cycles", prepare)
 
 
 def _cycles(config: SPUConfig, counts: dict[str, int], rows: int) -> int:
-    """Return the cycles that were simulated. Raise MeasureError if operations or records are missing."""
+    """Return the number of simulated cycles.
+
+    Raises
+    ------
+    BenchmarkError
+        If operations or records are missing.
+    """
     found = counts["pop"], counts["records"]
     expected = rows, rows // (stimulus.SAMPLING.interval + 1)
     if found != expected:
-        raise MeasureError(f"{config.name} must count and record {expected} operations, not {found}")
+        raise BenchmarkError(f"{config.name} must count and record {expected} operations, not {found}")
     return counts["cycles"]
 
 
-def cxxrtl() -> Measure:
-    """The CXXRTL model in a loop in C++. Raise MeasureError if it writes other records than the compiled SPU."""
-    player, engine = Player(PROFILED), _engine(PROFILED)
+def cxxrtl_model() -> Benchmark:
+    """Return the benchmark of the CXXRTL model in a loop in C++.
+
+    Raises
+    ------
+    BenchmarkError
+        If the model does not write the records of the compiled SPU.
+    """
+    player, spu = Player(PROFILED), _prepared_spu(PROFILED)
     player.play(COMPARED_CYCLES)
-    engine.play(stimulus.program(PROFILED, COMPARED_CYCLES))
-    if not player.records or player.memory != engine.memory.tobytes():
-        raise MeasureError(f"the CXXRTL model of {PROFILED.name} does not write the records of the compiled SPU")
+    spu.play(stimulus.program(PROFILED, COMPARED_CYCLES))
+    if not player.records or player.memory != spu.memory.tobytes():
+        raise BenchmarkError(f"the CXXRTL model of {PROFILED.name} does not write the records of the compiled SPU")
 
     def run() -> int:
         player.play(CXXRTL_CYCLES)
         return CXXRTL_CYCLES
 
-    return Measure(REFERENCE, PROFILED.name, "cycles", lambda: run)
+    return Benchmark(REFERENCE, PROFILED.name, "cycles", lambda: run)
 
 
-def _engine(config: SPUConfig) -> CompiledSPU:
-    engine = CompiledSPU(config)
-    engine.set_buffer(stimulus.BASE, stimulus.SIZE)
+def _prepared_spu(config: SPUConfig) -> CompiledSPU:
+    """Return a compiled SPU with the register values of `stimulus`."""
+    spu = CompiledSPU(config)
+    spu.set_buffer(stimulus.BASE, stimulus.SIZE)
     for register, value in stimulus.writes(config):
-        engine.write(register, value)
-    return engine
+        spu.write(register, value)
+    return spu

@@ -1,4 +1,4 @@
-"""Rows of figures: the arithmetic, the table, the JSON file."""
+"""Rows of figures: their calculation, the tables for the terminal, and the JSON file."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -18,23 +18,23 @@ __all__ = ["FigureRow", "path_table", "rows", "table", "write"]
 
 @dataclass(frozen=True)
 class FigureRow:
-    """What is published of one circuit on one device.
+    """Figures of one circuit on one device.
 
     Parameters
     ----------
     name, config, device : str
     lut4, ff : int
-        Of the circuit alone, carry cells counted in.
+        Area of the circuit without the harness, including carry cells.
     fmax_mhz : float or None
-        Median of the seeds; None if it was not placed: the circuit and its harness all but fill the device.
+        Median of the seeds; None if the circuit with its harness is too large for the device.
     seeds : int
-        Placements measured.
+        Number of placements.
     levels : int or None
-        LUTs in a row on the slowest path of the slowest placement; a carry chain counts as one.
+        LUTs in series on the slowest path of the slowest placement; a carry chain counts as one.
     bound : str or None
-        Name of the bare circuit, None for one.
+        Name of the plain circuit that bounds it; None for a plain circuit.
     ratio : float or None
-        `fmax_mhz` as a part of the bound's.
+        `fmax_mhz` divided by that of the bound.
     """
 
     name: str
@@ -50,14 +50,14 @@ class FigureRow:
 
 
 def rows(device: Device, measured: Mapping[Block, Measurement]) -> list[FigureRow]:
-    """One row for each measurement; every block's bound is among them."""
+    """Return one row for each measurement. `measured` must contain the bound of each block."""
     fmax = {block: measurement.fmax_mhz and round(measurement.fmax_mhz, 1) for block, measurement in measured.items()}
 
     def row(block: Block, measurement: Measurement) -> FigureRow:
         bound = bound_of(block)
         mhz = fmax[block]
-        most = fmax[bound] if bound else None
-        ratio = round(mhz / most, 2) if mhz and most else None
+        bound_mhz = fmax[bound] if bound else None
+        ratio = round(mhz / bound_mhz, 2) if mhz and bound_mhz else None
         levels = measurement.slowest.levels if measurement.slowest else None
         size = (measurement.lut4, measurement.ff)
         seeds = len(measurement.placed)
@@ -67,7 +67,7 @@ def rows(device: Device, measured: Mapping[Block, Measurement]) -> list[FigureRo
 
 
 def table(device: Device, rows: Iterable[FigureRow], measured: Mapping[Block, Measurement]) -> Table:
-    """The rows of one device for the terminal, with the spread of the seeds."""
+    """Return the table of one device for the terminal, with the minimum and maximum of the seeds."""
     shown = _table(f"{device.title}: area, speed", "bound")
     for heading in ("LUT4", "FF", "Fmax, MHz", "seeds", "ratio"):
         shown.add_column(heading, justify="right")
@@ -89,7 +89,7 @@ def table(device: Device, rows: Iterable[FigureRow], measured: Mapping[Block, Me
 
 
 def path_table(device: Device, measured: Mapping[Block, Measurement]) -> Table:
-    """Where each circuit's clock is lost: the slowest path of the slowest placement."""
+    """Return the table of critical paths: for each circuit the slowest path of the slowest placement."""
     shown = _table(f"{device.title}: critical paths", "from", "to")
     for heading in ("levels", "logic, ns", "routing, ns"):
         shown.add_column(heading, justify="right")
@@ -105,5 +105,5 @@ def _table(title: str, *headings: str) -> Table:
 
 
 def write(path: Path, rows: Iterable[FigureRow]) -> None:
-    """Writes the rows as a JSON list."""
+    """Write the rows as a JSON list."""
     write_json(path, [asdict(row) for row in rows])

@@ -1,4 +1,4 @@
-"""`make bench-sim`: how fast the simulators are, each as a multiple of a CXXRTL model in the same run."""
+"""Command `python -m bench.simulation`: measures the rates of the simulators, relative to a CXXRTL model."""
 
 import argparse
 import json
@@ -18,12 +18,12 @@ from docs.markdown import with_table
 from spurtle.support.errors import UserError
 from spurtle.support.files import write_file, write_json
 
-from .rates import REFERENCE, ROUNDS, Measure, MeasureError, measures, rates
+from .rates import REFERENCE, ROUNDS, Benchmark, BenchmarkError, benchmarks, rates
 
-__all__ = ["KEPT", "PAGE", "Rate", "main", "read", "with_rates"]
+__all__ = ["PAGE", "RATES", "Rate", "main", "read", "with_rates"]
 
 ROOT = Path(__file__).resolve().parents[1]
-KEPT = ROOT / "bench" / "simulation.json"
+RATES = ROOT / "bench" / "simulation.json"
 PAGE = ROOT / "docs" / "bench.md"
 
 _HEADINGS = ("simulator", "of", "million per CPU second", "times CXXRTL")
@@ -31,16 +31,16 @@ _HEADINGS = ("simulator", "of", "million per CPU second", "times CXXRTL")
 
 @dataclass(frozen=True)
 class Rate:
-    """A row of the table.
+    """Rate of a simulator.
 
     Parameters
     ----------
     stage, subject, unit : str
-        See `rates.Measure`.
+        See `rates.Benchmark`.
     millions : float
         Units per CPU second, in millions, on the machine of the run.
     ratio : float
-        As a multiple of the CXXRTL model's cycles. It is what runs on several machines have in common.
+        Rate divided by that of the CXXRTL model. It can be compared between machines.
     """
 
     stage: str
@@ -51,72 +51,83 @@ class Rate:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Return the exit status: 0, 1 if a measure is broken, 2 if nothing could be measured."""
-    parser = argparse.ArgumentParser(prog="python -m bench.simulation", description="Rates of the simulators.")
-    parser.add_argument("--publish", action="store_true", help="keep them in bench/simulation.json and docs/bench.md")
+    """Run the command.
+
+    Returns
+    -------
+    int
+        Exit status: 0 after success, 1 if a simulator is wrong, 2 if a model cannot be compiled or a file cannot be
+        written.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.simulation", description="Measure the rates of the simulators, relative to CXXRTL."
+    )
+    parser.add_argument(
+        "--publish", action="store_true", help="write the rates into bench/simulation.json and docs/bench.md"
+    )
     options = parser.parse_args(arguments)
-    # A pipe has no width of its own; the table needs this much.
+    # A pipe has no width; the table needs 120 columns.
     console = Console(width=None if sys.stdout.isatty() else 120)
     try:
-        found = rows(measure_all())
-        console.print(table(found, read()))
+        measured = rows(measure_all())
+        console.print(table(measured, read()))
         if options.publish:
-            write_json(KEPT, [asdict(rate) for rate in found])
-            write_file(PAGE, with_rates(PAGE.read_text(), found).encode())
-    except (UserError, MeasureError) as error:
+            write_json(RATES, [asdict(rate) for rate in measured])
+            write_file(PAGE, with_rates(PAGE.read_text(), measured).encode())
+    except (UserError, BenchmarkError) as error:
         print(f"bench-sim: {error}", file=sys.stderr)
         return 2 if isinstance(error, UserError) else 1
     return 0
 
 
-def measure_all() -> dict[Measure, float]:
-    """Return the rate of each measure, the reference first; show progress."""
+def measure_all() -> dict[Benchmark, float]:
+    """Return the rate of each benchmark, the reference first, and show progress."""
     console = Console(stderr=True)
     with tempfile.TemporaryDirectory() as folder, console.status("preparing") as status, silent_programs():
-        return rates(measures(Path(folder)), ROUNDS, status.update)
+        return rates(benchmarks(Path(folder)), ROUNDS, status.update)
 
 
 @contextmanager
 def silent_programs() -> Generator[None]:
-    """Discard what emulated programs write to standard output: they write to the file descriptor."""
+    """Discard the standard output of emulated programs, which write to file descriptor 1 directly."""
     sys.stdout.flush()
-    kept = os.dup(1)
-    with Path(os.devnull).open("w") as nothing:
-        os.dup2(nothing.fileno(), 1)
+    saved = os.dup(1)
+    with Path(os.devnull).open("w") as null:
+        os.dup2(null.fileno(), 1)
     try:
         yield
     finally:
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(saved, 1)
+        os.close(saved)
 
 
-def rows(measured: Mapping[Measure, float]) -> list[Rate]:
-    """Return the rows of what was measured, which includes the reference."""
-    [reference] = [rate for measure, rate in measured.items() if measure.stage == REFERENCE]
+def rows(measured: Mapping[Benchmark, float]) -> list[Rate]:
+    """Return the rows of the table. `measured` must contain the reference."""
+    [reference] = [rate for benchmark, rate in measured.items() if benchmark.stage == REFERENCE]
     return [
-        Rate(measure.stage, measure.subject, measure.unit, _rounded(rate / 1e6), _rounded(rate / reference))
-        for measure, rate in measured.items()
+        Rate(benchmark.stage, benchmark.subject, benchmark.unit, _rounded(rate / 1e6), _rounded(rate / reference))
+        for benchmark, rate in measured.items()
     ]
 
 
 def _rounded(number: float) -> float:
-    """Return the number with three significant digits: the noise is larger than the next one."""
+    """Return the number with three significant digits: noise is larger than the fourth digit."""
     return float(f"{number:.3g}")
 
 
 def read() -> list[Rate]:
-    """Return the rates that are kept."""
-    return [Rate(**rate) for rate in json.loads(KEPT.read_text())]
+    """Return the published rates."""
+    return [Rate(**rate) for rate in json.loads(RATES.read_text())]
 
 
-def table(found: Iterable[Rate], kept: Iterable[Rate]) -> Table:
-    """Return the rates for a terminal, beside the ratios that are kept."""
+def table(measured: Iterable[Rate], published: Iterable[Rate]) -> Table:
+    """Return the table of rates for the terminal, next to the published ratios."""
     shown = Table("simulator", "of", title="Simulation", title_justify="left", box=SIMPLE)
-    for heading in ("per CPU second", "times CXXRTL", "kept", "change"):
+    for heading in ("per CPU second", "times CXXRTL", "published", "change"):
         shown.add_column(heading, justify="right")
-    before = {(rate.stage, rate.subject): rate.ratio for rate in kept}
-    for rate in found:
-        ratio = before.get((rate.stage, rate.subject))
+    ratios = {(rate.stage, rate.subject): rate.ratio for rate in published}
+    for rate in measured:
+        ratio = ratios.get((rate.stage, rate.subject))
         compared = ("", "") if ratio is None else (f"{ratio:g}", f"{rate.ratio / ratio - 1:+.0%}")
         shown.add_row(rate.stage, rate.subject, f"{rate.millions:g} M {rate.unit}", f"{rate.ratio:g}", *compared)
     return shown

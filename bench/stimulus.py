@@ -1,4 +1,4 @@
-"""Load of the simulated SPUs: an operation passes in each lane in each cycle, and one of 769 is recorded."""
+"""Load of the benchmarks: an operation passes in each lane in each cycle, and one of 769 is recorded."""
 
 from collections.abc import Iterator
 
@@ -14,13 +14,13 @@ from spurtle_sim.trace.dtypes import TIMED_OPERATION
 __all__ = ["BASE", "FINISH", "ISSUE", "OPERATION", "SAMPLING", "SIZE", "TRANSLATE", "program", "writes"]
 
 SAMPLING = Sampling()
-"""The default of `spurtle profile`."""
+"""Sampling parameters: the default of `spurtle profile`."""
 
 BASE, SIZE = 0xFFFF_0000_1000_0000, 1 << 24
-"""A Profiling Buffer that is not full before a measurement ends."""
+"""Address and size of the Profiling Buffer, which is not full before a measurement ends."""
 
 ISSUE, FINISH, TRANSLATE = 3, 20, range(5, 9)
-"""Cycles from the sampling point to the issue of an operation and to its end, and those of its translation."""
+"""Cycles from the sampling point to the issue of an operation, to its completion, and to those of its translation."""
 
 OPERATION = Operation(
     facts=Facts(load=1, va_valid=1, pa_valid=1, data_source_valid=1, retired=1, taken=1),
@@ -35,7 +35,7 @@ OPERATION = Operation(
 
 
 def writes(config: SPUConfig) -> Iterator[tuple[Register, int]]:
-    """Return registers and the values that software writes to them before the first operation."""
+    """Yield the registers and the values that software writes to them before the first operation."""
     yield PMBPTR_EL1, BASE
     yield PMBLIMITR_EL1, BASE + SIZE | PMBLIMITR_EL1.pack(E=1)
     yield from SAMPLING.writes(config)

@@ -188,7 +188,7 @@ class Link:
         self.board = identity & 0xFF
 
     @property
-    def broken(self) -> int:
+    def damaged(self) -> int:
         """Number of damaged frames."""
         return self._deframer.damaged
 

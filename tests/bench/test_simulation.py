@@ -1,4 +1,4 @@
-"""Rates of the simulators: what is an error, the arithmetic, the command, and what is kept."""
+"""Rates of the simulators: errors, calculation, the command, and the published rates."""
 
 import json
 import os
@@ -9,8 +9,8 @@ import pytest
 
 from bench import rates as measuring
 from bench import simulation
-from bench.rates import Measure, MeasureError, rates
-from bench.simulation import KEPT, PAGE, Rate, main, read, rows, with_rates
+from bench.rates import Benchmark, BenchmarkError, rates
+from bench.simulation import PAGE, RATES, Rate, main, read, rows, with_rates
 from spurtle.config import CONFIGS
 from spurtle_sim.emulator.program import Program
 from tests.support.elf import EXIT, write_elf
@@ -19,15 +19,15 @@ NEOVERSE_N1 = CONFIGS["neoverse_n1"]
 EXIT_1 = (0xD2800020, *EXIT)  # mov x0, #1
 
 
-def counting(*counts: int, stage: str = "emulator") -> Measure:
-    """Simulates as many units as the counts say, one after the other."""
-    left: Iterator[int] = iter(counts)
-    return Measure(stage, "x", "operations", lambda: lambda: next(left))
+def counting(*counts: int, stage: str = "emulator") -> Benchmark:
+    """Return a benchmark whose runs return these counts in turn."""
+    remaining: Iterator[int] = iter(counts)
+    return Benchmark(stage, "x", "operations", lambda: lambda: next(remaining))
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Let runs take as many CPU seconds."""
+    """Return a function that sets the CPU seconds of the next runs."""
 
     def set_clock(*seconds: float) -> None:
         times = iter([time for duration in seconds for time in (0.0, duration)])
@@ -36,7 +36,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return set_clock
 
 
-# How a rate is measured.
+# Measurement of a rate.
 
 
 def test_the_best_round_counts(clock) -> None:
@@ -55,58 +55,58 @@ def test_the_best_round_counts(clock) -> None:
         ((5_000, 4_999), r"^emulator \(x\) simulated 4,999 operations, and 5,000 in the first round$"),
     ],
 )
-def test_a_count_that_differs_or_is_zero_is_an_error(counts: tuple[int, ...], message: str) -> None:
-    with pytest.raises(MeasureError, match=message):
+def test_different_or_zero_count_is_an_error(counts: tuple[int, ...], message: str) -> None:
+    with pytest.raises(BenchmarkError, match=message):
         rates([counting(*counts)], len(counts), lambda _: None)
 
 
-def test_a_program_that_fails_is_an_error(tmp_path: Path) -> None:
+def test_failing_program_is_an_error(tmp_path: Path) -> None:
     good = write_elf(tmp_path / "good", EXIT)
     assert measuring.emulator("good", good).prepare()() == len(EXIT)
     bad = write_elf(tmp_path / "bad", EXIT_1)
-    with pytest.raises(MeasureError, match=r"^bad must exit with status 0, not 1$"):
+    with pytest.raises(BenchmarkError, match=r"^bad must exit with status 0, not 1$"):
         measuring.emulator("bad", bad).prepare()()
 
 
-def test_the_timing_model_times_all_operations(tmp_path: Path) -> None:
+def test_timing_model_simulates_all_operations(tmp_path: Path) -> None:
     program = Program(write_elf(tmp_path / "program", EXIT))
     operations = list(program.run())
-    assert measuring.timing("program", program, [*operations, *operations]).prepare()() == 2 * len(EXIT)
+    assert measuring.timing_model("program", program, [*operations, *operations]).prepare()() == 2 * len(EXIT)
 
 
-def test_a_profile_that_fails_is_an_error(tmp_path: Path) -> None:
+def test_failing_profile_is_an_error(tmp_path: Path) -> None:
     good = write_elf(tmp_path / "good", EXIT)
-    assert measuring.whole("good", good, tmp_path, 2).prepare()() == 2
+    assert measuring.complete_profile("good", good, tmp_path, 2).prepare()() == 2
     bad = write_elf(tmp_path / "bad", EXIT_1)
-    with pytest.raises(MeasureError, match=r"^spurtle profile --check bad failed: 3 operations in "):
-        measuring.whole("bad", bad, tmp_path, 3).prepare()()
+    with pytest.raises(BenchmarkError, match=r"^spurtle profile --check bad failed: 3 operations in "):
+        measuring.complete_profile("bad", bad, tmp_path, 3).prepare()()
 
 
-@pytest.mark.parametrize("measure", [measuring.compiled, measuring.driven])
-def test_a_compiled_spu_that_loses_a_record_is_an_error(monkeypatch: pytest.MonkeyPatch, measure) -> None:
+@pytest.mark.parametrize("benchmark", [measuring.compiled_spu, measuring.compiled_spu_from_python])
+def test_missing_records_are_an_error(monkeypatch: pytest.MonkeyPatch, benchmark) -> None:
     monkeypatch.setattr(measuring, "CYCLES", 10_000)
-    assert measure(NEOVERSE_N1).prepare()() >= 10_000
-    run = measure(NEOVERSE_N1).prepare()
+    assert benchmark(NEOVERSE_N1).prepare()() >= 10_000
+    run = benchmark(NEOVERSE_N1).prepare()
     monkeypatch.setattr(measuring.stimulus, "SAMPLING", measuring.stimulus.Sampling(interval=512))
     message = r"^neoverse_n1 must count and record \(10000, 19\) operations, not \(10000, 13\)$"
-    with pytest.raises(MeasureError, match=message):
+    with pytest.raises(BenchmarkError, match=message):
         run()
 
 
 @pytest.mark.full
-def test_the_cxxrtl_model_writes_the_records_of_the_compiled_spu(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = measuring.cxxrtl().prepare()
+def test_cxxrtl_model_writes_the_records_of_the_compiled_spu(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = measuring.cxxrtl_model().prepare()
     monkeypatch.setattr(measuring, "CXXRTL_CYCLES", 100)
     assert run() == 100
     monkeypatch.setattr(measuring.Player, "play", lambda player, cycles: None)
-    with pytest.raises(MeasureError, match=r"^the CXXRTL model of neoverse_n1 does not write the records of "):
-        measuring.cxxrtl()
+    with pytest.raises(BenchmarkError, match=r"^the CXXRTL model of neoverse_n1 does not write the records of "):
+        measuring.cxxrtl_model()
 
 
 # The table.
 
-REFERENCE = Measure("CXXRTL model", "neoverse_n1", "cycles", lambda: lambda: 1)
-EMULATOR = Measure("emulator", "sort", "operations", lambda: lambda: 1)
+REFERENCE = Benchmark("CXXRTL model", "neoverse_n1", "cycles", lambda: lambda: 1)
+EMULATOR = Benchmark("emulator", "sort", "operations", lambda: lambda: 1)
 
 
 def test_ratios_are_multiples_of_the_cxxrtl_model() -> None:
@@ -116,31 +116,31 @@ def test_ratios_are_multiples_of_the_cxxrtl_model() -> None:
     ]
 
 
-def test_the_page_has_the_kept_rates() -> None:
+def test_page_shows_the_published_rates() -> None:
     page = PAGE.read_text()
     assert with_rates(page, read()) == page
     assert with_rates(page, read()[1:]) != page
 
 
-def test_each_simulator_has_a_kept_rate() -> None:
-    kept = [(rate.stage, rate.subject) for rate in read()]
+def test_each_simulator_has_a_published_rate() -> None:
+    published = [(rate.stage, rate.subject) for rate in read()]
     configs = [config.name for config in measuring.COMPILED]
     expected = [
         (measuring.REFERENCE, NEOVERSE_N1.name),
         *(("compiled SPU", name) for name in configs),
         *(("compiled SPU from Python", name) for name in configs),
-        *((stage, name) for stage in ("emulator", "timing model", "whole path") for name in measuring.WORKLOADS),
+        *((stage, name) for stage in ("emulator", "timing model", "complete profile") for name in measuring.WORKLOADS),
     ]
-    assert kept == expected
+    assert published == expected
 
 
 # The command.
 
 
 @pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A folder with a file of kept rates, and a page."""
-    monkeypatch.setattr(simulation, "KEPT", tmp_path / "simulation.json")
+def published(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Return a folder with a file of published rates and a page, and replace the measurement."""
+    monkeypatch.setattr(simulation, "RATES", tmp_path / "simulation.json")
     monkeypatch.setattr(simulation, "PAGE", tmp_path / "bench.md")
     (tmp_path / "simulation.json").write_text(
         json.dumps([{"stage": "emulator", "subject": "sort", "unit": "operations", "millions": 3, "ratio": 4.0}])
@@ -150,7 +150,7 @@ def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_command_shows_the_kept_ratio(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_shows_the_published_ratio(published: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["CXXRTL", "model", "neoverse_n1", "1", "M", "cycles", "1"] in lines
@@ -158,27 +158,27 @@ def test_the_command_shows_the_kept_ratio(kept: Path, capsys: pytest.CaptureFixt
     assert [rate.ratio for rate in read()] == [4.0]
 
 
-def test_publish_replaces_file_and_table(kept: Path) -> None:
+def test_publish_replaces_file_and_table(published: Path) -> None:
     assert main(["--publish"]) == 0
     assert [(rate.stage, rate.ratio) for rate in read()] == [("CXXRTL model", 1.0), ("emulator", 5.0)]
-    assert "| emulator | `sort` | 5 operations | 5 |\n<!-- end -->" in (kept / "bench.md").read_text()
+    assert "| emulator | `sort` | 5 operations | 5 |\n<!-- end -->" in (published / "bench.md").read_text()
 
 
-def test_a_broken_measure_is_one_sentence_and_nothing_is_published(
-    kept: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_nothing_is_published_after_an_error(
+    published: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken() -> dict[Measure, float]:
-        raise MeasureError("emulator (sort) simulated 0 operations")
+    def failing() -> dict[Benchmark, float]:
+        raise BenchmarkError("emulator (sort) simulated 0 operations")
 
-    before = KEPT.read_text(), read()
-    monkeypatch.setattr(simulation, "measure_all", broken)
+    before = RATES.read_text(), read()
+    monkeypatch.setattr(simulation, "measure_all", failing)
     assert main(["--publish"]) == 1
     assert capsys.readouterr().err == "bench-sim: emulator (sort) simulated 0 operations\n"
-    assert (KEPT.read_text(), read()) == before
+    assert (RATES.read_text(), read()) == before
 
 
-def test_programs_write_nothing_to_the_table(capfd: pytest.CaptureFixture[str]) -> None:
+def test_output_of_programs_is_discarded(capfd: pytest.CaptureFixture[str]) -> None:
     with simulation.silent_programs():
-        os.write(1, b"of a program")
-    os.write(1, b"of the table")
-    assert capfd.readouterr().out == "of the table"
+        os.write(1, b"program")
+    os.write(1, b"table")
+    assert capfd.readouterr().out == "table"

@@ -44,7 +44,7 @@ TOPS: dict[str, Callable[[], wiring.Component]] = {
     },
     **{name: partial(Demonstration, board) for name, board in BOARDS.items()},
     "soft core": lambda: SoftCore(CONFIGS["minimal"], load()),
-    **{f"bare {block.name}": block.build for block in BLOCKS if block.config == ANY},
+    **{f"plain {block.name}": block.build for block in BLOCKS if block.config == ANY},
 }
 """Tops that contain all components of this project."""
 

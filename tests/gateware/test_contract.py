@@ -25,9 +25,9 @@ from amaranth.lib import data, wiring
 
 import bench
 import boards
-from bench.bare import Pointer, ShiftRegister
+from bench.plain import Pointer, ShiftRegister
 from boards.board import BOARDS
-from boards.demonstration import Stretch
+from boards.demonstration import PulseStretcher
 from boards.memory import BufferMemory
 from boards.replay import Replay
 from boards.riscv import load
@@ -156,7 +156,7 @@ def test_each_argument_is_checked(of: Any, parameter: str) -> None:
         (BufferMemory, {"half_bytes": 3000}, "half_bytes must be a power of two of at least 8, not 3000"),
         (BufferMemory, {"half_bytes": 8192}, "half_bytes must be at most 4096, not 8192"),
         (BoardRegisters, {"identity": 256}, "identity must be from 0 to 255, not 256"),
-        (Stretch, {"cycles": 0}, "cycles must be at least 1, not 0"),
+        (PulseStretcher, {"cycles": 0}, "cycles must be at least 1, not 0"),
         (ShiftRegister, {"record_bytes": 12}, "record_bytes must be a multiple of bus_bytes, 8, not 12"),
         (Pointer, {"step": 3}, "step must be a power of two, not 3"),
     ],

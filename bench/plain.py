@@ -1,4 +1,4 @@
-"""Bare circuits: each does the one thing that bounds a block of the SPU, and nothing else."""
+"""Plain circuits: each has only the function that bounds the clock frequency of a block of the SPU."""
 
 from amaranth.hdl import Array, Elaboratable, Module, Signal, unsigned
 from amaranth.lib import wiring
@@ -10,19 +10,22 @@ __all__ = ["Counter", "EventCompare", "Gate", "Multiplexer", "Pointer", "Saturat
 
 
 class Gate(wiring.Component):
-    """A word that three conditions let through: one LUT deep.
+    """AND of a word with three conditions, one LUT deep. Combinational.
 
-    One bit of it is the fabric's own limit, and so the harness's. A wide one bounds the record's multiplexers, where a
-    condition fans out to a whole packet.
+    With one bit it has the maximum frequency of the device, and therefore of the harness. With a word it bounds the
+    multiplexers of the record builder, where a condition fans out to a complete packet.
 
     Parameters
     ----------
     width : int
+        Bits of a word, at least 1.
 
     Members
     -------
     conditions : In(3)
-    word, gated : In(width), Out(width)
+    word : In(width)
+    gated : Out(width)
+        `word` if all conditions are set, else zero.
     """
 
     def __init__(self, width: int):
@@ -36,29 +39,32 @@ class Gate(wiring.Component):
         return self._width
 
     def elaborate(self, platform: object) -> Elaboratable:
-        """Builds the gate."""
+        """Build the gate."""
         m = Module()
         m.d.comb += self.gated.eq(self.word & self.conditions.all().replicate(len(self.word)))
         return m
 
 
 class Counter(wiring.Component):
-    """A 32-bit down-counter that reloads from zero: the bound of interval counting.
+    """32-bit down counter with reload: the bound of the interval counter.
+
+    Timing: `hit` is asserted one cycle after `enable`.
+    Reset: the count is zero.
 
     Members
     -------
     enable : In(1)
     load : In(32)
-        Reloaded when an enabled cycle finds zero.
+        Value to which the counter is reloaded when it is zero and enabled.
     hit : Out(1)
-        High one cycle after each reload.
+        Asserted for one cycle after each reload.
     """
 
     def __init__(self):
         super().__init__({"enable": In(1), "load": In(32), "hit": Out(1)})
 
     def elaborate(self, platform: object) -> Elaboratable:
-        """Builds the counter."""
+        """Build the counter."""
         m = Module()
         count = Signal(32)
         m.d.sync += self.hit.eq(self.enable & (count == 0))
@@ -70,17 +76,18 @@ class Counter(wiring.Component):
 
 
 class EventCompare(wiring.Component):
-    """Are all selected events set, and no forbidden one? Combinational: the bound of the record filter.
+    """Comparison of events with two masks: the bound of the filter. Combinational.
 
     Parameters
     ----------
     width : int
-        Events.
+        Number of events, at least 1.
 
     Members
     -------
     events, mask, inverted_mask : In(width)
     passed : Out(1)
+        All events in `mask` are set, and none in `inverted_mask`.
     """
 
     def __init__(self, width: int):
@@ -94,28 +101,37 @@ class EventCompare(wiring.Component):
         return self._width
 
     def elaborate(self, platform: object) -> Elaboratable:
-        """Builds the comparison."""
+        """Build the comparison."""
         m = Module()
         m.d.comb += self.passed.eq(~((~self.events & self.mask) | (self.events & self.inverted_mask)).any())
         return m
 
 
 class ShiftRegister(wiring.Component):
-    """Takes a record whole, gives it out bus word by bus word, one a cycle without a gap: the bound of the serializer.
+    """Shift register from a complete record to bus words: the bound of the serializer.
+
+    Timing: the first word is valid one cycle after the record is accepted; one word in each cycle without a gap.
+    Reset: empty.
 
     Parameters
     ----------
-    record_bytes, bus_bytes : int
-        A multiple of the other.
+    record_bytes : int
+        Size of a record, a multiple of `bus_bytes`.
+    bus_bytes : int
+        Size of a bus word.
 
     Members
     -------
     record : In(8 * record_bytes)
-    valid, take : In(1), Out(1)
-        The record is taken in a cycle with both.
+    valid : In(1)
+    take : Out(1)
+        The record is accepted in a cycle in which `valid` and `take` are asserted.
     word : Out(8 * bus_bytes)
-    word_valid, ready, last : Out(1), In(1), Out(1)
-        A word leaves in a cycle with `word_valid` and `ready`; `last` is its record's last.
+    word_valid : Out(1)
+    ready : In(1)
+        A word is transferred in a cycle in which `word_valid` and `ready` are asserted.
+    last : Out(1)
+        `word` is the last one of its record.
     """
 
     def __init__(self, *, record_bytes: int, bus_bytes: int):
@@ -140,19 +156,22 @@ class ShiftRegister(wiring.Component):
 
     @property
     def record_bytes(self) -> int:
-        """Bytes of a record."""
+        """Size of a record, in bytes."""
         return self._record_bytes
 
     @property
     def bus_bytes(self) -> int:
-        """Bytes of a word of the bus."""
+        """Size of a bus word, in bytes."""
         return self._bus_bytes
 
     def elaborate(self, platform: object) -> Elaboratable:
-        """Builds the shift register and a count of the words that are left, with its two tests kept as registers."""
+        """Build the shift register with a counter of the remaining words.
+
+        `word_valid` and `last` are registers instead of comparisons of the count, to keep them off the longest path.
+        """
         m = Module()
         words = Signal(len(self.record), reset_less=True)
-        left = Signal(unsigned(self._beats.bit_length()))
+        remaining = Signal(unsigned(self._beats.bit_length()))
         advance = Signal()
         m.d.comb += [
             advance.eq(self.ready | ~self.word_valid),
@@ -162,14 +181,14 @@ class ShiftRegister(wiring.Component):
         with m.If(advance):
             m.d.sync += [
                 words.eq(words >> len(self.word)),
-                left.eq(left - 1),
+                remaining.eq(remaining - 1),
                 self.word_valid.eq(self.word_valid & ~self.last),
-                self.last.eq(left == 2),
+                self.last.eq(remaining == 2),
             ]
             with m.If(self.take & self.valid):
                 m.d.sync += [
                     words.eq(self.record),
-                    left.eq(self._beats),
+                    remaining.eq(self._beats),
                     self.word_valid.eq(1),
                     self.last.eq(self._beats == 1),
                 ]
@@ -177,16 +196,19 @@ class ShiftRegister(wiring.Component):
 
 
 class SaturatingCounter(wiring.Component):
-    """An up-counter that stays at its greatest value: the bound of the latency counters.
+    """Up counter that saturates: the bound of the latency counters.
+
+    Reset: the count is zero.
 
     Parameters
     ----------
     width : int
+        Bits of the counter, at least 1.
 
     Members
     -------
     clear, enable : In(1)
-        `clear` comes first.
+        `clear` has priority.
     count : Out(width)
     """
 
@@ -201,7 +223,7 @@ class SaturatingCounter(wiring.Component):
         return self._width
 
     def elaborate(self, platform: object) -> Elaboratable:
-        """Builds the counter."""
+        """Build the counter."""
         m = Module()
         with m.If(self.clear):
             m.d.sync += self.count.eq(0)
@@ -211,23 +233,28 @@ class SaturatingCounter(wiring.Component):
 
 
 class Pointer(wiring.Component):
-    """A 64-bit write pointer that software sets and records move, compared with a limit: the bound of the buffer.
+    """64-bit write pointer with a comparison to a limit: the bound of the Profiling Buffer.
+
+    Timing: `pointer` changes one cycle after `write` or `advance`; `fits` is combinational.
+    Reset: the pointer is zero.
 
     Parameters
     ----------
     step : int
-        Bytes of a record, a power of two.
+        Size of a record in bytes, a power of two.
 
     Members
     -------
-    write, wdata : In(1), In(64)
+    write : In(1)
+        Write `wdata` to the pointer; has priority over `advance`.
+    wdata : In(64)
     advance : In(1)
-        A record was written.
+        Add `step` to the pointer.
     limit : In(52)
-        First page that may not be written.
+        Number of the first page behind the buffer.
     pointer : Out(64)
     fits : Out(1)
-        Combinational: the pointer is below the limit.
+        The pointer is below the limit.
     """
 
     def __init__(self, step: int):
@@ -241,11 +268,11 @@ class Pointer(wiring.Component):
 
     @property
     def step(self) -> int:
-        """Bytes of a record."""
+        """Size of a record, in bytes."""
         return self._step
 
     def elaborate(self, platform: object) -> Elaboratable:
-        """Builds pointer and comparison."""
+        """Build the pointer and the comparison."""
         m = Module()
         m.d.comb += self.fits.eq(self.pointer[12:] < self.limit)
         with m.If(self.write):
@@ -256,16 +283,19 @@ class Pointer(wiring.Component):
 
 
 class Multiplexer(wiring.Component):
-    """One of several words, by number: the bound of reading a register. Combinational.
+    """Multiplexer of words: the bound of the read of a register. Combinational.
 
     Parameters
     ----------
-    ways, width : int
+    ways : int
+        Number of words, at least 1.
+    width : int
+        Bits of a word, at least 1.
 
     Members
     -------
     index : In(range(ways))
-    words : In(width) each
+    words : In(width).array(ways)
     chosen : Out(width)
     """
 
@@ -278,7 +308,7 @@ class Multiplexer(wiring.Component):
 
     @property
     def ways(self) -> int:
-        """Words to choose from."""
+        """Number of words."""
         return self._ways
 
     @property
@@ -287,7 +317,7 @@ class Multiplexer(wiring.Component):
         return self._width
 
     def elaborate(self, platform: object) -> Elaboratable:
-        """Builds the multiplexer."""
+        """Build the multiplexer."""
         m = Module()
         m.d.comb += self.chosen.eq(Array(self.words)[self.index])
         return m
