@@ -43,12 +43,12 @@ class MemoryCalls:
 
     Attributes
     ----------
-    mapped : int
+    mapped_bytes : int
         Number of bytes of the anonymous mappings.
     """
 
     def __init__(self, guest: Guest, end: int, on_map: Callable[[int, int, int, str], None]) -> None:
-        self.mapped = 0
+        self.mapped_bytes = 0
         self._on_map = on_map
         self._guest = guest
         self._break = self._heap = page_align(end)
@@ -77,11 +77,11 @@ class MemoryCalls:
         if not flags & _MAP_ANONYMOUS:
             raise NotEmulatedError(errno.ENODEV, "of a file")
         _check_not_executable(protection)
-        if self.mapped + size > LIMIT:
+        if self.mapped_bytes + size > LIMIT:
             raise NotEmulatedError(errno.ENOMEM, f"beyond {LIMIT >> 20} MiB")
         address = self._next_mapping
         self._guest.map(address, size, _protection(protection))
-        self.mapped += size
+        self.mapped_bytes += size
         self._on_map(address, size, protection, "//anon")
         self._next_mapping += size + PAGE_BYTES  # an unmapped page follows, so that an overrun crashes
         if flags & _MAP_TYPE == _MAP_SHARED:
@@ -91,7 +91,7 @@ class MemoryCalls:
     def munmap(self, address: int, length: int) -> int:
         if address % PAGE_BYTES or not length:
             return -errno.EINVAL
-        self.mapped -= self._unmap(address, address + page_align(length))
+        self.mapped_bytes -= self._unmap(address, address + page_align(length))
         return 0
 
     def mprotect(self, address: int, length: int, protection: int) -> int:

@@ -184,7 +184,7 @@ class ProcessCalls:
         return 0
 
     def sysinfo(self, result: int) -> int:
-        uptime, free = self._clock.now // 10**9, LIMIT - self._memory.mapped
+        uptime, free = self._clock.now // 10**9, LIMIT - self._memory.mapped_bytes
         self._guest.pack("q3Q6QH6x2QI4x", result, uptime, 0, 0, 0, LIMIT, free, 0, 0, 0, 0, 1, 0, 0, 1)
         return 0
 
