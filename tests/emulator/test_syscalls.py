@@ -200,6 +200,22 @@ def test_mappings_are_created_protected_and_removed(call: Caller) -> None:
     assert call("mmap", 0, size, 3, 0x22) > 0
 
 
+def test_unmapping_the_heap_does_not_free_mappings(call: Caller) -> None:
+    def free() -> int:
+        assert call("sysinfo", BUFFER) == 0
+        return call.get("6Q")[5]
+
+    start = call("brk", 0)
+    assert call("brk", start + PAGE_BYTES) == start + PAGE_BYTES
+    assert free() == 1 << 30
+    assert call("munmap", start, PAGE_BYTES) == 0
+    assert free() == 1 << 30
+    first = call("mmap", 0, 3 * PAGE_BYTES, 3, 0x22)
+    assert free() == (1 << 30) - 3 * PAGE_BYTES
+    assert call("munmap", first + PAGE_BYTES, 1 << 40) == 0
+    assert free() == (1 << 30) - PAGE_BYTES
+
+
 def test_madvise_dontneed_clears_private_memory(call: Caller) -> None:
     start = call("mmap", 0, 2 * PAGE_BYTES, 3, 0x22)
     for address in (start, start + PAGE_BYTES):

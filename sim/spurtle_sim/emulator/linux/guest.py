@@ -15,7 +15,19 @@ from unicorn.unicorn import Uc, UcError
 
 from ...perf.process import PAGE_BYTES
 
-__all__ = ["EXECUTE", "READ", "WRITE", "Call", "Guest", "Int", "Long", "NotEmulatedError", "UInt", "page_align"]
+__all__ = [
+    "EXECUTE",
+    "READ",
+    "WRITE",
+    "Call",
+    "Guest",
+    "Int",
+    "Long",
+    "NotEmulatedError",
+    "Region",
+    "UInt",
+    "page_align",
+]
 
 READ, WRITE, EXECUTE = unicorn.UC_PROT_READ, unicorn.UC_PROT_WRITE, unicorn.UC_PROT_EXEC
 """Protection bits of memory. PROT_READ, PROT_WRITE and PROT_EXEC of Linux have the same values."""

@@ -7,7 +7,7 @@ import errno
 from collections.abc import Callable
 
 from ...perf.process import PAGE_BYTES
-from .guest import EXECUTE, READ, WRITE, Call, Guest, Int, NotEmulatedError, page_align
+from .guest import EXECUTE, READ, WRITE, Call, Guest, Int, NotEmulatedError, Region, page_align
 
 __all__ = ["LIMIT", "MemoryCalls"]
 
@@ -91,7 +91,11 @@ class MemoryCalls:
     def munmap(self, address: int, length: int) -> int:
         if address % PAGE_BYTES or not length:
             return -errno.EINVAL
-        self.mapped_bytes -= self._unmap(address, address + page_align(length))
+        end = address + page_align(length)
+        # Programs can also unmap the heap, the stack and the executable, which are not counted.
+        for first, last, _ in self._unmap(address, end):
+            if _FIRST_MAPPING <= first < self._next_mapping:
+                self.mapped_bytes -= last - first
         return 0
 
     def mprotect(self, address: int, length: int, protection: int) -> int:
@@ -118,12 +122,12 @@ class MemoryCalls:
             self._clear(address, end)
         return 0
 
-    def _unmap(self, start: int, end: int) -> int:
-        """Unmap the mapped parts of an address range. Return their number of bytes."""
-        parts = [(first, last - first) for first, last, _ in self._guest.regions(start, end)]
-        for first, size in parts:
-            self._guest.unmap(first, size)
-        return sum(size for _, size in parts)
+    def _unmap(self, start: int, end: int) -> list[Region]:
+        """Unmap the mapped parts of an address range, and return them."""
+        regions = [*self._guest.regions(start, end)]
+        for first, last, _ in regions:
+            self._guest.unmap(first, last - first)
+        return regions
 
     def _clear(self, start: int, end: int) -> None:
         """Clear the mapped pages of an address range."""
