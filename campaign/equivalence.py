@@ -1,6 +1,7 @@
-"""Whether a mutant of the gateware differs from it: netlists compared, and where these differ, transition relations.
+"""Equivalence of a mutant of the gateware: comparison of netlists and, where these differ, of transition relations.
 
-`python -m campaign.equivalence FOLDER` writes the netlists; with another argument it compares others with them.
+`python -m campaign.equivalence FOLDER` writes the netlists of the correct code. With a second argument, a file name, it
+compares the netlists of a mutant with them and writes the difference as JSON.
 """
 
 import json
@@ -31,7 +32,10 @@ _MODULE = re.compile(r"^module (\S+)$.*?^end$", re.MULTILINE | re.DOTALL)
 
 
 def _designs() -> Iterator[tuple[str, Callable[[], wiring.Component]]]:
-    """Yield what the fast tests elaborate: each shell, named configuration, variation of the tests, single feature."""
+    """Yield the designs that the fast tests elaborate.
+
+    These are each shell, each named configuration, the variants of the tests, and each single feature.
+    """
     yield "rvfi", lambda: RVFIAdapter(CONFIGS["minimal"])
     for name, config in CONFIGS.items():
         yield f"{name}_axi4_apb", lambda config=config: Shell(config, "axi4-apb")
@@ -42,7 +46,7 @@ def _designs() -> Iterator[tuple[str, Callable[[], wiring.Component]]]:
 
 
 def netlist(component: wiring.Component) -> str:
-    """Return a component as RTLIL, without what says where in the source it comes from."""
+    """Return the RTLIL of a component without source locations."""
     return rtlil.convert(component, name="top", emit_src=False)
 
 
@@ -54,7 +58,7 @@ def write_netlists(folder: Path) -> None:
 
 
 def compare_all(folder: Path) -> Difference:
-    """Return how the designs differ from those that `write_netlists` has written: up to the first that does."""
+    """Compare the designs with those that `write_netlists` has written, up to the first difference."""
     designs = list(_designs())
     failed: list[str] = []
     proved: list[str] = []
@@ -80,9 +84,9 @@ def compare_all(folder: Path) -> Difference:
 
 
 def compare(right: str, wrong: str) -> Difference:
-    """Return whether a netlist differs from the right one, in its outputs or its next state, from any state at all.
+    """Return whether a netlist differs from the correct one in its outputs or its next state, for any state.
 
-    A state may be one that is never reached: a difference may be none that can be seen.
+    Unreachable states are included, so a reported difference may have no effect.
     """
     if right == wrong:
         return Difference(Effect.EQUIVALENT, "")
@@ -90,11 +94,11 @@ def compare(right: str, wrong: str) -> Difference:
     module = _smallest(*both)
     try:
         one, other = (
-            from_smt2(_transition(_below(modules, module)), name) for modules, name in zip(both, "ab", strict=True)
+            from_smt2(_transition(_subtree(modules, module)), name) for modules, name in zip(both, "ab", strict=True)
         )
         differ = not _comparable(one, other) or differs(one, other, assuming=lambda _: boolean(True))
     except (ToolError, Undecided, TermError):
-        # Without a proof it counts as different. A signal of zero bits cannot be written as SMT.
+        # Without a proof the netlist counts as different. A signal of zero bits cannot be written as SMT.
         differ = True
     if differ:
         return Difference(Effect.DIFFERENT, f"{module} differs")
@@ -102,20 +106,20 @@ def compare(right: str, wrong: str) -> Difference:
 
 
 def _smallest(right: dict[str, str], wrong: dict[str, str]) -> str:
-    """Return the smallest module that all differences are in."""
+    """Return the smallest module that contains all differences."""
     differing = [name.split(".") for name in {**right, **wrong} if right.get(name) != wrong.get(name)]
     common = differing[0]
     for name in differing:
         while name[: len(common)] != common:
             common = common[:-1]
-    # A module's ports may differ where the module itself is new.
+    # A module that exists in one netlist only cannot be compared; its parent can.
     while ".".join(common) not in right or ".".join(common) not in wrong:
         common = common[:-1]
     return ".".join(common)
 
 
-def _below(modules: dict[str, str], top: str) -> str:
-    """Return a module with those in it, named as `formal` expects."""
+def _subtree(modules: dict[str, str], top: str) -> str:
+    """Return a module with its submodules, with the names that `formal` expects."""
     texts = [text for name, text in modules.items() if name == top or name.startswith(f"{top}.")]
     return re.sub(rf"{re.escape(top)}(?=[.\s])", r"\\top", "\n".join(texts))
 
@@ -134,7 +138,7 @@ def _comparable(right: Transition, wrong: Transition) -> bool:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Write the netlists to a new folder, or with a second argument the difference from them to a file, as JSON."""
+    """Write the netlists to a new folder, or, with a second argument, the difference from them to a JSON file."""
     folder, *report = map(Path, arguments)
     if report:
         report[0].write_text(json.dumps(asdict(compare_all(folder))))

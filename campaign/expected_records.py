@@ -1,6 +1,7 @@
-"""Expected content of a record: an independent reading of the architecture, of facts and not of bytes."""
+"""Expected content of a record, as facts instead of bytes: an independent implementation of the architecture.
 
-# Ref: DDI0487 M.a, D17.6 (collected information), D18.2 (packets).
+Ref: DDI0487 M.a, D17.6 (collected information), D18.2 (packets).
+"""
 
 from typing import Any
 
@@ -10,72 +11,81 @@ from spurtle.config import SPUConfig
 from spurtle_sim.model.operation import Facts, Location, Operation, Sample
 from spurtle_sim.records.operation_type import OperationType
 
-__all__ = ["expected"]
+__all__ = ["expected_record"]
 
 
-def expected(config: SPUConfig, sample: Sample) -> dict[str, Any]:
-    """What the record of a sample says, by the names of `decode.Record`; None, or nothing, where it does not."""
+def expected_record(config: SPUConfig, sample: Sample) -> dict[str, Any]:
+    """Return the expected content of the record of a sample, with the attributes of `decode.Record` as keys.
+
+    The value of an absent packet is None, or empty.
+    """
     start, operation, facts = sample.start, sample.operation, sample.operation.facts
-    said: dict[str, Any] = {
+    content: dict[str, Any] = {
         "pc": None, "target": None, "previous_target": None, "va": None, "pa": None, "data_source": None,
         "operation": None, "contexts": {}, "counters": {}, "events": 0, "timestamp": start.timestamp,
     }  # fmt: skip
     if not facts.retired:  # D17.6.7
-        return said
+        return content
     completed = not facts.exception
-    accesses, loads = _told_of_access(config, facts)
-    second = _samples_store_of_two(config, facts)
+    accesses, loads = _reported_access(config, facts)
+    samples_store = _samples_store_of_pair(config, facts)
 
-    said["pc"] = (operation.pc, start.el, start.ns, start.nse)
+    content["pc"] = (operation.pc, start.el, start.ns, start.nse)
     contexts = {ContextIndex.EL1: start.contextidr_el1, ContextIndex.EL2: start.contextidr_el2}
-    said["contexts"] = {index: value for index, value in contexts.items() if value is not None}
-    said["operation"] = _operation(config, operation)
-    said["events"] = _events(config, operation)
+    content["contexts"] = {index: value for index, value in contexts.items() if value is not None}
+    content["operation"] = _operation(config, operation)
+    content["events"] = _events(config, operation)
     latencies = {CounterIndex.TOTAL: sample.total, CounterIndex.ISSUE: sample.issue}
     if config.altclk and facts.asynchronous:  # D17.6.1
         latencies[CounterIndex.ALTERNATE_ISSUE] = sample.alternate_issue
     if completed and facts.branch:  # D17.6.3
-        said["target"] = _instruction_address(operation.target)
+        content["target"] = _instruction_address(operation.target)
         if config.pbt and sample.previous_target is not None:
-            said["previous_target"] = _instruction_address(sample.previous_target)
+            content["previous_target"] = _instruction_address(sample.previous_target)
     permitted = start.collect_nv2_va or not (config.nv2 and facts.nv2)
     if completed and accesses and facts.va_valid and permitted:  # D17.6.4, D17.6.4.2
-        said["va"] = operation.va if facts.va_tagged else operation.va % (1 << 56)
+        content["va"] = operation.va if facts.va_tagged else operation.va % (1 << 56)
         latencies[CounterIndex.TRANSLATION] = sample.translation
         if facts.pa_valid and start.collect_pa:
             tag = operation.pa_tag if operation.pa_checked else 0
-            said["pa"] = (operation.pa, operation.pa_ns, operation.pa_nse, operation.pa_checked, tag)
-    said["counters"] = {index: min(cycles, (1 << config.counter_bits) - 1) for index, cycles in latencies.items()}
-    if completed and loads and not second and facts.data_source_valid and config.data_source_bytes:  # D18.2.4
-        said["data_source"] = operation.data_source
-    return said
+            content["pa"] = (operation.pa, operation.pa_ns, operation.pa_nse, operation.pa_checked, tag)
+    content["counters"] = {index: min(cycles, (1 << config.counter_bits) - 1) for index, cycles in latencies.items()}
+    if completed and loads and not samples_store and facts.data_source_valid and config.data_source_bytes:  # D18.2.4
+        content["data_source"] = operation.data_source
+    return content
 
 
 def _instruction_address(location: Location) -> tuple[int, int, int, int]:
     return (location.address, location.el, location.ns, location.nse)
 
 
-def _samples_store_of_two(config: SPUConfig, facts: Facts) -> bool:
-    """D17.6.4.3, D17.6.4.5."""
-    two = (config.mops and facts.memory_copy) or (config.gcs and facts.gcs)
-    return bool(two and facts.store and facts.destination)
+def _samples_store_of_pair(config: SPUConfig, facts: Facts) -> bool:
+    """Return whether the sampled access of an operation with a load and a store is the store.
+
+    Ref: DDI0487 M.a, D17.6.4.3, D17.6.4.5.
+    """
+    has_pair = (config.mops and facts.memory_copy) or (config.gcs and facts.gcs)
+    return bool(has_pair and facts.store and facts.destination)
 
 
-def _told_of_access(config: SPUConfig, facts: Facts) -> tuple[int, int]:
-    """Of a load or store, and of a load. Of a branch nothing without FEAT_GCS (D17.6.3)."""
-    told = config.gcs or facts.exception or not facts.branch
-    return (facts.load | facts.store, facts.load) if told else (0, 0)
+def _reported_access(config: SPUConfig, facts: Facts) -> tuple[int, int]:
+    """Return whether the record describes a load or store, and whether it describes a load.
+
+    Without FEAT_GCS a branch has no access (D17.6.3).
+    """
+    has_access = config.gcs or facts.exception or not facts.branch
+    return (facts.load | facts.store, facts.load) if has_access else (0, 0)
 
 
-_EVENTS_OF = {operations: mask(events_of(operations)) for operations in Operations}
-"""The events that no other operations can have."""
+_EXCLUSIVE_EVENTS = {operations: mask(events_of(operations)) for operations in Operations}
+"""Events that only these operations can have."""
 
 
 def _events(config: SPUConfig, operation: Operation) -> int:
-    """D18.2.6."""
+    """Return the value of the Events packet (D18.2.6)."""
     facts = operation.facts
     branch = facts.branch and not facts.exception
-    accesses, loads = _told_of_access(config, facts)
+    accesses, loads = _reported_access(config, facts)
     value = operation.events & ~mask((Event.GENERATED_EXCEPTION, Event.NOT_TAKEN)) | mask([Event.RETIRED])
     for possible, operations in (
         (accesses, Operations.ACCESSES),
@@ -84,7 +94,7 @@ def _events(config: SPUConfig, operation: Operation) -> int:
         ((operation.vectors.sve or operation.vectors.sme) and not branch, Operations.VECTORS),
     ):
         if not possible:
-            value &= ~_EVENTS_OF[operations]
+            value &= ~_EXCLUSIVE_EVENTS[operations]
     if facts.exception:
         value |= mask([Event.GENERATED_EXCEPTION])
     if facts.conditional and not facts.taken:
@@ -95,7 +105,7 @@ def _events(config: SPUConfig, operation: Operation) -> int:
 
 
 def _operation(config: SPUConfig, operation: Operation) -> OperationType:
-    """D18.2.7."""
+    """Return the content of the Operation Type packet (D18.2.7)."""
     facts, vectors = operation.facts, operation.vectors
     if facts.branch and not facts.exception:
         procedure = "call" if facts.link else "return" if facts.procedure_return else "neither"
@@ -121,8 +131,8 @@ def _operation(config: SPUConfig, operation: Operation) -> OperationType:
         fp, simd = (facts.floating_point, facts.vector and not facts.unspecified) if config.fpf else (0, 0)
         return OperationType("other", "other", {"conditional": facts.conditional, "fp": fp, "simd": simd})
 
-    # An atomic that returns a value is a load, a copy what is sampled of it.
-    kind = "store" if not facts.load or _samples_store_of_two(config, facts) else "load"
+    # An atomic that returns a value is a load. A memory copy is the access that is sampled.
+    kind = "store" if not facts.load or _samples_store_of_pair(config, facts) else "load"
     if config.mops and facts.memory_copy:
         return OperationType(kind, "memory_copy", {})
     if config.mops and facts.memory_set:
@@ -153,6 +163,6 @@ def _vector_bits(config: SPUConfig, size: int) -> int | str:
     return _rounded(size, 32)
 
 
-def _rounded(size: int, least: int) -> int:
-    """The next power of two."""
-    return max(least, 1 << max(0, size - 1).bit_length())
+def _rounded(size: int, minimum: int) -> int:
+    """Return the size rounded up to a power of two, at least `minimum`."""
+    return max(minimum, 1 << max(0, size - 1).bit_length())

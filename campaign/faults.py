@@ -8,7 +8,7 @@ from enum import StrEnum
 from itertools import chain, pairwise
 from pathlib import Path, PurePath
 
-__all__ = ["Mutant", "MutantError", "MutantKind", "applied", "is_model", "mutants_of", "sources"]
+__all__ = ["Mutant", "MutantError", "MutantKind", "apply", "is_model", "mutants_of", "sources"]
 
 _GATEWARE = (Path("rtl/spurtle/gateware"), Path("rtl/spurtle/interface"), Path("rtl/spurtle/shell"))
 _MODEL = Path("sim/spurtle_sim/model")
@@ -40,7 +40,7 @@ class Mutant:
     text : str
         Source that occurs exactly once in the file.
     replacement : str
-        What stands in its place. It differs from `text` in one line.
+        Source that replaces it. It differs from `text` in one line.
     """
 
     file: str
@@ -57,21 +57,27 @@ class Mutant:
 
 
 def is_model(file: str) -> bool:
-    """Return whether a file is of the reference model."""
+    """Return whether a file belongs to the reference model."""
     return PurePath(file).is_relative_to(_MODEL)
 
 
 def sources(root: Path) -> list[str]:
-    """Return the files that have mutants: components with the signatures of their ports, and the model."""
+    """Return the files that have mutants: components, the signatures of their ports, and the reference model."""
     paths = [path for folder in (*_GATEWARE, _MODEL) for path in sorted((root / folder).glob("*.py"))]
     return [str(path.relative_to(root)) for path in paths if path.name != "__init__.py"]
 
 
-def applied(mutant: Mutant, source: str) -> str:
-    """Return the source of the mutant. Raises MutantError unless its text occurs exactly once."""
+def apply(mutant: Mutant, source: str) -> str:
+    """Return the source of the mutant.
+
+    Raises
+    ------
+    MutantError
+        If the text of the mutant does not occur exactly once.
+    """
     count = source.count(mutant.text)
     if count != 1:
-        raise MutantError(f"{mutant.file} must hold the text of a mutant once, not {count} times: {mutant.text!r}")
+        raise MutantError(f"{mutant.file} must contain the text of a mutant once, not {count} times: {mutant.text!r}")
     return source.replace(mutant.text, mutant.replacement)
 
 
@@ -91,7 +97,7 @@ def mutants_of(file: str, source: str) -> dict[MutantKind, list[Mutant]]:
 
 @dataclass(frozen=True)
 class _Edit:
-    """Source between two offsets, both in one line, and what replaces it."""
+    """Replacement of the source between two offsets in one line."""
 
     kind: MutantKind
     start: int
@@ -100,7 +106,7 @@ class _Edit:
 
 
 def _mutant(file: str, source: str, edit: _Edit) -> Mutant:
-    """Return the mutant whose text is the edited line, with as many lines in front of it as make it unique."""
+    """Return the mutant of an edit. Its text is the edited line, with the lines before it that make it unique."""
     first = source.rfind("\n", 0, edit.start) + 1
     last = source.find("\n", edit.stop)
     while first and source.count(source[first:last].lstrip()) > 1:
@@ -180,7 +186,7 @@ class _Finder(ast.NodeVisitor):
             start = self._stop(left) + gap.index(old)
             self._add(kind, start, start + len(old), new)
 
-    # What is no behaviour: argument checks, types, names that are exported.
+    # Nodes without effect on the behaviour: argument checks, types, exported names.
 
     def visit_Raise(self, node: ast.Raise) -> None:
         pass
@@ -243,7 +249,7 @@ class _Finder(ast.NodeVisitor):
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
         if isinstance(node.op, ast.Invert | ast.Not):
-            # Parentheses around the operand stay.
+            # Parentheses around the operand remain.
             before = self._source[self._start(node) : self._start(node.operand)]
             operator = "~" if isinstance(node.op, ast.Invert) else "not"
             self._add(
@@ -318,7 +324,7 @@ class _Finder(ast.NodeVisitor):
             self._drop(node)
         elif isinstance(node.value, ast.List):
             for element in node.value.elts:
-                # A list may always hold what unpacks to nothing.
+                # `*()` unpacks to nothing, and is valid in any list.
                 self._add(MutantKind.ASSIGNMENT, self._start(element), self._stop(element), "*()")
         else:
             self._drop(node)
@@ -335,7 +341,7 @@ class _Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def _drop(self, node: ast.stmt) -> None:
-        # What a constructor does not store is missed by all that follows.
+        # An attribute that a constructor does not store makes every test fail.
         if self._function != "__init__":
             self._add(MutantKind.ASSIGNMENT, self._start(node), self._stop(node), "pass")
 
@@ -351,7 +357,7 @@ class _Finder(ast.NodeVisitor):
 
 
 def _is_statements(target: ast.expr) -> bool:
-    """Return whether statements are added to a domain of a module: `m.d.comb`, `m.d.sync`."""
+    """Return whether the target adds statements to a domain of a module: `m.d.comb`, `m.d.sync`."""
     return isinstance(target, ast.Attribute) and isinstance(target.value, ast.Attribute) and target.value.attr == "d"
 
 
@@ -372,7 +378,7 @@ def _attribute(node: ast.expr) -> str:
 
 
 def _calls(tree: ast.AST, method: str) -> Iterable[ast.expr]:
-    """Yield the objects of which a method is called."""
+    """Yield the objects on which a method is called."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == method:
             yield node.func.value

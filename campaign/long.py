@@ -1,4 +1,4 @@
-"""`python -m campaign.long`: the long tier of the tests, for a given time. Each test runs in turn with a fresh seed."""
+"""Command `python -m campaign.long`: runs the long tier of the tests for a given time, each test with a fresh seed."""
 
 import argparse
 import re
@@ -26,14 +26,14 @@ __all__ = ["main"]
 
 ROOT = Path(__file__).resolve().parents[1]
 WORKERS = 2
-"""Tests at a time."""
+"""Number of tests that run in parallel."""
 _UNITS = {"s": 1, "m": 60, "h": 3600}
-_POLL = 0.1  # seconds between two looks at the tests that run
+_POLL = 0.1  # seconds between two checks of the running tests
 
 
 @dataclass
 class Session:
-    """A run of the campaign. Results go to `file` as soon as they are known.
+    """A run of the campaign. Each result is appended to `file` immediately.
 
     Parameters
     ----------
@@ -41,13 +41,14 @@ class Session:
     queue : deque of str
         Tests, the next one first.
     deadline : float
-        Of the clock `monotonic`.
+        End of the session, in seconds of the clock `monotonic`.
 
     Attributes
     ----------
     running : list of Run
-    results : list of Result
-        The oldest first.
+        Tests that run.
+    results : list of RunResult
+        Results of this session, the oldest first.
     """
 
     file: Path
@@ -57,15 +58,17 @@ class Session:
     results: list[RunResult] = field(default_factory=list[RunResult])
 
     def run(self) -> None:
-        """Run tests until the deadline. A test that runs then is ended; as it has no result, it is the first one of
-        the next session.
+        """Run tests until the deadline.
+
+        A test that still runs at the deadline is terminated. It has no result, and is therefore the first test of the
+        next session.
         """
         start = monotonic()
         try:
             with _status() as status:
                 while (self.queue or self.running) and (now := monotonic()) < self.deadline:
                     self._start()
-                    self._reap()
+                    self._collect_results()
                     status.update(text=Text(self._progress(now - start, self.deadline - start)))
                     sleep(_POLL)
         finally:
@@ -76,14 +79,14 @@ class Session:
         while self.queue and len(self.running) < WORKERS:
             self.running.append(Run(ROOT, self.file.parent, self.queue.popleft()))
 
-    def _reap(self) -> None:
+    def _collect_results(self) -> None:
         for run in [run for run in self.running if run.done]:
             result = run.result()
             append(self.file, result)
             self.running.remove(run)
             self.results.append(result)
             print(_line(result), flush=True)
-            # A test that failed waits for a change, and one that was skipped for a tool.
+            # A failed test would fail again without a change of the code, and a skipped one lacks a tool.
             if result.outcome == "passed":
                 self.queue.append(run.test)
 
@@ -93,7 +96,13 @@ class Session:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Return the exit status: 0, 1 if a test failed, 2 if nothing could be run, 130 after an interrupt."""
+    """Run the command.
+
+    Returns
+    -------
+    int
+        Exit status: 0 if no test failed, 1 if a test failed, 2 if no test could be run, 130 after an interrupt.
+    """
     try:
         options = _parse(arguments)
         limit = _seconds(options.time)
@@ -106,11 +115,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         session = Session(file, deque(next_tests(tests, before)), monotonic() + limit)
         interrupted = _run(session)
         if not (session.results or interrupted):
-            raise UserError(f"no test ended within {options.time}: TIME must be longer")
+            raise UserError(f"TIME must be long enough for a test, not {options.time}")
         if options.publish:
             page = ROOT / "docs" / "verification.md"
             write_file(page, with_results(page.read_text(), tests, [*before, *session.results]).encode())
-        failed = _conclude(session)
+        failed = _print_summary(session)
     except UserError as error:
         print(f"long: {error}", file=sys.stderr)
         return 2
@@ -119,10 +128,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _status() -> Generator[Spinner]:
-    """A line of progress on a terminal."""
+    """Show a line of progress on a terminal."""
     spinner = Spinner("dots")
     console = Console(stderr=True)
-    # Lines of results appear above it, unless they go to a file.
+    # On a terminal, lines of results appear above the line of progress.
     with Live(
         spinner if console.is_terminal else "", console=console, transient=True, redirect_stdout=sys.stdout.isatty()
     ):
@@ -131,8 +140,8 @@ def _status() -> Generator[Spinner]:
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m campaign.long", description="Run the long tier of the tests.")
-    parser.add_argument("--time", default="60m", metavar="T", help="how long: 90s, 60m or 2h; default: 60m")
-    parser.add_argument("--publish", action="store_true", help="keep the last results in docs/verification.md")
+    parser.add_argument("--time", default="60m", metavar="T", help="duration, such as 90s, 60m or 2h; default: 60m")
+    parser.add_argument("--publish", action="store_true", help="write the last results into docs/verification.md")
     return parser.parse_args(arguments)
 
 
@@ -144,7 +153,7 @@ def _seconds(text: str) -> int:
 
 
 def _run(session: Session) -> bool:
-    """Run the session. Return whether it was interrupted: what has ended by then is kept."""
+    """Run the session, and return whether it was interrupted. Results before the interrupt are kept."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         session.run()
@@ -156,11 +165,11 @@ def _run(session: Session) -> bool:
     return False
 
 
-def _conclude(session: Session) -> bool:
-    """Print the failures and the counts. Return whether a test failed."""
+def _print_summary(session: Session) -> bool:
+    """Print the failures and the counts, and return whether a test failed."""
     failed = [result for result in session.results if result.outcome == "failed"]
     for result in failed:
-        print(f"failed: {result.test}: {result.detail}\n  again: {command_of(result)}")
+        print(f"failed: {result.test}: {result.detail}\n  repeat: {command_of(result)}")
     print(f"{_counts(session.results)}; results: {session.file.relative_to(ROOT)}")
     return bool(failed)
 

@@ -1,4 +1,4 @@
-"""`python -m campaign.mutants`: put faults into the code, one at a time, and see whether the fast tier catches them."""
+"""Command `python -m campaign.mutants`: inserts faults into the code, one at a time, and runs the fast tier on each."""
 
 import argparse
 import os
@@ -13,31 +13,31 @@ from spurtle.support.errors import UserError
 from tests.support.seeds import SEED
 
 from .draw import draw
+from .fault_list import listed_mutants
 from .faults import Mutant
-from .known import known
-from .report import Difference, Effect, Report, State, Tried, publish, table
+from .report import Difference, Effect, MutantResult, Report, State, publish, table
 from .trial import Trial, commit_of
 
 ROOT = Path(__file__).resolve().parents[1]
 OUTPUT = ROOT / "build" / "mutants"
 PAGE = ROOT / "docs" / "verification.md"
 
-_T = TypeVar("_T", Difference, Tried)
+_T = TypeVar("_T", Difference, MutantResult)
 
-LEAST = 0.9
-"""Part of the mutants that the fast tier must catch. Equivalent ones do not count."""
+MIN_CAUGHT_SHARE = 0.9
+"""Minimum share of the mutants that the fast tier must catch. Equivalent mutants do not count."""
 
 
 class Campaign:
-    """A run over mutants, on all cores. Each result is written to the report as soon as it is known.
+    """A run over mutants, on all cores. Each result is written to the report immediately.
 
     Parameters
     ----------
     trial : Trial
     report : Report
-        What is known already. Faults in it are not tried again.
+        Results of an earlier run. Mutants with a result are not tried again.
     output : Path
-        Where the report is written.
+        Path of the report.
     """
 
     def __init__(self, trial: Trial, report: Report, output: Path):
@@ -46,12 +46,12 @@ class Campaign:
         self._output = output
 
     def compare(self, mutants: Sequence[Mutant]) -> list[Mutant]:
-        """Find out which mutants are different; return those that are not illegal."""
+        """Compare the mutants with the code; return those that are not illegal."""
         differences = self._report.differences
         unknown = [mutant for mutant in mutants if mutant not in differences]
         if unknown:
             self._trial.prepare()
-        self._each("compared", unknown, self._trial.compare, differences)
+        self._run_all("compared", unknown, self._trial.compare, differences)
         return [mutant for mutant in mutants if differences[mutant].effect is not Effect.ILLEGAL]
 
     def test(self, mutants: Sequence[Mutant]) -> None:
@@ -63,17 +63,17 @@ class Campaign:
                 print(f"running the {tier} tier without a fault", file=sys.stderr, flush=True)
                 self._trial.check(mutants, tier)
                 self._report.passed.append(tier)
-            self._each(
+            self._run_all(
                 f"{tier} tier",
                 ready,
                 lambda mutant, tier=tier: self._trial.test(mutant, tier, tests.get(mutant, "")),
                 results,
             )
 
-    def _each(
+    def _run_all(
         self, done: str, mutants: Sequence[Mutant], work: Callable[[Mutant], _T], found: dict[Mutant, _T]
     ) -> None:
-        """Do `work` on each mutant; keep what it returns, and print it."""
+        """Call `work` on each mutant, and print and save its results."""
         started = time.monotonic()
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             futures = {pool.submit(work, mutant): mutant for mutant in mutants}
@@ -86,23 +86,23 @@ class Campaign:
                     line = f"[{done} {count}/{len(mutants)}, {minutes:.0f} min] {mutant}: {found[mutant]}"
                     print(line, file=sys.stderr, flush=True)
             except BaseException:
-                # The pool waits for its threads, and those for their programs.
+                # The pool waits for its threads, and the threads for their programs.
                 self._trial.end()
                 pool.shutdown(cancel_futures=True)
                 raise
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the campaign that the command describes; return the exit status."""
+    """Run the campaign with the options of the command; return the exit status."""
     trial = Trial(ROOT, OUTPUT)
     report = Report(options.seed, commit_of(ROOT, clean=options.publish), trial.code, trial.tree)
     output = OUTPUT / "report.json"
     report.resume(output)
-    for mutant, reason in known(ROOT, "equivalent").items():
+    for mutant, reason in listed_mutants(ROOT, "equivalent").items():
         report.differences[mutant] = Difference(Effect.EQUIVALENT, reason)
     print(f"{options.count} mutants drawn with seed {options.seed}", file=sys.stderr, flush=True)
     campaign = Campaign(trial, report, output)
-    named = list(known(ROOT, "named"))
+    named = list(listed_mutants(ROOT, "named"))
     if illegal := set(named) - set(campaign.compare(named)):
         raise UserError(f"campaign/faults.toml has a mutant that cannot be elaborated: {illegal.pop()}")
     chosen = list(dict.fromkeys([*named, *draw(ROOT, options.count, options.seed, campaign.compare)]))
@@ -117,16 +117,25 @@ def run(options: argparse.Namespace) -> int:
     print(f"the fast tier catches {len(caught)} of {len(mutants)} mutants; report: {output.relative_to(ROOT)}")
     if options.publish:
         publish(PAGE, chosen, report)
-    return 0 if len(caught) >= LEAST * len(mutants) else 1
+    return 0 if len(caught) >= MIN_CAUGHT_SHARE * len(mutants) else 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Return 0 if the fast tier catches enough mutants, 1 if it does not, 2 if nothing could be tried."""
+    """Run the command.
+
+    Returns
+    -------
+    int
+        Exit status: 0 if the fast tier catches enough mutants, 1 if it does not, 2 if no mutant could be tried, 130
+        after an interrupt.
+    """
     parser = argparse.ArgumentParser(
-        prog="python -m campaign.mutants", description="Put faults into the code and run the fast tier on each."
+        prog="python -m campaign.mutants", description="Insert faults into the code and run the fast tier on each."
     )
-    parser.add_argument("--count", type=_number, default=60, metavar="N", help="mutants to draw (60)")
-    parser.add_argument("--seed", type=_number, default=SEED, metavar="N", help="of the draw; each release has its own")
+    parser.add_argument("--count", type=_number, default=60, metavar="N", help="mutants to draw; default: 60")
+    parser.add_argument(
+        "--seed", type=_number, default=SEED, metavar="N", help="seed of the draw; default: the seed of the release"
+    )
     parser.add_argument("--publish", action="store_true", help=f"write the tables of docs/{PAGE.name}")
     options = parser.parse_args(arguments)
     try:
@@ -141,7 +150,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _number(text: str) -> int:
     if not (text.isascii() and text.isdecimal()):
-        raise argparse.ArgumentTypeError(f"must be a whole number of 0 or more, not {text!r}")
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 0, not {text!r}")
     return int(text)
 
 

@@ -1,4 +1,4 @@
-"""Tests as pytest processes, each with a seed of its own."""
+"""Runs of single tests, each in a pytest process with its own seed."""
 
 import os
 import secrets
@@ -19,12 +19,18 @@ from .results import RunResult
 __all__ = ["Run", "collect", "command_of"]
 
 _PYTEST = (sys.executable, "-m", "pytest")
-_PATIENCE = 10.0
+_CLEANUP_SECONDS = 10.0
 """Seconds that an interrupted test has to clean up."""
 
 
 def collect(root: Path) -> list[str]:
-    """Return the node ids of the long tier. Raise UserError if there is none, or if pytest cannot collect them."""
+    """Return the node ids of the long tier.
+
+    Raises
+    ------
+    UserError
+        If there is none, or if pytest cannot collect them.
+    """
     command = [*_PYTEST, "--collect-only", "-q", "-m", "long"]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     if done.returncode == 5:
@@ -40,25 +46,31 @@ def command_of(result: RunResult) -> str:
 
 
 def _commit(root: Path) -> str:
-    """Raise UserError if `root` is not in a Git repository with a commit."""
+    """Return the commit that is checked out.
+
+    Raises
+    ------
+    UserError
+        If `root` is not in a Git repository with a commit.
+    """
     command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise UserError(f"a result names its commit, and {root} has none: {done.stderr.strip()}")
+        raise UserError(f"{root} must have a Git commit, which each result names: {done.stderr.strip()}")
     return done.stdout.strip()
 
 
 class Run:
-    """A test that runs, with a fresh seed.
+    """A running test with a fresh seed.
 
     Parameters
     ----------
     root : Path
-        Of the repository.
+        Root of the repository.
     folder : Path
-        For its log, which stays there only if the test fails.
+        Folder of the log, which is kept only if the test fails.
     test : str
-        Node id.
+        Node id of pytest.
 
     Raises
     ------
@@ -74,8 +86,8 @@ class Run:
         self._log = folder / f"{self._seed}.log"
         self._report = folder / f"{self._seed}.xml"
         self._start = monotonic()
-        # A session of its own: the interrupt of a terminal reaches the campaign alone, and `end` all processes of the
-        # test. Properties are in the reports of xunit1.
+        # In its own session, the test receives no interrupt of a terminal, and `end` reaches all its processes.
+        # Only the report format xunit1 has properties.
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with self._log.open("w") as log:
@@ -132,15 +144,15 @@ class Run:
         return "passed", figures, ""
 
     def end(self) -> None:
-        """End the test before it is done; nothing of it is kept."""
+        """Terminate the test, and delete its log and report."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_PATIENCE)
+            self._process.wait(_CLEANUP_SECONDS)
         self._clean(keep_log=False)
 
     def _clean(self, *, keep_log: bool) -> None:
-        # Processes that the test started may outlive it.
+        # Processes that the test has started may still run.
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

@@ -1,4 +1,4 @@
-"""Samples with random facts, thousands at a time."""
+"""Samples with random facts, drawn thousands at a time."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ __all__ = ["random_samples"]
 
 
 class _Columns:
-    """Random numbers, one for each sample at a time: numpy draws thousands as fast as Python draws a few."""
+    """Columns of random numbers, one for each sample: numpy draws thousands as fast as Python draws a few."""
 
     def __init__(self, generator: np.random.Generator, samples: int):
         self._generator, self._samples = generator, samples
@@ -27,19 +27,19 @@ class _Columns:
         return self.below(1 << width)
 
     def rare(self, probability: float) -> NDArray[np.uint64]:
-        """1 as often as that, otherwise 0."""
+        """Return ones with this probability, otherwise zeros."""
         return (self._generator.random(self._samples) < probability).astype(np.uint64)
 
     def any_of(self, *columns: NDArray[np.uint64]) -> NDArray[np.uint64]:
         return np.choose(self.below(len(columns)).astype(np.intp), columns)
 
     def number(self, width: int) -> NDArray[np.uint64]:
-        """All zeros and all ones come often."""
+        """Return numbers of `width` bits of which a half are random, a quarter all zeros and a quarter all ones."""
         one = np.uint64((1 << width) - 1)
         return self.any_of(self.bits(width), self.bits(width), self.bits(width) & np.uint64(0), self.bits(width) | one)
 
     def size(self, width: int) -> NDArray[np.uint64]:
-        """Around those sizes of vectors and tiles that have a code, and any others."""
+        """Return sizes of vectors and tiles: powers of two, which have an encoding, their neighbours, and others."""
         power, one = np.uint64(1) << self.below(width + 1), np.uint64(1)
         return self.any_of(self.bits(width), power, power - one, power + one) & np.uint64((1 << width) - 1)
 
@@ -47,8 +47,8 @@ class _Columns:
 def random_samples(config: SPUConfig, seed: Sequence[int], count: int) -> list[Sample]:
     """Return samples with facts in any combination that a core may report, plausible or not.
 
-    A branch is neither load nor store, unless it accesses the Guarded control stack; a memory set does not load. Facts
-    of a feature which `config` lacks are anything, other fields of it zero.
+    A branch is neither a load nor a store, unless it accesses the Guarded control stack. A memory set is not a load.
+    Facts of features that are not implemented are random; other fields of these features are zero.
     """
     columns = _Columns(np.random.default_rng(seed), count)
     bits, number = columns.bits, columns.number
@@ -58,8 +58,8 @@ def random_samples(config: SPUConfig, seed: Sequence[int], count: int) -> list[S
         return [Location(*row) for row in _rows(number(56), bits(2), bits(1), bits(nse))]
 
     def optional(values: list[Any], possible: object) -> list[Any]:
-        there = columns.rare(0.5 if possible else 0).tolist()
-        return [value if wanted else None for value, wanted in zip(values, there, strict=True)]
+        present = columns.rare(0.5 if possible else 0).tolist()
+        return [value if is_present else None for value, is_present in zip(values, present, strict=True)]
 
     def latency() -> list[int]:
         return columns.any_of(columns.below(40), bits(config.counter_bits + 1)).tolist()
@@ -81,11 +81,11 @@ def random_samples(config: SPUConfig, seed: Sequence[int], count: int) -> list[S
         "data_source": number(8 * config.data_source_bytes),
     }  # fmt: skip
     operations = {"facts": facts, "vectors": vectors, "target": targets, **_lists(numbers)}
-    return _made(
+    return _objects(
         Sample,
         {
-            "start": _made(Start, starts),
-            "operation": _made(Operation, operations),
+            "start": _objects(Start, starts),
+            "operation": _objects(Operation, operations),
             "previous_target": optional(locations(), config.pbt),
             **{name: latency() for name in config.latencies},
         },
@@ -102,7 +102,7 @@ def _facts(config: SPUConfig, columns: _Columns) -> list[Facts]:
     may = facts["gcs"] | (facts["branch"] ^ np.uint64(1))
     facts["load"] = (facts["load"] | both) & may & ~(facts["memory_set"] & ~facts["memory_copy"])
     facts["store"] = (facts["store"] | both) & may
-    return _made(Facts, _lists(facts))
+    return _objects(Facts, _lists(facts))
 
 
 def _vectors(config: SPUConfig, columns: _Columns) -> list[Vectors]:
@@ -114,7 +114,7 @@ def _vectors(config: SPUConfig, columns: _Columns) -> list[Vectors]:
         "bits": columns.any_of(columns.size(12 * sve), columns.size(19 if named else 12 * sve)),
         "count": columns.any_of(columns.below(1 + 4 * named), bits(5 * named)),
     }  # fmt: skip
-    return _made(Vectors, _lists(vectors))
+    return _objects(Vectors, _lists(vectors))
 
 
 def _lists(columns: Mapping[str, NDArray[np.uint64]]) -> dict[str, list[Any]]:
@@ -125,7 +125,7 @@ def _rows(*columns: NDArray[np.uint64]) -> Iterator[tuple[int, ...]]:
     return zip(*(column.tolist() for column in columns), strict=True)
 
 
-def _made(kind: type[Any], columns: dict[str, list[Any]]) -> list[Any]:
+def _objects(kind: type[Any], columns: dict[str, list[Any]]) -> list[Any]:
     """Return one object for each row."""
     names = tuple(columns)
     return [kind(**dict(zip(names, row, strict=True))) for row in zip(*columns.values(), strict=True)]

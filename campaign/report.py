@@ -13,21 +13,21 @@ from spurtle.support.files import write_file, write_json
 
 from .faults import Mutant, is_model
 
-__all__ = ["Difference", "Effect", "Report", "State", "Tried", "publish", "table"]
+__all__ = ["Difference", "Effect", "MutantResult", "Report", "State", "publish", "table"]
 
 
 class Effect(StrEnum):
-    """Effect of the fault of a mutant, as far as it is known without tests."""
+    """Effect of the fault of a mutant, as far as it can be determined without tests."""
 
     ILLEGAL = "illegal"
-    """It cannot be imported, or elaborated in any configuration."""
+    """The mutant cannot be imported, or cannot be elaborated in any configuration."""
     EQUIVALENT = "equivalent"
     DIFFERENT = "different"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """An effect, and the reason why it is known."""
+    """An effect with its reason."""
 
     effect: Effect
     reason: str
@@ -41,14 +41,23 @@ class State(StrEnum):
 
     CAUGHT = "caught by the fast tier"
     OPEN = "not caught by the fast tier"
-    """The full tier has not run on it yet."""
+    """The full tier has not run on the mutant yet."""
     ONLY_FULL = "caught by the full tier alone"
     MISSED = "missed"
 
 
 @dataclass(frozen=True)
-class Tried:
-    """A state, and the test that failed. `ended` is false if that test did not end."""
+class MutantResult:
+    """Result of the tests of a mutant.
+
+    Parameters
+    ----------
+    state : State
+    test : str
+        Test that failed, if any.
+    ended : bool
+        False if that test did not end.
+    """
 
     state: State
     test: str = ""
@@ -61,16 +70,16 @@ class Tried:
 
 @dataclass
 class Report:
-    """A run, complete or not. Another run resumes it.
+    """Report on a run, which another run can resume.
 
     Attributes
     ----------
     code, tree : str
         Hashes of the files that decide whether a mutant is equivalent, and of all files.
     passed : list of str
-        Tiers that pass without a fault.
+        Tiers that passed without a fault.
     tests : dict of Mutant to str
-        The test that caught a mutant in the last run: its module runs first.
+        Test that caught the mutant in the last run. Its module runs first.
     """
 
     seed: int
@@ -80,11 +89,11 @@ class Report:
     day: str = field(default_factory=lambda: date.today().isoformat())
     passed: list[str] = field(default_factory=list)
     differences: dict[Mutant, Difference] = field(default_factory=dict)
-    results: dict[Mutant, Tried] = field(default_factory=dict)
+    results: dict[Mutant, MutantResult] = field(default_factory=dict)
     tests: dict[Mutant, str] = field(default_factory=dict)
 
     def resume(self, path: Path) -> None:
-        """Take from an earlier report the results for the same files."""
+        """Read the results of an earlier report that are valid for the current files."""
         if not path.exists():
             return
         before = json.loads(path.read_text())
@@ -95,12 +104,18 @@ class Report:
             mutant = Mutant(**entry["mutant"])
             self.tests[mutant] = entry["test"]
             if before["tree"] == self.tree:
-                self.results[mutant] = Tried(State(entry["state"]), entry["test"], entry["ended"])
+                self.results[mutant] = MutantResult(State(entry["state"]), entry["test"], entry["ended"])
         if before["tree"] == self.tree:
             self.passed = before["passed"]
 
     def save(self, path: Path) -> None:
-        """Write the report whole or not at all. Raises UserError if it cannot be written."""
+        """Write the report atomically.
+
+        Raises
+        ------
+        UserError
+            If it cannot be written.
+        """
         content = {name: getattr(self, name) for name in ("seed", "commit", "code", "tree", "day", "passed")}
         for name in ("differences", "results"):
             content[name] = [
@@ -115,12 +130,18 @@ _RUN_HEAD = ("date", "commit", "seed", "mutants that differ", "caught by the fas
 
 
 def table(chosen: Iterable[Mutant], report: Report) -> str:
-    """Return the table of a complete run: one line for each gateware file and one for the model."""
+    """Return the table of a complete run, with a row for each gateware file and a row for the model."""
     return markdown.table(_HEAD, *_rows(chosen, report))
 
 
 def publish(page: Path, chosen: Iterable[Mutant], report: Report) -> None:
-    """Put the run and its table between the marks of a page. Raises UserError if it cannot be written."""
+    """Write the tables of a run to a page.
+
+    Raises
+    ------
+    UserError
+        If the page cannot be written.
+    """
     rows = _rows(chosen, report)
     _, mutants, equivalent, caught, *_ = rows[-1]
     different = int(mutants) - int(equivalent)

@@ -1,4 +1,4 @@
-"""Results of the long tier: a file with a JSON object in each line, the oldest first, and a table in a page."""
+"""Results of the long tier: a JSON Lines file, the oldest result first, and the table in docs/verification.md."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -15,25 +15,26 @@ _HEADINGS = ("test", "commit", "runs", "outcome", "seed", "figures", "seconds", 
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """The outcome of one test with one seed.
+    """Result of one test with one seed.
 
     Parameters
     ----------
     test : str
         Node id of pytest.
     commit : str
-        Abbreviated, with `-dirty` if the working tree differs from it.
+        Abbreviated hash, with `-dirty` if the working tree differs from the commit.
     seed : int
-        SPURTLE_SEED.
+        Value of SPURTLE_SEED.
     date : str
-        When it ended, in UTC.
+        Time of the end of the test, in UTC.
     seconds : float
+        Duration.
     outcome : str
         `passed`, `failed` or `skipped`.
     figures : dict of str to str
-        Properties that the test recorded.
+        Properties that the test has recorded.
     detail : str
-        Why it failed or was skipped, in one line.
+        Reason of a failure or a skip, in one line.
     """
 
     test: str
@@ -47,7 +48,13 @@ class RunResult:
 
 
 def load(path: Path) -> list[RunResult]:
-    """Return all results so far, the oldest first. Raise UserError if the file holds anything else."""
+    """Return all results in a file, the oldest first; none if there is no file.
+
+    Raises
+    ------
+    UserError
+        If a line is not a result.
+    """
     if not path.exists():
         return []
     results: list[RunResult] = []
@@ -55,12 +62,18 @@ def load(path: Path) -> list[RunResult]:
         try:
             results.append(RunResult(**json.loads(line)))
         except (ValueError, TypeError) as error:
-            raise UserError(f"line {number} of {path} is not a result: delete the line or the file") from error
+            raise UserError(f"line {number} of {path} must be a result: delete the line or the file") from error
     return results
 
 
 def append(path: Path, result: RunResult) -> None:
-    """Add a result to the file. Raise UserError if it cannot be written."""
+    """Append a result to the file.
+
+    Raises
+    ------
+    UserError
+        If the file cannot be written.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a") as file:
@@ -70,14 +83,20 @@ def append(path: Path, result: RunResult) -> None:
 
 
 def next_tests(tests: Sequence[str], results: Sequence[RunResult]) -> list[str]:
-    """Return the tests in the order in which they are due: those without a result first, then by their last result."""
+    """Return the tests in the order in which they run: those without a result, then those with the oldest result."""
     last = {result.test: number for number, result in enumerate(results)}
     return sorted(tests, key=lambda test: last.get(test, -1))
 
 
 def with_results(page: str, tests: Sequence[str], results: Iterable[RunResult]) -> str:
-    """Return the page with a row for each of `tests` that has a result. A test without one keeps the row that the page
-    has. Raise ValueError if the page has no such table.
+    """Return the page with a row for each of `tests` that has a result.
+
+    A test without a new result keeps its row. Rows of tests that are not in `tests` are removed.
+
+    Raises
+    ------
+    ValueError
+        If the page has no table of the long tier.
     """
     by_test: dict[str, list[RunResult]] = {}
     for result in results:
@@ -87,16 +106,17 @@ def with_results(page: str, tests: Sequence[str], results: Iterable[RunResult]) 
 
 
 def _row(results: Sequence[RunResult]) -> tuple[str, ...]:
-    """Return the row of one test at the commit of its last result. A failure is not hidden by a later run that passes
-    with another seed.
+    """Return the row of one test at the commit of its last result.
+
+    If a run failed at that commit, the row shows the failure, even if a later run passed with another seed.
     """
-    there = [result for result in results if result.commit == results[-1].commit]
-    failed = [result for result in there if result.outcome == "failed"]
-    shown = (failed or there)[-1]
+    current = [result for result in results if result.commit == results[-1].commit]
+    failed = [result for result in current if result.outcome == "failed"]
+    shown = (failed or current)[-1]
     return (
         f"`{shown.test}`",
         shown.commit,
-        f"{len(there)}",
+        f"{len(current)}",
         f"{shown.outcome} {len(failed)} times" if len(failed) > 1 else shown.outcome,
         f"{shown.seed}",
         ", ".join(f"{name} {value}" for name, value in shown.figures.items()),

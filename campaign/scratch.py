@@ -1,4 +1,4 @@
-"""Copies of the repository with a fault, and programs that run in them."""
+"""Temporary copies of the repository with a fault, and programs that run in them."""
 
 import os
 import shutil
@@ -10,17 +10,17 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from .faults import Mutant, applied
+from .faults import Mutant, apply
 
 __all__ = ["Programs", "scratch"]
 
 
 @contextmanager
 def scratch(root: Path, files: Sequence[str], mutant: Mutant | None = None) -> Generator[Path]:
-    """Copy files below `root` into a folder, the mutant in the place of its file; remove the folder at the end.
+    """Copy files below `root` into a temporary folder, with the fault of the mutant in its file.
 
-    Links lead to what the tests need and git does not hold: `.venv`, and the user's cache with the sources of Linux.
-    Compiled circuits with a fault are removed with the folder, because no later run has a use for them.
+    The folder has links to files that the tests need and that git does not track: `.venv`, and the user's cache with
+    the sources of Linux. Compiled circuits with a fault are deleted with the folder, because no later run uses them.
     """
     with tempfile.TemporaryDirectory(prefix="spurtle-mutants-") as name:
         folder = Path(name)
@@ -28,7 +28,7 @@ def scratch(root: Path, files: Sequence[str], mutant: Mutant | None = None) -> G
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(root / file, folder / file)
         if mutant is not None:
-            (folder / mutant.file).write_text(applied(mutant, (folder / mutant.file).read_text()))
+            (folder / mutant.file).write_text(apply(mutant, (folder / mutant.file).read_text()))
         if (root / ".venv").exists():
             (folder / ".venv").symlink_to(root / ".venv")
         cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
@@ -41,18 +41,18 @@ def scratch(root: Path, files: Sequence[str], mutant: Mutant | None = None) -> G
 
 
 class Programs:
-    """Runs programs in scratch copies. `end` ends those that run, and no more are started."""
+    """Runs programs in scratch copies. After `end`, no program runs or is started."""
 
     def __init__(self) -> None:
         self._running: set[subprocess.Popen[str]] = set()
         self._ended = False
 
     def python(self, folder: Path, *arguments: str) -> tuple[int, str]:
-        """Run the interpreter in a scratch copy, on the packages in it; return its exit status and what it printed.
+        """Run Python in a scratch copy, with the packages of the copy; return its exit status and output.
 
-        All processes that it has started are ended with it.
+        Processes that it has started are killed when it exits.
         """
-        # Before those that the environment has installed.
+        # PYTHONPATH has priority over the packages that are installed in the environment.
         path = os.pathsep.join(str(folder / part) for part in ("rtl", "sim"))
         environment = os.environ | {
             "PYTHONPATH": path,
@@ -82,13 +82,13 @@ class Programs:
             return process.returncode, output.read()
 
     def end(self) -> None:
-        """End all programs that run."""
+        """Kill all running programs, and start no more."""
         self._ended = True
         for process in list(self._running):
             _kill(process)
 
 
 def _kill(process: subprocess.Popen[str]) -> None:
-    """End what is left of a process's session."""
+    """Kill the remaining processes of a session."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)

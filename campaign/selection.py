@@ -1,4 +1,4 @@
-"""The tests that import or start a file of the repository, nearest first."""
+"""Selection of the tests that import or start a file of the repository, nearest first."""
 
 import ast
 import tomllib
@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 
-__all__ = ["imports", "reached", "tests_of"]
+__all__ = ["imports", "reachable", "tests_of"]
 
 _ROOTS = ("", "rtl", "sim")
 """Folders in which Python looks for modules, in a run of the tests."""
@@ -15,20 +15,20 @@ _ROOTS = ("", "rtl", "sim")
 def tests_of(file: str, imported: Mapping[str, set[str]]) -> list[str]:
     """Return the test modules that import a file, directly or not, in the order in which they are to run.
 
-    Those with the fewest imports in between come first, of these the ones that import the least: unit tests of the file
-    come before tests of the whole SPU.
+    Tests with the shortest chain of imports run first; among these, the tests that import the fewest files. Unit tests
+    of the file therefore run before tests of the complete SPU.
     """
     importers: dict[str, set[str]] = defaultdict(set)
     for importer, files in imported.items():
         for each in files:
             importers[each].add(importer)
-    steps = reached(file, importers)
+    steps = reachable(file, importers)
     tests = [each for each in steps if PurePath(each).name.startswith("test_")]
-    return sorted(tests, key=lambda test: (steps[test], len(reached(test, imported)), test))
+    return sorted(tests, key=lambda test: (steps[test], len(reachable(test, imported)), test))
 
 
-def reached(start: str, edges: Mapping[str, set[str]]) -> dict[str, int]:
-    """Return the files that can be reached from one, itself among them, with the number of steps to each."""
+def reachable(start: str, edges: Mapping[str, set[str]]) -> dict[str, int]:
+    """Return the files that are reachable from `start`, including itself, with the number of steps to each."""
     steps = {start: 0}
     queue = [start]
     for each in queue:
@@ -40,14 +40,15 @@ def reached(start: str, edges: Mapping[str, set[str]]) -> dict[str, int]:
 
 
 def imports(root: Path, files: Iterable[str]) -> dict[str, set[str]]:
-    """Return the files of the repository that each of its Python files imports, anywhere in it.
+    """Return the files of the repository that each of its Python files imports, at any level of its code.
 
-    A test may start a process: a string that is the name of a module or of a command counts as an import.
+    In a test, a string that is the name of a module or of a command counts as an import, because the test may start it
+    as a process.
     """
     python = [file for file in files if file.endswith(".py")]
     modules = dict(_modules(python))
     project = tomllib.loads((root / "pyproject.toml").read_text()).get("project", {})
-    commands = {name: place.partition(":")[0] for name, place in project.get("scripts", {}).items()}
+    commands = {name: target.partition(":")[0] for name, target in project.get("scripts", {}).items()}
     found: dict[str, set[str]] = {}
     for file in python:
         tree = ast.parse((root / file).read_text())
@@ -75,7 +76,7 @@ def _packages(name: str) -> list[str]:
 
 
 def _imported(file: str, tree: ast.Module) -> Iterator[str]:
-    """Yield the names that are imported: those of modules, and of what is in them."""
+    """Yield the imported names: modules, and objects in modules."""
     path = PurePath(file)
     package = next(path.parent.relative_to(root).parts for root in reversed(_ROOTS) if path.parent.is_relative_to(root))
     for node in ast.walk(tree):

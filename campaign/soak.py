@@ -1,6 +1,6 @@
-"""`make soak`: a million random records of each named configuration, from the compiled RTL.
+"""Command `python -m campaign.soak`: compares a million random records of each named configuration from compiled RTL.
 
-Each is decoded and compared with the sample that went in, and its bytes with the reference's.
+Each record is decoded and compared with its sample, and its bytes are compared with those of the reference model.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from campaign.expected_records import expected
+from campaign.expected_records import expected_record
 from campaign.random_samples import random_samples
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.support.errors import UserError
@@ -34,58 +34,60 @@ from spurtle_sim.records.decode import Record, decode_records
 __all__ = ["differences", "main"]
 
 RECORDS = 1_000_000
+"""Default number of records of each configuration."""
 CHUNK = 5_000
-"""Samples that are drawn and compared at once. Each chunk has a seed of its own, whoever works on it."""
+"""Samples that are drawn and compared together. Each chunk has its own seed, whichever worker compares it."""
 WORKERS = 2
-SHOWN = 3
-"""Differences that are shown of one configuration, the first ones."""
+"""Number of processes."""
+MAX_SHOWN = 3
+"""Maximum number of differences that are shown for one configuration."""
 REPORT = Path(__file__).parents[1] / "build" / "soak" / "report.json"
 
 
-# Comparing.
+# Comparison.
 
 
 @cache
-def _engine(name: str) -> CompiledRecordPath:
+def _record_path(name: str) -> CompiledRecordPath:
     return CompiledRecordPath(CONFIGS[name])
 
 
 def differences(name: str, seed: int, chunk: int, count: int) -> Iterator[str]:
-    """What is not as it should be with the records of some random samples, a few lines each."""
+    """Yield a description of each wrong record among the records of a chunk of random samples."""
     config = CONFIGS[name]
     samples = random_samples(config, (seed, chunk), count)
-    written = _engine(name).encode(samples)
+    written = _record_path(name).encode(samples)
     stream = b"".join(written)
     found = list(decode_records(stream))
     if len(found) != count:
-        yield f"{count} samples went in, {len(found)} records came out"
+        yield f"the number of records must be {count}, not {len(found)}"
     for number, (sample, octets, record) in enumerate(zip(samples, written, found, strict=False)):
-        wrong = list(_wrong(config, sample, octets, record))
+        wrong = list(_differences_of_record(config, sample, octets, record))
         if wrong:
-            lines = "\n  ".join((*wrong, f"bytes {octets.hex(' ')}", f"of {sample}"))
+            lines = "\n  ".join((*wrong, f"bytes: {octets.hex(' ')}", f"sample: {sample}"))
             yield f"sample {chunk * CHUNK + number}:\n  {lines}"
     for violation in Monitor(config, core=False).check(stream, found):
-        yield f"samples from {chunk * CHUNK} on: {violation}"
+        yield f"chunk that starts at sample {chunk * CHUNK}: {violation}"
 
 
-def _wrong(config: SPUConfig, sample: Sample, octets: bytes, record: Record) -> Iterator[str]:
+def _differences_of_record(config: SPUConfig, sample: Sample, octets: bytes, record: Record) -> Iterator[str]:
     reference = records.encode(config, sample)
     if octets != reference:
-        yield f"the reference's bytes are {reference.hex(' ')}"
-    facts = expected(config, sample)
+        yield f"the bytes of the reference model are {reference.hex(' ')}"
+    facts = expected_record(config, sample)
     for name, fact in facts.items():
-        told = getattr(record, name)
-        if told != fact:
-            yield f"{name} is {told}, and has to be {fact}"
-    places = sum(facts[name] is not None for name in ("pc", "target", "previous_target", "va", "pa"))
-    if len(record.addresses) != places:
-        yield f"there are Address packets with INDEX {sorted(record.addresses)}, and have to be {places}"
+        decoded = getattr(record, name)
+        if decoded != fact:
+            yield f"{name} must be {fact}, not {decoded}"
+    addresses = sum(facts[name] is not None for name in ("pc", "target", "previous_target", "va", "pa"))
+    if len(record.addresses) != addresses:
+        yield f"there must be {addresses} Address packets, not those with INDEX {sorted(record.addresses)}"
     if not record.complete or record.unknown or record.problems:
-        yield f"it does not decode: complete {record.complete}, unknown {record.unknown}, problems {record.problems}"
+        yield f"decoding fails: complete {record.complete}, unknown {record.unknown}, problems {record.problems}"
 
 
 def _first_differences(name: str, seed: int, chunk: int, count: int) -> list[str]:
-    return list(islice(differences(name, seed, chunk, count), SHOWN))
+    return list(islice(differences(name, seed, chunk, count), MAX_SHOWN))
 
 
 # The command.
@@ -93,7 +95,7 @@ def _first_differences(name: str, seed: int, chunk: int, count: int) -> list[str
 
 @dataclass(frozen=True, kw_only=True)
 class SoakOutcome:
-    """Of one configuration. `records` were compared until the first chunk with a difference, if there was one."""
+    """Outcome of one configuration. `records` is the number of records up to the first chunk with a difference."""
 
     config: str
     seed: int
@@ -103,12 +105,12 @@ class SoakOutcome:
 
 
 def _soak(name: str, seed: int, count: int, console: Console) -> SoakOutcome:
-    """Compare `count` records of one configuration. A bar on a terminal shows how far it is."""
-    _engine(name)  # Compiled once, before the workers look for it.
+    """Compare `count` records of one configuration, and show progress on a terminal."""
+    _record_path(name)  # compiled here, so that the workers find it in the cache
     counts = [min(CHUNK, count - first) for first in range(0, count, CHUNK)]
     begin, done, found = time.monotonic(), 0, []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    # Samples and records hold no cycles: looking for any takes a tenth of the time.
+    # The garbage collector is disabled: samples and records have no reference cycles, and it takes a tenth of the time.
     pool = ProcessPoolExecutor(WORKERS, get_context("spawn"), initializer=gc.disable)
     try:
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -127,22 +129,37 @@ def _soak(name: str, seed: int, count: int, console: Console) -> SoakOutcome:
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="soak", description="Random records through the RTL, in bulk.")
-    parser.add_argument("--config", metavar="NAME", help=f"one of {', '.join(CONFIGS)}; all without")
-    parser.add_argument("--records", type=int, default=RECORDS, metavar="N", help=f"of each configuration ({RECORDS})")
-    parser.add_argument("--seed", type=int, metavar="S", help="of the random samples; a new one without")
+    parser = argparse.ArgumentParser(
+        prog="soak", description="Compare random records of the RTL with the reference model, in volume."
+    )
+    parser.add_argument("--config", metavar="NAME", help=f"one of {', '.join(CONFIGS)}; default: all")
+    parser.add_argument(
+        "--records",
+        type=int,
+        default=RECORDS,
+        metavar="N",
+        help=f"number of records of each configuration; default: {RECORDS}",
+    )
+    parser.add_argument("--seed", type=int, metavar="S", help="seed of the random samples; default: a new one")
     options = parser.parse_args(arguments)
     if options.config and options.config not in CONFIGS:
-        raise UserError(f"CONFIG must be {', '.join(CONFIGS)}, not {options.config!r}")
+        *others, last = CONFIGS
+        raise UserError(f"CONFIG must be {', '.join(others)} or {last}, not {options.config!r}")
     if options.records < 1:
         raise UserError(f"RECORDS must be at least 1, not {options.records}")
     if options.seed is not None and options.seed < 0:
-        raise UserError(f"SEED must not be negative, as {options.seed} is")
+        raise UserError(f"SEED must be at least 0, not {options.seed}")
     return options
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status 0 if every record is as it should be, 1 if one is not, 2 if nothing could be tried."""
+    """Run the command.
+
+    Returns
+    -------
+    int
+        Exit status: 0 if all records are correct, 1 if one is wrong, 2 if no record could be compared.
+    """
     console = Console(soft_wrap=True, highlight=False)
     outcomes: list[SoakOutcome] = []
     try:
@@ -153,11 +170,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             outcome = _soak(name, seed, options.records, console)
             outcomes.append(outcome)
             rate = f"{outcome.seconds:.0f} s, {outcome.records / outcome.seconds:,.0f} a second"
-            verdict = "DIFFERENT" if outcome.differences else "as they should be"
+            verdict = "WRONG" if outcome.differences else "correct"
             console.print(f"{name}: {outcome.records:,} records, {rate}: {verdict}")
             if outcome.differences:
                 console.print(*outcome.differences, sep="\n", markup=False)
-                console.print(f"again: make soak CONFIG={name} RECORDS={outcome.records} SEED={seed}")
+                console.print(f"repeat: make soak CONFIG={name} RECORDS={outcome.records} SEED={seed}")
         write_json(REPORT, [asdict(outcome) for outcome in outcomes])
     except UserError as error:
         print(f"soak: {error}", file=sys.stderr)

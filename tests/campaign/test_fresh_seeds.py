@@ -1,4 +1,4 @@
-"""Each random test of the other tiers with the fresh seed that a test of the long tier gets."""
+"""Run of each file of random tests of the other tiers with the fresh seed of the long tier."""
 
 import os
 import re

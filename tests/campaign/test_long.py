@@ -1,4 +1,4 @@
-"""The runner of the long tier, on a project of three tests."""
+"""Runner of the long tier, on a project with a few tests."""
 
 import json
 import signal
@@ -22,7 +22,7 @@ MARKED = (
 PASSES = """
 def test_passes(record_property):
     record_property("records", 1_000)
-    record_property("seen", os.environ["SPURTLE_SEED"])
+    record_property("seed", os.environ["SPURTLE_SEED"])
 """
 FAILS = """
 def test_fails():
@@ -46,9 +46,9 @@ FAST = "def test_fast(): assert False\n"
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
-    """Make the tests the long tier of a repository, and the runner's own."""
+    """Return a function that creates a repository with some tests as its long tier, and makes the runner use it."""
 
-    def make(*tests: str) -> Path:
+    def create(*tests: str) -> Path:
         (tmp_path / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\nmarkers =\n long:\n")
         (tmp_path / "test_toy.py").write_text(MARKED + "".join(tests))
         (tmp_path / "test_other.py").write_text(FAST)
@@ -59,18 +59,18 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pa
         for command in (("init", "-q"), ("add", "."), (*author, "commit", "-q", "-m", "toy")):
             subprocess.run(["git", *command], cwd=tmp_path, check=True)
         monkeypatch.setattr(long, "ROOT", tmp_path)
-        monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # a quarter of the time
+        monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # reduces the time to a quarter
         return tmp_path
 
-    return make
+    return create
 
 
 @pytest.fixture
 def until(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], bool]], None]:
-    """Let the time of the session be over as soon as a condition holds, however long that takes."""
+    """Return a function that ends the session as soon as a condition holds, however long that takes."""
 
-    def set_clock(over: Callable[[], bool]) -> None:
-        monkeypatch.setattr(long, "monotonic", lambda: float("inf") if over() else 0.0)
+    def set_clock(is_over: Callable[[], bool]) -> None:
+        monkeypatch.setattr(long, "monotonic", lambda: float("inf") if is_over() else 0.0)
 
     return set_clock
 
@@ -91,18 +91,18 @@ def test_tests_run_in_turn_with_fresh_seeds(project, until, capsys: pytest.Captu
     assert (first.test, first.outcome, first.detail) == ("test_toy.py::test_passes", "passed", "")
     assert first.seed != second.seed
     for result in (first, second):
-        assert result.figures == {"records": "1000", "seen": str(result.seed)}
+        assert result.figures == {"records": "1000", "seed": str(result.seed)}
         commit = subprocess.run(["git", "describe", "--always"], cwd=root, capture_output=True, text=True, check=True)
         assert result.commit == commit.stdout.strip()
     out = capsys.readouterr().out.splitlines()
     assert out[0] == "1 tests of the long tier, 2 at a time, for 1s"
     assert out[1].startswith(f"passed: test_toy.py::test_passes, SPURTLE_SEED={first.seed}, ")
-    assert out[1].endswith(f" s, records 1000, seen {first.seed}")
+    assert out[1].endswith(f" s, records 1000, seed {first.seed}")
     assert out[-1] == "2 passed, 0 failed, 0 skipped; results: build/long/results.jsonl"
     assert files(root) == ["results.jsonl"]
 
 
-def test_a_failure_is_kept_and_the_run_goes_on(project, until, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_continues_after_a_failure(project, until, capsys: pytest.CaptureFixture[str]) -> None:
     root = project(FAILS, CRASHES, PASSES, SKIPPED)
     until(lambda: len(results(root)) >= 5)
     assert long.main(["--time", "1m"]) == 1
@@ -116,11 +116,11 @@ def test_a_failure_is_kept_and_the_run_goes_on(project, until, capsys: pytest.Ca
     assert crashed.detail.startswith("pytest exited with status -6; see ")
     assert by_test["test_skipped"].detail == "no tool"
     out = capsys.readouterr().out
-    again = f"  again: SPURTLE_SEED={failed.seed} .venv/bin/python -m pytest test_toy.py::test_fails\n"
-    assert f"failed: test_toy.py::test_fails: {failed.detail}\n{again}" in out
+    repeat = f"  repeat: SPURTLE_SEED={failed.seed} .venv/bin/python -m pytest test_toy.py::test_fails\n"
+    assert f"failed: test_toy.py::test_fails: {failed.detail}\n{repeat}" in out
 
 
-def test_only_what_passed_runs_again(project, until) -> None:
+def test_only_passed_tests_run_again(project, until) -> None:
     root = project(SKIPPED, FAILS, PASSES)
     until(lambda: len(results(root)) >= 5)
     assert long.main([]) == 1
@@ -128,14 +128,14 @@ def test_only_what_passed_runs_again(project, until) -> None:
     assert (outcomes.count("skipped"), outcomes.count("failed")) == (1, 1)
 
 
-def test_a_session_of_skipped_tests_ends(project, until) -> None:
+def test_session_of_skipped_tests_ends(project, until) -> None:
     root = project(SKIPPED)
     until(lambda: False)
     assert long.main([]) == 0
     assert [result.outcome for result in results(root)] == ["skipped"]
 
 
-def test_what_runs_at_the_end_is_the_first_of_the_next_run(project, until, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminated_test_is_the_first_of_the_next_run(project, until, monkeypatch: pytest.MonkeyPatch) -> None:
     root = project(WAITS, PASSES, FAILS)
     until(lambda: (root / "waits").exists() and len(results(root)) >= 1)
     long.main([])
@@ -152,15 +152,15 @@ def test_what_runs_at_the_end_is_the_first_of_the_next_run(project, until, monke
     assert started == ["test_toy.py::test_waits"]
 
 
-def test_too_short_a_time_is_said(project, until, capsys: pytest.CaptureFixture[str]) -> None:
+def test_too_short_time_is_refused(project, until, capsys: pytest.CaptureFixture[str]) -> None:
     root = project(WAITS)
     until(lambda: (root / "waits").exists())
     assert long.main(["--time", "2s", "--publish"]) == 2
-    assert capsys.readouterr().err == "long: no test ended within 2s: TIME must be longer\n"
+    assert capsys.readouterr().err == "long: TIME must be long enough for a test, not 2s\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_keeps_what_was_done(
+def test_results_before_an_interrupt_are_kept(
     project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], interruptible: None, number: int
 ) -> None:
     root = project(PASSES, WAITS)
@@ -184,7 +184,7 @@ def test_an_interrupt_keeps_what_was_done(
 
 
 def result(test: str, **members: Any) -> RunResult:
-    known: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "commit": "abc",
         "seed": 1,
         "seconds": 2.5,
@@ -192,17 +192,17 @@ def result(test: str, **members: Any) -> RunResult:
         "figures": {},
         "detail": "",
     }
-    return RunResult(test=test, date="2026-01-02T03:04:05+00:00", **{**known, **members})
+    return RunResult(test=test, date="2026-01-02T03:04:05+00:00", **{**defaults, **members})
 
 
-def test_new_tests_come_first_then_the_oldest_result() -> None:
-    before = [result("a"), result("b"), result("gone"), result("a")]
+def test_new_tests_run_first_then_those_with_the_oldest_result() -> None:
+    before = [result("a"), result("b"), result("removed"), result("a")]
     assert next_tests(["a", "b", "new"], before) == ["new", "b", "a"]
 
 
-def test_the_table_has_the_last_results() -> None:
-    page = "<!-- long -->\n| test |\n|---|\n| `kept` | old |\n| `gone` | old |\n<!-- end -->\n"
-    figures = {"cycles": "1000", "books": "3"}
+def test_table_shows_the_last_results() -> None:
+    page = "<!-- long -->\n| test |\n|---|\n| `kept` | old |\n| `removed` | old |\n<!-- end -->\n"
+    figures = {"cycles": "1000", "samples": "3"}
     later = [result("a", commit="old", outcome="failed"), result("a", seed=7, figures=figures), result("a", seed=8)]
     found = rows(with_results(page, ["a", "kept", "none"], later), "long")
     assert found == {
@@ -210,34 +210,34 @@ def test_the_table_has_the_last_results() -> None:
         "`kept`": ("`kept`", "old"),
     }
     found = rows(with_results(page, ["a"], [result("a", seed=7, figures=figures)]), "long")
-    assert found["`a`"][5] == "cycles 1000, books 3"
+    assert found["`a`"][5] == "cycles 1000, samples 3"
 
 
-def test_a_failure_is_not_hidden_by_a_later_pass() -> None:
+def test_failure_is_not_hidden_by_a_later_pass() -> None:
     page = "<!-- long -->\n<!-- end -->\n"
     runs = [result("a", seed=seed, outcome=outcome) for seed, outcome in enumerate(("failed", "failed", "passed"))]
     assert rows(with_results(page, ["a"], runs), "long")["`a`"][2:5] == ("3", "failed 2 times", "1")
 
 
-def test_the_page_names_tests() -> None:
+def test_page_names_existing_tests() -> None:
     root = ROOT
     for name in rows((root / "docs" / "verification.md").read_text(), "long"):
         file, _, function = name.strip("`").partition("::")
         assert f"\ndef {function.partition('[')[0]}(" in (root / file).read_text()
 
 
-# What is refused.
+# Invalid input.
 
 
 @pytest.mark.parametrize("time", ["", "5", "0s", "m", "-1m", "1.5h", "1d", "60 m", "²s"])
-def test_a_time_has_a_unit(time: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_time_is_refused(time: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert long.main([f"--time={time}"]) == 2
     assert capsys.readouterr().err == (
         f"long: TIME must be a number and s, m or h, such as 90s, 60m or 2h, not {time!r}\n"
     )
 
 
-def test_a_project_without_long_tests_is_refused(project, capsys: pytest.CaptureFixture[str]) -> None:
+def test_project_without_long_tests_is_refused(project, capsys: pytest.CaptureFixture[str]) -> None:
     root = project()
     assert long.main([]) == 2
     assert capsys.readouterr().err == "long: no test is marked `long`\n"
@@ -248,29 +248,29 @@ def test_a_project_without_long_tests_is_refused(project, capsys: pytest.Capture
     assert "No module named 'nothing_of_that_name'" in error
 
 
-def test_a_folder_without_a_commit_is_refused(project, capsys: pytest.CaptureFixture[str]) -> None:
+def test_folder_without_a_commit_is_refused(project, capsys: pytest.CaptureFixture[str]) -> None:
     root = project(PASSES)
     (root / ".git").rename(root / "git")
     assert long.main([]) == 2
-    assert f"long: a result names its commit, and {root} has none: " in capsys.readouterr().err
+    assert f"long: {root} must have a Git commit, which each result names: " in capsys.readouterr().err
 
 
-def test_a_file_of_something_else_is_refused(project, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_file_of_results_is_refused(project, capsys: pytest.CaptureFixture[str]) -> None:
     root = project(PASSES)
     file = root / "build" / "long" / "results.jsonl"
     append(file, result("a"))
     for line in ("{", "[]", json.dumps({"test": "a"})):
         file.write_text(file.read_text().splitlines()[0] + f"\n{line}\n")
         assert long.main([]) == 2
-        assert capsys.readouterr().err == f"long: line 2 of {file} is not a result: delete the line or the file\n"
+        assert capsys.readouterr().err == f"long: line 2 of {file} must be a result: delete the line or the file\n"
 
 
-def test_results_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
+def test_unwritable_file_of_results_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match=r"^cannot write .*/file/results.jsonl: "):
         append(tmp_path / "file" / "results.jsonl", result("a"))
 
 
-def test_the_runner_runs_the_tier_that_the_tests_name() -> None:
+def test_tier_has_the_command_of_the_runner() -> None:
     assert "long" in tiers.TIERS
     assert tiers.TIERS["long"] == "make test-long"

@@ -1,4 +1,4 @@
-"""Mutants: which are drawn, which are equivalent, which tests run on them, and the report."""
+"""Mutants: the draw, equivalence, the selection of tests, and the report."""
 
 import ast
 import json
@@ -17,10 +17,10 @@ from campaign import mutants as command
 from campaign import selection
 from campaign.draw import draw
 from campaign.equivalence import compare, netlist
-from campaign.faults import Mutant, MutantError, MutantKind, applied, mutants_of, sources
-from campaign.known import known
+from campaign.fault_list import listed_mutants
+from campaign.faults import Mutant, MutantError, MutantKind, apply, mutants_of, sources
 from campaign.mutants import Campaign, main
-from campaign.report import Difference, Effect, Report, State, Tried, publish, table
+from campaign.report import Difference, Effect, MutantResult, Report, State, publish, table
 from campaign.trial import Trial, commit_of
 from spurtle.support.errors import UserError
 from tests.support.paths import ROOT
@@ -77,22 +77,23 @@ FAULTS = {
 
 def changed(source: str, mutant: Mutant) -> list[str]:
     """Return the lines of the mutant that differ."""
-    lines = zip(source.splitlines(), applied(mutant, source).splitlines(), strict=True)
+    lines = zip(source.splitlines(), apply(mutant, source).splitlines(), strict=True)
     return [new.strip() for old, new in lines if old != new]
 
 
-def test_each_kind_of_fault_is_found_and_nothing_that_is_no_behaviour() -> None:
+def test_each_kind_of_fault_is_found_only_in_behaviour() -> None:
     found = mutants_of("block.py", GATEWARE)
     assert {kind: [changed(GATEWARE, mutant) for mutant in mutants] for kind, mutants in found.items()} == {
         kind: [[line] for line in lines] for kind, lines in FAULTS.items()
     }
 
 
-def test_a_text_that_occurs_twice_is_extended_until_it_occurs_once() -> None:
+def test_repeated_text_is_extended_until_it_is_unique() -> None:
     mutants = mutants_of("twice.py", "a = 2\nb = x[i]\nc = 3\nb = x[i]\n\ndef f(x):\n    return x + y\n\ny = x + y\n")
     assert [mutant.text for mutant in mutants[MutantKind.OPERATOR]] == ["return x + y", "y = x + y"]
-    with pytest.raises(MutantError, match=r"twice\.py must hold the text of a mutant once, not 2 times: 'b = x\[i\]'"):
-        applied(Mutant("twice.py", "b = x[i]", ""), "b = x[i]\nb = x[i]\n")
+    message = r"twice\.py must contain the text of a mutant once, not 2 times: 'b = x\[i\]'"
+    with pytest.raises(MutantError, match=message):
+        apply(Mutant("twice.py", "b = x[i]", ""), "b = x[i]\nb = x[i]\n")
     repeated = "if a:\n    x += 1\nif b:\n    x += 1\n"
     assert [mutant.text for mutant in mutants_of("twice.py", repeated)[MutantKind.OPERATOR]] == [
         "if a:\n    x += 1",
@@ -100,39 +101,39 @@ def test_a_text_that_occurs_twice_is_extended_until_it_occurs_once() -> None:
     ]
 
 
-def everything(mutants: Sequence[Mutant]) -> Sequence[Mutant]:
+def all_legal(mutants: Sequence[Mutant]) -> Sequence[Mutant]:
     return mutants
 
 
-def test_a_draw_is_of_every_kind_and_changes_one_line_of_python() -> None:
-    drawn = draw(ROOT, 60, 1, everything)
+def test_draw_has_every_kind_and_each_mutant_changes_one_line() -> None:
+    drawn = draw(ROOT, 60, 1, all_legal)
     assert {kind: [*drawn.values()].count(kind) for kind in MutantKind} == dict.fromkeys(MutantKind, 10)
     assert len({mutant.file for mutant in drawn}) > len(sources(ROOT)) // 2
     for mutant in drawn:
         source = (ROOT / mutant.file).read_text()
         assert len(changed(source, mutant)) == 1
-        ast.parse(applied(mutant, source))
+        ast.parse(apply(mutant, source))
 
 
-def test_a_draw_depends_on_the_seed_and_leaves_out_what_is_illegal() -> None:
-    drawn = [*draw(ROOT, 12, 1, everything)]
-    assert drawn == [*draw(ROOT, 12, 1, everything)]
-    assert drawn != [*draw(ROOT, 12, 2, everything)]
+def test_draw_depends_on_the_seed_and_replaces_illegal_mutants() -> None:
+    drawn = [*draw(ROOT, 12, 1, all_legal)]
+    assert drawn == [*draw(ROOT, 12, 1, all_legal)]
+    assert drawn != [*draw(ROOT, 12, 2, all_legal)]
     illegal = {*drawn[::2]}
     others = draw(ROOT, 12, 1, lambda mutants: [mutant for mutant in mutants if mutant not in illegal])
     assert len(others) == 12
     assert {*drawn[1::2]} < {*others}
 
 
-def test_the_faults_that_are_written_down_fit_the_code(tmp_path: Path) -> None:
-    assert known(ROOT, "named")
-    assert not {*known(ROOT, "named")} & {*known(ROOT, "equivalent")}
+def test_listed_faults_fit_the_code(tmp_path: Path) -> None:
+    assert listed_mutants(ROOT, "named")
+    assert not {*listed_mutants(ROOT, "named")} & {*listed_mutants(ROOT, "equivalent")}
     with pytest.raises(UserError, match=r"campaign/faults\.toml does not fit the code: .*rtl/spurtle/gateware/spu\.py"):
-        known(tmp_path, "named")
+        listed_mutants(tmp_path, "named")
 
 
-def test_tests_of_the_campaign_catch_nothing(tmp_path: Path) -> None:
-    """They would fail with each fault of `faults.toml`, because its text is gone from the code."""
+def test_tests_of_the_campaign_are_excluded(tmp_path: Path) -> None:
+    """They would catch each fault of `faults.toml`, because its text does not occur in the code of the mutant."""
     tests = Trial(ROOT, tmp_path).tests("rtl/spurtle/gateware/spu.py")
     assert "tests/gateware/test_spu.py" in tests
     assert "tests/campaign/test_mutants.py" not in tests
@@ -187,15 +188,15 @@ class Outer(wiring.Component):
         ("narrow", Difference(Effect.DIFFERENT, r"\top differs")),
     ],
 )
-def test_a_difference_is_found_in_the_smallest_module(edit: str, difference: Difference) -> None:
+def test_difference_is_found_in_the_smallest_module(edit: str, difference: Difference) -> None:
     assert compare(netlist(Outer()), netlist(Outer(edit))) == difference
 
 
-# Which tests run.
+# Selection of tests.
 
 
 def project(root: Path, files: dict[str, str]) -> Path:
-    """Write a project that git knows."""
+    """Write files and commit them to a Git repository."""
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
@@ -205,7 +206,7 @@ def project(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
-def test_the_tests_of_a_file_are_those_that_reach_it_nearest_first(tmp_path: Path) -> None:
+def test_tests_that_reach_a_file_are_selected_nearest_first(tmp_path: Path) -> None:
     files = {
         "pyproject.toml": '[project]\nscripts = {block = "pack.command:main"}\n',
         "rtl/pack/__init__.py": "",
@@ -229,7 +230,7 @@ def test_the_tests_of_a_file_are_those_that_reach_it_nearest_first(tmp_path: Pat
     assert "tests/test_types.py" in selection.tests_of("rtl/pack/types.py", imported)
 
 
-# A whole run, on a project whose model adds.
+# Complete runs, on a project whose model is an adder.
 
 MODEL = "sim/spurtle_sim/model/adder.py"
 ADDER = """\
@@ -284,7 +285,7 @@ addopts = "-p xdist.plugin"
 @pytest.fixture
 def adder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    # They take most of the time of a run that does nothing.
+    # Plugins take most of the time of a short run.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     plugin = (ROOT / "campaign" / "nearest.py").read_text()
     assert "_SECONDS = 900.0" in plugin
@@ -293,7 +294,7 @@ def adder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         {
             "pyproject.toml": OPTIONS,
             "campaign/__init__.py": "",
-            "campaign/nearest.py": plugin.replace("_SECONDS = 900.0", "_SECONDS = 2.0"),
+            "campaign/mutant_plugin.py": plugin.replace("_SECONDS = 900.0", "_SECONDS = 2.0"),
             "campaign/equivalence.py": EQUIVALENCE,
             "sim/spurtle_sim/__init__.py": "",
             "sim/spurtle_sim/model/__init__.py": "",
@@ -319,7 +320,7 @@ def campaign(root: Path, folder: Path) -> tuple[Campaign, Report]:
     return Campaign(trial, report, folder / "report.json"), report
 
 
-def test_a_run_reports_what_each_tier_catches_and_is_resumed(
+def test_run_reports_what_each_tier_catches_and_is_resumed(
     adder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "output"
@@ -328,10 +329,10 @@ def test_a_run_reports_what_each_tier_catches_and_is_resumed(
     assert report.differences[ILLEGAL] == Difference(Effect.ILLEGAL, "it cannot be imported")
     run.test(LEGAL)
     expected = {
-        CAUGHT: Tried(State.CAUGHT, "tests/test_adder.py::test_add"),
-        ENDLESS: Tried(State.CAUGHT, "tests/test_adder.py::test_much", ended=False),
-        ONLY_FULL: Tried(State.ONLY_FULL, "tests/test_adder.py::test_negate"),
-        MISSED: Tried(State.MISSED),
+        CAUGHT: MutantResult(State.CAUGHT, "tests/test_adder.py::test_add"),
+        ENDLESS: MutantResult(State.CAUGHT, "tests/test_adder.py::test_much", ended=False),
+        ONLY_FULL: MutantResult(State.ONLY_FULL, "tests/test_adder.py::test_negate"),
+        MISSED: MutantResult(State.MISSED),
     }
     assert report.results == expected
     lines = capsys.readouterr().err.splitlines()
@@ -346,7 +347,7 @@ def test_a_run_reports_what_each_tier_catches_and_is_resumed(
     run.test(LEGAL)
     assert report.results == expected
 
-    # After a change all tests run again; the one that caught a mutant is the first.
+    # After a change all tests run again, the test that caught a mutant first.
     (adder / "tests" / "test_other.py").write_text("from spurtle_sim.model.adder import unused\n")
     project(adder, {})
     _, report = campaign(adder, folder)
@@ -355,16 +356,16 @@ def test_a_run_reports_what_each_tier_catches_and_is_resumed(
     assert report.tests[CAUGHT] == "tests/test_adder.py::test_add"
 
 
-def test_a_comparison_that_fails_makes_no_mutant_illegal(adder: Path, tmp_path: Path) -> None:
+def test_mutant_is_not_illegal_if_the_comparison_fails(adder: Path, tmp_path: Path) -> None:
     project(adder, {"rtl/spurtle/gateware/block.py": "width = 4\n"})
     run, report = campaign(adder, tmp_path)
     mutant = Mutant("rtl/spurtle/gateware/block.py", "width = 4", "width = 5")
-    with pytest.raises(UserError, match=r"there is no answer whether .*block.* is equivalent: (.|\n)*FileExistsError"):
+    with pytest.raises(UserError, match=r"the comparison of .*block.* failed: (.|\n)*FileExistsError"):
         run.compare([mutant])
     assert mutant not in report.differences
 
 
-def test_tests_that_fail_without_a_fault_catch_nothing(adder: Path, tmp_path: Path) -> None:
+def test_tests_that_fail_without_a_fault_are_refused(adder: Path, tmp_path: Path) -> None:
     project(adder, {"tests/test_wrong.py": "from spurtle_sim.model.adder import add\ndef test_it(): assert False\n"})
     run, report = campaign(adder, tmp_path)
     with pytest.raises(UserError, match=r"the fast tier fails without a fault: (.|\n)*test_wrong\.py::test_it"):
@@ -372,14 +373,14 @@ def test_tests_that_fail_without_a_fault_catch_nothing(adder: Path, tmp_path: Pa
     assert not report.results
 
 
-def test_what_is_interrupted_leaves_its_results(adder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_run_saves_its_results(adder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run, _ = campaign(adder, tmp_path)
-    done = iter([Difference(Effect.DIFFERENT, ""), KeyboardInterrupt()])
+    outcomes = iter([Difference(Effect.DIFFERENT, ""), KeyboardInterrupt()])
 
     def compare(trial: Trial, mutant: Mutant) -> Difference:
-        if isinstance(found := next(done), BaseException):
-            raise found
-        return found
+        if isinstance(outcome := next(outcomes), BaseException):
+            raise outcome
+        return outcome
 
     monkeypatch.setattr(command.os, "cpu_count", lambda: 1)
     monkeypatch.setattr(Trial, "compare", compare)
@@ -398,11 +399,11 @@ def reported(found: dict[Mutant, State | None]) -> Report:
     for mutant, state in found.items():
         report.differences[mutant] = Difference(Effect.DIFFERENT if state else Effect.EQUIVALENT, "")
         if state:
-            report.results[mutant] = Tried(state)
+            report.results[mutant] = MutantResult(state)
     return report
 
 
-def test_the_tables_count_each_outcome(tmp_path: Path) -> None:
+def test_tables_count_each_outcome(tmp_path: Path) -> None:
     page = Path(shutil.copy(ROOT / "docs" / "verification.md", tmp_path))
     gateware = [Mutant("rtl/spurtle/gateware/filter.py", f"line {number}", "") for number in range(3)]
     report = reported({CAUGHT: State.CAUGHT, **dict(zip(gateware, [State.MISSED, State.CAUGHT, None], strict=True))})
@@ -421,28 +422,28 @@ def test_the_tables_count_each_outcome(tmp_path: Path) -> None:
 
 
 class Finished:
-    """A trial that must not be asked for anything."""
+    """Trial that must not be called: all results are known."""
 
     code = tree = ""
     compare = test = None
 
 
 @pytest.mark.parametrize(("caught", "status"), [(9, 0), (8, 1)], ids=["nine of ten", "eight of ten"])
-def test_the_status_says_whether_enough_is_caught(
+def test_exit_status_depends_on_the_share_of_caught_mutants(
     caught: int, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(command, "OUTPUT", tmp_path / "mutants")
     monkeypatch.setattr(command, "ROOT", tmp_path)
     monkeypatch.setattr(command, "Trial", lambda root, folder: Finished())
     monkeypatch.setattr(command, "commit_of", lambda root, clean: "abcdef01")
-    monkeypatch.setattr(command, "known", lambda root, section: {})
+    monkeypatch.setattr(command, "listed_mutants", lambda root, section: {})
     mutants = [Mutant(MODEL, f"line {number}", f"{number}") for number in range(11)]
     monkeypatch.setattr(
         command, "draw", lambda root, count, seed, legal: dict.fromkeys(legal(mutants), MutantKind.WIDTH)
     )
     states: list[State | None] = [State.CAUGHT] * caught + [State.MISSED] * (10 - caught) + [None]
-    given = reported(dict(zip(mutants, states, strict=True)))
-    given.save(tmp_path / "mutants" / "report.json")
+    report = reported(dict(zip(mutants, states, strict=True)))
+    report.save(tmp_path / "mutants" / "report.json")
     assert main(["--seed", "5"]) == status
     shown = capsys.readouterr()
     assert "60 mutants drawn with seed 5" in shown.err
@@ -450,19 +451,19 @@ def test_the_status_says_whether_enough_is_caught(
     assert f"the fast tier catches {caught} of 10 mutants; report: mutants/report.json" in shown.out
 
 
-def test_only_what_is_committed_is_published(adder: Path) -> None:
+def test_only_committed_files_are_published(adder: Path) -> None:
     assert commit_of(adder, clean=True) == commit_of(adder, clean=False)
     (adder / MODEL).write_text("")
     commit_of(adder, clean=False)
-    with pytest.raises(UserError, match="what is published names its commit: commit the changed files first"):
+    with pytest.raises(UserError, match="changed files must be committed before results are published"):
         commit_of(adder, clean=True)
 
 
 @pytest.mark.parametrize("option", ["--seed", "--count"])
-def test_a_bad_number_is_one_sentence(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_number_is_refused(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main([option, "-1"])
     assert ended.value.code == 2
     with pytest.raises(SystemExit):
         main([option, "x"])
-    assert f"argument {option}: must be a whole number of 0 or more, not 'x'" in capsys.readouterr().err
+    assert f"argument {option}: must be a whole number of at least 0, not 'x'" in capsys.readouterr().err

@@ -1,19 +1,21 @@
-"""The mutants in `faults.toml`."""
+"""Mutants that `faults.toml` lists."""
 
 import tomllib
 from pathlib import Path
 
 from spurtle.support.errors import UserError
 
-from .faults import Mutant, MutantError, applied
+from .faults import Mutant, MutantError, apply
 
-__all__ = ["known"]
+__all__ = ["listed_mutants"]
 
 _TABLE = Path(__file__).with_name("faults.toml")
 
 
-def known(root: Path, section: str) -> dict[Mutant, str]:
-    """Return the mutants of a section with the reason of each: `named` are always tried, `equivalent` never.
+def listed_mutants(root: Path, section: str) -> dict[Mutant, str]:
+    """Return the mutants of a section with the reason of each.
+
+    Mutants of the section `named` are always tried, those of `equivalent` never.
 
     Raises
     ------
@@ -25,7 +27,7 @@ def known(root: Path, section: str) -> dict[Mutant, str]:
         why = entry.pop("why")
         mutant = Mutant(**entry)
         try:
-            applied(mutant, (root / mutant.file).read_text())
+            apply(mutant, (root / mutant.file).read_text())
         except (MutantError, OSError) as error:
             raise UserError(f"campaign/faults.toml does not fit the code: {error}") from error
         mutants[mutant] = why
