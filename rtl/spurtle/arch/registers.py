@@ -173,7 +173,11 @@ PMSLATFR_EL1 = Register(
     9,
     6,
     "Filter by latency: smallest total latency of a recorded operation.",
-    {"MINLAT": Field(0, 16, "While PMSFCR_EL1.FL is 1, operations whose Total packet is smaller are not recorded.")},
+    {
+        "MINLAT": Field(
+            0, 16, "While PMSFCR_EL1.FL is 1, operations whose counted total latency is smaller are not recorded."
+        )
+    },
     trap=Trap.TPMS,
     fine_grained=FineGrainedTrap("PMSLATFR_EL1", 32),
 )

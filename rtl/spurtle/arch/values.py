@@ -91,7 +91,7 @@ class PCT(IntEnum):
 
 
 class Defined(Protocol):
-    """Row of a table of things that some versions and features define.
+    """Row of a table of formats or events that some versions and features define.
 
     Attributes
     ----------

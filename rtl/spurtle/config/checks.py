@@ -77,12 +77,14 @@ def check(choices: Choices) -> None:
     check_type("events", choices.events, frozenset)
     for event in choices.events:
         check_type("an event", event, int)
+    # `IntervalCounter` numbers the lanes in at most two groups of four.
     check_range("ops_per_cycle", choices.ops_per_cycle, 1, 8)
     check_range("slots", choices.slots, 1, 8)
     # Sizes that a field encodes: PMSIDR_EL1.CountSize (D24.7), and SZ of packets (D18.2.4, D18.2.6).
     check_choice("counter_bits", choices.counter_bits, (12, 16))
     check_choice("events_bytes", choices.events_bytes, (1, 2, 4, 8))
     check_choice("data_source_bytes", choices.data_source_bytes, (0, 1, 2))
+    # At most the smallest maximum size of a record: a record has one or more beats.
     check_choice("bus_bytes", choices.bus_bytes, (4, 8, 16, 32, 64))
     check_member("version", choices.version, PMSVer)
     check_member("altclk", choices.altclk, AltClk)

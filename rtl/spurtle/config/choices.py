@@ -254,7 +254,10 @@ class Choices:
 
     @cached_property
     def packet_bytes(self) -> Mapping[Packet, int]:
-        """Size of each packet in bytes, header included."""
+        """Size of each packet in bytes, header included.
+
+        An Address or Counter packet with an INDEX of 8 or more has an extended header of two bytes (D18.2.1, D18.2.3).
+        """
         return MappingProxyType(
             {
                 Packet.PC: 9,

@@ -24,7 +24,7 @@ def constraints(design: Verilog) -> dict[str, str]:
         note.append(
             f"{reset.port} can be asserted at any time and must be deasserted with clk: check recovery and removal."
         )
-    delay = PERIOD_NS * 4 // 10
+    delay = PERIOD_NS * 4 // 10  # an example, as the period is
     inputs = "[remove_from_collection [all_inputs] [get_ports clk]]"
     sdc = [
         f"create_clock -name clk -period {PERIOD_NS} [get_ports clk]",

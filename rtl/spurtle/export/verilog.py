@@ -197,7 +197,7 @@ def spu(config: SPUConfig, *, shell: str = NO_SHELL, outstanding: int = 1, reset
         known = "After reset no output is X."
     else:
         component, source = Shell(config, shell, outstanding=outstanding), "spurtle.shell.shell.Shell"
-        known = "After reset no output is X. m_axi_wdata and m_axi_wstrb can be X while m_axi_wvalid is low."
+        known = "After reset no output is X, except m_axi_wdata and m_axi_wstrb while m_axi_wvalid is low."
     kind = "asynchronous" if reset.asynchronous else "synchronous"
     level = "low" if reset.active_low else "high"
     options = _options(shell, outstanding, reset)

@@ -24,7 +24,7 @@ class AccessChoice(ConfiguredComponent):
 
     The kind of an operation is not known when it is selected. Each selected operation therefore gets a choice, and a
     random number of its own. Bit 0 of the number selects one of two accesses, if operations with two accesses are
-    implemented. The other bits select an element.
+    implemented. All other bits select an element.
 
     Members
     -------
@@ -61,6 +61,7 @@ class AccessChoice(ConfiguredComponent):
         numbers = list(self.random)
         if self._config.two_accesses:
             control = self.pmsfcr
+            # Only the controls LD and ST select the access, not their masks of FEAT_SPE_EFT (D17.6.4.3).
             decided = control.FT & (control.ST ^ control.LD)
             stores = [Mux(decided, control.ST, number[0]) for number in numbers]
             numbers = [number[1:] for number in numbers]

@@ -92,6 +92,8 @@ class Aligner(ConfiguredComponent):
 
         with m.FSM(name="aligner"):
             with m.State(AlignerState.BEATS):
+                # The last beat is the last word if it still ends within a word when it is shifted. The sum for `end`
+                # wraps: zero stands for a full word.
                 size = Mux(self.i.p.end == 0, units, self.i.p.end)
                 m.d.comb += [last.eq(self.i.p.last & (self.offset + size <= units)), end.eq(self.offset + self.i.p.end)]
                 m.d.sync += previous_end.eq(end)

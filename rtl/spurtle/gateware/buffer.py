@@ -33,7 +33,7 @@ class BufferState(FSMState):
 class ProfilingBuffer(ConfiguredComponent):
     """Writer of records to memory from PMBPTR_EL1 upward, one record at a time.
 
-    The pointer advances when the complete record is in memory. A record is accepted only if it fits below LIMIT. If the
+    The pointer advances when the complete record is in memory. A record is written only if it fits below LIMIT. If the
     buffer is disabled or stopped, or software writes the pointer or the limit, while a record is being written, the
     record is abandoned: its remaining beats are still written, to consecutive addresses, and the pointer does not
     advance. A record that arrives while the buffer is not running is accepted and dropped. The buffer does not run in
@@ -41,7 +41,8 @@ class ProfilingBuffer(ConfiguredComponent):
     to see.
 
     A fault stops the buffer with PMBPTR_EL1 at the first byte that was not written. PMBSR_EL1.DL is set only if that
-    byte is within a record, or if access was not allowed. A fault on an abandoned record is not reported.
+    byte is within a record, or if access was not allowed. A fault on an abandoned record is not reported, but an
+    External abort sets PMBSR_EL1.EA.
 
     The buffer is full, which sets PMBSR_EL1.S with BSC = 1, as soon as the longest record does not fit: PMBPTR_EL1 >
     LIMIT - max_size. A pointer that is not aligned as records are, or whose top byte differs from that of LIMIT, counts

@@ -37,7 +37,7 @@ class Completion(ConfiguredComponent):
         The record of the sample at `i` is to be dropped.
     writing : In(1)
         The Profiling Buffer writes records: it is enabled and not stopped, nor in discard mode.
-    rejected : In(1) for each of filters
+    rejected : In, one bit for each of filters
         Filters that reject the sample at `i`. Combinational.
     fed, filtrated : Out(1)
         Strobes: a sampled operation has finished; it has passed the filters, one cycle later.

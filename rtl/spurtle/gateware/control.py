@@ -70,7 +70,8 @@ class ProfilingControl(ConfiguredComponent):
     offset : Out(64)
         Offset that is subtracted from the system counter for the timestamp. Only with EL2.
     programmable : Out(1)
-        Neither a higher Exception level nor another Security state owns the buffer: PMBIDR_EL1.P is zero.
+        Neither a higher Exception level nor another Security state owns the buffer, or the PE is at EL3: PMBIDR_EL1.P
+        is zero.
     new_owner : Out(1)
         The owner of the buffer changed in the previous cycle. This and `programmable` only with EL2 or EL3.
     branch : In(TakenBranchSignature)
@@ -85,7 +86,7 @@ class ProfilingControl(ConfiguredComponent):
             {
                 "pe": In(PEStateSignature(config)),
                 "pmscr": In(register_layout(arch.PMSCR_EL1)),
-                **when(config.el2, pmscr_el2=In(register_layout(arch.PMSCR_EL2)), offset=Out(64)),
+                **when(config.el2, pmscr_el2=In(register_layout(arch.PMSCR_EL2)), offset=Out(arch.COUNT_BITS)),
                 "running": In(1),
                 "enabled": Out(1),
                 "collect": Out(CollectionPermissions),
@@ -115,6 +116,7 @@ class ProfilingControl(ConfiguredComponent):
         return m
 
     def _derive_owner(self, m, owner):
+        """Set `owner`, as ProfilingBufferOwner() returns it."""
         m.d.comb += [owner[name].eq(bit) for name, bit in owner_state(self._config, self.pe).items()]
         if self._config.el2:
             m.d.comb += owner.el2.eq(el2_enabled(self._config, self.pe, owner.ns) & (self.pe.mdcr_el2_e2pb == 0))
@@ -134,7 +136,7 @@ class ProfilingControl(ConfiguredComponent):
         el0, el2 = self.pmscr.E0SPE, C(0)
         if self._config.el2:
             el0, el2 = Mux(tge, self.pmscr_el2.E0HSPE, el0), self._el2_profiled(owner)
-        # Profiling is never enabled at EL3.
+        # Profiling is never enabled at EL3, nor for an owner at EL1 while HCR_EL2.TGE is one.
         enabled_at = Cat(el0, self.pmscr.E1SPE, el2, C(0)).bit_select(state.el, 1)
         return self.running & self._same_state(state, owner) & ~state.aarch32 & (owner.el2 | ~tge) & enabled_at
 
@@ -143,6 +145,7 @@ class ProfilingControl(ConfiguredComponent):
         return owner.el2 & self.pmscr_el2.E2SPE
 
     def _collect(self, m, owner):
+        """Set the permissions to collect. Bits that are not assigned are zero."""
         collect = {
             "context_el1": self.pmscr.CX & (self.pe.el < 2) & ~self._tge(self.pe),
             "timestamp": self.pmscr.TS & self.pe.count_enabled,
@@ -157,6 +160,7 @@ class ProfilingControl(ConfiguredComponent):
                 "pa": (self.pmscr_el2.PA | ~higher) & (owner.el2 | self.pmscr.PA),
             }
         if self._config.nv2:
+            # The address is recorded only if profiling is enabled at EL2 (D17.6.4.2).
             collect["nv2_va"] = (
                 self.running & self._same_state(self.pe, owner) & ~self.pe.aarch32 & self._el2_profiled(owner)
             )

@@ -125,6 +125,7 @@ class Filter(ConfiguredComponent):
 
     def _filter_by_latency(self, m):
         """Filter by latency (D17.5.3): the recorded total latency is at least MINLAT."""
+        # Higher bits of MINLAT are not implemented.
         minimum = self.pmslatfr.MINLAT[: self._config.counter_bits]
         long_enough = self.sample.total >= minimum
         m.d.comb += self.feed.lat.eq(long_enough)

@@ -113,7 +113,7 @@ class InFlight(ConfiguredComponent):
         ]
 
     def _delay(self, m):
-        """Return the state of the PE for the operations that are answered in this cycle, and `was_stopped`.
+        """Return the state of the PE for the operations that `sampled` reports in this cycle, and `was_stopped`.
 
         `was_stopped` is whether the buffer did not run in some cycle since they passed the sampling point.
         """

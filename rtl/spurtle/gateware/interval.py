@@ -112,10 +112,10 @@ class IntervalCounter(ConfiguredComponent):
     near zero again, tens of cycles later.
 
     Latency: operations are counted `count_delay` cycles after they passed the sampling point, and `selected` reports
-    them `answer_latency` cycles after. A read returns PMSICR_EL1 before the operations that are counted in that cycle.
-    In the cycle of a write, operations are neither counted nor selected. PMSIRR_EL1 and the random number are used with
-    the values of the cycle before an operation is counted or, with one lane, of the cycle in which it is. Reset:
-    PMSICR_EL1 is zero.
+    them `answer_latency` cycles after they passed it. A read returns PMSICR_EL1 before the operations that are counted
+    in that cycle. In the cycle of a write, operations are neither counted nor selected. PMSIRR_EL1 and the random
+    number are used with the values of the cycle before an operation is counted or, with one lane, of the cycle in which
+    it is. Reset: PMSICR_EL1 is zero.
 
     Members
     -------
@@ -160,8 +160,10 @@ class IntervalCounter(ConfiguredComponent):
         m.submodules.numbering = numbering = Numbering(self._config)
         m.d.comb += [numbering.operations.eq(self.operations), self.population.eq(numbering.count)]
 
+        # RND and INTERVAL are registered as the random number is in `_difference`, so that all are of one cycle.
         rnd = self._registered(m, self.rnd, "settled_rnd")
         reloads, reaches, remaining = self._build_count(m, numbering)
+        # With FEAT_SPE_ERnd the number is loaded into ECOUNT when COUNT reaches zero, otherwise into COUNT by a reload.
         m.d.comb += self.draw.eq(rnd & (reaches if self._config.ernd else reloads) & ~self.write)
         if self._config.ernd:
             selections = self._build_ecount(m, numbering, rnd, reaches, remaining)
@@ -219,6 +221,8 @@ class IntervalCounter(ConfiguredComponent):
         m.d.comb += self.pmsicr.COUNT.eq(Cat(low, (high - borrow)[: len(high)]))
 
         # An operation of this cycle can find COUNT zero, or make it zero, only if COUNT has no more bits than these.
+        # `close` is one cycle late. It covers one bit more, which is checked here: until `close` follows, COUNT exceeds
+        # the number of lanes.
         bits = bits_for(self._width)
         remaining = low[:bits]
         close = Signal(init=1)  # COUNT is zero after reset
@@ -231,8 +235,10 @@ class IntervalCounter(ConfiguredComponent):
             reaches.eq(near & (remaining != 0) & (remaining <= numbering.count)),
         ]
 
+        # `count_reloaded` has one bit more: without a reload the sum can exceed 255, because `remaining` is added.
         count_decremented = Signal(signed(_LOW_BITS + 1))
         count_reloaded = Signal(signed(_LOW_BITS + 2))
+        # With FEAT_SPE_ERnd, a reload clears COUNT[7:0] (D17.3.4.3).
         random = C(0) if self._config.ernd else Mux(self.rnd, self.random, 0)
         # Operation `remaining` + 1 reloads COUNT, with the random number. Those after it decrement it, and can borrow.
         m.d.comb += [
@@ -246,6 +252,7 @@ class IntervalCounter(ConfiguredComponent):
             low.eq(Mux(reloads, count_reloaded, count_decremented)),
             borrow.eq(Mux(reloads, count_reloaded < 0, count_decremented < 0)),
         ]
+        # A reload replaces `high`, and with it the borrow of the earlier value.
         with m.If(borrow):
             m.d.sync += high.eq(high - 1)
         with m.If(reloads):
@@ -260,7 +267,8 @@ class IntervalCounter(ConfiguredComponent):
     def _find_close(self, m, close, low, high, bits, reloads):
         """Find whether COUNT has at most one bit more than `bits`, as `close`, one cycle late.
 
-        A reload clears it. The comparisons are made in stages, so that none is in the path of `reloads`.
+        A reload clears it. The comparisons are made in stages, so that none is in the path of `reloads`. A write sets
+        all stages at once, because the new value can be close to zero.
         """
         half = len(high) // 2
         halves_zero = Signal(2, init=0b11)
@@ -304,13 +312,14 @@ class IntervalCounter(ConfiguredComponent):
         with m.If(self.write):
             m.d.sync += ecount_minus_1.eq(self.wdata.ECOUNT - 1)
 
+        # The slices suffice: a selection in this cycle has fewer operations before it than there are lanes.
         ended = self._registered(m, rnd & live & (ecount_decremented < 0), "ended")
         ends_after = self._registered(m, ecount_minus_1[: len(remaining)] + 1 >= remaining, "ends_after")
         reached = self._registered(m, reaches, "reached")
         random_ends = self._registered(m, ~rnd | (loaded < 0), "random_ends")
         random_offset = self._registered(m, Mux(self.rnd, self.random, 0), "random_offset")
         return [
-            # If COUNT reaches zero before ECOUNT does, ECOUNT is overwritten and does not end.
+            # If COUNT reaches zero no later than ECOUNT does, ECOUNT is overwritten and does not end.
             (ended & ~(reached & ends_after), self._registered(m, ecount_minus_1[: ceil_log2(self._width)], "end")),
             (
                 reached & random_ends,
@@ -339,6 +348,7 @@ class IntervalCounter(ConfiguredComponent):
                 valid[index].eq(selected),
                 found[index].eq(Cat(lane & (number == preceding) for lane, number in zip(lanes, before, strict=True))),
             ]
+        # If only the second selection is made, it is reported as the first.
         if len(found) == 1:
             m.d.sync += self.selected[0].eq(Mux(valid, found[0], 0))
         else:

@@ -80,8 +80,8 @@ class LFSR(wiring.Component):
     def elaborate(self, platform):
         m = Module()
 
-        # Oldest bit first. Each new bit depends on bits that are at least 11 older: no bit of a number on another of
-        # it.
+        # Oldest bit first. A new bit depends on bits at least 11 positions before it. The bits of a number, at most 11,
+        # therefore do not depend on each other.
         sequence = [*reversed(self.state)]
         max_bits = self._bits * self._draws
         for _ in range(max_bits):

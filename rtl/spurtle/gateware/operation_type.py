@@ -4,6 +4,7 @@ Ref: DDI0487 M.a, D18.2.7; D17.6.3 (branches), D17.6.6 (vector lengths).
 """
 
 from amaranth import *
+from amaranth.utils import exact_log2
 
 from ..arch import CR, ETS, EVL, OperationClass, PMSVer
 from ..arch import operation_types as types
@@ -49,15 +50,16 @@ class OperationTypeEncoder:
     def _size(self, m, memory):
         """Return the size in bits that an SVE or SME operation processes (D17.6.6).
 
-        With FEAT_SPE_SME it is that of all vectors, otherwise that of one vector.
+        With FEAT_SPE_SME it is that of all vectors or tiles, otherwise that of one vector.
         """
         vectors = self._operation.vectors
         if not self._config.spe_sme:
             return vectors.bits
-        # Registered, because the product is slow and the packet's multiplexers follow.
-        size = Signal(19)
+        # Registered, because the product is slow and the multiplexers of the packet follow. `vectors.bits` of a tile
+        # operation is already the size of all tiles.
+        size = Signal(types.TILE_SIZE_BITS)
         tiles = vectors.sme & vectors.tile & ~memory
-        m.d.sync += size.eq(Mux(tiles, vectors.bits, vectors.bits[:12] * vectors.count))
+        m.d.sync += size.eq(Mux(tiles, vectors.bits, vectors.bits[: types.VECTOR_LENGTH_BITS] * vectors.count))
         return size
 
     def _branch(self):
@@ -70,12 +72,16 @@ class OperationTypeEncoder:
         return payload_of(types.BRANCH, short=True, **fields)
 
     def _data_processing(self, size):
-        """Return the payload of an operation that is neither a branch nor a load or store."""
+        """Return the payload of an operation that is neither a branch nor a load or store.
+
+        The most specific form that applies is used: SME, then SVE, then Other.
+        """
         config = self._config
         operation = self._operation
         facts = operation.facts
 
         payload = payload_of(types.OTHER, short=True, COND=facts.conditional)
+        # Without FEAT_SPE_FPF, FP and ASE are zero.
         if config.fpf:
             advanced = facts.vector & ~facts.unspecified & ~is_scalable(config, operation)
             fields = {"COND": facts.conditional, "FP": facts.floating_point, "ASE": advanced}
@@ -87,7 +93,8 @@ class OperationTypeEncoder:
             )
             payload = Mux(vectors.sve, sve_payload, payload)
         if config.spe_sme:
-            ets = _rounded_up(size, ETS.BITS_128, 7, ETS.BITS_262144, beyond=ETS.WHOLE_ARRAY)
+            power = exact_log2(types.ETS_UNIT)
+            ets = _rounded_up(size, ETS.BITS_128, power, ETS.BITS_262144, beyond=ETS.WHOLE_ARRAY)
             # The code of the whole array is all ones.
             ets |= vectors.whole_array.replicate(4)
             sme_payload = payload_of(types.SME_DATA_PROCESSING, FP=facts.floating_point, ETS=ets)
@@ -103,11 +110,13 @@ class OperationTypeEncoder:
         ldst = facts.store & (~facts.load | is_destination(config, facts))
 
         payload = payload_of(types.GENERAL, short=True, LDST=ldst, SIMD_FP=facts.simd_fp)
+        # The form for unspecified registers is defined from FEAT_SPEv1p1 on.
         if config.version >= PMSVer.SPE_V1P1:
             payload = Mux(facts.unspecified, payload_of(types.UNSPECIFIED, LDST=ldst), payload)
         extended = facts.atomic | facts.acquire_release | facts.exclusive
         flags = {"AT": facts.atomic, "EXCL": facts.exclusive, "AR": facts.acquire_release}
         payload = Mux(extended, payload_of(types.EXTENDED, short=True, LDST=ldst, **flags), payload)
+        # Without FEAT_SPE_SME, the form of an SME load or store is IMPLEMENTATION DEFINED (D17.6.6 R_BHKSC).
         if config.sme and not config.spe_sme:
             payload = Mux(operation.vectors.sme, payload_of(types.UNSPECIFIED, LDST=ldst), payload)
         if config.scalable:
@@ -120,9 +129,11 @@ class OperationTypeEncoder:
             payload = Mux(has_sve_form, sve_payload, payload)
         if config.nv2:
             payload = Mux(facts.nv2, payload_of(types.NV2, LDST=ldst), payload)
+        # The form for Allocation Tags is defined from FEAT_SPEv1p3 on.
         if config.mte and config.version >= PMSVer.SPE_V1P3:
             payload = Mux(facts.allocation_tag, payload_of(types.TAG, LDST=ldst), payload)
         if config.gcs:
+            # COMM distinguishes GCS instructions from branches with link and procedure returns.
             common = ~(facts.link | facts.procedure_return)
             payload = Mux(facts.gcs, payload_of(types.GUARDED_CONTROL_STACK, LDST=ldst, COMM=common), payload)
         if config.mops:
@@ -133,7 +144,7 @@ class OperationTypeEncoder:
     def _evl(self, size):
         # One vector has at most 2048 bits, several vectors can have more.
         beyond = EVL.MORE if self._config.spe_sme else EVL.BITS_2048
-        return _rounded_up(size, EVL.BITS_32, 5, EVL.BITS_2048, beyond=beyond)
+        return _rounded_up(size, EVL.BITS_32, exact_log2(types.EVL_UNIT), EVL.BITS_2048, beyond=beyond)
 
 
 def _rounded_up(size, first: int, power: int, last: int, *, beyond: int):

@@ -93,11 +93,15 @@ class Packer(ConfiguredComponent):
         layout, present = self._config.layout, self.i.p.present
         steps = [self._step(pieces) for pieces in self._sections()]
         selected_step = Signal(len(steps), init=1)  # one-hot: the next step
+        # With padding after the end, the last step is the excess of a Timestamp packet over an End packet. A record
+        # with an End packet ends one step earlier.
         ends = Signal()
         m.d.comb += [
             ends.eq(selected_step[-1] | (selected_step[-2] & ~present[-1] if layout.padding_last else 0)),
             self.i.ready.eq(advance & ends),
         ]
+        # A record begins at byte 0 of a beat, and the sum wraps at a beat. The alignment is a power of two, so that OR
+        # moves the end of a record, which follows the padding, to the last byte of an aligned unit.
         before = Mux(step.valid, Mux(step.ends, 0, position + step.size), position)
         with m.If(advance):
             m.d.sync += [
@@ -127,7 +131,7 @@ class Packer(ConfiguredComponent):
         last = len(present) + (sizes[Packet.END] if layout.padding_last else 0)
         present += sizes[Packet.END] * [C(1, 1)] + (sizes[Packet.TIMESTAMP] - sizes[Packet.END]) * [next(bits)]
         cuts = [0, *range(last % STEP_BYTES or STEP_BYTES, last, STEP_BYTES), last, len(present)]
-        # Bytes whose presence is one signal form one piece.
+        # Bytes whose presence is one signal form one piece, so that they share a multiplexer.
         for start, stop in pairwise(cuts):
             runs = [[*run] for _, run in groupby(range(start, stop), key=lambda octet: id(present[octet]))]
             yield [(record.octets[8 * run[0] : 8 * (run[-1] + 1)], present[run[0]], len(run)) for run in runs]
@@ -187,7 +191,8 @@ class Packer(ConfiguredComponent):
             # Padding is part of the record.
             m.d.comb += self.o.p.end.eq((fill + align - 1)[exact_log2(align) : exact_log2(beat)])
 
-        # Both values are zero where the other is not.
+        # Both values are zero where the other is not. `shifted.fill` includes the bytes before the step: a step is
+        # appended to less than a beat.
         m.d.sync += assembled.eq(Mux(beat_sent, assembled[8 * beat :], assembled) | Mux(append, shifted.octets, 0))
         with m.If(append):
             m.d.sync += [fill.eq(shifted.fill), complete.eq(shifted.ends), *status(shifted.fill, shifted.ends)]

@@ -30,7 +30,8 @@ class PreviousTarget(ConfiguredComponent):
     """Register of the target of the last taken branch.
 
     It is invalid if that branch was executed while profiling was disabled or prohibited. A change of the owner of the
-    Profiling Buffer invalidates it: the new owner may not record what the previous one was permitted to.
+    Profiling Buffer invalidates it, even if a branch retires in the same cycle: the new owner may not record what the
+    previous one was permitted to.
 
     Latency: one cycle. Reset: invalid.
 

@@ -171,8 +171,8 @@ class RegisterFile(ConfiguredComponent):
 
     Other registers are stored in the components that change them. An access whose outcome is not VALUE changes nothing.
 
-    Timing: an access is performed in the cycle after `valid`. The cycle after that has the answer, and a write has
-    taken effect. Reset: every stored register is zero.
+    Timing: an access is performed in the cycle after `valid`. In the cycle after that, `rdata` and `outcome` are valid,
+    and a write has taken effect. Reset: every stored register is zero.
 
     Members
     -------

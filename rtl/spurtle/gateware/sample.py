@@ -5,6 +5,7 @@ Ref: DDI0487 M.a, D17.6 (captured information).
 
 from amaranth.lib import data
 
+from ..arch import CONTEXT_BITS, COUNT_BITS
 from ..config import SPUConfig, check_config
 from ..interface.members import when
 from ..interface.operation import OperationLayout
@@ -27,9 +28,9 @@ class StartLayout(data.StructLayout):
                 "el": 2,
                 "ns": 1,
                 **when(config.rme, nse=1),
-                "contextidr_el1": 32,
-                "contextidr_el2": 32,
-                "timestamp": 64,
+                "contextidr_el1": CONTEXT_BITS,
+                "contextidr_el2": CONTEXT_BITS,
+                "timestamp": COUNT_BITS,
                 "collect": CollectionPermissions,
             }
         )

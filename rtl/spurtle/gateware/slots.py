@@ -55,6 +55,7 @@ class Allocation(ConfiguredComponent):
         free = self.free
         for index in range(len(self.selected)):
             offer = Signal(self._config.slots, name=f"offer_{index}")
+            # The lowest bit that is one.
             m.d.comb += offer.eq(free & -free)
             offers.append(offer)
             free = free & ~offer
@@ -68,6 +69,7 @@ class Allocation(ConfiguredComponent):
             self.collisions.eq(sum(selected.any() & ~offer.any() for selected, offer in pairs)),
         ]
         if self._config.slots > 1:
+            # Lanes without a selection are not read: the first selection needs no condition.
             numbers = [_index(offer) for offer in offers]
             for lane, slot in enumerate(self.slot):
                 m.d.comb += slot.eq(Mux(self.selected[-1][lane], numbers[-1], numbers[0]))
@@ -104,8 +106,8 @@ class Slot(ConfiguredComponent):
     allocate : In(1)
         The slot is allocated to the operation whose state of the PE is at `incoming`.
     incoming, start : In(StartLayout), Out(StartLayout)
-        State of the PE for the operations that are answered in this cycle; state held from the cycle after `allocate`
-        on.
+        State of the PE for the operations that `SamplingPointSignature.sampled` reports in this cycle; state held from
+        the cycle after `allocate` on.
     running, was_stopped : In(1)
         The Profiling Buffer runs in this cycle; it did not run in some cycle between that of `incoming` and this one.
     issued, completed, translating, alternate_tick : In(1)
@@ -156,6 +158,7 @@ class Slot(ConfiguredComponent):
         issue_ends = self.issued | self.completed
         saturated = {name: Signal(name=f"{name}_saturated") for name in self._config.latencies}
 
+        # The assignment in FREE, which follows, takes precedence.
         with m.If(~self.running):
             m.d.sync += self.drop.eq(1)
 
@@ -213,6 +216,7 @@ class Slot(ConfiguredComponent):
                 count("translation")
         with m.If(waiting & ~issue_ends):
             count("issue")
+            # The alternate clock issue latency is the issue latency in cycles of that clock (D17.6.1).
             if self._config.altclk:
                 with m.If(self.alternate_tick):
                     count("alternate_issue")

@@ -222,7 +222,10 @@ class SPU(ConfiguredComponent):
         ]
 
     def _connect_registers(self, m, registers, interval, lfsr, buffer):
-        """Connect the registers that are stored in the components that change them."""
+        """Connect the registers that are stored in the components that change them.
+
+        The low half of IMP_PMSRNDR_EL1 is STATE. The high half, ACCESS, is zero unless an access is chosen.
+        """
         connect(m, flipped(self.pe), registers.pe)
         connect(m, flipped(self.sysreg), registers.port)
         m.d.comb += [
@@ -258,12 +261,14 @@ class SPU(ConfiguredComponent):
         ]
         if self._config.discard_mode:
             pmblimitr = registers.pmblimitr
+            # PMBLIMITR_EL1.PMFZ is defined from FEAT_SPEv1p2 on, as discard mode is.
             m.d.sync += self.pmu.freeze.eq(pmblimitr.PMFZ & pmblimitr.E & buffer.pmbsr.S)
 
     def _add_access_choice(self, m, interval, registers):
         """Add the choice of the sampled access.
 
         It has random numbers of its own, so that the interval counter does not depend on which operations are sampled.
+        The state of their generator is the high half of IMP_PMSRNDR_EL1, ACCESS.
         """
         m.submodules.access_lfsr = lfsr = LFSR(
             bits=self._config.access_bits, draws=self._config.selections_per_cycle, reset=LFSR_ACCESS_RESET

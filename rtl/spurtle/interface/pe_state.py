@@ -137,7 +137,8 @@ def _trapping(config: SPUConfig, suffix: str, enable: str) -> dict[str, wiring.M
 def el2_enabled(config: SPUConfig, pe: Any, ns: Value) -> Value:
     """Return whether EL2 is enabled in the Security state of `ns`.
 
-    In Secure state it is if SCR_EL3.EEL2 enables it. Without EL3 it is if it is implemented.
+    In Non-secure and Realm state it is enabled if it is implemented; in Secure state only if FEAT_SEL2 is implemented
+    and SCR_EL3.EEL2 is one. Without EL3 it is enabled if it is implemented.
     """
     if not (config.el2 and config.el3):
         return Const(config.el2, 1)

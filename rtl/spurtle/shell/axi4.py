@@ -120,7 +120,7 @@ class AXI4Writer(ConfiguredComponent):
         Security state that a record belongs to, in the cycle of its first beat. `nse` only with FEAT_RME.
     axi : Out(AXI4Write)
     busy : Out(1)
-        A complete record waits to be sent, or for a response.
+        A complete record waits to be sent, is being sent, or waits for a response.
     """
 
     def __init__(self, config: SPUConfig, *, outstanding: int = 1):
@@ -276,6 +276,7 @@ class AXI4Writer(ConfiguredComponent):
             axi.wstrb.eq(port.data.strobe),
         ]
 
+        # Registered, because an address must hold its value until it is accepted.
         with m.If(begin):
             m.d.sync += [
                 axi.awvalid.eq(1),
@@ -298,5 +299,6 @@ class AXI4Writer(ConfiguredComponent):
             m.d.sync += [beats_left.eq(beats_left - 1), loaded.eq(loaded + 1)]
         with m.Elif(axi.wready):
             m.d.sync += axi.wvalid.eq(0)
+        # Never in the same cycle as `advance`, which requires `sending`: a burst begins when it is zero.
         with m.If(begin):
             m.d.sync += [sending.eq(1), beats_left.eq(length)]

@@ -164,6 +164,8 @@ class RVFIAdapter(ConfiguredComponent):
         self._decode(m, facts)
         address = Signal(32)
         m.d.comb += address.eq(rvfi.mem_addr + _lowest_bit(rvfi.mem_rmask | rvfi.mem_wmask))
+        # After a return, the operation that begins in this cycle is at the target, and `el` belongs to it. RISC-V has
+        # no Security states, and RVFI has one address for each access.
         m.d.sync += [
             operation.facts.eq(facts),
             operation.pc.eq(rvfi.pc_rdata),
@@ -188,6 +190,7 @@ class RVFIAdapter(ConfiguredComponent):
         sequential = Signal(32)
         # Without a mask `mem_addr` is not valid: a Store-Conditional that fails accesses nothing.
         accesses = (facts.load | facts.store) & (rvfi.mem_rmask | rvfi.mem_wmask).any() & ~rvfi.trap
+        # RVFI does not report whether a branch is taken. A branch to the next instruction counts as not taken.
         m.d.comb += [
             sequential.eq(rvfi.pc_rdata + Mux(compressed, 2, 4)),
             facts.taken.eq(~facts.conditional | (rvfi.pc_wdata != sequential)),

@@ -1,1 +1,1 @@
-"""Modules without knowledge of the SPU: arguments, files, streams, errors and the version."""
+"""Modules without knowledge of the SPU: arguments, numbers, files, streams, errors and the version."""

@@ -3,7 +3,9 @@
 __all__ = ["PROFILE_FAILED", "UserError"]
 
 PROFILE_FAILED = 125
-"""Exit status of `spurtle profile` if it failed itself, as for `env` and `timeout`. Other values are of the program."""
+"""Exit status of `spurtle profile` if it failed itself, as for `env` and `timeout`.
+
+Other values come from the program that it runs."""
 
 
 class UserError(Exception):

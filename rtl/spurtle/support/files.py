@@ -95,7 +95,7 @@ def check_folder(name: str | Path) -> None:
 def write_files(contents: Mapping[Path, bytes | Iterable[bytes]]) -> None:
     """Write regular files, each from a byte string or from several byte strings.
 
-    The files are renamed to their names when all of them are complete.
+    The files get their names, by renaming, when all of them are complete.
 
     Raises
     ------
