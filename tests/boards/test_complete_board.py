@@ -25,7 +25,7 @@ from spurtle import arch
 from spurtle.config import CONFIGS
 from spurtle_sim.profile.options import Sampling
 from spurtle_sim.records.decode import decode_records
-from tests.support.board_bench import EngineBoard, Noise, NoisyPort
+from tests.support.board_bench import CompiledBoard, Noise, NoisyPort
 from tests.support.paths import ROOT
 from tests.support.seeds import SEED
 from tests.support.tiers import tiers
@@ -77,7 +77,7 @@ def fill(driver: BoardDriver, halves: int) -> None:
     wait_until(filled)
 
 
-def profiled(board: Board, target: Link | EngineBoard, halves: int = HALVES) -> bytes:
+def profiled(board: Board, target: Link | CompiledBoard, halves: int = HALVES) -> bytes:
     """Return the records that fill the given number of halves."""
     driver = BoardDriver(board, target, Sampling(interval=256))
     driver.start()
@@ -93,7 +93,7 @@ def test_first_profile_after_reset(board: Board, link: Link) -> None:
     assert len(data) == HALVES * board.half_bytes
     assert (link.damaged, link.resent, link.lost) == (0, 0, 0)
     if board.operations:
-        assert data == profiled(board, EngineBoard(board))
+        assert data == profiled(board, CompiledBoard(board))
         return
     functions = {name: addresses for name, addresses in load().functions.items() if addresses}
     pcs = [record.addresses[0] & ADDRESS for record in decode_records(data)]

@@ -136,7 +136,7 @@ def assert_decided_by(config: SPUConfig, pe: PEState, bit: str | None):
         ("Realm", 0, 0b11, 1, (None, None, None, None)),
         ("Realm", 0, 0b00, 0, ("E0SPE", "E1SPE", "E2SPE", None)),
         ("Realm", 0, 0b00, 1, ("E0HSPE", "E1SPE", "E2SPE", None)),
-        # EL2 is disabled in Secure state, so that its registers have no effect.
+        # EL2 is disabled in Secure state, so its registers have no effect.
         ("Secure", 0, 0b00, 0, ("E0SPE", "E1SPE", None, None)),
         ("Secure", 0, 0b00, 1, ("E0SPE", "E1SPE", None, None)),
         ("Secure", 1, 0b11, 0, ("E0SPE", "E1SPE", None, None)),

@@ -246,7 +246,7 @@ def test_filters_use_the_recorded_events():
 
 
 def test_branch_not_taken_can_be_selected_with_fne():
-    """PMSEVFR_EL1.E[6] requires FEAT_SPE_FnE. Without it the bit is RES0, so that no event is selected."""
+    """PMSEVFR_EL1.E[6] requires FEAT_SPE_FnE. Without it the bit is RES0, and the filter selects no event."""
     candidates = {name: KIND_SAMPLES[name] for name in ("branch", "branch not taken")}
     for config, expected in ((FULL, {"branch not taken"}), (N1, set(candidates))):
         assert kept(config, settings(config, {"PMSEVFR_EL1": 1 << 6}, FE=1), candidates) == expected
@@ -510,7 +510,7 @@ def test_type_filter_that_selects_nothing_counts_nothing():
 @pytest.mark.parametrize(
     ("required", "forbidden", "counted"),
     [
-        (0, 0, {0b00, 0b01, 0b10, 0b11}),  # no event is selected, so that every sample matches
+        (0, 0, {0b00, 0b01, 0b10, 0b11}),  # no event is selected, so every sample matches
         (0b01, 0, {0b01, 0b11}),
         (0, 0b10, {0b00, 0b01}),
         (0b01, 0b10, {0b01}),

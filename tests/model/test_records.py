@@ -376,7 +376,7 @@ def test_previous_branch_target():
 # D17.6.4.1, D17.6.4.2.
 
 
-def test_checked_access_has_an_allocation_tag():
+def test_checked_access_has_a_physical_address_tag():
     for checked, tag in product((0, 1), (0, 1, 0xA, 0xF)):
         record = recorded(LOAD, V1P4, pa_checked=checked, pa_tag=tag)
         assert record.pa == PhysicalAddress(0x8000_1000, ns=1, nse=0, ch=checked, pat=tag if checked else 0)

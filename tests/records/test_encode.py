@@ -298,7 +298,7 @@ def test_realm_state_requires_rme():
             from_json(WITHOUT_FEATURE["rme"], wrong)
 
 
-def test_allocation_tags_require_mte():
+def test_physical_address_tags_require_mte():
     facts = changed(PLAIN, pa__ch=1, pa__pat=5)
     assert decode_one(V1P4, facts).pa == (0x80001234, 1, 0, 1, 5)
     with pytest.raises(UserError, match=r"^pa\.ch must be 0, not 1"):

@@ -53,9 +53,9 @@ def facts(record: Record) -> dict[str, object]:
 
 
 def check_complete_record_is_found(garbage: bytes) -> None:
-    """Check that two records after garbage are found, if the first one starts where a packet starts.
+    """Check that a complete record is found after garbage.
 
-    Enough zero bytes complete the last packet of the garbage.
+    Zero bytes complete the last packet of the garbage, so the first of two records starts where a packet starts.
     """
     (expected,) = decode_records(RECORD)
     for gap in (LONGEST - 1, LONGEST + 7):

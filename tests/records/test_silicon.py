@@ -127,7 +127,7 @@ FVP = SPUConfig(
 )
 """Record layout of an early model, without ISSUE and without padding.
 
-No record has CONTEXT_EL1, so that the position of its field is a guess.
+No record has CONTEXT_EL1, so the position of its field is a guess.
 """
 
 

@@ -14,12 +14,12 @@ from spurtle_sim.cosim.spu import CompiledSPU
 from spurtle_sim.model.pe import PEState
 from spurtle_sim.perf.process import PID
 
-__all__ = ["EngineBoard", "Noise", "NoisyPort"]
+__all__ = ["CompiledBoard", "Noise", "NoisyPort"]
 
 _OPERATIONS = 200_000
 
 
-class EngineBoard:
+class CompiledBoard:
     """A reference for a board: a `boards.host.driver.Target` on the compiled SPU.
 
     It plays the excerpt of the board as `spurtle profile` plays a program. A read of STATUS while RUN is set plays
@@ -29,28 +29,28 @@ class EngineBoard:
     def __init__(self, board: Board) -> None:
         config = CONFIGS[board.config]
         self._board = board
-        self._engine = CompiledSPU(config)
-        self._engine.set_buffer(BASE, 2 * PAGE_BYTES)
-        self._engine.set_pe(PEState(contextidr_el1=PID))
+        self._spu = CompiledSPU(config)
+        self._spu.set_buffer(BASE, 2 * PAGE_BYTES)
+        self._spu.set_pe(PEState(contextidr_el1=PID))
         self._rows = repeat(excerpt(config, board.operations), _OPERATIONS // board.operations)
         self._passed = 0
         self._running = False
 
     def read(self, register: arch.Register | BoardRegister) -> int:
         if isinstance(register, arch.Register):
-            return self._engine.read(register)
+            return self._spu.read(register)
         if register is BoardRegister.DRAIN:
-            self._engine.drain()
+            self._spu.drain()
             return 0
         if register is BoardRegister.STATUS:
             self._play()
-            return Status.IDLE | Status.IRQ * self._engine.interrupt
-        counts = self._engine.counts()
+            return Status.IDLE | Status.IRQ * self._spu.interrupt
+        counts = self._spu.counts()
         return self._passed if register is BoardRegister.OPERATIONS else counts[register.name.lower()]
 
     def write(self, register: arch.Register | BoardRegister, value: int) -> None:
         if isinstance(register, arch.Register):
-            self._engine.write(register, value)
+            self._spu.write(register, value)
         else:
             self._running = bool(value & ControlBits.RUN)
 
@@ -58,12 +58,12 @@ class EngineBoard:
         half, offset = divmod(address, self._board.half_bytes)
         # Each half of the buffer of the board is the end of a page here.
         first = (half + 1) * PAGE_BYTES - self._board.half_bytes + offset
-        return self._engine.memory[first : first + count].tobytes()
+        return self._spu.memory[first : first + count].tobytes()
 
     def _play(self) -> None:
-        if self._running and not self._engine.interrupt:
-            self._passed += self._engine.play(self._rows[self._passed :])
-            assert self._engine.interrupt, f"the buffer is not full after {_OPERATIONS:,} operations: play more"
+        if self._running and not self._spu.interrupt:
+            self._passed += self._spu.play(self._rows[self._passed :])
+            assert self._spu.interrupt, f"the buffer is not full after {_OPERATIONS:,} operations: play more"
 
 
 class Noise:

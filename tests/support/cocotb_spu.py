@@ -164,7 +164,7 @@ class Software(SPUBench):
         await self.drain()
         await self.read(PMBSR_EL1, PMBPTR_EL1, PMSICR_EL1)
         limit = (self.registers.PMBLIMITR_EL1 & -PAGE) + PAGE
-        if limit >> 12 & 0b11 and self.random.random() < 0.3:  # one more page, so that records continue
+        if limit >> 12 & 0b11 and self.random.random() < 0.3:  # one more page, after the last record
             await self.write(PMBLIMITR_EL1, self.enabled(limit))
             await self.write(PMBSR_EL1, 0)
             return

@@ -122,7 +122,7 @@ class CPU(Core):
     Parameters
     ----------
     pages : int
-        Size of memory.
+        Size of memory in pages.
 
     Attributes
     ----------

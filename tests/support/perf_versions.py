@@ -13,7 +13,7 @@ import pytest
 __all__ = ["VERSIONS", "Perf", "require_perf"]
 
 VERSIONS = {"6.1": r"6\.1\.", "6.12": r"6\.12\.", "newest": r"([789]|\d\d)\."}
-"""Patterns of what `perf --version` prints, by the name of the version: those of Debian stable and unstable."""
+"""Beginnings of the numbers that `perf --version` prints, as patterns: those of Debian stable and unstable."""
 
 _CHATTER = re.compile(r"Old SPE metadata.*|unwind: target platform=.*|No kallsyms or vmlinux .*")
 """Lines on standard error that are not about a file. perf 7 warns of the old metadata, which perf 6.12 requires."""

@@ -54,6 +54,7 @@ struct Core {
     // cycle.
     void drive_lanes(design &spu, const Counts &counts) {
         Passing &now = at(counts.cycles);
+        // A multiplicative hash of the time. The factor is a prime near 2^32 divided by the golden ratio.
         unsigned noise = uint32_t(counts.time) * 0x9E3779B1u >> 16, remaining = now.count;
         now.lanes = 0;
         for (unsigned lane = 0; remaining; lane++)

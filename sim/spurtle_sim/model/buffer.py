@@ -170,7 +170,7 @@ class Buffer:
     def _has_space(self) -> bool:
         """Return whether PMBPTR_EL1 is valid (D17.7) and the longest record fits below the limit.
 
-        A valid pointer is aligned, and its bits [63:56] are those of the limit. The sum of pointer and size is not
+        A valid pointer is aligned, and has the bits [63:56] of the limit. The sum of pointer and size is not
         truncated to 64 bits.
         """
         size = self._config.max_record_bytes

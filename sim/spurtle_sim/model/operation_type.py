@@ -85,10 +85,10 @@ def other(config: SPUConfig, operation: Operation) -> int:
 
 
 def _evl(config: SPUConfig, operation: Operation) -> int:
-    """Return EVL, the number of doublings of 32 bits that hold the effective vector length.
+    """Return EVL: the number of times that 32 bits must be doubled to hold the vectors.
 
-    The effective vector length is that of all vectors with FEAT_SPE_SME, and that of one vector without (D17.6.6). The
-    product of length and number of vectors is rounded up to a power of two, not the length.
+    With FEAT_SPE_SME the size is the Sampled effective vector length multiplied by the number of vectors, and the
+    product is rounded up, not the length. Without it the size is the Sampled effective vector length (D17.6.6).
     """
     size, largest = operation.vectors.bits & _VECTOR_BITS, EVL.BITS_2048
     if config.spe_sme:
@@ -97,7 +97,7 @@ def _evl(config: SPUConfig, operation: Operation) -> int:
 
 
 def _ets(operation: Operation) -> int:
-    """Return ETS, the number of doublings of 128 bits that hold the effective tile size.
+    """Return ETS: the number of times that 128 bits must be doubled to hold the tiles or vectors (D17.6.6).
 
     A size above the largest that ETS encodes is reported as the complete ZA array.
     """

@@ -60,7 +60,7 @@ def saturate(config: SPUConfig, cycles: int) -> int:
 def events(config: SPUConfig, sample: Sample) -> int:
     """Return the payload of the Events packet: the events that this kind of operation can have and `config` records."""
     operation, facts = sample.operation, sample.operation.facts
-    if facts.retired == 0:  # D17.6.7: the record must not reveal speculative execution.
+    if facts.retired == 0:  # D17.6.7: events 0 and 1 are zero, and the others must not reveal speculative values.
         return 0
     # The negated bit is a mask: all ones if the bit is 1, zero if it is 0.
     possible = (

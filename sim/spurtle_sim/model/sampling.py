@@ -16,8 +16,8 @@ def advance(
 ) -> tuple[int, int, bool, bool]:
     """Count one member of the sample population while profiling is enabled.
 
-    The member that makes COUNT zero ends an interval. The next member reloads COUNT and does not decrement it, so that
-    an interval is INTERVAL * 256 + 1 members long (D17.3.4.1, Note).
+    The member that makes COUNT zero ends an interval. The next member reloads COUNT and does not decrement it. If RND
+    is 0, an interval is therefore INTERVAL * 256 + 1 members long (D17.3.4.1, Note).
 
     Parameters
     ----------

@@ -30,10 +30,10 @@ _EVENT_DESC_ATTR_BYTES = 144
 """Size of an attribute in the event descriptions, up to config4. Each version reads the members that it knows."""
 
 _PMU_TYPE = 1000  # types of PMUs are small numbers, so the host that runs perf has no PMU of this type
-_SOFTWARE, _DUMMY = 1, 9
+_SOFTWARE, _DUMMY = 1, 9  # PERF_TYPE_SOFTWARE and PERF_COUNT_SW_DUMMY: type and config of the dummy event
 _SPE_ID, _DUMMY_ID = 1, 2
 _NO_SETTINGS = Settings()
-_ALIGNMENT = 8
+_ALIGNMENT = 8  # of AUX data, in bytes
 _MAP_PRIVATE = 2
 _COMM_BYTES = 15  # the kernel truncates names of threads
 _MEMORY_BASE = 2 << 30  # physical address, see docs/explanation/timing-model.md

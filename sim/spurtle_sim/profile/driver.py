@@ -21,6 +21,7 @@ from .scoreboard import Checker
 
 __all__ = ["Driver"]
 
+# Address and size of the Profiling Buffer. The address is one of the kernel, as in Linux.
 _BASE = 0xFFFF_0000_1000_0000
 _SIZE = 1 << 16
 

@@ -200,7 +200,8 @@ class Session(Core):
     def serve(self) -> None:
         """Take the interrupt. Check that it is deasserted then.
 
-        It stays asserted if the driver had not enabled a buffer, or if it continues at a pointer that is not aligned.
+        It stays asserted if the driver had not enabled a buffer, has abandoned it, or continues at a pointer that is
+        not aligned.
         """
         assert self.interrupt
         owned = self._enabled and not self.abandoned
