@@ -20,8 +20,8 @@ class Device:
         Value of `--device`, and Yosys' name of the family.
     title : str
         Device, package and speed grade.
-    place : tuple of str
-        Arguments of nextpnr that select the device.
+    place_options : tuple of str
+        Options of nextpnr that select the device.
     cells : int
         Logic cells of the device, with one LUT4 and one flip-flop each.
     lut4 : mapping of str to int
@@ -32,7 +32,7 @@ class Device:
 
     name: str
     title: str
-    place: tuple[str, ...]
+    place_options: tuple[str, ...]
     cells: int
     lut4: Mapping[str, int]
     flip_flop: str
@@ -88,7 +88,7 @@ DEVICES: Mapping[str, Device] = {
         Device(
             name="ecp5",
             title="ECP5 LFE5U-85F, CABGA756, speed 6",
-            place=("--85k", "--package", "CABGA756", "--speed", "6"),
+            place_options=("--85k", "--package", "CABGA756", "--speed", "6"),
             cells=83_640,
             # A CCU2C is two LUT4s with a carry chain. 16x4 bits of LUT RAM take four LUT4s, and two for the write port.
             lut4={"LUT4": 1, "CCU2C": 2, "TRELLIS_DPR16X4": 6},
@@ -97,7 +97,7 @@ DEVICES: Mapping[str, Device] = {
         Device(
             name="ice40",
             title="iCE40 HX8K, ct256",
-            place=("--hx8k", "--package", "ct256", "--pcf-allow-unconstrained"),
+            place_options=("--hx8k", "--package", "ct256", "--pcf-allow-unconstrained"),
             cells=7_680,
             lut4={"SB_LUT4": 1},
             flip_flop="SB_DFF",

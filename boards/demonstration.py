@@ -80,7 +80,7 @@ class Demonstration(wiring.Component):
     ----------
     board : Board
     divisor : int or None
-        Clock cycles of a bit on the line; None selects those of the board.
+        Clock cycles of a bit on the line; None selects the divisor of the board.
 
     Members
     -------

@@ -20,8 +20,9 @@ _PROGRAM = Path(__file__).parents[1] / "sim" / "workloads" / "sort.elf"
 _FUNCTION = "sift"
 """Function whose first call is the start of the excerpt.
 
-Before this call the program only generates the numbers that it sorts. From here on it builds the heap with short calls:
-256 operations contain eight of them, and the code of `main` between them. Later a single call is about as long as that.
+Before this call the program only generates the numbers that it sorts. From this call on it builds the heap with short
+calls: 256 operations contain eight of them, and the code of `main` between them. Later a single call is about as long
+as that.
 """
 
 _GAP_OF_REPEAT = Parameters.redirect

@@ -118,8 +118,8 @@ def _operation(config: SPUConfig, operation: Operation) -> OperationType:
     if not facts.load and not facts.store:
         if vectors.sme:
             size = vectors.bits if vectors.tile else size
-            whole = vectors.whole_array or size > 262144
-            bits = "all" if whole else _rounded(size, 128)
+            is_complete_array = vectors.whole_array or size > 262144
+            bits = "all" if is_complete_array else _rounded(size, 128)
             return OperationType("other", "sme", {"bits": bits, "fp": facts.floating_point})
         if scalable:
             attributes = {

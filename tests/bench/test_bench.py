@@ -266,7 +266,7 @@ def test_cache_key_depends_on_circuit_device_and_tools(monkeypatch):
         cache_key(adder, ICE40),
         cache_key(replace(adder, alone=adder.alone + "#"), ECP5),
         cache_key(replace(adder, wrapped=adder.wrapped + "#"), ECP5),
-        cache_key(adder, replace(ECP5, place=("--25k",))),
+        cache_key(adder, replace(ECP5, place_options=("--25k",))),
         cache_key(adder, replace(ECP5, lut4={"LUT4": 1})),
     ]
     monkeypatch.setattr(flow, "version", lambda tool: "0")

@@ -287,7 +287,7 @@ def adder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     # Plugins take most of the time of a short run.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    plugin = (ROOT / "campaign" / "nearest.py").read_text()
+    plugin = (ROOT / "campaign" / "mutant_plugin.py").read_text()
     assert "_SECONDS = 900.0" in plugin
     return project(
         tmp_path / "project",
