@@ -76,11 +76,9 @@ def compare_all(folder: Path) -> Difference:
     if len(failed) == len(designs):
         return Difference(Effect.ILLEGAL, "it cannot be elaborated")
     if failed:
-        return Difference(Effect.DIFFERENT, f"it cannot be elaborated as {failed[0]}")
-    reason = f"the same netlist in {len(designs) - len(proved)} of {len(designs)} configurations"
-    return Difference(
-        Effect.EQUIVALENT, f"{reason}; proved in the others that no state and no input differs" if proved else reason
-    )
+        return Difference(Effect.DIFFERENT, f"{failed[0]} cannot be elaborated")
+    reason = f"equal netlists in {len(designs) - len(proved)} of {len(designs)} configurations"
+    return Difference(Effect.EQUIVALENT, f"{reason}; proved to be equivalent in the others" if proved else reason)
 
 
 def compare(right: str, wrong: str) -> Difference:
@@ -102,7 +100,7 @@ def compare(right: str, wrong: str) -> Difference:
         differ = True
     if differ:
         return Difference(Effect.DIFFERENT, f"{module} differs")
-    return Difference(Effect.EQUIVALENT, f"proved of {module}")
+    return Difference(Effect.EQUIVALENT, f"{module} is proved to be equivalent")
 
 
 def _smallest(right: dict[str, str], wrong: dict[str, str]) -> str:

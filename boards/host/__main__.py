@@ -142,8 +142,8 @@ def _board(number: int) -> Board:
     for board in BOARDS.values():
         if board.number == number:
             return board
-    known = ", ".join(f"{board.number} ({board.name})" for board in BOARDS.values())
-    raise LinkError(f"the number of the board must be {known}, not {number}")
+    *others, last = (f"{board.number} ({board.name})" for board in BOARDS.values())
+    raise LinkError(f"the number of the board must be {', '.join(others)} or {last}, not {number}")
 
 
 def _run(driver: BoardDriver, size: int, stop: threading.Event) -> None:

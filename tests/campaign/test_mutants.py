@@ -179,8 +179,8 @@ class Outer(wiring.Component):
     ("edit", "difference"),
     [
         ("", Difference(Effect.EQUIVALENT, "")),
-        ("same", Difference(Effect.EQUIVALENT, r"proved of \top.inner")),
-        ("unread", Difference(Effect.EQUIVALENT, r"proved of \top.inner")),
+        ("same", Difference(Effect.EQUIVALENT, r"\top.inner is proved to be equivalent")),
+        ("unread", Difference(Effect.EQUIVALENT, r"\top.inner is proved to be equivalent")),
         ("difference", Difference(Effect.DIFFERENT, r"\top.inner differs")),
         ("no reset", Difference(Effect.DIFFERENT, r"\top.inner differs")),
         ("other init", Difference(Effect.DIFFERENT, r"\top.inner differs")),
