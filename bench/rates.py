@@ -19,7 +19,7 @@ from spurtle_sim.timing.model import TimingModel
 from spurtle_sim.timing.parameters import Parameters
 
 from . import stimulus
-from .cxxrtl import Player
+from .cxxrtl import CXXRTLPlayer
 
 __all__ = ["REFERENCE", "Benchmark", "BenchmarkError", "benchmarks", "rates"]
 
@@ -241,7 +241,7 @@ def cxxrtl_model() -> Benchmark:
     BenchmarkError
         If the model does not write the records of the compiled SPU.
     """
-    player, spu = Player(PROFILED), _prepared_spu(PROFILED)
+    player, spu = CXXRTLPlayer(PROFILED), _prepared_spu(PROFILED)
     player.play(COMPARED_CYCLES)
     spu.play(stimulus.program(PROFILED, COMPARED_CYCLES))
     if not player.records or player.memory != spu.memory.tobytes():

@@ -32,7 +32,7 @@ _POLL = 0.1  # seconds between two checks of the running tests
 
 
 @dataclass
-class Session:
+class LongSession:
     """A run of the campaign. Each result is appended to `file` immediately.
 
     Parameters
@@ -112,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             status.update(text="collecting the tests")
             tests = collect(ROOT)
         print(f"{len(tests)} tests of the long tier, {WORKERS} at a time, for {options.time}", flush=True)
-        session = Session(file, deque(next_tests(tests, before)), monotonic() + limit)
+        session = LongSession(file, deque(next_tests(tests, before)), monotonic() + limit)
         interrupted = _run(session)
         if not (session.results or interrupted):
             raise UserError(f"TIME must be long enough for a test, not {options.time}")
@@ -152,7 +152,7 @@ def _seconds(text: str) -> int:
     return int(found[1]) * _UNITS[found[2]]
 
 
-def _run(session: Session) -> bool:
+def _run(session: LongSession) -> bool:
     """Run the session, and return whether it was interrupted. Results before the interrupt are kept."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -165,7 +165,7 @@ def _run(session: Session) -> bool:
     return False
 
 
-def _print_summary(session: Session) -> bool:
+def _print_summary(session: LongSession) -> bool:
     """Print the failures and the counts, and return whether a test failed."""
     failed = [result for result in session.results if result.outcome == "failed"]
     for result in failed:

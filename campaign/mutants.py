@@ -15,7 +15,7 @@ from tests.support.seeds import SEED
 from .draw import draw
 from .fault_list import listed_mutants
 from .faults import Mutant
-from .report import Difference, Effect, MutantResult, Report, State, publish, table
+from .report import Difference, Effect, MutantResult, MutantState, Report, publish, table
 from .trial import Trial, commit_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -57,7 +57,7 @@ class Campaign:
     def test(self, mutants: Sequence[Mutant]) -> None:
         """Run the fast tier on the mutants, and the full tier on those that it does not catch."""
         results, tests = self._report.results, self._report.tests
-        for tier, before in (("fast", None), ("full", State.OPEN)):
+        for tier, before in (("fast", None), ("full", MutantState.OPEN)):
             ready = [mutant for mutant in mutants if (results[mutant].state if mutant in results else None) is before]
             if ready and tier not in self._report.passed:
                 print(f"running the {tier} tier without a fault", file=sys.stderr, flush=True)
@@ -109,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
     mutants = [mutant for mutant in chosen if report.differences[mutant].effect is Effect.DIFFERENT]
     campaign.test(mutants)
 
-    caught = [mutant for mutant in mutants if report.results[mutant].state is State.CAUGHT]
+    caught = [mutant for mutant in mutants if report.results[mutant].state is MutantState.CAUGHT]
     for mutant in mutants:
         if mutant not in caught:
             print(f"{report.results[mutant].state}: {mutant}")

@@ -13,7 +13,7 @@ from spurtle.support.files import write_file, write_json
 
 from .faults import Mutant, is_model
 
-__all__ = ["Difference", "Effect", "MutantResult", "Report", "State", "publish", "table"]
+__all__ = ["Difference", "Effect", "MutantResult", "MutantState", "Report", "publish", "table"]
 
 
 class Effect(StrEnum):
@@ -36,7 +36,7 @@ class Difference:
         return f"{self.effect}: {self.reason}" if self.reason else self.effect
 
 
-class State(StrEnum):
+class MutantState(StrEnum):
     """Outcome of the tests of a mutant."""
 
     CAUGHT = "caught by the fast tier"
@@ -52,14 +52,14 @@ class MutantResult:
 
     Parameters
     ----------
-    state : State
+    state : MutantState
     test : str
         Test that failed, if any.
     ended : bool
         False if that test did not end.
     """
 
-    state: State
+    state: MutantState
     test: str = ""
     ended: bool = True
 
@@ -104,7 +104,7 @@ class Report:
             mutant = Mutant(**entry["mutant"])
             self.tests[mutant] = entry["test"]
             if before["tree"] == self.tree:
-                self.results[mutant] = MutantResult(State(entry["state"]), entry["test"], entry["ended"])
+                self.results[mutant] = MutantResult(MutantState(entry["state"]), entry["test"], entry["ended"])
         if before["tree"] == self.tree:
             self.passed = before["passed"]
 
@@ -124,7 +124,7 @@ class Report:
         write_json(path, content)
 
 
-_COLUMNS = (Effect.EQUIVALENT, State.CAUGHT, State.ONLY_FULL, State.MISSED)
+_COLUMNS = (Effect.EQUIVALENT, MutantState.CAUGHT, MutantState.ONLY_FULL, MutantState.MISSED)
 _HEAD = ("", "mutants", *_COLUMNS)
 _RUN_HEAD = ("date", "commit", "seed", "mutants that differ", "caught by the fast tier")
 

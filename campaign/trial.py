@@ -12,7 +12,7 @@ from spurtle.support.errors import UserError
 
 from .faults import Mutant, is_model
 from .mutant_plugin import CURRENT_TEST, TIMED_OUT
-from .report import Difference, Effect, MutantResult, State
+from .report import Difference, Effect, MutantResult, MutantState
 from .scratch import Programs, scratch
 from .selection import imports, reachable, tests_of
 
@@ -28,7 +28,7 @@ _PYTEST = ("-m", "pytest", "-q", "-x")
 
 _FAULT_LIST = "campaign/fault_list.py"
 
-_STATES = {"fast": (State.CAUGHT, State.OPEN), "full": (State.ONLY_FULL, State.MISSED)}
+_STATES = {"fast": (MutantState.CAUGHT, MutantState.OPEN), "full": (MutantState.ONLY_FULL, MutantState.MISSED)}
 """State of a mutant by tier: if a test fails, and if none fails."""
 
 

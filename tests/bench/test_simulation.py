@@ -98,7 +98,7 @@ def test_cxxrtl_model_writes_the_records_of_the_compiled_spu(monkeypatch: pytest
     run = measuring.cxxrtl_model().prepare()
     monkeypatch.setattr(measuring, "CXXRTL_CYCLES", 100)
     assert run() == 100
-    monkeypatch.setattr(measuring.Player, "play", lambda player, cycles: None)
+    monkeypatch.setattr(measuring.CXXRTLPlayer, "play", lambda player, cycles: None)
     with pytest.raises(BenchmarkError, match=r"^the CXXRTL model of neoverse_n1 does not write the records of "):
         measuring.cxxrtl_model()
 

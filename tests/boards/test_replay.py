@@ -34,7 +34,7 @@ PE = PEState(contextidr_el1=0xBEEF)
 EVENTS = ("pop", "feed", "filtrate", "collision", "buffer_full")
 
 
-class Board:
+class ReplayBench:
     """SPU with the replay of an excerpt, and memory that accepts each beat immediately. The testbench is the driver."""
 
     def __init__(self, config: SPUConfig, rows: NDArray[np.void]):
@@ -113,7 +113,7 @@ def on_board(
 
     The driver stops the program after each number of operations in `stops`.
     """
-    board = Board(config, rows)
+    board = ReplayBench(config, rows)
     buffers: list[bytes] = []
 
     async def read_buffer(ctx: Any) -> None:

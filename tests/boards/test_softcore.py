@@ -54,7 +54,7 @@ RETIREMENT = np.dtype(
 )
 
 
-class Rig(wiring.Component):
+class SoftCoreRig(wiring.Component):
     """SPU with the soft core, memory that accepts each beat immediately, and ports for the software of the PE."""
 
     run: In(1)
@@ -108,14 +108,14 @@ class Rig(wiring.Component):
 def library() -> ctypes.CDLL:
     """Compile the rig."""
     core = picorv32()
-    design = verilog.generate(Rig(), "rig", library=core)
+    design = verilog.generate(SoftCoreRig(), "rig", library=core)
     driver = Path(__file__).with_name("softcore.cpp")
     options = ("--top-module", design.module, *WAIVERS)
     return load_model(design.module, design.text + core, driver, (), options)
 
 
 @dataclass(frozen=True)
-class Session:
+class ProfileSession:
     """Records of a session, with the trace of the instructions retired since reset: rows of `RETIREMENT`."""
 
     records: list[bytes]
@@ -125,8 +125,8 @@ class Session:
     strays: int  # bytes written outside of the buffer
 
 
-class Driver:
-    """Driver at EL1, which also stops the program at random times."""
+class RandomDriver:
+    """RandomDriver at EL1, which also stops the program at random times."""
 
     def __init__(self, library: ctypes.CDLL):
         self._library = library
@@ -141,7 +141,7 @@ class Driver:
         encoding = (register.op1, register.crn, register.crm, register.op2)
         return self._library.rig_access(self._rig, *encoding, int(value is not None), ctypes.c_uint64(value or 0))
 
-    def profile(self, count: int, rnd: int) -> Session:
+    def profile(self, count: int, rnd: int) -> ProfileSession:
         limit = BUFFER + HALF_BYTES
         self._access(arch.PMBPTR_EL1, BUFFER)
         self._access(arch.PMBLIMITR_EL1, limit | arch.PMBLIMITR_EL1.pack(E=1))
@@ -168,16 +168,16 @@ class Driver:
         trace = np.frombuffer(ctypes.string_at(self._library.rig_trace(self._rig), size), RETIREMENT)
         strays = self._library.rig_strays(self._rig)
         self._library.rig_delete(self._rig)
-        return Session(records, trace, interrupts, late, strays)
+        return ProfileSession(records, trace, interrupts, late, strays)
 
 
 @pytest.fixture(scope="module")
-def session(library: ctypes.CDLL) -> Session:
-    return Driver(library).profile(RECORDS, rnd=1)
+def session(library: ctypes.CDLL) -> ProfileSession:
+    return RandomDriver(library).profile(RECORDS, rnd=1)
 
 
 @pytest.fixture(scope="module")
-def accesses(session: Session) -> dict[int, int]:
+def accesses(session: ProfileSession) -> dict[int, int]:
     """Run the program on Unicorn, and return the address of each load and store by the number of its instruction.
 
     Unicorn executes the same instructions as the core.
@@ -240,7 +240,7 @@ def facts(row: Any) -> Facts:
 
 
 @pytest.mark.full
-def test_records_equal_the_selected_operations(session: Session, accesses: dict[int, int]):
+def test_records_equal_the_selected_operations(session: ProfileSession, accesses: dict[int, int]):
     trace = session.trace
     assert session.interrupts == 32 and session.strays == 0
     chosen = selected(trace, rnd=1)
@@ -265,7 +265,7 @@ def test_records_equal_the_selected_operations(session: Session, accesses: dict[
 
 
 @pytest.mark.full
-def test_the_program_has_each_kind_of_operation(session: Session):
+def test_the_program_has_each_kind_of_operation(session: ProfileSession):
     kinds = Counter(
         (operation.kind, str(operation.attributes)) for record in decode_records(b"".join(session.records))
         if (operation := record.operation)
@@ -275,7 +275,7 @@ def test_the_program_has_each_kind_of_operation(session: Session):
 
 
 @pytest.mark.full
-def test_share_of_samples_equals_share_of_operations(session: Session):
+def test_share_of_samples_equals_share_of_operations(session: ProfileSession):
     """Compare the shares of each function.
 
     A sample is a random one of about 256 operations. The standard deviation of the number of samples in a function is
@@ -299,7 +299,7 @@ def _function(functions: dict[str, range], pc: int) -> str:
 
 
 @pytest.mark.full
-def test_timer_stops_with_the_program(session: Session):
+def test_timer_stops_with_the_program(session: ProfileSession):
     """While the program runs, cycles and ticks are equal; in a stop there are fewer ticks than cycles."""
     trace = session.trace
     cycles, ticks = np.diff(trace["cycle"].astype(int)), np.diff(trace["time"].astype(int))

@@ -20,7 +20,7 @@ from campaign.equivalence import compare, netlist
 from campaign.fault_list import listed_mutants
 from campaign.faults import Mutant, MutantError, MutantKind, apply, mutants_of, sources
 from campaign.mutants import Campaign, main
-from campaign.report import Difference, Effect, MutantResult, Report, State, publish, table
+from campaign.report import Difference, Effect, MutantResult, MutantState, Report, publish, table
 from campaign.trial import Trial, commit_of
 from spurtle.support.errors import UserError
 from tests.support.paths import ROOT
@@ -329,10 +329,10 @@ def test_run_reports_what_each_tier_catches_and_is_resumed(
     assert report.differences[ILLEGAL] == Difference(Effect.ILLEGAL, "it cannot be imported")
     run.test(LEGAL)
     expected = {
-        CAUGHT: MutantResult(State.CAUGHT, "tests/test_adder.py::test_add"),
-        ENDLESS: MutantResult(State.CAUGHT, "tests/test_adder.py::test_much", ended=False),
-        ONLY_FULL: MutantResult(State.ONLY_FULL, "tests/test_adder.py::test_negate"),
-        MISSED: MutantResult(State.MISSED),
+        CAUGHT: MutantResult(MutantState.CAUGHT, "tests/test_adder.py::test_add"),
+        ENDLESS: MutantResult(MutantState.CAUGHT, "tests/test_adder.py::test_much", ended=False),
+        ONLY_FULL: MutantResult(MutantState.ONLY_FULL, "tests/test_adder.py::test_negate"),
+        MISSED: MutantResult(MutantState.MISSED),
     }
     assert report.results == expected
     lines = capsys.readouterr().err.splitlines()
@@ -394,7 +394,7 @@ def test_interrupted_run_saves_its_results(adder: Path, tmp_path: Path, monkeypa
 # The report.
 
 
-def reported(found: dict[Mutant, State | None]) -> Report:
+def reported(found: dict[Mutant, MutantState | None]) -> Report:
     report = Report(5, "abcdef01", "", "", day="2026-12-01")
     for mutant, state in found.items():
         report.differences[mutant] = Difference(Effect.DIFFERENT if state else Effect.EQUIVALENT, "")
@@ -406,7 +406,9 @@ def reported(found: dict[Mutant, State | None]) -> Report:
 def test_tables_count_each_outcome(tmp_path: Path) -> None:
     page = Path(shutil.copy(ROOT / "docs" / "verification.md", tmp_path))
     gateware = [Mutant("rtl/spurtle/gateware/filter.py", f"line {number}", "") for number in range(3)]
-    report = reported({CAUGHT: State.CAUGHT, **dict(zip(gateware, [State.MISSED, State.CAUGHT, None], strict=True))})
+    report = reported(
+        {CAUGHT: MutantState.CAUGHT, **dict(zip(gateware, [MutantState.MISSED, MutantState.CAUGHT, None], strict=True))}
+    )
     lines = [
         "|  | mutants | equivalent | caught by the fast tier | caught by the full tier alone | missed |",
         "| --- | --- | --- | --- | --- | --- |",
@@ -421,7 +423,7 @@ def test_tables_count_each_outcome(tmp_path: Path) -> None:
     assert "| 2026-12-01 | `abcdef01` | 5 | 3 | 2 (67%) |" in text
 
 
-class Finished:
+class UncalledTrial:
     """Trial that must not be called: all results are known."""
 
     code = tree = ""
@@ -434,14 +436,14 @@ def test_exit_status_depends_on_the_share_of_caught_mutants(
 ) -> None:
     monkeypatch.setattr(command, "OUTPUT", tmp_path / "mutants")
     monkeypatch.setattr(command, "ROOT", tmp_path)
-    monkeypatch.setattr(command, "Trial", lambda root, folder: Finished())
+    monkeypatch.setattr(command, "Trial", lambda root, folder: UncalledTrial())
     monkeypatch.setattr(command, "commit_of", lambda root, clean: "abcdef01")
     monkeypatch.setattr(command, "listed_mutants", lambda root, section: {})
     mutants = [Mutant(MODEL, f"line {number}", f"{number}") for number in range(11)]
     monkeypatch.setattr(
         command, "draw", lambda root, count, seed, legal: dict.fromkeys(legal(mutants), MutantKind.WIDTH)
     )
-    states: list[State | None] = [State.CAUGHT] * caught + [State.MISSED] * (10 - caught) + [None]
+    states: list[MutantState | None] = [MutantState.CAUGHT] * caught + [MutantState.MISSED] * (10 - caught) + [None]
     report = reported(dict(zip(mutants, states, strict=True)))
     report.save(tmp_path / "mutants" / "report.json")
     assert main(["--seed", "5"]) == status
