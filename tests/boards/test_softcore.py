@@ -126,7 +126,7 @@ class ProfileSession:
 
 
 class RandomDriver:
-    """RandomDriver at EL1, which also stops the program at random times."""
+    """Driver at EL1, which also stops the program at random times."""
 
     def __init__(self, library: ctypes.CDLL):
         self._library = library
@@ -265,7 +265,7 @@ def test_records_equal_the_selected_operations(session: ProfileSession, accesses
 
 
 @pytest.mark.full
-def test_the_program_has_each_kind_of_operation(session: ProfileSession):
+def test_program_has_each_kind_of_operation(session: ProfileSession):
     kinds = Counter(
         (operation.kind, str(operation.attributes)) for record in decode_records(b"".join(session.records))
         if (operation := record.operation)
