@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="bench",
+        prog="python -m bench",
         description="Measure area and clock frequency of each block next to the plain circuits that bound it.",
     )
     parser.add_argument(

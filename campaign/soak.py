@@ -130,7 +130,8 @@ def _soak(name: str, seed: int, count: int, console: Console) -> SoakOutcome:
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="soak", description="Compare random records of the RTL with the reference model, in volume."
+        prog="python -m campaign.soak",
+        description="Compare random records of the RTL with the reference model, in volume.",
     )
     parser.add_argument("--config", metavar="NAME", help=f"one of {', '.join(CONFIGS)}; default: all")
     parser.add_argument(

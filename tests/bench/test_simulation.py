@@ -39,7 +39,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 # Measurement of a rate.
 
 
-def test_the_best_round_counts(clock) -> None:
+def test_best_round_counts(clock) -> None:
     first, second = counting(6, 6), counting(8, 8)
     notes: list[str] = []
     clock(3.0, 4.0, 2.0, 8.0)

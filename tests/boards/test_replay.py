@@ -268,7 +268,7 @@ def test_each_column_is_stored_once(excerpts: dict[str, NDArray[np.void]]) -> No
     assert packed.width <= 48
 
 
-def test_a_field_is_no_wider_than_its_port(excerpts: dict[str, NDArray[np.void]]) -> None:
+def test_field_is_no_wider_than_its_port(excerpts: dict[str, NDArray[np.void]]) -> None:
     config = CONFIGS["minimal"]
     rows = excerpts["minimal"].copy()
     packed = pack(config, rows)
