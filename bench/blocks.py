@@ -73,6 +73,7 @@ def _access_lfsr(config: SPUConfig) -> LFSR:
 
 
 _LANES = [lanes(width, ernd=ernd) for ernd in (False, True) for width in (1, 2, 4, 8)]
+"""Configurations with 1, 2, 4 and 8 lanes, without and with FEAT_SPE_ERnd, for the interval counter."""
 
 BLOCKS = (
     Block("gate", ANY, lambda: plain.Gate(1)),
@@ -104,7 +105,7 @@ BLOCKS = (
 
 
 def bound_of(block: Block) -> Block | None:
-    """Return the plain circuit that bounds a block, or None for a plain circuit."""
+    """Return the plain circuit that bounds a block, for its configuration or for any; None for a plain circuit."""
     candidates = [other for other in BLOCKS if other.name == block.bound and other.config in (block.config, ANY)]
     return candidates[0] if candidates else None
 
