@@ -91,7 +91,7 @@ ADDITIONS = {
     ),
     "board": Addition(
         "boards/board.py",
-        {"            _ULX3S,\n": 'replace(_ULX3S, name="example", title="Example", number=7),\n'},
+        {"            ),\n            _ULX3S,\n": 'replace(_ULX3S, name="example", title="Example", number=7),\n'},
         completeness_test("test_boards"),
         "docs/reference/boards.md: example",
     ),

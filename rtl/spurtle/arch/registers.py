@@ -193,7 +193,7 @@ PMSIDR_EL1 = Register(
         "FE": Field(0, 1, "Filtering by event. Always 1."),
         "FT": Field(1, 1, "Filtering by type. Always 1."),
         "FL": Field(2, 1, "Filtering by latency. Always 1."),
-        "ArchInst": Field(3, 1, "Architecture instructions are sampled, not micro-operations."),
+        "ArchInst": Field(3, 1, "Architecture instructions are sampled, not micro-ops."),
         "LDS": Field(4, 1, "Records of loads hold a data source."),
         "ERnd": Field(5, 1, "FEAT_SPE_ERnd: random numbers are counted after the interval, in PMSICR_EL1.ECOUNT."),
         "FnE": Field(6, 1, "FEAT_SPE_FnE: filtering by inverted event."),

@@ -92,7 +92,7 @@ class Choices:
     unpredictable_filter : UnpredictableFilter
         Effect of a filter whose setting is CONSTRAINED UNPREDICTABLE.
     arch_inst : bool
-        PMSIDR_EL1.ArchInst: the core samples architecture instructions (True) or micro-operations (False).
+        PMSIDR_EL1.ArchInst: the core samples architecture instructions (True) or micro-ops (False).
     counter_bits : int
         Width of the latency counters, 12 or 16.
     events : frozenset of int
@@ -206,7 +206,7 @@ class Choices:
 
     @property
     def discard_mode(self) -> bool:
-        """Whether PMBLIMITR_EL1.FM can be 0b10, Discard mode (D17.5.5)."""
+        """Whether PMBLIMITR_EL1.FM can be 0b10, discard mode (D17.5.5)."""
         return self.version >= PMSVer.SPE_V1P2
 
     @property

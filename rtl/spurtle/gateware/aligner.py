@@ -84,7 +84,7 @@ class Aligner(ConfiguredComponent):
         unit = len(self.o.p.data) // units
         previous = Signal(len(self.i.p.data) - unit)  # the first unit always fits into the same word
         previous_end = Signal.like(self.i.p.end)
-        started = Signal()
+        started = Signal()  # the first word of the record has been accepted
         last = Signal()
         flushing = Signal()
         end = Signal.like(self.i.p.end)

@@ -89,6 +89,7 @@ class Filter(ConfiguredComponent):
         names = self._config.filter_types
         flags = Cat(types[name] for name in names)
         control = Cat(self.pmsfcr[name] for name in names)
+        # Without FEAT_SPE_EFT, the mask is zero (D17.5.1).
         mask = Cat(self.pmsfcr[f"{name}m"] for name in names) if self._config.eft else C(0, len(names))
         any_of = control & ~mask
         matched = (~any_of.any() | (flags & any_of).any()) & ~((flags ^ control) & mask).any()

@@ -64,6 +64,7 @@ class OperationTypeEncoder:
 
     def _branch(self):
         facts = self._operation.facts
+        # Without their features, GCS is zero and CR shows that it is not recorded.
         gcs = facts.gcs if self._config.gcs else C(0, 1)
         procedure = C(CR.NOT_RECORDED, 2)
         if self._config.crr:
@@ -74,7 +75,7 @@ class OperationTypeEncoder:
     def _data_processing(self, size):
         """Return the payload of an operation that is neither a branch nor a load or store.
 
-        The most specific form that applies is used: SME, then SVE, then Other.
+        The most specific format that applies is used: SME, then SVE, then Other.
         """
         config = self._config
         operation = self._operation
@@ -102,7 +103,7 @@ class OperationTypeEncoder:
         return payload
 
     def _load_store(self, size):
-        """Return the payload of a load or store, in the most specific form that applies."""
+        """Return the payload of a load or store, in the most specific format that applies."""
         config = self._config
         operation = self._operation
         facts = operation.facts
@@ -110,13 +111,13 @@ class OperationTypeEncoder:
         ldst = facts.store & (~facts.load | is_destination(config, facts))
 
         payload = payload_of(types.GENERAL, short=True, LDST=ldst, SIMD_FP=facts.simd_fp)
-        # The form for unspecified registers is defined from FEAT_SPEv1p1 on.
+        # The format for unspecified registers is defined from FEAT_SPEv1p1 on.
         if config.version >= PMSVer.SPE_V1P1:
             payload = Mux(facts.unspecified, payload_of(types.UNSPECIFIED, LDST=ldst), payload)
         extended = facts.atomic | facts.acquire_release | facts.exclusive
         flags = {"AT": facts.atomic, "EXCL": facts.exclusive, "AR": facts.acquire_release}
         payload = Mux(extended, payload_of(types.EXTENDED, short=True, LDST=ldst, **flags), payload)
-        # Without FEAT_SPE_SME, the form of an SME load or store is IMPLEMENTATION DEFINED (D17.6.6 R_BHKSC).
+        # Without FEAT_SPE_SME, the format of an SME load or store is IMPLEMENTATION DEFINED (D17.6.6 R_BHKSC).
         if config.sme and not config.spe_sme:
             payload = Mux(operation.vectors.sme, payload_of(types.UNSPECIFIED, LDST=ldst), payload)
         if config.scalable:
@@ -125,11 +126,12 @@ class OperationTypeEncoder:
             predicated = operation.vectors.predicated & pred_recorded
             fields = {"PRED": predicated, "EVL": self._evl(size), "SG": operation.vectors.gather_scatter}
             sve_payload = payload_of(types.SVE_LOAD_STORE, LDST=ldst, **fields)
+            # With FEAT_SPE_SME, an SME load or store has the format of SVE as well (D17.6.6 R_BHKSC).
             has_sve_form = is_scalable(config, operation) if config.spe_sme else operation.vectors.sve
             payload = Mux(has_sve_form, sve_payload, payload)
         if config.nv2:
             payload = Mux(facts.nv2, payload_of(types.NV2, LDST=ldst), payload)
-        # The form for Allocation Tags is defined from FEAT_SPEv1p3 on.
+        # The format for Allocation Tags is defined from FEAT_SPEv1p3 on.
         if config.mte and config.version >= PMSVer.SPE_V1P3:
             payload = Mux(facts.allocation_tag, payload_of(types.TAG, LDST=ldst), payload)
         if config.gcs:

@@ -67,6 +67,7 @@ class Packer(ConfiguredComponent):
             data.StructLayout({"octets": 8 * STEP_BYTES, "size": range(STEP_BYTES + 1), "ends": 1, "valid": 1})
         )
         position = Signal(range(beat))
+        # A step begins at the last byte of a beat at the latest.
         shifted = Signal(
             data.StructLayout(
                 {"octets": 8 * (beat - 1 + STEP_BYTES), "fill": range(beat + STEP_BYTES), "ends": 1, "valid": 1}
@@ -145,7 +146,10 @@ class Packer(ConfiguredComponent):
         return octets, size
 
     def _shift(self, m, step, position, shifted, advance):
-        """Shift the previous step, if it has any bytes, to its position as `shifted`. `fill` is its end."""
+        """Shift the previous step, if it has any bytes, to its position as `shifted`. `fill` is its end.
+
+        A step without bytes is never the end of a record.
+        """
         with m.If(advance):
             m.d.sync += [
                 shifted.octets.eq(step.octets << (position << 3)),
@@ -169,7 +173,8 @@ class Packer(ConfiguredComponent):
         def status(fill, complete):
             """Return assignments to the flags about `fill`.
 
-            They are registered, so that no comparison is in the path to `advance`.
+            They are registered, so that no comparison is in the path to `advance`. A complete record leaves no room
+            until its last beat is sent, because no two records share a beat.
             """
             below = fill < beat
             return [

@@ -14,13 +14,13 @@ __all__ = ["pack_fields", "payload_of"]
 def payload_of(form: Form, *, short: bool = False, **fields: Value) -> Value:
     """Return the payload of an Operation Type packet with these fields and zero in all others. Combinational.
 
-    It has 8 bits. With `short` it ends with the last of the fields, and all bits above must be zero in the form:
+    It has 8 bits. With `short` it ends with the last of the fields, and all bits above must be zero in the format:
     multiplexers between short payloads are smaller.
 
     Raises
     ------
     KeyError
-        If the form has no such field.
+        If the format has no such field.
     ValueError
         If a bit above the last field is one, with `short`.
     """

@@ -169,6 +169,7 @@ class Slot(ConfiguredComponent):
                     m.next = SlotState.IN_FLIGHT
                 # Captured in every cycle: `allocate` arrives late, and must not enable these flip-flops. A counter
                 # holds its latency in case it ends with the next report: one if it ended with this one, two if not.
+                # `translation` and `alternate_issue` count this report only if it has a cycle for them.
                 m.d.sync += [
                     self.start.eq(self.incoming),
                     self.drop.eq(self.was_stopped | ~self.running),

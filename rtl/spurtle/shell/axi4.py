@@ -194,13 +194,14 @@ class AXI4Writer(ConfiguredComponent):
 
             with m.State(WriterState.COMPLETE):
                 m.d.comb += complete.eq(1)
+                # The record before this one has been sent.
                 with m.If(~remaining & ~sending):
                     m.d.sync += [outgoing.eq(incoming), remaining.eq(1)]
                     m.d.comb += self.write.done.eq(posted)
                     m.next = WriterState.COLLECT if posted else WriterState.RESPONSE
 
             if not posted:
-                first = Signal.like(loaded)
+                first = Signal.like(loaded)  # first word of the burst, which a fault reports
                 with m.State(WriterState.RESPONSE):
                     with m.If(begin):
                         m.d.sync += first.eq(loaded)
@@ -282,7 +283,7 @@ class AXI4Writer(ConfiguredComponent):
                 axi.awvalid.eq(1),
                 axi.awaddr.eq(Cat(outgoing.first, outgoing.page) << exact_log2(self._config.bus_bytes)),
                 axi.awlen.eq(length),
-                axi.awprot.eq(Cat(C(1), outgoing.ns)),
+                axi.awprot.eq(Cat(C(1), outgoing.ns)),  # privileged, Security state; zero for data
                 # The rest of the record begins on the next page. Its words less one are what `end` exceeds the page by.
                 remaining.eq(crosses),
                 outgoing.first.eq(0),

@@ -214,7 +214,7 @@ class RVFIAdapter(ConfiguredComponent):
                 m.d.comb += [
                     facts.exclusive.eq(exclusive),
                     facts.atomic.eq(~exclusive),
-                    facts.acquire_release.eq(insn[25:27].any()),
+                    facts.acquire_release.eq(insn[25:27].any()),  # rl and aq
                     # A read-modify-write without a destination register returns no value and is not a load.
                     facts.load.eq(Mux(exclusive, insn[27:32] == _Funct5.LR, destination != 0)),
                     facts.store.eq(insn[27:32] != _Funct5.LR),
