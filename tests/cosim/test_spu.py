@@ -440,7 +440,7 @@ def test_only_tables_of_timed_operations_are_played() -> None:
 
 def test_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
-    with pytest.raises(UserError, match=r"^there is no C\+\+ compiler 'no-such-compiler': install g\+\+, or name"):
+    with pytest.raises(UserError, match=r"^the C\+\+ compiler 'no-such-compiler' was not found: install g\+\+, or set"):
         CompiledSPU(replace(CONFIGS["minimal"], name="never_compiled"))
 
 

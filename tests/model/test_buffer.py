@@ -224,7 +224,7 @@ def test_fault_on_the_last_record_is_not_reported_as_buffer_full():
 HALTED = {
     "disabled": (0x2000, 0),
     "stopped": (0x2000 | PMBLIMITR_EL1.pack(E=1), PMBSR_EL1.pack(S=1, EC=0x25, MSS=0b000101)),
-    "discard mode": (0x2000 | PMBLIMITR_EL1.pack(E=1, FM=FM.DISCARD), PMBSR_EL1.pack(COLL=1)),
+    "Discard mode": (0x2000 | PMBLIMITR_EL1.pack(E=1, FM=FM.DISCARD), PMBSR_EL1.pack(COLL=1)),
 }
 
 

@@ -170,7 +170,7 @@ class Driver:
             *([(dut.i.p.end, end)] if hasattr(dut.i.p, "end") else []),
             (dut.write.beat.ready, not self._stalls[self.cycle % len(self._stalls)]),
             (dut.write.done, done),
-            (dut.write.fault.as_value(), self._answer(done)),
+            (dut.write.fault.as_value(), self._fault_value(done)),
             *([(dut.write.abort, abort)] if hasattr(dut.write, "abort") else []),
             (dut.pmblimitr.as_value(), self._registers.PMBLIMITR_EL1),
             (dut.pmblimitr_write, register is PMBLIMITR_EL1),
@@ -211,7 +211,7 @@ class Driver:
         self.statuses.add(self.pmbsr)
         assert (self.pmbptr, self.pmbsr) == (self._registers.PMBPTR_EL1, self._registers.PMBSR_EL1)
 
-    def _answer(self, done: bool) -> int:
+    def _fault_value(self, done: bool) -> int:
         """Return the value of the port `write.fault`. It is all ones where the buffer must ignore it."""
         layout = self._dut.write.fault.shape()
         fault = (1 << layout.size) - 1

@@ -60,9 +60,9 @@ class CheckedSPU:
 
         Returns
         -------
-        selections, finishes, answers
+        selections, finishes, responses
             The outcome as the SPU reports it, see `CompiledSPU`.
         """
-        selections, finishes, answers = self.spu.selections(), self.spu.finishes(), self.spu.responses()
-        self.checker.check_operations(passed, selections, finishes, answers, settled=settled)
-        return selections, finishes, answers
+        selections, finishes, responses = self.spu.selections(), self.spu.finishes(), self.spu.responses()
+        self.checker.check_operations(passed, selections, finishes, responses, settled=settled)
+        return selections, finishes, responses

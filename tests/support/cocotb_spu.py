@@ -200,7 +200,7 @@ class Software(SPUBench):
             await self.run(1)
 
     async def discard(self) -> None:
-        """Enter and leave discard mode at any time."""
+        """Enter and leave Discard mode at any time."""
         if self.registers.PMBSR_EL1 & STOPPED:
             await self.serve_interrupt()
         random, limit = self.random, self.registers.PMBLIMITR_EL1
@@ -220,7 +220,7 @@ class Software(SPUBench):
             return
         await self.wait_for_pending_record()
         await self.write(PMBLIMITR_EL1, self.enabled(limit, FM.DISCARD))
-        # Pointer and limit are ignored in discard mode. Before it ends, the SPU is drained and both are valid.
+        # Pointer and limit are ignored in Discard mode. Before it ends, the SPU is drained and both are valid.
         await self.write(PMBPTR_EL1, random.getrandbits(64))
         await self.write(PMBLIMITR_EL1, self.enabled(random.getrandbits(64), FM.DISCARD))
         for _ in range(random.randrange(6)):
@@ -361,9 +361,9 @@ def required_coverage(config: SPUConfig) -> list[str]:
         required += [f"{one} by {what}" for one in ("source", "destination") for what in ("the filter", "chance")]
         required += ["source of two accesses", "destination of two accesses"]
     if config.discard_mode:
-        required += ["dropped in discard mode", "dropped in discard mode while pending"]
-        required += ["discard mode while a record is written", "collision in discard mode"]
-        required += ["written after discard mode ended while it was pending"]
+        required += ["dropped in Discard mode", "dropped in Discard mode while pending"]
+        required += ["Discard mode while a record is written", "collision in Discard mode"]
+        required += ["written after Discard mode ended while it was pending"]
     if config.selections_per_cycle == 2:
         required.append("two selected in a cycle")
     if config.slots > 1:

@@ -99,9 +99,9 @@ class Core(CheckedSPU):
 
     def _follow(self, passed: NDArray[np.void], *, settled: bool) -> None:
         """Check operations that have passed, and the outcomes that the SPU has reported since the last call."""
-        selections, _, answers = self.check_operations(passed, settled=settled)
+        selections, _, responses = self.check_operations(passed, settled=settled)
         self.collided += int((selections["sampled"] == 0).sum())
-        self.aborted |= ABORT in answers
+        self.aborted |= ABORT in responses
 
     @property
     def interrupt(self) -> bool:

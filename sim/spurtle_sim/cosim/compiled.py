@@ -92,7 +92,7 @@ class VerilatedModel:
         Raises
         ------
         UserError
-            If there is no C++ compiler, it fails, or the cache cannot be written.
+            If there is no C++ compiler, if it fails, or if the cache cannot be written.
         """
         return cache.find_or_build(*self._identity(), self._build)
 
@@ -167,7 +167,7 @@ class GeneratedModel:
         Raises
         ------
         UserError
-            If there is no C++ compiler, it fails, or the cache cannot be written.
+            If there is no C++ compiler, if it fails, or if the cache cannot be written.
         """
         return self._model(cache.find_or_build(*self._identity(), self._generate)).make()
 
@@ -207,7 +207,7 @@ def load_model(
     Raises
     ------
     UserError
-        If there is no C++ compiler, it fails, or the cache cannot be written.
+        If there is no C++ compiler, if it fails, or if the cache cannot be written.
     """
     return load([VerilatedModel(module, design_files(verilog_text, declarations), driver, options)])[0]
 
@@ -220,7 +220,7 @@ def verilator_runtime(parts: Sequence[str], *options: str) -> Path:
     Raises
     ------
     UserError
-        If there is no C++ compiler, it fails, or the cache cannot be written.
+        If there is no C++ compiler, if it fails, or if the cache cannot be written.
     """
     compile_ = [*_compile(), _VERILATOR_STANDARD, *options, "-O1", "-c"]
 

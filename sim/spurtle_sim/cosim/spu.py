@@ -77,7 +77,7 @@ class CompiledSPU:
     Raises
     ------
     UserError
-        If there is no C++ compiler, it fails, or the cache cannot be written.
+        If there is no C++ compiler, if it fails, or if the cache cannot be written.
     """
 
     def __init__(self, config: SPUConfig):

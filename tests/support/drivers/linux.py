@@ -48,7 +48,7 @@ class Linux:
     event_filter : int
         The implemented bits of PMSEVFR_EL1.
     discard : bool
-        Whether the driver offers discard mode.
+        Whether the driver offers Discard mode.
     data : bytearray
         Data that has been read.
     truncated, collision : bool

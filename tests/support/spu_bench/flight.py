@@ -77,7 +77,7 @@ class Flight:
     address: int = 0
     octets: bytearray = field(default_factory=bytearray)
     maybe_dropped: bool = False
-    """Whether it may have been dropped: it was pending while the buffer was in discard mode."""
+    """Whether it may have been dropped: it was pending while the buffer was in Discard mode."""
 
     def report(self, now: int, issued: int, completed: int, translating: int, tick: int) -> None:
         """Apply the reports of the core in a cycle.

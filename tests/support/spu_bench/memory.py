@@ -36,7 +36,7 @@ class Memory(State):
         self.waiting = None
 
     def mark_maybe_dropped(self, flight: Flight) -> None:
-        """Mark a pending record in discard mode: it is dropped if the buffer accepts it now, which is not known."""
+        """Mark a pending record in Discard mode: it is dropped if the buffer accepts it now, which is not known."""
         flight.maybe_dropped = True
         self.completion.busy_until = self.now
         if self.config.slots == 1:
@@ -46,7 +46,7 @@ class Memory(State):
         """Drop the pending record if it may have been dropped. No record is pending in the SPU."""
         if self.waiting and self.waiting.maybe_dropped:
             self.waiting = None
-            self.coverage["dropped in discard mode while pending"] += 1
+            self.coverage["dropped in Discard mode while pending"] += 1
 
     def count_full(self, stopped: int) -> None:
         """Count a buffer full event after a change that may have filled the buffer.
@@ -94,9 +94,9 @@ class Memory(State):
         """Start the pending record, which the buffer accepted in the previous cycle, at the pointer of that cycle."""
         assert self.waiting and not self.responding, f"cycle {self.now}: a beat without a record"
         flight, self.waiting = self.waiting, None
-        assert not discarding(self.earlier), f"cycle {self.now}: a record is written in discard mode"
+        assert not discarding(self.earlier), f"cycle {self.now}: a record is written in Discard mode"
         if flight.maybe_dropped:
-            self.coverage["written after discard mode ended while it was pending"] += 1
+            self.coverage["written after Discard mode ended while it was pending"] += 1
         flight.first_beat_at, flight.address = self.now, self.last_pointer
         limit = self.earlier.PMBLIMITR_EL1 & -PAGE
         assert flight.address + self.config.max_record_bytes <= limit, f"cycle {self.now}: a beat beyond LIMIT"

@@ -62,7 +62,7 @@ class Scoreboard(Memory):
         if register in (PMBLIMITR_EL1, PMBPTR_EL1):
             self.pointer_written = self.now
         if discarding(self.registers) and not discarding(self.visible):
-            self.coverage["discard mode while a record is written"] += self.writing is not None
+            self.coverage["Discard mode while a record is written"] += self.writing is not None
 
     def mark_halted(self) -> None:
         """Mark all records in progress: the buffer does not run in this cycle."""
@@ -153,7 +153,7 @@ class Scoreboard(Memory):
         self.expected["collision"] += collisions
         if collisions:
             self.coverage[f"collisions {collisions}"] += 1
-            self.coverage["collision in discard mode"] += discarding(self.registers)
+            self.coverage["collision in Discard mode"] += discarding(self.registers)
         return collisions
 
     def _start(self, passing: Passing, slot: int, destination: int) -> None:
@@ -241,7 +241,7 @@ class Scoreboard(Memory):
                 if self.now >= self.settled_from:
                     self.release(flight)
             elif discarding(self.registers):
-                self.coverage["dropped in discard mode"] += 1
+                self.coverage["dropped in Discard mode"] += 1
                 self.waiting = None
                 self.release(flight)
         else:

@@ -27,7 +27,7 @@ EVENTS = ("pop", "feed", "filtrate", "collision", "buffer_full")
 
 
 def discarding(registers: Registers) -> bool:
-    """Return whether the buffer is in discard mode, if it is enabled (D17.5.5)."""
+    """Return whether the buffer is in Discard mode, if it is enabled (D17.5.5)."""
     return PMBLIMITR_EL1.unpack(registers.PMBLIMITR_EL1).FM == FM.DISCARD
 
 
