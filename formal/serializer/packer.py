@@ -131,9 +131,9 @@ def _assembled_is_correct(config: SPUConfig, wires: Wires) -> Iterator[Boolean]:
     yield ule(fill, beat - 1 + STEP_BYTES)
     yield all_of(ule(appended, config.layout.max_size), ule(sent, config.layout.max_size), sent & (beat - 1) == 0)
     yield (wires["beat_ready"] == 1) == any_of(complete, uge(fill, beat))
-    yield (wires["has_room"] == 1) == all_of(not_(complete), ult(fill, beat))
+    yield (wires["has_space"] == 1) == all_of(not_(complete), ult(fill, beat))
     below = all_of(uge(fill, beat), ult(fill, 2 * beat))
-    yield (wires["has_room_after_beat"] == 1) == if_else(complete, ule(fill, beat), below)
+    yield (wires["has_space_after_beat"] == 1) == if_else(complete, ule(fill, beat), below)
     # Bytes above `fill`, and padding between steps, are zero.
     for index in range(assembled.width // 8):
         yield implies(ule(fill, index), extract(8 * index + 7, 8 * index, assembled) == 0)

@@ -209,8 +209,8 @@ class AXI:
                 terms.append(implies(done, open_ == _number(bus.b)))
             else:
                 # Another record can be stored.
-                has_room = ule(_wide(wires["stored"] - wires["loaded"]), self._depth - self._longest)
-                terms.append(implies(done, has_room))
+                has_space = ule(_wide(wires["stored"] - wires["loaded"]), self._depth - self._longest)
+                terms.append(implies(done, has_space))
             return implies(self.contract(wires), all_of(*terms))
 
         return always(system, correct, cycles=1, assuming=self.relation)
