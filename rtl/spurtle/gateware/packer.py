@@ -47,6 +47,21 @@ class Packer(ConfiguredComponent):
     o : Out(stream of beat_layout)
     """
 
+    proof_signals = (
+        "selected_step",
+        "step",
+        "position",
+        "shifted",
+        "advance",
+        "append",
+        "assembled",
+        "fill",
+        "complete",
+        "beat_ready",
+        "has_space",
+        "has_space_after_beat",
+    )
+
     def __init__(self, config: SPUConfig):
         check_config(config)
         if not config.layout.packed:
