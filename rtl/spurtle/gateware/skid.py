@@ -29,7 +29,7 @@ class SkidBuffer(wiring.Component):
     """
 
     proof_signals: ClassVar[tuple[str, ...]] = ("skid", "skid_valid")
-    """As in `ConfiguredComponent`."""
+    """Names of internal signals that proofs in `formal/` read."""
 
     def __init__(self, shape: ShapeLike):
         if not isinstance(shape, ShapeLike):

@@ -72,7 +72,7 @@ class APB4Completer(wiring.Component):
     """
 
     proof_signals: ClassVar[tuple[str, ...]] = ("completer_state", "low_strobe", "merging")
-    """As in `ConfiguredComponent`."""
+    """Names of internal signals that proofs in `formal/` read."""
 
     def __init__(self):
         super().__init__({"apb": In(APB4()), "sysreg": Out(SystemRegisterSignature())})
