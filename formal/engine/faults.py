@@ -76,8 +76,9 @@ def differs(
     relevant : callable
         Return the relevant part of a register's value, from its name and its value. By default all of it.
     """
-    now, then, wrong_now, wrong_then = right.wires(0), right.wires(1), wrong.wires(0), wrong.wires(1)
-    solver = Solver(assuming(now), right.step(0), wrong.step(0))
+    now, then = right.every_wire(0), right.every_wire(1)
+    wrong_now, wrong_then = wrong.every_wire(0), wrong.every_wire(1)
+    solver = Solver(assuming(right.wires(0)), right.step(0), wrong.step(0))
     solver.add(*(now[name] == wrong_now[name] for name in (*right.inputs, *right.registers)))
     outputs = (now[name] != wrong_now[name] for name in right.outputs)
     registers = (relevant(name, then[name]) != relevant(name, wrong_then[name]) for name in right.registers)

@@ -35,11 +35,11 @@ def inductive(system: Transition, invariant: Invariant, *, contract: Contract = 
     now, then = system.wires(0), system.wires(1)
     base = Solver(system.initial(), not_(invariant(now)))
     if base.possible():
-        shown = system.describe(base.model(), [now])
+        shown = system.describe(base.model(), [0])
         return Verdict(Result.FAIL, 0, "it does not hold after power-up:\n" + shown)
     step = Solver(invariant(now), system.step(0), contract(now, then), not_(invariant(then)))
     if step.possible():
-        return Verdict(Result.FAIL, 1, "a cycle violates it:\n" + system.describe(step.model(), [now, then]))
+        return Verdict(Result.FAIL, 1, "a cycle violates it:\n" + system.describe(step.model(), [0, 1]))
     return Verdict(Result.PASS, 1)
 
 
@@ -58,7 +58,7 @@ def resets(system: Transition, *, retained: Sequence[str] = ()) -> Verdict:
         del initial[then[name].number]
     step = Solver(system.step(0), now["rst"] == 1, not_(all_of(*initial.values())))
     if step.possible():
-        return Verdict(Result.FAIL, 1, "a register is not reset:\n" + system.describe(step.model(), [now, then]))
+        return Verdict(Result.FAIL, 1, "a register is not reset:\n" + system.describe(step.model(), [0, 1]))
     return Verdict(Result.PASS, 1)
 
 
@@ -78,7 +78,8 @@ def always(
         return Verdict(Result.FAIL, cycles - 1, "the assumptions contradict each other, so nothing is proved")
     question = Solver(*assumptions, not_(relation(*wires)))
     if question.possible():
-        return Verdict(Result.FAIL, cycles - 1, "a cycle violates it:\n" + system.describe(question.model(), wires))
+        shown = system.describe(question.model(), range(cycles))
+        return Verdict(Result.FAIL, cycles - 1, "a cycle violates it:\n" + shown)
     return Verdict(Result.PASS, cycles - 1)
 
 
@@ -86,9 +87,10 @@ def independent(system: Transition, outputs: Sequence[str], inputs: Sequence[str
     """Prove that the outputs do not depend combinationally on the inputs."""
     # Two unrelated states of the system stand for the same cycle with different `inputs`.
     one, other = system.wires(0), system.wires(1)
-    equal = (one[name] == other[name] for name in (*system.registers, *system.inputs) if name not in inputs)
+    state, other_state = system.every_wire(0), system.every_wire(1)
+    equal = (state[name] == other_state[name] for name in (*system.registers, *system.inputs) if name not in inputs)
     question = Solver(*equal, any_of(*(one[name] != other[name] for name in outputs)))
     if question.possible():
-        shown = system.describe(question.model(), [one, other])
+        shown = system.describe(question.model(), [0, 1])
         return Verdict(Result.FAIL, 0, "the outputs differ between these two:\n" + shown)
     return Verdict(Result.PASS, 0)

@@ -129,6 +129,7 @@ class _Copies:
     def __init__(self, system: Transition, secrets: Iterable[Secret], invariant: Invariant):
         self._system = system
         self.one = system.wires(0)
+        self._every = system.every_wire(0)
         # Position of each register in the state, and its next value.
         self._steps = {low: (high + 1, term) for high, low, term in _registers(system)}
         self._state = system.state(0)
@@ -172,18 +173,26 @@ class _Copies:
                         either = any_of(*visible) if conditions else boolean(True)
                         yield self._name(piece[0]), all_of(either, a != b)
 
-    def describe(self, model: Model, first: Wires, second: Wires) -> str:
-        """Return the registers and inputs that differ between `first` and `second`, with both values."""
+    def describe_copies(self, model: Model) -> str:
+        """Return the registers and inputs that differ between the copies, with both values."""
+        return self._describe(model, self._other)
+
+    def describe_step(self, model: Model) -> str:
+        """Return the registers and inputs of one copy that change in the next cycle, with both values."""
+        return self._describe(model, self._next[0])
+
+    def _describe(self, model: Model, other: BitVector) -> str:
+        every = _WiresOf(self._every, self._state, other)
         lines = []
         for name in (*self._system.registers, *self._system.inputs):
-            values = [model.value(wires[name]) for wires in (first, second)]
+            values = [model.value(wires[name]) for wires in (self._every, every)]
             if values[0] != values[1]:
                 lines.append(f"  {name}: {', '.join(map(hex, values))}")
         return "\n".join(lines)
 
     def _name(self, bit: int) -> str:
         """Return the name of the register that contains a bit of the state."""
-        return next(name for name in self._system.registers if bit in _origin(simplify(self.one[name])))
+        return next(name for name in self._system.registers if bit in _origin(simplify(self._every[name])))
 
     def _successor(self, name: str, state: BitVector) -> BitVector:
         """Return the state that follows `state`, with unconstrained inputs."""
@@ -227,11 +236,11 @@ def noninterference(
     if question.possible():
         model = question.model()
         names = [name for name, difference in differences if model.holds(difference)]
-        differs = copies.describe(model, copies.one, copies.other)
+        differs = copies.describe_copies(model)
         return Verdict(Result.FAIL, 1, f"{', '.join(names)}: the two copies differ in\n{differs}")
     step = Solver(invariant(copies.one), not_(invariant(copies.one_then)))
     if step.possible():
-        changes = copies.describe(step.model(), copies.one, copies.one_then)
+        changes = copies.describe_step(step.model())
         return Verdict(Result.FAIL, 1, f"a cycle violates the invariant, by changing\n{changes}")
     return Verdict(Result.PASS, 1)
 

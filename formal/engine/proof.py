@@ -9,6 +9,7 @@ from enum import StrEnum
 from spurtle.config import SPUConfig
 from spurtle.support.errors import UserError
 
+from .signals import UnlistedSignal
 from .terms import Undecided
 from .tools import ToolError
 from .transition import Transition
@@ -99,7 +100,7 @@ class Proof:
             raise
         except Undecided as error:
             verdict = Verdict(Result.UNKNOWN, 0, f"the solver gave up: {error}")
-        except ToolError as error:
+        except (ToolError, UnlistedSignal) as error:
             verdict = Verdict(Result.ERROR, 0, str(error))
         except Exception:  # A bug in this proof must not stop the others.
             verdict = Verdict(Result.ERROR, 0, traceback.format_exc())

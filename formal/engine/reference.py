@@ -147,4 +147,4 @@ def _disagreement(cycles: _Cycles, model: Model, expected: Mapping[str, Number])
 
     values = ", ".join(f"{name} = {known(value):#x}" for name, value in expected.items())
     actual = ", ".join(f"{name} = {model.value(cycles.result(name)):#x}" for name in expected)
-    return f"{cycles.system.describe(model, cycles.wires[:1])}\n  expected  {values}\n  got       {actual}"
+    return f"{cycles.system.describe(model, [0])}\n  expected  {values}\n  got       {actual}"

@@ -10,6 +10,7 @@ from amaranth.back import rtlil
 from amaranth.lib import wiring
 
 from .proof import Result, Verdict
+from .signals import signal_names
 from .tools import BUILD, SBY, SOLVER, YOSYS, ToolError, require, run
 
 __all__ = ["check"]
@@ -40,16 +41,21 @@ def check(
         k, or the number of cycles within which each cover statement must be reached.
     probes : mapping of str to str
         Input ports of `spec` that are connected to internal signals of submodules, named as in the flattened design.
-        The gateware therefore needs no port that only a proof reads.
+        Components list them as `proof_signals`. The gateware therefore needs no port that only a proof reads.
 
     Raises
     ------
     ToolError
         If sby itself fails or exceeds the time limit.
+    UnlistedSignal
+        If a component does not list a signal of `probes`.
     ValueError
         If `spec` has no statement of the kind that the mode checks: an empty proof would pass.
     """
     design = rtlil.convert(spec, name="spec", platform="formal")
+    names = signal_names(spec, platform="formal")
+    for signal in (probes or {}).values():
+        names.check(signal)
     require(SBY, YOSYS, SOLVER)
     purpose = _PURPOSE[mode]
     if f'parameter \\FLAVOR "{purpose}"' not in design:

@@ -1,12 +1,13 @@
 """Transition relations of components: one cycle, computed by Yosys, as terms."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 
 from amaranth.back import rtlil
 from amaranth.lib import wiring
 
+from .signals import SignalNames, signal_names
 from .terms import BitVector, Boolean, Model, all_of, as_bits, parse, substitute, variable
 from .tools import yosys
 
@@ -22,6 +23,23 @@ _WIRE = re.compile(r"^; yosys-smt2-(input|output|register|wire) (\S+) (\d+)$", r
 
 Wires = Mapping[str, BitVector]
 """Wires of one cycle, by name."""
+
+
+class _NamedWires(Mapping[str, BitVector]):
+    """Wires of one cycle that a proof can name. Raises UnlistedSignal for other names."""
+
+    def __init__(self, wires: Wires, names: SignalNames):
+        self._wires, self._names = wires, names
+
+    def __getitem__(self, name: str) -> BitVector:
+        self._names.check(name)
+        return self._wires[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._wires)
+
+    def __len__(self) -> int:
+        return len(self._wires)
 
 
 @dataclass(frozen=True)
@@ -43,6 +61,7 @@ class Transition:
     _step: Boolean
     _state: BitVector
     _next: BitVector
+    _names: SignalNames | None
 
     def state(self, n: int) -> BitVector:
         """Return all registers and inputs in state `n`, as one bit vector."""
@@ -56,19 +75,29 @@ class Transition:
         """Return the condition that state `n + 1` follows state `n`."""
         return substitute(self._step, (self._state, self.state(n)), (self._next, self.state(n + 1)))
 
-    def wires(self, n: int) -> dict[str, BitVector]:
-        """Return every named wire in state `n`, unsigned, by name."""
+    def wires(self, n: int) -> Wires:
+        """Return the wires in state `n`, unsigned, by name.
+
+        If the relation is that of a component, a name must be a port, a signal that the component or a submodule lists
+        as `proof_signals`, or a history register. Another name raises UnlistedSignal.
+        """
+        every = self.every_wire(n)
+        return every if self._names is None else _NamedWires(every, self._names)
+
+    def every_wire(self, n: int) -> Wires:
+        """Return every wire in state `n`, unsigned, by name, for what does not depend on the names."""
         return {name: substitute(wire, (self._state, self.state(n))) for name, wire in self._wires.items()}
 
-    def describe(self, model: Model, cycles: Sequence[Wires]) -> str:
-        """Return a text with the values of the registers and inputs in successive cycles of a model."""
+    def describe(self, model: Model, states: Iterable[int]) -> str:
+        """Return a text with the values of the registers and inputs in successive states of a model."""
 
         def values(names: Iterable[str], wires: Wires) -> str:
             return ", ".join(f"{name} = {model.value(wires[name]):#x}" for name in names)
 
         inputs = [name for name in self.inputs if name != "clk"]
         return "\n  then\n".join(
-            f"  state   {values(self.registers, wires)}\n  inputs  {values(inputs, wires)}" for wires in cycles
+            f"  state   {values(self.registers, wires)}\n  inputs  {values(inputs, wires)}"
+            for wires in map(self.every_wire, states)
         )
 
 
@@ -90,8 +119,8 @@ class _WithHistory(Transition):
         followed = self._follow(self.wires(n)).items()
         return all_of(super().step(n), *(then[name] == value for name, value in followed))
 
-    def wires(self, n: int) -> dict[str, BitVector]:
-        return super().wires(n) | self._history(n)
+    def every_wire(self, n: int) -> Wires:
+        return {**super().every_wire(n), **self._history(n)}
 
 
 def with_history(
@@ -113,13 +142,15 @@ def with_history(
     """
     parts = {field.name: getattr(system, field.name) for field in fields(Transition)}
     parts["registers"] = (*system.registers, *widths)
+    parts["_names"] = parts["_names"] and parts["_names"].with_history(widths)
     return _WithHistory(**parts, _widths=widths, _follow=follow, _initially=initially)
 
 
 def transition(component: wiring.Component) -> Transition:
-    """Compute the transition relation of `component` with Yosys, with every named wire.
+    """Compute the transition relation of `component` with Yosys.
 
-    All inputs are unconstrained, `rst` included.
+    All inputs are unconstrained, `rst` included. Proofs read ports and the signals that components list as
+    `proof_signals`.
 
     Raises
     ------
@@ -129,11 +160,14 @@ def transition(component: wiring.Component) -> Transition:
         If Yosys is not installed.
     """
     design = rtlil.convert(component, name="top", emit_src=False)
-    return from_smt2(yosys(design, f"{PREPARE}; {WRITE} {{output}}"))
+    return replace(from_smt2(yosys(design, f"{PREPARE}; {WRITE} {{output}}")), _names=signal_names(component))
 
 
 def from_smt2(text: str, name: str = "state") -> Transition:
-    """Return the transition relation that Yosys wrote. Relations with different names can be used in one query."""
+    """Return the transition relation that Yosys wrote, in which every wire can be read.
+
+    Relations with different names can be used in one query.
+    """
     wires: dict[str, int] = {}
     kinds: dict[str, list[str]] = {"input": [], "output": [], "register": [], "wire": []}
     for kind, wire, width in _WIRE.findall(text):
@@ -159,4 +193,5 @@ def from_smt2(text: str, name: str = "state") -> Transition:
         _step=step,
         _state=variable("s", int(sort[1])),
         _next=variable("s1", int(sort[1])),
+        _names=None,
     )

@@ -4,18 +4,15 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from importlib import import_module
-from inspect import getmembers, isclass, signature
-from pkgutil import iter_modules
+from inspect import signature
 from typing import Any
 
 import pytest
 from amaranth.lib import wiring
 
-from spurtle import arch, gateware, shell
+from spurtle import arch
 from spurtle.config import CONFIGS
 from spurtle.gateware.access_choice import AccessChoice
-from spurtle.gateware.component import ConfiguredComponent
 from spurtle.gateware.cutter import Cutter
 from spurtle.gateware.interval import Numbering
 from spurtle.gateware.lfsr import LFSR
@@ -23,23 +20,7 @@ from spurtle.gateware.packer import Packer
 from spurtle.gateware.previous_target import PreviousTarget
 from spurtle.gateware.registers import RegisterAccess, RegisterFile
 from spurtle.gateware.spu import SPU
-
-
-def components() -> list[type[wiring.Component]]:
-    """Return all components of gateware and shells."""
-    modules = [
-        import_module(f"{package.__name__}.{module.name}")
-        for package in (gateware, shell)
-        for module in iter_modules(package.__path__)
-    ]
-    return [
-        member
-        for module in modules
-        for _, member in getmembers(module, isclass)
-        if issubclass(member, wiring.Component) and member.__module__ == module.__name__
-        if member is not ConfiguredComponent
-    ]
-
+from tests.support.gateware import components
 
 CONFIGURED = [component for component in components() if "config" in signature(component).parameters]
 

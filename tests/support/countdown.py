@@ -27,6 +27,8 @@ class Countdown(wiring.Component):
     start: In(4)
     value: Out(4)
 
+    proof_signals = ("zero",)
+
     def __init__(self, *, wraps: bool = False, reset_less: bool = False):
         self._wraps = wraps
         self._reset_less = reset_less

@@ -3,6 +3,9 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from importlib import import_module
+from inspect import getmembers, isclass
+from pkgutil import iter_modules
 from random import Random
 from typing import Any
 
@@ -11,9 +14,11 @@ from amaranth.lib import wiring
 from amaranth.sim import Simulator
 from hypothesis import strategies as st
 
+from spurtle import gateware, shell
 from spurtle.arch import PMSFCR_EL1
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import Packet
+from spurtle.gateware.component import ConfiguredComponent
 from spurtle.interface.pe_state import PEStateSignature
 from spurtle_sim.model.operation import Facts, Location, Operation, Sample, Start, Vectors
 from spurtle_sim.model.pe import PEState
@@ -24,6 +29,7 @@ from tests.support.operation_kinds import KINDS, RARE
 __all__ = [
     "Bench",
     "boundary_integers",
+    "components",
     "cycle",
     "pe_bits",
     "random_location",
@@ -33,6 +39,22 @@ __all__ = [
     "random_sample",
     "uniform_samples",
 ]
+
+
+def components() -> list[type[wiring.Component]]:
+    """Return all components of gateware and shells."""
+    modules = [
+        import_module(f"{package.__name__}.{module.name}")
+        for package in (gateware, shell)
+        for module in iter_modules(package.__path__)
+    ]
+    return [
+        member
+        for module in modules
+        for _, member in getmembers(module, isclass)
+        if issubclass(member, wiring.Component) and member.__module__ == module.__name__
+        if member is not ConfiguredComponent
+    ]
 
 
 class Bench:

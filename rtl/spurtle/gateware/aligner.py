@@ -52,6 +52,8 @@ class Aligner(ConfiguredComponent):
     o : Out(stream of word_layout)
     """
 
+    proof_signals = ("aligner_state", "started", "previous", "previous_end")
+
     def __init__(self, config: SPUConfig):
         check_config(config)
         self._units = max(1, config.bus_bytes // config.layout.align)

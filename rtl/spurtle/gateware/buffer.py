@@ -87,6 +87,29 @@ class ProfilingBuffer(ConfiguredComponent):
         Strobe: buffer full event.
     """
 
+    proof_signals = (
+        "buffer_state",
+        "keep",
+        "base",
+        "words",
+        "within",
+        "next_low",
+        "next_high",
+        "fault",
+        "faulted",
+        "fits_known",
+        "fits_known_*",
+        "low_below",
+        "high_below",
+        "high_same",
+        "in_place",
+        "crosses",
+        "last_low",
+        "last_high",
+        "on_last_low",
+        "on_last_high",
+    )
+
     def __init__(self, config: SPUConfig):
         check_config(config)
         super().__init__(

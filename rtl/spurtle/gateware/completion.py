@@ -45,6 +45,8 @@ class Completion(ConfiguredComponent):
         Sample at `i` whose record is to be made. Accepted when the record has been sent.
     """
 
+    proof_signals = ("completion_state", "rejections")
+
     def __init__(self, config: SPUConfig):
         check_config(config)
         super().__init__(

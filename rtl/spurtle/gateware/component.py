@@ -1,6 +1,7 @@
 """Base class of components that are built for a configuration."""
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from amaranth.lib import wiring
 
@@ -17,7 +18,14 @@ class ConfiguredComponent(wiring.Component):
     config : SPUConfig
         The subclass checks it before it derives members from it.
     members : mapping of str to Member
+
+    Attributes
+    ----------
+    proof_signals : tuple of str
+        Names of internal signals, not ports, that proofs in `formal/` read. `*` stands for any text.
     """
+
+    proof_signals: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, config: SPUConfig, members: Mapping[str, wiring.Member]):
         self._config = config

@@ -79,6 +79,8 @@ class ProfilingControl(ConfiguredComponent):
         Profiling is enabled in the state in which the branch was executed. This and `branch` only with FEAT_SPE_PBT.
     """
 
+    proof_signals = ("owner",)
+
     def __init__(self, config: SPUConfig):
         check_config(config)
         super().__init__(

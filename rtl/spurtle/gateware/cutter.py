@@ -23,6 +23,8 @@ class Cutter(ConfiguredComponent):
     o : Out(stream of beat_layout)
     """
 
+    proof_signals = ("beat",)
+
     def __init__(self, config: SPUConfig):
         check_config(config)
         if config.layout.packed:

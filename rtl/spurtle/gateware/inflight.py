@@ -51,6 +51,16 @@ class InFlight(ConfiguredComponent):
         The sample of a finished operation has not been accepted.
     """
 
+    proof_signals = (
+        "start_*",
+        "offset_before",
+        "known_at_finish",
+        "operations",
+        "order.level",
+        "order.storage",
+        "order.*_port__addr",
+    )
+
     def __init__(self, config: SPUConfig):
         check_config(config)
         point = SamplingPointSignature(config).flip().members

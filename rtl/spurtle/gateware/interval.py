@@ -41,6 +41,8 @@ class Numbering(ConfiguredComponent):
         `count` of the next cycle. Only with a delay.
     """
 
+    proof_signals = ("lanes_in_groups", "lower", "upper", "before_*_in_group")
+
     def __init__(self, config: SPUConfig):
         check_config(config)
         width = config.ops_per_cycle
@@ -134,6 +136,20 @@ class IntervalCounter(ConfiguredComponent):
     selected : Out(ops_per_cycle) for each of selections_per_cycle
         Lane of the selected operation, one-hot or zero; of the second one, if there are two.
     """
+
+    proof_signals = (
+        "low",
+        "high",
+        "borrow",
+        "halves_zero",
+        "high_zero",
+        "close",
+        "counted",
+        "ecount_minus_1",
+        "settled_interval",
+        "restart",
+        "reload",
+    )
 
     def __init__(self, config: SPUConfig):
         check_config(config)

@@ -35,9 +35,9 @@ class Packer(ConfiguredComponent):
     `assembled` holds the bytes that have been appended and not sent, `fill` of them. A step can be appended if `fill`
     is less than a beat, or becomes less in this cycle. No two records share a beat.
 
-    Timing: there is a step in every cycle, even one without bytes, unless an earlier one waits for room. The first step
-    of a record can be appended three cycles after the record became valid, as early as in the cycle in which the last
-    beat of the previous record is sent. No beat is sent in a cycle in which less than a beat is assembled and more
+    Timing: there is a step in every cycle, even one without bytes, unless an earlier one waits for space. The first
+    step of a record can be appended three cycles after the record became valid, as early as in the cycle in which the
+    last beat of the previous record is sent. No beat is sent in a cycle in which less than a beat is assembled and more
     steps of the record follow.
 
     Members
@@ -46,6 +46,21 @@ class Packer(ConfiguredComponent):
         An absent field is zero.
     o : Out(stream of beat_layout)
     """
+
+    proof_signals = (
+        "selected_step",
+        "step",
+        "position",
+        "shifted",
+        "advance",
+        "append",
+        "assembled",
+        "fill",
+        "complete",
+        "beat_ready",
+        "has_space",
+        "has_space_after_beat",
+    )
 
     def __init__(self, config: SPUConfig):
         check_config(config)
@@ -165,8 +180,8 @@ class Packer(ConfiguredComponent):
         fill = Signal.like(shifted.fill)
         complete = Signal()  # `assembled` holds the end of its record
         beat_ready = Signal()  # it holds a full beat, or the last one
-        has_room = Signal(init=1)  # for another step
-        has_room_after_beat = Signal()  # for another step, if a beat is sent in this cycle
+        has_space = Signal(init=1)  # for another step
+        has_space_after_beat = Signal()  # for another step, if a beat is sent in this cycle
         beat_sent = Signal()
         append = Signal()
 
@@ -179,16 +194,16 @@ class Packer(ConfiguredComponent):
             below = fill < beat
             return [
                 beat_ready.eq(complete | ~below),
-                has_room.eq(~complete & below),
-                has_room_after_beat.eq(Mux(complete, fill <= beat, ~below & (fill < 2 * beat))),
+                has_space.eq(~complete & below),
+                has_space_after_beat.eq(Mux(complete, fill <= beat, ~below & (fill < 2 * beat))),
             ]
 
         m.d.comb += [
             self.o.valid.eq(beat_ready),
             self.o.p.data.eq(assembled[: 8 * beat]),
-            self.o.p.last.eq(complete & has_room_after_beat),
+            self.o.p.last.eq(complete & has_space_after_beat),
             beat_sent.eq(self.o.valid & self.o.ready),
-            append.eq(shifted.valid & (has_room | (has_room_after_beat & self.o.ready))),
+            append.eq(shifted.valid & (has_space | (has_space_after_beat & self.o.ready))),
             advance.eq(append | ~shifted.valid),
         ]
         if "end" in beat_layout(self._config).members:

@@ -66,6 +66,8 @@ class RecordBuilder(ConfiguredComponent):
     packets : Out(record_layout)
     """
 
+    proof_signals = ("has_*", "packet_operation", "packet_events", "size")
+
     def __init__(self, config: SPUConfig):
         check_config(config)
         super().__init__(

@@ -192,6 +192,8 @@ class RegisterFile(ConfiguredComponent):
         Value that software writes.
     """
 
+    proof_signals = ("owned", "number", "outcome")
+
     def __init__(self, config: SPUConfig):
         check_config(config)
         _check_distinct(config.registers, _number, "short number")

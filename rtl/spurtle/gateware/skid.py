@@ -1,5 +1,7 @@
 """Register stage of a stream."""
 
+from typing import ClassVar
+
 from amaranth import *
 from amaranth.hdl import ShapeLike
 from amaranth.lib import stream, wiring
@@ -25,6 +27,9 @@ class SkidBuffer(wiring.Component):
     -------
     i, o : stream of `shape`
     """
+
+    proof_signals: ClassVar[tuple[str, ...]] = ("skid", "skid_valid")
+    """Names of internal signals that proofs in `formal/` read."""
 
     def __init__(self, shape: ShapeLike):
         if not isinstance(shape, ShapeLike):

@@ -124,6 +124,8 @@ class Slot(ConfiguredComponent):
         (D17.4).
     """
 
+    proof_signals = ("slot_state", "executing", "waiting", "*_saturated")
+
     def __init__(self, config: SPUConfig):
         check_config(config)
         super().__init__(

@@ -50,6 +50,8 @@ class RecordPath(ConfiguredComponent):
         sample.
     """
 
+    proof_signals = ("serialized",)
+
     def __init__(self, config: SPUConfig):
         check_config(config)
         super().__init__(

@@ -3,6 +3,8 @@
 Ref: IHI0024 (APB4).
 """
 
+from typing import ClassVar
+
 from amaranth import *
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -68,6 +70,9 @@ class APB4Completer(wiring.Component):
     apb : In(APB4)
     sysreg : Out(SystemRegisterSignature)
     """
+
+    proof_signals: ClassVar[tuple[str, ...]] = ("completer_state", "low_strobe", "merging")
+    """Names of internal signals that proofs in `formal/` read."""
 
     def __init__(self):
         super().__init__({"apb": In(APB4()), "sysreg": Out(SystemRegisterSignature())})

@@ -123,6 +123,19 @@ class AXI4Writer(ConfiguredComponent):
         A complete record waits to be sent, is being sent, or waits for a response.
     """
 
+    proof_signals = (
+        "writer_state",
+        "incoming",
+        "outgoing",
+        "remaining",
+        "sending",
+        "started",
+        "beats_left",
+        "stored",
+        "loaded",
+        "open_bursts",
+    )
+
     def __init__(self, config: SPUConfig, *, outstanding: int = 1):
         check_config(config)
         check_type("outstanding", outstanding, int)
