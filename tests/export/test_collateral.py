@@ -189,6 +189,10 @@ def test_core_file_names_existing_files(name: str, shell: str) -> None:
     ]
     assert {*named} <= {*texts}
     assert core["name"].startswith(f"spurtle:spe:{module}:")
+    title = [line for line in texts[f"{module}.core"].splitlines() if line.startswith("#")][:3]
+    assert title[0] == f"# Spurtle {__version__}: FuseSoC core of {module}"
+    assert title[1] == "# SPDX-License-Identifier: Apache-2.0"
+    assert title[2].startswith("# Generated. Options: ")
 
 
 @pytest.mark.parametrize("reset", [Reset(asynchronous, low) for asynchronous in (False, True) for low in (False, True)])

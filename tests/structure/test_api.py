@@ -122,7 +122,7 @@ def test_the_buffers_of_a_perf_data_file_are_decoded(tmp_path: Path, capfd: pyte
     assert all(record.complete and not record.problems for record in records)
 
 
-@pytest.mark.parametrize("page", ["reference/records", "howto/workloads"])
+@pytest.mark.parametrize("page", ["reference/records", "howto/programs"])
 def test_the_examples_of_the_documents_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sim").symlink_to(ROOT / "sim")
     monkeypatch.chdir(tmp_path)
@@ -130,7 +130,7 @@ def test_the_examples_of_the_documents_run(page: str, tmp_path: Path, monkeypatc
     text = (ROOT / "docs" / f"{page}.md").read_text()
     for block in re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
         exec(block, names)
-    if page == "howto/workloads":
+    if page == "howto/programs":
         assert names["status"] == 0 and names["records"]
     else:
         assert names["record"].total == 12

@@ -2,7 +2,7 @@
 
 from ..config import SPUConfig
 from ..support.version import __version__
-from .banner import title
+from .banner import comment, title
 from .verilog import Verilog
 
 __all__ = ["core"]
@@ -15,9 +15,10 @@ def core(config: SPUConfig, design: Verilog) -> str:
     tool that could select files.
     """
     name = design.module
+    lines = "\n".join(comment("#", title(design, "FuseSoC core")))
     return f"""\
 CAPI=2:
-# {" ".join(title(design, "FuseSoC core"))}
+{lines}
 name: spurtle:spe:{name}:{__version__}
 description: Arm Statistical Profiling Unit (FEAT_SPE), configuration {config.name}
 
