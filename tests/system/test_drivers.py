@@ -404,9 +404,7 @@ def test_kvm_unit_tests_6_unmapped(guest: CPU) -> None:
 
 @configurations_with(lambda config: config.external_aborts)
 def test_kvm_unit_tests_7_not_backed(guest: CPU) -> None:
-    """The page is not mapped at stage 2, which the guest sees as an External abort. Not from
-    FEAT_SPEv1p3 on, which does not report External aborts.
-    """
+    """The page is not mapped at stage 2, which a guest without FEAT_SPEv1p3 sees as an External abort."""
     guest.spu.set_faulting_range(guest.memory.start, PAGE, FaultKind.STAGE_1, external=True)
     profile_until_fault(guest)
     status = PMBSR_EL1.unpack(guest.mrs(PMBSR_EL1))

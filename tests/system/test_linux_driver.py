@@ -43,7 +43,7 @@ COLL = PMBSR_EL1.pack(COLL=1)
 
 @pytest.fixture(scope="module", params=library.VERSIONS)
 def source(request: pytest.FixtureRequest) -> Path:
-    """Sources of a kernel, from the package of Debian."""
+    """Return the sources of a kernel, from the package of Debian."""
     found = library.find_source(request.param)
     if found is None:
         pytest.skip(f"Linux {request.param} is not installed: apt-get install linux-source-{request.param}")

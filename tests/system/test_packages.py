@@ -44,7 +44,7 @@ def install(bin_: Path, *packages: str | Path, folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The wheel and the sdist, from a copy of the sources. The wheel is built from the sdist."""
+    """Build the sdist from a copy of the sources, and the wheel from the sdist."""
     folder = tmp_path_factory.mktemp("packages")
     source = folder / "source"
     source.mkdir()
