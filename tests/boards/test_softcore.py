@@ -153,7 +153,8 @@ class RandomDriver:
         records: list[bytes] = []
         interrupts = late = 0
         while len(records) < count:
-            wait = self._library.rig_play(self._rig, ctypes.c_uint64(choose.randrange(1, 2000)))
+            # So frequent that about thirty stops wait for a sampled operation, which is in flight for few cycles.
+            wait = self._library.rig_play(self._rig, ctypes.c_uint64(choose.randrange(1, 500)))
             assert wait >= 0
             late += wait > 0
             self._library.rig_wait(self._rig, ctypes.c_uint64(choose.randrange(40)))
