@@ -171,7 +171,8 @@ class Slot(ConfiguredComponent):
                     m.next = SlotState.IN_FLIGHT
                 # Captured in every cycle: `allocate` arrives late, and must not enable these flip-flops. A counter
                 # holds its latency in case it ends with the next report: one if it ended with this one, two if not.
-                # `translation` and `alternate_issue` count this report only if it has a cycle for them.
+                # `translation` and `alternate_issue` are one if the operation waits for a translation, or for issue during
+                # a tick of the alternate clock, in this report.
                 m.d.sync += [
                     self.start.eq(self.incoming),
                     self.drop.eq(self.was_stopped | ~self.running),
