@@ -215,6 +215,7 @@ class IntervalCounter(ConfiguredComponent):
 
         One carry chain is in that cycle, and one where the result is used.
         """
+        # A table instead of an adder. The count is at most the number of lanes, and the bias is 1 or -1.
         subtrahend = Signal(range(-1, self._width + 2), name=f"{name}_subtrahend")
         with m.Switch(numbering.next_count):
             for count in range(self._width + 1):

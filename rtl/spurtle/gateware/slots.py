@@ -60,6 +60,7 @@ class Allocation(ConfiguredComponent):
             offers.append(offer)
             free = free & ~offer
 
+        # One or two selections, whose lanes and slots differ.
         pairs = list(zip(self.selected, offers, strict=True))
         allocated = [Mux(selected.any(), offer, 0) for selected, offer in pairs]
         granted = [Mux(offer.any(), selected, 0) for selected, offer in pairs]
@@ -171,7 +172,8 @@ class Slot(ConfiguredComponent):
                     m.next = SlotState.IN_FLIGHT
                 # Captured in every cycle: `allocate` arrives late, and must not enable these flip-flops. A counter
                 # holds its latency in case it ends with the next report: one if it ended with this one, two if not.
-                # `translation` and `alternate_issue` count this report only if it has a cycle for them.
+                # `translation` and `alternate_issue` are one if the operation waits for a translation, or for issue
+                # during a tick of the alternate clock, in this report.
                 m.d.sync += [
                     self.start.eq(self.incoming),
                     self.drop.eq(self.was_stopped | ~self.running),
