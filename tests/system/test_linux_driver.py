@@ -113,7 +113,7 @@ def test_records_arrive_or_loss_is_reported(
 
 
 def play(source: Path, config: SPUConfig, seed: int) -> Session:
-    """Play one session. The behaviour of memory changes at random times."""
+    """Play one session. The behavior of memory changes at random times."""
     random = Random(seed)
     page_shift = random.choices([PAGE_SHIFT, LARGE_PAGE_SHIFT], [7, 1])[0]
     session = Session(library.build(source, page_shift), config, random.choice(PROGRAMS)(config.ops_per_cycle))

@@ -202,7 +202,10 @@ class Accounting:
         self.enable()
 
     def rewrite(self) -> None:
-        """Write a new pointer and limit. Records that are accepted later are written there."""
+        """Write a new pointer and limit.
+
+        A record that was requested before and is accepted after the write is written at the new pointer.
+        """
         self.pause()
         self.read_records()
         self.actions.append("rewritten")
@@ -261,7 +264,7 @@ def test_each_sample_is_accounted_for(
     assert config.external_aborts or f"discarded: {ABORTED}" not in reasons
     if cycles >= 1_000_000:  # shorter runs may miss an outcome
         assert {"in memory", "filtered out", "collided"} <= {*totals}
-        # The rarest of eight reasons may be missing.
+        # At most eight reasons are possible. The rare ones may be missing.
         assert len(reasons) >= 5, totals
     if cycles >= 10_000_000:
         assert len(reasons) == 7 + config.external_aborts, totals
