@@ -1,4 +1,4 @@
-"""Test the completion of samples: each is filtered once, and its record is written or dropped."""
+"""Tests of the completion of samples: each is filtered once, and its record is written or dropped."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

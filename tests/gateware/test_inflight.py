@@ -1,4 +1,4 @@
-"""Test the operations in flight: allocation of slots, captured state, latencies, and the order of the samples."""
+"""Tests of the operations in flight: allocation of slots, captured state, latencies, and the order of the samples."""
 
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Test the construction of records against the reference, byte for byte."""
+"""Tests of the construction of records against the reference, byte for byte."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Test the SPU in Amaranth's simulator: a record from end to end, draining, and stopping in any cycle.
+"""Tests of the SPU in Amaranth's simulator: a record from end to end, draining, and stopping in any cycle.
 
 tests/system/test_cocotb.py and tests/cosim/test_spu.py test its Verilog with thousands of operations.
 """
