@@ -171,7 +171,7 @@ def _remaining(config: SPUConfig, wires: Wires) -> BitVector:
         return constant(value, 16)
 
     beats = number(config.max_record_bytes // config.bus_bytes) - widened(wires["beats_in"], 16)
-    # The remainder of the last beat is a word of its own.
+    # The remainder of the last beat is a separate word.
     words = beats
     if config.layout.align < config.bus_bytes:
         words = if_else(wires["aligner.aligner_state"] == AlignerState.REMAINDER, number(0), beats + 1)

@@ -122,7 +122,7 @@ def _compare(
     conditions: list[Boolean] = []
     for path in paths:
         conditions.append(path.condition)
-        # Each query has a solver of its own: a solver that is reused keeps the earlier ones and is 30 times slower.
+        # Each query has a separate solver: a reused solver keeps the earlier queries and is 30 times slower.
         for name, value in path.result.items():
             different = not_(equal(value, cycles.result(name)))
             for case in cases.get(name, [boolean(True)]):

@@ -179,7 +179,7 @@ def _number(wires: Wires, name: str, bias: int) -> BitVector:
 def prove(config: SPUConfig, system: Transition) -> Verdict:
     """Prove that each cycle matches the reference, under the invariant. `system` is an `IntervalCounter` of `config`.
 
-    The invariant and the reset have proofs of their own.
+    The invariant and the reset have separate proofs.
     """
     counting = 1 if config.count_delay else 0
     selections = [f"selected__{index}" for index in range(config.selections_per_cycle)]

@@ -227,8 +227,8 @@ class Accounting:
         self.random.choice([*idle, self.drain, self.drain, self.disable, self.stop, self.rewrite, *rarely])()
         if self.random.random() < 0.05:
             chances = {"stall": [0, 0, 128, 200], "late": [0, 3, 60], "fault": [0, 40], "abort": [0, 30]}
-            trouble = {name: self.random.choice(several) for name, several in chances.items()}
-            self.spu.disturb_memory(self.random.getrandbits(63) | 1, **trouble)
+            disturbances = {name: self.random.choice(several) for name, several in chances.items()}
+            self.spu.disturb_memory(self.random.getrandbits(63) | 1, **disturbances)
 
     def close(self) -> Counter[str]:
         """Drain, and return the number of samples by outcome."""
