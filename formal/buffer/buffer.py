@@ -40,7 +40,7 @@ def _goals(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
     )
     if config.layout.packed:
         yield goal(
-            "a record that crosses a multiple of the longest",
+            "a record that crosses a multiple of the maximum record size",
             lambda wires: all_of(
                 wires["write__beat__valid"] == 1,
                 ult(wires["write__beat__payload.address"] & config.max_record_bytes - 1, config.bus_bytes),

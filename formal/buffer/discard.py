@@ -69,7 +69,7 @@ def prove_discards(config: SPUConfig, system: Transition) -> Verdict:
     def discards(now: Wires, then: Wires) -> Boolean:
         state, after = now["buffer_state"], then["buffer_state"]
         ends = _ends(config, now)
-        # If a record can start within a word, the remainder of its last beat may be a word of its own.
+        # If a record can start within a word, the remainder of its last beat may be a separate word.
         remainder = (
             now["aligner.aligner_state"] == AlignerState.REMAINDER
             if config.layout.align < config.bus_bytes

@@ -124,7 +124,7 @@ def watched(config: SPUConfig, system: Transition) -> Transition:
     origin, limit : PMBPTR_EL1 and the limit when the record was accepted
     words_out, length : words and bytes of it that memory has accepted
     beats_in : beats of it that were accepted at `i`
-    undisturbed : since then the buffer has not stopped, and neither pointer nor limit were written
+    undisturbed : since then the buffer has not stopped, and neither pointer nor limit was written
     """
     number = (2 * config.max_record_bytes // config.bus_bytes).bit_length()
 

@@ -171,10 +171,12 @@ def _remaining(config: SPUConfig, wires: Wires) -> BitVector:
         return constant(value, 16)
 
     beats = number(config.max_record_bytes // config.bus_bytes) - widened(wires["beats_in"], 16)
-    # The remainder of the last beat is a word of its own.
+    # The remainder of the last beat is a separate word.
     words = beats
     if config.layout.align < config.bus_bytes:
         words = if_else(wires["aligner.aligner_state"] == AlignerState.REMAINDER, number(0), beats + 1)
+    # Without a record, the steps of the full check remain, and then one cycle in which `full` is asserted. Each state
+    # of a record adds one cycle, and so does each word that remains.
     unknown = number(4)
     if config.layout.align < config.max_record_bytes:
         unknown = if_else(
@@ -221,6 +223,7 @@ def prove_busy(config: SPUConfig, system: Transition) -> Verdict:
         # The bound of the next cycle depends on `full`, and so on these inputs in that cycle.
         stable_inputs = all_of(then["pmblimitr"] == now["pmblimitr"], then["new_owner"] == 0)
         return all_of(
+            # At most 7 in addition to the words, which may be one more than the beats.
             ule(remaining, config.max_record_bytes // config.bus_bytes + 8),
             implies(
                 all_of(quiet, stable_inputs, now["busy"] == 1),

@@ -160,7 +160,7 @@ def _full_words(config: SPUConfig, wires: Wires, record: WrittenRecord) -> Itera
 
 
 def _aligner(config: SPUConfig, wires: Wires, record: WrittenRecord) -> Iterator[Boolean]:
-    """Yield the conditions with an aligner: the remainder of the last beat may be a word of its own."""
+    """Yield the conditions with an aligner: the remainder of the last beat may be a separate word."""
     in_remainder = wires["aligner.aligner_state"] == AlignerState.REMAINDER
     started = wires["aligner.started"] == 1
     previous_end = widened(wires["aligner.previous_end"], 64) * record.align

@@ -16,6 +16,8 @@ def reach(system: Transition, goal: Invariant, *, cycles: int, assuming: Invaria
 
     Parameters
     ----------
+    cycles : int
+        Upper bound of the search. A goal that takes more cycles fails.
     assuming : Invariant
         Assumed in each cycle of the trace, up to and including the goal. It restricts how the goal is reached.
     """

@@ -46,7 +46,7 @@ def follows(
     latency : int, or mapping of str to int
         Cycles until the results are valid, or until each of them is, by name; 0 for a combinational result.
     argument_latency : mapping of str to int
-        Cycles after the first in which an argument of the reference is sampled, by name. The default is 0.
+        Number of cycles from the first one to that in which an argument is sampled, by name. The default is 0.
     assuming_between : Invariant
         Assumption on each cycle after the first and before the last result.
     stable_inputs : sequence of str
@@ -122,7 +122,7 @@ def _compare(
     conditions: list[Boolean] = []
     for path in paths:
         conditions.append(path.condition)
-        # Each query has a solver of its own: a solver that is reused keeps the earlier ones and is 30 times slower.
+        # Each query has a separate solver: a reused solver keeps the earlier queries and is 30 times slower.
         for name, value in path.result.items():
             different = not_(equal(value, cycles.result(name)))
             for case in cases.get(name, [boolean(True)]):

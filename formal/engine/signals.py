@@ -13,7 +13,7 @@ __all__ = ["SignalNames", "UnlistedSignal", "signal_names"]
 
 
 class UnlistedSignal(Exception):
-    """A proof names a signal that its component does not list."""
+    """Error of a proof that names a signal which its component does not list."""
 
 
 @dataclass(frozen=True)

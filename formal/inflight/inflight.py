@@ -65,7 +65,7 @@ def _ones(wire: BitVector) -> BitVector:
 def selections(config: SPUConfig) -> Invariant:
     """Return the contract of the selections of the interval counter.
 
-    Each selection has one lane or none. The second one has a lane only if the first has one, and a higher one.
+    Each selection has one lane or none. The second one has a lane only if the first one has a lower one.
     """
 
     def holds(wires: Wires) -> Boolean:

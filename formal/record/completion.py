@@ -18,7 +18,10 @@ __all__ = ["proofs", "prove", "prove_waiting", "waiting"]
 
 
 def waiting(wires: Wires) -> Boolean:
-    """Return whether a sample is offered in each state in which a verdict or a record is pending."""
+    """Return whether a sample is offered in each state in which a verdict or a record is pending.
+
+    These are the states of `CompletionState` after FILTER, which is 0.
+    """
     return all_of(ule(wires["completion_state"], 2), implies(wires["completion_state"] != 0, wires["i__valid"] == 1))
 
 

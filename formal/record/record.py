@@ -59,7 +59,7 @@ def prove_events(config: SPUConfig, system: Transition) -> Verdict:
 def prove_operation(config: SPUConfig, system: Transition) -> Verdict:
     """Prove that the Operation Type packet matches the reference. `system` is a `RecordBuilder` of `config`.
 
-    This packet has the most forms, so it has a proof of its own.
+    This packet has the most forms, so it has a separate proof.
     """
     reference = rebuild(records)
     samples = Samples(config)
@@ -104,7 +104,7 @@ def prove_bytes(config: SPUConfig, system: Transition) -> Verdict:
     """Prove that every byte matches the reference. `system` is a `RecordBuilder` of `config`.
 
     The bytes of absent packets are zero. In a packed layout the outputs also say which fields are present. The
-    Operation Type packet has a proof of its own.
+    Operation Type packet has a separate proof.
     """
     sample = system.wires(0)["sample"]
     assumptions = Solver(sample_contract(config, sample))

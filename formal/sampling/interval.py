@@ -171,7 +171,7 @@ def _total(wires: Wires, lanes: str, number: str, group: range) -> Boolean:
 
 
 def _number(wires: Wires, name: str, bias: int) -> BitVector:
-    """Return the random number from which a register was computed: the register is it, less operations and `bias`."""
+    """Return the random number from which a register was computed: its value plus the operations and `bias`."""
     difference, count = wires[name], wires["numbering.count"]
     return difference + zero_extend(difference.width - count.width, count) + bias
 
@@ -179,7 +179,7 @@ def _number(wires: Wires, name: str, bias: int) -> BitVector:
 def prove(config: SPUConfig, system: Transition) -> Verdict:
     """Prove that each cycle matches the reference, under the invariant. `system` is an `IntervalCounter` of `config`.
 
-    The invariant and the reset have proofs of their own.
+    The invariant and the reset have separate proofs.
     """
     counting = 1 if config.count_delay else 0
     selections = [f"selected__{index}" for index in range(config.selections_per_cycle)]
@@ -244,7 +244,7 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
     """Yield name, goal and assumption for each cycle."""
     yield "selected, RND = 0", _selects, lambda wires: wires["rnd"] == 0
     if config.ernd:
-        # If software does not write ECOUNT, the selection depends on the random number.
+        # Software writes only zero to ECOUNT, so the random number determines the selection.
         def drawn(wires: Wires) -> Boolean:
             return all_of(wires["rnd"] == 1, extract(_ECOUNT.lsb + 7, _ECOUNT.lsb, wires["wdata"]) == 0)
 

@@ -98,7 +98,7 @@ def prove(generator: Generator, system: Transition) -> Verdict:
 
 
 def prove_nonzero(system: Transition) -> Verdict:
-    """Prove that the state is never zero: zero is the one state whose successor is itself."""
+    """Prove that the state is never zero: the successor of zero is zero."""
     return inductive(system, lambda wires: wires["state"] != 0)
 
 

@@ -299,4 +299,4 @@ def proofs() -> Iterator[Proof]:
         yield proof("each step is packed once, in order, after the previous one", "induction", prove_invariant)
         yield proof("the beats are the packed bytes, complete and in order", "one cycle", prove_output)
         yield proof("every accepted record is sent", "one cycle", prove_ends)
-        yield proof("cover: longest, shortest, back to back, each step full and empty", "bounded search", cover)
+        yield proof("cover: longest, shortest, back to back, each step present and empty", "bounded search", cover)

@@ -185,7 +185,8 @@ class AXI:
         """Prove the rules of the bus.
 
         A burst has AWLEN + 1 words, none before its address, and WLAST marks the last one. At most `outstanding` bursts
-        are open, and `busy` and `write.done` wait for their responses.
+        are open, and `busy` is asserted while one is. Without posted writes, `write.done` waits for the last response.
+        With posted writes, it waits for space for another record.
         """
 
         def correct(wires: Wires) -> Boolean:

@@ -120,9 +120,9 @@ def prove_limit(config: SPUConfig, system: Transition) -> Verdict:
 
 
 def prove_freeze(config: SPUConfig, system: Transition) -> Verdict:
-    """Prove that the PMU's event counters are frozen one cycle after the reference says so (D13.5 R_HSGZX).
+    """Prove that the freezing of the PMU's event counters matches the reference (D13.5 R_HSGZX).
 
-    `system` is an `SPU`.
+    `freeze` is one cycle later than the state of the reference. `system` is an `SPU`.
     """
 
     def frozen(wires: Mapping[str, int]) -> Mapping[str, int]:
@@ -163,7 +163,7 @@ def prove_pmscr_el2(config: SPUConfig, system: Transition) -> Verdict:
 def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:
     """Prove the cycles after a change of the owning translation regime. `system` is an `SPU`.
 
-    In the next cycle the Profiling Buffer does not run in any block, and then the previous branch target is invalid.
+    In the next cycle `running` is 0 at every block, and in the cycle after that the previous branch target is invalid.
     The proofs of `inflight` and `buffer` cover operations in flight and records.
     """
 

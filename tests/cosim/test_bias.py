@@ -114,7 +114,7 @@ def test_loops_are_sampled_evenly(mode: IntervalMode, lanes: int) -> None:
 
 
 @runs(RANDOM, [lanes for lanes in LANES if lanes > 1])
-def test_no_lane_is_favoured(mode: IntervalMode, lanes: int) -> None:
+def test_no_lane_is_favored(mode: IntervalMode, lanes: int) -> None:
     # In the first half, cycles of 1 to `lanes` operations are equally likely, and so is each position in a cycle of a
     # given size. In a full cycle the position is the lane. A selection and the second next one are at least 259
     # operations apart, so that their cycles are independent. In the second half all cycles are full, and the lane is

@@ -1,4 +1,4 @@
-"""Test the choice of the sampled access of an operation against `ReferenceSPU.choose_access`."""
+"""Tests of the choice of the sampled access of an operation against `ReferenceSPU.choose_access`."""
 
 from itertools import product
 from random import Random

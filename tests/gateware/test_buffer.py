@@ -1,4 +1,4 @@
-"""Test the Profiling Buffer, alone and against the reference `spurtle_sim.model.buffer.Buffer`."""
+"""Tests of the Profiling Buffer, alone and against the reference `spurtle_sim.model.buffer.Buffer`."""
 
 from collections.abc import Callable, Iterator
 

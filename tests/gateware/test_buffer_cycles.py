@@ -1,4 +1,4 @@
-"""Test the Profiling Buffer with accesses of software, faults and other events in any cycle around a record."""
+"""Tests of the Profiling Buffer with accesses of software, faults and other events in any cycle around a record."""
 
 from random import Random
 from typing import Any

@@ -1,4 +1,4 @@
-"""Test the completion of samples: each is filtered once, and its record is written or dropped."""
+"""Tests of the completion of samples: each is filtered once, and its record is written or dropped."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,8 +26,8 @@ class Finished:
         Whether it passes the filter.
     stop : int or None
         The cycle in which the buffer does not write records.
-    unwanted : int or None
-        The first cycle in which `unwanted` is asserted.
+    drop_from : int or None
+        The first cycle in which `drop` is asserted.
     wait : int
         Cycles for which the record is stalled.
     """
@@ -35,17 +35,17 @@ class Finished:
     idle: int = 0
     passes: bool = True
     stop: int | None = None
-    unwanted: int | None = None
+    drop_from: int | None = None
     wait: int = 0
 
     @property
     def recorded(self) -> bool:
         """Whether its record is output.
 
-        The state in the cycle of the verdict determines it. `unwanted` reports earlier stops, and the buffer drops a
+        The state in the cycle of the verdict determines it. `drop` reports earlier stops, and the buffer drops a
         record on later ones.
         """
-        return self.passes and self.stop != 1 and (self.unwanted is None or self.unwanted > 1)
+        return self.passes and self.stop != 1 and (self.drop_from is None or self.drop_from > 1)
 
 
 class CompletionBench(Bench):
@@ -72,7 +72,7 @@ class CompletionBench(Bench):
                         (dut.i.payload.as_value(), payload),
                         (dut.rejected, reasons if at == 0 and not sample.passes else noise if at else 0),
                         (dut.writing, at != sample.stop),
-                        (dut.drop, sample.unwanted is not None and at >= sample.unwanted),
+                        (dut.drop, sample.drop_from is not None and at >= sample.drop_from),
                         (dut.o.ready, at == last if at >= 2 else random.getrandbits(1)),
                     ]
                     fed, filtrated, accepted, record, output = await cycle(ctx, inputs, *outputs)
@@ -102,9 +102,9 @@ def test_samples_in_sequence(bench: CompletionBench, passes: bool) -> None:
 
 @pytest.mark.parametrize("passes", [True, False])
 @pytest.mark.parametrize("when", range(5))
-def test_unwanted_records_are_dropped(bench: CompletionBench, when: int, passes: bool) -> None:
+def test_drop_before_the_verdict_prevents_the_record(bench: CompletionBench, when: int, passes: bool) -> None:
     # After the verdict only the buffer can drop the record.
-    bench.play([Finished(passes=passes, stop=when, unwanted=when + 1, wait=2), Finished(), Finished(unwanted=0)])
+    bench.play([Finished(passes=passes, stop=when, drop_from=when + 1, wait=2), Finished(), Finished(drop_from=0)])
 
 
 finished = st.builds(
@@ -112,7 +112,7 @@ finished = st.builds(
     idle=st.integers(0, 2),
     passes=st.booleans(),
     stop=st.none() | st.integers(0, 5),
-    unwanted=st.none() | st.integers(0, 5),
+    drop_from=st.none() | st.integers(0, 5),
     wait=st.integers(0, 3),
 )
 

@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""Test that components check their arguments: a wrong argument raises an error with one sentence."""
+"""Tests of the argument checks of components: a wrong argument raises an error with one sentence."""
 
 import re
 from collections.abc import Callable

@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""Test the rules for all components and signatures.
+"""Tests of the rules for all components and signatures.
 
 Arguments are checked, and each has a property. Signatures compare by their members. FSMs have enumerations of states.
 The configuration, not `hasattr`, determines which members are present.

@@ -1,4 +1,4 @@
-"""Test the controls of profiling against the reference, in random states of the PE and of registers.
+"""Tests of the controls of profiling against the reference, in random states of the PE and of registers.
 
 They are the owner of the Profiling Buffer, whether profiling is enabled, the collection permissions and the offset of
 the timestamp.

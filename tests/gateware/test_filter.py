@@ -1,4 +1,4 @@
-"""Test the record filter against `filtering.collect` and `filtering.feed` of the reference.
+"""Tests of the record filter against `filtering.collect` and `filtering.feed` of the reference.
 
 tests/system/test_filter_decisions.py compares a million random decisions of the generated Verilog.
 """

@@ -1,4 +1,4 @@
-"""Test the operations in flight: allocation of slots, captured state, latencies, and the order of the samples."""
+"""Tests of the operations in flight: allocation of slots, captured state, latencies, and the order of the samples."""
 
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -307,7 +307,7 @@ class Run:
         dut, offered, coverage = self.dut, self.offered, self.bench.coverage
         outputs = (dut.sampled, dut.collisions, dut.sample.valid, dut.pending, dut.drop)
         tags = tuple(dut.slot) if self.config.slots > 1 else ()
-        sampled, collisions, valid, pending, unwanted, payload, *slots = await cycle(
+        sampled, collisions, valid, pending, drop, payload, *slots = await cycle(
             ctx, inputs, *outputs, dut.sample.payload.as_value(), *tags
         )
         assert sampled == sum(1 << lane for lane in allocated), self.where
@@ -318,8 +318,8 @@ class Run:
         assert pending == bool(self.finished or offered), self.where
         if offered:
             assert payload == self.bench.sample(offered), self.where
-            assert unwanted == any(stop in self.stops for stop in range(offered.passed + 1, self.now)), self.where
-            coverage["unwanted" if unwanted else "wanted"] += 1
+            assert drop == any(stop in self.stops for stop in range(offered.passed + 1, self.now)), self.where
+            coverage["dropped" if drop else "kept"] += 1
         coverage[f"{len(allocated)} sampled"] += 1
         coverage["waits for another"] += len(self.finished) > 0 and offered is not None
 
@@ -394,7 +394,7 @@ def test_samples_are_output_in_the_order_in_which_operations_finish(bench: InFli
 
 
 @pytest.mark.parametrize("wait", tiers(fast=[3], full=[0]))
-def test_a_record_is_unwanted_after_the_buffer_has_not_run(bench: InFlightBench, wait: int) -> None:
+def test_drop_is_asserted_after_the_buffer_has_not_run(bench: InFlightBench, wait: int) -> None:
     # The buffer stops in any cycle after the operation passed: before the answer, in flight, and while its sample is
     # stalled. The sample of the second operation follows the first, if there are several slots. The last operation
     # passes long after the stop.
@@ -402,9 +402,9 @@ def test_a_record_is_unwanted_after_the_buffer_has_not_run(bench: InFlightBench,
     for stop in range(1, 20):
         bench.coverage.clear()
         bench.play(schedule, [Flight(finish=4, wait=wait), Flight(finish=3, wait=wait)], frozenset([stop]), seed=stop)
-        assert bench.coverage["wanted"] > 0
+        assert bench.coverage["kept"] > 0
         if stop <= 4:
-            assert bench.coverage["unwanted"] > 0
+            assert bench.coverage["dropped"] > 0
 
 
 @st.composite

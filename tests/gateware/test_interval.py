@@ -1,4 +1,4 @@
-"""Test the sample interval counters against `sampling.advance` of the reference, cycle by cycle."""
+"""Tests of the sample interval counters against `sampling.advance` of the reference, cycle by cycle."""
 
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence

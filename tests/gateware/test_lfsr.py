@@ -1,4 +1,4 @@
-"""Test the random number generators of sampling (D17.3.2).
+"""Tests of the random number generators of sampling (D17.3.2).
 
 The gateware agrees with the reference. The numbers are uniform, and the period of the state is 2**32 - 1.
 """

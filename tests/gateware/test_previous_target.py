@@ -1,4 +1,4 @@
-"""Test the previous branch target against `take_branch` of the reference."""
+"""Tests of the previous branch target against `take_branch` of the reference."""
 
 from random import Random
 from typing import Any

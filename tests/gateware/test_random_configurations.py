@@ -1,4 +1,4 @@
-"""Test records, events and the filter of the gateware against the reference in random configurations."""
+"""Tests of records, events and the filter of the gateware against the reference in random configurations."""
 
 import json
 import sys

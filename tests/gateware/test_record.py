@@ -1,4 +1,4 @@
-"""Test the construction of records against the reference, byte for byte."""
+"""Tests of the construction of records against the reference, byte for byte."""
 
 from dataclasses import replace
 from typing import Any
@@ -132,7 +132,7 @@ def test_a_branch_that_accesses_memory_is_recorded_as_a_branch(bench: RecordBenc
     assert (Packet.VA in packets) == bench.config.gcs
 
 
-# All sizes at which the encoding changes, their neighbours, and sizes without an encoding.
+# All sizes at which the encoding changes, their neighbors, and sizes without an encoding.
 SIZES = sorted({size + step for power in range(19) for size in [1 << power] for step in (-1, 0, 1)} - {1 << 19})
 
 

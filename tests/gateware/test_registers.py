@@ -1,4 +1,4 @@
-"""Test the System registers and their port: encodings, accesses and implemented bits."""
+"""Tests of the System registers and their port: encodings, accesses and implemented bits."""
 
 from collections import Counter
 from itertools import product

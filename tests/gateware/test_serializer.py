@@ -1,4 +1,4 @@
-"""Test the packet serializer: records in, beats out, with any timing on both sides."""
+"""Tests of the packet serializer: records in, beats out, with any timing on both sides."""
 
 from collections.abc import Sequence
 from random import Random

@@ -1,4 +1,4 @@
-"""Test the SPU in Amaranth's simulator: a record from end to end, draining, and stopping in any cycle.
+"""Tests of the SPU in Amaranth's simulator: a record from end to end, draining, and stopping in any cycle.
 
 tests/system/test_cocotb.py and tests/cosim/test_spu.py test its Verilog with thousands of operations.
 """
@@ -319,7 +319,7 @@ def test_a_record_is_discarded_if_the_owner_of_the_buffer_changes(run: Callable[
 
 
 def test_discard_mode(run: Callable[..., None]) -> None:
-    """No record is written, and the buffer is not full with any pointer (D17.5.5)."""
+    """No record is written, and the buffer is not full, although no record fits at the pointer (D17.5.5)."""
 
     async def scenario(driver: Driver) -> None:
         await driver.set_up()

@@ -1,4 +1,4 @@
-"""Checker of `spurtle profile --check`: each kind of mismatch result is reported."""
+"""Checker of `spurtle profile --check`: each kind of mismatch is reported."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

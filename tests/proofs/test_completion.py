@@ -16,7 +16,7 @@ def test_seeded_faults_of_completion_fail(count: int) -> None:
     config = CONFIGS["minimal"]
 
     def relevant(name: str, value: BitVector) -> Term:
-        """Return a value, but for `rejections` whether it is zero: only that is used."""
+        """Return the value. Of `rejections`, return whether it is nonzero: only that is used."""
         return value != 0 if name == "rejections" else value
 
     assert "rejections" in transition(Completion(config)).registers

@@ -218,7 +218,7 @@ def test_an_output_that_is_never_asserted_is_not_covered() -> None:
 @pytest.mark.parametrize("count", tiers(fast=[2], full=[5]))
 def test_seeded_faults_of_the_previous_target_fail(count: int) -> None:
     def relevant(name: str, value: BitVector) -> Term:
-        """Return the target of a valid previous target, and 0 for an invalid one."""
+        """Return the value. Of an invalid previous target, return 0: its address is not used."""
         return if_else(extract(0, 0, value) == 1, value, 0) if name == "previous" else value
 
     assert "previous" in transition(PreviousTarget(EVERY)).registers

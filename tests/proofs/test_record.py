@@ -155,7 +155,7 @@ def test_seeded_faults_of_the_record_fail(name: str, count: int) -> None:
         return all_of(wires["rst"] == 0, sample_contract(config, wires["sample"]))
 
     def relevant(name: str, value: BitVector) -> Term:
-        """Return a value, but nothing for `has_end`: the header of a Timestamp packet contains its bit as well."""
+        """Return the value, except for `has_end`: the header of a Timestamp packet has its bit as well."""
         return boolean(True) if name == "has_end" else value
 
     proofs = [partial(prove, config) for prove in (record.prove_events, record.prove_operation, record.prove_bytes)]

@@ -189,7 +189,7 @@ class PMBIDRTrapsToEL3(RegisterAccess):
 
 
 class PMSNEVFRNotTrapped(RegisterAccess):
-    """PMSNEVFR_EL1 traps to EL3 as PMSEVFR_EL1 does, without an enable bit of its own."""
+    """PMSNEVFR_EL1 traps to EL3 as PMSEVFR_EL1 does, without a separate enable bit."""
 
     def _trapped_to_el3(self, register):
         return super()._trapped_to_el3(arch.PMSEVFR_EL1 if register is arch.PMSNEVFR_EL1 else register)

@@ -118,7 +118,7 @@ class NeverLast(Packer):
 
 
 class OverwritesStep(Packer):
-    """A shifted step is overwritten before there is room for it."""
+    """A shifted step is overwritten before there is space for it."""
 
     def _assemble(self, m, shifted, advance):
         super()._assemble(m, shifted, advance)

@@ -1,4 +1,4 @@
-"""Proofs read ports, and the signals that components list for them. Each listed signal exists, and a proof reads it."""
+"""Signals that proofs read: ports, and signals that components list. Each listed signal exists and is read."""
 
 import ast
 import re
@@ -132,7 +132,7 @@ def test_each_listed_signal_is_named_by_a_proof() -> None:
     text = "\n".join(_names_in_proofs())
 
     def named(entry: str) -> bool:
-        # A proof inserts the text for which `*` stands.
+        # `*` stands for text that a proof inserts.
         pieces = rf"(?<!\w){re.escape(entry)}(?!\w)".split(r"\*")
         return all(re.search(piece, text) for piece in pieces)
 

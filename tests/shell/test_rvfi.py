@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""Test the RVFI adapter with the SPU, on a model of a core with interrupts in each cycle and changes of its mode."""
+"""Tests of the RVFI adapter with the SPU, on a model of a core with interrupts in each cycle and mode changes."""
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise, product

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""Test the AXI4 writer, the APB4 completer, and the Verilog of shells with the bus models of cocotbext-axi."""
+"""Tests of the AXI4 writer, the APB4 completer, and the Verilog of shells with the bus models of cocotbext-axi."""
 
 import shutil
 from collections import deque

@@ -1,4 +1,4 @@
-"""Wrong circuits for the tests of the proofs. A proof must find each of them."""
+"""Wrong circuits for the tests of the proofs. A proof must fail for each of them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -65,24 +65,26 @@ class FaultMixin:
 
 
 def unmodified(config: SPUConfig, system: Transition) -> Transition:
-    """Return the circuit without further registers."""
+    """Return `system` without history registers."""
     return system
 
 
 @dataclass(frozen=True)
 class WrongCircuit:
-    """A component with a fault, and the proof that must fail.
+    """Component with a fault, and the proof that must fail.
 
     Members
     -------
     component : callable
         The component with the fault.
     config : SPUConfig
+        Configuration of the component.
     prove : callable
+        The proof.
     evidence : str
         Text that the evidence of the verdict must contain.
     watched : callable
-        Add the registers that the proof needs.
+        Add the history registers that the proof needs.
     """
 
     component: Callable[[SPUConfig], wiring.Component]
@@ -115,12 +117,15 @@ def check_faults(
     Parameters
     ----------
     component : callable
+        Build the correct component.
     proofs : sequence of callable
+        Proofs of the component.
     count : int
+        Number of faults.
     assuming, relevant
-        Which faults change the behaviour, see `differs`.
+        Parameters of `formal.engine.faults.differs`, which selects the faults that change the behavior.
     watched : callable
-        Add the registers that the proofs need.
+        Add the history registers that the proofs need.
     """
     right = watched(transition(component()))
     assert [prove(right).result for prove in proofs] == [Result.PASS] * len(proofs)

@@ -1,12 +1,12 @@
-// Decides for each sample under each setting of the registers, as the compiled filter does.
+// Runs the compiled filter for each sample under each setting of the registers.
 
 #include <cstring>
 
 #include "design.h"
 #include "layout.h"
 
-// A sample has SAMPLE_WORDS 32-bit words and a setting has SETTING_WORDS. `answers` has a row for each setting, and in it the answer
-// for each sample.
+// A sample has SAMPLE_WORDS 32-bit words and a setting has SETTING_WORDS. `answers` has a row for each setting, with the
+// answer for each sample.
 extern "C" void decide(const uint32_t *samples, uint64_t sample_count, const uint32_t *settings, uint64_t setting_count,
                        uint32_t *answers) {
     VerilatedContext context;

@@ -1,4 +1,4 @@
-"""Run cocotb_spu.py on the Verilog of each configuration: in Verilator, and in Icarus Verilog where it is installed."""
+"""Runs of cocotb_spu.py on the Verilog of each configuration, in Verilator and, if installed, in Icarus Verilog."""
 
 import shutil
 from collections.abc import Callable

@@ -113,7 +113,7 @@ def test_records_arrive_or_loss_is_reported(
 
 
 def play(source: Path, config: SPUConfig, seed: int) -> Session:
-    """Play one session. The behaviour of memory changes at random times."""
+    """Play one session. The behavior of memory changes at random times."""
     random = Random(seed)
     page_shift = random.choices([PAGE_SHIFT, LARGE_PAGE_SHIFT], [7, 1])[0]
     session = Session(library.build(source, page_shift), config, random.choice(PROGRAMS)(config.ops_per_cycle))
@@ -122,8 +122,8 @@ def play(source: Path, config: SPUConfig, seed: int) -> Session:
         for _ in range(random.randrange(MAX_ACTIONS)):
             if random.random() < 0.1:
                 chances = {"stall": [0, 128, 200], "late": [0, 3, 60], "fault": [0, 2, 10], "abort": [0, 0, 4]}
-                trouble = {name: random.choice(several) for name, several in chances.items()}
-                session.spu.disturb_memory(random.getrandbits(63) | 1, **trouble)
+                disturbances = {name: random.choice(several) for name, several in chances.items()}
+                session.spu.disturb_memory(random.getrandbits(63) | 1, **disturbances)
             user.act()
         session.close()
     except Exception as error:

@@ -202,7 +202,10 @@ class Accounting:
         self.enable()
 
     def rewrite(self) -> None:
-        """Write a new pointer and limit. Records that are accepted later are written there."""
+        """Write a new pointer and limit.
+
+        A record that was requested before and is accepted after the write is written at the new pointer.
+        """
         self.pause()
         self.read_records()
         self.actions.append("rewritten")
@@ -224,8 +227,8 @@ class Accounting:
         self.random.choice([*idle, self.drain, self.drain, self.disable, self.stop, self.rewrite, *rarely])()
         if self.random.random() < 0.05:
             chances = {"stall": [0, 0, 128, 200], "late": [0, 3, 60], "fault": [0, 40], "abort": [0, 30]}
-            trouble = {name: self.random.choice(several) for name, several in chances.items()}
-            self.spu.disturb_memory(self.random.getrandbits(63) | 1, **trouble)
+            disturbances = {name: self.random.choice(several) for name, several in chances.items()}
+            self.spu.disturb_memory(self.random.getrandbits(63) | 1, **disturbances)
 
     def close(self) -> Counter[str]:
         """Drain, and return the number of samples by outcome."""
@@ -261,7 +264,7 @@ def test_each_sample_is_accounted_for(
     assert config.external_aborts or f"discarded: {ABORTED}" not in reasons
     if cycles >= 1_000_000:  # shorter runs may miss an outcome
         assert {"in memory", "filtered out", "collided"} <= {*totals}
-        # The rarest of eight reasons may be missing.
+        # At most eight reasons are possible. The rare ones may be missing.
         assert len(reasons) >= 5, totals
     if cycles >= 10_000_000:
         assert len(reasons) == 7 + config.external_aborts, totals
