@@ -53,9 +53,7 @@ def check(
         If `spec` has no statement of the kind that the mode checks: an empty proof would pass.
     """
     design = rtlil.convert(spec, name="spec", platform="formal")
-    names = signal_names(spec, platform="formal")
-    for signal in (probes or {}).values():
-        names.check(signal)
+    peek = _peek(spec, probes or {})
     require(SBY, YOSYS, SOLVER)
     purpose = _PURPOSE[mode]
     if f'parameter \\FLAVOR "{purpose}"' not in design:
@@ -65,9 +63,6 @@ def check(
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     (folder / "spec.il").write_text(design)
-    peek = "".join(
-        f"delete -input spec/w:{port}\nconnect -set {port} {signal}\n" for port, signal in (probes or {}).items()
-    )
     (folder / "spec.sby").write_text(
         f"[options]\nmode {mode}\ndepth {depth}\n[engines]\nsmtbmc {SOLVER}\n[script]\nread_rtlil spec.il\n"
         f"hierarchy -top spec\nproc\nflatten\ncd spec\n{peek}cd ..\nprep -top spec\n[files]\nspec.il\n"
@@ -84,6 +79,14 @@ def check(
         raise ToolError(f"{SBY} printed no status: see {folder / 'spec' / 'logfile.txt'}")
     result = Result(status[1]) if status[1] in Result.__members__ else Result.ERROR
     return Verdict(result, depth, "" if result is Result.PASS else _evidence(log, folder))
+
+
+def _peek(spec: wiring.Component, probes: Mapping[str, str]) -> str:
+    """Return the Yosys commands that connect input ports of the spec to internal signals."""
+    names = signal_names(spec, platform="formal")
+    for signal in probes.values():
+        names.check(signal)
+    return "".join(f"delete -input spec/w:{port}\nconnect -set {port} {signal}\n" for port, signal in probes.items())
 
 
 def _evidence(log: str, folder: Path) -> str:
