@@ -1,4 +1,4 @@
-"""The Profiling Buffer: outcome of each record, pointer, status, discard mode, and a change of owner."""
+"""The Profiling Buffer: outcome of each record, pointer, status, Discard mode, and a change of owner."""
 
 from collections.abc import Iterator
 from functools import cache

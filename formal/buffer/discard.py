@@ -1,6 +1,6 @@
-"""Profiling Buffer in discard mode (D17.5.5) and on a change of owner.
+"""Profiling Buffer in Discard mode (D17.5.5) and on a change of owner.
 
-In discard mode no record is written, the buffer is never full, and collisions are reported. On a change of owner no
+In Discard mode no record is written, the buffer is never full, and collisions are reported. On a change of owner no
 record is accepted for writing, and a record of the previous owner does not advance the pointer.
 """
 
@@ -42,12 +42,12 @@ def _ends(config: SPUConfig, wires: Wires) -> Boolean:
 
 
 def discarding(wires: Wires) -> Boolean:
-    """Return whether the buffer is enabled and in discard mode."""
+    """Return whether the buffer is enabled and in Discard mode."""
     return all_of(_field(wires["pmblimitr"], "E") == 1, _field(wires["pmblimitr"], "FM") == FM.DISCARD)
 
 
 def no_commit_while_discarding(wires: Wires) -> Boolean:
-    """Return whether no record that will advance the pointer is being written in discard mode.
+    """Return whether no record that will advance the pointer is being written in Discard mode.
 
     `keep` is cleared when PMBLIMITR_EL1 is written, so such a record was accepted under the current PMBLIMITR_EL1.
     """
@@ -64,7 +64,7 @@ def prove_no_commit(system: Transition) -> Verdict:
 
 
 def prove_discards(config: SPUConfig, system: Transition) -> Verdict:
-    """Prove each cycle of discard mode, for all register writes in it. `system` is a `ProfilingBuffer` of `config`."""
+    """Prove each cycle of Discard mode, for all register writes in it. `system` is a `ProfilingBuffer` of `config`."""
 
     def discards(now: Wires, then: Wires) -> Boolean:
         state, after = now["buffer_state"], then["buffer_state"]
@@ -194,22 +194,22 @@ def proofs(config: SPUConfig) -> Iterator[Proof]:
     if not config.discard_mode:
         return
     yield proof(
-        "a record that is still written in discard mode does not advance the pointer",
+        "a record that is still written in Discard mode does not advance the pointer",
         "induction",
         lambda _, system: prove_no_commit(system),
     )
     yield proof(
-        "in discard mode records are dropped, the pointer is stable, the buffer is never full",
+        "in Discard mode records are dropped, the pointer is stable, the buffer is never full",
         "one cycle",
         prove_discards,
     )
     yield proof(
-        "cover: a record is dropped in discard mode",
+        "cover: a record is dropped in Discard mode",
         "bounded search",
         lambda config, system: reach(system, lambda wires: _dropped(config, wires), cycles=4, assuming=discarding),
     )
     yield proof(
-        "cover: a collision is reported in discard mode",
+        "cover: a collision is reported in Discard mode",
         "bounded search",
         lambda _, system: reach(
             system,

@@ -88,7 +88,7 @@ def prove_beats(config: SPUConfig, system: Transition) -> Verdict:
 def prove_acceptance(config: SPUConfig, system: Transition) -> Verdict:
     """Prove when a record is accepted for writing. `system` is a `watched` buffer.
 
-    No record is, while the buffer is stopped, disabled or in discard mode, or if the longest record does not fit. The
+    No record is, while the buffer is stopped, disabled or in Discard mode, or if the longest record does not fit. The
     buffer stays stopped until software clears PMBSR_EL1.S.
     """
 

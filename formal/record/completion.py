@@ -35,7 +35,7 @@ def _decided(first: Wires, second: Wires, third: Wires) -> Boolean:
     no_reset = all_of(first["rst"] == 0, second["rst"] == 0)
     streams = all_of(stable("i", first, second), stable("i", second, third))
     # The filter's verdict on a cycle is used in the next cycle. No record is made if the buffer writes none, as in
-    # discard mode.
+    # Discard mode.
     recorded = all_of(first["rejected"] == 0, second["drop"] == 0, second["writing"] == 1)
     passed = all_of(second["rejected"] == 0, third["drop"] == 0, third["writing"] == 1)
     begins = all_of(third["o__valid"] == 1, second["o__valid"] == 0)

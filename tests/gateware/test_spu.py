@@ -340,7 +340,7 @@ def test_discard_mode(run: Callable[..., None]) -> None:
         assert await driver.read(PMBSR_EL1) == 0
         assert (driver.pmu["pop"], driver.pmu["feed"], driver.pmu["filtrate"]) == (1, 1, 1)
         assert driver.pmu["buffer_full"] == 0
-        # It is full when discard mode ends.
+        # It is full when Discard mode ends.
         await driver.tick(write=(PMBLIMITR_EL1, ENABLE))
         await driver.settle()
         assert await driver.read(PMBSR_EL1) == PMBSR_EL1.pack(S=1, MSS=1)

@@ -1,4 +1,4 @@
-"""The proofs of discard mode, and of a change of owner, fail for wrong circuits."""
+"""The proofs of Discard mode, and of a change of owner, fail for wrong circuits."""
 
 import pytest
 
@@ -22,7 +22,7 @@ class IgnoresDiscardMode(FaultMixin, ProfilingBuffer):
 
 
 class LosesCollisions(FaultMixin, ProfilingBuffer):
-    """A collision is not reported in discard mode."""
+    """A collision is not reported in Discard mode."""
 
     def add_fault(self, m):
         with m.If(self.pmblimitr.FM == FM.DISCARD):
@@ -46,7 +46,7 @@ class WaitsForMemory(FaultMixin, ProfilingBuffer):
 
 
 class FullInDiscardMode(FaultMixin, ProfilingBuffer):
-    """The buffer is full in discard mode as well, if no record fits."""
+    """The buffer is full in Discard mode as well, if no record fits."""
 
     def add_fault(self, m):
         with m.If(self.running & (self.pmbptr[12:] >= self.pmblimitr.LIMIT)):

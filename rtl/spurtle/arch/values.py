@@ -75,7 +75,7 @@ class BSC(IntEnum):
 
 @unique
 class FM(IntEnum):
-    """PMBLIMITR_EL1.FM: fill mode. Other values are reserved."""
+    """PMBLIMITR_EL1.FM: Fill mode. Other values are reserved."""
 
     FILL = 0b00
     DISCARD = 0b10

@@ -206,7 +206,7 @@ class Choices:
 
     @property
     def discard_mode(self) -> bool:
-        """Whether PMBLIMITR_EL1.FM can be 0b10, discard mode (D17.5.5)."""
+        """Whether PMBLIMITR_EL1.FM can be 0b10, Discard mode (D17.5.5)."""
         return self.version >= PMSVer.SPE_V1P2
 
     @property

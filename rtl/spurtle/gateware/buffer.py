@@ -48,7 +48,7 @@ class ProfilingBuffer(ConfiguredComponent):
     LIMIT - max_size. A pointer that is not aligned as records are, or whose top byte differs from that of LIMIT, counts
     as full.
 
-    In discard mode (D17.5.5) no record is written and the buffer is never full, for any pointer and limit. Records that
+    In Discard mode (D17.5.5) no record is written and the buffer is never full, for any pointer and limit. Records that
     wait are dropped.
 
     A write by software takes effect in the next cycle. If software and the SPU write PMBSR_EL1 in one cycle, the write
@@ -80,7 +80,7 @@ class ProfilingBuffer(ConfiguredComponent):
     running : Out(1)
         The buffer is enabled and not stopped, and its owner did not change in the previous cycle.
     writing : Out(1)
-        The buffer is running and not in discard mode.
+        The buffer is running and not in Discard mode.
     busy : Out(1)
         A record is being written or dropped, or `pmbsr` does not show yet whether the buffer is full.
     full : Out(1)

@@ -36,7 +36,7 @@ class Completion(ConfiguredComponent):
     drop : In(1)
         The record of the sample at `i` is to be dropped.
     writing : In(1)
-        The Profiling Buffer writes records: it is enabled and not stopped, nor in discard mode.
+        The Profiling Buffer writes records: it is enabled and not stopped, nor in Discard mode.
     rejected : In, one bit for each of filters
         Filters that reject the sample at `i`. Combinational.
     fed, filtrated : Out(1)

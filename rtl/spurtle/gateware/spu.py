@@ -263,7 +263,7 @@ class SPU(ConfiguredComponent):
         ]
         if self._config.discard_mode:
             pmblimitr = registers.pmblimitr
-            # PMBLIMITR_EL1.PMFZ is defined from FEAT_SPEv1p2 on, as discard mode is.
+            # PMBLIMITR_EL1.PMFZ is defined from FEAT_SPEv1p2 on, as Discard mode is.
             m.d.sync += self.pmu.freeze.eq(pmblimitr.PMFZ & pmblimitr.E & buffer.pmbsr.S)
 
     def _add_access_choice(self, m, interval, registers):
