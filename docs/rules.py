@@ -49,7 +49,10 @@ def rules(chapter: str) -> str:
     return "\n".join([
         table(("rule", "requirement", "code", "tests", "proofs", "note"), *cells),
         "",
-        *(textwrap.fill(f"{number}. {note}", 120, subsequent_indent="   ") for note, number in notes.items()),
+        *(
+            textwrap.fill(f"{number}. {note}", 120, subsequent_indent="   ", break_on_hyphens=False)
+            for note, number in notes.items()
+        ),
     ]).rstrip()  # fmt: skip
 
 

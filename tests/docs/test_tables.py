@@ -70,6 +70,20 @@ def test_lines_have_at_most_120_columns(page):
     assert long == []
 
 
+def anchors(page):
+    """Return the anchors of the headings of a page as a forge makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_name_headings(page):
+    """The site also accepts other anchors: that of a heading with a dot differs from that of a forge."""
+    links = re.findall(r"\]\((?!https?://)([^)#]*)#([^)]+)\)", page.read_text())
+    wrong = [anchor for path, anchor in links if anchor not in anchors(page.parent / path if path else page)]
+    assert wrong == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_forge_shows_what_the_site_shows(page):
     """The only directive is a hidden list of pages. API pages are exempt: only the site shows them."""
