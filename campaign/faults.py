@@ -186,7 +186,7 @@ class _Finder(ast.NodeVisitor):
             start = self._stop(left) + gap.index(old)
             self._add(kind, start, start + len(old), new)
 
-    # Nodes without effect on the behaviour: argument checks, types, exported names.
+    # Nodes without effect on the behavior: argument checks, types, exported names.
 
     def visit_Raise(self, node: ast.Raise) -> None:
         pass

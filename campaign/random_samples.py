@@ -39,7 +39,7 @@ class _Columns:
         return self.any_of(self.bits(width), self.bits(width), self.bits(width) & np.uint64(0), self.bits(width) | one)
 
     def size(self, width: int) -> NDArray[np.uint64]:
-        """Return sizes of vectors and tiles: powers of two, which have an encoding, their neighbours, and others."""
+        """Return sizes of vectors and tiles: powers of two, which have an encoding, their neighbors, and others."""
         power, one = np.uint64(1) << self.below(width + 1), np.uint64(1)
         return self.any_of(self.bits(width), power, power - one, power + one) & np.uint64((1 << width) - 1)
 

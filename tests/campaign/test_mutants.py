@@ -81,7 +81,7 @@ def changed(source: str, mutant: Mutant) -> list[str]:
     return [new.strip() for old, new in lines if old != new]
 
 
-def test_each_kind_of_fault_is_found_only_in_behaviour() -> None:
+def test_each_kind_of_fault_is_found_only_in_behavior() -> None:
     found = mutants_of("block.py", GATEWARE)
     assert {kind: [changed(GATEWARE, mutant) for mutant in mutants] for kind, mutants in found.items()} == {
         kind: [[line] for line in lines] for kind, lines in FAULTS.items()

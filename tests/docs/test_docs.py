@@ -386,13 +386,13 @@ SAID = {
   {name: "sysreg.op1 to op2", wave: "x............=x.....", data: ["PMBSR"]},
   {name: "sysreg.rdata",      wave: "x..............=x...", data: ["0x20000"]}]}""",
 }
-"""Behaviour that no diagram shows: stated in docs/explanation/theory.md and, for a core that breaks a rule, in
+"""Behavior that no diagram shows: stated in docs/explanation/theory.md and, for a core that breaks a rule, in
 docs/reference/ports.md.
 """
 
 
 @pytest.mark.parametrize("block", SAID.values(), ids=SAID)
-def test_stated_behaviour(block: str) -> None:
+def test_stated_behavior(block: str) -> None:
     wrong, _ = play(parse(block))
     assert wrong == []
 

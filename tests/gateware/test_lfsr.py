@@ -267,9 +267,9 @@ def test_numbers_are_uniform(stretch: np.ndarray) -> None:
 def test_numbers_are_not_correlated(stretch: np.ndarray) -> None:
     # For independent numbers each autocorrelation times sqrt(DRAWS) is nearly normal (Box and Pierce).
     lags = range(1, 9)
-    centred = stretch - 127.5
+    centered = stretch - 127.5
     variance = (256**2 - 1) / 12
-    correlations = [(centred[lag:] * centred[:-lag]).mean() / variance for lag in lags]
+    correlations = [(centered[lag:] * centered[:-lag]).mean() / variance for lag in lags]
     statistic = DRAWS * sum(correlation**2 for correlation in correlations)
     least, most = chi_square_limits(len(lags))
     assert least < statistic < most, correlations

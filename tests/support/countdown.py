@@ -1,4 +1,4 @@
-"""A small component with known behaviour, for the tests of the proof engine."""
+"""A small component with known behavior, for the tests of the proof engine."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring

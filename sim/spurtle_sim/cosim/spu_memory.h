@@ -18,7 +18,7 @@ constexpr uint64_t ABORT = std::size(FAULTS);
 // Before, it would be the SPU's choice which of the two events comes first.
 constexpr unsigned ABORT_DISTANCE = 8;
 
-// Random behaviour of memory. All of it is off while `state` is zero.
+// Random behavior of memory. All of it is off while `state` is zero.
 struct Disturbance {
     uint64_t state = 0;  // of the random number generator (xorshift)
     unsigned stall = 0;  // memory accepts no beat in `stall` of 256 cycles

