@@ -83,7 +83,7 @@ INVALID = [
     (("profile", "--check=1", "PROGRAM"), 125, "ignored explicit argument '1'"),
     (("profile", "/absent"), 125, "/absent cannot be read: No such file or directory"),
     (("profile", "/dev/zero"), 125, "/dev/zero cannot be read: it must be a regular file"),
-    (("profile", "PROGRAM", "x" * (1 << 21)), 125, "the arguments of the program must be 2,097,152 bytes at most"),
+    (("profile", "PROGRAM", "x" * (1 << 21)), 125, "the arguments of the program must be at most 2,097,152 bytes"),
     *((("profile", f"--interval={value}", "PROGRAM"), 125, "--interval must be a multiple of 256")
       for value in (*NOT_NUMBERS, *NUMBERS, "255")),
     *((("profile", "--jitter", f"--seed={value}", "PROGRAM"), 125, "--seed must be a number from 1")
