@@ -10,8 +10,8 @@ from . import CONFIGS, SPUConfig
 
 __all__ = ["vary"]
 
-_MAX_RANGE = 64
-"""The Events packet has 64 bits. A longer range would take memory before `SPUConfig` refuses it."""
+_EVENTS = 64
+"""Bits of the Events packet. A range of larger numbers would take memory before `SPUConfig` refuses it."""
 
 
 def vary(config: SPUConfig, settings: Iterable[str]) -> SPUConfig:
@@ -67,7 +67,7 @@ def _parser(name: str, present: Any) -> tuple[Callable[[str], Any], str]:
     if isinstance(present, int):
         return _number, "a number"
     if isinstance(present, frozenset):
-        return _numbers, "numbers and ranges with commas in between"
+        return _numbers, f"numbers below {_EVENTS} and ranges of them, separated by commas"
     return str, "a name"
 
 
@@ -83,7 +83,7 @@ def _numbers(text: str) -> frozenset[int]:
     for part in text.split(","):
         first, dash, last = part.partition("-")
         low, high = _number(first), _number(last if dash else first)
-        if not 0 <= high - low < _MAX_RANGE:
+        if not low <= high < _EVENTS:
             raise ValueError
         numbers |= {*range(low, high + 1)}
     return frozenset(numbers)
