@@ -77,7 +77,7 @@ INVALID = [
     *((("verilog", "--config", "v1p4", "--set", f"name={value}"), 2, "name must")
       for value in ("", "a b", "../x", "\xe4", "minimal", "\udcff")),
     *((("verilog", "--config", "v1p4", "--set", value), 2, "a setting must be") for value in ("", "x", "=", "x=1")),
-    (("profile",), 125, "PROGRAM"),
+    (("profile",), 125, "the following arguments are required: PROGRAM\n"),
     (("profile", "--config", "x", "PROGRAM"), 125, "invalid choice: 'x'"),
     (("profile", "--frobnicate", "PROGRAM"), 125, "--frobnicate"),
     (("profile", "--check=1", "PROGRAM"), 125, "ignored explicit argument '1'"),

@@ -444,6 +444,12 @@ def test_bad_bytes_are_reported_and_other_data_is_printed(
     ]
 
 
+def test_one_problem_is_singular(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"\x20\x00" + RECORD)))
+    assert main(["decode", "-"]) == 1
+    assert capsys.readouterr().err.splitlines()[1:] == ["spurtle: 1 problem in 1 record"]
+
+
 def test_unreadable_file_is_named(capsys: pytest.CaptureFixture[str]):
     assert main(["decode", "no/such/file"]) == 2
     assert capsys.readouterr().err == "spurtle: cannot read no/such/file: No such file or directory\n"

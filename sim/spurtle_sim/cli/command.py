@@ -283,7 +283,10 @@ def _profile_arguments(parser: argparse.ArgumentParser) -> None:
     add_sampling_arguments(parser)
     parser.add_argument("--check", action="store_true", help="compare every record with the Python reference model")
     parser.add_argument("program", metavar="PROGRAM", help="static AArch64 Linux executable")
-    parser.add_argument("arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="arguments of the program")
+    arguments = parser.add_argument(
+        "arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="arguments of the program"
+    )
+    arguments.required = False  # else the message about a missing PROGRAM names ARGS as well
     parser.epilog = (
         "The exit status is the program's, or 128 + signal if a signal ended it. The records until then are "
         f"written. The exit status is {PROFILE_FAILED} if spurtle itself failed."

@@ -64,8 +64,12 @@ def show(data: bytes, *, as_json: bool) -> bool:
         printer.buffer(data, "", {})
     if printer.problems:
         sys.stdout.flush()
-        print_stderr(f"spurtle: {printer.problems} problems in {printer.records} records")
+        print_stderr(f"spurtle: {_count(printer.problems, 'problem')} in {_count(printer.records, 'record')}")
     return printer.problems == 0
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _perf_data(printer: _Printer, contents: Contents) -> None:
