@@ -22,6 +22,7 @@ NAMED = tomllib.loads((DATA / "arm_rules.toml").read_text())
 """Sections and names of rules that each chapter must have a row for."""
 NAMES = [name for chapter in NAMED.values() for name in chapter.get("names", ())]
 NAME_OF_A_RULE = re.compile(r"\b[RID]_[A-Z]{5}\b")
+NAME_OF_A_TEST = re.compile(r"`(\w+\.test_\w+\.test_\w+)`")
 PROOFS = {f"{proof.block}: {proof.property}" for proof in all_proofs()}
 ROWS = [row for rows in RULES.values() for row in rows]
 
@@ -45,6 +46,13 @@ def test_each_section_and_each_named_rule_has_a_row(chapter: str) -> None:
     named = {word for row in RULES[chapter] for word in row.rule.split()}
     expected = [*NAMED[chapter]["sections"], *NAMED[chapter].get("names", ())]
     assert [word for word in expected if word not in named] == []
+
+
+def test_tests_that_notes_and_documents_name_exist() -> None:
+    pages = [ROOT / "docs" / "rules.toml", *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    names = {name for page in pages for name in NAME_OF_A_TEST.findall(page.read_text())}
+    assert "docs.test_rules.test_a_collision_can_be_read_after_answer_latency_cycles" in names
+    assert [name for name in sorted(names) if not exists(name)] == []
 
 
 @pytest.mark.parametrize("chapter", RULES)
