@@ -166,11 +166,17 @@ def check_rejected(data: bytes, words: str) -> None:
 
 def test_unreadable_files_are_reported_in_one_sentence(file: Path) -> None:
     data = file.read_bytes()
+    check_rejected(b"", "must begin with b'PERFILE2', not b''")
     check_rejected(data[7::-1] + data[8:], "must be little-endian, and it is big-endian")
     check_rejected(data[:50], "must have 104 bytes, and it is cut off")
     check_rejected(content(Recording(argv=["x"], events=[])), "must hold AUX data of Arm SPE, and it holds none")
     info = data.index(struct.pack("<I2H", RecordType.AUXTRACE_INFO, 0, 32))
     check_rejected(data[: info + 8] + b"\3" + data[info + 9 :], "must be of Arm SPE, type 4, not 3")
+
+
+def test_the_name_of_a_file_is_no_content(file: Path) -> None:
+    with pytest.raises(TypeError, match=r"^data must be of type bytes, not "):
+        read_perf_data(str(file))  # pyright: ignore[reportArgumentType]
 
 
 def test_a_truncated_file_is_read_to_its_end(file: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from spurtle.support.arguments import check_type
 from spurtle.support.errors import UserError
 
 from .format import ARM_SPE, HEADER_BYTES, MAGIC, Attribute, AuxFlag, RecordType, SampleField
@@ -94,9 +95,15 @@ def read_perf_data(data: bytes) -> Contents:
 
     Raises
     ------
+    TypeError
+        If `data` is not of the type `bytes`.
     UserError
-        If the file has another byte order or architecture, its header is cut off, or it has no AUX data.
+        If the data is not that of a perf.data file, the file has another byte order or architecture, its header is cut
+        off, or it has no AUX data.
     """
+    check_type("data", data, bytes)
+    if not is_perf_data(data):
+        raise UserError(f"a perf.data file must begin with {MAGIC!r}, not {data[: len(MAGIC)]!r}")
     if not data.startswith(MAGIC):
         raise UserError("the perf.data file must be little-endian, and it is big-endian")
     contents = Contents()
