@@ -325,7 +325,7 @@ def _read(name: str) -> bytes:
 _VERBS = (
     ("configs", "list the named configurations", _configs_arguments, _configs),
     ("registers", "list the System registers of a configuration", _registers_arguments, _registers),
-    ("verilog", "write Verilog and collateral files of configurations", _verilog_arguments, _verilog),
+    ("verilog", "write Verilog and accompanying files of configurations", _verilog_arguments, _verilog),
     ("profile", "run a program and profile it on the SPU", _profile_arguments, _profile),
     ("decode", "show the records of a Profiling Buffer or a perf.data file", _decode_arguments, _decode),
     ("encode", "write records from the JSON objects that `decode --json` prints", _encode_arguments, _encode),
