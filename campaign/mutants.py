@@ -150,7 +150,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _number(text: str) -> int:
     if not (text.isascii() and text.isdecimal()):
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 0, not {text!r}")
+        raise argparse.ArgumentTypeError(f"must be a number of at least 0, not {text!r}")
     return int(text)
 
 

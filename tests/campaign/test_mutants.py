@@ -468,4 +468,4 @@ def test_invalid_number_is_refused(option: str, capsys: pytest.CaptureFixture[st
     assert ended.value.code == 2
     with pytest.raises(SystemExit):
         main([option, "x"])
-    assert f"argument {option}: must be a whole number of at least 0, not 'x'" in capsys.readouterr().err
+    assert f"argument {option}: must be a number of at least 0, not 'x'" in capsys.readouterr().err

@@ -412,7 +412,9 @@ def test_symbol_is_the_function_and_the_offset() -> None:
 # A real program.
 
 
-@pytest.mark.skipif("SPURTLE_BUSYBOX" not in os.environ, reason="SPURTLE_BUSYBOX does not name an arm64 busybox-static")
+@pytest.mark.skipif(
+    "SPURTLE_BUSYBOX" not in os.environ, reason="SPURTLE_BUSYBOX does not name a static AArch64 busybox"
+)
 def test_busybox_sha256sum(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     busybox = shutil.copy(os.environ["SPURTLE_BUSYBOX"], tmp_path / "busybox")
     content = bytes(index * index % 251 for index in range(20_000))

@@ -392,7 +392,7 @@ def test_attributes_of_the_process(call: Caller) -> None:
 # Real programs.
 
 BUSYBOX = pytest.mark.skipif(
-    "SPURTLE_BUSYBOX" not in os.environ, reason="SPURTLE_BUSYBOX does not name an arm64 busybox-static"
+    "SPURTLE_BUSYBOX" not in os.environ, reason="SPURTLE_BUSYBOX does not name a static AArch64 busybox"
 )
 
 

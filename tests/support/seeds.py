@@ -19,7 +19,7 @@ def _seed() -> int:
     except ValueError:
         seed = -1
     if seed < 0:
-        raise pytest.UsageError(f"SPURTLE_SEED must be a whole number of 0 or more, not {text!r}")
+        raise pytest.UsageError(f"SPURTLE_SEED must be a number of at least 0, not {text!r}")
     return seed
 
 

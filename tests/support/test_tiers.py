@@ -107,7 +107,7 @@ def test_a_failure_prints_the_seed_that_repeats_it(folder: Path) -> None:
 def test_a_seed_that_is_not_a_whole_number_is_rejected(folder: Path, seed: str) -> None:
     status, _, errors = run(folder, seed=seed)
     assert status != 0
-    assert f"SPURTLE_SEED must be a whole number of 0 or more, not {seed!r}" in errors
+    assert f"SPURTLE_SEED must be a number of at least 0, not {seed!r}" in errors
 
 
 def test_a_case_is_in_the_first_tier_that_has_it() -> None:
