@@ -27,7 +27,7 @@ _OWNED_BY_EL1 = 0b11
 
 
 class PulseStretcher(wiring.Component):
-    """Extends a strobe to `cycles` cycles, so that it is visible on an LED.
+    """Component that extends a strobe to `cycles` cycles, so that it is visible on an LED.
 
     Reset: `level` is low.
 

@@ -21,7 +21,7 @@ class CommandState(FSMState):
 
 
 class CommandReceiver(wiring.Component):
-    """Assembles commands from bytes. Bytes outside of a frame, and frames with a wrong CRC, are dropped silently.
+    """Assembler of commands from bytes. Bytes outside of a frame, and frames with a wrong CRC, are dropped silently.
 
     While a command is offered, received bytes are dropped: the host waits for the answer before it sends more. A frame
     with missing bytes takes them from the bytes that follow. As many zeros as a command has bytes end such a frame.
@@ -85,7 +85,7 @@ class AnswerState(FSMState):
 
 
 class AnswerSender(wiring.Component):
-    """Serializes answers to bytes.
+    """Sender that serializes answers to bytes.
 
     Timing: one byte in each cycle, except in one cycle before the CRC.
     Reset: waits for an answer.

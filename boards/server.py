@@ -119,7 +119,7 @@ class ServerState(FSMState):
 
 
 class Server(wiring.Component):
-    """Executes one command at a time.
+    """Server of the host, which executes one command at a time.
 
     Timing: an access to a System register takes four cycles, an access to a register of the board one cycle, and DRAIN
     as long as PSB CSYNC. A byte of memory is offered two cycles after the previous byte was accepted.

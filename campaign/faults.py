@@ -143,7 +143,7 @@ _WIDTH_SECOND = ("C", "Const")
 
 
 class _Finder(ast.NodeVisitor):
-    """Collects the edits of a module."""
+    """Visitor that collects the edits of a module."""
 
     def __init__(self, source: str):
         self.edits: list[_Edit] = []

@@ -41,7 +41,7 @@ def scratch(root: Path, files: Sequence[str], mutant: Mutant | None = None) -> G
 
 
 class Programs:
-    """Runs programs in scratch copies. After `end`, no program runs or is started."""
+    """Programs that run in scratch copies. After `end`, no program runs or is started."""
 
     def __init__(self) -> None:
         self._running: set[subprocess.Popen[str]] = set()

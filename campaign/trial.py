@@ -57,7 +57,7 @@ def commit_of(root: Path, *, clean: bool) -> str:
 
 
 class Trial:
-    """Tries mutants in copies of a repository.
+    """Trial of mutants in copies of a repository.
 
     Parameters
     ----------

@@ -98,7 +98,7 @@ class Answer:
 
 
 class Deframer:
-    """Finds intact answers in a stream of bytes of which some may be missing or wrong.
+    """Parser of a stream of bytes, of which some may be missing or wrong, that yields the intact answers.
 
     Attributes
     ----------

@@ -50,7 +50,7 @@ def loaded() -> set[str]:
 
 
 def stated(name: str) -> str:
-    """Return the license that the metadata of an installed package names, or nothing if that is a whole text."""
+    """Return the license that the metadata of an installed package names, or nothing if that is the full text."""
     metadata = distribution(name).metadata
     classifiers = [text.rpartition(" :: ")[2] for text in metadata.get_all("Classifier", []) if "License ::" in text]
     text = metadata.get("License-Expression") or metadata.get("License") or next(iter(classifiers), "")

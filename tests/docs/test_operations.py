@@ -164,7 +164,7 @@ def test_types_of_the_rtl() -> None:
             sample = Sample(start=Start(), operation=row.sampled())
             ctx.set(bench.dut.sample.as_value(), sample_bits(CONFIG, sample))
             feed = {"B": bench.dut.feed.br, **{name: bench.dut.feed[name.lower()] for name in FLAGS if name != "B"}}
-            found[row] = {name for name, told in feed.items() if ctx.get(told)}
+            found[row] = {name for name, port in feed.items() if ctx.get(port)}
         return found
 
     assert {row: flags for row, flags in bench.run(scenario).items() if flags != {*row.flags}} == {}

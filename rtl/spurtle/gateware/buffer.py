@@ -246,12 +246,12 @@ class ProfilingBuffer(ConfiguredComponent):
     def _take_response(self, m, words, within, within_pointer, fault, commit, keep):
         """Advance the pointer past the record, or find the first byte that was not written."""
         word, size = exact_log2(self._config.bus_bytes), exact_log2(self._config.layout.max_size)
-        whole = self.write.fault.kind == WriteFaultKind.NONE
-        m.d.comb += commit.eq(self.write.done & whole & keep & self.running)
+        complete = self.write.fault.kind == WriteFaultKind.NONE
+        m.d.comb += commit.eq(self.write.done & complete & keep & self.running)
         with m.If(self.write.done):
             m.d.sync += fault.eq(self.write.fault)
             m.next = BufferState.IDLE
-            with m.If(~whole):
+            with m.If(~complete):
                 first = self.write.fault.word == 0
                 m.d.sync += [
                     words.eq(self.pmbptr[word:size] + self.write.fault.word),

@@ -23,7 +23,7 @@ __all__ = ["STEP_BYTES", "Packer"]
 STEP_BYTES = 14
 """Bytes that a packed record grows by in one cycle, at most.
 
-So many that loads and branches of the named configurations take at most 1.25 cycles for each beat of 8 bytes.
+With this number, loads and branches of the named configurations take at most 1.25 cycles for each beat of 8 bytes.
 """
 
 

@@ -93,7 +93,7 @@ def pe_members(config: SPUConfig, pe: PEState) -> dict[str, int]:
 def pe_bits(config: SPUConfig) -> list[tuple[str, list[int] | None]]:
     """Return the names of the members of `interface.pe_state.PEStateSignature`.
 
-    With the name of a member of fine-grained traps come the bit indices of its fields in their register, else None.
+    A member of fine-grained traps also has the bit indices of its fields in their register; other members have None.
     """
     bits = {register.fine_grained.name: register.fine_grained.bit for register in REGISTERS if register.fine_grained}
     shapes = {name: member.shape for name, member in PEStateSignature(config).members.items()}
