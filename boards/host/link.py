@@ -1,6 +1,7 @@
 """Commands to a board and its answers, over any serial port. Lost commands and answers are repeated."""
 
 import binascii
+import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -75,7 +76,10 @@ def open_port(name: str, baud: int) -> Any:
     try:
         port = serial.Serial(name, baud, timeout=0.05)
     except (OSError, ValueError, OverflowError) as error:
-        raise UserError(f"cannot open the serial port {name!r}: {error}") from error
+        # The text of pyserial repeats the name and the number of the error.
+        number = error.errno if isinstance(error, OSError) else None
+        reason = error if number is None else os.strerror(number)
+        raise UserError(f"cannot open the serial port {name!r}: {reason}") from error
     # The FTDI drivers delay short answers by 16 ms unless low latency is set. Not every port supports this setting.
     with suppress(OSError, ValueError, NotImplementedError):
         port.set_low_latency_mode(True)

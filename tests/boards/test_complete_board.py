@@ -332,7 +332,8 @@ def test_absent_button_is_refused(
 
 def test_absent_port_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["/nowhere/tty", "-o", str(tmp_path / "x")]) == 2
-    assert capsys.readouterr().err.startswith("boards.host: cannot open the serial port '/nowhere/tty': ")
+    message = "boards.host: cannot open the serial port '/nowhere/tty': No such file or directory\n"
+    assert capsys.readouterr().err == message
 
 
 def test_special_output_file_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
