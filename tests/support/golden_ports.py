@@ -3,7 +3,7 @@
 `python -m tests.support.golden_ports [NAME ...]` writes the files of the named configurations, by default all.
 """
 
-import sys
+import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -26,7 +26,13 @@ def port_list(ports: Iterable[Port]) -> str:
 
 
 def main() -> None:
-    for name in sys.argv[1:] or CONFIGS:
+    """Write the golden files of the named configurations."""
+    parser = argparse.ArgumentParser(prog="python -m tests.support.golden_ports", description=main.__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(CONFIGS)}; default: all")
+    names = parser.parse_args().names
+    if unknown := sorted({*names} - {*CONFIGS}):
+        parser.error(f"NAME must be one of {', '.join(CONFIGS)}, not {unknown[0]!r}")
+    for name in names or CONFIGS:
         golden_file(name).write_text(port_list(ports(SPU(CONFIGS[name]))))
 
 
