@@ -21,17 +21,18 @@ def generate(file: Path) -> int:
     Return the exit status.
     """
     request = yaml.safe_load(file.read_text())
+    parameters = request.get("parameters") or {}
+    if not isinstance(config := parameters.get("config"), str):
+        print(f"spurtle: config must be the name of one configuration, not {config!r}", file=sys.stderr)
+        return 2
     options = ["verilog", "--output", "."]
-    for name, value in request.get("parameters", {}).items():
+    for name, value in parameters.items():
         for one in value if isinstance(value, list) else [value]:
             options += [f"--{name.replace('_', '-')}", str(one)]
     if status := main(options):
         return status
-    cores = [*Path().glob("*/*.core")]
-    if len(cores) != 1:
-        print(f"spurtle: config must be one name, not {request.get('parameters', {}).get('config')}", file=sys.stderr)
-        return 2
-    cores[0].write_text(re.sub(r"^name: .*$", f"name: {request['vlnv']}", cores[0].read_text(), flags=re.MULTILINE))
+    [core] = Path().glob("*/*.core")
+    core.write_text(re.sub(r"^name: .*$", f"name: {request['vlnv']}", core.read_text(), flags=re.MULTILINE))
     return 0
 
 

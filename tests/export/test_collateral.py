@@ -357,6 +357,17 @@ def test_fusesoc_with_a_python_without_spurtle(tmp_path: Path, fusesoc: Fusesoc)
     )
 
 
+@pytest.mark.parametrize("parameters", [None, {}, {"slots": 2}, {"config": ["minimal", "v1p4"]}])
+def test_fusesoc_generator_needs_one_configuration(parameters: object, tmp_path: Path) -> None:
+    request = tmp_path / "request.yml"
+    request.write_text(yaml.safe_dump({"vlnv": "::spu:0", "parameters": parameters}))
+    command = [sys.executable, ROOT / "fusesoc" / "generate.py", request]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert re.fullmatch(r"spurtle: config must be the name of one configuration, not .*\n", done.stderr)
+    assert [*tmp_path.iterdir()] == [request]
+
+
 def test_generator_core_has_the_version_of_the_package() -> None:
     core = yaml.safe_load((ROOT / "fusesoc" / "spurtle.core").read_text())
     assert core["name"].split(":")[-1] == __version__
