@@ -1,4 +1,4 @@
-"""Command `python -m campaign.soak`: compares a million random records of each named configuration from compiled RTL.
+"""Command `python -m campaign.soak`: a million random records of each configuration in the compiled record path.
 
 Each record is decoded and compared with its sample, and its bytes are compared with those of the reference model.
 """

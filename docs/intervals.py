@@ -1,4 +1,4 @@
-"""Figure of the sample intervals (D17.3.4): `docs/explanation/intervals.svg`, measured on the compiled RTL."""
+"""Figure of the sample intervals (D17.3.4): `docs/explanation/intervals.svg`, measured on the compiled SPU."""
 
 from collections.abc import Callable
 from itertools import count

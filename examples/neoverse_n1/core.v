@@ -39,7 +39,7 @@ module core (
             iteration <= iteration + 1;
         end else number <= number + 1;
 
-    // sampling_sampled is about the operation that passed one cycle ago.
+    // sampling_sampled refers to the operation that passed one cycle ago.
     reg [3:0] passed_number = 0;
     reg [31:0] passed_iteration = 0;
     always @(posedge clk) begin

@@ -1,4 +1,4 @@
-"""Tools for the Spurtle SPU: reference model, decoder, compiled RTL, profiler and command-line interface."""
+"""Tools for the Spurtle SPU: reference model, decoder, compiled SPU, profiler and command-line interface."""
 
 from typing import TYPE_CHECKING
 

@@ -187,7 +187,7 @@ def excerpts() -> dict[str, NDArray[np.void]]:
 def with_long_latencies(rows: NDArray[np.void], seed: int) -> NDArray[np.void]:
     """Return the same operations with random latencies.
 
-    The latency of every fourth operation exceeds the sampling interval of about 360 cycles, so that samples collide.
+    The latency of every fourth operation exceeds the sample interval of about 360 cycles, so that samples collide.
     """
     random = Random(seed)
     slow = rows.copy()

@@ -417,7 +417,7 @@ def test_python_generates_the_files_of_the_table() -> None:
     [block] = blocks("howto/variation", "python")
     names: dict[str, Any] = {}
     exec(block, names)
-    [table] = re.findall(r"^\| file \| what \|\n(.*?)\n\n", read("howto/integration"), re.DOTALL | re.MULTILINE)
+    [table] = re.findall(r"^\| file \| content \|\n(.*?)\n\n", read("howto/integration"), re.DOTALL | re.MULTILINE)
     listed: set[str] = set()
     for row in table.splitlines()[1:]:
         first, *others = re.findall(r"`([^`]+)`", row.split("|")[1].replace("minimal", names["config"].name))

@@ -1,4 +1,4 @@
-"""The code of docs/howto/programming.md on the compiled RTL, and the consequences of broken rules."""
+"""The code of docs/howto/programming.md on the compiled SPU, and the consequences of broken rules."""
 
 import re
 from typing import Any

@@ -121,7 +121,7 @@ class Settings:
     Parameters
     ----------
     period : int
-        Sampling interval in operations.
+        Sample interval in operations.
     config, config1, config2, config3, config4 : int
         Terms of the event. config: packets, jitter, Discard mode, types; config1: events; config2: latency; config3:
         inverted events; config4: data sources.

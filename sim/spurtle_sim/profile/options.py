@@ -42,7 +42,7 @@ _MAX_INTERVAL = arch.PMSIRR_EL1.fields["INTERVAL"].max_value * _INTERVAL_UNIT
 _MAX_SEED = arch.IMP_PMSRNDR_EL1.fields["STATE"].max_value
 
 DEFAULT_INTERVAL = 768
-"""Default sampling interval in operations.
+"""Default sample interval in operations.
 
 Samples are one operation more apart. 769 is a prime, so the samples of a loop rarely hit the same operation each time.
 """
@@ -77,7 +77,7 @@ class Sampling:
     Parameters
     ----------
     interval : int
-        Sampling interval in operations, like perf's option `-c`: a multiple of 256, from 256 to 2**32 - 256. The
+        Sample interval in operations, like perf's option `-c`: a multiple of 256, from 256 to 2**32 - 256. The
         distance between samples is one operation more.
     filters : Filters
     jitter : bool
