@@ -77,7 +77,7 @@ struct Player {
         drive(spu.p_write____done, cycles == done_at);
         drive(spu.p_clk, 0);
         spu.step();
-        // After a step, the outputs are those of the registers before the step.
+        // CXXRTL computes the outputs from the registers before the step.
         if (spu.p_sampling____sampled.get<bool>()) passed = cycles - ANSWER_LATENCY;
         if (spu.p_write____beat____valid.get<bool>()) store();
         drive(spu.p_clk, 1);

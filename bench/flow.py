@@ -175,7 +175,7 @@ def measure(
     circuit : Circuit
     device : Device
     folder : Path
-        Folder for all files. Results in it are reused if they are of the same circuit.
+        Folder for all files. Results in it are reused for an identical circuit.
     seeds : int
         Number of placements, with the seeds from 1 on.
     fresh : bool

@@ -34,7 +34,7 @@ class FigureRow:
     bound : str or None
         Name of the plain circuit that bounds it; None for a plain circuit.
     ratio : float or None
-        `fmax_mhz` divided by that of the bound.
+        `fmax_mhz` divided by the `fmax_mhz` of the bound.
     """
 
     name: str

@@ -40,7 +40,7 @@ class Rate:
     millions : float
         Units per CPU second, in millions, on the machine of the run.
     ratio : float
-        Rate divided by that of the CXXRTL model. It can be compared between machines.
+        Rate divided by the rate of the CXXRTL model. Ratios can be compared between machines.
     """
 
     stage: str

@@ -1,6 +1,6 @@
 """Command `python -m campaign.soak`: a million random records of each configuration in the compiled record path.
 
-Each record is decoded and compared with its sample, and its bytes are compared with those of the reference model.
+Each record is decoded and compared with its sample. Its bytes are compared with the record of the reference model.
 """
 
 import argparse

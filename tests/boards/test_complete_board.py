@@ -86,7 +86,7 @@ def profiled(board: Board, target: Link | CompiledBoard, halves: int = HALVES) -
 
 
 def test_first_profile_after_reset(board: Board, link: Link) -> None:
-    """The records of an excerpt equal those of the compiled SPU; those of the soft core name its functions."""
+    """Records of an excerpt equal the records of the compiled SPU. Records of the soft core name its functions."""
     assert link.board == board.number
     data = profiled(board, link)
     link.write(BoardRegister.CONTROL, 0)

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""Replay of an excerpt from block RAM: the records equal those of the compiled SPU."""
+"""Replay of an excerpt from block RAM: the board and the compiled SPU write the same records."""
 
 from collections import Counter
 from collections.abc import Sequence
