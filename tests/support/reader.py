@@ -114,6 +114,8 @@ class Reader:
         self._simulation = subprocess.Popen(
             [sys.executable, *command.split()[1:]],
             cwd=self._folder, env={**self._environment, "PYTHONUNBUFFERED": "1"}, stdout=subprocess.PIPE, text=True,
+            # A shell that runs the tests in the background ignores SIGINT, and so would the simulation.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )  # fmt: skip
         assert self._simulation.stdout is not None
         text = ""
@@ -126,11 +128,15 @@ class Reader:
 
     def stop(self) -> None:
         """Press Ctrl-C in the shell of the simulated board, if there is one."""
-        if self._simulation is not None:
-            self._simulation.send_signal(signal.SIGINT)
-            text, _ = self._simulation.communicate(timeout=60)
-            assert self._simulation.returncode == 0 and " cycles: " in text, text
-            self._simulation = None
+        if self._simulation is None:
+            return
+        simulation, self._simulation = self._simulation, None
+        simulation.send_signal(signal.SIGINT)
+        try:
+            text, _ = simulation.communicate(timeout=60)
+        finally:
+            simulation.kill()
+        assert simulation.returncode == 0 and " cycles: " in text, text
 
 
 @contextmanager
