@@ -12,7 +12,7 @@ from amaranth.back import rtlil
 from spurtle.config import CONFIGS
 from tests.support.paths import ROOT
 from tests.support.perf_versions import Perf
-from tests.support.reader import ShownCommand, code_blocks, reader_in_checkout, shown_commands
+from tests.support.reader import Reader, ShownCommand, code_blocks, reader_in_checkout, shown_commands
 
 README = ROOT / "README.md"
 PROFILE, INTEGRATE, BOARD = (ROOT / "docs" / "tutorial" / f"{name}.md" for name in ("profile", "integrate", "board"))
@@ -73,12 +73,30 @@ def test_profile_of_a_compiled_program(perf: Perf, tmp_path: Path) -> None:
     run_page(PROFILE, tmp_path / "page", {"perf", COMPILER}, perf, f"gcc {release}")
 
 
-@pytest.mark.full
-def test_board(perf: Perf, tmp_path: Path) -> None:
-    run_page(BOARD, tmp_path, {"perf"}, perf)
+@pytest.fixture(scope="module")
+def board_profiles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run the commands of the tutorial that need no perf, and return the folder with their outputs."""
+    folder = tmp_path_factory.mktemp("board")
+    run_page(BOARD, folder, set())
+    return folder
 
 
 @pytest.mark.full
+def test_board(board_profiles: Path) -> None:
+    assert {path.name for path in board_profiles.glob("*.data")} == {"board.data", "loads.data", "riscv.data"}
+
+
+@pytest.mark.full
+def test_board_with_perf(perf: Perf, board_profiles: Path, tmp_path: Path) -> None:
+    for path in board_profiles.glob("*.data"):
+        (tmp_path / path.name).symlink_to(path)
+    reader = Reader(tmp_path, perf.path)
+    for shown in shown_commands(BOARD):
+        if requires(shown) == {"perf"}:
+            reader.check(shown)
+
+
+@pytest.mark.long
 def test_bitstream(tmp_path: Path) -> None:
     """Run one command: placement takes minutes."""
     [shown] = [each for each in shown_commands(BOARD) if "nextpnr" in requires(each)]
