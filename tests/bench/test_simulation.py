@@ -93,7 +93,7 @@ def test_missing_records_are_an_error(monkeypatch: pytest.MonkeyPatch, benchmark
         run()
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_cxxrtl_model_writes_the_records_of_the_compiled_spu(monkeypatch: pytest.MonkeyPatch) -> None:
     run = measuring.cxxrtl_model().prepare()
     monkeypatch.setattr(measuring, "CXXRTL_CYCLES", 100)

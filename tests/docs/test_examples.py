@@ -44,8 +44,7 @@ def path(tmp_path: Path) -> str:
     ("simulator", "release"),
     tiers(
         fast=[("icarus", None)],
-        full=[("verilator", None)],
-        long=[("verilator", version) for version in verilator_releases.OLDER],
+        long=[("verilator", version) for version in (None, *verilator_releases.OLDER)],
     ),
 )
 def test_neoverse_n1_beside_a_core(simulator: str, release: str | None, folder: Path, path: str) -> None:

@@ -158,7 +158,7 @@ def state_bits(name: str, family: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("name", "family"), tiers(full=[("minimal", "gowin"), ("minimal", "xilinx"), ("v1p4", "gowin")])
+    ("name", "family"), tiers(full=[("minimal", "gowin"), ("minimal", "xilinx")], long=[("v1p4", "gowin")])
 )
 def test_other_families_synthesize_the_text(name: str, family: str, tmp_path: Path) -> None:
     (tmp_path / "design.v").write_text(generated(name).text)

@@ -11,14 +11,14 @@ from spurtle.export import verilog
 from tests.support.simulator import run_icarus, run_verilator
 from tests.support.tiers import tiers
 
-CYCLES = {
-    "minimal": 10_000,
-    "lanes1_slots1_filters": 20_000,
-}
+CYCLES = {"minimal": 10_000}
 """Cycles of the runs of the full tier that must reach all coverage goals; the other runs are shorter."""
 
-LARGE = ("lanes5_slots8", "lanes2_slots1_ernd", "lanes1_slots3_ernd", "unnamed_packed")
-"""Configurations that only the long tier runs: they take longest to compile."""
+LARGE = (
+    "lanes5_slots8", "lanes2_slots1_ernd", "lanes1_slots3_ernd", "unnamed", "unnamed_v1p1", "unnamed_packed",
+    "lanes1_slots1_filters",
+)  # fmt: skip
+"""Configurations that only the long tier runs: they take longest to compile or to reach the coverage goals."""
 
 MANY_CYCLES = 50_000
 """Cycles of the runs of the long tier, each of which must reach all coverage goals."""

@@ -118,7 +118,7 @@ def check_verbs(spurtle: Path, folder: Path, *, extras: bool) -> None:
         assert EXTRA in run(*profile, folder=folder, status=125)
 
 
-@pytest.mark.parametrize("kind", tiers(full=["wheel"], long=["sdist"]))
+@pytest.mark.parametrize("kind", tiers(long=["wheel", "sdist"]))
 def test_an_installation(kind: str, packages: dict[str, Path], constraints: Path, tmp_path: Path) -> None:
     bin_ = environment(sys.executable, tmp_path)
     for extras in ("", "[profile]"):
