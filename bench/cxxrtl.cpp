@@ -1,6 +1,6 @@
-// Plays operations on the CXXRTL model of an SPU with one lane and one slot: an operation passes in each cycle. cxxrtl.py
-// writes design.h, which contains the model, and stimulus.h, which contains the ports, the register writes of software
-// and the operation of the core.
+// Plays operations on the CXXRTL model of an SPU with one lane and one slot: an operation passes in each cycle.
+// cxxrtl.py writes design.h, which contains the model, and stimulus.h, which contains the ports, the register writes of
+// software and the operation of the core.
 
 #include <cstdint>
 #include <iterator>
@@ -77,7 +77,8 @@ struct Player {
         drive(spu.p_write____done, cycles == done_at);
         drive(spu.p_clk, 0);
         spu.step();
-        // CXXRTL computes the outputs from the registers before the step.
+        // A step computes combinational outputs from the register values before it. Outputs are therefore read after
+        // the falling edge: in the step of the rising edge, registers change, but combinational outputs do not yet.
         if (spu.p_sampling____sampled.get<bool>()) passed = cycles - ANSWER_LATENCY;
         if (spu.p_write____beat____valid.get<bool>()) store();
         drive(spu.p_clk, 1);
@@ -85,7 +86,7 @@ struct Player {
         cycles++;
     }
 
-    // Events are reported ANSWER_LATENCY - 1 cycles late, so that none is reported before the answer of the SPU.
+    // Events are reported ANSWER_LATENCY - 1 cycles late, so that none is due before the answer of the SPU arrives.
     void drive_in_flight() {
         uint64_t age = passed == NEVER ? NEVER : cycles - (ANSWER_LATENCY - 1) - passed;
         drive(spu.p_in__flight____issued, age == ISSUE);

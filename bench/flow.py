@@ -22,7 +22,7 @@ from .paths import CriticalPath, critical_path
 __all__ = ["FREQUENCY_MHZ", "Circuit", "FlowError", "Measurement", "cache_key", "check", "measure"]
 
 FREQUENCY_MHZ = 400
-"""Target frequency of nextpnr, above that of any circuit, so that nextpnr always optimizes timing."""
+"""Target frequency of nextpnr. Only the simplest circuits reach it, so nextpnr optimizes the timing of all others."""
 
 VERSION = "1"
 """Version of the measurement and of its cache file. A new version invalidates all cached measurements."""

@@ -48,7 +48,7 @@ class Gate(wiring.Component):
 class Counter(wiring.Component):
     """32-bit down counter with reload: the bound of the interval counter.
 
-    Timing: `hit` is asserted one cycle after `enable`.
+    Timing: `hit` is a register. It is asserted one cycle after an enabled cycle in which the count is zero.
     Reset: the count is zero.
 
     Members
@@ -198,6 +198,7 @@ class ShiftRegister(wiring.Component):
 class SaturatingCounter(wiring.Component):
     """Up counter that saturates: the bound of the latency counters.
 
+    Timing: `count` changes one cycle after `clear` or `enable`.
     Reset: the count is zero.
 
     Parameters
@@ -251,7 +252,7 @@ class Pointer(wiring.Component):
     advance : In(1)
         Add `step` to the pointer.
     limit : In(52)
-        Number of the first page behind the buffer.
+        Number of the first page after the buffer: bits [63:12] of its address.
     pointer : Out(64)
     fits : Out(1)
         The pointer is below the limit.

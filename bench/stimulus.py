@@ -20,7 +20,7 @@ BASE, SIZE = 0xFFFF_0000_1000_0000, 1 << 24
 """Address and size of the Profiling Buffer, which is not full before a measurement ends."""
 
 ISSUE, FINISH, TRANSLATE = 3, 20, range(5, 9)
-"""Cycles from the sampling point to the issue of an operation, to its completion, and to those of its translation."""
+"""Cycles after the sampling point: issue of an operation, completion, and the cycles in which it is translated."""
 
 OPERATION = Operation(
     facts=Facts(load=1, va_valid=1, pa_valid=1, data_source_valid=1, retired=1, taken=1),
