@@ -71,7 +71,7 @@ def _samples_store_of_pair(config: SPUConfig, facts: Facts) -> bool:
 def _reported_access(config: SPUConfig, facts: Facts) -> tuple[int, int]:
     """Return whether the record describes a load or store, and whether it describes a load.
 
-    Without FEAT_GCS a branch has no access (D17.6.3).
+    Without FEAT_GCS a branch has no access, unless it generates an exception (D17.6.3).
     """
     has_access = config.gcs or facts.exception or not facts.branch
     return (facts.load | facts.store, facts.load) if has_access else (0, 0)
@@ -118,6 +118,7 @@ def _operation(config: SPUConfig, operation: Operation) -> OperationType:
     if not facts.load and not facts.store:
         if vectors.sme:
             size = vectors.bits if vectors.tile else size
+            # The ETS field encodes at most 262144 bits. A larger size is reported as that of the complete array.
             is_complete_array = vectors.whole_array or size > 262144
             bits = "all" if is_complete_array else _rounded(size, 128)
             return OperationType("other", "sme", {"bits": bits, "fp": facts.floating_point})
@@ -158,6 +159,7 @@ def _operation(config: SPUConfig, operation: Operation) -> OperationType:
 
 
 def _vector_bits(config: SPUConfig, size: int) -> int | str:
+    # The EVL field encodes at most 2048 bits. FEAT_SPE_SME adds an encoding for more.
     if size > 2048:
         return "more" if config.spe_sme else 2048
     return _rounded(size, 32)

@@ -180,7 +180,7 @@ class _Finder(ast.NodeVisitor):
             self.edits.append(_Edit(kind, start, stop, new))
 
     def _between(self, kind: MutantKind, left: ast.expr, right: ast.expr, old: str, new: str) -> None:
-        """Replace the operator between two operands. Parentheses may stand around it."""
+        """Replace the operator between two operands, which may be in parentheses."""
         gap = self._source[self._stop(left) : self._start(right)]
         if "\n" not in gap:
             start = self._stop(left) + gap.index(old)

@@ -29,7 +29,7 @@ def collect(root: Path) -> list[str]:
     Raises
     ------
     UserError
-        If there is none, or if pytest cannot collect them.
+        If the long tier is empty, or if pytest cannot collect it.
     """
     command = [*_PYTEST, "--collect-only", "-q", "-m", "long"]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
@@ -87,7 +87,7 @@ class Run:
         self._report = folder / f"{self._seed}.xml"
         self._start = monotonic()
         # In its own session, the test receives no interrupt of a terminal, and `end` reaches all its processes.
-        # Only the report format xunit1 has properties.
+        # The report format xunit1 has the properties of a test; the schema of xunit2, the default, has none.
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with self._log.open("w") as log:

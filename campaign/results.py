@@ -91,7 +91,7 @@ def next_tests(tests: Sequence[str], results: Sequence[RunResult]) -> list[str]:
 def with_results(page: str, tests: Sequence[str], results: Iterable[RunResult]) -> str:
     """Return the page with a row for each of `tests` that has a result.
 
-    A test without a new result keeps its row. Rows of tests that are not in `tests` are removed.
+    A test without a result keeps the row that the page has. Rows of tests that are not in `tests` are removed.
 
     Raises
     ------

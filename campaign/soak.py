@@ -95,7 +95,7 @@ def _first_differences(name: str, seed: int, chunk: int, count: int) -> list[str
 
 @dataclass(frozen=True, kw_only=True)
 class SoakOutcome:
-    """Outcome of one configuration. `records` is the number of records up to the first chunk with a difference."""
+    """Outcome of one configuration. `records` were compared, up to and including the first chunk with a difference."""
 
     config: str
     seed: int
