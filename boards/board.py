@@ -46,7 +46,7 @@ class Board:
     half_bytes : int
         Size of each half of the Profiling Buffer.
     operations : int
-        Length of the excerpt in block RAM; 0 selects the soft core.
+        Number of operations of the excerpt in block RAM, a power of two; 0 selects the soft core.
     """
 
     name: str

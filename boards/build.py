@@ -48,7 +48,7 @@ class BuildResult:
     block_rams, block_rams_available : int
         Used and available block RAMs.
     fmax_mhz, clock_mhz : float
-        Maximum and required clock frequency.
+        Maximum and required frequency of the clock with the smallest margin.
     """
 
     bitstream: Path

@@ -96,7 +96,7 @@ class Demonstration(wiring.Component):
     sending : Out(1)
         An answer is being sent.
     collision : Out(1)
-        Asserted for a tenth of a second after a collision.
+        Asserted for a tenth of a second after the last PMU event SAMPLE_COLLISION.
     """
 
     rx: In(1, init=1)
@@ -190,7 +190,7 @@ class Demonstration(wiring.Component):
         m.d.comb += [receiver.rx.eq(self.rx), self.tx.eq(transmitter.tx)]
 
     def _drive_state(self, m, pe, program, sysreg):
-        # Registers of EL2 can be accessed only at EL2.
+        # EL1 has no access to the registers of EL2.
         driver_el = Mux(sysreg.op1 == PMSCR_EL2.op1, 2, 1)
         m.d.comb += [
             pe.el.eq(Mux(program.idle, driver_el, 0)),

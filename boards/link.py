@@ -24,7 +24,7 @@ class CommandReceiver(wiring.Component):
     """Assembler of commands from bytes. Bytes outside of a frame, and frames with a wrong CRC, are dropped silently.
 
     While a command is offered, received bytes are dropped: the host waits for the answer before it sends more. A frame
-    with missing bytes takes them from the bytes that follow. As many zeros as a command has bytes end such a frame.
+    with missing bytes takes them from the bytes that follow. As many zeros as a command frame has bytes end it.
 
     Timing: `o.valid` is asserted two cycles after the last byte.
     Reset: waits for SYNC.
@@ -87,7 +87,7 @@ class AnswerState(FSMState):
 class AnswerSender(wiring.Component):
     """Sender that serializes answers to bytes.
 
-    Timing: one byte in each cycle, except in one cycle before the CRC.
+    Timing: at most one byte in each cycle, and none in the cycle before the CRC.
     Reset: waits for an answer.
 
     Members

@@ -96,7 +96,7 @@ class BoardRegister(IntEnum):
     STATUS = 2
     """`Status`. Read-only."""
     DRAIN = 3
-    """PSB CSYNC: a read is answered when it is complete."""
+    """PSB CSYNC: a read or a write is answered when it is complete."""
     OPERATIONS = 4
     """Operations of the program that have passed the sampling point, since reset, modulo 2 ** COUNT_BITS. Read-only."""
     POP = 5
@@ -172,7 +172,7 @@ class Frame:
 
 
 COMMAND = Frame(MappingProxyType({"tag": 1, "operation": 1, "address": 2, "data": WORD_BYTES}))
-"""Command of the host, which the CRC follows. The answer repeats the `tag`, which is any number."""
+"""Command of the host, which the CRC follows. The host chooses `tag`, and the answer repeats it."""
 
 ANSWER = Frame(MappingProxyType({"tag": 1, "outcome": 1, "address": 2, "length": 2}))
 """Answer of the board, which `length` bytes of payload and the CRC follow.

@@ -23,7 +23,8 @@ class Replay(ConfiguredComponent):
     The sampled operation completes with the latencies of its row, while other operations pass. In each cycle of the
     program the component drives the SPU as `cosim.spu.CompiledSPU.play` does.
 
-    Timing: the first row passes in the first cycle in which `run` is asserted, at the earliest one cycle after reset.
+    Timing: the first row passes in the first cycle in which `run` is asserted. `run` must be low in the first cycle
+    after reset, because the memories output the first row and its wait one cycle later.
     Reset: the first row of the excerpt is the next one.
 
     Parameters

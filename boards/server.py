@@ -248,6 +248,7 @@ class Server(wiring.Component):
             m.d.comb += self.sysreg.valid.eq(1)
             m.next = ServerState.ACCESSED
 
+        # `rdata` and `outcome` are valid two cycles after `valid`.
         with m.State(ServerState.ACCESSED):
             m.next = ServerState.VALUE
 

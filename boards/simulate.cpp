@@ -50,7 +50,8 @@ struct Simulation {
         if (on & ~lit.load(std::memory_order_relaxed)) lit.fetch_or(on, std::memory_order_relaxed);
     }
 
-    // Drive the next bit from the host. The pseudo-terminal is polled only every 64 cycles, because a system call is slow.
+    // Drive the next bit from the host. The pseudo-terminal is polled only every 64 cycles, because a system call is
+    // slow.
     void send(int port) {
         if (to.timer) {
             to.timer--;

@@ -288,6 +288,7 @@ class Link:
         self._resynchronize()
 
     def _resynchronize(self) -> None:
+        # An incomplete frame in `CommandReceiver` ends with these zeros.
         self._write(bytes(1 + COMMAND.size + CRC_BYTES))
 
     def _read(self) -> bytes:

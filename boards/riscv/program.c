@@ -1,4 +1,5 @@
-// Program of the soft core: an endless loop over kinds of work with clearly different costs, each in its own functions.
+// Program of the soft core: an endless loop over a sort, a CRC, a string search and a matrix product. Their costs
+// differ clearly, and each has its own functions.
 // Each round initializes the data that it uses, because block RAM keeps its content when the FPGA is reset.
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// Compiled SPU with the soft core, for the driver in test_softcore.py. Each retired instruction adds a row to the trace.
+// Compiled SPU with the soft core, for the driver in test_softcore.py. Each retired instruction adds a trace row.
 
 #include <cstdint>
 #include <memory>

@@ -279,7 +279,7 @@ class FakePort:
         self.commands: list[dict[str, int]] = []
 
     def write(self, data: bytes, /) -> int:
-        if any(data):
+        if any(data):  # `Link` also sends zeros, which end an incomplete command
             self.commands.append(COMMAND.unpack(data[1:-CRC_BYTES]))
             self._pending += self._answer(len(self.commands), self.commands[-1])
         return len(data)

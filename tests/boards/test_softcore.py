@@ -280,8 +280,8 @@ def test_share_of_samples_equals_share_of_operations(session: ProfileSession):
     """Compare the shares of each function.
 
     A sample is a random one of about 256 operations. The standard deviation of the number of samples in a function is
-    at most sqrt(n p (1 - p)), that of independent samples. A deviation of 4.5 times that occurs for one of eleven
-    functions in 13,000 runs.
+    at most sqrt(n p (1 - p)), that of independent samples. A deviation of 4.5 times that occurs in any of the
+    eleven functions once in 13,000 runs.
     """
     functions = load().functions
     records = decode_records(b"".join(session.records))
