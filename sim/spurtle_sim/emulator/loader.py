@@ -249,7 +249,7 @@ def _page_start(address: int) -> int:
 
 
 def _read(path: str | Path) -> bytes:
-    """Return the content of a regular file. Raise UserError if it cannot be read."""
+    """Return the content of a regular file. Raise UserError for another file, or if it cannot be read."""
     try:
         if not stat.S_ISREG(Path(path).stat().st_mode):
             raise UserError(f"{path} cannot be read: it must be a regular file")

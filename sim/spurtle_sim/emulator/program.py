@@ -71,7 +71,8 @@ class Program:
     failure : str
         Sentence that describes the crash of the program. Empty without a crash.
     runtime_mappings : list of (int, Mapping)
-        Mappings that the program has created, in order. Each has the number of operations that retired before it.
+        Mappings that the program has created, in order. Each has the number of operations that retired before it. The
+        complete heap is listed again when it grows.
 
     Raises
     ------
@@ -134,7 +135,7 @@ class Program:
         return f"{name}+0x{address - start:x}"
 
     def run(self, limit: int = 65536) -> Iterator[NDArray[np.void]]:
-        """Run the program until it exits, crashes or receives a signal. Yield its operations in program order.
+        """Run the program until it exits, crashes or is ended by a signal. Yield its operations in program order.
 
         Parameters
         ----------

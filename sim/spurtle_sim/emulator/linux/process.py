@@ -206,6 +206,6 @@ class ProcessCalls:
 
 
 def _check_process(pid: int) -> None:
-    """Raise OSError if `pid` is not the only process."""
+    """Raise OSError if `pid` does not identify the only process. Zero identifies it too."""
     if pid not in (0, PID):
         raise OSError(errno.ESRCH, "")
