@@ -30,7 +30,7 @@ _STACK_TOP = 0x7FFF_FFFF_0000
 _STACK_BYTES = 8 << 20
 
 _ARGUMENTS_LIMIT = _STACK_BYTES // 4
-"""Maximum number of bytes of argument strings and pointers, as in Linux."""
+"""Maximum number of bytes of argument strings and pointers: a quarter of the stack, as in Linux."""
 
 _LIMIT = 0x7000_0000_0000
 """Upper bound of the addresses of segments. The mappings that the emulated kernel creates start at this address."""
