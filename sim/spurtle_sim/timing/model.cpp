@@ -14,7 +14,7 @@ constexpr size_t INSTRUCTIONS_PER_PAGE = (PAGE_MASK + 1) / 4;  // an A64 instruc
 // Instruction as the timing model uses it.
 struct StaticInstruction {
     uint64_t pc = INVALID;
-    uint32_t latency;  // from issue to result; for LOAD in addition to the access: nonzero for atomic operations
+    uint32_t latency;  // from issue to result; for LOAD in addition to the access, and 0 unless it is atomic
     Kind kind;         // LOAD or STORE for an atomic operation, never ATOMIC
     decltype(Instruction::base) base;
     decltype(Instruction::sources) sources;

@@ -206,6 +206,6 @@ class ProcessCalls:
 
 
 def _check_process(pid: int) -> None:
-    """Raise OSError if `pid` does not identify the only process. Zero identifies it too."""
+    """Raise OSError if `pid` is neither zero nor the PID of the only process."""
     if pid not in (0, PID):
         raise OSError(errno.ESRCH, "")
