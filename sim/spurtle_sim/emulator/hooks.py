@@ -35,7 +35,7 @@ class StopReason(IntEnum):
 
 
 class Hooks:
-    """Hooks of one emulator.
+    """Hooks of one emulator. They record into one array of operations at a time.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ _STACK_TOP = 0x7FFF_FFFF_0000
 _STACK_BYTES = 8 << 20
 
 _ARGUMENTS_LIMIT = _STACK_BYTES // 4
-"""Maximum number of bytes of argument strings and pointers, as in Linux."""
+"""Maximum number of bytes of argument strings and pointers: a quarter of the stack, as in Linux."""
 
 _LIMIT = 0x7000_0000_0000
 """Upper bound of the addresses of segments. The mappings that the emulated kernel creates start at this address."""
@@ -249,7 +249,7 @@ def _page_start(address: int) -> int:
 
 
 def _read(path: str | Path) -> bytes:
-    """Return the content of a regular file. Raise UserError if it cannot be read."""
+    """Return the content of a regular file. Raise UserError for another file, or if it cannot be read."""
     try:
         if not stat.S_ISREG(Path(path).stat().st_mode):
             raise UserError(f"{path} cannot be read: it must be a regular file")

@@ -29,9 +29,10 @@ __all__ = ["Program"]
 
 _NEVER_REACHED = 0xFFFF_FFFF_F000  # address at which Unicorn would stop
 _CHUNK = 256  # bytes of code that are read at once. Most basic blocks are shorter
-_EXCP_SWI = 2  # exception numbers of QEMU
+_EXCP_SWI = 2  # exception number of SVC in QEMU
+# Other exception numbers of QEMU.
 _EXCEPTIONS = {1: ("undefined instruction", Signals.SIGILL), 7: ("breakpoint", Signals.SIGTRAP)}
-_SIGNAL_STATUS = 128
+_SIGNAL_STATUS = 128  # added to a fatal signal, as in a shell
 _ARGUMENTS = [getattr(regs, f"UC_ARM64_REG_X{index}") for index in range(6)]
 _PASSES = [sum(condition_holds(code, flags << 28) << flags for flags in range(16)) for code in range(16)]
 """Member `passes` of WORD for each condition code."""
@@ -71,7 +72,8 @@ class Program:
     failure : str
         Sentence that describes the crash of the program. Empty without a crash.
     runtime_mappings : list of (int, Mapping)
-        Mappings that the program has created, in order. Each has the number of operations that retired before it.
+        Mappings that the program has created, in order. Each has the number of operations that retired before it. The
+        complete heap is listed again when it grows.
 
     Raises
     ------
@@ -134,7 +136,7 @@ class Program:
         return f"{name}+0x{address - start:x}"
 
     def run(self, limit: int = 65536) -> Iterator[NDArray[np.void]]:
-        """Run the program until it exits, crashes or receives a signal. Yield its operations in program order.
+        """Run the program until it exits, crashes or is ended by a signal. Yield its operations in program order.
 
         Parameters
         ----------
@@ -205,7 +207,10 @@ class Program:
         self._fatal_signal = number
 
     def _classify_from(self, pc: int) -> None:
-        """Classify the instructions from `pc` to the next branch. They have not been executed yet."""
+        """Classify the instructions from `pc` to the next branch, before their first execution.
+
+        Classification stops earlier after `_CHUNK` bytes, at the end of the page, and at an unsupported instruction.
+        """
         if pc % 4:
             self._crash(pc, "PC is not a multiple of 4", Signals.SIGBUS)
             return

@@ -41,7 +41,8 @@ class Kernel:
     seed : int
         Seed of the random bytes.
     on_map : callable, optional
-        Called with start, length, protection and name of each mapping that the program creates.
+        Called with start, length, protection and name of each anonymous mapping that the program creates, and of the
+        complete heap when it grows.
 
     Attributes
     ----------

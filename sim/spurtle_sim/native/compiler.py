@@ -103,6 +103,6 @@ def run(command: Sequence[str | Path], folder: Path, environment: Mapping[str, s
 
 
 def run_parallel(functions: Iterable[Callable[[], _Result]]) -> list[_Result]:
-    """Call functions in parallel, one on each core. Return their results in order."""
+    """Call functions in parallel, at most one for each core at a time. Return their results in order."""
     with ThreadPoolExecutor(_CORES) as pool:
         return list(pool.map(lambda function: function(), functions))

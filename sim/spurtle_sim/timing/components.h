@@ -51,7 +51,7 @@ struct Table {
 
 // Map from pages to numbers. Pages are numbered from 0 in the order in which they are added.
 struct Pages {
-    Table numbers{64};
+    Table numbers{64};  // initial size; it doubles when half of the slots are used
 
     uint64_t count() const { return numbers.used; }
 
@@ -96,17 +96,19 @@ struct Fills {
     Table arrivals;       // cycles, by line
     uint64_t latest = 0;  // latest arrival
 
-    // At most `window` loads are in flight when an operation dispatches. They take a quarter of the usable slots.
+    // At most `window` loads are in flight when an operation dispatches. They take at most a quarter of the usable
+    // slots, so that a rebuild removes at least three quarters of the entries.
     explicit Fills(uint32_t window) : arrivals(std::bit_ceil(size_t(8) * window)) {}
 
     void add(uint64_t line, uint64_t arrival, uint64_t dispatch) {
         arrivals.put(arrivals.find(line), line, arrival);
         latest = std::max(latest, arrival);
-        // Later loads finish after this cycle, so lines that have arrived by then cannot delay them.
+        // Later loads finish after cycle `dispatch`, so lines that have arrived by that cycle cannot delay them.
         if (arrivals.full()) arrivals.rebuild(arrivals.slots.size(), dispatch + 1);
     }
 
-    // Return the cycle in which a load that hits `line` has its data. Without a wait for the line that is `finish`.
+    // Return the cycle in which a load that hits `line` has its data. That is `finish` if the line has arrived by
+    // then, and otherwise the arrival of the line.
     uint64_t data_cycle(uint64_t line, uint64_t finish) {
         // Most loads finish after the latest arrival and need no search.
         if (finish >= latest) return finish;
@@ -121,7 +123,7 @@ struct Fills {
 struct Predictor {
     uint64_t mask;
     uint64_t history = 0;             // directions, most recent in bit 0
-    std::vector<uint8_t> directions;  // counters; 2 and 3 predict taken
+    std::vector<uint8_t> directions;  // counters; 2 and 3 predict taken, and 2 is the initial value
     std::vector<uint64_t> targets;
     std::vector<uint64_t> returns;    // ring: a push to a full stack overwrites the oldest address
     size_t top = 0, depth = 0;

@@ -8,14 +8,14 @@ namespace {
 
 constexpr unsigned PAGE_SHIFT = 12;
 constexpr uint64_t PAGE_MASK = (1 << PAGE_SHIFT) - 1;
-constexpr uint64_t FIRST_FRAME = 0x8000'0000 >> PAGE_SHIFT;
-constexpr size_t INSTRUCTIONS_PER_PAGE = (PAGE_MASK + 1) / 4;
+constexpr uint64_t FIRST_FRAME = 0x8000'0000 >> PAGE_SHIFT;    // page frames are allocated from 2 GiB upward
+constexpr size_t INSTRUCTIONS_PER_PAGE = (PAGE_MASK + 1) / 4;  // an A64 instruction has 4 bytes
 
 // Instruction as the timing model uses it.
 struct StaticInstruction {
     uint64_t pc = INVALID;
-    uint32_t latency;  // from issue to result; for a load, its additional latency
-    Kind kind;         // LOAD or STORE for an atomic operation
+    uint32_t latency;  // from issue to result; for LOAD in addition to the access, and 0 unless it is atomic
+    Kind kind;         // LOAD or STORE for an atomic operation, never ATOMIC
     decltype(Instruction::base) base;
     decltype(Instruction::sources) sources;
     decltype(Instruction::destinations) destinations;
@@ -54,10 +54,10 @@ struct TimingModel {
     // Cycles from the start of the program.
     uint64_t dispatch = 0;                // dispatch of the last operation
     uint32_t remaining = 0;               // operations that can still dispatch in that cycle
-    uint64_t redirected = 0;              // earliest dispatch after the last redirection
+    uint64_t redirected = 0;              // earliest dispatch after the last redirection of fetch
     uint64_t retired = 0;                 // retirement of the last operation
-    uint64_t drained = 0;                 // the last store is in the cache
-    uint64_t ready[NEVER_READ + 1] = {};  // result of each register
+    uint64_t drained = 0;                 // the last store has been written to the cache
+    uint64_t ready[NEVER_READ + 1] = {};  // the value of each register is available
     Queue window, scheduler, stores;
 
     explicit TimingModel(const Parameters &p)
@@ -124,14 +124,14 @@ struct TimingModel {
         timed.translate_to = timed.issue + times.translation;
 
         for (uint8_t destination : instruction.destinations) ready[destination] = times.finish;
-        // A base register with writeback is an address, which is ready before the data.
+        // Writeback of the base register does not wait for the access. It takes one cycle after issue.
         ready[instruction.base] = times.issue + 1;
         retired = std::max(retired, times.finish);
         window.append(retired);
         scheduler.append(times.issue);
     }
 
-    // Advance `dispatch` to the cycle of the next operation. Dispatch is in program order. It stalls after a
+    // Advance `dispatch` to the cycle of the next operation. Dispatch is in program order. It stalls until the end of a
     // redirection, and while the scheduler or the window is full.
     void advance_dispatch() {
         uint64_t next = remaining ? dispatch : dispatch + 1;
@@ -144,7 +144,7 @@ struct TimingModel {
     }
 
     Times execute(const Operation &operation, const StaticInstruction &instruction, TimedOperation &timed) {
-        uint64_t issue = dispatch + 1;
+        uint64_t issue = dispatch + 1;  // an operation issues at the earliest in the cycle after its dispatch
         for (uint8_t source : instruction.sources) issue = std::max(issue, ready[source]);
         uint64_t finish = issue + instruction.latency;
         switch (instruction.kind) {

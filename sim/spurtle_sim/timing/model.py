@@ -2,8 +2,9 @@
 
 The model computes the cycles in which each operation of a program passes the sampling point, issues and finishes, and
 its events. Operations dispatch in program order and wait for the registers that they read. Caches and TLBs have
-least-recently-used replacement, and there is a branch predictor. `docs/explanation/timing-model.md` describes what is
-modeled and what is not. The model is written in C++ (`model.cpp`, `components.h`). This module is its interface.
+least-recently-used replacement. A branch predictor determines which branches are mispredicted.
+`docs/explanation/timing-model.md` describes what is modeled and what is not. The model is written in C++ (`model.cpp`,
+`components.h`). This module is its interface.
 
 Ref: DDI0487 M.a, D17.6 (counters), D18.2.4 (data source), D18.2.6 (events).
 """
@@ -52,7 +53,7 @@ _PARAMETERS = np.dtype(
 
 
 class TimingModel:
-    """Out-of-order core. Its state continues from one call of `run` to the next.
+    """Timing model of an out-of-order core. It keeps its state from one call of `run` to the next.
 
     Parameters
     ----------
@@ -110,7 +111,7 @@ class TimingModel:
         return timed
 
     def _define(self) -> None:
-        """Pass new instructions to the model. They are the last ones of the dictionary."""
+        """Pass new instructions to the model. They are the last ones, because a dict keeps the order of insertion."""
         new = len(self._instructions) - self._defined
         if new:
             table = _table(dict(islice(reversed(self._instructions.items()), new)))

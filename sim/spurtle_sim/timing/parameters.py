@@ -63,7 +63,7 @@ class Parameters:
         Maximum number of operations between dispatch and retirement, and between dispatch and issue. Dispatch stalls
         at the maximum.
     redirect : int
-        Cycles from the end of a mispredicted branch to the next dispatch.
+        Cycles from the end of a mispredicted branch, or of a SYNCHRONIZE operation, to the next dispatch.
     predictor_bits : int
         Log2 of the number of entries of the direction and target tables. It is also the number of bits of history.
     return_stack : int
@@ -71,19 +71,20 @@ class Parameters:
     l1d_bytes, l1d_ways, l2_bytes, l2_ways, system_cache_bytes, system_cache_ways : int
         Size and associativity of the caches. A line has 64 bytes.
     l1d, l2, system_cache, dram : int
-        Load-to-use latency by data source, for a load that hits the first-level TLB.
+        Latency of a load from issue to data, by data source, for a load that hits the first-level TLB.
     atomic : int
         Additional latency of an atomic operation that returns a value, compared with a load.
     tlb_entries, l2_tlb_entries, l2_tlb_ways : int
         Size of the first-level TLB, which is fully associative, and size and associativity of the second-level TLB.
     l2_tlb, walk : int
-        Additional translation latency of a hit in the second-level TLB, and of a table walk.
+        Additional translation latency of an access that misses the first-level TLB and hits the second, and of an
+        access that misses both (table walk).
     store : int
         Latency from issue until a store enters the store buffer, if the store buffer is not full.
     store_buffer : int
-        Number of entries of the store buffer.
+        Number of entries of the store buffer: stores that can wait for their cache line.
     store_overlap : int
-        Number of refills for stores that overlap.
+        Number of refills for stores that proceed in parallel.
 
     Raises
     ------

@@ -140,7 +140,7 @@ def _classify_single(word: int) -> Instruction | None:
 
 
 def _classify_atomic(word: int) -> Instruction | None:
-    """Classify LDADD and similar, SWP, and LDAPR. LDADD and similar are not loads if the result register is XZR."""
+    """Classify LDADD and similar, SWP, and LDAPR. With XZR as result, LDADD and similar are no loads."""
     size, acquire, release, rs = bits(word, 31, 30), bits(word, 23, 23), bits(word, 22, 22), bits(word, 20, 16)
     swap, opc, rn, rt = bits(word, 15, 15), bits(word, 14, 12), bits(word, 9, 5), word & 31
     names = _ORDERED if acquire or release else ()

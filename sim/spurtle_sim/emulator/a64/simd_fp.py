@@ -35,7 +35,7 @@ _SIMD_KINDS = (
       "sdot", "udot", "usdot", "sudot", "smmla", "ummla", "usmmla", "bfdot", "bfmmla", "bfmlal"),
      InstructionKind.SIMD_MULTIPLY),
 )  # fmt: skip
-"""Prefixes of mnemonics, and the kinds of their instructions. The first match applies. Other instructions are SIMD."""
+"""Prefixes of mnemonics, and the kinds of their instructions. The first match applies. Others are SIMD."""
 
 _FLOATING_POINT = ("f", "bf", "scvtf", "ucvtf")
 """Prefixes of the mnemonics of Advanced SIMD instructions on floating-point numbers. No others have them."""
@@ -48,6 +48,7 @@ def classify_simd_fp(word: int) -> Instruction | None:
         return None
     sources, destinations = _accesses(decoded)
     kind = next((kind for prefixes, kind in _SIMD_KINDS if decoded.mnemonic.startswith(prefixes)), InstructionKind.SIMD)
+    # Instructions that transfer data from or to general-purpose registers are of one kind, whatever they compute.
     if any(register <= SP for register in (*sources, *destinations)):
         kind = InstructionKind.TRANSFER
     # The instructions of the scalar floating-point group are floating point, including FMOV. All others are Advanced

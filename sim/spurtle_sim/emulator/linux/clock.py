@@ -11,7 +11,7 @@ from .guest import Call, Guest, Int, NotEmulatedError
 __all__ = ["Clock"]
 
 _SECOND = 10**9
-_LATEST = 1 << 62
+_LATEST = 1 << 62  # maximum total of all sleeps, in nanoseconds
 _TICK = _SECOND // 100  # USER_HZ
 _CPU_CLOCKS = (2, 3)  # CLOCK_PROCESS_CPUTIME_ID, CLOCK_THREAD_CPUTIME_ID
 _WALL_CLOCKS = (0, 1, 4, 5, 6, 7, 8, 9, 11)  # the others of CLOCK_*; 10 is unused
@@ -48,7 +48,10 @@ class Clock:
         return self._cpu_time() + self._slept
 
     def sleep(self, nanoseconds: int) -> None:
-        """Advance the clock. It saturates in the range of Linux, which has signed 64-bit nanoseconds."""
+        """Advance the clock by `nanoseconds`. A negative duration has no effect.
+
+        The total of all sleeps saturates, so that the time fits in the signed 64-bit nanoseconds of Linux.
+        """
         self._slept = min(self._slept + max(nanoseconds, 0), _LATEST)
 
     def read_timespec(self, address: int) -> int:

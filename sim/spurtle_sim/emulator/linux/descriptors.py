@@ -27,7 +27,7 @@ _FILE_CALLS = {
     *(0x541B, 0x5421, 0x5450),  # FIONREAD, FIONBIO, FIONCLEX
     *(0x5451, 0x5452, 0x5460),  # FIOCLEX, FIOASYNC, FIOQSIZE
 }
-"""Commands of ioctl that apply to files other than terminals."""
+"""Commands of ioctl that do not require a terminal. They are not emulated."""
 
 
 class Descriptors:

@@ -12,9 +12,9 @@ from .guest import EXECUTE, READ, WRITE, Call, Guest, Int, NotEmulatedError, Reg
 __all__ = ["LIMIT", "MemoryCalls"]
 
 LIMIT = 1 << 30
-"""Maximum number of bytes of the heap, and of the mappings. sysinfo reports it as the size of memory."""
+"""Maximum number of bytes of the heap, and of all anonymous mappings. sysinfo reports it as the size of memory."""
 _FIRST_MAPPING = 0x7000_0000_0000
-_PROT_ALL = 0xF
+_PROT_ALL = 0xF  # PROT_READ, WRITE, EXEC, SEM
 _MAP_TYPE, _MAP_SHARED, _MAP_PRIVATE = 0xF, 1, 2
 _MAP_FIXED, _MAP_ANONYMOUS, _MAP_FIXED_NOREPLACE = 0x10, 0x20, 0x10_0000
 _MADV_DONTNEED = 4
@@ -39,7 +39,8 @@ class MemoryCalls:
     end : int
         First address after the program. The heap starts at the next page boundary.
     on_map : callable
-        Called with start, length, protection and name of each mapping that the program creates.
+        Called with start, length, protection and name of each anonymous mapping that the program creates, and of the
+        complete heap when it grows.
 
     Attributes
     ----------

@@ -26,8 +26,8 @@ _RANDOM_BYTES = 33_554_431  # maximum of one call of getrandom in Linux
 _PR_SET_NAME, _PR_GET_NAME, _NAME_BYTES = 15, 16, 16
 _FUTEX_WAIT, _FUTEX_WAKE, _FUTEX_WAIT_BITSET, _FUTEX_WAKE_BITSET = 0, 1, 9, 10
 _FUTEX_FLAGS = 0x180  # FUTEX_PRIVATE_FLAG, FUTEX_CLOCK_REALTIME
-_ROBUST_LIST_BYTES = 24
-_CPU_SET_BYTES = 8
+_ROBUST_LIST_BYTES = 24  # size of struct robust_list_head
+_CPU_SET_BYTES = 8  # size of the affinity mask: the kernel uses 64-bit words, and one is enough for one CPU
 
 
 class ProcessCalls:
@@ -206,6 +206,6 @@ class ProcessCalls:
 
 
 def _check_process(pid: int) -> None:
-    """Raise OSError if `pid` is not the only process."""
+    """Raise OSError if `pid` is neither zero nor the PID of the only process."""
     if pid not in (0, PID):
         raise OSError(errno.ESRCH, "")

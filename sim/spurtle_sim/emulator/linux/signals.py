@@ -18,11 +18,11 @@ _IGNORED_BY_DEFAULT = {17, 18, 23, 28}  # SIGCHLD, SIGCONT, SIGURG, SIGWINCH
 _STOP_BY_DEFAULT = {_SIGSTOP, 20, 21, 22}  # SIGTSTP, SIGTTIN, SIGTTOU
 _SIG_DFL, _SIG_IGN = 0, 1
 _SIG_BLOCK, _SIG_UNBLOCK, _SIG_SETMASK = 0, 1, 2
-_SET_BYTES = 8
+_SET_BYTES = 8  # size of sigset_t: one bit for each of the 64 signals
 _STATUS = 128  # added to the signal: exit status, as in a shell
 _SS_DISABLE, _SS_AUTODISARM = 2, 1 << 31
-_MINSIGSTKSZ = 5120
-_INIT = 1
+_MINSIGSTKSZ = 5120  # minimum size of an alternate signal stack on AArch64
+_INIT = 1  # PID to which a program without privileges cannot send signals
 
 
 class SignalCalls:
