@@ -208,7 +208,7 @@ ALL_EVENTS = replace(
 
 
 def lanes(width: int, *, ernd: bool = False, slots: int = 1) -> SPUConfig:
-    """Return `minimal` with `width` lanes. Lanes and FEAT_SPE_ERnd alone determine the interval counter."""
+    """Return `minimal` with `width` lanes, with or without FEAT_SPE_ERnd. Both alone determine the interval counter."""
     name = f"lanes_{width}{'_ernd' * ernd}"
     return replace(CONFIGS["minimal"], name=name, ops_per_cycle=width, ernd=ernd, slots=slots)
 
