@@ -22,7 +22,7 @@ USER_MAY_IMPORT = {
     "configurations": {"spurtle"},
     "formal": {"spurtle", "spurtle_sim", "configurations"},
 }
-"""What a user may import of the rest of the repository. Users that are not listed may import everything."""
+"""Parts of the repository that a user may import, besides itself. Users that are not listed may import everything."""
 
 MODEL = {"spurtle.arch", "spurtle.config", "spurtle.support"}
 """Packages that the reference model may import. It is independent of the gateware."""
