@@ -55,6 +55,7 @@ def _adding(packet: Packet) -> RecordLayout:
 _DATA_SOURCE = {"layout": _adding(Packet.DATA_SOURCE), "data_source_bytes": 1}
 _VECTORS = {"events": frozenset({*range(8), 17, 18}), "events_bytes": 4}
 _EL2 = {"el2": True, "layout": _adding(Packet.CONTEXT_EL2)}
+# FEAT_GCS needs separate fields for VA and TARGET: one operation can have both.
 _SEPARATE = V1P4.without(Packet.DATA_SOURCE, Packet.PREVIOUS_TARGET, Packet.ALTERNATE_ISSUE)
 # All fields are elastic. The field with two runs is larger than both of them.
 _ELASTIC = tuple(replace(field, elastic=True, min_size=12 * (len(field.runs) > 1)) for field in MINIMAL.fields)
@@ -208,7 +209,7 @@ ALL_EVENTS = replace(
 
 
 def lanes(width: int, *, ernd: bool = False, slots: int = 1) -> SPUConfig:
-    """Return `minimal` with `width` lanes. Lanes and FEAT_SPE_ERnd alone determine the interval counter."""
+    """Return `minimal` with `width` lanes, with or without FEAT_SPE_ERnd. Both alone determine the interval counter."""
     name = f"lanes_{width}{'_ernd' * ernd}"
     return replace(CONFIGS["minimal"], name=name, ops_per_cycle=width, ernd=ernd, slots=slots)
 

@@ -24,6 +24,7 @@ SHARED_TARGET = replace(
     V1P4.layout.without(Packet.VA, Packet.TARGET),
     fields=(RecordField(((Packet.VA,), (Packet.TARGET,))), *V1P4.layout.without(Packet.VA, Packet.TARGET).fields),
 )
+# PC and TOTAL, which every record has, share a field.
 SHARED = [
     (Packet.PC, Packet.TOTAL),
     *(field.packets for field in MINIMAL.fields if not {*field.packets} & {Packet.PC, Packet.TOTAL}),

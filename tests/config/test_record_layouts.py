@@ -8,7 +8,7 @@ import pytest
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.config.record_layouts import Packet, RecordField, RecordLayout, fixed
 
-# Byte offset of each packet in the longest record of silicon.
+# Byte offset of each packet in the longest record, as far as records from silicon show it.
 NEOVERSE_N1 = {
     Packet.PC: 0,
     Packet.CONTEXT_EL1: 9,

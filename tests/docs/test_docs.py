@@ -1,4 +1,4 @@
-"""Timing diagrams of the documents, played on the SPU, and the commands and the code of two pages."""
+"""Timing diagrams of the documents, played on the SPU, and the commands and the code of pages for integrators."""
 
 import re
 import shlex
@@ -166,7 +166,7 @@ def is_input(dut: SPU, path: str) -> bool:
 
 
 class Player:
-    """Driver of an SPU whose ports are named by their paths, and player of diagrams."""
+    """Driver that plays the cycles of a diagram on an SPU, whose ports are named by their paths."""
 
     def __init__(self, ctx: Any, dut: SPU, config: SPUConfig):
         self._ctx, self._dut, self._config = ctx, dut, config

@@ -29,7 +29,10 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    """Return a PATH with the commands of this machine, but only `python3` of those that README does not require."""
+    """Return a PATH with the commands of this machine, without those that README does not require.
+
+    Python is only `python3`.
+    """
     narrow = tmp_path / "bin"
     narrow.mkdir()
     for directory in os.environ["PATH"].split(os.pathsep):

@@ -1,4 +1,4 @@
-"""Tests of the classification of A64 instructions. The expected values were read from the manual."""
+"""Tests of the classification of A64 instructions: a row for each encoding, with values read from the manual."""
 
 import capstone
 import pytest

@@ -206,7 +206,7 @@ def test_constraints_name_the_clock_and_an_asynchronous_reset(reset: Reset) -> N
 
 
 def test_each_file_is_the_same_in_each_process(tmp_path: Path) -> None:
-    """The seed of hashes does not change the text."""
+    """The text does not depend on the hash seed of the process."""
     environment = {**os.environ, "PYTHONHASHSEED": "4711"}
     command = [BIN / "spurtle", "verilog", "--config", "minimal", "-o", tmp_path]
     subprocess.run(command, env=environment, capture_output=True, check=True)

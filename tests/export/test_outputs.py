@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""Each component drives its outputs. Verilog of a component that does not is refused."""
+"""Each component drives its outputs. No Verilog is generated from a component with an undriven output."""
 
 import inspect
 import pkgutil

@@ -287,7 +287,7 @@ def test_a_page_shows_each_bit_once(register: Register) -> None:
             ranges.append((int(msb), int(lsb or msb)))
             for bit in range(ranges[-1][1], ranges[-1][0] + 1):
                 fields = {other: field.width for other, field in register.fields.items() if field.mask >> bit & 1}
-                # The page shows the smallest field.
+                # Where a field is a part of another one, the page shows the part.
                 assert name in fields and fields[name] == min(fields.values()) if fields else name == "RES0"
     assert (ranges[0][0], ranges[-1][1]) == (63, 0)
     assert all(upper[1] == lower[0] + 1 and upper[0] >= upper[1] for upper, lower in pairwise(ranges))

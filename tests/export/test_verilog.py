@@ -152,7 +152,9 @@ def state_bits(name: str, family: str) -> int:
     stored = start + counters + finished
     if config.slots > 1:
         stored += config.slots * (start + counters + (finished if family == "ice40" else 0))
+    # The state of the PE is delayed until the operation is sampled. With EL2, the offset to the counter is registered.
     delayed = config.answer_latency * start + 64 * config.el2
+    # Three steps of at most 14 bytes. Up to one byte less than a beat precedes two: the shifted and the assembled one.
     packer = 8 * (3 * 14 + 2 * (config.bus_bytes - 1)) if config.layout.packed else 0
     return registers + stored + delayed + 2 * beat_layout(config).size + 64 + packer
 

@@ -1,4 +1,7 @@
-"""Tests of shared libraries of C++ files: they are compiled once, and a failure leaves no file in the cache."""
+"""Tests of shared libraries of C++ files, which are compiled once.
+
+A failure is reported in one sentence, and leaves no file in the cache.
+"""
 
 import multiprocessing
 import os

@@ -22,7 +22,7 @@ USER_MAY_IMPORT = {
     "configurations": {"spurtle"},
     "formal": {"spurtle", "spurtle_sim", "configurations"},
 }
-"""What a user may import of the rest of the repository. Users that are not listed may import everything."""
+"""Parts of the repository that a user may import, besides itself. Users that are not listed may import everything."""
 
 MODEL = {"spurtle.arch", "spurtle.config", "spurtle.support"}
 """Packages that the reference model may import. It is independent of the gateware."""
@@ -85,7 +85,7 @@ WITHOUT_EMULATOR = ("model", "records", "perf", "trace", "native", "timing", "co
 """Packages of `spurtle_sim` that do not load Amaranth, or an emulator, when they are imported."""
 
 BOARDS = ("boards.top", "boards.softcore", "boards.build")
-"""Modules of the gateware of the boards and of its build. They do not load an emulator."""
+"""Modules of the gateware of the boards and of its build. Neither they nor their imports load an emulator."""
 
 PUBLIC = {"_asdict", "_fields", "_field_defaults", "_make", "_replace", "_exit"}
 """Public names of the standard library that begin with an underscore."""

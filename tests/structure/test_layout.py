@@ -22,7 +22,9 @@ OTHER_TESTS = {
 }
 """Folders of tests whose names differ from those of what they test."""
 TESTED_BY_USERS = {"interface", "support", "trace"}
-"""Packages without a folder of tests. They hold tables and types, and are tested with their users."""
+"""Packages without a folder of tests. They hold tables and types, tested with the components and records that use
+them.
+"""
 
 SOURCES = ("rtl", "sim", "formal", "boards", "bench", "campaign", "docs", "fusesoc", "configurations.py")
 SUFFIXES = {".py", ".cpp", ".h", ".c"}

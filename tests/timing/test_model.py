@@ -294,7 +294,7 @@ CACHES = {
 
 
 def hits(name: str, numbers: Sequence[int]) -> list[bool]:
-    """Return whether each of a sequence of loads from lines or pages hits in a cache."""
+    """Return whether each load, in a sequence of loads from these lines or pages, hits in the named cache or TLB."""
     parameters, size, miss = CACHES[name]
     return [
         miss not in events(row)
@@ -303,7 +303,7 @@ def hits(name: str, numbers: Sequence[int]) -> list[bool]:
 
 
 def least_recently_used(numbers: Sequence[int], sets: int, ways: int) -> list[bool]:
-    """Return whether each of `numbers` hits in a reference cache, accessed in sequence."""
+    """Return whether each of `numbers`, in sequence, hits in a set-associative reference cache."""
     cache: list[list[int]] = [[] for _ in range(sets)]
     results: list[bool] = []
     for number in numbers:
@@ -379,7 +379,7 @@ def test_more_lines_are_fetched_than_the_table_of_fills_holds() -> None:
 
 
 class BranchRunner:
-    """Timing model that executes one branch at a time."""
+    """Timing model that executes one branch at a time and reports whether it was mispredicted."""
 
     def __init__(self, parameters: Parameters) -> None:
         self._instructions: dict[int, Instruction] = {}
@@ -476,7 +476,7 @@ SMALL_CORE = {
     "l1d_bytes": 8 * LINE, "l1d_ways": 2, "l2_bytes": 32 * LINE, "l2_ways": 4, "tlb_entries": 4,
     "system_cache_bytes": 128 * LINE, "system_cache_ways": 4, "l2_tlb_entries": 16, "l2_tlb_ways": 4,
 }  # fmt: skip
-"""Sizes that a few thousand operations exhaust."""
+"""Sizes that a few thousand operations exceed."""
 
 
 def random_operations(count: int) -> tuple[dict[int, Instruction], np.ndarray]:
