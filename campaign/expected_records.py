@@ -118,7 +118,7 @@ def _operation(config: SPUConfig, operation: Operation) -> OperationType:
     if not facts.load and not facts.store:
         if vectors.sme:
             size = vectors.bits if vectors.tile else size
-            # The ETS field encodes at most 262144 bits. A larger size is reported as that of the complete array.
+            # The ETS field encodes at most 262144 bits. A larger size is reported as the size of the complete array.
             is_complete_array = vectors.whole_array or size > 262144
             bits = "all" if is_complete_array else _rounded(size, 128)
             return OperationType("other", "sme", {"bits": bits, "fp": facts.floating_point})

@@ -48,7 +48,7 @@ def classify_simd_fp(word: int) -> Instruction | None:
         return None
     sources, destinations = _accesses(decoded)
     kind = next((kind for prefixes, kind in _SIMD_KINDS if decoded.mnemonic.startswith(prefixes)), InstructionKind.SIMD)
-    # Instructions that transfer data from or to general-purpose registers are of one kind, whatever they compute.
+    # Instructions that transfer data from or to general-purpose registers form one kind, regardless of the result.
     if any(register <= SP for register in (*sources, *destinations)):
         kind = InstructionKind.TRANSFER
     # The instructions of the scalar floating-point group are floating point, including FMOV. All others are Advanced
