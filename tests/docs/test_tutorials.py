@@ -10,14 +10,13 @@ import pytest
 from amaranth.back import rtlil
 
 from spurtle.config import CONFIGS
+from tests.support.golden_ports import golden_file
 from tests.support.paths import ROOT
 from tests.support.perf_versions import Perf
 from tests.support.reader import Reader, ShownCommand, code_blocks, reader_in_checkout, shown_commands
 
 README = ROOT / "README.md"
 PROFILE, INTEGRATE, BOARD = (ROOT / "docs" / "tutorial" / f"{name}.md" for name in ("profile", "integrate", "board"))
-
-GOLDEN = ROOT / "tests" / "export" / "golden"
 
 COMPILER = "aarch64-linux-gnu-gcc"
 
@@ -108,8 +107,8 @@ def test_bitstream(tmp_path: Path) -> None:
 
 def test_make_verilog_shows_the_ports_of_each_configuration() -> None:
     [shown] = [each for each in shown_commands(README) if each.command == "make verilog"]
-    golden = {path.stem: len(path.read_text().splitlines()) for path in GOLDEN.glob("*.ports")}
-    assert shown.lines == [f"spurtle_{name}: {golden[name]} ports, ..." for name in CONFIGS]
+    ports = {name: len(golden_file(name).read_text().splitlines()) for name in CONFIGS}
+    assert shown.lines == [f"spurtle_{name}: {count} ports, ..." for name, count in ports.items()]
 
 
 def test_the_component_of_the_readme_elaborates() -> None:
