@@ -39,6 +39,9 @@ _INTERVAL_UNIT = 256
 """Operations for each unit of PMSIRR_EL1.INTERVAL."""
 
 _MAX_INTERVAL = arch.PMSIRR_EL1.fields["INTERVAL"].max_value * _INTERVAL_UNIT
+_INTERVALS = "a multiple of 256 from 256 to 2**32 - 256"
+"""Allowed intervals, for messages."""
+
 _MAX_SEED = arch.IMP_PMSRNDR_EL1.fields["STATE"].max_value
 
 DEFAULT_INTERVAL = 768
@@ -103,8 +106,8 @@ class Sampling:
         check_type("interval", self.interval, int)
         check_type("filters", self.filters, Filters)
         check_type("jitter", self.jitter, bool)
-        if not _INTERVAL_UNIT <= self.interval <= _MAX_INTERVAL or self.interval % _INTERVAL_UNIT:
-            raise ValueError(f"interval must be a multiple of 256 from 256 to 2**32 - 256, not {self.interval}")
+        if not _is_interval(self.interval):
+            raise ValueError(f"interval must be {_INTERVALS}, not {self.interval}")
         if self.seed is not None:
             check_type("seed", self.seed, int)
             check_range("seed", self.seed, 1, _MAX_SEED)
@@ -261,6 +264,10 @@ def _term(config: SPUConfig, max_values: dict[str, int], term: str) -> tuple[str
     return name, value
 
 
+def _is_interval(interval: int) -> bool:
+    return _INTERVAL_UNIT <= interval <= _MAX_INTERVAL and interval % _INTERVAL_UNIT == 0
+
+
 def _bits(mask: int) -> str:
     return ", ".join(str(bit) for bit in range(64) if mask >> bit & 1)
 
@@ -306,8 +313,8 @@ def parse_sampling(config: SPUConfig, options: argparse.Namespace) -> Sampling:
         If the value of an option is not allowed.
     """
     interval = decimal(options.interval)
-    if interval is None or not _INTERVAL_UNIT <= interval <= _MAX_INTERVAL or interval % _INTERVAL_UNIT:
-        raise UserError(f"--interval must be a multiple of 256 from 256 to 2**32 - 256, not {options.interval}")
+    if interval is None or not _is_interval(interval):
+        raise UserError(f"--interval must be {_INTERVALS}, not {options.interval}")
     seed = None
     if options.seed is not None:
         if not options.jitter:
