@@ -26,7 +26,7 @@ ENOUGH = 10_000
 
 
 @pytest.mark.parametrize("name", configurations([*CONFIGS]))
-@pytest.mark.parametrize("count", tiers(fast=[1_000], full=[20_000], long=[RECORDS]))
+@pytest.mark.parametrize("count", tiers(fast=[1_000], full=[10_000], long=[RECORDS]))
 def test_records_match_the_samples(name: str, count: int, record_property: Callable[[str, object], None]):
     for chunk, first in enumerate(range(0, count, CHUNK)):
         found = list(islice(differences(name, SEED, chunk, min(CHUNK, count - first)), MAX_SHOWN))

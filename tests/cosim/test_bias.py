@@ -52,9 +52,10 @@ TAIL = LEVEL / TESTS / 2
 
 
 def runs(modes: Sequence[IntervalMode], lanes: Sequence[int] = LANES) -> pytest.MarkDecorator:
-    """Parametrize a test by runs. The runs of named configurations are in the fast tier."""
+    """Parametrize a test by runs. The full tier adds those with RND = 1 on four lanes."""
     every = [*product(modes, lanes)]
-    cases = tiers(fast=[run for run in every if run in NAMED], full=every)
+    added = [(mode, number) for mode, number in every if mode.rnd and number == 4]
+    cases = tiers(fast=[run for run in every if run in NAMED], full=added, long=every)
     return pytest.mark.parametrize(("mode", "lanes"), cases, ids=lambda value: getattr(value, "title", value))
 
 

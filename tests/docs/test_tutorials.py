@@ -12,8 +12,9 @@ from amaranth.back import rtlil
 from spurtle.config import CONFIGS
 from tests.support.golden_ports import golden_file
 from tests.support.paths import ROOT
-from tests.support.perf_versions import Perf
+from tests.support.perf_versions import VERSIONS, Perf
 from tests.support.reader import Reader, ShownCommand, code_blocks, reader_in_checkout, shown_commands
+from tests.support.tiers import tiers
 
 README = ROOT / "README.md"
 PROFILE, INTEGRATE, BOARD = (ROOT / "docs" / "tutorial" / f"{name}.md" for name in ("profile", "integrate", "board"))
@@ -64,7 +65,7 @@ def test_profile_with_perf(perf: Perf, tmp_path: Path) -> None:
     run_page(PROFILE, tmp_path, {"perf"}, perf)
 
 
-@pytest.mark.full
+@pytest.mark.parametrize("perf", tiers(full=["newest"], long=VERSIONS), indirect=True)
 def test_profile_of_a_compiled_program(perf: Perf, tmp_path: Path) -> None:
     if shutil.which(COMPILER) is None:
         pytest.skip(f"{COMPILER} is not installed")

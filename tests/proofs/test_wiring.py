@@ -94,12 +94,9 @@ def test_an_input_without_a_row_is_an_error(narrow: Transition, monkeypatch: pyt
         full=[
             (WithoutMinlatBit, "minimal"),
             (InterruptStrobe, "minimal"),
-            *(
-                (wrong, name)
-                for wrong in (WrongStateRead, NeverDropped, UnfilteredFeed)
-                for name in ("minimal", "v1p4")
-            ),
+            *((wrong, "minimal") for wrong in (WrongStateRead, NeverDropped, UnfilteredFeed)),
         ],
+        long=[(wrong, "v1p4") for wrong in (WrongStateRead, NeverDropped, UnfilteredFeed)],
     ),
 )
 def test_wrong_connections_fail(wrong: type[SPU], name: str) -> None:
