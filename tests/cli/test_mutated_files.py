@@ -164,7 +164,7 @@ def cases(subject: Subject, name: str, count: int, folder: Path) -> Iterator[Seq
     ("name", "count"),
     tiers(
         fast=[("executable", 3), ("buffer", 3), ("perf.data", 3)],
-        full=[(name, 20) for name in SUBJECTS],
+        full=[(name, 12) for name in SUBJECTS],
         long=[(name, 2000) for name in SUBJECTS],
     ),
 )

@@ -9,11 +9,9 @@ import pytest
 from tests.support.paths import ROOT, WORKLOADS
 from tests.support.perf_versions import VERSIONS, Perf, require_perf
 from tests.support.reader import Reader, ShownCommand, shown_commands
+from tests.support.tiers import tiers
 
 PAGE = ROOT / "docs" / "howto" / "recipes.md"
-
-pytestmark = pytest.mark.full
-
 
 RECIPES = shown_commands(PAGE)
 TOOLS = {
@@ -47,9 +45,12 @@ def recipes_with(version: str, tool: str | None) -> list[ShownCommand]:
     ]
 
 
+CASES = [(version, tool) for version in VERSIONS for tool in (None, *TOOLS) if recipes_with(version, tool)]
+
+
 @pytest.mark.parametrize(
     ("perf", "tool"),
-    [(version, tool) for version in VERSIONS for tool in (None, *TOOLS) if recipes_with(version, tool)],
+    tiers(full=[(version, tool) for version, tool in CASES if tool is None or version == "newest"], long=CASES),
     indirect=["perf"],
 )
 def test_each_recipe_prints_the_shown_output(perf: Perf, reader: Reader, tool: str | None):

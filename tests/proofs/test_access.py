@@ -20,7 +20,7 @@ TWO = replace(FEATURES["minimal_sve_v1p2"], name="two", version=PMSVer.SPE_V1P3,
 """Two operations can be selected in a cycle, each with one of two accesses and an element."""
 
 
-@pytest.mark.parametrize("count", tiers(fast=[2], full=[9]))
+@pytest.mark.parametrize("count", tiers(fast=[2], full=[4]))
 def test_seeded_faults_of_the_access_choice_fail(count: int) -> None:
     assert access.cover(TWO, transition(AccessChoice(TWO))).result is Result.PASS
 

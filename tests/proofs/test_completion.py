@@ -11,7 +11,7 @@ from tests.support.proofs import check_faults
 from tests.support.tiers import tiers
 
 
-@pytest.mark.parametrize("count", tiers(fast=[2], full=[7]))
+@pytest.mark.parametrize("count", tiers(fast=[2], full=[4]))
 def test_seeded_faults_of_completion_fail(count: int) -> None:
     config = CONFIGS["minimal"]
 

@@ -215,7 +215,7 @@ def test_an_output_that_is_never_asserted_is_not_covered() -> None:
     assert "collect.timestamp is 1" in proofs.cover(config, transition(NoTimestamp(config))).evidence
 
 
-@pytest.mark.parametrize("count", tiers(fast=[2], full=[5]))
+@pytest.mark.parametrize("count", tiers(fast=[2], full=[3]))
 def test_seeded_faults_of_the_previous_target_fail(count: int) -> None:
     def relevant(name: str, value: BitVector) -> Term:
         """Return the value. Of an invalid previous target, return 0: its address is not used."""

@@ -22,7 +22,7 @@ from tests.support.tiers import tiers
 SEVERAL = replace(interval.configured(2, ernd=True), name="several", slots=3)
 
 
-@pytest.mark.parametrize("count", tiers(fast=[2], full=[11]))
+@pytest.mark.parametrize("count", tiers(fast=[2], full=[6]))
 def test_seeded_faults_of_the_allocation_fail(count: int) -> None:
     check_faults(
         lambda: Allocation(SEVERAL),

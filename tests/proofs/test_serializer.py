@@ -37,7 +37,7 @@ MODEL = CONFIGS["arm_model"]
 # Skid buffer.
 
 
-@pytest.mark.parametrize("count", tiers(fast=[2], full=[9]))
+@pytest.mark.parametrize("count", tiers(fast=[2], full=[5]))
 def test_seeded_faults_of_the_skid_buffer_fail(count: int) -> None:
     proofs = [lambda system: inductive(system, serializer.skid_follows_output), serializer.prove_queue]
     check_faults(lambda: SkidBuffer(beat_layout(PACKED)), proofs, count=count, assuming=serializer.skid_follows_output)
@@ -172,7 +172,7 @@ def test_a_layout_in_another_order_fails(monkeypatch: pytest.MonkeyPatch) -> Non
 # Words of memory.
 
 
-@pytest.mark.parametrize("count", tiers(fast=[2], full=[9]))
+@pytest.mark.parametrize("count", tiers(fast=[2], full=[5]))
 def test_seeded_faults_of_the_aligner_fail(count: int) -> None:
     proofs: list[Callable[[Transition], Verdict]] = [
         lambda system: aligner.prove_relation(PACKED, system),
