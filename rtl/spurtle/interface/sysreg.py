@@ -6,7 +6,11 @@ from amaranth.lib.wiring import In, Out
 from ..arch import REGISTER_BITS
 from .signature import StructuralSignature
 
-__all__ = ["AccessOutcome", "SystemRegisterSignature"]
+__all__ = ["ACCESS_LATENCY", "AccessOutcome", "SystemRegisterSignature"]
+
+
+ACCESS_LATENCY = 3
+"""Cycles from an access to its result, and to the effect of a write."""
 
 
 class AccessOutcome(enum.Enum, shape=2):
