@@ -3,7 +3,7 @@
 Ref: DDI0487 M.a, D24.7, "Accessing" of each register. Encodings and traps are in arch/registers.py.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from amaranth import *
 from amaranth.lib import data
@@ -15,7 +15,7 @@ from ..interface.pe_state import PEStateSignature, el2_enabled
 from ..interface.sysreg import AccessOutcome, SystemRegisterSignature
 from .component import ConfiguredComponent
 
-__all__ = ["ACCESS_INPUTS", "RegisterAccess", "access_groups", "port_name"]
+__all__ = ["ACCESS_INPUTS", "RegisterAccess", "access_groups", "port_name", "selection_layout"]
 
 ACCESS_INPUTS = ("valid", "write", "op1", "crn", "crm", "op2")
 """Members of `SystemRegisterSignature` that identify the access."""
@@ -24,6 +24,11 @@ ACCESS_INPUTS = ("valid", "write", "op1", "crn", "crm", "op2")
 def port_name(register: arch.Register) -> str:
     """Return the name of the port of a register."""
     return register.name.lower().removesuffix("_el1").removeprefix("imp_")
+
+
+def selection_layout(registers: Iterable[arch.Register]) -> data.StructLayout:
+    """Return the layout with one bit for each register, with the name of its port."""
+    return data.StructLayout({port_name(register): 1 for register in registers})
 
 
 def _check_distinct(registers: Sequence[arch.Register], key: Callable[[arch.Register], int], what: str) -> None:
@@ -56,8 +61,8 @@ class RegisterAccess(ConfiguredComponent):
     An access that names no register, comes from EL0, writes a read-only register, or comes from below the Exception
     level of the register is UNDEFINED. UNDEFINED takes precedence over traps to EL2, and these over traps to EL3.
 
-    Latency: `outcome`, `reads` and `writes` are registers. They describe the access of `ACCESS_LATENCY` - 1 = 2 cycles
-    before, in the state of the PE of that cycle. Reset: no access.
+    Latency: `outcome`, `reads` and `writes` are registers. They are valid two cycles after the access, and depend on
+    the state of the PE in the cycle of the access. There can be an access in every cycle. Reset: no access.
 
     Members
     -------
@@ -66,10 +71,10 @@ class RegisterAccess(ConfiguredComponent):
     pe : In(PEStateSignature)
     outcome : Out(AccessOutcome)
         UNDEFINED without an access.
-    reads : Out(1 bit for each register of the configuration)
-        Register that is read, one-hot, with the names of the members of `RegisterFile`. Zero unless `outcome` is VALUE.
-    writes : Out(1 bit for each register of the configuration that is not read-only)
-        Register that is written, likewise.
+    reads : Out(selection_layout)
+        Register that is read, one-hot. Zero unless `outcome` is VALUE.
+    writes : Out(selection_layout)
+        Register that is written, likewise. Read-only registers have no bit.
     """
 
     proof_signals = ("hits", "permissions", "redirected")
@@ -78,15 +83,14 @@ class RegisterAccess(ConfiguredComponent):
         check_config(config)
         _check_distinct(config.accessors, lambda register: register.encoding, "encoding")
         port = SystemRegisterSignature().flip().members
-        writable = [register for register in config.registers if not register.read_only]
         super().__init__(
             config,
             {
                 **{name: port[name] for name in ACCESS_INPUTS},
                 "pe": In(PEStateSignature(config)),
                 "outcome": Out(AccessOutcome, init=AccessOutcome.UNDEFINED),
-                "reads": Out(data.StructLayout({port_name(register): 1 for register in config.registers})),
-                "writes": Out(data.StructLayout({port_name(register): 1 for register in writable})),
+                "reads": Out(selection_layout(config.registers)),
+                "writes": Out(selection_layout(register for register in config.registers if not register.read_only)),
             },
         )
 
@@ -99,8 +103,8 @@ class RegisterAccess(ConfiguredComponent):
             # EL2 runs a host (FEAT_VHE).
             host = enabled & self.pe.hcr_el2_e2h
             m.d.sync += redirected.eq((self.pe.el == 2) & host)
-        write = Signal()
-        m.d.sync += write.eq(self.write)
+        writing = Signal()
+        m.d.sync += writing.eq(self.write)
 
         # The first stage decodes the register and, at the same time, finds the outcome of an access to each group, so
         # that the decoder is not in the path from the state of the PE.
@@ -121,9 +125,9 @@ class RegisterAccess(ConfiguredComponent):
             # The outcome is UNDEFINED without a hit. With that value inverted to zero, OR combines all groups.
             hit = Cat(hits[register.name] for register in registers).any()
             outcome |= (permission.as_value() ^ AccessOutcome.UNDEFINED) & hit.replicate(len(outcome))
-        m.d.sync += [self.outcome.eq(outcome ^ AccessOutcome.UNDEFINED), self.reads.eq(Mux(write, 0, target))]
+        m.d.sync += [self.outcome.eq(outcome ^ AccessOutcome.UNDEFINED), self.reads.eq(Mux(writing, 0, target))]
         for name, _ in self.writes.shape():
-            m.d.sync += self.writes[name].eq(write & target[name])
+            m.d.sync += self.writes[name].eq(writing & target[name])
 
         return m
 

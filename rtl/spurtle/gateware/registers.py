@@ -1,7 +1,6 @@
-"""System registers behind one port, and checks of accesses to them (D24.7).
+"""System registers behind one port (D24.7).
 
-Ref: DDI0487 M.a, D24.7, "Accessing" of each register. Encodings, fields and traps are in arch/registers.py, implemented
-bits in config/spu.py.
+Ref: DDI0487 M.a, D24.7. Encodings and fields are in arch/registers.py, implemented bits in config/spu.py.
 """
 
 from functools import reduce
@@ -35,17 +34,16 @@ _STORED = (
 )
 _OWNED_ELSEWHERE = (arch.PMSICR_EL1, arch.PMBPTR_EL1, arch.PMBSR_EL1, arch.IMP_PMSRNDR_EL1)
 
-_ADDENDS = 8
-"""Registers that are selected in one stage of the read multiplexer. AND and OR of eight values are two levels of LUT4."""
-
 
 class RegisterFile(ConfiguredComponent):
-    """System registers: decoding of accesses, and storage of the registers that only software writes.
+    """System registers: the result of each access, and storage of the registers that only software writes.
 
     Other registers are stored in the components that change them. An access whose outcome is not VALUE changes nothing.
 
-    Timing: an access is performed in the cycle after `valid`. In the cycle after that, `rdata` and `outcome` are valid,
-    and a write has taken effect. Reset: every stored register is zero.
+    Timing: an access in cycle t is performed in cycle t + `ACCESS_LATENCY` - 1. A read returns all bits of the register
+    as they are in that cycle, PMBIDR_EL1.P for the state of the PE in cycle t. The strobes that report a write, and
+    `wdata`, are valid in that cycle. In the next one `rdata` and `outcome` are valid, and the write has taken effect.
+    Reset: every stored register is zero, and no access is in progress.
 
     Members
     -------
@@ -95,31 +93,28 @@ class RegisterFile(ConfiguredComponent):
         m.d.comb += [getattr(access, name).eq(getattr(self.port, name)) for name in ACCESS_INPUTS]
         m.d.sync += self.port.outcome.eq(access.outcome)
 
-        wdata = Signal.like(self.wdata)
-        m.d.sync += [wdata.eq(self.port.wdata), self.wdata.eq(wdata)]
+        next_wdata = Signal.like(self.wdata)
+        m.d.sync += [next_wdata.eq(self.port.wdata), self.wdata.eq(next_wdata)]
         for register in self._config.registers:
             if not register.read_only:
                 self._write(m, register, access.writes[port_name(register)])
 
+        # PMBIDR_EL1.P, delayed to the cycle in which it is read.
         owned = Signal(ACCESS_LATENCY - 1)
         if self._config.several_owners:
             m.d.sync += owned.eq(Cat(~self.programmable, owned))
-        values = [
+        # An AND-OR of one-hot selections has fewer levels than a multiplexer with a number, and is zero without a read.
+        values = (
             self._value(register, owned[-1]) & access.reads[port_name(register)].replicate(REGISTER_BITS)
             for register in self._config.registers
-        ]
-        parts = []
-        for start in range(0, len(values), _ADDENDS):
-            selected = Signal(REGISTER_BITS, name=f"selected_{start}")
-            m.d.sync += selected.eq(reduce(or_, values[start : start + _ADDENDS]))
-            parts.append(selected)
-        m.d.comb += self.port.rdata.eq(reduce(or_, parts))
+        )
+        m.d.sync += self.port.rdata.eq(reduce(or_, values))
 
         return m
 
     def _value(self, register, owned):
         if register is arch.PMSIDR_EL1:
-            return C(self._config.pmsidr, 64)
+            return C(self._config.pmsidr, REGISTER_BITS)
         if register is arch.PMBIDR_EL1:
             return self._config.pmbidr | (owned << arch.PMBIDR_EL1.fields["P"].lsb)
         value = Value.cast(getattr(self, port_name(register)))
