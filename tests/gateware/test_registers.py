@@ -12,7 +12,7 @@ from configurations import FOR_BLOCKS
 from spurtle.arch import PMBIDR_EL1, PMSCR_EL1, PMSCR_EL2, PMSCR_EL12, PMSIDR_EL1, REGISTERS, Register
 from spurtle.config import SPUConfig
 from spurtle.gateware.registers import RegisterFile
-from spurtle.interface.sysreg import ACCESS_LATENCY, AccessOutcome
+from spurtle.interface.sysreg import ACCESS_LATENCY, AccessOutcome, SystemRegisterSignature
 from spurtle_sim.cosim.pack import pe_members
 from spurtle_sim.model.pe import PEState, programmable
 from spurtle_sim.model.registers import Registers as ReferenceRegisters
@@ -96,6 +96,10 @@ def test_the_encoding_of_the_random_number_register() -> None:
     assert ENCODINGS[0, 15, 10, 2].name == "IMP_PMSRNDR_EL1"
     assert ENCODINGS[4, 9, 9, 0].name == "PMSCR_EL2"
     assert {crn for _, crn, _, _ in ENCODINGS} == {9, 15}
+
+
+def test_the_documented_latency_of_an_access() -> None:
+    assert f" {ACCESS_LATENCY} cycles after `valid`" in (SystemRegisterSignature.__doc__ or "")
 
 
 def test_every_register_is_zero_after_reset(bench: RegistersBench) -> None:
