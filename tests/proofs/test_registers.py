@@ -293,7 +293,7 @@ class IgnoresPMBSRWrites(FaultMixin, RegisterFile):
 
 
 class LateOwner(FaultMixin, RegisterFile):
-    """PMBIDR_EL1.P is that of the cycle after the access."""
+    """PMBIDR_EL1.P depends on the owner in the cycle after the access."""
 
     def add_fault(self, m):
         owned = Signal()
