@@ -104,9 +104,10 @@ class RegisterFile(ConfiguredComponent):
         if self._config.several_owners:
             m.d.sync += owned.eq(Cat(~self.programmable, owned))
         # An AND-OR of one-hot selections has fewer levels than a multiplexer with a number, and is zero without a read.
+        # PMSICR_EL1, which is the output of a carry chain, is the last operand and has the shortest path.
         values = (
             self._value(register, owned[-1]) & access.reads[port_name(register)].replicate(REGISTER_BITS)
-            for register in self._config.registers
+            for register in sorted(self._config.registers, key=lambda register: register is arch.PMSICR_EL1)
         )
         m.d.sync += self.port.rdata.eq(reduce(or_, values))
 
