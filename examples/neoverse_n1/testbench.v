@@ -95,7 +95,7 @@ module testbench;
         .pmu__sample_filtrate(), .pmu__sample_buffer_full()
     );
 
-    // Driver, as in a kernel. The result of an access is valid two cycles after the access.
+    // Driver, as in a kernel. The result of an access is valid SYSREG_LATENCY cycles after the access.
     reg [63:0] value;
     task access(input [13:0] encoding, input write, input [63:0] wdata);
         begin
@@ -105,7 +105,8 @@ module testbench;
             sysreg_encoding = encoding;
             sysreg_wdata = wdata;
             @(negedge clk) sysreg_valid = 0;
-            @(negedge clk) value = sysreg_rdata;
+            repeat (`SPURTLE_NEOVERSE_N1_SYSREG_LATENCY - 1) @(negedge clk);
+            value = sysreg_rdata;
             if (sysreg_outcome != `SPURTLE_NEOVERSE_N1_SYSREG_OUTCOME_IS_VALUE) begin
                 $display("access to register %h failed: outcome %0d", encoding, sysreg_outcome);
                 $fatal;

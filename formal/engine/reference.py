@@ -7,7 +7,7 @@ from .induction import Invariant, unconstrained
 from .integer import Integer, Octets, equal
 from .paths import Path, explore
 from .proof import Result, Verdict
-from .terms import BitVector, Boolean, Model, Solver, any_of, boolean, not_
+from .terms import BitVector, Boolean, Model, Solver, all_of, any_of, not_
 from .transition import Transition
 
 __all__ = ["Reference", "follows"]
@@ -117,19 +117,20 @@ def _compare(
     assumptions: Solver,
     cases: Mapping[str, Sequence[Boolean]],
 ) -> Verdict:
-    """Prove that each result of each path equals its wire, in each case of the split if there is one."""
+    """Prove that the results of each path equal their wires, a split one in each of its cases."""
     depth = cycles.depth
     conditions: list[Boolean] = []
     for path in paths:
         conditions.append(path.condition)
+        different = {name: not_(equal(value, cycles.result(name))) for name, value in path.result.items()}
+        queries = [any_of(*(condition for name, condition in different.items() if name not in cases))]
+        queries += [all_of(case, different[name]) for name in cases if name in different for case in cases[name]]
         # Each query has a separate solver: a reused solver keeps the earlier queries and is 30 times slower.
-        for name, value in path.result.items():
-            different = not_(equal(value, cycles.result(name)))
-            for case in cases.get(name, [boolean(True)]):
-                question = Solver(*assumptions.assertions, path.condition, case, different)
-                if question.possible():
-                    shown = _disagreement(cycles, question.model(), path.result)
-                    return Verdict(Result.FAIL, depth, f"path {len(conditions)} of the reference:\n" + shown)
+        for query in queries:
+            question = Solver(*assumptions.assertions, path.condition, query)
+            if question.possible():
+                shown = _disagreement(cycles, question.model(), path.result)
+                return Verdict(Result.FAIL, depth, f"path {len(conditions)} of the reference:\n" + shown)
     if not conditions:
         return Verdict(Result.FAIL, depth, "the assumptions contradict each other, so nothing is proved")
     if assumptions.possible(not_(any_of(*conditions))):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from functools import cache
 
-from spurtle.interface.sysreg import AccessOutcome
+from spurtle.interface.sysreg import ACCESS_LATENCY, AccessOutcome
 from spurtle.shell.apb4 import APB4Completer, CompleterState
 
 from ..engine.cover import reach_all
@@ -75,12 +75,14 @@ class APB:
         write, merging = wires["apb__pwrite"] == 1, wires["merging"] == 1
         all_bytes = all_of(wires["low_strobe"] == 15, wires["apb__pstrb"] == 15)
         reading = any_of(not_(write), merging)
+        waiting = wires["waiting"]
         return all_of(
-            ule(state, CompleterState.RESPONSE),
-            implies(state == CompleterState.IDLE, all_of(reads == 0, writes == 0)),
+            ule(state, CompleterState.ACCESS),
+            implies(state == CompleterState.IDLE, all_of(reads == 0, writes == 0, waiting == 0)),
             implies(
                 state != CompleterState.IDLE,
                 all_of(
+                    any_of(*(waiting == 1 << age for age in range(ACCESS_LATENCY))),
                     wires["apb__psel"] == 1,
                     wires["apb__penable"] == 1,
                     upper == write,
@@ -140,6 +142,26 @@ class APB:
         return always(system, correct, cycles=1, assuming=APB.relation)
 
     @staticmethod
+    def prove_answer(system: Transition) -> Verdict:
+        """Prove that the result of an access is taken `ACCESS_LATENCY` cycles after the access, and not before.
+
+        In that cycle the transfer is complete, or the read of a read-modify-write is followed by its write.
+        """
+
+        def taken(*cycles: Wires) -> Boolean:
+            access, *waits, answer = cycles
+            ready, accesses = ([wires[name] == 1 for wires in cycles] for name in ("apb__pready", "sysreg__valid"))
+            return implies(
+                all_of(*(wires["rst"] == 0 for wires in (access, *waits)), accesses[0]),
+                all_of(
+                    not_(any_of(*ready[:-1], *accesses[1:-1])),
+                    any_of(ready[-1], all_of(accesses[-1], answer["sysreg__write"] == 1)),
+                ),
+            )
+
+        return always(system, taken, cycles=ACCESS_LATENCY + 1, assuming=APB.relation)
+
+    @staticmethod
     def cover(system: Transition) -> Verdict:
         """Reach every goal."""
 
@@ -158,7 +180,7 @@ class APB:
             )
             yield "an error", lambda wires: all_of(wires["apb__pslverr"] == 1, wires["writes"] == 1), assumed
 
-        return reach_all(system, goals(), cycles=8)
+        return reach_all(system, goals(), cycles=2 * ACCESS_LATENCY)
 
 
 @cache
@@ -171,6 +193,7 @@ def proofs() -> Iterator[Proof]:
     for name, method, prove in (
         ("state and accesses of a transfer are consistent", "induction", APB.prove_relation),
         ("a transfer makes each access once, in its access phase", "any cycle", APB.prove_transfers),
+        ("a transfer takes the result of its access in the cycle in which it is valid", "any cycle", APB.prove_answer),
         ("cover: a read-modify-write, an error", "bounded search", APB.cover),
     ):
         yield Proof(name, "completer", "-", method, lambda prove=prove: prove(_completer()))

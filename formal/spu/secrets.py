@@ -3,12 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
-from spurtle.arch import PMBIDR_EL1
+from amaranth.lib import data
+
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import Packet
 from spurtle.gateware.buffer import BufferState
 from spurtle.gateware.completion import CompletionState
 from spurtle.gateware.previous_target import previous_target_layout
+from spurtle.gateware.register_access import access_groups, selection_layout
 from spurtle.gateware.sample import SampleLayout, StartLayout
 from spurtle.interface.operation import LocationLayout, OperationLayout
 from spurtle.interface.sysreg import AccessOutcome
@@ -16,6 +18,8 @@ from spurtle.interface.sysreg import AccessOutcome
 from ..engine.induction import Invariant, unconstrained
 from ..engine.noninterference import Secret
 from ..engine.parts import Part
+from ..engine.terms import Boolean
+from ..engine.transition import Wires
 from .operations import (
     FINISH,
     SAMPLE,
@@ -153,12 +157,7 @@ def other_states(config: SPUConfig) -> Iterator[Secret]:
     for part in state(config):
         if part.wire not in _OWNERS and (config.el3 or part.wire != "pe__ns"):
             yield Secret(part, others.get(part.wire, enabled))
-    # Only an access to PMBIDR_EL1 returns a value under its number.
-    number = has_value("registers.number", (PMBIDR_EL1.crm & 1) << 3 | PMBIDR_EL1.op2)
-    if config.several_owners:
-        yield Secret(
-            Part("registers.owned", 1), all_hold(number, has_value("registers.outcome", AccessOutcome.VALUE.value))
-        )
+    yield from _checks(config)
 
     for start, passed in passing(config):
         yield Secret(start, passed)
@@ -178,6 +177,23 @@ def other_states(config: SPUConfig) -> Iterator[Secret]:
         stored += [report_of(slot, config)["previous"] for slot in range(config.slots)]
         stored += [sample["previous"] for sample in samples(config)]
         yield from (Secret(previous["target"], is_set(previous["valid"])) for previous in stored)
+
+
+def _checks(config: SPUConfig) -> Iterator[Secret]:
+    """Yield the results of access checks for the PE's state of past cycles, in which no register was accessed."""
+    permissions = data.ArrayLayout(AccessOutcome, len(access_groups(config)))
+    yield Secret(Part("registers.access.permissions", permissions), _names_register)
+    yield Secret(Part("registers.access.redirected", 1), _names_register)
+    if config.several_owners:
+        reads = Part("registers.access.reads", selection_layout(config.registers))
+        owned = Part("registers.owned", data.StructLayout({"checked": 1, "read": 1}))
+        yield Secret(owned["checked"], _names_register)
+        yield Secret(owned["read"], is_set(reads["pmbidr"]))
+
+
+def _names_register(wires: Wires) -> Boolean:
+    """Return whether the access of the previous cycle names a register."""
+    return wires["registers.access.hits"] != 0
 
 
 def packets_with_branch(config: SPUConfig) -> Packets:

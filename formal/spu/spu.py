@@ -6,7 +6,7 @@ from functools import cache, partial
 from spurtle.arch import IMP_PMSRNDR_EL1, PMSCR_EL2
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.spu import SPU
-from spurtle.interface.sysreg import AccessOutcome
+from spurtle.interface.sysreg import ACCESS_LATENCY, AccessOutcome
 from spurtle_sim.model import control
 from spurtle_sim.model.registers import Registers
 
@@ -146,18 +146,19 @@ def prove_implemented(config: SPUConfig, system: Transition) -> Verdict:
 def prove_pmscr_el2(config: SPUConfig, system: Transition) -> Verdict:
     """Prove that EL0 and EL1 can neither read nor write PMSCR_EL2. `system` is an `SPU`."""
 
-    def hidden(request: Wires, access: Wires, response: Wires) -> Boolean:
+    def hidden(*cycles: Wires) -> Boolean:
+        request, *_, access, response = cycles
         lower = ult(request["pe__el"], 2)
         accessed = all_of(request["sysreg__valid"] == 1, request["sysreg__op1"] == PMSCR_EL2.op1)
         written = all_of(request["sysreg__valid"] == 1, request["sysreg__write"] == 1)
         undefined = all_of(response["sysreg__outcome"] == AccessOutcome.UNDEFINED.value, response["sysreg__rdata"] == 0)
         unchanged = response["registers.pmscr_el2"] == access["registers.pmscr_el2"]
         return implies(
-            all_of(request["rst"] == 0, access["rst"] == 0),
+            all_of(*(wires["rst"] == 0 for wires in cycles[:-1])),
             all_of(implies(all_of(lower, accessed), undefined), implies(any_of(lower, not_(written)), unchanged)),
         )
 
-    return always(system, hidden, cycles=3)
+    return always(system, hidden, cycles=ACCESS_LATENCY + 1)
 
 
 def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:

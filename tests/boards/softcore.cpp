@@ -68,7 +68,8 @@ uint64_t rig_access(Rig *rig, unsigned op1, unsigned crn, unsigned crm, unsigned
     top.PORT(sysreg, wdata) = value;
     rig->clock();
     top.PORT(sysreg, valid) = 0;
-    rig->clock();
+    for (unsigned waited = 1; waited < ACCESS_LATENCY; waited++)
+        rig->clock();
     top.clk = 0;
     top.eval();
     return top.PORT(sysreg, outcome) ? ~uint64_t(0) : uint64_t(top.PORT(sysreg, rdata));

@@ -19,6 +19,7 @@ from boards.workload import CONSTANT_COLUMNS, excerpt, gaps, pack, repeat, workl
 from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, PMSCR_EL1, PMSICR_EL1, PMSIRR_EL1, Register
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.spu import SPU
+from spurtle.interface.sysreg import ACCESS_LATENCY
 from spurtle_sim.cosim.pack import pe_members
 from spurtle_sim.cosim.spu import CompiledSPU
 from spurtle_sim.emulator.program import Program
@@ -83,7 +84,8 @@ class ReplayBench:
         ctx.set(port.wdata, value or 0)
         await self.cycle(ctx)
         ctx.set(port.valid, 0)
-        await self.cycle(ctx)
+        for _ in range(ACCESS_LATENCY - 1):
+            await self.cycle(ctx)
         return ctx.get(port.rdata)
 
     async def settle(self, ctx: Any) -> None:

@@ -30,12 +30,13 @@ from spurtle.config import CONFIGS, LFSR_RESET
 from spurtle.export import verilog
 from spurtle.gateware.spu import SPU
 from spurtle.interface.memory import DrainSignature
-from spurtle.interface.sysreg import SystemRegisterSignature
+from spurtle.interface.sysreg import ACCESS_LATENCY, SystemRegisterSignature
 from spurtle.shell.rvfi import RVFI, RVFIAdapter
 from spurtle_sim.cosim.compiled import load_model
 from spurtle_sim.model import sampling
 from spurtle_sim.model.operation import Facts, Location, Operation, Sample, Start
 from spurtle_sim.model.records import encode
+from spurtle_sim.native.header import constants
 from spurtle_sim.records.decode import decode_records
 from tests.support.seeds import SEED
 
@@ -111,7 +112,8 @@ def library() -> ctypes.CDLL:
     design = verilog.generate(SoftCoreRig(), "rig", library=core)
     driver = Path(__file__).with_name("softcore.cpp")
     options = ("--top-module", design.module, *WAIVERS)
-    return load_model(design.module, design.text + core, driver, (), options)
+    declarations = constants("", "unsigned", {"ACCESS_LATENCY": ACCESS_LATENCY})
+    return load_model(design.module, design.text + core, driver, declarations, options)
 
 
 @dataclass(frozen=True)

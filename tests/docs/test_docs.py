@@ -384,7 +384,7 @@ SAID = {
   {name: "sysreg.valid",      wave: "0............10....."},
   {name: "sysreg.write",      wave: "x............0x....."},
   {name: "sysreg.op1 to op2", wave: "x............=x.....", data: ["PMBSR"]},
-  {name: "sysreg.rdata",      wave: "x..............=x...", data: ["0x20000"]}]}""",
+  {name: "sysreg.rdata",      wave: "x...............=x..", data: ["0x20000"]}]}""",
 }
 """Behavior that no diagram shows: stated in docs/explanation/theory.md and, for a core that breaks a rule, in
 docs/reference/ports.md.

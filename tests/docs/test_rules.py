@@ -15,6 +15,7 @@ from formal.proofs import all_proofs
 from spurtle.arch import PMBLIMITR_EL1, PMBSR_EL1, PMSCR_EL1, PMSICR_EL1, PMSIRR_EL1, Register
 from spurtle.config import CONFIGS
 from spurtle.gateware.spu import SPU
+from spurtle.interface.sysreg import ACCESS_LATENCY
 from tests.support.gateware import Bench, cycle
 from tests.support.paths import DATA, ROOT
 
@@ -89,7 +90,7 @@ def test_requirements_are_short_and_different() -> None:
 def test_a_collision_can_be_read_after_answer_latency_cycles(name: str) -> None:
     """COLL reads as one from `answer_latency` cycles after the collision (R_LTMKQ).
 
-    An access is executed in the cycle after its request.
+    An access is executed `ACCESS_LATENCY` - 1 cycles after its request.
     """
     config = CONFIGS[name]
     dut = SPU(config)
@@ -99,7 +100,8 @@ def test_a_collision_can_be_read_after_answer_latency_cycles(name: str) -> None:
         inputs = [(getattr(dut.sysreg, member), getattr(register, member)) for member in ("op1", "crn", "crm", "op2")]
         inputs += [(dut.sysreg.valid, 1), (dut.sysreg.write, value is not None), (dut.sysreg.wdata, value or 0)]
         await cycle(ctx, [*inputs, (dut.pe.el, 1)])
-        await cycle(ctx, [(dut.sysreg.valid, 0), (dut.pe.el, 0)])
+        for _ in range(ACCESS_LATENCY - 1):
+            await cycle(ctx, [(dut.sysreg.valid, 0), (dut.pe.el, 0)])
         return ctx.get(dut.sysreg.rdata)
 
     async def read_after(ctx: Any, wait: int) -> int:
@@ -121,5 +123,5 @@ def test_a_collision_can_be_read_after_answer_latency_cycles(name: str) -> None:
         return await access(ctx, PMBSR_EL1)
 
     for wait in range(1, config.answer_latency + 3):
-        expected = PMBSR_EL1.pack(COLL=wait + 1 > config.answer_latency)
+        expected = PMBSR_EL1.pack(COLL=wait + ACCESS_LATENCY - 1 > config.answer_latency)
         assert bench.run(lambda ctx, wait=wait: read_after(ctx, wait)) == expected, f"{wait} cycles"

@@ -24,6 +24,7 @@ from spurtle.config.parse import vary
 from spurtle.export import regmap, verilog
 from spurtle.export.collateral import files
 from spurtle.export.ports import SYNCHRONOUS, Reset
+from spurtle.interface.sysreg import ACCESS_LATENCY
 from spurtle.support.version import __version__
 from spurtle_sim.cli import main
 from tests.support import verilator_releases
@@ -114,6 +115,15 @@ def test_register_macros_are_those_of_the_architecture(name: str, shell: str) ->
     assert macros[f"{module}_PMBLIMITR_EL1"] == f"14'h{9 << 7 | 10 << 3:04x}"
     assert macros[f"{module}_PMBLIMITR_EL1_LIMIT"] == "63:12"
     assert (f"{module}_PMSDSFR_EL1" in macros) == CONFIGS[name].fds
+
+
+@products
+def test_the_latency_of_accesses_has_a_macro(name: str, shell: str) -> None:
+    """A shell with APB4 has no port `sysreg`."""
+    module = design(name, shell).module
+    macros = dict(re.findall(r"^`define (\w+) (\S+)$", product(name, shell)[f"{module}.vh"], re.MULTILINE))
+    has_port = any(port.name == "sysreg__valid" for port in design(name, shell).ports)
+    assert macros.get(f"{module.upper()}_SYSREG_LATENCY") == (f"{ACCESS_LATENCY}" if has_port else None)
 
 
 @ICARUS

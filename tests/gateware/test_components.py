@@ -18,7 +18,8 @@ from spurtle.gateware.interval import Numbering
 from spurtle.gateware.lfsr import LFSR
 from spurtle.gateware.packer import Packer
 from spurtle.gateware.previous_target import PreviousTarget
-from spurtle.gateware.registers import RegisterAccess, RegisterFile
+from spurtle.gateware.register_access import RegisterAccess
+from spurtle.gateware.registers import RegisterFile
 from spurtle.gateware.spu import SPU
 from tests.support.gateware import components
 
@@ -87,8 +88,6 @@ def test_more_lanes_than_two_groups_are_rejected(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("component", "where", "message"),
     [
-        # CRm[0] and op2 are those of PMSCR_EL1.
-        (RegisterFile, {"crm": 11, "op2": 0}, "short number of TWIN_EL1 must be its own, not that of PMSCR_EL1, 0x8"),
         (RegisterAccess, {"crm": 9, "op2": 0}, "encoding of TWIN_EL1 must be its own, not that of PMSCR_EL1, 0x4c8"),
     ],
 )

@@ -1,6 +1,6 @@
 """Tests of the System registers and their port: encodings, accesses and implemented bits."""
 
-from collections import Counter
+from collections import Counter, deque
 from itertools import product
 from random import Random
 from typing import Any
@@ -12,7 +12,7 @@ from configurations import FOR_BLOCKS
 from spurtle.arch import PMBIDR_EL1, PMSCR_EL1, PMSCR_EL2, PMSCR_EL12, PMSIDR_EL1, REGISTERS, Register
 from spurtle.config import SPUConfig
 from spurtle.gateware.registers import RegisterFile
-from spurtle.interface.sysreg import AccessOutcome
+from spurtle.interface.sysreg import ACCESS_LATENCY, AccessOutcome, SystemRegisterSignature
 from spurtle_sim.cosim.pack import pe_members
 from spurtle_sim.model.pe import PEState, programmable
 from spurtle_sim.model.registers import Registers as ReferenceRegisters
@@ -42,7 +42,10 @@ class RegistersBench(Bench):
     async def access(
         self, ctx: Any, encoding: Encoding, *, write: int | None = None, pe: PEState = EL3
     ) -> tuple[AccessOutcome, int, set[str]]:
-        """Access a register. Return outcome, read data and the write strobes that were asserted in the next cycle."""
+        """Access a register. Return outcome, read data and the write strobes that were asserted when it was performed.
+
+        No strobe is asserted in the cycles before, and `rdata` is zero until the result is valid.
+        """
         dut = self.dut
         strobes = {name: getattr(dut, f"{name}_write") for name in (*STORED_ELSEWHERE.values(), "pmblimitr")}
         members = pe_members(self.config, pe)
@@ -54,7 +57,10 @@ class RegistersBench(Bench):
             (dut.port.wdata, write or 0),
         ]
         assert not any(await cycle(ctx, inputs, *strobes.values()))
-        values = await cycle(ctx, [(dut.port.valid, 0), (dut.port.wdata, ~(write or 0) & ONES)], *strobes.values())
+        idle = [(dut.port.valid, 0), (dut.port.wdata, ~(write or 0) & ONES)]
+        for _ in range(ACCESS_LATENCY - 2):
+            assert not any(await cycle(ctx, idle, *strobes.values(), dut.port.rdata))
+        values = await cycle(ctx, idle, *strobes.values())
         asserted = {name for name, strobe in zip(strobes, values, strict=True) if strobe}
         return ctx.get(dut.port.outcome), ctx.get(dut.port.rdata), asserted
 
@@ -90,6 +96,10 @@ def test_the_encoding_of_the_random_number_register() -> None:
     assert ENCODINGS[0, 15, 10, 2].name == "IMP_PMSRNDR_EL1"
     assert ENCODINGS[4, 9, 9, 0].name == "PMSCR_EL2"
     assert {crn for _, crn, _, _ in ENCODINGS} == {9, 15}
+
+
+def test_the_documented_latency_of_an_access() -> None:
+    assert f" {ACCESS_LATENCY} cycles after `valid`" in (SystemRegisterSignature.__doc__ or "")
 
 
 def test_every_register_is_zero_after_reset(bench: RegistersBench) -> None:
@@ -157,8 +167,8 @@ def test_no_register_changes_without_an_access(bench: RegistersBench) -> None:
     async def scenario(ctx: Any) -> None:
         dut = bench.dut
         inputs = [(dut.pe.el, 1), (dut.port.write, 1), (dut.port.crn, 9), (dut.port.crm, 9), (dut.port.wdata, ONES)]
-        await cycle(ctx, inputs)
-        await cycle(ctx, inputs)
+        for _ in range(ACCESS_LATENCY):
+            await cycle(ctx, inputs)
         assert ctx.get(dut.port.rdata) == 0
         assert set(bench.stored(ctx).values()) == {0}
 
@@ -233,14 +243,17 @@ def test_unimplemented_bits_read_as_zero(bench: RegistersBench) -> None:
 
 
 def test_an_access_in_every_cycle(bench: RegistersBench) -> None:
-    """Accesses in random states of the PE have the outcome and read data of the reference two cycles later."""
+    """Accesses in random states of the PE have the results of the reference `ACCESS_LATENCY` cycles later.
+
+    A read returns the value in the cycle before that one, also of a register that changes in every cycle.
+    """
     config, dut = bench.config, bench.dut
     random = Random(SEED)
-    reference = ReferenceRegisters(IMP_PMSRNDR_EL1=0)
+    reference = ReferenceRegisters()
     outcomes = Counter[tuple[str, bool]]()
 
     async def scenario(ctx: Any) -> None:
-        previous: tuple[Any, ...] | None = None
+        checked: deque[tuple[Any, ...] | None] = deque([None] * (ACCESS_LATENCY - 1))
         answer = None
         for number in range(1000):
             register = random.choice((*REGISTERS, PMSCR_EL12))
@@ -254,20 +267,23 @@ def test_an_access_in_every_cycle(bench: RegistersBench) -> None:
                 *zip((dut.port.op1, dut.port.crn, dut.port.crm, dut.port.op2), encoding(register), strict=True),
                 (dut.port.wdata, data),
             ]
+            for name, port in STORED_ELSEWHERE.items():
+                setattr(reference, name, random.getrandbits(64))
+                inputs.append((getattr(dut, port), getattr(reference, name)))
             if config.several_owners:
                 inputs.append((dut.programmable, programmable(config, pe)))
             outputs = await cycle(ctx, inputs, dut.port.outcome, dut.port.rdata)
             if answer:
                 assert (outputs[0].value, outputs[1]) == answer, number
             answer = None
-            if previous:
-                outcome, target, was_write, value, then = previous
+            if performed := checked.popleft():
+                outcome, target, was_write, value, then = performed
                 reads = target and not was_write
                 answer = outcome, reference.read(config, target, then) if reads else 0
                 outcomes[outcome.name, was_write] += 1
                 if target and was_write and target.name not in STORED_ELSEWHERE:
                     reference.write(config, target, value)
-            previous = (*access(config, register, write, pe), write, data, pe) if valid else None
+            checked.append((*access(config, register, write, pe), write, data, pe) if valid else None)
 
     bench.run(scenario)
     expected = {"VALUE", "UNDEFINED"} | ({"TRAP_EL2"} if config.el2 else set())

@@ -25,7 +25,7 @@ from spurtle.arch import (
 )
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.spu import SPU
-from spurtle.interface.sysreg import AccessOutcome
+from spurtle.interface.sysreg import ACCESS_LATENCY, AccessOutcome
 from spurtle_sim.cosim.pack import operation_bits
 from spurtle_sim.model import control, filtering, records
 from spurtle_sim.model.operation import Facts, Operation, Sample, Start
@@ -138,7 +138,8 @@ class Driver:
 
     async def read(self, register: Register) -> int:
         await self.tick(read=register)
-        await self.tick()
+        for _ in range(ACCESS_LATENCY - 1):
+            await self.tick()
         assert self._ctx.get(self._dut.sysreg.outcome) == AccessOutcome.VALUE
         return self._ctx.get(self._dut.sysreg.rdata)
 
@@ -259,12 +260,13 @@ def test_a_record_is_discarded_if_the_buffer_did_not_run_for_one_cycle(run: Call
     """The buffer is disabled for one cycle. Only records that are not in memory by then are lost."""
     committed_counts = set()
 
-    for disabled in range(OPERATIONS[0] - 3, 52 + late):
+    for disabled in range(OPERATIONS[0] - ACCESS_LATENCY - 1, 52 + late):
+        stopped = disabled + ACCESS_LATENCY
         # An access takes a cycle of the program, and no operation passes while profiling is disabled.
-        if {disabled, disabled + 1} & {RELOAD, *OPERATIONS} or disabled + 2 in OPERATIONS:
+        if {disabled, disabled + 1} & {RELOAD, *OPERATIONS} or stopped in OPERATIONS:
             continue
 
-        async def scenario(driver: Driver, disabled: int = disabled) -> None:
+        async def scenario(driver: Driver, disabled: int = disabled, stopped: int = stopped) -> None:
             await driver.set_up()
             begin = driver.now
             latency = driver.config.answer_latency
@@ -278,9 +280,9 @@ def test_a_record_is_discarded_if_the_buffer_did_not_run_for_one_cycle(run: Call
                 finish = LOAD if at - latency - 1 in OPERATIONS else None
                 sampled, _ = await driver.tick(valid=at in OPERATIONS, finish=finish, write=write)
                 assert sampled == (at - latency in OPERATIONS)
-            # A write in one cycle is performed in the next, and stops the buffer in the cycle after that.
-            later = [passes > disabled + 1 for passes in OPERATIONS]
-            reached = [response <= begin + disabled + 1 for response in driver.done_in[:2]]
+            # The write stops the buffer for one cycle.
+            later = [passes > stopped for passes in OPERATIONS]
+            reached = [response < begin + stopped for response in driver.done_in[:2]]
             committed = sum(before or after for before, after in zip([*reached, False, False], later, strict=False))
             assert await driver.read(PMBPTR_EL1) == BASE + committed * driver.record_bytes, disabled
             committed_counts.add(committed)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from amaranth.hdl import C
+from amaranth.hdl import C, Cat, Signal
 
 from configurations import FEATURES
 from formal.engine.proof import Result
@@ -14,10 +14,12 @@ from formal.registers import registers as proofs
 from formal.registers.registers import WITHOUT_EL3
 from spurtle import arch
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.gateware.registers import RegisterAccess
+from spurtle.gateware import register_access
+from spurtle.gateware.register_access import RegisterAccess
+from spurtle.gateware.registers import RegisterFile
 from spurtle_sim.model import registers
 from spurtle_sim.model.registers import Outcome
-from tests.support.proofs import check_faults
+from tests.support.proofs import FaultMixin, check_faults
 from tests.support.tiers import tiers
 
 EL2_ALONE = FEATURES["minimal_el2"]
@@ -45,10 +47,10 @@ class PMSCREL2AtEL1(RegisterAccess):
 
 
 class WritableID(RegisterAccess):
-    """Writes above EL0 are never UNDEFINED, also those to read-only registers."""
+    """A write to a read-only register is not UNDEFINED."""
 
-    def _undefined(self, register, host):
-        return super()._undefined(register, host) & ~((self.pe.el != 0) & self.write)
+    def _names(self, register):
+        return super()._names(replace(register, read_only=False))
 
 
 class EL12WithoutHost(RegisterAccess):
@@ -61,36 +63,35 @@ class EL12WithoutHost(RegisterAccess):
 class NoRedirection(RegisterAccess):
     """PMSCR_EL1 accesses PMSCR_EL1 for a host as well."""
 
-    def _select_target(self, m, register, host):
-        super()._select_target(m, register, C(0))
+    def _select_target(self, m, target, register, redirected):
+        super()._select_target(m, target, register, C(0))
 
 
 class RedirectsAtEL3(RegisterAccess):
     """The redirection of PMSCR_EL1 for a host applies at EL3 too."""
 
-    def _select_target(self, m, register, host):
-        super()._select_target(m, register, host)
-        if register is arch.PMSCR_EL1:
-            redirected = self.pe.el[1] & host
-            m.d.comb += [self.target.pmscr.eq(~redirected), self.target.pmscr_el2.eq(redirected)]
+    def _select_target(self, m, target, register, redirected):
+        host = Signal()
+        m.d.sync += host.eq(self.pe.el[1] & self.pe.hcr_el2_e2h)
+        super()._select_target(m, target, register, host)
 
 
 class EL12IsEL2(RegisterAccess):
     """PMSCR_EL12 accesses PMSCR_EL2."""
 
-    def _select_target(self, m, register, host):
-        super()._select_target(m, register, host)
+    def _select_target(self, m, target, register, redirected):
+        super()._select_target(m, target, register, redirected)
         if register is arch.PMSCR_EL12:
-            m.d.comb += [self.target.pmscr.eq(0), self.target.pmscr_el2.eq(1)]
+            m.d.comb += [target.pmscr.eq(0), target.pmscr_el2.eq(1)]
 
 
 class TwoTargets(RegisterAccess):
     """A write to PMSIRR_EL1 also writes PMSICR_EL1."""
 
-    def _select_target(self, m, register, host):
-        super()._select_target(m, register, host)
+    def _select_target(self, m, target, register, redirected):
+        super()._select_target(m, target, register, redirected)
         if register is arch.PMSIRR_EL1:
-            m.d.comb += self.target.pmsicr.eq(1)
+            m.d.comb += target.pmsicr.eq(1)
 
 
 class TrapsIfOwned(RegisterAccess):
@@ -227,7 +228,7 @@ def test_wrong_register_accesses_fail(wrong: type[RegisterAccess], config: SPUCo
 
 
 def test_an_el2_that_is_never_disabled_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spurtle.gateware.registers.el2_enabled", lambda *_: C(1))
+    monkeypatch.setattr("spurtle.gateware.register_access.el2_enabled", lambda *_: C(1))
     assert proofs.prove(SEL2, transition(RegisterAccess(SEL2))).result is Result.FAIL
 
 
@@ -236,6 +237,125 @@ def test_a_wrong_reference_fails(outcome: Outcome, monkeypatch: pytest.MonkeyPat
     accessed = arch.PMSCR_EL1 if outcome is Outcome.VALUE else None
     monkeypatch.setattr(registers, "access", lambda *_: (outcome, accessed))
     assert proofs.prove(BOTH, transition(RegisterAccess(BOTH))).result is Result.FAIL
+
+
+def test_one_group_of_all_registers_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(register_access, "access_groups", lambda config: [[*config.accessors]])
+    assert proofs.prove(BOTH, transition(RegisterAccess(BOTH))).result is Result.FAIL
+
+
+class EarlyData(FaultMixin, RegisterFile):
+    """An access writes the data of the access after it."""
+
+    def add_fault(self, m):
+        m.d.sync += self.wdata.eq(self.port.wdata)
+
+
+class LateOutcome(FaultMixin, RegisterFile):
+    """The outcome is one cycle later than the read data."""
+
+    def add_fault(self, m):
+        outcome = Signal.like(self.port.outcome)
+        m.d.sync += [outcome.eq(m.submodules.access.outcome), self.port.outcome.eq(outcome)]
+
+
+class MixesCycles(FaultMixin, RegisterFile):
+    """A read of PMBPTR_EL1 returns its halves in two cycles."""
+
+    def add_fault(self, m):
+        before = Signal(64)
+        m.d.sync += before.eq(self.pmbptr)
+        with m.If(m.submodules.access.reads.pmbptr):
+            m.d.sync += self.port.rdata.eq(Cat(self.pmbptr[:32], before[32:]))
+
+
+class ReturnsWrittenData(FaultMixin, RegisterFile):
+    """`rdata` is not zero after a write."""
+
+    def add_fault(self, m):
+        with m.If(m.submodules.access.writes.pmscr):
+            m.d.sync += self.port.rdata.eq(self.wdata)
+
+
+class ClearsOnRead(FaultMixin, RegisterFile):
+    """A read of PMSFCR_EL1 clears it."""
+
+    def add_fault(self, m):
+        with m.If(m.submodules.access.reads.pmsfcr):
+            m.d.sync += self.pmsfcr.eq(0)
+
+
+class IgnoresPMBSRWrites(FaultMixin, RegisterFile):
+    """A write of PMBSR_EL1 is not reported."""
+
+    def add_fault(self, m):
+        m.d.comb += self.pmbsr_write.eq(0)
+
+
+class LateOwner(FaultMixin, RegisterFile):
+    """PMBIDR_EL1.P depends on the owner in the cycle after the access."""
+
+    def add_fault(self, m):
+        owned = Signal()
+        m.d.sync += owned.eq(~self.programmable)
+        with m.If(m.submodules.access.reads.pmbidr):
+            m.d.sync += self.port.rdata.eq(self.config.pmbidr | owned << arch.PMBIDR_EL1.fields["P"].lsb)
+
+
+class WritesRES0(RegisterFile):
+    """A write sets unimplemented bits of PMSFCR_EL1."""
+
+    def _write(self, m, register, written):
+        super()._write(m, register, written)
+        if register is arch.PMSFCR_EL1:
+            with m.If(written):
+                m.d.sync += self.pmsfcr.eq(self.wdata)
+
+
+class ReadsPCTAsWritten(RegisterFile):
+    """PMSCR_EL1.PCT is readable without EL2."""
+
+    def _value(self, register, owned):
+        return self.pmscr.as_value() if register is arch.PMSCR_EL1 else super()._value(register, owned)
+
+
+class ChecksAsEL0(FaultMixin, RegisterFile):
+    """An access from EL1 is checked as one from EL0."""
+
+    def add_fault(self, m):
+        m.d.comb += m.submodules.access.pe.el.eq(self.pe.el & 2)
+
+
+WRONG_FILES = [
+    (MixesCycles, BOTH),
+    (EarlyData, BOTH),
+    (LateOutcome, BOTH),
+    (ReturnsWrittenData, BOTH),
+    (ClearsOnRead, BOTH),
+    (IgnoresPMBSRWrites, BOTH),
+    (LateOwner, BOTH),
+    (WritesRES0, BOTH),
+    (ReadsPCTAsWritten, EL3_ALONE),
+    (ChecksAsEL0, BOTH),
+]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "config"), tiers(fast=WRONG_FILES[:1], full=WRONG_FILES), ids=lambda case: getattr(case, "__name__", "")
+)
+def test_wrong_register_files_fail(wrong: type[RegisterFile], config: SPUConfig) -> None:
+    assert proofs.prove_performed(config, transition(wrong(config))).result is Result.FAIL
+
+
+def test_a_register_that_cannot_be_read_is_not_covered() -> None:
+    class UnreadPMSIRR(RegisterFile):
+        """PMSIRR_EL1 reads as zero."""
+
+        def _value(self, register, owned):
+            return C(0, 64) if register is arch.PMSIRR_EL1 else super()._value(register, owned)
+
+    assert proofs.cover_performed(BOTH, transition(RegisterFile(BOTH))).result is Result.PASS
+    assert "PMSIRR_EL1" in proofs.cover_performed(BOTH, transition(UnreadPMSIRR(BOTH))).evidence
 
 
 def test_an_unreachable_outcome_is_not_covered() -> None:

@@ -117,6 +117,12 @@ def test_wrong_completers_fail(wrong: type[APB4Completer]) -> None:
     assert Result.FAIL in [verdict.result for verdict in verdicts]
 
 
+@pytest.mark.parametrize("latency", [2, 4])
+def test_a_result_taken_in_another_cycle_fails(latency: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spurtle.shell.apb4.ACCESS_LATENCY", latency)
+    assert APB.prove_answer(watched_completer(transition(APB4Completer()))).result is Result.FAIL
+
+
 @pytest.mark.parametrize("outstanding", [1, 3])
 def test_the_relation_needs_the_bus_contract(outstanding: int) -> None:
     """The contract: a response follows its burst."""

@@ -16,6 +16,7 @@ from spurtle.arch import PMSCR_EL1
 from spurtle.config import CONFIGS
 from spurtle.gateware import registers as registers_rtl
 from spurtle.gateware import spu as spu_rtl
+from spurtle.gateware.register_access import RegisterAccess
 from spurtle.gateware.spu import SPU
 from tests.support.proofs import FaultMixin, WrongCircuit
 from tests.support.tiers import tiers
@@ -48,7 +49,7 @@ def test_drawing_while_profiling_is_disabled_fails() -> None:
     WrongCircuit(DrawsAlways, config, spu.prove_undrawn).check()
 
 
-class NothingUndefined(registers_rtl.RegisterAccess):
+class NothingUndefined(RegisterAccess):
     """No access is UNDEFINED."""
 
     def _undefined(self, register, host):

@@ -15,7 +15,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, PMSCR_EL1, PMSICR_EL1, PMSIRR_EL1, CounterIndex, Event, Register
 from spurtle.config import CONFIGS
 from spurtle.gateware.spu import SPU
-from spurtle.interface.sysreg import SystemRegisterSignature
+from spurtle.interface.sysreg import ACCESS_LATENCY, SystemRegisterSignature
 from spurtle.shell.rvfi import RVFI, PrivilegeMode, RVFIAdapter
 from spurtle_sim.records.decode import decode_records
 from tests.support.gateware import Bench, cycle
@@ -32,7 +32,7 @@ PROFILED = {"user mode": [PrivilegeMode.USER], "both modes": [PrivilegeMode.USER
 MIN_DISTANCE = 20
 """Minimum cycles from one sampled operation to the next, after which the slot is free again."""
 
-DELAY = 2
+DELAY = ACCESS_LATENCY
 """Cycles from an MSR of PMSICR_EL1 to the first operation that is counted."""
 
 DRAIN = 100

@@ -23,7 +23,7 @@ from spurtle.export import verilog
 from spurtle.gateware.buffer import ProfilingBuffer
 from spurtle.gateware.spu import SPU
 from spurtle.interface.memory import BeatLayout, WriteFaultKind
-from spurtle.interface.sysreg import AccessOutcome
+from spurtle.interface.sysreg import ACCESS_LATENCY, AccessOutcome
 from spurtle.shell.apb4 import APB4, APB4Completer
 from spurtle.shell.axi4 import AXI4Write, AXI4Writer
 from spurtle.shell.shell import Shell
@@ -417,7 +417,7 @@ class Registers:
     outcomes: dict[tuple[int, bool], AccessOutcome]
     accesses: list[tuple[int, bool, int]] = field(default_factory=list)
     _answers: deque[tuple[int, AccessOutcome]] = field(
-        default_factory=lambda: deque([(0, AccessOutcome.UNDEFINED)] * 2)
+        default_factory=lambda: deque([(0, AccessOutcome.UNDEFINED)] * ACCESS_LATENCY)
     )
 
     def observe(self, valid: int, write: int, encoding: int, wdata: int) -> None:
@@ -434,7 +434,7 @@ class Registers:
 
     @property
     def answer(self) -> tuple[int, AccessOutcome]:
-        """Read data and outcome of the access two cycles before."""
+        """Read data and outcome of the access `ACCESS_LATENCY` cycles before."""
         return self._answers[0]
 
 
@@ -517,7 +517,7 @@ def test_apb_accesses_each_register_once() -> None:
             elif not write:
                 shown = before if reads else 0
                 assert registers.accesses == [(encoding, False, 0)]
-                assert (value, error, cycles) == (shown & 0xFFFF_FFFF, not reads, 3)
+                assert (value, error, cycles) == (shown & 0xFFFF_FFFF, not reads, 1 + ACCESS_LATENCY)
                 upper = shown >> 32
             else:
                 all_strobes = low_strobe | strobe << 4
@@ -528,7 +528,7 @@ def test_apb_accesses_each_register_once() -> None:
                 assert registers.accesses == expected
                 assert error == (not writes or (all_strobes != 255 and not reads))
                 assert registers.values[encoding] == (before if error else new)
-                assert cycles == 1 + 2 * len(expected)
+                assert cycles == 1 + ACCESS_LATENCY * len(expected)
                 low_strobe = 0
 
     for seed in range(4):

@@ -35,7 +35,7 @@ from spurtle.arch import (
 from spurtle.config import SPUConfig
 from spurtle.export import verilog
 from spurtle.interface.memory import BeatLayout
-from spurtle.interface.sysreg import AccessOutcome
+from spurtle.interface.sysreg import ACCESS_LATENCY, AccessOutcome
 from spurtle.shell.shell import Shell
 from spurtle_sim.cosim.pack import operation_bits, pe_members
 from spurtle_sim.model.pe import PEState
@@ -261,7 +261,8 @@ class Ports:
             dut.sysreg__wdata.value = value or 0
             await RisingEdge(dut.clk)
             dut.sysreg__valid.value = 0
-            await RisingEdge(dut.clk)
+            for _ in range(ACCESS_LATENCY - 1):
+                await RisingEdge(dut.clk)
             await FallingEdge(dut.clk)
             assert int(dut.sysreg__outcome.value) == AccessOutcome.VALUE.value, register.name
             return int(dut.sysreg__rdata.value)

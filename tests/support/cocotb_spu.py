@@ -35,6 +35,7 @@ from spurtle.arch import (
 )
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import Packet
+from spurtle.interface.sysreg import ACCESS_LATENCY
 from spurtle_sim.model.buffer import fault_kinds
 from tests.support.spu_bench.bench import SPUBench
 from tests.support.spu_bench.core import owners
@@ -71,11 +72,15 @@ class Software(SPUBench):
         await self._settle(register)
         await self.cycle(passes=self.lanes(0.2), write=(register, value), any_state=any_state)
         if register in BUFFER:
-            await self.cycle(passes=self.lanes(0.2))
+            for _ in range(ACCESS_LATENCY - 1):
+                await self.cycle(passes=self.lanes(0.2))
 
     async def _settle(self, register: Register) -> None:
-        """Wait until the reference can predict an access that is performed in the next cycle."""
-        while register in BUFFER and (self.now < self.settled_from or self.now <= self.responds_at <= self.now + 1):
+        """Wait until the reference can predict an access that is made in this cycle."""
+        performed = ACCESS_LATENCY - 1
+        while register in BUFFER and (
+            self.now < self.settled_from or self.now <= self.responds_at <= self.now + performed
+        ):
             await self.cycle()
 
     async def drain(self) -> None:

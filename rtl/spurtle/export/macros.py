@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from ..arch import ENCODING_BITS
 from ..config import SPUConfig
+from ..interface.sysreg import ACCESS_LATENCY
 from . import regmap
 from .banner import comment, title
 from .pins import plain_name
@@ -17,7 +18,7 @@ def macros(config: SPUConfig, design: Verilog) -> str:
     """Return a Verilog header with macros.
 
     There is a macro for the part-select of each field of a struct port and of a register, for each named value, and for
-    the encoding of each register, {op1, CRn, CRm, op2}.
+    the encoding of each register, {op1, CRn, CRm, op2}. With the port `sysreg` there is one for its latency.
     """
     guard = f"{design.module}_vh".upper()
     lines = [*comment("//", title(design, "macros")), f"`ifndef {guard}", f"`define {guard}"]
@@ -27,6 +28,8 @@ def macros(config: SPUConfig, design: Verilog) -> str:
             name = macro(design, port, field)
             lines.append(_part(name, field.lsb, field.width))
             lines += _named(name, field.width, field.values)
+    if any(port.name == "sysreg__valid" for port in design.ports):
+        lines.append(f"`define {design.module.upper()}_SYSREG_LATENCY {ACCESS_LATENCY}")
     for register in config.accessors:
         prefix = f"{design.module}_{register.name}".upper()
         lines.append(f"`define {prefix} {ENCODING_BITS}'h{register.encoding:04x}")

@@ -24,7 +24,8 @@ from .interval import IntervalCounter
 from .lfsr import LFSR
 from .previous_target import PreviousTarget
 from .record import RecordBuilder
-from .registers import RegisterFile, port_name
+from .register_access import port_name
+from .registers import RegisterFile
 from .sample import SampleLayout
 from .serializer import Serializer
 

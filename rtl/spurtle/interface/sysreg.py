@@ -6,7 +6,11 @@ from amaranth.lib.wiring import In, Out
 from ..arch import REGISTER_BITS
 from .signature import StructuralSignature
 
-__all__ = ["AccessOutcome", "SystemRegisterSignature"]
+__all__ = ["ACCESS_LATENCY", "AccessOutcome", "SystemRegisterSignature"]
+
+
+ACCESS_LATENCY = 3
+"""Cycles from an access to its result. In that cycle a write has taken effect."""
 
 
 class AccessOutcome(enum.Enum, shape=2):
@@ -21,8 +25,10 @@ class AccessOutcome(enum.Enum, shape=2):
 class SystemRegisterSignature(StructuralSignature):
     """MRS and MSR of the SPU's registers (op0 = 3), seen from the core.
 
-    `rdata` and `outcome` are valid two cycles after `valid`. A write has taken effect in that cycle. There can be an
-    access in every cycle.
+    `rdata` and `outcome` are valid `ACCESS_LATENCY` = 3 cycles after `valid`. A write has taken effect in that cycle.
+    There can be an access in every cycle. Accesses are performed in order: a read returns what earlier ones wrote. A
+    read samples all bits of the register in the cycle before `rdata` is valid, also if the SPU itself changes the
+    register, for example PMBPTR_EL1.
 
     The PE itself handles accesses that FEAT_NV traps or transforms into memory accesses, traps to EL3 in Debug state
     with EDSCR.SDD, which are UNDEFINED, and HCR_EL2.TIDCP.

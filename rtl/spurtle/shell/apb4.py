@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..gateware.fsm import FSMState
 from ..interface.signature import StructuralSignature
-from ..interface.sysreg import AccessOutcome, SystemRegisterSignature
+from ..interface.sysreg import ACCESS_LATENCY, AccessOutcome, SystemRegisterSignature
 
 __all__ = ["APB4", "APB4Completer", "CompleterState"]
 
@@ -50,7 +50,6 @@ class CompleterState(FSMState):
 
     IDLE = 0
     ACCESS = 1
-    RESPONSE = 2
 
 
 class APB4Completer(wiring.Component):
@@ -61,9 +60,9 @@ class APB4Completer(wiring.Component):
     nothing. A write of the low half is stored. A write of the high half writes the register. Bytes whose strobe is zero
     keep their value; only for such a write is the register read first.
 
-    Timing: a transfer that accesses nothing takes one cycle in the access phase, an access three, and a write that
-    reads the register first five. PSLVERR reports that the register was not accessed, because the access is UNDEFINED
-    or trapped. Reset: no half is stored.
+    Timing: a transfer that accesses nothing takes one cycle in the access phase, an access `ACCESS_LATENCY` + 1
+    cycles, and a write that reads the register first 2 * `ACCESS_LATENCY` + 1. PSLVERR reports that the register was
+    not accessed, because the access is UNDEFINED or trapped. Reset: no half is stored.
 
     Members
     -------
@@ -71,7 +70,7 @@ class APB4Completer(wiring.Component):
     sysreg : Out(SystemRegisterSignature)
     """
 
-    proof_signals: ClassVar[tuple[str, ...]] = ("completer_state", "low_strobe", "merging")
+    proof_signals: ClassVar[tuple[str, ...]] = ("completer_state", "low_strobe", "merging", "waiting")
     """Names of internal signals that proofs in `formal/` read."""
 
     def __init__(self):
@@ -99,6 +98,9 @@ class APB4Completer(wiring.Component):
         ]
 
         merging = Signal()  # the access reads the register first, to keep its bytes without a strobe
+        waiting = Signal(ACCESS_LATENCY)  # one-hot: cycles since the access
+        m.d.sync += waiting.eq(Cat(sysreg.valid, waiting))
+        answered = waiting[-1]
         with m.FSM(name="completer"):
             with m.State(CompleterState.IDLE):
                 # A read of the low half and a write of the high half access the register.
@@ -111,17 +113,12 @@ class APB4Completer(wiring.Component):
                     with m.If(apb.pwrite):
                         m.d.sync += [low.eq(apb.pwdata), low_strobe.eq(apb.pstrb)]
 
-            # The register file answers two cycles after the access.
             with m.State(CompleterState.ACCESS):
-                m.next = CompleterState.RESPONSE
-
-            with m.State(CompleterState.RESPONSE):
                 accessed = sysreg.outcome == AccessOutcome.VALUE
-                with m.If(merging & accessed):
+                with m.If(answered & merging & accessed):
                     m.d.comb += [sysreg.valid.eq(1), sysreg.write.eq(1)]
                     m.d.sync += merging.eq(0)
-                    m.next = CompleterState.ACCESS
-                with m.Else():
+                with m.Elif(answered):
                     m.d.comb += [apb.pready.eq(1), apb.pslverr.eq(~accessed)]
                     with m.If(apb.pwrite):
                         # Another write of the high half must not write the low half again.

@@ -13,6 +13,7 @@ from spurtle.gateware.spu import RecordPath
 from spurtle.interface.memory import BeatLayout, FaultLayout
 from spurtle.interface.operation import LocationLayout, OperationLayout
 from spurtle.interface.sampling import TakenBranchSignature
+from spurtle.interface.sysreg import ACCESS_LATENCY
 
 from ..model.operation import Facts
 from ..native.header import array, constants, struct
@@ -42,6 +43,7 @@ def spu(config: SPUConfig) -> dict[str, str]:
         "LANES": config.ops_per_cycle,
         "SLOTS": config.slots,
         "ANSWER_LATENCY": config.answer_latency,
+        "ACCESS_LATENCY": ACCESS_LATENCY,
         "TAKEN_BRANCH_MASK": Facts(branch=1, taken=1, retired=1, exception=1).pack(),
         "TAKEN_BRANCH": Facts(branch=1, taken=1, retired=1).pack(),
     }

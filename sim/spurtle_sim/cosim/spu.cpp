@@ -90,7 +90,7 @@ struct CompiledSPU {
         cycle();
         spu.PORT(sysreg, valid) = 0;
         spu.PORT(pe, el) = el;
-        cycle();
+        for (unsigned waited = 1; waited < ACCESS_LATENCY; waited++) cycle();
         data = spu.PORT(sysreg, rdata);
         return spu.PORT(sysreg, outcome);
     }

@@ -49,12 +49,11 @@ class SPUBench(CoreInputs, Scoreboard):
             reaches the register.
         """
         dut = self.dut
-        (performed, self.pending_access), register = (self.pending_access, None), read or (write and write[0])
+        performed, register = self.checked.popleft(), read or (write and write[0])
         self.last_pointer, self.pointer = self.pointer, self.registers.PMBPTR_EL1
         self.earlier, self.visible = self.visible, copy(self.registers)
         self.drive_pe(passes, register, write is not None, any_state)
-        if register:
-            self.drive_access(register, write)
+        self.checked.append(self.drive_access(register, write) if register else None)
         finishing = self.drive_flights()
         branch = self.drive_branch() if self.config.pbt else None
         ready = self.random.random() < self.ready_rate

@@ -52,15 +52,16 @@ class CoreInputs(State):
             states = [pe for pe in states if access(self.config, register, write, pe)[1] == register] or states
         return states[0]
 
-    def drive_access(self, register: Register, write: tuple[Register, int] | None) -> None:
+    def drive_access(self, register: Register, write: tuple[Register, int] | None) -> Access:
+        """Drive the request of software. Return the access, which is performed `ACCESS_LATENCY` - 1 cycles later."""
         for name in ("op1", "crn", "crm", "op2"):
             self.drive(f"sysreg__{name}", getattr(register, name))
         self.drive("sysreg__write", write is not None)
         self.drive("sysreg__wdata", write[1] if write else 0)
         outcome, target = access(self.config, register, write is not None, self.passing_pe)
-        self.pending_access = Access(register, write and write[1], outcome, target, self.passing_pe)
         self.coverage[f"{outcome.name} of {'MSR' if write else 'MRS'}"] += 1
         self.coverage["redirected"] += target not in (register, None)
+        return Access(register, write and write[1], outcome, target, self.passing_pe)
 
     def _stop_for_new_owner(self) -> None:
         """Record that the buffer does not run in this cycle, because its owner has changed."""

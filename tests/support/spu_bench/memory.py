@@ -86,8 +86,9 @@ class Memory(State):
             self.written |= {flight.address + number: octet for number, octet in enumerate(record)}
             self._check_record(record, flight)
             self.writing, self.responding = None, flight
-            # Not in a cycle in which software accesses a register of the buffer: the order of the two is not known.
-            soonest = self.now + 1 + bool(self.pending_access and self.pending_access.target in BUFFER)
+            # Not before an access of software to a register of the buffer: the order of the two is not known.
+            accesses = [age for age, access in enumerate(self.checked, 1) if access and access.target in BUFFER]
+            soonest = self.now + 1 + max(accesses, default=0)
             self.responds_at = soonest + self.random.choice([0, 0, 1, self.random.randrange(60)])
 
     def _start_record(self) -> None:

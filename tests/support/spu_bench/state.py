@@ -9,6 +9,7 @@ from spurtle.arch import FM, PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1
 from spurtle.config import SPUConfig
 from spurtle.interface.memory import FaultLayout
 from spurtle.interface.operation import LocationLayout
+from spurtle.interface.sysreg import ACCESS_LATENCY
 from spurtle_sim.model import control
 from spurtle_sim.model.buffer import Fault
 from spurtle_sim.model.operation import Location
@@ -92,8 +93,8 @@ class State:
         self.ready_rate = 1.0
         self.pointer = self.last_pointer = self.pointer_written = 0
         self.visible = self.earlier = copy(self.registers)
-        # The access of this cycle, which is performed in the next one; and the one performed, answered in the next.
-        self.pending_access: Access | None = None
+        # The accesses that are checked, each performed in a later cycle; and the one performed, answered in the next.
+        self.checked: deque[Access | None] = deque([None] * (ACCESS_LATENCY - 1))
         self.answer: tuple[Access, int] | None = None
         self.draining = self.drained = False
         self.hold_finish = False  # no operation finishes
