@@ -41,15 +41,34 @@ class Cutter(ConfiguredComponent):
     def elaborate(self, platform):
         m = Module()
 
+        width = len(self.o.p.data)
+        beats = [self.i.p.octets.word_select(number, width) for number in range(self._beats)]
         beat = Signal(range(self._beats))
+        low = Signal(width, reset_less=True)
+        high = Signal(width, reset_less=True)
+        advance = Signal()
         m.d.comb += [
-            self.o.valid.eq(self.i.valid),
-            self.o.p.data.eq(self.i.p.octets.word_select(beat, len(self.o.p.data))),
-            self.o.p.last.eq(beat == self._beats - 1),
-            self.i.ready.eq(self.o.ready & self.o.p.last),
+            advance.eq(~self.o.valid | self.o.ready),
+            self.i.ready.eq(advance & beat.all()),
+            self.o.p.data.eq(low | high),
         ]
-        with m.If(self.o.valid & self.o.ready):
-            # The number of beats is a power of two: the counter wraps by itself.
-            m.d.sync += beat.eq(beat + 1)
+        half = self._beats // 2
+        with m.If(advance):
+            m.d.sync += [
+                self.o.valid.eq(self.i.valid),
+                self.o.p.last.eq(beat.all()),
+                low.eq(Mux(beat[-1], 0, self.i.p.octets[:half*width].word_select(beat[:-1], width))),
+                high.eq(Mux(beat[-1], self.i.p.octets[half*width:].word_select(beat[:-1], width),0)),
+            ]
+        with m.If(advance & self.i.valid):
+            m.d.sync += beat.eq(beat+1)
 
         return m
+
+
+def _one_hot_mux(one_hot, values):
+    """Return the value whose bit of `one_hot` is one."""
+    result = C(0, 1)
+    for bit, value in zip(one_hot, values, strict=True):
+        result = result | (value & bit.replicate(len(value)))
+    return result

@@ -46,18 +46,12 @@ class SkidBuffer(wiring.Component):
         m = Module()
 
         skid = Signal.like(self.i.payload)
-        skid_valid = Signal()
-        m.d.comb += self.i.ready.eq(~skid_valid)
-        # Captured in every cycle until it is valid, so that `o.ready` does not enable these flip-flops.
-        with m.If(~skid_valid):
-            m.d.sync += skid.eq(self.i.payload)
-        with m.If(~self.o.valid | self.o.ready):
-            m.d.sync += [
-                self.o.valid.eq(skid_valid | self.i.valid),
-                self.o.payload.eq(Mux(skid_valid, Value.cast(skid), Value.cast(self.i.payload))),
-                skid_valid.eq(0),
-            ]
-        with m.Elif(self.i.valid):
-            m.d.sync += skid_valid.eq(1)
+        stalled = Signal()
+        m.d.comb += [
+            self.i.ready.eq(~stalled),
+            self.o.valid.eq(stalled | self.i.valid),
+            self.o.payload.eq(Mux(stalled, Value.cast(skid), Value.cast(self.i.payload))),
+        ]
+        m.d.sync += [stalled.eq(self.o.valid & ~self.o.ready), skid.eq(self.o.payload)]
 
         return m
