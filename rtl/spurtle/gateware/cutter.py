@@ -15,7 +15,11 @@ __all__ = ["Cutter"]
 class Cutter(ConfiguredComponent):
     """Splitter of records of one size into `max_size / bus_bytes` beats each.
 
-    The record is accepted with its last beat. Combinational, except for the number of the beat.
+    The record is accepted when its last beat is selected. `i.ready` depends combinationally on `o.ready`.
+
+    Latency: a beat is valid one cycle after it was selected, the first one after the cycle in which the record became
+    valid. There is a beat in every cycle if the next record is valid in the cycle after the previous one was accepted.
+    Reset: no beat is valid.
 
     Members
     -------
@@ -42,33 +46,28 @@ class Cutter(ConfiguredComponent):
         m = Module()
 
         width = len(self.o.p.data)
-        beats = [self.i.p.octets.word_select(number, width) for number in range(self._beats)]
+        # The number of beats is a power of two: the counter wraps by itself.
         beat = Signal(range(self._beats))
+        # A multiplexer of all beats is too slow for one cycle after the gates of the record. Each register has a beat
+        # of its half of the record, or zero. Without a reset by `rst`, the flip-flops' own reset makes them zero.
+        half = -(-self._beats // 2)
         low = Signal(width, reset_less=True)
         high = Signal(width, reset_less=True)
+        in_high = beat >= half
         advance = Signal()
         m.d.comb += [
             advance.eq(~self.o.valid | self.o.ready),
-            self.i.ready.eq(advance & beat.all()),
             self.o.p.data.eq(low | high),
+            self.i.ready.eq(advance & (beat == self._beats - 1)),
         ]
-        half = self._beats // 2
         with m.If(advance):
             m.d.sync += [
                 self.o.valid.eq(self.i.valid),
-                self.o.p.last.eq(beat.all()),
-                low.eq(Mux(beat[-1], 0, self.i.p.octets[:half*width].word_select(beat[:-1], width))),
-                high.eq(Mux(beat[-1], self.i.p.octets[half*width:].word_select(beat[:-1], width),0)),
+                self.o.p.last.eq(beat == self._beats - 1),
+                low.eq(Mux(in_high, 0, self.i.p.octets[: half * width].word_select(beat % half, width))),
+                high.eq(Mux(in_high, self.i.p.octets[half * width :].word_select(beat % half, width), 0)),
             ]
         with m.If(advance & self.i.valid):
-            m.d.sync += beat.eq(beat+1)
+            m.d.sync += beat.eq(beat + 1)
 
         return m
-
-
-def _one_hot_mux(one_hot, values):
-    """Return the value whose bit of `one_hot` is one."""
-    result = C(0, 1)
-    for bit, value in zip(one_hot, values, strict=True):
-        result = result | (value & bit.replicate(len(value)))
-    return result
