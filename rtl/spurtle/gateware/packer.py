@@ -119,8 +119,8 @@ class Packer(ConfiguredComponent):
         sections = list(self._sections())
         steps = [self._step(section) for section in sections]
         has_bytes = [Cat(present for _, present, _ in section).any() for section in sections]
-        # One-hot: the next step. A record begins with the first step or, if it has no bytes, with the second one. A search
-        # for the first step with bytes would be too slow, because the multiplexer follows.
+        # One-hot: the next step. A record begins with the first step or, if that has no bytes, with the second one. To
+        # search for the first step with bytes would be too slow, because the multiplexer follows.
         selected_step = Signal(len(steps), init=1)
         empty_first = selected_step[0] & ~has_bytes[0]
         selected = Cat(selected_step[0] & has_bytes[0], selected_step[1] | empty_first, selected_step[2:])
