@@ -10,7 +10,7 @@ import pytest
 from configurations import FEATURES
 from formal.buffer import aligner
 from formal.engine import sby
-from formal.engine.induction import inductive
+from formal.engine.induction import inductive, unconstrained
 from formal.engine.proof import Result, Verdict
 from formal.engine.terms import all_of
 from formal.engine.transition import Transition, transition
@@ -39,7 +39,7 @@ MODEL = CONFIGS["arm_model"]
 
 @pytest.mark.parametrize("count", tiers(fast=[2], full=[5]))
 def test_seeded_faults_of_the_skid_buffer_fail(count: int) -> None:
-    check_faults(lambda: SkidBuffer(beat_layout(PACKED)), [serializer.prove_queue], count=count)
+    check_faults(lambda: SkidBuffer(beat_layout(PACKED)), [serializer.prove_queue], count=count, assuming=unconstrained)
 
 
 class CombinationalReady(FaultMixin, SkidBuffer):
@@ -89,6 +89,7 @@ def test_seeded_faults_of_the_packer_fail(count: int) -> None:
         lambda system: packer.prove_invariant(PACKED, system),
         lambda system: packer.prove_output(PACKED, system),
         lambda system: packer.prove_ends(PACKED, system),
+        lambda system: packer.prove_rate(PACKED, system),
     ]
     check_faults(
         lambda: Packer(PACKED),

@@ -49,10 +49,10 @@ class Cutter(ConfiguredComponent):
         # The number of beats is a power of two: the counter wraps by itself.
         beat = Signal(range(self._beats))
         # A multiplexer of all beats is too slow for one cycle after the gates of the record. Each register has a beat
-        # of its half of the record, or zero. Without a reset by `rst`, the flip-flops' own reset makes them zero.
+        # of its half of the record, or zero.
         half = -(-self._beats // 2)
-        low = Signal(width, reset_less=True)
-        high = Signal(width, reset_less=True)
+        low = Signal(width)
+        high = Signal(width)
         in_high = beat >= half
         advance = Signal()
         m.d.comb += [
@@ -64,9 +64,14 @@ class Cutter(ConfiguredComponent):
             m.d.sync += [
                 self.o.valid.eq(self.i.valid),
                 self.o.p.last.eq(beat == self._beats - 1),
-                low.eq(Mux(in_high, 0, self.i.p.octets[: half * width].word_select(beat % half, width))),
-                high.eq(Mux(in_high, self.i.p.octets[half * width :].word_select(beat % half, width), 0)),
+                low.eq(self.i.p.octets[: half * width].word_select(beat % half, width)),
+                high.eq(self.i.p.octets[half * width :].word_select(beat % half, width)),
             ]
+        # Assignments of their own, which Yosys maps to the reset of the flip-flops, together with `rst`.
+        with m.If(advance & in_high):
+            m.d.sync += low.eq(0)
+        with m.If(advance & ~in_high):
+            m.d.sync += high.eq(0)
         with m.If(advance & self.i.valid):
             m.d.sync += beat.eq(beat + 1)
 

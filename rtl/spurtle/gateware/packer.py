@@ -205,8 +205,7 @@ class Packer(ConfiguredComponent):
     def _assemble(self, m, shifted, advance):
         """Append the shifted steps to `assembled`, and send its beats."""
         beat = self._config.bus_bytes
-        # Zero above `fill`, unless `fill` is zero: the next step then replaces all bytes, so that no reset is needed.
-        assembled = Signal.like(shifted.octets, reset_less=True)
+        assembled = Signal.like(shifted.octets)  # zero above `fill`
         fill = Signal.like(shifted.fill)
         complete = Signal()  # `assembled` holds the end of its record
         beat_ready = Signal()  # it holds a full beat, or the last one
@@ -249,9 +248,10 @@ class Packer(ConfiguredComponent):
         for lane in range(count):
             replaced = Signal(name=f"replaced_{lane}")
             m.d.comb += replaced.eq(space & shifted.lanes[min(lane, beat - 1)])
-            with m.If(beat_sent | replaced):
-                following = octets(lane + beat, 8) if lane + beat < count else 0
-                m.d.sync += octets(lane, 8).eq(Mux(replaced, shifted.octets.word_select(lane, 8), following))
+            with m.If(replaced):
+                m.d.sync += octets(lane, 8).eq(shifted.octets.word_select(lane, 8))
+            with m.If(beat_sent & ~replaced):
+                m.d.sync += octets(lane, 8).eq(octets(lane + beat, 8) if lane + beat < count else 0)
         with m.If(append):
             m.d.sync += [fill.eq(shifted.fill), complete.eq(shifted.ends), *status(shifted.fill, shifted.ends)]
         with m.Elif(beat_sent & self.o.p.last):
