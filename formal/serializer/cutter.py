@@ -46,8 +46,8 @@ class CutterSpec(wiring.Component):
         m.submodules.o_rules = StreamContract(self.o, prop=Assert)
         m.submodules.o_beats = o_beats = RecordBeats(self.o, beats=self._beats, prop=Assert)
 
-        # A record is selected beat by beat while it is offered, and accepted with its last beat. The next beat is selected
-        # in every cycle in which the output is empty or accepted, also from one record to the next.
+        # A record is selected beat by beat while it is offered, and accepted with its last beat. A beat is selected in
+        # every cycle in which the output is empty or accepted, also from one record to the next.
         octets = self.i.p.octets
         beats = Signal.like(self.beat)
         advance = Signal()

@@ -27,7 +27,7 @@ class Cutter(ConfiguredComponent):
     o : Out(stream of beat_layout)
     """
 
-    proof_signals = ("beat",)
+    proof_signals = ("beat", "low", "high")
 
     def __init__(self, config: SPUConfig):
         check_config(config)

@@ -17,7 +17,7 @@ from .beat import beat_layout
 from .component import ConfiguredComponent
 from .record import record_layout
 
-__all__ = ["STEP_BYTES", "Packer"]
+__all__ = ["STEP_BYTES", "Packer", "shifted_layout", "step_layout"]
 
 
 STEP_BYTES = 10
@@ -26,6 +26,50 @@ STEP_BYTES = 10
 With this number, loads and branches of the named configurations take at most 1.25 cycles for each beat of 8 bytes.
 More bytes are not always faster, because a step ends where the next packets do not fit.
 """
+
+
+def step_layout() -> data.StructLayout:
+    """Return the layout of a step of a record. LSB first.
+
+    Members
+    -------
+    octets : unsigned(8 * STEP_BYTES)
+        Bytes of the step, zero from `size` on.
+    size : range(STEP_BYTES + 1)
+    ends : unsigned(1)
+        Last step of the record.
+    valid : unsigned(1)
+    """
+    return data.StructLayout({"octets": 8 * STEP_BYTES, "size": range(STEP_BYTES + 1), "ends": 1, "valid": 1})
+
+
+def shifted_layout(config: SPUConfig) -> data.StructLayout:
+    """Return the layout of a step that is shifted to its position in a beat. LSB first.
+
+    Members
+    -------
+    octets : unsigned
+        Bytes of the step at its position, with zeros below and above. It begins at the last byte of a beat at the
+        latest.
+    fill : unsigned
+        Number of bytes up to the end of the step.
+    ends : unsigned(1)
+        Last step of the record.
+    lanes : unsigned(bus_bytes)
+        Bytes of a beat from the position on; zero if the step is not valid.
+    valid : unsigned(1)
+        The step has bytes.
+    """
+    beat = config.bus_bytes
+    return data.StructLayout(
+        {
+            "octets": 8 * (beat - 1 + STEP_BYTES),
+            "fill": range(beat + STEP_BYTES),
+            "ends": 1,
+            "lanes": beat,
+            "valid": 1,
+        }
+    )
 
 
 class Packer(ConfiguredComponent):
@@ -80,23 +124,9 @@ class Packer(ConfiguredComponent):
     def elaborate(self, platform):
         m = Module()
 
-        beat = self._config.bus_bytes
-        step = Signal(
-            data.StructLayout({"octets": 8 * STEP_BYTES, "size": range(STEP_BYTES + 1), "ends": 1, "valid": 1})
-        )
-        position = Signal(range(beat))
-        # A step begins at the last byte of a beat at the latest.
-        shifted = Signal(
-            data.StructLayout(
-                {
-                    "octets": 8 * (beat - 1 + STEP_BYTES),
-                    "lanes": beat,
-                    "fill": range(beat + STEP_BYTES),
-                    "ends": 1,
-                    "valid": 1,
-                }
-            )
-        )
+        step = Signal(step_layout())
+        position = Signal(range(self._config.bus_bytes))
+        shifted = Signal(shifted_layout(self._config))
         advance = Signal()
         # Three stages, because one cycle is too short for more: a multiplexer, a shifter, and the assembly of beats.
         self._select(m, step, position, advance)
@@ -188,9 +218,9 @@ class Packer(ConfiguredComponent):
         return octets, size
 
     def _shift(self, m, step, position, shifted, advance):
-        """Shift the previous step, if it has any bytes, to its position as `shifted`. `fill` is its end.
+        """Shift the previous step, if it has any bytes, to its position as `shifted`.
 
-        `lanes` are the bytes of a beat from the position on. A step without bytes is never the end of a record.
+        A step without bytes is never the end of a record.
         """
         valid = step.valid & step.size.any()
         with m.If(advance):
