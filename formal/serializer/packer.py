@@ -245,9 +245,9 @@ def prove_ends(config: SPUConfig, system: Transition) -> Verdict:
 def prove_rate(config: SPUConfig, system: Transition) -> Verdict:
     """Prove that no cycle is lost: each stage waits only for the next one. `system` is a `watched` packer.
 
-    A step is appended as soon as less than a beat remains, of the same record or of none. A beat is offered as soon as
-    it is complete. After the last beat of a record, the first one of the next record follows without an idle cycle if
-    the next step has a beat or is the end.
+    A step is appended as soon as less than a beat of its record remains, or none of another. A beat is offered as soon
+    as it is complete. After the last beat of a record, the first one of the next record follows without an idle cycle
+    if the next step has a beat or is the end.
     """
     beat, width = config.bus_bytes, count_width(config)
 
