@@ -223,10 +223,12 @@ class Packer(ConfiguredComponent):
         A step without bytes is never the end of a record.
         """
         valid = step.valid & step.size.any()
+        # A position is never above the last byte of a beat.
+        starts = (valid & (position <= lane) for lane in range(self._config.bus_bytes - 1))
         with m.If(advance):
             m.d.sync += [
                 shifted.octets.eq(step.octets << (position << 3)),
-                shifted.lanes.eq(Cat(valid & (position <= lane) for lane in range(self._config.bus_bytes))),
+                shifted.lanes.eq(Cat(*starts, valid)),
                 shifted.fill.eq(_sum(position, step.size)),
                 shifted.ends.eq(step.ends),
                 shifted.valid.eq(valid),
