@@ -46,14 +46,29 @@ class CutterSpec(wiring.Component):
         m.submodules.o_rules = StreamContract(self.o, prop=Assert)
         m.submodules.o_beats = o_beats = RecordBeats(self.o, beats=self._beats, prop=Assert)
 
-        # A beat is offered in every cycle in which a record is. Beat k contains the bytes from k * bus_bytes on. The
-        # record is accepted with its last beat.
-        m.d.comb += Assert(self.o.valid == self.i.valid)
-        with m.If(self.i.valid):
-            m.d.comb += Assert(self.o.p.data == self.i.p.octets.word_select(o_beats.index, len(self.o.p.data)))
-            m.d.comb += Assert(self.i.ready == (self.o.ready & self.o.p.last))
+        # A record is selected beat by beat while it is offered, and accepted with its last beat. A beat is selected in
+        # every cycle in which the output is empty or accepted, also from one record to the next.
+        octets = self.i.p.octets
+        beats = Signal.like(self.beat)
+        advance = Signal()
+        m.d.comb += advance.eq(~self.o.valid | self.o.ready)
+        with m.If(advance & self.i.valid):
+            m.d.sync += beats.eq(beats + 1)
+        m.d.comb += Assert(self.i.ready == (advance & (beats == self._beats - 1)))
 
-        m.d.comb += Assert(self.beat == o_beats.index)
+        # A selected beat is offered in the next cycle, and only then. Beat k contains the bytes from k * bus_bytes on.
+        record = Signal.like(octets)  # the record of the offered beat
+        selected = Signal()
+        with m.If(advance):
+            m.d.sync += [selected.eq(self.i.valid), record.eq(octets)]
+        m.d.comb += Assert(self.o.valid == selected)
+        with m.If(self.o.valid):
+            m.d.comb += Assert(self.o.p.data == record.word_select(o_beats.index, len(self.o.p.data)))
+
+        # All beats are of one record: it is offered until its last beat is selected.
+        with m.If(beats != 0):
+            m.d.comb += Assert(self.i.valid & (octets == record))
+        m.d.comb += [Assert(self.beat == beats), Assert(beats == (o_beats.index + self.o.valid)[: len(beats)])]
 
         # Covers: two records back to back; a stall in the middle of a record; a reset there.
         sent = self.o.valid & self.o.ready
@@ -64,7 +79,7 @@ class CutterSpec(wiring.Component):
             m.d.sync += stalled.eq(1)
         in_middle = Signal(reset_less=True)
         m.d.sync += in_middle.eq(self.beat == self._beats // 2)
-        m.d.comb += Cover((run == 2 * self._beats) & (self.i.p.octets[8:16] == 0xB0))
+        m.d.comb += Cover((run == 2 * self._beats) & (record[8:16] == 0xB0))
         m.d.comb += Cover(stalled & sent & self.o.p.last)
         m.d.comb += Cover(in_middle & (self.beat == 0))
 

@@ -50,7 +50,7 @@ from .packer_history import (
 )
 from .steps import PACKED, Steps, contents_of_layout, prove_steps, steps
 
-__all__ = ["input_contract", "invariant", "proofs", "prove_ends", "prove_output"]
+__all__ = ["input_contract", "invariant", "proofs", "prove_ends", "prove_output", "prove_rate"]
 
 
 def invariant(config: SPUConfig) -> Invariant:
@@ -79,16 +79,17 @@ def _step_is_correct(config: SPUConfig, wires: Wires) -> Iterator[Boolean]:
             wires["step.octets"] == expected.octets[step],
             widened(wires["step.size"], width) == expected.sizes[step],
             start == expected.before[step],
-            expected.sizes[step] != 0 if step == expected.last else True,
+            expected.sizes[step] != 0 if step > 1 else True,
         )
         for step in range(expected.last + 1)
     )
     # A record stays at the input until its last step has been captured. The next step is selected.
     yield implies(started, all_of(valid, wires["record"] == wires["i__payload"], wires["i__valid"] == 1))
     bits = wires["selected_step"].width
-    yield wires["selected_step"] == constant(1, bits) << zero_extend(bits - number.width, next_step(wires))
+    selected = if_else(started, expected.following(number), constant(0, number.width))
+    yield wires["selected_step"] == constant(1, bits) << zero_extend(bits - number.width, selected)
     yield implies(valid, all_of(any_of(*steps_of_record), ends == expected.ends(number), started == not_(ends)))
-    yield implies(not_(valid), start == 0)
+    yield implies(not_(valid), all_of(start == 0, not_(ends)))
     # If padding precedes the end of a record, its last byte is the last one of an aligned unit.
     padded = 0 if config.layout.padding_last else config.layout.align - 1
     position = start & (beat - 1) | if_else(all_of(valid, ends), constant(padded, width), constant(0, width))
@@ -116,6 +117,8 @@ def _shifted_is_correct(config: SPUConfig, wires: Wires) -> Iterator[Boolean]:
             *(implies(ule(size, n), extract(8 * n + 7, 8 * n, octets) == 0) for n in range(STEP_BYTES)),
         ),
     )
+    for lane in range(config.bus_bytes):
+        yield (extract(lane, lane, wires["shifted.lanes"]) == 1) == all_of(valid, ule(position, lane))
     following = if_else(ends, constant(0, width), before + size)
     yield wires["step_start"] == if_else(valid, following, wires["appended"])
 
@@ -190,7 +193,7 @@ def prove_output(config: SPUConfig, system: Transition) -> Verdict:
             # A beat is full, or it is the last one and completes the record.
             implies(valid, if_else(last, complete, uge(fill, beat))),
             implies(all_of(valid, in_beat), byte_at(zero_extend(width, data), k - sent) == value),
-            accepted == all_of(loads(now), expected.ends(next_step(now))),
+            accepted == all_of(loads(now), expected.ends(next_step(config, now))),
             stable("o", now, then),
         ]
         terms += [
@@ -209,9 +212,9 @@ def _work(config: SPUConfig, wires: Wires) -> BitVector:
     """Return an upper bound for the cycles until all accepted bytes are sent, if the output is never stalled."""
     # A step has less weight in each later stage, down to its bytes in `fill`.
     size = 16
-    last = Steps(config, wires["i__payload"], count_width(config)).last
+    last, following = len(steps(config)) - 1, next_step(config, wires)
     parts = [
-        if_else(all_of(wires["i__valid"] == 1, ule(next_step(wires), step)), constant(128, size), constant(0, size))
+        if_else(all_of(wires["i__valid"] == 1, ule(following, step)), constant(128, size), constant(0, size))
         for step in range(last + 1)
     ]
     parts += [
@@ -239,6 +242,32 @@ def prove_ends(config: SPUConfig, system: Transition) -> Verdict:
     return always(system, less, assuming=invariant(config))
 
 
+def prove_rate(config: SPUConfig, system: Transition) -> Verdict:
+    """Prove that no cycle is lost: each stage waits only for the next one. `system` is a `watched` packer.
+
+    A step is appended as soon as less than a beat of its record remains, or none of another. A beat is offered as soon
+    as it is complete. After the last beat of a record, the first one of the next record follows without an idle cycle
+    if the next step has a beat or is the end.
+    """
+    beat, width = config.bus_bytes, count_width(config)
+
+    def holds(now: Wires, then: Wires) -> Boolean:
+        fill, step_end = widened(now["fill"], width), widened(now["shifted.fill"], width)
+        shifted, complete, ends = (now[name] == 1 for name in ("shifted.valid", "complete", "shifted.ends"))
+        last = all_of(complete, ule(fill, beat))
+        remaining = if_else(sends(now), if_else(last, constant(0, width), fill - beat), fill)
+        of_record = any_of(not_(complete), all_of(sends(now), last))
+        append = all_of(shifted, ult(remaining, beat), of_record)
+        return all_of(
+            (now["append"] == 1) == append,
+            (now["advance"] == 1) == any_of(not_(shifted), append),
+            (now["o__valid"] == 1) == any_of(complete, uge(fill, beat)),
+            implies(all_of(append, any_of(ends, uge(step_end, beat)), now["rst"] == 0), then["o__valid"] == 1),
+        )
+
+    return always(system, holds, assuming=invariant(config))
+
+
 def _goals(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
     """Yield name, goal and assumption."""
     lengths = [len(records.lay_out(config, _blank(config, packets))) for packets in contents_of_layout(config)]
@@ -246,15 +275,31 @@ def _goals(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
     def free(wires: Wires) -> Boolean:
         return all_of(wires["o__ready"] == 1, wires["rst"] == 0)
 
-    for name, length in (("shortest", min(lengths)), ("longest", max(lengths))):
+    def complete(wires: Wires) -> Boolean:
+        """Return whether every field is present. The search for the longest record would take minutes without it."""
+        record, octets = wires["i__payload"], record_layout(config)["octets"].width
+        bits = record.width - octets
+        return all_of(free(wires), extract(record.width - 1, octets, record) == (1 << bits) - 1)
+
+    for name, length, assuming in (("shortest", min(lengths), free), ("longest", max(lengths), complete)):
 
         def sent(wires: Wires, length: int = length) -> Boolean:
             return all_of(sends(wires), wires["o__payload.last"] == 1, wires["length"] == length)
 
-        yield f"the {name} record, {length} bytes", sent, free
+        yield f"the {name} record, {length} bytes", sent, assuming
     yield (
         "a record starts as another ends",
         lambda wires: all_of(sends(wires), wires["o__payload.last"] == 1, wires["append"] == 1),
+        free,
+    )
+    yield (
+        "the first beat of a record follows the last beat of another",
+        lambda wires: all_of(
+            sends(wires),
+            wires["o__payload.last"] == 1,
+            wires["append"] == 1,
+            any_of(uge(wires["shifted.fill"], config.bus_bytes), wires["shifted.ends"] == 1),
+        ),
         free,
     )
     parts = steps(config)
@@ -266,12 +311,12 @@ def _goals(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
         )
         if all(piece.bit is not None for piece in pieces):
 
-            def skipped(wires: Wires, step: int = step) -> Boolean:
-                last = all_of(wires["step.ends"] == 1, wires["number"] == step - 1)
-                none = all_of(wires["number"] == step, wires["step.size"] == 0)
-                return all_of(wires["step.valid"] == 1, last if step == len(parts) - 1 else none)
+            def omitted(wires: Wires, step: int = step) -> Boolean:
+                empty = Steps(config, wires["record"], count_width(config)).sizes[step] == 0
+                passed = any_of(ugt(wires["number"], step), wires["step.ends"] == 1)
+                return all_of(wires["step.valid"] == 1, empty, passed)
 
-            yield f"step {step} is empty", skipped, free
+            yield f"step {step} is omitted", omitted, free
 
 
 def _blank(config: SPUConfig, packets: Mapping[Packet, int]) -> list[tuple[Packet, bytes]]:
@@ -299,4 +344,5 @@ def proofs() -> Iterator[Proof]:
         yield proof("each step is packed once, in order, after the previous one", "induction", prove_invariant)
         yield proof("the beats are the packed bytes, complete and in order", "one cycle", prove_output)
         yield proof("every accepted record is sent", "one cycle", prove_ends)
-        yield proof("cover: longest, shortest, back to back, each step present and empty", "bounded search", cover)
+        yield proof("each stage waits only for the next one", "one cycle", prove_rate)
+        yield proof("cover: longest, shortest, back to back, each step present and omitted", "bounded search", cover)

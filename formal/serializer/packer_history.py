@@ -56,9 +56,14 @@ def loads(wires: Wires) -> Boolean:
     return all_of(wires["advance"] == 1, wires["i__valid"] == 1)
 
 
-def next_step(wires: Wires) -> BitVector:
-    """Return the number of the next step of the record at the input."""
-    return if_else(wires["started"] == 1, wires["number"] + 1, constant(0, wires["number"].width))
+def next_step(config: SPUConfig, wires: Wires) -> BitVector:
+    """Return the number of the next step of the record at the input.
+
+    It is the next one that has bytes. A record begins with its first step or, if that has no bytes, with the second.
+    """
+    record, number = Steps(config, wires["i__payload"], count_width(config)), wires["number"]
+    first = if_else(record.sizes[0] != 0, constant(0, number.width), constant(1, number.width))
+    return if_else(wires["started"] == 1, record.following(number), first)
 
 
 def sends(wires: Wires) -> Boolean:
@@ -89,7 +94,7 @@ def watched(config: SPUConfig, system: Transition) -> Transition:
 
     def follow(wires: Wires) -> Mapping[str, BitVector]:
         reset, append = wires["rst"] == 1, wires["append"] == 1
-        loading, number = loads(wires), next_step(wires)
+        loading, number = loads(wires), next_step(config, wires)
         more = if_else(Steps(config, wires["i__payload"], width).ends(number), constant(0, 1), constant(1, 1))
         passes = all_of(wires["advance"] == 1, wires["step.valid"] == 1)
         start_after = if_else(wires["step.ends"] == 1, zero, wires["step_start"] + widened(wires["step.size"], width))

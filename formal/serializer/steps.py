@@ -17,7 +17,7 @@ from spurtle.gateware.record import record_layout
 from spurtle_sim.model import records
 
 from ..engine.proof import Result, Verdict
-from ..engine.terms import BitVector, Boolean, all_of, any_of, constant, extract, if_else, zero_extend
+from ..engine.terms import BitVector, Boolean, all_of, any_of, constant, extract, if_else, ult, zero_extend
 
 __all__ = ["PACKED", "Steps", "contents_of_layout", "prove_steps", "steps"]
 
@@ -50,31 +50,31 @@ def steps(config: SPUConfig) -> list[list[Piece]]:
     """Return the pieces of each step.
 
     The last step is the end of the record if padding may precede it. Otherwise it is what a Timestamp packet has in
-    addition to an End packet. The bytes before it are divided into steps of STEP_BYTES, counted from their end.
+    addition to an End packet. The bytes before it are divided where their presence may change. Each part begins a step
+    if it does not fit into the previous one. Parts that are longer than STEP_BYTES are divided.
     """
     layout, sizes = config.layout, config.packet_bytes
     end = layout.offsets(sizes)[Packet.END]
     after_end = end + sizes[Packet.END]
-    last_step = after_end if layout.padding_last else end
-    count = -(-last_step // STEP_BYTES)
-    found: list[list[Piece]] = [[] for _ in range(count + 1)]
-
-    def add(offset: int, size: int, bit: int | None) -> None:
-        while size and offset < last_step:
-            remaining = last_step - offset
-            part = min(size, (remaining - 1) % STEP_BYTES + 1)
-            found[count - 1 - (remaining - 1) // STEP_BYTES].append(Piece(offset, part, bit))
-            offset, size = offset + part, size - part
-        if size:
-            found[count].append(Piece(offset, size, bit))
-
-    offset, elastic = 0, 0
+    bits: list[int | None] = []
     for field in layout.fields:
-        add(offset, field.size(sizes), elastic if field.elastic else None)
-        offset, elastic = offset + field.size(sizes), elastic + field.elastic
-    add(end, sizes[Packet.END], None)
-    add(after_end, sizes[Packet.TIMESTAMP] - sizes[Packet.END], elastic)
-    return found
+        elastic = len({*bits} - {None})
+        bits += field.size(sizes) * [elastic if field.elastic else None]
+    timestamp = len({*bits} - {None})
+    if layout.padding_last:
+        bits += sizes[Packet.END] * [None]
+    found: list[list[Piece]] = [[]]
+    offset = 0
+    while offset < len(bits):
+        bit = bits[offset]
+        size = next((size for size, other in enumerate(bits[offset:]) if other != bit), len(bits) - offset)
+        used = sum(piece.size for piece in found[-1])
+        if used and used + size > STEP_BYTES:
+            found.append([])
+        found[-1].append(Piece(offset, min(size, STEP_BYTES), bit))
+        offset += min(size, STEP_BYTES)
+    last = [] if layout.padding_last else [Piece(end, sizes[Packet.END], None)]
+    return [*found, [*last, Piece(after_end, sizes[Packet.TIMESTAMP] - sizes[Packet.END], timestamp)]]
 
 
 def contents_of_layout(config: SPUConfig) -> Iterator[Mapping[Packet, int]]:
@@ -166,6 +166,14 @@ class Steps:
             self.sizes.append(size)
             self.before.append(self.before[-1] + size)
         self.last = len(self.sizes) - 1
+
+    def following(self, number: BitVector) -> BitVector:
+        """Return the number of the first step that has bytes after the step with this number. There must be one."""
+        found = constant(self.last, number.width)
+        for step in reversed(range(self.last)):
+            chosen = all_of(ult(number, step), self.sizes[step] != 0)
+            found = if_else(chosen, constant(step, number.width), found)
+        return found
 
     def ends(self, number: BitVector) -> Boolean:
         """Return whether no bytes follow the step with this number."""

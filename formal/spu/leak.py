@@ -25,6 +25,7 @@ from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.aligner import AlignerState
 from spurtle.gateware.buffer import BufferState
 from spurtle.gateware.completion import CompletionState
+from spurtle.gateware.packer import shifted_layout
 from spurtle.gateware.sample import SampleLayout
 from spurtle.gateware.slots import SlotState
 from spurtle.interface.memory import BeatLayout
@@ -95,7 +96,7 @@ def _invariant(config: SPUConfig, packets: Packets) -> Invariant:
             names += [f"slot_{slot}.slot_state" for slot in range(config.slots)]
             terms.append(queue(config)({name: wires[f"inflight.{name}"] for name in names}))
         if config.layout.packed:
-            terms.append(_steps(wires))
+            terms.append(_steps(config, wires))
         if config.layout.align < config.bus_bytes:
             writes = any_of(
                 wires["buffer.buffer_state"] == BufferState.DROP, wires["buffer.buffer_state"] == BufferState.WRITE
@@ -110,13 +111,22 @@ def _invariant(config: SPUConfig, packets: Packets) -> Invariant:
     return holds
 
 
-def _steps(wires: Wires) -> Boolean:
-    """Return whether a step after the first one is selected only while a record is requested."""
+def _steps(config: SPUConfig, wires: Wires) -> Boolean:
+    """Return whether a step after the first one is selected only while a record is requested.
+
+    The bytes of a step are appended only if it is valid.
+    """
     selected = wires["record_path.serializer.cutter.selected_step"]
+    shifted = Part("record_path.serializer.cutter.shifted", shifted_layout(config))
     requested = all_of(
         wires["completion.completion_state"] == CompletionState.RECORD, wires["record_path.serialized"] == 0
     )
-    return all_of(selected != 0, selected & (selected - 1) == 0, implies(selected != 1, requested))
+    return all_of(
+        selected != 0,
+        selected & (selected - 1) == 0,
+        implies(selected != 1, requested),
+        implies(shifted["lanes"](wires) != 0, shifted["valid"](wires) == 1),
+    )
 
 
 def _observed(config: SPUConfig, system: Transition, wires: Wires) -> Mapping[str, BitVector]:

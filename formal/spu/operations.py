@@ -7,6 +7,7 @@ from amaranth.lib import data
 from spurtle.config import SPUConfig
 from spurtle.gateware.beat import beat_layout
 from spurtle.gateware.completion import CompletionState
+from spurtle.gateware.packer import shifted_layout, step_layout
 from spurtle.gateware.previous_target import previous_target_layout
 from spurtle.gateware.sample import SampleLayout, StartLayout
 from spurtle.gateware.slots import SlotState
@@ -132,12 +133,17 @@ def finishing(config: SPUConfig, name: str) -> Invariant:
 def record_path(config: SPUConfig) -> Iterator[Secret]:
     """Yield the data registers of the serializer, which may hold bytes of no record while they are not valid.
 
-    The cutter slices its input also while there is no record. The packer appends nothing then.
+    They are captured also while there is no record.
     """
-    if not config.layout.packed:
-        skid = "record_path.serializer.skid"
-        yield Secret(Part(f"{skid}.o__payload", beat_layout(config))["data"], has_value(f"{skid}.o__valid", 1))
-        yield Secret(Part(f"{skid}.skid", beat_layout(config))["data"], has_value(f"{skid}.skid_valid", 1))
+    cutter, skid = "record_path.serializer.cutter", "record_path.serializer.skid"
+    if config.layout.packed:
+        for stage, layout, count in (("step", step_layout(), "size"), ("shifted", shifted_layout(config), "fill")):
+            part = Part(f"{cutter}.{stage}", layout)
+            yield from (Secret(part[name], is_set(part["valid"])) for name in ("octets", count))
+    else:
+        for half in ("low", "high"):
+            yield Secret(Part(f"{cutter}.{half}", 8 * config.bus_bytes), has_value(f"{cutter}.o__valid", 1))
+        yield Secret(Part(f"{skid}.skid", beat_layout(config))["data"], has_value(f"{skid}.stalled", 1))
 
 
 def without_sample(config: SPUConfig) -> Iterator[Secret]:

@@ -1,6 +1,7 @@
 """Tests of the packet serializer: records in, beats out, with any timing on both sides."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -134,11 +135,18 @@ def test_records_follow_without_an_idle_cycle(bench: SerializerBench) -> None:
     assert [beat for record in cycles for beat in record] == list(range(1, 5 * beats + 1))
 
 
-@pytest.mark.parametrize(("name", "combinations"), [("kunpeng_920", 24), ("hisilicon_mobile", 24), ("arm_model", 48)])
-def test_loads_and_branches_take_at_most_a_quarter_more_cycles_than_beats(name: str, combinations: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "combinations", "distance"),
+    [("kunpeng_920", 24, 1), ("hisilicon_mobile", 24, 1), ("arm_model", 48, 2)],
+)
+def test_loads_and_branches_take_at_most_a_quarter_more_cycles_than_beats(
+    name: str, combinations: int, distance: int
+) -> None:
     """Beats have 8 bytes. Records follow immediately, with and without each optional packet.
 
-    These are contexts, the physical address, the data source, the previous branch target and the Timestamp.
+    These are contexts, the physical address, the data source, the previous branch target and the Timestamp. `distance`
+    is the largest number of cycles from the last beat of a record to the first beat of the next one. In `arm_model` the
+    first step can have less than a beat.
     """
     bench = SerializerBench(FOR_BLOCKS[name])
     kinds: dict[frozenset[Packet], dict[Packet, bytes]] = {}
@@ -152,6 +160,8 @@ def test_loads_and_branches_take_at_most_a_quarter_more_cycles_than_beats(name: 
     beats = [-(-size // 8) for size in bench.sizes(list(kinds.values()))]
     for kind, beat_count, first, second, third in zip(kinds, beats, ends[::3], ends[1::3], ends[2::3], strict=True):
         assert max(second - first, third - second) <= 1.25 * beat_count, sorted(packet.value for packet in kind)
+    assert cycles[0][0] == 2 + distance, "the first beat of a record that no other precedes"
+    assert max(after[0] - before[-1] for before, after in pairwise(cycles)) == distance
 
 
 def test_input_ready_does_not_depend_on_output_ready(bench: SerializerBench) -> None:

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from amaranth.hdl import Signal
 
 from configurations import FEATURES
 from formal.buffer import aligner
 from formal.engine import sby
-from formal.engine.induction import inductive
+from formal.engine.induction import inductive, unconstrained
 from formal.engine.proof import Result, Verdict
-from formal.engine.terms import all_of
+from formal.engine.terms import BitVector, all_of, extract, if_else, shift_right
 from formal.engine.transition import Transition, transition
 from formal.serializer import cutter, packer, serializer
 from formal.serializer.packer_history import watched
@@ -39,8 +40,7 @@ MODEL = CONFIGS["arm_model"]
 
 @pytest.mark.parametrize("count", tiers(fast=[2], full=[5]))
 def test_seeded_faults_of_the_skid_buffer_fail(count: int) -> None:
-    proofs = [lambda system: inductive(system, serializer.skid_follows_output), serializer.prove_queue]
-    check_faults(lambda: SkidBuffer(beat_layout(PACKED)), proofs, count=count, assuming=serializer.skid_follows_output)
+    check_faults(lambda: SkidBuffer(beat_layout(PACKED)), [serializer.prove_queue], count=count, assuming=unconstrained)
 
 
 class CombinationalReady(FaultMixin, SkidBuffer):
@@ -71,9 +71,17 @@ class AcceptsEarly(Cutter):
         return m
 
 
-def test_a_wrong_cutter_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+class FollowsInput(FaultMixin, Cutter):
+    """The lower half of a record is not registered."""
+
+    def add_fault(self, m):
+        m.d.comb += self.o.p.data.eq(self.i.p.octets.word_select(0, len(self.o.p.data)))
+
+
+@pytest.mark.parametrize("wrong", [AcceptsEarly, FollowsInput])
+def test_a_wrong_cutter_fails(wrong: type[Cutter], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sby, "BUILD", tmp_path)
-    monkeypatch.setattr(cutter, "Cutter", AcceptsEarly)
+    monkeypatch.setattr(cutter, "Cutter", wrong)
     spec = cutter.CutterSpec(CONFIGS["minimal"])
     verdict = sby.check(spec, "faulty", mode="prove", depth=2, probes={"beat": "dut.beat"})
     # After a reset the fault appears only after more than two cycles: the induction step fails, not the base case.
@@ -90,13 +98,25 @@ def test_seeded_faults_of_the_packer_fail(count: int) -> None:
         lambda system: packer.prove_invariant(PACKED, system),
         lambda system: packer.prove_output(PACKED, system),
         lambda system: packer.prove_ends(PACKED, system),
+        lambda system: packer.prove_rate(PACKED, system),
     ]
+
+    def relevant(name: str, value: BitVector) -> BitVector:
+        """Return the value, without the bytes and the size of a step that is not valid."""
+        unused = {"step": value.width - 2, "shifted": value.width - 1 - PACKED.bus_bytes}
+        if name not in unused:
+            return value
+        valid = extract(value.width - 1, value.width - 1, value) == 1
+        return if_else(valid, value, shift_right(value, unused[name]))
+
+    assert {"step", "shifted"} <= {*transition(Packer(PACKED)).registers}
     check_faults(
         lambda: Packer(PACKED),
         proofs,
         count=count,
         assuming=lambda wires: all_of(packer.invariant(PACKED)(wires), packer.input_contract(PACKED)(wires)),
         watched=lambda system: watched(PACKED, system),
+        relevant=relevant,
     )
 
 
@@ -115,6 +135,22 @@ class NeverLast(Packer):
     def _assemble(self, m, shifted, advance):
         super()._assemble(m, shifted, advance)
         m.d.comb += self.o.p.last.eq(0)
+
+
+class FillsSlowly(Packer):
+    """A stage that is empty is filled only in every second cycle."""
+
+    def _assemble(self, m, shifted, advance):
+        right, pause = Signal(), Signal()
+        super()._assemble(m, shifted, right)
+        m.d.sync += pause.eq(~pause)
+        m.d.comb += advance.eq(right & (shifted.valid | ~pause))
+
+
+def test_a_packer_that_loses_cycles_fails() -> None:
+    system = watched(KUNPENG, transition(FillsSlowly(KUNPENG)))
+    assert packer.prove_output(KUNPENG, system).result is Result.PASS
+    assert "a cycle violates it" in packer.prove_rate(KUNPENG, system).evidence
 
 
 class OverwritesStep(Packer):

@@ -15,7 +15,11 @@ __all__ = ["Cutter"]
 class Cutter(ConfiguredComponent):
     """Splitter of records of one size into `max_size / bus_bytes` beats each.
 
-    The record is accepted with its last beat. Combinational, except for the number of the beat.
+    The record is accepted when its last beat is selected. `i.ready` depends combinationally on `o.ready`.
+
+    Latency: a beat is valid one cycle after it was selected, the first one after the cycle in which the record became
+    valid. There is a beat in every cycle if the next record is valid in the cycle after the previous one was accepted.
+    Reset: no beat is valid.
 
     Members
     -------
@@ -23,7 +27,7 @@ class Cutter(ConfiguredComponent):
     o : Out(stream of beat_layout)
     """
 
-    proof_signals = ("beat",)
+    proof_signals = ("beat", "low", "high")
 
     def __init__(self, config: SPUConfig):
         check_config(config)
@@ -41,15 +45,34 @@ class Cutter(ConfiguredComponent):
     def elaborate(self, platform):
         m = Module()
 
+        width = len(self.o.p.data)
+        # The number of beats is a power of two: the counter wraps by itself.
         beat = Signal(range(self._beats))
+        # A multiplexer of all beats is too slow for one cycle after the gates of the record. Each register has a beat
+        # of its half of the record, or zero.
+        half = -(-self._beats // 2)
+        low = Signal(width)
+        high = Signal(width)
+        in_high = beat >= half
+        advance = Signal()
         m.d.comb += [
-            self.o.valid.eq(self.i.valid),
-            self.o.p.data.eq(self.i.p.octets.word_select(beat, len(self.o.p.data))),
-            self.o.p.last.eq(beat == self._beats - 1),
-            self.i.ready.eq(self.o.ready & self.o.p.last),
+            advance.eq(~self.o.valid | self.o.ready),
+            self.o.p.data.eq(low | high),
+            self.i.ready.eq(advance & (beat == self._beats - 1)),
         ]
-        with m.If(self.o.valid & self.o.ready):
-            # The number of beats is a power of two: the counter wraps by itself.
+        with m.If(advance):
+            m.d.sync += [
+                self.o.valid.eq(self.i.valid),
+                self.o.p.last.eq(beat == self._beats - 1),
+                low.eq(self.i.p.octets[: half * width].word_select(beat % half, width)),
+                high.eq(self.i.p.octets[half * width :].word_select(beat % half, width)),
+            ]
+        # Assignments of their own, which Yosys maps to the reset of the flip-flops, together with `rst`.
+        with m.If(advance & in_high):
+            m.d.sync += low.eq(0)
+        with m.If(advance & ~in_high):
+            m.d.sync += high.eq(0)
+        with m.If(advance & self.i.valid):
             m.d.sync += beat.eq(beat + 1)
 
         return m

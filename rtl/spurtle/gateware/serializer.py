@@ -21,10 +21,13 @@ class Serializer(ConfiguredComponent):
     Parts of the record are selected, not shifted out, so it must be stable while it is valid, as every stream payload
     is. `i.ready` does not depend on `o.ready` in the same cycle.
 
-    Timing: records of one size have one beat in every cycle, the first one cycle after the record became valid. A
-    packed record takes one cycle for each beat, and some of the cycles in which less than one beat is assembled. With a
-    bus of 8 bytes, they add at most a quarter for loads and branches in the named configurations. Its first beat is
-    valid four cycles after the record at the earliest.
+    Latency: the first beat is valid one cycle after the record, or three cycles if the layout is packed. `o` is an OR
+    or a multiplexer of registers.
+
+    Rate: one beat in every cycle, from one record to the next too, if that is valid in the cycle after the previous one
+    was accepted. A packed record takes further cycles if less than one beat is assembled. With a bus of 8 bytes, they
+    add at most a quarter for loads and branches in the named configurations. The first beat of a packed record follows
+    the last one of the previous record if the first step of the record has a beat or more (`packer.Packer`).
 
     Members
     -------

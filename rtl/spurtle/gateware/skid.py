@@ -1,4 +1,4 @@
-"""Register stage of a stream."""
+"""Skid buffer of a stream."""
 
 from typing import ClassVar
 
@@ -11,12 +11,12 @@ __all__ = ["SkidBuffer"]
 
 
 class SkidBuffer(wiring.Component):
-    """Register stage of a stream, without a path from `o.ready` to `i.ready`.
+    """Connection of two streams without a path from `o.ready` to `i.ready`.
 
-    A second register, the skid register, stores the payload that arrives in the cycle in which the output stalls. There
-    can be a transfer in every cycle.
+    A payload that the output does not accept in the cycle in which it arrives is stored in a register, the skid
+    register. `i.ready` is the inverse of a register. There can be a transfer in every cycle.
 
-    Latency: one cycle. Reset: both registers are empty.
+    Latency: none, `o.valid` and `o.payload` depend combinationally on the input. Reset: the skid register is empty.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class SkidBuffer(wiring.Component):
     i, o : stream of `shape`
     """
 
-    proof_signals: ClassVar[tuple[str, ...]] = ("skid", "skid_valid")
+    proof_signals: ClassVar[tuple[str, ...]] = ("skid", "stalled")
     """Names of internal signals that proofs in `formal/` read."""
 
     def __init__(self, shape: ShapeLike):
@@ -46,18 +46,13 @@ class SkidBuffer(wiring.Component):
         m = Module()
 
         skid = Signal.like(self.i.payload)
-        skid_valid = Signal()
-        m.d.comb += self.i.ready.eq(~skid_valid)
-        # Captured in every cycle until it is valid, so that `o.ready` does not enable these flip-flops.
-        with m.If(~skid_valid):
-            m.d.sync += skid.eq(self.i.payload)
-        with m.If(~self.o.valid | self.o.ready):
-            m.d.sync += [
-                self.o.valid.eq(skid_valid | self.i.valid),
-                self.o.payload.eq(Mux(skid_valid, Value.cast(skid), Value.cast(self.i.payload))),
-                skid_valid.eq(0),
-            ]
-        with m.Elif(self.i.valid):
-            m.d.sync += skid_valid.eq(1)
+        stalled = Signal()  # the skid register holds the payload at the output
+        m.d.comb += [
+            self.i.ready.eq(~stalled),
+            self.o.valid.eq(stalled | self.i.valid),
+            self.o.payload.eq(Mux(stalled, Value.cast(skid), Value.cast(self.i.payload))),
+        ]
+        # Captured in every cycle, so that `o.ready` enables no flip-flop and the multiplexer serves the register too.
+        m.d.sync += [skid.eq(self.o.payload), stalled.eq(self.o.valid & ~self.o.ready)]
 
         return m

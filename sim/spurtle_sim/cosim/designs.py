@@ -38,7 +38,8 @@ def spu(config: SPUConfig) -> dict[str, str]:
         "BEAT_BYTES": config.bus_bytes,
         # A record that is aligned to less than a beat can begin within a beat and take one more.
         "MAX_BEATS": config.max_record_bytes // config.bus_bytes + (config.layout.align < config.bus_bytes),
-        # The packer takes one cycle for each step, and a packed record has fewer than one step for each eight bytes.
+        # The packer takes one cycle for each step. Packed records have at most one step for each eight bytes of their
+        # maximum size.
         "PACKING_CYCLES": config.max_record_bytes // 8 if config.layout.packed else 0,
         "LANES": config.ops_per_cycle,
         "SLOTS": config.slots,
