@@ -12,7 +12,13 @@ from ..support.arguments import check_type
 from .members import when
 from .signature import StructuralSignature
 
-__all__ = ["FineGrainedTrapsLayout", "PEStateSignature", "el2_enabled", "owner_state"]
+__all__ = ["PROFILING_CONTROLS", "FineGrainedTrapsLayout", "PEStateSignature", "el2_enabled", "owner_state"]
+
+PROFILING_CONTROLS = (
+    *("mdcr_el2_e2pb", "hcr_el2_e2h", "hcr_el2_tge", "cntvoff_el2", "cnthctl_el2_ecv", "cntpoff_el2"),
+    *("mdcr_el3_nspb", "mdcr_el3_nspbe", "scr_el3_eel2", "scr_el3_ecven"),
+)
+"""Members of `PEStateSignature` that take effect one cycle later for operations, branches and PMBIDR_EL1.P."""
 
 
 class FineGrainedTrapsLayout(data.StructLayout):
@@ -43,6 +49,12 @@ class PEStateSignature(StructuralSignature):
 
     Fields of System registers carry the values that software wrote. The SPU computes their Effective values. A port is
     named after its register and field. A value changes when the context is synchronized, not when MSR executes.
+
+    The state of an operation is that of its cycle: `el`, `ns`, `nse`, `debug`, `aarch32`, the contexts and the system
+    counter. The System registers that control profiling take effect one cycle later: the members in
+    `PROFILING_CONTROLS`, and PMSCR_EL1 and PMSCR_EL2. A new value is therefore present at least one cycle before the
+    first operation after the context synchronization event passes the sampling point. The members that control traps
+    are those of the cycle of an access.
 
     Members
     -------
