@@ -23,7 +23,7 @@ from ..engine.cover import reach_all
 from ..engine.induction import Invariant
 from ..engine.proof import Proof, ProvedBlock, Verdict
 from ..engine.reference import Reference, follows
-from ..engine.terms import Boolean, all_of, any_of, boolean
+from ..engine.terms import Boolean, all_of, boolean
 from ..engine.transition import Transition, Wires, transition
 
 __all__ = [
@@ -294,9 +294,7 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
     if config.el2:
         yield (
             "no offset is subtracted",
-            lambda wires: all_of(
-                wires["enabled"] == 1, wires["collect.timestamp"] == 1, wires["subtract_offset"] == 0
-            ),
+            lambda wires: all_of(wires["enabled"] == 1, wires["collect.timestamp"] == 1, wires["subtract_offset"] == 0),
         )
     if config.several_owners:
         yield "a change of owner", lambda wires: wires["new_owner"] == 1

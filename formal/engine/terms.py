@@ -8,9 +8,9 @@ import z3
 
 __all__ = [
     "AnyTerm", "BitVector", "Boolean", "Model", "Solver", "Term", "TermError", "Undecided", "all_of", "any_of",
-    "as_bits", "boolean", "concat", "constant", "extract", "if_else", "implies", "not_", "parse", "remainder", "shift_right",
-    "sign_extend", "simplify", "sle", "slt", "substitute", "uge", "ugt", "ule", "ult", "variable", "widened",
-    "zero_extend",
+    "as_bits", "boolean", "concat", "constant", "extract", "if_else", "implies", "not_", "parse", "remainder",
+    "shift_right", "sign_extend", "simplify", "sle", "slt", "substitute", "uge", "ugt", "ule", "ult", "variable",
+    "widened", "zero_extend",
 ]  # fmt: skip
 
 TermError = z3.Z3Exception

@@ -18,7 +18,7 @@ from ..interface.register_layout import register_layout
 from ..interface.sampling import TakenBranchSignature
 from .component import ConfiguredComponent
 
-__all__ = ["CollectionPermissions", "ProfilingControl"]
+__all__ = ["BufferOwner", "CollectionPermissions", "PermissionsLayout", "ProfilingControl"]
 
 
 class CollectionPermissions(data.Struct):
@@ -42,7 +42,7 @@ class CollectionPermissions(data.Struct):
     nv2_va: 1
 
 
-class _Owner(data.Struct):
+class BufferOwner(data.Struct):
     """Owner of the Profiling Buffer: its Security state, and EL2 (one) or EL1 (zero)."""
 
     ns: 1
@@ -50,7 +50,7 @@ class _Owner(data.Struct):
     el2: 1
 
 
-class _PermissionsLayout(data.StructLayout):
+class PermissionsLayout(data.StructLayout):
     """Permissions of the System registers for operations in the Security state that owns the buffer. LSB first.
 
     Members
@@ -132,9 +132,9 @@ class ProfilingControl(ConfiguredComponent):
     def elaborate(self, platform):
         m = Module()
 
-        owner = Signal(_Owner)
-        previous_owner = Signal(_Owner)
-        permissions = Signal(_PermissionsLayout(self._config))
+        owner = Signal(BufferOwner)
+        previous_owner = Signal(BufferOwner)
+        permissions = Signal(PermissionsLayout(self._config))
         self._derive_owner(m, owner)
         self._permit(m, permissions, owner)
         self._collect(m, permissions)
