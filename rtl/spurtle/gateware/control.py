@@ -66,6 +66,7 @@ class PermissionsLayout(data.StructLayout):
     """
 
     def __init__(self, config: SPUConfig):
+        check_config(config)
         levels = 3 if config.el2 else 2
         names = ["context_el1", "timestamp", "pa", *(["context_el2"] if config.el2 else [])]
         super().__init__(
