@@ -231,12 +231,8 @@ def prove_previous(config: SPUConfig, system: Transition) -> Verdict:
     return follows(system, previous_target(config), assuming=owned, wire_names=wire_names)
 
 
-def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
-    """Yield name and goal: both values of each output, each profiled state, each kind of timestamp.
-
-    An output that is used only while profiling is enabled has its values then. Profiling is also enabled and disabled
-    by the registers of the previous cycle, with the opposite value in this cycle.
-    """
+def _output_covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
+    """Yield name and goal: both values of each output, while it is used."""
     outputs = {
         "enabled": True,
         "programmable": config.several_owners,
@@ -256,6 +252,9 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
 
             yield f"{output} is {value}", driven
 
+
+def _state_covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
+    """Yield name and goal: each profiled state, and profiling by a register of the previous cycle."""
     levels = PMSCR_EL1.fields["E0SPE"].mask | PMSCR_EL1.fields["E1SPE"].mask
     for value, name in ((1, "enabled after PMSCR_EL1 changes"), (0, "disabled after PMSCR_EL1 changes")):
 
@@ -279,6 +278,9 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
 
             yield f"{name} EL{el} is profiled", profiled
 
+
+def _time_covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
+    """Yield name and goal: each kind of timestamp."""
     offsets = {"cntvoff_el2": config.el2, "cntpoff_el2": config.ecv_poff}
     for name in (name for name, present in offsets.items() if present):
         yield (
@@ -296,6 +298,13 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
             "no offset is subtracted",
             lambda wires: all_of(wires["enabled"] == 1, wires["collect.timestamp"] == 1, wires["subtract_offset"] == 0),
         )
+
+
+def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
+    """Yield name and goal: both values of each output, each profiled state, each kind of timestamp."""
+    yield from _output_covers(config)
+    yield from _state_covers(config)
+    yield from _time_covers(config)
     if config.several_owners:
         yield "a change of owner", lambda wires: wires["new_owner"] == 1
 

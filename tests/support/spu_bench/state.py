@@ -57,8 +57,7 @@ class State:
         self.expected = dict.fromkeys(self.events, 0)
         self.counted = dict.fromkeys(self.events, 0)
         self.pe = self.passing_pe = PEState(physical_count=self.random.getrandbits(64))
-        # The same, and the registers, with the registers that control profiling as they were in the previous cycle.
-        self.effective_pe, self.effective = self.passing_pe, copy(self.registers)
+        self.effective_pe, self.effective = self.pe, copy(self.registers)  # with the controls of the previous cycle
         self.pe_members = pe_bits(config)
         self.ownership: dict[str, int] = {}  # controls of the owner of the buffer
         # Whether the owner of the buffer changed in the previous cycle, and in this one.
