@@ -78,9 +78,10 @@ class ProfilingControl(ConfiguredComponent):
     """Enable and permissions for the operations of this cycle, by the System registers of the previous cycle.
 
     The owner, the permissions and the offset are registered, so that only the state of an operation is compared in its
-    cycle. They are those of the Security state that owns the buffer, because no other operation is profiled. `pe` holds
-    the state of an operation, and System registers: those of `PROFILING_CONTROLS`, `pmscr` and `pmscr_el2` take effect
-    one cycle later. `running` has no latency.
+    cycle. The permissions apply to the Security state that owns the buffer, because no other operation is profiled.
+
+    Latency: one cycle from `pmscr`, `pmscr_el2` and the members of `pe` in `PROFILING_CONTROLS`; none from `running`,
+    `branch` and the other members of `pe`.
 
     Without EL3 the only Security state owns the buffer. Reserved values of MDCR_EL3.{NSPBE, NSPB} select Secure state
     as the owner. Reserved values of PCT select virtual time. Reset: nothing is permitted.

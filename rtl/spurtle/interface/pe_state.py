@@ -50,11 +50,10 @@ class PEStateSignature(StructuralSignature):
     Fields of System registers carry the values that software wrote. The SPU computes their Effective values. A port is
     named after its register and field. A value changes when the context is synchronized, not when MSR executes.
 
-    The state of an operation is that of its cycle: `el`, `ns`, `nse`, `debug`, `aarch32`, the contexts and the system
-    counter. The System registers that control profiling take effect one cycle later: the members in
-    `PROFILING_CONTROLS`, and PMSCR_EL1 and PMSCR_EL2. A new value is therefore present at least one cycle before the
-    first operation after the context synchronization event passes the sampling point. The members that control traps
-    are those of the cycle of an access.
+    The System registers that control profiling take effect one cycle later for the operations at the sampling point:
+    the members in `PROFILING_CONTROLS`, PMSCR_EL1 and PMSCR_EL2. The core presents a new value at least one cycle
+    before the first operation that follows the context synchronization event passes the sampling point. All other
+    members have no latency. An access to a System register uses the values of its cycle, except for PMBIDR_EL1.P.
 
     Members
     -------

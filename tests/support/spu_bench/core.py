@@ -37,6 +37,7 @@ class CoreInputs(State):
             self.change_owner()
         self.pe = replace(self.pe, physical_count=self.pe.physical_count + 1 & (1 << 64) - 1)
         before, self.passing_pe = self.passing_pe, self._accessing(register, write, any_state) if register else self.pe
+        # The state of the operations, with the registers that control profiling as they were in the previous cycle.
         self.effective_pe = with_controls(self.passing_pe, before)
         self.effective = copy(self.registers)
         self.effective.PMSCR_EL1, self.effective.PMSCR_EL2 = self.earlier.PMSCR_EL1, self.earlier.PMSCR_EL2
