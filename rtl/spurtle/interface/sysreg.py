@@ -22,7 +22,7 @@ class SystemRegisterSignature(StructuralSignature):
     """MRS and MSR of the SPU's registers (op0 = 3), seen from the core.
 
     `rdata` and `outcome` are valid two cycles after `valid`. A write has taken effect in that cycle. There can be an
-    access in every cycle.
+    access in every cycle. PMSCR_EL1 and PMSCR_EL2 take effect for operations one cycle later (`PEStateSignature`).
 
     The PE itself handles accesses that FEAT_NV traps or transforms into memory accesses, traps to EL3 in Debug state
     with EDSCR.SDD, which are UNDEFINED, and HCR_EL2.TIDCP.
