@@ -8,17 +8,16 @@ import pytest
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.sim import Simulator
 
-from spurtle.gateware.comparison import at_most, at_most_one_more, less
+from spurtle.gateware.comparison import at_most, at_most_one_more
 
 
 @pytest.mark.parametrize(
     ("compare", "expected"),
     [
-        (less, lambda a, b: a < b),
         (at_most, lambda a, b: a <= b),
         (at_most_one_more, lambda a, b: a <= b + 1),
     ],
-    ids=["less", "at_most", "at_most_one_more"],
+    ids=["at_most", "at_most_one_more"],
 )
 def test_like_python(compare: Callable[[Any, Any], Any], expected: Callable[[int, int], bool]) -> None:
     m = Module()

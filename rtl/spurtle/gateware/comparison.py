@@ -8,20 +8,17 @@ from collections.abc import Callable
 
 from amaranth import *
 
-__all__ = ["at_most", "at_most_one_more", "less"]
+__all__ = ["at_most", "at_most_one_more"]
 
 _HALF = 2
 """Bits of a number that a table compares."""
 
 
-def less(a: Value, b: Value) -> Value:
-    """Return whether `a < b`. The numbers have at most four bits."""
-    return _ordered(operator.lt, a, b)
-
-
 def at_most(a: Value, b: Value) -> Value:
     """Return whether `a <= b`. The numbers have at most four bits."""
-    return _ordered(operator.le, a, b)
+    (low_a, high_a), (low_b, high_b) = _halves(a), _halves(b)
+    less = _table(operator.lt, high_a, high_b)
+    return _table(operator.le, high_a, high_b) & (less | _table(operator.le, low_a, low_b))
 
 
 def at_most_one_more(a: Value, b: Value) -> Value:
@@ -32,13 +29,6 @@ def at_most_one_more(a: Value, b: Value) -> Value:
     equal = _table(lambda x, y: x <= y + 1, low_a, low_b)
     carried = _table(lambda x, y: x == 0 and y == (1 << _HALF) - 1, low_a, low_b)
     return Mux(_table(operator.le, high_a, high_b), other | equal, other & carried)
-
-
-def _ordered(order: Callable[[int, int], bool], a: Value, b: Value) -> Value:
-    """Return whether `order` holds, which is "less" or "at most"."""
-    (low_a, high_a), (low_b, high_b) = _halves(a), _halves(b)
-    high_less = _table(operator.lt, high_a, high_b)
-    return _table(operator.le, high_a, high_b) & (high_less | _table(order, low_a, low_b))
 
 
 def _halves(number: Value) -> tuple[Value, Value]:

@@ -11,7 +11,7 @@ from .. import arch
 from ..config import SPUConfig, check_config
 from ..interface.members import when
 from ..interface.register_layout import register_layout
-from .comparison import at_most, at_most_one_more, less
+from .comparison import at_most, at_most_one_more
 from .component import ConfiguredComponent
 
 __all__ = ["IntervalCounter", "Numbering"]
@@ -249,7 +249,7 @@ class IntervalCounter(ConfiguredComponent):
         reaches = Signal()
         m.d.comb += [
             near.eq(close & ~low[bits]),
-            reloads.eq(near & less(remaining, numbering.count)),
+            reloads.eq(near & (remaining < numbering.count)),
             reaches.eq(near & (remaining != 0) & at_most(remaining, numbering.count)),
         ]
 
