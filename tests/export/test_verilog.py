@@ -18,6 +18,7 @@ from spurtle.export import verilog
 from spurtle.export.ports import Reset
 from spurtle.export.waivers import LINT_WAIVERS
 from spurtle.gateware.beat import beat_layout
+from spurtle.gateware.control import PermissionsLayout
 from spurtle.gateware.sample import SampleLayout, StartLayout
 from tests.support import verilator_releases
 from tests.support.golden_ports import golden_file, port_list
@@ -134,9 +135,9 @@ def test_text_has_no_latch_and_no_loop(name: str, tmp_path: Path) -> None:
 def state_bits(name: str, family: str) -> int:
     """Return the number of bits that the SPU must store.
 
-    These are registers, the recorded part of sampled operations, an offset to the system counter, two beats, and the
-    result of a System register access. A packed layout also has a step of a record, a placed step, and the bytes that
-    are laid down.
+    These are registers, permissions, the recorded part of sampled operations, an offset to the system counter, two
+    beats, and the result of a System register access. A packed layout also has a step of a record, a placed step, and
+    the bytes that are laid down.
 
     With several slots, each slot stores what was captured and counted. What is known at finish is in a memory, and one
     sample is copied out of the slots. Only ECP5 has memories with asynchronous reads.
@@ -152,8 +153,9 @@ def state_bits(name: str, family: str) -> int:
     stored = start + counters + finished
     if config.slots > 1:
         stored += config.slots * (start + counters + (finished if family == "ice40" else 0))
-    # The state of the PE is delayed until the operation is sampled. With EL2, the offset to the counter is registered.
-    delayed = config.answer_latency * start + 64 * config.el2
+    # The state of the PE is delayed until the operation is sampled. With EL2, the offset to the counter is registered,
+    # and its high half with a borrow once more.
+    delayed = config.answer_latency * start + PermissionsLayout(config).size + (64 + 32 + 1) * config.el2
     # Three steps of at most 14 bytes. Up to one byte less than a beat precedes two: the shifted and the assembled one.
     packer = 8 * (3 * 14 + 2 * (config.bus_bytes - 1)) if config.layout.packed else 0
     return registers + stored + delayed + 2 * beat_layout(config).size + 64 + packer
