@@ -28,7 +28,6 @@ __all__ = [
     "finishing",
     "has_value",
     "is_clear",
-    "is_not_zero",
     "is_set",
     "passing",
     "record_path",
@@ -63,11 +62,6 @@ def is_set(part: Part) -> Invariant:
 def is_clear(part: Part) -> Invariant:
     """Return the condition that a part of one bit is zero."""
     return lambda wires: part(wires) == 0
-
-
-def is_not_zero(part: Part) -> Invariant:
-    """Return the condition that a part is not zero."""
-    return lambda wires: part(wires) != 0
 
 
 FINISH, SAMPLE = "finish__operation", "inflight.sample__payload"

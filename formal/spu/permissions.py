@@ -4,7 +4,7 @@ The System registers that control profiling take effect one cycle later. History
 previous cycle, so that the reference of a cycle is a condition on the wires of that cycle.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import product
 
@@ -41,6 +41,7 @@ __all__ = [
     "branch_profiled",
     "contextidr_collected",
     "executed",
+    "offset_subtracted",
     "offset_used",
     "permissions_match",
     "profiling_enabled",
@@ -199,16 +200,29 @@ def offset_used(config: SPUConfig, wire: str) -> Invariant:
 
     The control registers of this cycle permit it, for an operation of the owner at some Exception level.
     """
-    unknown = _unknown(config)[wire]
-
-    def used(time: object) -> bool:
-        return isinstance(time, Integer) and _mentions(time.bits, unknown)
-
+    used = _mentions_one_of([_unknown(config)[wire]])
     found = [
         _where(config, _owned_time, _assigned(_current, el=el, ns=ns, nse=nse), used)
         for el, (ns, nse) in product(range(3), _security_states(config))
     ]
     return lambda wires: any_of(*(condition(wires) for condition in found))
+
+
+def offset_subtracted(config: SPUConfig) -> Invariant:
+    """Return the condition that an offset is subtracted for the timestamp of an operation of this cycle."""
+    enabled = profiling_enabled(config)
+    subtracted = _where(config, _time, accepted=_mentions_one_of(_offsets(config)))
+    return lambda wires: all_of(enabled(wires), subtracted(wires))
+
+
+def _offsets(config: SPUConfig) -> list[BitVector]:
+    """Return the variables of the offsets of the system counter."""
+    return [one for wire, one in _unknown(config).items() if wire in ("pe__cntvoff_el2", "pe__cntpoff_el2")]
+
+
+def _mentions_one_of(unknown: Sequence[Term]) -> Callable[[object], bool]:
+    """Return the predicate that a timestamp depends on one of these variables."""
+    return lambda time: isinstance(time, Integer) and any(_mentions(time.bits, one) for one in unknown)
 
 
 def _mentions(term: Term, unknown: Term) -> bool:
@@ -247,41 +261,45 @@ def permissions_match(config: SPUConfig) -> Invariant:
     Exception level to which it applies, in the Security state that owns the buffer.
     """
     part = Part("control.permissions", PermissionsLayout(config))
-    permissions = {
-        **{("profiled", el): (_enabled, [el]) for el in range(part["profiled"].width)},
-        ("context_el1", 0): (_el1, [0, 1]),
-        **({("context_el2", 0): (_el2, [0, 1, 2])} if config.el2 else {}),
-        ("timestamp", 0): (_time, [0, 1]),
-    }
+    offset = _mentions_one_of(_offsets(config))
+    permissions = [
+        *((part["profiled"], el, _enabled, bool) for el in range(part["profiled"].width)),
+        *((part["context_el1"], el, _el1, bool) for el in range(2)),
+        *((part["context_el2"], el, _el2, bool) for el in range(3) if config.el2),
+        *((part["timestamp"], el, _time, _given) for el in range(2)),
+        *((part["subtract_offset"], el, _time, offset) for el in range(3) if config.el2),
+    ]
     terms = [
         (
-            name,
-            bit,
+            one,
+            el,
             state,
-            _where(config, query, _assigned(_previous(config), el=el, ns=state[0], nse=state[1]), _given),
+            _where(config, query, _assigned(_previous(config), el=el, ns=state[0], nse=state[1]), accepted),
         )
-        for (name, bit), (query, levels) in permissions.items()
-        for el in levels
+        for one, el, query, accepted in permissions
         for state in _security_states(config)
     ]
+
+    def permits(wires: Wires, one: Part, el: int) -> Boolean:
+        bit = el if one.width > 1 else 0
+        # The offset is used only with a timestamp.
+        timed = part["timestamp"](wires) == 1 if config.el2 and one == part["subtract_offset"] else boolean(True)
+        return all_of(timed, extract(bit, bit, one(wires)) == 1)
 
     def holds(wires: Wires) -> Boolean:
         return all_of(
             any_of(*(_owned_by(config, wires, *state) for state in _security_states(config))),
             *(
-                implies(
-                    all_of(_owned_by(config, wires, *state), extract(bit, bit, part[name](wires)) == 1),
-                    permitted(wires),
-                )
-                for name, bit, state, permitted in terms
+                implies(all_of(_owned_by(config, wires, *state), permits(wires, one, el)), permitted(wires))
+                for one, el, state, permitted in terms
             ),
         )
 
     return holds
 
 
-def _given(result: object) -> bool:
-    return result is not None and result is not False
+def _given(time: object) -> bool:
+    return time is not None
 
 
 def _owned_by(config: SPUConfig, wires: Wires, ns: int, nse: int) -> Boolean:

@@ -8,7 +8,6 @@ from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import Packet
 from spurtle.gateware.buffer import BufferState
 from spurtle.gateware.completion import CompletionState
-from spurtle.gateware.control import PermissionsLayout
 from spurtle.gateware.previous_target import previous_target_layout
 from spurtle.gateware.sample import SampleLayout
 from spurtle.interface.operation import LocationLayout, OperationLayout
@@ -28,7 +27,6 @@ from .operations import (
     finishing,
     has_value,
     is_clear,
-    is_not_zero,
     is_set,
     passing,
     record_path,
@@ -42,6 +40,7 @@ from .permissions import (
     branch_profiled,
     contextidr_collected,
     executed,
+    offset_subtracted,
     offset_used,
     profiling_enabled,
     state,
@@ -122,7 +121,8 @@ def contexts(config: SPUConfig) -> Iterator[Secret]:
     """Yield the contexts and times of cycles in which they must not be collected.
 
     These are CONTEXTIDR_EL1, CONTEXTIDR_EL2, the system counter, and its offsets, also while profiling is disabled. An
-    offset is also secret if no timestamp of the next cycle can depend on it.
+    offset is also secret if no timestamp of the next cycle can depend on it, and the registered offset if no timestamp
+    of this cycle does.
     """
     enabled = profiling_enabled(config)
     yield Secret(Part("pe__contextidr_el1", 32), all_hold(enabled, contextidr_collected(config, 1)))
@@ -130,9 +130,7 @@ def contexts(config: SPUConfig) -> Iterator[Secret]:
     if config.el2:
         yield Secret(Part("pe__contextidr_el2", 32), all_hold(enabled, contextidr_collected(config, 2)))
         yield Secret(Part("pe__cntvoff_el2", 64), offset_used(config, "pe__cntvoff_el2"))
-        permissions = Part("control.permissions", PermissionsLayout(config))
-        subtracted = all_hold(is_set(permissions["timestamp"]), is_not_zero(permissions["subtract_offset"]))
-        yield Secret(Part("control.offset", 64), subtracted)
+        yield Secret(Part("control.offset", 64), offset_subtracted(config))
     if config.ecv_poff:
         yield Secret(Part("pe__cntpoff_el2", 64), offset_used(config, "pe__cntpoff_el2"))
     for start, passed in _starts(config):
