@@ -1,4 +1,8 @@
-"""Profiling control: its outputs match `model.control`, and the previous branch target matches `model.spu`."""
+"""Profiling control: its outputs match `model.control`, and the previous branch target matches `model.spu`.
+
+The reference of a cycle has the System registers of the previous cycle, and the state of the operation and of the
+buffer of this cycle.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
@@ -9,7 +13,7 @@ from spurtle.arch import PMSCR_EL1, PMSCR_EL2
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.control import ProfilingControl
 from spurtle.gateware.previous_target import PreviousTarget
-from spurtle.interface.pe_state import PEStateSignature
+from spurtle.interface.pe_state import PROFILING_CONTROLS, PEStateSignature
 from spurtle_sim.model import control, pe
 from spurtle_sim.model.pe import PEState
 from spurtle_sim.model.registers import PMBLIMITR_E, Registers
@@ -19,7 +23,7 @@ from ..engine.cover import reach_all
 from ..engine.induction import Invariant
 from ..engine.proof import Proof, ProvedBlock, Verdict
 from ..engine.reference import Reference, follows
-from ..engine.terms import Boolean, all_of, any_of, boolean
+from ..engine.terms import Boolean, all_of, boolean
 from ..engine.transition import Transition, Wires, transition
 
 __all__ = [
@@ -46,6 +50,9 @@ PERMISSIONS: Mapping[str, Permission] = {
     "collect.nv2_va": lambda *inputs: control.collect_nv2_va(*inputs),
 }
 """Reference of each output of `ProfilingControl`, except for the timestamp."""
+
+_REGISTERS = ("pmscr", "pmscr_el2", *(f"pe__{name}" for name in PROFILING_CONTROLS))
+"""Wires that take effect one cycle later."""
 
 
 def _state(config: SPUConfig) -> list[str]:
@@ -74,34 +81,47 @@ def _inputs(config: SPUConfig, wires: Mapping[str, int]) -> tuple[SPUConfig, Reg
 def input_contract(config: SPUConfig) -> Invariant:
     """Return the contract of the inputs.
 
-    Register bits that are not implemented are zero, as is proved for the SPU. Without EL3 there is one Security state
-    (`interface.pe_state.PEStateSignature`), and branches are executed in it.
+    Register bits that are not implemented are zero, as is proved for the SPU. There is no reset, which would clear the
+    permissions.
     """
 
     def holds(wires: Wires) -> Boolean:
-        terms = [wires["pmscr"] & ~config.writable(PMSCR_EL1) == 0]
+        terms = [wires["rst"] == 0, wires["pmscr"] & ~config.writable(PMSCR_EL1) == 0]
         if config.el2:
             terms.append(wires["pmscr_el2"] & ~config.writable(PMSCR_EL2) == 0)
-        if config.pbt and not config.el3:
-            terms.append(wires["branch__ns"] == wires["pe__ns"])
         return all_of(*terms)
 
     return holds
 
 
-def _follows(config: SPUConfig, system: Transition, reference: Reference, *more: str, assuming: Invariant) -> Verdict:
+def _follows(config: SPUConfig, system: Transition, reference: Reference, *more: str) -> Verdict:
     arguments = [*_programmed(config), *_state(config), *more]
-    return follows(system, reference, arguments=arguments, assuming=assuming, latency=0)
+    return follows(
+        system,
+        reference,
+        arguments=arguments,
+        assuming=input_contract(config),
+        argument_latency={name: 1 for name in arguments if name not in _REGISTERS},
+    )
+
+
+def _profiled(config: SPUConfig, wires: Mapping[str, int]) -> bool:
+    """Return whether profiling is enabled, so that the permissions to collect are used."""
+    return bool(control.profiling_enabled(*_inputs(config, wires)))
 
 
 def prove_permission(output: str, config: SPUConfig, system: Transition) -> Verdict:
     """Prove that an output in PERMISSIONS matches the reference. `system` is a `ProfilingControl` of `config`."""
 
-    def used(wires: Wires) -> Boolean:
+    def permitted(wires: Mapping[str, int]) -> Mapping[str, int]:
         # At EL0 the registers are UNDEFINED and `programmable` is not used.
-        return all_of(input_contract(config)(wires), any_of(output != "programmable", wires["pe__el"] != 0))
+        if output == "programmable" and wires["pe__el"] == 0:
+            return {}
+        if output.startswith("collect") and not _profiled(config, wires):
+            return {}
+        return {output: PERMISSIONS[output](*_inputs(config, wires))}
 
-    return _follows(config, system, lambda wires: {output: PERMISSIONS[output](*_inputs(config, wires))}, assuming=used)
+    return _follows(config, system, permitted)
 
 
 def prove_time(config: SPUConfig, system: Transition) -> Verdict:
@@ -111,14 +131,20 @@ def prove_time(config: SPUConfig, system: Transition) -> Verdict:
     """
 
     def collected(wires: Mapping[str, int]) -> Mapping[str, int]:
+        if not _profiled(config, wires):
+            return {}
         time = control.timestamp(*_inputs(config, wires))
         if time is None:
             return {"collect.timestamp": 0}
         count = wires["pe__physical_count"]
-        subtracted = {"offset": count - time & (1 << 64) - 1} if config.el2 else {"pe__physical_count": time}
-        return {"collect.timestamp": 1, **subtracted}
+        if not config.el2:
+            return {"collect.timestamp": 1, "pe__physical_count": time}
+        offset = count - time & (1 << 64) - 1
+        if wires["subtract_offset"]:
+            return {"collect.timestamp": 1, "offset": offset}
+        return {"collect.timestamp": 1, "subtract_offset": 1 if offset != 0 else 0}
 
-    return _follows(config, system, collected, assuming=input_contract(config))
+    return _follows(config, system, collected, *(["subtract_offset"] if config.el2 else []))
 
 
 def prove_branches(config: SPUConfig, system: Transition) -> Verdict:
@@ -130,7 +156,7 @@ def prove_branches(config: SPUConfig, system: Transition) -> Verdict:
         return {"branch_enabled": control.branch_profiled(*_inputs(config, wires), **executed)}
 
     branch = (f"branch__{name}" for name in where)
-    return _follows(config, system, profiled, *branch, assuming=input_contract(config))
+    return _follows(config, system, profiled, *branch)
 
 
 def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:
@@ -205,8 +231,8 @@ def prove_previous(config: SPUConfig, system: Transition) -> Verdict:
     return follows(system, previous_target(config), assuming=owned, wire_names=wire_names)
 
 
-def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
-    """Yield name and goal: both values of each output, each profiled state, each kind of timestamp."""
+def _output_covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
+    """Yield name and goal: both values of each output, while it is used."""
     outputs = {
         "enabled": True,
         "programmable": config.several_owners,
@@ -219,7 +245,24 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
     }
     for output in (output for output, present in outputs.items() if present):
         for value in (0, 1):
-            yield f"{output} is {value}", lambda wires, output=output, value=value: wires[output] == value
+
+            def driven(wires: Wires, output: str = output, value: int = value) -> Boolean:
+                used = wires["enabled"] == 1 if output.startswith("collect") else boolean(True)
+                return all_of(used, wires[output] == value)
+
+            yield f"{output} is {value}", driven
+
+
+def _state_covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
+    """Yield name and goal: each profiled state, and profiling by a register of the previous cycle."""
+    levels = PMSCR_EL1.fields["E0SPE"].mask | PMSCR_EL1.fields["E1SPE"].mask
+    for value, name in ((1, "enabled after PMSCR_EL1 changes"), (0, "disabled after PMSCR_EL1 changes")):
+
+        def late(wires: Wires, value: int = value) -> Boolean:
+            below_el2 = all_of(wires["running"] == 1, wires["pe__el"] == 1)
+            return all_of(below_el2, wires["enabled"] == value, wires["pmscr"] == (0 if value else levels))
+
+        yield name, late
 
     states = {"Non-secure": {"ns": 1}, "Secure": {"ns": 0}}
     if config.rme:
@@ -235,12 +278,33 @@ def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
 
             yield f"{name} EL{el} is profiled", profiled
 
+
+def _time_covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
+    """Yield name and goal: each kind of timestamp."""
     offsets = {"cntvoff_el2": config.el2, "cntpoff_el2": config.ecv_poff}
     for name in (name for name, present in offsets.items() if present):
         yield (
             f"{name} is subtracted",
-            lambda wires, name=name: all_of(wires["collect.timestamp"] == 1, wires["offset"] == wires[f"pe__{name}"]),
+            lambda wires, name=name: all_of(
+                wires["enabled"] == 1,
+                wires["collect.timestamp"] == 1,
+                wires["subtract_offset"] == 1,
+                wires["offset"] == wires[f"pe__{name}"],
+                *(wires["offset"] != wires[f"pe__{other}"] for other in offsets if other != name and offsets[other]),
+            ),
         )
+    if config.el2:
+        yield (
+            "no offset is subtracted",
+            lambda wires: all_of(wires["enabled"] == 1, wires["collect.timestamp"] == 1, wires["subtract_offset"] == 0),
+        )
+
+
+def _covers(config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
+    """Yield name and goal: both values of each output, each profiled state, each kind of timestamp."""
+    yield from _output_covers(config)
+    yield from _state_covers(config)
+    yield from _time_covers(config)
     if config.several_owners:
         yield "a change of owner", lambda wires: wires["new_owner"] == 1
 

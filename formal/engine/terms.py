@@ -7,10 +7,10 @@ from typing import Any, TypeVar, overload
 import z3
 
 __all__ = [
-    "BitVector", "Boolean", "Model", "Solver", "Term", "TermError", "Undecided", "all_of", "any_of", "as_bits",
-    "boolean", "concat", "constant", "extract", "if_else", "implies", "not_", "parse", "remainder", "shift_right",
-    "sign_extend", "simplify", "sle", "slt", "substitute", "uge", "ugt", "ule", "ult", "variable", "widened",
-    "zero_extend",
+    "AnyTerm", "BitVector", "Boolean", "Model", "Solver", "Term", "TermError", "Undecided", "all_of", "any_of",
+    "as_bits", "boolean", "concat", "constant", "extract", "if_else", "implies", "not_", "parse", "remainder",
+    "shift_right", "sign_extend", "simplify", "sle", "slt", "substitute", "uge", "ugt", "ule", "ult", "variable",
+    "widened", "zero_extend",
 ]  # fmt: skip
 
 TermError = z3.Z3Exception
@@ -154,6 +154,7 @@ class BitVector(Term):
 
 
 AnyTerm = TypeVar("AnyTerm", Boolean, BitVector)
+"""Bit vector or condition, the same in arguments and result."""
 
 
 def _raw(operand: Term | int) -> Any:

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 
 from amaranth.back import rtlil
 from amaranth.lib import wiring
 
 from .signals import SignalNames, signal_names
-from .terms import BitVector, Boolean, Model, all_of, as_bits, parse, substitute, variable
+from .terms import AnyTerm, BitVector, Boolean, Model, all_of, as_bits, extract, parse, substitute, variable
 from .tools import yosys
 
 __all__ = ["PREPARE", "WRITE", "Transition", "Wires", "from_smt2", "transition", "with_history"]
@@ -88,6 +89,37 @@ class Transition:
         """Return every wire in state `n`, unsigned, by name, for what does not depend on the names."""
         return {name: substitute(wire, (self._state, self.state(n))) for name, wire in self._wires.items()}
 
+    def extended(
+        self, widths: Mapping[str, int], follow: Callable[[Wires], Wires], initially: Mapping[str, int]
+    ) -> "Transition":
+        """Return the relation with history registers, which are further bits of the state. See `with_history`."""
+        width = self._state.width + sum(widths.values())
+        state, then = variable("s", width), variable("s1", width)
+
+        def within(term: AnyTerm) -> AnyTerm:
+            lower = (extract(self._state.width - 1, 0, one) for one in (state, then))
+            return substitute(term, *zip((self._state, self._next), lower, strict=True))
+
+        ends = [*accumulate(widths.values(), initial=self._state.width)]
+        history = dict(zip(widths, pairwise(ends), strict=True))
+        now, later = (
+            {name: extract(end - 1, low, one) for name, (low, end) in history.items()} for one in (state, then)
+        )
+        names = self._names and self._names.with_history(widths)
+        wires = {name: within(wire) for name, wire in self._wires.items()} | now
+        followed = follow(wires if names is None else _NamedWires(wires, names))
+        return replace(
+            self,
+            registers=(*self.registers, *widths),
+            _wires=wires,
+            _initial=all_of(within(self._initial), *(now[name] == value for name, value in initially.items())),
+            # Noninterference reads the conjuncts: one equation for each register.
+            _step=all_of(*within(self._step).conjuncts, *(followed[name] == later[name] for name in widths)),
+            _state=state,
+            _next=then,
+            _names=names,
+        )
+
     def describe(self, model: Model, states: Iterable[int]) -> str:
         """Return a text with the values of the registers and inputs in successive states of a model."""
 
@@ -99,28 +131,6 @@ class Transition:
             f"  state   {values(self.registers, wires)}\n  inputs  {values(inputs, wires)}"
             for wires in map(self.every_wire, states)
         )
-
-
-@dataclass(frozen=True)
-class _WithHistory(Transition):
-    _widths: Mapping[str, int]
-    _follow: Callable[[Wires], Wires]
-    _initially: Mapping[str, int]
-
-    def _history(self, n: int) -> dict[str, BitVector]:
-        return {name: variable(f"{self._name}.{name}@{n}", width) for name, width in self._widths.items()}
-
-    def initial(self, n: int = 0) -> Boolean:
-        history = self._history(n)
-        return all_of(super().initial(n), *(history[name] == value for name, value in self._initially.items()))
-
-    def step(self, n: int) -> Boolean:
-        then = self._history(n + 1)
-        followed = self._follow(self.wires(n)).items()
-        return all_of(super().step(n), *(then[name] == value for name, value in followed))
-
-    def every_wire(self, n: int) -> Wires:
-        return {**super().every_wire(n), **self._history(n)}
 
 
 def with_history(
@@ -140,10 +150,7 @@ def with_history(
     initially : mapping of str to int
         Values after power-up. A register that is not named has an arbitrary value.
     """
-    parts = {field.name: getattr(system, field.name) for field in fields(Transition)}
-    parts["registers"] = (*system.registers, *widths)
-    parts["_names"] = parts["_names"] and parts["_names"].with_history(widths)
-    return _WithHistory(**parts, _widths=widths, _follow=follow, _initially=initially)
+    return system.extended(widths, follow, initially)
 
 
 def transition(component: wiring.Component) -> Transition:

@@ -192,6 +192,12 @@ def prove_slots(config: SPUConfig, system: Transition) -> Verdict:
     return always(system, all_follow, assuming=queue(config))
 
 
+def _subtracted(config: SPUConfig, wires: Wires) -> BitVector:
+    """Return the offset that is subtracted from the system counter in this cycle."""
+    zero = constant(0, 64)
+    return if_else(wires["subtract_offset"] == 1, wires["offset"], zero) if config.el2 else zero
+
+
 def prove_captures(config: SPUConfig, system: Transition) -> Verdict:
     """Prove that a slot captures the PE's state of the cycle in which its operation passed.
 
@@ -209,7 +215,7 @@ def prove_captures(config: SPUConfig, system: Transition) -> Verdict:
             **({"nse": passed["pe__nse"]} if config.rme else {}),
             "contextidr_el1": passed["pe__contextidr_el1"],
             "contextidr_el2": passed["pe__contextidr_el2"] if config.el2 else constant(0, 32),
-            "timestamp": passed["pe__physical_count"] - (passed["offset"] if config.el2 else 0),
+            "timestamp": passed["pe__physical_count"] - _subtracted(config, passed),
             "collect": passed["collect"],
         }
         start = concat(*(state[name] for name, _ in reversed(list(StartLayout(config)))))

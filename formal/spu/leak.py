@@ -8,9 +8,10 @@ are written.
 
 Each theorem states which inputs, and which registers that store them, may differ between the copies, and under which
 conditions they must be equal. All other registers and inputs are equal: the times of all events, the values that
-software writes, the owner of the buffer. The reference states the permissions in a cycle. The permissions of an
-operation in flight are its `StartLayout.collect`, which equals the permissions of the reference in the cycle in which
-the operation passed, as is proved in `control` and `inflight`.
+software writes, the owner of the buffer. The reference states the permissions in a cycle, by the System registers of
+the previous cycle, which history registers hold. The permissions of an operation in flight are its
+`StartLayout.collect`, which equals the permissions of the reference in the cycle in which the operation passed, as is
+proved in `control` and `inflight`.
 
 The only assumption on the core is that of `interface.pe_state`: without EL3, `ns` is equal in both copies. A finish of
 an operation that is not in flight has no effect.
@@ -51,6 +52,7 @@ from ..engine.terms import (
 from ..engine.transition import Transition, Wires
 from ..inflight.inflight import queue
 from .operations import SAMPLE, at_completion, finished, is_set, report_of
+from .permissions import permissions_match, remembered
 from .secrets import (
     Packets,
     addresses,
@@ -71,8 +73,9 @@ __all__ = ["THEOREMS", "Theorem", "proofs", "prove", "prove_differ"]
 def _invariant(config: SPUConfig, packets: Packets) -> Invariant:
     """Return the invariant: packets that depend on secrets are present only if they are permitted.
 
-    It includes the invariants of other proofs that are needed: unimplemented register bits are zero, the queue is
-    consistent, and the aligner is within a record only while one is written or dropped.
+    It includes the invariants of other proofs that are needed: unimplemented register bits are zero, the registers of
+    the control permit no more than the reference, the queue is consistent, and the aligner is within a record only
+    while one is written or dropped.
     """
 
     def holds(wires: Wires) -> Boolean:
@@ -81,6 +84,7 @@ def _invariant(config: SPUConfig, packets: Packets) -> Invariant:
             ule(state, CompletionState.RECORD),
             implies(state != CompletionState.FILTER, wires["inflight.sample__valid"] == 1),
         ]
+        terms.append(permissions_match(config)(wires))
         terms += [ule(wires[f"inflight.slot_{slot}.slot_state"], SlotState.FINISHED) for slot in range(config.slots)]
         for packet, permitted in packets.items():
             if (has := f"record_path.record.has_{packet}") in wires:
@@ -219,13 +223,13 @@ THEOREMS = {
 def prove(theorem: Theorem, config: SPUConfig, system: Transition) -> Verdict:
     """Prove a theorem. `system` is an `SPU` of `config`."""
     observed, invariant = partial(_observed, config, system), _invariant(config, theorem.packets(config))
-    return noninterference(system, theorem.secrets(config), observed, invariant=invariant)
+    return noninterference(remembered(config, system), theorem.secrets(config), observed, invariant=invariant)
 
 
 def prove_differ(theorem: Theorem, config: SPUConfig, system: Transition) -> Verdict:
     """Find two copies that differ in the secrets of a theorem. `system` is an `SPU` of `config`."""
     invariant = _invariant(config, theorem.packets(config))
-    return pair_exists(system, theorem.secrets(config), theorem.differ(config), invariant=invariant)
+    return pair_exists(remembered(config, system), theorem.secrets(config), theorem.differ(config), invariant=invariant)
 
 
 def proofs() -> Iterator[Proof]:

@@ -11,8 +11,9 @@ from spurtle.gateware.buffer import BufferState
 from spurtle.gateware.completion import CompletionState
 from spurtle.gateware.previous_target import previous_target_layout
 from spurtle.gateware.register_access import access_groups, selection_layout
-from spurtle.gateware.sample import SampleLayout, StartLayout
+from spurtle.gateware.sample import SampleLayout
 from spurtle.interface.operation import LocationLayout, OperationLayout
+from spurtle.interface.pe_state import PROFILING_CONTROLS
 from spurtle.interface.sysreg import AccessOutcome
 
 from ..engine.induction import Invariant, unconstrained
@@ -39,7 +40,16 @@ from .operations import (
     used,
     without_sample,
 )
-from .permissions import branch_profiled, contextidr_collected, executed, profiling_enabled, state, timestamp_depends_on
+from .permissions import (
+    branch_profiled,
+    contextidr_collected,
+    executed,
+    offset_subtracted,
+    offset_used,
+    profiling_enabled,
+    state,
+    timestamp_collected,
+)
 
 __all__ = [
     "Packets",
@@ -94,33 +104,45 @@ def packets_with_address(config: SPUConfig) -> Packets:
     }
 
 
-def _starts(config: SPUConfig) -> Iterator[Part]:
-    """Yield all registers with the PE's state of the cycle in which an operation passed."""
-    yield from (start for start, _ in passing(config))
-    yield from (start_of(slot, config) for slot in range(config.slots))
-    yield from (sample["start"] for sample in samples(config))
+def _starts(config: SPUConfig) -> Iterator[tuple[Part, Invariant]]:
+    """Yield all registers with the PE's state of the cycle in which an operation passed.
+
+    Each is paired with the condition that it is the state of an operation that may be sampled.
+    """
+    yield from passing(config)
+    yield from ((start_of(slot, config), used(slot)) for slot in range(config.slots))
+    yield from ((sample["start"], has_value("inflight.sample__valid", 1)) for sample in samples(config))
+
+
+def _offset_of(config: SPUConfig, start: Part) -> list[Part]:
+    """Return the registers with the remaining part of the offset, which belong to the first start state."""
+    if not config.el2 or start.wire != "inflight.start_0":
+        return []
+    return [Part("inflight.offset_high", 32), Part("inflight.borrow", 1)]
 
 
 def contexts(config: SPUConfig) -> Iterator[Secret]:
     """Yield the contexts and times of cycles in which they must not be collected.
 
-    These are CONTEXTIDR_EL1, CONTEXTIDR_EL2, the system counter, and its offsets. An offset is also secret if the
-    collected timestamp does not depend on it.
+    These are CONTEXTIDR_EL1, CONTEXTIDR_EL2, the system counter, and its offsets, also while profiling is disabled. An
+    offset is also secret if no timestamp of the next cycle can depend on it, and the registered offset if no timestamp
+    of this cycle does.
     """
-    yield Secret(Part("pe__contextidr_el1", 32), contextidr_collected(config, 1))
-    yield Secret(Part("pe__physical_count", 64), timestamp_depends_on(config, "pe__physical_count"))
+    enabled = profiling_enabled(config)
+    yield Secret(Part("pe__contextidr_el1", 32), all_hold(enabled, contextidr_collected(config, 1)))
+    yield Secret(Part("pe__physical_count", 64), all_hold(enabled, timestamp_collected(config)))
     if config.el2:
-        yield Secret(Part("pe__contextidr_el2", 32), contextidr_collected(config, 2))
-        yield Secret(Part("pe__cntvoff_el2", 64), timestamp_depends_on(config, "pe__cntvoff_el2"))
-        first = Part("inflight.start_0", StartLayout(config))
-        yield Secret(Part("inflight.offset_before", 64), is_set(first["collect"]["timestamp"]))
+        yield Secret(Part("pe__contextidr_el2", 32), all_hold(enabled, contextidr_collected(config, 2)))
+        yield Secret(Part("pe__cntvoff_el2", 64), offset_used(config, "pe__cntvoff_el2"))
+        yield Secret(Part("control.offset", 64), offset_subtracted(config))
     if config.ecv_poff:
-        yield Secret(Part("pe__cntpoff_el2", 64), timestamp_depends_on(config, "pe__cntpoff_el2"))
-    for start in _starts(config):
+        yield Secret(Part("pe__cntpoff_el2", 64), offset_used(config, "pe__cntpoff_el2"))
+    for start, passed in _starts(config):
         collect = start["collect"]
         for name in ("el1", "el2"):
-            yield Secret(start[f"contextidr_{name}"], is_set(collect[f"context_{name}"]))
-        yield Secret(start["timestamp"], is_set(collect["timestamp"]))
+            yield Secret(start[f"contextidr_{name}"], all_hold(passed, is_set(collect[f"context_{name}"])))
+        timed = all_hold(passed, is_set(collect["timestamp"]))
+        yield from (Secret(part, timed) for part in (start["timestamp"], *_offset_of(config, start)))
     yield from record_path(config)
 
 
@@ -130,13 +152,7 @@ def packets_with_context(config: SPUConfig) -> Packets:
     return {name: is_set(collect[name]) for name in ("context_el1", "context_el2", "timestamp")}
 
 
-_OWNERS = ("pe__mdcr_el2_e2pb", "pe__mdcr_el3_nspb", "pe__mdcr_el3_nspbe", "pe__scr_el3_eel2")
-"""Inputs that determine the owner of the buffer."""
-
-_ACCESSES = (
-    *("pe__hcr_el2_e2h", "pe__mdcr_el2_tpms", "pe__mdcr_el3_enpms"),
-    *("pe__scr_el3_fgten", "pe__hdfgrtr", "pe__hdfgwtr"),
-)
+_ACCESSES = (*("pe__mdcr_el2_tpms", "pe__mdcr_el3_enpms", "pe__scr_el3_fgten", "pe__hdfgrtr", "pe__hdfgwtr"),)
 """Prefixes of the inputs that determine the outcome of a System register access."""
 
 
@@ -144,25 +160,23 @@ def other_states(config: SPUConfig) -> Iterator[Secret]:
     """Yield all inputs about the PE and the operations that pass, for cycles in which profiling is disabled.
 
     Profiling is disabled in another Security state, at an Exception level above the owner's, in Debug state and
-    in AArch32 state. Exceptions, which must be equal in both copies: the owner of the buffer; the state in which a
-    System register is accessed; HCR_EL2.TGE in the cycle of a taken branch; and that a branch was executed, because a
-    branch that is executed where profiling is disabled invalidates the previous one (D17.6.3.1).
+    in AArch32 state. Exceptions, which must be equal in both copies: the System registers that control profiling,
+    because they take effect in the next cycle; the state in which a System register is accessed; and that a branch was
+    executed, because a branch that is executed where profiling is disabled invalidates the previous one (D17.6.3.1).
     """
     enabled = profiling_enabled(config)
     accessed = any_holds(enabled, has_value("sysreg__valid", 1))
-    branched = any_holds(enabled, has_value("branch__valid", 1)) if config.pbt else enabled
     yield Secret(Part("sampling__valid", config.ops_per_cycle), enabled)
     others = {part.wire: accessed for part in state(config) if part.wire.startswith(_ACCESSES)}
-    others |= {f"pe__{name}": accessed for name in ("el", "ns", "nse")} | {"pe__hcr_el2_tge": branched}
+    others |= {f"pe__{name}": accessed for name in ("el", "ns", "nse")}
+    controls = [f"pe__{name}" for name in PROFILING_CONTROLS]
     for part in state(config):
-        if part.wire not in _OWNERS and (config.el3 or part.wire != "pe__ns"):
+        if part.wire not in controls and (config.el3 or part.wire != "pe__ns"):
             yield Secret(part, others.get(part.wire, enabled))
     yield from _checks(config)
 
     for start, passed in passing(config):
-        yield Secret(start, passed)
-        if config.el2 and start.wire == "inflight.start_0":
-            yield Secret(Part("inflight.offset_before", 64), passed)
+        yield from (Secret(part, passed) for part in (start, *_offset_of(config, start)))
     for slot in range(config.slots):
         yield Secret(start_of(slot, config), used(slot))
     if config.slots == 1:

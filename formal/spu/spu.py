@@ -164,12 +164,12 @@ def prove_pmscr_el2(config: SPUConfig, system: Transition) -> Verdict:
 def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:
     """Prove the cycles after a change of the owning translation regime. `system` is an `SPU`.
 
-    In the next cycle `running` is 0 at every block, and in the cycle after that the previous branch target is invalid.
-    The proofs of `inflight` and `buffer` cover operations in flight and records.
+    The permissions of the previous owner apply until the cycle in which the owner changes. In the next cycle `running`
+    is 0 at every block, so that operations with either permissions are dropped, and in the cycle after that the
+    previous branch target is invalid. The proofs of `inflight` and `buffer` cover operations in flight and records.
     """
 
-    def stopped(*cycles: Wires) -> Boolean:
-        before, now, after, later = cycles
+    def stopped(changing: Wires, after: Wires, later: Wires) -> Boolean:
         terms = [after["control.new_owner"] == 1]
         terms += [after[f"{block}.running"] == 0 for block in ("buffer", "control", "inflight")]
         terms += [
@@ -178,12 +178,10 @@ def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:
         ]
         if config.pbt:
             terms.append(later["previous_target.previous.valid"] == 0)
-        return implies(
-            all_of(*(wires["rst"] == 0 for wires in cycles), before["control.owner"] != now["control.owner"]),
-            all_of(*terms),
-        )
+        changes = changing["control.previous_owner"] != after["control.previous_owner"]
+        return implies(all_of(changing["rst"] == 0, after["rst"] == 0, changes), all_of(*terms))
 
-    return always(system, stopped, cycles=4)
+    return always(system, stopped, cycles=3)
 
 
 @cache

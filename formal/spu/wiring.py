@@ -86,6 +86,7 @@ SAME = {
     "lfsr.write": "registers.pmsrndr_write",
     "inflight.collect": "control.collect",
     "inflight.offset": "control.offset",
+    "inflight.subtract_offset": "control.subtract_offset",
     "inflight.running": "buffer.running",
     "inflight.previous": "previous_target.previous",
     "inflight.sample__ready": "completion.i__ready",

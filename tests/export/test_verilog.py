@@ -18,6 +18,7 @@ from spurtle.export import verilog
 from spurtle.export.ports import Reset
 from spurtle.export.waivers import LINT_WAIVERS
 from spurtle.gateware.beat import beat_layout
+from spurtle.gateware.control import PermissionsLayout
 from spurtle.gateware.packer import STEP_BYTES
 from spurtle.gateware.sample import SampleLayout, StartLayout
 from tests.support import verilator_releases
@@ -135,9 +136,9 @@ def test_text_has_no_latch_and_no_loop(name: str, tmp_path: Path) -> None:
 def state_bits(name: str, family: str) -> int:
     """Return the number of bits that the SPU must store.
 
-    These are registers, the recorded part of sampled operations, an offset to the system counter, the beats of the
-    serializer, and the result of a System register access. A packed layout has a step of a record, a shifted step, and
-    the bytes that have been appended.
+    These are registers, permissions, the recorded part of sampled operations, an offset to the system counter, the
+    beats of the serializer, and the result of a System register access. A packed layout has a step of a record, a
+    shifted step, and the bytes that have been appended.
 
     With several slots, each slot stores what was captured and counted. What is known at finish is in a memory, and one
     sample is copied out of the slots. Only ECP5 has memories with asynchronous reads.
@@ -153,8 +154,9 @@ def state_bits(name: str, family: str) -> int:
     stored = start + counters + finished
     if config.slots > 1:
         stored += config.slots * (start + counters + (finished if family == "ice40" else 0))
-    # The state of the PE is delayed until the operation is sampled. With EL2, the offset to the counter is registered.
-    delayed = config.answer_latency * start + 64 * config.el2
+    # The state of the PE is delayed until the operation is sampled. With EL2, the offset to the counter is registered,
+    # and its high half with a borrow once more.
+    delayed = config.answer_latency * start + PermissionsLayout(config).size + (64 + 32 + 1) * config.el2
     # The skid register, and the beat before it, which a fixed layout selects in two halves. A packed layout has three
     # steps in place of that. Up to one byte less than a beat precedes two of them: the shifted and the assembled one.
     packer = 8 * (3 * STEP_BYTES + 2 * (config.bus_bytes - 1))

@@ -1,16 +1,17 @@
 """Tests of the controls of profiling against the reference, in random states of the PE and of registers.
 
 They are the owner of the Profiling Buffer, whether profiling is enabled, the collection permissions and the offset of
-the timestamp.
+the timestamp. The registers of a state are set one cycle before the state of its operation.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from itertools import pairwise
 from random import Random
 from typing import Any
 
 import pytest
-from amaranth.hdl import Cat, Const
+from amaranth.hdl import Cat, Const, Mux
 
 from configurations import FOR_SPUS, distinct
 from spurtle.arch import PMBLIMITR_EL1, PMBSR_EL1, PMSCR_EL1, PMSCR_EL2
@@ -19,12 +20,12 @@ from spurtle.gateware.control import ProfilingControl
 from spurtle_sim.model import control
 from spurtle_sim.model.pe import Owner, PEState, programmable
 from spurtle_sim.model.registers import Registers
-from tests.support.gateware import Bench, cycle, pe_bits, random_pe
+from tests.support.gateware import Bench, cycle, pe_bits, random_pe, with_controls
 from tests.support.seeds import SEED
 from tests.support.tiers import configurations
 
 CONFIGS = [*distinct(FOR_SPUS.values(), "el2 el3 sel2 ecv ecv_poff rme nv2 pbt")]
-STATES = 2000
+STATES = 4000
 """Number of states in each configuration."""
 
 ALL = (1 << 64) - 1
@@ -40,20 +41,12 @@ def random_registers(random: Random, config: SPUConfig) -> Registers:
     return registers
 
 
-async def set_and_get(ctx: Any, inputs: Sequence[tuple[Any, Any]], *outputs: Any) -> tuple[Any, ...]:
-    """Set inputs and return outputs of a component without a clock, like `cycle`."""
-    for signal, value in inputs:
-        ctx.set(signal, value)
-    return tuple(ctx.get(output) for output in outputs)
-
-
 class ControlBench(Bench):
     """A `ProfilingControl` in the simulator, compared with the reference in each state."""
 
     def __init__(self, config: SPUConfig):
         self.config = config
         self.dut = dut = ProfilingControl(config)
-        self.clocked = config.several_owners
         self.coverage = Counter[tuple[Any, ...]]()
         self.owners = [Owner(0, 0, 1), Owner(0, 0, 1)]  # reset: Secure EL1
         self.bits = pe_bits(config)
@@ -69,30 +62,45 @@ class ControlBench(Bench):
         self.outputs = (
             dut.enabled,
             dut.collect,
-            dut.offset if config.el2 else Const(0),
+            Mux(dut.subtract_offset, dut.offset, 0) if config.el2 else Const(0),
             getattr(dut, "programmable", Const(1)),
             dut.branch_enabled if config.pbt else Const(0),
             getattr(dut, "new_owner", Const(0)),
         )
-        super().__init__(dut, clocked=self.clocked)
+        super().__init__(dut)
 
-    async def check(self, ctx: Any, registers: Registers, pe: PEState, other: PEState) -> None:
-        """Check the outputs in a state of the PE; `other` is the one in which a branch was executed."""
+    async def drive(
+        self, ctx: Any, registers: Registers, pe: PEState, other: PEState, following: tuple[Registers, PEState]
+    ) -> tuple[Any, ...]:
+        """Drive a state of the PE with the registers of the next state. Return the outputs."""
         config = self.config
+        later, following_pe = following
+        driven = with_controls(pe, following_pe)
         values = [
-            *((getattr(pe, name), width) for name, width in self.bits.items()),
-            (registers.PMSCR_EL1, 8),
-            *([(registers.PMSCR_EL2, 8)] if config.el2 else []),
+            *((getattr(driven, name), width) for name, width in self.bits.items()),
+            (later.PMSCR_EL1, 8),
+            *([(later.PMSCR_EL2, 8)] if config.el2 else []),
             *([(getattr(other, name), self.bits[name]) for name in self.branch] if config.pbt else []),
             (control.buffer_enabled(registers), 1),
         ]
-        play = cycle if self.clocked else set_and_get
-        enabled, collect, offset, may_program, branch_enabled, new_owner = await play(
-            ctx, [(self.inputs, packed(values))], *self.outputs
-        )
+        self.owners.append(control.owner(config, driven))
+        return await cycle(ctx, [(self.inputs, packed(values))], *self.outputs)
+
+    async def check(
+        self, ctx: Any, registers: Registers, pe: PEState, other: PEState, following: tuple[Registers, PEState]
+    ) -> None:
+        """Check the outputs in a state of the PE whose registers were driven before.
+
+        `other` is the state in which a branch was executed. `following` are the registers of the next state.
+        """
+        config = self.config
+        outputs = await self.drive(ctx, registers, pe, other, following)
+        enabled, collect, offset, may_program, branch_enabled, new_owner = outputs
         where = registers, pe
         assert enabled == control.profiling_enabled(config, registers, pe), where
-        self.check_collection(registers, pe, collect, offset)
+        if enabled:
+            self.check_collection(registers, pe, collect, offset)
+            self.coverage["at", control.owner(config, pe), pe.el] += 1
         if pe.el:  # an access from EL0 is UNDEFINED
             assert may_program == programmable(config, pe), where
         if config.pbt:
@@ -100,15 +108,12 @@ class ControlBench(Bench):
             profiled = control.branch_profiled(config, registers, pe, **at)
             assert branch_enabled == profiled, (where, at)
             self.coverage["branch", profiled] += 1
-        if self.clocked:
-            assert new_owner == (self.owners[-1] != self.owners[-2]), where
-        self.owners.append(control.owner(config, pe))
+        if config.several_owners:
+            assert new_owner == (self.owners[-2] != self.owners[-3]), where
         self.coverage["programmable", may_program] += 1
-        if enabled:
-            self.coverage["at", self.owners[-1], pe.el] += 1
 
     def check_collection(self, registers: Registers, pe: PEState, collect: Any, offset: int) -> None:
-        """Check the collection permissions and the timestamp."""
+        """Check the collection permissions and the timestamp, which are valid while profiling is enabled."""
         config, where = self.config, (registers, pe)
         assert collect.context_el1 == control.collect_contextidr_el1(config, registers, pe), where
         assert collect.context_el2 == control.collect_contextidr_el2(config, registers, pe), where
@@ -117,11 +122,10 @@ class ControlBench(Bench):
         time = control.timestamp(config, registers, pe)
         assert collect.timestamp == (time is not None), where
         assert time is None or time == pe.physical_count - offset & ALL, where
-        if control.profiling_enabled(config, registers, pe):
-            self.coverage["pa", collect.pa] += 1
-            self.coverage["nv2_va", collect.nv2_va] += 1
-            self.coverage["contexts", collect.context_el1, collect.context_el2] += 1
-            self.coverage["offset", None if time is None else offset_name(pe, offset)] += 1
+        self.coverage["pa", collect.pa] += 1
+        self.coverage["nv2_va", collect.nv2_va] += 1
+        self.coverage["contexts", collect.context_el1, collect.context_el2] += 1
+        self.coverage["offset", None if time is None else offset_name(pe, offset)] += 1
 
 
 @pytest.mark.parametrize("config", configurations({config.name: config for config in CONFIGS}))
@@ -130,9 +134,10 @@ def test_like_the_reference(config: SPUConfig) -> None:
 
     async def scenario(ctx: Any) -> None:
         random = Random(SEED)
-        for _ in range(STATES):
-            registers = random_registers(random, config)
-            await bench.check(ctx, registers, random_pe(random, config), random_pe(random, config))
+        states = [(random_registers(random, config), random_pe(random, config)) for _ in range(STATES + 1)]
+        await bench.drive(ctx, *states[0], states[0][1], states[0])
+        for (registers, pe), following in pairwise(states):
+            await bench.check(ctx, registers, pe, random_pe(random, config), following)
 
     bench.run(scenario)
     missing = required_coverage(config) - bench.coverage.keys()

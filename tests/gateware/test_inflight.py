@@ -129,7 +129,8 @@ class Sampled:
 
 
 _STATE = {
-    "el": 2, "ns": 1, "nse": 1, "contextidr_el1": 32, "contextidr_el2": 32, "timestamp": 64, "offset": 64, "collect": 5,
+    "el": 2, "ns": 1, "nse": 1, "contextidr_el1": 32, "contextidr_el2": 32, "timestamp": 64, "offset": 64,
+    "subtract": 1, "collect": 5,
 }  # fmt: skip
 """The state that is captured when an operation passes, and the widths in bits."""
 
@@ -170,9 +171,13 @@ class InFlightBench(Bench):
 
     def state_ports(self) -> Mapping[str, Any]:
         dut = self.dut
+        el2 = {}
+        if self.config.el2:
+            offset = {"offset": dut.offset, "subtract": dut.subtract_offset}
+            el2 = {"contextidr_el2": dut.pe.contextidr_el2, **offset}
         return {
             **({"nse": dut.pe.nse} if self.config.rme else {}),
-            **({"contextidr_el2": dut.pe.contextidr_el2, "offset": dut.offset} if self.config.el2 else {}),
+            **el2,
             "el": dut.pe.el,
             "ns": dut.pe.ns,
             "contextidr_el1": dut.pe.contextidr_el1,
@@ -191,7 +196,7 @@ class InFlightBench(Bench):
             **({"alternate_issue": sampled.ticks} if self.config.altclk else {}),
         }
         state = dict(sampled.state)
-        time = state["timestamp"] - state.pop("offset", 0) & (1 << 64) - 1
+        time = state["timestamp"] - state.pop("offset", 0) * state.pop("subtract", 0) & (1 << 64) - 1
         start = StartLayout(self.config).const(
             state | {"timestamp": time, "collect": CollectionPermissions.from_bits(state["collect"])}
         )

@@ -9,14 +9,15 @@ from amaranth.hdl import C, Cat, Mux, Signal
 
 from configurations import FEATURES
 from formal.control import control as proofs
+from formal.engine.parts import layout_fields
 from formal.engine.proof import Result, Verdict
-from formal.engine.terms import BitVector, Boolean, Term, all_of, extract, if_else
+from formal.engine.terms import BitVector, Boolean, Term, all_of, any_of, concat, extract, if_else, widened
 from formal.engine.transition import Transition, Wires, transition
-from spurtle.arch import PCT
+from spurtle.arch import PCT, PMSCR_EL1, PMSCR_EL2
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.gateware.control import ProfilingControl
+from spurtle.gateware.control import PermissionsLayout, ProfilingControl
 from spurtle.gateware.previous_target import PreviousTarget
-from spurtle.interface.pe_state import el2_enabled
+from spurtle.interface.pe_state import el2_enabled, owner_state
 from spurtle_sim.model import control, pe
 from spurtle_sim.model.spu import ReferenceSPU
 from tests.support.proofs import FaultMixin, check_faults
@@ -35,16 +36,46 @@ def every_proof(config: SPUConfig) -> Iterator[Callable[[SPUConfig, Transition],
 
 
 def all_outputs_used(wires: Wires) -> Boolean:
-    """Return whether each output is used."""
+    """Return whether each output is used, now and in the next cycle.
+
+    Profiling is enabled in this cycle, and at EL1 in the next one, where an offset is subtracted.
+    """
+    el1, el2 = wires["pmscr"], wires["pmscr_el2"]
+    ones = PMSCR_EL1.pack(E0SPE=1, E1SPE=1, TS=1), PMSCR_EL2.pack(E0HSPE=1, E2SPE=1, TS=1)
+    pct = PMSCR_EL1.fields["PCT"].lsb
+    owned_by_el2 = all_of(wires["pe__mdcr_el2_e2pb"] == 0, wires["pe__scr_el3_eel2"] == 1)
     return all_of(
-        proofs.input_contract(EVERY)(wires), wires["pe__el"] != 0, wires["rst"] == 0, wires["collect.timestamp"] == 1
+        proofs.input_contract(EVERY)(wires),
+        wires["pe__el"] != 0,
+        wires["enabled"] == 1,
+        wires["collect.timestamp"] == 1,
+        *(pmscr & value == value for pmscr, value in zip((el1, el2), ones, strict=True)),
+        *(extract(pct, pct, pmscr) == extract(pct + 1, pct + 1, pmscr) for pmscr in (el1, el2)),
+        any_of(wires["pe__hcr_el2_tge"] == 0, owned_by_el2),
+        wires["pe__cnthctl_el2_ecv"] == 1,
+        wires["pe__scr_el3_ecven"] == 1,
     )
+
+
+def used_permissions(name: str, value: BitVector) -> Term:
+    """Return the value of a register, without the offset at Exception levels that are not profiled."""
+    if name != "permissions":
+        return value
+    fields = layout_fields(PermissionsLayout(EVERY))
+    bits = [
+        [extract(bit, bit, value) for bit in range(field.offset, field.offset + field.width)]
+        for field in (fields["profiled"], fields["subtract_offset"])
+    ]
+    unused = [subtract & ~profiled for profiled, subtract in zip(*bits, strict=True)]
+    return value & ~(widened(concat(*reversed(unused)), value.width) << fields["subtract_offset"].offset)
 
 
 @pytest.mark.parametrize("count", tiers(long=[10]))
 def test_seeded_faults_of_the_profiling_control_fail(count: int) -> None:
     proofs = [partial(prove, EVERY) for prove in every_proof(EVERY)]
-    check_faults(lambda: ProfilingControl(EVERY), proofs, count=count, assuming=all_outputs_used)
+    check_faults(
+        lambda: ProfilingControl(EVERY), proofs, count=count, assuming=all_outputs_used, relevant=used_permissions
+    )
 
 
 class ReservedNSPB(ProfilingControl):
@@ -73,10 +104,10 @@ class RealmIsNonSecure(ProfilingControl):
 class ProfilesHostEL0(ProfilingControl):
     """With EL1 as the owner, EL0 is profiled even if HCR_EL2.TGE is 1."""
 
-    def _profiled(self, state, owner):
-        return super()._profiled(state, owner) | (
-            self.running & self._same_state(state, owner) & self._tge(state) & ~owner.el2 & (state.el == 0)
-        )
+    def _permit(self, m, permissions, owner):
+        super()._permit(m, permissions, owner)
+        with m.If(self._tge(owner) & ~owner.el2):
+            m.d.sync += permissions.profiled[0].eq(1)
 
 
 class CollectsAnyNV2VA(ProfilingControl):
@@ -89,19 +120,19 @@ class CollectsAnyNV2VA(ProfilingControl):
 class CurrentStateEL2(ProfilingControl):
     """Whether EL2 is enabled depends on the current Security state instead of the owning one."""
 
-    def _collect(self, m, owner):
-        super()._collect(m, owner)
+    def _permit(self, m, permissions, owner):
+        super()._permit(m, permissions, owner)
         higher = el2_enabled(self._config, self.pe, self.pe.ns)
-        m.d.comb += self.collect.pa.eq((self.pmscr_el2.PA | ~higher) & (owner.el2 | self.pmscr.PA))
+        m.d.sync += permissions.pa.eq((self.pmscr_el2.PA | ~higher) & (owner.el2 | self.pmscr.PA))
 
 
 class PhysicalTimeForEL1(ProfilingControl):
     """EL1 gets physical time whenever PMSCR_EL1.PCT requests it."""
 
-    def _choose_offset(self, m, owner):
-        super()._choose_offset(m, owner)
+    def _choose_offset(self, m, permissions, owner):
+        super()._choose_offset(m, permissions, owner)
         with m.If(~owner.el2 & (self.pmscr.PCT == PCT.PHYSICAL)):
-            m.d.comb += self.offset.eq(0)
+            m.d.sync += permissions.subtract_offset.eq(0)
 
 
 class ReservedPCT(ProfilingControl):
@@ -114,18 +145,51 @@ class ReservedPCT(ProfilingControl):
 class OffsetInHost(ProfilingControl):
     """The virtual offset is not zero for a host."""
 
-    def _choose_offset(self, m, owner):
-        super()._choose_offset(m, owner)
+    def _choose_offset(self, m, permissions, owner):
+        super()._choose_offset(m, permissions, owner)
         with m.If((self.pmscr.PCT == 0) & (self.pmscr_el2.PCT == 0)):
-            m.d.comb += self.offset.eq(self.pe.cntvoff_el2)
+            m.d.sync += permissions.subtract_offset.eq(0b111)
 
 
 class TimestampWhileStopped(ProfilingControl):
     """A timestamp is collected while the system counter is disabled."""
 
-    def _collect(self, m, owner):
-        super()._collect(m, owner)
-        m.d.comb += self.collect.timestamp.eq(Mux(owner.el2, self.pmscr_el2.TS, self.pmscr.TS))
+    def _collect(self, m, permissions):
+        super()._collect(m, permissions)
+        m.d.comb += self.collect.timestamp.eq(permissions.timestamp)
+
+
+class EnabledByThisCycle(ProfilingControl):
+    """Profiling of EL1 is disabled in the cycle in which PMSCR_EL1 changes."""
+
+    def _profiled(self, state, owner, permissions):
+        return super()._profiled(state, owner, permissions) & ((state.el != 1) | self.pmscr.E1SPE)
+
+
+class OwnerOfThisCycle(ProfilingControl):
+    """The owner of the buffer is that of this cycle, and the permissions are those of the previous one."""
+
+    def _same_state(self, state, owner):
+        return Cat(getattr(state, name) == bit for name, bit in owner_state(self._config, self.pe).items()).all()
+
+
+class PermissionOfThisCycle(ProfilingControl):
+    """Physical addresses are collected by the permission of this cycle."""
+
+    def _collect(self, m, permissions):
+        super()._collect(m, permissions)
+        m.d.comb += self.collect.pa.eq(permissions.pa | self.pmscr.PA)
+
+
+class LateOffset(ProfilingControl):
+    """The virtual offset takes effect two cycles later."""
+
+    def _choose_offset(self, m, permissions, owner):
+        super()._choose_offset(m, permissions, owner)
+        offset = Signal(64)
+        m.d.sync += offset.eq(self.pe.cntvoff_el2)
+        with m.If((self.pmscr.PCT == 0) & (self.pmscr_el2.PCT == 0)):
+            m.d.sync += self.offset.eq(offset)
 
 
 class StateChangesOnly(FaultMixin, ProfilingControl):
@@ -152,6 +216,10 @@ WRONG = [
     (OffsetInHost, ["time"]),
     (TimestampWhileStopped, ["time"]),
     (StateChangesOnly, ["owner"]),
+    (EnabledByThisCycle, ["enabled", "branch"]),
+    (OwnerOfThisCycle, ["enabled", "branch", "programmable"]),
+    (PermissionOfThisCycle, ["collect.pa"]),
+    (LateOffset, ["time"]),
 ]
 """Wrong circuits, each with the proofs that must fail."""
 
@@ -206,8 +274,8 @@ def test_an_output_that_is_never_asserted_is_not_covered() -> None:
     class NoTimestamp(ProfilingControl):
         """No timestamp is ever collected."""
 
-        def _collect(self, m, owner):
-            super()._collect(m, owner)
+        def _collect(self, m, permissions):
+            super()._collect(m, permissions)
             m.d.comb += self.collect.timestamp.eq(0)
 
     config = FEATURES["minimal_ecv_poff"]

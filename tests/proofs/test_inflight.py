@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from amaranth.hdl import Signal
+from amaranth.hdl import C, Mux, Signal
 from amaranth.lib.fifo import SyncFIFO
 
 from configurations import FEATURES
@@ -105,6 +105,36 @@ class SubtractsLater(inflight_rtl.InFlight):
         return shifted
 
 
+class SubtractsHalfLater(inflight_rtl.InFlight):
+    """The high half of the offset is that of the next cycle."""
+
+    def _subtract_offset(self, m, start):
+        shifted = super()._subtract_offset(m, start)
+        later = Signal.like(shifted, name="later")
+        m.d.comb += [later.eq(shifted), later.timestamp[32:].eq(start.timestamp[32:] - self.offset[32:])]
+        return later
+
+
+class SubtractsWithoutBorrow(inflight_rtl.InFlight):
+    """The halves of the offset are subtracted from those of the system counter."""
+
+    def _subtract_offset(self, m, start):
+        shifted = super()._subtract_offset(m, start)
+        high, offset = Signal(32), Mux(self.subtract_offset, self.offset[32:], 0)
+        m.d.sync += high.eq(self.pe.physical_count[32:] - offset)
+        halves = Signal.like(shifted, name="halves")
+        m.d.comb += [halves.eq(shifted), halves.timestamp[32:].eq(high)]
+        return halves
+
+
+class SubtractsAlways(inflight_rtl.InFlight):
+    """The offset is subtracted also if `subtract_offset` is zero."""
+
+    def elaborate(self, platform):
+        self.subtract_offset = C(1)
+        return super().elaborate(platform)
+
+
 class SubtractsNothing(inflight_rtl.InFlight):
     """No offset is subtracted from the system counter."""
 
@@ -112,7 +142,10 @@ class SubtractsNothing(inflight_rtl.InFlight):
         return start
 
 
-@pytest.mark.parametrize("wrong", tiers(fast=[SubtractsLater], full=[SubtractsNothing]))
+SUBTRACTIONS = [SubtractsHalfLater, SubtractsWithoutBorrow, SubtractsAlways, SubtractsNothing]
+
+
+@pytest.mark.parametrize("wrong", tiers(fast=[SubtractsLater], full=SUBTRACTIONS))
 def test_a_missing_or_late_offset_fails(wrong: type[inflight_rtl.InFlight]) -> None:
     config = FEATURES["minimal_el2"]
     assert inflight.prove_captures(config, transition(inflight_rtl.InFlight(config))).result is Result.PASS

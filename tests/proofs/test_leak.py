@@ -16,6 +16,7 @@ from formal.engine.proof import Result
 from formal.engine.terms import Solver, any_of, implies
 from formal.engine.transition import Transition, transition
 from formal.spu.leak import THEOREMS, prove, prove_differ
+from formal.spu.permissions import remembered
 from spurtle.arch import PMBLIMITR_EL1, PMSCR_EL1, PMSICR_EL1, PMSVer, Register
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware import spu
@@ -54,10 +55,8 @@ LEAKS = {
         "addresses", RICH, "record", "has_va &= ~facts.nv2 | start.collect.nv2_va", "has_va &= C(1)"
     ),
     "context without permission": Leak("contexts", RICH, "record", "retired & start.collect.context_el2", "retired"),
-    "context of EL1 in a host": Leak("contexts", RICH, "control", "(self.pe.el < 2) & ~self._tge(self.pe)", "C(1)"),
-    "virtual offset in a host": Leak(
-        "contexts", RICH, "control", "(time == PCT.VIRTUAL) & ~host", "time == PCT.VIRTUAL"
-    ),
+    "context of EL1 in a host": Leak("contexts", RICH, "control", "self.pmscr.CX & ~tge", "self.pmscr.CX"),
+    "virtual offset in a host": Leak("contexts", RICH, "control", "virtual & ~host)", "virtual)"),
     "permission of a later cycle": Leak(
         "contexts",
         TWO,
@@ -76,8 +75,29 @@ LEAKS = {
         "other states",
         RICH,
         "control",
-        "self._profiled(self.pe, owner) & ~self.pe.debug",
-        "self._profiled(self.pe, owner)",
+        "self._profiled(self.pe, previous_owner, permissions) & ~self.pe.debug",
+        "self._profiled(self.pe, previous_owner, permissions)",
+    ),
+    "the owner of this cycle": Leak(
+        "other states",
+        RICH,
+        "control",
+        "self._profiled(self.pe, previous_owner, permissions) & ~self.pe.debug",
+        "self._profiled(self.pe, owner, permissions) & ~self.pe.debug",
+    ),
+    "a permission of this cycle": Leak(
+        "contexts",
+        RICH,
+        "control",
+        'collect["context_el2"] = permissions.context_el2',
+        'collect["context_el2"] = self.pmscr_el2.CX',
+    ),
+    "an offset of this cycle": Leak(
+        "contexts",
+        RICH,
+        "inflight",
+        "offset = self.pe.physical_count, Mux(self.subtract_offset, self.offset, 0)",
+        "offset = self.pe.physical_count, Mux(self.subtract_offset, self.offset, self.pe.cntvoff_el2)",
     ),
     "a start state that is not captured": Leak(
         "other states",
@@ -193,7 +213,7 @@ def driven(theorem: str, cycle: int) -> dict[str, int]:
 @pytest.mark.parametrize("name", tiers(full=["not completed"], long=THEOREMS))
 def test_the_copies_differ(name: str) -> None:
     theorem = THEOREMS[name]
-    one = system(MINIMAL)
+    one = remembered(MINIMAL, system(MINIMAL))
     other = replace(one, _name="other")
     secrets = [secret for secret in theorem.secrets(MINIMAL) if secret.part.wire in one.inputs]
     solver = Solver(one.initial(), other.initial())

@@ -19,7 +19,7 @@ from spurtle.arch import PMSFCR_EL1
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import Packet
 from spurtle.gateware.component import ConfiguredComponent
-from spurtle.interface.pe_state import PEStateSignature
+from spurtle.interface.pe_state import PROFILING_CONTROLS, PEStateSignature
 from spurtle_sim.model.operation import Facts, Location, Operation, Sample, Start, Vectors
 from spurtle_sim.model.pe import PEState
 from spurtle_sim.model.records import events, saturate
@@ -141,6 +141,11 @@ def random_pe(random: Random, config: SPUConfig) -> PEState:
         if config.rme:
             state["nse"] = state["ns"] & state["mdcr_el3_nspbe"]
     return PEState(**state)
+
+
+def with_controls(pe: PEState, other: PEState) -> PEState:
+    """Return the state `pe`, with the registers that control profiling as in `other`."""
+    return replace(pe, **{name: getattr(other, name) for name in PROFILING_CONTROLS})
 
 
 def _random_vectors(random: Random, config: SPUConfig) -> Vectors:

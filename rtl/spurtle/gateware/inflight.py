@@ -20,6 +20,9 @@ from .slots import Allocation, Slot
 
 __all__ = ["InFlight"]
 
+_LOW_BITS = 32
+"""Width of the part of the timestamp from which the offset is subtracted first."""
+
 
 class InFlight(ConfiguredComponent):
     """Sampled operations, from the sampling point until their samples are accepted.
@@ -35,8 +38,8 @@ class InFlight(ConfiguredComponent):
         See `Allocation`.
     pe, collect : In(PEStateSignature), In(CollectionPermissions)
         State and permissions for the operations that pass the sampling point in this cycle.
-    offset : In(64)
-        Offset that is subtracted from the system counter of this cycle for the timestamp. Only with EL2.
+    offset, subtract_offset : In(64), In(1)
+        Offset of the system counter of this cycle for the timestamp, and whether it is subtracted. Only with EL2.
     running : In(1)
         The Profiling Buffer is enabled and not stopped.
     in_flight, finish : In
@@ -53,7 +56,8 @@ class InFlight(ConfiguredComponent):
 
     proof_signals = (
         "start_*",
-        "offset_before",
+        "offset_high",
+        "borrow",
         "known_at_finish",
         "operations",
         "order.level",
@@ -72,7 +76,7 @@ class InFlight(ConfiguredComponent):
                 "collisions": Out(range(config.selections_per_cycle + 1)),
                 "pe": In(PEStateSignature(config)),
                 "collect": In(CollectionPermissions),
-                **when(config.el2, offset=In(64)),
+                **when(config.el2, offset=In(64), subtract_offset=In(1)),
                 "running": In(1),
                 "in_flight": In(InFlightSignature(config)),
                 "finish": In(FinishSignature(config)),
@@ -148,15 +152,25 @@ class InFlight(ConfiguredComponent):
         return now, was_stopped
 
     def _subtract_offset(self, m, start):
-        """Return `start` with the offset subtracted from its timestamp.
+        """Subtract the offset from the timestamp of `start`, which is registered. Return `start` with the difference.
 
-        `offset` is registered, as `start` is: choosing the offset and a subtraction of 64 bits do not fit into one
-        cycle.
+        The low half is subtracted before the register and the high half after it, because a carry chain of 64 bits
+        does not fit into one cycle.
         """
-        offset_before = Signal(64)
-        m.d.sync += offset_before.eq(self.offset)
+        count, offset = self.pe.physical_count, Mux(self.subtract_offset, self.offset, 0)
+        low = Signal(_LOW_BITS + 1)
+        borrow = Signal()
+        offset_high = Signal(len(count) - _LOW_BITS)
         shifted = Signal.like(start, name="shifted")
-        m.d.comb += [shifted.eq(start), shifted.timestamp.eq(start.timestamp - offset_before)]
+        m.d.comb += low.eq(count[:_LOW_BITS] - offset[:_LOW_BITS])
+        m.d.sync += [
+            start.timestamp[:_LOW_BITS].eq(low),
+            borrow.eq(low[-1]),
+            offset_high.eq(offset[_LOW_BITS:]),
+        ]
+        # The borrow is subtracted as an additional bit below the others, so that there is one carry chain.
+        high = Cat(C(0, 1), start.timestamp[_LOW_BITS:]) - Cat(borrow, offset_high)
+        m.d.comb += [shifted.eq(start), shifted.timestamp[_LOW_BITS:].eq(high[1:])]
         return shifted
 
     def _offer_in_place(self, m, slot):

@@ -11,6 +11,7 @@ from .. import arch
 from ..config import SPUConfig, check_config
 from ..interface.members import when
 from ..interface.register_layout import register_layout
+from .comparison import at_most, at_most_one_more
 from .component import ConfiguredComponent
 
 __all__ = ["IntervalCounter", "Numbering"]
@@ -249,7 +250,7 @@ class IntervalCounter(ConfiguredComponent):
         m.d.comb += [
             near.eq(close & ~low[bits]),
             reloads.eq(near & (remaining < numbering.count)),
-            reaches.eq(near & (remaining != 0) & (remaining <= numbering.count)),
+            reaches.eq(near & (remaining != 0) & at_most(remaining, numbering.count)),
         ]
 
         # `count_reloaded` has one bit more: without a reload the sum can exceed 255, because `remaining` is added.
@@ -331,7 +332,7 @@ class IntervalCounter(ConfiguredComponent):
 
         # The slices suffice: a selection in this cycle has fewer operations before it than there are lanes.
         ended = self._registered(m, rnd & live & (ecount_decremented < 0), "ended")
-        ends_after = self._registered(m, ecount_minus_1[: len(remaining)] + 1 >= remaining, "ends_after")
+        ends_after = self._registered(m, at_most_one_more(remaining, ecount_minus_1[: len(remaining)]), "ends_after")
         reached = self._registered(m, reaches, "reached")
         random_ends = self._registered(m, ~rnd | (loaded < 0), "random_ends")
         random_offset = self._registered(m, Mux(self.rnd, self.random, 0), "random_offset")

@@ -208,7 +208,11 @@ class SPU(ConfiguredComponent):
         if self._config.slots > 1:
             m.d.comb += [port.eq(slot) for port, slot in zip(self.sampling.slot, inflight.slot, strict=True)]
         if self._config.el2:
-            m.d.comb += [control.pmscr_el2.eq(registers.pmscr_el2), inflight.offset.eq(control.offset)]
+            m.d.comb += [
+                control.pmscr_el2.eq(registers.pmscr_el2),
+                inflight.offset.eq(control.offset),
+                inflight.subtract_offset.eq(control.subtract_offset),
+            ]
         if not self._config.several_owners:
             return C(0)
         m.d.comb += registers.programmable.eq(control.programmable)

@@ -12,7 +12,13 @@ from ..support.arguments import check_type
 from .members import when
 from .signature import StructuralSignature
 
-__all__ = ["FineGrainedTrapsLayout", "PEStateSignature", "el2_enabled", "owner_state"]
+__all__ = ["PROFILING_CONTROLS", "FineGrainedTrapsLayout", "PEStateSignature", "el2_enabled", "owner_state"]
+
+PROFILING_CONTROLS = (
+    *("mdcr_el2_e2pb", "hcr_el2_e2h", "hcr_el2_tge", "cntvoff_el2", "cnthctl_el2_ecv", "cntpoff_el2"),
+    *("mdcr_el3_nspb", "mdcr_el3_nspbe", "scr_el3_eel2", "scr_el3_ecven"),
+)
+"""Members of `PEStateSignature` that take effect one cycle later for operations, branches and PMBIDR_EL1.P."""
 
 
 class FineGrainedTrapsLayout(data.StructLayout):
@@ -43,6 +49,11 @@ class PEStateSignature(StructuralSignature):
 
     Fields of System registers carry the values that software wrote. The SPU computes their Effective values. A port is
     named after its register and field. A value changes when the context is synchronized, not when MSR executes.
+
+    The System registers that control profiling take effect one cycle later for the operations at the sampling point:
+    the members in `PROFILING_CONTROLS`, PMSCR_EL1 and PMSCR_EL2. The core presents a new value at least one cycle
+    before the first operation that follows the context synchronization event passes the sampling point. All other
+    members have no latency. An access to a System register uses the values of its cycle, except for PMBIDR_EL1.P.
 
     Members
     -------

@@ -28,7 +28,8 @@ class SystemRegisterSignature(StructuralSignature):
     `rdata` and `outcome` are valid `ACCESS_LATENCY` = 3 cycles after `valid`. A write has taken effect in that cycle.
     There can be an access in every cycle. Accesses are performed in order: a read returns what earlier ones wrote. A
     read samples all bits of the register in the cycle before `rdata` is valid, also if the SPU itself changes the
-    register, for example PMBPTR_EL1.
+    register, for example PMBPTR_EL1. PMSCR_EL1 and PMSCR_EL2 take effect for operations one cycle later
+    (`PEStateSignature`).
 
     The PE itself handles accesses that FEAT_NV traps or transforms into memory accesses, traps to EL3 in Debug state
     with EDSCR.SDD, which are UNDEFINED, and HCR_EL2.TIDCP.

@@ -72,6 +72,7 @@ struct CompiledSPU {
     void set_pe(const PEState &pe) {
         settle_answers();
         ::set_pe(spu, pe);
+        synchronize_context();
     }
 
     // Access a System register and return the outcome. A program at EL0 has its kernel make the access, at EL1, or at
@@ -92,7 +93,9 @@ struct CompiledSPU {
         spu.PORT(pe, el) = el;
         for (unsigned waited = 1; waited < ACCESS_LATENCY; waited++) cycle();
         data = spu.PORT(sysreg, rdata);
-        return spu.PORT(sysreg, outcome);
+        unsigned outcome = spu.PORT(sysreg, outcome);
+        if (write) synchronize_context();
+        return outcome;
     }
 
     // Reset the SPU, the core and memory.
@@ -159,6 +162,9 @@ private:
         core.capture_selections(spu, counts.cycles);
         core.at(counts.cycles).count = 0;
     }
+
+    // Context synchronization: the control registers take effect for operations one cycle later.
+    void synchronize_context() { cycle(); }
 
     // Simulate one cycle of the program.
     void advance() {

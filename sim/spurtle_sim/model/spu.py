@@ -158,9 +158,12 @@ class ReferenceSPU:
         """Report a sample collision: the selected operation is not sampled, because no slot is free (D17.3.7)."""
         self.buffer.collide()
 
-    def start(self, pe: PEState) -> Start:
-        """Sample the selected operation: capture the values of `pe` that may be collected."""
-        config, registers = self.config, self.registers
+    def start(self, pe: PEState, settings: Registers | None = None) -> Start:
+        """Sample the selected operation: capture the values of `pe` that may be collected.
+
+        PMSCR_EL1 and PMSCR_EL2 are read from `settings`, or from the current registers if it is None.
+        """
+        config, registers = self.config, settings or self.registers
         return Start(
             el=pe.el,
             ns=pe.ns,

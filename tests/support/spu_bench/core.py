@@ -1,5 +1,6 @@
 """The core: states of the PE, accesses of software, operations in flight and branches."""
 
+from copy import copy
 from dataclasses import replace
 
 from spurtle.arch import PMBLIMITR_EL1, Register
@@ -9,7 +10,7 @@ from spurtle_sim.model import control
 from spurtle_sim.model.operation import Location
 from spurtle_sim.model.pe import Owner, PEState
 from spurtle_sim.model.registers import Registers, access
-from tests.support.gateware import random_location, random_pe
+from tests.support.gateware import random_location, random_pe, with_controls
 from tests.support.spu_bench.flight import Access, Flight
 from tests.support.spu_bench.state import State
 
@@ -35,7 +36,11 @@ class CoreInputs(State):
         if self.random.random() < self.owner_change_rate:
             self.change_owner()
         self.pe = replace(self.pe, physical_count=self.pe.physical_count + 1 & (1 << 64) - 1)
-        self.passing_pe = self._accessing(register, write, any_state) if register else self.pe
+        before, self.passing_pe = self.passing_pe, self._accessing(register, write, any_state) if register else self.pe
+        # The state of the operations, with the registers that control profiling as they were in the previous cycle.
+        self.effective_pe = with_controls(self.passing_pe, before)
+        self.effective = copy(self.registers)
+        self.effective.PMSCR_EL1, self.effective.PMSCR_EL2 = self.earlier.PMSCR_EL1, self.earlier.PMSCR_EL2
         for name, value in pe_members(self.config, self.passing_pe).items():
             self.drive(f"pe__{name}", value)
         self.new_owner, self.newer_owner = self.newer_owner, self.reference.update_owner(self.passing_pe)
@@ -61,7 +66,7 @@ class CoreInputs(State):
         outcome, target = access(self.config, register, write is not None, self.passing_pe)
         self.coverage[f"{outcome.name} of {'MSR' if write else 'MRS'}"] += 1
         self.coverage["redirected"] += target not in (register, None)
-        return Access(register, write and write[1], outcome, target, self.passing_pe)
+        return Access(register, write and write[1], outcome, target, self.effective_pe)
 
     def _stop_for_new_owner(self) -> None:
         """Record that the buffer does not run in this cycle, because its owner has changed."""

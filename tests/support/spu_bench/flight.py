@@ -26,7 +26,7 @@ class Access:
     target : Register or None
         The register that is accessed, which a redirection may change; None if none is.
     pe : PEState
-        The state of the PE in which the access is made.
+        The state of the PE in which the access is made, which determines PMBIDR_EL1.P.
     """
 
     register: Register

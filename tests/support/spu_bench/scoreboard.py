@@ -77,19 +77,20 @@ class Scoreboard(Memory):
         self.operations += lanes.bit_count()
         if not lanes:
             return
-        if self.new_owner or not control.profiling_enabled(self.config, self.registers, self.passing_pe):
+        if self.new_owner or not control.profiling_enabled(self.config, self.effective, self.effective_pe):
             if self.registers.PMSICR_EL1:
                 self.coverage["counters held while disabled"] += 1
             return
         self.expected["pop"] += lanes.bit_count()
-        passing = Passing(self.now, self.passing_pe, self.reference.start(self.passing_pe), lanes)
+        start = self.reference.start(self.effective_pe, self.effective)
+        passing = Passing(self.now, self.effective_pe, start, lanes)
         self.uncounted.append(passing)
         self.unanswered.append(passing)
 
     def take_branch(self, state: PEState, target: Location) -> None:
         """Record the target of a taken branch."""
         at = {name: getattr(state, name) for name in ("el", "ns", "nse", "aarch32")}
-        profiled = control.branch_profiled(self.config, self.registers, self.passing_pe, **at)
+        profiled = control.branch_profiled(self.config, self.effective, self.effective_pe, **at)
         self.previous_target = target if profiled else None
         self.coverage[f"taken branch, profiled {int(profiled)}"] += 1
 

@@ -57,7 +57,7 @@ class State:
         self.events = (*EVENTS, *(f"feed_{event}" for event in config.feed_events))
         self.expected = dict.fromkeys(self.events, 0)
         self.counted = dict.fromkeys(self.events, 0)
-        self.pe = self.passing_pe = PEState(physical_count=self.random.getrandbits(64))
+        self.pe = self.passing_pe = self.effective_pe = PEState(physical_count=self.random.getrandbits(64))
         self.pe_members = pe_bits(config)
         self.ownership: dict[str, int] = {}  # controls of the owner of the buffer
         # Whether the owner of the buffer changed in the previous cycle, and in this one.
@@ -92,7 +92,7 @@ class State:
         self.written: dict[int, int] = {}
         self.ready_rate = 1.0
         self.pointer = self.last_pointer = self.pointer_written = 0
-        self.visible = self.earlier = copy(self.registers)
+        self.visible = self.earlier = self.effective = copy(self.registers)
         # The accesses that are checked, each performed in a later cycle; and the one performed, answered in the next.
         self.checked: deque[Access | None] = deque([None] * (ACCESS_LATENCY - 1))
         self.answer: tuple[Access, int] | None = None
