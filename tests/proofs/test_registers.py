@@ -359,11 +359,11 @@ def test_a_register_that_cannot_be_read_is_not_covered() -> None:
 
 
 def test_an_unreachable_outcome_is_not_covered() -> None:
-    class UntrappedPMSLATFR(RegisterAccess):
-        """EL3 traps no access to PMSLATFR_EL1."""
+    class UntrappedPMSCR(RegisterAccess):
+        """EL3 traps no access to PMSCR_EL1, nor to the other registers of its group."""
 
         def _trapped_to_el3(self, register):
-            return C(0) if register is arch.PMSLATFR_EL1 else super()._trapped_to_el3(register)
+            return C(0) if register is arch.PMSCR_EL1 else super()._trapped_to_el3(register)
 
     assert proofs.cover(BOTH, transition(RegisterAccess(BOTH))).result is Result.PASS
-    assert "PMSLATFR_EL1: TRAP_EL3" in proofs.cover(BOTH, transition(UntrappedPMSLATFR(BOTH))).evidence
+    assert "PMSCR_EL1: TRAP_EL3" in proofs.cover(BOTH, transition(UntrappedPMSCR(BOTH))).evidence

@@ -20,6 +20,7 @@ from formal.serializer.cutter import CutterSpec
 from spurtle.config import CONFIGS
 from spurtle.gateware.inflight import InFlight
 from spurtle.gateware.interval import IntervalCounter
+from spurtle.gateware.registers import RegisterFile
 from spurtle.gateware.spu import SPU, RecordPath
 from spurtle.shell.shell import Shell
 from tests.support.countdown import Countdown, zero_flag_is_correct
@@ -34,7 +35,8 @@ V1P4 = CONFIGS["v1p4"]
 
 DESIGNS = (
     lambda: Shell(FEATURES["minimal_packed"], "axi4-apb"),
-    # Fields of fixed size and FEAT_SPE_SME, several lanes, several slots.
+    # Registers with EL2, fields of fixed size and FEAT_SPE_SME, several lanes, several slots.
+    lambda: RegisterFile(V1P4),
     lambda: RecordPath(V1P4),
     lambda: IntervalCounter(V1P4),
     lambda: InFlight(V1P4),
