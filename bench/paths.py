@@ -5,12 +5,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["CriticalPath", "critical_path"]
+__all__ = ["CARRY_INPUTS", "CriticalPath", "critical_path", "register_name"]
+
+CARRY_INPUTS = ("CIN", "FCI")
+"""Inputs of a carry chain. Their wires have no delay, or almost none where the chain changes tiles."""
+
+
+_CELLS = (
+    *("TRELLIS_FF", "LUT4", "PFUMX", "L6MUX21", "CCU2C", "MULT18X18D"),
+    *("SB_DFF", "SB_LUT4", "SB_CARRY"),
+)
+"""Types of cells in the names that Yosys gives."""
 
 
 @dataclass(frozen=True)
 class CriticalPath:
-    """Slowest register-to-register path of a placement.
+    """Path from register to register of a placement.
 
     Parameters
     ----------
@@ -46,20 +56,19 @@ def critical_path(report: Mapping[str, Any]) -> CriticalPath:
     edge = f"posedge {clock}"
     (path,) = (path["path"] for path in report["critical_paths"] if path["from"] == path["to"] == edge)
     routing = [hop for hop in path if hop["type"] == "routing"]
-    # A hop inside a logic cell or along a carry chain has no delay, or almost none where the chain changes tiles.
-    wires = [hop for hop in routing if hop["delay"] > 0 and hop["to"]["port"] not in ("CIN", "FCI")]
+    # A hop inside a logic cell has no delay.
+    wires = [hop for hop in routing if hop["delay"] > 0 and hop["to"]["port"] not in CARRY_INPUTS]
     return CriticalPath(
         fmax_mhz=fmax["achieved"],
-        source=_register(path[0]["from"]["cell"]),
-        sink=_register(path[-1]["to"]["cell"]),
+        source=register_name(path[0]["from"]["cell"]),
+        sink=register_name(path[-1]["to"]["cell"]),
         levels=len(wires) - 1,
         logic_ns=round(sum(hop["delay"] for hop in path if hop["type"] != "routing"), 2),
         routing_ns=round(sum(hop["delay"] for hop in routing), 2),
     )
 
 
-def _register(cell: str) -> str:
-    """Return the name of a register without the suffixes that Yosys adds for its cells."""
-    return re.sub(r"_(TRELLIS_FF|SB_DFF|SB_LUT4|SB_CARRY|LUT4|PFUMX|L6MUX21|CCU2C).*", "", cell).removeprefix(
-        "component."
-    )
+def register_name(cell: str) -> str:
+    """Return the name of a register or a memory without the suffixes that Yosys and nextpnr add for its cells."""
+    # A memory is mapped to a grid of cells: `memory.0.12`.
+    return re.sub(rf"(_({'|'.join(_CELLS)})|\.\d+\.\d+(\$|$)).*", "", cell).removeprefix("component.")

@@ -11,7 +11,7 @@ from spurtle.support.files import write_file, write_json
 
 from .blocks import ANY, BLOCKS
 from .devices import DEVICES
-from .report import FigureRow
+from .report import FigureRow, blocks
 
 __all__ = ["FIGURES", "PAGE", "SUMMARY", "publish", "read", "with_tables"]
 
@@ -21,7 +21,7 @@ SUMMARY = ROOT / "rtl" / "spurtle" / "config" / figures.FILE
 """Figures of complete SPUs, which `spurtle configs` prints."""
 PAGE = ROOT / "docs" / "bench.md"
 
-_HEADINGS = ("block", "configuration", "LUT4", "FF", "Fmax, MHz", "levels", "bound", "ratio")
+_HEADINGS = ("block", "configuration", "LUT4", "FF", "memories, multipliers", "Fmax, MHz", "levels", "bound", "ratio")
 
 
 def read() -> list[FigureRow]:
@@ -70,6 +70,7 @@ def _cells(row: FigureRow) -> tuple[str, ...]:
         "" if row.config == ANY else row.config,
         f"{row.lut4:,}",
         f"{row.ff:,}",
+        blocks(row),
         f"{row.fmax_mhz:.0f}{one_seed}" if row.fmax_mhz else "not placed",
         "" if row.levels is None else f"{row.levels}",
         row.bound or "",

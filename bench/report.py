@@ -1,5 +1,6 @@
 """Rows of figures: their calculation, the tables for the terminal, and the JSON file."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -9,11 +10,12 @@ from rich.table import Table
 
 from spurtle.support.files import write_json
 
-from .blocks import Block, bound_of
-from .devices import Device
+from .blocks import Block, bounds_of
+from .devices import DEVICES, Device
 from .flow import Measurement
+from .paths import CriticalPath
 
-__all__ = ["FigureRow", "path_table", "rows", "table", "write"]
+__all__ = ["FigureRow", "blocks", "pair_table", "path_table", "rows", "table", "write"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,9 @@ class FigureRow:
     ----------
     name, config, device : str
     lut4, ff : int
-        Area of the circuit without the harness, including carry cells.
+        Area of the circuit without the harness, including carry cells and LUT RAM.
+    cells : dict of str to int
+        Number of cells of each type, without flip-flops.
     fmax_mhz : float or None
         Median of the seeds; None if the circuit with its harness is too large for the device.
     seeds : int
@@ -32,7 +36,8 @@ class FigureRow:
     levels : int or None
         LUTs in series on the slowest path of the slowest placement; a carry chain counts as one.
     bound : str or None
-        Name of the plain circuit that bounds it; None for a plain circuit.
+        Name of the plain circuit that bounds it: the slowest one on this device, if there are several. None for a plain
+        circuit.
     ratio : float or None
         `fmax_mhz` divided by the `fmax_mhz` of the bound.
     """
@@ -42,6 +47,7 @@ class FigureRow:
     device: str
     lut4: int
     ff: int
+    cells: dict[str, int]
     fmax_mhz: float | None
     seeds: int
     levels: int | None
@@ -50,18 +56,28 @@ class FigureRow:
 
 
 def rows(device: Device, measured: Mapping[Block, Measurement]) -> list[FigureRow]:
-    """Return one row for each measurement. `measured` must contain the bound of each block."""
+    """Return one row for each measurement. `measured` must contain the bounds of each block."""
     fmax = {block: measurement.fmax_mhz and round(measurement.fmax_mhz, 1) for block, measurement in measured.items()}
 
     def row(block: Block, measurement: Measurement) -> FigureRow:
-        bound = bound_of(block)
+        # A plain circuit that is too large for the device has no frequency.
+        bound = min(bounds_of(block), key=lambda plain: fmax[plain] or math.inf, default=None)
         mhz = fmax[block]
         bound_mhz = fmax[bound] if bound else None
-        ratio = round(mhz / bound_mhz, 2) if mhz and bound_mhz else None
-        levels = measurement.slowest.levels if measurement.slowest else None
-        size = (measurement.lut4, measurement.ff)
-        seeds = len(measurement.placed)
-        return FigureRow(block.name, block.config, device.name, *size, mhz, seeds, levels, block.bound, ratio)
+        area = measurement.area
+        return FigureRow(
+            name=block.name,
+            config=block.config,
+            device=device.name,
+            lut4=area.lut4,
+            ff=area.ff,
+            cells=dict(area.cells),
+            fmax_mhz=mhz,
+            seeds=len(measurement.placed),
+            levels=measurement.slowest.levels if measurement.slowest else None,
+            bound=bound.name if bound else None,
+            ratio=round(mhz / bound_mhz, 2) if mhz and bound_mhz else None,
+        )
 
     return [row(block, measurement) for block, measurement in measured.items()]
 
@@ -69,7 +85,10 @@ def rows(device: Device, measured: Mapping[Block, Measurement]) -> list[FigureRo
 def table(device: Device, rows: Iterable[FigureRow], measured: Mapping[Block, Measurement]) -> Table:
     """Return the table of one device for the terminal, with the minimum and maximum of the seeds."""
     shown = _table(f"{device.title}: area, speed", "bound")
-    for heading in ("LUT4", "FF", "Fmax, MHz", "seeds", "ratio"):
+    for heading in ("LUT4", "FF"):
+        shown.add_column(heading, justify="right")
+    shown.add_column("memories, multipliers")
+    for heading in ("Fmax, MHz", "seeds", "ratio"):
         shown.add_column(heading, justify="right")
     shown.add_column("")
     for row, measurement in zip(rows, measured.values(), strict=True):
@@ -80,6 +99,7 @@ def table(device: Device, rows: Iterable[FigureRow], measured: Mapping[Block, Me
             row.bound or "",
             f"{row.lut4:,}",
             f"{row.ff:,}",
+            blocks(row),
             f"{row.fmax_mhz:.1f}" if row.fmax_mhz else "not placed",
             f"{min(fmax):.0f} to {max(fmax):.0f}" if fmax else "",
             "" if row.ratio is None else f"{row.ratio:.2f}",
@@ -88,15 +108,32 @@ def table(device: Device, rows: Iterable[FigureRow], measured: Mapping[Block, Me
     return shown
 
 
+def blocks(row: FigureRow) -> str:
+    """Return the numbers of memories and multipliers of a circuit, without the prefixes of their types."""
+    counted = {kind: count for kind, count in row.cells.items() if kind in DEVICES[row.device].blocks}
+    return ", ".join(f"{count:,} {kind.removeprefix('TRELLIS_')}" for kind, count in counted.items())
+
+
 def path_table(device: Device, measured: Mapping[Block, Measurement]) -> Table:
     """Return the table of critical paths: for each circuit the slowest path of the slowest placement."""
-    shown = _table(f"{device.title}: critical paths", "from", "to")
-    for heading in ("levels", "logic, ns", "routing, ns"):
+    slowest = ((block, path) for block, measurement in measured.items() if (path := measurement.slowest))
+    return _paths(f"{device.title}: critical paths", slowest)
+
+
+def pair_table(device: Device, measured: Mapping[Block, Measurement], count: int) -> Table:
+    """Return the table of the `count` slowest pairs of registers of each circuit, in its slowest placement."""
+    slowest = ((block, path) for block, measurement in measured.items() for path in measurement.pairs[:count])
+    return _paths(f"{device.title}: longest path of each pair of registers", slowest)
+
+
+def _paths(title: str, paths: Iterable[tuple[Block, CriticalPath]]) -> Table:
+    shown = _table(title, "from", "to")
+    for heading in ("MHz", "levels", "logic, ns", "routing, ns"):
         shown.add_column(heading, justify="right")
-    for block, measurement in measured.items():
-        if path := measurement.slowest:
-            delays = (f"{path.logic_ns:.2f}", f"{path.routing_ns:.2f}")
-            shown.add_row(block.name, block.config, path.source, path.sink, str(path.levels), *delays)
+    for block, path in paths:
+        delays = (f"{path.logic_ns:.2f}", f"{path.routing_ns:.2f}")
+        figures = (f"{path.fmax_mhz:.1f}", str(path.levels), *delays)
+        shown.add_row(block.name, block.config, path.source, path.sink, *figures)
     return shown
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Fragment, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
@@ -17,8 +17,8 @@ from amaranth.sim import Simulator
 import bench.__main__ as command
 import bench.publish as published
 from bench import flow, plain
-from bench.blocks import ANY, BLOCKS, bound_of, select
-from bench.devices import DEVICES
+from bench.blocks import ANY, BLOCKS, bounds_of, contained, select
+from bench.devices import DEVICES, Area
 from bench.flow import Circuit, FlowError, Measurement, cache_key, check, measure
 from bench.harness import Harness, elaborate, flip_flops, port_bits
 from bench.paths import CriticalPath, critical_path
@@ -27,6 +27,7 @@ from bench.report import path_table, rows, table
 from configurations import FAST
 from spurtle.config import CONFIGS
 from spurtle.config.figures import Figures, figures
+from spurtle.gateware.spu import SPU
 from spurtle.support.errors import UserError
 from tests.support.tiers import tiers
 
@@ -158,8 +159,8 @@ def test_undriven_output_is_reported(tmp_path, fault, message):
 
 def test_correct_circuit_is_measured(tmp_path):
     measured = measure(circuit(), ECP5, tmp_path, 0)
-    assert measured.ff == 5
-    assert measured.lut4 > 0
+    assert measured.area.ff == 5
+    assert measured.area.lut4 == 2 * measured.area.cells["CCU2C"] > 0
 
 
 class UnusedCounter(wiring.Component):
@@ -185,32 +186,6 @@ def test_flip_flops_removed_by_mapping_are_reported():
     check(circuit(), **counted)
     with pytest.raises(FlowError, match="only 2 of 4 flip-flops remain after synthesis"):
         check(circuit(), **{**counted, "mapped": 2})
-
-
-# Area.
-
-
-def netlist(*cells: tuple[str, dict[str, int]]) -> dict[str, Any]:
-    return {
-        "cells": {
-            f"cell{index}": {"type": kind, "connections": {pin: [net] for pin, net in pins.items()}}
-            for index, (kind, pins) in enumerate(cells)
-        }
-    }
-
-
-def test_carry_cell_of_an_ecp5_counts_as_two_lut4():
-    cells = ["LUT4", "LUT4", "CCU2C", "TRELLIS_FF", "PFUMX", "L6MUX21"]
-    assert ECP5.area(netlist(*((kind, {}) for kind in cells))) == (4, 1)
-
-
-def test_carry_of_an_ice40_counts_only_without_a_shared_cell():
-    lut = ("SB_LUT4", {"I0": 9, "I1": 1, "I2": 2, "I3": 3})
-    flip_flop = ("SB_DFFESR", {"D": 4})
-    shared = ("SB_CARRY", {"I0": 1, "I1": 2, "CI": 3})
-    alone = ("SB_CARRY", {"I0": 1, "I1": 2, "CI": 5})
-    assert ICE40.area(netlist(lut, shared, flip_flop)) == (1, 1)
-    assert ICE40.area(netlist(lut, shared, alone)) == (2, 0)
 
 
 # The critical path.
@@ -268,6 +243,7 @@ def test_cache_key_depends_on_circuit_device_and_tools(monkeypatch):
         cache_key(replace(adder, wrapped=adder.wrapped + "#"), ECP5),
         cache_key(adder, replace(ECP5, place_options=("--25k",))),
         cache_key(adder, replace(ECP5, lut4={"LUT4": 1})),
+        cache_key(adder, replace(ECP5, blocks=frozenset())),
     ]
     monkeypatch.setattr(flow, "version", lambda tool: "0")
     keys.append(cache_key(adder, ECP5))
@@ -325,16 +301,16 @@ def test_another_seed_needs_one_placement(tmp_path, tools):
 def test_circuit_that_is_too_large_has_only_an_area(tmp_path, tools):
     small = replace(ECP5, cells=4)  # the harness adds nothing to its five flip-flops
     first = measure(circuit(), small, tmp_path, 3)
-    assert (first.ff, first.placed, first.cached) == (5, (), False)
+    assert (first.area.ff, first.placed, first.cached) == (5, (), False)
     assert measure(circuit(), small, tmp_path, 3) == replace(first, cached=True)
     assert tools == ["synth.log"]
     assert len(measure(circuit(), replace(small, cells=5), tmp_path, 3, fresh=True).placed) == 3
 
     gate, *_ = select(["gate"])
     figures = rows(ECP5, {gate: first})
-    assert (figures[0].lut4, figures[0].fmax_mhz, figures[0].seeds, figures[0].ratio) == (first.lut4, None, 0, None)
+    assert (figures[0].lut4, figures[0].fmax_mhz, figures[0].seeds, figures[0].ratio) == (0, None, 0, None)
     page = "".join(f"<!-- {name} -->\n<!-- end -->\n" for name in DEVICES)
-    assert "| *gate* |  | 0 | 5 | not placed |  |  |  |" in with_tables(page, figures)
+    assert "| *gate* |  | 0 | 5 |  | not placed |  |  |  |" in with_tables(page, figures)
     assert table(ECP5, figures, {gate: first}).row_count == 1
     assert path_table(ECP5, {gate: first}).row_count == 0
 
@@ -352,7 +328,8 @@ def test_changed_circuit_and_fresh_run_are_measured(tmp_path, tools):
 
 def measurement(*fmax: float) -> Measurement:
     placed = tuple(CriticalPath(mhz, "a", "b", 1, 1.0, 1.0) for mhz in fmax)
-    return Measurement(lut4=100, ff=10, placed=placed, cached=False)
+    cells = {"LUT4": 90, "PFUMX": 2, "TRELLIS_DPR16X4": 1_000, "MULT18X18D": 1}
+    return Measurement(Area(lut4=100, ff=10, cells=cells), placed=placed, cached=False)
 
 
 def test_ratio_is_that_of_the_medians():
@@ -365,13 +342,14 @@ def test_ratio_is_that_of_the_medians():
 
 
 def test_row_has_the_published_members():
-    (row,) = rows(ICE40, {select(["gate"])[0]: measurement(300.0)})
+    (row,) = rows(ECP5, {select(["gate"])[0]: measurement(300.0)})
     assert asdict(row) == {
         "name": "gate",
         "config": "any",
-        "device": "ice40",
+        "device": "ecp5",
         "lut4": 100,
         "ff": 10,
+        "cells": {"LUT4": 90, "PFUMX": 2, "TRELLIS_DPR16X4": 1_000, "MULT18X18D": 1},
         "fmax_mhz": 300.0,
         "seeds": 1,
         "levels": 1,
@@ -380,11 +358,59 @@ def test_row_has_the_published_members():
     }
 
 
-def test_each_block_has_a_bare_circuit_for_its_bound():
+def test_memories_and_multipliers_are_shown() -> None:
+    gate, *_ = select(["gate"])
+    figures = rows(ECP5, {gate: measurement(300.0)})
+    page = "".join(f"<!-- {name} -->\n<!-- end -->\n" for name in DEVICES)
+    assert "| *gate* |  | 100 | 10 | 1,000 DPR16X4, 1 MULT18X18D | 300 (one seed) |" in with_tables(page, figures)
+    assert [*table(ECP5, figures, {gate: measurement(300.0)}).columns[5].cells] == ["1,000 DPR16X4, 1 MULT18X18D"]
+
+
+def test_each_block_has_a_plain_circuit_for_each_bound() -> None:
     for block in BLOCKS:
-        bound = bound_of(block)
-        assert (bound is None) == (block.bound is None), block
-        assert bound is None or (bound.bound is None and bound.config in (block.config, ANY))
+        bounds = bounds_of(block)
+        assert [bound.name for bound in bounds] == [other.name for other in BLOCKS if other.name in block.bounds]
+        assert len(bounds) == len(block.bounds)
+        assert not any(bound.bounds for bound in bounds)
+
+
+def test_slowest_plain_circuit_bounds_the_spu() -> None:
+    blocks = select(["spu"])
+    spu = next(block for block in blocks if block.name == "spu")
+    mhz = {"pointer": 150.0, "multiplexer": 160.0, "spu": 120.0}
+    measured = {block: measurement(mhz.get(block.name, 300.0)) for block in blocks}
+    row = next(row for row in rows(ECP5, measured) if (row.name, row.config) == ("spu", spu.config))
+    assert (row.bound, row.ratio) == ("pointer", 0.8)
+    # On another device another one is the slowest.
+    measured |= {block: measurement(100.0) for block in blocks if block.name == "multiplexer"}
+    row = next(row for row in rows(ECP5, measured) if (row.name, row.config) == ("spu", spu.config))
+    assert (row.bound, row.ratio) == ("multiplexer", 1.2)
+
+
+def classes_in(component: wiring.Component) -> set[type]:
+    """Return the classes of `component` and of all components in it."""
+    fragments, found = [Fragment.get(component, None)], {type(component)}
+    while fragments:
+        fragment = fragments.pop()
+        fragments += [inner for inner, *_ in fragment.subfragments]
+        found |= {type(origin) for origin in fragment.origins or ()}
+    return found
+
+
+@pytest.mark.parametrize("name", tiers(fast=["minimal"], full=CONFIGS))
+def test_bounds_of_an_spu_are_those_of_its_blocks(name: str) -> None:
+    classes = classes_in(SPU(CONFIGS[name]))
+    for part in contained(CONFIGS[name]):
+        assert classes_in(part.build()) <= classes
+    bounds = set[str]()
+    # One block of each name is sufficient: the bounds do not depend on the configuration.
+    for part in {part.name: part for part in BLOCKS if part.bounds and part.name != "spu"}.values():
+        component = part.build()
+        Fragment.get(component, None)
+        if type(component) in classes:
+            bounds |= {*part.bounds}
+    [spu] = [block for block in BLOCKS if (block.name, block.config) == ("spu", name)]
+    assert {*spu.bounds} == bounds
 
 
 def test_bound_is_measured_with_its_block():
@@ -425,6 +451,19 @@ def test_command_writes_the_figures(capsys, output, monkeypatch):
     assert [path.name for path in output.iterdir()] == ["bench.json"]
 
 
+def test_command_lists_the_slowest_pairs_of_registers(capsys, output, monkeypatch) -> None:
+    pairs = [CriticalPath(mhz, f"from_{mhz:g}", "to", 1, 1.0, 1.0) for mhz in (100.0, 110.0, 120.0)]
+
+    def measured(*_: object, pairs: bool, **__: object) -> Measurement:
+        return replace(measurement(100.0), pairs=listed if pairs else ())
+
+    listed = tuple(pairs)
+    monkeypatch.setattr(command, "measure", measured)
+    _, out, _ = run(capsys, "gate", "--device", "ecp5", "--pairs", "2")
+    assert [name in out for name in ("from_100", "from_110", "from_120")] == [True, True, False]
+    assert "from_" not in run(capsys, "gate", "--device", "ecp5")[1]
+
+
 def test_page_shows_the_published_figures() -> None:
     page = PAGE.read_text()
     assert with_tables(page, read()) == page
@@ -443,7 +482,7 @@ def test_published_figures_are_replaced(tmp_path, monkeypatch) -> None:
     after = read()
     assert [row for row in after if row not in before] == [replace(counter, lut4=12_345, seeds=1)]
     assert len(after) == len(before)
-    assert "| *counter* |  | 12,345 | 33 | 204 (one seed) |" in (tmp_path / "bench.md").read_text()
+    assert "| *counter* |  | 12,345 | 33 |  | 204 (one seed) |" in (tmp_path / "bench.md").read_text()
     assert json.loads((tmp_path / "summary.json").read_text()) == json.loads(SUMMARY.read_text())
 
 
@@ -468,6 +507,7 @@ def test_invalid_arguments_are_refused(capsys, output):
     message = f"bench: NAME must be {', '.join(others)} or {last}, not 'intervall'\n"
     assert run(capsys, "intervall")[::2] == (2, message)
     assert run(capsys, "--seeds", "0")[::2] == (2, "bench: --seeds must be at least 1, not 0\n")
+    assert run(capsys, "--pairs", "-1")[::2] == (2, "bench: --pairs must be at least 0, not -1\n")
     assert not output.exists()
 
 

@@ -260,6 +260,22 @@ def test_disturbed_memory(config: SPUConfig) -> None:
     assert len(faults) >= 4 and any(fault.written for fault in faults)
 
 
+def test_latency_of_memory(config: SPUConfig) -> None:
+    """A PSB CSYNC after the only record takes longer by exactly the additional latency."""
+    cycles: list[int] = []
+    for latency in (1, 2, 900):
+        spu = Profile(config, records=8).spu
+        spu.set_memory_latency(latency)
+        spu.play(table(257, seed=13, lanes=config.ops_per_cycle), settle=True)
+        before = spu.counts()["cycles"]
+        spu.drain()
+        cycles.append(spu.counts()["cycles"] - before)
+        assert spu.counts()["records"] == 1
+    assert [each - cycles[0] for each in cycles] == [0, 1, 899]
+    with pytest.raises(ValueError, match=r"^cycles must be from 1 to 1000, not 0$"):
+        spu.set_memory_latency(0)
+
+
 @pytest.mark.parametrize("beats", [0, 1, 3])
 def test_a_faulting_range(config: SPUConfig, beats: int) -> None:
     """No byte is written from the range on. PMBPTR_EL1 points to it, and DL is set if it is within a record."""

@@ -20,6 +20,7 @@ from spurtle.config import CONFIGS, SPUConfig
 from spurtle.export import regmap
 from spurtle.export.header import header
 from spurtle.export.svd import svd
+from spurtle.support.version import INTERFACE_VERSION
 from spurtle_sim.cli import main
 from spurtle_sim.model.pe import PEState, el2_enabled, owner, owns
 from spurtle_sim.model.registers import Outcome, Registers, access
@@ -141,7 +142,7 @@ def test_svd_names_values() -> None:
 
 def expected_macros(config: SPUConfig) -> dict[str, int | str]:
     """Return the macros of the header and their values, from `arch`."""
-    macros: dict[str, int | str] = {"ID_AA64DFR0_EL1_PMSVER": config.version}
+    macros: dict[str, int | str] = {"INTERFACE_VERSION": INTERFACE_VERSION, "ID_AA64DFR0_EL1_PMSVER": config.version}
     for register in config.accessors:
         name = register.name
         macros[f"{name}_NAME"] = f"S3_{register.op1}_C{register.crn}_C{register.crm}_{register.op2}"

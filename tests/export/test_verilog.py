@@ -21,6 +21,7 @@ from spurtle.gateware.beat import beat_layout
 from spurtle.gateware.control import PermissionsLayout
 from spurtle.gateware.packer import STEP_BYTES
 from spurtle.gateware.sample import SampleLayout, StartLayout
+from spurtle.support.version import INTERFACE_VERSION
 from tests.support import verilator_releases
 from tests.support.golden_ports import golden_file, port_list
 from tests.support.tiers import configurations, tiers
@@ -53,6 +54,11 @@ def test_text_declares_the_ports(name: str) -> None:
         )
     }
     assert declared == {(port.name, port.direction, port.width) for port in design.ports}
+
+
+@configs
+def test_text_states_the_interface_version(name: str) -> None:
+    assert f"\n// Interface version: {INTERFACE_VERSION}\n" in generated(name).text
 
 
 @configs

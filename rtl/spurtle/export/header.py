@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from .. import arch
 from ..arch import BSC, Register
 from ..config import SPUConfig
-from ..support.version import __version__
+from ..support.version import INTERFACE_VERSION, __version__
 from . import regmap
 
 __all__ = ["header"]
@@ -31,6 +31,9 @@ def header(config: SPUConfig) -> str:
         f"#define {guard}",
         "",
         "#include <stdint.h>",
+        "",
+        "/* Version of the ports of the generated hardware. */",
+        _define(config, "INTERFACE_VERSION", f"{INTERFACE_VERSION}"),
         "",
         "/* ID_AA64DFR0_EL1.PMSVer. */",
         _define(config, "ID_AA64DFR0_EL1_PMSVER", f"{config.version:d}"),

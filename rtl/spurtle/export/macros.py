@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from ..arch import ENCODING_BITS
 from ..config import SPUConfig
 from ..interface.sysreg import ACCESS_LATENCY
+from ..support.version import INTERFACE_VERSION
 from . import regmap
 from .banner import comment, title
 from .pins import plain_name
@@ -17,11 +18,13 @@ __all__ = ["macro", "macros"]
 def macros(config: SPUConfig, design: Verilog) -> str:
     """Return a Verilog header with macros.
 
-    There is a macro for the part-select of each field of a struct port and of a register, for each named value, and for
-    the encoding of each register, {op1, CRn, CRm, op2}. With the port `sysreg` there is one for its latency.
+    There is a macro for the interface version, for the part-select of each field of a struct port and of a register,
+    for each named value, and for the encoding of each register, {op1, CRn, CRm, op2}. With the port `sysreg` there is
+    one for its latency.
     """
     guard = f"{design.module}_vh".upper()
     lines = [*comment("//", title(design, "macros")), f"`ifndef {guard}", f"`define {guard}"]
+    lines.append(f"`define {design.module.upper()}_INTERFACE_VERSION {INTERFACE_VERSION}")
     for port in design.ports:
         lines += _named(macro(design, port), port.width, port.values)
         for field in port.fields:

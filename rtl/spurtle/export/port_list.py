@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict
 
 from ..config import SPUConfig
-from ..support.version import __version__
+from ..support.version import INTERFACE_VERSION, __version__
 from .ports import Port
 from .verilog import Verilog
 
@@ -15,6 +15,7 @@ def port_list(config: SPUConfig, design: Verilog) -> str:
     """Return the ports and their fields as JSON."""
     content = {
         "spurtle": __version__,
+        "interface": INTERFACE_VERSION,
         "module": design.module,
         "configuration": config.name,
         "options": design.options,

@@ -18,7 +18,7 @@ from platformdirs import user_cache_dir
 from ..config import NO_SHELL, SPUConfig
 from ..gateware.spu import SPU
 from ..shell.shell import Shell
-from ..support.version import __version__
+from ..support.version import INTERFACE_VERSION, __version__
 from .ports import SYNCHRONOUS, Port, Reset, pin_name, ports
 
 __all__ = ["Verilog", "choices", "generate", "module_name", "spu", "to_rtlil", "yosys"]
@@ -206,6 +206,7 @@ Spurtle {__version__}: Arm Statistical Profiling Unit (FEAT_SPE), configuration 
 SPDX-License-Identifier: Apache-2.0
 Generated; the source is the Amaranth component {source}.
 Options: {options}
+Interface version: {INTERFACE_VERSION}
 One clock `clk`; reset `{reset.port}` is {kind} and active {level}. {known}
 
 {choices(config)}"""

@@ -16,7 +16,8 @@ namespace {
 
 constexpr unsigned OP1_OF_EL2 = 4;
 
-// Limit of a drain in cycles. No record takes that long, so reaching the limit is an error.
+// Limit of a drain in cycles, without the latency of memory. No record takes that long, so reaching the limit is an
+// error.
 constexpr unsigned DRAIN_CYCLES = 1000;
 
 // Cycles after the last finish, or after the last access of software, until all records are in memory and all registers
@@ -108,12 +109,12 @@ struct CompiledSPU {
         memory.reset();
     }
 
-    // PSB CSYNC. Return whether it completes within DRAIN_CYCLES.
+    // PSB CSYNC. Return whether it completes within DRAIN_CYCLES and the latency of memory for each slot.
     bool drain() {
         settle_answers();
         spu.PORT(drain, request) = 1;
         bool drained = false;
-        for (unsigned wait = 0; wait < DRAIN_CYCLES && !drained; wait++) {
+        for (unsigned wait = 0; wait < DRAIN_CYCLES + latency_of_all_slots() && !drained; wait++) {
             cycle();
             drained = spu.PORT(drain, done);
         }
@@ -177,7 +178,12 @@ private:
     // Return whether no output changes until the next operation passes. Every operation that has passed has its answer,
     // so none of them will be in flight. The interval counter may not have settled, but it does not depend on the
     // number of cycles between two operations.
-    bool unchanging() const { return skipping && idle >= ANSWER_LATENCY && settled >= SETTLE_CYCLES; }
+    bool unchanging() const {
+        return skipping && idle >= ANSWER_LATENCY && settled >= SETTLE_CYCLES + latency_of_all_slots();
+    }
+
+    // Return the largest number of cycles in which memory delays the records of all slots, one after the other.
+    unsigned latency_of_all_slots() const { return SLOTS * memory.latency; }
 
     // Simulate cycles until the operations that have passed are counted and have their answers. An action of software
     // follows them in program order.
@@ -226,6 +232,8 @@ unsigned spu_access(CompiledSPU *compiled, unsigned op1, unsigned crn, unsigned 
                     uint64_t *data) {
     return compiled->access(op1, crn, crm, op2, write, *data);
 }
+
+void spu_set_memory_latency(CompiledSPU *compiled, unsigned latency) { compiled->memory.latency = latency; }
 
 void spu_disturb_memory(CompiledSPU *compiled, uint64_t seed, unsigned stall, unsigned late, unsigned fault,
                         unsigned abort) {

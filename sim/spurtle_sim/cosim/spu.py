@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from spurtle.arch import FSC_SYNCHRONOUS, Register
 from spurtle.config import SPUConfig
+from spurtle.support.arguments import check_range
 
 from ..model.buffer import Fault, FaultKind
 from ..model.pe import PEState
@@ -43,6 +44,7 @@ def _library(config: SPUConfig) -> ctypes.CDLL:
         "delete": (None, [pointer]),
         "set_buffer": (None, [pointer, pointer, number, number]),
         "set_pe": (None, [pointer, pointer]),
+        "set_memory_latency": (None, [pointer, unsigned]),
         "disturb_memory": (None, [pointer, number, *4 * [unsigned]]),
         "set_faulting_range": (None, [pointer, number, number, unsigned]),
         "set_skipping": (None, [pointer, ctypes.c_bool]),
@@ -109,6 +111,17 @@ class CompiledSPU:
         """
         self._library.spu_set_pe(self._spu, _row(pe).ctypes)
 
+    def set_memory_latency(self, cycles: int) -> None:
+        """Set the cycles from the last beat of a record to its response, at first 1.
+
+        Raises
+        ------
+        ValueError
+            If it is not from 1 to 1000.
+        """
+        check_range("cycles", cycles, 1, 1000)
+        self._library.spu_set_memory_latency(self._spu, cycles)
+
     def disturb_memory(self, seed: int, *, stall: int = 0, late: int = 0, fault: int = 0, abort: int = 0) -> None:
         """Make memory stall, respond late, and report faults and External aborts at random.
 
@@ -119,7 +132,7 @@ class CompiledSPU:
         stall : int
             Memory accepts no beat in `stall` of 256 cycles.
         late : int
-            Greatest delay of a response in cycles.
+            Greatest additional delay of a response in cycles.
         fault : int
             `fault` of 256 records have a fault.
         abort : int
@@ -221,7 +234,7 @@ class CompiledSPU:
     def drain(self) -> None:
         """Execute PSB CSYNC. Raises RuntimeError if it does not complete."""
         if not self._library.spu_drain(self._spu):
-            raise RuntimeError("the SPU did not drain within 1000 cycles")
+            raise RuntimeError("the SPU did not drain")
 
     @property
     def interrupt(self) -> bool:

@@ -22,7 +22,7 @@ constexpr unsigned ABORT_DISTANCE = 8;
 struct Disturbance {
     uint64_t state = 0;  // of the random number generator (xorshift)
     unsigned stall = 0;  // memory accepts no beat in `stall` of 256 cycles
-    unsigned late = 0;   // largest delay of a response in cycles
+    unsigned late = 0;   // largest additional delay of a response in cycles
     unsigned fault = 0;  // `fault` of 256 records have a fault
     unsigned abort = 0;  // an External abort is reported in `abort` of 65536 cycles in which one is possible
 
@@ -45,6 +45,7 @@ struct FaultingRange {
 struct Memory {
     uint8_t *buffer = nullptr;  // bytes of the addresses from `base`
     uint64_t base = 0, size = 0;
+    unsigned latency = 1;  // cycles from the last beat of a record to its response, at least 1
     Disturbance disturbance;
     FaultingRange faulting;
     std::vector<Response> responses;
@@ -93,7 +94,7 @@ struct Memory {
         }
         response.written = response.fault && good ? good * BEAT_BYTES - skipped : 0;
         beats = 0;
-        response_cycle = counts.cycles + 1 + (disturbance.state ? disturbance.draw(disturbance.late + 1) : 0);
+        response_cycle = counts.cycles + latency + (disturbance.state ? disturbance.draw(disturbance.late + 1) : 0);
     }
 
     // Complete a PSB CSYNC: External aborts of earlier writes are not reported after it.
