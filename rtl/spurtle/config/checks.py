@@ -80,6 +80,7 @@ def check(choices: Choices) -> None:
     # `IntervalCounter` numbers the lanes in at most two groups of four.
     check_range("ops_per_cycle", choices.ops_per_cycle, 1, 8)
     check_range("slots", choices.slots, 1, 8)
+    check_range("outstanding", choices.outstanding, 1, 8)
     # Sizes that a field encodes: PMSIDR_EL1.CountSize (D24.7), and SZ of packets (D18.2.4, D18.2.6).
     check_choice("counter_bits", choices.counter_bits, (12, 16))
     check_choice("events_bytes", choices.events_bytes, (1, 2, 4, 8))
