@@ -1,0 +1,85 @@
+"""Records that have begun at the write port and that memory has not answered (D17.7)."""
+
+from amaranth import *
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from ..config import SPUConfig, check_config
+from ..interface.members import when
+from .component import ConfiguredComponent
+
+__all__ = ["OutstandingRecords"]
+
+
+class OutstandingRecords(ConfiguredComponent):
+    """Count of the outstanding records and, if records have several sizes, a FIFO of their ends.
+
+    Timing: the outputs are registered. Reset: no record is outstanding.
+
+    Members
+    -------
+    begin, done : In(1)
+        Strobes: a record begins; memory answers the oldest one. There is no more than `outstanding` of them.
+    ends : In(1)
+        Strobe, two cycles or more before `done` of the record that began last.
+    end : In(n)
+        In the next cycle: low bits of the address after that record.
+    oldest_end : Out(n)
+        End of the oldest record. These three only with records of several sizes and more than one outstanding record.
+    failed : In(1)
+        `done` reports a fault.
+    discard : Out(1)
+        See `WriteSignature`. It and `failed` only with more than one outstanding record.
+    vacant : Out(1)
+        Another record may begin.
+    none : Out(1)
+        No record is outstanding.
+    """
+
+    proof_signals = ("count", "pushed", "popped", "ends_*")
+
+    def __init__(self, config: SPUConfig, end_bits: int):
+        check_config(config)
+        self._several = config.outstanding > 1
+        self._stores_ends = self._several and config.layout.packed
+        super().__init__(
+            config,
+            {
+                "begin": In(1),
+                "done": In(1),
+                **when(self._stores_ends, ends=In(1), end=In(end_bits), oldest_end=Out(end_bits)),
+                **when(self._several, failed=In(1), discard=Out(1)),
+                "vacant": Out(1, init=1),
+                "none": Out(1, init=1),
+            },
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+
+        limit = self._config.outstanding
+        count = Signal(range(limit + 1))
+        after = Signal.like(count)
+        m.d.comb += after.eq(count + self.begin - self.done)
+        m.d.sync += [count.eq(after), self.vacant.eq(after != limit), self.none.eq(after == 0)]
+        if self._several:
+            with m.If(after == 0):
+                m.d.sync += self.discard.eq(0)
+            with m.Elif(self.done & self.failed):
+                m.d.sync += self.discard.eq(1)
+        if self._stores_ends:
+            self._store_ends(m)
+
+        return m
+
+    def _store_ends(self, m):
+        # The indices wrap, so the depth is a power of two.
+        pushed, popped = (Signal(ceil_log2(self._config.outstanding), name=name) for name in ("pushed", "popped"))
+        ends = Array(Signal.like(self.end, name=f"ends_{index}") for index in range(1 << len(pushed)))
+        ended = Signal()
+        m.d.sync += ended.eq(self.ends)
+        m.d.comb += self.oldest_end.eq(ends[popped])
+        with m.If(ended):
+            m.d.sync += [ends[pushed].eq(self.end), pushed.eq(pushed + 1)]
+        with m.If(self.done):
+            m.d.sync += popped.eq(popped + 1)
