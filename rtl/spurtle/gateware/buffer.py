@@ -85,7 +85,7 @@ class ProfilingBuffer(ConfiguredComponent):
         Strobe: buffer full event.
     """
 
-    proof_signals = ("stale", "answered", "kept", "exhausted", "commit")
+    proof_signals = ("stale", "answered", "kept", "may_begin", "exhausted", "commit")
 
     def __init__(self, config: SPUConfig):
         check_config(config)
@@ -122,29 +122,35 @@ class ProfilingBuffer(ConfiguredComponent):
 
         # The outstanding records are abandoned, and the issue pointer has to be loaded.
         stale = Signal(init=1)
-        # Memory answered a record in the previous cycle. It was not abandoned then.
+        # Memory answered a record in the previous cycle; it had not been abandoned.
         answered = Signal()
         kept = Signal()
         commit = Signal()
+        next_stale = Signal()
+        may_begin = Signal()
         exhausted = Signal()
+        fill_mode = self.pmblimitr.FM != arch.FM.DISCARD
         disturbed = self.pmbptr_write | self.pmblimitr_write | ~self.running
         quiet = records.none & ~answered
         fault = self.write.done & (self.write.fault.kind != WriteFaultKind.NONE)
         m.d.comb += [
             self.running.eq(self.pmblimitr.E & ~self.pmbsr.S & ~self.new_owner),
-            self.writing.eq(self.running & (self.pmblimitr.FM != arch.FM.DISCARD)),
-            issue.load.eq(stale & quiet & issue.idle),
-            issue.open.eq(records.vacant & ~stale),
-            commit.eq(answered & kept & self.running),
-            self.full.eq(exhausted & ~stale & self.running),
+            self.writing.eq(self.running & fill_mode),
+            issue.reload.eq(stale & quiet & self.running),
+            issue.open.eq(may_begin & ~self.pmbsr.S & ~self.new_owner),
+            next_stale.eq(disturbed | fault | (stale & ~issue.load)),
+            commit.eq(kept & ~self.pmbsr.S & ~self.new_owner),
+            self.full.eq(exhausted & ~stale & ~self.pmbsr.S & ~self.new_owner),
             self.busy.eq(~quiet | ~issue.idle | self.new_owner | (self.writing & (stale | ~issue.fits))),
         ]
         m.d.sync += [
-            stale.eq(disturbed | fault | (stale & ~issue.load)),
+            stale.eq(next_stale),
             answered.eq(self.write.done),
-            kept.eq(~stale & ~disturbed),
-            # Registered, because the event is at the end of long paths. No record can begin in the meantime.
-            exhausted.eq(issue.exceeds & quiet & ~stale & (self.pmblimitr.FM != arch.FM.DISCARD)),
+            # Registered, because they are in long paths. `running` of the next cycle is that of this one except for S
+            # and the owner: PMBLIMITR_EL1 changes only after a write.
+            kept.eq(self.write.done & ~stale & ~disturbed),
+            may_begin.eq(~next_stale & records.vacant),
+            exhausted.eq(issue.exceeds & quiet & ~stale & fill_mode),
         ]
         self._connect_issue(m, issue)
         self._connect_records(m, issue, records, pointer, fault)
@@ -160,6 +166,7 @@ class ProfilingBuffer(ConfiguredComponent):
             issue.writing.eq(self.writing),
             issue.pointer.eq(self.pmbptr),
             issue.limit.eq(self.pmblimitr.LIMIT),
+            issue.enabled.eq(self.pmblimitr.E & (self.pmblimitr.FM != arch.FM.DISCARD)),
             self.accepted.eq(issue.accepted),
         ]
 
@@ -178,6 +185,8 @@ class ProfilingBuffer(ConfiguredComponent):
     def _connect_registers(self, m, issue, pointer, status, commit):
         """Connect PMBPTR_EL1 and PMBSR_EL1, which memory's answer and software change."""
         m.d.comb += [
+            pointer.load.eq(issue.load),
+            pointer.answered.eq(self.write.done),
             pointer.fault.eq(self.write.fault),
             pointer.advance.eq(commit),
             pointer.page.eq(issue.page),

@@ -14,7 +14,7 @@ __all__ = ["OutstandingRecords"]
 class OutstandingRecords(ConfiguredComponent):
     """Count of the outstanding records and, if records have several sizes, a FIFO of their ends.
 
-    Timing: the outputs are registered. Reset: no record is outstanding.
+    Reset: no record is outstanding.
 
     Members
     -------
@@ -31,7 +31,7 @@ class OutstandingRecords(ConfiguredComponent):
     discard : Out(1)
         See `WriteSignature`. It and `failed` only with more than one outstanding record.
     vacant : Out(1)
-        Another record may begin.
+        Another record may begin in the next cycle.
     none : Out(1)
         No record is outstanding.
     """
@@ -49,7 +49,7 @@ class OutstandingRecords(ConfiguredComponent):
                 "done": In(1),
                 **when(self._stores_ends, ends=In(1), end=In(end_bits), oldest_end=Out(end_bits)),
                 **when(self._several, failed=In(1), discard=Out(1)),
-                "vacant": Out(1, init=1),
+                "vacant": Out(1),
                 "none": Out(1, init=1),
             },
         )
@@ -61,12 +61,15 @@ class OutstandingRecords(ConfiguredComponent):
         count = Signal(range(limit + 1))
         after = Signal.like(count)
         m.d.comb += after.eq(count + self.begin - self.done)
-        m.d.sync += [count.eq(after), self.vacant.eq(after != limit), self.none.eq(after == 0)]
+        m.d.comb += self.vacant.eq(after != limit)
+        m.d.sync += [count.eq(after), self.none.eq(after == 0)]
         if self._several:
-            with m.If(after == 0):
+            last = count == 1
+            with m.If(self.done & self.failed):
+                m.d.sync += self.discard.eq(~last | self.begin)
+            # No record begins while it is asserted.
+            with m.Elif(self.done & last):
                 m.d.sync += self.discard.eq(0)
-            with m.Elif(self.done & self.failed):
-                m.d.sync += self.discard.eq(1)
         if self._stores_ends:
             self._store_ends(m)
 

@@ -23,6 +23,7 @@ class IssueState(FSMState):
     BEGIN = 0
     WRITE = 1
     DROP = 2
+    LOAD = 3
 
 
 class RecordIssue(ConfiguredComponent):
@@ -44,20 +45,24 @@ class RecordIssue(ConfiguredComponent):
     writing : In(1)
         Records are written. Otherwise they are dropped.
     open : In(1)
-        A record may begin. It has no effect on records that are dropped.
+        A record may begin. Only if `writing`.
     accepted : Out(1)
         Strobe: the record at `i` is written, or dropped, from the next cycle on.
     begin : Out(1)
         Strobe: it is written.
     beat : Out(stream of BeatLayout)
-    load : In(1)
-        Strobe while `idle`, and while no beat is valid: the next record begins at `pointer`. `pointer` and `limit` are
-        constant from then until `fits` or `exceeds` is asserted, or `load` is asserted again.
+    reload : In(1)
+        No beat is valid, and the next record begins at `pointer`. It is deasserted by `load`. Not while `open`.
+    load : Out(1)
+        Strobe: `pointer` is loaded. `pointer` and `limit` are constant from then until `fits` or `exceeds` is asserted,
+        or until `load` is asserted again.
     pointer : In(64)
     limit : In(64 - PAGE_BITS)
         Page of the limit.
+    enabled : In(1)
+        Otherwise no record fits. Constant when `limit` is.
     idle : Out(1)
-        No record is partly accepted.
+        No record is being written or dropped.
     page, position : Out
         Page of the next word that is transferred; low bits, `position_bits`, of the address of the next one that is
         accepted at `i`.
@@ -67,7 +72,7 @@ class RecordIssue(ConfiguredComponent):
         It is known that the longest record fits at `position`; that it does not.
     """
 
-    proof_signals = ("issue_state", "word", "next_word", "within", "roomy", "tight", "unchanged", "send", "advance")
+    proof_signals = ("issue_state", "word", "next_word", "within", "roomy", "exact", "compared", "send")
 
     def __init__(self, config: SPUConfig):
         check_config(config)
@@ -82,9 +87,11 @@ class RecordIssue(ConfiguredComponent):
                 "accepted": Out(1),
                 "begin": Out(1),
                 "beat": Out(stream.Signature(BeatLayout(config))),
-                "load": In(1),
+                "reload": In(1),
+                "load": Out(1),
                 "pointer": In(64),
                 "limit": In(page),
+                "enabled": In(1),
                 "idle": Out(1),
                 "page": Out(page),
                 "position": Out(len(position_bits(config))),
@@ -102,7 +109,7 @@ class RecordIssue(ConfiguredComponent):
         connect(m, flipped(self.i), aligner.i)
         send = Signal()  # a word is stored in the register of `beat`
         vacant = ~self.beat.valid | self.beat.ready
-        may_begin = self.writing & ~self.drop & self.open & self.fits & vacant
+        may_begin = self.open & ~self.drop & self.fits & vacant
         last = aligner.o.valid & aligner.o.ready & aligner.o.p.last
 
         with m.FSM(name="issue"):
@@ -118,6 +125,8 @@ class RecordIssue(ConfiguredComponent):
                     m.next = IssueState.WRITE
                 with m.Elif(aligner.o.valid & (~self.writing | self.drop)):
                     m.next = IssueState.DROP
+                with m.Elif(self.reload):
+                    m.next = IssueState.LOAD
 
             with m.State(IssueState.WRITE):
                 m.d.comb += [aligner.o.ready.eq(vacant), send.eq(aligner.o.valid & vacant)]
@@ -129,82 +138,93 @@ class RecordIssue(ConfiguredComponent):
                 with m.If(last):
                     m.next = IssueState.BEGIN
 
+            # A state of its own, because many registers are loaded, and because the aligner needs a constant offset
+            # while a record is dropped.
+            with m.State(IssueState.LOAD):
+                m.d.comb += [self.idle.eq(1), self.load.eq(1)]
+                m.next = IssueState.BEGIN
+
         m.d.comb += self.ends.eq(send & aligner.o.p.last)
-        crosses = self._send(m, send, aligner, page)
-        self._compare(m, send, crosses, page)
+        self._send(m, send, vacant, aligner, page)
+        self._compare(m, send, page)
 
         return m
 
-    def _send(self, m, send, aligner, page):
-        """Send the words to consecutive addresses. Return whether the next word is in another page than the one sent.
+    def _send(self, m, send, vacant, aligner, page):
+        """Send the words to consecutive addresses.
 
         `word` is the number of the word that is sent, and `next_word` that of the next one, up to the lowest bit of the
         page. A record can begin `within` a word.
         """
         word_bit = exact_log2(self._config.bus_bytes)
         first = position_bits(self._config).start
-        word = Signal(PAGE_BITS + 1 - word_bit)
-        next_word = Signal.like(word)
+        word = Signal(PAGE_BITS - word_bit)
+        next_word = Signal(len(word) + 1)
         within = Signal(word_bit - first)
-        end = C(0, 0)
+        complete = C(1)  # the next word is at another address than the one that is stored
         if len(within):
-            end = aligner.o.p.end
+            complete = ~aligner.o.p.last | (aligner.o.p.end == 0)
             m.d.comb += aligner.offset.eq(within)
-        crosses = self.beat.valid & (word[-1] != next_word[-1])
+            with m.If(vacant):
+                m.d.sync += self.beat.p.strobe.eq(aligner.o.p.strobe)
+            with m.If(send & aligner.o.p.last):
+                m.d.sync += within.eq(aligner.o.p.end)
+        else:
+            m.d.comb += self.beat.p.strobe.eq(aligner.o.p.strobe)
         m.d.comb += [
             self.position.eq(Cat(within, next_word)),
             self.page.eq(page.page),
             page.load.eq(self.load),
             page.pointer.eq(self.pointer),
             page.limit.eq(self.limit),
-            page.advance.eq(crosses & self.beat.ready),
-            self.beat.p.address.eq(Cat(C(0, word_bit), word[:-1], page.page)),
+            page.enabled.eq(self.enabled),
+            page.leave.eq(send & next_word[:-1].all() & complete),
+            page.transfer.eq(self.beat.ready),
+            self.beat.p.address.eq(Cat(C(0, word_bit), word, page.page)),
         ]
 
-        with m.If(send):
+        # The payload is stored even if the word is not sent, so that `send` does not enable these flip-flops.
+        with m.If(vacant):
             m.d.sync += [
-                self.beat.valid.eq(1),
-                *(self.beat.p[name].eq(aligner.o.p[name]) for name in ("data", "strobe", "last")),
+                self.beat.valid.eq(send),
+                self.beat.p.data.eq(aligner.o.p.data),
+                self.beat.p.last.eq(aligner.o.p.last),
                 word.eq(next_word),
-                next_word.eq(next_word + (~aligner.o.p.last | (end == 0))),
-                within.eq(Mux(aligner.o.p.last, end, within)),
             ]
-        with m.Elif(self.beat.ready):
-            m.d.sync += self.beat.valid.eq(0)
+        with m.If(send):
+            m.d.sync += next_word.eq(next_word + complete)
         with m.If(self.load):
             m.d.sync += Cat(within, next_word).eq(self.pointer[first : PAGE_BITS + 1])
-        return crosses
 
-    def _compare(self, m, send, crosses, page):
+    def _compare(self, m, send, page):
         """Find out whether the longest record fits at `position`.
 
         It fits if its page is below the limit and, if records are aligned to less than the longest one, the next page
         is below the limit too or the record ends within its page.
         """
         layout = self._config.layout
-        below = Mux(crosses, page.next_fits, page.fits)
         if layout.align == layout.max_size:
-            m.d.comb += [self.fits.eq(page.known & below), self.exceeds.eq(page.known & ~below)]
+            m.d.comb += [self.fits.eq(page.fits), self.exceeds.eq(page.known & ~page.fits)]
             return
-        size = exact_log2(layout.max_size)
-        offset = self.position[: PAGE_BITS - position_bits(self._config).start]
         start = position_bits(self._config).start
-        # After the record that began last, another one fits, because two longest ones fit at its address.
+        size = exact_log2(layout.max_size) - start
+        offset = self.position[: PAGE_BITS - start]
+        last_two = offset[size + 1 :].all() if size + 1 < len(offset) else C(1)
+        last_one = offset[size:].all() & offset[:size].any()
+        # Two of the longest records fit where the last record began, so one fits after it.
         roomy = Signal()
-        # The record extends into the next page. Valid for `position` of the previous cycle.
-        tight = Signal()
-        unchanged = Signal()
-        last_two = offset[size + 1 - start :].all() if size + 1 < PAGE_BITS else C(1)
+        # One fits at `position`, which has been compared.
+        exact = Signal()
+        compared = Signal()
         m.d.sync += [
-            tight.eq(offset[size - start :].all() & offset[: size - start].any()),
-            unchanged.eq(~send & ~self.load),
+            exact.eq(~send & ~(last_one & ~page.next_fits)),
+            compared.eq(~send & page.settled),
         ]
         with m.If(self.load):
             m.d.sync += roomy.eq(0)
         with m.Elif(self.begin):
-            m.d.sync += roomy.eq(~last_two | (page.next_fits & ~crosses))
-        too_long = tight & ~page.next_fits
+            m.d.sync += roomy.eq(~last_two | page.next_fits)
         m.d.comb += [
-            self.fits.eq(page.known & below & (roomy | (unchanged & ~too_long))),
-            self.exceeds.eq(page.known & (~below | (~roomy & unchanged & page.settled & too_long))),
+            self.fits.eq(page.fits & (roomy | exact)),
+            self.exceeds.eq(page.known & (~page.fits | (~roomy & compared & ~exact))),
         ]

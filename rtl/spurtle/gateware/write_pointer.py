@@ -29,10 +29,15 @@ class WritePointer(ConfiguredComponent):
 
     Members
     -------
+    load : In(1)
+        Strobe: no record is outstanding, and the next one begins at PMBPTR_EL1. Required after a write by software and
+        after a record that was abandoned.
+    answered : In(1)
+        Strobe: memory answers the oldest record.
     fault : In(FaultLayout)
-        Answer of memory to the record that begins at PMBPTR_EL1, or a value that is ignored.
+        The answer, in that cycle.
     end : In(len(position_bits))
-        Low bits of the address after that record. Only with records of several sizes.
+        Low bits of the address after that record, in that cycle. Only with records of several sizes.
     advance : In(1)
         Strobe in the cycle after the answer: the record was not abandoned.
     page : In(64 - PAGE_BITS)
@@ -43,13 +48,15 @@ class WritePointer(ConfiguredComponent):
     pmbptr : Out(64)
     """
 
-    proof_signals = ("word", "complete", "record_end")
+    proof_signals = ("reached",)
 
     def __init__(self, config: SPUConfig):
         check_config(config)
         super().__init__(
             config,
             {
+                "load": In(1),
+                "answered": In(1),
                 "fault": In(FaultLayout(config)),
                 **when(config.layout.packed, end=In(len(position_bits(config)))),
                 "advance": In(1),
@@ -65,28 +72,28 @@ class WritePointer(ConfiguredComponent):
 
         word_bit = exact_log2(self._config.bus_bytes)
         first = position_bits(self._config).start
-        complete_answer = self.fault.kind == WriteFaultKind.NONE
-        words = self._config.max_record_bytes // self._config.bus_bytes
-        # Address of the first byte that was not written, from bit `first` to the lowest bit of the page.
-        word = Signal.like(self.fault.word)
-        address = Signal(PAGE_BITS + 1 - first)
-        within = Mux(word == 0, self.pmbptr[first:word_bit], C(0, word_bit - first))
-        by_words = Cat(within, (self.pmbptr[word_bit : PAGE_BITS + 1] + word)[: PAGE_BITS + 1 - word_bit])
+        complete = self.fault.kind == WriteFaultKind.NONE
+        # Address of the first byte that was not written, from bit `first` to the lowest bit of the page. It is ahead of
+        # PMBPTR_EL1 by one cycle, so that a carry is known when PMBPTR_EL1 advances.
+        reached = Signal(PAGE_BITS + 1 - first)
+        within, words = reached[: word_bit - first], reached[word_bit - first :]
+        word = self.fault.word
+        if not self._config.layout.packed:
+            word = Mux(complete, self._config.max_record_bytes // self._config.bus_bytes, word)
+        after = Cat(Mux(word == 0, within, C(0, len(within))), (words + word)[: len(words)])
         if self._config.layout.packed:
-            complete = Signal()
-            record_end = Signal.like(self.end)
-            m.d.sync += [word.eq(self.fault.word), complete.eq(complete_answer), record_end.eq(self.end)]
-            m.d.comb += address.eq(Mux(complete, record_end, by_words))
-        else:
-            m.d.sync += word.eq(Mux(complete_answer, words, self.fault.word))
-            m.d.comb += address.eq(by_words)
+            after = Mux(complete, self.end, after)
+        with m.If(self.load):
+            m.d.sync += reached.eq(self.pmbptr[first : PAGE_BITS + 1])
+        with m.Elif(self.answered):
+            m.d.sync += reached.eq(after)
 
         with m.If(self.write):
             m.d.sync += self.pmbptr.eq(self.wdata)
         with m.Elif(self.advance):
-            m.d.sync += self.pmbptr[first:PAGE_BITS].eq(address)
+            m.d.sync += self.pmbptr[first:PAGE_BITS].eq(reached)
             # The outstanding records are not longer than a page, so the page of their last word is the next one.
-            with m.If(address[-1] != self.pmbptr[PAGE_BITS]):
+            with m.If(reached[-1] != self.pmbptr[PAGE_BITS]):
                 m.d.sync += self.pmbptr[PAGE_BITS:].eq(self.page)
 
         return m
