@@ -1,6 +1,7 @@
 """A test bench of the Profiling Buffer, which compares each cycle with the reference."""
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -127,6 +128,8 @@ class Driver:
         Number of the present cycle.
     memory : dict of int to int
         Bytes of memory by address.
+    outstanding : list of Written
+        Records that memory has not answered.
     written : list of Written
         Records whose last beat memory has accepted.
     was_early, was_late : bool
@@ -140,6 +143,8 @@ class Driver:
     full_at : int
         Cycle of the last of them, or -1.
     busy : bool
+    transferred_at : list of int
+        Cycles in which memory has accepted a beat.
     first_beat_at, done_at : int
         Cycles in which the first beat of the first record is valid, and in which memory reports that record done.
         They are -1 before.
@@ -162,7 +167,7 @@ class Driver:
         self.cycle = 0
         self._registers = Registers()
         self._reference = ReferenceBuffer(config, self._registers)
-        self._outstanding: list[Written] = []
+        self.outstanding: list[Written] = []
         self._answered: Written | None = None  # in the previous cycle
         self._discarding = False  # a fault has been reported, and records are outstanding
         self._begun = False  # a record was accepted for writing in the previous cycle
@@ -173,6 +178,7 @@ class Driver:
         self.statuses: set[int] = set()
         self.busy = False
         self.first_beat_at = self.done_at = -1
+        self.transferred_at: list[int] = []
         self.full_at = -1
 
     def send(self, record: bytes, fault: InjectedFault | None = None) -> None:
@@ -196,7 +202,7 @@ class Driver:
         """Advance by one cycle, in which software may write a register and the owner of the buffer may change."""
         dut = self._dut
         data, last, end = self._beats[0] if self._beats else (0, False, 0)
-        record = self._outstanding[0] if self._outstanding else None
+        record = self.outstanding[0] if self.outstanding else None
         done = record is not None and record.answered_at == self.cycle
         fault = record.fault if record is not None else None
         inputs = [
@@ -236,11 +242,14 @@ class Driver:
             self.full += 1
             self.full_at = self.cycle
         self.busy = bool(busy)
+        if not busy:
+            self._check_idle()
         self._follow(register, value, collision, abort, running, accepted, writing, full)
         if self._stalled is not None:
             assert (valid, payload) == self._stalled, "a stalled beat must hold its value"
         self._stalled = (valid, payload) if valid and not ready else None
         if valid and ready:
+            self.transferred_at.append(self.cycle)
             self._transfer(dut.write.beat.payload.shape().from_bits(payload))
         if done:
             self._answer()
@@ -288,7 +297,7 @@ class Driver:
         if collision:
             self._reference.collide()
         if full:
-            assert not self._outstanding and self._answered is None, "a fault must precede a full buffer"
+            assert not self.outstanding and self._answered is None, "a fault must precede a full buffer"
             self._reference.stop_if_full()
             assert self._registers.PMBSR_EL1 & STOPPED
         if self._answered is not None:
@@ -299,13 +308,21 @@ class Driver:
         if accepted:
             injected = self._injected.pop(0)
             if writing:
-                self._outstanding.append(Written(injected))
-                assert len(self._outstanding) <= self._config.outstanding
+                self.outstanding.append(Written(injected))
+                assert len(self.outstanding) <= self._config.outstanding
         if not running or register is PMBPTR_EL1 or register is PMBLIMITR_EL1:
-            for record in self._outstanding:
+            for record in self.outstanding:
                 record.committing = False
         if register is PMBPTR_EL1 or register is PMBLIMITR_EL1:
             self._registers.write(self._config, register, value)
+
+    def _check_idle(self) -> None:
+        """Check that PMBPTR_EL1 and PMBSR_EL1 show everything."""
+        assert not self.outstanding
+        assert self._answered is None
+        registers = copy(self._registers)
+        ReferenceBuffer(self._config, registers).stop_if_full()
+        assert registers.PMBSR_EL1 == self._registers.PMBSR_EL1, "the buffer is full and not busy"
 
     def _end(self, record: Written, running: bool) -> None:
         """End a record in the reference."""
@@ -318,7 +335,7 @@ class Driver:
     def _transfer(self, beat: Any) -> None:
         """Accept a beat of the oldest record that is not complete."""
         assert beat.address % self._config.bus_bytes == 0
-        record = next(record for record in self._outstanding if record.answered_at < 0)
+        record = next(record for record in self.outstanding if record.answered_at < 0)
         # Each beat writes at least one byte, and the bytes of a record are contiguous.
         strobed = [byte for byte in range(self._config.bus_bytes) if beat.strobe >> byte & 1]
         assert strobed
@@ -331,7 +348,7 @@ class Driver:
             self._write(record, len(record.words) - 1)
         if beat.last:
             self.written.append(record)
-            last = max((each.answered_at for each in self._outstanding), default=-1)
+            last = max((each.answered_at for each in self.outstanding), default=-1)
             record.answered_at = max(self.cycle + 1 + self._late, last + 1)
 
     def _write(self, record: Written, number: int) -> None:
@@ -341,16 +358,16 @@ class Driver:
 
     def _answer(self) -> None:
         """End the cycle in which memory answers the oldest record. The later ones are abandoned if it has a fault."""
-        record = self._outstanding.pop(0)
+        record = self.outstanding.pop(0)
         if not self._eager and not self._discarding:
             for number in range(len(record.words)):
                 self._write(record, number)
         self._answered = record
         if record.fault is not None:
             self._discarding = True
-            for later in self._outstanding:
+            for later in self.outstanding:
                 later.committing = False
-        self._discarding = self._discarding and bool(self._outstanding)
+        self._discarding = self._discarding and bool(self.outstanding)
 
     @property
     def idle(self) -> bool:
@@ -397,7 +414,7 @@ class Driver:
         """Advance until all records have been written or dropped, and PMBSR_EL1 is up to date."""
         for _ in range(1000):
             await self.tick()
-            if not self._beats and not self.busy and not self._outstanding:
+            if not self._beats and not self.busy and not self.outstanding:
                 break
         else:
             raise AssertionError("the buffer hangs")

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 from itertools import combinations, product
 
-from ..arch import AltClk, PMSVer
+from ..arch import PAGE_BYTES, AltClk, PMSVer
 from ..arch.events import defined_events, required_events
 from ..support.arguments import check_choice, check_member, check_range, check_type
 from .choices import OPTIONAL_PACKETS, Choices, UnpredictableFilter
@@ -187,6 +187,12 @@ def _check_layout(choices: Choices) -> None:
     # be 1 modulo the alignment for that: 9 bytes of a Timestamp packet, 1 byte of an End packet.
     if layout.packed and layout.align > 8:
         raise ValueError(f"layout.align must be 1, 2, 4 or 8 where a field is elastic, not {layout.align}")
+    # `WritePointer` finds the page of PMBPTR_EL1 from one bit of the page.
+    if choices.outstanding * layout.max_size > PAGE_BYTES:
+        raise ValueError(
+            f"outstanding must be at most {PAGE_BYTES} / layout.max_size = {PAGE_BYTES // layout.max_size}, "
+            f"not {choices.outstanding}"
+        )
     # Padding of a packed record stays within one beat.
     if layout.packed and choices.bus_bytes < layout.align:
         raise ValueError(

@@ -104,8 +104,8 @@ class Choices:
     bus_bytes : int
         Width of the write port, 4, 8, 16, 32 or 64 bytes. With a packed layout, at least its alignment.
     outstanding : int
-        Records at the write port that memory has not answered yet, 1 to 8. With more, records follow each other without
-        a gap at a longer latency of memory.
+        Records at the write port that memory has not answered yet, 1 to 8, together at most a page long. With more,
+        records follow each other without a gap at a longer latency of memory.
     not_taken_target : bool
         The record of a not-taken branch holds PC + 4 as target, as on known silicon; otherwise it holds no target
         (D17.6.3).
