@@ -117,8 +117,8 @@ class ProfilingBuffer(ConfiguredComponent):
 
         m.submodules.issue = issue = RecordIssue(self._config)
         m.submodules.records = records = OutstandingRecords(self._config, len(issue.position))
-        m.submodules.pointer = pointer = WritePointer(self._config)
-        m.submodules.status = status = BufferStatus(self._config)
+        m.submodules.write_pointer = pointer = WritePointer(self._config)
+        m.submodules.buffer_status = status = BufferStatus(self._config)
 
         # The outstanding records are abandoned, and the issue pointer has to be loaded.
         stale = Signal(init=1)

@@ -36,7 +36,7 @@ class OutstandingRecords(ConfiguredComponent):
         No record is outstanding.
     """
 
-    proof_signals = ("count", "pushed", "popped", "ends_*")
+    proof_signals = ("count", "ended", "pushed", "popped", "ends_*")
 
     def __init__(self, config: SPUConfig, end_bits: int):
         check_config(config)

@@ -104,7 +104,7 @@ class RecordIssue(ConfiguredComponent):
     def elaborate(self, platform):
         m = Module()
 
-        m.submodules.page = page = IssuePage(self._config)
+        m.submodules.issue_page = page = IssuePage(self._config)
         m.submodules.aligner = aligner = Aligner(self._config)
         connect(m, flipped(self.i), aligner.i)
         send = Signal()  # a word is stored in the register of `beat`
@@ -217,7 +217,7 @@ class RecordIssue(ConfiguredComponent):
         exact = Signal()
         compared = Signal()
         m.d.sync += [
-            exact.eq(~send & ~(last_one & ~page.next_fits)),
+            exact.eq(~send & page.known & ~(last_one & ~page.next_fits)),
             compared.eq(~send & page.settled),
         ]
         with m.If(self.load):
