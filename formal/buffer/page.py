@@ -10,8 +10,6 @@ from ..engine.terms import (
     Boolean,
     all_of,
     as_bits,
-    concat,
-    constant,
     extract,
     implies,
     not_,
@@ -50,7 +48,9 @@ def _below(config: SPUConfig, wires: Wires, page: BitVector) -> Boolean:
 
 def conditions(config: SPUConfig, wires: Wires, records: SentRecords) -> Iterator[Boolean]:
     """Yield the conditions on `IssuePage`. Those on the comparison hold while the issue pointer is not stale."""
-    state = {name: wires[f"issue.issue_page.{name}"] for name in ("age", "ahead", "known", "leaving", "fits", "next_fits")}
+    state = {
+        name: wires[f"issue.issue_page.{name}"] for name in ("age", "ahead", "known", "leaving", "fits", "next_fits")
+    }
     age, leaving, known = state["age"], state["leaving"] == 1, state["known"] == 1
     page = wires["issue.page"]
     successor = page + widened(state["ahead"], _BITS)

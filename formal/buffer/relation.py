@@ -77,10 +77,10 @@ def _control(config: SPUConfig, wires: Wires, records: SentRecords) -> Iterator[
     quiet = all_of(count == 0, wires["answered"] == 0)
     yield implies(wires["issue.issue_state"] == IssueState.LOAD, all_of(stale, quiet))
     yield implies(count != 0, wires["issue.issue_page.known"] == 1)
-    yield implies(
-        all_of(wires["exhausted"] == 1, not_(stale)), all_of(quiet, not_(longest_fits(config, wires["pmbptr"], limit_of(wires))))
-    )  # fmt: skip
-    yield implies(all_of(wires["exhausted"] == 1, not_(stale)), wires["pmblimitr.FM"] != 0b10)
+    yield implies(any_of(not_(stale), wires["kept"] == 1), wires["pmblimitr.E"] == 1)
+    full = not_(longest_fits(config, wires["pmbptr"], limit_of(wires)))
+    exhausted = all_of(wires["exhausted"] == 1, not_(stale))
+    yield implies(exhausted, all_of(quiet, full, page.enabled(wires), wires["issue.exceeds"] == 1))
 
 
 def _position(wires: Wires, records: SentRecords) -> Iterator[Boolean]:
@@ -111,7 +111,9 @@ def _fitting(config: SPUConfig, wires: Wires, records: SentRecords) -> Iterator[
                 wires["issue.issue_page.known"] == 1,
             ),
         )
-        yield implies(all_of(records.complete == 0, wires["issue.roomy"] == 1, wires["stale"] == 0), _newest(config, records))
+        yield implies(
+            all_of(records.complete == 0, wires["issue.roomy"] == 1, wires["stale"] == 0), _newest(config, records)
+        )
     yield implies(all_of(between, wires["issue.fits"] == 1), fits)
     yield implies(all_of(between, wires["issue.exceeds"] == 1), not_(all_of(fits, page.enabled(wires))))
 
@@ -119,7 +121,9 @@ def _fitting(config: SPUConfig, wires: Wires, records: SentRecords) -> Iterator[
 def _newest(config: SPUConfig, records: SentRecords) -> Boolean:
     """Return whether the newest record is between `origin` and `next`, and not longer than the maximum."""
     length = records.next - records.origin
-    return all_of(ule(length, config.max_record_bytes), length & (records.align - 1) == 0, uge(records.next, records.origin))
+    return all_of(
+        ule(length, config.max_record_bytes), length & (records.align - 1) == 0, uge(records.next, records.origin)
+    )
 
 
 def _full_words(config: SPUConfig, wires: Wires, records: SentRecords) -> Iterator[Boolean]:
@@ -185,10 +189,12 @@ def _outstanding(config: SPUConfig, wires: Wires, records: SentRecords) -> Itera
         yield implies(newest, all_of(records.next - records.origin == widened(length, 64), _newest(config, records)))
     yield implies(wires["answered"] == 1, _is_length(config, wires["answered_length"]))
     yield implies(records.writing, all_of(_newest(config, records), records.stored != 0))
-    yield ule(
-        records.complete + as_bits(records.writing, 4) + widened(wires["answered"], 4), config.outstanding
-    )
+    yield ule(records.complete + as_bits(records.writing, 4) + widened(wires["answered"], 4), config.outstanding)
     yield implies(kept, records.next == wires["pmbptr"] + widened(wires["unanswered"], 64))
+    # The sum is not truncated.
+    yield implies(kept, uge(records.next, wires["pmbptr"]))
+    outstanding = any_of(wires["kept"] == 1, all_of(wires["stale"] == 0, wires["records.count"] != 0))
+    yield implies(outstanding, wires["pmbptr"] & (config.layout.align - 1) == 0)
     yield implies(all_of(kept, records.complete == 0), wires["unanswered"] == total)
     yield from _ends(config, wires, records)
 
@@ -258,7 +264,9 @@ def input_contract(config: SPUConfig, now: Wires, then: Wires) -> Boolean:
         within = widened(extract(records.word_bit - shift - 1, 0, now["write_pointer.reached"]), 64) << shift
     bytes_ = within + widened(records.lengths[0], 64)
     word = widened(now["write__fault.word"], 64)
-    whole = boolean(True) if config.layout.packed else implies(all_of(now["i__valid"] == 1, ends), records.beats == last)
+    whole = (
+        boolean(True) if config.layout.packed else implies(all_of(now["i__valid"] == 1, ends), records.beats == last)
+    )
     return all_of(
         limit_is_stable(now, then),
         implies(all_of(now["i__valid"] == 1, records.beats == last), ends),
