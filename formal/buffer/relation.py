@@ -23,6 +23,7 @@ from ..engine.terms import (
     not_,
     shift_right,
     uge,
+    ugt,
     ule,
     ult,
     widened,
@@ -71,6 +72,8 @@ def _control(config: SPUConfig, wires: Wires, records: SentRecords) -> Iterator[
     yield ule(count, config.outstanding)
     yield (wires["records.none"] == 1) == (count == 0)
     yield implies(records.valid, count != 0)
+    if config.outstanding > 1:
+        yield implies(wires["write__discard"] == 1, all_of(stale, count != 0))
     yield wires["may_begin"] == as_bits(all_of(not_(stale), count != config.outstanding))
     yield implies(count != 0, (wires["undisturbed"] == 1) == not_(stale))
     yield implies(count != 0, longest_fits(config, records.origin, wires["limit"]))
@@ -114,6 +117,12 @@ def _fitting(config: SPUConfig, wires: Wires, records: SentRecords) -> Iterator[
         yield implies(
             all_of(records.complete == 0, wires["issue.roomy"] == 1, wires["stale"] == 0), _newest(config, records)
         )
+        first = min(config.layout.align, records.bus).bit_length() - 1
+        offset = extract(_PAGE_BITS - 1 - first, 0, wires["issue.position"])
+        crosses = ugt(offset, (4096 - size) >> first)
+        known = all_of(wires["stale"] == 0, wires["issue.issue_page.known"] == 1)
+        next_fits = wires["issue.issue_page.next_fits"] == 1
+        yield implies(all_of(known, wires["issue.exact"] == 1), any_of(not_(crosses), next_fits))
     yield implies(all_of(between, wires["issue.fits"] == 1), fits)
     yield implies(all_of(between, wires["issue.exceeds"] == 1), not_(all_of(fits, page.enabled(wires))))
 
