@@ -145,9 +145,14 @@ private:
         bool ready = memory.draw_ready();
         spu.PORT_OF(write, beat, ready) = ready;
         memory.drive_response(spu, counts.cycles);
+#if SEVERAL_OUTSTANDING
+        bool discard = spu.PORT(write, discard);
+#else
+        bool discard = false;
+#endif
         // Valid and payload come from registers only, so they have their values of this cycle before the evaluation.
         if (ready && spu.PORT_OF(write, beat, valid))
-            memory.accept_beat(words_of(spu.PORT_OF(write, beat, payload)), counts);
+            memory.accept_beat(words_of(spu.PORT_OF(write, beat, payload)), discard, counts);
         evaluate();
         counts.cycles++;
         counts.pop += spu.PORT(pmu, sample_pop);
