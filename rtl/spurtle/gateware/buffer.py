@@ -116,7 +116,7 @@ class ProfilingBuffer(ConfiguredComponent):
         m = Module()
 
         m.submodules.issue = issue = RecordIssue(self._config)
-        m.submodules.records = records = OutstandingRecords(self._config, len(issue.position))
+        m.submodules.records = records = OutstandingRecords(self._config)
         m.submodules.write_pointer = pointer = WritePointer(self._config)
         m.submodules.buffer_status = status = BufferStatus(self._config)
 

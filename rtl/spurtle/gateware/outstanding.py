@@ -7,6 +7,7 @@ from amaranth.utils import ceil_log2
 from ..config import SPUConfig, check_config
 from ..interface.members import when
 from .component import ConfiguredComponent
+from .write_pointer import position_bits
 
 __all__ = ["OutstandingRecords"]
 
@@ -22,9 +23,9 @@ class OutstandingRecords(ConfiguredComponent):
         Strobes: a record begins; memory answers the oldest one. There is no more than `outstanding` of them.
     ends : In(1)
         Strobe, two cycles or more before `done` of the record that began last.
-    end : In(n)
+    end : In(len(position_bits))
         In the next cycle: low bits of the address after that record.
-    oldest_end : Out(n)
+    oldest_end : Out(len(position_bits))
         End of the oldest record. These three only with records of several sizes and more than one outstanding record.
     failed : In(1)
         `done` reports a fault.
@@ -38,16 +39,17 @@ class OutstandingRecords(ConfiguredComponent):
 
     proof_signals = ("count", "ended", "pushed", "popped", "ends_*")
 
-    def __init__(self, config: SPUConfig, end_bits: int):
+    def __init__(self, config: SPUConfig):
         check_config(config)
         self._several = config.outstanding > 1
+        end = len(position_bits(config))
         self._stores_ends = self._several and config.layout.packed
         super().__init__(
             config,
             {
                 "begin": In(1),
                 "done": In(1),
-                **when(self._stores_ends, ends=In(1), end=In(end_bits), oldest_end=Out(end_bits)),
+                **when(self._stores_ends, ends=In(1), end=In(end), oldest_end=Out(end)),
                 **when(self._several, failed=In(1), discard=Out(1)),
                 "vacant": Out(1),
                 "none": Out(1, init=1),

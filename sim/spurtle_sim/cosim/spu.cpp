@@ -20,8 +20,9 @@ constexpr unsigned OP1_OF_EL2 = 4;
 constexpr unsigned DRAIN_CYCLES = 1000;
 
 // Cycles after the last finish, or after the last access of software, until all records are in memory and all registers
-// have taken effect. The delays of a Disturbance are not included.
-constexpr unsigned SETTLE_CYCLES = ANSWER_LATENCY + SLOTS * (MAX_BEATS + PACKING_CYCLES + 8);
+// have taken effect. The delays of a Disturbance are not included. After a write of the pointer or the limit, the buffer
+// takes 16 cycles to report whether it is full.
+constexpr unsigned SETTLE_CYCLES = ANSWER_LATENCY + 16 + SLOTS * (MAX_BEATS + PACKING_CYCLES + 8);
 
 struct CompiledSPU {
     VerilatedContext context;
