@@ -6,9 +6,9 @@ from functools import partial
 from spurtle.arch import PMBIDR_EL1
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import Packet
-from spurtle.gateware.buffer import BufferState
 from spurtle.gateware.completion import CompletionState
 from spurtle.gateware.previous_target import previous_target_layout
+from spurtle.gateware.record_issue import IssueState
 from spurtle.gateware.sample import SampleLayout, StartLayout
 from spurtle.interface.operation import LocationLayout, OperationLayout
 from spurtle.interface.sysreg import AccessOutcome
@@ -267,7 +267,8 @@ def stale(config: SPUConfig) -> Iterator[Secret]:
     yield Secret(Part(f"{record}.size", 19), at_completion(CompletionState.DECIDE))
     if config.layout.align < config.bus_bytes:
         started = all_hold(
-            has_value("buffer.aligner.started", 1), lambda wires: wires["buffer.buffer_state"] != BufferState.IDLE
+            has_value("buffer.issue.aligner.started", 1),
+            lambda wires: wires["buffer.issue.issue_state"] != IssueState.BEGIN,
         )
-        yield Secret(Part("buffer.aligner.previous", 8 * config.bus_bytes), started)
+        yield Secret(Part("buffer.issue.aligner.previous", 8 * config.bus_bytes), started)
     yield from record_path(config)

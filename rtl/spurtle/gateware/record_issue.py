@@ -1,7 +1,7 @@
 """Sending of records to memory, one after the other (D17.7)."""
 
 from amaranth import *
-from amaranth.lib import stream
+from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
@@ -72,7 +72,7 @@ class RecordIssue(ConfiguredComponent):
         It is known that the longest record fits at `position`; that it does not.
     """
 
-    proof_signals = ("issue_state", "word", "next_word", "within", "roomy", "exact", "compared", "send")
+    proof_signals = ("issue_state", "word", "next_word", "within", "roomy", "exact", "compared", "send", "stored")
 
     def __init__(self, config: SPUConfig):
         check_config(config)
@@ -165,13 +165,15 @@ class RecordIssue(ConfiguredComponent):
         if len(within):
             complete = ~aligner.o.p.last | (aligner.o.p.end == 0)
             m.d.comb += aligner.offset.eq(within)
-            with m.If(vacant):
-                m.d.sync += self.beat.p.strobe.eq(aligner.o.p.strobe)
             with m.If(send & aligner.o.p.last):
                 m.d.sync += within.eq(aligner.o.p.end)
-        else:
-            m.d.comb += self.beat.p.strobe.eq(aligner.o.p.strobe)
+        # The strobe of complete words is constant.
+        stored = Signal(data.StructLayout({name: aligner.o.p[name].shape() for name in ("data", "last", "strobe")}))
+        strobe = stored.strobe if len(within) else aligner.o.p.strobe
         m.d.comb += [
+            self.beat.p.data.eq(stored.data),
+            self.beat.p.last.eq(stored.last),
+            self.beat.p.strobe.eq(strobe),
             self.position.eq(Cat(within, next_word)),
             self.page.eq(page.page),
             page.load.eq(self.load),
@@ -187,8 +189,9 @@ class RecordIssue(ConfiguredComponent):
         with m.If(vacant):
             m.d.sync += [
                 self.beat.valid.eq(send),
-                self.beat.p.data.eq(aligner.o.p.data),
-                self.beat.p.last.eq(aligner.o.p.last),
+                stored.data.eq(aligner.o.p.data),
+                stored.last.eq(aligner.o.p.last),
+                stored.strobe.eq(aligner.o.p.strobe),
                 word.eq(next_word),
             ]
         with m.If(send):
