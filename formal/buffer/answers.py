@@ -46,7 +46,7 @@ def _position(records: SentRecords, reached: BitVector, address: BitVector) -> B
 
 
 def syndrome(config: SPUConfig, wires: Wires) -> Iterator[Boolean]:
-    """Yield the conditions on the registered syndrome: that of the fault, or that of a full buffer."""
+    """Yield the conditions on the registered syndrome: of the fault, or of a full buffer."""
     valid = wires["answered"] == 1
     kind = wires["fault_kind"]
     data_abort = any_of(kind == WriteFaultKind.STAGE_1.value, kind == WriteFaultKind.STAGE_2.value)

@@ -50,7 +50,7 @@ def discarding(wires: Wires) -> Boolean:
 def no_commit_while_discarding(wires: Wires) -> Boolean:
     """Return whether no record that will advance the pointer is outstanding in Discard mode, and none can begin.
 
-    `stale` is set when PMBLIMITR_EL1 is written, so such a record would have begun under the current PMBLIMITR_EL1.
+    `stale` is set when PMBLIMITR_EL1 is written, so such a record would belong to the current PMBLIMITR_EL1.
     After that, the page is compared with the limit, and no page fits in Discard mode.
     """
     page = {

@@ -83,7 +83,7 @@ def longest_fits(config: SPUConfig, pointer: BitVector, limit: BitVector) -> Boo
 
 
 class SentRecords:
-    """State of the records that have begun, from the wires of a cycle.
+    """State of the records at the write port, from the wires of a cycle.
 
     The newest record is the one that began last. A word is stored in a register before it is transferred to memory.
 

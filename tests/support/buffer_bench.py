@@ -80,7 +80,7 @@ class InjectedFault:
 
 @dataclass
 class Written:
-    """A record that the buffer has begun to send to memory.
+    """A record that the buffer sends to memory.
 
     Attributes
     ----------

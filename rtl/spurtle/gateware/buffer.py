@@ -171,7 +171,7 @@ class ProfilingBuffer(ConfiguredComponent):
         ]
 
     def _connect_records(self, m, issue, records, pointer, fault):
-        """Connect the outstanding records. With only one, the next has not begun, so its address is the end."""
+        """Connect the outstanding records. With only one, the issue pointer is the end of it."""
         m.d.comb += [records.begin.eq(issue.begin), records.done.eq(self.write.done)]
         if self._config.outstanding > 1:
             m.d.comb += [records.failed.eq(fault), self.write.discard.eq(records.discard)]

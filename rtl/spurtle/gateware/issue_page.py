@@ -57,7 +57,7 @@ class IssuePage(ConfiguredComponent):
         `next_fits` is valid.
     fits, next_fits : Out(1)
         The page of the next word that is stored is known to be below the limit and to have the same top byte, and the
-        loaded pointer is aligned; the same of the page after that one.
+        loaded pointer is aligned; for the page after that one too.
     """
 
     proof_signals = (
@@ -131,7 +131,7 @@ class IssuePage(ConfiguredComponent):
 
     def _compare(self, m, page):
         """Return whether `page` was below the limit in the previous cycle."""
-        top = arch.ADDRESS_BITS - PAGE_BITS  # bits above it must equal those of the limit
+        top = arch.ADDRESS_BITS - PAGE_BITS  # the bits above it must equal the top bits of the limit
         half = top // 2
         low_below, high_below, high_same, in_place = (
             Signal(name=name) for name in ("low_below", "high_below", "high_same", "in_place")

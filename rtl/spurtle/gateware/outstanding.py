@@ -1,4 +1,4 @@
-"""Records that have begun at the write port and that memory has not answered (D17.7)."""
+"""Records at the write port that memory has not answered (D17.7)."""
 
 from amaranth import *
 from amaranth.lib.wiring import In, Out

@@ -153,7 +153,7 @@ class RecordIssue(ConfiguredComponent):
     def _send(self, m, send, vacant, aligner, page):
         """Send the words to consecutive addresses.
 
-        `word` is the number of the word that is sent, and `next_word` that of the next one, up to the lowest bit of the
+        `word` is the number of the word that is sent, and `next_word` of the next one, up to the lowest bit of the
         page. A record can begin `within` a word.
         """
         word_bit = exact_log2(self._config.bus_bytes)
