@@ -75,7 +75,10 @@ class Software(SPUBench):
 
     async def _settle(self, register: Register) -> None:
         """Wait until the reference can predict an access that is performed in the next cycle."""
-        while register in BUFFER and (self.now < self.settled_from or self.now <= self.responds_at <= self.now + 1):
+        while register in BUFFER and (
+            self.now < self.settled_from
+            or any(self.now <= each.responds_at <= self.now + 1 for each in self.responding)
+        ):
             await self.cycle()
 
     async def drain(self) -> None:
@@ -88,7 +91,7 @@ class Software(SPUBench):
         assert self.drained, "the SPU does not drain"
         self.draining = False
         self.resolve_maybe_dropped()
-        assert not (self.finished or self.waiting or self.writing or self.responding or self.faulting), (
+        assert not (self.finished or self.waiting or self.writing or self.responding or self.answered), (
             "drained, but a record is not in memory"
         )
         assert self.memory == self.written
