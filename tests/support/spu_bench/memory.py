@@ -8,7 +8,7 @@ from spurtle_sim.cosim.pack import fault_bits
 from spurtle_sim.model import control, records
 from spurtle_sim.model.buffer import Fault, fault_kinds
 from spurtle_sim.records.decode import decode_records
-from tests.support.spu_bench.flight import NEVER, Access, Flight
+from tests.support.spu_bench.flight import Access, Flight
 from tests.support.spu_bench.state import BUFFER, STOPPED, State, discarding
 
 __all__ = ["PAGE", "Memory"]

@@ -80,7 +80,7 @@ class State:
         self.fault_rate = self.abort_rate = 0.0
         self.aborts = False
         self.fault_bits = FaultLayout(config).size
-        # Address of the next record, unless the outstanding ones are abandoned; the same at the start of the last cycle.
+        # Address of the next record, unless the outstanding ones are abandoned; at the start of the last two cycles.
         self.next_address: int | None = None
         self.next_before: int | None = None
         self.next_now: int | None = None
