@@ -54,7 +54,7 @@ _OPTIONAL = frozenset({Packet.CONTEXT_EL2, Packet.ISSUE})
 issue latency (D17.6)."""
 
 _OPTION_SUFFIX = re.compile("_(?:axi4|axi4_apb|outstanding_[0-9]+|async|low)$")
-"""Suffixes of module names that stand for a shell, its bursts and the reset (`spurtle.export.verilog`). A configuration
+"""Suffixes of module names that stand for a shell, its outstanding records and the reset (`spurtle.export.verilog`). A configuration
 with such a name could have the module name of another one with these options."""
 
 _OF_ACCESSES = frozenset({Packet.VA, Packet.PA, Packet.TRANSLATION, Packet.DATA_SOURCE})
