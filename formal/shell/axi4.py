@@ -39,7 +39,7 @@ __all__ = ["AXI", "proofs", "prove_stable"]
 PAGE = 4096
 
 SENT = 64
-"""Maximum number of words that are sent in a burst and after it until its response: a greater difference is negative."""
+"""Upper bound of the words that are sent after a burst until its response. A greater difference is negative."""
 
 
 class AXI:
@@ -169,7 +169,7 @@ class AXI:
             implies(in_record, self._state(wires, burst) == wires["state"]),
             ult(position, self._longest),
             implies(in_record, ult(wires["records"], self._config.outstanding)),
-            implies(in_burst, self._at(wires, burst, more + 1, wires["next_address"])),
+            implies(in_burst, wires[f"{burst}.address"] + widened(more, 64 - self._word) + 1 == wires["next_address"]),
             implies(complete, self._within_page(wires, burst, 0)),
             implies(in_burst, self._within_page(wires, burst, 1)),
             implies(wires["addresses.skid_valid"] == 1, self._within_page(wires, "addresses.skid", 0)),
@@ -192,15 +192,6 @@ class AXI:
         """Return whether the burst and `extra` further words are on one page. This bounds its length as well."""
         first = widened(extract(11 - self._word, 0, wires[f"{burst}.address"]), 16)
         return ult(first + widened(wires[f"{burst}.more"], 16) + extra, PAGE >> self._word)
-
-    def _at(self, wires: Wires, burst: str, offset: BitVector, address: BitVector) -> Boolean:
-        """Return whether `address` is `offset` words after the first one of the burst, on the same page."""
-        first, bits = wires[f"{burst}.address"], 12 - self._word
-        low = extract(bits - 1, 0, first) + widened(offset, bits)
-        return all_of(
-            extract(first.width - 1, bits, address) == extract(first.width - 1, bits, first),
-            extract(bits - 1, 0, address) == low,
-        )
 
     def _state(self, wires: Wires, burst: str) -> BitVector:
         return concat(wires[f"{burst}.nse"], wires[f"{burst}.ns"]) if self._config.rme else wires[f"{burst}.ns"]
@@ -243,7 +234,7 @@ class AXI:
         more, offset = wide(wires[f"{burst}.more"]), wires["target"] - start
         collecting = all_of(boolean(burst.startswith("collector")), wires["collector.in_burst"] == 1)
         terms = [
-            self._at(wires, burst, offset, wires["target_address"]),
+            wires["target_address"] == wires[f"{burst}.address"] + widened(offset, 64 - self._word),
             wires["target_state"] == self._state(wires, burst),
             ends(wires["target_word"]) == all_of(offset == more, not_(collecting)),
         ]
@@ -313,7 +304,8 @@ class AXI:
         """Prove the invariant `target_burst`."""
 
         def assumed(now: Wires, then: Wires) -> Boolean:
-            return all_of(self._contract(now, then), self.bursts(now), self.relation(now))
+            both = (part(one) for one in (now, then) for part in (self._bursts, self.relation))
+            return all_of(self._contract(now, then), *both)
 
         return inductive(system, self.target_burst, contract=assumed)
 

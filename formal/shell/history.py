@@ -24,7 +24,7 @@ from ..engine.transition import Transition, Wires, with_history
 __all__ = ["Bus", "Entry", "Stored", "ends", "number", "watched_writer", "wide"]
 
 WIDTH = 8
-"""Width of the numbers of words and bursts in the proofs. Far fewer are in flight, so that their order is unambiguous."""
+"""Width of the numbers of words and bursts in the proofs. Far fewer are in flight, so that the order is known."""
 
 
 def wide(value: BitVector) -> BitVector:
