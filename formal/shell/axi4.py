@@ -152,6 +152,8 @@ class AXI:
             after_skid == stored.released,
             not_(all_of(complete, in_burst)),
             implies(not_(self._failed(wires)), stored.unreleased == collected),
+            # Nothing is in flight or stored while records are discarded.
+            implies(self._discards(wires), all_of(not_(self._failed(wires)), self._open(wires) == 0, collected == 0)),
         )
 
     # The collector, and the target.
@@ -166,7 +168,7 @@ class AXI:
         terms = [
             in_record == (position != 0),
             implies(in_burst, in_record),
-            implies(in_record, self._state(wires, burst) == wires["state"]),
+            implies(any_of(in_record, complete), self._state(wires, burst) == wires["state"]),
             ult(position, self._longest),
             implies(in_record, ult(wires["records"], self._config.outstanding)),
             implies(in_burst, wires[f"{burst}.address"] + widened(more, 64 - self._word) + 1 == wires["next_address"]),
@@ -248,7 +250,7 @@ class AXI:
         """Return the invariant of the answers: each complete record has one last burst that has no response."""
         open_, drop = self._open(wires), self._drops(wires)
         failed, in_record = self._failed(wires), wires["collector.in_record"] == 1
-        complete, in_burst = wires["collector.complete"] == 1, wires["collector.in_burst"] == 1
+        complete = wires["collector.complete"] == 1
         waits, newest = number(complete), boolean(True)
         ends_of_records = open_
         if self._divides:
@@ -268,7 +270,6 @@ class AXI:
             implies(not_(drop), wires["records"] == ends_of_records + waits),
             implies(all_of(not_(drop), open_ != 0), newest),
             implies(failed, any_of(wires["records"] != 0, in_record)),
-            implies(self._discards(wires), all_of(not_(failed), open_ == 0, not_(complete), not_(in_burst))),
         ]
         if self._config.external_aborts:
             terms.append(wide(wires["responses.unanswered"]) == wires["records"])
@@ -304,8 +305,7 @@ class AXI:
         """Prove the invariant `target_burst`."""
 
         def assumed(now: Wires, then: Wires) -> Boolean:
-            both = (part(one) for one in (now, then) for part in (self._bursts, self.relation))
-            return all_of(self._contract(now, then), *both)
+            return all_of(self._contract(now, then), self._bursts(now), self.order(now), self.collector(now))
 
         return inductive(system, self.target_burst, contract=assumed)
 

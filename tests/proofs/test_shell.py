@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from amaranth.hdl import Signal
+from amaranth.hdl import Signal, Value
 from amaranth.lib import wiring
 from amaranth.utils import exact_log2
 
@@ -54,11 +54,12 @@ class ReleasesTooMuch(FaultMixin, AXI4Writer):
 
 
 class NeverFull(FaultMixin, AXI4Writer):
-    """Words are stored although the FIFO is full."""
+    """The last word of a record is stored although the FIFO is full."""
 
     def add_fault(self, m):
-        words, burst = m.submodules.words, m.submodules.collector.burst
-        m.d.comb += self.write.beat.ready.eq(words.drop | ~burst.valid | burst.ready)
+        burst = m.submodules.collector.burst
+        with m.If(self.write.beat.p.last & (~burst.valid | burst.ready)):
+            m.d.comb += self.write.beat.ready.eq(1)
 
 
 class NeverMasked(FaultMixin, AXI4Writer):
@@ -91,10 +92,10 @@ class EarlyLast(FaultMixin, WordQueue):
 
 
 class LosesState(FaultMixin, BurstCollector):
-    """The second burst of a record has the Security state of the cycle in which it begins."""
+    """A record has the Security state of its last beat."""
 
     def add_fault(self, m):
-        with m.If(self.transfer):
+        with m.If(self.transfer & self.beat.last):
             m.d.sync += self.burst.p.ns.eq(self.ns)
 
 
@@ -131,10 +132,10 @@ class ReportsEarly(FaultMixin, BurstResponses):
 
 
 class WrongWord(FaultMixin, BurstResponses):
-    """A fault is reported on the first word of the record."""
+    """A fault is reported on an odd word."""
 
     def add_fault(self, m):
-        m.d.comb += self.fault.word.eq(0)
+        m.d.comb += Value.cast(self.fault.word)[0].eq(1)
 
 
 class AnswersFailure(FaultMixin, BurstResponses):
