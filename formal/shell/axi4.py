@@ -14,7 +14,7 @@ from spurtle.shell.words import queue_depth
 
 from ..engine.cover import reach_all
 from ..engine.induction import Invariant, always, inductive
-from ..engine.proof import Proof, Verdict
+from ..engine.proof import Proof, Result, Verdict
 from ..engine.terms import (
     BitVector,
     Boolean,
@@ -214,14 +214,14 @@ class AXI:
             terms.append(implies(held, entry.word == word))
         return all_of(*terms)
 
-    def target_burst(self, wires: Wires) -> Boolean:
-        """Return the invariant of the target's burst: it has the target's address and Security state."""
+    def target_burst(self, wires: Wires) -> tuple[Boolean, ...]:
+        """Return the invariants of the target's burst, where it can be: it has the target's address and state."""
         stored, bus = Stored(self._config, wires), Bus(wires)
         complete, in_burst = wires["collector.complete"] == 1, wires["collector.in_burst"] == 1
         skid = wires["addresses.skid_valid"] == 1
         second = wires["addressed_words"] + if_else(bus.aw, bus.length, 0)
         collected = all_of(any_of(complete, in_burst), not_(self._drops(wires)))
-        return all_of(
+        return (
             implies(bus.aw, self._contains(wires, "addresses.o__payload", wires["addressed_words"])),
             implies(skid, self._contains(wires, "addresses.skid", second)),
             implies(collected, self._contains(wires, "collector.burst__payload", stored.released)),
@@ -302,12 +302,17 @@ class AXI:
         return inductive(system, self.target_word, contract=assumed)
 
     def prove_addresses(self, system: Transition) -> Verdict:
-        """Prove the invariant `target_burst`."""
+        """Prove the invariants `target_burst`, one after the other, which takes less time."""
 
         def assumed(now: Wires, then: Wires) -> Boolean:
-            return all_of(self._contract(now, then), self._bursts(now), self.order(now), self.collector(now))
+            parts = (self._bursts, self.order, self.collector)
+            return all_of(self._contract(now, then), *(part(now) for part in parts), *self.target_burst(now))
 
-        return inductive(system, self.target_burst, contract=assumed)
+        verdict = Verdict(Result.PASS, 1)
+        for part in range(3):
+            if verdict.result is Result.PASS:
+                verdict = inductive(system, lambda wires, part=part: self.target_burst(wires)[part], contract=assumed)
+        return verdict
 
     # Properties.
 
@@ -408,7 +413,7 @@ def proofs() -> Iterator[Proof]:
             ("a stalled transfer is stable", "one cycle", prove_stable),
             ("the words of each burst are sent before its response", "induction", axi.prove_bursts),
             (
-                "bursts consist of complete words of one 4 KB page, and each record has one last burst",
+                "bursts consist of complete words of one 4 KB page",
                 "induction",
                 axi.prove_relation,
             ),
