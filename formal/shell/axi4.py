@@ -2,15 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache, reduce
-from operator import add
+from functools import cache
 
 from configurations import FEATURES
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.shell.axi4 import AXI4Writer
-from spurtle.shell.bursts import can_divide, longest_record
 from spurtle.shell.responses import max_open_bursts
-from spurtle.shell.words import queue_depth
 
 from ..engine.cover import reach_all
 from ..engine.induction import Invariant, always, inductive
@@ -21,8 +18,6 @@ from ..engine.terms import (
     all_of,
     any_of,
     boolean,
-    concat,
-    constant,
     extract,
     if_else,
     implies,
@@ -32,171 +27,29 @@ from ..engine.terms import (
     widened,
 )
 from ..engine.transition import Transition, Wires, transition
-from .history import Bus, Stored, ends, number, watched_writer, wide
+from .history import Bus, Stored, ends, watched_writer, wide
+from .relation import PAGE, Relation
 
 __all__ = ["AXI", "proofs", "prove_stable"]
 
-PAGE = 4096
 
-SENT = 64
-"""Upper bound of the words that are sent after a burst until its response. A greater difference is negative."""
-
-
-class AXI:
+class AXI(Relation):
     """Proofs of an `AXI4Writer`. `system` is the result of `watched_writer`.
 
     They follow one arbitrary word, number `target`. What is proved of it holds for every word.
     """
 
-    def __init__(self, config: SPUConfig):
-        self._config = config
-        self._word = config.bus_bytes.bit_length() - 1
-        self._longest = longest_record(config)
-        self._divides = can_divide(config)
-
-    # Assumptions.
-
-    def contract(self, wires: Wires) -> Boolean:
-        """Return the contract of the inputs of a cycle.
-
-        A response follows the address and the last word of its burst. The beats of a record have consecutive addresses.
-        At most `outstanding` records are outstanding, and none exceeds the maximum size. `write.discard` is asserted
-        from the cycle after a fault until no record is outstanding.
-        """
-        bus, address = Bus(wires), wires["write__beat__payload.address"]
-        in_record = wires["position"] != 0
-        terms = [
-            implies(bus.b, wires["answered"] != wires["addressed"]),
-            implies(all_of(bus.b, wires["answered"] == wires["burst"]), ule(wires["sent"] - wires["burst_end"], SENT)),
-            implies(bus.beat, ult(wires["records"], self._config.outstanding)),
-            implies(bus.beat, ult(wires["position"], self._longest)),
-            implies(all_of(bus.beat, wires["position"] == self._longest - 1), wires["write__beat__payload.last"] == 1),
-            implies(bus.beat, extract(self._word - 1, 0, address) == 0),
-            implies(all_of(bus.beat, in_record), extract(63, self._word, address) == wires["next_address"]),
-        ]
-        if not self._divides:
-            # Each record has the maximum size, and begins at a multiple of it.
-            size = self._config.max_record_bytes.bit_length() - 1
-            last = wires["write__beat__payload.last"] == 1
-            terms += [
-                implies(all_of(bus.beat, not_(in_record)), extract(size - 1, 0, address) == 0),
-                implies(bus.beat, last == (wires["position"] == self._longest - 1)),
-            ]
-        if self._config.outstanding > 1:
-            outstanding = any_of(wires["records"] != 0, in_record, bus.beat)
-            terms.append((wires["write__discard"] == 1) == all_of(wires["discards"] == 1, outstanding))
-        return all_of(*terms)
-
-    def _contract(self, now: Wires, then: Wires) -> Boolean:
-        return self.contract(now)
-
-    def _discards(self, wires: Wires) -> Boolean:
-        return wires["discards"] == 1 if self._config.outstanding > 1 else boolean(False)
-
-    def _drops(self, wires: Wires) -> Boolean:
-        return any_of(self._failed(wires), self._discards(wires))
-
-    def _failed(self, wires: Wires) -> Boolean:
-        return wires["responses.failed"] == 1 if self._config.external_aborts else boolean(False)
-
-    def _open(self, wires: Wires) -> BitVector:
-        # With one open burst, the count is the flag.
-        return wide(wires["responses.full" if self._config.outstanding == 1 else "responses.open_bursts"])
-
-    # Invariants.
-
-    def bursts(self, wires: Wires) -> Boolean:
-        """Return the invariant of the bursts: if none is open, every word of every burst has been sent.
-
-        This is proved of the burst number `burst`, if it is the newest one, and therefore of every newest one.
-        """
-        stored, bus = Stored(self._config, wires), Bus(wires)
-        open_, begun, answered = self._open(wires), wires["begun"], wires["answered"]
-        skid = wires["addresses.skid_valid"] == 1
-        newest = begun == wires["burst"] + 1
-        return all_of(
-            implies(skid, bus.aw),
-            open_ == begun - answered,
-            begun == wires["addressed"] + number(bus.aw) + number(skid),
-            *(ule(count, max_open_bursts(self._config)) for count in (open_, wires["addressed"] - answered)),
-            ule(stored.waiting, queue_depth(self._config)),
-            ule(stored.level, queue_depth(self._config)),
-            wide(wires["words.level"]) == stored.level,
-            implies(newest, wires["burst_end"] == stored.released),
-            implies(newest, self._all_sent(wires)),
-        )
-
-    def _all_sent(self, wires: Wires) -> Boolean:
-        """Return whether no word of a burst waits if no burst is open."""
-        waits = any_of(Stored(self._config, wires).waiting != 0, Bus(wires).w)
-        return implies(waits, self._open(wires) != 0)
-
     def prove_bursts(self, system: Transition) -> Verdict:
         """Prove the invariant `bursts`."""
-        return inductive(system, self.bursts, contract=self._contract)
+        return inductive(system, self.bursts, contract=self.assumption)
 
-    def order(self, wires: Wires) -> Boolean:
-        """Return the invariant of the words.
+    def prove_relation(self, system: Transition) -> Verdict:
+        """Prove the invariants of words, collected bursts and answers, with those that `prove_bursts` proves."""
 
-        The addresses that wait to be sent belong to the words up to the last one that has been released. The further
-        words that are stored belong to the burst that is being collected.
-        """
-        stored, bus = Stored(self._config, wires), Bus(wires)
-        complete, in_burst, skid = (
-            wires[name] == 1 for name in ("collector.complete", "collector.in_burst", "addresses.skid_valid")
-        )
-        after_skid = wires["addressed_words"] + if_else(bus.aw, bus.length, 0)
-        after_skid += if_else(skid, wide(wires["addresses.skid.more"]) + 1, 0)
-        collected = if_else(any_of(complete, in_burst), wide(wires["collector.burst__payload.more"]) + 1, 0)
-        return all_of(
-            after_skid == stored.released,
-            not_(all_of(complete, in_burst)),
-            implies(not_(self._failed(wires)), stored.unreleased == collected),
-            # Nothing is in flight or stored while records are discarded.
-            implies(self._discards(wires), all_of(not_(self._failed(wires)), self._open(wires) == 0, collected == 0)),
-        )
+        def assumed(now: Wires, then: Wires) -> Boolean:
+            return all_of(self.assumption(now, then), self.all_bursts(now), self.all_bursts(then))
 
-    # The collector, and the target.
-
-    def collector(self, wires: Wires) -> Boolean:
-        """Return the invariant of the burst that is being collected, and of the pages of all bursts."""
-        complete, in_burst, in_record = (
-            wires[f"collector.{name}"] == 1 for name in ("complete", "in_burst", "in_record")
-        )
-        burst = "collector.burst__payload"
-        more, position = wide(wires[f"{burst}.more"]), wires["position"]
-        terms = [
-            in_record == (position != 0),
-            implies(in_burst, in_record),
-            implies(any_of(in_record, complete), self._state(wires, burst) == wires["state"]),
-            ult(position, self._longest),
-            implies(in_record, ult(wires["records"], self._config.outstanding)),
-            implies(in_burst, wires[f"{burst}.address"] + widened(more, 64 - self._word) + 1 == wires["next_address"]),
-            implies(complete, self._within_page(wires, burst, 0)),
-            implies(in_burst, self._within_page(wires, burst, 1)),
-            implies(wires["addresses.skid_valid"] == 1, self._within_page(wires, "addresses.skid", 0)),
-            implies(wires["addresses.o__valid"] == 1, self._within_page(wires, "addresses.o__payload", 0)),
-        ]
-        if self._divides:
-            terms += [
-                wide(wires["collector.count"]) == position,
-                implies(in_burst, position == wide(wires[f"{burst}.first"]) + more + 1),
-                implies(complete, (wires[f"{burst}.last"] == 0) == in_record),
-            ]
-        else:
-            terms += [in_burst == in_record, implies(in_burst, position == more + 1)]
-            size = self._longest.bit_length() - 1
-            next_index = extract(size - 1, 0, wires["next_address"])
-            terms += [implies(in_record, next_index == extract(size - 1, 0, position))] if size else []
-        return all_of(*terms)
-
-    def _within_page(self, wires: Wires, burst: str, extra: int) -> Boolean:
-        """Return whether the burst and `extra` further words are on one page. This bounds its length as well."""
-        first = widened(extract(11 - self._word, 0, wires[f"{burst}.address"]), 16)
-        return ult(first + widened(wires[f"{burst}.more"], 16) + extra, PAGE >> self._word)
-
-    def _state(self, wires: Wires, burst: str) -> BitVector:
-        return concat(wires[f"{burst}.nse"], wires[f"{burst}.ns"]) if self._config.rme else wires[f"{burst}.ns"]
+        return inductive(system, self.relation, contract=assumed)
 
     def target_word(self, wires: Wires) -> Boolean:
         """Return the invariant of the target: it is in the FIFO and on the bus as it was stored."""
@@ -220,7 +73,7 @@ class AXI:
         complete, in_burst = wires["collector.complete"] == 1, wires["collector.in_burst"] == 1
         skid = wires["addresses.skid_valid"] == 1
         second = wires["addressed_words"] + if_else(bus.aw, bus.length, 0)
-        collected = all_of(any_of(complete, in_burst), not_(self._drops(wires)))
+        collected = all_of(any_of(complete, in_burst), not_(self.drops(wires)))
         return (
             implies(bus.aw, self._contains(wires, "addresses.o__payload", wires["addressed_words"])),
             implies(skid, self._contains(wires, "addresses.skid", second)),
@@ -237,67 +90,18 @@ class AXI:
         collecting = all_of(boolean(burst.startswith("collector")), wires["collector.in_burst"] == 1)
         terms = [
             wires["target_address"] == wires[f"{burst}.address"] + widened(offset, 64 - self._word),
-            wires["target_state"] == self._state(wires, burst),
+            wires["target_state"] == self.state(wires, burst),
             ends(wires["target_word"]) == all_of(offset == more, not_(collecting)),
         ]
         if self._divides and burst.startswith("collector"):
             terms.append(wires["target_position"] == wide(wires[f"{burst}.first"]) + offset)
         return implies(ule(offset, more), all_of(*terms))
 
-    # Answers.
-
-    def answers(self, wires: Wires) -> Boolean:
-        """Return the invariant of the answers: each complete record has one last burst that has no response."""
-        open_, drop = self._open(wires), self._drops(wires)
-        failed, in_record = self._failed(wires), wires["collector.in_record"] == 1
-        complete = wires["collector.complete"] == 1
-        waits, newest = number(complete), boolean(True)
-        ends_of_records = open_
-        if self._divides:
-            last = wires["collector.burst__payload.last"] == 1
-            waits = number(all_of(complete, last))
-            depth = max(max_open_bursts(self._config), 2)
-            lasts = []
-            for entry in range(depth):
-                word = wires[f"responses.bursts[{entry}]"]
-                answered = wires["responses.answered"]
-                distance = wide(constant(entry, answered.width) - answered)
-                lasts.append(all_of(ult(distance, open_), ends(word)))
-                newest = all_of(newest, implies(distance == open_ - 1, any_of(ends(word), in_record, waits == 1)))
-            ends_of_records = reduce(add, map(number, lasts))
-        terms = [
-            ule(wires["records"], self._config.outstanding),
-            implies(not_(drop), wires["records"] == ends_of_records + waits),
-            implies(all_of(not_(drop), open_ != 0), newest),
-            implies(failed, any_of(wires["records"] != 0, in_record)),
-        ]
-        if self._config.external_aborts:
-            terms.append(wide(wires["responses.unanswered"]) == wires["records"])
-        else:
-            terms.append(not_(self._discards(wires)))
-        return all_of(*terms)
-
-    def relation(self, wires: Wires) -> Boolean:
-        """Return the conjunction of the invariants that `prove_relation` proves."""
-        return all_of(self.order(wires), self.collector(wires), self.answers(wires))
-
-    def prove_relation(self, system: Transition) -> Verdict:
-        """Prove the invariants of words, collected bursts and answers, with those that `prove_bursts` proves."""
-
-        def assumed(now: Wires, then: Wires) -> Boolean:
-            return all_of(self._contract(now, then), self._bursts(now), self._bursts(then))
-
-        return inductive(system, self.relation, contract=assumed)
-
-    def _bursts(self, wires: Wires) -> Boolean:
-        """Return what `prove_bursts` proves: the invariant, and of every newest burst that its words are sent."""
-        return all_of(self.bursts(wires), self._all_sent(wires))
-
     def prove_words(self, system: Transition) -> Verdict:
         """Prove the invariant `target_word`."""
 
         def assumed(now: Wires, then: Wires) -> Boolean:
-            return all_of(self._contract(now, then), self.bursts(now))
+            return all_of(self.assumption(now, then), self.bursts(now))
 
         return inductive(system, self.target_word, contract=assumed)
 
@@ -305,8 +109,8 @@ class AXI:
         """Prove the invariants `target_burst`, one after the other, which takes less time."""
 
         def assumed(now: Wires, then: Wires) -> Boolean:
-            parts = (self._bursts, self.order, self.collector)
-            return all_of(self._contract(now, then), *(part(now) for part in parts), *self.target_burst(now))
+            parts = (self.all_bursts, self.order, self.collector)
+            return all_of(self.assumption(now, then), *(part(now) for part in parts), *self.target_burst(now))
 
         verdict = Verdict(Result.PASS, 1)
         for part in range(3):
@@ -325,7 +129,7 @@ class AXI:
 
         def correct(now: Wires, then: Wires) -> Boolean:
             bus, stored = Bus(now), Stored(self._config, now)
-            open_, failed, discards = self._open(now), self._failed(now), self._discards(now)
+            open_, failed, discards = self.open(now), self.failed(now), self.discards(now)
             nothing = all_of(open_ == 0, not_(bus.aw), not_(bus.w), stored.waiting == 0)
             masks = all_of(any_of(failed, self._fails(now)), now["rst"] == 0)
             stalls = all_of(bus.w, not_(bus.w_taken))
@@ -342,11 +146,11 @@ class AXI:
                 implies(all_of(failed, open_ == 0, now["records"] == 0), now["collector.in_record"] == 1),
                 # A word that becomes valid after an error response has no strobes.
                 implies(all_of(masks, Bus(then).w, not_(stalls)), then["axi__wstrb"] == 0),
-                implies(all_of(masks, any_of(not_(failed), not_(bus.done))), self._failed(then)),
+                implies(all_of(masks, any_of(not_(failed), not_(bus.done))), self.failed(then)),
             )
 
         def assumed(wires: Wires) -> Boolean:
-            return all_of(self._bursts(wires), self.relation(wires), self.contract(wires))
+            return all_of(self.all_bursts(wires), self.relation(wires), self.contract(wires))
 
         return always(system, correct, assuming=assumed)
 
@@ -366,7 +170,7 @@ class AXI:
 
             yield (
                 "two open bursts" if several else "an open burst",
-                lambda wires: self._open(wires) == 1 + several,
+                lambda wires: self.open(wires) == 1 + several,
                 assumed,
             )
             if self._divides:
