@@ -19,8 +19,8 @@ __all__ = ["WordLayout", "WordQueue", "queue_depth"]
 def queue_depth(config: SPUConfig) -> int:
     """Return the number of words in the FIFO, a power of two.
 
-    They are those of the longest record. With several outstanding records, two words of the next record are stored
-    before the first one leaves the FIFO.
+    The FIFO holds the longest record. With several outstanding records, two words of the next record are stored before
+    the first word leaves the FIFO.
     """
     return 1 << ceil_log2(longest_record(config) + (2 if config.outstanding > 1 else 0))
 
@@ -43,7 +43,7 @@ class WordLayout(data.StructLayout):
 
 
 class WordQueue(ConfiguredComponent):
-    """FIFO of words, which are sent after their burst has begun.
+    """FIFO of words, which are sent after their release.
 
     Latency: a word that is released while all words before it have been sent is valid at `o` two cycles later. Reset:
     empty.
@@ -54,7 +54,7 @@ class WordQueue(ConfiguredComponent):
     store : In(1)
         Strobe: store `word`. Only if `full` and `drop` are deasserted.
     release : In(1)
-        Strobe: the words that are stored belong to bursts that have begun. Only if `drop` is deasserted.
+        Strobe: the words that are stored are to be sent. Only if `drop` is deasserted.
     drop : In(1)
         Level, held at least until the released words have been sent: words that are not released are dropped.
     mask : In(1)
