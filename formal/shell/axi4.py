@@ -103,7 +103,7 @@ class AXI(Relation):
         def assumed(now: Wires, then: Wires) -> Boolean:
             return all_of(self.assumption(now, then), self.bursts(now))
 
-        return inductive(system, self.target_word, contract=assumed, separately=True)
+        return inductive(system, self.target_word, contract=assumed)
 
     def prove_addresses(self, system: Transition) -> Verdict:
         """Prove the invariant `target_burst`."""

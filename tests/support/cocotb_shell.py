@@ -84,6 +84,8 @@ class ObservedShell(wiring.Component):
         The beat of the SPU.
     observed_transfer : Out(1)
         Strobe: the shell accepts the beat.
+    observed_stall : Out(1)
+        The beat is valid, and the shell does not accept it.
     """
 
     def __init__(self, setting: Setting):
@@ -94,6 +96,7 @@ class ObservedShell(wiring.Component):
                 **self._shell.signature.members,
                 "observed_beat": Out(BeatLayout(self._config)),
                 "observed_transfer": Out(1),
+                "observed_stall": Out(1),
             },
         )
 
@@ -107,7 +110,11 @@ class ObservedShell(wiring.Component):
             else:
                 m.d.comb += outer.eq(inner) if member.flow is Out else inner.eq(outer)
         beat = shell._spu.write.beat
-        m.d.comb += [self.observed_beat.eq(beat.payload), self.observed_transfer.eq(beat.valid & beat.ready)]
+        m.d.comb += [
+            self.observed_beat.eq(beat.payload),
+            self.observed_transfer.eq(beat.valid & beat.ready),
+            self.observed_stall.eq(beat.valid & ~beat.ready),
+        ]
         return m
 
 
@@ -129,10 +136,10 @@ class Memory(AxiSlaveWrite):
         cocotb.start_soon(self._respond())
 
     def pauses(self) -> Iterator[bool]:
-        """Yield whether to stall. The probability changes every 100 cycles, and is often zero."""
+        """Yield whether to stall. The probability changes every 100 or 400 cycles, and is often zero."""
         while True:
-            share = self.random.choice([0.0, 0.0, 0.5, 0.9])
-            yield from (self.random.random() < share for _ in range(100))
+            share = self.random.choice([0.0, 0.0, 0.5, 0.9, 1.0])
+            yield from (self.random.random() < share for _ in range(400 if share == 1.0 else 100))
 
     async def write(self, address: int, octets: bytes) -> None:
         if address // PAGE in self.bad:
@@ -176,9 +183,12 @@ class CoreDriver:
         """NS and NSE of the owning Security state."""
         self.owner_change_rate = 0.0
         self.change_owner_at = -1
-        """The cycle in which the owning Security state changes. It is often one in which a record is accepted."""
+        """The cycle in which the owning Security state changes. It is often one in which a record is accepted, or in
+        which its first beat stalls."""
         self.records: list[list[Any]] = []
         """Beats of each record that the SPU has written."""
+        self.changes_in_stall = 0
+        """Changes of the owner while the first beat of a record stalls."""
         self.open_bursts = 0
         self.max_open = 0
         self.bursts: list[tuple[int, int, int]] = []
@@ -220,6 +230,10 @@ class CoreDriver:
 
     def _observe(self) -> None:
         dut = self.dut
+        first_stalls = bool(dut.observed_stall.value) and self._last
+        if first_stalls and self.random.random() < self.owner_change_rate:
+            self.change_owner_at = self.now + 1
+            self.changes_in_stall += 1
         if dut.observed_transfer.value:
             beat = BeatLayout(self.config).from_bits(int(dut.observed_beat.value))
             if self._last:
@@ -350,6 +364,7 @@ class Software:
             await RisingEdge(self.dut.clk)
         await self.drain()
         await self.check(faulty)
+        self.coverage["owner changes during a stall"] = core.changes_in_stall
         await access(PMSCR_EL1, 0)
         await access(PMBLIMITR_EL1, 0)
 
@@ -460,6 +475,7 @@ async def random_records(dut: Any) -> None:
     required = ["Secure", "Non-secure", "drained", "full"]
     required += ["at its start"]
     required += ["within a record", "across a page"] if setting.config.layout.packed else ["Realm"]
+    required += ["owner changes during a stall"] if setting == SHELLS["packed_four"] else []
 
     def missing() -> list[str]:
         return [name for name in required if not software.coverage[name]]
