@@ -15,6 +15,7 @@ from configurations import FEATURES, NARROW
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.interface.memory import BeatLayout, WriteFaultKind
 from spurtle.shell.axi4 import AXI4Writer
+from spurtle.shell.owner import RecordOwner
 from tests.support.axi_memory import PAGE, AXIMemory, Record, random_record
 from tests.support.gateware import Bench, cycle
 from tests.support.seeds import SEED
@@ -227,6 +228,32 @@ def test_a_record_takes_one_cycle_for_each_word(name: str, latency: int) -> None
         expected = max(outstanding * words, 2 * words + 2 + latency)
         first = [memory.sent_at[words * outstanding * number] for number in range(10)]
         assert {later - earlier for earlier, later in pairwise(first)} == {expected}
+
+    run.run(scenario)
+
+
+def test_a_record_belongs_to_the_owner_before_its_acceptance() -> None:
+    """The state of the second cycle before a beat became valid is held while it stalls."""
+    run = Bench(dut := RecordOwner(CONFIGURATIONS["rme"]))
+
+    async def scenario(ctx: Any) -> None:
+        random = Random(SEED)
+        owners = [(0, 0), (0, 0)]
+        expected = (0, 0)
+        valid, stalled = False, False
+        held = 0
+        for _ in range(500):
+            if not stalled:
+                valid, expected = random.random() < 0.5, owners[-2]
+            owner = (random.getrandbits(1), random.getrandbits(1))
+            ready = random.random() < 0.3
+            ports = [(dut.ns, owner[0]), (dut.nse, owner[1]), (dut.valid, valid), (dut.ready, ready)]
+            ns, nse = await cycle(ctx, ports, dut.record_ns, dut.record_nse)
+            assert not valid or (ns, nse) == expected
+            held += stalled and owners[-2] != expected
+            stalled = valid and not ready
+            owners.append(owner)
+        assert held
 
     run.run(scenario)
 

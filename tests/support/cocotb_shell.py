@@ -84,8 +84,6 @@ class ObservedShell(wiring.Component):
         The beat of the SPU.
     observed_transfer : Out(1)
         Strobe: the shell accepts the beat.
-    observed_stall : Out(1)
-        The beat is valid, and the shell does not accept it.
     """
 
     def __init__(self, setting: Setting):
@@ -96,7 +94,6 @@ class ObservedShell(wiring.Component):
                 **self._shell.signature.members,
                 "observed_beat": Out(BeatLayout(self._config)),
                 "observed_transfer": Out(1),
-                "observed_stall": Out(1),
             },
         )
 
@@ -113,7 +110,6 @@ class ObservedShell(wiring.Component):
         m.d.comb += [
             self.observed_beat.eq(beat.payload),
             self.observed_transfer.eq(beat.valid & beat.ready),
-            self.observed_stall.eq(beat.valid & ~beat.ready),
         ]
         return m
 
@@ -183,12 +179,9 @@ class CoreDriver:
         """NS and NSE of the owning Security state."""
         self.owner_change_rate = 0.0
         self.change_owner_at = -1
-        """The cycle in which the owning Security state changes. It is often one in which a record is accepted, or in
-        which its first beat stalls."""
+        """The cycle in which the owning Security state changes. It is often one in which a record is accepted."""
         self.records: list[list[Any]] = []
         """Beats of each record that the SPU has written."""
-        self.changes_in_stall = 0
-        """Changes of the owner while the first beat of a record stalls."""
         self.open_bursts = 0
         self.max_open = 0
         self.bursts: list[tuple[int, int, int]] = []
@@ -230,10 +223,6 @@ class CoreDriver:
 
     def _observe(self) -> None:
         dut = self.dut
-        first_stalls = bool(dut.observed_stall.value) and self._last
-        if first_stalls and self.random.random() < self.owner_change_rate:
-            self.change_owner_at = self.now + 1
-            self.changes_in_stall += 1
         if dut.observed_transfer.value:
             beat = BeatLayout(self.config).from_bits(int(dut.observed_beat.value))
             if self._last:
@@ -364,7 +353,6 @@ class Software:
             await RisingEdge(self.dut.clk)
         await self.drain()
         await self.check(faulty)
-        self.coverage["owner changes during a stall"] = core.changes_in_stall
         await access(PMSCR_EL1, 0)
         await access(PMBLIMITR_EL1, 0)
 
@@ -475,7 +463,6 @@ async def random_records(dut: Any) -> None:
     required = ["Secure", "Non-secure", "drained", "full"]
     required += ["at its start"]
     required += ["within a record", "across a page"] if setting.config.layout.packed else ["Realm"]
-    required += ["owner changes during a stall"] if setting == SHELLS["packed_four"] else []
 
     def missing() -> list[str]:
         return [name for name in required if not software.coverage[name]]

@@ -10,6 +10,7 @@ from ..interface.members import when
 from ..interface.pe_state import owner_state
 from .apb4 import APB4, APB4Completer
 from .axi4 import AXI4Writer
+from .owner import RecordOwner
 
 __all__ = ["Shell"]
 
@@ -82,20 +83,15 @@ class Shell(ConfiguredComponent):
             m.d.comb += outer.eq(inner) if member.flow is Out else inner.eq(outer)
 
     def _connect_owner(self, m):
-        """Connect the Security state that owns the Profiling Buffer to the writer, two cycles late.
-
-        The first beat of a record is valid one cycle after the record was accepted. The record belongs to the owner of
-        the cycle before its acceptance: no record is accepted in the cycle after a change of owner, and a record is
-        abandoned if the owner changes later. The state is held while a beat stalls.
-        """
+        """Connect the Security state of each record to the writer."""
+        m.submodules.owner = owner = RecordOwner(self._config)
         beat = self._spu.write.beat
+        m.d.comb += [owner.valid.eq(beat.valid), owner.ready.eq(beat.ready)]
         for name, value in owner_state(self._config, self.pe).items():
-            previous = Signal(name=f"previous_{name}")
-            of_record = Signal(name=f"record_{name}")
-            m.d.sync += previous.eq(value)
-            with m.If(~beat.valid | beat.ready):
-                m.d.sync += of_record.eq(previous)
-            m.d.comb += getattr(self._writer, name).eq(of_record)
+            m.d.comb += [
+                getattr(owner, name).eq(value),
+                getattr(self._writer, name).eq(getattr(owner, f"record_{name}")),
+            ]
 
 
 def _prefixed(prefix, signature):
