@@ -21,6 +21,7 @@ __all__ = [
     "FOR_SPUS",
     "IMP_PACKETS",
     "NARROW",
+    "OUTSTANDING",
     "SLOTS",
     "V1P1",
     "distinct",
@@ -183,9 +184,20 @@ FOR_BLOCKS = _by_name(
         imp_counter=17,
         imp_address=7,
         bus_bytes=32,
+        outstanding=3,
     ),
 )
 """Configurations in which blocks are tested."""
+
+OUTSTANDING = _by_name(
+    # Records of one size, in many beats and in one.
+    replace(CONFIGS["minimal"], name="outstanding_fixed", outstanding=2),
+    replace(CONFIGS["minimal"], name="outstanding_one_beat", outstanding=8, bus_bytes=64),
+    # Records of several sizes that begin at any byte, and at any word.
+    replace(FEATURES["minimal_packed"], name="outstanding_packed", outstanding=4),
+    replace(CONFIGS["hisilicon_mobile"], name="outstanding_words", outstanding=2),
+)
+"""Configurations in which several records can be outstanding, in addition to `FOR_BLOCKS`."""
 
 SLOTS = _by_name(
     # More slots than lanes, and more lanes than slots.
@@ -196,7 +208,10 @@ SLOTS = _by_name(
 
 # A record has more words than a burst has beats.
 NARROW = replace(
-    FOR_BLOCKS["unnamed"], name="narrow", layout=replace(FOR_BLOCKS["unnamed"].layout, align=1, max_size=2048)
+    FOR_BLOCKS["unnamed"],
+    name="narrow",
+    layout=replace(FOR_BLOCKS["unnamed"].layout, align=1, max_size=2048),
+    outstanding=2,
 )
 
 # All events, so that the filter by event has its largest size.
@@ -369,6 +384,7 @@ FOR_SPUS = _by_name(
         fgt2=True,
         data_source_bytes=1,
         bus_bytes=64,
+        outstanding=8,
     ),
     # A beat is longer than many records.
     SPUConfig(

@@ -8,7 +8,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from amaranth.back import rtlil
@@ -39,7 +39,7 @@ def _designs() -> Iterator[tuple[str, Callable[[], wiring.Component]]]:
     yield "rvfi", lambda: RVFIAdapter(CONFIGS["minimal"])
     for name, config in CONFIGS.items():
         yield f"{name}_axi4_apb", lambda config=config: Shell(config, "axi4-apb")
-        yield f"{name}_axi4_posted", lambda config=config: Shell(config, "axi4", outstanding=4)
+        yield f"{name}_axi4_four", lambda config=config: Shell(replace(config, outstanding=4), "axi4")
     for name, config in {**FOR_BLOCKS, **FEATURES}.items():
         if name not in CONFIGS:
             yield name, lambda config=config: SPU(config)

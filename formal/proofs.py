@@ -10,7 +10,7 @@ from .record import completion, filter, record
 from .registers import registers
 from .sampling import access, interval, lfsr
 from .serializer import serializer
-from .shell import apb4, axi4
+from .shell import apb4, axi4, responses
 from .spu import leak, spu
 
 __all__ = ["all_proofs"]
@@ -19,5 +19,5 @@ __all__ = ["all_proofs"]
 def all_proofs() -> Iterator[Proof]:
     """Yield all proofs. None of them has been run."""
     blocks = (registers, control, interval, lfsr, access, inflight, completion, filter, record, serializer, aligner)
-    for block in (*blocks, buffer, spu, axi4, apb4, leak):
+    for block in (*blocks, buffer, spu, axi4, responses, apb4, leak):
         yield from block.proofs()

@@ -3,19 +3,21 @@
 from collections.abc import Iterator
 from functools import cache
 
-from configurations import FEATURES, distinct
+from configurations import FEATURES, OUTSTANDING, distinct
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle.gateware.buffer import BufferState, ProfilingBuffer
+from spurtle.gateware.buffer import ProfilingBuffer
+from spurtle.gateware.record_issue import IssueState
+from spurtle.interface.memory import WriteFaultKind
 
 from ..engine.cover import reach_all
 from ..engine.induction import Invariant
 from ..engine.proof import Proof, ProvedBlock, Verdict
-from ..engine.terms import Boolean, all_of, ult
+from ..engine.terms import Boolean, all_of, ugt, ult
 from ..engine.transition import Transition, Wires, transition
 from . import discard
 from .history import watched
 from .pointer_and_status import prove_full, prove_pointer, prove_status
-from .records import prove_acceptance, prove_beats, prove_busy, prove_outcome
+from .records import prove_acceptance, prove_beats, prove_busy, prove_follows, prove_outcome, prove_roomy
 from .relation import input_contract, prove_relation
 
 __all__ = ["cover", "proofs"]
@@ -28,23 +30,39 @@ def _goals(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
     def goal(name: str, reached: Invariant) -> tuple[str, Invariant, Invariant]:
         return name, reached, assumed
 
-    yield goal("a fault within a record", lambda wires: all_of(wires["faulted"] == 1, wires["fault.word"] == 1))
+    yield goal(
+        "a fault of a record that is not abandoned",
+        lambda wires: all_of(wires["buffer_status.faulted"] == 1, wires["fault_kind"] == WriteFaultKind.STAGE_2.value),
+    )
     yield goal(
         "a fault that is not reported",
-        lambda wires: all_of(wires["buffer_state"] == BufferState.FAULT, wires["faulted"] == 0),
+        lambda wires: all_of(wires["buffer_status.failed"] == 1, wires["buffer_status.faulted"] == 0),
     )
-    yield goal("a record that fills the buffer", lambda wires: all_of(wires["full"] == 1, wires["length"] != 0))
+    yield goal(
+        "a buffer that is full after a record", lambda wires: all_of(wires["full"] == 1, wires["answered_length"] != 0)
+    )
     yield goal(
         "a record that is dropped",
-        lambda wires: all_of(wires["buffer_state"] == BufferState.DROP, wires["aligner.o__ready"] == 1),
+        lambda wires: all_of(wires["issue.issue_state"] == IssueState.DROP, wires["issue.aligner.o__ready"] == 1),
     )
+    if config.outstanding > 1:
+        yield goal(
+            "a record that begins while the last word of the previous one is transferred",
+            lambda wires: all_of(
+                wires["issue.begin"] == 1, wires["write__beat__valid"] == 1, wires["write__beat__ready"] == 1
+            ),
+        )
+        yield goal(
+            "records that are discarded after a fault",
+            lambda wires: all_of(wires["write__discard"] == 1, wires["write__done"] == 1),
+        )
     if config.layout.packed:
         yield goal(
             "a record that crosses a multiple of the maximum record size",
             lambda wires: all_of(
                 wires["write__beat__valid"] == 1,
                 ult(wires["write__beat__payload.address"] & config.max_record_bytes - 1, config.bus_bytes),
-                wires["words_out"] != 0,
+                ugt(wires["words"], 1),
             ),
         )
     if config.external_aborts:
@@ -56,7 +74,7 @@ def _goals(config: SPUConfig) -> Iterator[tuple[str, Invariant, Invariant]]:
 
 def cover(config: SPUConfig, system: Transition) -> Verdict:
     """Reach every goal. `system` is a `watched` buffer."""
-    return reach_all(system, _goals(config), cycles=14)
+    return reach_all(system, _goals(config), cycles=32)
 
 
 @cache
@@ -64,13 +82,15 @@ def _system(config: SPUConfig) -> Transition:
     return watched(config, transition(ProfilingBuffer(config)))
 
 
-_CHANGING = "layout.align layout.max_size bus_bytes discard_mode external_aborts fault_flags rme"
+_CHANGING = (
+    "layout.align layout.max_size layout.packed bus_bytes outstanding discard_mode external_aborts fault_flags rme"
+)
 """Members of a configuration that change the buffer."""
 
 
 def proofs() -> Iterator[Proof]:
     """Yield the proofs, for each configuration with a different buffer."""
-    configs = (*CONFIGS.values(), *FEATURES.values())
+    configs = (*CONFIGS.values(), *FEATURES.values(), *OUTSTANDING.values())
     for config in distinct(configs, _CHANGING):
         proof = ProvedBlock("buffer", config, _system).proof
         yield proof("the state of a record being written is consistent", "induction", prove_relation)
@@ -83,6 +103,9 @@ def proofs() -> Iterator[Proof]:
             "one cycle",
             prove_outcome,
         )
+        yield proof("a record begins in the cycle after the last beat of the previous one", "one cycle", prove_follows)
+        if config.layout.align < config.max_record_bytes:
+            yield proof("only the last two records below the limit are compared exactly", "one cycle", prove_roomy)
         yield proof("busy is deasserted, and not before the status is known", "one cycle", prove_busy)
         yield proof("full matches the reference", "reference", prove_full)
         yield proof("PMBPTR_EL1 matches the reference", "reference", prove_pointer)

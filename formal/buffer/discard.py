@@ -10,12 +10,13 @@ from functools import cache
 from spurtle.arch import FM, PMBLIMITR_EL1, PMBSR_EL1
 from spurtle.config import SPUConfig
 from spurtle.gateware.aligner import AlignerState, word_layout
-from spurtle.gateware.buffer import BufferState, ProfilingBuffer
+from spurtle.gateware.buffer import ProfilingBuffer
+from spurtle.gateware.record_issue import IssueState
 
 from ..engine.cover import reach
 from ..engine.induction import always, inductive
-from ..engine.proof import Proof, ProvedBlock, Verdict
-from ..engine.terms import BitVector, Boolean, all_of, any_of, boolean, constant, extract, if_else, implies, not_
+from ..engine.proof import Proof, ProvedBlock, Result, Verdict
+from ..engine.terms import BitVector, Boolean, all_of, any_of, boolean, constant, extract, if_else, implies, uge
 from ..engine.transition import Transition, Wires, transition
 from .relation import limit_is_stable
 
@@ -38,7 +39,7 @@ def _field(register: BitVector, name: str) -> BitVector:
 def _ends(config: SPUConfig, wires: Wires) -> Boolean:
     """Return whether the last word of a record is offered."""
     last = word_layout(config)["last"].offset
-    return all_of(wires["aligner.o__valid"] == 1, extract(last, last, wires["aligner.o__payload"]) == 1)
+    return all_of(wires["issue.aligner.o__valid"] == 1, extract(last, last, wires["issue.aligner.o__payload"]) == 1)
 
 
 def discarding(wires: Wires) -> Boolean:
@@ -47,38 +48,61 @@ def discarding(wires: Wires) -> Boolean:
 
 
 def no_commit_while_discarding(wires: Wires) -> Boolean:
-    """Return whether no record that will advance the pointer is being written in Discard mode.
+    """Return whether no record that will advance the pointer is outstanding in Discard mode, and none can begin.
 
-    `keep` is cleared when PMBLIMITR_EL1 is written, so such a record was accepted under the current PMBLIMITR_EL1.
+    `stale` is set when PMBLIMITR_EL1 is written, so such a record would belong to the current PMBLIMITR_EL1.
+    After that, the page is compared with the limit, and no page fits in Discard mode.
     """
-    writing = (wires["buffer_state"] == state for state in (BufferState.WRITE, BufferState.RESPONSE, BufferState.FAULT))
-    return implies(all_of(any_of(*writing), wires["keep"] == 1), not_(discarding(wires)))
+    page = {
+        name: wires[f"issue.issue_page.{name}"] for name in ("age", "ahead", "known", "fits", "next_fits", "in_place")
+    }
+    loaded = all_of(
+        page["fits"] == 0,
+        wires["records.count"] == 0,
+        implies(uge(page["age"], 3), page["in_place"] == 0),
+        implies(any_of(page["ahead"] == 1, page["known"] == 1), page["next_fits"] == 0),
+    )
+    return all_of(
+        implies(wires["may_begin"] == 1, wires["stale"] == 0),
+        (wires["records.none"] == 1) == (wires["records.count"] == 0),
+        implies(
+            wires["issue.issue_state"] == IssueState.LOAD,
+            all_of(wires["stale"] == 1, wires["answered"] == 0, wires["records.count"] == 0),
+        ),
+        implies(all_of(wires["stale"] == 0, discarding(wires)), all_of(wires["exhausted"] == 0, loaded)),
+        implies(discarding(wires), wires["kept"] == 0),
+    )
 
 
 def prove_no_commit(system: Transition) -> Verdict:
     """Prove `no_commit_while_discarding`. `system` is a `ProfilingBuffer`.
 
-    PMBLIMITR_EL1 changes only when `pmblimitr_write` is asserted, as is proved for the SPU.
+    PMBLIMITR_EL1 changes only when `pmblimitr_write` is asserted, as is proved for the SPU. Memory answers only
+    outstanding records.
     """
-    return inductive(system, no_commit_while_discarding, contract=limit_is_stable)
+
+    def contract(now: Wires, then: Wires) -> Boolean:
+        return all_of(limit_is_stable(now, then), implies(now["write__done"] == 1, now["records.count"] != 0))
+
+    return inductive(system, no_commit_while_discarding, contract=contract)
 
 
 def prove_discards(config: SPUConfig, system: Transition) -> Verdict:
     """Prove each cycle of Discard mode, for all register writes in it. `system` is a `ProfilingBuffer` of `config`."""
 
     def discards(now: Wires, then: Wires) -> Boolean:
-        state, after = now["buffer_state"], then["buffer_state"]
+        state, after = now["issue.issue_state"], then["issue.issue_state"]
         ends = _ends(config, now)
         # If a record can start within a word, the remainder of its last beat may be a separate word.
         remainder = (
-            now["aligner.aligner_state"] == AlignerState.REMAINDER
+            now["issue.aligner.aligner_state"] == AlignerState.REMAINDER
             if config.layout.align < config.bus_bytes
             else boolean(False)
         )
         events = [(now["collision"] == 1, "COLL")]
         quiet = now["pmbsr_write"] == 0
         if config.external_aborts:
-            events.append((all_of(state == BufferState.FAULT, now["fault.external"] == 1), "EA"))
+            events.append((now["buffer_status.external"] == 1, "EA"))
             quiet = all_of(quiet, now["write__abort"] == 0)
         status = now["pmbsr"]
         for occurs, name in events:
@@ -91,25 +115,23 @@ def prove_discards(config: SPUConfig, system: Transition) -> Verdict:
                 now["full"] == 0,
                 implies(now["pmbptr_write"] == 0, then["pmbptr"] == now["pmbptr"]),
                 implies(quiet, then["pmbsr"] == status),
-                # Words are written only for a record that was accepted before, and no record is accepted for writing.
-                implies(now["write__beat__valid"] == 1, state == BufferState.WRITE),
-                implies(after == BufferState.WRITE, state == BufferState.WRITE),
-                # Each record is dropped up to its last word. It waits only for the end of a record accepted before.
-                implies(all_of(state == BufferState.IDLE, now["aligner.o__valid"] == 1), after == BufferState.DROP),
+                # No record begins. The words of one that began before are written.
+                now["issue.begin"] == 0,
+                implies(now["issue.send"] == 1, state == IssueState.WRITE),
+                # Each record is dropped up to its last word. It waits only for the end of a record that began before,
+                # or for the cycle in which the issue pointer is loaded.
                 implies(
-                    state == BufferState.DROP,
-                    all_of(now["aligner.o__ready"] == 1, any_of(remainder, now["i__ready"] == 1)),
+                    all_of(state == IssueState.BEGIN, now["issue.aligner.o__valid"] == 1), after == IssueState.DROP
                 ),
                 implies(
-                    state == BufferState.DROP,
-                    after == if_else(ends, constant(BufferState.IDLE, 3), constant(BufferState.DROP, 3)),
+                    state == IssueState.DROP,
+                    all_of(now["issue.aligner.o__ready"] == 1, any_of(remainder, now["i__ready"] == 1)),
                 ),
                 implies(
-                    all_of(state == BufferState.RESPONSE, now["write__done"] == 1),
-                    any_of(after == BufferState.IDLE, after == BufferState.FAULT),
+                    state == IssueState.DROP,
+                    after == if_else(ends, constant(IssueState.BEGIN, 2), constant(IssueState.DROP, 2)),
                 ),
-                implies(state == BufferState.FAULT, after == BufferState.IDLE),
-                implies(state == BufferState.WRITE, now["aligner.o__ready"] == now["write__beat__ready"]),
+                implies(state == IssueState.LOAD, after == IssueState.BEGIN),
             ),
         )
 
@@ -120,7 +142,7 @@ def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:
     """Prove the cycle in which `new_owner` is asserted. `system` is a `ProfilingBuffer` of `config`."""
 
     def abandons(now: Wires, then: Wires) -> Boolean:
-        state, after = now["buffer_state"], then["buffer_state"]
+        state, after = now["issue.issue_state"], then["issue.issue_state"]
         return implies(
             all_of(now["new_owner"] == 1, now["rst"] == 0),
             all_of(
@@ -129,13 +151,13 @@ def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:
                 now["writing"] == 0,
                 now["full"] == 0,
                 implies(now["pmbptr_write"] == 0, then["pmbptr"] == now["pmbptr"]),
-                # A record is accepted only to be dropped. One accepted before will not advance the pointer.
-                implies(after == BufferState.WRITE, state == BufferState.WRITE),
-                implies(all_of(state == BufferState.IDLE, now["aligner.o__valid"] == 1), after == BufferState.DROP),
+                # A record is accepted only to be dropped. Those that began before will not advance the pointer.
+                now["issue.begin"] == 0,
                 implies(
-                    any_of(after == BufferState.WRITE, after == BufferState.RESPONSE, after == BufferState.FAULT),
-                    then["keep"] == 0,
+                    all_of(state == IssueState.BEGIN, now["issue.aligner.o__valid"] == 1), after == IssueState.DROP
                 ),
+                then["stale"] == 1,
+                then["kept"] == 0,
             ),
         )
 
@@ -143,33 +165,51 @@ def prove_new_owner(config: SPUConfig, system: Transition) -> Verdict:
 
 
 def prove_abandoned(config: SPUConfig, system: Transition) -> Verdict:
-    """Prove that an abandoned record stays abandoned and does not advance the pointer. `system` is a `ProfilingBuffer`.
+    """Prove that abandoned records stay abandoned and do not advance the pointer. `system` is a `ProfilingBuffer`.
 
-    A record is abandoned if `keep` is 0.
+    Outstanding records are abandoned while `stale` is set, until memory has answered all of them. A record that was
+    answered in the previous cycle is abandoned if `kept` is zero.
     """
 
+    def consistent(wires: Wires) -> Boolean:
+        return all_of(
+            implies(wires["may_begin"] == 1, wires["stale"] == 0),
+            (wires["records.none"] == 1) == (wires["records.count"] == 0),
+            implies(
+                wires["issue.issue_state"] == IssueState.LOAD,
+                all_of(wires["stale"] == 1, wires["answered"] == 0, wires["records.count"] == 0),
+            ),
+        )
+
     def stays_abandoned(now: Wires, then: Wires) -> Boolean:
-        state, after = now["buffer_state"], then["buffer_state"]
-        writing = any_of(state == BufferState.WRITE, state == BufferState.RESPONSE, state == BufferState.FAULT)
+        none = all_of(now["records.count"] == 0, now["answered"] == 0)
         return implies(
-            all_of(writing, now["keep"] == 0, now["rst"] == 0),
+            all_of(now["stale"] == 1, now["kept"] == 0, now["rst"] == 0),
             all_of(
-                implies(after != BufferState.IDLE, then["keep"] == 0),
+                now["issue.begin"] == 0,
+                then["kept"] == 0,
+                any_of(then["stale"] == 1, none),
                 implies(now["pmbptr_write"] == 0, then["pmbptr"] == now["pmbptr"]),
             ),
         )
 
-    return always(system, stays_abandoned)
+    def answers_outstanding(now: Wires, then: Wires) -> Boolean:
+        return implies(now["write__done"] == 1, now["records.count"] != 0)
+
+    verdict = inductive(system, consistent, contract=answers_outstanding)
+    if verdict.result is not Result.PASS:
+        return verdict
+    return always(system, stays_abandoned, assuming=consistent)
 
 
 def _abandoned(wires: Wires) -> Boolean:
     """Return whether the owner changes while a record is being written that would have advanced the pointer."""
-    return all_of(wires["buffer_state"] == BufferState.WRITE, wires["keep"] == 1, wires["new_owner"] == 1)
+    return all_of(wires["issue.issue_state"] == IssueState.WRITE, wires["stale"] == 0, wires["new_owner"] == 1)
 
 
 def _dropped(config: SPUConfig, wires: Wires) -> Boolean:
     """Return whether the last word of a record is accepted and not written, while the buffer runs."""
-    return all_of(wires["buffer_state"] == BufferState.DROP, _ends(config, wires), wires["running"] == 1)
+    return all_of(wires["issue.issue_state"] == IssueState.DROP, _ends(config, wires), wires["running"] == 1)
 
 
 @cache
@@ -189,7 +229,7 @@ def proofs(config: SPUConfig) -> Iterator[Proof]:
     yield proof(
         "cover: a change of owner while a record is written",
         "bounded search",
-        lambda _, system: reach(system, _abandoned, cycles=8),
+        lambda _, system: reach(system, _abandoned, cycles=16),
     )
     if not config.discard_mode:
         return

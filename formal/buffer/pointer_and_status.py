@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from spurtle.arch import PMBSR_EL1
 from spurtle.config import SPUConfig
-from spurtle.gateware.buffer import BufferState
 from spurtle.interface.memory import WriteFaultKind
 from spurtle_sim.model.buffer import Buffer as ReferenceBuffer
 from spurtle_sim.model.buffer import Fault, FaultKind
@@ -23,42 +22,51 @@ def _registers(wires: Mapping[str, int]) -> Registers:
 
 
 def prove_full(config: SPUConfig, system: Transition) -> Verdict:
-    """Prove that `full` matches the reference while no record is being written and the full check is complete."""
+    """Prove that `full` matches the reference: while it is asserted, and while the buffer is not busy."""
 
     def found(wires: Mapping[str, int]) -> Mapping[str, int]:
-        if wires["buffer_state"] != BufferState.IDLE or wires["fits_known"] == 0 or wires["new_owner"] == 1:
+        asserted = wires["exhausted"] == 1 and wires["stale"] == 0 and wires["running"] == 1
+        if wires["busy"] == 1 and not asserted:
             return {"full": 0}
         registers = _registers(wires)
         before = PMBSR_EL1.unpack(registers.PMBSR_EL1).S
         ReferenceBuffer(config, registers).stop_if_full()
         return {"full": PMBSR_EL1.unpack(registers.PMBSR_EL1).S - before}
 
-    arguments = ["buffer_state", "fits_known", "new_owner", "pmbptr", "pmblimitr", "pmbsr"]
+    arguments = ["busy", "exhausted", "stale", "running", "pmbptr", "pmblimitr", "pmbsr"]
     return follows(system, found, arguments=arguments, assuming=relation(config), latency=0)
 
 
 def _fault(config: SPUConfig, wires: Mapping[str, int]) -> Fault:
-    """Return the fault of the record that starts at PMBPTR_EL1."""
-    word, pointer = wires["fault.word"], wires["pmbptr"]
-    kind = next(kind for kind in FaultKind if wires["fault.kind"] == WriteFaultKind[kind.name].value)
+    """Return the fault of the record that starts at PMBPTR_EL1 and that memory answered in the previous cycle."""
+    word, pointer = wires["fault_word"], wires["pmbptr"]
+    kind = next(kind for kind in FaultKind if wires["fault_kind"] == WriteFaultKind[kind.name].value)
     flags = 0
     for name in config.fault_flags:
-        flags = flags | wires[f"fault.{name}"] << PMBSR_EL1.fields[name].lsb
+        flags = flags | wires[f"fault_{name}"] << PMBSR_EL1.fields[name].lsb
     return Fault(
         kind=kind,
         written=0 if word == 0 else word * config.bus_bytes - (pointer & config.bus_bytes - 1),
-        fsc=wires["fault.fsc"],
+        fsc=wires["fault_fsc"],
         flags=flags,
-        external=wires["fault.external"] == 1 if config.external_aborts else False,
+        external=wires["fault_external"] == 1 if config.external_aborts else False,
     )
 
 
 def _ends(config: SPUConfig, wires: Mapping[str, int], registers: Registers, fault: Fault | None) -> None:
     buffer = ReferenceBuffer(config, registers)
-    if wires["undisturbed"] == 1 and wires["running"] == 1:
-        buffer.end(wires["length"], fault)
+    if wires["answered_undisturbed"] == 1 and wires["running"] == 1:
+        buffer.end(wires["answered_length"], fault)
     else:
         buffer.abandon(fault)
+
+
+def _answer(config: SPUConfig, wires: Mapping[str, int], registers: Registers) -> None:
+    """End the record that memory answered in the previous cycle."""
+    if wires["fault_kind"] == WriteFaultKind.NONE.value:
+        _ends(config, wires, registers, None)
+    else:
+        _ends(config, wires, registers, _fault(config, wires))
 
 
 def prove_pointer(config: SPUConfig, system: Transition) -> Verdict:
@@ -70,17 +78,11 @@ def prove_pointer(config: SPUConfig, system: Transition) -> Verdict:
         if wires["pmbptr_write"] == 1:
             return {"pmbptr": wires["wdata"]}
         registers = _registers(wires)
-        if (
-            wires["buffer_state"] == BufferState.RESPONSE
-            and wires["write__done"] == 1
-            and wires["write__fault.kind"] == 0
-        ):
-            _ends(config, wires, registers, None)
-        elif wires["buffer_state"] == BufferState.FAULT:
-            _ends(config, wires, registers, _fault(config, wires))
+        if wires["answered"] == 1:
+            _answer(config, wires, registers)
         return {"pmbptr": registers.PMBPTR_EL1}
 
-    return _cycle(config, system, moved, "pmbptr_write", "write__done", "write__fault.kind")
+    return _cycle(config, system, moved, "pmbptr_write")
 
 
 def prove_status(config: SPUConfig, system: Transition) -> Verdict:
@@ -101,8 +103,8 @@ def prove_status(config: SPUConfig, system: Transition) -> Verdict:
             buffer.collide()
         if wires["full"] == 1:
             buffer.stop_if_full()
-        if wires["buffer_state"] == BufferState.FAULT:
-            _ends(config, wires, registers, _fault(config, wires))
+        if wires["answered"] == 1:
+            _answer(config, wires, registers)
         if config.external_aborts and wires["write__abort"] == 1:
             buffer.abort()
         return {"pmbsr": registers.PMBSR_EL1}
@@ -115,7 +117,7 @@ def _cycle(config: SPUConfig, system: Transition, reference: Reference, *inputs:
     external = ["external"] if config.external_aborts else []
     arguments = [
         *("rst", "wdata", *inputs),
-        *("buffer_state", "pmbptr", "pmblimitr", "pmbsr", "running", "undisturbed", "length"),
-        *(f"fault.{name}" for name in ("kind", "word", "fsc", *external, *config.fault_flags)),
+        *("answered", "pmbptr", "pmblimitr", "pmbsr", "running", "answered_undisturbed", "answered_length"),
+        *(f"fault_{name}" for name in ("kind", "word", "fsc", *external, *config.fault_flags)),
     ]
     return follows(system, reference, arguments=arguments, assuming=relation(config))

@@ -24,9 +24,9 @@ from functools import partial
 from spurtle.arch import PMSCR_EL1, PMSCR_EL2
 from spurtle.config import CONFIGS, SPUConfig
 from spurtle.gateware.aligner import AlignerState
-from spurtle.gateware.buffer import BufferState
 from spurtle.gateware.completion import CompletionState
 from spurtle.gateware.packer import shifted_layout
+from spurtle.gateware.record_issue import IssueState
 from spurtle.gateware.sample import SampleLayout
 from spurtle.gateware.slots import SlotState
 from spurtle.interface.memory import BeatLayout
@@ -103,11 +103,12 @@ def _invariant(config: SPUConfig, packets: Packets) -> Invariant:
             terms.append(_steps(config, wires))
         if config.layout.align < config.bus_bytes:
             writes = any_of(
-                wires["buffer.buffer_state"] == BufferState.DROP, wires["buffer.buffer_state"] == BufferState.WRITE
+                wires["buffer.issue.issue_state"] == IssueState.DROP,
+                wires["buffer.issue.issue_state"] == IssueState.WRITE,
             )
             started, in_remainder = (
-                wires["buffer.aligner.started"] == 1,
-                wires["buffer.aligner.aligner_state"] == AlignerState.REMAINDER,
+                wires["buffer.issue.aligner.started"] == 1,
+                wires["buffer.issue.aligner.aligner_state"] == AlignerState.REMAINDER,
             )
             terms.append(implies(any_of(started, in_remainder), writes))
         return all_of(*terms)

@@ -1,6 +1,7 @@
 """Storage of an operation in the SPU, from the cycle in which it passes to its record."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from amaranth.lib import data
 
@@ -16,7 +17,7 @@ from spurtle.interface.operation import OperationLayout
 from ..engine.induction import Invariant
 from ..engine.noninterference import Secret
 from ..engine.parts import Part
-from ..engine.terms import Boolean, all_of, any_of, uge
+from ..engine.terms import Boolean, all_of, any_of, extract, uge
 from ..engine.transition import Wires
 
 __all__ = [
@@ -131,9 +132,10 @@ def finishing(config: SPUConfig, name: str) -> Invariant:
 
 
 def record_path(config: SPUConfig) -> Iterator[Secret]:
-    """Yield the data registers of the serializer, which may hold bytes of no record while they are not valid.
+    """Yield the data registers from the serializer on, which may hold bytes of no record while they are not valid.
 
-    They are captured also while there is no record.
+    They are captured also while there is no record. The last register holds a word, of which the strobed bytes belong
+    to a record.
     """
     cutter, skid = "record_path.serializer.cutter", "record_path.serializer.skid"
     if config.layout.packed:
@@ -144,6 +146,19 @@ def record_path(config: SPUConfig) -> Iterator[Secret]:
         for half in ("low", "high"):
             yield Secret(Part(f"{cutter}.{half}", 8 * config.bus_bytes), has_value(f"{cutter}.o__valid", 1))
         yield Secret(Part(f"{skid}.skid", beat_layout(config))["data"], has_value(f"{skid}.stalled", 1))
+    units = config.layout.align < config.bus_bytes
+    octets = {f"octet_{byte}": 8 for byte in range(config.bus_bytes)}
+    word = Part(
+        "buffer.issue.stored", data.StructLayout({**octets, "last": 1, "strobe": config.bus_bytes if units else 0})
+    )
+    for byte in range(config.bus_bytes):
+        yield Secret(word[f"octet_{byte}"], partial(_writes, byte))
+
+
+def _writes(byte: int, wires: Wires) -> Boolean:
+    """Return whether this byte of the word at the write port is written."""
+    strobe = wires["write__beat__payload.strobe"]
+    return all_of(wires["write__beat__valid"] == 1, extract(byte, byte, strobe) == 1)
 
 
 def without_sample(config: SPUConfig) -> Iterator[Secret]:

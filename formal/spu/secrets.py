@@ -7,9 +7,9 @@ from amaranth.lib import data
 
 from spurtle.config import SPUConfig
 from spurtle.config.record_layouts import Packet
-from spurtle.gateware.buffer import BufferState
 from spurtle.gateware.completion import CompletionState
 from spurtle.gateware.previous_target import previous_target_layout
+from spurtle.gateware.record_issue import IssueState
 from spurtle.gateware.register_access import access_groups, selection_layout
 from spurtle.gateware.sample import SampleLayout
 from spurtle.interface.operation import LocationLayout, OperationLayout
@@ -297,7 +297,8 @@ def stale(config: SPUConfig) -> Iterator[Secret]:
     yield Secret(Part(f"{record}.size", 19), at_completion(CompletionState.DECIDE))
     if config.layout.align < config.bus_bytes:
         started = all_hold(
-            has_value("buffer.aligner.started", 1), lambda wires: wires["buffer.buffer_state"] != BufferState.IDLE
+            has_value("buffer.issue.aligner.started", 1),
+            lambda wires: wires["buffer.issue.issue_state"] != IssueState.BEGIN,
         )
-        yield Secret(Part("buffer.aligner.previous", 8 * config.bus_bytes), started)
+        yield Secret(Part("buffer.issue.aligner.previous", 8 * config.bus_bytes), started)
     yield from record_path(config)

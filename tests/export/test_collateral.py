@@ -492,7 +492,7 @@ def test_a_variation_is_written_with_a_warning(tmp_path: Path, capsys: pytest.Ca
         (["--set", "slots=2"], "--set must come with one --config, which it changes"),
         (["--shell", "ahb"], "argument --shell: invalid choice: 'ahb' (choose from"),
         (["--outstanding", "2"], "--outstanding must come with --shell"),
-        (["--shell", "axi4", "--outstanding", "0"], "outstanding must be from 1 to"),
+        (["--shell", "axi4", "--outstanding", "0"], "outstanding must be from 1 to 8, not 0"),
         (["--shell", "axi4", "--outstanding", "two"], "argument --outstanding: must be a number, not 'two'"),
         (["--reset", "none"], "argument --reset: invalid choice: 'none' (choose from"),
     ],

@@ -5,6 +5,7 @@
 import inspect
 import pkgutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -38,7 +39,7 @@ PACKAGES = (spurtle, boards, bench)
 TOPS: dict[str, Callable[[], wiring.Component]] = {
     **{f"SPU {name}": partial(SPU, config) for name, config in FOR_BLOCKS.items()},
     **{
-        f"{shell} {name} {outstanding}": partial(Shell, CONFIGS[name], shell, outstanding=outstanding)
+        f"{shell} {name} {outstanding}": partial(Shell, replace(CONFIGS[name], outstanding=outstanding), shell)
         for shell, name in zip(SHELLS, ("arm_model", "minimal"), strict=True)
         for outstanding in (1, 4)
     },

@@ -44,7 +44,7 @@ def test_an_unknown_block_is_a_user_error(capsys: pytest.CaptureFixture[str]) ->
     assert command.main(["nonsense"]) == 2
     printed = capsys.readouterr()
     blocks = "registers, control, interval, lfsr, access, inflight, completion, filter, record, serializer, aligner"
-    blocks += ", buffer, spu, writer, posting_writer, completer or leak"
+    blocks += ", buffer, spu, writer, responses, completer or leak"
     assert printed.err == f"formal: NAME must be {blocks}, not 'nonsense'\n"
     assert printed.out == ""
 

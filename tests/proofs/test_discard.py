@@ -18,7 +18,7 @@ class IgnoresDiscardMode(FaultMixin, ProfilingBuffer):
     """Discard mode is ignored."""
 
     def add_fault(self, m):
-        m.d.comb += self.writing.eq(self.running)
+        m.d.comb += [self.writing.eq(self.running), m.submodules.issue.enabled.eq(1)]
 
 
 class LosesCollisions(FaultMixin, ProfilingBuffer):
@@ -26,7 +26,7 @@ class LosesCollisions(FaultMixin, ProfilingBuffer):
 
     def add_fault(self, m):
         with m.If(self.pmblimitr.FM == FM.DISCARD):
-            m.d.sync += self.pmbsr.COLL.eq(self.pmbsr.COLL)
+            m.d.comb += m.submodules.buffer_status.collision.eq(0)
 
 
 class AdvancesPointer(FaultMixin, ProfilingBuffer):
@@ -34,7 +34,7 @@ class AdvancesPointer(FaultMixin, ProfilingBuffer):
 
     def add_fault(self, m):
         with m.If(self.i.valid & self.i.ready & ~self.write.beat.valid):
-            m.d.sync += self.pmbptr.eq(self.pmbptr + 8)
+            m.d.comb += m.submodules.write_pointer.advance.eq(1)
 
 
 class WaitsForMemory(FaultMixin, ProfilingBuffer):
@@ -42,7 +42,7 @@ class WaitsForMemory(FaultMixin, ProfilingBuffer):
 
     def add_fault(self, m):
         with m.If(~self.write.beat.ready):
-            m.d.comb += self.i.ready.eq(0)
+            m.d.comb += [self.i.ready.eq(0), m.submodules.issue.i.valid.eq(0)]
 
 
 class FullInDiscardMode(FaultMixin, ProfilingBuffer):
@@ -65,15 +65,18 @@ class IgnoresNewOwner(FaultMixin, ProfilingBuffer):
     """The buffer runs in the cycle of `new_owner`."""
 
     def add_fault(self, m):
-        m.d.comb += self.running.eq(self.pmblimitr.E & ~self.pmbsr.S)
+        m.d.comb += [
+            self.running.eq(self.pmblimitr.E & ~self.pmbsr.S),
+            m.submodules.issue.writing.eq(self.running),
+        ]
 
 
 class AlwaysCommits(FaultMixin, ProfilingBuffer):
     """The pointer advances at the end of every record."""
 
     def add_fault(self, m):
-        with m.If(self.write.done):
-            m.d.sync += self.pmbptr.eq(self.write.beat.p.address)
+        with m.If(m.submodules.records.none == 0):
+            m.d.comb += m.submodules.write_pointer.advance.eq(1)
 
 
 def test_a_buffer_that_ignores_a_new_owner_fails() -> None:

@@ -1,8 +1,11 @@
 """A test bench of the Profiling Buffer, which compares each cycle with the reference."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, field
 from typing import Any
+
+from amaranth.hdl import C
 
 from spurtle.arch import FM, PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, Register
 from spurtle.config import SPUConfig
@@ -75,12 +78,36 @@ class InjectedFault:
         )
 
 
-@dataclass(frozen=True)
+@dataclass
 class Written:
-    """A record that has been written to memory."""
+    """A record that the buffer sends to memory.
 
-    address: int
-    octets: bytes
+    Attributes
+    ----------
+    fault : InjectedFault or None
+        Answer of memory.
+    committing : bool
+        The pointer advances when memory answers.
+    words : list of dict of int to int
+        Bytes of each word that memory has accepted, by address.
+    answered_at : int
+        Cycle in which memory answers, or -1 until its last beat has been accepted.
+    """
+
+    fault: InjectedFault | None
+    committing: bool = True
+    words: list[dict[int, int]] = field(default_factory=list[dict[int, int]])
+    answered_at: int = -1
+
+    @property
+    def address(self) -> int:
+        """Address of the first byte."""
+        return min(self.words[0])
+
+    @property
+    def octets(self) -> bytes:
+        """The bytes that memory has accepted."""
+        return bytes(byte for word in self.words for byte in word.values())
 
 
 class Driver:
@@ -92,6 +119,8 @@ class Driver:
         Cycles in which memory does not accept a beat. The first follows the last.
     late : int
         Cycles between the earliest possible `done` of memory and the actual one.
+    eager : bool
+        Memory writes each word in the cycle in which it accepts it. Otherwise it writes a record when it answers it.
 
     Attributes
     ----------
@@ -99,7 +128,10 @@ class Driver:
         Number of the present cycle.
     memory : dict of int to int
         Bytes of memory by address.
+    outstanding : list of Written
+        Records that memory has not answered.
     written : list of Written
+        Records whose last beat memory has accepted.
     was_early, was_late : bool
         See `change_while_sending`.
     pmbptr, pmbsr : int
@@ -111,27 +143,34 @@ class Driver:
     full_at : int
         Cycle of the last of them, or -1.
     busy : bool
+    transferred_at : list of int
+        Cycles in which memory has accepted a beat.
     first_beat_at, done_at : int
         Cycles in which the first beat of the first record is valid, and in which memory reports that record done.
         They are -1 before.
     """
 
     def __init__(
-        self, ctx: Any, dut: ProfilingBuffer, config: SPUConfig, stalls: Sequence[bool] = (False,), late: int = 0
+        self,
+        ctx: Any,
+        dut: ProfilingBuffer,
+        config: SPUConfig,
+        stalls: Sequence[bool] = (False,),
+        late: int = 0,
+        eager: bool = False,
     ):
         self._ctx, self._dut, self._config = ctx, dut, config
-        self._stalls, self._late = stalls, late
+        self._stalls, self._late, self._eager = stalls, late, eager
         self._beats: list[tuple[int, bool, int]] = []
         self._injected: list[InjectedFault | None] = []  # of each record that the buffer has not accepted
-        self._done: int | None = None
         self._stalled: tuple[int, ...] | None = None
         self.cycle = 0
         self._registers = Registers()
         self._reference = ReferenceBuffer(config, self._registers)
-        self._committing = False  # the pointer moves when the record that is being written is done
-        self._reported_fault: InjectedFault | None = None  # in the previous cycle
-        self._fault: InjectedFault | None = None  # of the record that is being written
-        self._words: list[dict[int, int]] = []  # of it, that memory has accepted
+        self.outstanding: list[Written] = []
+        self._answered: Written | None = None  # in the previous cycle
+        self._discarding = False  # a fault has been reported, and records are outstanding
+        self._begun = False  # a record was accepted for writing in the previous cycle
         self.memory: dict[int, int] = {}
         self.written: list[Written] = []
         self.was_early = self.was_late = False
@@ -139,6 +178,7 @@ class Driver:
         self.statuses: set[int] = set()
         self.busy = False
         self.first_beat_at = self.done_at = -1
+        self.transferred_at: list[int] = []
         self.full_at = -1
 
     def send(self, record: bytes, fault: InjectedFault | None = None) -> None:
@@ -162,7 +202,9 @@ class Driver:
         """Advance by one cycle, in which software may write a register and the owner of the buffer may change."""
         dut = self._dut
         data, last, end = self._beats[0] if self._beats else (0, False, 0)
-        done = self._done == 0
+        record = self.outstanding[0] if self.outstanding else None
+        done = record is not None and record.answered_at == self.cycle
+        fault = record.fault if record is not None else None
         inputs = [
             (dut.i.valid, bool(self._beats)),
             (dut.i.p.data, data),
@@ -170,7 +212,7 @@ class Driver:
             *([(dut.i.p.end, end)] if hasattr(dut.i.p, "end") else []),
             (dut.write.beat.ready, not self._stalls[self.cycle % len(self._stalls)]),
             (dut.write.done, done),
-            (dut.write.fault.as_value(), self._fault_value(done)),
+            (dut.write.fault.as_value(), self._fault_value(done, fault)),
             *([(dut.write.abort, abort)] if hasattr(dut.write, "abort") else []),
             (dut.pmblimitr.as_value(), self._registers.PMBLIMITR_EL1),
             (dut.pmblimitr_write, register is PMBLIMITR_EL1),
@@ -182,12 +224,16 @@ class Driver:
         ]
         outputs = (dut.i.ready, dut.write.beat.valid, dut.write.beat.ready, dut.write.beat.payload.as_value())
         status = (dut.full, dut.running, dut.writing, dut.accepted, dut.busy)
-        beat_accepted, valid, ready, payload, full, running, writing, accepted, busy = await cycle(
-            self._ctx, inputs, *outputs, *status
+        discard = getattr(dut.write, "discard", C(0))
+        beat_accepted, valid, ready, payload, full, running, writing, accepted, busy, discards = await cycle(
+            self._ctx, inputs, *outputs, *status, discard
         )
         enabled = self._registers.PMBLIMITR_EL1 & 1 and not self._registers.PMBSR_EL1 & STOPPED
         assert running == (enabled and not new_owner)
         assert writing == (running and PMBLIMITR_EL1.unpack(self._registers.PMBLIMITR_EL1).FM != FM.DISCARD)
+        assert valid or not self._begun, "the first beat must be valid in the cycle after `accepted`"
+        self._begun = bool(accepted and writing)
+        assert discards == (self._discarding and hasattr(dut.write, "discard"))
         if valid and self.first_beat_at < 0:
             self.first_beat_at = self.cycle
         if done and self.done_at < 0:
@@ -196,27 +242,34 @@ class Driver:
             self.full += 1
             self.full_at = self.cycle
         self.busy = bool(busy)
-        self._follow(register, value, collision, abort, running, accepted, writing, full, done)
-        self._done = None if self._done in (0, None) else self._done - 1
+        if not busy:
+            self._check_idle()
+        self._follow(register, value, collision, abort, running, accepted, writing, full)
         if self._stalled is not None:
             assert (valid, payload) == self._stalled, "a stalled beat must hold its value"
         self._stalled = (valid, payload) if valid and not ready else None
         if valid and ready:
-            self._store(dut.write.beat.payload.shape().from_bits(payload))
+            self.transferred_at.append(self.cycle)
+            self._transfer(dut.write.beat.payload.shape().from_bits(payload))
+        if done:
+            self._answer()
         if beat_accepted and self._beats:
             self._beats.pop(0)
         self.cycle += 1
         self.pmbptr = self._ctx.get(dut.pmbptr)
         self.pmbsr = self._ctx.get(dut.pmbsr.as_value())
         self.statuses.add(self.pmbsr)
-        assert (self.pmbptr, self.pmbsr) == (self._registers.PMBPTR_EL1, self._registers.PMBSR_EL1)
+        registers = (self._registers.PMBPTR_EL1, self._registers.PMBSR_EL1)
+        assert (self.pmbptr, self.pmbsr) == registers, (
+            f"cycle {self.cycle}: {self.pmbptr:#x} {self.pmbsr:#x}, not {registers[0]:#x} {registers[1]:#x}"
+        )
 
-    def _fault_value(self, done: bool) -> int:
+    def _fault_value(self, done: bool, injected: InjectedFault | None) -> int:
         """Return the value of the port `write.fault`. It is all ones where the buffer must ignore it."""
         layout = self._dut.write.fault.shape()
         fault = (1 << layout.size) - 1
         if done:
-            members = {"kind": WriteFaultKind.NONE.value} if self._fault is None else self._fault.members(self._config)
+            members = {"kind": WriteFaultKind.NONE.value} if injected is None else injected.members(self._config)
             for name, value in members.items():
                 field = layout[name]
                 fault &= ~(((1 << field.width) - 1) << field.offset)
@@ -233,60 +286,88 @@ class Driver:
         accepted: bool,
         writing: bool,
         full: bool,
-        done: bool,
     ) -> None:
         """Advance the reference by one cycle.
 
-        A write of PMBSR_EL1 by software takes effect first, and one of PMBPTR_EL1 last. A fault takes effect in the
-        cycle after `done`.
+        A write of PMBSR_EL1 by software takes effect first, and one of PMBPTR_EL1 last. The answer of memory takes
+        effect in the cycle after `done`.
         """
-        if done and self._fault is None and self._committing and running:
-            self._reference.end(len(self.written[-1].octets))
         if register is PMBSR_EL1:
             self._registers.write(self._config, register, value)
         if collision:
             self._reference.collide()
         if full:
+            assert not self.outstanding and self._answered is None, "a fault must precede a full buffer"
             self._reference.stop_if_full()
             assert self._registers.PMBSR_EL1 & STOPPED
-        if self._reported_fault is not None:
-            written = self.written[-1]
-            fault = self._reported_fault.fault(self._config, written.address)
-            if self._committing and running:
-                self._reference.end(len(written.octets), fault)
-            else:
-                self._reference.abandon(fault)
+        if self._answered is not None:
+            self._end(self._answered, running)
         if abort:
             self._reference.abort()
-        self._reported_fault = self._fault if done else None
+        self._answered = None
         if accepted:
             injected = self._injected.pop(0)
             if writing:
-                self._fault = injected
-        self._committing = accepted or (self._committing and running)
+                self.outstanding.append(Written(injected))
+                assert len(self.outstanding) <= self._config.outstanding
+        if not running or register is PMBPTR_EL1 or register is PMBLIMITR_EL1:
+            for record in self.outstanding:
+                record.committing = False
         if register is PMBPTR_EL1 or register is PMBLIMITR_EL1:
             self._registers.write(self._config, register, value)
-            self._committing = False
 
-    def _store(self, beat: Any) -> None:
-        """Store a beat that memory has accepted."""
+    def _check_idle(self) -> None:
+        """Check that PMBPTR_EL1 and PMBSR_EL1 show everything."""
+        assert not self.outstanding
+        assert self._answered is None
+        registers = copy(self._registers)
+        ReferenceBuffer(self._config, registers).stop_if_full()
+        assert registers.PMBSR_EL1 == self._registers.PMBSR_EL1, "the buffer is full and not busy"
+
+    def _end(self, record: Written, running: bool) -> None:
+        """End a record in the reference."""
+        fault = record.fault.fault(self._config, record.address) if record.fault is not None else None
+        if record.committing and running:
+            self._reference.end(len(record.octets), fault)
+        else:
+            self._reference.abandon(fault)
+
+    def _transfer(self, beat: Any) -> None:
+        """Accept a beat of the oldest record that is not complete."""
         assert beat.address % self._config.bus_bytes == 0
+        record = next(record for record in self.outstanding if record.answered_at < 0)
         # Each beat writes at least one byte, and the bytes of a record are contiguous.
         strobed = [byte for byte in range(self._config.bus_bytes) if beat.strobe >> byte & 1]
         assert strobed
         word = {beat.address + byte: beat.data >> 8 * byte & 0xFF for byte in strobed}
         addresses = list(word)
         assert addresses == list(range(addresses[0], addresses[-1] + 1))
-        assert not self._words or addresses[0] == max(self._words[-1]) + 1
-        self._words.append(word)
+        assert not record.words or addresses[0] == max(record.words[-1]) + 1
+        record.words.append(word)
+        if self._eager and not self._discarding:
+            self._write(record, len(record.words) - 1)
         if beat.last:
-            # The words from the faulting one on are not written.
-            for each in self._words[: self._fault.word if self._fault else None]:
-                self.memory |= each
-            octets = bytes(byte for each in self._words for byte in each.values())
-            self.written.append(Written(min(self._words[0]), octets))
-            self._words = []
-            self._done = self._late
+            self.written.append(record)
+            last = max((each.answered_at for each in self.outstanding), default=-1)
+            record.answered_at = max(self.cycle + 1 + self._late, last + 1)
+
+    def _write(self, record: Written, number: int) -> None:
+        """Write a word of the record to memory, unless it or an earlier word has a fault."""
+        if record.fault is None or number < record.fault.word:
+            self.memory |= record.words[number]
+
+    def _answer(self) -> None:
+        """End the cycle in which memory answers the oldest record. The later ones are abandoned if it has a fault."""
+        record = self.outstanding.pop(0)
+        if not self._eager and not self._discarding:
+            for number in range(len(record.words)):
+                self._write(record, number)
+        self._answered = record
+        if record.fault is not None:
+            self._discarding = True
+            for later in self.outstanding:
+                later.committing = False
+        self._discarding = self._discarding and bool(self.outstanding)
 
     @property
     def idle(self) -> bool:
@@ -327,13 +408,13 @@ class Driver:
         # effect in the next cycle.
         effect = begin + cycle + ("new_owner" not in change)
         self.was_early = effect < self.first_beat_at
-        self.was_late = effect > self.done_at
+        self.was_late = effect > self.done_at + 1
 
     async def settle(self) -> None:
         """Advance until all records have been written or dropped, and PMBSR_EL1 is up to date."""
         for _ in range(1000):
             await self.tick()
-            if not self._beats and not self.busy and self._done is None:
+            if not self._beats and not self.busy and not self.outstanding:
                 break
         else:
             raise AssertionError("the buffer hangs")

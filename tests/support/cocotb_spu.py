@@ -77,9 +77,9 @@ class Software(SPUBench):
 
     async def _settle(self, register: Register) -> None:
         """Wait until the reference can predict an access that is made in this cycle."""
-        performed = ACCESS_LATENCY - 1
         while register in BUFFER and (
-            self.now < self.settled_from or self.now <= self.responds_at <= self.now + performed
+            self.now < self.settled_from
+            or any(self.now <= each.responds_at < self.now + ACCESS_LATENCY for each in self.responding)
         ):
             await self.cycle()
 
@@ -93,7 +93,7 @@ class Software(SPUBench):
         assert self.drained, "the SPU does not drain"
         self.draining = False
         self.resolve_maybe_dropped()
-        assert not (self.finished or self.waiting or self.writing or self.responding or self.faulting), (
+        assert not (self.finished or self.waiting or self.writing or self.responding or self.answered), (
             "drained, but a record is not in memory"
         )
         assert self.memory == self.written

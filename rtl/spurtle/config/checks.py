@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import fields
 from itertools import combinations, product
 
-from ..arch import AltClk, PMSVer
+from ..arch import PAGE_BYTES, AltClk, PMSVer
 from ..arch.events import defined_events, required_events
 from ..support.arguments import check_choice, check_member, check_range, check_type
 from .choices import OPTIONAL_PACKETS, Choices, UnpredictableFilter
@@ -54,7 +54,7 @@ _OPTIONAL = frozenset({Packet.CONTEXT_EL2, Packet.ISSUE})
 issue latency (D17.6)."""
 
 _OPTION_SUFFIX = re.compile("_(?:axi4|axi4_apb|outstanding_[0-9]+|async|low)$")
-"""Suffixes of module names that stand for a shell, its bursts and the reset (`spurtle.export.verilog`). A configuration
+"""Suffixes of module names that stand for a shell, its outstanding records and the reset (`spurtle.export.verilog`). A configuration
 with such a name could have the module name of another one with these options."""
 
 _OF_ACCESSES = frozenset({Packet.VA, Packet.PA, Packet.TRANSLATION, Packet.DATA_SOURCE})
@@ -80,6 +80,7 @@ def check(choices: Choices) -> None:
     # `IntervalCounter` numbers the lanes in at most two groups of four.
     check_range("ops_per_cycle", choices.ops_per_cycle, 1, 8)
     check_range("slots", choices.slots, 1, 8)
+    check_range("outstanding", choices.outstanding, 1, 8)
     # Sizes that a field encodes: PMSIDR_EL1.CountSize (D24.7), and SZ of packets (D18.2.4, D18.2.6).
     check_choice("counter_bits", choices.counter_bits, (12, 16))
     check_choice("events_bytes", choices.events_bytes, (1, 2, 4, 8))
@@ -186,6 +187,12 @@ def _check_layout(choices: Choices) -> None:
     # be 1 modulo the alignment for that: 9 bytes of a Timestamp packet, 1 byte of an End packet.
     if layout.packed and layout.align > 8:
         raise ValueError(f"layout.align must be 1, 2, 4 or 8 where a field is elastic, not {layout.align}")
+    # `WritePointer` finds the page of PMBPTR_EL1 from one bit of the page.
+    if choices.outstanding * layout.max_size > PAGE_BYTES:
+        raise ValueError(
+            f"outstanding must be at most {PAGE_BYTES} / layout.max_size = {PAGE_BYTES // layout.max_size}, "
+            f"not {choices.outstanding}"
+        )
     # Padding of a packed record stays within one beat.
     if layout.packed and choices.bus_bytes < layout.align:
         raise ValueError(

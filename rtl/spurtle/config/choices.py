@@ -103,6 +103,9 @@ class Choices:
         Size of the payload of the Data Source packet, 1 or 2 bytes; 0 for no such packet.
     bus_bytes : int
         Width of the write port, 4, 8, 16, 32 or 64 bytes. With a packed layout, at least its alignment.
+    outstanding : int
+        Records at the write port that memory has not answered yet, 1 to 8, together at most a page long. With more,
+        records follow each other without a gap at a longer latency of memory.
     not_taken_target : bool
         The record of a not-taken branch holds PC + 4 as target, as on known silicon; otherwise it holds no target
         (D17.6.3).
@@ -149,6 +152,7 @@ class Choices:
     events_bytes: int = 1
     data_source_bytes: int = 0
     bus_bytes: int = 8
+    outstanding: int = 1
     not_taken_target: bool = True
 
     @cached_property

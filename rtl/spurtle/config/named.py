@@ -102,6 +102,7 @@ CONFIGS: Mapping[str, SPUConfig] = MappingProxyType(
                 events_bytes=4,
                 data_source_bytes=2,
                 bus_bytes=16,
+                outstanding=4,
             ),
         )
     }

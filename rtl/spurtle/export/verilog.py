@@ -181,8 +181,15 @@ def generate(
     )
 
 
-def spu(config: SPUConfig, *, shell: str = NO_SHELL, outstanding: int = 1, reset: Reset = SYNCHRONOUS) -> Verilog:
+def spu(
+    config: SPUConfig, *, shell: str = NO_SHELL, outstanding: int | None = None, reset: Reset = SYNCHRONOUS
+) -> Verilog:
     """Return the Verilog of the SPU of `config`, in a shell if `shell` names one.
+
+    Parameters
+    ----------
+    outstanding : int
+        Replaces the choice `outstanding` of the configuration.
 
     Raises
     ------
@@ -192,15 +199,17 @@ def spu(config: SPUConfig, *, shell: str = NO_SHELL, outstanding: int = 1, reset
         See `generate`.
     """
     component: wiring.Component
+    module = module_name(config, shell, config.outstanding if outstanding is None else outstanding, reset)
+    config = config if outstanding is None else replace(config, outstanding=outstanding)
     if shell == NO_SHELL:
         component, source = SPU(config), "spurtle.gateware.spu.SPU"
         known = "After reset no output is X."
     else:
-        component, source = Shell(config, shell, outstanding=outstanding), "spurtle.shell.shell.Shell"
+        component, source = Shell(config, shell), "spurtle.shell.shell.Shell"
         known = "After reset no output is X, except m_axi_wdata and m_axi_wstrb while m_axi_wvalid is low."
     kind = "asynchronous" if reset.asynchronous else "synchronous"
     level = "low" if reset.active_low else "high"
-    options = _options(shell, outstanding, reset)
+    options = _options(shell, config.outstanding, reset)
     comment = f"""\
 Spurtle {__version__}: Arm Statistical Profiling Unit (FEAT_SPE), configuration {config.name}
 SPDX-License-Identifier: Apache-2.0
@@ -210,24 +219,27 @@ Interface version: {INTERFACE_VERSION}
 One clock `clk`; reset `{reset.port}` is {kind} and active {level}. {known}
 
 {choices(config)}"""
-    design = generate(component, module_name(config, shell, outstanding, reset), comment, reset)
+    design = generate(component, module, comment, reset)
     return replace(design, options=options)
 
 
 def _options(shell: str, outstanding: int, reset: Reset) -> str:
     """Return the options of `spurtle verilog` that do not select the configuration."""
     asynchronous = "async" if reset.asynchronous else "sync"
-    bursts = [] if shell == NO_SHELL else [f"--outstanding {outstanding}"]
+    records = [] if shell == NO_SHELL else [f"--outstanding {outstanding}"]
     level = "low" if reset.active_low else "high"
-    return " ".join([f"--shell {shell}", *bursts, f"--reset {asynchronous}", f"--reset-level {level}"])
+    return " ".join([f"--shell {shell}", *records, f"--reset {asynchronous}", f"--reset-level {level}"])
 
 
 def module_name(config: SPUConfig, shell: str, outstanding: int, reset: Reset) -> str:
-    """Return the name of the module, which is different for all choices of the options."""
+    """Return the name of the module, which is different for all choices of the options.
+
+    It states `outstanding` if that is not the choice of the configuration.
+    """
     words = [config.module]
     if shell != NO_SHELL:
         words.append(shell.replace("-", "_"))
-    if outstanding != 1:
+    if outstanding != config.outstanding:
         words.append(f"outstanding_{outstanding}")
     if reset.asynchronous:
         words.append("async")

@@ -80,17 +80,30 @@ class FaultLayout(data.StructLayout):
 class WriteSignature(StructuralSignature):
     """Writes to the Profiling Buffer, seen from the SPU.
 
-    The beats of a record have consecutive ascending addresses.
+    The beats of a record have consecutive ascending addresses. The first beat of a record can follow the last beat of
+    the previous one in the next cycle. At most `outstanding` records (`config.Choices`) are outstanding: a record is
+    from the cycle in which its first beat is valid to the cycle of its `done`.
+
+    Memory answers the records in order. A fault ends the acceptance of data: PMBPTR_EL1 is the first byte that was not
+    written of the record with the fault, and the later outstanding records are abandoned.
 
     Members
     -------
     beat : Out(stream of BeatLayout)
     done : In(1)
         Strobe, once for each record, in any cycle after the transfer of its last beat: the record is in memory, or a
-        fault occurred.
+        fault occurred. The strobes of several records can be in consecutive cycles, and in cycles in which beats of
+        other records are transferred.
     fault : In(FaultLayout)
         Fault of that record, in the cycle of `done`. Neither the first beat that faults nor any later beat of the
         record is written.
+    discard : Out(1)
+        Level, from the cycle after `done` with a fault to the cycle of `done` of the last outstanding record. It is
+        not asserted if no record is outstanding after that fault. While it is asserted, memory accepts beats and writes
+        none of them, and writes nothing of the beats that it accepted before and has not written yet. It answers each
+        record with `done` as usual. The SPU ignores the faults of these records, except for an External abort, which
+        sets PMBSR_EL1.EA. Beats of later records that memory had written before it reported the fault keep their data.
+        Only if `outstanding` > 1.
     abort : In(1)
         Strobe, in any cycle: asynchronous External abort on an earlier write. Only if PMBSR_EL1 reports External
         aborts.
@@ -103,6 +116,7 @@ class WriteSignature(StructuralSignature):
                 "beat": Out(stream.Signature(BeatLayout(config))),  # pyright: ignore[reportArgumentType]: it is a shape
                 "done": In(1),
                 "fault": In(FaultLayout(config)),
+                **when(config.outstanding > 1, discard=Out(1)),
                 **when(config.external_aborts, abort=In(1)),
             }
         )

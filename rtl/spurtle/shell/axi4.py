@@ -1,33 +1,23 @@
 """Writes of records to memory by AXI4.
 
-Ref: IHI0022 (AXI4); DDI0487 M.a, D17.7 and D24.7 (PMBSR_EL1, outcome of an External abort).
+Ref: IHI0022 (AXI4).
 """
 
 from amaranth import *
-from amaranth.lib import data
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import ceil_log2, exact_log2
+from amaranth.utils import exact_log2
 
-from .. import arch
 from ..config import SPUConfig, check_config
 from ..gateware.component import ConfiguredComponent
-from ..gateware.fsm import FSMState
+from ..gateware.skid import SkidBuffer
 from ..interface.members import when
-from ..interface.memory import WriteFaultKind, WriteSignature
+from ..interface.memory import WriteSignature
 from ..interface.signature import StructuralSignature
-from ..support.arguments import check_range, check_type
+from .bursts import BurstCollector, BurstLayout
+from .responses import BurstResponses
+from .words import WordQueue
 
-__all__ = ["AXI4Write", "AXI4Writer", "WriterState"]
-
-_BOUNDARY_BYTES = 4096
-"""Address boundary that no AXI burst crosses."""
-
-_BURST_WORDS = 256
-"""Length of the longest AXI4 burst."""
-
-_MAX_OUTSTANDING = 256
-"""More bursts than a memory system needs to hide its latency."""
+__all__ = ["AXI4Write", "AXI4Writer"]
 
 _INCR = 0b01
 """AWBURST of an incrementing burst."""
@@ -81,66 +71,35 @@ class AXI4Write(StructuralSignature):
         )
 
 
-class WriterState(FSMState):
-    """States of `AXI4Writer`."""
-
-    COLLECT = 0
-    COMPLETE = 1
-    RESPONSE = 2
-
-
 class AXI4Writer(ConfiguredComponent):
     """Writer of records to memory by AXI4.
 
-    It stores a complete record, one beat in every cycle, and then sends it as one INCR burst of full words. A record
-    that crosses a 4 KB boundary or is longer than the longest burst is sent as several bursts. A burst is sent without
-    gaps, as fast as memory accepts it.
+    It stores the beats of a burst, and then sends them as one INCR burst of full words. A record that crosses a 4 KB
+    boundary or is longer than the longest burst is sent as several bursts. The words of a burst have no gaps, as long
+    as memory accepts them, and the next burst follows without a gap: a record of n words takes n cycles. With one
+    outstanding record, a burst begins after the response to the previous one.
 
-    With `outstanding` = 1, a burst is sent after the response to the previous one, and `write.done` is asserted with
-    the last response. An error response is a synchronous External abort on the first word of its burst, and the rest of
-    the record is not sent. With more, writes are posted: `write.done` is asserted as soon as another record can be
-    stored, and an error response is an asynchronous External abort, `write.abort`. If PMBSR_EL1 does not report
-    External aborts, error responses are ignored.
+    `write.done` answers a record with its last response. An error response is a synchronous External abort on the first
+    word of its burst (`BurstResponses`): no further burst begins, and words of open bursts that become valid after the
+    response have no strobes. A word that is valid in the cycle of the response keeps its strobes, because a transfer
+    that stalls must be stable.
 
-    Timing: the address of a burst is valid three cycles after the last beat of the record, or one cycle after the last
-    word of the previous burst was sent; its first word one cycle later. With posted writes, `write.done` is asserted
-    one cycle after the last beat, or as soon as the words of the previous record have been sent. Reset: no output is
-    valid and no burst is outstanding.
-
-    Parameters
-    ----------
-    config : SPUConfig
-    outstanding : int
-        Bursts that can be sent without a response, from 1 to 256.
+    Timing: the address of a burst is valid two cycles after its last beat. Its first word is valid one cycle later, or
+    after the words of the previous burst. Words do not wait for the address to be accepted. Reset: no output is valid,
+    and no burst is open.
 
     Members
     -------
     write : In(WriteSignature)
     ns, nse : In(1)
-        Security state that a record belongs to, in the cycle of its first beat. `nse` only with FEAT_RME.
+        Security state that a record belongs to, while its first beat is valid. `nse` only with FEAT_RME.
     axi : Out(AXI4Write)
-    busy : Out(1)
-        A complete record waits to be sent, is being sent, or waits for a response.
     """
 
-    proof_signals = (
-        "writer_state",
-        "incoming",
-        "outgoing",
-        "remaining",
-        "sending",
-        "started",
-        "beats_left",
-        "stored",
-        "loaded",
-        "open_bursts",
-    )
+    proof_signals = ("drop", "begin", "store")
 
-    def __init__(self, config: SPUConfig, *, outstanding: int = 1):
+    def __init__(self, config: SPUConfig):
         check_config(config)
-        check_type("outstanding", outstanding, int)
-        check_range("outstanding", outstanding, 1, _MAX_OUTSTANDING)
-        self._outstanding = outstanding
         super().__init__(
             config,
             {
@@ -148,171 +107,80 @@ class AXI4Writer(ConfiguredComponent):
                 "ns": In(1),
                 **when(config.rme, nse=In(1)),
                 "axi": Out(AXI4Write(config)),
-                "busy": Out(1),
             },
         )
-
-    @property
-    def outstanding(self) -> int:
-        """Bursts that can be sent without a response."""
-        return self._outstanding
 
     def elaborate(self, platform):
         m = Module()
 
-        config, axi = self._config, self.axi
-        posted = self._outstanding > 1
-        # A record that begins within a word can extend over one word more.
-        longest = config.max_record_bytes // config.bus_bytes + (config.layout.align < config.bus_bytes)
-        word = exact_log2(config.bus_bytes)
-        # No burst crosses a page: 4 KB, or the longest burst if a record can be longer than that.
-        page_bits = exact_log2(_BOUNDARY_BYTES if longest <= _BURST_WORDS else _BURST_WORDS * config.bus_bytes) - word
-        # Words of one record in memory, in one Security state: `more` + 1 words from word `first` of a page onward.
-        segment = data.StructLayout(
-            {"first": page_bits, "page": 64 - page_bits - word, "more": range(longest), "ns": 1, "nse": int(config.rme)}
-        )
-        incoming = Signal(segment)  # the record that is being stored
-        outgoing = Signal(segment)  # words of the record being sent that are in no burst yet
-        remaining = Signal()  # there are such words
-
-        sending = Signal()
-        open_bursts = Signal(range(self._outstanding + 1))
-        failed = Signal()
+        m.submodules.collector = collector = BurstCollector(self._config)
+        m.submodules.addresses = addresses = SkidBuffer(BurstLayout(self._config))
+        m.submodules.words = words = WordQueue(self._config)
+        m.submodules.responses = responses = BurstResponses(self._config)
+        beat, burst = self.write.beat, collector.burst
+        transfer = Signal()
+        drop = Signal()
         begin = Signal()
         m.d.comb += [
-            axi.awid.eq(0),
-            axi.bready.eq(1),
-            failed.eq(axi.bvalid & axi.bresp[1]),  # SLVERR or DECERR
-            begin.eq(remaining & ~sending & (~axi.awvalid | axi.awready) & (open_bursts != self._outstanding)),
+            # From registers, without a path from AXI.
+            beat.ready.eq(drop | (~words.full & (~burst.valid | burst.ready))),
+            transfer.eq(beat.valid & beat.ready),
+            drop.eq(responses.failed | responses.discard),
+            collector.beat.eq(beat.payload),
+            collector.transfer.eq(transfer),
+            collector.ns.eq(self.ns),
+            *([collector.nse.eq(self.nse)] if self._config.rme else []),
+            collector.drop.eq(drop),
+            burst.ready.eq(addresses.i.ready & ~responses.full),
+            begin.eq(burst.valid & burst.ready),
+            addresses.i.valid.eq(begin),
+            addresses.i.payload.eq(burst.payload),
+            words.word.data.eq(beat.p.data),
+            words.word.strobe.eq(beat.p.strobe),
+            words.word.last.eq(collector.ends),
+            words.store.eq(transfer & ~drop),
+            words.release.eq(begin),
+            words.drop.eq(drop),
+            words.mask.eq(responses.fails | responses.failed),
         ]
-        m.d.sync += open_bursts.eq(open_bursts + begin - axi.bvalid)
-
-        # A FIFO. Without posted writes, each record starts at address 0: an address is the number of a word in its
-        # record, which a fault reports. With posted writes, one record is stored while the previous one is sent.
-        m.submodules.words = words = Memory(
-            shape=data.StructLayout({"data": 8 * config.bus_bytes, "strobe": config.bus_bytes}),
-            depth=1 << ceil_log2((1 + posted) * longest),
-            init=[],
-        )
-        stored = Signal(range(words.depth))  # address of the next write
-        loaded = Signal(range(words.depth))  # address of the next read
-        self._send(m, outgoing, remaining, begin, sending, words.read_port(), loaded)
-
-        complete = Signal()
-        with m.FSM(name="writer"):
-            with m.State(WriterState.COLLECT):
-                self._collect(m, incoming, words.write_port(), stored)
-                with m.If(self.write.beat.valid & self.write.beat.p.last):
-                    m.next = WriterState.COMPLETE
-
-            with m.State(WriterState.COMPLETE):
-                m.d.comb += complete.eq(1)
-                # The record before this one has been sent.
-                with m.If(~remaining & ~sending):
-                    m.d.sync += [outgoing.eq(incoming), remaining.eq(1)]
-                    m.d.comb += self.write.done.eq(posted)
-                    m.next = WriterState.COLLECT if posted else WriterState.RESPONSE
-
-            if not posted:
-                first = Signal.like(loaded)  # first word of the burst, which a fault reports
-                with m.State(WriterState.RESPONSE):
-                    with m.If(begin):
-                        m.d.sync += first.eq(loaded)
-                    # The response to the last burst, or an error, which ends the record.
-                    with m.If(axi.bvalid & (~remaining | (failed if config.external_aborts else 0))):
-                        m.d.comb += self.write.done.eq(1)
-                        m.d.sync += [remaining.eq(0), stored.eq(0), loaded.eq(0)]
-                        m.next = WriterState.COLLECT
-
-        m.d.comb += self.busy.eq(complete | remaining | (open_bursts != 0))
-        m.d.comb += self.write.fault.eq(0)
-        if config.external_aborts:
-            m.d.comb += self.write.abort.eq(failed if posted else 0)
-            if not posted:
-                self._report(m, failed, first)
+        self._connect_responses(m, responses, begin, burst.payload, transfer & beat.p.last)
+        self._connect_channels(m, addresses.o, words.o)
 
         return m
 
-    def _report(self, m, failed, first):
-        """Report a failed burst as a synchronous External abort on `first`, its first word within the record."""
-        with m.If(failed):
-            m.d.comb += [
-                self.write.fault.kind.eq(WriteFaultKind.STAGE_1),
-                self.write.fault.fsc.eq(arch.FSC_SYNCHRONOUS),
-                self.write.fault.external.eq(1),
-                self.write.fault.word.eq(first),
-            ]
-
-    def _collect(self, m, incoming, port, stored):
-        """Store the beat at `write.beat`, and with the first one the address and the Security state."""
-        beat = self.write.beat
-        started = Signal()
+    def _connect_responses(self, m, responses, begin, burst, complete):
         m.d.comb += [
-            beat.ready.eq(1),
-            port.en.eq(beat.valid),
-            port.addr.eq(stored),
-            port.data.data.eq(beat.p.data),
-            port.data.strobe.eq(beat.p.strobe),
+            responses.begin.eq(begin),
+            responses.burst.eq(burst),
+            responses.complete.eq(complete),
+            responses.valid.eq(self.axi.bvalid),
+            responses.error.eq(self.axi.bresp[1]),  # SLVERR or DECERR
+            self.axi.bready.eq(1),
+            self.write.done.eq(responses.done),
+            self.write.fault.eq(responses.fault),
         ]
-        with m.If(beat.valid):
-            m.d.sync += [stored.eq(stored + 1), incoming.more.eq(incoming.more + 1), started.eq(~beat.p.last)]
-            with m.If(~started):
-                m.d.sync += [
-                    Cat(incoming.first, incoming.page).eq(beat.p.address >> exact_log2(self._config.bus_bytes)),
-                    incoming.more.eq(0),
-                    incoming.ns.eq(self.ns),
-                ]
-                if self._config.rme:
-                    m.d.sync += incoming.nse.eq(self.nse)
+        # Without a fault there is no `discard`.
+        if self._config.outstanding > 1 and self._config.external_aborts:
+            m.d.comb += responses.discard.eq(self.write.discard)
 
-    def _send(self, m, outgoing, remaining, begin, sending, port, loaded):
-        """Send the outgoing record in bursts.
-
-        A burst starts with `begin` and ends with the record or its page. `remaining` is set while words of the record
-        are in no burst yet.
-        """
+    def _connect_channels(self, m, address, word):
         axi = self.axi
-        page_bits = len(outgoing.first)
-        end = outgoing.first + outgoing.more
-        crosses = end[page_bits:].any()
-        length = Signal.like(axi.awlen)  # words less one, as in AWLEN
-        beats_left = Signal.like(axi.awlen)
-        advance = Signal()
+        size = exact_log2(self._config.bus_bytes)
         m.d.comb += [
-            axi.awsize.eq(exact_log2(self._config.bus_bytes)),
+            axi.awid.eq(0),
+            axi.awaddr.eq(address.p.address << size),
+            axi.awlen.eq(address.p.more),
+            axi.awsize.eq(size),
             axi.awburst.eq(_INCR),
             axi.awcache.eq(_NON_CACHEABLE_NON_BUFFERABLE),
-            length.eq(Mux(crosses, ~outgoing.first, outgoing.more)),
-            advance.eq(sending & (~axi.wvalid | axi.wready)),
-            port.en.eq(advance),
-            port.addr.eq(loaded),
-            axi.wdata.eq(port.data.data),
-            axi.wstrb.eq(port.data.strobe),
+            axi.awprot.eq(Cat(C(1), address.p.ns)),  # privileged, Security state; zero for data
+            axi.awvalid.eq(address.valid),
+            address.ready.eq(axi.awready),
+            axi.wdata.eq(word.p.data),
+            axi.wstrb.eq(word.p.strobe),
+            axi.wlast.eq(word.p.last),
+            axi.wvalid.eq(word.valid),
+            word.ready.eq(axi.wready),
         ]
-
-        # Registered, because an address must hold its value until it is accepted.
-        with m.If(begin):
-            m.d.sync += [
-                axi.awvalid.eq(1),
-                axi.awaddr.eq(Cat(outgoing.first, outgoing.page) << exact_log2(self._config.bus_bytes)),
-                axi.awlen.eq(length),
-                axi.awprot.eq(Cat(C(1), outgoing.ns)),  # privileged, Security state; zero for data
-                # The rest of the record begins on the next page. Its words less one are what `end` exceeds the page by.
-                remaining.eq(crosses),
-                outgoing.first.eq(0),
-                outgoing.page.eq(outgoing.page + 1),
-                outgoing.more.eq(Cat(end[:page_bits], end[page_bits:] - 1)),
-            ]
-            if self._config.rme:
-                m.d.sync += axi.awnse.eq(outgoing.nse)
-        with m.Elif(axi.awready):
-            m.d.sync += axi.awvalid.eq(0)
-
-        with m.If(advance):
-            m.d.sync += [axi.wvalid.eq(1), axi.wlast.eq(beats_left == 0), sending.eq(beats_left != 0)]
-            m.d.sync += [beats_left.eq(beats_left - 1), loaded.eq(loaded + 1)]
-        with m.Elif(axi.wready):
-            m.d.sync += axi.wvalid.eq(0)
-        # Never in the same cycle as `advance`, which requires `sending`: a burst begins when it is zero.
-        with m.If(begin):
-            m.d.sync += [sending.eq(1), beats_left.eq(length)]
+        if self._config.rme:
+            m.d.comb += axi.awnse.eq(address.p.nse)

@@ -10,6 +10,7 @@ from ..interface.members import when
 from ..interface.pe_state import owner_state
 from .apb4 import APB4, APB4Completer
 from .axi4 import AXI4Writer
+from .owner import RecordOwner
 
 __all__ = ["Shell"]
 
@@ -24,8 +25,6 @@ class Shell(ConfiguredComponent):
     config : SPUConfig
     shell : str
         `axi4` or `axi4-apb`.
-    outstanding : int
-        As for `AXI4Writer`.
 
     Members
     -------
@@ -34,15 +33,14 @@ class Shell(ConfiguredComponent):
     s_apb_* : as in `APB4`
         They replace `SPU.sysreg`. Only in `axi4-apb`.
     others : as in `SPU`
-        PSB CSYNC waits for every AXI4 response.
     """
 
-    def __init__(self, config: SPUConfig, shell: str, *, outstanding: int = 1):
+    def __init__(self, config: SPUConfig, shell: str):
         check_config(config)
         if shell not in SHELLS:
             raise ValueError(f"shell must be {' or '.join(SHELLS)}, not {shell!r}")
         self._shell = shell
-        self._writer = AXI4Writer(config, outstanding=outstanding)
+        self._writer = AXI4Writer(config)
         self._spu = SPU(config)
         self._completer = APB4Completer() if shell == "axi4-apb" else None
         replaced = ("write", "sysreg") if self._completer else ("write",)
@@ -60,11 +58,6 @@ class Shell(ConfiguredComponent):
         """Name of the shell."""
         return self._shell
 
-    @property
-    def outstanding(self) -> int:
-        """Bursts that can be sent without a response."""
-        return self._writer.outstanding
-
     def elaborate(self, platform):
         m = Module()
 
@@ -77,13 +70,9 @@ class Shell(ConfiguredComponent):
             connect(m, self._completer.sysreg, spu.sysreg)
             self._expose(m, "s_apb", self._completer.apb)
         for name, member in spu.signature.members.items():
-            if name in self.signature.members and member.is_signature and name != "drain":
+            if name in self.signature.members and member.is_signature:
                 connect(m, flipped(getattr(self, name)), getattr(spu, name))
-        m.d.comb += [
-            self.pmbirq.eq(spu.pmbirq),
-            spu.drain.request.eq(self.drain.request),
-            self.drain.done.eq(spu.drain.done & ~writer.busy),
-        ]
+        m.d.comb += self.pmbirq.eq(spu.pmbirq)
         self._connect_owner(m)
 
         return m
@@ -94,17 +83,15 @@ class Shell(ConfiguredComponent):
             m.d.comb += outer.eq(inner) if member.flow is Out else inner.eq(outer)
 
     def _connect_owner(self, m):
-        """Connect the Security state that owns the Profiling Buffer to the writer, two cycles late.
-
-        The first beat of a record arrives one cycle after the record was accepted. The record belongs to the owner of
-        the cycle before its acceptance: no record is accepted in the cycle after a change of owner, and a record is
-        abandoned if the owner changes later.
-        """
+        """Connect the Security state of each record to the writer."""
+        m.submodules.owner = owner = RecordOwner(self._config)
+        beat = self._spu.write.beat
+        m.d.comb += [owner.valid.eq(beat.valid), owner.ready.eq(beat.ready)]
         for name, value in owner_state(self._config, self.pe).items():
-            previous = Signal(name=f"previous_{name}")
-            of_record = Signal(name=f"record_{name}")
-            m.d.sync += [previous.eq(value), of_record.eq(previous)]
-            m.d.comb += getattr(self._writer, name).eq(of_record)
+            m.d.comb += [
+                getattr(owner, name).eq(value),
+                getattr(self._writer, name).eq(getattr(owner, f"record_{name}")),
+            ]
 
 
 def _prefixed(prefix, signature):

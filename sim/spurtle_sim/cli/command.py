@@ -227,9 +227,7 @@ def _verilog_arguments(parser: argparse.ArgumentParser) -> None:
         "--outstanding",
         metavar="N",
         type=decimal_argument,
-        default=1,
-        help="greatest number of outstanding AXI4 bursts: with 1 (the default) errors are reported as faults of the "
-        "record; with more, as asynchronous External aborts",
+        help="number of outstanding records of the shell, 1 to 8; default: the choice of the configuration",
     )
     parser.add_argument("--reset", choices=("sync", "async"), default="sync", help="type of the reset; default: sync")
     parser.add_argument(
@@ -245,8 +243,8 @@ def _verilog(options: argparse.Namespace) -> int:
     from spurtle.export.ports import Reset
     from spurtle.support.files import check_folder, write_folder
 
-    if options.outstanding != 1 and options.shell == NO_SHELL:
-        raise UserError("--outstanding must come with --shell: the SPU itself has no bus")
+    if options.outstanding is not None and options.shell == NO_SHELL:
+        raise UserError("--outstanding must come with --shell; without a shell it is set with --set outstanding=N")
     reset = Reset(asynchronous=options.reset == "async", active_low=options.reset_level == "low")
     check_folder(options.output)
     for config in _chosen(options.config or [*CONFIGS], options.set):

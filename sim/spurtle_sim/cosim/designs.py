@@ -67,7 +67,14 @@ def spu(config: SPUConfig) -> dict[str, str]:
     }
     several_slots = config.slots > 1
     declarations = [
-        conditions({"EXTERNAL_ABORTS": config.external_aborts, "PBT": config.pbt, "SEVERAL_SLOTS": several_slots}),
+        conditions(
+            {
+                "EXTERNAL_ABORTS": config.external_aborts,
+                "PBT": config.pbt,
+                "SEVERAL_OUTSTANDING": config.outstanding > 1,
+                "SEVERAL_SLOTS": several_slots,
+            }
+        ),
         *(struct(name, dtype) for name, dtype in structs.items()),
         constants("", "unsigned", numbers),
         array("FAULTS", "uint64_t", [fault_bits(config, 0, fault) for fault in (None, *memory_faults(config))]),

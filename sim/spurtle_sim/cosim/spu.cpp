@@ -21,8 +21,9 @@ constexpr unsigned OP1_OF_EL2 = 4;
 constexpr unsigned DRAIN_CYCLES = 1000;
 
 // Cycles after the last finish, or after the last access of software, until all records are in memory and all registers
-// have taken effect. The delays of a Disturbance are not included.
-constexpr unsigned SETTLE_CYCLES = ANSWER_LATENCY + SLOTS * (MAX_BEATS + PACKING_CYCLES + 8);
+// have taken effect. The delays of a Disturbance are not included. After a write of the pointer or the limit, the buffer
+// takes 16 cycles to report whether it is full.
+constexpr unsigned SETTLE_CYCLES = ANSWER_LATENCY + 16 + SLOTS * (MAX_BEATS + PACKING_CYCLES + 8);
 
 struct CompiledSPU {
     VerilatedContext context;
@@ -149,9 +150,14 @@ private:
         bool ready = memory.draw_ready();
         spu.PORT_OF(write, beat, ready) = ready;
         memory.drive_response(spu, counts.cycles);
+#if SEVERAL_OUTSTANDING
+        bool discard = spu.PORT(write, discard);
+#else
+        bool discard = false;
+#endif
         // Valid and payload come from registers only, so they have their values of this cycle before the evaluation.
         if (ready && spu.PORT_OF(write, beat, valid))
-            memory.accept_beat(words_of(spu.PORT_OF(write, beat, payload)), counts);
+            memory.accept_beat(words_of(spu.PORT_OF(write, beat, payload)), discard, counts);
         evaluate();
         counts.cycles++;
         counts.pop += spu.PORT(pmu, sample_pop);

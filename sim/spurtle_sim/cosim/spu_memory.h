@@ -3,7 +3,9 @@
 
 #pragma once
 
+#include <algorithm>
 #include <bit>
+#include <deque>
 #include <iterator>
 #include <vector>
 
@@ -52,12 +54,11 @@ struct Memory {
 
     bool draw_ready() { return !disturbance.state || disturbance.draw(256) >= disturbance.stall; }
 
-    // Drive the response to the last record, and an External abort of an earlier write.
+    // Drive the response to the oldest record, and an External abort of an earlier write.
     void drive_response(design &spu, uint64_t cycle) {
-        bool done = cycle == response_cycle;
+        bool done = !outstanding.empty() && cycle == outstanding.front().due;
         spu.PORT(write, done) = done;
-        spu.PORT(write, fault) =
-            done ? FAULTS[response.fault] | (response.written + skipped) / BEAT_BYTES << FAULT_WORD.offset : 0;
+        spu.PORT(write, fault) = done ? outstanding.front().fault : 0;
 #if EXTERNAL_ABORTS
         bool distant = cycle - last_response > ABORT_DISTANCE;
         bool abort = written && !done && distant && disturbance.draw(65536) < disturbance.abort;
@@ -65,13 +66,14 @@ struct Memory {
         if (abort) responses.push_back({ABORT, 0});
 #endif
         if (!done) return;
-        responses.push_back(response);
+        responses.push_back(outstanding.front().response);
         last_response = cycle;
-        response_cycle = NEVER;
+        outstanding.pop_front();
     }
 
-    // Store a beat. After the last beat of a record, schedule the response.
-    void accept_beat(const uint32_t *beat, Counts &counts) {
+    // Store a beat, unless the SPU discards it. After the last beat of a record, schedule the response. Responses are
+    // in the order of the records.
+    void accept_beat(const uint32_t *beat, bool discard, Counts &counts) {
         uint64_t address = get_field(beat, BEAT_ADDRESS);
         written = true;
         if (!beats) {
@@ -86,36 +88,44 @@ struct Memory {
             good = beats;
             response.fault = faulting.fault;
         }
-        if (beats++ < good) store(address, beat, counts);
+        if (beats++ < good && !discard) store(address, beat, counts);
         if (!get_field(beat, BEAT_LAST)) return;
         if (beats <= good) {
             counts.records++;
             response.fault = 0;
         }
         response.written = response.fault && good ? good * BEAT_BYTES - skipped : 0;
+        uint64_t fault = FAULTS[response.fault] | (response.written + skipped) / BEAT_BYTES << FAULT_WORD.offset;
         beats = 0;
-        response_cycle = counts.cycles + latency + (disturbance.state ? disturbance.draw(disturbance.late + 1) : 0);
+        uint64_t due = counts.cycles + latency + (disturbance.state ? disturbance.draw(disturbance.late + 1) : 0);
+        if (!outstanding.empty()) due = std::max(due, outstanding.back().due + 1);
+        outstanding.push_back({response, fault, due});
     }
 
     // Complete a PSB CSYNC: External aborts of earlier writes are not reported after it.
     void synchronize() { written = false; }
 
-    // Drop the record that is being written.
+    // Drop the records that have no response.
     void reset() {
         beats = 0;
-        response_cycle = NEVER;
+        outstanding.clear();
         written = false;
     }
 
 private:
-    static constexpr uint64_t NEVER = ~uint64_t(0);
+    // A complete record, the value of the port `write.fault` for it, and the cycle of its response.
+    struct Record {
+        Response response;
+        uint64_t fault;
+        uint64_t due;
+    };
 
+    std::deque<Record> outstanding;
     unsigned beats = 0;    // accepted beats of the record that is being written
     unsigned good = 0;     // beats of it before the fault
     unsigned skipped = 0;  // bytes of its first beat that belong to the previous record
     bool written = false;  // a beat was accepted since the last PSB CSYNC, so an External abort is possible
-    Response response{};
-    uint64_t response_cycle = NEVER;
+    Response response{};  // to it
     uint64_t last_response = 0;  // cycle of the last response
 
     void store(uint64_t address, const uint32_t *beat, Counts &counts) {

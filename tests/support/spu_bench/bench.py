@@ -58,6 +58,7 @@ class SPUBench(CoreInputs, Scoreboard):
         branch = self.drive_branch() if self.config.pbt else None
         ready = self.random.random() < self.ready_rate
         self.drive("write__beat__ready", ready)
+        self.next_before, self.next_now = self.next_now, self.next_address
         self.drive_response(performed)
         self.drive("drain__request", self.draining)
         dut.clk.value = 0
@@ -100,7 +101,8 @@ class SPUBench(CoreInputs, Scoreboard):
             self.mark_maybe_dropped(self.waiting)
         if int(self.dut.write__beat__valid.value):
             self.accept_beat(ready)
-        if self.faulting:
-            self.stop_at_fault()
+        if self.answered:
+            self.end_record()
         if self.now == self.responds_at:
+            self.answered_fault = self.fault
             self.respond()

@@ -73,7 +73,7 @@ class CoreInputs(State):
         for what, present in (
             ("operations in flight", self.flights),
             ("a record waits", self.waiting),
-            ("a record is written", self.writing or self.responding),
+            ("a record is written", self.writing or bool(self.responding)),
         ):
             self.coverage[f"new owner, {what}"] += bool(present)
         if self.now < self.settled_from:

@@ -74,6 +74,7 @@ class Flight:
     completed: int | None = None
     finished: int = NEVER
     first_beat_at: int = NEVER
+    responds_at: int = NEVER
     address: int = 0
     octets: bytearray = field(default_factory=bytearray)
     maybe_dropped: bool = False

@@ -8,7 +8,7 @@ from spurtle_sim.cosim.pack import fault_bits
 from spurtle_sim.model import control, records
 from spurtle_sim.model.buffer import Fault, fault_kinds
 from spurtle_sim.records.decode import decode_records
-from tests.support.spu_bench.flight import NEVER, Access, Flight
+from tests.support.spu_bench.flight import Access, Flight
 from tests.support.spu_bench.state import BUFFER, STOPPED, State, discarding
 
 __all__ = ["PAGE", "Memory"]
@@ -85,20 +85,29 @@ class Memory(State):
             assert bytes(flight.octets) == record, f"{flight.octets.hex()} is not {record.hex()} of {flight.sample}"
             self.written |= {flight.address + number: octet for number, octet in enumerate(record)}
             self._check_record(record, flight)
-            self.writing, self.responding = None, flight
+            self.writing = None
             # Not before an access of software to a register of the buffer: the order of the two is not known.
             accesses = [age for age, access in enumerate(self.checked, 1) if access and access.target in BUFFER]
             soonest = self.now + 1 + max(accesses, default=0)
-            self.responds_at = soonest + self.random.choice([0, 0, 1, self.random.randrange(60)])
+            if self.responding:
+                soonest = max(soonest, self.responding[-1].responds_at + 1)
+            flight.responds_at = soonest + self.random.choice([0, 0, 1, self.random.randrange(60)])
+            self.responding.append(flight)
 
     def _start_record(self) -> None:
         """Start the pending record, which the buffer accepted in the previous cycle, at the pointer of that cycle."""
-        assert self.waiting and not self.responding, f"cycle {self.now}: a beat without a record"
+        assert self.waiting, f"cycle {self.now}: a beat without a record"
+        assert len(self.responding) < self.config.outstanding, f"cycle {self.now}: too many outstanding records"
         flight, self.waiting = self.waiting, None
         assert not discarding(self.earlier), f"cycle {self.now}: a record is written in Discard mode"
         if flight.maybe_dropped:
             self.coverage["written after Discard mode ended while it was pending"] += 1
-        flight.first_beat_at, flight.address = self.now, self.last_pointer
+        flight.first_beat_at = self.now
+        flight.address = self.last_pointer if self.next_before is None else self.next_before
+        if self.fault_at == self.now - 1:
+            flight.halted = min(flight.halted, self.now)
+        elif flight.halted > self.now and self.pointer_written < self.now - 1:
+            self.next_address = flight.address + len(records.encode(self.config, flight.sample))
         limit = self.earlier.PMBLIMITR_EL1 & -PAGE
         assert flight.address + self.config.max_record_bytes <= limit, f"cycle {self.now}: a beat beyond LIMIT"
         self.coverage["starts within a word"] += flight.address % self.config.bus_bytes != 0
@@ -140,8 +149,8 @@ class Memory(State):
         self.drive("write__done", done)
         if done:
             assert self.responding
-            self.fault = self._fault(self.responding) if self.random.random() < self.fault_rate else None
-            fault = fault_bits(self.config, self.responding.address, self.fault)
+            self.fault = self._fault(self.responding[0]) if self.random.random() < self.fault_rate else None
+            fault = fault_bits(self.config, self.responding[0].address, self.fault)
         else:
             fault = self.random.getrandbits(self.fault_bits)
         self.drive("write__fault", fault)
@@ -169,30 +178,30 @@ class Memory(State):
         )
 
     def respond(self) -> None:
-        """Process the response of memory in this cycle."""
-        assert self.responding
-        flight, self.responding = self.responding, None
-        self.responds_at = NEVER
+        """Process the response of memory in this cycle. It takes effect in the next one."""
+        self.answered = self.responding.popleft()
+        if self.fault:
+            self.fault_at = self.now
+            self.next_address = None
+            for later in (*self.responding, self.writing):
+                if later:
+                    later.halted = min(later.halted, self.now)
+
+    def end_record(self) -> None:
+        """End the record that memory answered in the previous cycle."""
+        assert self.answered
+        flight, self.answered = self.answered, None
         if flight.halted <= self.now or self.pointer_written >= flight.first_beat_at - 1:
             self.coverage["discarded while being written"] += 1
-            self.reference.buffer.abandon(self.fault)
-            return
-        if self.fault:
-            self.faulting = flight
+            self.reference.buffer.abandon(self.answered_fault)
             return
         record = bytes(flight.octets)
+        if self.answered_fault:
+            assert not self.reference.buffer.write(record, self.answered_fault)
+            where = "in" if self.answered_fault.written else "before"
+            self.coverage.update([self.answered_fault.kind.name, f"a fault {where} a record"])
+            return
         assert self.reference.buffer.write(record)
         assert self.reference.buffer.memory[flight.address] == record
         if self.registers.PMBSR_EL1 & STOPPED:
             self.count_full(0)
-
-    def stop_at_fault(self) -> None:
-        """Stop the buffer, in the cycle after memory has reported a fault."""
-        assert self.faulting and self.fault
-        flight, self.faulting = self.faulting, None
-        if flight.halted <= self.now:
-            self.coverage["discarded while being written"] += 1
-            self.reference.buffer.abandon(self.fault)
-            return
-        assert not self.reference.buffer.write(bytes(flight.octets), self.fault)
-        self.coverage.update([self.fault.kind.name, f"a fault {'in' if self.fault.written else 'before'} a record"])

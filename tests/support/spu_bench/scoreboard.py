@@ -30,7 +30,7 @@ class Scoreboard(Memory):
             self.counted[name] += self.pmu(name)
         for slot in range(self.config.slots):
             self.coverage[f"slot {slot} {int(getattr(self.dut, f'inflight_slot_{slot}_slot_state').value)}"] += 1
-        self.coverage[f"buffer {int(self.dut.buffer_buffer_state.value)}"] += 1
+        self.coverage[f"buffer {int(self.dut.buffer_issue_issue_state.value)}"] += 1
         self.coverage[f"completion {int(self.dut.completion_completion_state.value)}"] += 1
         self.drained = bool(int(self.dut.drain__done.value))
 
@@ -61,12 +61,14 @@ class Scoreboard(Memory):
             self.count_full(stopped)
         if register in (PMBLIMITR_EL1, PMBPTR_EL1):
             self.pointer_written = self.now
+            self.next_address = None
         if discarding(self.registers) and not discarding(self.visible):
             self.coverage["Discard mode while a record is written"] += self.writing is not None
 
     def mark_halted(self) -> None:
         """Mark all records in progress: the buffer does not run in this cycle."""
-        memory = (self.writing, self.responding, self.faulting)
+        memory = (self.writing, *self.responding, self.answered)
+        self.next_address = None
         records_to_come = (*self.flights.values(), *self.finished, self.waiting, *memory)
         for one in (*self.unanswered, *records_to_come):
             if one:

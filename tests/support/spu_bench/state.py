@@ -73,14 +73,19 @@ class State:
         self.finished = deque[Flight]()
         self.waiting: Flight | None = None
         self.writing: Flight | None = None
-        self.responding: Flight | None = None
+        self.responding = deque[Flight]()
         # The fault that memory reports for a record; the record, in the next cycle; and the probabilities of faults.
         self.fault: Fault | None = None
-        self.faulting: Flight | None = None
+        self.answered: Flight | None = None
+        self.answered_fault: Fault | None = None
         self.fault_rate = self.abort_rate = 0.0
         self.aborts = False
         self.fault_bits = FaultLayout(config).size
-        self.responds_at = NEVER
+        # Address of the next record, unless the outstanding ones are abandoned; at the start of the last two cycles.
+        self.next_address: int | None = None
+        self.next_before: int | None = None
+        self.next_now: int | None = None
+        self.fault_at = -1  # cycle of the last fault
         self.slots = [Occupancy() for _ in range(config.slots)]
         self.completion = Occupancy()
         # The target of the last taken branch; the number of sampled operations; the youngest that has finished.
@@ -99,8 +104,8 @@ class State:
         self.draining = self.drained = False
         self.hold_finish = False  # no operation finishes
         self.settled_from = 0
-        # The buffer takes longer to determine whether a record of variable size fits.
-        self.settling = 3 if config.layout.align == config.max_record_bytes else 5
+        # Cycles from a write of the pointer until the buffer reports that it is full.
+        self.settling = 16
         # Cycles for the beats of a record that is dropped: a packed layout needs at most two for each.
         self.longest_drop = 2 * (config.max_record_bytes // config.bus_bytes + 1)
         self._driven: dict[str, int] = {}
@@ -109,7 +114,12 @@ class State:
     @property
     def queued(self) -> bool:
         """Whether a record is pending while another is being written."""
-        return self.waiting is not None and (self.writing is not None or self.responding is not None)
+        return self.waiting is not None and (self.writing is not None or bool(self.responding))
+
+    @property
+    def responds_at(self) -> int:
+        """Cycle of the next response of memory."""
+        return self.responding[0].responds_at if self.responding else NEVER
 
     @property
     def running(self) -> bool:
