@@ -41,8 +41,8 @@ class RegisterFile(ConfiguredComponent):
     Other registers are stored in the components that change them. An access whose outcome is not VALUE changes nothing.
 
     Timing: an access in cycle t is performed in cycle t + `ACCESS_LATENCY` - 1. A read returns all bits of the register
-    as they are in that cycle, PMBIDR_EL1.P as `programmable` is in cycle t. The strobes that report a write, and `wdata`,
-    are valid in that cycle. In the next one `rdata` and `outcome` are valid, and the write has taken effect.
+    as they are in that cycle, PMBIDR_EL1.P as `programmable` is in cycle t. The strobes that report a write are valid
+    in that cycle, and so is `wdata`. In the next one `rdata` and `outcome` are valid, and the write has taken effect.
     Reset: every stored register is zero, and no access is in progress.
 
     Members
