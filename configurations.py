@@ -11,22 +11,9 @@ from spurtle.config import CONFIGS, SPUConfig, UnpredictableFilter
 from spurtle.config.record_layouts import ARM_MODEL, MINIMAL, NEOVERSE_N1, V1P4, Packet, RecordField, RecordLayout
 
 __all__ = [
-    "ALL_EVENTS",
-    "EVERY_EVENT",
-    "FAST",
-    "FEATURES",
-    "FOR_BLOCKS",
-    "FOR_FILTERS",
-    "FOR_RECORDS",
-    "FOR_SPUS",
-    "IMP_PACKETS",
-    "NARROW",
-    "OUTSTANDING",
-    "SLOTS",
-    "V1P1",
-    "distinct",
-    "lanes",
-]
+    "ALL_EVENTS", "EVERY_EVENT", "FAST", "FEATURES", "FOR_BLOCKS", "FOR_FILTERS", "FOR_RECORDS", "FOR_SPUS",
+    "IMP_PACKETS", "NARROW", "OUTSTANDING", "SLOTS", "V1P1", "distinct", "lanes",
+]  # fmt: skip
 
 FAST = ("minimal", "v1p4", "everything", "unnamed")
 """Configurations in which the fast tier tests a block: no optional feature, all features, all packets, and choices that
@@ -215,12 +202,7 @@ NARROW = replace(
 )
 
 # All events, so that the filter by event has its largest size.
-ALL_EVENTS = replace(
-    CONFIGS["v1p4"],
-    name="v1p4_events64",
-    events=EVERY_EVENT,
-    events_bytes=8,
-)
+ALL_EVENTS = replace(CONFIGS["v1p4"], name="v1p4_events64", events=EVERY_EVENT, events_bytes=8)
 
 
 def lanes(width: int, *, ernd: bool = False, slots: int = 1) -> SPUConfig:

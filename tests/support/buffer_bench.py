@@ -201,27 +201,16 @@ class Driver:
     ) -> None:
         """Advance by one cycle, in which software may write a register and the owner of the buffer may change."""
         dut = self._dut
-        data, last, end = self._beats[0] if self._beats else (0, False, 0)
         record = self.outstanding[0] if self.outstanding else None
         done = record is not None and record.answered_at == self.cycle
-        fault = record.fault if record is not None else None
-        inputs = [
-            (dut.i.valid, bool(self._beats)),
-            (dut.i.p.data, data),
-            (dut.i.p.last, last),
-            *([(dut.i.p.end, end)] if hasattr(dut.i.p, "end") else []),
-            (dut.write.beat.ready, not self._stalls[self.cycle % len(self._stalls)]),
-            (dut.write.done, done),
-            (dut.write.fault.as_value(), self._fault_value(done, fault)),
-            *([(dut.write.abort, abort)] if hasattr(dut.write, "abort") else []),
-            (dut.pmblimitr.as_value(), self._registers.PMBLIMITR_EL1),
+        access = [
             (dut.pmblimitr_write, register is PMBLIMITR_EL1),
-            (dut.new_owner, new_owner),
             (dut.pmbptr_write, register is PMBPTR_EL1),
             (dut.pmbsr_write, register is PMBSR_EL1),
             (dut.wdata, value),
-            (dut.collision, collision),
         ]
+        inputs = [*self._stimulus(record), *access, (dut.collision, collision), (dut.new_owner, new_owner)]
+        inputs += [(dut.write.abort, abort)] if hasattr(dut.write, "abort") else []
         outputs = (dut.i.ready, dut.write.beat.valid, dut.write.beat.ready, dut.write.beat.payload.as_value())
         status = (dut.full, dut.running, dut.writing, dut.accepted, dut.busy)
         discard = getattr(dut.write, "discard", C(0))
@@ -263,6 +252,22 @@ class Driver:
         assert (self.pmbptr, self.pmbsr) == registers, (
             f"cycle {self.cycle}: {self.pmbptr:#x} {self.pmbsr:#x}, not {registers[0]:#x} {registers[1]:#x}"
         )
+
+    def _stimulus(self, record: Written | None) -> list[tuple[Any, int]]:
+        """Return the inputs of this cycle from the serializer, from memory and from PMBLIMITR_EL1."""
+        dut = self._dut
+        data, last, end = self._beats[0] if self._beats else (0, False, 0)
+        done = record is not None and record.answered_at == self.cycle
+        return [
+            (dut.i.valid, bool(self._beats)),
+            (dut.i.p.data, data),
+            (dut.i.p.last, last),
+            *([(dut.i.p.end, end)] if hasattr(dut.i.p, "end") else []),
+            (dut.write.beat.ready, not self._stalls[self.cycle % len(self._stalls)]),
+            (dut.write.done, done),
+            (dut.write.fault.as_value(), self._fault_value(done, record and record.fault)),
+            (dut.pmblimitr.as_value(), self._registers.PMBLIMITR_EL1),
+        ]
 
     def _fault_value(self, done: bool, injected: InjectedFault | None) -> int:
         """Return the value of the port `write.fault`. It is all ones where the buffer must ignore it."""
