@@ -245,8 +245,12 @@ class Driver:
         if beat_accepted and self._beats:
             self._beats.pop(0)
         self.cycle += 1
-        self.pmbptr = self._ctx.get(dut.pmbptr)
-        self.pmbsr = self._ctx.get(dut.pmbsr.as_value())
+        self._check_registers()
+
+    def _check_registers(self) -> None:
+        """Compare PMBPTR_EL1 and PMBSR_EL1 with the reference."""
+        self.pmbptr = self._ctx.get(self._dut.pmbptr)
+        self.pmbsr = self._ctx.get(self._dut.pmbsr.as_value())
         self.statuses.add(self.pmbsr)
         registers = (self._registers.PMBPTR_EL1, self._registers.PMBSR_EL1)
         assert (self.pmbptr, self.pmbsr) == registers, (
