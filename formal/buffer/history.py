@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Mapping
-from functools import reduce
+from functools import partial, reduce
 
 from spurtle.arch import FM, PMBLIMITR_EL1
 from spurtle.config import SPUConfig
@@ -140,6 +140,47 @@ class SentRecords:
         return if_else(self.writing, self.next - self.origin, constant(0, 64))
 
 
+def _following(config: SPUConfig, bits: int, wires: Wires) -> Mapping[str, BitVector]:
+    """Return the next values of the history registers. A number of words has `bits` bits."""
+    records = SentRecords(config, wires)
+    reset, done = wires["rst"] == 1, wires["write__done"] == 1
+    received = all_of(wires["i__valid"] == 1, wires["i__ready"] == 1)
+    zero = constant(0, bits)
+    none = all_of(records.complete == 0, not_(records.writing))
+    beats = if_else(wires["i__payload.last"] == 1, zero, wires["beats_in"] + 1)
+    after = if_else(records.stores, records.next + records.bytes, records.next)
+    length = extract(LENGTH_BITS - 1, 0, after - if_else(records.begins, records.next, records.origin))
+    ends, popped = as_bits(records.ends, 4), as_bits(done, 4)
+    kept = all_of(any_of(wires["undisturbed"] == 1, all_of(none, records.begins)), not_(disturbed(wires)))
+    words = if_else(records.begins, constant(1, bits), wires["words"] + 1)
+    following = {
+        "next": if_else(reset, constant(0, 64), if_else(wires["issue.load"] == 1, wires["pmbptr"], after)),
+        "origin": if_else(records.begins, records.next, records.origin),
+        "limit": if_else(records.begins, limit_of(wires), wires["limit"]),
+        "words": if_else(records.stores, words, wires["words"]),
+        "beats_in": if_else(reset, zero, if_else(received, beats, wires["beats_in"])),
+        "complete": if_else(reset, constant(0, 4), records.complete + ends - popped),
+        "undisturbed": as_bits(all_of(kept, not_(faults(wires)))),
+        "unanswered": if_else(
+            wires["issue.load"] == 1,
+            constant(0, LENGTH_BITS),
+            wires["unanswered"]
+            + if_else(records.stores, extract(LENGTH_BITS - 1, 0, records.bytes), constant(0, LENGTH_BITS))
+            - if_else(wires["answered"] == 1, wires["answered_length"], constant(0, LENGTH_BITS)),
+        ),
+        "answered_length": records.lengths[0],
+        "answered_undisturbed": as_bits(all_of(done, wires["undisturbed"] == 1, not_(disturbed(wires)), not_(reset))),
+        **{f"fault_{name}": wires[f"write__fault.{name}"] for name, _ in FaultLayout(config)},
+    }
+    queues = {"length": (records.lengths, length), "end": (records.ends_of, extract(LENGTH_BITS - 1, 0, after))}
+    for name, (queue, newest) in queues.items():
+        for index, own in enumerate(queue):
+            younger = queue[index + 1] if index + 1 < len(queue) else own
+            pushed = all_of(records.ends, records.complete - popped == index)
+            following[f"{name}_{index}"] = if_else(pushed, newest, if_else(done, younger, own))
+    return following
+
+
 def watched(config: SPUConfig, system: Transition) -> Transition:
     """Return `system`, a `ProfilingBuffer` of `config`, with history registers.
 
@@ -153,47 +194,6 @@ def watched(config: SPUConfig, system: Transition) -> Transition:
     bits = (2 * config.max_record_bytes // config.bus_bytes).bit_length()
     layout = FaultLayout(config)
 
-    def follow(wires: Wires) -> Mapping[str, BitVector]:
-        records = SentRecords(config, wires)
-        reset, done = wires["rst"] == 1, wires["write__done"] == 1
-        received = all_of(wires["i__valid"] == 1, wires["i__ready"] == 1)
-        zero = constant(0, bits)
-        none = all_of(records.complete == 0, not_(records.writing))
-        beats = if_else(wires["i__payload.last"] == 1, zero, wires["beats_in"] + 1)
-        after = if_else(records.stores, records.next + records.bytes, records.next)
-        length = extract(LENGTH_BITS - 1, 0, after - if_else(records.begins, records.next, records.origin))
-        ends, popped = as_bits(records.ends, 4), as_bits(done, 4)
-        kept = all_of(any_of(wires["undisturbed"] == 1, all_of(none, records.begins)), not_(disturbed(wires)))
-        words = if_else(records.begins, constant(1, bits), wires["words"] + 1)
-        following = {
-            "next": if_else(reset, constant(0, 64), if_else(wires["issue.load"] == 1, wires["pmbptr"], after)),
-            "origin": if_else(records.begins, records.next, records.origin),
-            "limit": if_else(records.begins, limit_of(wires), wires["limit"]),
-            "words": if_else(records.stores, words, wires["words"]),
-            "beats_in": if_else(reset, zero, if_else(received, beats, wires["beats_in"])),
-            "complete": if_else(reset, constant(0, 4), records.complete + ends - popped),
-            "undisturbed": as_bits(all_of(kept, not_(faults(wires)))),
-            "unanswered": if_else(
-                wires["issue.load"] == 1,
-                constant(0, LENGTH_BITS),
-                wires["unanswered"]
-                + if_else(records.stores, extract(LENGTH_BITS - 1, 0, records.bytes), constant(0, LENGTH_BITS))
-                - if_else(wires["answered"] == 1, wires["answered_length"], constant(0, LENGTH_BITS)),
-            ),
-            "answered_length": records.lengths[0],
-            "answered_undisturbed": as_bits(
-                all_of(done, wires["undisturbed"] == 1, not_(disturbed(wires)), not_(reset))
-            ),
-            **{f"fault_{name}": wires[f"write__fault.{name}"] for name, _ in layout},
-        }
-        queues = {"length": (records.lengths, length), "end": (records.ends_of, extract(LENGTH_BITS - 1, 0, after))}
-        for name, (queue, newest) in queues.items():
-            for index, own in enumerate(queue):
-                younger = queue[index + 1] if index + 1 < len(queue) else own
-                pushed = all_of(records.ends, records.complete - popped == index)
-                following[f"{name}_{index}"] = if_else(pushed, newest, if_else(done, younger, own))
-        return following
-
     queues = [f"{name}_{index}" for name in ("length", "end") for index in range(config.outstanding)]
     widths = {
         **dict.fromkeys(("next", "origin", "limit"), 64),
@@ -204,4 +204,4 @@ def watched(config: SPUConfig, system: Transition) -> Transition:
         **{f"fault_{name}": field.width for name, field in layout},
     }
     initial = {"next": 0, "beats_in": 0, "complete": 0, "answered_undisturbed": 0}
-    return with_history(system, widths, follow, initial)
+    return with_history(system, widths, partial(_following, config, bits), initial)

@@ -54,8 +54,10 @@ _OPTIONAL = frozenset({Packet.CONTEXT_EL2, Packet.ISSUE})
 issue latency (D17.6)."""
 
 _OPTION_SUFFIX = re.compile("_(?:axi4|axi4_apb|outstanding_[0-9]+|async|low)$")
-"""Suffixes of module names that stand for a shell, its outstanding records and the reset (`spurtle.export.verilog`). A configuration
-with such a name could have the module name of another one with these options."""
+"""Suffixes of module names that stand for a shell, its outstanding records and the reset (`spurtle.export.verilog`).
+
+A configuration with such a name could have the module name of another one with these options.
+"""
 
 _OF_ACCESSES = frozenset({Packet.VA, Packet.PA, Packet.TRANSLATION, Packet.DATA_SOURCE})
 """Packets of operations that access memory."""
