@@ -248,13 +248,13 @@ def test_all_events_in_any_cycle(any_bench: BufferBench, seed: int) -> None:
                     : any_bench.align * random.randint(1, any_bench.size // any_bench.align)
                 ]
                 driver.send(record, random_fault(record))
-            register, value = software() if chance(0.08) else (None, 0)
+            register, value = software() if chance(0.04) else (None, 0)
             await driver.tick(
                 register,
                 value,
                 collision=chance(0.02),
                 abort=config.external_aborts and chance(0.01),
-                new_owner=chance(0.01),
+                new_owner=chance(0.005),
             )
         await driver.settle()
         assert driver.written
