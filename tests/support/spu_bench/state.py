@@ -74,18 +74,7 @@ class State:
         self.waiting: Flight | None = None
         self.writing: Flight | None = None
         self.responding = deque[Flight]()
-        # The fault that memory reports for a record; the record, in the next cycle; and the probabilities of faults.
-        self.fault: Fault | None = None
-        self.answered: Flight | None = None
-        self.answered_fault: Fault | None = None
-        self.fault_rate = self.abort_rate = 0.0
-        self.aborts = False
-        self.fault_bits = FaultLayout(config).size
-        # Address of the next record, unless the outstanding ones are abandoned; at the start of the last two cycles.
-        self.next_address: int | None = None
-        self.next_before: int | None = None
-        self.next_now: int | None = None
-        self.fault_at = -1  # cycle of the last fault
+        self._set_up_memory()
         self.slots = [Occupancy() for _ in range(config.slots)]
         self.completion = Occupancy()
         # The target of the last taken branch; the number of sampled operations; the youngest that has finished.
@@ -110,6 +99,21 @@ class State:
         self.longest_drop = 2 * (config.max_record_bytes // config.bus_bytes + 1)
         self._driven: dict[str, int] = {}
         self.location = LocationLayout(config)
+
+    def _set_up_memory(self) -> None:
+        """Set up what memory reports, and where records are written."""
+        # The fault that memory reports for a record; the record, in the next cycle; and the probabilities of faults.
+        self.fault: Fault | None = None
+        self.answered: Flight | None = None
+        self.answered_fault: Fault | None = None
+        self.fault_rate = self.abort_rate = 0.0
+        self.aborts = False
+        self.fault_bits = FaultLayout(self.config).size
+        # Address of the next record, unless the outstanding ones are abandoned; at the start of the last two cycles.
+        self.next_address: int | None = None
+        self.next_before: int | None = None
+        self.next_now: int | None = None
+        self.fault_at = -1  # cycle of the last fault
 
     @property
     def queued(self) -> bool:
