@@ -125,6 +125,7 @@ def on_board(
     async def software(ctx: Any) -> None:
         for register, value in start(base):
             await board.access(ctx, register, value)
+        await board.cycle(ctx)  # Context synchronization: PMSCR_EL1 takes effect
         for stop in stops:
             ctx.set(board.run, 1)
             while board.passed < stop or ctx.get(board.spu.pmbirq):

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pyslang
 import pytest
+from amaranth.utils import exact_log2
 
 from formal.record.sample import unimplemented_facts
-from spurtle.arch import Event
+from spurtle.arch import PAGE_BYTES, REGISTER_BITS, Event
 from spurtle.config import CONFIGS
 from spurtle.export import verilog
 from spurtle.export.ports import Reset
@@ -143,7 +144,7 @@ def state_bits(name: str, family: str) -> int:
     """Return the number of bits that the SPU must store.
 
     These are registers, permissions, the recorded part of sampled operations, an offset to the system counter, the
-    beats of the serializer, and the result of a System register access. A packed layout has a step of a record, a
+    beats of the serializer and of the write port, and a System register access. A packed layout has a step of a record, a
     shifted step, and the bytes that have been appended.
 
     With several slots, each slot stores what was captured and counted. What is known at finish is in a memory, and one
@@ -167,7 +168,10 @@ def state_bits(name: str, family: str) -> int:
     # steps in place of that. Up to one byte less than a beat precedes two of them: the shifted and the assembled one.
     packer = 8 * (3 * STEP_BYTES + 2 * (config.bus_bytes - 1))
     beats = beat_layout(config).size + (packer if config.layout.packed else 16 * config.bus_bytes)
-    return registers + stored + delayed + beats + 64
+    # The data of a System register access in two stages, and its result. The word at the write port, and two pages that
+    # the issue pointer is compared by.
+    access, write = 3 * REGISTER_BITS, 8 * config.bus_bytes + 2 * (REGISTER_BITS - exact_log2(PAGE_BYTES))
+    return registers + stored + delayed + beats + access + write
 
 
 @pytest.mark.parametrize(

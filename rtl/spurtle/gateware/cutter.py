@@ -54,16 +54,18 @@ class Cutter(ConfiguredComponent):
         low = Signal(width)
         high = Signal(width)
         in_high = beat >= half
+        last = Signal()
         advance = Signal()
         m.d.comb += [
             advance.eq(~self.o.valid | self.o.ready),
             self.o.p.data.eq(low | high),
+            self.o.p.last.eq(last),
             self.i.ready.eq(advance & (beat == self._beats - 1)),
         ]
         with m.If(advance):
             m.d.sync += [
                 self.o.valid.eq(self.i.valid),
-                self.o.p.last.eq(beat == self._beats - 1),
+                last.eq(beat == self._beats - 1),
                 low.eq(self.i.p.octets[: half * width].word_select(beat % half, width)),
                 high.eq(self.i.p.octets[half * width :].word_select(beat % half, width)),
             ]
