@@ -163,7 +163,7 @@ def test_clearing_the_status_with_the_old_pointer_is_a_full_buffer(guide: Guide)
     end = guide.spu.read(PMBPTR_EL1)
     for _ in range(2):
         guide.spu.write(PMBSR_EL1, 0)
-        guide.play(1)
+        guide.play(20)  # until the SPU has compared the pointer with the limit
         assert guide.status == FULL and guide.spu.interrupt
     assert guide.spu.read(PMBPTR_EL1) == end
     guide.names["serve"]()
