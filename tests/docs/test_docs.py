@@ -329,15 +329,15 @@ SAID = {
   {name: "finish.vanished",   wave: "0............"},
   {name: "finish.operation",  wave: "x.....=x.....", data: ["load"]},
   {name: "write.beat.valid",  wave: "0...........1"}]}""",
-    "a packed record makes the buffer full five cycles after done": """
+    "a packed record makes the buffer full four cycles after done": """
 {head: {text: "arm_model: the last record that fits waits, of 128 bytes"},
  signal: [
   {name: "write.beat.ready",  wave: "1............."},
   {name: "write.beat.p.last", wave: "0...1xxxxxxxxx"},
   {name: "write.done",        wave: "0.....10......"},
   {name: "write.fault.kind",  wave: "0............."},
-  {name: "pmbirq",            wave: "0..........1.."}]}""",
-    "the next packed record is on the port five cycles after done": """
+  {name: "pmbirq",            wave: "0.........1..."}]}""",
+    "the next packed record is on the port two cycles after done": """
 {head: {text: "arm_model: a record waits, and the next operation is selected"},
  signal: [
   {name: "sampling.valid",    wave: "010........................."},
@@ -345,7 +345,7 @@ SAID = {
   {name: "finish.vanished",   wave: "0..........................."},
   {name: "finish.operation",  wave: "x.....=x....................", data: ["load"]},
   {name: "write.beat.ready",  wave: "0..........1................"},
-  {name: "write.beat.valid",  wave: "1...............0........1.."},
+  {name: "write.beat.valid",  wave: "1...............0.....1....0"},
   {name: "write.done",        wave: "0...................10......"},
   {name: "write.fault.kind",  wave: "0..........................."}]}""",
     "a finish in the cycle of sampled is ignored, and the slot stays taken": """
@@ -362,15 +362,15 @@ SAID = {
   {name: "finish.valid",      wave: "010......."},
   {name: "finish.vanished",   wave: "0........."},
   {name: "pmu.sample_feed",   wave: "0........."}]}""",
-    "a done in the cycle of the last beat is ignored": """
+    "a done in the cycle of the last beat ends the record": """
 {head: {text: "minimal: a record waits"},
  signal: [
   {name: "write.beat.ready",  wave: "1..................."},
   {name: "write.beat.p.last", wave: "0......1x..........."},
-  {name: "write.done",        wave: "0......10......10..."},
+  {name: "write.done",        wave: "0......10..........."},
   {name: "write.fault.kind",  wave: "0..................."},
   {name: "drain.request",     wave: "1..................."},
-  {name: "drain.done",        wave: "0...............x1.."}]}""",
+  {name: "drain.done",        wave: "0.......x1.........."}]}""",
     "an unknown kind of fault has EC and MSS zero": """
 {head: {text: "minimal: a record waits"},
  signal: [
