@@ -27,7 +27,7 @@ from ..engine.terms import (
     widened,
 )
 from ..engine.transition import Transition, Wires, transition
-from .history import Bus, Stored, ends, watched_writer, wide
+from .history import Bus, StoredWords, ends, watched_writer, wide
 from .relation import PAGE, Relation
 
 __all__ = ["AXI", "proofs", "prove_stable"]
@@ -53,7 +53,7 @@ class AXI(Relation):
 
     def target_word(self, wires: Wires) -> Boolean:
         """Return the invariant of the target: it is in the FIFO and on the bus as it was stored."""
-        stored, bus, target = Stored(self._config, wires), Bus(wires), wires["target"]
+        stored, bus, target = StoredWords(self._config, wires), Bus(wires), wires["target"]
         word, width = wires["target_word"], wires["target_word"].width
         data, strobe = self._fields(word)
         on_bus = all_of(
@@ -69,14 +69,14 @@ class AXI(Relation):
 
     def target_burst(self, wires: Wires) -> Boolean:
         """Return the invariant of the target's burst, wherever it is: it has the target's address and state."""
-        stored, bus = Stored(self._config, wires), Bus(wires)
+        stored, bus = StoredWords(self._config, wires), Bus(wires)
         complete, in_burst = wires["collector.complete"] == 1, wires["collector.in_burst"] == 1
-        skid = wires["addresses.skid_valid"] == 1
+        skid = wires["addresses.skid.stalled"] == 1
         second = wires["addressed_words"] + if_else(bus.aw, bus.length, 0)
         collected = all_of(any_of(complete, in_burst), not_(self.drops(wires)))
         return all_of(
             implies(bus.aw, self._contains(wires, "addresses.o__payload", wires["addressed_words"])),
-            implies(skid, self._contains(wires, "addresses.skid", second)),
+            implies(skid, self._contains(wires, "addresses.skid.skid", second)),
             implies(collected, self._contains(wires, "collector.burst__payload", stored.released)),
         )
 
@@ -124,7 +124,7 @@ class AXI(Relation):
         """
 
         def correct(now: Wires, then: Wires) -> Boolean:
-            bus, stored = Bus(now), Stored(self._config, now)
+            bus, stored = Bus(now), StoredWords(self._config, now)
             open_, failed, discards = self.open(now), self.failed(now), self.discards(now)
             nothing = all_of(open_ == 0, not_(bus.aw), not_(bus.w), stored.waiting == 0)
             masks = all_of(any_of(failed, self._fails(now)), now["rst"] == 0)

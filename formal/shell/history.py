@@ -21,7 +21,7 @@ from ..engine.terms import (
 )
 from ..engine.transition import Transition, Wires, with_history
 
-__all__ = ["Bus", "Entry", "Stored", "ends", "number", "watched_writer", "wide"]
+__all__ = ["Bus", "Entry", "StoredWords", "ends", "number", "watched_writer", "wide"]
 
 WIDTH = 8
 """Width of the numbers of words and bursts in the proofs. Far fewer are in flight, so that the order is known."""
@@ -69,7 +69,7 @@ class Entry:
     distance: BitVector
 
 
-class Stored:
+class StoredWords:
     """FIFO of words. Words are numbered from the first one ever sent, in the order of the W channel.
 
     waiting, unreleased : words of bursts that have begun, and further words
@@ -120,7 +120,7 @@ def watched_writer(config: SPUConfig, system: Transition) -> Transition:
     word = config.bus_bytes.bit_length() - 1
 
     def follow(wires: Wires) -> Mapping[str, BitVector]:
-        bus, stored = Bus(wires), Stored(config, wires)
+        bus, stored = Bus(wires), StoredWords(config, wires)
         last = wires["write__beat__payload.last"] == 1
         address = extract(63, word, wires["write__beat__payload.address"])
         state = concat(wires["nse"], wires["ns"]) if config.rme else wires["ns"]

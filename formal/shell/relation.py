@@ -25,7 +25,7 @@ from ..engine.terms import (
     widened,
 )
 from ..engine.transition import Wires
-from .history import Bus, Stored, ends, number, wide
+from .history import Bus, StoredWords, ends, number, wide
 
 __all__ = ["PAGE", "Relation"]
 
@@ -100,9 +100,9 @@ class Relation:
 
         This is proved of the burst number `burst`, if it is the newest one, and therefore of every newest one.
         """
-        stored, bus = Stored(self._config, wires), Bus(wires)
+        stored, bus = StoredWords(self._config, wires), Bus(wires)
         open_, begun, answered = self.open(wires), wires["begun"], wires["answered"]
-        skid = wires["addresses.skid_valid"] == 1
+        skid = wires["addresses.skid.stalled"] == 1
         newest = begun == wires["burst"] + 1
         return all_of(
             implies(skid, bus.aw),
@@ -118,7 +118,7 @@ class Relation:
 
     def _all_sent(self, wires: Wires) -> Boolean:
         """Return whether no word of a burst waits if no burst is open."""
-        waits = any_of(Stored(self._config, wires).waiting != 0, Bus(wires).w)
+        waits = any_of(StoredWords(self._config, wires).waiting != 0, Bus(wires).w)
         return implies(waits, self.open(wires) != 0)
 
     def order(self, wires: Wires) -> Boolean:
@@ -127,12 +127,12 @@ class Relation:
         The addresses that wait to be sent belong to the words up to the last one that has been released. The further
         words that are stored belong to the burst that is being collected.
         """
-        stored, bus = Stored(self._config, wires), Bus(wires)
+        stored, bus = StoredWords(self._config, wires), Bus(wires)
         complete, in_burst, skid = (
-            wires[name] == 1 for name in ("collector.complete", "collector.in_burst", "addresses.skid_valid")
+            wires[name] == 1 for name in ("collector.complete", "collector.in_burst", "addresses.skid.stalled")
         )
         after_skid = wires["addressed_words"] + if_else(bus.aw, bus.length, 0)
-        after_skid += if_else(skid, wide(wires["addresses.skid.more"]) + 1, 0)
+        after_skid += if_else(skid, wide(wires["addresses.skid.skid.more"]) + 1, 0)
         collected = if_else(any_of(complete, in_burst), wide(wires["collector.burst__payload.more"]) + 1, 0)
         return all_of(
             after_skid == stored.released,
@@ -160,7 +160,7 @@ class Relation:
             implies(in_burst, wires[f"{burst}.address"] + widened(more, 64 - self._word) + 1 == wires["next_address"]),
             implies(complete, self._within_page(wires, burst, 0)),
             implies(in_burst, self._within_page(wires, burst, 1)),
-            implies(wires["addresses.skid_valid"] == 1, self._within_page(wires, "addresses.skid", 0)),
+            implies(wires["addresses.skid.stalled"] == 1, self._within_page(wires, "addresses.skid.skid", 0)),
             implies(wires["addresses.o__valid"] == 1, self._within_page(wires, "addresses.o__payload", 0)),
         ]
         if self._divides:

@@ -144,8 +144,8 @@ def state_bits(name: str, family: str) -> int:
     """Return the number of bits that the SPU must store.
 
     These are registers, permissions, the recorded part of sampled operations, an offset to the system counter, the
-    beats of the serializer and of the write port, and a System register access. A packed layout has a step of a record, a
-    shifted step, and the bytes that have been appended.
+    beats of the serializer and of the write port, and a System register access. A packed layout has a step of a record,
+    a shifted step, and the bytes that have been appended.
 
     With several slots, each slot stores what was captured and counted. What is known at finish is in a memory, and one
     sample is copied out of the slots. Only ECP5 has memories with asynchronous reads.

@@ -10,7 +10,7 @@ from amaranth.back import rtlil
 from amaranth.lib import wiring
 
 import formal
-from configurations import FEATURES
+from configurations import OUTSTANDING
 from formal.engine import sby
 from formal.engine.induction import inductive
 from formal.engine.proof import Proof, Result
@@ -18,6 +18,7 @@ from formal.engine.signals import UnlistedSignal, signal_names
 from formal.engine.transition import Transition, Wires, transition, with_history
 from formal.serializer.cutter import CutterSpec
 from spurtle.config import CONFIGS
+from spurtle.gateware.control import ProfilingControl
 from spurtle.gateware.inflight import InFlight
 from spurtle.gateware.interval import IntervalCounter
 from spurtle.gateware.registers import RegisterFile
@@ -34,9 +35,10 @@ LISTED = {
 V1P4 = CONFIGS["v1p4"]
 
 DESIGNS = (
-    lambda: Shell(FEATURES["minimal_packed"], "axi4-apb"),
+    lambda: Shell(OUTSTANDING["outstanding_packed"], "axi4-apb"),
     # Registers with EL2, fields of fixed size and FEAT_SPE_SME, several lanes, several slots.
     lambda: RegisterFile(V1P4),
+    lambda: ProfilingControl(V1P4),
     lambda: RecordPath(V1P4),
     lambda: IntervalCounter(V1P4),
     lambda: InFlight(V1P4),

@@ -236,7 +236,7 @@ def test_a_timeout_raises_undecided() -> None:
 
 def test_z3_is_imported_by_the_terms_module_alone() -> None:
     """Every public name of the module also occurs in this file."""
-    assert set(terms.__all__) - set(re.findall(r"\w+", Path(__file__).read_text())) - {"Term"} == set()
+    assert set(terms.__all__) - set(re.findall(r"\w+", Path(__file__).read_text())) - {"AnyTerm", "Term"} == set()
     users = [
         path.relative_to(ROOT)
         for folder in ("formal", "tests", "campaign", "sim", "rtl", "bench", "boards")

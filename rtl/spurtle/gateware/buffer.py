@@ -85,7 +85,7 @@ class ProfilingBuffer(ConfiguredComponent):
         Strobe: buffer full event.
     """
 
-    proof_signals = ("stale", "answered", "kept", "may_begin", "exhausted", "commit")
+    proof_signals = ("stale", "answered", "kept", "may_begin", "exhausted")
 
     def __init__(self, config: SPUConfig):
         check_config(config)

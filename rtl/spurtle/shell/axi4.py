@@ -9,7 +9,7 @@ from amaranth.utils import exact_log2
 
 from ..config import SPUConfig, check_config
 from ..gateware.component import ConfiguredComponent
-from ..gateware.skid import SkidBuffer
+from ..gateware.register_stage import RegisterStage
 from ..interface.members import when
 from ..interface.memory import WriteSignature
 from ..interface.signature import StructuralSignature
@@ -114,7 +114,7 @@ class AXI4Writer(ConfiguredComponent):
         m = Module()
 
         m.submodules.collector = collector = BurstCollector(self._config)
-        m.submodules.addresses = addresses = SkidBuffer(BurstLayout(self._config))
+        m.submodules.addresses = addresses = RegisterStage(BurstLayout(self._config))
         m.submodules.words = words = WordQueue(self._config)
         m.submodules.responses = responses = BurstResponses(self._config)
         beat, burst = self.write.beat, collector.burst

@@ -65,7 +65,7 @@ class BurstResponses(ConfiguredComponent):
         See `WriteSignature`.
     """
 
-    proof_signals = ("answered", "unanswered", "open_bursts", "bursts", "report", "word")
+    proof_signals = ("answered", "unanswered", "open_bursts", "bursts", "word")
 
     def __init__(self, config: SPUConfig):
         check_config(config)
