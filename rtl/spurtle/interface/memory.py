@@ -95,8 +95,9 @@ class WriteSignature(StructuralSignature):
         fault occurred. The strobes of several records can be in consecutive cycles, and in cycles in which beats of
         other records are transferred.
     fault : In(FaultLayout)
-        Fault of that record, in the cycle of `done`. Neither the first beat that faults nor any later beat of the
-        record is written.
+        Fault of that record, in the cycle of `done`. The first beat that faults is not written. Later beats of the
+        record are not written either after memory has reported the fault. Where several records can be outstanding,
+        memory may have written some of them before (`shell.axi4`: a second burst).
     discard : Out(1)
         Level, from the cycle after `done` with a fault to the cycle of `done` of the last outstanding record. It is
         not asserted if no record is outstanding after that fault. While it is asserted, memory accepts beats and writes
