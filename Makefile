@@ -10,26 +10,27 @@ READY := $(VENV)/.ready
 LOCK := requirements.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help verilog test test-full test-long soak formal profile bench bench-sim mutants board boards lint docs update \
-	clean
+.PHONY: help verilog test test-full test-long soak formal profile bench bench-sim bench-records mutants board boards \
+	lint docs update clean
 
 help:
-	@echo 'make verilog    Verilog and accompanying files of each configuration, in build/verilog'
-	@echo 'make test       fast tests, on all cores'
-	@echo 'make test-full  fast and full tests, on all cores'
-	@echo 'make test-long  tests of the long tier with fresh seeds, for TIME=60m; PUBLISH=1 writes the results into docs'
-	@echo 'make soak       a million random records of each configuration; options CONFIG=name, RECORDS=n, SEED=n'
-	@echo 'make profile    profiles of the workloads on the RTL, as perf.data files in build/profile'
-	@echo 'make formal     proofs; report in build/formal'
-	@echo 'make mutants    mutation test: the fast tests must detect faults in the code; options SEED=n, COUNT=n'
-	@echo 'make bench      area and clock frequency on ECP5 and iCE40 HX8K; table in build/bench'
-	@echo 'make bench-sim  rates of the simulators, relative to a CXXRTL model; PUBLISH=1 writes them into docs/bench.md'
-	@echo 'make board      bitstream of BOARD=name, in build/boards; without BOARD, a list of the boards'
-	@echo 'make boards     simulation of each complete board, then all bitstreams'
-	@echo 'make lint       ruff, pyright, and a search for duplicate code'
-	@echo 'make docs       documents as a site, in build/docs'
-	@echo 'make update     renew $(LOCK), which pins the version of each tool'
-	@echo 'make clean      remove build; VENV_TOO=1 removes .venv as well'
+	@echo 'make verilog        Verilog and accompanying files of each configuration, in build/verilog'
+	@echo 'make test           fast tests, on all cores'
+	@echo 'make test-full      fast and full tests, on all cores'
+	@echo 'make test-long      tests of the long tier with fresh seeds, for TIME=60m; PUBLISH=1 writes into docs'
+	@echo 'make soak           a million random records of each configuration; options CONFIG=name, RECORDS=n, SEED=n'
+	@echo 'make profile        profiles of the workloads on the RTL, as perf.data files in build/profile'
+	@echo 'make formal         proofs; report in build/formal'
+	@echo 'make mutants        mutation test: the fast tests must detect faults in the code; options SEED=n, COUNT=n'
+	@echo 'make bench          area and clock frequency on ECP5 and iCE40 HX8K; table in build/bench'
+	@echo 'make bench-sim      rates of the simulators, relative to CXXRTL; PUBLISH=1 writes them into docs/bench.md'
+	@echo 'make bench-records  cycles per record and collisions; PUBLISH=1 writes them into docs/bench.md'
+	@echo 'make board          bitstream of BOARD=name, in build/boards; without BOARD, a list of the boards'
+	@echo 'make boards         simulation of each complete board, then all bitstreams'
+	@echo 'make lint           ruff, pyright, and a search for duplicate code'
+	@echo 'make docs           documents as a site, in build/docs'
+	@echo 'make update         renew $(LOCK), which pins the version of each tool'
+	@echo 'make clean          remove build; VENV_TOO=1 removes .venv as well'
 
 $(READY): pyproject.toml $(LOCK)
 	@echo 'creating $(VENV): about two minutes, once'
@@ -77,6 +78,9 @@ bench: $(READY)
 
 bench-sim: $(READY)
 	@$(BIN)/python -m bench.simulation $(if $(PUBLISH),--publish)
+
+bench-records: $(READY)
+	@$(BIN)/python -m bench.records $(if $(SEED),--seed $(SEED)) $(if $(PUBLISH),--publish)
 
 mutants: $(READY)
 	@$(BIN)/python -m campaign.mutants $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) $(if $(PUBLISH),--publish)

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spurtle.config import CONFIGS, SPUConfig
-from spurtle_sim.cosim.spu import CompiledSPU
 from spurtle_sim.emulator.program import Program
 from spurtle_sim.profile.driver import Driver
 from spurtle_sim.profile.run import run_profile
@@ -187,7 +186,7 @@ def compiled_spu(config: SPUConfig) -> Benchmark:
     """Return the benchmark of `CompiledSPU.play` on one batch, which is a loop in C++."""
 
     def prepare() -> Callable[[], int]:
-        spu = _prepared_spu(config)
+        spu = stimulus.prepared_spu(config)
         rows = stimulus.program(config, CYCLES)
 
         def run() -> int:
@@ -241,7 +240,7 @@ def cxxrtl_model() -> Benchmark:
     BenchmarkError
         If the model does not write the records of the compiled SPU.
     """
-    player, spu = CXXRTLPlayer(PROFILED), _prepared_spu(PROFILED)
+    player, spu = CXXRTLPlayer(PROFILED), stimulus.prepared_spu(PROFILED)
     player.play(COMPARED_CYCLES)
     spu.play(stimulus.program(PROFILED, COMPARED_CYCLES))
     if not player.records or player.memory != spu.memory.tobytes():
@@ -252,12 +251,3 @@ def cxxrtl_model() -> Benchmark:
         return CXXRTL_CYCLES
 
     return Benchmark(REFERENCE, PROFILED.name, "cycles", lambda: run)
-
-
-def _prepared_spu(config: SPUConfig) -> CompiledSPU:
-    """Return a compiled SPU with the register values of `stimulus`."""
-    spu = CompiledSPU(config)
-    spu.set_buffer(stimulus.BASE, stimulus.SIZE)
-    for register, value in stimulus.writes(config):
-        spu.write(register, value)
-    return spu

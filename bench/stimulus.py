@@ -7,11 +7,23 @@ from numpy.typing import NDArray
 
 from spurtle.arch import PMBLIMITR_EL1, PMBPTR_EL1, Register
 from spurtle.config import SPUConfig
+from spurtle_sim.cosim.spu import CompiledSPU
 from spurtle_sim.model.operation import Facts, Location, Operation
 from spurtle_sim.profile.options import Sampling
 from spurtle_sim.trace.dtypes import TIMED_OPERATION
 
-__all__ = ["BASE", "FINISH", "ISSUE", "OPERATION", "SAMPLING", "SIZE", "TRANSLATE", "program", "writes"]
+__all__ = [
+    "BASE",
+    "FINISH",
+    "ISSUE",
+    "OPERATION",
+    "SAMPLING",
+    "SIZE",
+    "TRANSLATE",
+    "prepared_spu",
+    "program",
+    "writes",
+]
 
 SAMPLING = Sampling()
 """Sampling parameters: the default of `spurtle profile`."""
@@ -34,21 +46,36 @@ OPERATION = Operation(
 )
 
 
-def writes(config: SPUConfig) -> Iterator[tuple[Register, int]]:
-    """Yield the registers and the values that software writes to them before the first operation."""
+def writes(config: SPUConfig, sampling: Sampling | None = None) -> Iterator[tuple[Register, int]]:
+    """Yield the registers and the values that software writes to them before the first operation.
+
+    The default of `sampling` is `SAMPLING`.
+    """
     yield PMBPTR_EL1, BASE
     yield PMBLIMITR_EL1, BASE + SIZE | PMBLIMITR_EL1.pack(E=1)
-    yield from SAMPLING.writes(config)
+    yield from (sampling or SAMPLING).writes(config)
 
 
-def program(config: SPUConfig, cycles: int) -> NDArray[np.void]:
-    """Return rows of `TIMED_OPERATION` in which `OPERATION` passes in each lane in each cycle."""
+def prepared_spu(config: SPUConfig, sampling: Sampling | None = None) -> CompiledSPU:
+    """Return a compiled SPU with the register values of `writes`."""
+    spu = CompiledSPU(config)
+    spu.set_buffer(BASE, SIZE)
+    for register, value in writes(config, sampling):
+        spu.write(register, value)
+    return spu
+
+
+def program(config: SPUConfig, cycles: int, *, finish: int = FINISH) -> NDArray[np.void]:
+    """Return rows of `TIMED_OPERATION` in which `OPERATION` passes in each lane in each cycle.
+
+    `finish` is the number of cycles from the sampling point to its completion.
+    """
     rows = np.zeros(cycles * config.ops_per_cycle, TIMED_OPERATION)
     rows["dispatch"] = np.arange(len(rows)) // config.ops_per_cycle
     rows["facts"] = OPERATION.facts.pack()
     for name in ("events", "pc", "va", "pa", "data_source"):
         rows[name] = getattr(OPERATION, name)
     rows["target"] = OPERATION.target.address
-    rows["issue"], rows["finish"] = ISSUE, FINISH
+    rows["issue"], rows["finish"] = ISSUE, finish
     rows["translate_from"], rows["translate_to"] = TRANSLATE.start, TRANSLATE.stop
     return rows
