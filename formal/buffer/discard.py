@@ -57,6 +57,7 @@ def no_commit_while_discarding(wires: Wires) -> Boolean:
         name: wires[f"issue.issue_page.{name}"] for name in ("age", "ahead", "known", "fits", "next_fits", "in_place")
     }
     loaded = all_of(
+        wires["issue.issue_state"] != IssueState.WRITE,
         page["fits"] == 0,
         wires["records.count"] == 0,
         implies(uge(page["age"], 3), page["in_place"] == 0),
