@@ -26,13 +26,20 @@ class RegisterStage(wiring.Component):
     """
 
     def __init__(self, shape: ShapeLike):
-        self._skid = SkidBuffer(shape)
+        if not isinstance(shape, ShapeLike):
+            raise TypeError(f"shape must be a shape, not {shape!r}")
+        self._shape = shape
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
+
+    @property
+    def shape(self) -> ShapeLike:
+        """Shape of the payload."""
+        return self._shape
 
     def elaborate(self, platform):
         m = Module()
 
-        m.submodules.skid = skid = self._skid
+        m.submodules.skid = skid = SkidBuffer(self._shape)
         connect(m, flipped(self.i), skid.i)
         m.d.comb += skid.o.ready.eq(~self.o.valid | self.o.ready)
         with m.If(skid.o.ready):
