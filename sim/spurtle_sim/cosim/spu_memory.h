@@ -71,8 +71,8 @@ struct Memory {
         outstanding.pop_front();
     }
 
-    // Store a beat, unless the SPU discards it. After the last beat of a record, schedule the response. Responses are
-    // in the order of the records.
+    // Store a beat, unless the SPU discards it or an earlier record has a fault that is not reported yet. After the last
+    // beat of a record, schedule the response. Responses are in the order of the records.
     void accept_beat(const uint32_t *beat, bool discard, Counts &counts) {
         uint64_t address = get_field(beat, BEAT_ADDRESS);
         written = true;
@@ -88,7 +88,7 @@ struct Memory {
             good = beats;
             response.fault = faulting.fault;
         }
-        if (beats++ < good && !discard) store(address, beat, counts);
+        if (beats++ < good && !discard && !fault_pending()) store(address, beat, counts);
         if (!get_field(beat, BEAT_LAST)) return;
         if (beats <= good) {
             counts.records++;
@@ -127,6 +127,10 @@ private:
     bool written = false;  // a beat was accepted since the last PSB CSYNC, so an External abort is possible
     Response response{};  // to it
     uint64_t last_response = 0;  // cycle of the last response
+
+    bool fault_pending() const {
+        return std::any_of(outstanding.begin(), outstanding.end(), [](const Record &each) { return each.response.fault; });
+    }
 
     void store(uint64_t address, const uint32_t *beat, Counts &counts) {
         if (address < base || address - base + BEAT_BYTES > size) {
