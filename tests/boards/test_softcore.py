@@ -112,7 +112,7 @@ def library() -> ctypes.CDLL:
     design = verilog.generate(SoftCoreRig(), "rig", library=core)
     driver = Path(__file__).with_name("softcore.cpp")
     options = ("--top-module", design.module, *WAIVERS)
-    declarations = constants("", "unsigned", {"ACCESS_LATENCY": ACCESS_LATENCY})
+    declarations = [constants("", "unsigned", {"ACCESS_LATENCY": ACCESS_LATENCY})]
     return load_model(design.module, design.text + core, driver, declarations, options)
 
 
