@@ -92,8 +92,8 @@ def test_a_change_in_any_cycle(bench: BufferBench, change: str, stalls: list[boo
     length = beats(bench) * records
     outcomes = set()
 
-    # Each cycle, unless records are long.
-    for cycle in range(0, 2 * length + 8, 1 if length <= 64 else 11):
+    # Each cycle, or one of each beat if the port stalls, unless records are long.
+    for cycle in range(0, (1 + len(stalls)) * length + 8, len(stalls) if length <= 64 else 11):
 
         async def scenario(driver: Driver, cycle: int = cycle) -> None:
             await driver.start(BASE, LIMIT)

@@ -159,6 +159,8 @@ class AXI4Writer(ConfiguredComponent):
             self.write.done.eq(responses.done),
             self.write.fault.eq(responses.fault),
         ]
+        if self._config.external_aborts:
+            m.d.comb += self.write.abort.eq(0)  # every error is reported with its record
         # Without a fault there is no `discard`.
         if self._config.outstanding > 1 and self._config.external_aborts:
             m.d.comb += responses.discard.eq(self.write.discard)
