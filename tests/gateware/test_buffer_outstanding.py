@@ -115,7 +115,7 @@ def test_a_change_in_any_cycle(bench: BufferBench, change: str, stalls: list[boo
             assert driver.pmbptr == BASE + PAGE + bench.size
             assert driver.memory.items() >= bench.octets(BASE + PAGE, bench.record(9)).items()
 
-        bench.drive(scenario, stalls=stalls, late=length)
+        bench.drive(scenario, stalls=stalls, late=len(stalls) * length)
 
     assert outcomes >= {0, bench.config.outstanding}
 
