@@ -188,7 +188,7 @@ def test_copies_without_secrets_do_not_differ(name: str) -> None:
 
 # States with different secrets can be reached from power-up.
 
-CYCLES = {"addresses": 14, "contexts": 14, "other states": 18, "not completed": 14, "stale": 26}
+CYCLES = {"addresses": 16, "contexts": 16, "other states": 18, "not completed": 16, "stale": 26}
 """Number of cycles until a record is written while a secret differs between the copies."""
 
 
