@@ -68,7 +68,7 @@ class AXI(Relation):
         return all_of(*terms)
 
     def target_burst(self, wires: Wires) -> Boolean:
-        """Return the invariant of the target's burst, wherever it is: it has the target's address and state."""
+        """Return the invariant of the target's burst: in each stage it has the target's address and state."""
         stored, bus = StoredWords(self._config, wires), Bus(wires)
         complete, in_burst = wires["collector.complete"] == 1, wires["collector.in_burst"] == 1
         skid = wires["addresses.skid.stalled"] == 1

@@ -72,7 +72,7 @@ class Entry:
 class StoredWords:
     """FIFO of words. Words are numbered from the first one ever sent, in the order of the W channel.
 
-    waiting, unreleased : words of bursts that have begun, and further words
+    waiting, unreleased : words of started bursts, and further words
     sent : number of the word on W, or of the next one
     loaded, released, stored : number of the next word that leaves the FIFO, that a burst releases, that is stored
     entries : words by address
@@ -106,9 +106,9 @@ def watched_writer(config: SPUConfig, system: Transition) -> Transition:
 
     sent : words sent on the W channel
     addressed_words : words of the bursts whose address has been accepted
-    begun, addressed, answered : bursts that have begun, whose address has been accepted, that have a response
-    burst, burst_end : number of an arbitrary burst, counted like `begun`, which never changes; number of the word that
-        follows it
+    started, addressed, answered : bursts that started, whose address was accepted, that have a response
+    burst, burst_end : number of an arbitrary burst, counted like `started`, which never changes; number of the word
+        after it
     records : complete records that have not been answered
     position : beats of the incomplete record that have been transferred
     discards : a fault was reported in the previous cycle, or `write.discard` was asserted
@@ -129,7 +129,7 @@ def watched_writer(config: SPUConfig, system: Transition) -> Transition:
         followed = {
             "sent": wires["sent"] + number(bus.w_taken),
             "addressed_words": wires["addressed_words"] + if_else(bus.aw_taken, bus.length, 0),
-            "begun": wires["begun"] + wide(wires["responses.begin"]),
+            "started": wires["started"] + wide(wires["responses.begin"]),
             "addressed": wires["addressed"] + number(bus.aw_taken),
             "answered": wires["answered"] + number(bus.b),
             "records": wires["records"] + number(bus.record_ends) - number(bus.done),
@@ -138,7 +138,7 @@ def watched_writer(config: SPUConfig, system: Transition) -> Transition:
             "state": if_else(bus.beat_taken, state, wires["state"]),
             "discards": extract(0, 0, number(any_of(bus.faults, discard))),
         }
-        begins = all_of(wires["responses.begin"] == 1, wires["begun"] == wires["burst"])
+        begins = all_of(wires["responses.begin"] == 1, wires["started"] == wires["burst"])
         followed["burst_end"] = if_else(begins, stored.stored, wires["burst_end"])
         followed = {
             name: if_else(wires["rst"] == 1, constant(0, value.width), value) for name, value in followed.items()
@@ -149,7 +149,7 @@ def watched_writer(config: SPUConfig, system: Transition) -> Transition:
         return {"target": wires["target"], "burst": wires["burst"], **followed, **target}
 
     states = 1 + config.rme
-    counts = ("sent", "addressed_words", "begun", "addressed", "answered", "burst_end", "records", "position")
+    counts = ("sent", "addressed_words", "started", "addressed", "answered", "burst_end", "records", "position")
     zero = dict.fromkeys(counts, WIDTH)
     zero |= {"next_address": 64 - word, "state": states, "discards": 1}
     target = {"word": 9 * config.bus_bytes + 1, "address": 64 - word, "position": WIDTH, "state": states}

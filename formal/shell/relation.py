@@ -101,13 +101,13 @@ class Relation:
         This is proved of the burst number `burst`, if it is the newest one, and therefore of every newest one.
         """
         stored, bus = StoredWords(self._config, wires), Bus(wires)
-        open_, begun, answered = self.open(wires), wires["begun"], wires["answered"]
+        open_, started, answered = self.open(wires), wires["started"], wires["answered"]
         skid = wires["addresses.skid.stalled"] == 1
-        newest = begun == wires["burst"] + 1
+        newest = started == wires["burst"] + 1
         return all_of(
             implies(skid, bus.aw),
-            open_ == begun - answered,
-            begun == wires["addressed"] + number(bus.aw) + number(skid),
+            open_ == started - answered,
+            started == wires["addressed"] + number(bus.aw) + number(skid),
             *(ule(count, max_open_bursts(self._config)) for count in (open_, wires["addressed"] - answered)),
             ule(stored.waiting, queue_depth(self._config)),
             ule(stored.level, queue_depth(self._config)),

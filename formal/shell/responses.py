@@ -33,7 +33,7 @@ __all__ = ["Responses", "proofs", "watched_responses"]
 def watched_responses(system: Transition) -> Transition:
     """Return `system`, a `BurstResponses`, with history registers.
 
-    begun, answered_bursts : bursts that have begun, that have a response
+    started, answered_bursts : bursts that started, that have a response
     burst_number, first, last : number of an arbitrary burst, which never changes; its first word, and whether it is
         the last one of its record
     is_reported : it is the burst whose failure is reported next
@@ -42,10 +42,10 @@ def watched_responses(system: Transition) -> Transition:
 
     def follow(wires: Wires) -> Mapping[str, BitVector]:
         begins, answers = wires["begin"] == 1, wires["valid"] == 1
-        seen = all_of(begins, wires["begun"] == wires["burst_number"])
+        seen = all_of(begins, wires["started"] == wires["burst_number"])
         fails = wires["fails"] == 1
         counted = {
-            "begun": wires["begun"] + number(begins),
+            "started": wires["started"] + number(begins),
             "answered": wires["answered_bursts"] + number(answers),
             "reported": as_bits(wires["answered_bursts"] == wires["burst_number"]),
         }
@@ -54,19 +54,19 @@ def watched_responses(system: Transition) -> Transition:
         counted = {name: if_else(reset, constant(0, value.width), value) for name, value in counted.items()}
         return {
             "burst_number": wires["burst_number"],
-            "begun": counted["begun"],
+            "started": counted["started"],
             "answered_bursts": counted["answered"],
             "is_reported": counted["reported"],
             "first": if_else(seen, wires["burst.first"], wires["first"]),
             "last": if_else(seen, wires["burst.last"], wires["last"]),
         }
 
-    widths = {"burst_number": WIDTH, "begun": WIDTH, "answered_bursts": WIDTH}
+    widths = {"burst_number": WIDTH, "started": WIDTH, "answered_bursts": WIDTH}
     return with_history(
         system,
         {**widths, "is_reported": 1, "first": width, "last": 1},
         follow,
-        {"begun": 0, "answered_bursts": 0, "is_reported": 0},
+        {"started": 0, "answered_bursts": 0, "is_reported": 0},
     )
 
 
@@ -80,7 +80,7 @@ class Responses:
         """Return the contract of the inputs: no burst begins while `full` or `failed`, and open ones are answered."""
         return all_of(
             implies(wires["begin"] == 1, all_of(wires["full"] == 0, wires["failed"] == 0)),
-            implies(wires["valid"] == 1, wires["begun"] != wires["answered_bursts"]),
+            implies(wires["valid"] == 1, wires["started"] != wires["answered_bursts"]),
         )
 
     def _contract(self, now: Wires, then: Wires) -> Boolean:
@@ -104,15 +104,15 @@ class Responses:
         )
         reported = all_of(wires["failed"] == 1, wires["is_reported"] == 1)
         return all_of(
-            open_ == wires["begun"] - wires["answered_bursts"],
+            open_ == wires["started"] - wires["answered_bursts"],
             ule(open_, self._maximum),
             *entries,
             # No burst begins before the report, so that none of the following ones has its number.
-            implies(reported, all_of(self._has_begun(wires), wide(wires["word"]) == wide(wires["first"]))),
+            implies(reported, all_of(self._has_started(wires), wide(wires["word"]) == wide(wires["first"]))),
         )
 
-    def _has_begun(self, wires: Wires) -> Boolean:
-        return all_of(wires["begun"] != wires["burst_number"], ule(wires["begun"] - wires["burst_number"], 128))
+    def _has_started(self, wires: Wires) -> Boolean:
+        return all_of(wires["started"] != wires["burst_number"], ule(wires["started"] - wires["burst_number"], 128))
 
     def prove_order(self, system: Transition) -> Verdict:
         """Prove the invariant `order`."""

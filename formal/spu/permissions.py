@@ -240,7 +240,7 @@ def _current(wires: Wires, wire: str) -> BitVector:
 
 
 def _previous(config: SPUConfig) -> Values:
-    """Return the values for this cycle: the control registers are those of the previous one."""
+    """Return the values for this cycle, with the control registers of the previous one."""
     late = _late(config)
     return lambda wires, wire: wires[f"{_PREVIOUS}{wire}" if wire in late else wire]
 

@@ -167,7 +167,7 @@ class EnabledByThisCycle(ProfilingControl):
 
 
 class OwnerOfThisCycle(ProfilingControl):
-    """The owner of the buffer is that of this cycle, and the permissions are those of the previous one."""
+    """Control with the owner of this cycle and the permissions of the previous one."""
 
     def _same_state(self, state, owner):
         return Cat(getattr(state, name) == bit for name, bit in owner_state(self._config, self.pe).items()).all()

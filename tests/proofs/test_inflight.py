@@ -106,7 +106,7 @@ class SubtractsLater(inflight_rtl.InFlight):
 
 
 class SubtractsHalfLater(inflight_rtl.InFlight):
-    """The high half of the offset is that of the next cycle."""
+    """Subtraction with the high half of the offset of the next cycle."""
 
     def _subtract_offset(self, m, start):
         shifted = super()._subtract_offset(m, start)
@@ -116,7 +116,7 @@ class SubtractsHalfLater(inflight_rtl.InFlight):
 
 
 class SubtractsWithoutBorrow(inflight_rtl.InFlight):
-    """The halves of the offset are subtracted from those of the system counter."""
+    """Subtraction of each half of the offset without a borrow between them."""
 
     def _subtract_offset(self, m, start):
         shifted = super()._subtract_offset(m, start)

@@ -98,7 +98,7 @@ class AXIMemory:
 
     @property
     def idle(self) -> bool:
-        """Whether every burst has its response, and no burst has begun."""
+        """Whether every burst has its response, and no other burst was started."""
         return self.answered == len(self.lengths) == len(self.bursts) and not (self.words or self.stalled)
 
     def observe(self, now: int, aw: tuple[int, ...], w: tuple[int, ...], b: tuple[int, ...]) -> None:
