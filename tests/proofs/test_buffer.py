@@ -192,7 +192,7 @@ def test_a_wrong_buffer_fails(circuit: WrongCircuit) -> None:
 
 
 @pytest.mark.parametrize("config", [FEATURES["minimal_mops"], SHORT, SEVERAL], ids=lambda config: config.name)
-@pytest.mark.parametrize("count", tiers(long=[2, 10]))
+@pytest.mark.parametrize("count", tiers(full=[2], long=[10]))
 def test_seeded_faults_of_the_buffer_fail(config: SPUConfig, count: int) -> None:
     """Every beat of these configurations is a word. Faults of an aligner are left to its own proofs."""
 

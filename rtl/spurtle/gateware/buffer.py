@@ -152,13 +152,13 @@ class ProfilingBuffer(ConfiguredComponent):
             may_begin.eq(~next_stale & records.vacant),
             exhausted.eq(issue.exceeds & quiet & ~stale & fill_mode),
         ]
-        self._connect_issue(m, issue)
+        self._connect_issue(m, issue, fill_mode)
         self._connect_records(m, issue, records, pointer, fault)
         self._connect_registers(m, issue, pointer, status, commit)
 
         return m
 
-    def _connect_issue(self, m, issue):
+    def _connect_issue(self, m, issue, fill_mode):
         connect(m, flipped(self.i), issue.i)
         connect(m, issue.beat, flipped(self.write.beat))
         m.d.comb += [
@@ -166,7 +166,7 @@ class ProfilingBuffer(ConfiguredComponent):
             issue.writing.eq(self.writing),
             issue.pointer.eq(self.pmbptr),
             issue.limit.eq(self.pmblimitr.LIMIT),
-            issue.enabled.eq(self.pmblimitr.E & (self.pmblimitr.FM != arch.FM.DISCARD)),
+            issue.enabled.eq(fill_mode),
             self.accepted.eq(issue.accepted),
         ]
 
