@@ -47,6 +47,18 @@ def discarding(wires: Wires) -> Boolean:
     return all_of(_field(wires["pmblimitr"], "E") == 1, _field(wires["pmblimitr"], "FM") == FM.DISCARD)
 
 
+def _loads_when_idle(wires: Wires) -> Boolean:
+    """Return whether the issue pointer is loaded only while it is stale and nothing is outstanding."""
+    return all_of(
+        implies(wires["may_begin"] == 1, wires["stale"] == 0),
+        (wires["records.none"] == 1) == (wires["records.count"] == 0),
+        implies(
+            wires["issue.issue_state"] == IssueState.LOAD,
+            all_of(wires["stale"] == 1, wires["answered"] == 0, wires["records.count"] == 0),
+        ),
+    )
+
+
 def no_commit_while_discarding(wires: Wires) -> Boolean:
     """Return whether no record that will advance the pointer is outstanding in Discard mode, and none can begin.
 
@@ -64,12 +76,7 @@ def no_commit_while_discarding(wires: Wires) -> Boolean:
         implies(any_of(page["ahead"] == 1, page["known"] == 1), page["next_fits"] == 0),
     )
     return all_of(
-        implies(wires["may_begin"] == 1, wires["stale"] == 0),
-        (wires["records.none"] == 1) == (wires["records.count"] == 0),
-        implies(
-            wires["issue.issue_state"] == IssueState.LOAD,
-            all_of(wires["stale"] == 1, wires["answered"] == 0, wires["records.count"] == 0),
-        ),
+        _loads_when_idle(wires),
         implies(all_of(wires["stale"] == 0, discarding(wires)), all_of(wires["exhausted"] == 0, loaded)),
         implies(discarding(wires), wires["kept"] == 0),
     )
@@ -172,16 +179,6 @@ def prove_abandoned(config: SPUConfig, system: Transition) -> Verdict:
     answered in the previous cycle is abandoned if `kept` is zero.
     """
 
-    def consistent(wires: Wires) -> Boolean:
-        return all_of(
-            implies(wires["may_begin"] == 1, wires["stale"] == 0),
-            (wires["records.none"] == 1) == (wires["records.count"] == 0),
-            implies(
-                wires["issue.issue_state"] == IssueState.LOAD,
-                all_of(wires["stale"] == 1, wires["answered"] == 0, wires["records.count"] == 0),
-            ),
-        )
-
     def stays_abandoned(now: Wires, then: Wires) -> Boolean:
         none = all_of(now["records.count"] == 0, now["answered"] == 0)
         return implies(
@@ -197,10 +194,10 @@ def prove_abandoned(config: SPUConfig, system: Transition) -> Verdict:
     def answers_outstanding(now: Wires, then: Wires) -> Boolean:
         return implies(now["write__done"] == 1, now["records.count"] != 0)
 
-    verdict = inductive(system, consistent, contract=answers_outstanding)
+    verdict = inductive(system, _loads_when_idle, contract=answers_outstanding)
     if verdict.result is not Result.PASS:
         return verdict
-    return always(system, stays_abandoned, assuming=consistent)
+    return always(system, stays_abandoned, assuming=_loads_when_idle)
 
 
 def _abandoned(wires: Wires) -> Boolean:
