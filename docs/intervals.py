@@ -23,6 +23,8 @@ from spurtle.config import CONFIGS, SPUConfig
 from spurtle_sim.cosim.spu import CompiledSPU
 from spurtle_sim.trace.dtypes import TIMED_OPERATION
 
+from .figure import figure
+
 __all__ = [
     "FILE",
     "MODES",
@@ -151,26 +153,12 @@ def select(config: SPUConfig, *, rnd: int, samples: int, state: int, interval: i
 _BINS = np.arange(1, 514, 8)
 """Edges of the bars in operations. The possible intervals, from 2 to 512, fill complete bars."""
 _LEFT, _TOP, _PITCH, _HEIGHT, _SCALE = 60, 56, 150, 100, 1.6
-_FRAME = """\
-<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}">
-  <style>
-    text {{ font: 13px Helvetica, Arial, sans-serif; fill: #444 }}
-    .bars {{ fill: #7fabd6 }}
-    .expected {{ stroke: #a0522d; stroke-width: 1.5; fill: none }}
-    .mean {{ stroke: #16344f; stroke-width: 1.2; stroke-dasharray: 5 3 }}
-    .axis {{ stroke: #444; stroke-width: 1; fill: none }}
-    .name {{ font-weight: bold; fill: #16344f }}
-    .on {{ font-size: 11.5px }}
-    .middle {{ text-anchor: middle }}
-    .end {{ text-anchor: end }}
-  </style>
-  <rect width="{width:g}" height="{height:g}" fill="#fff"/>
-  <text x="{left}" y="20">
-    Operations from one selection to the next, INTERVAL = 1. Bars: measured on the RTL; line: expected.
-  </text>
-{panels}
-</svg>
-"""
+_STYLES = (
+    ".bars { fill: #7fabd6 }",
+    ".expected { stroke: #a0522d; stroke-width: 1.5; fill: none }",
+    ".mean { stroke: #16344f; stroke-width: 1.2; stroke-dasharray: 5 3 }",
+)
+_TITLE = ("Operations from one selection to the next, INTERVAL = 1. Bars: measured on the RTL; line: expected.",)
 _PANEL = """\
   <text class="name" x="{left}" y="{title_y:g}">{title}</text>
   <text class="end" x="{right:g}" y="{title_y:g}">{caption}</text>
@@ -204,7 +192,7 @@ def picture(runs: Callable[[IntervalMode], NDArray[np.int64]]) -> str:
         intervals = np.diff(runs(mode))
         panels.append(_panel(mode, intervals, _TOP + number * _PITCH))
     width, height = _x(513) + 30, _TOP + len(MODES) * _PITCH - 12
-    return _FRAME.format(width=width, height=height, left=_LEFT, panels="\n".join(panels))
+    return figure((width, height), left=_LEFT, title=_TITLE, styles=_STYLES, panels=panels)
 
 
 def _x(operations: float) -> float:

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from bench.record_rates import FLIGHTS, LATENCIES, RecordRate, Setting
 
+from .figure import figure
+
 __all__ = ["FILE", "picture"]
 
 FILE = Path(__file__).parent / "record_rates.svg"
@@ -18,28 +20,14 @@ _STROKES = tuple(
 """Strokes of the curves of a panel, in order. Curves can coincide: each is thinner than the one below it."""
 
 _LEFT, _TOP, _WIDTH, _HEIGHT, _GAP, _ROW_PITCH = 62, 74, 300, 150, 60, 226
-_FRAME = """\
-<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">
-  <style>
-    text {{ font: 13px Helvetica, Arial, sans-serif; fill: #444 }}
-    .axis {{ stroke: #444; stroke-width: 1; fill: none }}
-    .grid {{ stroke: #ddd; stroke-width: 1; fill: none }}
-    .curve {{ fill: none; stroke-linejoin: round }}
-    .name {{ font-weight: bold; fill: #16344f }}
-    .on {{ font-size: 11.5px }}
-    .middle {{ text-anchor: middle }}
-    .end {{ text-anchor: end }}
-  </style>
-  <rect width="{width}" height="{height}" fill="#fff"/>
-  <text x="{left}" y="20">
-    Share of selected operations that collide, {config}, INTERVAL = 1, measured on the RTL. Horizontal: memory latency
-  </text>
-  <text x="{left}" y="37">
-    in cycles, from the last beat of a record to the response. Flight: cycles from the sampling point to completion.
-  </text>
-{panels}
-</svg>
-"""
+_STYLES = (
+    ".grid { stroke: #ddd; stroke-width: 1; fill: none }",
+    ".curve { fill: none; stroke-linejoin: round }",
+)
+_TITLE = (
+    f"Share of selected operations that collide, {_CONFIG}, INTERVAL = 1, measured on the RTL. Horizontal: latency of",
+    "memory in cycles, from the last beat of a record to its response. Flight: cycles from sampling to completion.",
+)
 
 
 class _Row(NamedTuple):
@@ -78,7 +66,7 @@ def picture(rates: Iterable[RecordRate]) -> str:
         parts += _legend(row, left - _GAP + 24, top)
     width = _LEFT + len(FLIGHTS) * (_WIDTH + _GAP) + 90
     height = _TOP + len(_ROWS) * _ROW_PITCH - 34
-    return _FRAME.format(width=width, height=height, left=_LEFT, config=_CONFIG, panels="\n".join(parts))
+    return figure((width, height), left=_LEFT, title=_TITLE, styles=_STYLES, panels=parts)
 
 
 def _panel(row: _Row, flight: int, shares: Mapping[Setting, float], left: int, top: int) -> Iterator[str]:
