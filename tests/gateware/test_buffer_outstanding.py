@@ -80,20 +80,27 @@ CHANGES: dict[str, dict[str, Any]] = {
     "a new owner": {"new_owner": True},
     "abort": {"abort": True},
 }
+SOME_CYCLES = [(change, 16) for change in CHANGES]
+EVERY_CYCLE = [(change, 1000) for change in CHANGES]
 
 
 @pytest.mark.parametrize("stalls", tiers(fast=[[False]], full=[[False, True, True]]), ids=str)
-@pytest.mark.parametrize("change", tiers(fast=["another pointer"], full=CHANGES))
-def test_a_change_in_any_cycle(bench: BufferBench, change: str, stalls: list[bool]) -> None:
-    """`Driver` compares each cycle with the reference. All outstanding records are abandoned together."""
+@pytest.mark.parametrize(
+    ("change", "at_most"), tiers(fast=[("another pointer", 16)], full=SOME_CYCLES, long=EVERY_CYCLE)
+)
+def test_a_change_in_any_cycle(bench: BufferBench, change: str, at_most: int, stalls: list[bool]) -> None:
+    """`Driver` compares each cycle with the reference. All outstanding records are abandoned together.
+
+    The full tier changes something in some of the cycles, and the long tier in each of them.
+    """
     if change == "abort" and not bench.config.external_aborts:
         pytest.skip("no External aborts are reported")
     records = bench.config.outstanding + 1
     length = beats(bench) * records
     outcomes = set()
 
-    # Each cycle, or one of each beat if the port stalls, unless records are long.
-    for cycle in range(0, (1 + len(stalls)) * length + 8, len(stalls) if length <= 64 else 11):
+    end = (1 + len(stalls)) * length + 8
+    for cycle in range(0, end, -(-end // at_most)):
 
         async def scenario(driver: Driver, cycle: int = cycle) -> None:
             await driver.start(BASE, LIMIT)
