@@ -19,6 +19,7 @@ from spurtle.support.numerals import decimal_argument
 from spurtle.support.version import __version__
 
 from ..profile.options import add_sampling_arguments, parse_sampling
+from ..timing.core import DEFAULT_CORE, NAMED_CORES
 
 __all__ = ["build_parser", "main"]
 
@@ -278,6 +279,12 @@ def _chosen(names: Sequence[str], settings: Sequence[str]) -> list[SPUConfig]:
 
 def _profile_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", choices=CONFIGS, default="neoverse_n1", help="configuration; default: neoverse_n1")
+    parser.add_argument(
+        "--core",
+        metavar="CORE",
+        default=DEFAULT_CORE,
+        help=f"core whose operations are sampled: {', '.join(NAMED_CORES)}, or a core file; default: {DEFAULT_CORE}",
+    )
     add_sampling_arguments(parser)
     parser.add_argument("--check", action="store_true", help="compare every record with the Python reference model")
     parser.add_argument("program", metavar="PROGRAM", help="static AArch64 Linux executable")
@@ -298,8 +305,9 @@ def _profile(options: argparse.Namespace) -> int:
     from .. import run_profile
 
     return run_profile(
-        config, options.program, options.arguments, sampling=sampling, output=options.output, check=options.check
-    )
+        config, options.program, options.arguments,
+        sampling=sampling, core=options.core, output=options.output, check=options.check,
+    )  # fmt: skip
 
 
 def _json_lines(data: bytes) -> Iterator[tuple[int, object]]:

@@ -29,8 +29,8 @@ from ..perf.process import PID, Mapping, Process
 from ..perf.spool import Spool
 from ..perf.writer import Recording
 from ..timing import model
+from ..timing.core import DEFAULT_CORE, Core, read_core
 from ..timing.model import TimingModel
-from ..timing.parameters import Parameters
 from . import outputs
 from .driver import Driver
 from .options import Sampling
@@ -47,6 +47,7 @@ def run_profile(
     arguments: Sequence[str] = (),
     *,
     sampling: Sampling = _DEFAULT,
+    core: str = DEFAULT_CORE,
     output: str = "perf.data",
     check: bool = False,
 ) -> int:
@@ -62,6 +63,8 @@ def run_profile(
     arguments : sequence of str
     sampling : Sampling
         Interval, filters and random numbers. The default is an interval of 768 operations without filters.
+    core : str
+        Core whose operations are sampled: the name of a core of `timing.core`, or a core file.
     output : str
         Name of the perf.data file. The raw buffer is written to the same name with `.spe` appended. In Discard mode no
         file is written.
@@ -80,23 +83,26 @@ def run_profile(
     ValueError
         If the configuration does not have one of the filters.
     UserError
-        If the program cannot be run, or the output cannot be written.
+        If the program cannot be run, the core cannot be read, or the output cannot be written.
     """
     check_config(config)
     check_type("sampling", sampling, Sampling)
+    found = read_core(core)
     sampling.check(config)
     if isinstance(arguments, str):
         raise TypeError(f"arguments must be a sequence of strings, not the string {arguments!r}")
     outputs.check_output(output, str(program), STANDARD_INPUT)
     with closing(Spool(Path(os.path.realpath(output)).parent)) as spool:
-        return _run(config, Program(program, arguments), sampling, output, spool, check=check)
+        return _run(config, Program(program, arguments), found, sampling, output, spool, check=check)
 
 
-def _run(config: SPUConfig, program: Program, sampling: Sampling, output: str, spool: Spool, *, check: bool) -> int:
+def _run(
+    config: SPUConfig, program: Program, core: Core, sampling: Sampling, output: str, spool: Spool, *, check: bool
+) -> int:
     # Compiling takes seconds for each library that is not in the cache, so they are compiled in parallel.
     load([spu.library(config), model.library(), hooks.library()])
     process = process_of(program)
-    timing_model = TimingModel(program.instructions, Parameters(ops_per_cycle=config.ops_per_cycle))
+    timing_model = TimingModel(program.instructions, core.for_lanes(config.ops_per_cycle))
     driver = Driver(config, sampling, context=process.pid, check=check, spool=spool)
 
     start = time.monotonic()

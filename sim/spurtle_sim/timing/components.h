@@ -79,6 +79,9 @@ struct Cache {
 
     Cache(uint32_t entries, uint32_t ways) : ways(ways), mask(entries / ways - 1), numbers(entries, INVALID) {}
 
+    // Return whether the core has this cache.
+    bool present() const { return !numbers.empty(); }
+
     // Return whether `number` is present, and make it the most recently used entry of its set. If it was absent, the
     // least recently used entry is evicted.
     bool access(uint64_t number) {
@@ -97,14 +100,17 @@ struct Fills {
     uint64_t latest = 0;  // latest arrival
 
     // At most `window` loads are in flight when an operation dispatches. They take at most a quarter of the usable
-    // slots, so that a rebuild removes at least three quarters of the entries.
+    // slots, so that a rebuild removes at least three quarters of the entries. With a prefetcher more lines can be in
+    // flight: the table then becomes larger.
     explicit Fills(uint32_t window) : arrivals(std::bit_ceil(size_t(8) * window)) {}
 
     void add(uint64_t line, uint64_t arrival, uint64_t dispatch) {
         arrivals.put(arrivals.find(line), line, arrival);
         latest = std::max(latest, arrival);
         // Later loads finish after cycle `dispatch`, so lines that have arrived by that cycle cannot delay them.
-        if (arrivals.full()) arrivals.rebuild(arrivals.slots.size(), dispatch + 1);
+        if (!arrivals.full()) return;
+        arrivals.rebuild(arrivals.slots.size(), dispatch + 1);
+        if (4 * arrivals.used > arrivals.slots.size()) arrivals.rebuild(2 * arrivals.slots.size(), 0);
     }
 
     // Return the cycle in which a load that hits `line` has its data. That is `finish` if the line has arrived by
