@@ -19,6 +19,7 @@ from spurtle.support.numerals import decimal_argument
 from spurtle.support.version import __version__
 
 from ..profile.options import add_sampling_arguments, parse_sampling
+from ..profile.window import add_window_arguments, parse_window
 from ..timing.core import DEFAULT_CORE, NAMED_CORES
 
 __all__ = ["build_parser", "main"]
@@ -286,6 +287,7 @@ def _profile_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"core whose operations are sampled: {', '.join(NAMED_CORES)}, or a core file; default: {DEFAULT_CORE}",
     )
     add_sampling_arguments(parser)
+    add_window_arguments(parser)
     parser.add_argument("--check", action="store_true", help="compare every record with the Python reference model")
     parser.add_argument("program", metavar="PROGRAM", help="static AArch64 Linux executable")
     arguments = parser.add_argument(
@@ -306,7 +308,7 @@ def _profile(options: argparse.Namespace) -> int:
 
     return run_profile(
         config, options.program, options.arguments,
-        sampling=sampling, core=options.core, output=options.output, check=options.check,
+        sampling=sampling, core=options.core, window=parse_window(options), output=options.output, check=options.check,
     )  # fmt: skip
 
 

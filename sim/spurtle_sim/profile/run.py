@@ -2,17 +2,11 @@
 
 import os
 import threading
-import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from signal import SIG_IGN, Signals, getsignal, signal
 from types import FrameType
-from typing import Any
-
-from rich.console import Console, RenderableType
-from rich.live import Live
-from rich.spinner import Spinner
 
 from spurtle.config import SPUConfig, check_config
 from spurtle.support.arguments import check_type
@@ -34,11 +28,13 @@ from ..timing.model import TimingModel
 from . import outputs
 from .driver import Driver
 from .options import Sampling
+from .progress import Progress
+from .window import Window
 
 __all__ = ["process_of", "run_profile"]
 
 _DEFAULT = Sampling()
-_PROGRESS_DELAY = 2.0  # seconds before a run shows its progress
+_COMPLETE = Window()
 
 
 def run_profile(
@@ -48,6 +44,7 @@ def run_profile(
     *,
     sampling: Sampling = _DEFAULT,
     core: str = DEFAULT_CORE,
+    window: Window = _COMPLETE,
     output: str = "perf.data",
     check: bool = False,
 ) -> int:
@@ -65,6 +62,8 @@ def run_profile(
         Interval, filters and random numbers. The default is an interval of 768 operations without filters.
     core : str
         Core whose operations are sampled: the name of a core of `timing.core`, or a core file.
+    window : Window
+        Part of the run that is profiled, and end of the run. The default is the complete run.
     output : str
         Name of the perf.data file. The raw buffer is written to the same name with `.spe` appended. In Discard mode no
         file is written.
@@ -87,17 +86,26 @@ def run_profile(
     """
     check_config(config)
     check_type("sampling", sampling, Sampling)
+    check_type("window", window, Window)
     found = read_core(core)
     sampling.check(config)
     if isinstance(arguments, str):
         raise TypeError(f"arguments must be a sequence of strings, not the string {arguments!r}")
     outputs.check_output(output, str(program), STANDARD_INPUT)
     with closing(Spool(Path(os.path.realpath(output)).parent)) as spool:
-        return _run(config, Program(program, arguments), found, sampling, output, spool, check=check)
+        return _run(config, Program(program, arguments), found, sampling, window, output, spool, check=check)
 
 
 def _run(
-    config: SPUConfig, program: Program, core: Core, sampling: Sampling, output: str, spool: Spool, *, check: bool
+    config: SPUConfig,
+    program: Program,
+    core: Core,
+    sampling: Sampling,
+    window: Window,
+    output: str,
+    spool: Spool,
+    *,
+    check: bool,
 ) -> int:
     # Compiling takes seconds for each library that is not in the cache, so they are compiled in parallel.
     load([spu.library(config), model.library(), hooks.library()])
@@ -105,15 +113,14 @@ def _run(
     timing_model = TimingModel(program.instructions, core.for_lanes(config.ops_per_cycle))
     driver = Driver(config, sampling, context=process.pid, check=check, spool=spool)
 
-    start = time.monotonic()
+    progress = Progress(driver, window.total)
     mappings: list[Mmap] = []
     with _ended_by_signals(program) as received:
-        with _progress(driver, start):
-            mappings.extend(
-                mmap_event(process, driver.time, mapping) for mapping in _play(program, timing_model, driver)
-            )
+        with progress.shown():
+            played = _play(program, timing_model, driver, window, progress)
+            mappings.extend(mmap_event(process, driver.time, mapping) for mapping in played)
             driver.stop()
-        seconds = time.monotonic() - start
+        seconds = progress.seconds
         if not sampling.filters.discard:
             recording = Recording(
                 argv=process.argv,
@@ -167,44 +174,22 @@ def process_of(program: Program) -> Process:
     return Process(program.path, program.argv, PID, image.mappings, image.build_id)
 
 
-def _play(program: Program, timing_model: TimingModel, driver: Driver) -> Iterator[Mapping]:
+def _play(
+    program: Program, timing_model: TimingModel, driver: Driver, window: Window, progress: Progress
+) -> Iterator[Mapping]:
     """Run the program on the SPU. Yield each mapping that it makes, after the operations before it have passed."""
-    passed, yielded = 0, 0
-    for operations in program.run():
-        timed = timing_model.run(operations)
+    yielded = 0
+    for operations in window.batches(program.run()):
+        passed, end = progress.operations, progress.operations + len(operations)
+        timed = timing_model.run(operations[: max(0, window.end - passed)])
         for retired, mapping in program.runtime_mappings[yielded:]:
             yielded += 1
-            driver.run(timed[: retired - passed])
+            driver.run(window.profiled(timed[: retired - passed], passed))
             timed = timed[retired - passed :]
             passed = retired
             yield mapping
-        driver.run(timed)
-        passed += len(timed)
-
-
-@contextmanager
-def _progress(driver: Driver, start: float) -> Generator[None]:
-    """Show the progress of a run in a line on standard error, after `_PROGRESS_DELAY` and only on a terminal."""
-
-    class Line:
-        def __init__(self) -> None:
-            self._spinner = Spinner("dots")
-
-        def __rich__(self) -> RenderableType:
-            seconds = time.monotonic() - start
-            if seconds < _PROGRESS_DELAY:
-                return ""
-            operations = driver.counts()["pop"]
-            self._spinner.update(text=f"{operations:,} operations, {driver.sampled:,} samples, {seconds:.0f} s")
-            return self._spinner
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield
-        return
-    line: Any = Line()
-    with Live(line, console=console, transient=True, redirect_stdout=False, redirect_stderr=False):
-        yield
+        driver.run(window.profiled(timed, passed))
+        progress.operations = end
 
 
 def _summary(driver: Driver, seconds: float, output: str, discarded: Sequence[str] | None) -> None:
