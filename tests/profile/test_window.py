@@ -100,9 +100,9 @@ def test_windows_select_operations() -> None:
     window = Window(start_after=10, duration=5, max_operations=100)
     rows = np.arange(40)
     assert window.end == 15
-    assert window.profiled(rows[:12], 0).tolist() == [10, 11]
-    assert window.profiled(rows[12:], 12).tolist() == [12, 13, 14]
-    assert window.profiled(rows[20:], 20).tolist() == []
+    assert [part.tolist() for part in window.split(rows[:12], 0)] == [[*range(10)], [10, 11]]
+    assert [part.tolist() for part in window.split(rows[12:], 12)] == [[], [12, 13, 14]]
+    assert [part.tolist() for part in window.split(rows[20:], 20)] == [[], []]
     batches = window.batches(rows + 40 * batch for batch in range(9))
     assert [len(batch) for batch in batches] == [40, 40, 20]
 

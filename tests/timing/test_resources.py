@@ -261,3 +261,49 @@ def test_named_cores_dispatch_no_more_than_their_width(name: str) -> None:
     issued = np.unique(issues(timed), return_counts=True)[1].max()
     ports = parameters.ports.get(InstructionKind.INTEGER)
     assert issued <= (len(ports) if ports else 8)
+
+
+def branches(outcomes: list[int], parameters: Parameters) -> NDArray[np.void]:
+    """Return the timing of a loop of a load, a branch that waits for it, and one operation if it is not taken."""
+    waiting = Instruction(InstructionKind.BRANCH, FACT["branch"] | FACT["conditional"], sources=(4,))
+    code = {0x100: INDEPENDENT_LOAD, 0x104: waiting, **{0x108 + 4 * index: INDEPENDENT for index in range(40)}}
+    steps: list[tuple[int, int, int, int]] = []
+    for number, taken in enumerate(outcomes):
+        steps.append((0x100, 0, LINE * number, FACT["load"] | FACT["va_valid"]))
+        steps.append((0x104, 0x100 if taken else 0x108, 0, waiting.facts | FACT["taken"] * taken))
+        steps += [] if taken else [(0x108, 0, 0, 0)]
+    operations = np.array(steps, OPERATION)
+    operations["facts"] |= FACT["retired"]
+    timing_model = TimingModel(code, parameters)
+    pieces = [timing_model.run(piece) for piece in np.array_split(operations, 3)]
+    return np.concatenate(pieces)
+
+
+@pytest.mark.parametrize(("width", "limit"), [(1, 7), (1, 40), (4, 25), (2, 1000)])
+def test_operations_on_the_wrong_path_pass_until_the_branch_ends(width: int, limit: int) -> None:
+    outcomes = [0, 0, 1, 1, 1, 0, 0, 0]
+    changes = {"ops_per_cycle": width, "predictor_bits": 0, **FLAT}
+    timed = branches(outcomes, core(wrong_path=limit, **changes))
+    retired = timed["facts"] & FACT["retired"] != 0
+    assert (timed[retired] == branches(outcomes, core(**changes))).all(), "the right path has the same timing"
+    assert (np.diff(timed["dispatch"].astype(np.int64)) >= 0).all()
+    assert np.unique(timed["dispatch"], return_counts=True)[1].max() <= width
+    mispredicted = np.flatnonzero(timed["events"] >> np.uint64(Event.MISPREDICTED) & np.uint64(1))
+    # The counter starts at 2. The first branch has not been taken before, so that its predicted target is not known.
+    # The third and fourth branch are predicted not taken: at 0x108 are 40 instructions. The sixth and seventh are
+    # predicted taken, to 0x100. The updated counter then predicts the branch taken after the sixth, and not taken after
+    # the seventh.
+    starts = (0, 0x108, 0x108, 0x100, 0x100)
+    available = (0, 40, 40, limit, 42)
+    assert len(mispredicted) == len(starts)
+    ends = timed["dispatch"] + timed["finish"]
+    for index, start, longest in zip(mispredicted, starts, available, strict=True):
+        following = np.flatnonzero(retired[index + 1 :])
+        wrong = timed[index + 1 : index + 1 + int(following[0])]
+        assert (wrong["facts"] == 0).all() and (wrong["events"] == 0).all()
+        assert ((wrong["dispatch"] + wrong["finish"] == ends[index]) | (wrong["finish"] == 2)).all()
+        cycles = int(ends[index] - timed["dispatch"][index]) - 1
+        same_cycle = width - int((timed["dispatch"][: index + 1] == timed["dispatch"][index]).sum())
+        expected = min(limit, cycles * width + same_cycle, longest)
+        assert len(wrong) == expected
+        assert wrong["pc"][:2].tolist() == ([start, start + 4] if expected else [])

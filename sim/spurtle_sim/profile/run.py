@@ -181,14 +181,16 @@ def _play(
     yielded = 0
     for operations in window.batches(program.run()):
         passed, end = progress.operations, progress.operations + len(operations)
-        timed = timing_model.run(operations[: max(0, window.end - passed)])
-        for retired, mapping in program.runtime_mappings[yielded:]:
-            yielded += 1
-            driver.run(window.profiled(timed[: retired - passed], passed))
-            timed = timed[retired - passed :]
+        mappings = program.runtime_mappings[yielded:]
+        yielded += len(mappings)
+        for retired, mapping in (*mappings, (end, None)):
+            before, profiled = window.split(operations[: retired - passed], passed)
+            operations = operations[retired - passed :]
             passed = retired
-            yield mapping
-        driver.run(window.profiled(timed, passed))
+            timing_model.run(before)
+            driver.run(timing_model.run(profiled))
+            if mapping:
+                yield mapping
         progress.operations = end
 
 

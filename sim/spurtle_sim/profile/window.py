@@ -72,10 +72,10 @@ class Window:
                 if left <= 0:
                     break
 
-    def profiled(self, operations: "NDArray[Any]", first: int) -> "NDArray[Any]":
-        """Return the operations that are in the window. `first` is the number of the first one."""
+    def split(self, operations: "NDArray[Any]", first: int) -> "tuple[NDArray[Any], NDArray[Any]]":
+        """Return the operations before the window and those in it. `first` is the number of the first operation."""
         begin, end = (max(0, edge - first) for edge in (self.start_after, self.end))
-        return operations[begin:end]
+        return operations[:begin], operations[begin:end]
 
 
 def add_window_arguments(parser: argparse.ArgumentParser) -> None:

@@ -133,6 +133,7 @@ struct Predictor {
     std::vector<uint64_t> targets;
     std::vector<uint64_t> returns;    // ring: a push to a full stack overwrites the oldest address
     size_t top = 0, depth = 0;
+    uint64_t predicted = INVALID;     // predicted target of the last return or other indirect branch
 
     Predictor(uint32_t bits, uint32_t return_stack)
         : mask((uint64_t(1) << bits) - 1), directions(mask + 1, 2), targets(mask + 1), returns(return_stack) {}
@@ -146,10 +147,13 @@ struct Predictor {
         else if (kind == Kind::RETURN)
             mispredicted = mispredicts_return(branch.target);
         else if (branch.facts & FACT_INDIRECT)
-            mispredicted = std::exchange(targets[index], branch.target) != branch.target;
+            mispredicted = (predicted = std::exchange(targets[index], branch.target)) != branch.target;
         if (kind == Kind::CALL) push(branch.pc + 4);
         return mispredicted;
     }
+
+    // Return the predicted direction of a conditional branch.
+    bool predicts_taken(uint64_t pc) const { return directions[(pc >> 2 ^ history) & mask] >= 2; }
 
     bool mispredicts_direction(size_t index, bool taken) {
         uint8_t counter = directions[index];
@@ -159,10 +163,12 @@ struct Predictor {
     }
 
     bool mispredicts_return(uint64_t target) {
+        predicted = INVALID;
         if (!depth) return true;
         depth--;
         top = (top ? top : returns.size()) - 1;
-        return returns[top] != target;
+        predicted = returns[top];
+        return predicted != target;
     }
 
     void push(uint64_t target) {

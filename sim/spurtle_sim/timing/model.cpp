@@ -15,11 +15,13 @@ constexpr size_t INSTRUCTIONS_PER_PAGE = (PAGE_MASK + 1) / 4;  // an A64 instruc
 // Instruction as the timing model uses it.
 struct StaticInstruction {
     uint64_t pc = INVALID;
-    uint32_t latency;  // from issue to result; for LOAD in addition to the access, and 0 unless it is atomic
-    Kind kind;         // LOAD or STORE for an atomic operation, never ATOMIC
-    uint8_t bytes;       // size of the access
-    uint16_t occupancy;  // cycles for which its port is busy
-    uint32_t ports;      // bit mask of the ports through which it can issue, or 0 for any number
+    uint64_t target = INVALID;  // of the last time that the branch was taken
+    uint32_t latency;           // from issue to result; for LOAD in addition to the access, and 0 unless it is atomic
+    Kind kind;                  // LOAD or STORE for an atomic operation, never ATOMIC
+    uint8_t bytes;              // size of the access
+    uint16_t occupancy;         // cycles for which its port is busy
+    bool conditional;           // branch
+    uint32_t ports;             // bit mask of the ports through which it can issue, or 0 for any number
     decltype(Instruction::base) base;
     decltype(Instruction::sources) sources;
     decltype(Instruction::destinations) destinations;
@@ -50,6 +52,7 @@ struct TimingModel {
 
     Pages code;                                   // pages with instructions
     std::vector<StaticInstruction> instructions;  // INSTRUCTIONS_PER_PAGE for each page of `code`
+    uint64_t last_code_page = INVALID, last_code_number = 0;
     Pages pages;                                  // pages of memory, in the order of their first access
 
     Cache l1i, l1d, l2, system_cache, itlb, tlb, l2_tlb;
@@ -103,6 +106,7 @@ struct TimingModel {
         entry.ports = parameters.ports[instruction.kind];
         entry.occupancy = parameters.occupancy[instruction.kind];
         entry.bytes = instruction.bytes;
+        entry.conditional = instruction.facts & FACT_CONDITIONAL;
         if (entry.kind == Kind::ATOMIC) {
             entry.kind = instruction.facts & FACT_LOAD ? Kind::LOAD : Kind::STORE;
             entry.latency = parameters.atomic;
@@ -112,21 +116,62 @@ struct TimingModel {
         std::ranges::copy(instruction.destinations, entry.destinations);
     }
 
-    // Compute the timing of operations in program order. Stop at the first operation whose PC has no instruction, and
-    // return the number of operations before it.
-    uint64_t run(const Operation *operations, uint64_t count, TimedOperation *timed) {
-        for (uint64_t row = 0; row < count; row++) {
-            const StaticInstruction *instruction = find_instruction(operations[row].pc);
-            if (!instruction) return row;
-            perform(operations[row], *instruction, timed[row]);
+    // Compute the timing of operations in program order, and of those on wrong paths between them. Stop at the first
+    // operation whose PC has no instruction, and when `rows` may not hold the next operation and its wrong path. Return
+    // the number of operations before it, and in `written` the number of rows.
+    uint64_t run(const Operation *operations, uint64_t count, TimedOperation *rows, uint64_t space, uint64_t &written) {
+        TimedOperation *next = rows, *last = rows + space - parameters.wrong_path;
+        uint64_t row = 0;
+        for (; row < count && next < last; row++) {
+            StaticInstruction *instruction = find_instruction(operations[row].pc);
+            if (!instruction) break;
+            perform(operations[row], *instruction, *next++);
+            if (parameters.wrong_path) next = follow_wrong_path(operations[row], *instruction, next);
         }
-        return count;
+        written = next - rows;
+        return row;
     }
 
-    const StaticInstruction *find_instruction(uint64_t pc) {
-        uint64_t page = code.find(pc >> PAGE_SHIFT);
-        if (page == INVALID) return nullptr;
-        const StaticInstruction &instruction = instructions[INSTRUCTIONS_PER_PAGE * page + (pc & PAGE_MASK) / 4];
+    // Append the operations that dispatch on the wrong path after a mispredicted branch, until the end of the branch.
+    // Return the end of the rows.
+    TimedOperation *follow_wrong_path(const Operation &operation, StaticInstruction &branch, TimedOperation *next) {
+        if (next[-1].facts & FACT_BRANCH && next[-1].facts & FACT_TAKEN) branch.target = operation.target;
+        if (!(next[-1].events & EVENT_MISPREDICTED)) return next;
+        uint64_t end = dispatch + next[-1].finish, pc = predictor.predicted;
+        if (branch.conditional) pc = operation.facts & FACT_TAKEN ? operation.pc + 4 : branch.target;
+        for (uint32_t count = 0; count < parameters.wrong_path; count++) {
+            uint64_t cycle = remaining ? dispatch : dispatch + 1;
+            const StaticInstruction *instruction = find_instruction(pc);
+            if (cycle >= end || !instruction) break;
+            dispatch_in(cycle);
+            // A flush ends the operation with the branch. It does not retire, so its record has no facts.
+            *next = {};
+            next->pc = pc;
+            next->dispatch = dispatch;
+            next->issue = next->translate_from = next->translate_to = 1;
+            next->finish = std::max<uint32_t>(end - dispatch, 2);
+            next++;
+            pc = predicted_next(*instruction);
+        }
+        return next;
+    }
+
+    // Return the predicted address of the next instruction, or INVALID if it is not known.
+    uint64_t predicted_next(const StaticInstruction &instruction) const {
+        Kind kind = instruction.kind;
+        bool branch = kind == Kind::BRANCH || kind == Kind::CALL || kind == Kind::RETURN;
+        bool taken = branch && (!instruction.conditional || predictor.predicts_taken(instruction.pc));
+        return taken ? instruction.target : instruction.pc + 4;
+    }
+
+    StaticInstruction *find_instruction(uint64_t pc) {
+        if (pc >> PAGE_SHIFT != last_code_page) {
+            uint64_t page = code.find(pc >> PAGE_SHIFT);
+            if (page == INVALID) return nullptr;
+            last_code_page = pc >> PAGE_SHIFT;
+            last_code_number = page;
+        }
+        StaticInstruction &instruction = instructions[INSTRUCTIONS_PER_PAGE * last_code_number + (pc & PAGE_MASK) / 4];
         return instruction.pc == pc ? &instruction : nullptr;
     }
 
@@ -181,6 +226,10 @@ struct TimingModel {
     void advance_dispatch() {
         uint64_t next = remaining ? dispatch : dispatch + 1;
         uint64_t cycle = std::max({next, redirected, scheduler.oldest(), window.oldest()});
+        dispatch_in(cycle);
+    }
+
+    void dispatch_in(uint64_t cycle) {
         if (cycle != dispatch) {
             dispatch = cycle;
             remaining = parameters.ops_per_cycle;
@@ -330,8 +379,9 @@ void timing_model_define(TimingModel *model, const Instruction *instructions, ui
     for (uint64_t row = 0; row < count; row++) model->define(instructions[row]);
 }
 
-uint64_t timing_model_run(TimingModel *model, const Operation *operations, uint64_t count, TimedOperation *timed) {
-    return model->run(operations, count, timed);
+uint64_t timing_model_run(TimingModel *model, const Operation *operations, uint64_t count, TimedOperation *rows,
+                          uint64_t space, uint64_t *written) {
+    return model->run(operations, count, rows, space, *written);
 }
 
 uint64_t timing_model_cycles(const TimingModel *model) { return model->retired; }

@@ -52,6 +52,10 @@ _PARAMETERS = np.dtype(
 """`Parameters`. Those by kind are indexed by kind, and zero for a kind without a value."""
 
 
+_ROWS = 4
+"""Rows for each operation that a table has at first if operations on the wrong path pass."""
+
+
 class TimingModel:
     """Timing model of an out-of-order core. It keeps its state from one call of `run` to the next.
 
@@ -73,6 +77,7 @@ class TimingModel:
         self._instructions = instructions
         self._defined = 0
         self._library = _library()
+        self._wrong_path = parameters.wrong_path
         self._model = self._library.timing_model_new(_row(parameters).ctypes)
 
     def __del__(self) -> None:
@@ -95,7 +100,8 @@ class TimingModel:
         Returns
         -------
         numpy.ndarray
-            Rows of TIMED_OPERATION, one for each operation. `dispatch` never decreases, also from call to call.
+            Rows of TIMED_OPERATION, one for each operation, and after a mispredicted branch one for each operation on
+            the wrong path that passes the sampling point. `dispatch` never decreases, also from call to call.
 
         Raises
         ------
@@ -104,11 +110,18 @@ class TimingModel:
         """
         self._define()
         rows = np.ascontiguousarray(operations, OPERATION)
-        timed = np.empty(len(rows), TIMED_OPERATION)
-        count = self._library.timing_model_run(self._model, rows.ctypes.data, len(rows), timed.ctypes.data)
-        if count < len(rows):
-            raise ValueError(f"operation {count} must be at the PC of an instruction, not at 0x{rows['pc'][count]:x}")
-        return timed
+        done, parts = 0, [np.empty(0, TIMED_OPERATION)]
+        while done < len(rows):
+            # Memory that is not written is not allocated, so that the table can have more rows than are expected.
+            space = len(rows) - done if not self._wrong_path else _ROWS * (len(rows) - done) + self._wrong_path
+            timed, written = np.empty(space, TIMED_OPERATION), ctypes.c_uint64()
+            arguments = rows[done:].ctypes.data, len(rows) - done, timed.ctypes.data, len(timed), ctypes.byref(written)
+            done += self._library.timing_model_run(self._model, *arguments)
+            parts.append(timed[: written.value])
+            # The model stops at an operation without an instruction, or when the next one may need more rows.
+            if done < len(rows) and written.value + self._wrong_path < len(timed):
+                raise ValueError(f"operation {done} must be at the PC of an instruction, not at 0x{rows['pc'][done]:x}")
+        return parts[1] if len(parts) == 2 else np.concatenate(parts)
 
     def _define(self) -> None:
         """Pass new instructions to the model. They are the last ones, because a dict keeps the order of insertion."""
@@ -188,7 +201,7 @@ def _library() -> ctypes.CDLL:
         "new": (pointer, [pointer]),
         "delete": (None, [pointer]),
         "define": (None, [pointer, pointer, number]),
-        "run": (number, [pointer, pointer, number, pointer]),
+        "run": (number, [pointer, pointer, number, pointer, number, pointer]),
         "cycles": (number, [pointer]),
     }
     declare(loaded, "timing_model_", functions)

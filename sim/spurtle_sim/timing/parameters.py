@@ -104,6 +104,12 @@ class Parameters:
         "Cycles from the end of a mispredicted branch, of an ISB or of an exception to the next dispatch.",
         0,
     )
+    wrong_path: int = _number(
+        "operations",
+        "Maximum number of operations on the wrong path after a mispredicted branch that pass the sampling point. "
+        "Zero: such operations do not pass it.",
+        0,
+    )
     predictor_bits: int = _number(
         "bits",
         "Log2 of the number of entries of the direction and target tables, and number of branches in the history.",
