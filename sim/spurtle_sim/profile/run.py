@@ -18,10 +18,9 @@ from ..cosim import spu
 from ..emulator import hooks
 from ..emulator.program import Program
 from ..native.library import load
-from ..perf.events import Mmap, mmap_event, process_events
+from ..perf.events import Mmap, mmap_event
 from ..perf.process import PID, Mapping, Process
 from ..perf.spool import Spool
-from ..perf.writer import Recording
 from ..timing import model
 from ..timing.core import DEFAULT_CORE, Core, read_core
 from ..timing.model import TimingModel
@@ -29,6 +28,8 @@ from . import outputs
 from .driver import Driver
 from .options import Sampling
 from .progress import Progress
+from .result import ProfileResult
+from .saved import OperationsSaver
 from .window import Window
 
 __all__ = ["process_of", "run_profile"]
@@ -46,6 +47,7 @@ def run_profile(
     core: str = DEFAULT_CORE,
     window: Window = _COMPLETE,
     output: str = "perf.data",
+    save_ops: str | None = None,
     check: bool = False,
 ) -> int:
     """Run a program and write its profile.
@@ -65,8 +67,9 @@ def run_profile(
     window : Window
         Part of the run that is profiled, and end of the run. The default is the complete run.
     output : str
-        Name of the perf.data file. The raw buffer is written to the same name with `.spe` appended. In Discard mode no
-        file is written.
+        Name of the perf.data file. The raw buffer is written to `{output}.spe`. In Discard mode no file is written.
+    save_ops : str or None
+        Name of a file for the timed operations, which `replay` plays.
     check : bool
         Compare all results with the reference model.
 
@@ -87,13 +90,24 @@ def run_profile(
     check_config(config)
     check_type("sampling", sampling, Sampling)
     check_type("window", window, Window)
-    found = read_core(core)
     sampling.check(config)
     if isinstance(arguments, str):
         raise TypeError(f"arguments must be a sequence of strings, not the string {arguments!r}")
-    outputs.check_output(output, str(program), STANDARD_INPUT)
+    outputs.check_output(output, str(program), STANDARD_INPUT, also=[save_ops] if save_ops else [])
+    with _temporary_files(output, save_ops) as (spool, saver):
+        return _run(
+            config, Program(program, arguments), read_core(core), sampling, window, output, spool, saver, check=check
+        )
+
+
+@contextmanager
+def _temporary_files(output: str, save_ops: str | None) -> Generator[tuple[Spool, OperationsSaver | None]]:
     with closing(Spool(Path(os.path.realpath(output)).parent)) as spool:
-        return _run(config, Program(program, arguments), found, sampling, window, output, spool, check=check)
+        if not save_ops:
+            yield spool, None
+            return
+        with closing(OperationsSaver(save_ops)) as saver:
+            yield spool, saver
 
 
 def _run(
@@ -104,6 +118,7 @@ def _run(
     window: Window,
     output: str,
     spool: Spool,
+    saver: OperationsSaver | None,
     *,
     check: bool,
 ) -> int:
@@ -117,28 +132,20 @@ def _run(
     mappings: list[Mmap] = []
     with _ended_by_signals(program) as received:
         with progress.shown():
-            played = _play(program, timing_model, driver, window, progress)
+            played = _play(program, timing_model, driver, window, progress, saver)
             mappings.extend(mmap_event(process, driver.time, mapping) for mapping in played)
             driver.stop()
         seconds = progress.seconds
-        if not sampling.filters.discard:
-            recording = Recording(
-                argv=process.argv,
-                events=process_events(process, driver.aux, later=mappings, end=driver.time),
-                midr=outputs.midr(config.name),
-                settings=sampling.settings(),
-            )
-            outputs.save(output, recording)
-    discarded = config.feed_events if sampling.filters.discard else None
-    _summary(driver, seconds, output, discarded)
+        result = ProfileResult(config, sampling, driver, output)
+        result.save(process, mappings)
+        if saver:
+            saver.save(process)
+    result.print_summary(seconds)
     if program.failure:
         print_stderr(f"spurtle: {program.failure}")
     elif received:
         print_stderr(f"spurtle: {received[0].name} ended {program.path.name}")
-    if driver.checker and driver.checker.count:
-        for mismatch in driver.checker.mismatches:
-            print_stderr(f"spurtle: {mismatch}")
-        print_stderr(f"spurtle: mismatches between RTL and reference: {driver.checker.count}")
+    if result.print_mismatches():
         return PROFILE_FAILED
     return program.exit_status or 0
 
@@ -175,7 +182,12 @@ def process_of(program: Program) -> Process:
 
 
 def _play(
-    program: Program, timing_model: TimingModel, driver: Driver, window: Window, progress: Progress
+    program: Program,
+    timing_model: TimingModel,
+    driver: Driver,
+    window: Window,
+    progress: Progress,
+    saver: OperationsSaver | None,
 ) -> Iterator[Mapping]:
     """Run the program on the SPU. Yield each mapping that it makes, after the operations before it have passed."""
     yielded = 0
@@ -188,33 +200,12 @@ def _play(
             operations = operations[retired - passed :]
             passed = retired
             timing_model.run(before)
-            driver.run(timing_model.run(profiled))
+            timed = timing_model.run(profiled)
+            driver.run(timed)
+            if saver:
+                saver.append(timed)
             if mapping:
+                if saver:
+                    saver.map(mapping)
                 yield mapping
         progress.operations = end
-
-
-def _summary(driver: Driver, seconds: float, output: str, discarded: Sequence[str] | None) -> None:
-    """Print the summary of a run.
-
-    `discarded` has the events whose counts are the only result in Discard mode. It is None if records were written.
-    """
-    counts = driver.counts()
-    operations, passed, rate = counts["pop"], counts["filtrate"], counts["pop"] / seconds / 1e6
-    records = counts["records"]
-    checked = ""
-    if driver.checker:
-        correct = ", all checked" if discarded is not None else ", each one checked"
-        checked = ", with mismatches" if driver.checker.count else correct
-    if discarded is not None:
-        counted = ", ".join(f"SAMPLE_FEED_{name.upper()} {counts[f'feed_{name}']:,}" for name in discarded)
-        result = f"no records and no file in Discard mode{checked}: {counted}"
-    else:
-        result = f"""\
-{records:,} records, {sum(len(aux.data) for aux in driver.aux):,} bytes{checked}: {outputs.raw_path(output)}
-{outputs.reader_commands(output)}"""
-    summary = f"""\
-{operations:,} operations in {counts["time"]:,} cycles, {seconds:.1f} s: {rate:.2f} million operations/s
-{driver.sampled:,} sampled, {driver.collided:,} collided, {passed:,} passed the filter, {driver.interrupts:,} interrupts
-{result}"""
-    print_stderr(summary)
