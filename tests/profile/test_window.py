@@ -20,8 +20,8 @@ from tests.support.elf import EXIT, write_elf
 from tests.support.paths import ROOT
 from tests.support.profile_output import profile_records
 
-LOOP = (0xD2A00042, 0xF1000442, 0x54FFFFE1)  # x2 = 0x20000; LOOP: subs x2, x2, #1; b.ne LOOP
-COUNT = 1 + 2 * 0x20000 + len(EXIT)
+LOOP = (0xD2900002, 0xF1000442, 0x54FFFFE1)  # x2 = 0x8000; LOOP: subs x2, x2, #1; b.ne LOOP
+COUNT = 1 + 2 * 0x8000 + len(EXIT)
 
 
 def profile(tmp_path: Path, *options: str) -> int:
@@ -33,11 +33,11 @@ def profile(tmp_path: Path, *options: str) -> int:
     ("options", "operations"),
     [
         ((), COUNT),
-        (("--start-after", "200000"), COUNT - 200_000),
-        (("--duration", "100000"), 100_000),
-        (("--start-after", "70000", "--duration", "65536"), 65_536),
-        (("--max-operations", "100001"), 100_001),
-        (("--start-after", "100000", "--max-operations", "150000"), 50_000),
+        (("--start-after", "50000"), COUNT - 50_000),
+        (("--duration", "30000"), 30_000),
+        (("--start-after", "30000", "--duration", "20000"), 20_000),
+        (("--max-operations", "30001"), 30_001),
+        (("--start-after", "20000", "--max-operations", "30000"), 10_000),
         (("--start-after", str(COUNT + 1)), 0),
     ],
 )
@@ -52,13 +52,13 @@ def test_the_operations_of_the_window_are_profiled(
 def test_a_window_keeps_the_times_of_the_complete_run(tmp_path: Path) -> None:
     assert profile(tmp_path) == 0
     complete = {record.timestamp: record for record in profile_records(tmp_path / "perf.data")}
-    start = 100 * 769
+    start = 30 * 769
     assert profile(tmp_path, "--start-after", str(start), "--duration", str(20 * 769)) == 0
     records = profile_records(tmp_path / "perf.data")
     assert len(records) == 20
     times = [*complete]
-    # The first sample of the window is operation 769 of it, which is sample 101 of the complete run.
-    assert [record.timestamp for record in records] == times[100:120]
+    # The first sample of the window is operation 769 of it, which is sample 31 of the complete run.
+    assert [record.timestamp for record in records] == times[30:50]
 
 
 @pytest.mark.parametrize(
