@@ -18,6 +18,7 @@ from spurtle.support.files import STANDARD_INPUT
 from spurtle.support.numerals import decimal_argument
 from spurtle.support.version import __version__
 
+from ..profile.extra import add_extra_arguments, parse_extra
 from ..profile.options import add_sampling_arguments, parse_sampling
 from ..profile.window import add_window_arguments, parse_window
 from ..timing.core import DEFAULT_CORE, NAMED_CORES
@@ -289,7 +290,7 @@ def _profile_arguments(parser: argparse.ArgumentParser) -> None:
     add_sampling_arguments(parser)
     add_window_arguments(parser)
     parser.add_argument("--check", action="store_true", help="compare every record with the Python reference model")
-    parser.add_argument("--save-ops", metavar="FILE", help="file for the profiled operations with their times")
+    add_extra_arguments(parser)
     ops = parser.add_argument(
         "--ops", metavar="FILE", action=_Ops, help="profile the operations of a file instead of a program"
     )
@@ -317,14 +318,15 @@ def _profile(options: argparse.Namespace) -> int:
 
         return replay(
             config, options.ops,
-            sampling=sampling, window=parse_window(options), output=options.output, check=options.check,
+            sampling=sampling, window=parse_window(options), output=options.output, extra=parse_extra(options),
+            check=options.check,
         )  # fmt: skip
     from .. import run_profile
 
     return run_profile(
         config, options.program, options.arguments,
         sampling=sampling, core=options.core or DEFAULT_CORE, window=parse_window(options),
-        output=options.output, save_ops=options.save_ops, check=options.check,
+        output=options.output, extra=parse_extra(options), check=options.check,
     )  # fmt: skip
 
 

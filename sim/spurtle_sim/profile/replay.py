@@ -1,9 +1,7 @@
 """Profile of timed operations from a file, which another simulator or a core can have recorded."""
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from pathlib import Path
 
 import numpy as np
 
@@ -12,10 +10,10 @@ from spurtle.support.errors import PROFILE_FAILED
 
 from ..perf.events import Mmap, mmap_event
 from ..perf.process import Mapping
-from ..perf.spool import Spool
 from ..trace.file import OperationsFile, check_order
 from . import outputs
 from .driver import Driver
+from .extra import ExtraFiles, OpenFiles
 from .options import Sampling
 from .progress import Progress
 from .result import ProfileResult
@@ -24,9 +22,18 @@ from .window import Window
 
 __all__ = ["replay"]
 
+_NO_FILES = ExtraFiles()
+
 
 def replay(
-    config: SPUConfig, operations: str, *, sampling: Sampling, window: Window, output: str, check: bool = False
+    config: SPUConfig,
+    operations: str,
+    *,
+    sampling: Sampling,
+    window: Window,
+    output: str,
+    extra: ExtraFiles = _NO_FILES,
+    check: bool = False,
 ) -> int:
     """Play the operations of a file on the SPU and write their profile.
 
@@ -39,6 +46,8 @@ def replay(
     window : Window
     output : str
         Name of the perf.data file.
+    extra : ExtraFiles
+        File for waveforms. The default is none.
     check : bool
         Compare all results with the reference model.
 
@@ -52,11 +61,11 @@ def replay(
     UserError
         If the file cannot be read, it is not valid, or the output cannot be written.
     """
-    outputs.check_output(output, operations)
+    outputs.check_output(output, operations, also=extra.names)
     file = OperationsFile(operations)
     process, later = saved_process(operations, file.description)
-    with closing(Spool(Path(os.path.realpath(output)).parent)) as spool:
-        driver = Driver(config, sampling, context=process.pid, check=check, spool=spool)
+    with closing(OpenFiles(output, extra)) as files:
+        driver = Driver(config, sampling, context=process.pid, check=check, spool=files.spool, waves=files.waves)
         progress = Progress(driver, min(file.count, window.end))
         mappings: list[Mmap] = []
         with progress.shown():
@@ -66,6 +75,7 @@ def replay(
         seconds = progress.seconds
         result = ProfileResult(config, sampling, driver, output)
         result.save(process, mappings)
+        files.save(process, driver.sampled)
         result.print_summary(seconds)
     return PROFILE_FAILED if result.print_mismatches() else 0
 

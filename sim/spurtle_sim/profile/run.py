@@ -1,6 +1,5 @@
 """Profiling of a program: its operations are timed and played on the RTL, and its records written as perf.data."""
 
-import os
 import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -20,12 +19,12 @@ from ..emulator.program import Program
 from ..native.library import load
 from ..perf.events import Mmap, mmap_event
 from ..perf.process import PID, Mapping, Process
-from ..perf.spool import Spool
 from ..timing import model
 from ..timing.core import DEFAULT_CORE, Core, read_core
 from ..timing.model import TimingModel
 from . import outputs
 from .driver import Driver
+from .extra import ExtraFiles, OpenFiles
 from .options import Sampling
 from .progress import Progress
 from .result import ProfileResult
@@ -36,6 +35,7 @@ __all__ = ["process_of", "run_profile"]
 
 _DEFAULT = Sampling()
 _COMPLETE = Window()
+_NO_FILES = ExtraFiles()
 
 
 def run_profile(
@@ -47,7 +47,7 @@ def run_profile(
     core: str = DEFAULT_CORE,
     window: Window = _COMPLETE,
     output: str = "perf.data",
-    save_ops: str | None = None,
+    extra: ExtraFiles = _NO_FILES,
     check: bool = False,
 ) -> int:
     """Run a program and write its profile.
@@ -68,8 +68,8 @@ def run_profile(
         Part of the run that is profiled, and end of the run. The default is the complete run.
     output : str
         Name of the perf.data file. The raw buffer is written to `{output}.spe`. In Discard mode no file is written.
-    save_ops : str or None
-        Name of a file for the timed operations, which `replay` plays.
+    extra : ExtraFiles
+        Files for timed operations and waveforms. The default is none.
     check : bool
         Compare all results with the reference model.
 
@@ -93,21 +93,9 @@ def run_profile(
     sampling.check(config)
     if isinstance(arguments, str):
         raise TypeError(f"arguments must be a sequence of strings, not the string {arguments!r}")
-    outputs.check_output(output, str(program), STANDARD_INPUT, also=[save_ops] if save_ops else [])
-    with _temporary_files(output, save_ops) as (spool, saver):
-        return _run(
-            config, Program(program, arguments), read_core(core), sampling, window, output, spool, saver, check=check
-        )
-
-
-@contextmanager
-def _temporary_files(output: str, save_ops: str | None) -> Generator[tuple[Spool, OperationsSaver | None]]:
-    with closing(Spool(Path(os.path.realpath(output)).parent)) as spool:
-        if not save_ops:
-            yield spool, None
-            return
-        with closing(OperationsSaver(save_ops)) as saver:
-            yield spool, saver
+    outputs.check_output(output, str(program), STANDARD_INPUT, also=extra.names)
+    with closing(OpenFiles(output, extra)) as files:
+        return _run(config, Program(program, arguments), read_core(core), sampling, window, output, files, check=check)
 
 
 def _run(
@@ -117,29 +105,27 @@ def _run(
     sampling: Sampling,
     window: Window,
     output: str,
-    spool: Spool,
-    saver: OperationsSaver | None,
+    files: OpenFiles,
     *,
     check: bool,
 ) -> int:
     # Compiling takes seconds for each library that is not in the cache, so they are compiled in parallel.
-    load([spu.library(config), model.library(), hooks.library()])
+    load([spu.library(config, files.waves), model.library(), hooks.library()])
     process = process_of(program)
     timing_model = TimingModel(program.instructions, core.for_lanes(config.ops_per_cycle))
-    driver = Driver(config, sampling, context=process.pid, check=check, spool=spool)
+    driver = Driver(config, sampling, context=process.pid, check=check, spool=files.spool, waves=files.waves)
 
     progress = Progress(driver, window.total)
     mappings: list[Mmap] = []
     with _ended_by_signals(program) as received:
         with progress.shown():
-            played = _play(program, timing_model, driver, window, progress, saver)
+            played = _play(program, timing_model, driver, window, progress, files.saver)
             mappings.extend(mmap_event(process, driver.time, mapping) for mapping in played)
             driver.stop()
         seconds = progress.seconds
         result = ProfileResult(config, sampling, driver, output)
         result.save(process, mappings)
-        if saver:
-            saver.save(process)
+        files.save(process, driver.sampled)
     result.print_summary(seconds)
     if program.failure:
         print_stderr(f"spurtle: {program.failure}")
