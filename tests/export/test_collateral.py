@@ -342,7 +342,7 @@ def test_lint_target_of_a_core(folder: Path, fusesoc: Fusesoc, name: str, shell:
     assert "%Warning" not in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("target", tiers(fast=["default", "lint"], long=["sim"]))
+@pytest.mark.parametrize("target", tiers(fast=["lint"], full=["default"], long=["sim"]))
 def test_fusesoc_runs_verilator(fusesoc: Fusesoc, target: str) -> None:
     """The default target uses the older tool API, the others the flow API."""
     done = fusesoc("--target", target, "example:soc:top")

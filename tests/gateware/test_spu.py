@@ -168,7 +168,9 @@ class Driver:
         return len(records.encode(self.config, sample))
 
 
-@pytest.fixture(scope="module", params=configurations(["minimal", "kunpeng_920", "arm_model", "v1p4"]))
+@pytest.fixture(
+    scope="module", params=configurations(["minimal", "kunpeng_920", "arm_model", "v1p4"], fast=["minimal"])
+)
 def run(request: pytest.FixtureRequest) -> Callable[..., None]:
     config = CONFIGS[request.param]
     dut = SPU(config)
