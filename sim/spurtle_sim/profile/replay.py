@@ -8,7 +8,6 @@ import numpy as np
 from spurtle.config import SPUConfig
 from spurtle.support.errors import PROFILE_FAILED
 
-from ..perf.events import Mmap, mmap_event
 from ..perf.process import Mapping
 from ..trace.file import OperationsFile, check_order
 from . import outputs
@@ -67,15 +66,11 @@ def replay(
     with closing(OpenFiles(output, extra)) as files:
         driver = Driver(config, sampling, context=process.pid, check=check, spool=files.spool, waves=files.waves)
         progress = Progress(driver, min(file.count, window.end))
-        mappings: list[Mmap] = []
+        result = ProfileResult(config, sampling, driver, process, output)
         with progress.shown():
-            played = _play(operations, file, later, driver, window, progress, config.ops_per_cycle)
-            mappings.extend(mmap_event(process, driver.time, mapping) for mapping in played)
-            driver.stop()
+            result.collect(_play(operations, file, later, driver, window, progress, config.ops_per_cycle))
         seconds = progress.seconds
-        result = ProfileResult(config, sampling, driver, output)
-        result.save(process, mappings)
-        files.save(process, driver.sampled)
+        result.save(files)
         result.print_summary(seconds)
     return PROFILE_FAILED if result.print_mismatches() else 0
 

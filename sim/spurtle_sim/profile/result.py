@@ -1,15 +1,16 @@
 """Outcome of a run: the files of the profile, the summary, and mismatches."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from spurtle.config import SPUConfig
 from spurtle.support.streams import print_stderr
 
-from ..perf.events import Mmap, process_events
-from ..perf.process import Process
+from ..perf.events import Mmap, mmap_event, process_events
+from ..perf.process import Mapping, Process
 from ..perf.writer import Recording
 from . import outputs
 from .driver import Driver
+from .extra import OpenFiles
 from .options import Sampling
 
 __all__ = ["ProfileResult"]
@@ -23,34 +24,43 @@ class ProfileResult:
     config : SPUConfig
     sampling : Sampling
     driver : Driver
+    process : Process
     output : str
         Name of the perf.data file.
     """
 
-    def __init__(self, config: SPUConfig, sampling: Sampling, driver: Driver, output: str) -> None:
+    def __init__(self, config: SPUConfig, sampling: Sampling, driver: Driver, process: Process, output: str) -> None:
         self._config = config
         self._sampling = sampling
         self._driver = driver
+        self._process = process
         self._output = output
+        self._mappings: list[Mmap] = []
 
     @property
     def _discard(self) -> bool:
         return self._sampling.filters.discard
 
-    def save(self, process: Process, mappings: Sequence[Mmap]) -> None:
-        """Write the files. In Discard mode there are none. Raises UserError if they cannot be written.
+    def collect(self, played: Iterable[Mapping]) -> None:
+        """Let a run play, then stop the driver.
 
-        `mappings` are those that the process made after its start.
+        `played` yields each mapping that the process makes, after the operations before it have passed the SPU.
         """
-        if self._discard:
-            return
-        recording = Recording(
-            argv=process.argv,
-            events=process_events(process, self._driver.aux, later=mappings, end=self._driver.time),
-            midr=outputs.midr(self._config.name),
-            settings=self._sampling.settings(),
-        )
-        outputs.save(self._output, recording)
+        self._mappings.extend(mmap_event(self._process, self._driver.time, mapping) for mapping in played)
+        self._driver.stop()
+
+    def save(self, files: OpenFiles) -> None:
+        """Write the profile, which has no file in Discard mode, and `files`. Raises UserError if this fails."""
+        process, driver = self._process, self._driver
+        if not self._discard:
+            recording = Recording(
+                argv=process.argv,
+                events=process_events(process, driver.aux, later=self._mappings, end=driver.time),
+                midr=outputs.midr(self._config.name),
+                settings=self._sampling.settings(),
+            )
+            outputs.save(self._output, recording)
+        files.save(process, driver.sampled)
 
     def print_summary(self, seconds: float) -> None:
         """Print the summary of a run that took `seconds`."""

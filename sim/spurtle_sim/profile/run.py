@@ -17,7 +17,6 @@ from ..cosim import spu
 from ..emulator import hooks
 from ..emulator.program import Program
 from ..native.library import load
-from ..perf.events import Mmap, mmap_event
 from ..perf.process import PID, Mapping, Process
 from ..timing import model
 from ..timing.core import DEFAULT_CORE, Core, read_core
@@ -116,16 +115,12 @@ def _run(
     driver = Driver(config, sampling, context=process.pid, check=check, spool=files.spool, waves=files.waves)
 
     progress = Progress(driver, window.total)
-    mappings: list[Mmap] = []
+    result = ProfileResult(config, sampling, driver, process, output)
     with _ended_by_signals(program) as received:
         with progress.shown():
-            played = _play(program, timing_model, driver, window, progress, files.saver)
-            mappings.extend(mmap_event(process, driver.time, mapping) for mapping in played)
-            driver.stop()
+            result.collect(_play(program, timing_model, driver, window, progress, files.saver))
         seconds = progress.seconds
-        result = ProfileResult(config, sampling, driver, output)
-        result.save(process, mappings)
-        files.save(process, driver.sampled)
+        result.save(files)
     result.print_summary(seconds)
     if program.failure:
         print_stderr(f"spurtle: {program.failure}")
