@@ -1,18 +1,11 @@
 """Profiling of a program: its operations are timed and played on the RTL, and its records written as perf.data."""
 
-import os
 import threading
-import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from signal import SIG_IGN, Signals, getsignal, signal
 from types import FrameType
-from typing import Any
-
-from rich.console import Console, RenderableType
-from rich.live import Live
-from rich.spinner import Spinner
 
 from spurtle.config import SPUConfig, check_config
 from spurtle.support.arguments import check_type
@@ -24,21 +17,25 @@ from ..cosim import spu
 from ..emulator import hooks
 from ..emulator.program import Program
 from ..native.library import load
-from ..perf.events import Mmap, mmap_event, process_events
+from ..perf.events import Mmap, mmap_event
 from ..perf.process import PID, Mapping, Process
-from ..perf.spool import Spool
-from ..perf.writer import Recording
 from ..timing import model
+from ..timing.core import DEFAULT_CORE, Core, read_core
 from ..timing.model import TimingModel
-from ..timing.parameters import Parameters
 from . import outputs
 from .driver import Driver
+from .extra import ExtraFiles, OpenFiles
 from .options import Sampling
+from .progress import Progress
+from .result import ProfileResult
+from .saved import OperationsSaver
+from .window import Window
 
 __all__ = ["process_of", "run_profile"]
 
 _DEFAULT = Sampling()
-_PROGRESS_DELAY = 2.0  # seconds before a run shows its progress
+_COMPLETE = Window()
+_NO_FILES = ExtraFiles()
 
 
 def run_profile(
@@ -47,7 +44,10 @@ def run_profile(
     arguments: Sequence[str] = (),
     *,
     sampling: Sampling = _DEFAULT,
+    core: str = DEFAULT_CORE,
+    window: Window = _COMPLETE,
     output: str = "perf.data",
+    extra: ExtraFiles = _NO_FILES,
     check: bool = False,
 ) -> int:
     """Run a program and write its profile.
@@ -62,9 +62,14 @@ def run_profile(
     arguments : sequence of str
     sampling : Sampling
         Interval, filters and random numbers. The default is an interval of 768 operations without filters.
+    core : str
+        Core whose operations are sampled: the name of a core of `timing.core`, or a core file.
+    window : Window
+        Part of the run that is profiled, and end of the run. The default is the complete run.
     output : str
-        Name of the perf.data file. The raw buffer is written to the same name with `.spe` appended. In Discard mode no
-        file is written.
+        Name of the perf.data file. The raw buffer is written to `{output}.spe`. In Discard mode no file is written.
+    extra : ExtraFiles
+        Files for timed operations and waveforms. The default is none.
     check : bool
         Compare all results with the reference model.
 
@@ -80,52 +85,53 @@ def run_profile(
     ValueError
         If the configuration does not have one of the filters.
     UserError
-        If the program cannot be run, or the output cannot be written.
+        If the program cannot be run, the core cannot be read, or the output cannot be written.
     """
     check_config(config)
     check_type("sampling", sampling, Sampling)
+    check_type("window", window, Window)
     sampling.check(config)
     if isinstance(arguments, str):
         raise TypeError(f"arguments must be a sequence of strings, not the string {arguments!r}")
-    outputs.check_output(output, str(program), STANDARD_INPUT)
-    with closing(Spool(Path(os.path.realpath(output)).parent)) as spool:
-        return _run(config, Program(program, arguments), sampling, output, spool, check=check)
+    outputs.check_output(output, str(program), STANDARD_INPUT, also=extra.names)
+    with closing(OpenFiles(output, extra)) as files:
+        return _run(config, Program(program, arguments), read_core(core), sampling, window, output, files, check=check)
 
 
-def _run(config: SPUConfig, program: Program, sampling: Sampling, output: str, spool: Spool, *, check: bool) -> int:
+def _run(
+    config: SPUConfig,
+    program: Program,
+    core: Core,
+    sampling: Sampling,
+    window: Window,
+    output: str,
+    files: OpenFiles,
+    *,
+    check: bool,
+) -> int:
     # Compiling takes seconds for each library that is not in the cache, so they are compiled in parallel.
-    load([spu.library(config), model.library(), hooks.library()])
+    load([spu.library(config, files.waves), model.library(), hooks.library()])
     process = process_of(program)
-    timing_model = TimingModel(program.instructions, Parameters(ops_per_cycle=config.ops_per_cycle))
-    driver = Driver(config, sampling, context=process.pid, check=check, spool=spool)
+    timing_model = TimingModel(program.instructions, core.for_lanes(config.ops_per_cycle))
+    driver = Driver(config, sampling, context=process.pid, check=check, spool=files.spool, waves=files.waves)
 
-    start = time.monotonic()
+    progress = Progress(driver, window.total)
     mappings: list[Mmap] = []
     with _ended_by_signals(program) as received:
-        with _progress(driver, start):
-            mappings.extend(
-                mmap_event(process, driver.time, mapping) for mapping in _play(program, timing_model, driver)
-            )
+        with progress.shown():
+            played = _play(program, timing_model, driver, window, progress, files.saver)
+            mappings.extend(mmap_event(process, driver.time, mapping) for mapping in played)
             driver.stop()
-        seconds = time.monotonic() - start
-        if not sampling.filters.discard:
-            recording = Recording(
-                argv=process.argv,
-                events=process_events(process, driver.aux, later=mappings, end=driver.time),
-                midr=outputs.midr(config.name),
-                settings=sampling.settings(),
-            )
-            outputs.save(output, recording)
-    discarded = config.feed_events if sampling.filters.discard else None
-    _summary(driver, seconds, output, discarded)
+        seconds = progress.seconds
+        result = ProfileResult(config, sampling, driver, output)
+        result.save(process, mappings)
+        files.save(process, driver.sampled)
+    result.print_summary(seconds)
     if program.failure:
         print_stderr(f"spurtle: {program.failure}")
     elif received:
         print_stderr(f"spurtle: {received[0].name} ended {program.path.name}")
-    if driver.checker and driver.checker.count:
-        for mismatch in driver.checker.mismatches:
-            print_stderr(f"spurtle: {mismatch}")
-        print_stderr(f"spurtle: mismatches between RTL and reference: {driver.checker.count}")
+    if result.print_mismatches():
         return PROFILE_FAILED
     return program.exit_status or 0
 
@@ -161,67 +167,31 @@ def process_of(program: Program) -> Process:
     return Process(program.path, program.argv, PID, image.mappings, image.build_id)
 
 
-def _play(program: Program, timing_model: TimingModel, driver: Driver) -> Iterator[Mapping]:
+def _play(
+    program: Program,
+    timing_model: TimingModel,
+    driver: Driver,
+    window: Window,
+    progress: Progress,
+    saver: OperationsSaver | None,
+) -> Iterator[Mapping]:
     """Run the program on the SPU. Yield each mapping that it makes, after the operations before it have passed."""
-    passed, yielded = 0, 0
-    for operations in program.run():
-        timed = timing_model.run(operations)
-        for retired, mapping in program.runtime_mappings[yielded:]:
-            yielded += 1
-            driver.run(timed[: retired - passed])
-            timed = timed[retired - passed :]
+    yielded = 0
+    for operations in window.batches(program.run()):
+        passed, end = progress.operations, progress.operations + len(operations)
+        mappings = program.runtime_mappings[yielded:]
+        yielded += len(mappings)
+        for retired, mapping in (*mappings, (end, None)):
+            before, profiled = window.split(operations[: retired - passed], passed)
+            operations = operations[retired - passed :]
             passed = retired
-            yield mapping
-        driver.run(timed)
-        passed += len(timed)
-
-
-@contextmanager
-def _progress(driver: Driver, start: float) -> Generator[None]:
-    """Show the progress of a run in a line on standard error, after `_PROGRESS_DELAY` and only on a terminal."""
-
-    class Line:
-        def __init__(self) -> None:
-            self._spinner = Spinner("dots")
-
-        def __rich__(self) -> RenderableType:
-            seconds = time.monotonic() - start
-            if seconds < _PROGRESS_DELAY:
-                return ""
-            operations = driver.counts()["pop"]
-            self._spinner.update(text=f"{operations:,} operations, {driver.sampled:,} samples, {seconds:.0f} s")
-            return self._spinner
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield
-        return
-    line: Any = Line()
-    with Live(line, console=console, transient=True, redirect_stdout=False, redirect_stderr=False):
-        yield
-
-
-def _summary(driver: Driver, seconds: float, output: str, discarded: Sequence[str] | None) -> None:
-    """Print the summary of a run.
-
-    `discarded` has the events whose counts are the only result in Discard mode. It is None if records were written.
-    """
-    counts = driver.counts()
-    operations, passed, rate = counts["pop"], counts["filtrate"], counts["pop"] / seconds / 1e6
-    records = counts["records"]
-    checked = ""
-    if driver.checker:
-        correct = ", all checked" if discarded is not None else ", each one checked"
-        checked = ", with mismatches" if driver.checker.count else correct
-    if discarded is not None:
-        counted = ", ".join(f"SAMPLE_FEED_{name.upper()} {counts[f'feed_{name}']:,}" for name in discarded)
-        result = f"no records and no file in Discard mode{checked}: {counted}"
-    else:
-        result = f"""\
-{records:,} records, {sum(len(aux.data) for aux in driver.aux):,} bytes{checked}: {outputs.raw_path(output)}
-{outputs.reader_commands(output)}"""
-    summary = f"""\
-{operations:,} operations in {counts["time"]:,} cycles, {seconds:.1f} s: {rate:.2f} million operations/s
-{driver.sampled:,} sampled, {driver.collided:,} collided, {passed:,} passed the filter, {driver.interrupts:,} interrupts
-{result}"""
-    print_stderr(summary)
+            timing_model.run(before)
+            timed = timing_model.run(profiled)
+            driver.run(timed)
+            if saver:
+                saver.append(timed)
+            if mapping:
+                if saver:
+                    saver.map(mapping)
+                yield mapping
+        progress.operations = end
