@@ -18,6 +18,7 @@ from spurtle.support.files import STANDARD_INPUT
 from spurtle.support.numerals import decimal_argument
 from spurtle.support.version import __version__
 
+from ..profile.emulation import add_emulation_arguments, parse_emulation
 from ..profile.options import add_sampling_arguments, parse_sampling
 
 __all__ = ["build_parser", "main"]
@@ -279,8 +280,9 @@ def _chosen(names: Sequence[str], settings: Sequence[str]) -> list[SPUConfig]:
 def _profile_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", choices=CONFIGS, default="neoverse_n1", help="configuration; default: neoverse_n1")
     add_sampling_arguments(parser)
+    add_emulation_arguments(parser)
     parser.add_argument("--check", action="store_true", help="compare every record with the Python reference model")
-    parser.add_argument("program", metavar="PROGRAM", help="static AArch64 Linux executable")
+    parser.add_argument("program", metavar="PROGRAM", help="AArch64 Linux executable; static without QEMU")
     arguments = parser.add_argument(
         "arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="arguments of the program"
     )
@@ -298,8 +300,9 @@ def _profile(options: argparse.Namespace) -> int:
     from .. import run_profile
 
     return run_profile(
-        config, options.program, options.arguments, sampling=sampling, output=options.output, check=options.check
-    )
+        config, options.program, options.arguments, sampling=sampling, output=options.output, check=options.check,
+        emulation=parse_emulation(options),
+    )  # fmt: skip
 
 
 def _json_lines(data: bytes) -> Iterator[tuple[int, object]]:

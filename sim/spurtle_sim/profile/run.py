@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from signal import SIG_IGN, Signals, getsignal, signal
 from types import FrameType
@@ -21,11 +22,9 @@ from spurtle.support.files import STANDARD_INPUT
 from spurtle.support.streams import print_stderr
 
 from ..cosim import spu
-from ..emulator import hooks
-from ..emulator.program import Program
+from ..emulator.front_end import SIGNAL_STATUS, FrontEnd
 from ..native.library import load
-from ..perf.events import Mmap, mmap_event, process_events
-from ..perf.process import PID, Mapping, Process
+from ..perf.events import TimedEvent, process_events
 from ..perf.spool import Spool
 from ..perf.writer import Recording
 from ..timing import model
@@ -33,11 +32,13 @@ from ..timing.model import TimingModel
 from ..timing.parameters import Parameters
 from . import outputs
 from .driver import Driver
+from .emulation import Emulation
 from .options import Sampling
 
-__all__ = ["process_of", "run_profile"]
+__all__ = ["run_profile"]
 
 _DEFAULT = Sampling()
+_DEFAULT_EMULATION = Emulation()
 _PROGRESS_DELAY = 2.0  # seconds before a run shows its progress
 
 
@@ -49,6 +50,7 @@ def run_profile(
     sampling: Sampling = _DEFAULT,
     output: str = "perf.data",
     check: bool = False,
+    emulation: Emulation = _DEFAULT_EMULATION,
 ) -> int:
     """Run a program and write its profile.
 
@@ -58,7 +60,7 @@ def run_profile(
     ----------
     config : SPUConfig
     program : str or Path
-        A static AArch64 Linux executable.
+        An AArch64 Linux executable. Without QEMU it must be static.
     arguments : sequence of str
     sampling : Sampling
         Interval, filters and random numbers. The default is an interval of 768 operations without filters.
@@ -67,6 +69,8 @@ def run_profile(
         file is written.
     check : bool
         Compare all results with the reference model.
+    emulation : Emulation
+        Emulator that executes the program, and its options.
 
     Returns
     -------
@@ -84,34 +88,34 @@ def run_profile(
     """
     check_config(config)
     check_type("sampling", sampling, Sampling)
+    check_type("emulation", emulation, Emulation)
     sampling.check(config)
     if isinstance(arguments, str):
         raise TypeError(f"arguments must be a sequence of strings, not the string {arguments!r}")
     outputs.check_output(output, str(program), STANDARD_INPUT)
     with closing(Spool(Path(os.path.realpath(output)).parent)) as spool:
-        return _run(config, Program(program, arguments), sampling, output, spool, check=check)
+        return _run(config, emulation.program(program, arguments), sampling, output, spool, check=check)
 
 
-def _run(config: SPUConfig, program: Program, sampling: Sampling, output: str, spool: Spool, *, check: bool) -> int:
+def _run(config: SPUConfig, program: FrontEnd, sampling: Sampling, output: str, spool: Spool, *, check: bool) -> int:
     # Compiling takes seconds for each library that is not in the cache, so they are compiled in parallel.
-    load([spu.library(config), model.library(), hooks.library()])
-    process = process_of(program)
+    load([spu.library(config), model.library(), *program.libraries()])
+    print_stderr(program.grade)
+    process = program.process
     timing_model = TimingModel(program.instructions, Parameters(ops_per_cycle=config.ops_per_cycle))
     driver = Driver(config, sampling, context=process.pid, check=check, spool=spool)
 
     start = time.monotonic()
-    mappings: list[Mmap] = []
+    events: list[TimedEvent] = []
     with _ended_by_signals(program) as received:
         with _progress(driver, start):
-            mappings.extend(
-                mmap_event(process, driver.time, mapping) for mapping in _play(program, timing_model, driver)
-            )
+            events.extend(_play(program, timing_model, driver))
             driver.stop()
         seconds = time.monotonic() - start
         if not sampling.filters.discard:
             recording = Recording(
                 argv=process.argv,
-                events=process_events(process, driver.aux, later=mappings, end=driver.time),
+                events=process_events(process, driver.aux, later=events, end=driver.time),
                 midr=outputs.midr(config.name),
                 settings=sampling.settings(),
             )
@@ -120,7 +124,7 @@ def _run(config: SPUConfig, program: Program, sampling: Sampling, output: str, s
     _summary(driver, seconds, output, discarded)
     if program.failure:
         print_stderr(f"spurtle: {program.failure}")
-    elif received:
+    elif received and program.exit_status == SIGNAL_STATUS + received[0]:
         print_stderr(f"spurtle: {received[0].name} ended {program.path.name}")
     if driver.checker and driver.checker.count:
         for mismatch in driver.checker.mismatches:
@@ -131,7 +135,7 @@ def _run(config: SPUConfig, program: Program, sampling: Sampling, output: str, s
 
 
 @contextmanager
-def _ended_by_signals(program: Program) -> Generator[Sequence[Signals]]:
+def _ended_by_signals(program: FrontEnd) -> Generator[Sequence[Signals]]:
     """End the program on SIGINT and SIGTERM, and yield the signals received.
 
     After the program has ended the signals have no effect, so that its profile is written: `timeout` sends them twice.
@@ -155,25 +159,15 @@ def _ended_by_signals(program: Program) -> Generator[Sequence[Signals]]:
             signal(number, handler)
 
 
-def process_of(program: Program) -> Process:
-    """Return the process that executes the program."""
-    image = program.image
-    return Process(program.path, program.argv, PID, image.mappings, image.build_id)
-
-
-def _play(program: Program, timing_model: TimingModel, driver: Driver) -> Iterator[Mapping]:
-    """Run the program on the SPU. Yield each mapping that it makes, after the operations before it have passed."""
-    passed, yielded = 0, 0
-    for operations in program.run():
-        timed = timing_model.run(operations)
-        for retired, mapping in program.runtime_mappings[yielded:]:
-            yielded += 1
-            driver.run(timed[: retired - passed])
-            timed = timed[retired - passed :]
-            passed = retired
-            yield mapping
-        driver.run(timed)
-        passed += len(timed)
+def _play(program: FrontEnd, timing_model: TimingModel, driver: Driver) -> Iterator[TimedEvent]:
+    """Run the program on the SPU. Yield each of its events, after the operations before it have passed."""
+    for batch in program.batches():
+        if batch.changed:
+            timing_model.redefine(batch.changed)
+        if len(batch.operations):
+            driver.switch(batch.thread)
+            driver.run(timing_model.run(batch.operations))
+        yield from (replace(event, time=driver.time) for event in batch.events)
 
 
 @contextmanager
