@@ -14,7 +14,10 @@ from ..perf.events import TimedEvent
 from ..perf.process import PID, Process
 from ..trace.instruction import Instruction
 
-__all__ = ["SIGNAL_STATUS", "Batch", "FrontEnd"]
+__all__ = ["QEMU_HINT", "SIGNAL_STATUS", "Batch", "FrontEnd"]
+
+QEMU_HINT = "--emulator qemu supports more programs (apt-get install qemu-user, or make qemu)"
+"""Hint for a program that Unicorn cannot run."""
 
 SIGNAL_STATUS = 128
 """Added to the number of a fatal signal in the exit status, as in a shell."""
@@ -53,6 +56,11 @@ class FrontEnd(Protocol):
 
     failure: str
     """Sentence that describes the crash of the program. Empty without a crash."""
+
+    @property
+    def hint(self) -> str:
+        """Sentence about another front end, if the program needs what this one does not have. Otherwise empty."""
+        ...
 
     @property
     def grade(self) -> str:

@@ -21,11 +21,10 @@ from spurtle.support.errors import UserError
 
 from ..perf.process import PAGE_BYTES, Mapping
 from .elf import ProgramHeader, page_start, protection_bits, read_headers
+from .front_end import QEMU_HINT
 from .linux.guest import EXECUTE, READ, WRITE, page_align
 
 __all__ = ["Image", "build_stack", "read_image"]
-
-QEMU_RUNS_IT = "--emulator qemu runs it; it needs QEMU: apt-get install qemu-user, or make qemu"
 
 _PIE_BASE = 0x5555_5555_0000
 _STACK_TOP = 0x7FFF_FFFF_0000
@@ -141,7 +140,7 @@ def read_image(path: str | Path) -> Image:
     base = _PIE_BASE if headers.relocatable else 0
     table_end = header.phoff + header.phnum * header.phentsize
     if headers.interpreter is not None:
-        raise UserError(f"{path} must be linked statically (-static): it needs a dynamic linker. {QEMU_RUNS_IT}")
+        raise UserError(f"{path} must be linked statically (-static): it needs a dynamic linker; {QEMU_HINT}")
     for each in loaded:
         _check_segment(path, each, base, len(content))
     segments = tuple(_segment(each, base, content) for each in loaded)

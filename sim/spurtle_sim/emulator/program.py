@@ -23,7 +23,7 @@ from ..perf.process import PAGE_BYTES, PID, Mapping, Process
 from ..trace.dtypes import OPERATION
 from ..trace.instruction import FACT, Instruction
 from .a64 import UnsupportedInstructionError, classify
-from .front_end import SIGNAL_STATUS, Batch
+from .front_end import QEMU_HINT, SIGNAL_STATUS, Batch
 from .hooks import Hooks, StopReason, library
 from .loader import build_stack, read_image
 from .syscalls import Kernel
@@ -105,8 +105,14 @@ class Program:
         self._fatal_signal: Signals | None = None  # signal of a crash or of `kill`
         self._fault: tuple[str, Signals] | None = None  # reason and signal, for the instruction at PC
         self._in_kernel = False
+        self._unsupported = False  # the program has reached an unsupported instruction
         uc.hook_add(unicorn.UC_HOOK_INTR, self._on_exception)
         uc.hook_add(unicorn.UC_HOOK_MEM_INVALID, self._on_fault)
+
+    @property
+    def hint(self) -> str:
+        """Sentence about QEMU, if the program has used what is not supported. Otherwise empty."""
+        return QEMU_HINT if self._unsupported or self._kernel.reported else ""
 
     @property
     def grade(self) -> str:
@@ -251,6 +257,7 @@ class Program:
             except UnsupportedInstructionError as error:
                 if rows:
                     break  # the instruction may never be executed
+                self._unsupported = True
                 self._crash(pc, f"unsupported instruction: {error}", Signals.SIGILL)
                 return
             self.instructions[address] = instruction

@@ -122,6 +122,8 @@ def _run(config: SPUConfig, program: FrontEnd, sampling: Sampling, output: str, 
             outputs.save(output, recording)
     discarded = config.feed_events if sampling.filters.discard else None
     _summary(driver, seconds, output, discarded)
+    if program.hint:
+        print_stderr(f"spurtle: {program.hint}")
     if program.failure:
         print_stderr(f"spurtle: {program.failure}")
     elif received and program.exit_status == SIGNAL_STATUS + received[0]:

@@ -87,6 +87,11 @@ class QemuProgram:
             )
 
     @property
+    def hint(self) -> str:
+        """Empty: no other front end supports more."""
+        return ""
+
+    @property
     def grade(self) -> str:
         """Sentence that names the front end, and what it does not record."""
         if self._qemu.exact:
