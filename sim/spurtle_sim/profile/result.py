@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from spurtle.config import SPUConfig
 from spurtle.support.streams import print_stderr
 
-from ..perf.events import Mmap, process_events
+from ..perf.events import TimedEvent, process_events
 from ..perf.process import Process
 from ..perf.writer import Recording
 from . import outputs
@@ -37,16 +37,16 @@ class ProfileResult:
     def _discard(self) -> bool:
         return self._sampling.filters.discard
 
-    def save(self, process: Process, mappings: Sequence[Mmap]) -> None:
+    def save(self, process: Process, events: Sequence[TimedEvent]) -> None:
         """Write the files. In Discard mode there are none. Raises UserError if they cannot be written.
 
-        `mappings` are those that the process made after its start.
+        `events` are those after the start of the process.
         """
         if self._discard:
             return
         recording = Recording(
             argv=process.argv,
-            events=process_events(process, self._driver.aux, later=mappings, end=self._driver.time),
+            events=process_events(process, self._driver.aux, later=events, end=self._driver.time),
             midr=outputs.midr(self._config.name),
             settings=self._sampling.settings(),
         )
