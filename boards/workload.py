@@ -36,9 +36,8 @@ def workload_process() -> Process:
     """Return the process that executes the workload."""
     # Imported here because it loads the emulator, which the gateware does not need.
     from spurtle_sim.emulator.program import Program
-    from spurtle_sim.profile.run import process_of
 
-    return process_of(Program(_PROGRAM))
+    return Program(_PROGRAM).process
 
 
 def excerpt(config: SPUConfig, operations: int) -> NDArray[np.void]:

@@ -224,7 +224,7 @@ def test_each_file_is_the_same_in_each_process(tmp_path: Path) -> None:
     assert written == product("minimal", NO_SHELL)
 
 
-@pytest.mark.full
+@pytest.mark.long
 def test_options_are_in_names_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """All are in one folder: no file is overwritten, and one design can contain several modules."""
     shells = [[], ["--shell", "axi4", "--outstanding", "4"]]

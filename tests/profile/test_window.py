@@ -12,6 +12,7 @@ from rich.console import Console
 from spurtle.config import CONFIGS
 from spurtle.support.errors import PROFILE_FAILED
 from spurtle_sim.cli import main
+from spurtle_sim.emulator.front_end import Batch
 from spurtle_sim.profile.driver import Driver
 from spurtle_sim.profile.options import Sampling
 from spurtle_sim.profile.progress import Progress
@@ -103,8 +104,8 @@ def test_windows_select_operations() -> None:
     assert [part.tolist() for part in window.split(rows[:12], 0)] == [[*range(10)], [10, 11]]
     assert [part.tolist() for part in window.split(rows[12:], 12)] == [[], [12, 13, 14]]
     assert [part.tolist() for part in window.split(rows[20:], 20)] == [[], []]
-    batches = window.batches(rows + 40 * batch for batch in range(9))
-    assert [len(batch) for batch in batches] == [40, 40, 20]
+    batches = window.batches(Batch(operations=rows + 40 * number) for number in range(9))
+    assert [len(batch.operations) for batch in batches] == [40, 40, 20]
 
 
 @pytest.mark.parametrize(

@@ -47,13 +47,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spurtle_sim.emulator": {
         *("spurtle.support", "spurtle_sim.native", "spurtle_sim.perf", "spurtle_sim.trace"),
     },
+    "spurtle_sim.qemu": {
+        *("spurtle.support", "spurtle_sim.emulator", "spurtle_sim.native", "spurtle_sim.perf", "spurtle_sim.trace"),
+    },
     "spurtle_sim.timing": {"spurtle.arch", "spurtle.support", "spurtle_sim.native", "spurtle_sim.trace"},
     "spurtle_sim.cosim": MODEL
     | {"spurtle.interface", "spurtle.gateware", "spurtle.export"}
     | {"spurtle_sim.model", "spurtle_sim.native", "spurtle_sim.trace"},
     "spurtle_sim.profile": MODEL
     | {"spurtle_sim.model", "spurtle_sim.native", "spurtle_sim.trace", "spurtle_sim.perf", "spurtle_sim.records"}
-    | {"spurtle_sim.cosim", "spurtle_sim.emulator", "spurtle_sim.timing"},
+    | {"spurtle_sim.cosim", "spurtle_sim.emulator", "spurtle_sim.qemu", "spurtle_sim.timing"},
     "spurtle_sim": {"spurtle.support", "spurtle_sim.perf", "spurtle_sim.records", "spurtle_sim.profile"},
     "spurtle_sim.cli": MODEL
     | {
@@ -82,8 +85,8 @@ THIRD_PARTY = {
 }
 """The packages that may import each third-party package that takes long to load."""
 
-WITHOUT_AMARANTH = ("model", "records", "perf", "trace", "native", "emulator", "timing")
-WITHOUT_EMULATOR = ("model", "records", "perf", "trace", "native", "timing", "cosim", "cli")
+WITHOUT_AMARANTH = ("model", "records", "perf", "trace", "native", "emulator", "qemu", "timing")
+WITHOUT_EMULATOR = ("model", "records", "perf", "trace", "native", "qemu", "timing", "cosim", "cli")
 """Packages of `spurtle_sim` that do not load Amaranth, or an emulator, when they are imported."""
 
 BOARDS = ("boards.top", "boards.softcore", "boards.build")

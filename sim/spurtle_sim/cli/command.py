@@ -18,6 +18,7 @@ from spurtle.support.files import STANDARD_INPUT
 from spurtle.support.numerals import decimal_argument
 from spurtle.support.version import __version__
 
+from ..profile.emulation import add_emulation_arguments, parse_emulation
 from ..profile.extra import add_extra_arguments, parse_extra
 from ..profile.options import add_sampling_arguments, parse_sampling
 from ..profile.window import add_window_arguments, parse_window
@@ -289,12 +290,13 @@ def _profile_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_sampling_arguments(parser)
     add_window_arguments(parser)
+    add_emulation_arguments(parser)
     parser.add_argument("--check", action="store_true", help="compare every record with the Python reference model")
     add_extra_arguments(parser)
     ops = parser.add_argument(
         "--ops", metavar="FILE", action=_Ops, help="profile the operations of a file instead of a program"
     )
-    program = parser.add_argument("program", metavar="PROGRAM", help="static AArch64 Linux executable")
+    program = parser.add_argument("program", metavar="PROGRAM", help="AArch64 Linux executable; static without QEMU")
     setattr(ops, "program", program)
     arguments = parser.add_argument(
         "arguments", metavar="ARGS", nargs=argparse.REMAINDER, help="arguments of the program"
@@ -326,7 +328,7 @@ def _profile(options: argparse.Namespace) -> int:
     return run_profile(
         config, options.program, options.arguments,
         sampling=sampling, core=options.core or DEFAULT_CORE, window=parse_window(options),
-        output=options.output, extra=parse_extra(options), check=options.check,
+        output=options.output, extra=parse_extra(options), check=options.check, emulation=parse_emulation(options),
     )  # fmt: skip
 
 

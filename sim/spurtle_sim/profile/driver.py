@@ -77,7 +77,7 @@ class Driver:
         self._spu.set_pe(pe)
         self.checker = Checker(config, pe) if check else None
         self.aux: list[Aux] = []
-        self._pid = context
+        self._pid = self._context = context
         self._spool = spool
         self.sampled = 0
         self.collided = 0
@@ -92,6 +92,17 @@ class Driver:
             self._write(arch.PMBLIMITR_EL1, _BASE + _SIZE | arch.PMBLIMITR_EL1.pack(E=1))
         for register, value in sampling.writes(config):
             self._write(register, value)
+
+    def switch(self, context: int) -> None:
+        """Change CONTEXTIDR_EL1, if another thread runs. The operations in flight finish before."""
+        if context == self._context:
+            return
+        self._play(np.zeros(0, TIMED_OPERATION), settle=True)
+        self._context = context
+        pe = PEState(contextidr_el1=context)
+        self._spu.set_pe(pe)
+        if self.checker:
+            self.checker.switch(pe)
 
     def run(self, operations: NDArray[np.void]) -> None:
         """Play rows of `TIMED_OPERATION` and serve the interrupts."""

@@ -8,6 +8,7 @@ import numpy as np
 from spurtle.config import SPUConfig
 from spurtle.support.errors import PROFILE_FAILED
 
+from ..perf.events import mmap_event
 from ..perf.process import Mapping
 from ..trace.file import OperationsFile, check_order
 from . import outputs
@@ -68,7 +69,8 @@ def replay(
         progress = Progress(driver, min(file.count, window.end))
         result = ProfileResult(config, sampling, driver, process, output)
         with progress.shown():
-            result.collect(_play(operations, file, later, driver, window, progress, config.ops_per_cycle))
+            played = _play(operations, file, later, driver, window, progress, config.ops_per_cycle)
+            result.collect(mmap_event(process, driver.time, mapping) for mapping in played)
         seconds = progress.seconds
         result.save(files)
         result.print_summary(seconds)

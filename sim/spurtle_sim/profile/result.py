@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from spurtle.config import SPUConfig
 from spurtle.support.streams import print_stderr
 
-from ..perf.events import Mmap, mmap_event, process_events
-from ..perf.process import Mapping, Process
+from ..perf.events import TimedEvent, process_events
+from ..perf.process import Process
 from ..perf.writer import Recording
 from . import outputs
 from .driver import Driver
@@ -35,18 +35,18 @@ class ProfileResult:
         self._driver = driver
         self._process = process
         self._output = output
-        self._mappings: list[Mmap] = []
+        self._events: list[TimedEvent] = []
 
     @property
     def _discard(self) -> bool:
         return self._sampling.filters.discard
 
-    def collect(self, played: Iterable[Mapping]) -> None:
+    def collect(self, events: Iterable[TimedEvent]) -> None:
         """Let a run play, then stop the driver.
 
-        `played` yields each mapping that the process makes, after the operations before it have passed the SPU.
+        `events` plays the operations, and yields each event after the operations before it have passed the SPU.
         """
-        self._mappings.extend(mmap_event(self._process, self._driver.time, mapping) for mapping in played)
+        self._events.extend(events)
         self._driver.stop()
 
     def save(self, files: OpenFiles) -> None:
@@ -55,7 +55,7 @@ class ProfileResult:
         if not self._discard:
             recording = Recording(
                 argv=process.argv,
-                events=process_events(process, driver.aux, later=self._mappings, end=driver.time),
+                events=process_events(process, driver.aux, later=self._events, end=driver.time),
                 midr=outputs.midr(self._config.name),
                 settings=self._sampling.settings(),
             )

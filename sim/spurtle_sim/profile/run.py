@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from signal import SIG_IGN, Signals, getsignal, signal
 from types import FrameType
@@ -14,15 +15,15 @@ from spurtle.support.files import STANDARD_INPUT
 from spurtle.support.streams import print_stderr
 
 from ..cosim import spu
-from ..emulator import hooks
-from ..emulator.program import Program
+from ..emulator.front_end import SIGNAL_STATUS, FrontEnd
 from ..native.library import load
-from ..perf.process import PID, Mapping, Process
+from ..perf.events import Mmap, TimedEvent
 from ..timing import model
-from ..timing.core import DEFAULT_CORE, Core, read_core
+from ..timing.core import DEFAULT_CORE, read_core
 from ..timing.model import TimingModel
 from . import outputs
 from .driver import Driver
+from .emulation import Emulation
 from .extra import ExtraFiles, OpenFiles
 from .options import Sampling
 from .progress import Progress
@@ -30,11 +31,12 @@ from .result import ProfileResult
 from .saved import OperationsSaver
 from .window import Window
 
-__all__ = ["process_of", "run_profile"]
+__all__ = ["run_profile"]
 
 _DEFAULT = Sampling()
 _COMPLETE = Window()
 _NO_FILES = ExtraFiles()
+_DEFAULT_EMULATION = Emulation()
 
 
 def run_profile(
@@ -48,29 +50,32 @@ def run_profile(
     output: str = "perf.data",
     extra: ExtraFiles = _NO_FILES,
     check: bool = False,
+    emulation: Emulation = _DEFAULT_EMULATION,
 ) -> int:
     """Run a program and write its profile.
 
-    SIGINT and SIGTERM end the program. The records until then are written, as they are after a crash.
+    SIGINT and SIGTERM end the program. The records until then are written, as after a crash.
 
     Parameters
     ----------
     config : SPUConfig
     program : str or Path
-        A static AArch64 Linux executable.
+        An AArch64 Linux executable. Without QEMU it must be static.
     arguments : sequence of str
     sampling : Sampling
         Interval, filters and random numbers. The default is an interval of 768 operations without filters.
     core : str
         Core whose operations are sampled: the name of a core of `timing.core`, or a core file.
     window : Window
-        Part of the run that is profiled, and end of the run. The default is the complete run.
+        Part that is profiled, and end of the run. The default is the complete run.
     output : str
         Name of the perf.data file. The raw buffer is written to `{output}.spe`. In Discard mode no file is written.
     extra : ExtraFiles
         Files for timed operations and waveforms. The default is none.
     check : bool
         Compare all results with the reference model.
+    emulation : Emulation
+        Emulator that executes the program, and its options.
 
     Returns
     -------
@@ -79,28 +84,27 @@ def run_profile(
 
     Raises
     ------
-    TypeError
-        If an argument is of another type.
-    ValueError
-        If the configuration does not have one of the filters.
+    TypeError, ValueError
+        If an argument is of another type; if the configuration does not have one of the filters.
     UserError
         If the program cannot be run, the core cannot be read, or the output cannot be written.
     """
     check_config(config)
     check_type("sampling", sampling, Sampling)
     check_type("window", window, Window)
+    check_type("emulation", emulation, Emulation)
     sampling.check(config)
     if isinstance(arguments, str):
         raise TypeError(f"arguments must be a sequence of strings, not the string {arguments!r}")
     outputs.check_output(output, str(program), STANDARD_INPUT, also=extra.names)
     with closing(OpenFiles(output, extra)) as files:
-        return _run(config, Program(program, arguments), read_core(core), sampling, window, output, files, check=check)
+        return _run(config, emulation.program(program, arguments), core, sampling, window, output, files, check=check)
 
 
 def _run(
     config: SPUConfig,
-    program: Program,
-    core: Core,
+    program: FrontEnd,
+    core: str,
     sampling: Sampling,
     window: Window,
     output: str,
@@ -108,10 +112,12 @@ def _run(
     *,
     check: bool,
 ) -> int:
+    parameters = read_core(core).for_lanes(config.ops_per_cycle)
     # Compiling takes seconds for each library that is not in the cache, so they are compiled in parallel.
-    load([spu.library(config, files.waves), model.library(), hooks.library()])
-    process = process_of(program)
-    timing_model = TimingModel(program.instructions, core.for_lanes(config.ops_per_cycle))
+    load([spu.library(config, files.waves), model.library(), *program.libraries()])
+    print_stderr(program.grade)
+    process = program.process
+    timing_model = TimingModel(program.instructions, parameters)
     driver = Driver(config, sampling, context=process.pid, check=check, spool=files.spool, waves=files.waves)
 
     progress = Progress(driver, window.total)
@@ -122,9 +128,11 @@ def _run(
         seconds = progress.seconds
         result.save(files)
     result.print_summary(seconds)
+    if program.hint:
+        print_stderr(f"spurtle: {program.hint}")
     if program.failure:
         print_stderr(f"spurtle: {program.failure}")
-    elif received:
+    elif received and program.exit_status == SIGNAL_STATUS + received[0]:
         print_stderr(f"spurtle: {received[0].name} ended {program.path.name}")
     if result.print_mismatches():
         return PROFILE_FAILED
@@ -132,7 +140,7 @@ def _run(
 
 
 @contextmanager
-def _ended_by_signals(program: Program) -> Generator[Sequence[Signals]]:
+def _ended_by_signals(program: FrontEnd) -> Generator[Sequence[Signals]]:
     """End the program on SIGINT and SIGTERM, and yield the signals received.
 
     After the program has ended the signals have no effect, so that its profile is written: `timeout` sends them twice.
@@ -156,37 +164,28 @@ def _ended_by_signals(program: Program) -> Generator[Sequence[Signals]]:
             signal(number, handler)
 
 
-def process_of(program: Program) -> Process:
-    """Return the process that executes the program."""
-    image = program.image
-    return Process(program.path, program.argv, PID, image.mappings, image.build_id)
-
-
 def _play(
-    program: Program,
+    program: FrontEnd,
     timing_model: TimingModel,
     driver: Driver,
     window: Window,
     progress: Progress,
     saver: OperationsSaver | None,
-) -> Iterator[Mapping]:
-    """Run the program on the SPU. Yield each mapping that it makes, after the operations before it have passed."""
-    yielded = 0
-    for operations in window.batches(program.run()):
-        passed, end = progress.operations, progress.operations + len(operations)
-        mappings = program.runtime_mappings[yielded:]
-        yielded += len(mappings)
-        for retired, mapping in (*mappings, (end, None)):
-            before, profiled = window.split(operations[: retired - passed], passed)
-            operations = operations[retired - passed :]
-            passed = retired
-            timing_model.run(before)
+) -> Iterator[TimedEvent]:
+    """Run the program on the SPU. Yield each of its events, after the operations before it have passed."""
+    for batch in window.batches(program.batches()):
+        if batch.changed:
+            timing_model.redefine(batch.changed)
+        before, profiled = window.split(batch.operations, progress.operations)
+        timing_model.run(before)
+        if len(profiled):
             timed = timing_model.run(profiled)
+            driver.switch(batch.thread)
             driver.run(timed)
             if saver:
-                saver.append(timed)
-            if mapping:
-                if saver:
-                    saver.map(mapping)
-                yield mapping
-        progress.operations = end
+                saver.append(timed, batch.thread)
+        progress.operations += len(batch.operations)
+        for event in batch.events:
+            if saver and isinstance(event, Mmap):
+                saver.map(event.mapping)
+            yield replace(event, time=driver.time)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from spurtle.support.errors import UserError
 from spurtle.support.files import check_files, write_files
+from spurtle.support.streams import print_stderr
 
 from ..emulator.loader import read_image
 from ..perf.process import PID, Process
@@ -51,6 +52,7 @@ class OperationsSaver:
             raise UserError(f"cannot write into {folder}: {error.strerror}") from error
         self._writer = OperationsWriter(self._file)
         self._mappings: list[tuple[int, ProcessMapping]] = []
+        self._threads: set[int] = set()
 
     def close(self) -> None:
         """Close the temporary file."""
@@ -58,8 +60,9 @@ class OperationsSaver:
         with suppress(OSError):
             self._file.close()
 
-    def append(self, rows: NDArray[np.void]) -> None:
-        """Append rows of `TIMED_OPERATION`. Raises UserError if they cannot be written."""
+    def append(self, rows: NDArray[np.void], thread: int = PID) -> None:
+        """Append rows of `TIMED_OPERATION` of a thread. Raises UserError if they cannot be written."""
+        self._threads.add(thread)
         self._writer.append(rows)
 
     def map(self, mapping: ProcessMapping) -> None:
@@ -77,6 +80,8 @@ class OperationsSaver:
         }
         self._writer.close({"process": description})
         write_files({Path(self._path): self._content()})
+        if len(self._threads) > 1:
+            print_stderr(f"spurtle: {self._path} stores the operations of {len(self._threads)} threads as those of one")
 
     def _content(self) -> Iterator[bytes]:
         self._file.seek(0)

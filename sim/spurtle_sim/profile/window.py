@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from spurtle.support.arguments import check_range
@@ -13,6 +13,8 @@ from spurtle.support.numerals import decimal
 
 if TYPE_CHECKING:  # the command line is also used without numpy
     from numpy.typing import NDArray
+
+    from ..emulator.front_end import Batch
 
 __all__ = ["Window", "add_window_arguments", "parse_window"]
 
@@ -62,13 +64,14 @@ class Window:
         """Number of operations of the run, or None if it is not known."""
         return None if self.max_operations == _MAX else self.max_operations
 
-    def batches(self, source: "Generator[NDArray[Any]]") -> "Iterator[NDArray[Any]]":
-        """Yield the arrays of operations that `source` yields, up to `max_operations` operations. Then close it."""
+    def batches(self, source: "Generator[Batch]") -> "Iterator[Batch]":
+        """Yield the batches that `source` yields, up to `max_operations` operations. Then close it."""
         left = self.max_operations
         with closing(source):
-            for operations in source:
-                yield operations[:left]
-                left -= len(operations)
+            for batch in source:
+                excess = len(batch.operations) - left
+                yield replace(batch, operations=batch.operations[:left], events=()) if excess > 0 else batch
+                left -= len(batch.operations)
                 if left <= 0:
                     break
 

@@ -10,7 +10,7 @@ Ref: DDI0487 M.a, D17.6 (counters), D18.2.4 (data source), D18.2.6 (events).
 """
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import islice
 
@@ -123,6 +123,11 @@ class TimingModel:
                 raise ValueError(f"operation {done} must be at the PC of an instruction, not at 0x{rows['pc'][done]:x}")
         return parts[1] if len(parts) == 2 else np.concatenate(parts)
 
+    def redefine(self, instructions: Mapping[int, Instruction]) -> None:
+        """Replace instructions, by PC, because the program has changed them."""
+        table = _table(instructions)
+        self._library.timing_model_define(self._model, table.ctypes.data, len(table))
+
     def _define(self) -> None:
         """Pass new instructions to the model. They are the last ones, because a dict keeps the order of insertion."""
         new = len(self._instructions) - self._defined
@@ -132,7 +137,7 @@ class TimingModel:
             self._defined += new
 
 
-def _table(instructions: dict[int, Instruction]) -> NDArray[np.void]:
+def _table(instructions: Mapping[int, Instruction]) -> NDArray[np.void]:
     """Return rows of _INSTRUCTION. Raise ValueError if the model cannot represent an instruction."""
     table = np.zeros(len(instructions), _INSTRUCTION)
     for pc in instructions:
