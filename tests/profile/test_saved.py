@@ -4,6 +4,7 @@ import io
 import re
 import shlex
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 
 from spurtle.support.errors import PROFILE_FAILED, UserError
 from spurtle_sim.cli import main
+from spurtle_sim.perf.process import PID, Process
+from spurtle_sim.profile.saved import OperationsSaver
 from spurtle_sim.trace.csv_file import read_csv
 from spurtle_sim.trace.dtypes import TIMED_OPERATION
 from spurtle_sim.trace.file import OperationsFile, OperationsWriter
@@ -232,6 +235,18 @@ def test_a_wrong_description_of_the_process_is_refused(tmp_path: Path, capsys: p
         assert main(["profile", "--ops", str(path), "-o", str(tmp_path / "perf.data")]) == PROFILE_FAILED
         message = f"spurtle: {path}: the description of the process is not valid: "
         assert capsys.readouterr().err.startswith(message)
+
+
+def test_threads_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str], rows: NDArray[np.void]) -> None:
+    path = tmp_path / "operations.parquet"
+    process = Process(Path("/program"), ("program",), PID, ())
+    for threads, message in ((1, ""), (2, f"spurtle: {path} stores the operations of 2 threads as those of one\n")):
+        with closing(OperationsSaver(str(path))) as saver:
+            saver.append(rows[:10], PID)
+            saver.append(rows[10:], PID + threads - 1)
+            saver.save(process)
+        assert capsys.readouterr().err == message
+        assert len(read(path)) == len(rows)
 
 
 @pytest.mark.parametrize("options", [("--core", "wide"), ("--save-ops", "other.parquet"), ("program",)])
