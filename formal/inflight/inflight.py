@@ -36,6 +36,7 @@ from ..engine.terms import (
 )
 from ..engine.transition import Transition, Wires, transition
 from .latencies import cover_counts, prove_counts, prove_latencies
+from .start_states import start, words_are_kept
 
 __all__ = [
     "proofs",
@@ -132,7 +133,7 @@ def _finish(config: SPUConfig, wires: Wires) -> BitVector:
 def _sample(config: SPUConfig, wires: Wires, slot: int) -> BitVector:
     """Return the sample in this slot."""
     latencies = (wires[f"slot_{slot}.{name}"] for name in reversed(config.latencies))
-    return concat(*latencies, _known_at_finish(config, wires, slot), wires[f"slot_{slot}.start"])
+    return concat(*latencies, _known_at_finish(config, wires, slot), start(config, wires, slot))
 
 
 def prove_slots(config: SPUConfig, system: Transition) -> Verdict:
@@ -145,7 +146,7 @@ def prove_slots(config: SPUConfig, system: Transition) -> Verdict:
             finishes = all_of(finishes, now["finish__slot"] == slot)
         vanished = now["finish__vanished"] == 1
         granted = _bit(now["allocation.allocate"], slot)
-        start = then[f"slot_{slot}.start"] == now[f"slot_{slot}.start"]
+        kept = start(config, then, slot) == start(config, now, slot)
         drop = any_of(now[f"slot_{slot}.drop"] == 1, now["running"] == 0)
         finished = all_of(state == SlotState.IN_FLIGHT, after == SlotState.FINISHED)
         waits = all_of(state == SlotState.FINISHED, after == SlotState.FINISHED)
@@ -162,7 +163,7 @@ def prove_slots(config: SPUConfig, system: Transition) -> Verdict:
             implies(all_of(state == SlotState.IN_FLIGHT, finishes, not_(vanished)), after == SlotState.FINISHED),
             implies(state == SlotState.FINISHED, any_of(after == SlotState.FINISHED, after == SlotState.FREE)),
             # While the slot is in use, its start state is stable, and `drop` is set once the buffer does not run.
-            implies(all_of(_used(now, slot), _used(then, slot)), start),
+            implies(all_of(_used(now, slot), _used(then, slot)), kept),
             implies(all_of(_used(now, slot), _used(then, slot)), (then[f"slot_{slot}.drop"] == 1) == drop),
             # The operation of a finished slot is the one that finished: its memory word was written by the finish.
             implies(finished, _known_at_finish(config, then, slot) == _finish(config, now)),
@@ -218,12 +219,12 @@ def prove_captures(config: SPUConfig, system: Transition) -> Verdict:
             "timestamp": passed["pe__physical_count"] - _subtracted(config, passed),
             "collect": passed["collect"],
         }
-        start = concat(*(state[name] for name, _ in reversed(list(StartLayout(config)))))
+        expected = concat(*(state[name] for name, _ in reversed(list(StartLayout(config)))))
         return all_of(
             *(
                 implies(
                     all_of(assumed, _bit(granting["allocation.allocate"], slot)),
-                    all_of(after[f"slot_{slot}.start"] == start, (after[f"slot_{slot}.drop"] == 1) == stopped),
+                    all_of(start(config, after, slot) == expected, (after[f"slot_{slot}.drop"] == 1) == stopped),
                 )
                 for slot in range(config.slots)
             )
@@ -264,7 +265,10 @@ def _entry(config: SPUConfig, wires: Wires, position: int) -> BitVector:
 
 
 def queue(config: SPUConfig) -> Invariant:
-    """Return the invariant of the queue: it holds the finished slots, each of them once."""
+    """Return the invariant of the queue: it holds the finished slots, each of them once.
+
+    It includes `words_are_kept`.
+    """
 
     def holds(wires: Wires) -> Boolean:
         if config.slots == 1:
@@ -278,7 +282,7 @@ def queue(config: SPUConfig) -> Invariant:
             found = (all_of(ugt(level, k), _entry(config, wires, k) == slot) for k in range(config.slots))
             entries = reduce(operator.add, (as_bits(match, 8) for match in found))
             terms.append(entries == as_bits(_state(wires, slot) == SlotState.FINISHED, 8))
-        return all_of(*terms)
+        return all_of(*terms, words_are_kept(config)(wires))
 
     return holds
 

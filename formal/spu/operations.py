@@ -19,6 +19,7 @@ from ..engine.noninterference import Secret
 from ..engine.parts import Part
 from ..engine.terms import Boolean, all_of, any_of, extract, uge
 from ..engine.transition import Wires
+from ..inflight.start_states import word_of, words
 
 __all__ = [
     "FINISH",
@@ -32,10 +33,11 @@ __all__ = [
     "is_clear",
     "is_set",
     "passing",
+    "permits",
     "record_path",
     "report_of",
     "samples",
-    "start_of",
+    "starts",
     "used",
     "without_sample",
 ]
@@ -70,9 +72,35 @@ FINISH, SAMPLE = "finish__operation", "inflight.sample__payload"
 """Operation at the input `finish`, and sample at the output of `InFlight`."""
 
 
-def start_of(slot: int, config: SPUConfig) -> Part:
-    """Return the PE's state that this slot captured."""
-    return Part(f"inflight.slot_{slot}.start", StartLayout(config))
+def starts(config: SPUConfig) -> list[tuple[Part, Invariant]]:
+    """Return the registers and memory words with the start states of the slots.
+
+    Each is paired with the condition that it holds the state of an operation in flight.
+    """
+    found: dict[str, list[Invariant]] = {}
+    for slot in range(config.slots):
+        for wire, holds in _starts_of(slot, config):
+            found.setdefault(wire, []).append(holds)
+    return [(Part(wire, StartLayout(config)), any_holds(*holds)) for wire, holds in found.items()]
+
+
+def _starts_of(slot: int, config: SPUConfig) -> Iterator[tuple[str, Invariant]]:
+    """Yield where the start state of this slot can be, each with the condition that it is there."""
+    if config.slots == 1:
+        yield "inflight.start", used(slot)
+        return
+    for number, word in enumerate(words(config)):
+        yield f"inflight.{word}", all_hold(used(slot), has_value(f"inflight.{word_of(slot)}", number))
+
+
+def permits(slot: int, config: SPUConfig, name: str) -> Invariant:
+    """Return the condition that `name` may be collected for the operation in this slot."""
+    return any_holds(
+        *(
+            all_hold(holds, is_set(Part(wire, StartLayout(config))["collect"][name]))
+            for wire, holds in _starts_of(slot, config)
+        )
+    )
 
 
 def report_of(slot: int, config: SPUConfig) -> Part:
@@ -123,7 +151,7 @@ def finishing(config: SPUConfig, name: str) -> Invariant:
     """Return the condition that `name` may be collected for the operation that finishes."""
 
     def collected(wires: Wires) -> Boolean:
-        slots = [start_of(slot, config)["collect"][name](wires) == 1 for slot in range(config.slots)]
+        slots = [permits(slot, config, name)(wires) for slot in range(config.slots)]
         if config.slots > 1:
             slots = [all_of(wires["finish__slot"] == slot, permitted) for slot, permitted in enumerate(slots)]
         return any_of(*slots)

@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 from amaranth.hdl import C, Mux, Signal
 from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.wiring import Component
 
 from configurations import FEATURES
 from formal.engine.induction import inductive, resets
@@ -32,19 +33,37 @@ def test_seeded_faults_of_the_allocation_fail(count: int) -> None:
     )
 
 
-class FollowsPE(FaultMixin, inflight_rtl.Slot):
+class FollowsPE(FaultMixin, inflight_rtl.StartStates):
     """The start state follows the PE after the slot is granted."""
 
     def add_fault(self, m):
-        m.d.sync += self.start.eq(self.incoming)
+        words = m.submodules.words
+        m.d.comb += [words.write_ports[0].en.eq(1), words.write_ports[0].addr.eq(words.read_ports[0].addr)]
 
 
-class CapturesEarlier(FaultMixin, inflight_rtl.Slot):
+class ReadsBySlot(FaultMixin, inflight_rtl.StartStates):
+    """The start state is read from the word with the number of the slot."""
+
+    def add_fault(self, m):
+        m.d.comb += m.submodules.words.read_ports[0].addr.eq(self.slot)
+
+
+class SharesWords(FaultMixin, inflight_rtl.StartStates):
+    """The start state is written to the word with the number of the lowest free slot, which another slot can have."""
+
+    def add_fault(self, m):
+        for slot in reversed(range(SEVERAL.slots)):
+            with m.If(self.free[slot]):
+                m.d.comb += m.submodules.words.write_ports[0].addr.eq(slot)
+
+
+class CapturesEarlier(FaultMixin, inflight_rtl.StartStates):
     """The slot captures the PE's state of the cycle before."""
 
     def add_fault(self, m):
-        with m.If(self.allocate):
-            m.d.sync += self.start.eq(self.start)
+        earlier = Signal.like(self.incoming)
+        m.d.sync += earlier.eq(self.incoming)
+        m.d.comb += m.submodules.words.write_ports[0].data.eq(earlier)
 
 
 class ForgetsStops(FaultMixin, inflight_rtl.Slot):
@@ -70,9 +89,11 @@ class KeepsEntries(FaultMixin, SyncFIFO):
         m.d.sync += self.level.eq(self.level + (self.w_en & self.w_rdy))
 
 
-@pytest.mark.full
-def test_a_slot_whose_start_state_changes_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inflight_rtl, "Slot", FollowsPE)
+@pytest.mark.parametrize("wrong", tiers(full=[FollowsPE, ReadsBySlot, SharesWords]))
+def test_a_slot_whose_start_state_changes_fails(
+    wrong: type[inflight_rtl.StartStates], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inflight_rtl, "StartStates", wrong)
     WrongCircuit(inflight_rtl.InFlight, SEVERAL, inflight.prove_slots).check()
 
 
@@ -89,10 +110,9 @@ def test_a_queue_that_keeps_removed_entries_fails(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("wrong", tiers(fast=[CapturesEarlier], full=[ForgetsStops]))
-def test_a_slot_that_captures_a_wrong_start_state_fails(
-    wrong: type[inflight_rtl.Slot], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(inflight_rtl, "Slot", wrong)
+def test_a_slot_that_captures_a_wrong_state_fails(wrong: type[Component], monkeypatch: pytest.MonkeyPatch) -> None:
+    part = "Slot" if issubclass(wrong, inflight_rtl.Slot) else "StartStates"
+    monkeypatch.setattr(inflight_rtl, part, wrong)
     WrongCircuit(inflight_rtl.InFlight, SEVERAL, inflight.prove_captures).check()
 
 
