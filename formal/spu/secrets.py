@@ -276,7 +276,7 @@ def stale(config: SPUConfig) -> Iterator[Secret]:
         yield from (Secret(Part(f"{name}.{flag}", 1), used(slot)) for flag in ("executing", "waiting"))
         for latency in config.latencies:
             yield Secret(Part(f"{name}.{latency}", config.counter_bits), used(slot))
-    yield from (Secret(part, holds) for part, holds in starts(config))
+    yield from (Secret(part, holds) for part, holds in (*passing(config), *starts(config)))
     yield from (Secret(sample, has_value("inflight.sample__valid", 1)) for sample in samples(config))
 
     yield Secret(

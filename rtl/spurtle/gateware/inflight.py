@@ -57,8 +57,10 @@ class InFlight(ConfiguredComponent):
     """
 
     proof_signals = (
+        "incoming",
         "start",
         "start_*",
+        "was_stopped_*",
         "offset_high",
         "borrow",
         "known_at_finish",
@@ -95,7 +97,10 @@ class InFlight(ConfiguredComponent):
 
         m.submodules.allocation = allocation = Allocation(self._config)
         slots = [Slot(self._config) for _ in range(self._config.slots)]
-        incoming, was_stopped = self._delay(m)
+        # State of the PE for the operations that passed in the previous cycle.
+        incoming = Signal(StartLayout(self._config))
+        was_stopped = self._was_stopped(m)
+        m.d.comb += incoming.eq(self._register_state(m))
         for number, slot in enumerate(slots):
             m.submodules[f"slot_{number}"] = slot
             self._connect_slot(m, number, slot, allocation, was_stopped)
@@ -133,11 +138,8 @@ class InFlight(ConfiguredComponent):
             slot.vanish.eq(finishes & self.finish.vanished),
         ]
 
-    def _delay(self, m):
-        """Return the state of the PE for the operations that `sampled` reports in this cycle, and `was_stopped`.
-
-        `was_stopped` is whether the buffer did not run in some cycle since they passed the sampling point.
-        """
+    def _register_state(self, m):
+        """Return the state of the PE for the operations that passed in the previous cycle."""
         now = Signal(StartLayout(self._config))
         config = self._config
         states = ["el", "ns", *(["nse"] if config.rme else []), "contextidr_el1"]
@@ -147,16 +149,17 @@ class InFlight(ConfiguredComponent):
             now.timestamp.eq(self.pe.physical_count),
             now.collect.eq(self.collect),
         ]
+        start = Signal(StartLayout(config), name="start_0")
+        m.d.sync += start.eq(now)
+        return self._subtract_offset(m, start) if config.el2 else start
+
+    def _was_stopped(self, m):
+        """Return whether the buffer did not run since the operations that `sampled` reports in this cycle passed."""
         was_stopped = Const(0)
-        for age in range(self._config.answer_latency):
-            if age:
-                before, was_stopped = was_stopped, Signal(name=f"was_stopped_{age}")
-                m.d.sync += was_stopped.eq(before | ~self.running)
-            before, now = now, Signal(StartLayout(self._config), name=f"start_{age}")
-            m.d.sync += now.eq(before)
-            if age == 0 and self._config.el2:
-                now = self._subtract_offset(m, now)
-        return now, was_stopped
+        for age in range(1, self._config.answer_latency):
+            before, was_stopped = was_stopped, Signal(name=f"was_stopped_{age}")
+            m.d.sync += was_stopped.eq(before | ~self.running)
+        return was_stopped
 
     def _subtract_offset(self, m, start):
         """Subtract the offset from the timestamp of `start`, which is registered. Return `start` with the difference.
@@ -181,7 +184,13 @@ class InFlight(ConfiguredComponent):
         return shifted
 
     def _offer_in_place(self, m, slot, incoming):
-        """Send the sample of the only slot from the registers that captured it."""
+        """Send the sample of the only slot from the registers that captured it.
+
+        `incoming` is the state of the PE for the operations that passed in the previous cycle.
+        """
+        for age in range(1, self._config.answer_latency):
+            before, incoming = incoming, Signal(StartLayout(self._config), name=f"start_{age}")
+            m.d.sync += incoming.eq(before)
         start = Signal(StartLayout(self._config))
         known_at_finish = Signal(KnownAtFinishLayout(self._config))
         # Captured while the slot is free, because `allocate` arrives late.

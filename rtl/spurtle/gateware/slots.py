@@ -13,7 +13,7 @@ from ..interface.sampling import SamplingPointSignature
 from .component import ConfiguredComponent
 from .fsm import FSMState
 
-__all__ = ["Allocation", "Slot", "SlotState"]
+__all__ = ["Allocation", "Slot", "SlotState", "index_of"]
 
 
 class Allocation(ConfiguredComponent):
@@ -70,14 +70,14 @@ class Allocation(ConfiguredComponent):
         ]
         if self._config.slots > 1:
             # Lanes without a selection are not read: the first selection needs no condition.
-            numbers = [_index(offer) for offer in offers]
+            numbers = [index_of(offer) for offer in offers]
             for lane, slot in enumerate(self.slot):
                 m.d.comb += slot.eq(Mux(self.selected[-1][lane], numbers[-1], numbers[0]))
 
         return m
 
 
-def _index(one_hot):
+def index_of(one_hot):
     """Return the index of the bit that is one."""
     bits = range((len(one_hot) - 1).bit_length())
     return Cat(Cat(bit for index, bit in enumerate(one_hot) if index >> k & 1).any() for k in bits)

@@ -3,6 +3,10 @@
 Ref: DDI0487 M.a, D17.6 (captured information).
 """
 
+from functools import reduce
+from itertools import pairwise
+from operator import or_
+
 from amaranth import *
 from amaranth.lib import memory
 from amaranth.lib.wiring import In, Out
@@ -10,6 +14,7 @@ from amaranth.lib.wiring import In, Out
 from ..config import SPUConfig, check_config
 from .component import ConfiguredComponent
 from .sample import StartLayout
+from .slots import index_of
 
 __all__ = ["StartStates"]
 
@@ -17,26 +22,27 @@ __all__ = ["StartStates"]
 class StartStates(ConfiguredComponent):
     """Memory of the start states of several slots.
 
-    The state of each cycle is written to a word that no slot in use has, and each free slot keeps the address of this
-    word. Two operations that are selected in one cycle have one word. There is one word more than slots, so that a
-    word remains for the next cycle, whether or not slots are allocated in this one.
+    The state of each cycle is written to a word of its own, before it is known whether an operation is selected in that
+    cycle. When the selection is known, each free slot keeps the word; two operations of one cycle have one word. There
+    are as many words as slots, cycles until the selection is known, and one for the next cycle. So one is unused.
 
-    Timing: the address of the next word is registered, and no write depends on `allocate`, which arrives late. `start`
-    is combinational. Reset: the memory is not reset, but the state of a slot that was allocated after it is valid.
+    Timing: `incoming` is written in the cycle after its operations passed the sampling point. The slots receive its
+    word `answer_latency - 1` cycles later. `start` is combinational. Reset: the memory is not reset, but the state of a
+    slot that was allocated after it is valid.
 
     Members
     -------
     free : In(slots)
         Slots that are not in use.
     incoming : In(StartLayout)
-        State of the PE for the operations that are allocated slots in this cycle.
+        State of the PE for the operations that passed the sampling point in the previous cycle.
     slot : In(range(slots))
         Slot whose state is read.
     start : Out(StartLayout)
         State of the operation in `slot`, if that is in use.
     """
 
-    proof_signals = ("words", "next_word", "word_*")
+    proof_signals = ("words", "passed_*", "held_*", "address_*")
 
     def __init__(self, config: SPUConfig):
         check_config(config)
@@ -55,28 +61,35 @@ class StartStates(ConfiguredComponent):
     def elaborate(self, platform):
         m = Module()
 
-        depth = self._config.slots + 1
+        slots, latency = self._config.slots, self._config.answer_latency
+        depth = slots + latency + 1
         m.submodules.words = words = memory.Memory(shape=StartLayout(self._config), depth=depth, init=[])
         store = words.write_port()
         load = words.read_port(domain="comb")
-        next_word = Signal(range(depth))
-        words_of_slots = [Signal(range(depth), name=f"word_{slot}") for slot in range(self._config.slots)]
+
+        # Words of the states of successive cycles, one-hot, because they are compared with all others. The first one is
+        # written, and the last one is that of the operations whose selection is known in this cycle.
+        passed = [Signal(depth, name=f"passed_{age}", init=1 << age) for age in range(latency)]
+        m.d.sync += [later.eq(earlier) for earlier, later in pairwise(passed)]
+        held = [Signal(depth, name=f"held_{slot}") for slot in range(slots)]
+        addresses = [Signal(range(depth), name=f"address_{slot}") for slot in range(slots)]
+        for free, word, address in zip(self.free, held, addresses, strict=True):
+            with m.If(free):
+                m.d.sync += [word.eq(passed[-1]), address.eq(index_of(passed[-1]))]
         m.d.comb += [
             store.en.eq(1),
-            store.addr.eq(next_word),
+            store.addr.eq(index_of(passed[0])),
             store.data.eq(self.incoming),
-            load.addr.eq(Array(words_of_slots)[self.slot]),
+            load.addr.eq(Array(addresses)[self.slot]),
             self.start.eq(load.data),
         ]
-        for free, word in zip(self.free, words_of_slots, strict=True):
-            with m.If(free):
-                m.d.sync += word.eq(next_word)
 
-        # The lowest word that remains unused if slots are allocated in this cycle. If there is none, no slot is free,
-        # and this word remains unused.
+        # The lowest unused word is written next.
+        in_use = reduce(or_, (word & ~free.replicate(depth) for free, word in zip(self.free, held, strict=True)))
+        unused = Signal(depth)
+        m.d.comb += unused.eq(~reduce(or_, passed, in_use))
         for number in reversed(range(depth)):
-            in_use = (~free & (word == number) for free, word in zip(self.free, words_of_slots, strict=True))
-            with m.If(~Cat(next_word == number, *in_use).any()):
-                m.d.sync += next_word.eq(number)
+            with m.If(unused[number]):
+                m.d.sync += passed[0].eq(1 << number)
 
         return m
