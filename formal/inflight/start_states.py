@@ -37,7 +37,7 @@ def _address_of(slot: int) -> str:
 
 
 def registers(config: SPUConfig) -> Iterator[str]:
-    """Yield the registers of `InFlight` that `words_are_kept` reads, without those of the slots."""
+    """Yield the registers of `StartStates` that `words_are_kept` reads."""
     if config.slots > 1:
         yield from map(passed, range(config.answer_latency))
         yield from map(held_by, range(config.slots))
@@ -75,7 +75,7 @@ def words_are_kept(config: SPUConfig) -> Invariant:
 def kept(config: SPUConfig, now: Wires, then: Wires, slot: int) -> Boolean:
     """Return whether the start state of this slot is stable, under the invariant `words_are_kept`.
 
-    The slot keeps its word, and no word changes except for the one that is written, which is not that of the slot.
+    The slot keeps its word. Only one word is written, and no slot in use has that word.
     """
     if config.slots == 1:
         return then["start"] == now["start"]

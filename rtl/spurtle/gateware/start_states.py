@@ -68,7 +68,7 @@ class StartStates(ConfiguredComponent):
         load = words.read_port(domain="comb")
 
         # Words of the states of successive cycles, one-hot, because they are compared with all others. The first one is
-        # written, and the last one is that of the operations whose selection is known in this cycle.
+        # written. Operations whose state is in the last one may be selected in this cycle.
         passed = [Signal(depth, name=f"passed_{age}", init=1 << age) for age in range(latency)]
         m.d.sync += [later.eq(earlier) for earlier, later in pairwise(passed)]
         held = [Signal(depth, name=f"held_{slot}") for slot in range(slots)]
