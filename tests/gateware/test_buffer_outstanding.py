@@ -10,17 +10,23 @@ from spurtle.arch import FM, PMBLIMITR_EL1, PMBPTR_EL1, PMBSR_EL1, Register
 from spurtle_sim.model.buffer import FaultKind
 from tests.support.buffer_bench import BASE, FULL, PAGE, STOPPED, BufferBench, Driver, InjectedFault, enable
 from tests.support.seeds import SEED
-from tests.support.tiers import configurations, tiers
+from tests.support.tiers import tiers
 
-CONFIGURATIONS = {**{name: FOR_BLOCKS[name] for name in ("v1p4", "unnamed", "unnamed_packed")}, **OUTSTANDING}
+CONFIGURATIONS = {**FOR_BLOCKS, **OUTSTANDING}
 LIMIT = BASE + 2 * PAGE
 
 
 @pytest.fixture(
-    scope="module", params=configurations(CONFIGURATIONS, fast=["outstanding_packed", "outstanding_one_beat"])
+    scope="module",
+    params=tiers(
+        fast=["outstanding_packed", "outstanding_one_beat"],
+        full=["v1p4", "unnamed_packed", *OUTSTANDING],
+        # Records of 27 beats.
+        long=["unnamed"],
+    ),
 )
 def bench(request: pytest.FixtureRequest) -> BufferBench:
-    return BufferBench(request.param)
+    return BufferBench(CONFIGURATIONS[request.param])
 
 
 def beats(bench: BufferBench) -> int:
