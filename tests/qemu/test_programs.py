@@ -361,7 +361,7 @@ def test_runs_are_identical(qemu: Qemu, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [SIGINT, SIGKILL])
 def test_a_signal_ends_the_program(qemu: Qemu, number: Signals, tmp_path: Path) -> None:
-    """Operations before a signal are recorded, also if the reader is behind."""
+    """The operations before a signal are recorded, also if the reader is behind."""
     program = QemuProgram(qemu, executable(tmp_path / "program", [0x14000000]))
     count = 0
     for batch in program.batches():

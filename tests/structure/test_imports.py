@@ -50,7 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spurtle_sim.qemu": {
         *("spurtle.support", "spurtle_sim.emulator", "spurtle_sim.native", "spurtle_sim.perf", "spurtle_sim.trace"),
     },
-    "spurtle_sim.timing": {"spurtle.arch", "spurtle_sim.native", "spurtle_sim.trace"},
+    "spurtle_sim.timing": {"spurtle.arch", "spurtle.support", "spurtle_sim.native", "spurtle_sim.trace"},
     "spurtle_sim.cosim": MODEL
     | {"spurtle.interface", "spurtle.gateware", "spurtle.export"}
     | {"spurtle_sim.model", "spurtle_sim.native", "spurtle_sim.trace"},
@@ -66,6 +66,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "spurtle_sim.model",
         "spurtle_sim.perf",
         "spurtle_sim.profile",
+        "spurtle_sim.timing",
     }
     | {"spurtle_sim.records"},
 }
@@ -80,6 +81,7 @@ EMULATORS = {"capstone", "unicorn"}
 THIRD_PARTY = {
     "amaranth": {"spurtle.interface", "spurtle.gateware", "spurtle.shell", "spurtle.export", "spurtle_sim.cosim"},
     **{name: {"spurtle_sim.emulator"} for name in EMULATORS},
+    "pyarrow": {"spurtle_sim.trace"},
 }
 """The packages that may import each third-party package that takes long to load."""
 

@@ -1,6 +1,6 @@
 """Interface of the front ends, which execute a program and yield its operations: Unicorn and QEMU."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from signal import Signals
@@ -85,6 +85,6 @@ class FrontEnd(Protocol):
         """Send a signal to the program. A signal handler can call this method."""
         ...
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Generator[Batch]:
         """Run the program until it ends. Every operation is in one batch."""
         ...

@@ -6,7 +6,7 @@ Ref: DDI0487 M.a, D17.6.3 to D17.6.5 (information recorded for branches, accesse
 import errno
 import struct
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from signal import Signals
 from typing import Any
@@ -156,7 +156,7 @@ class Program:
         start, name = functions[index]
         return f"{name}+0x{address - start:x}"
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Generator[Batch]:
         """Run the program as `run` does. A batch ends where the program makes a mapping."""
         passed, reported = 0, 0
         for operations in self.run():
@@ -170,7 +170,7 @@ class Program:
             yield Batch(operations=remaining)
             passed += len(remaining)
 
-    def run(self, limit: int = 65536) -> Iterator[NDArray[np.void]]:
+    def run(self, limit: int = 65536) -> Generator[NDArray[np.void]]:
         """Run the program until it exits, crashes or is ended by a signal. Yield its operations in program order.
 
         Parameters

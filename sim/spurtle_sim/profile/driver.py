@@ -12,6 +12,7 @@ from spurtle import arch
 from spurtle.config import SPUConfig
 
 from ..cosim.spu import CompiledSPU
+from ..cosim.waves import WaveFile
 from ..model.pe import PEState
 from ..perf.events import Aux, loss_flags
 from ..perf.spool import Spool
@@ -39,6 +40,8 @@ class Driver:
         Compare every selection, every record, the registers of the buffer and the PMU events with the reference model.
     spool : Spool or None
         File that stores the records. None stores them in memory.
+    waves : WaveFile or None
+        File for the waveforms of some samples. `stop` completes it.
 
     Attributes
     ----------
@@ -64,9 +67,11 @@ class Driver:
         context: int,
         check: bool,
         spool: Spool | None = None,
+        waves: WaveFile | None = None,
     ):
         sampling.check(config)
-        self._spu = CompiledSPU(config)
+        self._spu = CompiledSPU(config, waves)
+        self._waves = waves
         self._spu.set_buffer(_BASE, _SIZE)
         pe = PEState(contextidr_el1=context)
         self._spu.set_pe(pe)
@@ -109,6 +114,8 @@ class Driver:
         self._write(arch.PMSCR_EL1, 0)
         self._read_buffer()
         self._write(arch.PMBLIMITR_EL1, 0)
+        if self._waves:
+            self._spu.close_waves()
         if self.checker:
             self.checker.check_counts(self.counts())
 

@@ -1,5 +1,6 @@
 """Files of a profile: perf.data for the perf tool, and the contents of the Profiling Buffer for `spurtle decode`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from spurtle.support.files import check_files, write_files
@@ -39,9 +40,9 @@ def reader_commands(output: str) -> str:
     return f"next: perf report -i {output}    or: spurtle decode {output}"
 
 
-def check_output(output: str, *inputs: str) -> None:
-    """Raise UserError if `save` cannot write its files, or would replace one of `inputs`."""
-    check_files([output, raw_path(output)], inputs)
+def check_output(output: str, *inputs: str, also: Sequence[str] = ()) -> None:
+    """Raise UserError if `save` cannot write its files, or those of `also`, or would replace one of `inputs`."""
+    check_files([output, raw_path(output), *also], inputs)
 
 
 def save(output: str, recording: Recording) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from signal import Signals
 
@@ -115,7 +115,7 @@ class QemuProgram:
         if self._child and self.exit_status is None:
             os.kill(self._child, number)
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Generator[Batch]:
         """Run the program until it ends. Yield the operations of its threads as QEMU has executed them.
 
         Raises
