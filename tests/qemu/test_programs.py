@@ -269,7 +269,7 @@ def test_scripts(qemu: Qemu, tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
         "spurtle: /bin/echo is not an AArch64 program: it runs on the host, and is not profiled"
     ]
     names = Counter(event.name for event in events(batches, Comm) if isinstance(event, Comm))
-    # Three interpreters, three that print a line of them, and one that prints those of the second script.
+    # Each of the three scripts has its interpreter and one `cat`. The last `cat` is that of the command.
     assert names == {"busybox": 7}
 
 

@@ -134,6 +134,7 @@ class QemuProgram:
             if self.exit_status is None:
                 os.kill(self._child, Signals.SIGKILL)
                 os.waitpid(self._child, 0)
+            self._child = 0
         number = (self.exit_status or 0) - SIGNAL_STATUS
         if number in _CRASHES:
             place = f" at PC 0x{records.crash:x}" if records.crash else ""
