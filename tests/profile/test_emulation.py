@@ -64,6 +64,14 @@ def test_choice(
             assert type(emulation.program(path, [])) is kind
 
 
+def test_a_file_without_permission_to_execute(static: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(find, "find_qemu", lambda _: NEW)
+    static.chmod(0o644)
+    assert type(Emulation().program(static, [])) is Program
+    with pytest.raises(UserError, match=r"must be executable: chmod \+x"):
+        Emulation(emulator="qemu").program(static, [])
+
+
 def test_invalid_arguments() -> None:
     with pytest.raises(ValueError, match="emulator must be auto, qemu or unicorn, not 'gem5'"):
         Emulation(emulator="gem5")

@@ -1,6 +1,7 @@
 """Choice of the front end that executes a program: Unicorn or QEMU."""
 
 import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,7 +74,9 @@ class Emulation:
         qemu = None if self.emulator == "unicorn" else find_qemu(self.qemu)
         if self.needs_qemu and qemu is None:
             raise UserError(f"no QEMU was found that accepts plugins: {INSTALL}")
-        if qemu is not None and (self.needs_qemu or qemu.exact or read_headers(path).interpreter is not None):
+        # Unicorn executes files without the permission to execute them, too.
+        preferred = qemu is not None and qemu.exact and os.access(path, os.X_OK)
+        if qemu is not None and (self.needs_qemu or preferred or read_headers(path).interpreter is not None):
             from ..qemu.program import QemuProgram
 
             return QemuProgram(qemu, path, arguments, sysroot=self.sysroot or "", follow=self.follow)

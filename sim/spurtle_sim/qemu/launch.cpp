@@ -5,6 +5,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "layout.h"
+
 // Start a program, with the environment of this process. Return its number, or -1.
 extern "C" int launch_start(char *const *arguments) {
     pid_t child = fork();
@@ -15,5 +17,5 @@ extern "C" int launch_start(char *const *arguments) {
     signal(SIGPIPE, SIG_DFL);           // Python ignores them
     signal(SIGXFSZ, SIG_DFL);
     execv(arguments[0], arguments);
-    _exit(125);
+    _exit(PROFILE_FAILED);
 }

@@ -51,7 +51,6 @@ constexpr size_t SCOREBOARD_BYTES = 128;  // threads must not share a cache line
 constexpr uint64_t ZVA_BYTES = 64;
 constexpr unsigned NZCV_SHIFT = 28;
 constexpr size_t REGISTERS = 32, CPSR = 31;  // X0 to X30, and CPSR
-constexpr uint64_t STACK_BYTES = (8 << 20) + (1 << 16);  // of the option -s; no other mapping has this length
 
 struct Thread {
     ring::Writer writer;

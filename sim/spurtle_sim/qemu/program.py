@@ -10,7 +10,7 @@ import numpy as np
 
 from spurtle.support.errors import UserError
 
-from ..emulator.a64 import UnsupportedInstructionError, classify
+from ..emulator.a64 import UnsupportedInstructionError, classify, classify_scalable
 from ..emulator.elf import read_headers
 from ..emulator.front_end import SIGNAL_STATUS, Batch
 from ..emulator.words import WORD, word_row
@@ -20,12 +20,12 @@ from ..trace.instruction import Instruction, InstructionKind
 from . import reader
 from .find import Qemu
 from .processes import Processes
-from .reader import Reader, Step, StepResult
+from .reader import STACK_BYTES, Reader, Step, StepResult
 
 __all__ = ["QemuProgram"]
 
-_CPU = "neoverse-n1"
-_STACK_BYTES = (8 << 20) + (1 << 16)  # plugin.cpp recognizes the stack by its length
+# CPUs without features that cannot be classified. QEMU 7.2 does not report the predicated accesses of SVE.
+_CPU, _CPU_WITH_SVE = "neoverse-n1", "neoverse-n2"
 _LIMIT = 65536  # operations in a batch
 _WAIT = 0.0002  # seconds, if there is nothing to read
 _CRASHES = {Signals.SIGSEGV, Signals.SIGBUS, Signals.SIGILL, Signals.SIGTRAP, Signals.SIGFPE}
@@ -134,6 +134,7 @@ class QemuProgram:
             if self.exit_status is None:
                 os.kill(self._child, Signals.SIGKILL)
                 os.waitpid(self._child, 0)
+            self._child = 0
         number = (self.exit_status or 0) - SIGNAL_STATUS
         if number in _CRASHES:
             place = f" at PC 0x{records.crash:x}" if records.crash else ""
@@ -147,7 +148,8 @@ class QemuProgram:
         """Return the arguments of QEMU before the program."""
         plugin = str(reader.plugin().make()).replace(",", ",,")  # a comma separates the arguments of the option
         ring = f"/proc/{os.getpid()}/fd/{records.descriptor}"
-        options = ["-cpu", _CPU, "-seed", str(self._seed), "-s", str(_STACK_BYTES), "-plugin", f"{plugin},ring={ring}"]
+        cpu = _CPU_WITH_SVE if self._qemu.exact else _CPU
+        options = ["-cpu", cpu, "-seed", str(self._seed), "-s", str(STACK_BYTES), "-plugin", f"{plugin},ring={ring}"]
         return [self._qemu.path, *options, *(["-L", self._sysroot] if self._sysroot else [])]
 
     def _read(self, records: Reader, processes: Processes) -> Iterator[Batch]:
@@ -189,7 +191,7 @@ class QemuProgram:
             try:
                 instruction = classify(word)
             except UnsupportedInstructionError:
-                instruction = _UNKNOWN
+                instruction = classify_scalable(word) or _UNKNOWN
             if self.instructions.setdefault(pc, instruction) != instruction:
                 self._changed[pc] = self.instructions[pc] = instruction
             rows.append(word_row(instruction))

@@ -119,8 +119,10 @@ class Decoder {
         Operation &row = rows[base + index];
         switch (ring::kind_of(word)) {
             case ring::Kind::ACCESS:
-                row.va = word & ring::ADDRESS_MASK;
-                row.facts |= FACT_VA_VALID;
+                if (row.facts & (FACT_LOAD | FACT_STORE)) {
+                    row.va = word & ring::ADDRESS_MASK;
+                    row.facts |= FACT_VA_VALID;
+                }
                 break;
             case ring::Kind::OUTCOME:
                 if (block->facts[index].passes >> (word & 15) & 1) row.facts |= FACT_TAKEN;

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from spurtle.support.errors import UserError
+from spurtle.support.errors import PROFILE_FAILED, UserError
 
 from ..emulator.words import WORD
 from ..native.header import constants, enumeration, struct
@@ -17,7 +17,10 @@ from ..native.library import Library, declare, load, package_files
 from ..trace.dtypes import OPERATION
 from ..trace.instruction import FACT
 
-__all__ = ["Reader", "Step", "StepResult", "ThreadEvent", "library", "plugin", "start"]
+__all__ = ["STACK_BYTES", "Reader", "Step", "StepResult", "ThreadEvent", "library", "plugin", "start"]
+
+STACK_BYTES = (8 << 20) + (1 << 16)
+"""Size of the stack of a program. The plugin recognizes the mapping by it, so it is not the size of another mapping."""
 
 _SHARED = ("ring.h",)
 _PLUGIN = ("plugin.cpp", "api.h", "guest.h", "writer.h")
@@ -205,6 +208,8 @@ def _layout() -> str:
         "#pragma once",
         "#include <cstdint>",
         constants("FACT_", "uint32_t", FACT),
+        constants("", "uint64_t", {"STACK_BYTES": STACK_BYTES}),
+        constants("", "int", {"PROFILE_FAILED": PROFILE_FAILED}),
         enumeration("Event", "uint32_t", {event.name: event for event in ThreadEvent}),
         enumeration("Result", "uint32_t", {result.name: result for result in StepResult}),
         struct("Word", WORD),

@@ -18,7 +18,6 @@
 namespace ring {
 
 constexpr long WAIT_NANOSECONDS = 20'000'000;  // then the thread checks that the reader exists
-constexpr int FAILED = 125;                    // exit status of `spurtle profile` if it failed itself
 
 class Writer {
    public:
@@ -45,7 +44,7 @@ class Writer {
             return;
         }
         header->exhausted = 1;
-        _exit(FAILED);
+        _exit(PROFILE_FAILED);
     }
 
     // Write a word.

@@ -5,5 +5,6 @@ docs/reference/operations.md lists the facts of each kind of instruction.
 
 from .classify import UnsupportedInstructionError, classify
 from .encoding import condition_holds
+from .scalable import classify_scalable
 
-__all__ = ["UnsupportedInstructionError", "classify", "condition_holds"]
+__all__ = ["UnsupportedInstructionError", "classify", "classify_scalable", "condition_holds"]

@@ -1,0 +1,69 @@
+"""Classification of SVE instructions. They are recorded as Advanced SIMD.
+
+capstone decodes the operands. Predicate registers have no numbers in the timing model, so an instruction does not wait
+for its predicate.
+
+Ref: DDI0487 M.a, C4.1.54 (SVE encodings), D17.5.1 (types of operation).
+"""
+
+import re
+from typing import Any
+
+from ...trace.instruction import NZCV, SP, Instruction, InstructionKind, Registers
+from .encoding import bits, fact_bits
+from .simd_fp import FLOATING_POINT, MERGING, REGISTER_OPERAND, disassembler, register_numbers, simd_kind
+
+__all__ = ["classify_scalable"]
+
+_MEMORY_OPERAND = 3  # CS_OP_MEM of capstone, which is imported later
+_LOADS, _STORES = (0b100, 0b101, 0b110), 0b111  # bits [31:29]
+_ACCESS = ("simd_fp", "vector")
+_FUSED = ("fmad", "fmsb", "fnmad", "fnmsb", "fnmla", "fnmls")  # in addition to those of Advanced SIMD
+_COUNTING = re.compile("[su]?q?(inc|dec)")
+
+
+def classify_scalable(word: int) -> Instruction | None:
+    """Classify an SVE instruction. Return None if it is another one, or if capstone cannot decode it."""
+    if bits(word, 28, 25) != 0b0010:
+        return None
+    decoded = next(disassembler().disasm(word.to_bytes(4, "little"), 0), None)
+    if decoded is None:
+        return None
+    registers = [operand.reg for operand in decoded.operands if operand.type == REGISTER_OPERAND]
+    for operand in decoded.operands:
+        if operand.type == _MEMORY_OPERAND:
+            address = register_numbers((operand.mem.base, operand.mem.index))
+            return _access(word, decoded.mnemonic, register_numbers(registers), address)
+    return _processing(decoded, registers)
+
+
+def _access(word: int, mnemonic: str, registers: Registers, address: Registers) -> Instruction:
+    """Classify a load, store or prefetch. The predicate decides which bytes it accesses."""
+    if mnemonic.startswith("prf"):
+        return Instruction(InstructionKind.INTEGER, sources=address)
+    if bits(word, 31, 29) == _STORES:
+        return Instruction(InstructionKind.STORE, fact_bits("store", *_ACCESS), (*address, *registers), irregular=True)
+    return Instruction(InstructionKind.LOAD, fact_bits("load", *_ACCESS), address, registers, irregular=True)
+
+
+def _processing(decoded: Any, registers: list[int]) -> Instruction:
+    """Classify an instruction that accesses no memory."""
+    numbers = register_numbers(registers)
+    names = map(disassembler().reg_name, registers)
+    vectors = any(number > SP for number in numbers)
+    predicates = any(name.startswith("p") for name in names)
+    facts = ["vector"] if vectors or predicates else []
+    if vectors and decoded.mnemonic.startswith(FLOATING_POINT):
+        facts.append("floating_point")
+    written = register_numbers(registers[:1])
+    if not written:  # the result is a predicate: compares and WHILE set NZCV
+        return Instruction(InstructionKind.INTEGER, fact_bits(*facts), numbers, (NZCV,))
+    # The destination is a source if elements are merged into it, or if it is incremented.
+    merged = "/m" in decoded.op_str or MERGING.fullmatch(decoded.mnemonic) or _COUNTING.match(decoded.mnemonic)
+    sources = numbers if merged else register_numbers(registers[1:])
+    kind = simd_kind(decoded.mnemonic) if vectors else InstructionKind.INTEGER
+    if decoded.mnemonic.startswith(_FUSED):
+        kind = InstructionKind.FP_FUSED
+    if vectors and any(number <= SP for number in numbers):
+        kind = InstructionKind.TRANSFER
+    return Instruction(kind, fact_bits(*facts), sources, written)

@@ -1,0 +1,51 @@
+"""Classification of SVE instructions."""
+
+import pytest
+
+from spurtle_sim.emulator.a64 import classify_scalable
+from spurtle_sim.trace.instruction import FACT, NZCV, Instruction
+from spurtle_sim.trace.instruction import InstructionKind as Kind
+
+LOAD = FACT["load"] | FACT["simd_fp"] | FACT["vector"]
+STORE = FACT["store"] | FACT["simd_fp"] | FACT["vector"]
+VECTOR = FACT["vector"]
+FLOAT = FACT["vector"] | FACT["floating_point"]
+
+
+def z(*numbers: int) -> tuple[int, ...]:
+    return tuple(32 + number for number in numbers)
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        (0xA5E0A061, Instruction(Kind.LOAD, LOAD, (3,), z(1), irregular=True)),  # ld1d {z1.d}, p0/z, [x3]
+        (0xC5E0C001, Instruction(Kind.LOAD, LOAD, (0, *z(0)), z(1), irregular=True)),  # ld1d from [x0, z0.d, lsl #3]
+        (0xA5E0E020, Instruction(Kind.LOAD, LOAD, (1,), z(0, 1, 2, 3), irregular=True)),  # ld4d
+        (0x858044C5, Instruction(Kind.LOAD, LOAD, (6,), z(5), irregular=True)),  # ldr z5, [x6, #1, mul vl]
+        (0xE5E144A3, Instruction(Kind.STORE, STORE, (5, 1, *z(3)), irregular=True)),  # st1d to [x5, x1, lsl #3]
+        (0xE4636444, Instruction(Kind.STORE, STORE, (2, 3, *z(4, 5, 6, 7)), irregular=True)),  # st4b
+        (0xE582A021, Instruction(Kind.STORE, STORE, (1, *z(2, 1)), irregular=True)),  # st1d to [x1, z2.d]
+        (0xE58003E3, Instruction(Kind.STORE, STORE, (31,), irregular=True)),  # str p3, [sp]
+        (0x85C00080, Instruction(Kind.INTEGER, 0, (4,))),  # prfb
+        (0x05A46080, Instruction(Kind.SIMD, VECTOR, z(4, 4), z(0))),  # zip1 z0.s, z4.s, z4.s
+        (0x04A14004, Instruction(Kind.SIMD, VECTOR, (), z(4))),  # index z4.s, #0, #1
+        (0x04824020, Instruction(Kind.SIMD_MULTIPLY, VECTOR, z(0, 1, 2), z(0))),  # mla z0.s, p0/m, z1.s, z2.s
+        (0x65E18040, Instruction(Kind.FP_FUSED, FLOAT, z(0, 2, 1), z(0))),  # fmad z0.d, p0/m, z2.d, z1.d
+        (0x65C02021, Instruction(Kind.FP_ADD, FLOAT, z(1), z(1))),  # faddv d1, p0, z1.d
+        (0x65D0A063, Instruction(Kind.FP_ADD, FLOAT, z(3, 3), z(3))),  # scvtf z3.d, p0/m, z3.s
+        (0x65C24031, Instruction(Kind.INTEGER, FLOAT, z(1, 2), (NZCV,))),  # fcmgt p1.d, p0/z, z1.d, z2.d
+        (0x25E20C22, Instruction(Kind.INTEGER, VECTOR, (1, 2), (NZCV,))),  # whilelo p2.d, w1, w2
+        (0x2518E3E0, Instruction(Kind.INTEGER, VECTOR, (), (NZCV,))),  # ptrue p0.b
+        (0x05E03841, Instruction(Kind.TRANSFER, VECTOR, (2,), z(1))),  # mov z1.d, x2
+        (0x05E1A083, Instruction(Kind.TRANSFER, VECTOR, z(4), (3,))),  # lastb x3, p0, z4.d
+        (0x04E0E3E5, Instruction(Kind.INTEGER, 0, (), (5,))),  # cntd x5
+        (0x04B0E3E7, Instruction(Kind.INTEGER, 0, (7,), (7,))),  # incw x7
+        (0x04E0FFE7, Instruction(Kind.INTEGER, 0, (7,), (7,))),  # uqdecd w7
+        (0x04245026, Instruction(Kind.INTEGER, 0, (4,), (6,))),  # addvl x6, x4, #1
+        (0x8B000000, None),  # add x0, x0, x0
+        (0x64FFFFFF, None),  # unallocated
+    ],
+)
+def test_classification(word: int, expected: Instruction | None) -> None:
+    assert classify_scalable(word) == expected
