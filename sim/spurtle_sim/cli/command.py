@@ -19,6 +19,7 @@ from spurtle.support.numerals import decimal_argument
 from spurtle.support.version import __version__
 
 from ..profile.options import add_sampling_arguments, parse_sampling
+from .report_options import add_report_arguments
 
 __all__ = ["build_parser", "main"]
 
@@ -302,6 +303,12 @@ def _profile(options: argparse.Namespace) -> int:
     )
 
 
+def _report_on(options: argparse.Namespace) -> int:
+    from .report import run_report
+
+    return run_report(options)
+
+
 def _json_lines(data: bytes) -> Iterator[tuple[int, object]]:
     """Yield number and value of each line that is not blank."""
     for number, line in enumerate(data.splitlines(), 1):
@@ -325,6 +332,7 @@ _VERBS = (
     ("registers", "list the System registers of a configuration", _registers_arguments, _registers),
     ("verilog", "write Verilog and accompanying files of configurations", _verilog_arguments, _verilog),
     ("profile", "run a program and profile it on the SPU", _profile_arguments, _profile),
+    ("report", "report on a profile: lines, latencies, memory and branches", add_report_arguments, _report_on),
     ("decode", "show the records of a Profiling Buffer or a perf.data file", _decode_arguments, _decode),
     ("encode", "write records from the JSON objects that `decode --json` prints", _encode_arguments, _encode),
 )

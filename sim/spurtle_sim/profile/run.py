@@ -16,7 +16,7 @@ from rich.spinner import Spinner
 
 from spurtle.config import SPUConfig, check_config
 from spurtle.support.arguments import check_type
-from spurtle.support.errors import PROFILE_FAILED
+from spurtle.support.errors import PROFILE_FAILED, UserError
 from spurtle.support.files import STANDARD_INPUT
 from spurtle.support.streams import print_stderr
 
@@ -63,8 +63,8 @@ def run_profile(
     sampling : Sampling
         Interval, filters and random numbers. The default is an interval of 768 operations without filters.
     output : str
-        Name of the perf.data file. The raw buffer is written to the same name with `.spe` appended. In Discard mode no
-        file is written.
+        Name of the perf.data file. The raw buffer is written to the same name with `.spe` appended, the exact counts
+        with `.exact.json` appended. In Discard mode no file is written.
     check : bool
         Compare all results with the reference model.
 
@@ -115,9 +115,11 @@ def _run(config: SPUConfig, program: Program, sampling: Sampling, output: str, s
                 midr=outputs.midr(config.name),
                 settings=sampling.settings(),
             )
-            outputs.save(output, recording)
+            outputs.save(output, recording, driver.exact)
     discarded = config.feed_events if sampling.filters.discard else None
     _summary(driver, seconds, output, discarded)
+    if discarded is None:
+        _highlights(output)
     if program.failure:
         print_stderr(f"spurtle: {program.failure}")
     elif received:
@@ -199,6 +201,20 @@ def _progress(driver: Driver, start: float) -> Generator[None]:
     line: Any = Line()
     with Live(line, console=console, transient=True, redirect_stdout=False, redirect_stderr=False):
         yield
+
+
+def _highlights(output: str) -> None:
+    """Print the most important lines of the report, if there are records."""
+    from ..report.reading import read_profile
+    from ..report.summary import build_highlights
+    from ..report.terminal import highlights
+
+    try:
+        contents = build_highlights(read_profile(output, Path(output).read_bytes(), None))
+    except (OSError, UserError):  # no sample passed the filter, or another program has removed the file
+        return
+    for line in highlights(contents):
+        print_stderr(line)
 
 
 def _summary(driver: Driver, seconds: float, output: str, discarded: Sequence[str] | None) -> None:
