@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,13 +21,6 @@ def line_with(text: str) -> int:
     """Return the number of the only line of the source that contains `text`."""
     [number] = [n for n, line in enumerate((PLANTED / "planted.c").read_text().splitlines(), 1) if text in line]
     return number
-
-
-@pytest.fixture(scope="module")
-def profiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    path = tmp_path_factory.mktemp("planted") / "perf.data"
-    assert main(["profile", "--jitter", "--interval", "256", "-o", str(path), str(EXECUTABLE)]) == 0
-    yield path
 
 
 def read(path: Path) -> Profile:

@@ -62,7 +62,8 @@ def _absent_package(words: Sequence[str], error: Exception) -> str:
     if not isinstance(error, ModuleNotFoundError) or (error.name or "").partition(".")[0] in ("", *_OWN_PACKAGES):
         return ""
     needed = f"{words[0]} needs the package {error.name}, which is not installed"
-    return f"{needed}: install the extra `profile` (pip install 'spurtle[profile]')"
+    extra = "report" if words[0] == "report" else "profile"
+    return f"{needed}: install the extra `{extra}` (pip install 'spurtle[{extra}]')"
 
 
 def _own_error(error: Exception) -> str:

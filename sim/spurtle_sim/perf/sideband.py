@@ -136,7 +136,7 @@ class Sideband:
                 self._add_feature(feature, data[offset : offset + length])
 
     def process_of(self, thread: int) -> int:
-        """Return the number of the process of a thread. Without a record of it, the thread is the first of a process."""
+        """Return the number of the process of a thread. A thread without a record is the first of its process."""
         return self.threads.get(thread, thread)
 
     def _add_mapping(self, misc: int, body: bytes) -> None:
