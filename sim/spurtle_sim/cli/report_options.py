@@ -21,6 +21,7 @@ SUFFIXES = {
 def add_report_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `spurtle report`."""
     parser.add_argument("file", metavar="FILE", help="perf.data file, or contents of a Profiling Buffer")
+    parser.add_argument("other", metavar="FILE2", nargs="?", help="second profile, to compare with the first one")
     parser.add_argument(
         "--config", choices=CONFIGS, help="configuration that wrote the contents of a Profiling Buffer; only for them"
     )

@@ -10,7 +10,7 @@ from spurtle.arch import Event
 from .columns import Array, PacketSlot
 from .levels import LEVELS
 from .reading import KINDS, Profile
-from .statistics import percentiles, shares
+from .statistics import percentiles, rates, shares
 from .tables import ReportTable, TableColumn, Unit
 
 __all__ = [
@@ -67,8 +67,8 @@ def _counted(
     counts = np.bincount(index, minlength=count)
     cycles = np.bincount(index, profile.columns.total, minlength=count)
     exact = profile.exact_share(names, by_line=by_line)
-    rates = [
-        _rates(index, count, profile.has_event(event), among)
+    found_rates = [
+        rates(index, count, profile.has_event(event), among)
         for event, among in (
             (Event.L1D_REFILL, profile.has_event(Event.L1D_ACCESS)),
             (Event.TLB_WALK, profile.has_event(Event.TLB_ACCESS)),
@@ -80,7 +80,7 @@ def _counted(
         (
             int(counts[n]), float(found.share[n]), float((found.high[n] - found.low[n]) / 2),
             None if exact is None else float(exact[n]), float(cycles[n] / max(cycles.sum(), 1)),
-            *(rate[n] for rate in rates), names[n],
+            *(rate[n] for rate in found_rates), names[n],
         )
         for n in order
     ]  # fmt: skip
@@ -93,13 +93,6 @@ def _binomial_note(count: int) -> str:
         f"With {count} samples the intervals are those of independent samples. They are too narrow if the samples are "
         "not independent: in phases of the program, or in a loop whose length divides the interval without jitter."
     )
-
-
-def _rates(index: Array, count: int, event: Array, among: Array) -> list[float | None]:
-    """Return the share of samples with an event among some samples, for each group. None without such samples."""
-    all_ = np.bincount(index[among], minlength=count)
-    hits = np.bincount(index[among & event], minlength=count)
-    return [hit / all_of if all_of else None for hit, all_of in zip(hits.tolist(), all_.tolist(), strict=True)]
 
 
 def latencies(profile: Profile, counted: ReportTable) -> ReportTable:
@@ -158,8 +151,8 @@ def variables(profile: Profile, limit: int | None = 10) -> ReportTable:
     )
     group = index[accesses]
     cycles = np.bincount(group, profile.columns.total[accesses], minlength=len(names))
-    refill = _rates(group, len(names), *_among(profile, accesses, Event.L1D_REFILL, Event.L1D_ACCESS))
-    walk = _rates(group, len(names), *_among(profile, accesses, Event.TLB_WALK, Event.TLB_ACCESS))
+    refill = rates(group, len(names), *_among(profile, accesses, Event.L1D_REFILL, Event.L1D_ACCESS))
+    walk = rates(group, len(names), *_among(profile, accesses, Event.TLB_WALK, Event.TLB_ACCESS))
     rows: list[Sequence[Any]] = []
     for n in np.argsort(-cycles, kind="stable")[:limit].tolist():
         chosen = accesses[group == n]

@@ -12,7 +12,7 @@ from spurtle.arch import Event
 from .analysis import functions
 from .pictures import pictures
 from .reading import Profile
-from .summary import ReportContents, build_report
+from .summary import ReportContents
 from .tables import ReportTable, Unit, cell
 
 __all__ = ["report_page"]
@@ -41,13 +41,12 @@ img { max-width: 100%; height: auto; background: #fff; }
 """
 
 
-def report_page(profile: Profile) -> bytes:
-    """Return the report on a profile as an HTML file."""
-    contents = build_report(profile)
+def report_page(contents: ReportContents, profile: Profile | None) -> bytes:
+    """Return a report as an HTML file. With its profile, the page has pictures and source."""
     return "\n".join(_page(profile, contents)).encode()
 
 
-def _page(profile: Profile, contents: ReportContents) -> Iterator[str]:
+def _page(profile: Profile | None, contents: ReportContents) -> Iterator[str]:
     yield '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
@@ -59,13 +58,14 @@ def _page(profile: Profile, contents: ReportContents) -> Iterator[str]:
         yield '<h2 id="findings">Findings</h2>\n<ol>'
         yield from (f"<li>{escape(sentence)}</li>" for sentence in contents.findings)
         yield "</ol>"
-    for picture in pictures(profile, functions(profile)):
+    for picture in pictures(profile, functions(profile)) if profile else ():
         data = b64encode(picture.svg).decode()
         yield f'<figure><h2>{escape(picture.title)}</h2><img src="data:image/svg+xml;base64,{data}"'
         yield f' alt="{escape(picture.text)}"><figcaption>{escape(picture.text)}</figcaption></figure>'
     for table in contents.tables:
         yield from _table(table)
-    yield from _sources(profile)
+    if profile is not None:
+        yield from _sources(profile)
     yield "</main>\n</body>\n</html>\n"
 
 

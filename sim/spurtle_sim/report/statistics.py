@@ -6,7 +6,7 @@ import numpy as np
 
 from .columns import Array
 
-__all__ = ["FEW", "Percentiles", "Shares", "difference", "percentiles", "shares"]
+__all__ = ["FEW", "Percentiles", "Shares", "difference", "percentiles", "rates", "shares"]
 
 FEW = 200
 """Fewest samples for which blocks are resampled."""
@@ -15,7 +15,6 @@ _BLOCKS = 100
 _RESAMPLES = 1000
 _PART = 1000  # groups that are resampled together, which bounds the memory
 _Z = 1.959964  # 97.5 % quantile of the normal distribution
-_SEED = 0  # the same report for the same file
 
 
 class Percentiles(NamedTuple):
@@ -74,26 +73,34 @@ def shares(group: Array, count: int) -> Shares:
     return Shares(share, low, high, bootstrap=True)
 
 
+def rates(index: Array, count: int, event: Array, among: Array) -> list[float | None]:
+    """Return the share of samples with an event among some samples, for each group. None without such samples."""
+    all_ = np.bincount(index[among], minlength=count)
+    hits = np.bincount(index[among & event], minlength=count)
+    return [hit / all_of if all_of else None for hit, all_of in zip(hits.tolist(), all_.tolist(), strict=True)]
+
+
 def difference(first: Array, second: Array, count: int) -> tuple[Array, Array, Array]:
     """Return the differences of the shares of groups in two profiles, second minus first, and their intervals."""
     one, two = shares(first, count), shares(second, count)
     delta = two.share - one.share
     if one.bootstrap and two.bootstrap:
-        whole = slice(count)
-        resampled = _resampled(second, count, whole) - _resampled(first, count, whole)
-        low, high = np.percentile(resampled, (2.5, 97.5), axis=0)
+        parts = [slice(start, start + _PART) for start in range(0, count, _PART)]
+        resampled = (_resampled(second, count, part, seed=1) - _resampled(first, count, part) for part in parts)
+        low, high = np.concatenate([np.percentile(each, (2.5, 97.5), axis=0) for each in resampled], axis=1)
         return delta, low, high
     below = np.hypot(two.share - two.low, one.high - one.share)
     above = np.hypot(two.high - two.share, one.share - one.low)
     return delta, delta - below, delta + above
 
 
-def _resampled(group: Array, count: int, part: slice) -> Array:
+def _resampled(group: Array, count: int, part: slice, seed: int = 0) -> Array:
     """Return shares of a part of the groups, one row for each resampling of the blocks."""
     total = len(group)
     block = np.arange(total) * _BLOCKS // total
     table = np.bincount(block * count + group, minlength=_BLOCKS * count).reshape(_BLOCKS, count)
-    random = np.random.default_rng((_SEED, total))
+    # The same seed for the same report. Two profiles that are compared need different ones.
+    random = np.random.default_rng(seed)
     weights = random.multinomial(_BLOCKS, np.full(_BLOCKS, 1 / _BLOCKS), _RESAMPLES)
     return weights @ table[:, part] / (weights @ table.sum(axis=1))[:, None]
 
